@@ -1,0 +1,313 @@
+//! One limiter for each interval.
+//!
+//! Windows and buffers are judged moment by moment (`windows`) and overruled where the path is full (`path`). What is
+//! left, a sender held by congestion control or pacing, looks the same whether the path is full or loses packets at
+//! random: that is decided once for the whole transfer ([`NetworkCause`]). What is *not* here: the verdict.
+
+use crate::{
+    CongestionState, Detail, Limiter, Transfer,
+    loss::Losses,
+    path::{Path, Suspect},
+    stats, thresholds,
+    timeline::{Interval, Timeline},
+    windows::{self, Holding, Offer},
+};
+
+/// What limited an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Label {
+    pub(crate) limiter: Limiter,
+    pub(crate) detail: Option<Detail>,
+}
+
+impl Label {
+    const fn new(limiter: Limiter, detail: Option<Detail>) -> Self {
+        Self { limiter, detail }
+    }
+}
+
+const SATURATED: Label = Label::new(Limiter::Path, Some(Detail::Saturated));
+const SLOW_START: Label = Label::new(Limiter::CongestionWindow, Some(Detail::SlowStart));
+const LOSS: Label = Label::new(Limiter::CongestionWindow, Some(Detail::Loss));
+
+/// Everything that is known before any interval is labelled.
+#[derive(Clone, Debug)]
+pub(crate) struct Case<'a> {
+    pub(crate) transfer: &'a Transfer,
+    pub(crate) timeline: Timeline,
+    pub(crate) path: Path,
+    pub(crate) losses: Losses,
+    pub(crate) offer: Offer,
+}
+
+impl<'a> Case<'a> {
+    /// `others` is what other streams of the same test carried meanwhile, in bit/s.
+    pub(crate) fn new(transfer: &'a Transfer, others: f64) -> Self {
+        let timeline = Timeline::new(transfer);
+        Self {
+            path: Path::new(transfer, &timeline, others),
+            losses: Losses::new(transfer, &timeline),
+            offer: Offer::new(transfer, &timeline),
+            timeline,
+            transfer,
+        }
+    }
+
+    /// One label per interval of the timeline.
+    pub(crate) fn labels(&self) -> Vec<Label> {
+        let holdings: Vec<Holding> =
+            self.timeline.intervals.iter().map(|i| windows::holding(&self.timeline, i)).collect();
+        let opened = self.opened_us();
+        let cause = self.network_cause(&holdings, opened);
+        let at_a_window = |holding: &Holding| !matches!(holding, Holding::Network | Holding::ClosedWindow);
+        let held = self.timeline.intervals.iter().zip(&holdings);
+        let held: Vec<&Interval> = held.filter(|(_, holding)| at_a_window(holding)).map(|(i, _)| i).collect();
+        let window = Suspect::Window { standing: self.path.has_standing_queue(&held) };
+        let label = |(interval, &holding)| match holding {
+            Holding::Network => self.network(interval, opened, cause),
+            _ => self.end(interval, holding, window),
+        };
+        let mut labels: Vec<Label> = self.timeline.intervals.iter().zip(&holdings).map(label).collect();
+        self.mark_stalls(&mut labels);
+        labels
+    }
+
+    /// What an end does, unless the path is full meanwhile.
+    fn end(&self, interval: &Interval, holding: Holding, window: Suspect) -> Label {
+        if let Some(detail) = self.ack_delay(interval) {
+            return Label::new(Limiter::AckDelay, Some(detail));
+        }
+        let full = self.path.is_full(interval, window);
+        match holding {
+            Holding::ClosedWindow => Label::new(Limiter::ReceiveWindow, self.offer.detail()),
+            Holding::Supply { idle: true } => Label::new(Limiter::Application, Some(Detail::Idle)),
+            _ if full => SATURATED,
+            Holding::OfferedWindow => Label::new(Limiter::ReceiveWindow, self.offer.detail()),
+            Holding::SendBuffer => Label::new(Limiter::SendBuffer, Some(self.send_buffer_detail())),
+            Holding::Supply { idle: false } if is_busy(self.transfer.sender.cpu_busy) => Label::new(Limiter::Cpu, None),
+            Holding::Supply { idle: false } | Holding::Network => Label::new(Limiter::Application, None),
+        }
+    }
+
+    fn network(&self, interval: &Interval, opened: u64, cause: NetworkCause) -> Label {
+        if cause != NetworkCause::Policed && self.path.is_full(interval, Suspect::Congestion) {
+            return SATURATED;
+        }
+        if interval.to_us <= opened {
+            return SLOW_START;
+        }
+        if self.is_cpu(interval) {
+            return Label::new(Limiter::Cpu, None);
+        }
+        match cause {
+            NetworkCause::Saturated if interval.rate >= thresholds::TROUGH * self.path.plateau => SATURATED,
+            NetworkCause::Saturated | NetworkCause::Loss => LOSS,
+            NetworkCause::Policed => Label::new(Limiter::Path, Some(Detail::Policed)),
+            NetworkCause::Reordering => Label::new(Limiter::Reordering, None),
+            NetworkCause::Opening => SLOW_START,
+            NetworkCause::Unknown => Label::new(Limiter::CongestionWindow, None),
+        }
+    }
+
+    /// The end of the first opening of the window: the plateau, a full path or a loss, whichever comes first.
+    fn opened_us(&self) -> u64 {
+        let opened =
+            |i: &&Interval| i.retransmits > 0.0 || self.path.at_plateau(i) || self.path.is_full(i, Suspect::Congestion);
+        self.timeline.intervals.iter().find(opened).map_or(u64::MAX, |i| i.from_us)
+    }
+
+    /// Less than a segment in flight, room for more, and a round trip longer by a delayed-ACK timer.
+    fn ack_delay(&self, interval: &Interval) -> Option<Detail> {
+        let mss = self.timeline.mss_at(interval);
+        let (in_flight, room) = (interval.in_flight()?, interval.cwnd()?.min(interval.offered()?));
+        let delay = interval.rtt()? - self.path.base_rtt?;
+        let lone = in_flight > 0.0 && in_flight <= mss && in_flight <= 0.5 * room;
+        if !lone || interval.timeouts > 0 || !thresholds::ACK_DELAY_US.contains(&delay) {
+            return None;
+        }
+        let waiting = interval.not_sent().unwrap_or(0.0);
+        if waiting >= mss {
+            None
+        } else if waiting > 0.0 {
+            Some(Detail::Nagle)
+        } else {
+            Some(Detail::DelayedAck)
+        }
+    }
+
+    fn send_buffer_detail(&self) -> Detail {
+        match self.transfer.sender.send_buffer {
+            Some(buffer) if buffer.pinned => Detail::PinnedByApplication,
+            _ => Detail::BufferCap,
+        }
+    }
+
+    /// A processor is full, data waits, and neither congestion control nor pacing explains it.
+    fn is_cpu(&self, interval: &Interval) -> bool {
+        let full = is_busy(self.transfer.sender.cpu_busy) || is_busy(self.transfer.receiver.cpu_busy);
+        let paced = interval.at.pacing_rate_bps.is_some_and(|r| (r.bps() as f64) < thresholds::PACED * interval.rate);
+        let room = interval.in_flight().zip(interval.cwnd()).is_some_and(|(f, c)| f < thresholds::SUPPLY_SHORT * c);
+        full && room && !paced
+    }
+
+    /// Timeouts, the silence that leads to each, and what follows until recovery ends; or the black hole behind them.
+    fn mark_stalls(&self, labels: &mut [Label]) {
+        let intervals = &self.timeline.intervals;
+        let black_hole = self.is_black_hole();
+        let mut silence_from = 0;
+        for index in 0..intervals.len() {
+            let interval = &intervals[index];
+            if interval.timeouts > 0 {
+                for label in &mut labels[silence_from..=index] {
+                    *label = stall(interval, black_hole);
+                }
+            } else if interval.at.congestion_state == Some(CongestionState::Loss) {
+                labels[index] = stall(interval, black_hole);
+            }
+            if interval.acked > 0.0
+                || interval.in_flight() == Some(0.0)
+                || labels[index].limiter == Limiter::ReceiveWindow
+            {
+                silence_from = index + 1;
+            }
+        }
+    }
+
+    /// Full-size segments vanish: the path's MTU is known to be smaller, or progress resumed with smaller segments, or
+    /// it never began.
+    fn is_black_hole(&self) -> bool {
+        if self.losses.timeouts < thresholds::BLACK_HOLE_TIMEOUTS {
+            return false;
+        }
+        let mss = |i: &Interval| self.timeline.mss_at(i);
+        let intervals = &self.timeline.intervals;
+        let largest = intervals.iter().map(mss).fold(0.0, f64::max);
+        let too_large = self.transfer.path_mtu.is_some_and(|mtu| largest + thresholds::HEADERS > f64::from(mtu));
+        let shrunk = intervals.last().is_some_and(|last| mss(last) <= 0.95 * largest && last.acked > 0.0);
+        let never_began = self.timeline.acked() <= thresholds::SLACK_SEGMENTS * largest
+            && intervals.last().and_then(Interval::in_flight).is_some_and(|bytes| bytes >= largest);
+        too_large || shrunk || never_began
+    }
+
+    fn network_cause(&self, holdings: &[Holding], opened: u64) -> NetworkCause {
+        let held = self.timeline.intervals.iter().zip(holdings);
+        let held: Vec<&Interval> =
+            held.filter(|(i, h)| **h == Holding::Network && i.to_us > opened).map(|(i, _)| i).collect();
+        let rate = mean_rate(&held);
+        let lost = self.losses.retransmits > 0.0;
+        let by_loss = if self.losses.are_reordering() { NetworkCause::Reordering } else { NetworkCause::Loss };
+
+        if self.is_policed(&held, rate) {
+            NetworkCause::Policed
+        } else if self.path.has_room_above(rate) {
+            match (lost, self.is_growing(&held)) {
+                (true, _) => by_loss,
+                (false, true) => NetworkCause::Opening,
+                (false, false) => NetworkCause::Unknown,
+            }
+        } else if self.is_model_based() {
+            self.model_based_cause(&held, rate, by_loss)
+        } else if !lost {
+            // Only loss, a mark or a queue stops such a sender: without them it is still on its way up.
+            if self.is_steady(&held) && !self.is_growing(&held) {
+                NetworkCause::Saturated
+            } else {
+                NetworkCause::Opening
+            }
+        } else if self.is_queueing(&held)
+            || self.losses.are_repeatable()
+            || (self.is_steady(&held) && self.losses.episodes <= 2)
+        {
+            NetworkCause::Saturated
+        } else {
+            by_loss
+        }
+    }
+
+    /// BBR stays at the path's rate through losses that are not too many; those of its start don't count.
+    fn model_based_cause(&self, held: &[&Interval], rate: f64, by_loss: NetworkCause) -> NetworkCause {
+        let late = Losses::ratio_in(&held[held.len() / 2..], &self.timeline);
+        let level = self.is_steady(held) || rate >= thresholds::MODEL_LEVEL * self.path.plateau;
+        match (level && late < thresholds::MODEL_LOSS, self.losses.retransmits > 0.0) {
+            (true, _) => NetworkCause::Saturated,
+            (false, true) => by_loss,
+            (false, false) => NetworkCause::Opening,
+        }
+    }
+
+    fn is_steady(&self, held: &[&Interval]) -> bool {
+        let time: f64 = held.iter().map(|i| i.len()).sum();
+        let level: f64 = held.iter().filter(|i| self.path.at_plateau(i)).map(|i| i.len()).sum();
+        level >= thresholds::STEADY_SHARE * time
+    }
+
+    /// The congestion window is larger at the end than at the beginning, and what it added stands in no queue.
+    fn is_growing(&self, held: &[&Interval]) -> bool {
+        let window = |i: Option<&&Interval>| i.and_then(|i| i.cwnd());
+        let grown = window(held.first()).zip(window(held.last()));
+        let marked = self.transfer.sender_samples.last().and_then(|s| s.delivered_ce).is_some_and(|marks| marks > 0);
+        grown.is_some_and(|(first, last)| last >= thresholds::GROWING * first)
+            && !marked
+            && !self.is_queueing_by(held, thresholds::QUEUE_FACTOR_SLIGHT)
+    }
+
+    /// BBR of any version: it keeps to the path's rate whether a packet is lost now and then or not.
+    pub(crate) fn is_model_based(&self) -> bool {
+        self.transfer.sender.congestion_control.as_deref().is_some_and(|name| name.starts_with("bbr"))
+    }
+
+    /// The upper quartile of round trips shows a queue: a loss-based sender visits it before each loss.
+    fn is_queueing(&self, held: &[&Interval]) -> bool {
+        self.is_queueing_by(held, thresholds::QUEUE_FACTOR_CONGESTION)
+    }
+
+    fn is_queueing_by(&self, held: &[&Interval], factor: f64) -> bool {
+        let rtts = held.iter().filter_map(|i| i.rtt().map(|rtt| (rtt, i.len())));
+        let Some((high, base)) = stats::quantile(rtts, 0.75).zip(self.path.base_rtt) else { return false };
+        high - base >= ((factor - 1.0) * base).max(thresholds::LEAST_QUEUE_US)
+    }
+
+    /// A burst, then much loss at a steady lower rate, without a queue.
+    fn is_policed(&self, held: &[&Interval], rate: f64) -> bool {
+        let (early, late) = held.split_at(held.len() / 2);
+        let burst = early.iter().map(|i| i.rate).fold(0.0, f64::max);
+        let late_rate = mean_rate(late);
+        let level = late.iter().filter(|i| (i.rate - late_rate).abs() <= thresholds::AGREEMENT * late_rate).count();
+        Losses::ratio_in(late, &self.timeline) >= thresholds::POLICED_LOSS
+            && burst >= thresholds::POLICED_BURST * late_rate
+            && level as f64 >= thresholds::POLICED_LEVEL * late.len() as f64
+            && rate > 0.0
+            && !self.is_queueing(held)
+    }
+}
+
+/// Payload per time over all of them, in bit/s.
+fn mean_rate(intervals: &[&Interval]) -> f64 {
+    stats::fraction(intervals.iter().map(|i| i.acked * 8e6).sum(), intervals.iter().map(|i| i.len()).sum())
+}
+
+/// Why the network holds the sender back, decided once for the transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NetworkCause {
+    Saturated,
+    Policed,
+    Loss,
+    Reordering,
+    /// The window grows all the time.
+    Opening,
+    /// The path would carry more, nothing is lost, and nothing else shows.
+    Unknown,
+}
+
+fn is_busy(cpu: Option<f64>) -> bool {
+    cpu.is_some_and(|busy| busy >= thresholds::CPU_BUSY)
+}
+
+/// A stall that ends in a timeout: at the end of what there is to send nothing but the timer finds the loss.
+fn stall(interval: &Interval, black_hole: bool) -> Label {
+    if black_hole {
+        return Label::new(Limiter::SegmentSize, Some(Detail::MtuBlackHole));
+    }
+    let detail = if interval.not_sent() == Some(0.0) { Detail::TailLoss } else { Detail::Rto };
+    Label::new(Limiter::CongestionWindow, Some(detail))
+}

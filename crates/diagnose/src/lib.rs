@@ -1,0 +1,28 @@
+//! The judge: one connection's story in, what limited it out.
+//!
+//! Every source of evidence (a live test, a host's own sockets, a capture, the simulator, our own engine) becomes a
+//! [`Transfer`]; [`diagnose`] turns it into a [`Diagnosis`]; [`proof::compare`] says whether a change helped. All of it
+//! is pure: no socket, file or clock. What is *not* here: which setting on which platform lifts a limiter (`knobs`).
+#![forbid(unsafe_code)]
+
+mod classify;
+mod diagnosis;
+mod loss;
+mod path;
+pub mod proof;
+mod receiver;
+mod sentences;
+mod stats;
+mod streams;
+mod thresholds;
+mod timeline;
+mod transfer;
+mod verdict;
+mod windows;
+
+pub use diagnosis::{Confidence, Detail, Diagnosis, Evidence, Limiter, Shares};
+pub use streams::diagnose_streams;
+pub use transfer::{
+    Buffer, CongestionState, End, PathRate, ReceiverSample, RttSummary, SenderSample, Source, SynFacts, Transfer,
+};
+pub use verdict::diagnose;

@@ -1,0 +1,79 @@
+//! Retransmissions: how many, whether they were needed, and whether they strike where a full queue would.
+
+use crate::{
+    Transfer, stats, thresholds,
+    timeline::{Interval, Timeline},
+};
+
+/// The losses of a transfer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Losses {
+    /// Segments retransmitted.
+    pub(crate) retransmits: f64,
+    /// Of all segments sent, the part that was retransmitted.
+    pub(crate) ratio: f64,
+    /// Retransmission timeouts.
+    pub(crate) timeouts: u64,
+    /// Separate loss events, at least a round trip apart.
+    pub(crate) episodes: usize,
+    /// Coefficient of variation of what was in flight when they struck.
+    pub(crate) peak_variation: Option<f64>,
+    /// Duplicate SACKs per retransmission.
+    pub(crate) spurious: f64,
+    /// Times that the sender noticed reordering.
+    pub(crate) reorderings: u32,
+}
+
+impl Losses {
+    pub(crate) fn new(transfer: &Transfer, timeline: &Timeline) -> Self {
+        let intervals = &timeline.intervals;
+        let retransmits: f64 = intervals.iter().map(|i| i.retransmits).sum();
+        let peaks = peaks(timeline);
+        Self {
+            retransmits,
+            ratio: Self::ratio_in(&intervals.iter().collect::<Vec<_>>(), timeline),
+            timeouts: intervals.iter().fold(0_u64, |sum, i| sum.saturating_add(i.timeouts)),
+            episodes: peaks.len(),
+            peak_variation: stats::variation(&peaks).filter(|_| peaks.len() >= thresholds::LEAST_PEAKS),
+            spurious: stats::fraction(intervals.iter().map(|i| i.dsacks).sum(), retransmits),
+            reorderings: transfer.sender_samples.iter().filter_map(|s| s.reordering_seen).max().unwrap_or(0),
+        }
+    }
+
+    /// The part of the segments sent in `intervals` that was retransmitted.
+    pub(crate) fn ratio_in(intervals: &[&Interval], timeline: &Timeline) -> f64 {
+        let retransmits: f64 = intervals.iter().map(|i| i.retransmits).sum();
+        let acked: f64 = intervals.iter().map(|i| i.acked).sum();
+        stats::fraction(retransmits, acked / timeline.mss + retransmits)
+    }
+
+    /// The losses come at the same amount in flight again and again: a queue that overflows.
+    pub(crate) fn are_repeatable(&self) -> bool {
+        self.peak_variation.is_some_and(|variation| variation <= thresholds::REPEATABLE_PEAK)
+    }
+
+    /// Most retransmissions were not needed.
+    pub(crate) fn are_reordering(&self) -> bool {
+        self.retransmits >= thresholds::LEAST_SPURIOUS && self.spurious >= thresholds::SPURIOUS
+    }
+}
+
+/// What was in flight before each loss event.
+fn peaks(timeline: &Timeline) -> Vec<f64> {
+    let round_trip = timeline.base_rtt.unwrap_or(0.0) as u64;
+    let mut peaks = Vec::new();
+    let mut quiet_from = 0;
+    for (index, interval) in timeline.intervals.iter().enumerate() {
+        if interval.retransmits <= 0.0 {
+            continue;
+        }
+        if peaks.is_empty() || interval.from_us >= quiet_from {
+            let earlier = timeline.intervals[..=index].iter().rev();
+            let before =
+                earlier.take_while(|i| i.to_us.saturating_add(round_trip.saturating_mul(2)) >= interval.from_us);
+            peaks.push(before.filter_map(Interval::in_flight).fold(0.0, f64::max));
+        }
+        quiet_from = interval.to_us.saturating_add(round_trip.saturating_mul(2));
+    }
+    peaks
+}

@@ -1,0 +1,111 @@
+//! Whether the path is full at some moment: by its known rate, by the queue in front of its bottleneck, or by a rate
+//! that stays where it is. What is *not* here: what a full path means for the verdict (`classify`).
+
+use crate::{
+    Transfer, stats, thresholds,
+    timeline::{Interval, Timeline},
+};
+
+/// What is known of the path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path {
+    /// The smallest round trip, in microseconds.
+    pub(crate) base_rtt: Option<f64>,
+    /// Payload of a full segment.
+    mss: f64,
+    /// The rate that the transfer reaches and keeps, in bit/s.
+    pub(crate) plateau: f64,
+    /// What the path carries, in bit/s, measured apart from this transfer.
+    pub(crate) known: Option<f64>,
+    /// Whether the path may carry more than that.
+    pub(crate) lower_bound: bool,
+    /// What the other streams of the same test carried meanwhile, in bit/s.
+    pub(crate) others: f64,
+}
+
+/// What an interval is compared for: how much queueing proves that the path is full.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Suspect {
+    /// The congestion window: nothing else makes the round trip grow.
+    Congestion,
+    /// A window or a buffer; whether a queue stood through most of the time that it was used up.
+    Window { standing: bool },
+}
+
+impl Path {
+    pub(crate) fn new(transfer: &Transfer, timeline: &Timeline, others: f64) -> Self {
+        let rates = timeline.intervals.iter().map(|i| (i.rate, i.len()));
+        let by_time = stats::quantile(rates, thresholds::PLATEAU_QUANTILE).unwrap_or(0.0);
+        // Cumulative acknowledgements jump when a hole is repaired; the kernel's estimate counts selective ones too and
+        // is never far below what really arrived.
+        let delivered = timeline.intervals.iter().filter_map(|i| i.at.delivery_rate_bps).map(|rate| rate.bps() as f64);
+        let known = transfer.path_rate.filter(|path| path.rate_bps.bps() > 0);
+        Self {
+            base_rtt: timeline.base_rtt,
+            mss: timeline.mss,
+            plateau: delivered.reduce(f64::max).filter(|&most| most > 0.0).map_or(by_time, |most| by_time.min(most)),
+            known: known.map(|path| path.rate_bps.bps() as f64),
+            lower_bound: known.is_some_and(|path| path.lower_bound),
+            others,
+        }
+    }
+
+    /// Whether the path was full in `interval`.
+    pub(crate) fn is_full(&self, interval: &Interval, suspect: Suspect) -> bool {
+        if let Some(known) = self.known {
+            let total = interval.rate + self.others;
+            if total >= thresholds::PATH_FULL * known {
+                // At a rate that is only a lower bound, the queue must speak too.
+                return !self.lower_bound || self.is_queueing(interval, suspect);
+            }
+            if total < thresholds::PATH_NOT_FULL * known {
+                return false;
+            }
+        }
+        self.is_queueing(interval, suspect)
+    }
+
+    /// Whether the round trip shows a queue in `interval` while the rate is near its plateau.
+    fn is_queueing(&self, interval: &Interval, suspect: Suspect) -> bool {
+        let factor = match suspect {
+            Suspect::Congestion => thresholds::QUEUE_FACTOR_CONGESTION,
+            Suspect::Window { standing: true } => thresholds::QUEUE_FACTOR_WINDOW,
+            Suspect::Window { standing: false } => return false,
+        };
+        let Some((rtt, base)) = interval.rtt().zip(self.base_rtt) else { return false };
+        let in_flight = interval.in_flight().unwrap_or(0.0);
+        // A long queue at a low rate is a bottleneck that others share; a short one may be left over from a burst.
+        let long = matches!(suspect, Suspect::Congestion) && self.is_inflated(rtt, in_flight, thresholds::QUEUE_FACTOR);
+        self.is_inflated(rtt, in_flight, factor)
+            && rtt - base >= thresholds::LEAST_QUEUE_US
+            && (long || interval.rate >= thresholds::TROUGH * self.plateau)
+    }
+
+    /// Whether `rtt` exceeds `factor` times the smallest one, with `in_flight` bytes under way.
+    ///
+    /// Two segments' share of these are allowed for: a full-size segment and the wait of a delayed ACK for its second
+    /// one lengthen the round trip without any queue.
+    fn is_inflated(&self, rtt: f64, in_flight: f64, factor: f64) -> bool {
+        let allowance = stats::fraction(2.0 * self.mss, in_flight).min(1.0);
+        self.base_rtt.is_some_and(|base| rtt >= (factor + allowance) * base)
+    }
+
+    /// Whether a queue stood through most of `held`, the time in which a window or buffer was used up.
+    ///
+    /// What is in flight must not run dry meanwhile: bursts with pauses between them queue behind themselves.
+    pub(crate) fn has_standing_queue(&self, held: &[&Interval]) -> bool {
+        let in_flight = |part| stats::quantile(held.iter().filter_map(|i| Some((i.in_flight()?, i.len()))), part);
+        let rtt = stats::median(held.iter().filter_map(|i| Some((i.rtt()?, i.len()))));
+        let Some(((low, typical), rtt)) = in_flight(0.1).zip(in_flight(0.5)).zip(rtt) else { return false };
+        low >= thresholds::NEVER_DRY * typical && self.is_inflated(rtt, typical, thresholds::QUEUE_FACTOR_WINDOW)
+    }
+
+    /// Whether the path is known to carry clearly more than `rate`.
+    pub(crate) fn has_room_above(&self, rate: f64) -> bool {
+        self.known.is_some_and(|known| rate + self.others < thresholds::PATH_NOT_FULL * known)
+    }
+
+    pub(crate) fn at_plateau(&self, interval: &Interval) -> bool {
+        interval.rate >= thresholds::AT_PLATEAU * self.plateau
+    }
+}

@@ -1,0 +1,296 @@
+//! The words of a diagnosis: evidence with figures and arithmetic, what could not be seen, and the one action.
+//!
+//! What is *not* here: any decision. The action names the end and what to do there in words of no platform; which
+//! setting that is, and its value, is the planner's job.
+
+use fullpipe_units::{Bytes, Micros, Rate, bdp, window_limited_rate};
+
+use crate::{
+    Confidence, Detail, Diagnosis, End, Evidence, Limiter, Shares, Source, Transfer,
+    classify::Case,
+    thresholds,
+    timeline::Interval,
+    verdict::Ruling,
+    windows::{Offer, Scaling},
+};
+
+mod action;
+mod network;
+
+pub(crate) use action::action;
+
+/// The reasons for the verdict, most important first.
+pub(crate) fn evidence(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Evidence> {
+    let texts = match ruling.limiter {
+        Limiter::ReceiveWindow => receive_window(case, ruling),
+        Limiter::SendBuffer => send_buffer(case, ruling),
+        Limiter::Path => network::path(case, ruling),
+        Limiter::CongestionWindow | Limiter::Reordering => network::congestion(case, ruling),
+        Limiter::SegmentSize => network::segment_size(case, ruling),
+        Limiter::Application => application(ruling),
+        Limiter::AckDelay => ack_delay(case, ruling),
+        Limiter::Cpu => processor(case, ruling),
+        Limiter::Handshake | Limiter::InsufficientEvidence => Vec::new(),
+    };
+    let from_us = ruling.intervals.first().map(|i| i.from_us);
+    let to_us = ruling.intervals.last().map(|i| i.to_us);
+    let when = from_us.zip(to_us).map(|(from, to)| {
+        format!(
+            "{} was the limit for {} of the time, between {} and {}",
+            subject(ruling),
+            percent(ruling.share),
+            Micros::new(from),
+            Micros::new(to)
+        )
+    });
+    texts.into_iter().chain(when).map(|text| Evidence { text, from_us, to_us }).collect()
+}
+
+/// What could not be seen: what the source says, and what its kind leaves open.
+pub(crate) fn blind(transfer: &Transfer) -> Vec<String> {
+    let mut blind = transfer.blind.clone();
+    if transfer.sender_samples.is_empty() {
+        blind
+            .push("the sender was not seen: its congestion window, send buffer and retransmissions are unknown".into());
+    } else if transfer.receiver_samples.is_empty() {
+        blind.push("the receiver was not seen: whether its application reads too slowly is unknown".into());
+    }
+    let scaling = Scaling::of(transfer);
+    if scaling == Scaling::Unknown {
+        blind.push("the SYN packets were not seen: which window the ends could offer at all is unknown".into());
+    }
+    for (end, role) in [(&transfer.sender, "the sender"), (&transfer.receiver, "the receiver")] {
+        if let Some(busy) = end.cpu_busy.filter(|&busy| busy >= thresholds::CPU_BUSY) {
+            let (name, busy) = (name(end, role), percent(busy.min(1.0)));
+            blind.push(format!(
+                "the busiest processor of {name} was busy for {busy} of the time: what the ends would have reached with \
+                 more of it is unknown"
+            ));
+        }
+    }
+    if transfer.path_rate.is_none() && transfer.source != Source::Watch {
+        blind.push("what the path carries was not measured apart: the attainable rate is at most a guess".into());
+    }
+    blind
+}
+
+/// The diagnosis where there is too little to judge.
+pub(crate) fn insufficient(transfer: &Transfer, shares: Shares, reason: String) -> Diagnosis {
+    Diagnosis {
+        limiter: Limiter::InsufficientEvidence,
+        detail: None,
+        share: 0.0,
+        attainable_bps: transfer.path_rate.map(|path| path.rate_bps).filter(|rate| rate.bps() > 0),
+        confidence: Confidence::Low,
+        shares,
+        evidence: vec![Evidence { text: reason, from_us: None, to_us: None }],
+        blind: blind(transfer),
+        action: "measure for longer, and with both ends in view, before changing anything".into(),
+    }
+}
+
+/// What to call the receiver.
+pub(crate) fn receiver(transfer: &Transfer) -> String {
+    name(&transfer.receiver, "the receiver")
+}
+
+/// What to call the sender.
+pub(crate) fn sender(transfer: &Transfer) -> String {
+    name(&transfer.sender, "the sender")
+}
+
+fn name(end: &End, role: &str) -> String {
+    if end.name.is_empty() { role.into() } else { format!("{role} ({})", end.name) }
+}
+
+fn subject(ruling: &Ruling<'_>) -> &'static str {
+    match (ruling.limiter, ruling.detail) {
+        (Limiter::ReceiveWindow, _) => "the receive window",
+        (Limiter::SendBuffer, _) => "the send buffer",
+        (Limiter::CongestionWindow, Some(Detail::SlowStart)) => "the opening of the congestion window",
+        (Limiter::CongestionWindow, _) => "the congestion window",
+        (Limiter::Path, _) => "the path",
+        (Limiter::Reordering, _) => "reordering",
+        (Limiter::SegmentSize, _) => "the segment size",
+        (Limiter::Application, _) => "the sending application",
+        (Limiter::AckDelay, _) => "the delay of acknowledgements",
+        (Limiter::Cpu, _) => "a processor",
+        (Limiter::Handshake, _) => "the handshake",
+        (Limiter::InsufficientEvidence, _) => "nothing that was seen",
+    }
+}
+
+/// `W x 8 / RTT = R; measured M`.
+fn bound(window: Bytes, rtt: Micros, measured: Rate) -> String {
+    let rate = window_limited_rate(window, rtt).unwrap_or_default();
+    format!("{window} x 8 / {rtt} = {rate}; measured {measured}")
+}
+
+fn measured(ruling: &Ruling<'_>) -> Rate {
+    Rate::from_bps(ruling.rate.round() as u64)
+}
+
+fn bytes(value: f64) -> Bytes {
+    Bytes::new(value.round() as u64)
+}
+
+fn micros(value: f64) -> Micros {
+    Micros::new(value.round() as u64)
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.0} %", part * 100.0)
+}
+
+/// `so long as the round trip stood near its minimum`, the sentence that clears the path.
+fn no_queue(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
+    let (rtt, base) = ruling.rtt.zip(case.path.base_rtt)?;
+    let (rtt, base) = (micros(rtt), micros(base));
+    Some(format!("the round trip took {rtt}, at least {base} was seen: no queue stood before a full link"))
+}
+
+fn spare_path(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
+    let known = case.path.known.filter(|_| case.path.has_room_above(ruling.rate))?;
+    let (known, measured) = (Rate::from_bps(known as u64), measured(ruling));
+    let part = ruling.rate / known.bps().max(1) as f64;
+    Some(format!("the path was measured to carry {known}; this transfer used {measured}, {} of it", percent(part)))
+}
+
+fn receive_window(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
+    let offer = &case.offer;
+    let mut texts = Vec::new();
+    if let Some(text) = closed_window(offer, ruling) {
+        texts.push(text);
+    } else if let Some(text) = window_arithmetic(case, ruling) {
+        texts.push(text);
+    }
+    let used = ruling.median(Interval::in_flight).zip(ruling.median(Interval::offered));
+    if let Some((in_flight, offered)) = used.filter(|_| !offer.closed) {
+        let cwnd = ruling.median(Interval::cwnd).map(|cwnd| format!(", the congestion window allowed {}", bytes(cwnd)));
+        let (used, offered) = (bytes(in_flight), bytes(offered));
+        texts.push(format!("{used} of the offered {offered} were in flight (medians){}", cwnd.unwrap_or_default()));
+    }
+    texts.extend(no_queue(case, ruling).filter(|_| !offer.closed));
+    texts.extend(spare_path(case, ruling));
+    if offer.pinned == Some(true) {
+        let size = case.transfer.receiver.receive_buffer.map_or(Bytes::ZERO, |buffer| buffer.largest);
+        texts.push(format!(
+            "the receiving application set its buffer itself ({size} as the kernel accounts for it), which switched \
+             automatic sizing off"
+        ));
+    }
+    texts
+}
+
+fn window_arithmetic(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
+    let rtt = micros(ruling.rtt?);
+    let typical = ruling.median(Interval::offered)?;
+    let largest = case.offer.largest;
+    let scaling = case.offer.scaling.words();
+    // A window that moved is better told by its median than by its largest value.
+    let (words, window) =
+        if largest <= 1.2 * typical { ("at most", bytes(largest)) } else { ("a median of", bytes(typical)) };
+    let ceiling = match case.offer.scaling.ceiling() {
+        Some(most) if case.offer.at_ceiling() => format!(", so that {} is the most it can say", Bytes::new(most)),
+        _ => String::new(),
+    };
+    let bound = bound(window, rtt, measured(ruling));
+    Some(format!("the receiver offered {words} {window} ({scaling}{ceiling}) and the round trip took {rtt}: {bound}"))
+}
+
+fn closed_window(offer: &Offer, ruling: &Ruling<'_>) -> Option<String> {
+    let unread = offer.unread_share.map(|share| {
+        format!("; in {} of its samples at least half of the window held data not yet read", percent(share))
+    });
+    let unread = unread.unwrap_or_default();
+    let largest = bytes(offer.largest);
+    if offer.closed_at_end {
+        return Some(format!(
+            "the receiver closed its window (at most {largest} before) and did not open it again{unread}"
+        ));
+    }
+    if offer.closed {
+        return Some(format!("the receiver closed its window (at most {largest}) again and again{unread}"));
+    }
+    if !offer.is_slow_reader() {
+        return None;
+    }
+    let typical = bytes(ruling.median(Interval::offered)?);
+    Some(format!("the receiver offered {typical} (median) of at most {largest}{unread}"))
+}
+
+fn send_buffer(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
+    let mut texts = Vec::new();
+    if let Some((in_flight, rtt)) = ruling.median(Interval::in_flight).zip(ruling.rtt) {
+        let (held, rtt) = (bytes(in_flight), micros(rtt));
+        let room =
+            |limit: Option<f64>| limit.map_or_else(|| "an unseen number of bytes".into(), |b| bytes(b).to_string());
+        texts.push(format!(
+            "{held} were in flight and nothing more was ready to send, while the receiver offered {} and the congestion \
+             window allowed {} (medians): {}",
+            room(ruling.median(Interval::offered)),
+            room(ruling.median(Interval::cwnd)),
+            bound(held, rtt, measured(ruling))
+        ));
+    }
+    let fill = ruling.median(|i| i.at.send_queued.map(|b| b.get() as f64));
+    let size = ruling.median(|i| i.at.send_buffer.map(|b| b.get() as f64));
+    if let Some((fill, size)) = fill.zip(size) {
+        texts.push(format!(
+            "the send buffer held {} of {} (medians, as the kernel accounts for it: from two thirds on, a writer waits)",
+            bytes(fill),
+            bytes(size)
+        ));
+    }
+    texts.extend(no_queue(case, ruling));
+    texts.extend(spare_path(case, ruling));
+    if case.transfer.sender.send_buffer.is_some_and(|buffer| buffer.pinned) {
+        texts.push("the sending application set its buffer itself, which switched automatic sizing off".into());
+    }
+    texts
+}
+
+fn application(ruling: &Ruling<'_>) -> Vec<String> {
+    if ruling.detail == Some(Detail::Idle) {
+        return vec![
+            "nothing was in flight and nothing waited to be sent: the application had written all it had".into(),
+        ];
+    }
+    let in_flight = ruling.median(Interval::in_flight).map(bytes).unwrap_or_default();
+    vec![format!(
+        "{in_flight} were in flight (median) and nothing more waited in the send buffer, which had room: the application \
+         wrote {}",
+        measured(ruling)
+    )]
+}
+
+fn ack_delay(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
+    let Some((rtt, base)) = ruling.rtt.zip(case.path.base_rtt) else { return Vec::new() };
+    let (full, base, delay) = (micros(rtt), micros(base), micros(rtt - base));
+    let waiting = match ruling.detail {
+        Some(Detail::Nagle) => "with the next one waiting for its acknowledgement (Nagle's algorithm)",
+        _ => "with nothing waiting behind it",
+    };
+    vec![format!(
+        "one segment or less was in flight, {waiting}, and its acknowledgement took {full} where the path takes {base}: \
+         {delay} of it are the receiver's delayed-ACK timer"
+    )]
+}
+
+fn processor(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
+    let busy = |end: &End, role: &str| {
+        end.cpu_busy
+            .map(|busy| format!("the busiest processor of {} was busy for {}", name(end, role), percent(busy.min(1.0))))
+    };
+    let transfer = case.transfer;
+    let ends = [busy(&transfer.sender, "the sender"), busy(&transfer.receiver, "the receiver")];
+    let rest = format!("no window, buffer or pacing explains {}", measured(ruling));
+    ends.into_iter().flatten().chain([rest]).collect()
+}
+
+/// What would fill the path, for a sentence of the action: `1,000,000 B (94.1 Mbit/s x 80.0 ms / 8)`.
+fn needed(case: &Case<'_>) -> Option<String> {
+    let (known, base) = case.path.known.zip(case.path.base_rtt)?;
+    let (rate, rtt) = (Rate::from_bps(known as u64), micros(base));
+    Some(format!("at least {} ({rate} x {rtt} / 8)", bdp(rate, rtt)))
+}

@@ -1,0 +1,162 @@
+//! Evidence where the network holds the sender back: a full path, losses, an opening window, segments that are too
+//! small or too large.
+
+use fullpipe_units::{Rate, window_limited_rate};
+
+use super::{bytes, measured, micros, percent, spare_path};
+use crate::{Detail, classify::Case, stats, thresholds, timeline::Interval, verdict::Ruling};
+
+pub(super) fn path(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
+    let mut texts = Vec::new();
+    texts.extend(known_rate(case, ruling));
+    if ruling.detail == Some(Detail::Policed) {
+        texts.push(format!(
+            "{} of all segments were lost at a level rate of {}, after a faster beginning and without a queue: a policer",
+            per_cent_lost(case),
+            measured(ruling)
+        ));
+    }
+    texts.extend(queue(case, ruling));
+    texts.extend(plateau(case, ruling));
+    if case.losses.retransmits > 0.0 && ruling.detail != Some(Detail::Policed) {
+        texts.push(format!(
+            "{:.0} segments ({}) were retransmitted in {} loss events: what a full queue drops",
+            case.losses.retransmits,
+            per_cent_lost(case),
+            case.losses.episodes
+        ));
+    }
+    texts
+}
+
+fn known_rate(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
+    let known = case.path.known.filter(|&known| ruling.rate + case.path.others >= thresholds::PATH_NOT_FULL * known)?;
+    let part = percent((ruling.rate + case.path.others) / known);
+    let (known, measured) = (Rate::from_bps(known as u64), measured(ruling));
+    Some(if case.path.others > 0.0 {
+        let others = Rate::from_bps(case.path.others as u64);
+        format!("the path carries {known}; this stream used {measured} and the others {others}, together {part} of it")
+    } else {
+        format!("the path carries {known}; measured {measured}, {part} of it")
+    })
+}
+
+/// What is in flight beyond the path's own product stands in its queue.
+fn queue(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
+    let (rtt, base) = ruling.rtt.zip(case.path.base_rtt)?;
+    if rtt - base < ((thresholds::QUEUE_FACTOR_WINDOW - 1.0) * base).max(thresholds::LEAST_QUEUE_US) {
+        return None;
+    }
+    let queued = bytes(ruling.rate * (rtt - base) / 8e6);
+    let (rate, factor) = (measured(ruling), rtt / base);
+    let (rtt, base, delay) = (micros(rtt), micros(base), micros(rtt - base));
+    Some(format!(
+        "the round trip took {rtt} where the empty path takes {base} (x {factor:.2}): {rate} x {delay} / 8 = {queued} \
+         stood in a queue before the narrowest link"
+    ))
+}
+
+fn plateau(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
+    let time: f64 = ruling.intervals.iter().map(|i| i.len()).sum();
+    let level: f64 = ruling.intervals.iter().filter(|i| case.path.at_plateau(i)).map(|i| i.len()).sum();
+    let share = stats::fraction(level, time);
+    let pacing = ruling.median(|i| i.at.pacing_rate_bps.map(|r| r.bps() as f64)).filter(|_| case.is_model_based());
+    let pacing = pacing.map(|bps| format!(", and the sender paced itself at {}", Rate::from_bps(bps as u64)));
+    let typical = stats::median(ruling.intervals.iter().map(|i| (i.rate, i.len())))?;
+    (share >= thresholds::STEADY_SHARE).then(|| {
+        format!(
+            "the rate stood at its plateau, {} (median), for {} of that time{}",
+            Rate::from_bps(typical as u64),
+            percent(share),
+            pacing.unwrap_or_default()
+        )
+    })
+}
+
+pub(super) fn congestion(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
+    let mut texts = Vec::new();
+    match ruling.detail {
+        Some(Detail::SlowStart) => texts.extend(opening(ruling)),
+        Some(Detail::Rto | Detail::TailLoss) => texts.push(format!(
+            "{} retransmission timeouts: nothing but the timer noticed what was lost{}",
+            case.losses.timeouts,
+            if ruling.detail == Some(Detail::TailLoss) { ", because nothing was sent after it" } else { "" }
+        )),
+        _ if ruling.limiter == crate::Limiter::Reordering => texts.push(format!(
+            "{:.0} segments were retransmitted and {} of them came back as duplicates: they were late, not lost \
+             (the sender noticed reordering {} times)",
+            case.losses.retransmits,
+            percent(case.losses.spurious.min(1.0)),
+            case.losses.reorderings
+        )),
+        _ => texts.extend(random_loss(case, ruling)),
+    }
+    if let Some((rtt, base)) = ruling.rtt.zip(case.path.base_rtt).filter(|_| ruling.detail == Some(Detail::Loss)) {
+        texts.push(format!(
+            "the round trip took {} (at least {}): the losses struck before a queue could form",
+            micros(rtt),
+            micros(base)
+        ));
+    }
+    texts.extend(spare_path(case, ruling));
+    texts
+}
+
+fn opening(ruling: &Ruling<'_>) -> Option<String> {
+    let (first, last) = (ruling.intervals.first()?, ruling.intervals.last()?);
+    let (from, to) = (Rate::from_bps(first.rate as u64), Rate::from_bps(last.rate as u64));
+    let window = |i: &Interval| i.cwnd().map_or_else(|| "unseen".into(), |cwnd| bytes(cwnd).to_string());
+    Some(format!(
+        "the congestion window was still opening, from {} to {}, and the rate with it, from {from} to {to}; nothing \
+         else was in its way",
+        window(first),
+        window(last)
+    ))
+}
+
+/// What losses allow: `1.22 x MSS / (RTT x sqrt p)` (Mathis 1997) for a sender of the Reno family; CUBIC stays near it
+/// where round trips are short or losses frequent (RFC 9438, section 4.3).
+fn random_loss(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
+    let rtt = micros(ruling.rtt?);
+    if case.losses.ratio <= 0.0 {
+        let cwnd = bytes(ruling.median(Interval::cwnd)?);
+        let rate = window_limited_rate(cwnd, rtt).unwrap_or_default();
+        return Some(format!("the congestion window allowed {cwnd}: {cwnd} x 8 / {rtt} = {rate}"));
+    }
+    let count = format!(
+        "{:.0} segments ({}) were retransmitted in {} loss events",
+        case.losses.retransmits,
+        per_cent_lost(case),
+        case.losses.episodes
+    );
+    if case.is_model_based() {
+        return Some(format!("{count}; measured {}", measured(ruling)));
+    }
+    let segments = 1.22 / case.losses.ratio.sqrt();
+    let bound = window_limited_rate(bytes(segments * case.timeline.mss), rtt).unwrap_or_default();
+    Some(format!(
+        "{count}; 1.22 x {} x 8 / ({rtt} x sqrt({:.5})) = {bound}, measured {}",
+        bytes(case.timeline.mss),
+        case.losses.ratio,
+        measured(ruling)
+    ))
+}
+
+pub(super) fn segment_size(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
+    let mtu = case.transfer.path_mtu.map(|mtu| format!("; the path takes packets of up to {mtu} B"));
+    let (mtu, mss) = (mtu.unwrap_or_default(), bytes(case.timeline.mss));
+    if ruling.detail != Some(Detail::MtuBlackHole) {
+        return vec![format!("a segment carried at most {mss}{mtu}")];
+    }
+    let largest = case.timeline.intervals.iter().map(|i| case.timeline.mss_at(i)).fold(0.0, f64::max);
+    let largest = bytes(largest);
+    vec![format!(
+        "segments of {largest} were sent again after {} timeouts and never acknowledged at that size{mtu}; {} got through",
+        case.losses.timeouts,
+        bytes(case.timeline.acked())
+    )]
+}
+
+fn per_cent_lost(case: &Case<'_>) -> String {
+    format!("{:.2} %", case.losses.ratio * 100.0)
+}

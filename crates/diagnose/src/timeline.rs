@@ -1,0 +1,161 @@
+//! The sender's samples as intervals with rates, cleaned of whatever a hostile or broken source may say.
+//!
+//! What is *not* here: what an interval means (`windows`, `path`, `loss`, `classify`).
+
+use crate::{End, SenderSample, Transfer, stats, thresholds};
+
+/// The time between two consecutive samples, with the state at its end.
+#[derive(Clone, Debug)]
+pub(crate) struct Interval {
+    pub(crate) from_us: u64,
+    pub(crate) to_us: u64,
+    /// Payload bytes acknowledged in it.
+    pub(crate) acked: f64,
+    /// Segments retransmitted in it.
+    pub(crate) retransmits: f64,
+    /// Retransmission timeouts in it.
+    pub(crate) timeouts: u64,
+    /// Duplicate SACKs in it.
+    pub(crate) dsacks: f64,
+    /// The part of it for which the kernel's receive-window chronograph ran.
+    pub(crate) rwnd_limited: f64,
+    /// The part of it for which the kernel's send-buffer chronograph ran.
+    pub(crate) sndbuf_limited: f64,
+    /// Payload rate around it, averaged over two round trips to either side, in bit/s.
+    pub(crate) rate: f64,
+    /// The sample at its end.
+    pub(crate) at: SenderSample,
+}
+
+impl Interval {
+    pub(crate) fn len(&self) -> f64 {
+        self.to_us.saturating_sub(self.from_us) as f64
+    }
+
+    pub(crate) fn rtt(&self) -> Option<f64> {
+        self.at.rtt_us.map(|rtt| rtt.get() as f64).filter(|&rtt| rtt > 0.0)
+    }
+
+    pub(crate) fn in_flight(&self) -> Option<f64> {
+        self.at.in_flight.map(|b| b.get() as f64)
+    }
+
+    pub(crate) fn offered(&self) -> Option<f64> {
+        self.at.offered_window.map(|b| b.get() as f64)
+    }
+
+    pub(crate) fn cwnd(&self) -> Option<f64> {
+        self.at.cwnd.map(|b| b.get() as f64)
+    }
+
+    pub(crate) fn not_sent(&self) -> Option<f64> {
+        self.at.not_sent.map(|b| b.get() as f64)
+    }
+}
+
+/// A sender's whole story.
+#[derive(Clone, Debug)]
+pub(crate) struct Timeline {
+    pub(crate) intervals: Vec<Interval>,
+    /// Payload of a full segment.
+    pub(crate) mss: f64,
+    /// The smallest round trip seen by anyone, in microseconds.
+    pub(crate) base_rtt: Option<f64>,
+    /// The denominator of all shares: from the first sample, or the start, to the end.
+    pub(crate) span_us: f64,
+}
+
+impl Timeline {
+    pub(crate) fn new(transfer: &Transfer) -> Self {
+        let samples = in_order(&transfer.sender_samples);
+        let mut intervals: Vec<Interval> = samples.windows(2).map(|pair| interval(pair[0], pair[1])).collect();
+        let base_rtt = base_rtt(transfer);
+        average_rates(&mut intervals, base_rtt);
+        let seen: f64 = intervals.iter().map(Interval::len).sum();
+        Self {
+            mss: mss(transfer, &samples),
+            base_rtt,
+            // Neither may exceed the other's part: shares of what was seen never add up to more than 1.
+            span_us: seen.max(transfer.duration_us.get() as f64),
+            intervals,
+        }
+    }
+
+    /// Segment size of an interval, else of the transfer.
+    pub(crate) fn mss_at(&self, interval: &Interval) -> f64 {
+        interval.at.mss.filter(|&mss| mss > 0).map_or(self.mss, f64::from)
+    }
+
+    pub(crate) fn acked(&self) -> f64 {
+        self.intervals.iter().map(|i| i.acked).sum()
+    }
+}
+
+/// Samples whose time increases; later ones that step back are dropped.
+fn in_order(samples: &[SenderSample]) -> Vec<&SenderSample> {
+    let mut ordered: Vec<&SenderSample> = Vec::with_capacity(samples.len());
+    for sample in samples {
+        if ordered.last().is_none_or(|last| sample.at_us > last.at_us) {
+            ordered.push(sample);
+        }
+    }
+    ordered
+}
+
+fn interval(a: &SenderSample, b: &SenderSample) -> Interval {
+    let (from_us, to_us) = (a.at_us.get(), b.at_us.get());
+    let len = (to_us - from_us) as f64;
+    let counted = |a: Option<u64>, b: Option<u64>| a.zip(b).map_or(0, |(a, b)| b.saturating_sub(a));
+    let spent = |a: Option<fullpipe_units::Micros>, b: Option<fullpipe_units::Micros>| {
+        (counted(a.map(|t| t.get()), b.map(|t| t.get())) as f64 / len).min(1.0)
+    };
+    Interval {
+        from_us,
+        to_us,
+        acked: b.acked.get().saturating_sub(a.acked.get()) as f64,
+        retransmits: counted(a.retransmits, b.retransmits) as f64,
+        timeouts: counted(a.timeouts, b.timeouts),
+        dsacks: counted(a.dsacks.map(u64::from), b.dsacks.map(u64::from)) as f64,
+        rwnd_limited: spent(a.rwnd_limited_us, b.rwnd_limited_us),
+        sndbuf_limited: spent(a.sndbuf_limited_us, b.sndbuf_limited_us),
+        rate: 0.0,
+        at: *b,
+    }
+}
+
+/// Averages over `HALF_WINDOW_ROUND_TRIPS` to either side, and over one and a half intervals at least.
+fn average_rates(intervals: &mut [Interval], base_rtt: Option<f64>) {
+    let typical = stats::median(intervals.iter().map(|i| (i.len(), 1.0))).unwrap_or(0.0);
+    let round_trips = thresholds::HALF_WINDOW_ROUND_TRIPS * base_rtt.unwrap_or(0.0);
+    let half = round_trips.max(thresholds::LEAST_HALF_WINDOW_US).max(1.5 * typical);
+    let (mut low, mut high) = (0, 0);
+    let mut bytes = 0.0;
+    for middle in 0..intervals.len() {
+        let centre = (intervals[middle].from_us as f64 + intervals[middle].to_us as f64) / 2.0;
+        while high < intervals.len() && (high <= middle || intervals[high].to_us as f64 <= centre + half) {
+            bytes += intervals[high].acked;
+            high += 1;
+        }
+        while low < middle && (intervals[low].from_us as f64) < centre - half {
+            bytes -= intervals[low].acked;
+            low += 1;
+        }
+        let span = intervals[high - 1].to_us.saturating_sub(intervals[low].from_us) as f64;
+        // The running sum may leave a rounding error below zero behind.
+        intervals[middle].rate = stats::fraction(bytes.max(0.0) * 8e6, span);
+    }
+}
+
+fn base_rtt(transfer: &Transfer) -> Option<f64> {
+    let idle = transfer.idle_rtt.map(|rtt| rtt.min_us);
+    let sampled = transfer.sender_samples.iter().flat_map(|s| [s.min_rtt_us, s.rtt_us]).flatten();
+    // The kernel reports an unknown minimum as all ones.
+    let plausible = |us: &u64| (1..u64::from(u32::MAX)).contains(us);
+    idle.into_iter().chain(sampled).map(|rtt| rtt.get()).filter(plausible).min().map(|us| us as f64)
+}
+
+fn mss(transfer: &Transfer, samples: &[&SenderSample]) -> f64 {
+    let sampled = samples.iter().rev().find_map(|s| s.mss.filter(|&mss| mss > 0)).map(f64::from);
+    let announced = |end: &End| end.syn.and_then(|syn| syn.mss).filter(|&mss| mss > 0).map(f64::from);
+    sampled.or_else(|| announced(&transfer.receiver)).unwrap_or(thresholds::ASSUMED_MSS)
+}

@@ -1,0 +1,188 @@
+//! From labelled intervals to shares, a verdict and how sure it is. What is *not* here: its words (`sentences`).
+
+use std::collections::BTreeMap;
+
+use fullpipe_units::Rate;
+
+use crate::{
+    Confidence, Detail, Diagnosis, Limiter, Shares, Source, Transfer,
+    classify::{Case, Label},
+    receiver, sentences, stats, thresholds,
+    timeline::Interval,
+};
+
+/// Says what limited `transfer`, for which share of its time, and what to do about it. Total: any content.
+pub fn diagnose(transfer: &Transfer) -> Diagnosis {
+    judge(transfer, 0.0)
+}
+
+/// `others` is the rate of the other streams of the same test, in bit/s.
+pub(crate) fn judge(transfer: &Transfer, others: f64) -> Diagnosis {
+    let case = Case::new(transfer, others);
+    if case.timeline.intervals.is_empty() && !transfer.receiver_samples.is_empty() {
+        return receiver::judge(transfer);
+    }
+    let labels = case.labels();
+    let shares = shares(&case, &labels);
+    if let Some(reason) = missing(&case) {
+        return sentences::insufficient(transfer, shares, reason);
+    }
+    let ruling = Ruling::new(&case, &labels);
+    Diagnosis {
+        limiter: ruling.limiter,
+        detail: ruling.detail,
+        share: shares.get(&ruling.limiter).copied().unwrap_or(0.0),
+        attainable_bps: attainable(&case, &ruling),
+        confidence: confidence(&case, &ruling),
+        evidence: sentences::evidence(&case, &ruling),
+        blind: sentences::blind(transfer),
+        action: sentences::action(&case, &ruling),
+        shares,
+    }
+}
+
+/// The verdict with the figures of the time for which it held.
+#[derive(Clone, Debug)]
+pub(crate) struct Ruling<'a> {
+    pub(crate) limiter: Limiter,
+    pub(crate) detail: Option<Detail>,
+    /// The intervals that it holds for.
+    pub(crate) intervals: Vec<&'a Interval>,
+    /// The part of the transfer's time that they take.
+    pub(crate) share: f64,
+    /// The payload rate in them, in bit/s.
+    pub(crate) rate: f64,
+    /// The median round trip in them, in microseconds.
+    pub(crate) rtt: Option<f64>,
+}
+
+impl<'a> Ruling<'a> {
+    /// The limiter with the largest share; slow start stands apart from a window that losses hold down.
+    fn new(case: &'a Case<'_>, labels: &[Label]) -> Self {
+        let mut times: BTreeMap<(Limiter, bool), f64> = BTreeMap::new();
+        for (label, interval) in labels.iter().zip(&case.timeline.intervals) {
+            *times.entry(group(*label)).or_default() += interval.len();
+        }
+        let largest = times.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(&group, _)| group);
+        let (limiter, starting) = largest.unwrap_or((Limiter::InsufficientEvidence, false));
+        let held =
+            labels.iter().zip(&case.timeline.intervals).filter(|(label, _)| group(**label) == (limiter, starting));
+        let mut details: BTreeMap<Option<Detail>, f64> = BTreeMap::new();
+        for (label, interval) in held.clone() {
+            *details.entry(label.detail).or_default() += interval.len();
+        }
+        let intervals: Vec<&Interval> = held.map(|(_, interval)| interval).collect();
+        let time: f64 = intervals.iter().map(|i| i.len()).sum();
+        let ruling = Self {
+            limiter,
+            detail: details.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).and_then(|(detail, _)| detail),
+            share: stats::fraction(time, case.timeline.span_us).min(1.0),
+            rate: stats::fraction(intervals.iter().map(|i| i.acked * 8e6).sum(), time),
+            rtt: stats::median(intervals.iter().filter_map(|i| Some((i.rtt()?, i.len())))),
+            intervals,
+        };
+        ruling.or_small_segments(case)
+    }
+
+    /// Where loss or a processor limits the segments per second, small segments are the reason that can be changed.
+    fn or_small_segments(self, case: &Case<'_>) -> Self {
+        let per_segment = matches!((self.limiter, self.detail), (Limiter::Cpu, _) | (_, Some(Detail::Loss)));
+        let small = case
+            .transfer
+            .path_mtu
+            .is_some_and(|mtu| case.timeline.mss < thresholds::SMALL_MSS * (f64::from(mtu) - thresholds::HEADERS));
+        if per_segment && small {
+            Self { limiter: Limiter::SegmentSize, detail: Some(Detail::SmallMss), ..self }
+        } else {
+            self
+        }
+    }
+
+    /// The median of a figure over the time of the verdict.
+    pub(crate) fn median(&self, figure: impl Fn(&Interval) -> Option<f64>) -> Option<f64> {
+        stats::median(self.intervals.iter().filter_map(|i| Some((figure(i)?, i.len()))))
+    }
+}
+
+fn group(label: Label) -> (Limiter, bool) {
+    (label.limiter, label.detail == Some(Detail::SlowStart))
+}
+
+fn shares(case: &Case<'_>, labels: &[Label]) -> Shares {
+    let mut shares = Shares::new();
+    for (label, interval) in labels.iter().zip(&case.timeline.intervals) {
+        *shares.entry(label.limiter).or_insert(0.0) += stats::fraction(interval.len(), case.timeline.span_us);
+    }
+    for share in shares.values_mut() {
+        *share = share.clamp(0.0, 1.0);
+    }
+    shares
+}
+
+/// Why there is too little to judge, if there is.
+fn missing(case: &Case<'_>) -> Option<String> {
+    let timeline = &case.timeline;
+    if timeline.intervals.len() < thresholds::LEAST_INTERVALS {
+        return Some(format!("only {} intervals between samples were seen", timeline.intervals.len()));
+    }
+    if let Some(base) = timeline.base_rtt.filter(|base| timeline.span_us < thresholds::LEAST_ROUND_TRIPS * base) {
+        let trips = timeline.span_us / base;
+        return Some(format!("the transfer lasted only {trips:.1} round trips"));
+    }
+    // A connection that stands still sends little: that is its story, not a lack of one.
+    let stalled = case.losses.timeouts > 0 || case.offer.closed_at_end;
+    let segments = timeline.acked() / timeline.mss;
+    (segments < thresholds::LEAST_SEGMENTS && !stalled)
+        .then(|| format!("only {segments:.0} segments were acknowledged"))
+}
+
+fn attainable(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<Rate> {
+    let known = case.path.known.map(|known| (known - case.path.others).max(0.0));
+    let bps = match ruling.limiter {
+        // The median, because the rates of single round trips contain the bursts of acknowledgements.
+        Limiter::Path => ruling.median(|i| Some(i.rate)),
+        // A path known to carry less than what was seen is not known.
+        _ => known.filter(|&known| known >= ruling.rate),
+    };
+    bps.map(|bps| Rate::from_bps(bps.round() as u64))
+}
+
+fn confidence(case: &Case<'_>, ruling: &Ruling<'_>) -> Confidence {
+    let one_end = case.transfer.source == Source::LiveOneEnd || case.transfer.receiver_samples.is_empty();
+    let clear = ruling.share >= thresholds::CLEAR_SHARE;
+    let most = if !clear {
+        Confidence::Low
+    } else if one_end {
+        Confidence::Medium
+    } else {
+        Confidence::High
+    };
+    let reached = if agrees(case, ruling) { Confidence::High } else { Confidence::Medium };
+    most.min(reached)
+}
+
+/// Whether a second line of evidence, with arithmetic, agrees with the measured rate.
+fn agrees(case: &Case<'_>, ruling: &Ruling<'_>) -> bool {
+    let near = |figure: f64| (figure - ruling.rate).abs() <= thresholds::AGREEMENT * ruling.rate.max(1.0);
+    let per_round_trip =
+        |bytes: Option<f64>| bytes.zip(ruling.rtt).is_some_and(|(bytes, rtt)| near(stats::fraction(bytes * 8e6, rtt)));
+    match ruling.limiter {
+        Limiter::ReceiveWindow => per_round_trip(ruling.median(Interval::offered)),
+        Limiter::SendBuffer => {
+            let full = ruling.median(|i| Some(i.at.send_queued?.get() as f64 / i.at.send_buffer?.get().max(1) as f64));
+            per_round_trip(ruling.median(Interval::in_flight))
+                && full.is_some_and(|f| f >= thresholds::SEND_BUFFER_FULL)
+        }
+        Limiter::Path => match case.path.known {
+            Some(known) => near((known - case.path.others).max(0.0)),
+            None => {
+                let inflated = ruling.rtt.zip(case.path.base_rtt);
+                let inflated = inflated.is_some_and(|(rtt, base)| rtt >= thresholds::QUEUE_FACTOR_CONGESTION * base);
+                inflated && per_round_trip(ruling.median(Interval::in_flight))
+            }
+        },
+        Limiter::Application => ruling.detail == Some(Detail::Idle),
+        Limiter::CongestionWindow if ruling.detail == Some(Detail::Loss) => case.path.has_room_above(ruling.rate),
+        _ => false,
+    }
+}

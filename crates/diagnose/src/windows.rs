@@ -1,0 +1,199 @@
+//! Offered window and send buffer: is one of them used up, and why is it no larger?
+//!
+//! What is *not* here: whether the path is full meanwhile (`path`), which overrules both.
+
+use crate::{
+    Detail, End, ReceiverSample, Transfer, thresholds,
+    timeline::{Interval, Timeline},
+};
+
+/// What holds data back at one moment, before the path is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Holding {
+    /// The receiver closed its window.
+    ClosedWindow,
+    /// The offered window is used up.
+    OfferedWindow,
+    /// The send buffer is full, and all that it holds is in flight.
+    SendBuffer,
+    /// The application wrote no more; `idle` where nothing at all was outstanding or moved.
+    Supply { idle: bool },
+    /// None of these: congestion control, pacing, the network interface.
+    Network,
+}
+
+/// Decides what held data back in `interval`.
+pub(crate) fn holding(timeline: &Timeline, interval: &Interval) -> Holding {
+    let mss = timeline.mss_at(interval);
+    let in_flight = interval.in_flight();
+    if is_closed(interval, mss) {
+        Holding::ClosedWindow
+    } else if in_flight == Some(0.0) && interval.not_sent().unwrap_or(0.0) <= 0.0 {
+        Holding::Supply { idle: interval.acked <= 0.0 }
+    } else if is_window_used(interval, mss) {
+        Holding::OfferedWindow
+    } else if is_supply_short(interval, mss) {
+        if is_send_buffer_full(interval) { Holding::SendBuffer } else { Holding::Supply { idle: false } }
+    } else {
+        Holding::Network
+    }
+}
+
+/// Less than a segment is offered, and not because nearly a window is in flight already.
+fn is_closed(interval: &Interval, mss: f64) -> bool {
+    let waiting = interval.not_sent().is_none_or(|bytes| bytes > 0.0);
+    interval.offered().is_some_and(|window| window < mss.min(500.0)) && waiting
+}
+
+fn is_window_used(interval: &Interval, mss: f64) -> bool {
+    let Some(window) = interval.offered() else { return interval.rwnd_limited >= thresholds::CHRONOGRAPH };
+    let Some(in_flight) = interval.in_flight() else { return interval.rwnd_limited >= thresholds::CHRONOGRAPH };
+    let slack = (thresholds::SLACK_SEGMENTS * mss).max((1.0 - thresholds::WINDOW_USED) * window);
+    let slack = slack.min((thresholds::SLACK_OF_WINDOW * window).max(mss));
+    in_flight > 0.0 && window - in_flight <= slack
+}
+
+/// Nothing waits to be sent, or all that was written is well below what congestion control and receiver would take.
+fn is_supply_short(interval: &Interval, mss: f64) -> bool {
+    let (Some(in_flight), Some(not_sent)) = (interval.in_flight(), interval.not_sent()) else {
+        return interval.sndbuf_limited >= thresholds::CHRONOGRAPH;
+    };
+    if not_sent < thresholds::WAITING_SEGMENTS * mss {
+        return true;
+    }
+    let limit = match (interval.cwnd(), interval.offered()) {
+        (Some(cwnd), Some(offered)) => cwnd.min(offered),
+        // Without the congestion window there is no telling whether it would take more.
+        (Some(cwnd), None) => cwnd,
+        (None, _) => return false,
+    };
+    let supply = in_flight + not_sent;
+    supply < thresholds::SUPPLY_SHORT * limit && limit - supply >= thresholds::SLACK_SEGMENTS * mss
+}
+
+fn is_send_buffer_full(interval: &Interval) -> bool {
+    let queued = interval.at.send_queued.zip(interval.at.send_buffer);
+    let by_memory = queued.is_some_and(|(queued, buffer)| {
+        buffer.get() > 0 && queued.get() as f64 >= thresholds::SEND_BUFFER_FULL * buffer.get() as f64
+    });
+    by_memory || interval.sndbuf_limited >= thresholds::CHRONOGRAPH
+}
+
+/// What the two SYNs allow the receiver to offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scaling {
+    /// Both ends sent the option; the receiver's shift (at most 14, RFC 7323 section 2.3).
+    Shift(u8),
+    /// The receiver left the option out.
+    ReceiverOmits,
+    /// The sender left the option out, so that the receiver must not scale.
+    SenderOmits,
+    /// At least one SYN was not seen.
+    Unknown,
+}
+
+impl Scaling {
+    pub(crate) fn of(transfer: &Transfer) -> Self {
+        let shift = |end: &End| end.syn.map(|syn| syn.window_scale);
+        match (shift(&transfer.receiver), shift(&transfer.sender)) {
+            (Some(None), _) => Self::ReceiverOmits,
+            (_, Some(None)) => Self::SenderOmits,
+            // A receiver that sent the option did so because of the sender's: RFC 7323, section 2.2. Only a receiver
+            // that opened the connection may have sent it in vain, and then the sender's SYN-ACK tells.
+            (Some(Some(shift)), _) => Self::Shift(shift.min(14)),
+            (None, _) => Self::Unknown,
+        }
+    }
+
+    /// The largest window that can be offered at all.
+    pub(crate) fn ceiling(self) -> Option<u64> {
+        match self {
+            Self::Shift(shift) => Some(65_535 << shift),
+            Self::ReceiverOmits | Self::SenderOmits => Some(65_535),
+            Self::Unknown => None,
+        }
+    }
+
+    /// The words for a sentence.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Shift(shift) => format!("scale option present, shift {shift}"),
+            Self::ReceiverOmits => "the receiver sent no scale option".into(),
+            Self::SenderOmits => "the sender sent no scale option, so that the receiver may not scale".into(),
+            Self::Unknown => "the SYN packets were not seen".into(),
+        }
+    }
+}
+
+/// The receiver's window over the transfer.
+#[derive(Clone, Debug)]
+pub(crate) struct Offer {
+    /// The largest window offered.
+    pub(crate) largest: f64,
+    pub(crate) scaling: Scaling,
+    /// Whether the window was closed at some time.
+    pub(crate) closed: bool,
+    /// Whether it was still closed at the end.
+    pub(crate) closed_at_end: bool,
+    /// The part of the receiver's samples in which unread data filled its window; `None` where that was not seen.
+    pub(crate) unread_share: Option<f64>,
+    /// Whether the receiving application set its buffer.
+    pub(crate) pinned: Option<bool>,
+}
+
+impl Offer {
+    pub(crate) fn new(transfer: &Transfer, timeline: &Timeline) -> Self {
+        let by_sender = timeline.intervals.iter().filter_map(Interval::offered);
+        let by_receiver = transfer.receiver_samples.iter().filter_map(|s| s.offered_window).map(|b| b.get() as f64);
+        // The sender's view counts: only what reached it limits it.
+        let largest = by_sender.reduce(f64::max).or_else(|| by_receiver.reduce(f64::max)).unwrap_or(0.0);
+        let closed = |i: &Interval| is_closed(i, timeline.mss_at(i));
+        Self {
+            largest,
+            scaling: Scaling::of(transfer),
+            closed: timeline.intervals.iter().any(closed),
+            closed_at_end: timeline.intervals.last().is_some_and(closed),
+            unread_share: unread_share(&transfer.receiver_samples, largest),
+            pinned: transfer.receiver.receive_buffer.map(|buffer| buffer.pinned),
+        }
+    }
+
+    /// Whether the receiving application is behind the network.
+    pub(crate) fn is_slow_reader(&self) -> bool {
+        self.unread_share.is_some_and(|share| share >= thresholds::CLEAR_SHARE)
+    }
+
+    /// Why the window is no larger.
+    pub(crate) fn detail(&self) -> Option<Detail> {
+        let unscaled = self.largest <= 65_535.0;
+        if self.closed_at_end {
+            return Some(Detail::ZeroWindow);
+        }
+        if self.closed || self.is_slow_reader() {
+            return Some(Detail::SlowReader);
+        }
+        match self.scaling {
+            Scaling::ReceiverOmits | Scaling::SenderOmits => return Some(Detail::ScalingAbsent),
+            Scaling::Shift(0) if unscaled => return Some(Detail::ScaleZero),
+            Scaling::Shift(_) | Scaling::Unknown => {}
+        }
+        if self.pinned == Some(true) {
+            return Some(Detail::PinnedByApplication);
+        }
+        Some(Detail::WindowCeiling)
+    }
+
+    /// Whether the largest window is the largest that the header can say.
+    pub(crate) fn at_ceiling(&self) -> bool {
+        self.scaling.ceiling().is_some_and(|most| self.largest >= thresholds::WINDOW_CEILING * most as f64)
+    }
+}
+
+fn unread_share(samples: &[ReceiverSample], largest: f64) -> Option<f64> {
+    let unread: Vec<f64> = samples.iter().filter_map(|s| s.unread).map(|b| b.get() as f64).collect();
+    if unread.is_empty() || largest <= 0.0 {
+        return None;
+    }
+    let behind = unread.iter().filter(|&&bytes| bytes >= thresholds::UNREAD * largest).count();
+    Some(behind as f64 / unread.len() as f64)
+}

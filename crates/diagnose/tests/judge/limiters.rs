@@ -1,0 +1,256 @@
+//! What the ends do: windows, buffers, applications, acknowledgements. Each rule with what it must and must not say.
+
+use fullpipe_diagnose::{Confidence, Detail, Limiter, Transfer, diagnose};
+use fullpipe_units::{Bytes, Micros, Rate};
+
+use crate::{
+    told,
+    world::{Control, MSS, World},
+};
+
+fn verdict(world: &World) -> (Limiter, Option<Detail>) {
+    let diagnosis = diagnose(&world.transfer());
+    println!("{}", told(&diagnosis));
+    (diagnosis.limiter, diagnosis.detail)
+}
+
+/// `wan-80ms`: 64,512 B offered over 100 Mbit/s and 80 ms.
+fn small_window(control: Control) -> World {
+    World { control, rtt_us: 80_000.0, window: 64_512.0, receiver_shift: Some(0), ..World::default() }
+}
+
+#[test]
+fn a_window_below_the_product_is_the_limit_under_either_control() {
+    for control in [Control::Cubic, Control::Bbr] {
+        let diagnosis = diagnose(&small_window(control).transfer());
+        let told = told(&diagnosis);
+        assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::ReceiveWindow, Some(Detail::ScaleZero)), "{told}");
+        assert!(diagnosis.share > 0.85 && diagnosis.confidence == Confidence::High, "{told}");
+        assert!(told.contains("64,512 B x 8 / 80.0 ms = 6.45 Mbit/s; measured 6.4"), "{told}");
+        assert!(diagnosis.action.contains("receiver (b)"), "{told}");
+    }
+}
+
+#[test]
+fn the_reason_for_the_window_follows_the_syn_and_the_application() {
+    let by = |receiver_shift, sender_shift, pinned_receive| {
+        verdict(&World { receiver_shift, sender_shift, pinned_receive, ..small_window(Control::Cubic) }).1
+    };
+    assert_eq!(by(None, Some(7), false), Some(Detail::ScalingAbsent));
+    assert_eq!(by(Some(7), None, false), Some(Detail::ScalingAbsent));
+    assert_eq!(
+        by(Some(0), Some(7), true),
+        Some(Detail::ScaleZero),
+        "the shift bounds the window before the buffer does"
+    );
+    assert_eq!(by(Some(7), Some(7), true), Some(Detail::PinnedByApplication));
+    assert_eq!(by(Some(7), Some(7), false), Some(Detail::WindowCeiling));
+}
+
+#[test]
+fn an_attainable_rate_is_named_only_where_the_path_was_measured() {
+    let world = small_window(Control::Cubic);
+    assert_eq!(diagnose(&world.transfer()).attainable_bps, None);
+    let known = World { known: World::exact(94e6), ..world };
+    let diagnosis = diagnose(&known.transfer());
+    assert_eq!(diagnosis.attainable_bps.map(|rate| rate.bps()), Some(94_000_000));
+    assert!(diagnosis.action.contains("940,000 B"), "{}", diagnosis.action);
+}
+
+#[test]
+fn a_window_above_the_product_is_not_blamed_for_a_full_path() {
+    for control in [Control::Cubic, Control::Bbr] {
+        for factor in [1.15, 1.3, 1.5, 2.0, 8.0] {
+            let mut world = World { control, queue: 20.0, ..World::default() };
+            world.window = factor * world.bdp();
+            assert_eq!(verdict(&world).0, Limiter::Path, "{control:?} at {factor} products");
+        }
+    }
+}
+
+#[test]
+fn a_window_at_the_product_is_the_path_where_its_rate_is_known() {
+    for factor in [0.95, 1.0, 1.05] {
+        let mut world = World { queue: 20.0, ..World::default() };
+        world.window = factor * world.bdp();
+        world.known = World::exact(world.path_bps);
+        assert_eq!(verdict(&world).0, Limiter::Path, "at {factor} products");
+    }
+}
+
+#[test]
+fn windows_well_below_the_product_are_found_at_any_size() {
+    for (rate, rtt_us, window) in
+        [(1.8e6, 230_000.0, 17_520.0), (7e6, 40_000.0, 17_520.0), (1e9, 10_000.0, 262_144.0), (25e6, 10_000.0, 7_300.0)]
+    {
+        let world = World { path_bps: rate, rtt_us, window, receiver_shift: Some(0), ..World::default() };
+        assert_eq!(verdict(&world).0, Limiter::ReceiveWindow, "{window} B at {rate} bit/s and {rtt_us} us");
+    }
+}
+
+#[test]
+fn a_small_send_buffer_is_told_from_a_small_window() {
+    for control in [Control::Cubic, Control::Bbr] {
+        for (pinned_send, detail) in [(false, Detail::BufferCap), (true, Detail::PinnedByApplication)] {
+            let world = World {
+                control,
+                rtt_us: 80_000.0,
+                window: 1_300_000.0,
+                send_buffer: 64_000.0,
+                pinned_send,
+                ..World::default()
+            };
+            let diagnosis = diagnose(&world.transfer());
+            let told = told(&diagnosis);
+            assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::SendBuffer, Some(detail)), "{told}");
+            assert!(diagnosis.confidence == Confidence::High && diagnosis.action.contains("sender (a)"), "{told}");
+        }
+    }
+}
+
+#[test]
+fn a_send_buffer_above_the_product_is_not_blamed_for_a_full_path() {
+    let mut world = World { queue: 20.0, ..World::default() };
+    world.send_buffer = 1.3 * world.bdp();
+    assert_eq!(verdict(&world).0, Limiter::Path);
+}
+
+#[test]
+fn window_and_buffer_of_one_size_are_the_window() {
+    let world = World { send_buffer: 65_536.0, pinned_send: true, ..small_window(Control::Cubic) };
+    assert_eq!(verdict(&world).0, Limiter::ReceiveWindow, "the receiver's end must be changed first");
+}
+
+#[test]
+fn an_application_that_writes_slowly_is_the_limit() {
+    let world = World { app_bps: Some(10e6), ..World::default() };
+    let diagnosis = diagnose(&world.transfer());
+    assert_eq!(diagnosis.limiter, Limiter::Application, "{}", told(&diagnosis));
+    assert_eq!(diagnosis.detail, None);
+}
+
+#[test]
+fn an_idle_application_is_told_from_a_slow_one() {
+    let mut transfer = World { app_bps: Some(10e6), ..World::default() }.transfer();
+    let stop = transfer.sender_samples.len() / 4;
+    let last = transfer.sender_samples[stop];
+    for sample in &mut transfer.sender_samples[stop..] {
+        sample.acked = last.acked;
+        sample.in_flight = Some(Bytes::ZERO);
+    }
+    let diagnosis = diagnose(&transfer);
+    assert_eq!(
+        (diagnosis.limiter, diagnosis.detail),
+        (Limiter::Application, Some(Detail::Idle)),
+        "{}",
+        told(&diagnosis)
+    );
+}
+
+#[test]
+fn a_closed_window_is_a_slow_reader_or_a_hung_one() {
+    let mut transfer = World { window: 200_000.0, ..World::default() }.transfer();
+    let close = |transfer: &mut Transfer, keep_closed: bool| {
+        let count = transfer.sender_samples.len();
+        for (index, sample) in transfer.sender_samples.iter_mut().enumerate().skip(20) {
+            if index % 4 != 3 || (keep_closed && index > count / 3) {
+                sample.offered_window = Some(Bytes::ZERO);
+            }
+        }
+    };
+    close(&mut transfer, false);
+    transfer.sender_samples.pop();
+    while transfer.sender_samples.last().is_some_and(|s| s.offered_window == Some(Bytes::ZERO)) {
+        transfer.sender_samples.pop();
+    }
+    let slow = diagnose(&transfer);
+    assert_eq!((slow.limiter, slow.detail), (Limiter::ReceiveWindow, Some(Detail::SlowReader)), "{}", told(&slow));
+    assert!(slow.action.contains("read faster"));
+    close(&mut transfer, true);
+    if let Some(last) = transfer.sender_samples.last_mut() {
+        last.offered_window = Some(Bytes::ZERO);
+    }
+    let hung = diagnose(&transfer);
+    assert_eq!((hung.limiter, hung.detail), (Limiter::ReceiveWindow, Some(Detail::ZeroWindow)), "{}", told(&hung));
+}
+
+#[test]
+fn data_that_the_application_leaves_unread_makes_it_a_slow_reader() {
+    let mut transfer = small_window(Control::Cubic).transfer();
+    for sample in &mut transfer.receiver_samples {
+        sample.unread = Some(Bytes::new(50_000));
+    }
+    assert_eq!(diagnose(&transfer).detail, Some(Detail::SlowReader));
+}
+
+fn lone_segments(waiting: u64, delay_us: u64) -> Transfer {
+    let mut transfer = World { rtt_us: 10_000.0, app_bps: Some(10e6), ..World::default() }.transfer();
+    for (index, sample) in transfer.sender_samples.iter_mut().enumerate() {
+        sample.acked = Bytes::new(index as u64 * 300);
+        sample.in_flight = Some(Bytes::new(700));
+        sample.not_sent = Some(Bytes::new(waiting));
+        sample.rtt_us = Some(Micros::new(10_000 + delay_us));
+    }
+    transfer
+}
+
+#[test]
+fn a_lone_segment_whose_ack_is_late_is_ack_delay() {
+    let nagle = diagnose(&lone_segments(500, 40_000));
+    assert_eq!((nagle.limiter, nagle.detail), (Limiter::AckDelay, Some(Detail::Nagle)), "{}", told(&nagle));
+    let timer = diagnose(&lone_segments(0, 200_000));
+    assert_eq!((timer.limiter, timer.detail), (Limiter::AckDelay, Some(Detail::DelayedAck)), "{}", told(&timer));
+    let prompt = diagnose(&lone_segments(0, 1_000));
+    assert_eq!(prompt.limiter, Limiter::Application, "{}", told(&prompt));
+}
+
+#[test]
+fn a_busy_processor_is_blamed_only_where_nothing_else_explains_the_rate() {
+    // The path has room, data waits, and less is in flight than congestion control allows.
+    let mut transfer = World { cpu: 0.99, known: World::exact(900e6), ..World::default() }.transfer();
+    for sample in &mut transfer.sender_samples {
+        sample.in_flight = sample.cwnd.map(|cwnd| Bytes::new(cwnd.get() / 2));
+        sample.rtt_us = sample.min_rtt_us;
+        sample.pacing_rate_bps = Some(Rate::from_bps(240_000_000));
+        sample.retransmits = Some(0);
+    }
+    let diagnosis = diagnose(&transfer);
+    assert_eq!(diagnosis.limiter, Limiter::Cpu, "{}", told(&diagnosis));
+    for control in [Control::Cubic, Control::Bbr] {
+        assert_eq!(verdict(&World { control, cpu: 1.0, ..World::default() }).0, Limiter::Path);
+    }
+}
+
+#[test]
+fn too_little_is_not_enough_evidence() {
+    let short = diagnose(&World { seconds: 0.1, ..World::default() }.transfer());
+    assert_eq!(short.limiter, Limiter::InsufficientEvidence, "{}", told(&short));
+    let mut few = World::default().transfer();
+    for (index, sample) in few.sender_samples.iter_mut().enumerate() {
+        sample.acked = Bytes::new((index as u64 * 100).min(19 * MSS as u64));
+    }
+    assert_eq!(diagnose(&few).limiter, Limiter::InsufficientEvidence);
+    assert_eq!(diagnose(&Transfer::default()).limiter, Limiter::InsufficientEvidence);
+}
+
+#[test]
+fn the_sender_alone_gives_the_same_verdict_with_less_confidence() {
+    let mut transfer = small_window(Control::Cubic).transfer();
+    transfer.receiver_samples.clear();
+    let diagnosis = diagnose(&transfer);
+    assert_eq!((diagnosis.limiter, diagnosis.confidence), (Limiter::ReceiveWindow, Confidence::Medium));
+    assert!(diagnosis.blind.iter().any(|text| text.contains("receiver was not seen")), "{}", told(&diagnosis));
+}
+
+#[test]
+fn the_receiver_alone_sees_a_small_window_and_nothing_else() {
+    let mut transfer = small_window(Control::Cubic).transfer();
+    transfer.sender_samples.clear();
+    let diagnosis = diagnose(&transfer);
+    assert_eq!((diagnosis.limiter, diagnosis.confidence), (Limiter::ReceiveWindow, Confidence::Low));
+    let mut wide = World::default().transfer();
+    wide.sender_samples.clear();
+    let diagnosis = diagnose(&wide);
+    assert_eq!(diagnosis.limiter, Limiter::InsufficientEvidence, "{}", told(&diagnosis));
+    assert!(diagnosis.blind.iter().any(|text| text.contains("sender was not seen")));
+}

@@ -1,0 +1,175 @@
+//! What the path does: full, lossy, reordering, policed, opening, black holes; and several streams at once.
+
+use fullpipe_diagnose::{Confidence, CongestionState, Detail, Limiter, PathRate, diagnose, diagnose_streams};
+use fullpipe_units::{Bytes, Rate};
+
+use crate::{
+    told,
+    world::{Control, MSS, World},
+};
+
+#[test]
+fn clean_controls_are_the_path_and_nothing_else() {
+    for control in [Control::Cubic, Control::Bbr] {
+        for path_bps in [10e6, 100e6, 1e9] {
+            for rtt_us in [5_000.0, 40_000.0, 200_000.0] {
+                for (queue, seconds) in [(0.5, 8.0), (1.0, 10.0), (4.0, 20.0)] {
+                    let world = World { control, path_bps, rtt_us, queue, seconds, ..World::default() };
+                    for known in [None, World::exact(path_bps)] {
+                        let diagnosis = diagnose(&World { known, ..world.clone() }.transfer());
+                        let place = format!("{control:?}, {path_bps} bit/s, {rtt_us} us, {queue} products, {known:?}");
+                        assert_eq!(diagnosis.limiter, Limiter::Path, "{place}: {}", told(&diagnosis));
+                        assert_eq!(diagnosis.detail, Some(Detail::Saturated), "{place}");
+                        assert!(diagnosis.confidence > Confidence::Low, "{place}: {}", told(&diagnosis));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn random_loss_below_the_path_rate_is_congestion_control() {
+    for (rtt_us, known) in [(20_000.0, None), (80_000.0, None), (80_000.0, World::exact(95e6))] {
+        let diagnosis = diagnose(&World { rtt_us, loss: 0.01, known, ..World::default() }.transfer());
+        let told = told(&diagnosis);
+        assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::CongestionWindow, Some(Detail::Loss)), "{told}");
+        assert!(told.contains("1.22 x 1,448 B"), "{told}");
+    }
+}
+
+#[test]
+fn random_loss_that_does_not_hold_the_rate_down_is_not_blamed() {
+    let fast = World { control: Control::Bbr, loss: 0.01, ..World::default() };
+    assert_eq!(diagnose(&fast.transfer()).limiter, Limiter::Path, "BBR carries on");
+    let rare = World { path_bps: 10e6, rtt_us: 5_000.0, loss: 0.0005, ..World::default() };
+    let diagnosis = diagnose(&rare.transfer());
+    assert_eq!(diagnosis.limiter, Limiter::Path, "{}", told(&diagnosis));
+}
+
+#[test]
+fn retransmissions_that_were_not_needed_are_reordering() {
+    let diagnosis = diagnose(&World { loss: 0.01, spurious: 0.9, rtt_us: 80_000.0, ..World::default() }.transfer());
+    assert_eq!(diagnosis.limiter, Limiter::Reordering, "{}", told(&diagnosis));
+    let lost = diagnose(&World { loss: 0.01, spurious: 0.1, rtt_us: 80_000.0, ..World::default() }.transfer());
+    assert_eq!(lost.limiter, Limiter::CongestionWindow, "{}", told(&lost));
+}
+
+#[test]
+fn loss_at_a_level_rate_after_a_burst_is_a_policer() {
+    let mut transfer = World { control: Control::Bbr, ..World::default() }.transfer();
+    let burst = transfer.sender_samples.len() / 5;
+    let at_burst = transfer.sender_samples[burst].acked.get();
+    for (index, sample) in transfer.sender_samples.iter_mut().enumerate().skip(burst) {
+        // A tenth of the rate from here on, and 5 % of it lost.
+        let later = (sample.acked.get() - at_burst) / 10;
+        sample.acked = Bytes::new(at_burst + later);
+        sample.retransmits = Some(later / 1_448 / 20 + index as u64);
+    }
+    let diagnosis = diagnose(&transfer);
+    assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::Path, Some(Detail::Policed)), "{}", told(&diagnosis));
+}
+
+#[test]
+fn a_window_that_opens_all_the_time_is_slow_start() {
+    let world = World { path_bps: 1e9, rtt_us: 200_000.0, seconds: 8.0, early_exit: 0.05, ..World::default() };
+    let diagnosis = diagnose(&world.transfer());
+    let told = told(&diagnosis);
+    assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::CongestionWindow, Some(Detail::SlowStart)), "{told}");
+    let brief = World { early_exit: 0.7, path_bps: 10e6, ..World::default() };
+    assert_eq!(diagnose(&brief.transfer()).limiter, Limiter::Path, "an early exit that hardly costs time");
+}
+
+#[test]
+fn a_transfer_that_ends_in_slow_start_says_so() {
+    let world = World { rtt_us: 200_000.0, path_bps: 1e9, seconds: 1.4, ..World::default() };
+    let diagnosis = diagnose(&world.transfer());
+    assert_eq!(diagnosis.detail, Some(Detail::SlowStart), "{}", told(&diagnosis));
+}
+
+#[test]
+fn timeouts_are_told_from_losses_and_from_the_end_of_data() {
+    let stalled = |waiting: u64| {
+        let mut transfer = World::default().transfer();
+        let (count, mut timeouts) = (transfer.sender_samples.len(), 0);
+        let frozen = transfer.sender_samples[count / 4];
+        for (index, sample) in transfer.sender_samples.iter_mut().enumerate().skip(count / 4) {
+            timeouts += u64::from(index % 40 == 39);
+            sample.acked = frozen.acked;
+            sample.timeouts = Some(timeouts);
+            sample.not_sent = Some(Bytes::new(waiting));
+            sample.in_flight = Some(Bytes::new(10 * MSS as u64));
+            sample.congestion_state = Some(CongestionState::Loss);
+        }
+        diagnose(&transfer)
+    };
+    let rto = stalled(100_000);
+    assert_eq!((rto.limiter, rto.detail), (Limiter::CongestionWindow, Some(Detail::Rto)), "{}", told(&rto));
+    let tail = stalled(0);
+    assert_eq!(tail.detail, Some(Detail::TailLoss), "{}", told(&tail));
+}
+
+#[test]
+fn full_segments_that_vanish_are_an_mtu_black_hole() {
+    let mut transfer = World::default().transfer();
+    for (index, sample) in transfer.sender_samples.iter_mut().enumerate() {
+        sample.acked = Bytes::new(1_000);
+        sample.in_flight = Some(Bytes::new(10 * MSS as u64));
+        sample.cwnd = Some(Bytes::new(MSS as u64));
+        sample.timeouts = Some(index as u64 / 100);
+    }
+    let diagnosis = diagnose(&transfer);
+    let expected = (Limiter::SegmentSize, Some(Detail::MtuBlackHole));
+    assert_eq!((diagnosis.limiter, diagnosis.detail), expected, "{}", told(&diagnosis));
+}
+
+#[test]
+fn small_segments_are_named_where_losses_make_them_matter() {
+    let mut transfer = World { loss: 0.01, rtt_us: 80_000.0, ..World::default() }.transfer();
+    for sample in &mut transfer.sender_samples {
+        sample.mss = Some(536);
+    }
+    let diagnosis = diagnose(&transfer);
+    assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::SegmentSize, Some(Detail::SmallMss)));
+    transfer.path_mtu = Some(576);
+    assert_eq!(diagnose(&transfer).limiter, Limiter::CongestionWindow, "the path takes no more");
+}
+
+#[test]
+fn window_limited_streams_that_fill_the_path_together_are_the_path() {
+    let stream = World { window: 125_000.0, known: World::exact(100e6), ..World::default() }.transfer();
+    let alone = diagnose_streams(std::slice::from_ref(&stream));
+    assert_eq!(alone.limiter, Limiter::ReceiveWindow, "{}", told(&alone));
+    let four = diagnose_streams(&vec![stream.clone(); 4]);
+    assert_eq!(four.limiter, Limiter::Path, "{}", told(&four));
+    assert!(told(&four).contains("4 streams carried"), "{}", told(&four));
+    let two = diagnose_streams(&vec![stream; 2]);
+    assert_eq!(two.limiter, Limiter::ReceiveWindow, "{}", told(&two));
+    assert_eq!(two.attainable_bps, Some(Rate::from_bps(100_000_000)));
+}
+
+#[test]
+fn streams_that_disagree_lower_the_confidence() {
+    let streams = [
+        World { window: 64_512.0, ..World::default() }.transfer(),
+        World { send_buffer: 64_512.0, ..World::default() }.transfer(),
+        World { app_bps: Some(13e6), ..World::default() }.transfer(),
+    ];
+    let diagnosis = diagnose_streams(&streams);
+    assert_eq!(diagnosis.confidence, Confidence::Low, "{}", told(&diagnosis));
+    assert!(diagnosis.shares.values().sum::<f64>() <= 1.0 + 1e-9);
+}
+
+#[test]
+fn a_known_rate_far_above_the_measured_one_clears_the_path() {
+    // A round trip that others inflate does not make this window-limited stream fill the path.
+    let mut transfer = World { window: 64_512.0, known: World::exact(95e6), ..World::default() }.transfer();
+    for sample in &mut transfer.sender_samples {
+        sample.rtt_us = sample.rtt_us.map(|rtt| fullpipe_units::Micros::new(rtt.get() * 3 / 2));
+    }
+    assert_eq!(diagnose(&transfer).limiter, Limiter::ReceiveWindow);
+    transfer.path_rate = Some(PathRate { rate_bps: Rate::from_bps(95_000_000), lower_bound: true });
+    assert_eq!(diagnose(&transfer).limiter, Limiter::ReceiveWindow, "so does a lower bound");
+    transfer.path_rate = None;
+    assert_eq!(diagnose(&transfer).limiter, Limiter::Path, "without it, the queue is all that shows");
+}

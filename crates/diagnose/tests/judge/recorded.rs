@@ -1,0 +1,75 @@
+//! Transfers recorded on real Linux kernels (6.18) over a made path, one file each under `tests/data`. The name says
+//! what held the transfer back and the sender's congestion control. To keep them small, samples are thinned and stand
+//! as rows under one list of columns.
+
+use std::{fs, path::Path};
+
+use fullpipe_diagnose::{Confidence, Detail, Diagnosis, Limiter, Transfer, diagnose};
+use serde_json::{Map, Value};
+
+use crate::told;
+
+fn recorded(name: &str) -> Transfer {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name).with_extension("json");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("read {}: {error}", path.display()));
+    let mut transfer: Value = serde_json::from_str(&text).expect("a recording is JSON");
+    for series in ["sender_samples", "receiver_samples"] {
+        transfer[series] = as_objects(&transfer[series]);
+    }
+    serde_json::from_value(transfer).expect("a recording is a transfer")
+}
+
+fn as_objects(table: &Value) -> Value {
+    let list = |key: &str| table[key].as_array().cloned().unwrap_or_default();
+    let columns = list("columns");
+    let object = |row: &Value| {
+        let cells = row.as_array().cloned().unwrap_or_default();
+        let named = columns.iter().zip(cells).map(|(name, cell)| (name.as_str().unwrap_or_default().to_owned(), cell));
+        Value::Object(named.collect::<Map<String, Value>>())
+    };
+    list("rows").iter().map(object).collect()
+}
+
+fn judged(name: &str) -> Diagnosis {
+    let diagnosis = diagnose(&recorded(name));
+    println!("{name}: {}", told(&diagnosis));
+    diagnosis
+}
+
+#[test]
+fn a_small_receive_window_on_real_kernels() {
+    for name in ["receive-window-cubic", "receive-window-bbr"] {
+        let diagnosis = judged(name);
+        assert_eq!(diagnosis.limiter, Limiter::ReceiveWindow, "{name}");
+        assert_eq!(diagnosis.detail, Some(Detail::ScaleZero), "{name}");
+        assert!(diagnosis.share > 0.7 && diagnosis.confidence == Confidence::High, "{name}");
+    }
+}
+
+#[test]
+fn a_small_send_buffer_on_real_kernels() {
+    for name in ["send-buffer-cubic", "send-buffer-bbr"] {
+        let diagnosis = judged(name);
+        assert_eq!(diagnosis.limiter, Limiter::SendBuffer, "{name}");
+        assert!(diagnosis.share > 0.5, "{name}");
+    }
+}
+
+#[test]
+fn a_full_path_on_real_kernels() {
+    for name in ["path-cubic", "path-bbr"] {
+        let diagnosis = judged(name);
+        assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::Path, Some(Detail::Saturated)), "{name}");
+        let attainable = diagnosis.attainable_bps.map_or(0, |rate| rate.bps());
+        // 100 Mbit/s of IP packets with 1,448 of 1,500 bytes of payload are 96.5 Mbit/s.
+        assert!((92_000_000..98_000_000).contains(&attainable), "{name}: {attainable}");
+    }
+}
+
+#[test]
+fn one_per_cent_of_loss_on_real_kernels() {
+    let cubic = judged("loss-cubic");
+    assert_eq!((cubic.limiter, cubic.detail), (Limiter::CongestionWindow, Some(Detail::Loss)));
+    // BBR carries on at the path's rate: nothing holds it down but the path.
+    assert_eq!(judged("loss-bbr").limiter, Limiter::Path);
+}
