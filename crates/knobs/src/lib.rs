@@ -1,0 +1,23 @@
+//! The catalogue of settings that bound a TCP connection, and the planner over it.
+//!
+//! Pure: data files are compiled in, and settings that were read elsewhere are arguments. What is *not* here: touching
+//! a machine (`host`), and saying what limits a connection (`diagnose`).
+#![forbid(unsafe_code)]
+
+mod address;
+pub mod catalogue;
+pub mod document;
+pub mod lint;
+pub mod persist;
+mod plan;
+pub mod planner;
+pub mod recipe;
+mod settings;
+pub mod sysctl_conf;
+mod version;
+
+pub use address::{Address, ParseAddressError};
+pub use catalogue::{Catalogue, Knob};
+pub use plan::{Change, Plan, TakesEffect};
+pub use planner::{Flow, Goal, PlanHost, PlanRequest, PlatformRequest, plan, plan_platform};
+pub use settings::{Link, MachineFacts, Origin, ParsePlatformError, Platform, Route, Settings};

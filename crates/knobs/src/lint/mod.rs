@@ -1,0 +1,234 @@
+//! Judging a recipe line by line: what it does on a version, what it breaks, and what does nothing.
+//!
+//! Most of it comes from the catalogue (ignored, read-only, absent on this version); the rest are the rules of
+//! `rules`, each with its reason. Pure over text.
+
+mod rules;
+
+use std::collections::BTreeMap;
+
+use fullpipe_units::{Bytes, Micros, Rate};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Address, Catalogue, Platform,
+    catalogue::Honoured,
+    recipe::{self, Action, Kind, Step},
+};
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// The line is fine.
+    Ok,
+    /// Worth knowing.
+    Note,
+    /// Useless, or risky.
+    Warning,
+    /// Breaks something, or can't work.
+    Error,
+}
+
+/// What is said of one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The line, counted from 1.
+    pub line: u32,
+    /// How bad it is.
+    pub level: Level,
+    /// The rule's name, which stays the same from release to release.
+    pub rule: String,
+    /// What is wrong, in a sentence.
+    pub message: String,
+    /// What to write instead, where there is one thing.
+    pub fix: Option<String>,
+}
+
+/// What a recipe is judged for.
+#[derive(Clone, Debug, Default)]
+pub struct LintRequest {
+    /// The platform that it shall run on. Absent: the file's own, in its newest version.
+    pub platform: Option<Platform>,
+    /// The path that it shall fill: rate and round-trip time.
+    pub path: Option<(Rate, Micros)>,
+}
+
+/// One setting of a recipe, with what the rules look at.
+struct Setting<'a> {
+    line: u32,
+    knob: &'a Address,
+    value: &'a str,
+    platform: &'a Platform,
+    catalogue: &'static Catalogue,
+    path: Option<(Rate, Micros)>,
+    /// Everything that the recipe sets, for rules that look at two lines.
+    all: &'a BTreeMap<Address, String>,
+}
+
+/// Judges a recipe. Each line that sets something has at least one finding; the order is that of the lines.
+pub fn lint(kind: Kind, text: &str, request: &LintRequest) -> Vec<Finding> {
+    let (steps, problems) = recipe::read(kind, text);
+    let mut findings: Vec<Finding> = problems
+        .into_iter()
+        .map(|problem| Finding {
+            line: problem.line,
+            level: Level::Error,
+            rule: "syntax".to_owned(),
+            message: clean(&format!("column {}: {}", problem.column, problem.message)),
+            fix: None,
+        })
+        .collect();
+    let platform = request.platform.clone().unwrap_or_else(|| platform_of(kind, &steps));
+    let Some(catalogue) = Catalogue::of(&platform.family) else {
+        return findings;
+    };
+    if request.platform.is_none() && !steps.is_empty() {
+        let words = format!("judged for the newest {}; name a platform to judge for another", platform.family);
+        findings.push(finding(1, Level::Note, "platform-assumed", words));
+    }
+    let all = together(&steps);
+    let mut seen: BTreeMap<&Address, (u32, &str)> = BTreeMap::new();
+    for step in &steps {
+        match &step.action {
+            Action::Set(knob, value) => {
+                let platform = &platform;
+                let setting =
+                    Setting { line: step.line, knob, value, platform, catalogue, path: request.path, all: &all };
+                findings.extend(judge(&setting));
+                if let Some((earlier, other)) = seen.insert(knob, (step.line, value)) {
+                    findings.push(again(step.line, knob, [value, other], earlier));
+                }
+            }
+            Action::Delete(knob) => {
+                let words = format!("{knob} goes back to what the system does without it");
+                findings.push(finding(step.line, Level::Ok, "deleted", words));
+            }
+            Action::Reset(what) => findings.push(rules::reset(step.line, what)),
+        }
+    }
+    // Names and values of a file must not reach a terminal as they are.
+    for finding in &mut findings {
+        finding.message = clean(&finding.message);
+        finding.fix = finding.fix.as_deref().map(clean);
+    }
+    findings.sort_by_key(|finding| finding.line);
+    findings
+}
+
+fn finding(line: u32, level: Level, rule: &str, message: String) -> Finding {
+    Finding { line, level, rule: rule.to_owned(), message, fix: None }
+}
+
+/// The platform that a recipe is for, in its newest version.
+fn platform_of(kind: Kind, steps: &[Step]) -> Platform {
+    let knobs =
+        || steps.iter().filter_map(|step| if let Action::Set(knob, _) = &step.action { Some(knob) } else { None });
+    let family = kind.family().unwrap_or_else(|| {
+        // The family whose catalogue knows most of the lines.
+        let known = |family: &str| {
+            let catalogue = Catalogue::of(family);
+            knobs().filter(|knob| catalogue.is_some_and(|catalogue| catalogue.find(knob).is_some())).count()
+        };
+        ["macos", "freebsd", "linux"].into_iter().max_by_key(|family| known(family)).unwrap_or("linux")
+    });
+    // The newest version by name; numbered families have spans open to the end.
+    let newest = Catalogue::of(family).and_then(|catalogue| catalogue.order.last().cloned());
+    Platform { family: family.to_owned(), version: newest.unwrap_or_else(|| "9999".to_owned()) }
+}
+
+fn together(steps: &[Step]) -> BTreeMap<Address, String> {
+    let sets = steps.iter().filter_map(|step| match &step.action {
+        Action::Set(knob, value) => Some((knob.clone(), value.clone())),
+        _ => None,
+    });
+    sets.collect()
+}
+
+fn again(line: u32, knob: &Address, [value, other]: [&str; 2], earlier: u32) -> Finding {
+    if value == other {
+        return finding(
+            line,
+            Level::Note,
+            "set-twice",
+            format!("line {earlier} sets {knob} to the same value already"),
+        );
+    }
+    let words = format!("line {earlier} sets {knob} to `{}`; this line wins", shown(other));
+    Finding {
+        fix: Some(format!("delete line {earlier} or this one")),
+        ..finding(line, Level::Warning, "fights-line", words)
+    }
+}
+
+/// A value of a recipe, not longer than a line.
+fn shown(value: &str) -> String {
+    let beginning: String = value.chars().take(60).collect();
+    if value.chars().count() > 60 { beginning + "..." } else { beginning }
+}
+
+/// A text without control characters.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// What the catalogue and the rules say of one setting; at least one finding.
+fn judge(setting: &Setting<'_>) -> Vec<Finding> {
+    let name = shown(&setting.knob.to_string());
+    let Some(knob) = setting.catalogue.find(setting.knob) else {
+        let words = format!("{name} is no setting that bounds TCP as far as the catalogue knows");
+        return vec![finding(setting.line, Level::Note, "unknown-setting", words)];
+    };
+    let span = setting.catalogue.span(knob, &setting.platform.version);
+    if let Some(span) = span {
+        let on = if setting.platform.version == "9999" {
+            setting.platform.family.clone()
+        } else {
+            setting.platform.to_string()
+        };
+        let (level, rule, what) = match span.honoured {
+            Honoured::Ignored => (Level::Warning, "does-nothing", "does nothing"),
+            Honoured::Absent => (Level::Warning, "not-there", "does not exist"),
+            Honoured::ReadOnly => (Level::Error, "read-only", "can't be written"),
+            Honoured::Unknown => (Level::Note, "not-documented", "is not documented"),
+            Honoured::Yes | Honoured::Partly => (Level::Ok, "", ""),
+        };
+        if level > Level::Ok {
+            let sure = if span.confirmed { "" } else { " (not confirmed)" };
+            let words = format!("{name} {what} on {on}{sure}: {}", span.note);
+            let fix = (level >= Level::Warning).then(|| "delete the line".to_owned());
+            return vec![Finding { fix, ..finding(setting.line, level, rule, words) }];
+        }
+    }
+    let found = rules::apply(setting);
+    if !found.is_empty() {
+        return found;
+    }
+    let note = span.map(|span| span.note.as_str()).filter(|note| !note.is_empty());
+    let words = note.map_or_else(|| knob.meaning.clone(), |note| format!("{} ({note})", knob.meaning));
+    vec![finding(setting.line, Level::Ok, "fine", words)]
+}
+
+impl Setting<'_> {
+    /// The window or buffer that fills the path, with room for one round of loss recovery.
+    fn wanted(&self) -> Option<(Bytes, Bytes)> {
+        let (rate, rtt) = self.path?;
+        let bdp = fullpipe_units::bdp(rate, rtt);
+        Some((bdp, Bytes::new(bdp.get().saturating_mul(2))))
+    }
+
+    fn error(&self, rule: &str, message: String, fix: Option<String>) -> Finding {
+        Finding { fix, ..finding(self.line, Level::Error, rule, message) }
+    }
+
+    fn warning(&self, rule: &str, message: String, fix: Option<String>) -> Finding {
+        Finding { fix, ..finding(self.line, Level::Warning, rule, message) }
+    }
+
+    fn note(&self, rule: &str, message: String) -> Finding {
+        finding(self.line, Level::Note, rule, message)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,397 @@
+//! The rules: what a value does that the person who copied it did not want.
+
+use fullpipe_units::{Bytes, window_limited_rate};
+
+use super::{Finding, Level, Setting, finding, shown};
+use crate::Address;
+
+/// All rules that speak of a setting.
+pub(super) fn apply(setting: &Setting<'_>) -> Vec<Finding> {
+    match setting.knob {
+        Address::Sysctl(name) => sysctl(setting, name),
+        Address::Registry { value, .. } => registry(setting, value),
+        Address::Netsh { parameter, .. } => netsh(setting, parameter),
+        Address::TcpSetting { template, parameter } => template_parameter(setting, template, parameter),
+        Address::Named { kind, name } if kind == "netoffload" => offload(setting, name),
+        _ => Vec::new(),
+    }
+}
+
+/// A command that resets: not the undo that it is taken for.
+pub(super) fn reset(line: u32, what: &str) -> Finding {
+    let words = match what {
+        "netsh tcp reset" => {
+            "puts TCP's global and template parameters back to Windows' own values (its exact reach is not documented); values that were there before it are lost: save `netsh interface tcp show global` and Get-NetTCPSetting first"
+        }
+        "netsh winsock reset" => {
+            "resets the Winsock catalogue, no TCP parameter; filters of security and proxy programs are lost; restart needed"
+        }
+        _ => {
+            "removes all addresses and routes that were configured, not only TCP's values; restart needed; it is no undo for tuning"
+        }
+    };
+    finding(line, Level::Warning, "reset-is-no-undo", words.to_owned())
+}
+
+fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
+    let value = setting.value.trim();
+    let off = value == "0";
+    let harmful = |why: &str| vec![setting.error("harmful", why.to_owned(), Some(format!("{name} = 1")))];
+    match name {
+        "net.ipv4.tcp_window_scaling" | "net.inet.tcp.rfc1323" if off => {
+            harmful("without window scaling no window exceeds 65,535 B in either direction: 6.55 Mbit/s at 80 ms")
+        }
+        "net.ipv4.tcp_sack" | "net.inet.tcp.sack.enable" | "net.inet.tcp.sack" if off => {
+            harmful("without selective acknowledgements each further loss in a window costs a round trip")
+        }
+        "net.ipv4.tcp_moderate_rcvbuf" | "net.inet.tcp.recvbuf_auto" | "net.inet.tcp.sendbuf_auto" | "net.inet.tcp.doautorcvbuf"
+            if off =>
+        {
+            harmful("buffers stay at their initial size, whatever the path")
+        }
+        "net.ipv4.tcp_timestamps" if off => vec![setting.warning(
+            "harmful",
+            "saves 12 bytes a segment and gives up protection against wrapped sequence numbers, which wrap in 34 s at 1 Gbit/s".to_owned(),
+            Some(format!("{name} = 1")),
+        )],
+        "net.ipv4.tcp_tw_recycle" if !off => vec![setting.error(
+            "harmful",
+            "refuses clients behind address translators at random; removed in Linux 4.12".to_owned(),
+            Some("delete the line".to_owned()),
+        )],
+        "net.ipv4.tcp_tw_reuse" if value == "1" => vec![setting.note(
+            "no-gain",
+            "makes no transfer faster: it lets outgoing connections reuse ports sooner; the kernel's document asks not to change it without advice".to_owned(),
+        )],
+        "net.ipv4.ip_no_pmtu_disc" if !off => vec![setting.warning(
+            "harmful",
+            "one ICMP message now takes the path MTU down to its smallest; against black holes use net.ipv4.tcp_mtu_probing = 1".to_owned(),
+            Some("net.ipv4.tcp_mtu_probing = 1".to_owned()),
+        )],
+        "net.ipv4.tcp_mem" => tcp_mem(setting),
+        "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem" => linux_buffers(setting, name),
+        "net.core.rmem_max" | "net.core.wmem_max" => {
+            let automatic = if name.contains("rmem") { "net.ipv4.tcp_rmem" } else { "net.ipv4.tcp_wmem" };
+            vec![setting.note(
+                "not-automatic",
+                format!("bounds only what applications ask with setsockopt; automatic sizing is bounded by the third value of {automatic}"),
+            )]
+        }
+        "net.core.netdev_max_backlog" if number(value).is_some_and(|n| n >= 100_000) => vec![setting.warning(
+            "too-large",
+            "such a queue hides an overloaded processor behind latency; look for drops in /proc/net/softnet_stat first".to_owned(),
+            None,
+        )],
+        "net.inet.tcp.recvbuf_max" | "net.inet.tcp.sendbuf_max" | "net.inet.tcp.recvspace" | "net.inet.tcp.sendspace" => {
+            freebsd_space(setting, name)
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn tcp_mem(setting: &Setting<'_>) -> Vec<Finding> {
+    let Some([low, pressure, high]) = triple(setting.value) else {
+        return vec![malformed(setting, "three numbers of pages")];
+    };
+    if !(low <= pressure && pressure <= high) {
+        return vec![setting.error("not-ascending", "the three values must not fall".to_owned(), None)];
+    }
+    // 16 GiB and more occur on large servers, but then as the kernel's own ratio 3 : 4 : 6. Three equal values, or a
+    // first one of the size of one buffer, were meant as bytes.
+    let bytes = Bytes::new(high.saturating_mul(4096));
+    if high >= 1 << 22 && (low == high || low <= 1 << 16) {
+        return vec![setting.error(
+            "wrong-unit",
+            format!("the unit is pages, not bytes: {high} pages of 4,096 B are {bytes}"),
+            Some("delete the line: the kernel sizes it by memory".to_owned()),
+        )];
+    }
+    vec![setting.note("machine-wide", format!("bounds all TCP sockets together at {bytes} with pages of 4,096 B; the kernel's own value follows the memory"))]
+}
+
+fn linux_buffers(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
+    /// Beyond this a socket that nobody uses costs too much.
+    const LARGE_INITIAL: u64 = 1 << 20;
+    let Some([least, initial, largest]) = triple(setting.value) else {
+        return vec![malformed(setting, "three sizes in bytes: smallest, initial, largest")];
+    };
+    if !(least <= initial && initial <= largest) {
+        return vec![setting.error(
+            "not-ascending",
+            "the three values must not fall: smallest, initial, largest".to_owned(),
+            None,
+        )];
+    }
+    let mut found = Vec::new();
+    if initial > LARGE_INITIAL {
+        let usual = if name.ends_with("rmem") { 131_072 } else { 16_384 };
+        found.push(setting.warning(
+            "large-initial",
+            format!(
+                "every socket starts with {}; the initial size need not fill a path, the largest does",
+                Bytes::new(initial)
+            ),
+            Some(format!("{name} = {least} {usual} {largest}")),
+        ));
+    }
+    found.extend(largest_of(setting, Bytes::new(largest), 2, |bytes| format!("{name} = {least} {initial} {bytes}")));
+    found
+}
+
+/// Too small or too large for the path: `per_payload` bytes of buffer hold one byte of payload.
+fn largest_of(
+    setting: &Setting<'_>,
+    largest: Bytes,
+    per_payload: u64,
+    line: impl Fn(u64) -> String,
+) -> Option<Finding> {
+    /// Sixteen times what the path takes can only turn into queue and memory.
+    const FAR_TOO_LARGE: u64 = 16;
+    const HUGE: u64 = 512 << 20;
+    if let Some((bdp, wanted)) = setting.wanted() {
+        let (rate, rtt) = setting.path?;
+        let fitting = Bytes::new(wanted.get().saturating_mul(per_payload)).round_up_to(4096);
+        let smallest = bdp.get().saturating_mul(per_payload);
+        if largest.get() < smallest {
+            let reached = window_limited_rate(Bytes::new(largest.get() / per_payload), rtt);
+            let reached = reached.map_or_else(String::new, |reached| format!(" and caps it at about {reached}"));
+            return Some(setting.warning(
+                "too-small",
+                format!("{rate} x {rtt} / 8 = {bdp} must be in flight; a buffer of {largest} can't hold that{reached}"),
+                Some(line(fitting.get())),
+            ));
+        }
+        if largest.get() > fitting.get().saturating_mul(FAR_TOO_LARGE) && largest.get() > 64 << 20 {
+            return Some(setting.note(
+                "too-large",
+                format!("{fitting} is enough for {rate} x {rtt}; the rest can only become queue and memory pressure"),
+            ));
+        }
+    }
+    (largest.get() >= HUGE).then(|| {
+        setting.warning(
+            "too-large",
+            format!(
+                "one connection may take {largest}: a few slow readers put the whole machine under memory pressure"
+            ),
+            None,
+        )
+    })
+}
+
+fn freebsd_space(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
+    let Some(bytes) = number(setting.value) else { return vec![malformed(setting, "a size in bytes")] };
+    let ceiling = setting.all.get(&Address::sysctl("kern.ipc.maxsockbuf")).and_then(|text| number(text));
+    if let Some(ceiling) = ceiling.filter(|ceiling| u128::from(bytes) * 9 > u128::from(*ceiling) * 8) {
+        let needed = Bytes::new(bytes.saturating_mul(9).div_ceil(8)).round_up_to(4096);
+        return vec![setting.error(
+            "fights-line",
+            format!("{name} is more than 8/9 of kern.ipc.maxsockbuf = {ceiling}: new sockets fail with ENOBUFS"),
+            Some(format!("kern.ipc.maxsockbuf={}, before this line", needed.get())),
+        )];
+    }
+    largest_of(setting, Bytes::new(bytes), 1, |bytes| format!("{name}={bytes}")).into_iter().collect()
+}
+
+fn registry(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
+    let value = number(setting.value);
+    match name.to_ascii_lowercase().as_str() {
+        "tcpackfrequency" => {
+            let words = match value {
+                Some(0) => "0 is taken as 2, the default",
+                _ => {
+                    "this is delayed acknowledgement at the receiver, not Nagle's algorithm; 1 doubles the acknowledgements of bulk data, and Microsoft does not recommend changing it without study"
+                }
+            };
+            vec![setting.note("copied-advice", words.to_owned())]
+        }
+        "tcpwindowsize" | "globalmaxtcpwindowsize" => fixed_window(setting, value),
+        "tcp1323opts" if value == Some(0) => vec![setting.error(
+            "harmful",
+            "without window scaling no window exceeds 65,535 B".to_owned(),
+            Some("Tcp1323Opts = 1".to_owned()),
+        )],
+        "sackopts" if value == Some(0) => vec![setting.error(
+            "harmful",
+            "without selective acknowledgements each further loss in a window costs a round trip".to_owned(),
+            Some("SackOpts = 1".to_owned()),
+        )],
+        "enablepmtudiscovery" if value == Some(0) => vec![setting.error(
+            "harmful",
+            "packets off the subnet shrink to 576 bytes".to_owned(),
+            Some("EnablePMTUDiscovery = 1".to_owned()),
+        )],
+        _ => Vec::new(),
+    }
+}
+
+/// A receive window before Vista.
+fn fixed_window(setting: &Setting<'_>, value: Option<u64>) -> Vec<Finding> {
+    let Some(bytes) = value else { return vec![malformed(setting, "a number of bytes")] };
+    let scaling = setting.all.iter().any(|(knob, value)| {
+        matches!(knob, Address::Registry { value: name, .. } if name.eq_ignore_ascii_case("Tcp1323Opts"))
+            && number(value).is_some_and(|bits| bits & 1 == 1)
+    });
+    let mut found = Vec::new();
+    if bytes > 65_535 && !scaling {
+        found.push(setting.error(
+            "needs-scaling",
+            format!("{} needs the window-scale option, and no line sets Tcp1323Opts to 1 or 3", Bytes::new(bytes)),
+            Some("Tcp1323Opts = 1, or a window of 64240".to_owned()),
+        ));
+    }
+    if bytes % 1460 != 0 {
+        found.push(
+            setting.note(
+                "not-whole-segments",
+                format!("{} is no multiple of 1,460 B; Windows rounds it", Bytes::new(bytes)),
+            ),
+        );
+    }
+    found.extend(largest_of(setting, Bytes::new(bytes), 1, |bytes| {
+        bytes.div_ceil(1460).saturating_mul(1460).to_string()
+    }));
+    found
+}
+
+fn netsh(setting: &Setting<'_>, parameter: &str) -> Vec<Finding> {
+    let value = setting.value.to_ascii_lowercase();
+    match (parameter, value.as_str()) {
+        ("autotuninglevel", level) => tuning_level(setting, level),
+        ("rss", "disabled") => vec![setting.error(
+            "harmful",
+            "without receive-side scaling one processor takes all packets and becomes the limit".to_owned(),
+            Some("netsh interface tcp set global rss=enabled".to_owned()),
+        )],
+        ("congestionprovider", "ctcp") => Vec::new(),
+        ("autotuning", "off") => vec![setting.error(
+            "harmful",
+            "send buffers stay at their fixed size, whatever the path".to_owned(),
+            Some("netsh winsock set autotuning on".to_owned()),
+        )],
+        _ => Vec::new(),
+    }
+}
+
+/// The automatic tuning level, by netsh or for a template.
+fn tuning_level(setting: &Setting<'_>, level: &str) -> Vec<Finding> {
+    let fix = Some("netsh interface tcp set global autotuninglevel=normal".to_owned());
+    let largest = match level {
+        "disabled" => 65_535,
+        "highlyrestricted" => 262_140,
+        "restricted" => 1_048_560,
+        "experimental" => {
+            let words = "for research: it can hurt common uses much, says netsh itself";
+            return vec![setting.warning("harmful", words.to_owned(), fix)];
+        }
+        "normal" | "default" => return Vec::new(),
+        _ => return vec![malformed(setting, "disabled, highlyrestricted, restricted, normal or experimental")],
+    };
+    let window = Bytes::new(largest);
+    let (rtt, of_path) = match setting.path {
+        Some((_, rtt)) => (rtt, ""),
+        None => (fullpipe_units::Micros::from_millis(80), " for example"),
+    };
+    let capped =
+        window_limited_rate(window, rtt).map_or_else(String::new, |rate| format!(": {rate} at {rtt}{of_path}"));
+    let words = format!("holds every receive window down to {window}{capped}");
+    let enough = setting.wanted().is_some_and(|(bdp, _)| bdp <= window);
+    if enough && level != "disabled" {
+        return vec![setting.note("lowers-ceiling", format!("{words}; enough for this path, and no gain"))];
+    }
+    vec![setting.error("harmful", words, fix)]
+}
+
+fn template_parameter(setting: &Setting<'_>, template: &str, parameter: &str) -> Vec<Finding> {
+    let value = setting.value.to_ascii_lowercase();
+    let bounds = |low: u64, high: u64, step: u64| {
+        let bad = number(&value).is_none_or(|n| n < low || n > high || n % step != 0);
+        bad.then(|| {
+            setting.error(
+                "out-of-range",
+                format!("{parameter} takes {low} to {high} in steps of {step}, not `{}`", shown(setting.value)),
+                None,
+            )
+        })
+    };
+    let found = match parameter.to_ascii_lowercase().as_str() {
+        "congestionprovider" => provider(setting, template, &value),
+        "autotuninglevellocal" => return tuning_level(setting, &value),
+        "minrtoms" => bounds(20, 300, 10),
+        "initialcongestionwindowmss" => bounds(2, 64, 2),
+        "delayedacktimeoutms" => bounds(10, 600, 10),
+        "initialrtoms" => bounds(300, 3000, 10),
+        "maxsynretransmissions" => bounds(2, 8, 1),
+        _ => None,
+    };
+    let mut found: Vec<Finding> = found.into_iter().collect();
+    let custom = template.to_ascii_lowercase().ends_with("custom");
+    let no_custom = setting.catalogue.is_at_least(&setting.platform.version, "8.1") == Some(false);
+    if !custom && no_custom {
+        found.push(setting.error(
+            "read-only",
+            format!("the template {} can't be changed on Server 2012, only custom ones", shown(template)),
+            Some("Set-NetTCPSetting -SettingName Custom, with New-NetTransportFilter for the peer".to_owned()),
+        ));
+    } else if custom && found.is_empty() {
+        found.push(setting.note(
+            "needs-filter",
+            format!(
+                "no connection uses {} until New-NetTransportFilter (or AutomaticUseCustom) gives it to them",
+                shown(template)
+            ),
+        ));
+    }
+    found
+}
+
+fn provider(setting: &Setting<'_>, template: &str, value: &str) -> Option<Finding> {
+    let internet = template.to_ascii_lowercase().starts_with("internet") || template.eq_ignore_ascii_case("custom");
+    match value {
+        "dctcp" if internet => Some(setting.error(
+            "harmful",
+            "DCTCP must not be used on the public Internet (RFC 8257): without marks from every switch it takes more than its share or collapses".to_owned(),
+            Some("CUBIC, or the default".to_owned()),
+        )),
+        "ctcp" if setting.catalogue.is_at_least(&setting.platform.version, "2019") == Some(true) => Some(setting.warning(
+            "outdated",
+            "replaces CUBIC, the newer default, by its predecessor".to_owned(),
+            Some("delete the line".to_owned()),
+        )),
+        "bbr2" => Some(setting.warning(
+            "harmful",
+            "on Windows 11 24H2 it broke programs that use the loopback interface, local proxies above all".to_owned(),
+            Some("CUBIC".to_owned()),
+        )),
+        _ => None,
+    }
+}
+
+fn offload(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
+    if name.eq_ignore_ascii_case("ReceiveSideScaling") && setting.value.eq_ignore_ascii_case("disabled") {
+        let words = "without receive-side scaling one processor takes all packets and becomes the limit";
+        return vec![setting.error(
+            "harmful",
+            words.to_owned(),
+            Some("Set-NetOffloadGlobalSetting -ReceiveSideScaling Enabled".to_owned()),
+        )];
+    }
+    Vec::new()
+}
+
+fn malformed(setting: &Setting<'_>, expected: &str) -> Finding {
+    setting.error("malformed", format!("`{}` is not {expected}", shown(setting.value)), None)
+}
+
+fn triple(value: &str) -> Option<[u64; 3]> {
+    let mut words = value.split_whitespace().map(|word| word.parse().ok());
+    let found = [words.next()??, words.next()??, words.next()??];
+    words.next().is_none().then_some(found)
+}
+
+/// A number in decimal or, as `reg add` takes it, with `0x`.
+fn number(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    hex.map_or_else(|| text.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
+}

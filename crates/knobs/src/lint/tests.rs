@@ -1,0 +1,163 @@
+//! Published recipes, line by line.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn judged(kind: Kind, text: &str, platform: &str, path: Option<(&str, &str)>) -> Vec<(u32, Level, String)> {
+    let request = LintRequest {
+        platform: Some(platform.parse().unwrap()),
+        path: path.map(|(rate, rtt)| (rate.parse().unwrap(), rtt.parse().unwrap())),
+    };
+    lint(kind, text, &request).into_iter().map(|finding| (finding.line, finding.level, finding.rule)).collect()
+}
+
+fn told(kind: Kind, line: &str, platform: &str) -> (Level, String) {
+    let found = judged(kind, line, platform, None);
+    let (_, level, rule) = found.into_iter().next().unwrap();
+    (level, rule)
+}
+
+#[test]
+fn what_is_dead_or_gone_on_linux_is_told_by_the_version() {
+    use Level::{Error, Ok, Warning};
+    for (line, platform, level, rule) in [
+        ("net.ipv4.tcp_adv_win_scale = 2", "linux-5.15", Ok, "fine"),
+        ("net.ipv4.tcp_adv_win_scale = 2", "linux-6.18", Warning, "does-nothing"),
+        ("net.ipv4.tcp_fack = 1", "linux-6.18", Warning, "does-nothing"),
+        ("net.ipv4.tcp_low_latency = 1", "linux-6.18", Warning, "does-nothing"),
+        ("net.ipv4.tcp_tw_recycle = 1", "linux-4.9", Error, "harmful"),
+        ("net.ipv4.tcp_tw_recycle = 1", "linux-6.18", Warning, "not-there"),
+        ("net.ipv4.tcp_collapse_max_bytes = 6291456", "linux-6.18", Warning, "not-there"),
+        ("net.ipv4.tcp_sack = 0", "linux-6.18", Error, "harmful"),
+        ("net.ipv4.tcp_timestamps = 0", "linux-6.18", Warning, "harmful"),
+        ("net.ipv4.tcp_window_scaling = 0", "linux-6.18", Error, "harmful"),
+        ("net.ipv4.tcp_window_scaling = 1", "linux-6.18", Ok, "fine"),
+        ("net.ipv4.tcp_rmem = 4096 131072 6291456", "linux-6.18", Ok, "fine"),
+        ("net.ipv4.tcp_rmem = 10000000 10000000 10000000", "linux-6.18", Warning, "large-initial"),
+        ("net.ipv4.tcp_rmem = 4096 6291456 131072", "linux-6.18", Error, "not-ascending"),
+        ("net.ipv4.tcp_rmem = 16M", "linux-6.18", Error, "malformed"),
+        ("net.ipv4.tcp_available_congestion_control = bbr", "linux-6.18", Error, "read-only"),
+    ] {
+        assert_eq!(told(Kind::Sysctl, line, platform), (level, rule.to_owned()), "{line} on {platform}");
+    }
+}
+
+#[test]
+fn tcp_mem_in_bytes_is_noticed() {
+    for (value, rule) in [
+        ("10000000 10000000 10000000", "wrong-unit"),
+        ("4096 87380 33554432", "wrong-unit"),
+        ("8388608 8388608 8388608", "wrong-unit"),
+        ("93642 124857 187284", "machine-wide"),
+        ("287901 383869 575802", "machine-wide"),
+    ] {
+        let line = format!("net.ipv4.tcp_mem = {value}");
+        assert_eq!(told(Kind::Sysctl, &line, "linux-6.18").1, rule, "{value}");
+    }
+}
+
+#[test]
+fn a_buffer_is_judged_by_the_path() {
+    let line = "net.ipv4.tcp_rmem = 4096 131072 1048576";
+    let rules = |rate, rtt| judged(Kind::Sysctl, line, "linux-6.18", Some((rate, rtt))).remove(0).2;
+    assert_eq!(rules("100M", "80ms"), "too-small");
+    assert_eq!(rules("10M", "20ms"), "fine");
+}
+
+#[test]
+fn lines_that_fight_are_told_apart_from_repeated_ones() {
+    let text = "net.ipv4.tcp_sack = 1\nnet.ipv4.tcp_sack = 1\nnet.ipv4.tcp_sack = 0\n";
+    let found = judged(Kind::Sysctl, text, "linux-6.18", None);
+    assert!(found.contains(&(2, Level::Note, "set-twice".to_owned())));
+    assert!(found.contains(&(3, Level::Warning, "fights-line".to_owned())));
+}
+
+#[test]
+fn windows_advice_is_told_by_the_version() {
+    use Level::{Error, Note, Ok, Warning};
+    for (line, platform, level, rule) in [
+        ("netsh int tcp set global autotuninglevel=disabled", "windows-10", Error, "harmful"),
+        ("netsh int tcp set global autotuninglevel=restricted", "windows-2012", Error, "harmful"),
+        ("netsh int tcp set global autotuninglevel=normal", "windows-10", Ok, "fine"),
+        ("netsh int tcp set global chimney=enabled", "windows-2019", Warning, "does-nothing"),
+        ("netsh int tcp set global rss=disabled", "windows-10", Error, "harmful"),
+        ("netsh int tcp set heuristics disabled", "windows-10", Warning, "does-nothing"),
+        ("netsh int tcp set heuristics disabled", "windows-7", Ok, "fine"),
+        ("netsh int tcp set supplemental internet congestionprovider=dctcp", "windows-2019", Error, "harmful"),
+        ("netsh int tcp set supplemental internet congestionprovider=ctcp", "windows-2019", Warning, "outdated"),
+        ("netsh int tcp set supplemental internet congestionprovider=ctcp", "windows-10", Error, "read-only"),
+        ("netsh int tcp set supplemental internet icw=10", "windows-2012", Error, "read-only"),
+        ("netsh int tcp set supplemental custom icw=10", "windows-2012", Note, "needs-filter"),
+        ("netsh int tcp set supplemental internet icw=5", "windows-2019", Error, "out-of-range"),
+        ("netsh int ip reset", "windows-10", Warning, "reset-is-no-undo"),
+    ] {
+        assert_eq!(told(Kind::Batch, line, platform), (level, rule.to_owned()), "{line} on {platform}");
+    }
+}
+
+#[test]
+fn the_published_registry_file_does_nothing_on_server_2012_and_needs_care_on_xp() {
+    let text = "Windows Registry Editor Version 5.00\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters]\n\"TcpWindowSize\"=dword:0001f5e0\n\"GlobalMaxTcpWindowSize\"=dword:0001f5e0\n";
+    let on = |platform: &str| -> Vec<String> {
+        judged(Kind::Registry, text, platform, None).into_iter().map(|(.., rule)| rule).collect()
+    };
+    assert_eq!(on("windows-2012"), ["does-nothing", "does-nothing"]);
+    // 128,480 = 88 x 1460 is above 65,535 B, and the file leaves Tcp1323Opts out.
+    assert_eq!(on("windows-xp"), ["needs-scaling", "needs-scaling"]);
+}
+
+#[test]
+fn freebsd_spaces_above_the_ceiling_are_an_error() {
+    let text = "kern.ipc.maxsockbuf=262144\nnet.inet.tcp.recvspace=262144\nnet.inet.tcp.inflight.enable=0\n";
+    let found = judged(Kind::Sysctl, text, "freebsd-14.1", None);
+    assert!(found.contains(&(2, Level::Error, "fights-line".to_owned())), "{found:?}");
+    assert!(found.contains(&(3, Level::Warning, "not-there".to_owned())), "{found:?}");
+    let text = "kern.ipc.maxsockbuf=1048576\nnet.inet.tcp.recvspace=262144\n";
+    assert!(judged(Kind::Sysctl, text, "freebsd-14.1", None).iter().all(|(_, level, _)| *level == Level::Ok));
+}
+
+#[test]
+fn without_a_platform_the_newest_of_the_files_own_family_counts() {
+    let findings = lint(Kind::Sysctl, "net.inet.tcp.sack.enable=0\n", &LintRequest::default());
+    let rules: Vec<&str> = findings.iter().map(|finding| finding.rule.as_str()).collect();
+    assert_eq!(rules, ["platform-assumed", "harmful"]);
+    assert!(findings[0].message.contains("freebsd"));
+}
+
+#[test]
+fn a_line_that_cannot_be_read_is_an_error_with_its_place() {
+    let found = lint(Kind::Sysctl, "\nnet.ipv4.tcp_sack 0\n", &LintRequest::default());
+    assert_eq!((found[0].line, found[0].level, found[0].rule.as_str()), (2, Level::Error, "syntax"));
+}
+
+#[test]
+fn a_copied_sysctl_recipe_is_judged_line_by_line() {
+    let text = "\
+net.core.rmem_max = 16777216
+net.ipv4.tcp_rmem = 4096 87380 16777216
+net.ipv4.tcp_wmem = 4096 65536 16777216
+net.core.netdev_max_backlog = 250000
+net.ipv4.tcp_no_metrics_save = 1
+net.ipv4.tcp_timestamps = 0
+net.ipv4.tcp_mem = 4096 87380 33554432
+net.ipv4.tcp_tw_recycle = 1
+net.ipv4.tcp_congestion_control = cubic
+";
+    let request = LintRequest { platform: Some("linux-6.18".parse().unwrap()), path: None };
+    insta::assert_json_snapshot!(lint(Kind::Sysctl, text, &request));
+}
+
+proptest! {
+    #[test]
+    fn each_line_that_sets_something_gets_a_finding_and_none_a_control_character(
+        lines in proptest::collection::vec("(net\\.ipv4\\.tcp_(rmem|wmem|mem|sack|fack|x)|net\\.core\\.rmem_max) ?= ?[0-9 a\u{1b}]{0,20}", 0..8),
+    ) {
+        let text = lines.join("\n");
+        let findings = lint(Kind::Sysctl, &text, &LintRequest::default());
+        for number in 1..=u32::try_from(lines.len()).unwrap() {
+            prop_assert!(findings.iter().any(|finding| finding.line == number));
+        }
+        prop_assert!(findings.iter().all(|finding| !finding.message.contains(char::is_control)));
+    }
+}

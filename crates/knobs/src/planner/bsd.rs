@@ -1,0 +1,125 @@
+//! FreeBSD and macOS: socket buffers below one ceiling.
+
+use fullpipe_units::Bytes;
+
+use super::{
+    PlatformRequest,
+    platform::{Ask, Draft},
+};
+use crate::Address;
+
+/// FreeBSD counts an mbuf (256 B) with each cluster (2048 B): a socket may use 2048 / 2304 of `kern.ipc.maxsockbuf`
+/// (`sb_max_adj` in sys/kern/uipc_sockbuf.c).
+const CLUSTER: u64 = 2048;
+const CLUSTER_AND_MBUF: u64 = 2304;
+
+pub(super) fn freebsd(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
+    let automatic = draft.is_at_least("7.0");
+    let [receive, send] = if automatic {
+        ["net.inet.tcp.recvbuf_max", "net.inet.tcp.sendbuf_max"]
+    } else {
+        ["net.inet.tcp.recvspace", "net.inet.tcp.sendspace"]
+    };
+    let sizes = sizes(request, draft);
+    ceiling(draft, sizes.largest(), |bytes| bytes.saturating_mul(CLUSTER_AND_MBUF).div_ceil(CLUSTER));
+    spaces(draft, [receive, send], &sizes);
+    for (switch, why) in [
+        ("net.inet.tcp.rfc1323", "without it no window exceeds 65,535 B"),
+        ("net.inet.tcp.recvbuf_auto", "without it the receive buffer stays at recvspace"),
+        ("net.inet.tcp.sendbuf_auto", "without it the send buffer stays at sendspace"),
+    ] {
+        let knob = Address::sysctl(switch);
+        if draft.now(&knob).map(str::trim) == Some("0") {
+            draft.ask(Ask {
+                knob,
+                to: "1".to_owned(),
+                reason: why.to_owned(),
+                arithmetic: String::new(),
+                memory: None,
+            });
+        }
+    }
+    let worst = sizes.receive.0.get().saturating_add(sizes.send.0.get()).saturating_mul(draft.connections);
+    draft.note(format!(
+        "{} connections can hold {} in {} clusters of 2,048 B: compare that with kern.ipc.nmbclusters (`netstat -m`); where clusters run out, the whole machine's network stops, so raise them in /boot/loader.conf before the buffers",
+        draft.connections,
+        Bytes::new(worst),
+        worst.div_ceil(CLUSTER)
+    ));
+    draft.note("a socket buffer above 8/9 of kern.ipc.maxsockbuf makes new sockets fail with ENOBUFS: raise maxsockbuf first, and undo in reverse order".to_owned());
+    if !draft.is_at_least("9.0") && draft.is_at_least("4.7") {
+        draft.note("net.inet.tcp.inflight.enable (on by default from 5.2 to 8.1) holds the window down to an estimate and can be the limiter on a fast LAN: 0 turns it off".to_owned());
+    }
+}
+
+pub(super) fn macos(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
+    /// SB_MAX of xnu: sysctl refuses more.
+    const LARGEST: u64 = 8 << 20;
+    let mut sizes = sizes(request, draft);
+    if sizes.largest().get() > LARGEST {
+        draft.note(format!("macOS refuses socket buffers above {}: use several connections", Bytes::new(LARGEST)));
+        sizes.receive.0 = sizes.receive.0.min(Bytes::new(LARGEST));
+        sizes.send.0 = sizes.send.0.min(Bytes::new(LARGEST));
+    }
+    ceiling(draft, sizes.largest(), |bytes| bytes);
+    spaces(draft, ["net.inet.tcp.autorcvbufmax", "net.inet.tcp.autosndbufmax"], &sizes);
+    draft.note("a value set with sysctl does not outlast a restart; a launchd job that runs the command keeps it (not confirmed on every version)".to_owned());
+}
+
+/// The buffers that are wanted, each with its arithmetic.
+struct Sizes {
+    receive: (Bytes, String),
+    send: (Bytes, String),
+}
+
+impl Sizes {
+    fn largest(&self) -> Bytes {
+        self.receive.0.max(self.send.0)
+    }
+}
+
+fn sizes(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) -> Sizes {
+    let (receive, receive_words) = draft.pipe.window(request.goal);
+    let (send, send_words) = draft.pipe.unacknowledged(request.goal);
+    // Both buffers of a connection share the bound.
+    let half = request.memory_bound.map(|bound| Bytes::new(bound.get() / 2));
+    let round = |bytes: Bytes, bounded: bool| if bounded { bytes } else { bytes.round_up_to(4096) };
+    let receive_fits = draft.within_bound(receive, half);
+    let send_fits = if send == receive { receive_fits } else { draft.within_bound(send, half) };
+    Sizes {
+        receive: (round(receive_fits, half.is_some()), receive_words),
+        send: (round(send_fits, half.is_some()), send_words),
+    }
+}
+
+/// `kern.ipc.maxsockbuf`, first because the others fail above it.
+fn ceiling(draft: &mut Draft<'_>, largest: Bytes, with_overhead: impl Fn(u64) -> u64) {
+    let knob = Address::sysctl("kern.ipc.maxsockbuf");
+    let needed = Bytes::new(with_overhead(largest.get())).round_up_to(4096);
+    if draft.number(&knob).is_some_and(|now| now >= needed.get()) {
+        return;
+    }
+    draft.ask(Ask {
+        knob,
+        to: needed.get().to_string(),
+        reason: "no socket buffer grows past it, and the window scale follows from it".to_owned(),
+        arithmetic: format!("{largest} for the largest buffer, with the system's own overhead {needed}"),
+        memory: None,
+    });
+}
+
+fn spaces(draft: &mut Draft<'_>, names: [&str; 2], sizes: &Sizes) {
+    for (name, (bytes, arithmetic)) in names.into_iter().zip([&sizes.receive, &sizes.send]) {
+        let knob = Address::sysctl(name);
+        if draft.number(&knob).is_some_and(|now| now >= bytes.get()) {
+            continue;
+        }
+        draft.ask(Ask {
+            knob,
+            to: bytes.get().to_string(),
+            reason: "the buffer may not grow to what the path holds".to_owned(),
+            arithmetic: format!("{arithmetic}; the buffer counts payload, so it is set to {bytes}"),
+            memory: Some(Bytes::new(bytes.get().saturating_mul(draft.connections))),
+        });
+    }
+}

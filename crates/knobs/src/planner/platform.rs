@@ -1,0 +1,239 @@
+//! A plan for a platform that is not here: from a rate and a round-trip time, with the settings that a file tells.
+
+use std::collections::BTreeMap;
+
+use fullpipe_diagnose::{Confidence, Detail, Diagnosis, End, Limiter, PathRate, RttSummary, Transfer};
+use fullpipe_units::{Bytes, Micros, Rate};
+
+use super::{Flow, Goal, PlanHost, PlanRequest, bsd, netburner, sizing::Pipe, windows};
+use crate::{
+    Address, Catalogue, Change, Plan, Platform, Settings, TakesEffect,
+    catalogue::{self, Honoured},
+};
+
+/// What is asked for a platform.
+#[derive(Clone, Debug)]
+pub struct PlatformRequest<'a> {
+    /// Which platform.
+    pub platform: Platform,
+    /// What the path carries, above zero.
+    pub rate: Rate,
+    /// How long it is, above zero.
+    pub rtt: Micros,
+    /// How many connections may fill their buffers at once. Absent: one on a NetBurner, else
+    /// [`PlanRequest::DEFAULT_CONNECTIONS`].
+    pub connections: Option<u32>,
+    /// What the machine is for.
+    pub goal: Goal,
+    /// The machine's own settings, where a file tells them; else the platform's defaults are taken.
+    pub settings: Option<&'a Settings>,
+    /// The most memory that buffers may take in the worst case.
+    pub memory_bound: Option<Bytes>,
+}
+
+/// What to set on a platform so that a connection fills a path, what it costs, and what can't be done there.
+pub fn plan_platform(request: &PlatformRequest<'_>) -> Plan {
+    let mut draft = Draft::new(request);
+    match request.platform.family.as_str() {
+        "linux" => return linux(request),
+        "windows" => windows::plan(request, &mut draft),
+        "freebsd" => bsd::freebsd(request, &mut draft),
+        "macos" => bsd::macos(request, &mut draft),
+        "netburner" => netburner::plan(request, &mut draft),
+        _ => {}
+    }
+    if request.settings.is_none() && !draft.plan.changes.is_empty() {
+        let words = "planned from the platform's defaults, not from this machine's settings: leave a value alone where it is larger already";
+        draft.note(words.to_owned());
+    }
+    draft.plan
+}
+
+/// A plan in the making.
+pub(super) struct Draft<'a> {
+    pub(super) plan: Plan,
+    pub(super) pipe: Pipe,
+    pub(super) connections: u64,
+    settings: Option<&'a Settings>,
+    platform: &'a Platform,
+    catalogue: Option<&'static Catalogue>,
+}
+
+/// One value that a draft asks for.
+pub(super) struct Ask {
+    pub(super) knob: Address,
+    pub(super) to: String,
+    pub(super) reason: String,
+    pub(super) arithmetic: String,
+    pub(super) memory: Option<Bytes>,
+}
+
+impl<'a> Draft<'a> {
+    fn new(request: &'a PlatformRequest<'_>) -> Self {
+        let usual = if request.platform.family == "netburner" { 1 } else { PlanRequest::DEFAULT_CONNECTIONS };
+        Self {
+            plan: Plan::default(),
+            pipe: Pipe::named(request.rate, request.rtt),
+            connections: u64::from(request.connections.unwrap_or(usual).max(1)),
+            settings: request.settings,
+            platform: &request.platform,
+            catalogue: catalogue::for_platform(&request.platform),
+        }
+    }
+
+    pub(super) fn note(&mut self, words: String) {
+        self.plan.notes.push(words);
+    }
+
+    /// Whether the platform's version is `bound` or newer. An unnamed version counts as the newest.
+    pub(super) fn is_at_least(&self, bound: &str) -> bool {
+        let known = self.catalogue.and_then(|catalogue| catalogue.is_at_least(&self.platform.version, bound));
+        known.unwrap_or(true)
+    }
+
+    /// The value that a file told.
+    pub(super) fn now(&self, knob: &Address) -> Option<&'a str> {
+        self.settings?.values.get(knob)?.as_deref()
+    }
+
+    /// A number that a file told, else the platform's default where the catalogue knows it as a number.
+    pub(super) fn number(&self, knob: &Address) -> Option<u64> {
+        let default = || {
+            let (_, span) = self.catalogue?.at(knob, &self.platform.version)?;
+            span.default.split([' ', ';', ',']).next()?.parse().ok()
+        };
+        self.now(knob).and_then(number).or_else(default)
+    }
+
+    /// Proposes a value, unless this version does nothing with it: then that is a note.
+    pub(super) fn ask(&mut self, ask: Ask) {
+        let Some(knob) = self.catalogue.and_then(|catalogue| catalogue.find(&ask.knob)) else {
+            self.note(format!("{} is not in the catalogue, so it is left alone", ask.knob));
+            return;
+        };
+        let span = self.catalogue.and_then(|catalogue| catalogue.span(knob, &self.platform.version));
+        if let Some(span) = span {
+            match span.honoured {
+                Honoured::Yes | Honoured::Partly => {}
+                Honoured::Unknown => self.note(format!("{}: {}", ask.knob, span.note)),
+                Honoured::Ignored | Honoured::ReadOnly | Honoured::Absent => {
+                    self.note(format!("{} does nothing on {}: {}", ask.knob, self.platform, span.note));
+                    return;
+                }
+            }
+        }
+        let from = self.now(&ask.knob).map(str::to_owned);
+        let undo = from.as_deref().map_or_else(
+            || knob.undo.replace("{address}", &ask.knob.to_string()).replace("{from}", "<the value that was there>"),
+            |from| knob.undo.replace("{address}", &ask.knob.to_string()).replace("{from}", from),
+        );
+        self.plan.changes.push(Change {
+            host: self.platform.to_string(),
+            knob: ask.knob,
+            from,
+            to: Some(ask.to),
+            reason: ask.reason,
+            arithmetic: ask.arithmetic,
+            memory_worst_case: ask.memory,
+            takes_effect: knob.takes_effect.unwrap_or(TakesEffect::NewConnections),
+            undo,
+            source: knob.source(),
+        });
+    }
+
+    /// The most that one connection may take of the memory bound; a note where that is less than `wanted`.
+    pub(super) fn within_bound(&mut self, wanted: Bytes, bound: Option<Bytes>) -> Bytes {
+        let Some(bound) = bound else { return wanted };
+        let each = Bytes::new(bound.get() / self.connections);
+        if each >= wanted {
+            return wanted;
+        }
+        let connections = self.connections;
+        self.note(format!(
+            "{wanted} for each of {connections} connections would exceed the memory bound of {bound}; planned with {each}, so the pipe may not be filled"
+        ));
+        each
+    }
+}
+
+/// A number as the platforms write it: `64240`, `0xfaf0`, `dword:0000faf0`.
+pub(super) fn number(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("dword:"));
+    hex.map_or_else(|| text.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
+}
+
+/// Linux has its own planner: it is asked as if both directions had been limited by their buffers.
+fn linux(request: &PlatformRequest<'_>) -> Plan {
+    let name = request.platform.to_string();
+    let defaults;
+    let settings = match request.settings {
+        Some(settings) => settings,
+        None => {
+            defaults = linux_defaults(&request.platform);
+            &defaults
+        }
+    };
+    let transfer = |sender: &str, receiver: &str| Transfer {
+        sender: End { name: sender.to_owned(), ..End::default() },
+        receiver: End { name: receiver.to_owned(), ..End::default() },
+        idle_rtt: Some(RttSummary { min_us: request.rtt, p50_us: request.rtt, count: 0 }),
+        path_rate: Some(PathRate { rate_bps: request.rate, lower_bound: false }),
+        ..Transfer::default()
+    };
+    let assumed = |limiter, detail| Diagnosis {
+        limiter,
+        detail: Some(detail),
+        share: 1.0,
+        attainable_bps: None,
+        confidence: Confidence::Low,
+        shares: BTreeMap::new(),
+        evidence: Vec::new(),
+        blind: Vec::new(),
+        action: String::new(),
+    };
+    let transfers = [transfer("the peer", &name), transfer(&name, "the peer")];
+    let verdicts =
+        [assumed(Limiter::ReceiveWindow, Detail::WindowCeiling), assumed(Limiter::SendBuffer, Detail::BufferCap)];
+    let flows = transfers.iter().zip(&verdicts).map(|(transfer, diagnosis)| Flow { transfer, diagnosis }).collect();
+    let mut asked = PlanRequest::new(vec![PlanHost { name: &name, settings, peer: None }], flows);
+    asked.goal = request.goal;
+    asked.memory_bound = request.memory_bound;
+    asked.connections = request.connections.unwrap_or(PlanRequest::DEFAULT_CONNECTIONS);
+    let mut plan = super::plan(&asked);
+    for change in &mut plan.changes {
+        let window = change.knob == Address::sysctl("net.ipv4.tcp_rmem");
+        if window || change.knob == Address::sysctl("net.ipv4.tcp_wmem") {
+            let what = if window { "the window that it offers" } else { "what it can have unacknowledged" };
+            change.reason =
+                format!("with {} {what} can't fill the path", change.from.as_deref().unwrap_or("the default"));
+        }
+    }
+    if plan.changes.is_empty() && plan.notes.is_empty() {
+        plan.notes.push("the buffers that are allowed there fill this path; nothing is to be set".to_owned());
+    }
+    plan
+}
+
+/// The values that a kernel starts with, as far as the catalogue has them as numbers.
+fn linux_defaults(platform: &Platform) -> Settings {
+    let mut settings = Settings { platform: platform.clone(), ..Settings::default() };
+    let names = [
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_wmem",
+        "net.ipv4.tcp_window_scaling",
+        "net.ipv4.tcp_moderate_rcvbuf",
+        "net.ipv4.tcp_adv_win_scale",
+    ];
+    for address in names.map(Address::sysctl) {
+        let catalogue = catalogue::for_platform(platform);
+        let newest = || catalogue?.find(&address)?.spans.last();
+        let span = catalogue.and_then(|catalogue| Some(catalogue.at(&address, &platform.version)?.1)).or_else(newest);
+        let Some(span) = span else { continue };
+        let numbers: Vec<&str> = span.default.split([' ', ',']).take_while(|word| number(word).is_some()).collect();
+        if !numbers.is_empty() {
+            settings.values.insert(address, Some(numbers.join(" ")));
+        }
+    }
+    settings
+}

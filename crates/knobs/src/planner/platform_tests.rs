@@ -1,0 +1,166 @@
+//! Plans for platforms that are not here, on the reference experiments.
+
+use fullpipe_units::Bytes;
+use proptest::prelude::*;
+
+use super::{Goal, PlatformRequest, plan_platform, platform::number};
+use crate::{Address, Catalogue, Plan, Settings};
+
+fn request<'a>(platform: &str, rate: &str, rtt: &str) -> PlatformRequest<'a> {
+    PlatformRequest {
+        platform: platform.parse().unwrap(),
+        rate: rate.parse().unwrap(),
+        rtt: rtt.parse().unwrap(),
+        connections: None,
+        goal: Goal::Bulk,
+        settings: None,
+        memory_bound: None,
+    }
+}
+
+fn short(plan: &Plan) -> Vec<String> {
+    let last = |knob: &Address| knob.to_string().rsplit(['\\', ' ']).next().unwrap_or_default().to_owned();
+    plan.changes.iter().map(|change| format!("{}={}", last(&change.knob), change.to.as_deref().unwrap())).collect()
+}
+
+fn says(plan: &Plan, words: &str) -> bool {
+    plan.notes.iter().any(|note| note.contains(words))
+}
+
+#[test]
+fn xp_on_hsdpa_gets_44_segments_and_no_scaling() {
+    let plan = plan_platform(&request("windows-xp", "1.8M", "230ms"));
+    assert_eq!(short(&plan), ["GlobalMaxTcpWindowSize=64240", "TcpWindowSize=64240"]);
+    assert!(plan.changes[0].arithmetic.contains("= 51,750 B; 44 x 1460 = 64,240 B"), "{}", plan.changes[0].arithmetic);
+    insta::assert_json_snapshot!(plan);
+}
+
+#[test]
+fn xp_on_a_long_fat_path_needs_scaling_first() {
+    let plan = plan_platform(&request("windows-xp", "100M", "80ms"));
+    // 2,000,000 B of window, up to whole segments of 1,460 B.
+    assert_eq!(short(&plan), ["Tcp1323Opts=1", "GlobalMaxTcpWindowSize=2000200", "TcpWindowSize=2000200"]);
+    assert!(says(&plan, "read the value back"));
+}
+
+#[test]
+fn server_2012_gets_the_level_and_is_told_what_the_registry_does_not_do() {
+    let plan = plan_platform(&request("windows-2012", "100M", "80ms"));
+    assert_eq!(short(&plan), ["autotuninglevel=normal"]);
+    for words in ["TcpWindowSize", "New-NetTransportFilter -SettingName Custom", "SO_RCVBUF"] {
+        assert!(says(&plan, words), "{words}");
+    }
+    insta::assert_json_snapshot!(plan);
+}
+
+#[test]
+fn a_restricted_level_is_lifted_only_where_it_is_too_small() {
+    let level: Address = "netsh tcp global autotuninglevel".parse().unwrap();
+    let mut settings = Settings::default();
+    settings.values.insert(level, Some("restricted".to_owned()));
+    for (rate, changes) in [("10M", 0), ("200M", 1)] {
+        let mut asked = request("windows-10", rate, "80ms");
+        asked.settings = Some(&settings);
+        let plan = plan_platform(&asked);
+        assert_eq!(plan.changes.len(), changes, "{rate}");
+        assert!(says(&plan, "read-only"));
+    }
+}
+
+#[test]
+fn freebsd_raises_maxsockbuf_before_the_buffers() {
+    let plan = plan_platform(&request("freebsd-14.1", "1G", "80ms"));
+    // 20,000,000 B for each buffer; 9/8 of it for the ceiling.
+    assert_eq!(
+        short(&plan),
+        ["kern.ipc.maxsockbuf=22503424", "net.inet.tcp.recvbuf_max=20000768", "net.inet.tcp.sendbuf_max=20000768"]
+    );
+    assert!(says(&plan, "nmbclusters"));
+}
+
+#[test]
+fn freebsd_4_8_has_fixed_spaces_and_wants_them_set() {
+    let plan = plan_platform(&request("freebsd-4.8", "1G", "1ms"));
+    assert_eq!(
+        short(&plan),
+        ["kern.ipc.maxsockbuf=286720", "net.inet.tcp.recvspace=253952", "net.inet.tcp.sendspace=253952"]
+    );
+    assert!(says(&plan, "inflight"));
+}
+
+#[test]
+fn freebsd_with_room_for_the_path_is_left_alone() {
+    let plan = plan_platform(&request("freebsd-14.1", "10M", "40ms"));
+    assert_eq!(short(&plan), [] as [&str; 0]);
+}
+
+#[test]
+fn macos_stops_at_its_own_ceiling() {
+    let plan = plan_platform(&request("macos", "1G", "80ms"));
+    assert_eq!(short(&plan), ["net.inet.tcp.autorcvbufmax=8388608", "net.inet.tcp.autosndbufmax=8388608"]);
+    assert!(says(&plan, "several connections"));
+}
+
+#[test]
+fn netburner_on_the_internet_gets_about_40_buffers_and_never_more_than_43() {
+    let plan = plan_platform(&request("netburner", "25M", "9ms"));
+    assert_eq!(short(&plan), ["SetSocketRxBuffers=39", "SetSocketTxBuffers=39", "setsocketackbuffers=39"]);
+    let far = plan_platform(&request("netburner", "25M", "80ms"));
+    assert_eq!(short(&far)[0], "SetSocketRxBuffers=43");
+    assert!(says(&far, "a window ends at 65,535 B"));
+}
+
+#[test]
+fn linux_is_planned_from_its_versions_defaults() {
+    let old = plan_platform(&request("linux-5.15", "1G", "80ms"));
+    assert_eq!(short(&old), ["net.ipv4.tcp_rmem=4096 131072 40042496", "net.ipv4.tcp_wmem=4096 16384 40042496"]);
+    let fine = plan_platform(&request("linux-6.18", "100M", "40ms"));
+    assert_eq!(short(&fine), [] as [&str; 0]);
+    assert!(says(&fine, "nothing is to be set"));
+}
+
+fn some_platform() -> impl Strategy<Value = String> {
+    let all = Catalogue::all().flat_map(|catalogue| {
+        let versions = if catalogue.order.is_empty() {
+            vec!["4.8".to_owned(), "14.1".to_owned()]
+        } else {
+            catalogue.order.clone()
+        };
+        versions.into_iter().map(|version| format!("{}-{version}", catalogue.family))
+    });
+    proptest::sample::select(all.collect::<Vec<_>>())
+}
+
+proptest! {
+    #[test]
+    fn no_plan_for_a_platform_exceeds_its_memory_bound(
+        platform in some_platform(),
+        rate in 1_000_u64..100_000_000_000,
+        rtt in 1_u64..2_000_000,
+        bound in 0_u64..1 << 32,
+        connections in 1_u32..100,
+        bulk: bool,
+    ) {
+        let mut asked = request(&platform, "1M", "1ms");
+        asked.rate = fullpipe_units::Rate::from_bps(rate);
+        asked.rtt = fullpipe_units::Micros::new(rtt);
+        asked.memory_bound = Some(Bytes::new(bound));
+        asked.connections = Some(connections);
+        asked.goal = if bulk { Goal::Bulk } else { Goal::Interactive };
+        let plan = plan_platform(&asked);
+        let cost: u64 = plan.changes.iter().filter_map(|change| change.memory_worst_case).map(Bytes::get).sum();
+        prop_assert!(cost <= bound, "{cost} > {bound}: {:?}", short(&plan));
+        prop_assert!(!(plan.changes.is_empty() && plan.notes.is_empty()), "a plan says something");
+        for change in &plan.changes {
+            prop_assert!(!change.reason.is_empty() && !change.source.is_empty());
+            prop_assert!(!change.undo.contains("{from}"), "{}", change.undo);
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_as_the_platforms_write_them(value: u32) {
+        prop_assert_eq!(number(&value.to_string()), Some(u64::from(value)));
+        prop_assert_eq!(number(&format!("{value:#x}")), Some(u64::from(value)));
+        prop_assert_eq!(number(&format!("dword:{value:08x}")), Some(u64::from(value)));
+    }
+}

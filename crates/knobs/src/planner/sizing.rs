@@ -1,0 +1,213 @@
+//! How large a window, the buffer for it, and what that costs.
+
+use fullpipe_diagnose::{PathRate, Transfer};
+use fullpipe_units::{Bytes, Micros, Rate, bdp};
+
+use super::{Flow, Goal, PlanHost, PlanRequest};
+use crate::{Settings, version};
+
+/// The largest window without the window-scale option (RFC 9293, section 3.1).
+pub(super) const UNSCALED: Bytes = Bytes::new(65_535);
+
+/// Room beyond one bandwidth-delay product, in percent, and why.
+///
+/// Bulk doubles it: while a lost segment is being repaired, the receiver holds one round trip's data that it can't
+/// hand on, and the next round trip's data needs room, too (the kernel's own automatic sizing aims at twice what was
+/// read in a round trip for this reason).
+const BULK_PERCENT: u64 = 200;
+/// Interactive keeps the queue that one connection can build to a quarter of a round trip.
+const INTERACTIVE_WINDOW_PERCENT: u64 = 125;
+/// A Linux sender wakes its application only when a third of the send buffer is free (`sk_stream_is_writeable`: free
+/// space of at least half of what is queued), so that two thirds of it must hold the bandwidth-delay product.
+const INTERACTIVE_SEND_PERCENT: u64 = 150;
+
+/// What a flow needs in flight.
+#[derive(Clone, Debug)]
+pub(super) struct Pipe {
+    /// One bandwidth-delay product.
+    pub(super) bdp: Bytes,
+    /// Where that comes from.
+    pub(super) arithmetic: String,
+    /// Whether the path may carry more than the rate that was seen.
+    pub(super) lower_bound: bool,
+}
+
+impl Pipe {
+    /// The pipe of a flow; `None` where nothing tells its rate or its round-trip time.
+    pub(super) fn of(request: &PlanRequest<'_>, flow: &Flow<'_>) -> Option<Self> {
+        let PathRate { rate_bps, lower_bound } = rate(request, flow)?;
+        let rtt = request.rtt.or_else(|| rtt(flow.transfer)).filter(|rtt| *rtt > Micros::ZERO)?;
+        let bdp = bdp(rate_bps, rtt);
+        let at_least = if lower_bound { "at least " } else { "" };
+        Some(Self { bdp, lower_bound, arithmetic: format!("{at_least}{rate_bps} x {rtt} / 8 = {bdp}") })
+    }
+
+    /// A pipe of a rate and a round-trip time that the user names.
+    pub(super) fn named(rate: Rate, rtt: Micros) -> Self {
+        let bdp = bdp(rate, rtt);
+        Self { bdp, lower_bound: false, arithmetic: format!("{rate} x {rtt} / 8 = {bdp}") }
+    }
+
+    /// The window to aim at.
+    pub(super) fn window(&self, goal: Goal) -> (Bytes, String) {
+        match goal {
+            Goal::Bulk => self.times(BULK_PERCENT, "room for one round of loss recovery"),
+            Goal::Interactive => self.times(INTERACTIVE_WINDOW_PERCENT, "no more queue than a quarter of a round trip"),
+        }
+    }
+
+    /// The payload that the send buffer has to hold.
+    pub(super) fn unacknowledged(&self, goal: Goal) -> (Bytes, String) {
+        match goal {
+            Goal::Bulk => self.times(BULK_PERCENT, "room for one round of loss recovery"),
+            Goal::Interactive => {
+                self.times(INTERACTIVE_SEND_PERCENT, "the writer is woken when a third of the buffer is free")
+            }
+        }
+    }
+
+    fn times(&self, percent: u64, why: &str) -> (Bytes, String) {
+        let bytes = Bytes::new(self.bdp.get().saturating_mul(percent).div_ceil(100));
+        (bytes, format!("{}; x {} ({why}) = {bytes}", self.arithmetic, percent as f64 / 100.0))
+    }
+}
+
+/// The rate to plan for: the user's, else what the path was seen to carry, else what the diagnosis expects.
+fn rate(request: &PlanRequest<'_>, flow: &Flow<'_>) -> Option<PathRate> {
+    let attainable = || flow.diagnosis.attainable_bps.map(|rate_bps| PathRate { rate_bps, lower_bound: false });
+    let known = request.rate.or(flow.transfer.path_rate).or_else(attainable);
+    known.filter(|rate| rate.rate_bps > Rate::ZERO)
+}
+
+/// The round-trip time without load: the idle median, else the smallest that the sender saw.
+fn rtt(transfer: &Transfer) -> Option<Micros> {
+    let idle = transfer.idle_rtt.map(|idle| idle.p50_us);
+    idle.or_else(|| transfer.sender_samples.iter().filter_map(|sample| sample.min_rtt_us).min())
+}
+
+/// How much of a buffer is payload, in 1/256 as the kernel counts it (`scaling_ratio`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    of_256: u64,
+    /// Where it comes from.
+    pub(super) words: String,
+}
+
+impl Share {
+    /// The share of a receive buffer that is offered as window.
+    ///
+    /// Measured where samples show both and nothing else held the window down; else what this kernel starts from.
+    pub(super) fn of_receive_buffer(flow: &Flow<'_>, settings: &Settings, clamped: bool) -> Self {
+        let pairs = flow.transfer.receiver_samples.iter().filter_map(|s| Some((s.offered_window?, s.receive_buffer?)));
+        let pairs: Vec<_> = if clamped { Vec::new() } else { pairs.collect() };
+        Self::measured(&pairs, "of the receive buffer was offered as window")
+            .unwrap_or_else(|| Self::documented_for_receive(settings))
+    }
+
+    /// The share of a send buffer that is payload.
+    pub(super) fn of_send_buffer(flow: &Flow<'_>) -> Self {
+        let pairs = flow.transfer.sender_samples.iter().filter_map(|s| {
+            let payload = s.in_flight?.get().saturating_add(s.not_sent?.get());
+            Some((Bytes::new(payload), s.send_queued?))
+        });
+        let pairs: Vec<_> = pairs.collect();
+        Self::measured(&pairs, "of the send buffer was payload").unwrap_or_else(|| Self {
+            of_256: 128,
+            words: "half of a send buffer taken for payload, as the kernel does when it sizes one".to_owned(),
+        })
+    }
+
+    /// The median of payload to buffer over the samples with the most payload.
+    fn measured(pairs: &[(Bytes, Bytes)], what: &str) -> Option<Self> {
+        /// Fewer samples than this could all come from one moment of growth.
+        const ENOUGH: usize = 5;
+        let most = pairs.iter().map(|(payload, _)| payload.get()).max()?;
+        let full = pairs.iter().filter(|(payload, buffer)| {
+            payload.get().saturating_mul(10) >= most.saturating_mul(9) && payload > &Bytes::ZERO && buffer >= payload
+        });
+        let mut shares: Vec<u64> = full.map(|(payload, buffer)| share_of_256(*payload, *buffer)).collect();
+        if shares.len() < ENOUGH {
+            return None;
+        }
+        shares.sort_unstable();
+        // The kernel's own ratio is a byte; below 1/16 a sample says that the buffer was nearly empty.
+        let of_256 = (*shares.get(shares.len() / 2)?).clamp(16, 255);
+        Some(Self { of_256, words: format!("{} % {what}, measured", of_256 * 100 / 256) })
+    }
+
+    fn documented_for_receive(settings: &Settings) -> Self {
+        let new = version::compare(&settings.platform.version, "6.6", &[]).is_none_or(std::cmp::Ordering::is_ge);
+        if new {
+            let words = "50 % of a receive buffer offered as window: where Linux 6.6 and newer start from".to_owned();
+            return Self { of_256: 128, words };
+        }
+        let scale =
+            settings.sysctl("net.ipv4.tcp_adv_win_scale").and_then(|text| text.trim().parse().ok()).unwrap_or(1);
+        let of_256 = match scale {
+            1..=31 => 256 - (256 >> i32::min(scale, 8)),
+            _ => 256 >> i32::min(i32::saturating_neg(scale), 8),
+        };
+        let of_256 = u64::from(u32::try_from(of_256).unwrap_or(128).max(1));
+        let words =
+            format!("{} % of a receive buffer offered as window: tcp_adv_win_scale {scale}", of_256 * 100 / 256);
+        Self { of_256, words }
+    }
+
+    /// The payload that a buffer of `buffer` holds.
+    pub(super) fn payload_in(&self, buffer: Bytes) -> Bytes {
+        let payload = u128::from(buffer.get()) * u128::from(self.of_256) / 256;
+        Bytes::new(u64::try_from(payload).unwrap_or(u64::MAX))
+    }
+
+    /// The smallest buffer that holds `payload`, rounded up to a value that is easy to read.
+    pub(super) fn buffer_for(&self, payload: Bytes) -> Bytes {
+        let buffer = (u128::from(payload.get()) * 256).div_ceil(u128::from(self.of_256.max(1)));
+        let buffer = Bytes::new(u64::try_from(buffer).unwrap_or(u64::MAX));
+        // 64 KiB steps once that is less than a sixteenth, pages below.
+        buffer.round_up_to(if buffer.get() >= 1 << 20 { 1 << 16 } else { 1 << 12 })
+    }
+}
+
+fn share_of_256(payload: Bytes, buffer: Bytes) -> u64 {
+    let share = u128::from(payload.get()) * 256 / u128::from(buffer.get().max(1));
+    u64::try_from(share).unwrap_or(256)
+}
+
+/// The memory that a host's buffers may take.
+#[derive(Clone, Debug)]
+pub(super) struct MemoryBound {
+    /// The most; absent where nothing tells.
+    pub(super) bytes: Option<Bytes>,
+    /// Where that comes from.
+    pub(super) words: String,
+}
+
+impl MemoryBound {
+    /// The bound for a host.
+    pub(super) fn of(request: &PlanRequest<'_>, host: &PlanHost<'_>) -> Self {
+        if let Some(bytes) = request.memory_bound {
+            return Self { bytes: Some(bytes), words: format!("{bytes}, as asked") };
+        }
+        let machine = host.settings.machine;
+        let page = machine.page.map_or(4096, Bytes::get);
+        let pages =
+            host.settings.sysctl("net.ipv4.tcp_mem").and_then(|text| text.split_whitespace().nth(1)?.parse().ok());
+        let pressure = pages.map(|pages: u64| Bytes::new(pages.saturating_mul(page)));
+        let share = machine.memory.map(|memory| Bytes::new(memory.get() / 16));
+        match (pressure, share) {
+            (Some(pressure), Some(share)) if share < pressure => Self::share_of_memory(share),
+            (Some(bytes), _) => {
+                let words = format!("{bytes}, the second value of tcp_mem, above which the kernel holds buffers back");
+                Self { bytes: Some(bytes), words }
+            }
+            (None, Some(share)) => Self::share_of_memory(share),
+            (None, None) => {
+                Self { bytes: None, words: "none known: neither tcp_mem nor the memory was read".to_owned() }
+            }
+        }
+    }
+
+    fn share_of_memory(bytes: Bytes) -> Self {
+        Self { bytes: Some(bytes), words: format!("{bytes}, a sixteenth of the machine's memory") }
+    }
+}

@@ -1,0 +1,290 @@
+//! Batch files and PowerShell scripts: the commands that set TCP, taken by their words.
+//!
+//! No interpreter: a value that a variable would give stays the variable's name, and branches count as taken.
+
+use super::{Action, Problem, Step, reg::short_key};
+use crate::Address;
+
+pub(super) fn batch(text: &str) -> (Vec<Step>, Vec<Problem>) {
+    read(text, '^', |word| ["rem", "::"].iter().any(|mark| word.eq_ignore_ascii_case(mark)) || word.starts_with("::"))
+}
+
+pub(super) fn powershell(text: &str) -> (Vec<Step>, Vec<Problem>) {
+    read(text, '`', |word| word.starts_with('#'))
+}
+
+fn read(text: &str, goes_on: char, is_comment: impl Fn(&str) -> bool) -> (Vec<Step>, Vec<Problem>) {
+    let (mut steps, mut problems) = (Vec::new(), Vec::new());
+    let mut lines = (1..).zip(text.trim_start_matches('\u{feff}').lines());
+    while let Some((number, raw)) = lines.next() {
+        let mut line = raw.trim_end().to_owned();
+        while line.ends_with(goes_on) {
+            line.pop();
+            let Some((_, next)) = lines.next() else { break };
+            line.push_str(next.trim_end());
+        }
+        for command in words(&line).split(|word| ["&", "&&", ";", "|", "||"].contains(&word.as_str())) {
+            let command = without_prefix(command);
+            if command.first().is_none_or(|word| is_comment(word)) {
+                break;
+            }
+            match self::command(command) {
+                Ok(actions) => steps.extend(actions.into_iter().map(|action| Step { line: number, action })),
+                Err(message) => problems.push(Problem { line: number, column: 1, message }),
+            }
+        }
+    }
+    (steps, problems)
+}
+
+/// The words of a line; quotation marks hold words together and go away, and separators of commands are words.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote, mut any) = (Vec::new(), String::new(), None, false);
+    let mut push = |word: &mut String, any: &mut bool| {
+        if *any {
+            words.push(std::mem::take(word));
+        }
+        *any = false;
+    };
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(mark), _) if c == mark => quote = None,
+            (Some(_), _) => word.push(c),
+            (None, '"' | '\'') => (quote, any) = (Some(c), true),
+            (None, '&' | ';' | '|') => {
+                push(&mut word, &mut any);
+                (word, any) = (c.to_string(), true);
+                push(&mut word, &mut any);
+            }
+            (None, c) if c.is_whitespace() => push(&mut word, &mut any),
+            (None, _) => {
+                word.push(c);
+                any = true;
+            }
+        }
+    }
+    push(&mut word, &mut any);
+    words
+}
+
+/// A command without `@`, `cmd /c` and the like before it.
+fn without_prefix(command: &[String]) -> &[String] {
+    let mut rest = command;
+    while let [first, others @ ..] = rest {
+        let prefix = ["@", "cmd", "cmd.exe", "/c", "call", "start", "/wait", "{", "("];
+        if !prefix.iter().any(|known| first.eq_ignore_ascii_case(known)) {
+            break;
+        }
+        rest = others;
+    }
+    rest
+}
+
+/// What a command does to TCP: nothing for one that is of no concern, an error for one of ours that can't be read.
+fn command(words: &[String]) -> Result<Vec<Action>, String> {
+    let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
+    let Some(first) = lower.first().map(|word| word.trim_start_matches('@')) else { return Ok(Vec::new()) };
+    match first {
+        "netsh" | "netsh.exe" => netsh(lower.get(1..).unwrap_or_default()),
+        "reg" | "reg.exe" => reg(words, &lower),
+        "set-nettcpsetting" => set_net_tcp_setting(words),
+        "set-netoffloadglobalsetting" => {
+            let named = |name: &str| Address::Named { kind: "netoffload".to_owned(), name: name.to_owned() };
+            Ok(parameters(words).into_iter().map(|(name, value)| Action::Set(named(&name), value)).collect())
+        }
+        "set-itemproperty" | "new-itemproperty" | "sp" => item_property(words, false),
+        "remove-itemproperty" | "rp" => item_property(words, true),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn netsh(words: &[String]) -> Result<Vec<Action>, String> {
+    let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+    // netsh takes any unambiguous beginning of its words.
+    if words.first().is_some_and(|word| word.len() >= 3 && "interface".starts_with(word)) {
+        words.remove(0);
+    }
+    match words.as_slice() {
+        [what @ ("tcp" | "ip" | "ipv4" | "ipv6" | "winsock"), "reset", ..] => {
+            Ok(vec![Action::Reset(format!("netsh {what} reset"))])
+        }
+        ["tcp", "set", context @ ("global" | "heuristics"), rest @ ..] => {
+            let set = |parameter: &str, value: &str| {
+                let context = format!("tcp {context}");
+                Action::Set(Address::Netsh { context, parameter: parameter.to_owned() }, value.to_owned())
+            };
+            let actions = rest.iter().filter_map(|word| match word.split_once('=') {
+                Some((parameter, value)) => Some(set(parameter, value)),
+                // `set heuristics disabled` names the only parameter that it had.
+                None if *context == "heuristics" => Some(set("wsh", word)),
+                None => None,
+            });
+            let actions: Vec<Action> = actions.collect();
+            if actions.is_empty() {
+                Err(format!("`netsh tcp set {context}` without a parameter=value"))
+            } else {
+                Ok(actions)
+            }
+        }
+        ["tcp", "set", "supplemental", rest @ ..] => supplemental(rest),
+        ["winsock", "set", "autotuning", value, ..] => {
+            let knob = Address::Netsh { context: "winsock".to_owned(), parameter: "autotuning".to_owned() };
+            Ok(vec![Action::Set(knob, (*value).to_owned())])
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// `set supplemental template=internet congestionprovider=ctcp`, whose template may also stand alone.
+fn supplemental(words: &[&str]) -> Result<Vec<Action>, String> {
+    const NAMES: [(&str, &str); 6] = [
+        ("minrto", "MinRtoMs"),
+        ("icw", "InitialCongestionWindowMss"),
+        ("congestionprovider", "CongestionProvider"),
+        ("enablecwndrestart", "CwndRestart"),
+        ("delayedacktimeout", "DelayedAckTimeoutMs"),
+        ("delayedackfrequency", "DelayedAckFrequency"),
+    ];
+    let mut template = None;
+    let mut sets = Vec::new();
+    for word in words {
+        match word.split_once('=') {
+            Some(("template", name)) => template = Some(name),
+            None if template.is_none() => template = Some(*word),
+            Some((parameter, value)) => sets.push((parameter, value)),
+            None => return Err(format!("`{word}` in `netsh tcp set supplemental` is no parameter=value")),
+        }
+    }
+    let template = template.ok_or("`netsh tcp set supplemental` without a template")?;
+    let set = |(parameter, value): (&str, &str)| {
+        let known = NAMES.iter().find(|(short, _)| *short == parameter).map_or(parameter, |(_, long)| long);
+        let knob = Address::TcpSetting { template: template.to_owned(), parameter: known.to_owned() };
+        Action::Set(knob, value.to_owned())
+    };
+    Ok(sets.into_iter().map(set).collect())
+}
+
+fn reg(words: &[String], lower: &[String]) -> Result<Vec<Action>, String> {
+    let after = |option: &str| lower.iter().position(|word| word == option).and_then(|at| words.get(at + 1));
+    let (Some(verb), Some(key)) = (lower.get(1), words.get(2)) else { return Ok(Vec::new()) };
+    let Some(name) = after("/v") else { return Ok(Vec::new()) };
+    let knob = Address::Registry { key: short_key(key), value: name.clone() };
+    match verb.as_str() {
+        "add" => {
+            let value = after("/d").ok_or_else(|| format!("`reg add` of {name} without /d, the value"))?;
+            Ok(vec![Action::Set(knob, value.clone())])
+        }
+        "delete" => Ok(vec![Action::Delete(knob)]),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// The named parameters of a PowerShell command; a switch has the value `True`.
+fn parameters(words: &[String]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut rest = words.iter().skip(1).peekable();
+    while let Some(word) = rest.next() {
+        let Some(name) = word.strip_prefix('-').filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
+        else {
+            continue;
+        };
+        let (name, value) = match name.split_once(':') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (name, rest.next_if(|next| !next.starts_with('-')).cloned()),
+        };
+        let common = ["erroraction", "confirm", "whatif", "force", "verbose", "cimsession", "passthru"];
+        if !common.iter().any(|known| name.eq_ignore_ascii_case(known)) {
+            found.push((name.to_owned(), value.unwrap_or_else(|| "True".to_owned())));
+        }
+    }
+    found
+}
+
+fn set_net_tcp_setting(words: &[String]) -> Result<Vec<Action>, String> {
+    let given = parameters(words);
+    let template =
+        given.iter().find(|(name, _)| name.eq_ignore_ascii_case("SettingName")).map(|(_, value)| value.clone());
+    let template = template.ok_or("Set-NetTCPSetting without -SettingName")?;
+    let sets = given.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("SettingName"));
+    let set = |(parameter, value)| Action::Set(Address::TcpSetting { template: template.clone(), parameter }, value);
+    Ok(sets.map(set).collect())
+}
+
+fn item_property(words: &[String], remove: bool) -> Result<Vec<Action>, String> {
+    let given = parameters(words);
+    let named =
+        |name: &str| given.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.clone());
+    let positional = || words.get(1).filter(|word| !word.starts_with('-')).cloned();
+    let (Some(path), Some(name)) = (named("Path").or_else(|| named("LiteralPath")).or_else(positional), named("Name"))
+    else {
+        return Ok(Vec::new());
+    };
+    let path = path.trim_start_matches("Registry::").to_owned();
+    let knob = Address::Registry { key: short_key(&path), value: name };
+    if remove {
+        return Ok(vec![Action::Delete(knob)]);
+    }
+    let value = named("Value").ok_or_else(|| format!("{knob} is written without -Value"))?;
+    Ok(vec![Action::Set(knob, value)])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sets(found: (Vec<Step>, Vec<Problem>)) -> Vec<String> {
+        assert_eq!(found.1, []);
+        let words = |step: Step| match step.action {
+            Action::Set(knob, value) => format!("{}: {knob} = {value}", step.line),
+            Action::Delete(knob) => format!("{}: {knob} deleted", step.line),
+            Action::Reset(what) => format!("{}: {what}", step.line),
+        };
+        found.0.into_iter().map(words).collect()
+    }
+
+    #[test]
+    fn a_batch_file_is_read_by_its_commands() {
+        let text = "@echo off\nrem netsh int tcp set global rss=disabled\nnetsh int tcp set global autotuninglevel=restricted rss=enabled\nnetsh interface tcp set supplemental Internet congestionprovider=ctcp\nnetsh int tcp set heuristics disabled & netsh winsock reset\nreg add \"HKLM\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters\" /v TcpWindowSize ^\n /t REG_DWORD /d 64240 /f\n";
+        assert_eq!(
+            sets(batch(text)),
+            [
+                "3: netsh tcp global autotuninglevel = restricted",
+                "3: netsh tcp global rss = enabled",
+                "4: tcpsetting internet CongestionProvider = ctcp",
+                "5: netsh tcp heuristics wsh = disabled",
+                "5: netsh winsock reset",
+                r"6: registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpWindowSize = 64240",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_powershell_script_is_read_by_its_commands() {
+        let text = "# x\nSet-NetTCPSetting -SettingName InternetCustom `\n  -InitialCongestionWindowMss 10 -CongestionProvider CUBIC -Confirm:$false\nSet-NetOffloadGlobalSetting -ReceiveSideScaling Disabled\nSet-ItemProperty -Path 'HKLM:\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters' -Name KeepAliveTime -Value 7200000\n";
+        assert_eq!(
+            sets(powershell(text)),
+            [
+                "2: tcpsetting InternetCustom InitialCongestionWindowMss = 10",
+                "2: tcpsetting InternetCustom CongestionProvider = CUBIC",
+                "4: netoffload ReceiveSideScaling = Disabled",
+                r"5: registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\KeepAliveTime = 7200000",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_command_of_ours_without_its_value_is_a_problem() {
+        assert_eq!(batch("netsh int tcp set global\n").1[0].line, 1);
+        assert_eq!(powershell("\nSet-NetTCPSetting -MinRtoMs 300").1[0].line, 2);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_a_panic(text in "(netsh|int|tcp|set|global|supplemental|reg add|/v|/d|-Name|Set-NetTCPSetting|=| |\"|'|;|&|\n|[a-z:\\\\^`]){0,40}") {
+            batch(&text);
+            powershell(&text);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Recipes: files and scripts that set things, read for what they set and on which line.
+//!
+//! Reading only, over text; nothing is run and no variable is expanded. What such a file *should* say is `lint`'s.
+
+mod commands;
+mod reg;
+mod shell;
+
+use crate::{Address, Platform, Settings, sysctl_conf};
+
+pub use reg::{DecodeError, decode};
+
+/// The longest file that is read, in bytes: the largest real recipe is a thousandth of it.
+pub const LARGEST: usize = 16 << 20;
+
+/// What kind of file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// `sysctl.conf`, a file of `sysctl.d`, or the output of `sysctl -a`.
+    Sysctl,
+    /// FreeBSD's `loader.conf` or `rc.conf`: shell assignments.
+    Shell,
+    /// A registry file, version 4 or 5.
+    Registry,
+    /// A batch file with `netsh` and `reg` commands.
+    Batch,
+    /// A PowerShell script.
+    PowerShell,
+}
+
+impl Kind {
+    /// The kind of a file, by its name and, where that says nothing, by how it begins.
+    pub fn of(name: &str, text: &str) -> Option<Self> {
+        let lower = name.to_ascii_lowercase();
+        let file = lower.rsplit(['/', '\\']).next().unwrap_or(&lower);
+        let extension = file.rsplit_once('.').map(|(_, extension)| extension);
+        match (file, extension) {
+            ("rc.conf" | "loader.conf" | "rc.conf.local" | "loader.conf.local", _) => Some(Self::Shell),
+            (_, Some("reg")) => Some(Self::Registry),
+            (_, Some("bat" | "cmd")) => Some(Self::Batch),
+            (_, Some("ps1" | "psm1")) => Some(Self::PowerShell),
+            (_, Some("conf")) => Some(Self::Sysctl),
+            _ => Self::of_text(text),
+        }
+    }
+
+    fn of_text(text: &str) -> Option<Self> {
+        let text = text.trim_start_matches('\u{feff}').trim_start();
+        if text.starts_with("REGEDIT4") || text.starts_with("Windows Registry Editor") {
+            return Some(Self::Registry);
+        }
+        let lines = || text.lines().map(|line| line.trim().to_ascii_lowercase());
+        if lines().any(|line| line.starts_with("set-net") || line.starts_with("set-itemproperty")) {
+            return Some(Self::PowerShell);
+        }
+        if lines().any(|line| line.starts_with("netsh ") || line.starts_with("reg add ")) {
+            return Some(Self::Batch);
+        }
+        lines()
+            .any(|line| ["net.", "kern.", "vm.", "net/"].iter().any(|start| line.starts_with(start)))
+            .then_some(Self::Sysctl)
+    }
+
+    /// The platform family that such a file is for, where that is plain.
+    pub fn family(self) -> Option<&'static str> {
+        match self {
+            Self::Sysctl => None,
+            Self::Shell => Some("freebsd"),
+            Self::Registry | Self::Batch | Self::PowerShell => Some("windows"),
+        }
+    }
+}
+
+/// One thing that a line does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The line that it begins on, counted from 1.
+    pub line: u32,
+    /// What it does.
+    pub action: Action,
+}
+
+/// What a line does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Action {
+    /// Sets a value.
+    Set(Address, String),
+    /// Takes a value away.
+    Delete(Address),
+    /// Resets something, named as it stands there: `netsh interface tcp reset`.
+    Reset(String),
+}
+
+/// A line that no reader understands.
+pub type Problem = sysctl_conf::Problem;
+
+/// What a recipe does, line by line, and the lines that can't be read.
+pub fn read(kind: Kind, text: &str) -> (Vec<Step>, Vec<Problem>) {
+    if text.len() > LARGEST {
+        let message = format!("the file has {} bytes; at most {LARGEST} are read", text.len());
+        return (Vec::new(), vec![Problem { line: 1, column: 1, message }]);
+    }
+    match kind {
+        Kind::Sysctl => sysctl(text),
+        Kind::Shell => shell::read(text),
+        Kind::Registry => reg::read(text),
+        Kind::Batch => commands::batch(text),
+        Kind::PowerShell => commands::powershell(text),
+    }
+}
+
+/// The settings of a machine as one of its files tells them (`sysctl -a`, a `.reg` export, `loader.conf`), and the lines
+/// that can't be read. Of two lines for one setting the later one counts, as it does for the machine.
+///
+/// What the file doesn't tell is left out and not taken for absent; a value that a `.reg` file deletes is absent.
+pub fn settings(kind: Kind, text: &str, platform: Platform) -> (Settings, Vec<Problem>) {
+    let (steps, problems) = read(kind, text);
+    let mut settings = Settings { platform, ..Settings::default() };
+    for step in steps {
+        match step.action {
+            Action::Set(address, value) => settings.values.insert(address, Some(value)),
+            Action::Delete(address) => settings.values.insert(address, None),
+            Action::Reset(_) => None,
+        };
+    }
+    (settings, problems)
+}
+
+fn sysctl(text: &str) -> (Vec<Step>, Vec<Problem>) {
+    let (lines, problems) = sysctl_conf::parse(text);
+    let steps = lines.into_iter().filter_map(|line| {
+        let address = Address::Sysctl(line.name);
+        Some(Step { line: line.number, action: Action::Set(address, line.value?) })
+    });
+    (steps.collect(), problems)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_is_told_by_name_or_by_text() {
+        assert_eq!(Kind::of("/boot/loader.conf", ""), Some(Kind::Shell));
+        assert_eq!(Kind::of(r"C:\tweak.REG", ""), Some(Kind::Registry));
+        assert_eq!(Kind::of("50-net.conf", ""), Some(Kind::Sysctl));
+        assert_eq!(Kind::of("paste", "\u{feff}Windows Registry Editor Version 5.00"), Some(Kind::Registry));
+        assert_eq!(Kind::of("paste", "rem x\nnetsh int tcp show global"), Some(Kind::Batch));
+        assert_eq!(Kind::of("paste", "net.ipv4.tcp_sack = 1"), Some(Kind::Sysctl));
+        assert_eq!(Kind::of("paste", "hello"), None);
+    }
+
+    #[test]
+    fn the_output_of_sysctl_tells_a_machines_settings() {
+        let text = "net.ipv4.tcp_rmem = 4096\t131072\t6291456\nnet.ipv4.tcp_sack = 1\nnet.ipv4.tcp_sack = 0\n";
+        let (settings, problems) = settings(Kind::Sysctl, text, "linux-5.15".parse().unwrap());
+        assert_eq!(problems, []);
+        assert_eq!(settings.sysctl("net.ipv4.tcp_rmem"), Some("4096\t131072\t6291456"));
+        assert_eq!(settings.sysctl("net.ipv4.tcp_sack"), Some("0"));
+        assert_eq!(settings.sysctl("net.ipv4.tcp_wmem"), None);
+    }
+
+    #[test]
+    fn a_file_past_the_limit_is_refused_whole() {
+        let (steps, problems) = read(Kind::Sysctl, &"a.b = 1\n".repeat(LARGEST / 8 + 1));
+        assert_eq!((steps.len(), problems.len()), (0, 1));
+    }
+}

@@ -1,0 +1,244 @@
+//! Registry files, version 4 (`REGEDIT4`) and version 5.
+
+use super::{Action, Problem, Step};
+use crate::Address;
+
+/// Bytes that are no registry file's text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// Half a character at the end.
+    #[error("decode the file: it is UTF-16 and ends in the middle of a character, at byte {at}; it was cut off")]
+    CutOff {
+        /// Where, in bytes.
+        at: usize,
+    },
+    /// Code units that are no characters.
+    #[error(
+        "decode the file: it is UTF-16, but byte {at} begins no character; it was damaged or mixed with another file"
+    )]
+    Surrogate {
+        /// Where, in bytes.
+        at: usize,
+    },
+}
+
+/// The text of a file of unknown encoding: UTF-16 by its byte-order mark, else UTF-8, else the ANSI code page of western
+/// Windows (of which only names that don't matter here need more than ASCII).
+pub fn decode(bytes: &[u8]) -> Result<String, DecodeError> {
+    let (little, rest) = match bytes {
+        [0xff, 0xfe, rest @ ..] => (true, rest),
+        [0xfe, 0xff, rest @ ..] => (false, rest),
+        [0xef, 0xbb, 0xbf, rest @ ..] => return Ok(ansi_or_utf8(rest)),
+        _ => return Ok(ansi_or_utf8(bytes)),
+    };
+    let (pairs, tail) = rest.as_chunks::<2>();
+    if !tail.is_empty() {
+        return Err(DecodeError::CutOff { at: bytes.len() - 1 });
+    }
+    let units = pairs.iter().map(|pair| if little { u16::from_le_bytes(*pair) } else { u16::from_be_bytes(*pair) });
+    let mut text = String::new();
+    let mut at = 2;
+    for found in char::decode_utf16(units) {
+        let found = found.map_err(|_| DecodeError::Surrogate { at })?;
+        at += found.len_utf16() * 2;
+        text.push(found);
+    }
+    Ok(text)
+}
+
+fn ansi_or_utf8(bytes: &[u8]) -> String {
+    std::str::from_utf8(bytes).map_or_else(|_| bytes.iter().map(|byte| char::from(*byte)).collect(), str::to_owned)
+}
+
+pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
+    let mut reader = Reader::default();
+    let text = text.trim_start_matches('\u{feff}');
+    let mut lines = (1..).zip(text.lines());
+    let mut headed = false;
+    while let Some((number, raw)) = lines.next() {
+        let mut line = raw.trim().to_owned();
+        // A value of bytes may go on over several lines.
+        while line.ends_with('\\') && !line.starts_with('[') {
+            line.pop();
+            let Some((_, next)) = lines.next() else {
+                reader.problem(number, raw, "the line goes on, but the file ends");
+                break;
+            };
+            line.push_str(next.trim());
+        }
+        if line.is_empty() || line.starts_with(';') {
+            continue;
+        }
+        if !headed {
+            headed = true;
+            if line == "REGEDIT4" || line == "Windows Registry Editor Version 5.00" {
+                continue;
+            }
+            reader.problem(number, raw, "the file begins neither with `REGEDIT4` nor with `Windows Registry Editor Version 5.00`; regedit refuses it");
+        }
+        reader.line(number, raw, &line);
+    }
+    (reader.steps, reader.problems)
+}
+
+#[derive(Default)]
+struct Reader {
+    key: Option<String>,
+    steps: Vec<Step>,
+    problems: Vec<Problem>,
+}
+
+impl Reader {
+    fn problem(&mut self, line: u32, raw: &str, message: &str) {
+        let indent = raw.chars().take_while(|c| c.is_whitespace()).count();
+        let column = u32::try_from(indent).unwrap_or(u32::MAX).saturating_add(1);
+        self.problems.push(Problem { line, column, message: message.to_owned() });
+    }
+
+    fn line(&mut self, number: u32, raw: &str, line: &str) {
+        if let Some(rest) = line.strip_prefix('[') {
+            match rest.strip_suffix(']') {
+                // A key that is deleted whole holds no values to judge.
+                Some(key) if key.starts_with('-') => self.key = None,
+                Some(key) => self.key = Some(short_key(key)),
+                None => {
+                    self.key = None;
+                    self.problem(number, raw, "the key's `[` is not closed by `]`");
+                }
+            }
+            return;
+        }
+        let Some((name, data)) = value_line(line) else {
+            self.problem(number, raw, "neither a key in brackets nor a line \"name\"=value");
+            return;
+        };
+        let Some(key) = self.key.clone() else {
+            self.problem(number, raw, "a value before any key, or below a key that is deleted");
+            return;
+        };
+        // The default value of a key (`@`) sets nothing of TCP.
+        let Some(value) = name else { return };
+        let address = Address::Registry { key, value };
+        match data_text(data) {
+            Ok(Some(text)) => self.steps.push(Step { line: number, action: Action::Set(address, text) }),
+            Ok(None) => self.steps.push(Step { line: number, action: Action::Delete(address) }),
+            Err(message) => self.problem(number, raw, message),
+        }
+    }
+}
+
+/// `"name"=data` or `@=data`; the name of `@` is `None`.
+fn value_line(line: &str) -> Option<(Option<String>, &str)> {
+    if let Some(data) = line.strip_prefix('@') {
+        return Some((None, data.trim_start().strip_prefix('=')?.trim()));
+    }
+    let mut name = String::new();
+    let mut characters = line.strip_prefix('"')?.char_indices();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '\\' => name.push(characters.next()?.1),
+            '"' => {
+                let data = line.get(at + 2..)?.trim_start().strip_prefix('=')?;
+                return (!name.is_empty()).then_some((Some(name), data.trim()));
+            }
+            _ => name.push(c),
+        }
+    }
+    None
+}
+
+/// A value as a number or text; `None` where it is deleted.
+fn data_text(data: &str) -> Result<Option<String>, &'static str> {
+    if data == "-" {
+        return Ok(None);
+    }
+    if let Some(digits) = data.strip_prefix("dword:") {
+        let digits = digits.split(';').next().unwrap_or(digits).trim();
+        let value = u32::from_str_radix(digits, 16).map_err(|_| "a dword is up to eight hexadecimal digits")?;
+        return Ok(Some(value.to_string()));
+    }
+    if let Some(text) = data.strip_prefix('"') {
+        return text.strip_suffix('"').map(|text| Some(text.to_owned())).ok_or("the text's quotation is not closed");
+    }
+    if data.starts_with("hex") && data.contains(':') {
+        return Ok(Some(data.to_owned()));
+    }
+    Err("the value is neither dword:, hex:, a quoted text nor `-`")
+}
+
+/// A key with its root in short and the current control set by its usual name.
+pub(super) fn short_key(key: &str) -> String {
+    let key = key.trim().trim_end_matches('\\');
+    let roots = [("HKEY_LOCAL_MACHINE", "HKLM"), ("HKEY_CURRENT_USER", "HKCU"), ("HKLM:", "HKLM"), ("HKCU:", "HKCU")];
+    let (root, rest) = key.split_once('\\').unwrap_or((key, ""));
+    let root = roots.iter().find(|(long, _)| long.eq_ignore_ascii_case(root)).map_or(root, |(_, short)| *short);
+    let parts = rest.split('\\').map(|part| {
+        let numbered = part.len() == 13 && part.get(..10).is_some_and(|start| start.eq_ignore_ascii_case("ControlSet"));
+        if numbered { "CurrentControlSet" } else { part }
+    });
+    std::iter::once(root).chain(parts).collect::<Vec<_>>().join("\\")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FILE: &str = "Windows Registry Editor Version 5.00\r\n\r\n; window\r\n[HKEY_LOCAL_MACHINE\\SYSTEM\\ControlSet001\\Services\\Tcpip\\Parameters]\r\n\"TcpWindowSize\"=dword:0000faf0\r\n\"Tcp1323Opts\"=-\r\n\"Bytes\"=hex:01,\\\r\n  02\r\n";
+
+    fn address(value: &str) -> Address {
+        let key = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters".to_owned();
+        Address::Registry { key, value: value.to_owned() }
+    }
+
+    #[test]
+    fn reads_values_deletions_and_lines_that_go_on() {
+        let (steps, problems) = read(FILE);
+        assert_eq!(problems, []);
+        assert_eq!(
+            steps,
+            [
+                Step { line: 5, action: Action::Set(address("TcpWindowSize"), "64240".to_owned()) },
+                Step { line: 6, action: Action::Delete(address("Tcp1323Opts")) },
+                Step { line: 7, action: Action::Set(address("Bytes"), "hex:01,02".to_owned()) },
+            ]
+        );
+    }
+
+    #[test]
+    fn both_encodings_say_the_same() {
+        let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(FILE.encode_utf16().flat_map(u16::to_le_bytes)).collect();
+        assert_eq!(decode(&utf16).as_deref(), Ok(FILE));
+        assert_eq!(decode(FILE.as_bytes()).as_deref(), Ok(FILE));
+        assert_eq!(decode(b"\"Gr\xf6\xdfe\"").as_deref(), Ok("\"Größe\""));
+        assert_eq!(decode(&utf16[..utf16.len() - 1]), Err(DecodeError::CutOff { at: utf16.len() - 2 }));
+        assert_eq!(decode(&[0xff, 0xfe, 0x00, 0xd8, 0x41, 0x00]), Err(DecodeError::Surrogate { at: 2 }));
+    }
+
+    #[test]
+    fn a_damaged_line_is_a_problem_with_its_place() {
+        let text =
+            "REGEDIT4\n[HKEY_LOCAL_MACHINE\\X\n[HKEY_LOCAL_MACHINE\\X]\n  \"A\"=dword:zz\n\"B\"=5\nfoo\n\"C\"=\"open\n";
+        let (steps, problems) = read(text);
+        assert_eq!(steps, []);
+        let places: Vec<(u32, u32)> = problems.iter().map(|problem| (problem.line, problem.column)).collect();
+        assert_eq!(places, [(2, 1), (4, 3), (5, 1), (6, 1), (7, 1)]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused_without_a_panic(bytes: Vec<u8>) {
+            if let Ok(text) = decode(&bytes) {
+                read(&text);
+            }
+        }
+
+        #[test]
+        fn any_lines_are_read_without_a_panic(text in "(\\[|\\]|\"|=|-|;|@|dword:|hex:|\\\\|[A-F0-9]|\n){0,40}") {
+            let (steps, _) = read(&format!("REGEDIT4\n[HKLM\\X]\n{text}"));
+            prop_assert!(steps.len() <= text.lines().count());
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! `loader.conf` and `rc.conf`: shell assignments, one to a line.
+
+use super::{Action, Problem, Step};
+use crate::Address;
+
+pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
+    let (mut steps, mut problems) = (Vec::new(), Vec::new());
+    for (number, raw) in (1..).zip(text.lines()) {
+        match line(raw) {
+            Ok(Some(action)) => steps.push(Step { line: number, action }),
+            Ok(None) => {}
+            Err((column, message)) => problems.push(Problem { line: number, column, message }),
+        }
+    }
+    (steps, problems)
+}
+
+/// The setting of one line; `None` where the line sets nothing that bounds TCP (`hostname`, `sshd_enable`).
+fn line(raw: &str) -> Result<Option<Action>, (u32, String)> {
+    let text = raw.trim();
+    if text.is_empty() || text.starts_with('#') {
+        return Ok(None);
+    }
+    let Some((name, value)) = text.split_once('=') else {
+        return Err((1, "no `=` in the line; a setting is written name=\"value\"".to_owned()));
+    };
+    let column = u32::try_from(raw.find('=').unwrap_or(0)).unwrap_or(u32::MAX).saturating_add(2);
+    let value = unquoted(value).ok_or_else(|| (column, "the quotation is not closed".to_owned()))?;
+    if let Some(interface) = name.strip_prefix("ifconfig_") {
+        let mtu = value.split_whitespace().skip_while(|word| *word != "mtu").nth(1);
+        let device = interface.split('_').next().unwrap_or(interface).to_owned();
+        return Ok(mtu.map(|mtu| Action::Set(Address::Link { device, property: "mtu".to_owned() }, mtu.to_owned())));
+    }
+    // Only names with dots are tunables and sysctls; the rest of the file is no concern of TCP.
+    Ok(name
+        .parse::<Address>()
+        .ok()
+        .filter(|address| matches!(address, Address::Sysctl(_)))
+        .map(|a| Action::Set(a, value)))
+}
+
+/// The value without its quotation marks and without a comment after it.
+fn unquoted(value: &str) -> Option<String> {
+    let value = value.trim_start();
+    match value.chars().next() {
+        Some(mark @ ('"' | '\'')) => {
+            let inner = value.get(1..)?;
+            inner.find(mark).and_then(|end| inner.get(..end)).map(str::to_owned)
+        }
+        _ => Some(value.split(['#', ' ', '\t']).next().unwrap_or_default().to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_tunables_and_the_mtu_of_an_interface() {
+        let text = "# x\nkern.ipc.nmbclusters=\"65536\" # clusters\nhostname=\"h\"\nifconfig_em0=\"inet 10.0.0.1/24 mtu 9014\"\n";
+        let (steps, problems) = read(text);
+        assert_eq!(problems, []);
+        let mtu = Address::Link { device: "em0".to_owned(), property: "mtu".to_owned() };
+        assert_eq!(
+            steps,
+            [
+                Step { line: 2, action: Action::Set(Address::sysctl("kern.ipc.nmbclusters"), "65536".to_owned()) },
+                Step { line: 4, action: Action::Set(mtu, "9014".to_owned()) },
+            ]
+        );
+    }
+
+    #[test]
+    fn an_open_quotation_is_a_problem_with_its_place() {
+        let (_, problems) = read("a=\"1\"\nkern.ipc.maxsockbuf=\"2097152\n");
+        assert_eq!((problems[0].line, problems[0].column), (2, 21));
+    }
+}

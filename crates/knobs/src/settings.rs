@@ -1,0 +1,166 @@
+//! What was read from a machine, by whatever way.
+
+use std::{collections::BTreeMap, fmt, str::FromStr};
+
+use fullpipe_units::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::{Address, Catalogue};
+
+/// A platform and version in catalogue spelling.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Platform {
+    /// `linux`, `windows`, `freebsd`, `macos`, `netburner`.
+    pub family: String,
+    /// The version as the platform tells it: `6.18.44`, `2012`.
+    pub version: String,
+}
+
+/// A text that names no platform of the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParsePlatformError {
+    /// No such family.
+    #[error("read platform `{text}`: no such family; known are {known}")]
+    Family {
+        /// What was given.
+        text: String,
+        /// The families of the catalogue.
+        known: String,
+    },
+    /// The family has no such version.
+    #[error("read platform `{text}`: no such version; known are {known}")]
+    Version {
+        /// What was given.
+        text: String,
+        /// The versions that the catalogue orders, or their form.
+        known: String,
+    },
+}
+
+impl fmt::Display for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.family)?;
+        if self.version.is_empty() { Ok(()) } else { write!(f, "-{}", self.version) }
+    }
+}
+
+/// `windows-2012`, `windows-server-2012r2`, `linux-6.18`, `freebsd-14.1`, `macos`, `netburner`: a family and, where the
+/// versions of a platform differ, its version.
+impl FromStr for Platform {
+    type Err = ParsePlatformError;
+
+    fn from_str(text: &str) -> Result<Self, ParsePlatformError> {
+        let lower = text.trim().to_ascii_lowercase();
+        let (family, version) = lower.split_once('-').unwrap_or((&lower, ""));
+        let Some(catalogue) = Catalogue::of(family) else {
+            let known: Vec<&str> = Catalogue::all().map(|catalogue| catalogue.family.as_str()).collect();
+            return Err(ParsePlatformError::Family { text: text.to_owned(), known: known.join(", ") });
+        };
+        let mut version = version.trim_start_matches("server-").trim_start_matches("server").to_owned();
+        if let Some(year) = version.strip_suffix("r2").filter(|year| !year.ends_with('-')) {
+            version = format!("{}-r2", year.trim_end());
+        }
+        if version.is_empty() || catalogue.knows_version(&version) {
+            return Ok(Self { family: family.to_owned(), version });
+        }
+        let known =
+            if catalogue.order.is_empty() { "numbers such as 6.18".to_owned() } else { catalogue.order.join(", ") };
+        Err(ParsePlatformError::Version { text: text.to_owned(), known })
+    }
+}
+
+/// The settings of one machine at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Which platform they were read from.
+    pub platform: Platform,
+    /// The value at each address that was looked at; `None` means "looked, and it is absent".
+    pub values: BTreeMap<Address, Option<String>>,
+    /// Where boot-time files set a value, in the order in which the system applies them (the last one wins).
+    pub origins: BTreeMap<Address, Vec<Origin>>,
+    /// The routes, most specific first.
+    pub routes: Vec<Route>,
+    /// The network interfaces.
+    pub links: Vec<Link>,
+    /// What the planner must know of the machine itself.
+    pub machine: MachineFacts,
+}
+
+/// One line of one file that sets a value at boot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The file's path.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: u32,
+    /// The value that it sets.
+    pub value: String,
+}
+
+/// One route, with those of its attributes that bound TCP.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// The destination: `10.0.0.0/24`, `default`.
+    pub destination: String,
+    /// The interface.
+    pub device: String,
+    /// The gateway, where there is one.
+    pub gateway: Option<String>,
+}
+
+/// One network interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// Its name.
+    pub device: String,
+    /// The speed that it reports, in bit/s.
+    pub speed_bps: Option<u64>,
+    /// Its MTU in bytes.
+    pub mtu: Option<u32>,
+}
+
+/// What the planner must know of a machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineFacts {
+    /// Physical memory.
+    pub memory: Option<Bytes>,
+    /// The page size, the unit of `tcp_mem`.
+    pub page: Option<Bytes>,
+}
+
+impl Settings {
+    /// The value of a sysctl that was read and is there.
+    pub fn sysctl(&self, name: &str) -> Option<&str> {
+        self.values.get(&Address::sysctl(name))?.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn platforms_are_named_in_the_usual_spellings() {
+        for (text, family, version) in [
+            ("windows-2012", "windows", "2012"),
+            ("Windows-Server-2012R2", "windows", "2012-r2"),
+            ("windows-xp", "windows", "xp"),
+            ("linux-6.18.44", "linux", "6.18.44"),
+            ("freebsd-4.8", "freebsd", "4.8"),
+            ("netburner", "netburner", ""),
+        ] {
+            let platform: Platform = text.parse().unwrap();
+            assert_eq!((platform.family.as_str(), platform.version.as_str()), (family, version), "{text}");
+            assert_eq!(platform.to_string().parse::<Platform>().as_ref(), Ok(&platform));
+        }
+    }
+
+    #[test]
+    fn an_unknown_platform_is_refused_with_the_known_ones() {
+        for (text, known) in [("beos", "linux, windows"), ("windows-2013", "2012-r2"), ("linux-new", "6.18")] {
+            let error = text.parse::<Platform>().unwrap_err().to_string();
+            assert!(error.contains(known), "{error}");
+        }
+    }
+}
