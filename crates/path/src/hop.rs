@@ -1,0 +1,152 @@
+//! One hop: MTU, queue, link, loss, duplication and the wire, in this order.
+
+use core::time::Duration;
+
+use fullpipe_units::{Instant, Micros, bdp};
+
+use crate::{
+    DelayLine, Departure, Fate, HopSpec, HopStats, Link, LossProcess, Machine, MtuSpec, OversizeVerdict, Queue,
+    QueueLimit, QueueSize, Random, Segment,
+};
+
+/// One hop in one direction.
+#[derive(Debug)]
+pub struct Hop<T> {
+    index: usize,
+    mtu: Option<MtuSpec>,
+    link: Option<Link<T>>,
+    loss: Option<LossProcess>,
+    duplicate: Option<(f64, Random)>,
+    wire: DelayLine<T>,
+    /// The arrival that was too big, for the chain to take back at once.
+    refused: Option<Departure<T>>,
+    counted: HopStats,
+}
+
+/// What a hop has to know about the path that it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Its number in its direction.
+    pub(crate) index: usize,
+    /// The path's round-trip time, for a queue measured in bandwidth-delay products.
+    pub(crate) rtt: Micros,
+    /// The largest packet that reaches it, for the least size of such a queue.
+    pub(crate) mtu: u32,
+    /// The seed of this hop in this direction.
+    pub(crate) seed: u64,
+}
+
+impl<T: Clone> Hop<T> {
+    pub(crate) fn new(spec: &HopSpec, place: Place) -> Self {
+        let stream = |name| Random::seed_of(place.seed, name);
+        let link = spec.rate.map(|rate| {
+            let limit = limit(spec, place.rtt, place.mtu);
+            Link::new(rate, spec.overhead, Queue::new(limit, spec.queue.discipline, stream("red")))
+        });
+        Self {
+            index: place.index,
+            mtu: spec.mtu,
+            link,
+            loss: spec.loss.map(|loss| LossProcess::new(loss, stream("loss"))),
+            duplicate: (spec.duplicate > 0.0).then(|| (spec.duplicate, Random::new(stream("duplicate")))),
+            wire: DelayLine::new(
+                spec.delay,
+                spec.jitter.map(|jitter| (jitter, stream("jitter"))),
+                spec.reorder.map(|reorder| (reorder, stream("reorder"))),
+            ),
+            refused: None,
+            counted: HopStats::default(),
+        }
+    }
+
+    /// What was counted so far.
+    pub fn stats(&self) -> HopStats {
+        let link = self.link.as_ref();
+        HopStats {
+            inside: (link.map_or(0, Link::inside) + self.wire.inside()) as u64,
+            queue: link.map(Link::stats).unwrap_or_default(),
+            reordered: self.wire.reordered(),
+            ..self.counted
+        }
+    }
+
+    /// The least time that a segment spends here, leaving serialisation aside.
+    pub(crate) fn min_delay(&self) -> Duration {
+        self.wire.min_delay()
+    }
+
+    /// Whether a segment may leave here towards its sender, at the moment when it arrives.
+    pub(crate) fn answers(&self) -> bool {
+        self.mtu.is_some_and(|mtu| mtu.oversize == OversizeVerdict::TooBig)
+    }
+
+    /// The segment that just arrived, if it was refused and its sender is to be told.
+    pub(crate) fn take_refused(&mut self) -> Option<Departure<T>> {
+        self.refused.take()
+    }
+
+    /// A segment whose last bit left the link at `at`.
+    fn enter_wire(&mut self, at: Instant, segment: Segment<T>) {
+        if self.loss.as_mut().is_some_and(LossProcess::loses) {
+            self.counted.lost += 1;
+            return;
+        }
+        if self.duplicate.as_mut().is_some_and(|(probability, random)| random.chance(*probability)) {
+            self.counted.duplicated += 1;
+            self.wire.on_packet(at, segment.clone());
+        }
+        self.wire.on_packet(at, segment);
+    }
+}
+
+/// The queue's limit in packets or bytes.
+pub(crate) fn limit(spec: &HopSpec, rtt: Micros, mtu: u32) -> QueueLimit {
+    let rate = spec.rate.unwrap_or_default();
+    let mtu = u64::from(mtu);
+    match spec.queue.size {
+        QueueSize::Packets(packets) => QueueLimit::Packets(packets.into()),
+        QueueSize::Bytes(bytes) => QueueLimit::Bytes(bytes.get()),
+        QueueSize::Bdp { multiple, at_least } => {
+            // `as` saturates, and a queue of 2^53 bytes need not be exact.
+            let bytes = (bdp(rate, rtt).get() as f64 * multiple) as u64;
+            QueueLimit::Bytes(bytes.max(u64::from(at_least) * mtu).max(mtu))
+        }
+        QueueSize::Time(span) => QueueLimit::Bytes(bdp(rate, span).get().max(mtu)),
+    }
+}
+
+impl<T: Clone> Machine<T> for Hop<T> {
+    fn on_packet(&mut self, now: Instant, segment: Segment<T>) {
+        self.counted.arrived += 1;
+        if let Some(mtu) = self.mtu.filter(|mtu| segment.len > mtu.bytes) {
+            match mtu.oversize {
+                OversizeVerdict::Silent => self.counted.black_holed += 1,
+                OversizeVerdict::TooBig => {
+                    self.counted.too_big += 1;
+                    let fate = Fate::TooBig { mtu: mtu.bytes, hop: self.index };
+                    self.refused = Some(Departure { at: now, segment, fate });
+                }
+            }
+            return;
+        }
+        match &mut self.link {
+            Some(link) => link.on_packet(now, segment),
+            None => self.enter_wire(now, segment),
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<Departure<T>> {
+        while let Some(serialised) = self.link.as_mut().and_then(|link| link.poll_transmit(now)) {
+            self.enter_wire(serialised.at, serialised.segment);
+        }
+        let departure = self.wire.poll_transmit(now)?;
+        self.counted.delivered += 1;
+        self.counted.delivered_bytes += u64::from(departure.segment.len);
+        Some(departure)
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        let link = self.link.as_ref().and_then(Machine::next_timeout).map(|at| at + self.wire.min_delay());
+        [link, self.wire.next_timeout()].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,297 @@
+//! From the file as written to the scenario as meant: defaults, and what fields say about each other.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use fullpipe_units::{Micros, Rate};
+use toml::Spanned;
+
+use super::{
+    After, ApplicationSpec, DETAILS, Direction, ExpectSpec, HostSpec, LIMITERS, Scenario, TestSpec, raw,
+    values::{Either, Span},
+};
+use crate::{
+    CoDelSpec, Discipline, HopSpec, IpVersions, JitterSpec, LossSpec, MtuSpec, OversizeVerdict, PathHop, PathSpec,
+    QueueSize, QueueSpec, RedSpec, ReorderBy, ReorderSpec, Spread,
+};
+
+/// What is wrong, and where in the text.
+pub(super) struct Problem {
+    pub(super) span: Range<usize>,
+    pub(super) message: String,
+}
+
+fn problem<T>(span: Range<usize>, message: impl Into<String>) -> Result<T, Problem> {
+    Err(Problem { span, message: message.into() })
+}
+
+/// The version of the file format.
+const SCHEMA: i64 = 1;
+
+pub(super) fn scenario(raw: raw::Scenario) -> Result<Scenario, Problem> {
+    if *raw.schema.get_ref() != SCHEMA {
+        let message = format!("schema {} is not known; this program reads schema {SCHEMA}", raw.schema.get_ref());
+        return problem(raw.schema.span(), message);
+    }
+    let name_is_plain = |name: &str| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    };
+    if !name_is_plain(raw.name.get_ref()) {
+        return problem(raw.name.span(), "a scenario's name has lower-case letters, digits and hyphens only");
+    }
+    Ok(Scenario {
+        name: raw.name.into_inner(),
+        summary: raw.summary,
+        published: raw.published,
+        source: raw.source,
+        seed: raw.seed.unwrap_or(1),
+        path: path(raw.path)?,
+        a: host(raw.a),
+        b: host(raw.b),
+        test: TestSpec {
+            seconds: raw.test.seconds.0,
+            omit: raw.test.omit.map_or(0, |count| count.0),
+            streams: raw.test.streams.map_or(1, |count| count.0),
+            congestion: raw.test.congestion.unwrap_or_else(|| "cubic".to_owned()),
+        },
+        expect: expectations(raw.expect)?,
+    })
+}
+
+fn path(raw: raw::Path) -> Result<PathSpec, Problem> {
+    let ip = match raw.ip {
+        raw::Ip::V4 => IpVersions::V4,
+        raw::Ip::V6 => IpVersions::V6,
+        raw::Ip::Both => IpVersions::Both,
+    };
+    check_mtu(*raw.mtu.get_ref(), ip, raw.mtu.span())?;
+    if raw.hops.get_ref().is_empty() {
+        return problem(raw.hops.span(), "a path needs at least one hop");
+    }
+    let mtu = raw.mtu.into_inner();
+    let hops = raw.hops.into_inner().into_iter().map(|hop| path_hop(hop, mtu, ip)).collect::<Result<_, _>>()?;
+    Ok(PathSpec { mtu, ip, hops })
+}
+
+/// RFC 791 obliges every IPv4 link to carry 68 bytes, RFC 8200 every IPv6 link 1280; a packet has 65,535 at most.
+fn check_mtu(mtu: u32, ip: IpVersions, span: Range<usize>) -> Result<(), Problem> {
+    let (least, version) = if ip.has_v6() { (1_280, "IPv6") } else { (68, "IPv4") };
+    if !(least..=65_535).contains(&mtu) {
+        return problem(span, format!("an MTU of {mtu} is not possible; with {version} it is {least} to 65535"));
+    }
+    Ok(())
+}
+
+fn path_hop(mut raw: raw::Hop, path_mtu: u32, ip: IpVersions) -> Result<PathHop, Problem> {
+    let name = raw.name.take();
+    let (ab, ba) = raw.legs();
+    Ok(PathHop { name, ab: leg(ab, path_mtu, ip)?, ba: leg(ba, path_mtu, ip)? })
+}
+
+fn leg(raw: raw::Leg, path_mtu: u32, ip: IpVersions) -> Result<HopSpec, Problem> {
+    let delay = raw.delay.map_or(Micros::ZERO, |span| span.0);
+    let mtu = raw.mtu.map(|mtu| hop_mtu(&mtu, ip)).transpose()?;
+    let largest = mtu.map_or(path_mtu, |mtu| mtu.bytes.min(path_mtu));
+    Ok(HopSpec {
+        rate: raw.rate.map(|rate| rate.0),
+        overhead: raw.overhead.map_or(0, |count| count.0),
+        queue: match raw.queue {
+            Some(raw_queue) => queue(&raw_queue, raw.rate.map(|rate| rate.0), largest)?,
+            None => QueueSpec::default(),
+        },
+        delay,
+        jitter: raw.jitter.map(|raw| jitter(&raw, delay)).transpose()?,
+        loss: raw.loss.map(|raw| loss(&raw)).transpose()?,
+        reorder: raw.reorder.map(|raw| reorder(&raw, delay)).transpose()?,
+        duplicate: raw.duplicate.map_or(0.0, |probability| probability.0),
+        mtu,
+    })
+}
+
+fn hop_mtu(raw: &Spanned<raw::Mtu>, ip: IpVersions) -> Result<MtuSpec, Problem> {
+    let (bytes, oversize) = match *raw.get_ref() {
+        Either::Plain(bytes) => (bytes, raw::Oversize::TooBig),
+        Either::Table(table) => (table.bytes, table.oversize),
+    };
+    check_mtu(bytes, ip, raw.span())?;
+    let oversize = match oversize {
+        raw::Oversize::TooBig => OversizeVerdict::TooBig,
+        raw::Oversize::Silent => OversizeVerdict::Silent,
+    };
+    Ok(MtuSpec { bytes, oversize })
+}
+
+fn queue(spanned: &Spanned<raw::Queue>, rate: Option<Rate>, largest: u32) -> Result<QueueSpec, Problem> {
+    let raw = spanned.get_ref();
+    let span = spanned.span();
+    if rate.is_none() {
+        return problem(span, "a queue needs a `rate` in the same direction, or nothing ever waits in it");
+    }
+    let size = match (raw.packets, raw.bytes, raw.bdp, raw.time) {
+        (Some(packets), None, None, None) => QueueSize::Packets(packets.0),
+        (None, Some(bytes), None, None) if bytes.0.get() < u64::from(largest) => {
+            let message = format!("a queue of {} never takes a packet of {largest} bytes", bytes.0);
+            return problem(span, message);
+        }
+        (None, Some(bytes), None, None) => QueueSize::Bytes(bytes.0),
+        (None, None, Some(multiple), None) if multiple > 0.0 && multiple <= 1_000.0 => {
+            QueueSize::Bdp { multiple, at_least: raw.at_least.map_or(1, |count| count.0) }
+        }
+        (None, None, Some(multiple), None) => {
+            return problem(span, format!("`bdp` is {multiple}; give a multiple above 0, at most 1000"));
+        }
+        (None, None, None, Some(Span(time))) if time > Micros::ZERO => QueueSize::Time(time),
+        (None, None, None, Some(_)) => return problem(span, "`time` is zero; give a time above zero"),
+        (None, None, None, None) => match QueueSpec::default().size {
+            QueueSize::Bdp { multiple, at_least } => {
+                QueueSize::Bdp { multiple, at_least: raw.at_least.map_or(at_least, |count| count.0) }
+            }
+            size => size,
+        },
+        _ => return problem(span, "a queue has one of `packets`, `bytes`, `bdp` and `time`"),
+    };
+    if raw.at_least.is_some() && !matches!(size, QueueSize::Bdp { .. }) {
+        return problem(span, "`at_least` goes with `bdp` only");
+    }
+    let discipline = match (&raw.red, &raw.codel) {
+        (None, None) => Discipline::DropTail,
+        (Some(raw), None) => Discipline::Red(red(raw)?),
+        (None, Some(raw)) => Discipline::CoDel(codel(raw)?),
+        (Some(_), Some(_)) => return problem(span, "a queue has one of `red` and `codel`"),
+    };
+    Ok(QueueSpec { size, discipline })
+}
+
+fn red(spanned: &Spanned<raw::Red>) -> Result<RedSpec, Problem> {
+    let (raw, default) = (spanned.get_ref(), RedSpec::default());
+    let or = |value: Option<super::values::Probability>, default| value.map_or(default, |value| value.0);
+    let spec = RedSpec {
+        min: or(raw.min, default.min),
+        max: or(raw.max, default.max),
+        probability: or(raw.probability, default.probability),
+        weight: or(raw.weight, default.weight),
+        ecn: raw.ecn,
+    };
+    if spec.min >= spec.max {
+        return problem(spanned.span(), "RED's `min` must be below its `max`; both are fractions of the limit");
+    }
+    if spec.probability <= 0.0 || spec.weight <= 0.0 {
+        return problem(spanned.span(), "RED's `probability` and `weight` must be above 0");
+    }
+    Ok(spec)
+}
+
+fn codel(spanned: &Spanned<raw::CoDel>) -> Result<CoDelSpec, Problem> {
+    let (raw, default) = (spanned.get_ref(), CoDelSpec::default());
+    let target = raw.target.map_or(default.target, |span| span.0);
+    let interval = raw.interval.map_or(default.interval, |span| span.0);
+    if target == Micros::ZERO || interval <= target {
+        return problem(spanned.span(), "CoDel's `target` must be above zero and its `interval` longer than that");
+    }
+    Ok(CoDelSpec { target, interval, ecn: raw.ecn })
+}
+
+fn jitter(spanned: &Spanned<raw::Jitter>, delay: Micros) -> Result<JitterSpec, Problem> {
+    let raw = spanned.get_ref();
+    let (spread, size) = match (raw.uniform, raw.normal) {
+        (Some(Span(size)), None) => (Spread::Uniform(size), size),
+        (None, Some(Span(size))) => (Spread::Normal(size), size),
+        _ => return problem(spanned.span(), "a jitter has one of `uniform` and `normal`"),
+    };
+    if size > delay {
+        let message = format!("a jitter of {size} around a delay of {delay} would deliver before sending");
+        return problem(spanned.span(), message);
+    }
+    Ok(JitterSpec { spread, keep_order: raw.keep_order.unwrap_or(true) })
+}
+
+fn loss(spanned: &Spanned<raw::Loss>) -> Result<LossSpec, Problem> {
+    match spanned.get_ref() {
+        Either::Plain(probability) => Ok(LossSpec::Bernoulli(probability.0)),
+        Either::Table(raw) if raw.p.0 > 0.0 && raw.r.0 <= 0.0 => {
+            problem(spanned.span(), "with `r` = 0 a bad state never ends; give a probability above 0")
+        }
+        Either::Table(raw) => Ok(LossSpec::GilbertElliott {
+            p: raw.p.0,
+            r: raw.r.0,
+            good: raw.good.map_or(0.0, |probability| probability.0),
+            bad: raw.bad.map_or(1.0, |probability| probability.0),
+        }),
+    }
+}
+
+fn reorder(spanned: &Spanned<raw::Reorder>, delay: Micros) -> Result<ReorderSpec, Problem> {
+    let raw = spanned.get_ref();
+    let by = match (raw.later, raw.earlier, raw.gap) {
+        (Some(Span(span)), None, None) => ReorderBy::Later(span),
+        (None, Some(Span(span)), None) if span > delay => {
+            let message = format!("`earlier` is {span}, more than the delay of {delay}");
+            return problem(spanned.span(), message);
+        }
+        (None, Some(Span(span)), None) => ReorderBy::Earlier(span),
+        (None, None, Some(packets)) => {
+            // Longer than the gap lasts in a flow of any speed worth testing, shorter than a usual RTO.
+            let hold = raw.hold.map_or(Micros::from_millis(100), |span| span.0);
+            ReorderBy::Gap { packets: packets.0, hold }
+        }
+        _ => return problem(spanned.span(), "reordering has one of `later`, `earlier` and `gap`"),
+    };
+    if raw.hold.is_some() && raw.gap.is_none() {
+        return problem(spanned.span(), "`hold` goes with `gap` only");
+    }
+    Ok(ReorderSpec { probability: raw.probability.0, by })
+}
+
+fn host(raw: raw::Host) -> HostSpec {
+    HostSpec {
+        imitates: raw.imitates,
+        settings: raw.settings,
+        application: ApplicationSpec {
+            rcvbuf: raw.application.rcvbuf.map(|size| size.0),
+            sndbuf: raw.application.sndbuf.map(|size| size.0),
+            congestion: raw.application.congestion,
+        },
+    }
+}
+
+type RawExpectations = Spanned<BTreeMap<Spanned<String>, Spanned<raw::Expect>>>;
+
+fn expectations(raw: RawExpectations) -> Result<BTreeMap<Direction, ExpectSpec>, Problem> {
+    if raw.get_ref().is_empty() {
+        return problem(raw.span(), "a scenario expects something in `a->b`, `b->a` or both");
+    }
+    let mut all = BTreeMap::new();
+    for (direction, expected) in raw.into_inner() {
+        let known = Direction::ALL.into_iter().find(|known| known.as_str() == direction.get_ref());
+        let Some(known) = known else {
+            let message = format!("unknown direction `{}`, expected `a->b` or `b->a`", direction.get_ref());
+            return problem(direction.span(), message);
+        };
+        all.insert(known, expectation(expected)?);
+    }
+    Ok(all)
+}
+
+fn expectation(spanned: Spanned<raw::Expect>) -> Result<ExpectSpec, Problem> {
+    let span = spanned.span();
+    let raw = spanned.into_inner();
+    let after = match (raw.after, raw.no_change) {
+        (Some(fraction), false) => After::Fraction(fraction.0),
+        (None, true) => After::NoChange,
+        _ => return problem(span, "expect one of `after` (a fraction of the payload rate) and `no_change = true`"),
+    };
+    Ok(ExpectSpec {
+        limiter: one_of(raw.limiter, "limiter", LIMITERS)?,
+        detail: raw.detail.map(|detail| one_of(detail, "detail", DETAILS)).transpose()?,
+        rate: raw.rate.map(|rate| rate.0),
+        tolerance: raw.tolerance.map_or(0.05, |fraction| fraction.0),
+        after,
+    })
+}
+
+fn one_of(text: Spanned<String>, what: &str, known: &[&str]) -> Result<String, Problem> {
+    if known.contains(&text.get_ref().as_str()) {
+        return Ok(text.into_inner());
+    }
+    let message = format!("unknown {what} `{}`, expected one of {}", text.get_ref(), known.join(", "));
+    problem(text.span(), message)
+}
