@@ -1,0 +1,217 @@
+//! CUBIC (RFC 9438) in integers: times in milliseconds, windows in bytes.
+
+use fullpipe_units::Instant;
+
+use super::{Ack, CongestionControl, Window};
+use crate::time;
+
+/// A window that grows with the cube of the time since the last loss.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cubic {
+    /// When the current epoch of congestion avoidance began; `None` before its first ACK.
+    epoch: Option<Instant>,
+    /// The window at which the last loss happened, after fast convergence (`W_max`).
+    w_max: u32,
+    /// The window that the cubic aims at in this epoch: `W_max`, or where the epoch began if that is larger.
+    origin: u32,
+    /// Milliseconds from the epoch to the origin (`K`).
+    k_ms: u32,
+    /// What Reno's window would be (`W_est`).
+    w_est: u32,
+    /// The window before the last reduction (`cwnd_prior`).
+    prior: u32,
+    /// Bytes by which the windows have yet to grow, times the window: the fractions of a byte.
+    cubic_rest: u32,
+    est_rest: u32,
+}
+
+impl Cubic {
+    fn start_epoch(&mut self, now: Instant, cwnd: u32, mss: u32) {
+        self.epoch = Some(now);
+        self.w_est = cwnd;
+        (self.cubic_rest, self.est_rest) = (0, 0);
+        if cwnd < self.w_max {
+            // Section 4.2: K = cbrt((W_max - cwnd_epoch) / C) seconds, C = 0.4, windows in segments. In milliseconds
+            // under the root that is a factor of 10^9 / 0.4.
+            self.k_ms = cube_root(u64::from(self.w_max - cwnd) * 2_500_000_000 / u64::from(mss.max(1)));
+            self.origin = self.w_max;
+        } else {
+            self.k_ms = 0;
+            self.origin = cwnd;
+        }
+    }
+
+    /// `W_cubic(t) = C * (t - K)^3 + W_max` (section 4.2, figure 1), `t_ms` milliseconds into the epoch.
+    fn w_cubic(&self, t_ms: u32, mss: u32) -> u32 {
+        // 2^18 ms are four minutes; the cube then is far beyond any window, and nothing below overflows: the cube
+        // has 54 bits, 43 after the division, 59 after the segment size.
+        let distance = u64::from(t_ms.abs_diff(self.k_ms).min(1 << 18));
+        let delta = (distance * distance * distance / 2_500) * u64::from(mss) / 1_000_000;
+        let delta = u32::try_from(delta).unwrap_or(u32::MAX);
+        if t_ms < self.k_ms { self.origin.saturating_sub(delta) } else { self.origin.saturating_add(delta) }
+    }
+
+    /// Section 4.3: the window that Reno would have, with `alpha` = 3 * (1 - 0.7) / (1 + 0.7) = 9/17 until it has
+    /// reached the window before the reduction, and 1 from then on.
+    fn grow_estimate(&mut self, acked: u32, cwnd: u32, mss: u32) {
+        let (numerator, denominator) = if self.w_est < self.prior { (9_u64, 17_u64) } else { (1, 1) };
+        let (grown, rest) = share(acked, u64::from(mss) * numerator, u64::from(cwnd) * denominator, self.est_rest);
+        self.w_est = self.w_est.saturating_add(grown);
+        self.est_rest = rest;
+    }
+}
+
+/// `acked * weight / whole`, and the remainder for the next time.
+fn share(acked: u32, weight: u64, whole: u64, rest: u32) -> (u32, u32) {
+    let whole = whole.max(1);
+    let product = (u64::from(acked)).saturating_mul(weight).saturating_add(u64::from(rest));
+    (u32::try_from(product / whole).unwrap_or(u32::MAX), u32::try_from(product % whole).unwrap_or(0))
+}
+
+impl CongestionControl for Cubic {
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        let mut acked = ack.acked;
+        if window.in_slow_start() {
+            acked = ack.slow_start(window);
+        }
+        if acked == 0 {
+            return;
+        }
+        let epoch = match self.epoch {
+            Some(epoch) => epoch,
+            None => {
+                self.start_epoch(ack.now, window.cwnd, ack.mss);
+                ack.now
+            }
+        };
+        self.grow_estimate(acked, window.cwnd, ack.mss);
+        let t_ms = time::us_since(ack.now, epoch) / 1_000;
+        // Section 4.2: the target is a round trip ahead, and at most half as much again.
+        let target = self.w_cubic(t_ms.saturating_add(ack.srtt_us / 1_000), ack.mss);
+        let target = target.clamp(window.cwnd, window.cwnd.saturating_add(window.cwnd / 2));
+        if self.w_cubic(t_ms, ack.mss) < self.w_est {
+            // Section 4.3: the Reno-friendly region.
+            window.cwnd = window.cwnd.max(self.w_est);
+        } else {
+            // Sections 4.4, 4.5: (target - cwnd) / cwnd for each segment acknowledged.
+            let whole = u64::from(window.cwnd);
+            let (grown, rest) = share(acked, u64::from(target - window.cwnd), whole, self.cubic_rest);
+            window.cwnd = window.cwnd.saturating_add(grown);
+            self.cubic_rest = rest;
+        }
+    }
+
+    fn on_congestion(&mut self, window: &Window, _: Instant, flight: u32, mss: u32) -> u32 {
+        let cwnd = window.cwnd;
+        // Section 4.7, fast convergence: a flow that lost below its last maximum yields some more.
+        self.w_max = if cwnd < self.w_max { (u64::from(cwnd) * 85 / 100) as u32 } else { cwnd };
+        self.prior = cwnd;
+        self.epoch = None;
+        // Section 4.6: ssthresh = flight_size * 0.7, and at least two segments. A flight below the window means that
+        // something else was limiting; one above it that recovery had let the window shrink already.
+        let flight = flight.min(cwnd);
+        ((u64::from(flight) * 7 / 10) as u32).max(2 * mss)
+    }
+
+    fn on_idle(&mut self, us: u32) {
+        // Section 5.8: time without data must not count.
+        if let Some(epoch) = self.epoch {
+            self.epoch = Some(time::after(epoch, us));
+        }
+    }
+}
+
+/// The integer cube root: the largest `r` with `r^3 <= x`.
+fn cube_root(x: u64) -> u32 {
+    let mut root = 0_u64;
+    let mut rest = x;
+    // Three bits of `x` give one bit of the root.
+    for shift in (0..=63).rev().step_by(3) {
+        root <<= 1;
+        let step = 3 * root * (root + 1) + 1;
+        if rest >> shift >= step {
+            rest -= step << shift;
+            root += 1;
+        }
+    }
+    root as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MSS: u32 = 1_000;
+
+    fn ack(ms: u64, acked: u32) -> Ack {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        Ack { now, acked, mss: MSS, srtt_us: 100_000, slow_start_limit: 0 }
+    }
+
+    #[test]
+    fn the_window_is_back_at_its_maximum_after_k() {
+        // W_max = 1000 segments, reduced to 700: K = cbrt(300 / 0.4) = 9.086 s.
+        let mut cubic = Cubic::default();
+        let mut window = Window { cwnd: 1_000 * MSS, ssthresh: 0 };
+        window.cwnd = cubic.on_congestion(&window, Instant::ZERO, window.cwnd, MSS);
+        window.ssthresh = window.cwnd;
+        assert_eq!(window.cwnd, 700 * MSS);
+        let mut at_k = 0;
+        for round in 0..140 {
+            // A window a round trip, in ACKs of two segments.
+            for _ in 0..window.cwnd / (2 * MSS) {
+                cubic.on_ack(&mut window, &ack(round * 100, 2 * MSS));
+            }
+            if round == 91 {
+                at_k = window.cwnd;
+            }
+        }
+        assert!((980 * MSS..=1_002 * MSS).contains(&at_k), "{at_k}");
+        // At 14 s: 1000 + 0.4 * (14 - 9.086)^3 = 1047.
+        assert!((1_035 * MSS..=1_060 * MSS).contains(&window.cwnd), "{}", window.cwnd);
+    }
+
+    #[test]
+    fn a_short_path_grows_like_reno() {
+        let mut cubic = Cubic::default();
+        let mut window = Window { cwnd: 20 * MSS, ssthresh: 0 };
+        window.cwnd = cubic.on_congestion(&window, Instant::ZERO, window.cwnd, MSS);
+        window.ssthresh = window.cwnd;
+        // 60 rounds of 1 ms: 9/17 segments a round up to 20, then one a round: about 14 + 6 + 49.
+        for round in 0..60 {
+            for _ in 0..window.cwnd / MSS {
+                let mut one = ack(round, MSS);
+                one.srtt_us = 1_000;
+                cubic.on_ack(&mut window, &one);
+            }
+        }
+        assert!((60 * MSS..=72 * MSS).contains(&window.cwnd), "{}", window.cwnd);
+    }
+
+    proptest! {
+        #[test]
+        fn the_root_is_the_root(x: u64) {
+            let r = u128::from(cube_root(x));
+            prop_assert!(r.pow(3) <= u128::from(x) && (r + 1).pow(3) > u128::from(x));
+        }
+
+        #[test]
+        fn nothing_overflows_and_the_window_never_shrinks_on_an_ack(
+            start in 1_u32..1 << 30, mss in 1_u32..65_536, ms: u32, srtt_us: u32, acked in 1_u32..1 << 30
+        ) {
+            let mut cubic = Cubic::default();
+            let mut window = Window { cwnd: start, ssthresh: 0 };
+            window.cwnd = cubic.on_congestion(&window, Instant::ZERO, start, mss);
+            for step in 0..4 {
+                let before = window.cwnd;
+                let now = Instant::ZERO + Duration::from_millis(u64::from(ms) * step);
+                cubic.on_ack(&mut window, &Ack { now, acked, mss, srtt_us, slow_start_limit: 0 });
+                prop_assert!(window.cwnd >= before);
+            }
+        }
+    }
+}

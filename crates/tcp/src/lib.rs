@@ -1,0 +1,48 @@
+//! A TCP/IP engine: a stack that firmware could run, and the engine inside the simulator.
+//!
+//! `no_std`, no heap, no `unsafe`; time and randomness are arguments, and nothing here knows a socket of the
+//! operating system, a file or a clock. Memory is given by the caller ([`stack::Storage`]): a
+//! [pool](pool::PoolMemory) of packet buffers, shared by all connections and both directions, and the sockets'
+//! entries. Each socket has budgets in buffers ([`profile::Budgets`]); the offered window follows the receive budget.
+//!
+//! One host behind one device is a [`stack::Stack`]:
+//!
+//! ```
+//! use fullpipe_tcp::{SecretKey, socket::{Endpoint, SocketOptions}, stack::{Config, Device, Stack, StackMemory}};
+//! use fullpipe_units::Instant;
+//!
+//! let key = SecretKey([0; 16]); // drawn at random in earnest
+//! let config = Config::new("192.0.2.1".parse().unwrap(), Device::plain(1500), key);
+//! let options = SocketOptions::of(&config.profile);
+//! let mut stack = Stack::new(StackMemory::<4>::new(), config);
+//! let now = Instant::ZERO;
+//! let peer = Endpoint::new("192.0.2.2".parse().unwrap(), 80);
+//! let socket = stack.connect(now, None, peer, options).unwrap();
+//! let syn = stack.poll_transmit(now).unwrap();
+//! assert_eq!(syn.headers()[0], 0x45);
+//! # drop(socket);
+//! ```
+//!
+//! What platforms do differently is data: [`profile::Profile`]. What the RFCs ask for and this engine does not do
+//! is in [`refusals`]. Read first: RFC 9293; then [`socket`] for the state machine, `send` and `recv` for its
+//! two halves.
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod congestion;
+mod hash;
+pub mod pool;
+pub mod profile;
+mod recv;
+pub mod refusals;
+mod rtt;
+mod send;
+pub mod socket;
+pub mod stack;
+mod time;
+pub mod wire;
+
+pub use hash::SecretKey;

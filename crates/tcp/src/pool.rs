@@ -1,0 +1,509 @@
+//! The packet-buffer pool: a fixed number of buffers of a fixed size, shared by all sockets and both directions.
+//!
+//! Taking and giving back are O(1). Buffers hold data only: headers are made when a segment leaves, so acknowledging
+//! never needs a buffer, and a full pool can always be drained. Some buffers are a [reserve](PoolState::set_reserve)
+//! that data to send and out-of-order data may not touch, so that connections at the in-order edge move on.
+//!
+//! The lists that a socket keeps (received, out of order, sent and waiting) are links inside the buffers' slots; this
+//! module keeps those links, and what a list means is the socket's affair.
+
+use fullpipe_units::{Instant, SeqNum};
+
+/// The name of one buffer; [`NONE`] is none.
+pub(crate) type BufferId = u16;
+/// No buffer.
+pub(crate) const NONE: BufferId = u16::MAX;
+
+/// What a buffer is wanted for: the less urgent ones leave the reserve alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Data at the in-order edge, and resets: may take the last buffer.
+    Urgent,
+    /// Data to send, data out of order, echo replies.
+    Normal,
+}
+
+/// What a socket remembers about the data in one buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    pub(crate) next: BufferId,
+    pub(crate) prev: BufferId,
+    /// Links of the order of transmission (RFC 8985).
+    pub(crate) tx_next: BufferId,
+    pub(crate) tx_prev: BufferId,
+    /// Offset of the first byte still needed.
+    pub(crate) start: u16,
+    /// Offset after the last byte.
+    pub(crate) end: u16,
+    /// Offset after the last byte that was sent at least once.
+    pub(crate) sent: u16,
+    /// Offset after the last byte of the retransmission that is under way.
+    pub(crate) resent: u16,
+    /// The sequence number of the byte at offset zero.
+    pub(crate) seq: SeqNum,
+    pub(crate) mark: Mark,
+    /// How often it was retransmitted; saturates.
+    pub(crate) retransmits: u8,
+    /// When it was last sent.
+    pub(crate) sent_at: Instant,
+}
+
+impl Slot {
+    /// An empty slot.
+    pub const EMPTY: Self = Self {
+        next: NONE,
+        prev: NONE,
+        tx_next: NONE,
+        tx_prev: NONE,
+        start: 0,
+        end: 0,
+        sent: 0,
+        resent: 0,
+        seq: SeqNum::new(0),
+        mark: Mark(0),
+        retransmits: 0,
+        sent_at: Instant::ZERO,
+    };
+
+    /// The sequence number of the first byte still needed.
+    pub(crate) fn first(&self) -> SeqNum {
+        self.seq + u32::from(self.start)
+    }
+
+    /// The sequence number after the last byte.
+    pub(crate) fn last(&self) -> SeqNum {
+        self.seq + u32::from(self.end)
+    }
+
+    /// The number of bytes still needed.
+    pub(crate) fn len(&self) -> u32 {
+        u32::from(self.end - self.start)
+    }
+
+    /// The sequence number after the last byte sent.
+    pub(crate) fn sent_end(&self) -> SeqNum {
+        self.seq + u32::from(self.sent)
+    }
+
+    /// The number of bytes sent and still needed.
+    pub(crate) fn sent_len(&self) -> u32 {
+        u32::from(self.sent.saturating_sub(self.start))
+    }
+}
+
+/// Marks on a buffer of the send queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark(u8);
+
+impl Mark {
+    /// A write ended here: the segment that carries the last byte pushes.
+    pub(crate) const PUSH: Self = Self(1);
+    /// The peer has reported all of it by SACK.
+    pub(crate) const SACKED: Self = Self(2);
+    /// Deemed lost, not retransmitted since.
+    pub(crate) const LOST: Self = Self(4);
+    /// Retransmitted, and not deemed lost since.
+    pub(crate) const RESENT: Self = Self(8);
+    /// On the order-of-transmission list.
+    pub(crate) const LISTED: Self = Self(16);
+
+    pub(crate) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) const fn set(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    pub(crate) const fn clear(&mut self, other: Self) {
+        self.0 &= !other.0;
+    }
+}
+
+/// The pool's own counts.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolState {
+    /// Head of the list of buffers that were given back.
+    free_head: BufferId,
+    /// Buffers from here on were never taken: no list needs to be made at the start.
+    untouched: u16,
+    free: u16,
+    least_free: u16,
+    reserve: u16,
+    refused: u32,
+}
+
+impl PoolState {
+    /// A pool of `count` free buffers, a sixteenth of them, at least two, in reserve.
+    pub const fn new(count: u16) -> Self {
+        let sixteenth = count / 16;
+        let reserve = if sixteenth < 2 { 2 } else { sixteenth };
+        Self { free_head: NONE, untouched: 0, free: count, least_free: count, reserve, refused: 0 }
+    }
+
+    /// Keeps `buffers` for [`Purpose::Urgent`].
+    pub const fn set_reserve(&mut self, buffers: u16) {
+        self.reserve = buffers;
+    }
+}
+
+/// The memory of a pool of `N` buffers of `SIZE` bytes.
+///
+/// The defaults are a NetBurner's: 256 buffers of 1548 bytes. `N` is below 65,535.
+#[derive(Debug)]
+pub struct PoolMemory<const N: usize = 256, const SIZE: usize = 1548> {
+    bytes: [[u8; SIZE]; N],
+    slots: [Slot; N],
+    state: PoolState,
+}
+
+impl<const N: usize, const SIZE: usize> PoolMemory<N, SIZE> {
+    const FITS: () = assert!(N < NONE as usize && SIZE <= u16::MAX as usize && SIZE > 0, "pool dimensions");
+
+    /// All buffers free.
+    pub const fn new() -> Self {
+        () = Self::FITS;
+        Self { bytes: [[0; SIZE]; N], slots: [Slot::EMPTY; N], state: PoolState::new(N as u16) }
+    }
+
+    /// The pool in this memory.
+    pub fn pool(&mut self) -> Pool<'_> {
+        Pool::new(self.bytes.as_flattened_mut(), &mut self.slots, &mut self.state)
+    }
+}
+
+impl<const N: usize, const SIZE: usize> Default for PoolMemory<N, SIZE> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A pool, wherever its memory lies.
+#[derive(Debug)]
+pub struct Pool<'a> {
+    bytes: &'a mut [u8],
+    slots: &'a mut [Slot],
+    state: &'a mut PoolState,
+    size: usize,
+}
+
+impl<'a> Pool<'a> {
+    /// A pool in borrowed memory: `bytes` is split evenly among `slots`, and `state` is what
+    /// [`PoolState::new`] made for that number, or what an earlier view of the same memory left.
+    pub fn new(bytes: &'a mut [u8], slots: &'a mut [Slot], state: &'a mut PoolState) -> Self {
+        let size = bytes.len() / slots.len().max(1);
+        Self { bytes, slots, state, size: size.min(usize::from(u16::MAX)) }
+    }
+
+    /// The number of free buffers.
+    pub const fn free_count(&self) -> u16 {
+        self.state.free
+    }
+
+    /// The largest number of buffers that were in use at one time.
+    pub fn high_water(&self) -> u16 {
+        self.count() - self.state.least_free
+    }
+
+    /// How often a buffer was asked for in vain.
+    pub const fn refused(&self) -> u32 {
+        self.state.refused
+    }
+
+    /// The number of buffers, free or not.
+    pub fn count(&self) -> u16 {
+        u16::try_from(self.slots.len()).unwrap_or(NONE)
+    }
+
+    /// The bytes that one buffer holds.
+    pub const fn buffer_size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether a buffer for `purpose` is to be had.
+    pub(crate) const fn has(&self, purpose: Purpose) -> bool {
+        let kept = match purpose {
+            Purpose::Urgent => 0,
+            Purpose::Normal => self.state.reserve,
+        };
+        self.state.free > kept
+    }
+
+    /// Takes a buffer; its slot is empty.
+    pub(crate) fn take(&mut self, purpose: Purpose) -> Option<BufferId> {
+        if !self.has(purpose) {
+            self.state.refused = self.state.refused.saturating_add(1);
+            return None;
+        }
+        let id = if self.state.free_head == NONE {
+            let id = self.state.untouched;
+            self.state.untouched += 1;
+            id
+        } else {
+            let id = self.state.free_head;
+            self.state.free_head = self.slots[usize::from(id)].next;
+            id
+        };
+        self.state.free -= 1;
+        self.state.least_free = self.state.least_free.min(self.state.free);
+        self.slots[usize::from(id)] = Slot::EMPTY;
+        Some(id)
+    }
+
+    /// Gives a buffer back. It must be on no list.
+    pub(crate) fn give(&mut self, id: BufferId) {
+        let head = self.state.free_head;
+        self.slots[usize::from(id)].next = head;
+        self.state.free_head = id;
+        self.state.free += 1;
+    }
+
+    pub(crate) fn slot(&self, id: BufferId) -> &Slot {
+        &self.slots[usize::from(id)]
+    }
+
+    pub(crate) fn slot_mut(&mut self, id: BufferId) -> &mut Slot {
+        &mut self.slots[usize::from(id)]
+    }
+
+    /// All bytes of a buffer.
+    pub(crate) fn bytes(&self, id: BufferId) -> &[u8] {
+        let at = usize::from(id) * self.size;
+        &self.bytes[at..at + self.size]
+    }
+
+    /// The bytes of a buffer that are still needed.
+    pub(crate) fn data(&self, id: BufferId) -> &[u8] {
+        let slot = self.slot(id);
+        &self.bytes(id)[usize::from(slot.start)..usize::from(slot.end)]
+    }
+
+    /// The bytes of a buffer that are still needed, to be changed in place.
+    pub(crate) fn data_mut(&mut self, id: BufferId) -> &mut [u8] {
+        let slot = &self.slots[usize::from(id)];
+        let at = usize::from(id) * self.size;
+        &mut self.bytes[at + usize::from(slot.start)..at + usize::from(slot.end)]
+    }
+
+    /// Copies as much of `data` as fits behind what the buffer holds, up to `limit` bytes in it; returns how much.
+    pub(crate) fn append(&mut self, id: BufferId, data: &[u8], limit: usize) -> usize {
+        let slot = &mut self.slots[usize::from(id)];
+        let end = usize::from(slot.end);
+        let len = data.len().min(self.size.min(limit).saturating_sub(end));
+        let at = usize::from(id) * self.size + end;
+        self.bytes[at..at + len].copy_from_slice(&data[..len]);
+        slot.end += len as u16;
+        len
+    }
+
+    /// Ends a view: the memory for shared reading.
+    pub(crate) fn into_shared(self) -> SharedPool<'a> {
+        SharedPool { bytes: self.bytes, slots: self.slots, size: self.size }
+    }
+}
+
+/// A pool that is only read, for a segment on its way out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SharedPool<'a> {
+    bytes: &'a [u8],
+    slots: &'a [Slot],
+    size: usize,
+}
+
+/// A run of bytes in one or more linked buffers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub(crate) first: BufferId,
+    /// Offset of the first byte in the first buffer.
+    pub(crate) offset: u16,
+    pub(crate) len: u32,
+}
+
+impl Run {
+    pub(crate) const EMPTY: Self = Self { first: NONE, offset: 0, len: 0 };
+}
+
+impl<'a> SharedPool<'a> {
+    /// The pieces of a run, in order.
+    pub(crate) fn slices(self, run: Run) -> Slices<'a> {
+        Slices { pool: self, run }
+    }
+}
+
+/// The pieces of a segment's data, in order.
+#[derive(Clone, Debug)]
+pub struct Slices<'a> {
+    pool: SharedPool<'a>,
+    run: Run,
+}
+
+impl<'a> Iterator for Slices<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if self.run.len == 0 {
+            return None;
+        }
+        let slot = self.pool.slots.get(usize::from(self.run.first))?;
+        let at = usize::from(self.run.first) * self.pool.size;
+        let piece = self.pool.bytes.get(at + usize::from(self.run.offset)..at + usize::from(slot.end))?;
+        let piece = piece.get(..self.run.len as usize).unwrap_or(piece);
+        self.run.len -= piece.len() as u32;
+        self.run.first = slot.next;
+        // The next buffer's first byte: nothing has been taken off its front.
+        self.run.offset = self.pool.slots.get(usize::from(slot.next)).map_or(0, |next| next.start);
+        Some(piece)
+    }
+}
+
+/// A list of buffers, linked through their slots.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queue {
+    pub(crate) head: BufferId,
+    pub(crate) tail: BufferId,
+    pub(crate) count: u16,
+}
+
+impl Queue {
+    pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE, count: 0 };
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.head == NONE
+    }
+
+    pub(crate) fn push_back(&mut self, pool: &mut Pool<'_>, id: BufferId) {
+        self.insert_after(pool, self.tail, id);
+    }
+
+    /// Links `id` in behind `before`; in front of everything where `before` is [`NONE`].
+    pub(crate) fn insert_after(&mut self, pool: &mut Pool<'_>, before: BufferId, id: BufferId) {
+        let next = if before == NONE { self.head } else { pool.slot(before).next };
+        let slot = pool.slot_mut(id);
+        (slot.prev, slot.next) = (before, next);
+        if before == NONE {
+            self.head = id;
+        } else {
+            pool.slot_mut(before).next = id;
+        }
+        if next == NONE {
+            self.tail = id;
+        } else {
+            pool.slot_mut(next).prev = id;
+        }
+        self.count += 1;
+    }
+
+    /// Unlinks `id`, which must be on this list.
+    pub(crate) fn remove(&mut self, pool: &mut Pool<'_>, id: BufferId) {
+        let (prev, next) = (pool.slot(id).prev, pool.slot(id).next);
+        if prev == NONE {
+            self.head = next;
+        } else {
+            pool.slot_mut(prev).next = next;
+        }
+        if next == NONE {
+            self.tail = prev;
+        } else {
+            pool.slot_mut(next).prev = prev;
+        }
+        let slot = pool.slot_mut(id);
+        (slot.prev, slot.next) = (NONE, NONE);
+        self.count -= 1;
+    }
+
+    pub(crate) fn pop_front(&mut self, pool: &mut Pool<'_>) -> Option<BufferId> {
+        let id = self.head;
+        if id == NONE {
+            return None;
+        }
+        self.remove(pool, id);
+        Some(id)
+    }
+
+    /// Gives all buffers back.
+    pub(crate) fn clear(&mut self, pool: &mut Pool<'_>) {
+        while let Some(id) = self.pop_front(pool) {
+            pool.give(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::VecDeque, vec::Vec};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn data_to_send_leaves_the_reserve_alone() {
+        let mut memory = PoolMemory::<8, 16>::new();
+        let mut pool = memory.pool();
+        let taken: Vec<_> = std::iter::from_fn(|| pool.take(Purpose::Normal)).collect();
+        assert_eq!((taken.len(), pool.free_count(), pool.refused()), (6, 2, 1));
+        assert!(pool.take(Purpose::Urgent).is_some() && pool.take(Purpose::Urgent).is_some());
+        assert!(pool.take(Purpose::Urgent).is_none());
+        assert_eq!(pool.high_water(), 8);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push,
+        InsertAfter(prop::sample::Index),
+        Remove(prop::sample::Index),
+        PopFront,
+        Clear,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => Just(Step::Push),
+            2 => any::<prop::sample::Index>().prop_map(Step::InsertAfter),
+            2 => any::<prop::sample::Index>().prop_map(Step::Remove),
+            2 => Just(Step::PopFront),
+            1 => Just(Step::Clear),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn lists_keep_their_order_and_no_buffer_is_lost(steps in prop::collection::vec(step(), 0..200)) {
+            let mut memory = PoolMemory::<16, 4>::new();
+            let mut pool = memory.pool();
+            let mut queue = Queue::EMPTY;
+            let mut model: VecDeque<BufferId> = VecDeque::new();
+            for step in steps {
+                match step {
+                    Step::Push => if let Some(id) = pool.take(Purpose::Urgent) {
+                        queue.push_back(&mut pool, id);
+                        model.push_back(id);
+                    },
+                    Step::InsertAfter(at) => if let Some(id) = pool.take(Purpose::Normal) {
+                        let at = at.index(model.len() + 1);
+                        let before = at.checked_sub(1).map_or(NONE, |at| model[at]);
+                        queue.insert_after(&mut pool, before, id);
+                        model.insert(at, id);
+                    },
+                    Step::Remove(at) => if !model.is_empty() {
+                        let id = model.remove(at.index(model.len())).unwrap();
+                        queue.remove(&mut pool, id);
+                        pool.give(id);
+                    },
+                    Step::PopFront => {
+                        let id = queue.pop_front(&mut pool);
+                        prop_assert_eq!(id, model.pop_front());
+                        if let Some(id) = id { pool.give(id); }
+                    }
+                    Step::Clear => { queue.clear(&mut pool); model.clear(); }
+                }
+                let mut listed = Vec::new();
+                let mut at = queue.head;
+                while at != NONE { listed.push(at); at = pool.slot(at).next; }
+                prop_assert_eq!(&listed, &Vec::from(model.clone()));
+                prop_assert_eq!(usize::from(queue.count), model.len());
+                prop_assert_eq!(usize::from(pool.free_count()), 16 - model.len());
+            }
+        }
+    }
+}

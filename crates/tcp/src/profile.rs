@@ -1,0 +1,293 @@
+//! Profiles: the policy of a stack as data, so that the engine can wear another platform's.
+//!
+//! A profile holds what differs between implementations that all keep the RFCs: which options in what order, timer
+//! bounds, initial window, when to acknowledge, when to push. Mechanism is elsewhere. Figures come from
+//! the sources named beside them; where a platform has no counterpart the engine's own default stands.
+
+use crate::{
+    congestion::Algorithm,
+    wire::tcp::{OptionKind, OptionLayout},
+};
+
+/// How many packet buffers of the pool a socket may hold, by what they hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budgets {
+    /// Received in order and not yet read. The offered window follows what is free of it.
+    pub receive: u16,
+    /// Received out of order. What exceeds it is dropped, and the peer sends it again.
+    pub out_of_order: u16,
+    /// Written and not yet sent.
+    pub transmit: u16,
+    /// Sent and not yet acknowledged.
+    pub unacknowledged: u16,
+}
+
+impl Budgets {
+    /// The least and the most useful number without window scaling: 65,535 / 1500 = 43.
+    pub const UNSCALED: core::ops::RangeInclusive<u16> = 5..=43;
+
+    /// The same number for everything.
+    pub const fn all(buffers: u16) -> Self {
+        Self { receive: buffers, out_of_order: buffers, transmit: buffers, unacknowledged: buffers }
+    }
+}
+
+/// What becomes of the receive budget while data arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceivePolicy {
+    /// It stays.
+    Fixed,
+    /// It doubles whenever the application reads at least half of it within a round trip, up to `max` buffers:
+    /// dynamic right-sizing.
+    Grow {
+        /// The bound in buffers.
+        max: u16,
+    },
+}
+
+/// Bounds of the retransmission timeout, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rto {
+    /// Before the first sample: RFC 6298, section 2.1 says 1 s.
+    pub initial_us: u32,
+    /// RFC 6298, section 2.4 says 1 s (SHOULD); most platforms use 200 to 500 ms.
+    pub min_us: u32,
+    /// The least that is added to the round-trip time, the G of RFC 6298, section 2.3. A steady path would else time
+    /// out just when a retransmission's acknowledgement is due. Linux and FreeBSD add 200 ms.
+    pub margin_us: u32,
+    /// RFC 6298, section 2.5: at least 60 s.
+    pub max_us: u32,
+    /// After a SYN was lost: RFC 6298, section 5.7 says 3 s.
+    pub after_lost_syn_us: u32,
+}
+
+/// When to acknowledge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckPolicy {
+    /// After this many full-sized segments: 2 at the most (RFC 9293, section 3.8.6.3, SHLD-19); 1 turns delaying off.
+    pub segments: u8,
+    /// Otherwise after this time: under 0.5 s (MUST-40).
+    pub delay_us: u32,
+    /// This many data segments at the start of a connection are acknowledged at once.
+    pub quick: u8,
+}
+
+/// Keepalive probes (RFC 9293, section 3.8.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keepalive {
+    /// Silence before the first probe, in seconds; two hours where the application does not say (MUST-27).
+    pub idle_s: u32,
+    /// Seconds between probes.
+    pub interval_s: u32,
+    /// So many unanswered probes end the connection.
+    pub probes: u8,
+}
+
+impl Keepalive {
+    /// Two hours of silence, then nine probes, 75 s apart: what most platforms do when it is turned on.
+    pub const USUAL: Self = Self { idle_s: 7_200, interval_s: 75, probes: 9 };
+}
+
+/// What a stack does about ECN (RFC 3168).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnPolicy {
+    /// Never.
+    Off,
+    /// When the peer asks.
+    Accept,
+    /// Asks, and agrees.
+    Request,
+}
+
+/// Where a sender puts PSH (RFC 9293, section 3.9.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Push {
+    /// On the segment that carries the last byte of a write.
+    WriteEnd,
+    /// On the segment that empties the send queue.
+    QueueEmpty,
+}
+
+/// The policy of a stack.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// A name for reports.
+    pub name: &'static str,
+    /// The options of a SYN, in order.
+    pub layout: OptionLayout,
+    /// Whether window scaling (RFC 7323) is offered and accepted.
+    pub window_scaling: bool,
+    /// The shift to announce instead of the least that the largest budget needs.
+    pub window_shift: Option<u8>,
+    /// Whether timestamps (RFC 7323) are offered and accepted.
+    pub timestamps: bool,
+    /// Whether SACK (RFC 2018) is offered and accepted.
+    pub sack: bool,
+    /// ECN.
+    pub ecn: EcnPolicy,
+    /// The segment size towards a peer that sent no MSS option: 536, or 1220 over IPv6 (RFC 9293, MUST-15).
+    pub default_mss: u16,
+    /// TTL and hop limit.
+    pub ttl: u8,
+    /// Buffers of a new socket.
+    pub budgets: Budgets,
+    /// Whether the receive budget grows.
+    pub receive: ReceivePolicy,
+    /// Whether the offered window stays zero between the handshake and `accept`.
+    pub zero_window_until_accept: bool,
+    /// Bounds of the retransmission timeout.
+    pub rto: Rto,
+    /// How often a SYN is retransmitted. RFC 9293, section 3.8.3, MUST-23: for at least 3 minutes; platforms wait less.
+    pub syn_retries: u8,
+    /// How often a SYN-ACK is retransmitted.
+    pub syn_ack_retries: u8,
+    /// How often data is retransmitted in a row before the connection is given up (R2).
+    pub retries: u8,
+    /// How long TIME-WAIT lasts: 2 MSL, 4 minutes by RFC 9293; platforms use 60 s.
+    pub time_wait_us: u32,
+    /// How long a closed socket waits in FIN-WAIT-2 for the peer's FIN.
+    pub fin_wait_2_us: u32,
+    /// Keepalive of a new socket; off by default (RFC 9293, section 3.8.4, MUST-25).
+    pub keepalive: Option<Keepalive>,
+    /// Delayed acknowledgements.
+    pub ack: AckPolicy,
+    /// The congestion control of a new socket.
+    pub congestion: Algorithm,
+    /// The initial window in segments, 2 to 64; 10 by RFC 6928, which also bounds it to 14,600 bytes or 2 segments.
+    pub initial_window: u8,
+    /// Segments by which slow start may grow for one ACK; zero for no bound.
+    pub slow_start_limit: u8,
+    /// Whether the window is reduced after an idle time (RFC 5681, section 4.1).
+    pub restart_after_idle: bool,
+    /// Whether losses are found by time (RFC 8985) where SACK is on; by counting (RFC 6675) otherwise.
+    pub rack: bool,
+    /// Where PSH goes.
+    pub push: Push,
+    /// Challenge ACKs that a socket sends in a second at the most (RFC 5961, section 7).
+    pub challenge_acks: u8,
+    /// How long partial segments wait under SO_NOPUSH.
+    pub no_push_us: u32,
+    /// Whether full segments that time out twice are taken for too large, where no ICMP says so (RFC 4821, section 7.7).
+    pub mtu_probing: bool,
+}
+
+const SECOND: u32 = 1_000_000;
+
+impl Profile {
+    /// The engine's own: every extension on, RFC values.
+    pub const DEFAULT: Self = Self {
+        name: "fullpipe",
+        layout: OptionLayout {
+            order: &[OptionKind::Mss, OptionKind::SackPermitted, OptionKind::Timestamps, OptionKind::WindowScale],
+            pad_lone_sack: true,
+        },
+        window_scaling: true,
+        window_shift: None,
+        timestamps: true,
+        sack: true,
+        ecn: EcnPolicy::Accept,
+        default_mss: 536,
+        ttl: 64,
+        budgets: Budgets::all(5),
+        receive: ReceivePolicy::Fixed,
+        zero_window_until_accept: false,
+        rto: Rto {
+            initial_us: SECOND,
+            min_us: SECOND / 5,
+            margin_us: SECOND / 5,
+            max_us: 120 * SECOND,
+            after_lost_syn_us: 3 * SECOND,
+        },
+        syn_retries: 6,
+        syn_ack_retries: 5,
+        retries: 15,
+        time_wait_us: 60 * SECOND,
+        fin_wait_2_us: 60 * SECOND,
+        keepalive: None,
+        ack: AckPolicy { segments: 2, delay_us: 40_000, quick: 0 },
+        #[cfg(feature = "cubic")]
+        congestion: Algorithm::Cubic,
+        #[cfg(not(feature = "cubic"))]
+        congestion: Algorithm::NewReno,
+        initial_window: 10,
+        slow_start_limit: 0,
+        restart_after_idle: true,
+        rack: true,
+        push: Push::WriteEnd,
+        challenge_acks: 10,
+        no_push_us: 200_000,
+        mtu_probing: false,
+    };
+
+    /// Linux 6.x as it comes: quick acknowledgements at the start, a receive buffer that grows.
+    pub const LINUX: Self = Self {
+        name: "linux",
+        budgets: Budgets { receive: 45, out_of_order: 1_000, transmit: 1_000, unacknowledged: 2_900 },
+        receive: ReceivePolicy::Grow { max: 2_100 },
+        ack: AckPolicy { segments: 2, delay_us: 40_000, quick: 16 },
+        window_shift: Some(7),
+        ..Self::DEFAULT
+    };
+
+    /// FreeBSD 14: MSS, scale, SACK, timestamps in that order; 30 ms of least timeout.
+    pub const FREEBSD: Self = Self {
+        name: "freebsd",
+        layout: OptionLayout {
+            order: &[OptionKind::Mss, OptionKind::WindowScale, OptionKind::SackPermitted, OptionKind::Timestamps],
+            pad_lone_sack: false,
+        },
+        budgets: Budgets { receive: 45, out_of_order: 1_000, transmit: 23, unacknowledged: 1_440 },
+        receive: ReceivePolicy::Grow { max: 1_440 },
+        rto: Rto {
+            initial_us: SECOND,
+            min_us: 30_000,
+            margin_us: SECOND / 5,
+            max_us: 64 * SECOND,
+            after_lost_syn_us: 3 * SECOND,
+        },
+        retries: 12,
+        ack: AckPolicy { segments: 2, delay_us: 40_000, quick: 0 },
+        push: Push::QueueEmpty,
+        window_shift: Some(6),
+        ..Self::DEFAULT
+    };
+
+    /// NetBurner as its 2009 headers tell: no extensions, 0.2 s of delayed ACK, 3 s of initial timeout.
+    pub const NETBURNER: Self = Self {
+        name: "netburner",
+        layout: OptionLayout { order: &[OptionKind::Mss], pad_lone_sack: false },
+        window_scaling: false,
+        timestamps: false,
+        sack: false,
+        ecn: EcnPolicy::Off,
+        default_mss: 512,
+        budgets: Budgets::all(5),
+        zero_window_until_accept: true,
+        rto: Rto {
+            initial_us: 3 * SECOND,
+            min_us: SECOND / 2,
+            margin_us: SECOND / 20,
+            max_us: 64 * SECOND,
+            after_lost_syn_us: 3 * SECOND,
+        },
+        retries: 12,
+        ack: AckPolicy { segments: 2, delay_us: 200_000, quick: 0 },
+        congestion: Algorithm::NewReno,
+        initial_window: 2,
+        slow_start_limit: 1,
+        rack: false,
+        ..Self::DEFAULT
+    };
+
+    /// The initial window in bytes for segments of `mss` bytes (RFC 6928, section 2, with the number configurable).
+    pub fn initial_window_bytes(&self, mss: u32) -> u32 {
+        let segments = u32::from(self.initial_window.clamp(2, 64));
+        (segments * mss).min((segments * 1460).max(2 * mss))
+    }
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

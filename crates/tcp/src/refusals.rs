@@ -1,0 +1,19 @@
+//! What the RFCs ask for, or allow, and this engine does not do.
+//!
+//! | clause | what | why not |
+//! |---|---|---|
+//! | RFC 1122, 3.3.2; RFC 8200, 4.5 | reassembling fragments | TCP sends none (DF, MSS); reassembly lets strangers hold buffers of the pool. Fragments are dropped and counted. |
+//! | RFC 9293, 3.8.5, MUST-30 to -33 | the urgent mechanism | RFC 6093, section 6: new applications should not use it. Urgent data is delivered in line, the pointer ignored, never sent. |
+//! | RFC 9293, 3.8.6.1 | a zero-window probe of one octet | The probe is an empty segment from before the window, which the peer must answer just the same (3.10.7.4); so no byte is outstanding that it had no room for. Linux does the same. |
+//! | RFC 9293, 3.10.1 | turning LISTEN into an active open | No interface of the time offers it. |
+//! | RFC 9293, 3.10.7.4, first | a segment without data exactly at the right edge is unacceptable | A peer whose whole window is in flight sends its acknowledgements from there; refusing them would stall both. Linux accepts them too. |
+//! | RFC 7323, 3.2 | dropping segments that lack an agreed timestamps option | Middleboxes strip options; the other checks stand. |
+//! | RFC 9293, 3.8.3, MUST-23 | retransmitting a SYN for 3 minutes | Six retries (127 s) as Linux; a profile may say more. |
+//! | RFC 9293, 3.4.3 | the quiet time after a crash | Initial numbers are keyed per start (RFC 6528); an old segment in the new window is as unlikely as a guess. |
+//! | RFC 9293, 3.7.1, IP options and source routes (MUST-49, -50 and following) | passing IP options to and from the application | Routers drop such packets. |
+//! | RFC 9293, 3.9.2.1, precedence and security | compartments | Obsolete (RFC 9293 itself keeps only the field). |
+//! | RFC 5681, 3.1 | one segment of growth an ACK in slow start | Receivers and devices that merge segments send one ACK for many; [`Profile::slow_start_limit`](crate::profile::Profile::slow_start_limit) bounds it where wanted. |
+//! | RFC 4821, 7.2 to 7.4 | searching for a larger size with probe segments | A size that ICMP or repeated timeouts lowered is tried in full again after ten minutes (RFC 1191, 6.3); black holes are found by timeouts ([`Profile::mtu_probing`](crate::profile::Profile::mtu_probing)). |
+//! | RFC 5682, RFC 3522 | undoing a spurious timeout | Not yet. |
+//! | RFC 7413 | fast open | Not yet. |
+//! | RFC 8985, 6.3 | marking only old segments lost at a timeout | Everything that was not SACKed is marked (RFC 6675, 5.1): simpler, and paid with spurious retransmissions only after a spurious timeout. |

@@ -1,0 +1,131 @@
+//! The round-trip time and the retransmission timeout (RFC 6298).
+
+use crate::profile::Rto;
+
+/// The estimator of one connection. Times are in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rtt {
+    /// Smoothed round-trip time, zero before the first sample.
+    srtt: u32,
+    rttvar: u32,
+    /// The timeout before backing off.
+    base: u32,
+    /// How often the timer has expired in a row: the timeout is doubled as often.
+    backoff: u8,
+    /// The least sample so far; `u32::MAX` before the first.
+    min: u32,
+}
+
+impl Rtt {
+    /// RFC 6298, section 2.1: before a sample the timeout is the initial one.
+    pub(crate) const fn new(rto: &Rto) -> Self {
+        Self { srtt: 0, rttvar: 0, base: rto.initial_us, backoff: 0, min: u32::MAX }
+    }
+
+    /// Takes a sample, of which about `per_round` arrive each round trip.
+    pub(crate) fn sample(&mut self, rto: &Rto, us: u32, per_round: u32) {
+        // A day's round trip is a broken clock.
+        let us = us.clamp(1, 1 << 30);
+        self.min = self.min.min(us);
+        if self.srtt == 0 {
+            // Section 2.2.
+            self.srtt = us;
+            self.rttvar = us / 2;
+        } else {
+            // Section 2.3, with alpha = 1/8 and beta = 1/4, spread over a round's samples (RFC 7323, appendix G).
+            let n = i64::from(per_round.clamp(1, 1 << 16));
+            let (srtt, rttvar) = (i64::from(self.srtt), i64::from(self.rttvar));
+            let error = i64::from(us) - srtt;
+            self.rttvar = (rttvar + (error.abs() - rttvar) / (4 * n)).clamp(0, 1 << 30) as u32;
+            self.srtt = (srtt + error / (8 * n)).clamp(1, 1 << 30) as u32;
+        }
+        // Section 2.3: RTO = SRTT + max(G, 4 * RTTVAR). Sections 2.4, 2.5.
+        self.base = (self.srtt + (4 * self.rttvar).max(rto.margin_us)).clamp(rto.min_us, rto.max_us);
+        // Section 5: a sample ends the backing off.
+        self.backoff = 0;
+    }
+
+    /// The timeout, backed off.
+    pub(crate) fn rto(&self, rto: &Rto) -> u32 {
+        u32::try_from(u64::from(self.base) << self.backoff.min(31)).unwrap_or(u32::MAX).min(rto.max_us)
+    }
+
+    /// Section 5.5: the timer expired.
+    pub(crate) const fn back_off(&mut self) {
+        self.backoff = self.backoff.saturating_add(1);
+    }
+
+    /// New data was acknowledged without a sample: the path works.
+    pub(crate) const fn reset_backoff(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// Section 5.7: the SYN's timer expired and the handshake is over.
+    pub(crate) fn after_lost_syn(&mut self, rto: &Rto) {
+        if self.srtt == 0 {
+            self.base = self.base.max(rto.after_lost_syn_us);
+        }
+        self.backoff = 0;
+    }
+
+    pub(crate) const fn srtt(&self) -> u32 {
+        self.srtt
+    }
+
+    pub(crate) const fn rttvar(&self) -> u32 {
+        self.rttvar
+    }
+
+    pub(crate) const fn min(&self) -> Option<u32> {
+        if self.min == u32::MAX { None } else { Some(self.min) }
+    }
+
+    pub(crate) const fn backoff(&self) -> u8 {
+        self.backoff
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RTO: Rto = Rto {
+        initial_us: 1_000_000,
+        min_us: 1_000,
+        margin_us: 1_000,
+        max_us: 60_000_000,
+        after_lost_syn_us: 3_000_000,
+    };
+
+    #[test]
+    fn the_first_sample_makes_three_round_trips() {
+        let mut rtt = Rtt::new(&RTO);
+        assert_eq!(rtt.rto(&RTO), 1_000_000);
+        rtt.sample(&RTO, 80_000, 1);
+        assert_eq!((rtt.srtt(), rtt.rttvar(), rtt.rto(&RTO)), (80_000, 40_000, 240_000));
+    }
+
+    #[test]
+    fn expiry_doubles_up_to_the_bound_and_a_sample_ends_it() {
+        let mut rtt = Rtt::new(&RTO);
+        for expected in [2_000_000, 4_000_000, 8_000_000, 16_000_000, 32_000_000, 60_000_000, 60_000_000] {
+            rtt.back_off();
+            assert_eq!(rtt.rto(&RTO), expected);
+        }
+        rtt.sample(&RTO, 1_000, 1);
+        assert_eq!(rtt.rto(&RTO), 3_000);
+    }
+
+    proptest! {
+        #[test]
+        fn the_timeout_stays_in_its_bounds(samples in prop::collection::vec((any::<u32>(), any::<u32>()), 0..50)) {
+            let mut rtt = Rtt::new(&RTO);
+            for (us, per_round) in samples {
+                rtt.sample(&RTO, us, per_round);
+                prop_assert!((RTO.min_us..=RTO.max_us).contains(&rtt.rto(&RTO)));
+            }
+        }
+    }
+}

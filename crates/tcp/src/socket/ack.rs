@@ -1,0 +1,319 @@
+//! What an acknowledgement does: the send queue, the round-trip time, loss recovery and the congestion window.
+
+use fullpipe_units::SeqNum;
+
+use super::{Context, Events, Fin, Phase, Socket, State, timer::Timer};
+use crate::{
+    congestion::{Ack, CongestionControl as _},
+    send::Delivered,
+    time,
+    wire::tcp::{Flags, Segment},
+};
+
+impl Socket {
+    /// RFC 9293, section 3.10.7.4, fifth: the ACK field, in a synchronized state. Returns false where the segment
+    /// must be dropped.
+    pub(super) fn on_ack(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>) -> bool {
+        let (una, nxt, ack) = (self.snd_una(), self.snd_nxt(), segment.ack);
+        // RFC 5961, section 5.2: from SND.UNA - MAX.SND.WND to SND.NXT.
+        let oldest = una - self.max_wnd;
+        if ack.after(nxt) || ack.before(oldest) {
+            self.challenge(cx);
+            return false;
+        }
+        if ack.before(una) {
+            // An old duplicate: its data may be new all the same.
+            return true;
+        }
+        let flight = self.in_flight();
+        let was_outstanding = self.has_outstanding();
+        let window_changed = self.update_window(segment);
+        let mut delivered = Delivered::new(cx.now, self.rtt.min().unwrap_or(0));
+        let mut duplicate = None;
+        if cfg!(feature = "sack") && self.sack_on && !segment.options.sack.is_empty() {
+            duplicate = Self::reports_duplicate(segment);
+            let blocks = segment.options.sack.as_slice();
+            self.tx.sack(cx.pool, blocks, &mut delivered);
+        }
+        if ack.after(una) {
+            self.take_acknowledged(cx, ack, &mut delivered);
+        }
+        let news = ack.after(una);
+        // RFC 5681, section 2: what a duplicate acknowledgement is.
+        let is_duplicate = !news
+            && was_outstanding
+            && segment.payload.is_empty()
+            && !window_changed
+            && !segment.flags.has(Flags::SYN.with(Flags::FIN));
+        self.sample_rtt(cx, segment, &delivered, flight);
+        if duplicate.is_some() {
+            self.note_dsack();
+        }
+        self.recover_losses(cx, segment, &delivered, AckKind { news, is_duplicate, flight, una });
+        self.rearm_after_ack(cx, news, was_outstanding);
+        true
+    }
+
+    /// Whether data or the FIN waits for an acknowledgement.
+    pub(super) fn has_outstanding(&self) -> bool {
+        self.tx.outstanding() > 0 || self.fin == Fin::Waiting
+    }
+
+    /// Bytes thought to be in the network.
+    pub(super) fn in_flight(&self) -> u32 {
+        self.tx.pipe().saturating_sub(self.reno_credit)
+    }
+
+    /// The send window (RFC 9293, section 3.10.7.4): not from old segments. Returns whether it changed.
+    pub(super) fn update_window(&mut self, segment: &Segment<'_>) -> bool {
+        let newer =
+            self.snd_wl1.before(segment.seq) || (self.snd_wl1 == segment.seq && self.snd_wl2.at_or_before(segment.ack));
+        if !newer {
+            return false;
+        }
+        let window = u32::from(segment.window) << self.snd_shift;
+        let changed = window != self.snd_wnd;
+        if self.snd_wnd == 0 && window > 0 {
+            self.persist_backoff = 0;
+            self.timers.stop(Timer::Persist);
+        }
+        self.snd_wnd = window;
+        self.max_wnd = self.max_wnd.max(window);
+        (self.snd_wl1, self.snd_wl2) = (segment.seq, segment.ack);
+        changed
+    }
+
+    fn take_acknowledged(&mut self, cx: &mut Context<'_, '_>, ack: SeqNum, delivered: &mut Delivered) {
+        let before = self.tx.una;
+        let data_ack = ack.earlier(self.tx.nxt);
+        self.tx.acknowledge(cx.pool, data_ack, delivered);
+        self.counts.bytes_acked += u64::from(data_ack.distance_from(before));
+        self.waiting_since = cx.now;
+        if ack == self.tx.nxt + 1 && self.fin != Fin::Open {
+            self.fin = Fin::Done;
+        }
+        if self.is_write_open() {
+            self.events.set(Events::WRITABLE);
+        }
+    }
+
+    /// RFC 6298, section 3: Karn's rule by the send times of segments sent once, else by timestamps.
+    fn sample_rtt(&mut self, cx: &Context<'_, '_>, segment: &Segment<'_>, delivered: &Delivered, flight: u32) {
+        if delivered.bytes == 0 {
+            return;
+        }
+        // RFC 7323, appendix G: samples in a round trip when every second segment is acknowledged.
+        let per_round = flight.div_ceil(2 * self.mss());
+        if let Some(sent_at) = delivered.clean_sent_at {
+            self.rtt.sample(&cx.profile.rto, time::us_since(cx.now, sent_at), per_round);
+        } else if let (true, Some(timestamps)) = (self.timestamps_on, segment.options.timestamps) {
+            let ms = self.timestamp(cx.now).wrapping_sub(timestamps.echo);
+            if timestamps.echo != 0 && ms < 1 << 20 {
+                self.rtt.sample(&cx.profile.rto, (ms * 1_000).max(500), per_round);
+            }
+        }
+    }
+
+    fn recover_losses(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        segment: &Segment<'_>,
+        delivered: &Delivered,
+        kind: AckKind,
+    ) {
+        let mss = self.mss();
+        let acked = if kind.news { self.tx.una.distance_from(kind.una) } else { 0 };
+        let mut delivered_bytes = delivered.bytes;
+        if kind.news {
+            self.duplicate_acks = 0;
+            // The retransmission was acknowledged, and what duplicate ACKs had told of besides.
+            self.reno_credit = self.reno_credit.saturating_sub(acked.saturating_sub(mss));
+        } else if kind.is_duplicate && (!self.sack_on || delivered.sacked > 0) {
+            self.duplicate_acks = self.duplicate_acks.saturating_add(1);
+            if !self.sack_on {
+                self.reno_credit = (self.reno_credit + mss).min(self.tx.pipe());
+                delivered_bytes += mss;
+            }
+        }
+        if self.probe_repaired(segment, delivered.bytes > 0) && self.phase == Phase::Open {
+            // RFC 8985, section 7.4: a loss that the probe repaired is one all the same.
+            self.reduce(cx, kind.flight);
+            self.window.cwnd = self.window.ssthresh;
+        }
+        self.leave_recovery_if_over();
+        if kind.news && self.phase == Phase::Recovery && !self.sack_on {
+            // RFC 6582, section 3.2, step 3: a partial acknowledgement uncovers the next loss.
+            self.tx.mark_first_lost(cx.pool);
+        }
+        let found = self.find_losses(cx, delivered);
+        match self.phase {
+            Phase::Open if found => self.enter_recovery(cx),
+            Phase::Open => {
+                self.react_to_ecn(cx, segment, kind);
+                self.grow_window(cx, delivered_bytes, kind.flight);
+            }
+            Phase::Recovery => {
+                self.reduce_proportionally(delivered_bytes);
+                if kind.news && !self.sack_on {
+                    // RFC 6582, section 3.2, step 3: the first unacknowledged segment leaves in any case.
+                    self.window.cwnd = self.window.cwnd.max(self.in_flight() + mss);
+                }
+            }
+            Phase::Loss => {
+                let ack = self.cc_ack(cx, delivered_bytes);
+                if self.window.in_slow_start() {
+                    ack.slow_start(&mut self.window);
+                }
+            }
+        }
+        if self.phase == Phase::Open && kind.news {
+            self.reno_credit = 0;
+        }
+    }
+
+    /// Returns whether segments are deemed lost that were not before.
+    fn find_losses(&mut self, cx: &mut Context<'_, '_>, delivered: &Delivered) -> bool {
+        if self.rack_on(cx) {
+            self.rack_update(cx, delivered);
+            return self.rack_detect(cx);
+        }
+        if self.sack_on {
+            let mss = self.mss();
+            return self.tx.sacked > 0 && self.tx.mark_lost_by_count(cx.pool, mss);
+        }
+        // RFC 6582, section 3.2, step 2: not for duplicates of what a former recovery retransmitted.
+        self.phase == Phase::Open
+            && self.duplicate_acks >= 3
+            && self.tx.una.at_or_after(self.recover)
+            && self.tx.mark_first_lost(cx.pool)
+    }
+
+    /// The threshold after a congestion signal; ECN tells the peer that it was heard.
+    fn reduce(&mut self, cx: &Context<'_, '_>, flight: u32) {
+        let mss = self.mss();
+        self.window.ssthresh = self.controller.on_congestion(&self.window, cx.now, flight, mss);
+        self.cwr_due = self.ecn_on;
+        self.cwr_until = self.tx.nxt;
+    }
+
+    /// Fast retransmit and fast recovery (RFC 5681, section 3.2; RFC 6675, section 5; RFC 6937).
+    pub(super) fn enter_recovery(&mut self, cx: &Context<'_, '_>) {
+        // Losses do not make the flight smaller that caused them.
+        let flight = self.in_flight() + self.tx.lost;
+        self.reduce(cx, flight);
+        self.counts.recoveries += 1;
+        self.phase = Phase::Recovery;
+        self.recover = self.tx.nxt;
+        (self.prr_delivered, self.prr_out) = (0, 0);
+        self.prr_flight = self.tx.outstanding().max(1);
+        // The first retransmission leaves at once.
+        self.window.cwnd = self.in_flight() + self.mss();
+        self.timers.stop(Timer::TailLoss);
+        self.rack.forget_probe();
+    }
+
+    /// RFC 6937, section 3, with the slow-start reduction bound.
+    fn reduce_proportionally(&mut self, delivered: u32) {
+        let (mss, pipe, ssthresh) = (self.mss(), self.in_flight(), self.window.ssthresh);
+        self.prr_delivered = self.prr_delivered.saturating_add(delivered);
+        let may_send = if pipe > ssthresh {
+            let share = u64::from(self.prr_delivered) * u64::from(ssthresh);
+            let share = u32::try_from(share.div_ceil(u64::from(self.prr_flight))).unwrap_or(u32::MAX);
+            share.saturating_sub(self.prr_out)
+        } else {
+            let limit = self.prr_delivered.saturating_sub(self.prr_out).max(delivered) + mss;
+            limit.min(ssthresh - pipe)
+        };
+        self.window.cwnd = (pipe + may_send).max(mss);
+    }
+
+    fn leave_recovery_if_over(&mut self) {
+        if self.phase == Phase::Open || self.tx.una.before(self.recover) {
+            return;
+        }
+        if self.phase == Phase::Recovery {
+            // RFC 6582, section 3.2, step 3, full acknowledgement.
+            self.window.cwnd = self.window.ssthresh;
+            self.rack_after_recovery();
+        }
+        self.phase = Phase::Open;
+        (self.duplicate_acks, self.reno_credit) = (0, 0);
+    }
+
+    /// RFC 3168, section 6.1.2: an echo halves the window as a loss would, once a round trip.
+    fn react_to_ecn(&mut self, cx: &Context<'_, '_>, segment: &Segment<'_>, kind: AckKind) {
+        if !(self.ecn_on && segment.flags.has(Flags::ECE)) || self.tx.una.before(self.cwr_until) {
+            return;
+        }
+        self.counts.ecn_reductions += 1;
+        self.reduce(cx, kind.flight);
+        self.window.cwnd = self.window.ssthresh;
+    }
+
+    fn cc_ack(&self, cx: &Context<'_, '_>, acked: u32) -> Ack {
+        let limit = u32::from(cx.profile.slow_start_limit);
+        Ack { now: cx.now, acked, mss: self.mss(), srtt_us: self.rtt.srtt(), slow_start_limit: limit }
+    }
+
+    /// RFC 5681, section 3.1, and RFC 7661's point: a window that is not used proves nothing about the path.
+    fn grow_window(&mut self, cx: &Context<'_, '_>, acked: u32, flight: u32) {
+        let used = self.cwnd_limited || (self.window.in_slow_start() && flight.saturating_mul(2) > self.window.cwnd);
+        if acked == 0 || !used {
+            return;
+        }
+        let ack = self.cc_ack(cx, acked);
+        self.controller.on_ack(&mut self.window, &ack);
+        // Beyond the largest window that TCP can offer growth is noise.
+        self.window.cwnd = self.window.cwnd.min(1 << 30);
+    }
+
+    fn rearm_after_ack(&mut self, cx: &Context<'_, '_>, news: bool, was_outstanding: bool) {
+        if !self.has_outstanding() {
+            // RFC 6298, section 5.2.
+            if was_outstanding {
+                self.timers.stop(Timer::Retransmit);
+                self.timers.stop(Timer::TailLoss);
+                self.timers.stop(Timer::Reorder);
+            }
+            if news {
+                self.rtt.reset_backoff();
+            }
+            return;
+        }
+        if news {
+            // Section 5.3.
+            self.rtt.reset_backoff();
+            self.arm_retransmit(cx);
+            self.arm_tail_loss(cx);
+        }
+    }
+
+    /// Whether the FIN has been acknowledged, the state's part of it (RFC 9293, section 3.10.7.4, fifth).
+    pub(super) fn after_fin_acknowledged(&mut self, cx: &mut Context<'_, '_>) {
+        if self.fin != Fin::Done {
+            return;
+        }
+        match self.state {
+            State::FinWait1 => {
+                self.state = State::FinWait2;
+                if self.is_orphan() {
+                    self.timers.set(Timer::State, time::after(cx.now, cx.profile.fin_wait_2_us));
+                }
+            }
+            State::Closing => self.enter_time_wait(cx),
+            State::LastAck => self.end(cx, None),
+            _ => {}
+        }
+    }
+}
+
+/// What kind of acknowledgement is being handled.
+#[derive(Clone, Copy, Debug)]
+struct AckKind {
+    news: bool,
+    is_duplicate: bool,
+    /// Bytes in flight before it.
+    flight: u32,
+    /// `SND.UNA` before it.
+    una: SeqNum,
+}

@@ -1,0 +1,352 @@
+//! SEGMENT ARRIVES (RFC 9293, section 3.10.7), in the order of the RFC.
+
+use fullpipe_units::SeqNum;
+
+use super::{Context, Events, Failure, Reply, Socket, State, Syn, timer::Timer};
+use crate::{
+    time,
+    wire::{
+        ip::Ecn,
+        tcp::{Flags, Segment},
+    },
+};
+
+/// RFC 7323, section 5.5: after 24 days of silence the peer's clock may have wrapped.
+const PAWS_IDLE_NANOS: u64 = 24 * 24 * 3_600 * 1_000_000_000;
+
+impl Socket {
+    /// Takes a segment for this connection.
+    pub(crate) fn on_segment(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>, ecn: Ecn) -> Reply {
+        self.counts.segments_received = self.counts.segments_received.wrapping_add(1);
+        match self.state {
+            // Section 3.10.7.1.
+            State::Closed if segment.flags.has(Flags::RST) => Reply::None,
+            State::Closed => Reply::Reset,
+            State::SynSent => self.in_syn_sent(cx, segment),
+            _ => self.in_others(cx, segment, ecn),
+        }
+    }
+
+    /// Section 3.10.7.3.
+    fn in_syn_sent(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>) -> Reply {
+        let flags = segment.flags;
+        let has_ack = flags.has(Flags::ACK);
+        // First: ISS < SEG.ACK <= SND.NXT.
+        if has_ack && (segment.ack.at_or_before(self.iss) || segment.ack.after(self.snd_nxt())) {
+            return if flags.has(Flags::RST) { Reply::None } else { Reply::Reset };
+        }
+        // Second.
+        if flags.has(Flags::RST) {
+            if has_ack {
+                self.end(cx, Some(Failure::Refused));
+            }
+            return Reply::None;
+        }
+        // Fourth.
+        if !flags.has(Flags::SYN) {
+            return Reply::None;
+        }
+        self.last_heard = cx.now;
+        self.take_peer_syn(cx, segment);
+        let ecn_agreed = flags.has(Flags::ECE) && !flags.has(Flags::CWR);
+        if !has_ack {
+            // Simultaneous open: the same SYN again, now with an acknowledgement.
+            self.ecn_on = false;
+            self.state = State::SynReceived;
+            self.syn = Syn::Due;
+            return Reply::None;
+        }
+        self.ecn_on = self.ecn_on && ecn_agreed;
+        self.establish(cx);
+        self.ack_now = true;
+        if !segment.payload.is_empty() || flags.has(Flags::FIN) {
+            self.rx.offer(cx.pool, self.window_limit());
+            self.take_text(cx, segment.seq + 1, segment);
+        }
+        Reply::None
+    }
+
+    /// The SYN has been acknowledged.
+    fn establish(&mut self, cx: &Context<'_, '_>) {
+        self.state = State::Established;
+        let lost = self.rtt.backoff() > 0;
+        if lost {
+            // RFC 6298, section 5.7, and RFC 5681, section 3.1: one segment after a lost SYN.
+            self.rtt.after_lost_syn(&cx.profile.rto);
+            self.window.cwnd = self.mss();
+        } else {
+            if self.syn == Syn::Waiting && self.last_data_sent > fullpipe_units::Instant::ZERO {
+                self.rtt.sample(&cx.profile.rto, time::us_since(cx.now, self.last_data_sent), 1);
+            }
+            self.window.cwnd = cx.profile.initial_window_bytes(self.mss());
+        }
+        self.syn = Syn::Done;
+        self.recover = self.tx.una;
+        self.cwr_until = self.tx.una;
+        self.waiting_since = cx.now;
+        self.grow_at = time::after(cx.now, self.rtt.srtt().max(1_000));
+        self.timers.stop(Timer::Retransmit);
+        self.rearm_silence(cx.now);
+        self.events.set(Events::CONNECTED);
+        self.events.set(Events::WRITABLE);
+    }
+
+    /// Section 3.10.7.4: SYN-RECEIVED and the synchronized states.
+    fn in_others(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>, ecn: Ecn) -> Reply {
+        let flags = segment.flags;
+        if self.state == State::TimeWait && flags.has(Flags::SYN) && !flags.has(Flags::ACK) && self.may_reopen(segment)
+        {
+            return Reply::Reopen(self.snd_nxt());
+        }
+        let mut seq = segment.seq;
+        if self.state == State::SynReceived && flags.has(Flags::SYN) && seq == self.irs {
+            if !flags.has(Flags::ACK) {
+                // The SYN again: the SYN-ACK was lost.
+                self.syn = Syn::Due;
+                return Reply::None;
+            }
+            // Simultaneous open: the peer's SYN-ACK. Its SYN is known; the rest counts.
+            seq += 1;
+            self.ack_now = true;
+        }
+        // First: sequence number.
+        if !self.is_acceptable(cx, segment, seq) {
+            self.refuse(cx, segment);
+            return Reply::None;
+        }
+        // Second: reset.
+        if flags.has(Flags::RST) {
+            self.on_reset(cx, seq);
+            return Reply::None;
+        }
+        // Fourth: SYN (RFC 5961, section 4.2).
+        if flags.has(Flags::SYN) && seq == segment.seq {
+            self.challenge(cx);
+            return Reply::None;
+        }
+        self.last_heard = cx.now;
+        self.probes_unanswered = 0;
+        // Fifth: ACK.
+        if !flags.has(Flags::ACK) {
+            return Reply::None;
+        }
+        self.note_timestamp(cx, segment, seq);
+        if self.state == State::SynReceived {
+            if !(segment.ack.after(self.iss) && segment.ack.at_or_before(self.snd_nxt())) {
+                return Reply::Reset;
+            }
+            self.establish(cx);
+            (self.snd_wl1, self.snd_wl2) = (seq, segment.ack);
+            self.snd_wnd = u32::from(segment.window) << self.snd_shift;
+            self.max_wnd = self.max_wnd.max(self.snd_wnd);
+        }
+        if !self.on_ack(cx, segment) {
+            return Reply::None;
+        }
+        self.after_fin_acknowledged(cx);
+        self.note_ecn(flags, ecn, segment);
+        // Seventh and eighth: text and FIN. Urgent data is ordinary data here (see `refusals`).
+        if !segment.payload.is_empty() || flags.has(Flags::FIN) {
+            self.take_text(cx, seq, segment);
+        }
+        Reply::None
+    }
+
+    /// RFC 9293, section 3.6.1, MAY-2, and RFC 6191: a new connection may replace one in TIME-WAIT, if its numbers
+    /// or its clock are beyond the old one's.
+    fn may_reopen(&self, segment: &Segment<'_>) -> bool {
+        let newer_clock = match segment.options.timestamps {
+            Some(timestamps) if self.timestamps_on => is_newer(timestamps.val, self.ts_recent),
+            _ => false,
+        };
+        newer_clock || segment.seq.after(self.rx.nxt)
+    }
+
+    /// RFC 9293, section 3.10.7.4, first, and PAWS (RFC 7323, section 5.3, R1).
+    fn is_acceptable(&self, cx: &Context<'_, '_>, segment: &Segment<'_>, seq: SeqNum) -> bool {
+        if let (true, false, Some(timestamps)) =
+            (self.timestamps_on, segment.flags.has(Flags::RST), segment.options.timestamps)
+        {
+            let recent = cx.now.as_nanos().saturating_sub(self.ts_recent_at.as_nanos()) < PAWS_IDLE_NANOS;
+            if recent && is_newer(self.ts_recent, timestamps.val) {
+                return false;
+            }
+        }
+        let (nxt, window) = (self.rx.nxt, self.rx.window());
+        let len = segment.seq_len() - seq.distance_from(segment.seq);
+        if len == 0 || window == 0 {
+            // The right edge itself is right for a segment without data: a peer whose whole window is in flight
+            // sends its acknowledgements from there. With the window shut, data is not taken, but the rest of the
+            // segment is (MUST-66): the text is trimmed to nothing later.
+            return seq.in_window(nxt, window + 1);
+        }
+        seq.in_window(nxt, window) || (seq + (len - 1)).in_window(nxt, window)
+    }
+
+    /// An unacceptable segment is answered, unless it is a reset. Segments without data are answered sparingly,
+    /// so that two confused ends do not acknowledge each other for ever.
+    fn refuse(&mut self, cx: &Context<'_, '_>, segment: &Segment<'_>) {
+        if segment.flags.has(Flags::RST) {
+            return;
+        }
+        if self.state == State::TimeWait {
+            // "Acknowledge it, and restart the 2 MSL timeout."
+            if segment.flags.has(Flags::FIN) {
+                self.timers.set(Timer::State, time::after(cx.now, cx.profile.time_wait_us));
+            }
+        } else {
+            // Out of the window or not, the peer lives.
+            self.last_heard = cx.now;
+        }
+        if segment.payload.is_empty() && !segment.flags.has(Flags::FIN) {
+            self.challenge(cx);
+            return;
+        }
+        let end = segment.seq + segment.payload.len() as u32;
+        if self.sack_on && end.at_or_before(self.rx.nxt) && segment.seq.before(end) {
+            self.rx.note_duplicate(segment.seq, end);
+        }
+        self.ack_now = true;
+    }
+
+    /// Section 3.10.7.4, second, with RFC 5961, section 3.2: only the exact number resets.
+    fn on_reset(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum) {
+        if seq != self.rx.nxt {
+            self.challenge(cx);
+            return;
+        }
+        match self.state {
+            State::SynReceived if self.passive => {
+                // Back to LISTEN: the listener is still there.
+                self.orphan = true;
+                self.end(cx, Some(Failure::Reset));
+            }
+            State::SynReceived => self.end(cx, Some(Failure::Refused)),
+            State::Closing | State::LastAck | State::TimeWait => self.end(cx, None),
+            _ => self.end(cx, Some(Failure::Reset)),
+        }
+    }
+
+    /// RFC 5961, section 7: a challenge ACK, unless this second has seen enough of them. The count is the socket's
+    /// own, so that it tells an attacker nothing about others.
+    pub(super) fn challenge(&mut self, cx: &Context<'_, '_>) {
+        if time::us_since(cx.now, self.challenge_window) >= 1_000_000 {
+            self.challenge_window = cx.now;
+            self.challenges_left = cx.profile.challenge_acks;
+        }
+        if self.challenges_left > 0 {
+            self.challenges_left -= 1;
+            self.counts.challenges += 1;
+            self.ack_now = true;
+        }
+    }
+
+    /// RFC 7323, section 4.3: the timestamp of the segment that the next ACK answers.
+    fn note_timestamp(&mut self, cx: &Context<'_, '_>, segment: &Segment<'_>, seq: SeqNum) {
+        if let (true, Some(timestamps)) = (self.timestamps_on, segment.options.timestamps)
+            && seq.at_or_before(self.last_ack_sent)
+            && !is_newer(self.ts_recent, timestamps.val)
+        {
+            (self.ts_recent, self.ts_recent_at) = (timestamps.val, cx.now);
+        }
+    }
+
+    /// RFC 3168, section 6.1.3.
+    fn note_ecn(&mut self, flags: Flags, ecn: Ecn, segment: &Segment<'_>) {
+        if !self.ecn_on {
+            return;
+        }
+        if flags.has(Flags::CWR) {
+            self.echo_ce = false;
+        }
+        if ecn == Ecn::Ce && !segment.payload.is_empty() {
+            self.echo_ce = true;
+        }
+    }
+
+    /// Seventh and eighth: `segment`'s data and FIN, the data starting at `seq`.
+    fn take_text(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum, segment: &Segment<'_>) {
+        if !self.state.can_receive() {
+            // After the peer's FIN nothing can come; what does is ignored.
+            return;
+        }
+        let len = segment.payload.len() as u32;
+        let (nxt, window) = (self.rx.nxt, self.rx.window());
+        let (start, end) = (seq.later(nxt), (seq + len).earlier(nxt + window));
+        if self.orphan && (seq + len).after(nxt) {
+            // RFC 9293, section 3.6.1, SHLD-3: nobody will read it.
+            self.abort(cx);
+            return;
+        }
+        if segment.flags.has(Flags::FIN) && (seq + len).at_or_before(nxt + window) && self.rx.fin.is_none() {
+            self.rx.fin = Some(seq + len);
+        }
+        if self.sack_on && seq.before(nxt) && len > 0 {
+            self.rx.note_duplicate(seq, nxt.earlier(seq + len));
+        }
+        if start.before(end) {
+            let from = start.distance_from(seq) as usize;
+            let data = &segment.payload[from..from + end.distance_from(start) as usize];
+            self.take_data(cx, start, data);
+        } else {
+            self.ack_now = true;
+        }
+        if self.rx.fin == Some(self.rx.nxt) {
+            self.take_fin(cx);
+        }
+    }
+
+    fn take_data(&mut self, cx: &mut Context<'_, '_>, start: SeqNum, data: &[u8]) {
+        let len = data.len() as u32;
+        let before = self.rx.nxt;
+        let accepted = self.rx.accept(cx.pool, start, data);
+        if accepted.advanced {
+            self.counts.bytes_received += u64::from(self.rx.nxt.distance_from(before));
+            self.events.set(Events::READABLE);
+        } else {
+            self.counts.out_of_order += 1;
+            if !self.sack_on {
+                self.duplicates_due = self.duplicates_due.saturating_add(1);
+            }
+        }
+        self.seen_mss = self.seen_mss.max(u16::try_from(len).unwrap_or(u16::MAX)).min(self.own_mss);
+        self.unacked_rx = self.unacked_rx.saturating_add(len);
+        let policy = self.options.ack;
+        let quick = self.quick_left > 0;
+        self.quick_left = self.quick_left.saturating_sub(1);
+        // RFC 5681, section 4.2: at once for what is out of order or fills a gap; else for every second full-sized
+        // segment, or after a time (RFC 9293, section 3.8.6.3).
+        let enough = self.unacked_rx >= u32::from(policy.segments.max(1)) * u32::from(self.seen_mss);
+        if accepted.disorder
+            || quick
+            || policy.segments <= 1
+            || (enough && len > 0 && self.unacked_rx > len)
+            || self.unacked_rx >= u32::from(policy.segments.max(1)) * u32::from(self.own_mss)
+        {
+            self.ack_now = true;
+        } else if !self.timers.is_set(Timer::DelayedAck) {
+            self.timers.set(Timer::DelayedAck, time::after(cx.now, policy.delay_us));
+        }
+    }
+
+    /// Eighth: the FIN is next in order.
+    fn take_fin(&mut self, cx: &mut Context<'_, '_>) {
+        self.rx.take_fin();
+        self.ack_now = true;
+        self.events.set(Events::READABLE);
+        match self.state {
+            State::Established => self.state = State::CloseWait,
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => {
+                self.enter_time_wait(cx);
+                self.ack_now = true;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether timestamp `a` is after `b`, modulo 2^32.
+const fn is_newer(a: u32, b: u32) -> bool {
+    SeqNum::new(a).after(SeqNum::new(b))
+}

@@ -1,0 +1,192 @@
+//! The application's calls (RFC 9293, section 3.10), and how a connection ends.
+
+use fullpipe_units::Instant;
+
+use super::{
+    Context, Events, Failure, Fin, Probe, Socket, SocketOptions, State,
+    timer::{Timer, Timers},
+};
+use crate::{
+    pool::Pool,
+    profile::{Budgets, ReceivePolicy},
+    time,
+};
+
+impl Socket {
+    /// Copies what fits of `data` into the send queue (RFC 9293, section 3.10.2) and returns how much.
+    pub(crate) fn write(&mut self, cx: &mut Context<'_, '_>, data: &[u8]) -> usize {
+        if self.fin != Fin::Open || self.failure.is_some() || matches!(self.state, State::Closed | State::TimeWait) {
+            return 0;
+        }
+        if self.tx.unsent_bytes() == 0 && self.options.no_push {
+            self.no_push_until = time::after(cx.now, cx.profile.no_push_us);
+        }
+        self.raise_after_a_while(cx);
+        let mss = self.mss();
+        self.tx.write(cx.pool, data, mss)
+    }
+
+    /// Whether a write would be taken, in part at least.
+    pub(crate) fn can_write(&self, pool: &Pool<'_>) -> bool {
+        self.fin == Fin::Open
+            && matches!(self.state, State::SynSent | State::SynReceived | State::Established | State::CloseWait)
+            && self.tx.has_room(pool, self.mss())
+    }
+
+    /// Whether the application may still write.
+    pub(crate) const fn is_write_open(&self) -> bool {
+        matches!(self.fin, Fin::Open) && !matches!(self.state, State::Closed | State::TimeWait)
+    }
+
+    /// Copies what has arrived into `out` (RFC 9293, section 3.10.3) and returns how much.
+    pub(crate) fn read(&mut self, cx: &mut Context<'_, '_>, out: &mut [u8]) -> usize {
+        let len = self.rx.read(cx.pool, out);
+        self.after_read(cx);
+        len
+    }
+
+    /// The first piece of what has arrived, in place.
+    pub(crate) fn peek<'p>(&self, pool: &'p Pool<'_>) -> &'p [u8] {
+        self.rx.peek(pool)
+    }
+
+    /// Drops `len` bytes of that piece.
+    pub(crate) fn consume(&mut self, cx: &mut Context<'_, '_>, len: usize) {
+        self.rx.consume(cx.pool, len);
+        self.after_read(cx);
+    }
+
+    /// A window that has opened is told at once: the peer may be waiting for it.
+    fn after_read(&mut self, cx: &Context<'_, '_>) {
+        self.grow_budget(cx);
+        if self.state.can_receive() && self.rx.window_growth(cx.pool, self.window_limit()) > 0 {
+            // An update for each segment read would double the traffic: one for what the peer could miss.
+            let half = self.rx.capacity() / 2;
+            let growth = self.rx.window_growth(cx.pool, self.window_limit());
+            if growth >= half.min(2 * u32::from(self.own_mss)) || self.rx.window() < u32::from(self.own_mss) {
+                self.ack_now = true;
+            }
+        }
+    }
+
+    /// Doubles the budget where the application keeps up with a sender that fills it each round trip.
+    fn grow_budget(&mut self, cx: &Context<'_, '_>) {
+        let ReceivePolicy::Grow { max } = cx.profile.receive else { return };
+        if self.rx.budget >= max || cx.now < self.grow_at {
+            return;
+        }
+        let read_to = self.rx.nxt - self.rx.readable;
+        let copied = read_to.distance_from(self.grow_from);
+        if copied >= self.rx.capacity() / 2 {
+            self.rx.budget = self.rx.budget.saturating_mul(2).min(max);
+            self.rx.early_budget = self.rx.early_budget.max(self.rx.budget);
+        }
+        self.grow_from = read_to;
+        self.grow_at = time::after(cx.now, self.rtt.srtt().max(1_000));
+    }
+
+    /// Whether everything that the peer will ever send has been read.
+    pub(crate) const fn is_at_end(&self) -> bool {
+        self.rx.readable == 0 && !self.state.can_receive() && !matches!(self.state, State::SynSent | State::SynReceived)
+    }
+
+    /// No more will be written (RFC 9293, section 3.10.4); what was written is still sent, then the FIN.
+    pub(crate) fn shutdown_write(&mut self) {
+        if self.fin != Fin::Open {
+            return;
+        }
+        if matches!(self.state, State::SynSent | State::SynReceived | State::Established | State::CloseWait) {
+            self.fin = Fin::Due;
+        }
+    }
+
+    /// The application lets go: no more is written or read. Unread data means that the peer's was lost, which it is
+    /// told by a reset (RFC 9293, section 3.6.1, SHLD-3; RFC 2525, section 2.17).
+    pub(crate) fn close(&mut self, cx: &mut Context<'_, '_>) {
+        self.orphan = true;
+        if self.state == State::TimeWait {
+            self.rx.clear(cx.pool);
+            return;
+        }
+        if self.rx.readable > 0 && self.failure.is_none() {
+            self.abort(cx);
+            return;
+        }
+        if self.state == State::SynSent && self.tx.unsent_bytes() == 0 {
+            // RFC 9293, section 3.10.4: nothing was sent and nothing is to be.
+            self.end(cx, None);
+            return;
+        }
+        self.shutdown_write();
+        if self.state == State::FinWait2 {
+            self.timers.set(Timer::State, time::after(cx.now, cx.profile.fin_wait_2_us));
+        }
+    }
+
+    /// RFC 9293, section 3.10.5: a reset, and everything is dropped.
+    pub(crate) fn abort(&mut self, cx: &mut Context<'_, '_>) {
+        let tell = self.state.is_synchronized() && self.state != State::TimeWait || self.state == State::SynReceived;
+        self.end(cx, Some(Failure::Aborted));
+        self.reset_due = tell;
+    }
+
+    /// Whether the slot can be used for another connection.
+    pub(crate) const fn is_free(&self) -> bool {
+        matches!(self.state, State::Closed) && (self.orphan || self.unaccepted) && !self.reset_due
+    }
+
+    /// Whether the application has let go.
+    pub(crate) const fn is_orphan(&self) -> bool {
+        self.orphan
+    }
+
+    /// The connection is over: buffers go back to the pool, except what the application may still read after an
+    /// orderly end.
+    pub(super) fn end(&mut self, cx: &mut Context<'_, '_>, failure: Option<Failure>) {
+        self.state = State::Closed;
+        self.failure = self.failure.or(failure);
+        self.tx.clear(cx.pool);
+        if failure.is_some() || self.orphan {
+            self.rx.clear(cx.pool);
+        }
+        self.timers = Timers::new();
+        self.probe = Probe::None;
+        self.ack_now = false;
+        self.events.set(Events::CLOSED);
+        self.events.set(Events::READABLE);
+        self.events.set(Events::WRITABLE);
+    }
+
+    /// Both ends have closed; the socket only answers late segments.
+    pub(super) fn enter_time_wait(&mut self, cx: &mut Context<'_, '_>) {
+        self.state = State::TimeWait;
+        self.tx.clear(cx.pool);
+        self.timers = Timers::new();
+        self.timers.set(Timer::State, time::after(cx.now, cx.profile.time_wait_us));
+        self.events.set(Events::CLOSED);
+    }
+
+    /// Gives everything back, whatever the state.
+    pub(crate) fn release(&mut self, cx: &mut Context<'_, '_>) {
+        self.end(cx, None);
+        self.rx.clear(cx.pool);
+    }
+
+    /// Buffers held: received, early, waiting, sent.
+    pub fn buffers(&self) -> Budgets {
+        let (receive, out_of_order) = self.rx.held();
+        let (transmit, unacknowledged) = (self.tx.held_waiting(), self.tx.held_sent());
+        Budgets { receive, out_of_order, transmit, unacknowledged }
+    }
+
+    /// Sets options; budgets take effect for what comes.
+    pub(crate) fn set_options(&mut self, options: SocketOptions, now: Instant) {
+        self.options = options;
+        self.rx.budget = options.budgets.receive;
+        self.rx.early_budget = options.budgets.out_of_order;
+        self.tx.transmit_budget = options.budgets.transmit;
+        self.tx.unacknowledged_budget = options.budgets.unacknowledged;
+        self.last_heard = self.last_heard.max(now);
+        self.rearm_silence(now);
+    }
+}

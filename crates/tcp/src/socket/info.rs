@@ -1,0 +1,76 @@
+//! A socket's figures, for reports.
+
+use super::{Phase, Socket, State};
+
+/// A snapshot of a socket, as `TCP_INFO` gives one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// The state.
+    pub state: State,
+    /// Data bytes of a full segment.
+    pub mss: u32,
+    /// Congestion window in bytes.
+    pub cwnd: u32,
+    /// Slow-start threshold in bytes; `u32::MAX` before the first loss.
+    pub ssthresh: u32,
+    /// Bytes thought to be in the network.
+    pub in_flight: u32,
+    /// Bytes written and not sent.
+    pub unsent: u32,
+    /// The window that the peer offers, in bytes.
+    pub snd_wnd: u32,
+    /// The window that this end has promised and that has not been used, in bytes.
+    pub rcv_wnd: u32,
+    /// The peer's window shift.
+    pub snd_shift: u8,
+    /// This end's window shift.
+    pub rcv_shift: u8,
+    /// Smoothed round-trip time in microseconds, zero before the first sample.
+    pub srtt_us: u32,
+    /// Its variation in microseconds.
+    pub rttvar_us: u32,
+    /// The least sample in microseconds.
+    pub min_rtt_us: Option<u32>,
+    /// How often the retransmission timer has expired in a row.
+    pub backoff: u8,
+    /// Whether timestamps are in force.
+    pub timestamps: bool,
+    /// Whether SACK is in force.
+    pub sack: bool,
+    /// Whether ECN is in force.
+    pub ecn: bool,
+    /// Whether a loss is being repaired.
+    pub in_recovery: bool,
+    /// Bytes that can be read.
+    pub readable: u32,
+    /// Bytes out of order dropped for lack of budget or buffers.
+    pub early_dropped: u32,
+}
+
+impl Socket {
+    /// A snapshot for reports.
+    pub fn info(&self) -> Info {
+        Info {
+            state: self.state,
+            mss: self.mss(),
+            cwnd: self.window.cwnd,
+            ssthresh: self.window.ssthresh,
+            in_flight: self.in_flight(),
+            unsent: self.tx.unsent_bytes(),
+            snd_wnd: self.snd_wnd,
+            rcv_wnd: self.rx.window(),
+            snd_shift: self.snd_shift,
+            rcv_shift: self.rcv_shift,
+            srtt_us: self.rtt.srtt(),
+            rttvar_us: self.rtt.rttvar(),
+            min_rtt_us: self.rtt.min(),
+            backoff: self.rtt.backoff(),
+            timestamps: self.timestamps_on,
+            sack: self.sack_on,
+            ecn: self.ecn_on,
+            in_recovery: self.phase != Phase::Open,
+            readable: self.rx.readable,
+            early_dropped: self.rx.dropped,
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! What leaves, and when: handshake, data, FIN, probes, acknowledgements.
+
+use fullpipe_units::{Instant, SeqNum};
+
+use super::{Context, Fin, Phase, Probe, Socket, State, Syn, base_options, timer::Timer};
+use crate::{
+    pool::Run,
+    profile::{EcnPolicy, Push},
+    send::{Allowance, Chosen},
+    time,
+    wire::tcp::{Flags, Options, Timestamps},
+};
+
+/// A segment on its way out: everything but addresses, ports and checksum.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) seq: SeqNum,
+    pub(crate) ack: SeqNum,
+    pub(crate) flags: Flags,
+    pub(crate) window: u16,
+    pub(crate) options: Options,
+    pub(crate) run: Run,
+    /// Data bytes per segment, where the run is longer than one.
+    pub(crate) segment: u16,
+    /// Whether the packet is ECN-capable.
+    pub(crate) ect: bool,
+}
+
+impl Socket {
+    /// The next segment that wants to leave.
+    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
+        let out = self.choose_segment(cx)?;
+        self.counts.segments_sent = self.counts.segments_sent.wrapping_add(1);
+        Some(out)
+    }
+
+    fn choose_segment(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
+        if self.reset_due {
+            self.reset_due = false;
+            return Some(self.segment(cx, self.snd_nxt(), Flags::RST, Run::EMPTY));
+        }
+        match self.state {
+            State::Closed => None,
+            State::SynSent | State::SynReceived => self.poll_handshake(cx),
+            _ => self.poll_synchronized(cx),
+        }
+    }
+
+    fn poll_handshake(&mut self, cx: &Context<'_, '_>) -> Option<Outgoing> {
+        if self.syn != Syn::Due {
+            // In SYN-RECEIVED an unacceptable segment is answered with the ACK of the SYN.
+            if self.ack_now && self.state == State::SynReceived {
+                return Some(self.segment(cx, self.iss + 1, Flags::default(), Run::EMPTY));
+            }
+            self.ack_now = false;
+            return None;
+        }
+        self.syn = Syn::Waiting;
+        self.ack_now = false;
+        if self.rtt.backoff() == 0 {
+            self.last_data_sent = cx.now;
+        }
+        self.arm_retransmit(cx);
+        let active = self.state == State::SynSent;
+        let profile = cx.profile;
+        let flags = match (active, self.ecn_on) {
+            // RFC 3168, section 6.1.1.
+            (true, true) => Flags::SYN.with(Flags::ECE).with(Flags::CWR),
+            (true, false) => Flags::SYN,
+            (false, true) => Flags::SYN.with(Flags::ACK).with(Flags::ECE),
+            (false, false) => Flags::SYN.with(Flags::ACK),
+        };
+        // RFC 7323, section 2.2, and RFC 2018, section 2: in a SYN-ACK only what the SYN offered.
+        let scale = if active { profile.window_scaling } else { self.scaling };
+        let window = self.rx.offer(cx.pool, u32::from(u16::MAX));
+        let window = if self.shut_until_accept(cx) { 0 } else { window };
+        self.last_ack_sent = self.rx.nxt;
+        Some(Outgoing {
+            seq: self.iss,
+            ack: if active { SeqNum::new(0) } else { self.rx.nxt },
+            flags,
+            window: u16::try_from(window).unwrap_or(u16::MAX),
+            options: Options {
+                mss: Some(self.own_mss),
+                window_scale: scale.then_some(self.rcv_shift),
+                sack_permitted: self.sack_on,
+                ..base_options(self.timestamps(cx.now))
+            },
+            run: Run::EMPTY,
+            segment: 0,
+            ect: false,
+        })
+    }
+
+    fn poll_synchronized(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
+        // What arrived out of order is told before data that would leave no room for telling it.
+        if self.ack_now && (self.rx.has_sack() || self.duplicates_due > 0) {
+            let out = self.pure_ack(cx);
+            self.duplicates_due = self.duplicates_due.saturating_sub(1);
+            self.ack_now = self.duplicates_due > 0;
+            return Some(out);
+        }
+        if self.state != State::TimeWait {
+            let out = self.poll_probe(cx).or_else(|| self.poll_lost(cx)).or_else(|| self.poll_new(cx));
+            if out.is_some() {
+                return out;
+            }
+            if let Some(out) = self.poll_fin(cx) {
+                return Some(out);
+            }
+        }
+        self.ack_now.then(|| self.pure_ack(cx))
+    }
+
+    fn pure_ack(&mut self, cx: &Context<'_, '_>) -> Outgoing {
+        self.segment(cx, self.snd_nxt(), Flags::default(), Run::EMPTY)
+    }
+
+    fn poll_probe(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
+        match core::mem::replace(&mut self.probe, Probe::None) {
+            Probe::None => None,
+            // From before the window, so that the peer must answer; without data, as Linux does it, which
+            // leaves no byte outstanding that the peer had no room for.
+            Probe::Window => {
+                let seq = self.snd_una() - 1;
+                Some(self.segment(cx, seq, Flags::default(), Run::EMPTY))
+            }
+            Probe::TailLoss => {
+                self.counts.probes += 1;
+                // RFC 8985, section 7.3: new data if the peer's window takes it, else the last segment again.
+                let mss = self.mss();
+                let room = self.window_room();
+                let allow = Allowance { bytes: room.min(mss), mss, burst: mss };
+                if let Some(chosen) = self.tx.choose(cx.pool, allow) {
+                    let out = self.send_new(cx, &chosen);
+                    self.rack.note_probe(self.tx.nxt, false);
+                    return Some(out);
+                }
+                let chosen = self.tx.choose_last(cx.pool, mss)?;
+                self.rack.note_probe(self.tx.nxt, true);
+                Some(self.send_again(cx, &chosen))
+            }
+        }
+    }
+
+    /// Bytes of new data that the peer's window takes.
+    fn window_room(&self) -> u32 {
+        self.snd_wnd.saturating_sub(self.tx.outstanding())
+    }
+
+    fn poll_lost(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
+        if self.tx.lost == 0 {
+            return None;
+        }
+        let mss = self.mss();
+        let chosen = self.tx.choose_lost(cx.pool, mss)?;
+        let first = chosen.seq == self.tx.una;
+        let pipe = self.in_flight();
+        let fits = pipe + chosen.run.len <= self.window.cwnd || pipe == 0;
+        // What the window no longer covers waits, but for the first segment, which asks whether it opened.
+        let covered = chosen.seq.distance_from(self.tx.una) < self.snd_wnd;
+        if !fits || !(covered || first) {
+            return None;
+        }
+        Some(self.send_again(cx, &chosen))
+    }
+
+    fn send_again(&mut self, cx: &mut Context<'_, '_>, chosen: &Chosen) -> Outgoing {
+        self.tx.resent(cx.pool, chosen, cx.now);
+        self.counts.bytes_retransmitted += u64::from(chosen.run.len);
+        self.counts.retransmits += 1;
+        self.prr_out = self.prr_out.saturating_add(chosen.run.len);
+        // The first segment's retransmission has a whole timeout to be acknowledged.
+        if chosen.seq == self.tx.una || !self.timers.is_set(Timer::Retransmit) {
+            self.arm_retransmit(cx);
+        }
+        let flags = self.data_flags(cx, chosen);
+        // RFC 3168, section 6.1.5: retransmissions are not ECN-capable.
+        let out = self.segment(cx, chosen.seq, flags, chosen.run);
+        Outgoing { segment: chosen.segment, ..out }
+    }
+
+    fn poll_new(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
+        if self.tx.unsent_bytes() == 0 || !self.state.can_send() {
+            self.force_small = false;
+            // Nothing more to send is the application's limit, not the window's.
+            self.cwnd_limited = self.cwnd_limited && self.in_flight() + self.mss() > self.window.cwnd;
+            return None;
+        }
+        self.restart_if_idle(cx);
+        let mss = self.mss();
+        let (room, pipe) = (self.window_room(), self.in_flight());
+        let credit = self.window.cwnd.saturating_sub(pipe);
+        let allow = Allowance { bytes: room.min(credit), mss, burst: cx.burst.max(mss) };
+        let chosen = self.tx.choose(cx.pool, allow);
+        let Some(chosen) = chosen.filter(|chosen| self.may_leave(cx, chosen, room, credit)) else {
+            self.cwnd_limited = credit < room.min(mss);
+            if !self.has_outstanding() {
+                // Nothing will be acknowledged: only a timer gets this moving again.
+                self.arm_persist(cx);
+            }
+            return None;
+        };
+        self.cwnd_limited = credit < room && chosen.run.len + mss > credit;
+        Some(self.send_new(cx, &chosen))
+    }
+
+    /// RFC 5681, section 4.1: after an idle time of more than a timeout, from the initial window again.
+    fn restart_if_idle(&mut self, cx: &Context<'_, '_>) {
+        use crate::congestion::CongestionControl as _;
+        if self.has_outstanding() || self.phase != Phase::Open {
+            return;
+        }
+        let idle = time::us_since(cx.now, self.last_data_sent);
+        if idle > self.rtt.rto(&cx.profile.rto) && cx.profile.restart_after_idle {
+            let initial = cx.profile.initial_window_bytes(self.mss());
+            self.window.cwnd = self.window.cwnd.min(initial);
+            self.controller.on_idle(idle);
+            self.last_data_sent = cx.now;
+        }
+    }
+
+    /// Whether a segment that is not full may leave: silly-window avoidance (RFC 9293, section 3.8.6.2.1, MUST-38)
+    /// and Nagle's algorithm (section 3.7.4, SHLD-7).
+    fn may_leave(&mut self, cx: &Context<'_, '_>, chosen: &Chosen, room: u32, credit: u32) -> bool {
+        let len = chosen.run.len;
+        if len >= u32::from(chosen.segment) {
+            return true;
+        }
+        let idle = !self.has_outstanding();
+        let rest = self.tx.unsent_bytes() > len;
+        if rest && len >= room.min(credit) {
+            // The windows cut it. A congestion window opens by itself; the peer's is worth using from half of the
+            // largest that it ever offered, or when the override timer says so.
+            return len == room && (len >= self.max_wnd / 2 || (idle && core::mem::take(&mut self.force_small)));
+        }
+        if rest {
+            // A buffer that no later write can fill.
+            return true;
+        }
+        if self.fin != Fin::Open || core::mem::take(&mut self.force_small) {
+            return true;
+        }
+        if self.options.no_push {
+            if cx.now < self.no_push_until {
+                self.timers.set(Timer::NoPush, self.no_push_until);
+                return false;
+            }
+            return true;
+        }
+        self.options.no_nagle || idle
+    }
+
+    fn send_new(&mut self, cx: &mut Context<'_, '_>, chosen: &Chosen) -> Outgoing {
+        if !self.has_outstanding() {
+            self.waiting_since = cx.now;
+        }
+        self.tx.sent(cx.pool, chosen, cx.now);
+        self.last_data_sent = cx.now;
+        self.counts.bytes_sent += u64::from(chosen.run.len);
+        self.prr_out = self.prr_out.saturating_add(chosen.run.len);
+        self.timers.stop(Timer::Persist);
+        if !self.timers.is_set(Timer::Retransmit) {
+            self.arm_retransmit(cx);
+        }
+        self.arm_tail_loss(cx);
+        let mut flags = self.data_flags(cx, chosen);
+        if self.cwr_due {
+            // RFC 3168, section 6.1.2.
+            self.cwr_due = false;
+            flags = flags.with(Flags::CWR);
+        }
+        let out = self.segment(cx, chosen.seq, flags, chosen.run);
+        Outgoing { segment: chosen.segment, ect: self.ecn_on, ..out }
+    }
+
+    /// PSH, and the FIN where it is due and this is the last data.
+    fn data_flags(&mut self, cx: &Context<'_, '_>, chosen: &Chosen) -> Flags {
+        let is_last = chosen.seq + chosen.run.len == self.tx.end && self.tx.unsent_bytes() == 0;
+        let push = match cx.profile.push {
+            Push::WriteEnd => chosen.push,
+            Push::QueueEmpty => is_last,
+        };
+        let fin = is_last && self.fin == Fin::Due;
+        if fin {
+            self.fin_leaves();
+        }
+        Flags::default().with_if(push && !self.options.no_push, Flags::PSH).with_if(fin, Flags::FIN)
+    }
+
+    fn fin_leaves(&mut self) {
+        self.fin = Fin::Waiting;
+        match self.state {
+            State::Established => self.state = State::FinWait1,
+            State::CloseWait => self.state = State::LastAck,
+            _ => {}
+        }
+    }
+
+    /// The FIN by itself, when all data has left and none of it is lost.
+    fn poll_fin(&mut self, cx: &Context<'_, '_>) -> Option<Outgoing> {
+        if self.fin != Fin::Due || self.tx.unsent_bytes() > 0 || self.tx.lost > 0 {
+            return None;
+        }
+        if self.snd_wnd == 0 && !self.fin_was_sent() && self.tx.outstanding() == 0 {
+            self.arm_persist(cx);
+            return None;
+        }
+        if !self.has_outstanding() {
+            self.waiting_since = cx.now;
+        }
+        let seq = self.tx.nxt;
+        self.fin_leaves();
+        if !self.timers.is_set(Timer::Retransmit) {
+            self.arm_retransmit(cx);
+        }
+        let out = self.segment(cx, seq, Flags::FIN, Run::EMPTY);
+        Some(out)
+    }
+
+    /// Makes a segment of a synchronized connection, which acknowledges what has arrived.
+    fn segment(&mut self, cx: &Context<'_, '_>, seq: SeqNum, flags: Flags, run: Run) -> Outgoing {
+        let window = self.offered_window(cx);
+        let mut options = base_options(self.timestamps(cx.now));
+        if self.sack_on && run.len == 0 && !flags.has(Flags::RST) {
+            // 40 bytes of options hold 4 blocks, or 3 beside timestamps (RFC 2018, section 3).
+            options.sack = self.rx.sack_blocks(if self.timestamps_on { 3 } else { 4 });
+        }
+        self.last_ack_sent = self.rx.nxt;
+        self.ack_now = false;
+        self.unacked_rx = 0;
+        self.timers.stop(Timer::DelayedAck);
+        let flags = flags.with(Flags::ACK).with_if(self.echo_ce && self.ecn_on, Flags::ECE);
+        Outgoing { seq, ack: self.rx.nxt, flags, window, options, run, segment: 0, ect: false }
+    }
+
+    /// Moves the right edge as far as it goes and returns the window field.
+    pub(super) fn offered_window(&mut self, cx: &Context<'_, '_>) -> u16 {
+        if self.shut_until_accept(cx) {
+            return 0;
+        }
+        let window = self.rx.offer(cx.pool, self.window_limit());
+        u16::try_from(window >> self.rcv_shift).unwrap_or(u16::MAX)
+    }
+
+    const fn shut_until_accept(&self, cx: &Context<'_, '_>) -> bool {
+        self.unaccepted && cx.profile.zero_window_until_accept
+    }
+
+    /// The application has taken the connection; a window that was shut until now opens.
+    pub(crate) fn accepted(&mut self, cx: &Context<'_, '_>) {
+        if core::mem::replace(&mut self.unaccepted, false) && cx.profile.zero_window_until_accept {
+            self.ack_now = true;
+        }
+    }
+
+    /// This end's clock as timestamps show it.
+    pub(super) const fn timestamp(&self, now: Instant) -> u32 {
+        time::millis(now).wrapping_add(self.ts_offset)
+    }
+
+    fn timestamps(&self, now: Instant) -> Option<Timestamps> {
+        self.timestamps_on.then(|| Timestamps { val: self.timestamp(now), echo: self.ts_recent })
+    }
+
+    /// Whether the profile lets this connection ask for ECN.
+    pub(super) fn asks_for_ecn(cx: &Context<'_, '_>) -> bool {
+        cx.profile.ecn == EcnPolicy::Request
+    }
+}

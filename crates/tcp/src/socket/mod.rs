@@ -1,0 +1,269 @@
+//! One connection: the state machine of RFC 9293 over the two halves in `recv` and `send`.
+//!
+//! A socket has the house's shape: `on_segment`, `on_timeout`, `poll_transmit`, `next_timeout`. It knows neither IP
+//! headers nor other sockets; the [stack](crate::stack) does. What it needs from outside comes with each call in a
+//! `Context`.
+
+mod ack;
+mod arrive;
+mod calls;
+mod info;
+mod leave;
+mod open;
+mod path;
+mod rack;
+mod timer;
+mod vocabulary;
+
+use fullpipe_units::{Instant, SeqNum};
+
+pub use self::{
+    info::Info,
+    vocabulary::{Counts, Endpoint, Events, Failure, SocketOptions, State, Tuple},
+};
+pub(crate) use self::{leave::Outgoing, open::Opening};
+use self::{rack::Rack, timer::Timers};
+use crate::{
+    congestion::{Controller, Window},
+    pool::Pool,
+    profile::Profile,
+    recv::Receiver,
+    rtt::Rtt,
+    send::Sender,
+    wire::tcp::{Options, SackBlocks},
+};
+
+/// What a call into a socket needs from outside.
+pub(crate) struct Context<'a, 'p> {
+    pub(crate) now: Instant,
+    pub(crate) profile: &'a Profile,
+    pub(crate) pool: &'a mut Pool<'p>,
+    /// Bytes that the device takes in one burst; the segment size where it doesn't split.
+    pub(crate) burst: u32,
+}
+
+/// What the arrival of a segment asks for besides what `poll_transmit` gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// Nothing.
+    None,
+    /// A reset for the segment itself (RFC 9293, section 3.10.7).
+    Reset,
+    /// In TIME-WAIT, a new connection may begin with this SYN, at a sequence number past this one.
+    Reopen(SeqNum),
+}
+
+/// How the handshake's own SYN stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Syn {
+    /// To be sent, or sent again.
+    Due,
+    /// Sent.
+    Waiting,
+    /// Acknowledged.
+    Done,
+}
+
+/// How the FIN stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fin {
+    /// The application has not closed.
+    Open,
+    /// To be sent behind the data, or sent again.
+    Due,
+    /// Sent.
+    Waiting,
+    /// Acknowledged.
+    Done,
+}
+
+/// What makes a segment leave that the windows would not let leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Probe {
+    None,
+    /// RFC 8985, section 7.
+    TailLoss,
+    /// RFC 9293, section 3.8.6.1, and keepalive (3.8.4): an empty segment from before the window.
+    Window,
+}
+
+/// Where congestion control stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing is lost.
+    Open,
+    /// Fast recovery.
+    Recovery,
+    /// After a timeout.
+    Loss,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Socket {
+    pub(crate) tuple: Tuple,
+    state: State,
+    pub(crate) options: SocketOptions,
+    failure: Option<Failure>,
+    pub(crate) events: Events,
+    pub(crate) counts: Counts,
+    timers: Timers,
+
+    iss: SeqNum,
+    irs: SeqNum,
+    syn: Syn,
+    fin: Fin,
+    /// Whether this end opened passively (RFC 9293, section 3.10.7.4: what a reset in SYN-RECEIVED does).
+    passive: bool,
+    /// The application has let go of the socket.
+    orphan: bool,
+    reset_due: bool,
+    /// Waiting for `accept`, with the window shut.
+    pub(crate) unaccepted: bool,
+
+    rx: Receiver,
+    tx: Sender,
+
+    // Window of the peer.
+    snd_wnd: u32,
+    max_wnd: u32,
+    snd_wl1: SeqNum,
+    snd_wl2: SeqNum,
+    snd_shift: u8,
+    rcv_shift: u8,
+    /// Whether both SYNs carry the window-scale option.
+    scaling: bool,
+
+    // Segment sizes.
+    /// What the peer announced.
+    peer_mss: u16,
+    /// What this end announces, by the device's MTU.
+    own_mss: u16,
+    /// What the path is known to take: TCP payload without options.
+    path_mss: u16,
+    /// When that became less than the device's.
+    path_lowered_at: Instant,
+
+    // Options in force.
+    timestamps_on: bool,
+    sack_on: bool,
+    ecn_on: bool,
+    ts_recent: u32,
+    ts_recent_at: Instant,
+    ts_offset: u32,
+    last_ack_sent: SeqNum,
+
+    // Acknowledging.
+    ack_now: bool,
+    /// Without SACK the peer counts duplicate ACKs: as many are owed as segments came out of order.
+    duplicates_due: u8,
+    /// Bytes received since the last ACK.
+    unacked_rx: u32,
+    quick_left: u8,
+    /// ECN: echo until the peer says CWR.
+    echo_ce: bool,
+    challenge_window: Instant,
+    challenges_left: u8,
+
+    // Sending.
+    rtt: Rtt,
+    window: Window,
+    controller: Controller,
+    phase: Phase,
+    /// Recovery ends when this is acknowledged (RFC 6582's recover).
+    recover: SeqNum,
+    duplicate_acks: u8,
+    /// Segments that duplicate ACKs without SACK tell to have left the network, in bytes.
+    reno_credit: u32,
+    /// Proportional rate reduction (RFC 6937): delivered and sent since recovery began, the flight when it began.
+    prr_delivered: u32,
+    prr_out: u32,
+    prr_flight: u32,
+    rack: Rack,
+    probe: Probe,
+    probes_unanswered: u8,
+    /// Whether the window was what stopped sending last time.
+    cwnd_limited: bool,
+    last_data_sent: Instant,
+    last_heard: Instant,
+    /// When the oldest unacknowledged data began to wait, for the user timeout.
+    waiting_since: Instant,
+    /// ECN: a reduction is to be announced; none more until `cwr_until` is acknowledged.
+    cwr_due: bool,
+    cwr_until: SeqNum,
+    no_push_until: Instant,
+    /// Zero-window probes since the window last opened.
+    persist_backoff: u8,
+    /// The override of silly-window avoidance: the next segment may be of any size.
+    force_small: bool,
+    /// The largest data segment received, at most `own_mss`: what counts as full-sized for acknowledging.
+    seen_mss: u16,
+    /// Receive-buffer growth: what was read since, until when.
+    grow_from: SeqNum,
+    grow_at: Instant,
+}
+
+impl Socket {
+    /// The state.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Why the connection ended, if it ended badly.
+    pub const fn failure(&self) -> Option<Failure> {
+        self.failure
+    }
+
+    /// What was counted.
+    pub const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// `SND.NXT`, the FIN and the SYN included.
+    fn snd_nxt(&self) -> SeqNum {
+        match self.syn {
+            Syn::Due => return self.iss,
+            Syn::Waiting | Syn::Done => {}
+        }
+        match self.fin {
+            Fin::Waiting | Fin::Done => self.tx.nxt + 1,
+            // A FIN to be sent again was sent once: the state tells.
+            Fin::Due if self.fin_was_sent() => self.tx.nxt + 1,
+            Fin::Open | Fin::Due => self.tx.nxt,
+        }
+    }
+
+    /// `SND.UNA`, the FIN and the SYN included.
+    fn snd_una(&self) -> SeqNum {
+        match (self.syn, self.fin) {
+            (Syn::Due | Syn::Waiting, _) => self.iss,
+            (Syn::Done, Fin::Done) => self.tx.una + 1,
+            (Syn::Done, _) => self.tx.una,
+        }
+    }
+
+    const fn fin_was_sent(&self) -> bool {
+        matches!(self.state, State::FinWait1 | State::Closing | State::LastAck)
+    }
+
+    /// The data bytes of a full segment now: the peer's limit and the path's, less the options (RFC 6691).
+    fn mss(&self) -> u32 {
+        let options = if self.timestamps_on { 12 } else { 0 };
+        u32::from(self.peer_mss.min(self.path_mss)).saturating_sub(options).max(1)
+    }
+
+    /// The largest window that the header can tell.
+    fn window_limit(&self) -> u32 {
+        u32::from(u16::MAX) << self.rcv_shift
+    }
+
+    /// The next time at which `on_timeout` has something to do.
+    pub(crate) fn next_timeout(&self) -> Instant {
+        self.timers.next()
+    }
+}
+
+/// The options of a segment that this socket sends, before SACK blocks are added.
+fn base_options(timestamps: Option<crate::wire::tcp::Timestamps>) -> Options {
+    Options { timestamps, sack: SackBlocks::EMPTY, ..Options::default() }
+}

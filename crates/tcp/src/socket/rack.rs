@@ -1,0 +1,195 @@
+//! RACK-TLP (RFC 8985): losses found by time, and a probe for a lost tail.
+
+use fullpipe_units::{Instant, SeqNum};
+
+use super::{Context, Phase, Probe, Socket, timer::Timer};
+use crate::{
+    send::{Delivered, sent_after},
+    time,
+    wire::tcp::{SackBlock, Segment},
+};
+
+/// The algorithm's variables (RFC 8985, section 5.2).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rack {
+    /// The delivered segment that was sent last: when, its end, and its round-trip time.
+    sent_at: Instant,
+    end: SeqNum,
+    rtt_us: u32,
+    seen: bool,
+    /// The highest sequence number delivered (`RACK.fack`).
+    forward: SeqNum,
+    reordering_seen: bool,
+    /// The reordering window in quarters of the least round-trip time, and how long it stays widened.
+    window_quarters: u8,
+    window_persist: u8,
+    /// A widening is taken once a round trip: until this is acknowledged.
+    dsack_round: Option<SeqNum>,
+    /// The end of the tail loss probe under way, and whether it was a retransmission.
+    probe_end: Option<SeqNum>,
+    probe_is_resend: bool,
+}
+
+impl Rack {
+    pub(super) const fn forget_probe(&mut self) {
+        self.probe_end = None;
+    }
+
+    pub(super) const fn probe_is_out(&self) -> bool {
+        self.probe_end.is_some()
+    }
+
+    pub(super) const fn note_probe(&mut self, end: SeqNum, is_resend: bool) {
+        self.probe_end = Some(end);
+        self.probe_is_resend = is_resend;
+    }
+
+    /// Section 6.2, steps 1 to 3.
+    fn update(&mut self, delivered: &Delivered, una: SeqNum, now: Instant) {
+        let Some(latest) = delivered.latest else { return };
+        if !self.seen || sent_after(latest.sent_at, latest.end, self.sent_at, self.end) {
+            (self.sent_at, self.end) = (latest.sent_at, latest.end);
+            self.rtt_us = time::us_since(now, latest.sent_at);
+        }
+        if !self.seen {
+            (self.seen, self.forward) = (true, una);
+        }
+        if delivered.lowest_clean.is_some_and(|end| end.before(self.forward)) {
+            self.reordering_seen = true;
+        }
+        self.forward = self.forward.later(latest.end).later(una);
+    }
+
+    /// Section 6.2, step 4: how much longer than the latest delivery's round trip a segment may take.
+    fn reorder_window_us(&self, in_recovery: bool, three_sacked: bool, srtt_us: u32, min_rtt_us: u32) -> u32 {
+        if !self.reordering_seen && (in_recovery || three_sacked) {
+            return 0;
+        }
+        (min_rtt_us / 4).saturating_mul(u32::from(self.window_quarters.max(1))).min(srtt_us)
+    }
+}
+
+impl Socket {
+    /// Whether losses are found by time.
+    pub(super) const fn rack_on(&self, cx: &Context<'_, '_>) -> bool {
+        cfg!(feature = "sack") && self.sack_on && cx.profile.rack
+    }
+
+    /// Whether the first SACK block reports a duplicate (RFC 2883, section 4).
+    pub(super) fn reports_duplicate(segment: &Segment<'_>) -> Option<SackBlock> {
+        let blocks = segment.options.sack.as_slice();
+        let first = *blocks.first()?;
+        let old = first.end.at_or_before(segment.ack);
+        let inside = |outer: &SackBlock| first.start.at_or_after(outer.start) && first.end.at_or_before(outer.end);
+        (old || blocks.get(1).is_some_and(inside)).then_some(first)
+    }
+
+    /// Section 6.2, step 4: a retransmission that was not needed widens the reordering window.
+    pub(super) fn note_dsack(&mut self) {
+        let una = self.tx.una;
+        if self.rack.dsack_round.is_some_and(|round| una.before(round)) {
+            return;
+        }
+        self.rack.dsack_round = Some(self.tx.nxt);
+        self.rack.window_quarters = self.rack.window_quarters.max(1).saturating_add(1);
+        self.rack.window_persist = 16;
+    }
+
+    /// A recovery without a DSACK: after sixteen the window is narrow again.
+    pub(super) const fn rack_after_recovery(&mut self) {
+        self.rack.window_persist = self.rack.window_persist.saturating_sub(1);
+        if self.rack.window_persist == 0 {
+            self.rack.window_quarters = 1;
+        }
+    }
+
+    pub(super) fn rack_update(&mut self, cx: &Context<'_, '_>, delivered: &Delivered) {
+        self.rack.update(delivered, self.tx.una, cx.now);
+    }
+
+    /// Section 6.2, step 5. Returns whether any segment was found lost.
+    pub(super) fn rack_detect(&mut self, cx: &mut Context<'_, '_>) -> bool {
+        if !self.rack.seen {
+            return false;
+        }
+        let min_rtt = self.rtt.min().unwrap_or(0);
+        let three = self.tx.sacked >= 3 * self.mss();
+        let reorder = self.rack.reorder_window_us(self.phase != Phase::Open, three, self.rtt.srtt(), min_rtt);
+        let allowed = self.rack.rtt_us.saturating_add(reorder);
+        let latest = (self.rack.sent_at, self.rack.end);
+        let (any, wait) = self.tx.mark_lost_by_time(cx.pool, latest, cx.now, allowed);
+        match wait {
+            Some(us) => self.timers.set(Timer::Reorder, time::after(cx.now, us)),
+            None => self.timers.stop(Timer::Reorder),
+        }
+        any
+    }
+
+    /// Section 6.3: the reordering timer.
+    pub(super) fn on_reorder_timeout(&mut self, cx: &mut Context<'_, '_>) {
+        if self.rack_detect(cx) && self.phase == Phase::Open {
+            self.enter_recovery(cx);
+        }
+    }
+
+    /// Section 7.2: when a tail loss probe is due, if at all.
+    pub(super) fn arm_tail_loss(&mut self, cx: &Context<'_, '_>) {
+        let wanted = self.rack_on(cx)
+            && self.phase == Phase::Open
+            && self.tx.outstanding() > 0
+            && self.tx.sacked == 0
+            && !self.rack.probe_is_out();
+        if !wanted {
+            return self.timers.stop(Timer::TailLoss);
+        }
+        let srtt = self.rtt.srtt();
+        let mut wait = if srtt > 0 { srtt.saturating_mul(2) } else { 1_000_000 };
+        if self.tx.outstanding() <= self.mss() {
+            // One segment: the peer may delay its acknowledgement.
+            wait = wait.saturating_add(200_000);
+        }
+        let at = time::after(cx.now, wait);
+        // A probe at the retransmission timeout, or after it, gains nothing.
+        if self.timers.at(Timer::Retransmit) <= at {
+            self.timers.stop(Timer::TailLoss);
+        } else {
+            self.timers.set(Timer::TailLoss, at);
+        }
+    }
+
+    /// Section 7.3.
+    pub(super) fn on_tail_loss_timeout(&mut self, cx: &Context<'_, '_>) {
+        let alive = self.state.can_send() && self.tx.outstanding() > 0;
+        if alive && self.phase == Phase::Open && !self.rack.probe_is_out() {
+            self.probe = Probe::TailLoss;
+            // "TLP_send_probe ... re-arm the RTO".
+            self.arm_retransmit(cx);
+        }
+    }
+
+    /// Section 7.4: what an acknowledgement says about the probe. Returns whether the probe repaired a loss.
+    pub(super) fn probe_repaired(&mut self, segment: &Segment<'_>, news: bool) -> bool {
+        let Some(end) = self.rack.probe_end else { return false };
+        if segment.ack.before(end) {
+            return false;
+        }
+        if !self.rack.probe_is_resend {
+            self.rack.probe_end = None;
+            return false;
+        }
+        if Self::reports_duplicate(segment).is_some_and(|block| block.end.at_or_before(end)) {
+            // The original and the probe both arrived.
+            self.rack.probe_end = None;
+            return false;
+        }
+        if segment.ack.after(end) {
+            self.rack.probe_end = None;
+            return true;
+        }
+        // A duplicate ACK without SACK news: the peer had it already.
+        if !news && segment.options.sack.is_empty() && segment.payload.is_empty() {
+            self.rack.probe_end = None;
+        }
+        false
+    }
+}

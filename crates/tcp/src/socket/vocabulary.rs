@@ -1,0 +1,228 @@
+//! What a connection is called, where it stands, and what may be set and counted.
+
+use core::net::IpAddr;
+
+use crate::profile::{AckPolicy, Budgets, Keepalive, Profile};
+
+/// An address and a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The address.
+    pub addr: IpAddr,
+    /// The port.
+    pub port: u16,
+}
+
+impl Endpoint {
+    /// The endpoint `addr`:`port`.
+    pub const fn new(addr: IpAddr, port: u16) -> Self {
+        Self { addr, port }
+    }
+}
+
+impl core::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::net::SocketAddr::new(self.addr, self.port).fmt(f)
+    }
+}
+
+/// The two ends of a connection, seen from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuple {
+    /// This end.
+    pub local: Endpoint,
+    /// The other end.
+    pub remote: Endpoint,
+}
+
+/// The states of RFC 9293, section 3.3.2. LISTEN belongs to the [stack](crate::stack).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No connection.
+    Closed,
+    /// A SYN was sent.
+    SynSent,
+    /// A SYN was received, and sent.
+    SynReceived,
+    /// Data flows.
+    Established,
+    /// Closed here, the FIN not yet acknowledged.
+    FinWait1,
+    /// Closed here; the peer may still send.
+    FinWait2,
+    /// The peer has closed; this end may still send.
+    CloseWait,
+    /// Both closed at once, the FIN not yet acknowledged.
+    Closing,
+    /// The peer has closed, then this end; the FIN not yet acknowledged.
+    LastAck,
+    /// Both have closed; late segments are waited out.
+    TimeWait,
+}
+
+impl State {
+    /// Whether the connection's sequence numbers are agreed upon.
+    pub const fn is_synchronized(self) -> bool {
+        !matches!(self, Self::Closed | Self::SynSent | Self::SynReceived)
+    }
+
+    /// Whether the peer's data is still wanted.
+    pub(super) const fn can_receive(self) -> bool {
+        matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
+    }
+
+    /// Whether data may be sent, or is still being sent.
+    pub(super) const fn can_send(self) -> bool {
+        matches!(self, Self::Established | Self::CloseWait | Self::FinWait1 | Self::Closing | Self::LastAck)
+    }
+}
+
+impl core::fmt::Display for State {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "CLOSED",
+            Self::SynSent => "SYN-SENT",
+            Self::SynReceived => "SYN-RECEIVED",
+            Self::Established => "ESTABLISHED",
+            Self::FinWait1 => "FIN-WAIT-1",
+            Self::FinWait2 => "FIN-WAIT-2",
+            Self::CloseWait => "CLOSE-WAIT",
+            Self::Closing => "CLOSING",
+            Self::LastAck => "LAST-ACK",
+            Self::TimeWait => "TIME-WAIT",
+        })
+    }
+}
+
+/// Why a connection ended before both ends had closed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The peer refused the connection.
+    Refused,
+    /// The peer reset it.
+    Reset,
+    /// The peer no longer answers: retransmissions, keepalive, the user timeout or the age limit gave up.
+    TimedOut,
+    /// ICMP says that the peer or its port can't be reached.
+    Unreachable,
+    /// This end aborted it.
+    Aborted,
+}
+
+/// What has happened to a socket since it was last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events(u8);
+
+impl Events {
+    /// The handshake is over.
+    pub const CONNECTED: Self = Self(1);
+    /// More data can be read, or the peer's end of data has come.
+    pub const READABLE: Self = Self(2);
+    /// More data can be written.
+    pub const WRITABLE: Self = Self(4);
+    /// The connection has ended.
+    pub const CLOSED: Self = Self(8);
+
+    /// Whether any of `other` is set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether nothing has happened.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) const fn set(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// Clears `other`; whether it was set.
+    pub(crate) const fn take(&mut self, other: Self) -> bool {
+        let had = self.has(other);
+        self.0 &= !other.0;
+        had
+    }
+}
+
+/// What an application may set on a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// Buffers of the pool.
+    pub budgets: Budgets,
+    /// SO_NONAGLE: small segments leave without waiting for acknowledgements (RFC 9293, section 3.7.4).
+    pub no_nagle: bool,
+    /// SO_NOPUSH: no PSH, and partial segments wait for more data, at most [`Profile::no_push_us`].
+    pub no_push: bool,
+    /// Delayed acknowledgements.
+    pub ack: AckPolicy,
+    /// Keepalive.
+    pub keepalive: Option<Keepalive>,
+    /// Data unacknowledged for so many milliseconds ends the connection (RFC 9293, section 3.9.1, the user timeout).
+    pub user_timeout_ms: Option<u32>,
+    /// A peer silent for so many milliseconds is taken for dead and the connection aborted, so that its buffers come
+    /// back, whether or not it owes an answer.
+    pub reap_after_ms: Option<u32>,
+}
+
+impl SocketOptions {
+    /// What a profile gives a new socket.
+    pub const fn of(profile: &Profile) -> Self {
+        Self {
+            budgets: profile.budgets,
+            no_nagle: false,
+            no_push: false,
+            ack: profile.ack,
+            keepalive: profile.keepalive,
+            user_timeout_ms: None,
+            reap_after_ms: None,
+        }
+    }
+
+    /// For small messages that can't wait: no Nagle, every write pushed.
+    #[must_use]
+    pub const fn low_latency(mut self) -> Self {
+        (self.no_nagle, self.no_push) = (true, false);
+        self
+    }
+
+    /// For long transfers: full segments only, `buffers` for everything.
+    #[must_use]
+    pub const fn bulk(mut self, buffers: u16) -> Self {
+        (self.no_nagle, self.no_push) = (false, true);
+        self.budgets = Budgets::all(buffers);
+        self
+    }
+}
+
+/// What a socket has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Data bytes sent for the first time.
+    pub bytes_sent: u64,
+    /// Data bytes sent again.
+    pub bytes_retransmitted: u64,
+    /// Data bytes acknowledged.
+    pub bytes_acked: u64,
+    /// Data bytes received in order.
+    pub bytes_received: u64,
+    /// Segments sent, of any kind.
+    pub segments_sent: u32,
+    /// Segments received, of any kind.
+    pub segments_received: u32,
+    /// Data segments sent again, of any cause.
+    pub retransmits: u32,
+    /// Timeouts.
+    pub timeouts: u32,
+    /// Entries into fast recovery.
+    pub recoveries: u32,
+    /// Tail loss probes.
+    pub probes: u32,
+    /// Reductions for an ECN echo.
+    pub ecn_reductions: u32,
+    /// Segments out of order.
+    pub out_of_order: u32,
+    /// Challenge ACKs.
+    pub challenges: u32,
+}

@@ -1,0 +1,165 @@
+//! The stack's inner work, free of the kind of its storage: opening connections, calling sockets and what follows.
+
+use core::net::IpAddr;
+
+use fullpipe_units::{Instant, SeqNum};
+
+use super::{
+    Core, OpenError, Parts, SocketId, input, output,
+    table::{NIL, Role},
+};
+use crate::{
+    hash::{self, Use},
+    pool::Pool,
+    socket::{Context, Endpoint, Opening, Socket, SocketOptions, Tuple},
+    wire::{ip, tcp::Header},
+};
+
+impl Core {
+    pub(super) fn context<'a, 'p>(&'a self, now: Instant, pool: &'a mut Pool<'p>) -> Context<'a, 'p> {
+        Context { now, profile: &self.config.profile, pool, burst: self.config.device.burst }
+    }
+
+    pub(super) fn hash(&self, tuple: &Tuple) -> u64 {
+        hash::of_tuple(self.config.key, Use::Table, tuple, 0)
+    }
+
+    pub(super) fn is_local(&self, addr: IpAddr) -> bool {
+        self.config.addresses.contains(&Some(addr))
+    }
+
+    /// Calls a connection and does what follows from any change: its timers, its wish to send, its news.
+    pub(super) fn on_socket<R>(
+        &self,
+        now: Instant,
+        parts: &mut Parts<'_>,
+        at: u16,
+        call: impl FnOnce(&mut Socket, &mut Context<'_, '_>) -> R,
+    ) -> Option<R> {
+        let mut cx = self.context(now, &mut parts.pool);
+        let result = call(parts.table.socket(at)?, &mut cx);
+        self.touched(parts, at);
+        Some(result)
+    }
+
+    pub(super) fn touched(&self, parts: &mut Parts<'_>, at: u16) {
+        let Some(socket) = parts.table.socket(at) else { return };
+        let (due, news) = (socket.next_timeout(), !socket.events.is_empty());
+        let acceptable = socket.unaccepted && socket.state().is_synchronized();
+        parts.table.schedule(at, due);
+        parts.table.make_ready(at);
+        if acceptable {
+            parts.table.push_acceptable(at);
+        }
+        if news {
+            parts.table.add_news(at);
+        }
+    }
+
+    /// Frees the entry of a connection that is over and that nobody holds.
+    pub(super) fn free_if_done(&self, now: Instant, parts: &mut Parts<'_>, at: u16) {
+        let Some(socket) = parts.table.socket(at) else { return };
+        if !socket.is_free() {
+            return;
+        }
+        let tuple = socket.tuple;
+        let mut cx = self.context(now, &mut parts.pool);
+        socket.release(&mut cx);
+        let hash = self.hash(&tuple);
+        let parent = parts.table.entry(at).map_or(NIL, |entry| entry.parent);
+        parts.table.remove_acceptable(at);
+        if let Some(listener) = parts.table.listener(parent) {
+            listener.waiting -= 1;
+        }
+        parts.table.unlink(at, hash);
+        parts.table.give(at);
+    }
+
+    pub(super) fn check_budgets(&self, parts: &Parts<'_>, options: &SocketOptions) -> Result<(), OpenError> {
+        let count = parts.pool.count();
+        // Without scaling the window field ends at 65,535: 43 packets of 1500 bytes.
+        let unscaled = *crate::profile::Budgets::UNSCALED.end();
+        let receive = if self.config.profile.window_scaling { count } else { count.min(unscaled) };
+        let budgets = options.budgets;
+        let checks = [
+            ("receive", budgets.receive, 1, receive),
+            ("out_of_order", budgets.out_of_order, 0, count),
+            ("transmit", budgets.transmit, 1, count),
+            ("unacknowledged", budgets.unacknowledged, 1, count),
+        ];
+        match checks.into_iter().find(|(_, value, least, most)| value < least || value > most) {
+            Some((budget, value, _, most)) => Err(OpenError::Budget { budget, value, most }),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn own_mss(&self, tuple: &Tuple) -> u16 {
+        let headers = if tuple.remote.addr.is_ipv6() { 60 } else { 40 };
+        self.config.device.mtu.saturating_sub(headers).max(64)
+    }
+
+    pub(super) fn opening(&self, tuple: &Tuple, iss: SeqNum, options: SocketOptions) -> Opening {
+        let ts_offset = hash::of_tuple(self.config.key, Use::TimestampOffset, tuple, 0) as u32;
+        Opening { tuple: *tuple, iss, ts_offset, own_mss: self.own_mss(tuple), options }
+    }
+
+    pub(super) fn connect(
+        &mut self,
+        now: Instant,
+        parts: &mut Parts<'_>,
+        local_port: Option<u16>,
+        remote: Endpoint,
+        options: SocketOptions,
+    ) -> Result<SocketId, OpenError> {
+        self.check_budgets(parts, &options)?;
+        if !input::is_unicast(remote.addr) || remote.port == 0 {
+            // RFC 9293, section 3.9.2.3, MUST-46.
+            return Err(OpenError::BadPeer(remote));
+        }
+        let same_family = |addr: &IpAddr| addr.is_ipv6() == remote.addr.is_ipv6();
+        let addr = self.config.addresses.into_iter().flatten().find(same_family).ok_or(OpenError::NoAddress)?;
+        let tuple = match local_port {
+            Some(port) => {
+                let tuple = Tuple { local: Endpoint { addr, port }, remote };
+                if parts.table.find(&tuple, self.hash(&tuple)).is_some() {
+                    return Err(OpenError::InUse(tuple.local));
+                }
+                tuple
+            }
+            None => self.ephemeral(parts, addr, remote).ok_or(OpenError::NoPort)?,
+        };
+        let iss = SeqNum::new(hash::initial_sequence(self.config.key, now, &tuple));
+        let opening = self.opening(&tuple, iss, options);
+        let socket = Socket::connect(&self.context(now, &mut parts.pool), &opening);
+        let hash = self.hash(&tuple);
+        let at = parts.table.take(Role::Connection(socket)).ok_or(OpenError::NoEntry)?;
+        parts.table.link(at, hash);
+        self.touched(parts, at);
+        Ok(parts.name(at))
+    }
+
+    /// A port that is free towards `remote` (RFC 6056, section 3.3.3: a hash of the peer, then one after the other).
+    fn ephemeral(&mut self, parts: &Parts<'_>, addr: IpAddr, remote: Endpoint) -> Option<Tuple> {
+        const FIRST: u32 = 49_152;
+        const COUNT: u32 = 16_384;
+        let seed = Tuple { local: Endpoint { addr, port: 0 }, remote };
+        let offset = hash::of_tuple(self.config.key, Use::Port, &seed, 0) as u32;
+        for _ in 0..COUNT {
+            let port = FIRST + offset.wrapping_add(u32::from(self.next_port)) % COUNT;
+            self.next_port = self.next_port.wrapping_add(1);
+            let tuple = Tuple { local: Endpoint { addr, port: port as u16 }, remote };
+            if parts.table.find(&tuple, self.hash(&tuple)).is_none() {
+                return Some(tuple);
+            }
+        }
+        None
+    }
+
+    /// Queues a segment that belongs to no connection.
+    pub(super) fn queue_header(&mut self, parts: &mut Parts<'_>, tuple: &Tuple, header: &Header) {
+        let mut bytes = [0; output::MAX_HEADERS];
+        let addresses = ip::Addresses { src: tuple.local.addr, dst: tuple.remote.addr };
+        let len = self.write_headers(&mut bytes, &addresses, header, ip::Ecn::NotEct);
+        self.queue_answer(parts, &bytes[..len], &[], crate::pool::Purpose::Urgent);
+    }
+}

@@ -1,0 +1,456 @@
+//! The stack: sockets behind one device that carries IP packets.
+//!
+//! It has the house's shape. Packets that arrive go to [`Stack::on_packet`], time to [`Stack::on_timeout`]; after
+//! either, and after any call on a socket, [`Stack::poll_transmit`] gives packets until there is none, and
+//! [`Stack::next_timeout`] tells when to come back. All memory is in the [`Storage`] that the caller gives.
+//! What is *not* here: link layers, routing (there is one device), waiting.
+
+mod error;
+mod inner;
+mod input;
+mod listen;
+mod output;
+mod setup;
+mod table;
+
+use core::net::IpAddr;
+
+use fullpipe_units::Instant;
+
+pub use self::{
+    error::{OpenError, SocketError},
+    input::Dropped,
+    output::Transmit,
+    setup::{Config, Device, StackMemory, Storage},
+    table::Entry,
+};
+use self::{
+    listen::Listener,
+    table::{Heads, NIL, Role, Table},
+};
+use crate::{
+    pool::{Pool, Queue},
+    socket::{Context, Endpoint, Events, Info, Socket, SocketOptions, Tuple},
+};
+
+/// The name of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SocketId {
+    index: u16,
+    generation: u16,
+}
+
+/// The name of a listening port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ListenerId(SocketId);
+
+/// What a stack has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackCounts {
+    /// Packets that arrived.
+    pub packets_in: u64,
+    /// Packets that left.
+    pub packets_out: u64,
+    /// Packets dropped on arrival, of any cause.
+    pub dropped: u64,
+    /// Of these, for a wrong checksum.
+    pub bad_checksums: u32,
+    /// Of these, malformed otherwise.
+    pub malformed: u32,
+    /// Resets sent for segments of no connection.
+    pub resets_sent: u32,
+    /// SYNs that found the backlog full.
+    pub backlog_full: u32,
+    /// Cookies sent for them.
+    pub cookies_sent: u32,
+    /// Cookies that came back.
+    pub cookies_taken: u32,
+    /// Connections that found no free entry.
+    pub no_entry: u32,
+    /// Answers (resets, echoes) that found no buffer.
+    pub answers_dropped: u32,
+}
+
+/// What happened on a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// Of a connection.
+    Socket(SocketId, Events),
+    /// A connection can be accepted.
+    Acceptable(ListenerId),
+}
+
+/// The stack's state besides sockets and buffers.
+#[derive(Debug)]
+struct Core {
+    config: Config,
+    counts: StackCounts,
+    /// Whole packets that wait to leave: answers that belong to no connection.
+    answers: Queue,
+    /// The answer that left last: its buffer is still being read.
+    leaving: u16,
+    next_port: u16,
+    next_id: u16,
+}
+
+/// Everything that a call works on besides [`Core`].
+struct Parts<'a> {
+    pool: Pool<'a>,
+    table: Table<'a>,
+}
+
+/// A host's IP and TCP over one device.
+#[derive(Debug)]
+pub struct Stack<S> {
+    storage: S,
+    heads: Heads,
+    core: Core,
+}
+
+impl<S: Storage> Stack<S> {
+    /// A stack in `storage`, which nothing else has used.
+    pub const fn new(storage: S, config: Config) -> Self {
+        let core = Core {
+            config,
+            counts: StackCounts {
+                packets_in: 0,
+                packets_out: 0,
+                dropped: 0,
+                bad_checksums: 0,
+                malformed: 0,
+                resets_sent: 0,
+                backlog_full: 0,
+                cookies_sent: 0,
+                cookies_taken: 0,
+                no_entry: 0,
+                answers_dropped: 0,
+            },
+            answers: Queue::EMPTY,
+            leaving: NIL,
+            next_port: 0,
+            next_id: 0,
+        };
+        Self { storage, heads: Heads::new(), core }
+    }
+
+    fn parts(&mut self) -> (&mut Core, Parts<'_>) {
+        let (pool, entries) = self.storage.parts();
+        (&mut self.core, Parts { pool, table: Table { entries, heads: &mut self.heads } })
+    }
+
+    /// What was counted.
+    pub const fn counts(&self) -> &StackCounts {
+        &self.core.counts
+    }
+
+    /// The set-up.
+    pub const fn config(&self) -> &Config {
+        &self.core.config
+    }
+
+    /// The pool: free buffers, high-water mark.
+    pub fn pool(&mut self) -> Pool<'_> {
+        self.storage.parts().0
+    }
+
+    /// The number of free packet buffers.
+    pub fn free_count(&mut self) -> u16 {
+        self.pool().free_count()
+    }
+
+    /// Buffers that connections and waiting answers hold, counted one by one. With [`free_count`](Self::free_count)
+    /// it makes the whole pool, unless buffers leak.
+    pub fn held_count(&mut self) -> u16 {
+        let (core, parts) = self.parts();
+        let held = |entry: &Entry| match &entry.role {
+            Role::Connection(socket) => {
+                let held = socket.buffers();
+                held.receive + held.out_of_order + held.transmit + held.unacknowledged
+            }
+            _ => 0,
+        };
+        let answers = core.answers.count + u16::from(core.leaving != NIL);
+        parts.table.entries.iter().map(held).sum::<u16>() + answers
+    }
+
+    /// Entries in use, by connections and listeners.
+    pub const fn sockets_in_use(&self) -> u16 {
+        self.heads.in_use()
+    }
+
+    /// Opens a connection (RFC 9293, section 3.10.1). Without a local port one is chosen (RFC 6056).
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        local_port: Option<u16>,
+        remote: Endpoint,
+        options: SocketOptions,
+    ) -> Result<SocketId, OpenError> {
+        let (core, mut parts) = self.parts();
+        core.connect(now, &mut parts, local_port, remote, options)
+    }
+
+    /// Listens on a port, at one address or all (RFC 9293, section 3.10.1). Connections get `options`; at most
+    /// `backlog` are half open or wait to be accepted.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn listen(
+        &mut self,
+        addr: Option<IpAddr>,
+        port: u16,
+        backlog: u16,
+        options: SocketOptions,
+    ) -> Result<ListenerId, OpenError> {
+        let (core, mut parts) = self.parts();
+        core.check_budgets(&parts, &options)?;
+        if addr.is_some_and(|addr| !core.is_local(addr)) {
+            return Err(OpenError::NoAddress);
+        }
+        let clash = parts.table.entries.iter().any(
+            |entry| matches!(&entry.role, Role::Listener(listener) if listener.port == port && listener.addr == addr),
+        );
+        if clash || port == 0 {
+            let addr = addr.or(core.config.addresses[0]).unwrap_or(IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED));
+            return Err(OpenError::InUse(Endpoint { addr, port }));
+        }
+        let listener = Listener { addr, port, options, backlog: backlog.max(1), waiting: 0, cookie_sent: None };
+        let at = parts.table.take(Role::Listener(listener)).ok_or(OpenError::NoEntry)?;
+        parts.table.link_listener(at);
+        Ok(ListenerId(parts.name(at)))
+    }
+
+    /// Takes the next connection whose handshake is over.
+    pub fn accept(&mut self, now: Instant, listener: ListenerId) -> Option<SocketId> {
+        let (core, mut parts) = self.parts();
+        let at = parts.entry_of(listener.0)?;
+        let child = core.take_accepted(now, &mut parts, at)?;
+        Some(parts.name(child))
+    }
+
+    /// Stops listening. Connections that were not accepted are reset.
+    pub fn close_listener(&mut self, now: Instant, listener: ListenerId) {
+        let (core, mut parts) = self.parts();
+        let Some(at) = parts.entry_of(listener.0) else { return };
+        for child in 0..parts.table.entries.len() as u16 {
+            if parts.table.entry(child).is_some_and(|entry| entry.parent == at) {
+                core.on_socket(now, &mut parts, child, |socket, cx| {
+                    socket.close(cx);
+                    socket.abort(cx);
+                });
+                parts.table.forget_parent(child);
+            }
+        }
+        parts.table.unlink_listener(at);
+        parts.table.give(at);
+    }
+
+    /// Copies what fits of `data` into the send queue and returns how much: zero where the budget or the pool is
+    /// used up.
+    ///
+    /// # Errors
+    /// `Gone`, `Failed`, or `Closed` where this end has closed.
+    pub fn write(&mut self, now: Instant, id: SocketId, data: &[u8]) -> Result<usize, SocketError> {
+        self.with(now, id, |socket, cx| {
+            if let Some(failure) = socket.failure() {
+                return Err(SocketError::Failed(failure));
+            }
+            if !socket.is_write_open() {
+                return Err(SocketError::Closed);
+            }
+            Ok(socket.write(cx, data))
+        })?
+    }
+
+    /// Copies what has arrived into `out` and returns how much; zero at the end of the peer's data.
+    ///
+    /// # Errors
+    /// `WouldBlock` where nothing has arrived, `Gone`, `Failed`.
+    pub fn read(&mut self, now: Instant, id: SocketId, out: &mut [u8]) -> Result<usize, SocketError> {
+        self.with(now, id, |socket, cx| {
+            let len = socket.read(cx, out);
+            match socket.failure() {
+                _ if len > 0 || out.is_empty() || socket.is_at_end() && socket.failure().is_none() => Ok(len),
+                Some(failure) => Err(SocketError::Failed(failure)),
+                None => Err(SocketError::WouldBlock),
+            }
+        })?
+    }
+
+    /// Lets `take` look at the first piece of what has arrived, in place; it returns how much of it is used up.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_with(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        take: impl FnOnce(&[u8]) -> usize,
+    ) -> Result<usize, SocketError> {
+        self.with(now, id, |socket, cx| {
+            let piece = socket.peek(cx.pool);
+            if piece.is_empty() {
+                return match socket.failure() {
+                    Some(failure) => Err(SocketError::Failed(failure)),
+                    None if socket.is_at_end() => Ok(0),
+                    None => Err(SocketError::WouldBlock),
+                };
+            }
+            let used = take(piece).min(piece.len());
+            socket.consume(cx, used);
+            Ok(used)
+        })?
+    }
+
+    /// Closes this end's direction; the other stays open (half close).
+    ///
+    /// # Errors
+    /// `Gone`.
+    pub fn shutdown_write(&mut self, now: Instant, id: SocketId) -> Result<(), SocketError> {
+        self.with(now, id, |socket, _| socket.shutdown_write())
+    }
+
+    /// Lets go of a connection: what was written is still sent, then the name is gone.
+    ///
+    /// # Errors
+    /// `Gone`.
+    pub fn close(&mut self, now: Instant, id: SocketId) -> Result<(), SocketError> {
+        self.with(now, id, |socket, cx| socket.close(cx))
+    }
+
+    /// Resets a connection and drops everything.
+    ///
+    /// # Errors
+    /// `Gone`.
+    pub fn abort(&mut self, now: Instant, id: SocketId) -> Result<(), SocketError> {
+        self.with(now, id, |socket, cx| {
+            socket.abort(cx);
+            socket.close(cx);
+        })
+    }
+
+    /// Sets a connection's options; budgets count from now on.
+    ///
+    /// # Errors
+    /// `Gone` as `None`; a budget out of range.
+    pub fn set_options(&mut self, now: Instant, id: SocketId, options: SocketOptions) -> Result<(), OpenError> {
+        let (core, mut parts) = self.parts();
+        core.check_budgets(&parts, &options)?;
+        let at = parts.entry_of(id).ok_or(OpenError::NoEntry)?;
+        core.on_socket(now, &mut parts, at, |socket, cx| socket.set_options(options, cx.now));
+        Ok(())
+    }
+
+    /// A connection, to look at.
+    pub fn socket(&mut self, id: SocketId) -> Option<&Socket> {
+        let (_, entries) = self.storage.parts();
+        match entries.get(usize::from(id.index)) {
+            Some(Entry { role: Role::Connection(socket), generation, .. })
+                if *generation == id.generation && !socket.is_orphan() =>
+            {
+                Some(socket)
+            }
+            _ => None,
+        }
+    }
+
+    /// A connection's figures.
+    pub fn info(&mut self, id: SocketId) -> Option<Info> {
+        self.socket(id).map(Socket::info)
+    }
+
+    /// The two ends of a connection.
+    pub fn tuple(&mut self, id: SocketId) -> Option<Tuple> {
+        self.socket(id).map(|socket| socket.tuple)
+    }
+
+    /// Whether a write would take at least one byte.
+    pub fn can_write(&mut self, id: SocketId) -> bool {
+        let (_, mut parts) = self.parts();
+        let Some(at) = parts.entry_of(id) else { return false };
+        let pool = &parts.pool;
+        parts.table.socket(at).is_some_and(|socket| socket.can_write(pool))
+    }
+
+    /// What has happened since the last call; call until there is none.
+    pub fn poll_news(&mut self) -> Option<News> {
+        let (_, mut parts) = self.parts();
+        loop {
+            let at = parts.table.pop_news()?;
+            let name = parts.name(at);
+            let parent = parts.table.entry(at)?.parent;
+            let Some(socket) = parts.table.socket(at) else { continue };
+            if parent != NIL {
+                // Not the application's yet: it learns the rest when it has accepted.
+                if socket.events.take(Events::CONNECTED) {
+                    return Some(News::Acceptable(ListenerId(parts.name(parent))));
+                }
+                continue;
+            }
+            let events = core::mem::take(&mut socket.events);
+            if !events.is_empty() {
+                return Some(News::Socket(name, events));
+            }
+        }
+    }
+
+    /// Takes a packet from the device. `verified` tells that the device has checked the TCP checksum.
+    ///
+    /// # Errors
+    /// Why the packet was dropped; it has been counted.
+    pub fn on_packet(&mut self, now: Instant, packet: &[u8], verified: bool) -> Result<(), Dropped> {
+        let (core, mut parts) = self.parts();
+        core.on_packet(now, &mut parts, packet, verified)
+    }
+
+    /// Does what is due.
+    pub fn on_timeout(&mut self, now: Instant) {
+        let (core, mut parts) = self.parts();
+        while let Some(at) = parts.table.pop_due(now) {
+            core.on_socket(now, &mut parts, at, Socket::on_timeout);
+        }
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) has something to do; it may turn out to be nothing.
+    pub fn next_timeout(&mut self) -> Option<Instant> {
+        let (_, parts) = self.parts();
+        let due = parts.table.next_due();
+        (due != Instant::FAR_FUTURE).then_some(due)
+    }
+
+    /// The next packet to send.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
+        let (core, mut parts) = self.parts();
+        let packet = core.poll_transmit(now, &mut parts)?;
+        Some(Transmit::new(packet, parts.pool.into_shared()))
+    }
+
+    fn with<R>(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        call: impl FnOnce(&mut Socket, &mut Context<'_, '_>) -> R,
+    ) -> Result<R, SocketError> {
+        let (core, mut parts) = self.parts();
+        let at = parts.entry_of(id).ok_or(SocketError::Gone)?;
+        if parts.table.socket(at).is_none_or(|socket| socket.is_orphan()) {
+            return Err(SocketError::Gone);
+        }
+        core.on_socket(now, &mut parts, at, call).ok_or(SocketError::Gone)
+    }
+}
+
+impl Parts<'_> {
+    fn entry_of(&self, id: SocketId) -> Option<u16> {
+        let entry = self.table.entries.get(usize::from(id.index))?;
+        (entry.generation == id.generation && !matches!(entry.role, Role::Free)).then_some(id.index)
+    }
+
+    fn name(&self, at: u16) -> SocketId {
+        let generation = self.table.entries.get(usize::from(at)).map_or(0, |entry| entry.generation);
+        SocketId { index: at, generation }
+    }
+}

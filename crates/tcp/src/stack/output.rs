@@ -1,0 +1,190 @@
+//! Packets that leave: headers around a socket's segment.
+
+use fullpipe_units::Instant;
+
+use super::{Core, Parts, table::NIL};
+use crate::{
+    pool::{Run, SharedPool, Slices},
+    socket::Outgoing,
+    wire::{
+        self,
+        checksum::Checksum,
+        ip::{self, Addresses, Ecn},
+        tcp::{self, CHECKSUM_AT, Header},
+    },
+};
+
+/// The longest IP and TCP headers together.
+pub(super) const MAX_HEADERS: usize = ip::MAX_HEADER + tcp::MAX_HEADER;
+
+/// A packet without its data.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    header: [u8; MAX_HEADERS],
+    header_len: u8,
+    ip_len: u8,
+    run: Run,
+    segment: u16,
+    /// The pseudo-header's sum, where the TCP checksum is still to be made.
+    sum: Option<Checksum>,
+    leave_to_device: bool,
+}
+
+impl Core {
+    pub(super) fn poll_transmit(&mut self, now: Instant, parts: &mut Parts<'_>) -> Option<Leaving> {
+        if self.leaving != NIL {
+            parts.pool.give(core::mem::replace(&mut self.leaving, NIL));
+        }
+        if let Some(id) = self.answers.pop_front(&mut parts.pool) {
+            self.leaving = id;
+            self.counts.packets_out += 1;
+            let len = parts.pool.slot(id).len();
+            let run = Run { first: id, offset: 0, len };
+            let header = [0; MAX_HEADERS];
+            return Some(Leaving {
+                header,
+                header_len: 0,
+                ip_len: 0,
+                run,
+                segment: 0,
+                sum: None,
+                leave_to_device: false,
+            });
+        }
+        while let Some(at) = parts.table.pop_ready() {
+            let mut cx = self.context(now, &mut parts.pool);
+            let Some(socket) = parts.table.socket(at) else { continue };
+            let out = socket.poll_transmit(&mut cx);
+            let (tuple, due) = (socket.tuple, socket.next_timeout());
+            parts.table.schedule(at, due);
+            match out {
+                Some(out) => {
+                    // To the back of the line: the others send in between.
+                    parts.table.make_ready(at);
+                    self.counts.packets_out += 1;
+                    return Some(self.around(&out, &tuple));
+                }
+                None => self.free_if_done(now, parts, at),
+            }
+        }
+        None
+    }
+
+    /// Puts headers around a segment.
+    fn around(&mut self, out: &Outgoing, tuple: &crate::socket::Tuple) -> Leaving {
+        let addresses = Addresses { src: tuple.local.addr, dst: tuple.remote.addr };
+        let header = Header {
+            src_port: tuple.local.port,
+            dst_port: tuple.remote.port,
+            seq: out.seq,
+            ack: out.ack,
+            flags: out.flags,
+            window: out.window,
+            options: out.options,
+        };
+        let mut bytes = [0; MAX_HEADERS];
+        let ip_len = addresses.header_len();
+        let tcp_len = header.write(&mut bytes[ip_len..], &self.config.profile.layout);
+        let len = tcp_len + out.run.len as usize;
+        let ecn = if out.ect { Ecn::Ect0 } else { Ecn::NotEct };
+        self.write_ip(&mut bytes, &addresses, ecn, len);
+        Leaving {
+            header: bytes,
+            header_len: (ip_len + tcp_len) as u8,
+            ip_len: ip_len as u8,
+            run: out.run,
+            segment: out.segment,
+            sum: Some(tcp::checksum(&addresses, len as u32)),
+            leave_to_device: self.config.device.checksum_offload,
+        }
+    }
+
+    fn write_ip(&mut self, out: &mut [u8], addresses: &Addresses, ecn: Ecn, len: usize) {
+        self.next_id = self.next_id.wrapping_add(1);
+        let fields = ip::Fields { protocol: ip::TCP, ttl: self.config.profile.ttl, ecn, id: self.next_id };
+        addresses.write(out, fields, len);
+    }
+
+    /// Writes IP and TCP headers without data, checksum included; returns their length.
+    pub(super) fn write_headers(&mut self, out: &mut [u8], addresses: &Addresses, header: &Header, ecn: Ecn) -> usize {
+        let ip_len = addresses.header_len();
+        let tcp_len = header.write(&mut out[ip_len..], &self.config.profile.layout);
+        self.write_ip(out, addresses, ecn, tcp_len);
+        let sum = tcp::checksum(addresses, tcp_len as u32).bytes(&out[ip_len..ip_len + tcp_len]).finish();
+        wire::set_be16(out, ip_len + CHECKSUM_AT, sum);
+        ip_len + tcp_len
+    }
+}
+
+/// A packet to send: headers, then data in pieces where it lies.
+#[derive(Debug)]
+pub struct Transmit<'a> {
+    packet: Leaving,
+    pool: SharedPool<'a>,
+}
+
+impl<'a> Transmit<'a> {
+    pub(super) fn new(mut packet: Leaving, pool: SharedPool<'a>) -> Self {
+        if let Some(mut sum) = packet.sum {
+            let value = if packet.leave_to_device {
+                sum.partial()
+            } else {
+                sum = sum.bytes(&packet.header[usize::from(packet.ip_len)..usize::from(packet.header_len)]);
+                for piece in pool.slices(packet.run) {
+                    sum = sum.bytes(piece);
+                }
+                sum.finish()
+            };
+            wire::set_be16(&mut packet.header, usize::from(packet.ip_len) + CHECKSUM_AT, value);
+        }
+        Self { packet, pool }
+    }
+
+    /// IP and TCP headers. Empty for an answer that lies whole in the data.
+    pub fn headers(&self) -> &[u8] {
+        &self.packet.header[..usize::from(self.packet.header_len)]
+    }
+
+    /// The data behind the headers, in order.
+    pub fn data(&self) -> Slices<'a> {
+        self.pool.slices(self.packet.run)
+    }
+
+    /// The length of the whole packet in bytes.
+    pub fn len(&self) -> usize {
+        usize::from(self.packet.header_len) + self.packet.run.len as usize
+    }
+
+    /// Whether there is nothing, which there never is.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The length of the IP header.
+    pub fn ip_header_len(&self) -> usize {
+        usize::from(self.packet.ip_len)
+    }
+
+    /// Data bytes per segment where the device has to split this packet; `None` where it is one segment.
+    pub fn split_into(&self) -> Option<u16> {
+        (self.packet.segment > 0 && self.packet.run.len > u32::from(self.packet.segment)).then_some(self.packet.segment)
+    }
+
+    /// Whether the device has to complete the TCP checksum.
+    pub fn needs_checksum(&self) -> bool {
+        self.packet.leave_to_device && self.packet.sum.is_some()
+    }
+
+    /// Copies the packet into `out` and returns its length; `None` where it does not fit.
+    pub fn copy_to(&self, out: &mut [u8]) -> Option<usize> {
+        let out = out.get_mut(..self.len())?;
+        let (head, mut rest) = out.split_at_mut(usize::from(self.packet.header_len));
+        head.copy_from_slice(self.headers());
+        for piece in self.data() {
+            let (front, back) = rest.split_at_mut_checked(piece.len())?;
+            front.copy_from_slice(piece);
+            rest = back;
+        }
+        Some(self.len())
+    }
+}

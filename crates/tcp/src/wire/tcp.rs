@@ -1,0 +1,453 @@
+//! TCP segments (RFC 9293, section 3.1) and their options.
+
+use fullpipe_units::SeqNum;
+
+use super::{Malformed, Writer, be16, be32, checksum::Checksum, ip};
+
+/// The longest TCP header: 15 words.
+pub const MAX_HEADER: usize = 60;
+/// Where the checksum stands in the header.
+pub const CHECKSUM_AT: usize = 16;
+/// The largest shift that the window-scale option may carry (RFC 7323, section 2.3).
+pub const MAX_SHIFT: u8 = 14;
+
+/// The control bits of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// No more data from the sender.
+    pub const FIN: Self = Self(0x01);
+    /// Synchronize sequence numbers.
+    pub const SYN: Self = Self(0x02);
+    /// Reset the connection.
+    pub const RST: Self = Self(0x04);
+    /// Push.
+    pub const PSH: Self = Self(0x08);
+    /// The acknowledgement field is significant.
+    pub const ACK: Self = Self(0x10);
+    /// The urgent pointer is significant.
+    pub const URG: Self = Self(0x20);
+    /// ECN echo (RFC 3168, section 6.1).
+    pub const ECE: Self = Self(0x40);
+    /// Congestion window reduced (RFC 3168, section 6.1).
+    pub const CWR: Self = Self(0x80);
+
+    /// Whether any bit of `other` is set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Both sets.
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// `other` where `condition` holds, added to this set.
+    pub const fn with_if(self, condition: bool, other: Self) -> Self {
+        if condition { self.with(other) } else { self }
+    }
+
+    /// This set less `other`.
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+}
+
+/// A timestamps option (RFC 7323, section 3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timestamps {
+    /// The sender's clock.
+    pub val: u32,
+    /// The receiver's clock as last heard.
+    pub echo: u32,
+}
+
+/// A run of sequence numbers that arrived: from the first, up to but not including the second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlock {
+    /// The first number of the run.
+    pub start: SeqNum,
+    /// The number after the last.
+    pub end: SeqNum,
+}
+
+/// Up to four SACK blocks in the order of the option (RFC 2018, section 3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    blocks: [SackBlock; 4],
+    len: u8,
+}
+
+impl SackBlocks {
+    /// No block.
+    pub const EMPTY: Self = Self { blocks: [SackBlock { start: SeqNum::new(0), end: SeqNum::new(0) }; 4], len: 0 };
+
+    /// Adds a block behind the others; the fifth and later are lost.
+    pub fn push(&mut self, block: SackBlock) {
+        if let Some(slot) = self.blocks.get_mut(usize::from(self.len)) {
+            *slot = block;
+            self.len += 1;
+        }
+    }
+
+    /// Keeps the first `len` blocks.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(u8::try_from(len).unwrap_or(u8::MAX));
+    }
+
+    /// The blocks.
+    pub fn as_slice(&self) -> &[SackBlock] {
+        self.blocks.get(..usize::from(self.len)).unwrap_or(&[])
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+/// The options of a segment that this stack knows; others are skipped (RFC 9293, section 3.1, MUST-6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Maximum segment size.
+    pub mss: Option<u16>,
+    /// Window-scale shift, as it stands in the option.
+    pub window_scale: Option<u8>,
+    /// SACK permitted.
+    pub sack_permitted: bool,
+    /// Timestamps.
+    pub timestamps: Option<Timestamps>,
+    /// SACK blocks.
+    pub sack: SackBlocks,
+}
+
+impl Options {
+    fn parse(mut data: &[u8]) -> Result<Self, Malformed> {
+        let mut options = Self::default();
+        loop {
+            let (kind, len) = match *data {
+                [] | [0, ..] => return Ok(options),
+                [1, ref rest @ ..] => {
+                    data = rest;
+                    continue;
+                }
+                [kind, len, ..] => (kind, usize::from(len)),
+                [_] => return Err(Malformed::Option),
+            };
+            if len < 2 {
+                return Err(Malformed::Option);
+            }
+            let (option, rest) = data.split_at_checked(len).ok_or(Malformed::Option)?;
+            data = rest;
+            match (kind, len) {
+                (2, 4) => options.mss = Some(be16(option, 2)?),
+                (3, 3) => options.window_scale = Some(option[2]),
+                (4, 2) => options.sack_permitted = true,
+                (5, 10 | 18 | 26 | 34) => {
+                    for at in (2..len).step_by(8) {
+                        let (start, end) = (SeqNum::new(be32(option, at)?), SeqNum::new(be32(option, at + 4)?));
+                        options.sack.push(SackBlock { start, end });
+                    }
+                }
+                (8, 10) => {
+                    options.timestamps = Some(Timestamps { val: be32(option, 2)?, echo: be32(option, 6)? });
+                }
+                // A known kind with a length that it can't have.
+                (2..=5 | 8, _) => return Err(Malformed::Option),
+                _ => {}
+            }
+        }
+    }
+
+    /// Writes the options, padded to whole words, and returns nothing: the writer knows the length.
+    fn write(&self, w: &mut Writer<'_>, layout: &OptionLayout) {
+        let start = w.len();
+        let at = |w: &Writer<'_>| w.len() - start;
+        for kind in layout.order {
+            match kind {
+                OptionKind::Mss => {
+                    if let Some(mss) = self.mss {
+                        w.put(&[2, 4]);
+                        w.u16(mss);
+                    }
+                }
+                OptionKind::WindowScale => {
+                    if let Some(shift) = self.window_scale {
+                        // An odd offset lets the shift end on an even one.
+                        pad_to(w, at(w), 2, 1);
+                        w.put(&[3, 3, shift]);
+                    }
+                }
+                OptionKind::SackPermitted => {
+                    if self.sack_permitted {
+                        if layout.pad_lone_sack && self.timestamps.is_none() {
+                            pad_to(w, at(w), 4, 2);
+                        }
+                        w.put(&[4, 2]);
+                    }
+                }
+                OptionKind::Timestamps => {
+                    if let Some(timestamps) = self.timestamps {
+                        // RFC 7323, appendix A: the values stand on word boundaries.
+                        pad_to(w, at(w), 4, 2);
+                        w.put(&[8, 10]);
+                        w.u32(timestamps.val);
+                        w.u32(timestamps.echo);
+                    }
+                }
+            }
+        }
+        if !self.sack.is_empty() {
+            pad_to(w, at(w), 4, 2);
+            let blocks = self.sack.as_slice();
+            w.put(&[5, 2 + 8 * blocks.len() as u8]);
+            for block in blocks {
+                w.u32(block.start.get());
+                w.u32(block.end.get());
+            }
+        }
+        // RFC 9293, section 3.1, MUST-69: padding is of zeros, which read as the end of the list.
+        while !at(w).is_multiple_of(4) {
+            w.u8(0);
+        }
+    }
+}
+
+/// Writes no-operations until the offset is `offset` modulo `modulus`.
+fn pad_to(w: &mut Writer<'_>, mut at: usize, modulus: usize, offset: usize) {
+    while at % modulus != offset {
+        w.u8(1);
+        at += 1;
+    }
+}
+
+/// An option that stands in a SYN; the timestamps stand in later segments too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionKind {
+    /// Maximum segment size.
+    Mss,
+    /// Window scale.
+    WindowScale,
+    /// SACK permitted.
+    SackPermitted,
+    /// Timestamps.
+    Timestamps,
+}
+
+/// How a platform lays its options out: part of its fingerprint.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionLayout {
+    /// The order of the options. What is missing here is never sent.
+    pub order: &'static [OptionKind],
+    /// Whether SACK-permitted without timestamps fills a whole word.
+    pub pad_lone_sack: bool,
+}
+
+/// A received TCP segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment<'a> {
+    /// Source port.
+    pub src_port: u16,
+    /// Destination port.
+    pub dst_port: u16,
+    /// Sequence number of the first byte, or of the SYN.
+    pub seq: SeqNum,
+    /// Acknowledgement number; significant with [`Flags::ACK`].
+    pub ack: SeqNum,
+    /// Control bits.
+    pub flags: Flags,
+    /// The window field, not scaled.
+    pub window: u16,
+    /// Options.
+    pub options: Options,
+    /// Data.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Segment<'a> {
+    /// Reads the payload of `packet`. `verified` tells that the device has checked the checksum.
+    ///
+    /// # Errors
+    /// A segment that is too short, damaged (RFC 9293, section 3.1, MUST-3), or whose options have impossible lengths.
+    pub fn parse(packet: &ip::Packet<'a>, verified: bool) -> Result<Self, Malformed> {
+        let data = packet.payload;
+        let fixed: &[u8; 20] = data.first_chunk().ok_or(Malformed::Truncated)?;
+        let header_len = usize::from(fixed[12] >> 4) * 4;
+        if header_len < 20 {
+            return Err(Malformed::Header);
+        }
+        let options = data.get(20..header_len).ok_or(Malformed::Truncated)?;
+        if !verified {
+            let len = u32::try_from(data.len()).map_err(|_| Malformed::Header)?;
+            let sum = ip::Addresses { src: packet.src, dst: packet.dst }.pseudo_header(ip::TCP, len);
+            if !sum.bytes(data).is_valid() {
+                return Err(Malformed::Checksum);
+            }
+        }
+        Ok(Self {
+            src_port: be16(fixed, 0)?,
+            dst_port: be16(fixed, 2)?,
+            seq: SeqNum::new(be32(fixed, 4)?),
+            ack: SeqNum::new(be32(fixed, 8)?),
+            flags: Flags(fixed[13]),
+            window: be16(fixed, 14)?,
+            options: Options::parse(options)?,
+            payload: data.get(header_len..).unwrap_or(&[]),
+        })
+    }
+
+    /// How much of the sequence space the segment takes: its data, and one each for SYN and FIN.
+    pub const fn seq_len(&self) -> u32 {
+        self.payload.len() as u32 + self.flags.has(Flags::SYN) as u32 + self.flags.has(Flags::FIN) as u32
+    }
+}
+
+/// A TCP header to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    /// Source port.
+    pub src_port: u16,
+    /// Destination port.
+    pub dst_port: u16,
+    /// Sequence number.
+    pub seq: SeqNum,
+    /// Acknowledgement number.
+    pub ack: SeqNum,
+    /// Control bits.
+    pub flags: Flags,
+    /// The window field, scaled already.
+    pub window: u16,
+    /// Options.
+    pub options: Options,
+}
+
+impl Header {
+    /// Writes the header with a checksum field of zero into the front of `out` and returns its length.
+    pub fn write(&self, out: &mut [u8], layout: &OptionLayout) -> usize {
+        let mut w = Writer::new(out);
+        w.u16(self.src_port);
+        w.u16(self.dst_port);
+        w.u32(self.seq.get());
+        w.u32(self.ack.get());
+        w.u8(0);
+        w.u8(self.flags.0);
+        w.u16(self.window);
+        w.u32(0);
+        self.options.write(&mut w, layout);
+        let len = w.len();
+        if let Some(offset) = out.get_mut(12) {
+            *offset = ((len / 4) as u8) << 4;
+        }
+        len
+    }
+}
+
+/// The space that the options of an ordinary segment take: what the sender must take off the MSS (RFC 6691).
+pub const fn options_len(timestamps: bool, sack_blocks: usize) -> usize {
+    let sack = if sack_blocks == 0 { 0 } else { 4 + 8 * sack_blocks };
+    if timestamps { 12 + sack } else { sack }
+}
+
+/// Sums a header and data for its checksum field.
+pub fn checksum(addresses: &ip::Addresses, len: u32) -> Checksum {
+    addresses.pseudo_header(ip::TCP, len)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LINUX: OptionLayout = OptionLayout {
+        order: &[OptionKind::Mss, OptionKind::SackPermitted, OptionKind::Timestamps, OptionKind::WindowScale],
+        pad_lone_sack: true,
+    };
+
+    fn written(options: Options, layout: &OptionLayout) -> Vec<u8> {
+        let header = Header {
+            src_port: 1,
+            dst_port: 2,
+            seq: SeqNum::new(3),
+            ack: SeqNum::new(4),
+            flags: Flags::SYN,
+            window: 5,
+            options,
+        };
+        let mut out = std::vec![0; MAX_HEADER];
+        let len = header.write(&mut out, layout);
+        out.truncate(len);
+        out
+    }
+
+    fn packet(payload: &[u8]) -> ip::Packet<'_> {
+        let src = "192.0.2.1".parse().unwrap();
+        let dst = "192.0.2.2".parse().unwrap();
+        ip::Packet { src, dst, protocol: ip::TCP, ecn: ip::Ecn::NotEct, ttl: 64, payload }
+    }
+
+    fn syn_options() -> Options {
+        Options {
+            mss: Some(1460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: Some(Timestamps { val: 9, echo: 0 }),
+            sack: SackBlocks::EMPTY,
+        }
+    }
+
+    #[test]
+    fn a_linux_syn_has_its_usual_bytes() {
+        let all = written(syn_options(), &LINUX);
+        assert_eq!(all[20..], [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 0, 1, 3, 3, 7]);
+        let plain = written(Options { timestamps: None, ..syn_options() }, &LINUX);
+        assert_eq!(plain[20..], [2, 4, 5, 0xb4, 1, 1, 4, 2, 1, 3, 3, 7]);
+    }
+
+    #[test]
+    fn a_freebsd_syn_has_its_usual_bytes() {
+        let layout = OptionLayout {
+            order: &[OptionKind::Mss, OptionKind::WindowScale, OptionKind::SackPermitted, OptionKind::Timestamps],
+            pad_lone_sack: false,
+        };
+        let all = written(syn_options(), &layout);
+        assert_eq!(all[20..], [2, 4, 5, 0xb4, 1, 3, 3, 7, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mut sack = SackBlocks::EMPTY;
+        for n in 0..3 {
+            sack.push(SackBlock { start: SeqNum::new(n * 10), end: SeqNum::new(n * 10 + 5) });
+        }
+        let options = Options { timestamps: Some(Timestamps { val: 1, echo: 2 }), sack, ..Options::default() };
+        let bytes = written(options, &LINUX);
+        assert_eq!(bytes.len(), 20 + options_len(true, 3));
+        let segment = Segment::parse(&packet(&bytes), true).unwrap();
+        assert_eq!(segment.options, options);
+        assert_eq!((segment.seq, segment.ack, segment.window), (SeqNum::new(3), SeqNum::new(4), 5));
+    }
+
+    #[test]
+    fn options_that_lie_are_refused() {
+        for bad in [&[2, 0][..], &[2, 1], &[2], &[2, 40, 0], &[5, 9, 0, 0, 0, 0, 0, 0, 0], &[3, 4, 0, 0]] {
+            assert_eq!(Options::parse(bad), Err(Malformed::Option), "{bad:?}");
+        }
+        // What follows the end of the list is not read.
+        assert_eq!(Options::parse(&[0, 2, 0]), Ok(Options::default()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(mut data: Vec<u8>, words in 0_u8..16) {
+            if let Some(offset) = data.get_mut(12) {
+                *offset = words << 4;
+            }
+            let _read_or_refused = Segment::parse(&packet(&data), true).is_ok();
+            let _read_or_refused = Segment::parse(&packet(&data), false).is_ok();
+        }
+    }
+}
