@@ -1,0 +1,312 @@
+//! Applying changes: read, record, write, read back, verify; all or nothing.
+//!
+//! What is *not* here: choosing the changes (`knobs`), and keeping only those that helped (`tune`).
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use fullpipe_knobs::{Address, Change};
+
+use crate::{
+    EntryKind, EntryState, Host, HostError, Journal, JournalError, RunId,
+    journal::{EntryId, Intent},
+    persist,
+    undo::{Outcome, UndoneEntry, restore_file, restore_setting},
+    value::{canonical, same_value},
+};
+
+/// How changes are applied.
+#[derive(Clone, Debug, Default)]
+pub struct ApplyOptions {
+    /// The command, for the history.
+    pub command: String,
+    /// The name of the end that is changed, where it has one.
+    pub host: Option<String>,
+    /// Apply although a setting is no longer what the plan found.
+    pub accept_stale: bool,
+    /// The folder (`/etc/sysctl.d`, see [`persist::sysctl_dir`]) for a drop-in that makes sysctls last beyond a restart;
+    /// `None` changes the running system only.
+    pub persist: Option<PathBuf>,
+}
+
+/// What was applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The run in the journal; `None` where everything was in force already and nothing was written.
+    pub id: Option<RunId>,
+    /// The changes, in order.
+    pub applied: Vec<Applied>,
+    /// The drop-in that was written.
+    pub drop_in: Option<PathBuf>,
+    /// What does not last beyond a restart although that was asked for: a drop-in holds only sysctls.
+    pub not_persisted: Vec<Address>,
+}
+
+/// One change, as it went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// Which setting.
+    pub address: Address,
+    /// What it was.
+    pub before: Option<String>,
+    /// What it was to be.
+    pub wanted: Option<String>,
+    /// What it is, read back.
+    pub now: Option<String>,
+}
+
+impl Applied {
+    /// It was so already, and nothing was written.
+    pub fn unchanged(&self) -> bool {
+        same_value(&self.address, self.before.as_deref(), self.wanted.as_deref())
+    }
+
+    /// The system took another value than the one that was asked for: it has limits of its own.
+    pub fn clamped(&self) -> bool {
+        !same_value(&self.address, self.wanted.as_deref(), self.now.as_deref())
+    }
+}
+
+/// Why changes were not applied, and what became of those before the one that failed.
+#[derive(Debug)]
+pub struct ApplyError {
+    /// What went wrong.
+    pub fault: Box<ApplyFault>,
+    /// The changes that had been made and were taken back, newest first.
+    pub rollback: Vec<UndoneEntry>,
+}
+
+/// What went wrong while changes were applied.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApplyFault {
+    /// The host refused.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The journal could not record; without it nothing is written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The setting is no longer what it was when the plan was made.
+    #[error("{address} is {} now and was {} when the plan was made; make the plan again", quoted(now), quoted(planned))]
+    Stale {
+        /// The setting.
+        address: Address,
+        /// What the plan says it was.
+        planned: Option<String>,
+        /// What it is.
+        now: Option<String>,
+    },
+    /// The system took the value without a complaint, and the old one is still in force.
+    #[error("{address} is still {} although the system accepted {}", quoted(now), quoted(wanted))]
+    NoEffect {
+        /// The setting.
+        address: Address,
+        /// What was written.
+        wanted: Option<String>,
+        /// What it is.
+        now: Option<String>,
+    },
+    /// The drop-in could not be written.
+    #[error("can't write the drop-in {}: {source}; without --persist only the running system is changed", path.display())]
+    Persist {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+fn quoted(value: &Option<String>) -> String {
+    value.as_ref().map_or_else(|| "absent".to_owned(), |value| format!("`{value}`"))
+}
+
+impl std::fmt::Display for ApplyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let stuck = self.rollback.iter().filter(|entry| !entry.outcome.is_restored()).count();
+        // The change that failed is among them, and most often there is nothing of it to take back.
+        let made = self.rollback.iter().filter(|entry| entry.outcome != Outcome::AlreadyBack).count();
+        match (made, stuck) {
+            (0, _) => write!(f, "{}; nothing was changed", self.fault),
+            (made, 0) => write!(f, "{}; what was changed before it ({made}) was taken back", self.fault),
+            (made, stuck) => {
+                write!(f, "{}; of {made} changes {stuck} could not be taken back; try `fullpipe undo`", self.fault)
+            }
+        }
+    }
+}
+
+impl std::error::Error for ApplyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(self.fault.as_ref())
+    }
+}
+
+/// Applies `changes` in order, or none of them: where one fails, those before it are taken back in reverse.
+///
+/// Everything that can be known beforehand (a setting that is missing, read-only or changed since the plan) is found
+/// before the first write. What was there before each write is in the journal, on disk, before that write.
+pub fn apply<H: Host + ?Sized>(
+    host: &mut H,
+    journal: &mut Journal,
+    changes: &[Change],
+    options: &ApplyOptions,
+) -> Result<Run, ApplyError> {
+    check(host, changes, options).map_err(|fault| ApplyError { fault: Box::new(fault), rollback: Vec::new() })?;
+    let mut work = Work { host, journal, options, run: None, done: Vec::new() };
+    let result = work.all(changes);
+    result.map_err(|fault| ApplyError { fault: Box::new(fault), rollback: work.take_back() })
+}
+
+/// Finds what can be known before the first write.
+fn check<H: Host + ?Sized>(host: &mut H, changes: &[Change], options: &ApplyOptions) -> Result<(), ApplyFault> {
+    let mut seen = BTreeSet::new();
+    for change in changes {
+        if let Some(value) = &change.to {
+            canonical(&change.knob, value)?;
+        }
+        host.writable(&change.knob)?;
+        // A later change of the same setting starts from what an earlier one makes of it.
+        if !seen.insert(&change.knob) || options.accept_stale {
+            continue;
+        }
+        let now = host.read(&change.knob)?;
+        if !same_value(&change.knob, now.as_deref(), change.from.as_deref()) {
+            return Err(ApplyFault::Stale { address: change.knob.clone(), planned: change.from.clone(), now });
+        }
+    }
+    Ok(())
+}
+
+/// True where a drop-in can hold the change.
+fn lasts(change: &Change) -> bool {
+    matches!(change.knob, Address::Sysctl(_)) && change.to.is_some()
+}
+
+/// A change that was made, and how to take it back.
+enum Done {
+    Setting { entry: EntryId, address: Address, before: Option<String> },
+    File { entry: EntryId, path: PathBuf, before: Option<Vec<u8>>, mode: Option<u32> },
+}
+
+struct Work<'a, H: Host + ?Sized> {
+    host: &'a mut H,
+    journal: &'a mut Journal,
+    options: &'a ApplyOptions,
+    run: Option<RunId>,
+    done: Vec<Done>,
+}
+
+impl<H: Host + ?Sized> Work<'_, H> {
+    fn all(&mut self, changes: &[Change]) -> Result<Run, ApplyFault> {
+        let applied = changes.iter().map(|change| self.one(change)).collect::<Result<Vec<_>, _>>()?;
+        let (mut drop_in, mut not_persisted) = (None, Vec::new());
+        if let Some(folder) = &self.options.persist {
+            let (lasting, rest): (Vec<_>, Vec<_>) = changes.iter().partition(|change| lasts(change));
+            not_persisted = rest.into_iter().map(|change| change.knob.clone()).collect();
+            drop_in = self.drop_in(folder, lasting)?;
+        }
+        Ok(Run { id: self.run, applied, drop_in, not_persisted })
+    }
+
+    fn one(&mut self, change: &Change) -> Result<Applied, ApplyFault> {
+        let address = &change.knob;
+        let before = self.host.read(address)?;
+        let wanted = match &change.to {
+            Some(value) => canonical(address, value)?,
+            None => None,
+        };
+        if same_value(address, before.as_deref(), wanted.as_deref()) {
+            return Ok(Applied { address: address.clone(), now: before.clone(), before, wanted });
+        }
+        let run = self.run()?;
+        let intent = Intent {
+            kind: EntryKind::Setting,
+            place: &address.to_string(),
+            before: before.as_deref().map(str::as_bytes),
+            intended: wanted.as_deref().map(str::as_bytes),
+            mode: None,
+            persisted: self.options.persist.is_some() && lasts(change),
+        };
+        let entry = self.journal.intend(run, &intent)?;
+        // From here on it is to be taken back, also where the write itself fails: half of it may have happened.
+        self.done.push(Done::Setting { entry, address: address.clone(), before: before.clone() });
+        self.host.write(address, wanted.as_deref())?;
+        let now = self.host.read(address)?;
+        self.journal.written(entry, now.as_deref().map(str::as_bytes))?;
+        if same_value(address, now.as_deref(), before.as_deref()) {
+            return Err(ApplyFault::NoEffect { address: address.clone(), wanted, now });
+        }
+        Ok(Applied { address: address.clone(), before, wanted, now })
+    }
+
+    /// Writes the drop-in, if it has anything new to say.
+    fn drop_in(&mut self, folder: &Path, changes: Vec<&Change>) -> Result<Option<PathBuf>, ApplyFault> {
+        let path = folder.join(persist::file_name());
+        let failed = |source| ApplyFault::Persist { path: path.clone(), source };
+        let before = match fs::read(&path) {
+            Ok(content) => Some(content),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failed(error)),
+        };
+        let present = before.as_deref().map(String::from_utf8_lossy);
+        let content = persist::content(present.as_deref(), &changes);
+        if changes.is_empty() || before.as_deref() == Some(content.as_bytes()) {
+            return Ok(None);
+        }
+        let run = self.run()?;
+        let mode = persist::mode(&path);
+        let intent = Intent {
+            kind: EntryKind::File,
+            place: &path.to_string_lossy(),
+            before: before.as_deref(),
+            intended: Some(content.as_bytes()),
+            mode,
+            persisted: true,
+        };
+        let entry = self.journal.intend(run, &intent)?;
+        self.done.push(Done::File { entry, path: path.clone(), before, mode });
+        // Readable for all, as sysctl.d files are: systemd-sysctl reads it as root, people as themselves.
+        persist::write_atomically(&path, content.as_bytes(), mode.or(Some(0o644))).map_err(failed)?;
+        self.journal.written(entry, Some(content.as_bytes()))?;
+        Ok(Some(path))
+    }
+
+    /// The run in the journal, begun with the first write.
+    fn run(&mut self) -> Result<RunId, ApplyFault> {
+        if let Some(run) = self.run {
+            return Ok(run);
+        }
+        let identity = self.host.identity()?;
+        let run = self.journal.start_run(&self.options.command, self.options.host.as_deref(), &identity)?;
+        self.run = Some(run);
+        Ok(run)
+    }
+
+    /// Takes back what was done, newest first, from memory: the journal may be what failed.
+    fn take_back(self) -> Vec<UndoneEntry> {
+        let Self { host, journal, run, done, .. } = self;
+        done.into_iter()
+            .rev()
+            .map(|done| {
+                let (entry, place, outcome) = match done {
+                    Done::Setting { entry, address, before } => {
+                        let outcome = restore_setting(host, &address, before.as_deref());
+                        (entry, address.to_string(), outcome)
+                    }
+                    Done::File { entry, path, before, mode } => {
+                        let outcome = restore_file(&path, before.as_deref(), mode);
+                        (entry, path.display().to_string(), outcome)
+                    }
+                };
+                if outcome.is_restored() {
+                    // Left unmarked, the entry is found to be back already by the next undo.
+                    journal.mark(entry, EntryState::Undone).unwrap_or_default();
+                }
+                UndoneEntry { run, place, outcome }
+            })
+            .collect()
+    }
+}

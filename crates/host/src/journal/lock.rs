@@ -1,0 +1,42 @@
+//! One program at a time changes settings.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io::{Read, Seek, Write},
+    path::Path,
+};
+
+use super::JournalError;
+
+/// An advisory lock (flock(2)) on a file of the state folder, which the system drops when the program ends, however it
+/// ends. The file holds the holder's process number for the other's error message, and stays.
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    pub(super) fn take(state_dir: &Path) -> Result<Self, JournalError> {
+        let failed = |source| JournalError::StateDir { path: state_dir.to_owned(), source };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(state_dir.join("journal.lock"))
+            .map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+                return Err(JournalError::JournalLocked { path: state_dir.to_owned(), pid });
+            }
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        // Only a courtesy to the one who is refused: on a full disk the lock holds all the same.
+        let named =
+            file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
+        named.unwrap_or_default();
+        Ok(Self { _file: file })
+    }
+}

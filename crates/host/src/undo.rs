@@ -1,0 +1,287 @@
+//! Taking changes back, newest first, exactly.
+//!
+//! An entry is written back only where the host still has what we put there: what somebody changed since is theirs.
+//! What is *not* here: the journal's storage.
+
+use std::{collections::BTreeMap, fs, io, path::Path};
+
+use fullpipe_knobs::Address;
+use serde::Serialize;
+
+use crate::{
+    Entry, EntryKind, EntryState, Host, Identity, Journal, JournalError, RunId, RunRecord, RunState, persist,
+    same_value,
+};
+
+/// What to take back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The newest run that is open; kept runs stay.
+    Latest,
+    /// This run, kept or not.
+    Run(RunId),
+    /// Every run of which something is in force, kept ones too.
+    All,
+}
+
+/// How changes are taken back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UndoOptions {
+    /// Write the old value back even where somebody changed the setting since.
+    pub force: bool,
+}
+
+/// What became of an undo.
+#[derive(Debug, Default, Serialize)]
+pub struct UndoReport {
+    /// What was looked at, in that order.
+    pub entries: Vec<UndoneEntry>,
+    /// The journal could not be marked; the host is as the entries say, and another undo finds it so.
+    #[serde(serialize_with = "shown")]
+    pub unmarked: Option<JournalError>,
+}
+
+/// What became of one entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UndoneEntry {
+    /// Its run.
+    pub run: Option<RunId>,
+    /// The address of a setting, or the path of a file.
+    pub place: String,
+    /// What became of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What became of one entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "outcome")]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The old value was written and read back; `None` means that it is absent again.
+    Restored {
+        /// What is there now.
+        now: Option<String>,
+    },
+    /// The old value was there already.
+    AlreadyBack,
+    /// Somebody changed it since; it was left alone. `force` writes the old value all the same.
+    ChangedSince {
+        /// What is there now.
+        now: Option<String>,
+        /// What we had put there.
+        ours: Option<String>,
+        /// What was there before us.
+        before: Option<String>,
+        /// The later run of ours that changed it, which is to be undone first.
+        by: Option<RunId>,
+    },
+    /// It went by itself.
+    Gone {
+        /// How.
+        why: String,
+    },
+    /// It belongs to another network namespace or folder; it was left alone and stays in the journal.
+    Elsewhere {
+        /// Which one.
+        namespace: String,
+    },
+    /// It could not be read or written; it stays in the journal.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Outcome {
+    /// True where what was there before is there now.
+    pub fn is_restored(&self) -> bool {
+        matches!(self, Self::Restored { .. } | Self::AlreadyBack)
+    }
+
+    fn state(&self) -> Option<EntryState> {
+        match self {
+            Self::Restored { .. } | Self::AlreadyBack => Some(EntryState::Undone),
+            Self::Gone { .. } => Some(EntryState::Gone),
+            Self::ChangedSince { .. } | Self::Elsewhere { .. } | Self::Failed { .. } => None,
+        }
+    }
+}
+
+impl UndoReport {
+    /// True where nothing is left to take back of what was asked for.
+    pub fn is_complete(&self) -> bool {
+        self.entries.iter().all(|entry| entry.outcome.state().is_some())
+    }
+}
+
+/// Takes back what the journal says, newest first. Goes on past an entry that fails, and reports it; what is done
+/// already is not done again. Nothing to do is an empty report.
+pub fn undo<H: Host + ?Sized>(
+    host: &mut H,
+    journal: &mut Journal,
+    which: Which,
+    options: UndoOptions,
+) -> Result<UndoReport, JournalError> {
+    let here = host.identity().map_err(|source| JournalError::Host { source: Box::new(source) })?;
+    let mut report = UndoReport::default();
+    // The newest entries of ours by place that stay in force: they explain why an older one is not ours any more.
+    let mut later: BTreeMap<String, RunId> = BTreeMap::new();
+    let outstanding = journal.outstanding()?;
+    let chosen: Vec<RunId> = match which {
+        Which::Latest => {
+            outstanding.iter().filter(|run| run.state == RunState::Open).map(|run| run.id).take(1).collect()
+        }
+        Which::Run(run) => vec![journal.run(run)?.id],
+        Which::All => outstanding.iter().map(|run| run.id).collect(),
+    };
+    for run in outstanding {
+        for entry in run.entries.iter().rev().filter(|entry| entry.state.is_outstanding()) {
+            let mut stays = true;
+            if chosen.contains(&run.id) {
+                let by = later.get(&entry.place).copied();
+                let outcome = take_back(host, &here, &run, entry, by, options);
+                if let Some(state) = outcome.state() {
+                    stays = false;
+                    if let Err(error) = journal.mark(entry.id, state) {
+                        report.unmarked.get_or_insert(error);
+                    }
+                }
+                report.entries.push(UndoneEntry { run: Some(run.id), place: entry.place.clone(), outcome });
+            }
+            if stays {
+                later.entry(entry.place.clone()).or_insert(run.id);
+            }
+        }
+    }
+    Ok(report)
+}
+
+fn take_back<H: Host + ?Sized>(
+    host: &mut H,
+    here: &Identity,
+    run: &RunRecord,
+    entry: &Entry,
+    by: Option<RunId>,
+    options: UndoOptions,
+) -> Outcome {
+    match entry.kind {
+        EntryKind::Setting => setting(host, here, run, entry, by, options),
+        EntryKind::File => file(entry, by, options),
+    }
+}
+
+fn setting<H: Host + ?Sized>(
+    host: &mut H,
+    here: &Identity,
+    run: &RunRecord,
+    entry: &Entry,
+    by: Option<RunId>,
+    options: UndoOptions,
+) -> Outcome {
+    let restarted = differ(&here.boot, &run.identity.boot);
+    if restarted && !entry.persisted {
+        return Outcome::Gone { why: "the machine was started again since".to_owned() };
+    }
+    // A restart numbers the namespaces anew, and what lasts beyond it is set in the first one.
+    if !restarted && differ(&here.namespace, &run.identity.namespace) {
+        return Outcome::Elsewhere { namespace: run.identity.namespace.clone().unwrap_or_default() };
+    }
+    let address: Address = match entry.place.parse() {
+        Ok(address) => address,
+        Err(error) => return Outcome::Failed { why: format!("the journal's entry can't be read: {error}") },
+    };
+    let now = match host.read(&address) {
+        Ok(now) => now,
+        Err(error) if error.object_is_gone() => return Outcome::Gone { why: error.to_string() },
+        Err(error) => return Outcome::Failed { why: error.to_string() },
+    };
+    let before = Entry::text(entry.before.as_ref());
+    if same_value(&address, now.as_deref(), before.as_deref()) {
+        return Outcome::AlreadyBack;
+    }
+    let ours = Entry::text(entry.ours());
+    if !options.force && !same_value(&address, now.as_deref(), ours.as_deref()) {
+        return Outcome::ChangedSince { now, ours, before, by };
+    }
+    restore_setting(host, &address, before.as_deref())
+}
+
+fn file(entry: &Entry, by: Option<RunId>, options: UndoOptions) -> Outcome {
+    let path = Path::new(&entry.place);
+    persist::clear_leftover(path);
+    let now = match fs::read(path) {
+        Ok(content) => Some(content),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Outcome::Failed { why: format!("can't read {}: {error}", entry.place) },
+    };
+    if now == entry.before {
+        return Outcome::AlreadyBack;
+    }
+    if !options.force && now.as_ref() != entry.ours() {
+        return Outcome::ChangedSince {
+            now: Entry::text(now.as_ref()),
+            ours: Entry::text(entry.ours()),
+            before: Entry::text(entry.before.as_ref()),
+            by,
+        };
+    }
+    restore_file(path, entry.before.as_deref(), entry.mode)
+}
+
+impl Entry {
+    /// What we put there. After a run that ended between the write and its mark, what it meant to put there.
+    fn ours(&self) -> Option<&Vec<u8>> {
+        match self.state {
+            EntryState::Intended => self.intended.as_ref(),
+            _ => self.read_back.as_ref(),
+        }
+    }
+}
+
+/// Writes the old value back and makes sure that it is in force.
+pub(crate) fn restore_setting<H: Host + ?Sized>(host: &mut H, address: &Address, before: Option<&str>) -> Outcome {
+    let mut restored = || {
+        // A write that the system refused has changed nothing, and what can't be written then need not be.
+        if same_value(address, host.read(address)?.as_deref(), before) {
+            return Ok(None);
+        }
+        host.write(address, before)?;
+        host.read(address).map(Some)
+    };
+    match restored() {
+        Ok(None) => Outcome::AlreadyBack,
+        Ok(Some(now)) if same_value(address, now.as_deref(), before) => Outcome::Restored { now },
+        Ok(Some(now)) => Outcome::Failed {
+            why: format!(
+                "{address} is {} after writing {} back",
+                now.as_deref().unwrap_or("absent"),
+                before.unwrap_or("absent")
+            ),
+        },
+        Err(error) if error.object_is_gone() => Outcome::Gone { why: error.to_string() },
+        Err(error) => Outcome::Failed { why: error.to_string() },
+    }
+}
+
+/// Puts a file's old content back, or takes the file away where there was none.
+pub(crate) fn restore_file(path: &Path, before: Option<&[u8]>, mode: Option<u32>) -> Outcome {
+    let put = match before {
+        Some(content) => persist::write_atomically(path, content, mode),
+        None => persist::remove(path),
+    };
+    match put {
+        Ok(()) => Outcome::Restored { now: before.map(|content| String::from_utf8_lossy(content).into_owned()) },
+        Err(error) => Outcome::Failed { why: format!("can't put {} back: {error}", path.display()) },
+    }
+}
+
+/// True where both are known and not the same.
+fn differ(a: &Option<String>, b: &Option<String>) -> bool {
+    matches!((a, b), (Some(a), Some(b)) if a != b)
+}
+
+#[expect(clippy::ref_option, reason = "the form that serde asks for")]
+fn shown<S: serde::Serializer>(error: &Option<JournalError>, serializer: S) -> Result<S::Ok, S::Error> {
+    error.as_ref().map(ToString::to_string).serialize(serializer)
+}
