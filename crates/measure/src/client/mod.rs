@@ -1,0 +1,231 @@
+//! The end that asks.
+//!
+//! A [`Client`] keeps a conversation with a fullpipe server open (for pings, MTU probes and requests to its steward) and
+//! runs tests on connections of their own. Against a foreign iperf3 server there is no conversation, only tests.
+
+mod session;
+mod test;
+
+use std::{
+    net::SocketAddr,
+    sync::atomic::AtomicBool,
+    time::{Duration, Instant},
+};
+
+use fullpipe_diagnose::RttSummary;
+use fullpipe_units::Micros;
+use serde_json::{Value, json};
+
+use crate::{
+    control::Control,
+    error::{MeasureError, clean},
+    measurement::{Measurement, PeerKind, summary},
+    mtu::{self, MtuReport},
+    patience::Patience,
+    spec::{Progress, TestSpec},
+    sys::tcp_info::TcpInfo,
+    talk::{self, Hello},
+    target::Target,
+    wire::{Params, State, TALK_LIMIT},
+};
+
+/// How long a client waits for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientOptions {
+    /// For a name to be resolved and a connection to be made.
+    pub connect: Duration,
+    /// For each answer in the handshake and in the conversation.
+    pub answer: Duration,
+    /// For payload to move during a test.
+    pub stall: Duration,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(10), answer: Duration::from_secs(10), stall: Duration::from_secs(15) }
+    }
+}
+
+/// The end that asks. See the module's text.
+#[derive(Debug)]
+pub struct Client {
+    target: Target,
+    peer: SocketAddr,
+    options: ClientOptions,
+    kind: PeerKind,
+    talk: Option<Talk>,
+    idle_rtt: Option<RttSummary>,
+    mtu: Option<MtuReport>,
+}
+
+#[derive(Debug)]
+struct Talk {
+    control: Control,
+    hello: Hello,
+}
+
+impl Client {
+    /// Connects with the usual deadlines.
+    ///
+    /// # Errors
+    /// Every way in which a server can be missing, foreign or busy has its own variant of [`MeasureError`].
+    pub fn connect(target: &Target) -> Result<Self, MeasureError> {
+        Self::connect_with(target, ClientOptions::default(), &AtomicBool::new(false))
+    }
+
+    /// Connects; `cancel` ends the attempt early.
+    ///
+    /// # Errors
+    /// As [`Client::connect`], and [`MeasureError::Cancelled`].
+    pub fn connect_with(target: &Target, options: ClientOptions, cancel: &AtomicBool) -> Result<Self, MeasureError> {
+        let addresses = target.resolve(Patience::new(options.connect).unless(cancel))?;
+        let stream = crate::target::connect_any(&addresses, Patience::new(options.connect).unless(cancel))?;
+        let answer = || Patience::new(options.answer).unless(cancel);
+        let peer = stream.peer_addr().map_err(|source| MeasureError::Unreachable {
+            peer: addresses.first().copied().unwrap_or_else(|| ([0, 0, 0, 0], target.port).into()),
+            source,
+        })?;
+        let (mut control, state) = session::open(stream, peer, &Params::conversation(), answer())?;
+        let mut client = Self {
+            target: target.clone(),
+            peer,
+            options,
+            kind: PeerKind::Iperf3,
+            talk: None,
+            idle_rtt: None,
+            mtu: None,
+        };
+        if state == State::Conversation {
+            let reply = talk::ask(&mut control, &json!({ "request": "hello" }), answer())?;
+            let hello = Hello::from_json(peer, &reply)?;
+            client.kind = PeerKind::Fullpipe;
+            client.talk = Some(Talk { control, hello });
+        } else {
+            // The handshake's own round trip is all that a foreign server shows without load.
+            client.idle_rtt = handshake_rtt(&control);
+            session::leave(control);
+        }
+        Ok(client)
+    }
+
+    /// What answers at the far end.
+    pub fn peer_kind(&self) -> PeerKind {
+        self.kind
+    }
+
+    /// The server's address.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// This end's address on the conversation; absent with a foreign server.
+    pub fn local(&self) -> Option<SocketAddr> {
+        self.talk.as_ref()?.control.stream().local_addr().ok()
+    }
+
+    /// What a fullpipe server said of itself; absent with a foreign one.
+    pub fn hello(&self) -> Option<&Hello> {
+        self.talk.as_ref().map(|talk| &talk.hello)
+    }
+
+    /// Round trips without load: `count` small requests one after another. The smallest is the kernel's own where that
+    /// is smaller still, since an answer also waits for both programs to wake up.
+    ///
+    /// # Errors
+    /// The connection's, and [`MeasureError::NeedsFullpipe`] with a foreign server.
+    pub fn ping(&mut self, count: u32) -> Result<RttSummary, MeasureError> {
+        let patience = self.options.answer;
+        let peer = self.peer;
+        let control = self.control("ping")?;
+        let mut times = Vec::new();
+        for _ in 0..count.clamp(1, 10_000) {
+            let start = Instant::now();
+            talk::ask(control, &json!({ "request": "ping" }), Patience::new(patience))?;
+            times.push(Micros::from(start.elapsed()));
+        }
+        let kernel = TcpInfo::of(control.stream()).ok().and_then(|info| info.min_rtt_us());
+        let mut rtt = summary(times).ok_or(MeasureError::Closed { peer, operation: "ping" })?;
+        if let Some(kernel) = kernel {
+            rtt.min_us = rtt.min_us.min(Micros::new(kernel.into()));
+        }
+        self.idle_rtt = Some(rtt);
+        Ok(rtt)
+    }
+
+    /// The largest IP packets that pass in each direction, and whether larger ones vanish without a word.
+    ///
+    /// # Errors
+    /// The connection's, and [`MeasureError::NeedsFullpipe`] with a foreign server.
+    pub fn probe_mtu(&mut self) -> Result<MtuReport, MeasureError> {
+        let patience = self.options.answer;
+        let rtt = match self.idle_rtt {
+            Some(rtt) => rtt,
+            None => self.ping(3)?,
+        };
+        let control = self.control("the path MTU")?;
+        let report = mtu::probe(control, Duration::from(rtt.p50_us), patience)?;
+        self.mtu = Some(report);
+        Ok(report)
+    }
+
+    /// Asks the far end's steward.
+    ///
+    /// # Errors
+    /// [`MeasureError::Refusal`] carries the steward's own reason; otherwise the connection's errors.
+    pub fn request(&mut self, request: &Value) -> Result<Value, MeasureError> {
+        // A steward may have to read a whole machine's settings, or wait for a disk.
+        let patience = self.options.answer.saturating_mul(3);
+        let text = request.to_string();
+        let peer = self.peer;
+        if text.len() > TALK_LIMIT as usize {
+            let (bytes, limit) = (text.len() as u64, u64::from(TALK_LIMIT));
+            return Err(MeasureError::TooLarge { peer, operation: "a request", bytes, limit });
+        }
+        talk::ask(self.control("a request to the far host")?, request, Patience::new(patience))
+    }
+
+    /// Runs a test. `cancel` ends it early and cleanly, with what was measured until then; `progress` is called from
+    /// this thread.
+    ///
+    /// # Errors
+    /// [`MeasureError::BadSpec`] before anything is sent; otherwise the connections' errors.
+    pub fn run(
+        &mut self,
+        spec: &TestSpec,
+        cancel: &AtomicBool,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Measurement, MeasureError> {
+        spec.check()?;
+        test::run(self, spec, cancel, progress)
+    }
+
+    /// Ends the conversation with a word, so that the far end's steward knows that nothing was lost.
+    pub fn bye(mut self) {
+        if let Some(Talk { mut control, .. }) = self.talk.take() {
+            let patience = Patience::new(self.options.answer.min(Duration::from_secs(2)));
+            // Whether it is still heard or not, the connection ends here.
+            drop(talk::ask(&mut control, &json!({ "request": "bye" }), patience));
+            control.close();
+        }
+    }
+
+    fn control(&mut self, operation: &'static str) -> Result<&mut Control, MeasureError> {
+        let peer = self.peer;
+        self.talk.as_mut().map(|talk| &mut talk.control).ok_or(MeasureError::NeedsFullpipe { peer, operation })
+    }
+
+    /// What to call the far end.
+    fn peer_name(&self) -> String {
+        clean(&self.target.host)
+    }
+}
+
+fn handshake_rtt(control: &Control) -> Option<RttSummary> {
+    let info = TcpInfo::of(control.stream()).ok()?;
+    let rtt = Micros::new(info.rtt_us()?.into());
+    Some(RttSummary {
+        min_us: info.min_rtt_us().map_or(rtt, |us| Micros::new(us.into())).min(rtt),
+        p50_us: rtt,
+        count: 1,
+    })
+}

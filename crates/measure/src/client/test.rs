@@ -1,0 +1,380 @@
+//! One test, from the client's side.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use fullpipe_units::{Bytes, Micros, Rate};
+use socket2::Socket;
+
+use super::{Client, session};
+use crate::{
+    control::Control,
+    error::MeasureError,
+    lane::{Lane, Manner, Role},
+    measurement::{Accounts, Measurement, PeerKind},
+    patience::Patience,
+    report::{EndReport, FarReport},
+    spec::{Length, Phase, Progress, TestDirection, TestSpec},
+    target,
+    transfer::Moving,
+    wire::{self, Cookie, OurParams, Params, RESULTS_LIMIT, Results, State},
+};
+
+/// How often the control connection is looked at while payload moves.
+const LOOK: Duration = Duration::from_millis(10);
+
+const SETTING_UP: &str = "setting up the test";
+const RESULTS: &str = "the exchange of results";
+
+type Report<'a> = &'a mut (dyn FnMut(Progress) + Send);
+
+/// How the transfer came to its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Complete,
+    Cancelled,
+}
+
+pub(super) fn run(
+    client: &mut Client,
+    spec: &TestSpec,
+    cancel: &AtomicBool,
+    progress: Report<'_>,
+) -> Result<Measurement, MeasureError> {
+    progress(told(Phase::Idle, spec));
+    if spec.pings > 0 && client.kind == PeerKind::Fullpipe {
+        client.ping(spec.pings)?;
+    }
+    progress(told(Phase::Connecting, spec));
+    let (mut control, cookie) = open_control(client, spec, cancel)?;
+    let patience = || Patience::new(client.options.answer).unless(cancel);
+    let lanes = open_lanes(client, spec, &cookie, cancel)?;
+    expect(&mut control, State::TestStart, patience())?;
+    expect(&mut control, State::TestRunning, patience())?;
+    let failed = |source| MeasureError::Io { peer: client.peer, operation: "starting the transfer", source };
+    let mut moving = Moving::start(lanes, &manner(spec)).map_err(failed)?;
+
+    let ending = watch(client, spec, cancel, &mut control, &mut moving, progress)?;
+    progress(told(Phase::Finishing, spec));
+    let own = moving.stop();
+    let outcome = finish(client, &mut control, &own);
+    moving.release(false);
+    let mut warnings = Vec::new();
+    let results = match (outcome, ending) {
+        (Ok(results), _) => {
+            control.close();
+            Some(results)
+        }
+        (Err(error), Ending::Cancelled) => {
+            warnings.push(format!("stopped before the far end gave its account: {error}"));
+            None
+        }
+        (Err(error), Ending::Complete) => return Err(error),
+    };
+    warn(client, spec, results.as_ref(), &mut warnings);
+    let accounts = Accounts {
+        own,
+        far: results.as_ref().and_then(|results| FarReport::from_json(results.ours.as_ref()?)),
+        results,
+        peer_name: &client.peer_name(),
+        idle_rtt: client.idle_rtt,
+        path_mtu: client.mtu.map(|mtu| [mtu.up.mtu, mtu.down.mtu]).unwrap_or_default(),
+    };
+    Ok(Measurement {
+        peer: client.peer,
+        peer_kind: client.kind,
+        directions: accounts.directions(),
+        cancelled: ending == Ending::Cancelled,
+        warnings,
+    })
+}
+
+/// A foreign server serves one client at a time and needs a moment between two.
+fn open_control(client: &Client, spec: &TestSpec, cancel: &AtomicBool) -> Result<(Control, Cookie), MeasureError> {
+    let again_until = Instant::now() + Duration::from_secs(3);
+    loop {
+        let cookie = session::cookie(client.peer)?;
+        let attempt = || {
+            let connecting = Patience::new(client.options.connect).unless(cancel);
+            let stream = target::connect_control(client.peer, connecting)?;
+            let answering = Patience::new(client.options.answer).unless(cancel);
+            session::open_with(stream, client.peer, &params(client, spec), &cookie, answering)
+        };
+        match attempt() {
+            Ok((control, State::CreateStreams)) => return Ok((control, cookie)),
+            Ok((control, state)) => return Err(session::unexpected(control.peer(), SETTING_UP, state)),
+            Err(MeasureError::Busy { .. } | MeasureError::Refused { .. } | MeasureError::Closed { .. })
+                if client.kind == PeerKind::Iperf3 && Instant::now() < again_until =>
+            {
+                Patience::new(Duration::ZERO).unless(cancel).check_cancelled()?;
+                thread::sleep(Duration::from_millis(100));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn params(client: &Client, spec: &TestSpec) -> Params {
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let whole_seconds = |time: Duration| time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    let (time, num) = match spec.length {
+        Length::Time(time) => (Some(time), 0),
+        Length::Bytes(bytes) => (None, bytes.get()),
+    };
+    let buffer = |bytes: Option<Bytes>| bytes.and_then(|bytes| u32::try_from(bytes.get()).ok());
+    let window = buffer(spec.send_buffer).filter(|_| spec.send_buffer == spec.receive_buffer);
+    Params {
+        omit_s: whole_seconds(spec.omit),
+        time_s: time.map_or(0, whole_seconds),
+        num,
+        parallel: spec.streams,
+        reverse: spec.direction == TestDirection::Down,
+        bidirectional: spec.direction == TestDirection::Both,
+        block: spec.block.get(),
+        congestion: spec.congestion_control.clone(),
+        window,
+        ours: Some(OurParams {
+            version: wire::VERSION,
+            copy: spec.copy,
+            indexed: client.kind == PeerKind::Fullpipe,
+            time_ms: time.map(millis),
+            omit_ms: Some(millis(spec.omit)),
+            send_buffer: buffer(spec.send_buffer),
+            receive_buffer: buffer(spec.receive_buffer),
+            ..OurParams::default()
+        }),
+        ..Params::default()
+    }
+}
+
+fn manner(spec: &TestSpec) -> Manner {
+    let budget = match spec.length {
+        Length::Bytes(bytes) => Some(bytes.get()),
+        Length::Time(_) => None,
+    };
+    Manner { block: usize::try_from(spec.block.get()).unwrap_or(1 << 20), copy: spec.copy, budget, pace_bps: None }
+}
+
+/// The roles of the data connections, in order: first those that the client sends on, then those that it receives on.
+fn roles(spec: &TestSpec) -> Vec<Role> {
+    let roles: &[Role] = match spec.direction {
+        TestDirection::Up => &[Role::Send],
+        TestDirection::Down => &[Role::Receive],
+        TestDirection::Both => &[Role::Send, Role::Receive],
+    };
+    roles.iter().flat_map(|role| (0..spec.streams).map(|_| *role)).collect()
+}
+
+/// Opens the data connections: with one of ours many at a time, since each takes a round trip; with a foreign server,
+/// which knows them by their order alone, one after another.
+fn open_lanes(
+    client: &Client,
+    spec: &TestSpec,
+    cookie: &Cookie,
+    cancel: &AtomicBool,
+) -> Result<Vec<Lane>, MeasureError> {
+    // As many SYNs at once as no queue on the way minds.
+    const WAVE: usize = 32;
+    let wave = if client.kind == PeerKind::Fullpipe { WAVE } else { 1 };
+    let roles: Vec<(usize, Role)> = roles(spec).into_iter().enumerate().collect();
+    let open = |&(index, role): &(usize, Role)| {
+        // Each has the time of an answer for itself: a hundred take longer than one.
+        let patience = Patience::new(client.options.answer).unless(cancel);
+        open_lane(client, spec, (index, role), cookie, patience)
+    };
+    let mut lanes = Vec::new();
+    for wave in roles.chunks(wave) {
+        let opened: Vec<Result<Lane, MeasureError>> = match wave {
+            [one] => vec![open(one)],
+            many => thread::scope(|scope| {
+                let threads: Vec<_> = many.iter().map(|one| scope.spawn(move || open(one))).collect();
+                threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+            }),
+        };
+        lanes.extend(opened.into_iter().collect::<Result<Vec<_>, _>>()?);
+    }
+    Ok(lanes)
+}
+
+fn open_lane(
+    client: &Client,
+    spec: &TestSpec,
+    (index, role): (usize, Role),
+    cookie: &Cookie,
+    patience: Patience<'_>,
+) -> Result<Lane, MeasureError> {
+    let peer = client.peer;
+    let stream = target::connect(peer, patience, |socket| prepare(socket, spec, role))?;
+    let mut preamble = cookie.as_bytes().to_vec();
+    if client.kind == PeerKind::Fullpipe {
+        preamble.extend_from_slice(&u16::try_from(index).unwrap_or(u16::MAX).to_be_bytes());
+    }
+    let mut raw = Control::new(stream, peer)?;
+    raw.write_all(&preamble, patience, SETTING_UP)?;
+    let stream = raw.into_stream();
+    stream.set_nodelay(false).map_err(|source| MeasureError::Io { peer, operation: SETTING_UP, source })?;
+    let preamble = preamble.len() as u64;
+    Ok(Lane { id: wire::stream_id(index), role, stream, saved_syn: None, opened: true, preamble })
+}
+
+/// What has to be set before the SYN: the buffers decide on the window scale.
+fn prepare(socket: &Socket, spec: &TestSpec, role: Role) -> Result<(), MeasureError> {
+    let failed = |option, value: String| move |source| MeasureError::Option { option, value, source };
+    if let Some(name) = &spec.congestion_control {
+        rustix::net::sockopt::set_tcp_congestion(socket, name)
+            .map_err(std::io::Error::from)
+            .map_err(failed("the congestion control", crate::error::clean(name)))?;
+    }
+    let size = |bytes: Bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX);
+    match (role, spec.send_buffer, spec.receive_buffer) {
+        (Role::Send, Some(bytes), _) => {
+            socket.set_send_buffer_size(size(bytes)).map_err(failed("SO_SNDBUF", bytes.to_string()))
+        }
+        (Role::Receive, _, Some(bytes)) => {
+            socket.set_recv_buffer_size(size(bytes)).map_err(failed("SO_RCVBUF", bytes.to_string()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn expect(control: &mut Control, wanted: State, patience: Patience<'_>) -> Result<(), MeasureError> {
+    match control.read_state(patience, SETTING_UP)? {
+        state if state == wanted => Ok(()),
+        state => Err(ended_by(control, state, SETTING_UP)),
+    }
+}
+
+/// What a state means that ends the test before its time.
+fn ended_by(control: &mut Control, state: State, operation: &'static str) -> MeasureError {
+    let peer = control.peer();
+    match state {
+        State::AccessDenied => MeasureError::Busy { peer },
+        State::ServerTerminate => MeasureError::Terminated { peer },
+        State::ServerError => session::server_error(control, Patience::new(Duration::from_secs(2))),
+        other => session::unexpected(peer, operation, other),
+    }
+}
+
+/// Waits for the end of the transfer and tells of its progress.
+fn watch(
+    client: &Client,
+    spec: &TestSpec,
+    cancel: &AtomicBool,
+    control: &mut Control,
+    moving: &mut Moving,
+    progress: Report<'_>,
+) -> Result<Ending, MeasureError> {
+    let mut last = Seen { at: Duration::ZERO, up: 0, down: 0 };
+    let mut moved = (0, Instant::now());
+    loop {
+        let elapsed = moving.elapsed();
+        if cancel.load(Ordering::Relaxed) {
+            return Ok(Ending::Cancelled);
+        }
+        if !moving.is_marked() && !spec.omit.is_zero() && elapsed >= spec.omit {
+            moving.mark_steady();
+        }
+        if spec.expected().map_or_else(|| moving.is_complete(), |expected| elapsed >= expected) {
+            return Ok(Ending::Complete);
+        }
+        if elapsed >= last.at + spec.progress_every.max(LOOK) {
+            let now = Seen { at: elapsed, up: moving.progress(Role::Send), down: moving.progress(Role::Receive) };
+            progress(now.told(&last, spec, moving));
+            last = now;
+        }
+        let total = moving.activity();
+        if total > moved.0 {
+            moved = (total, Instant::now());
+        } else if moved.1.elapsed() > client.options.stall {
+            return Err(MeasureError::Stalled { peer: client.peer, after: client.options.stall });
+        }
+        let rest = spec.expected().map_or(LOOK, |expected| expected.saturating_sub(elapsed));
+        let wait = if moving.failure().is_some() { Duration::from_secs(1) } else { rest.min(LOOK) };
+        match control.poll_state(wait)? {
+            Some(state) => return Err(ended_by(control, state, "the transfer")),
+            // The server had a second to say why.
+            None if moving.failure().is_some() => {
+                return Err(MeasureError::Closed { peer: client.peer, operation: "the transfer" });
+            }
+            None => {}
+        }
+    }
+}
+
+/// What had arrived at some moment.
+struct Seen {
+    at: Duration,
+    up: u64,
+    down: u64,
+}
+
+impl Seen {
+    fn told(&self, before: &Self, spec: &TestSpec, moving: &Moving) -> Progress {
+        let over = Micros::from(self.at.saturating_sub(before.at));
+        let rate = |role, now: u64, then: u64| {
+            moving.has(role).then(|| Rate::of(Bytes::new(now.saturating_sub(then)), over)).flatten()
+        };
+        let omitted = self.at < spec.omit;
+        Progress {
+            elapsed: self.at,
+            up_bps: rate(Role::Send, self.up, before.up),
+            down_bps: rate(Role::Receive, self.down, before.down),
+            rtt_us: moving.rtt(),
+            ..told(if omitted { Phase::Omitted } else { Phase::Running }, spec)
+        }
+    }
+}
+
+fn told(phase: Phase, spec: &TestSpec) -> Progress {
+    let expected = spec.expected();
+    Progress { phase, elapsed: Duration::ZERO, expected, up_bps: None, down_bps: None, rtt_us: None }
+}
+
+/// Ends the test on the wire and exchanges the results. Not cancelled: a test that was stopped ends cleanly as well.
+fn finish(client: &Client, control: &mut Control, own: &EndReport) -> Result<Results, MeasureError> {
+    // What is queued on the path stands before our words, and the far end's account behind them.
+    let patience = Patience::new(client.options.answer.saturating_mul(3));
+    let peer = control.peer();
+    control.write_state(State::TestEnd, patience, RESULTS)?;
+    match control.read_state(patience, RESULTS)? {
+        State::ExchangeResults => {}
+        state => return Err(ended_by(control, state, RESULTS)),
+    }
+    control.write_json(&own.results(None).to_json(), patience, RESULTS)?;
+    let value = control.read_json(RESULTS_LIMIT, patience, RESULTS)?;
+    let results = Results::from_json(&value).ok_or_else(|| MeasureError::BadMessage {
+        peer,
+        operation: RESULTS,
+        problem: "the results name no streams".to_owned(),
+    })?;
+    match control.read_state(patience, RESULTS)? {
+        State::DisplayResults => {}
+        state => return Err(ended_by(control, state, RESULTS)),
+    }
+    // The results are here; that the server hears it is its own affair.
+    drop(control.write_state(State::IperfDone, patience, RESULTS));
+    Ok(results)
+}
+
+fn warn(client: &Client, spec: &TestSpec, results: Option<&Results>, warnings: &mut Vec<String>) {
+    let used = results.and_then(|results| results.congestion_used.as_deref());
+    let down = spec.direction != TestDirection::Up;
+    if let (Some(wanted), Some(used), true) = (&spec.congestion_control, used, down)
+        && wanted != used
+    {
+        warnings.push(format!("the far end has no congestion control `{wanted}` and used `{used}`"));
+    }
+    if client.kind == PeerKind::Iperf3 {
+        if (spec.send_buffer.is_some() || spec.receive_buffer.is_some()) && spec.send_buffer != spec.receive_buffer {
+            warnings.push("a foreign server can't set one socket buffer alone: only this end's was set".to_owned());
+        }
+        if spec.copy && spec.direction != TestDirection::Down {
+            warnings.push("a foreign server decides itself whether it copies what it receives".to_owned());
+        }
+    } else if results.is_some_and(|results| results.ours.is_none()) {
+        warnings.push("the far end did not give its account of the test: only this end was seen".to_owned());
+    }
+}

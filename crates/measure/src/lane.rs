@@ -1,0 +1,265 @@
+//! One data connection and the thread that fills or empties it.
+
+use std::{
+    io::{self, Read, Write},
+    net::TcpStream,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use fullpipe_diagnose::SynFacts;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    control::is_pause,
+    sys::{sockopt, tcp_info::TcpInfo},
+};
+
+/// What this end does on a data connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Role {
+    Send,
+    Receive,
+}
+
+/// A connection that is ready for payload.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) id: u32,
+    pub(crate) role: Role,
+    pub(crate) stream: TcpStream,
+    /// The SYN as it arrived, where this end answered it.
+    pub(crate) saved_syn: Option<SynFacts>,
+    /// Whether this end opened it.
+    pub(crate) opened: bool,
+    /// What the opener sent before any payload.
+    pub(crate) preamble: u64,
+}
+
+/// How payload is moved, the same for all lanes of a test.
+#[derive(Clone, Debug)]
+pub(crate) struct Manner {
+    /// The size of one write, and of one read.
+    pub(crate) block: usize,
+    /// Read into a buffer instead of discarding in the kernel.
+    pub(crate) copy: bool,
+    /// Bytes after which the senders stop, all together.
+    pub(crate) budget: Option<u64>,
+    /// Bits per second that each sender paces itself to.
+    pub(crate) pace_bps: Option<u64>,
+}
+
+/// What a worker shares with the thread that watches it.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) stream: TcpStream,
+    /// Written or read by the application.
+    moved: AtomicU64,
+    /// Microseconds since the start of the transfer, plus one; 0 for "not yet".
+    first: AtomicU64,
+    last: AtomicU64,
+    failure: OnceLock<io::ErrorKind>,
+}
+
+/// Why all workers stop.
+#[derive(Debug, Default)]
+pub(crate) struct Brakes {
+    /// Senders write no more.
+    pub(crate) senders: AtomicBool,
+    /// Receivers read no more.
+    pub(crate) receivers: AtomicBool,
+}
+
+/// How long a worker sleeps in the kernel before it looks whether it shall stop.
+const NAP: Duration = Duration::from_millis(200);
+
+impl Shared {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        let zero = || AtomicU64::new(0);
+        Self { stream, moved: zero(), first: zero(), last: zero(), failure: OnceLock::new() }
+    }
+
+    /// Payload that the application has written or read.
+    pub(crate) fn moved(&self) -> u64 {
+        self.moved.load(Ordering::Relaxed)
+    }
+
+    /// When the first payload moved, since the start.
+    pub(crate) fn first(&self) -> Option<Duration> {
+        self.first.load(Ordering::Relaxed).checked_sub(1).map(Duration::from_micros)
+    }
+
+    /// When the last payload moved, since the start.
+    pub(crate) fn last(&self) -> Option<Duration> {
+        self.last.load(Ordering::Relaxed).checked_sub(1).map(Duration::from_micros)
+    }
+
+    pub(crate) fn failure(&self) -> Option<io::ErrorKind> {
+        self.failure.get().copied()
+    }
+
+    fn begin(&self, start: Instant) {
+        let now = micros_since(start);
+        if self.first.load(Ordering::Relaxed) == 0 {
+            self.first.store(now, Ordering::Relaxed);
+        }
+    }
+
+    fn add(&self, count: usize, start: Instant) {
+        self.moved.fetch_add(count as u64, Ordering::Relaxed);
+        self.last.store(micros_since(start), Ordering::Relaxed);
+    }
+
+    /// Read by the application so far, or acknowledged by the peer: what the kernel says, else what the worker counted.
+    pub(crate) fn progress(&self, role: Role, baseline: &Baseline) -> u64 {
+        let kernel = || {
+            let info = TcpInfo::of(&self.stream).ok()?;
+            match role {
+                Role::Send => Some(info.bytes_acked()?.saturating_sub(baseline.acked)),
+                Role::Receive => {
+                    let unread = rustix::io::ioctl_fionread(&self.stream).ok()?;
+                    Some(info.bytes_received()?.saturating_sub(baseline.received + unread))
+                }
+            }
+        };
+        kernel().unwrap_or_else(|| self.moved())
+    }
+}
+
+/// The kernel's counters before the first payload: the cookie, and on some kernels the SYN, are in them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Baseline {
+    pub(crate) acked: u64,
+    pub(crate) received: u64,
+    pub(crate) retransmits: u64,
+    /// Whether this end opened the connection.
+    pub(crate) opened: bool,
+}
+
+impl Baseline {
+    /// Computed, not read: the cookie may still be on its way to be acknowledged, and the peer's first payload may already
+    /// be here. Before the payload only the opener sends, and that is the cookie; Linux also counts its SYN.
+    pub(crate) fn of(info: &TcpInfo, opened: bool, preamble: u64) -> Self {
+        Self {
+            acked: if opened { preamble + 1 } else { 0 },
+            received: if opened { 0 } else { preamble },
+            retransmits: u64::from(info.total_retransmits().unwrap_or(0)),
+            opened,
+        }
+    }
+}
+
+/// Starts the thread that fills or empties a connection until a brake is set or the connection ends.
+pub(crate) fn start_worker(
+    shared: &Arc<Shared>,
+    role: Role,
+    manner: &Manner,
+    run: &Arc<Run>,
+) -> io::Result<JoinHandle<()>> {
+    shared.stream.set_read_timeout(Some(NAP))?;
+    shared.stream.set_write_timeout(Some(NAP))?;
+    let (shared, manner, run) = (Arc::clone(shared), manner.clone(), Arc::clone(run));
+    thread::Builder::new().name(format!("measure-{role:?}").to_lowercase()).spawn(move || {
+        let end = match role {
+            Role::Send => send(&shared, &manner, &run),
+            Role::Receive => receive(&shared, &manner, &run),
+        };
+        if let Err(error) = end {
+            shared.failure.get_or_init(|| error.kind());
+        }
+    })
+}
+
+/// What the workers of one test share.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) start: Instant,
+    pub(crate) brakes: Brakes,
+    /// What the senders may still send, where bytes end the test.
+    pub(crate) left: Option<AtomicU64>,
+    /// One block of noise, which every sender writes again and again.
+    pub(crate) payload: Vec<u8>,
+}
+
+fn send(shared: &Shared, manner: &Manner, run: &Run) -> io::Result<()> {
+    let mut stream = &shared.stream;
+    while !run.brakes.senders.load(Ordering::Relaxed) {
+        if let Some(pace) = manner.pace_bps
+            && is_ahead_of(pace, shared.moved(), run.start)
+        {
+            thread::sleep(Duration::from_millis(1));
+            continue;
+        }
+        let claim = run.claim(run.payload.len());
+        let Some(block) = run.payload.get(..claim).filter(|block| !block.is_empty()) else { return Ok(()) };
+        shared.begin(run.start);
+        let written = stream.write(block);
+        run.give_back(claim - written.as_ref().copied().unwrap_or(0));
+        match written {
+            Ok(count) => shared.add(count, run.start),
+            Err(error) if is_pause(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn receive(shared: &Shared, manner: &Manner, run: &Run) -> io::Result<()> {
+    let mut stream = &shared.stream;
+    let mut buffer = vec![0u8; if manner.copy { manner.block } else { 0 }];
+    let stopped = || run.brakes.receivers.load(Ordering::Relaxed);
+    // The moment of the first byte, before a large read waits for many.
+    while shared.first().is_none() && !stopped() {
+        match stream.peek(&mut [0u8]) {
+            Ok(0) => return Ok(()),
+            Ok(_) => shared.begin(run.start),
+            Err(error) if is_pause(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    while !stopped() {
+        // A read that waits for its whole block costs the fewest system calls; where bytes end the test it would
+        // overlook the last ones until its timeout.
+        let count = match (manner.copy, manner.budget) {
+            (true, _) => stream.read(&mut buffer),
+            (false, None) => sockopt::discard(stream, manner.block.max(1 << 20)),
+            (false, Some(_)) => sockopt::discard_available(stream, manner.block.max(1 << 20)),
+        };
+        match count {
+            Ok(0) => return Ok(()),
+            Ok(count) => shared.add(count, run.start),
+            Err(error) if is_pause(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+impl Run {
+    fn claim(&self, wanted: usize) -> usize {
+        let Some(left) = &self.left else { return wanted };
+        let take = |left: u64| left.min(wanted as u64);
+        let update = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - take(left)));
+        usize::try_from(update.map_or(0, take)).unwrap_or(wanted)
+    }
+
+    fn give_back(&self, count: usize) {
+        if let Some(left) = &self.left {
+            left.fetch_add(count as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+fn is_ahead_of(pace_bps: u64, moved: u64, start: Instant) -> bool {
+    moved as f64 * 8.0 > start.elapsed().as_secs_f64() * pace_bps as f64
+}
+
+/// Plus one, so that zero stays free for "not yet".
+fn micros_since(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX - 1) + 1
+}

@@ -1,0 +1,36 @@
+//! The live test: a client and a server that move payload and read `TCP_INFO` of both ends while they do.
+//!
+//! On the wire it is iperf3's handshake with one extra key, so that one port serves both worlds: a real iperf3 client
+//! runs against [`Server`], and [`Client`] against a real iperf3 server, of which then only our own end is seen. Between
+//! two of ours a second kind of session, the conversation, carries pings, MTU probes and whatever a [`Steward`] answers.
+//!
+//! What comes out is a [`Measurement`] with one [`fullpipe_diagnose::Transfer`] per connection. What is *not* here: any
+//! judgement of it (`diagnose`), and any setting of the host (`host`, behind the steward). Threads and blocking sockets
+//! throughout, each wait with a deadline.
+
+mod client;
+mod control;
+mod error;
+mod handshake;
+mod lane;
+mod measurement;
+mod mtu;
+mod patience;
+mod report;
+mod sampler;
+mod server;
+mod spec;
+mod sys;
+mod talk;
+mod target;
+mod transfer;
+mod wire;
+
+pub use client::{Client, ClientOptions};
+pub use error::{Fault, Foreign, MeasureError};
+pub use measurement::{DirectionMeasurement, Measurement, PeerKind};
+pub use mtu::{MtuReport, PathMtu};
+pub use server::{Log, Server, ServerOptions};
+pub use spec::{Direction, Length, Phase, Progress, TestDirection, TestSpec};
+pub use talk::{Disconnect, Hello, Steward, StewardError};
+pub use target::{DEFAULT_PORT, Target};

@@ -1,0 +1,283 @@
+//! The outcome of a test: both ends' accounts put together.
+
+use std::net::SocketAddr;
+
+use fullpipe_diagnose::{End, ReceiverSample, RttSummary, SenderSample, Source, Transfer};
+use fullpipe_units::{Bytes, Micros, Rate};
+use serde::Serialize;
+
+use crate::{
+    handshake,
+    lane::Role,
+    report::{EndReport, FarReport, LaneReport},
+    spec::Direction,
+    sys::host,
+    wire::Results,
+};
+
+/// What a test measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measurement {
+    /// The server.
+    pub peer: SocketAddr,
+    /// What the server is.
+    pub peer_kind: PeerKind,
+    /// Up before down, those that were measured.
+    pub directions: Vec<DirectionMeasurement>,
+    /// The caller stopped it before its time; the figures are of what was measured until then.
+    pub cancelled: bool,
+    /// What went otherwise than asked, as sentences.
+    pub warnings: Vec<String>,
+}
+
+/// What answers at the far end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeerKind {
+    /// One of ours: both ends are seen.
+    Fullpipe,
+    /// A foreign iperf3 server: only our own end is seen.
+    Iperf3,
+}
+
+/// One direction of a test, all its connections together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DirectionMeasurement {
+    /// Which.
+    pub direction: Direction,
+    /// Payload that the receiver counted, in the whole transfer.
+    pub bytes: Bytes,
+    /// From the first payload byte to the last, of the connection that took longest.
+    pub seconds: f64,
+    /// Over the whole transfer, slow start included.
+    pub rate_bps: Option<Rate>,
+    /// After the omitted time; where nothing was omitted, over the second half of the transfer.
+    pub steady_bps: Option<Rate>,
+    /// Segments retransmitted after the omitted time; absent where the sender was not seen and did not tell.
+    pub retransmits: Option<u64>,
+    /// Round trips before the load.
+    pub idle_rtt: Option<RttSummary>,
+    /// Round trips of the payload's own segments, as the sender's kernel smoothed them.
+    pub loaded_rtt: Option<RttSummary>,
+    /// One per connection.
+    pub transfers: Vec<Transfer>,
+}
+
+/// All that a measurement is put together from.
+pub(crate) struct Accounts<'a> {
+    pub(crate) own: EndReport,
+    pub(crate) far: Option<FarReport>,
+    /// The plain iperf3 results of the far end.
+    pub(crate) results: Option<Results>,
+    pub(crate) peer_name: &'a str,
+    pub(crate) idle_rtt: Option<RttSummary>,
+    /// The path MTU that was probed, up and down.
+    pub(crate) path_mtu: [Option<u32>; 2],
+}
+
+impl Accounts<'_> {
+    /// The directions that the test had.
+    pub(crate) fn directions(&self) -> Vec<DirectionMeasurement> {
+        let of = |role| {
+            let lanes: Vec<&LaneReport> = self.own.lanes.iter().filter(|lane| lane.role == role).collect();
+            (!lanes.is_empty()).then(|| self.direction(role, &lanes))
+        };
+        [of(Role::Send), of(Role::Receive)].into_iter().flatten().collect()
+    }
+
+    fn direction(&self, role: Role, lanes: &[&LaneReport]) -> DirectionMeasurement {
+        let mut whole = Sum::default();
+        let mut steady = Sum::default();
+        let mut retransmits = Some(0);
+        let mut transfers = Vec::new();
+        for own in lanes {
+            let far = self.far.as_ref().and_then(|far| far.lane(own.id));
+            let told = self.results.as_ref().and_then(|results| results.stream(own.id));
+            let transfer = self.transfer(own, far);
+            whole.add(transfer.bytes.get(), transfer.duration_us.get());
+            let receiver = if role == Role::Send { far } else { Some(*own) };
+            match (receiver.unwrap_or(own), told) {
+                (lane, _) if lane.omitted_us.is_none() => steady.add_second_half(&transfer),
+                // Our own account of a sender tells what was acknowledged; the foreign receiver's figure is nearer.
+                (_, Some(told)) if receiver.is_none() => {
+                    steady.add(told.bytes, told.seconds.map_or(own.steady_us, |s| (s * 1e6) as u64));
+                }
+                (lane, _) => steady.add(lane.steady_bytes, lane.steady_us),
+            }
+            let sender = if role == Role::Send { Some(*own) } else { far };
+            let lost = sender
+                .and_then(|lane| lane.retransmits)
+                .or_else(|| told.filter(|_| role == Role::Receive)?.retransmits);
+            retransmits = retransmits.zip(lost).map(|(sum, lost)| sum + lost);
+            transfers.push(transfer);
+        }
+        DirectionMeasurement {
+            direction: if role == Role::Send { Direction::Up } else { Direction::Down },
+            bytes: Bytes::new(whole.bytes),
+            seconds: whole.longest_us as f64 / 1e6,
+            rate_bps: whole.rate(),
+            steady_bps: steady.rate(),
+            retransmits,
+            idle_rtt: self.idle_rtt,
+            loaded_rtt: loaded_rtt(&transfers),
+            transfers,
+        }
+    }
+
+    fn transfer(&self, own: &LaneReport, far: Option<&LaneReport>) -> Transfer {
+        let handshake = handshake::combine(&own.view, far.map(|far| &far.view));
+        let mut own_end = End {
+            name: host::name(),
+            platform: Some(host::platform()),
+            syn: handshake.syn,
+            opened: Some(true),
+            congestion_control: own.congestion_control.clone(),
+            send_buffer: own.send_buffer,
+            receive_buffer: own.receive_buffer,
+            cpu_busy: self.own.cpu_busy,
+        };
+        let mut far_end =
+            End { name: self.peer_name.to_owned(), syn: handshake.syn_ack, opened: Some(false), ..End::default() };
+        if let (Some(report), Some(far)) = (&self.far, far) {
+            far_end.platform = Some(report.platform.clone());
+            far_end.congestion_control = far.congestion_control.clone();
+            far_end.send_buffer = far.send_buffer;
+            far_end.receive_buffer = far.receive_buffer;
+            far_end.cpu_busy = report.cpu_busy;
+            if report.host != own_end.name {
+                far_end.name.clone_from(&report.host);
+            }
+        }
+        // Two namespaces of one machine share its name: then the addresses tell the ends apart.
+        if own_end.name == far_end.name {
+            own_end.name = format!("{} (client)", own_end.name);
+        }
+        let mut blind = handshake.blind;
+        if far.is_none() {
+            blind.push(self.blindness(own.role));
+        }
+        let receiver = if own.role == Role::Send { far } else { Some(own) };
+        let (bytes, duration_us) = self.received(own, receiver);
+        let told_mtu = self.path_mtu[if own.role == Role::Send { 0 } else { 1 }];
+        let (sender, receiver_end) = if own.role == Role::Send { (own_end, far_end) } else { (far_end, own_end) };
+        Transfer {
+            source: if far.is_some() { Source::Live } else { Source::LiveOneEnd },
+            sender,
+            receiver: receiver_end,
+            bytes: Bytes::new(bytes),
+            duration_us: Micros::new(duration_us),
+            idle_rtt: self.idle_rtt,
+            path_mtu: told_mtu,
+            path_rate: None,
+            sender_samples: samples(own, far, |lane| &lane.sender_samples),
+            receiver_samples: samples(own, far, |lane| &lane.receiver_samples),
+            blind,
+        }
+    }
+
+    /// What the receiver counted, and for how long; what was acknowledged where it can't be known.
+    fn received(&self, own: &LaneReport, receiver: Option<&LaneReport>) -> (u64, u64) {
+        let told = || {
+            // A foreign server leaves the omitted bytes out.
+            let told = self.results.as_ref()?.stream(own.id).filter(|_| own.omitted_us.is_none())?;
+            Some((told.bytes, told.seconds.map_or(own.duration_us, |seconds| (seconds * 1e6) as u64)))
+        };
+        match receiver {
+            Some(lane) => (lane.bytes, lane.duration_us),
+            None => told().unwrap_or((own.bytes, own.duration_us)),
+        }
+    }
+
+    fn blindness(&self, own: Role) -> String {
+        let (end, unseen) = match own {
+            Role::Send => ("receiver", "its buffer, what its application left unread and reordering on the way"),
+            Role::Receive => ("sender", "its congestion window, its send buffer, losses and its idle time"),
+        };
+        format!("the {end} ({}) could not be read, so that {unseen} are not known", self.peer_name)
+    }
+}
+
+#[derive(Default)]
+struct Sum {
+    bytes: u64,
+    longest_us: u64,
+}
+
+impl Sum {
+    fn add(&mut self, bytes: u64, us: u64) {
+        self.bytes += bytes;
+        self.longest_us = self.longest_us.max(us);
+    }
+
+    /// What arrived (or was acknowledged, where only the sender was seen) in the second half of the transfer.
+    fn add_second_half(&mut self, transfer: &Transfer) {
+        let half = Micros::new(transfer.duration_us.get() / 2);
+        let received =
+            |s: &ReceiverSample| (s.at_us, s.received.get() - s.unread.map_or(0, Bytes::get).min(s.received.get()));
+        let acked = |s: &SenderSample| (s.at_us, s.acked.get());
+        let points: Vec<(Micros, u64)> = if transfer.receiver_samples.is_empty() {
+            transfer.sender_samples.iter().map(acked).collect()
+        } else {
+            transfer.receiver_samples.iter().map(received).collect()
+        };
+        let inside: Vec<_> = points.into_iter().filter(|(at, _)| (half..=transfer.duration_us).contains(at)).collect();
+        if let (Some((from, before)), Some((to, after))) = (inside.first(), inside.last()) {
+            self.add(after.saturating_sub(*before), to.saturating_sub(*from).get());
+        }
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        Rate::of(Bytes::new(self.bytes), Micros::new(self.longest_us))
+    }
+}
+
+fn samples<S: Clone>(own: &LaneReport, far: Option<&LaneReport>, of: impl Fn(&LaneReport) -> &Vec<S>) -> Vec<S> {
+    let own = of(own);
+    if own.is_empty() { far.map(|far| of(far).clone()).unwrap_or_default() } else { own.clone() }
+}
+
+/// The smallest and the median of what the senders' kernels smoothed while data was outstanding.
+fn loaded_rtt(transfers: &[Transfer]) -> Option<RttSummary> {
+    let loaded = |sample: &SenderSample| sample.rtt_us.filter(|_| sample.in_flight.is_some_and(|n| n > Bytes::ZERO));
+    let samples = transfers.iter().flat_map(|transfer| &transfer.sender_samples);
+    summary(samples.filter_map(loaded).collect())
+}
+
+/// `None` for no times.
+pub(crate) fn summary(mut times: Vec<Micros>) -> Option<RttSummary> {
+    times.sort_unstable();
+    let count = u32::try_from(times.len()).unwrap_or(u32::MAX);
+    Some(RttSummary { min_us: *times.first()?, p50_us: *times.get(times.len() / 2)?, count })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receiver(points: &[(u64, u64)]) -> Transfer {
+        let sample = |&(at, received): &(u64, u64)| ReceiverSample {
+            at_us: Micros::new(at),
+            received: Bytes::new(received),
+            ..ReceiverSample::default()
+        };
+        Transfer {
+            duration_us: Micros::new(points.last().map_or(0, |(at, _)| *at)),
+            receiver_samples: points.iter().map(sample).collect(),
+            ..Transfer::default()
+        }
+    }
+
+    #[test]
+    fn the_steady_rate_leaves_slow_start_out() {
+        let mut sum = Sum::default();
+        sum.add_second_half(&receiver(&[(0, 0), (500_000, 100), (1_000_000, 1_100), (2_000_000, 3_100)]));
+        assert_eq!(sum.rate(), Some(Rate::from_bps(16_000)));
+    }
+
+    #[test]
+    fn the_median_of_no_times_is_none() {
+        assert_eq!(summary(vec![]), None);
+        let three = summary(vec![Micros::new(3), Micros::new(1), Micros::new(2)]).unwrap();
+        assert_eq!((three.min_us.get(), three.p50_us.get(), three.count), (1, 2, 3));
+    }
+}

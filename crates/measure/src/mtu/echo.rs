@@ -1,0 +1,137 @@
+//! The server's side: answers the probes of one conversation, for at most a minute, to its client's address only.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use super::{Header, Kind, TOKEN_LEN, Unfragmented, is_too_big};
+
+/// No search takes longer, and nobody keeps the socket beyond it.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A search needs at most 40 sizes in each direction, three copies each.
+const MOST_DATAGRAMS: u32 = 400;
+
+/// A socket that echoes, with its thread. Dropping it ends both.
+#[derive(Debug)]
+pub(crate) struct Echo {
+    port: u16,
+    token: [u8; TOKEN_LEN],
+    mtu: Option<u32>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Echo {
+    pub(crate) fn start(local: IpAddr, client: SocketAddr) -> io::Result<Self> {
+        let socket = Unfragmented::bind(SocketAddr::new(local, 0))?;
+        let port = socket.socket.local_addr()?.port();
+        let mut token = [0u8; TOKEN_LEN];
+        getrandom::fill(&mut token).map_err(io::Error::other)?;
+        // Asked by a socket of its own, as this one is not connected yet.
+        let route = Unfragmented::bind(SocketAddr::new(local, 0))?;
+        route.socket.connect(client)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let echoing = Echoing { socket, token, stop: Arc::clone(&stop), client: client.ip() };
+        let thread = thread::Builder::new().name("measure-mtu".to_owned()).spawn(move || {
+            // What fails here shows at the client as probes that nobody answers.
+            drop(echoing.run());
+        })?;
+        Ok(Self { port, token, mtu: route.path_mtu(), stop, thread: Some(thread) })
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What every datagram must begin with, as a number.
+    pub(crate) fn token(&self) -> u64 {
+        u64::from_be_bytes(self.token)
+    }
+
+    /// The MTU of the interface towards the client.
+    pub(crate) fn mtu(&self) -> Option<u32> {
+        self.mtu
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to return.
+            drop(thread.join());
+        }
+    }
+}
+
+struct Echoing {
+    socket: Unfragmented,
+    token: [u8; TOKEN_LEN],
+    stop: Arc<AtomicBool>,
+    client: IpAddr,
+}
+
+impl Echoing {
+    fn run(&self) -> io::Result<()> {
+        let socket = &self.socket.socket;
+        socket.set_read_timeout(Some(Duration::from_millis(50)))?;
+        let until = Instant::now() + LONGEST;
+        let mut buffer = vec![0u8; 65_536];
+        let mut connected = false;
+        let mut last_down = None;
+        let mut count = 0;
+        while !self.stop.load(Ordering::Relaxed) && Instant::now() < until && count < MOST_DATAGRAMS {
+            let (len, from) = match socket.recv_from(&mut buffer) {
+                Ok(received) => received,
+                Err(error) if is_too_big(&error) => {
+                    // About an earlier, larger one where the kernel knows that the last one fits.
+                    if let Some(last) = last_down.filter(|last: &Header| self.socket.is_refused(last.size.into())) {
+                        self.tell_too_big(last.number)?;
+                    }
+                    continue;
+                }
+                Err(_) => continue,
+            };
+            let header = buffer.get(..len).and_then(Header::parse);
+            let Some(header) = header.filter(|header| header.token == self.token && from.ip() == self.client) else {
+                continue;
+            };
+            if !connected {
+                socket.connect(from)?;
+                connected = true;
+            }
+            count += 1;
+            match header.kind {
+                Kind::Up => self.send(Header { kind: Kind::Arrived, ..header }, 0)?,
+                Kind::Ask => {
+                    last_down = Some(header);
+                    self.send(Header { kind: Kind::Down, ..header }, u32::from(header.size))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&self, header: Header, packet: u32) -> io::Result<()> {
+        match self.socket.send(&header.datagram(packet, self.socket.overhead), packet) {
+            Ok(false) => self.tell_too_big(header.number),
+            // A full queue, for example: the client asks again.
+            Ok(true) | Err(_) => Ok(()),
+        }
+    }
+
+    fn tell_too_big(&self, number: u32) -> io::Result<()> {
+        let size = self.socket.path_mtu().and_then(|mtu| u16::try_from(mtu).ok()).unwrap_or(0);
+        let header = Header { token: self.token, kind: Kind::TooBig, number, size };
+        self.socket.send(&header.datagram(0, self.socket.overhead), 0).map(|_| ())
+    }
+}

@@ -1,0 +1,317 @@
+//! The end that answers: iperf3 clients and our own, several at once, on one port.
+//!
+//! One thread accepts and never waits for a client; each connection gets a thread that reads its cookie within a
+//! deadline. A cookie that is known belongs to a test that waits for data connections; any other opens a session.
+
+mod session;
+mod talk;
+
+use std::{
+    collections::HashMap,
+    fmt, io,
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::fd::AsFd,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use fullpipe_diagnose::SynFacts;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::{
+    control::Control,
+    error::{Foreign, MeasureError},
+    handshake,
+    patience::Patience,
+    sys::sockopt,
+    talk::Steward,
+    target,
+    wire::{COOKIE_LEN, Cookie, MAX_STREAMS, State},
+};
+
+/// Takes a line of the server's log.
+pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What a server allows, and whom it tells.
+#[derive(Clone)]
+pub struct ServerOptions {
+    /// Tests at the same time, and as many conversations; one more gets "busy".
+    pub max_clients: usize,
+    /// The longest test, omitted time included.
+    pub longest_test: Duration,
+    /// For each answer in the handshake.
+    pub answer: Duration,
+    /// For payload to move during a test.
+    pub stall: Duration,
+    /// For the next request of a conversation.
+    pub talk_idle: Duration,
+    /// Gets a line for each client that came, left or failed, without control characters.
+    pub log: Option<Log>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            max_clients: 64,
+            longest_test: Duration::from_secs(86_400),
+            answer: Duration::from_secs(10),
+            stall: Duration::from_secs(30),
+            talk_idle: Duration::from_secs(30 * 60),
+            log: None,
+        }
+    }
+}
+
+impl fmt::Debug for ServerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerOptions")
+            .field("max_clients", &self.max_clients)
+            .field("longest_test", &self.longest_test)
+            .field("answer", &self.answer)
+            .field("stall", &self.stall)
+            .field("talk_idle", &self.talk_idle)
+            .field("log", &self.log.is_some())
+            .finish()
+    }
+}
+
+/// Connections whose cookie has not come yet; more are turned away, so that a flood of them costs bounded memory.
+const MAX_GUESTS: usize = 256;
+
+/// Sessions beyond the allowed ones that may be in their handshake, to be told "busy" there.
+const MAX_UNDECIDED: usize = 16;
+
+/// The end that answers. See the module's text.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    options: ServerOptions,
+    steward: Option<Arc<dyn Steward>>,
+    hall: Hall,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Who is here.
+#[derive(Default)]
+struct Hall {
+    guests: AtomicUsize,
+    accepted: AtomicU64,
+    sessions: Mutex<HashMap<Cookie, SyncSender<Arrival>>>,
+    tests: AtomicUsize,
+    talks: AtomicUsize,
+}
+
+/// A data connection on its way to its test.
+pub(crate) struct Arrival {
+    /// In the order in which the kernel completed the handshakes: streams are known by that alone.
+    pub(crate) order: u64,
+    pub(crate) stream: TcpStream,
+    pub(crate) syn: Option<SynFacts>,
+}
+
+impl Server {
+    /// Listens; port 0 lets the system choose one, which [`Server::local_addr`] tells.
+    ///
+    /// # Errors
+    /// [`MeasureError::Bind`].
+    pub fn bind(
+        address: SocketAddr,
+        options: ServerOptions,
+        steward: Option<Arc<dyn Steward>>,
+    ) -> Result<Self, MeasureError> {
+        let failed = |source| MeasureError::Bind { address, source };
+        let listener = listen(address).map_err(failed)?;
+        // An old kernel without it only leaves the client's SYN unseen.
+        drop(sockopt::save_syn(&listener));
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address, options, steward, hall: Hall::default() })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop` is set, which ends running tests with a word to their clients. Returns when all have left.
+    ///
+    /// # Errors
+    /// Those of the listening socket.
+    pub fn run(&self, stop: &AtomicBool) -> Result<(), MeasureError> {
+        let failed = |source| MeasureError::Bind { address: self.address, source };
+        thread::scope(|scope| {
+            while !stop.load(Ordering::Relaxed) {
+                if !readable(&self.listener, Duration::from_millis(100)).map_err(failed)? {
+                    continue;
+                }
+                let (stream, peer) = match self.listener.accept() {
+                    Ok(accepted) => accepted,
+                    Err(error) if is_of_one_connection(&error) => continue,
+                    Err(error) => {
+                        // Out of descriptors or memory: give the sessions time to end instead of spinning.
+                        self.log(&format!("accepting a connection: {error}"));
+                        thread::sleep(Duration::from_millis(100));
+                        continue;
+                    }
+                };
+                let order = self.hall.accepted.fetch_add(1, Ordering::Relaxed);
+                if self.hall.guests.fetch_add(1, Ordering::Relaxed) >= MAX_GUESTS {
+                    self.hall.guests.fetch_sub(1, Ordering::Relaxed);
+                    refuse(&stream);
+                    continue;
+                }
+                let spawned = thread::Builder::new()
+                    .name("measure-guest".to_owned())
+                    .spawn_scoped(scope, move || self.greet(stream, peer, order, stop));
+                if let Err(error) = spawned {
+                    self.hall.guests.fetch_sub(1, Ordering::Relaxed);
+                    self.log(&format!("{peer}: starting a thread: {error}"));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads the cookie and finds out whose connection this is.
+    fn greet(&self, stream: TcpStream, peer: SocketAddr, order: u64, stop: &AtomicBool) {
+        let arrived = self.cookie_of(stream, peer, stop);
+        self.hall.guests.fetch_sub(1, Ordering::Relaxed);
+        let (control, cookie, syn) = match arrived {
+            Ok(arrived) => arrived,
+            Err(MeasureError::Cancelled) => return,
+            Err(error) => return self.log(&format!("{peer}: {error}")),
+        };
+        let (entrance, arrivals) = sync_channel(2 * MAX_STREAMS as usize);
+        let known = {
+            let mut sessions = self.hall.sessions();
+            let known = sessions.get(&cookie).cloned();
+            if known.is_none() {
+                // Those that have not yet said what they want get a little room of their own.
+                if sessions.len() >= self.options.max_clients.saturating_mul(2).saturating_add(MAX_UNDECIDED) {
+                    drop(sessions);
+                    self.log(&format!("{peer}: turned away, too many clients are here"));
+                    return refuse(control.stream());
+                }
+                sessions.insert(cookie, entrance);
+            }
+            known
+        };
+        match known {
+            Some(entrance) => {
+                if let Err(late) = entrance.try_send(Arrival { order, stream: control.into_stream(), syn }) {
+                    let (std::sync::mpsc::TrySendError::Full(late) | std::sync::mpsc::TrySendError::Disconnected(late)) =
+                        late;
+                    refuse(&late.stream);
+                }
+            }
+            None => {
+                self.serve(control, peer, &arrivals, stop);
+                self.hall.sessions().remove(&cookie);
+            }
+        }
+    }
+
+    fn cookie_of(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        stop: &AtomicBool,
+    ) -> Result<(Control, Cookie, Option<SynFacts>), MeasureError> {
+        let failed = |source| MeasureError::Io { peer, operation: "preparing an accepted connection", source };
+        stream.set_nonblocking(false).map_err(failed)?;
+        target::guard_against_vanished_peer(&SockRef::from(&stream).try_clone().map_err(failed)?).map_err(failed)?;
+        let syn = sockopt::saved_syn(&stream).ok().and_then(|packet| handshake::parse_syn(&packet));
+        let mut control = Control::new(stream, peer)?;
+        let patience = Patience::new(self.options.answer).unless(stop);
+        let mut bytes = [0u8; COOKIE_LEN];
+        let mut filled = 0;
+        while filled < COOKIE_LEN {
+            let rest = bytes.get_mut(filled..).unwrap_or_default();
+            match control.read_some(rest, patience, "reading the cookie") {
+                Ok(count) if count > 0 => filled += count,
+                Err(MeasureError::Cancelled) => return Err(MeasureError::Cancelled),
+                Ok(_) | Err(_) => {
+                    let said = bytes.get(..filled).unwrap_or_default();
+                    return Err(MeasureError::NotAClient { peer, foreign: Foreign::named_by(said) });
+                }
+            }
+        }
+        let cookie = Cookie::received(bytes).map_err(|foreign| MeasureError::NotAClient { peer, foreign })?;
+        Ok((control, cookie, syn))
+    }
+
+    fn serve(&self, control: Control, peer: SocketAddr, arrivals: &Receiver<Arrival>, stop: &AtomicBool) {
+        match session::Session::new(self, control, peer, arrivals, stop).run() {
+            Ok(line) => self.log(&format!("{peer}: {line}")),
+            Err(error) => self.log(&format!("{peer}: {error}")),
+        }
+    }
+
+    fn log(&self, line: &str) {
+        if let Some(log) = &self.options.log {
+            log(&crate::error::clean(line));
+        }
+    }
+}
+
+impl Hall {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<Cookie, SyncSender<Arrival>>> {
+        // Nothing is left half done under this lock, so that a panic elsewhere does not spoil the map.
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// "Busy", as far as the peer still listens.
+fn refuse(stream: &TcpStream) {
+    use std::io::Write;
+    let mut stream = stream;
+    drop(stream.set_write_timeout(Some(Duration::from_millis(100))));
+    drop(stream.write(&[State::AccessDenied.to_byte()]));
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() && address.ip().is_unspecified() {
+        // `::` serves IPv4 too.
+        socket.set_only_v6(false)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(256)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+fn readable(listener: impl AsFd, wait: Duration) -> io::Result<bool> {
+    let mut ready = [PollFd::new(&listener, PollFlags::IN)];
+    let wait = Timespec::try_from(wait).unwrap_or_default();
+    match rustix::event::poll(&mut ready, Some(&wait)) {
+        Ok(count) => Ok(count > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Errors of `accept` that say something about that connection only (accept(2)).
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    let network = [libc::EPROTO, libc::ENETDOWN, libc::EHOSTDOWN, libc::ENONET, libc::EOPNOTSUPP, libc::EPERM];
+    matches!(
+        error.kind(),
+        Kind::WouldBlock
+            | Kind::Interrupted
+            | Kind::ConnectionAborted
+            | Kind::HostUnreachable
+            | Kind::NetworkUnreachable
+    ) || error.raw_os_error().is_some_and(|code| network.contains(&code))
+}

@@ -1,0 +1,330 @@
+//! One test, from the server's side; a conversation branches off after the parameters.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc::Receiver,
+    },
+    time::{Duration, Instant},
+};
+
+use socket2::SockRef;
+
+use super::{Arrival, Server, talk};
+use crate::{
+    control::Control,
+    error::MeasureError,
+    lane::{Lane, Manner, Role},
+    patience::Patience,
+    report::EndReport,
+    sys::sockopt,
+    transfer::Moving,
+    wire::{self, COOKIE_LEN, INDEX_LEN, PARAMS_ACCEPTED, Params, State},
+};
+
+/// How often the control connection is looked at while payload moves.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A client's own figures; our own clients send less than a kilobyte per stream.
+const CLIENT_RESULTS_LIMIT: u32 = 1 << 20;
+
+/// iperf3 ends a test that lasts longer than announced by this: ten states of at most 4 s each.
+const GRACE: Duration = Duration::from_secs(40);
+
+const HANDSHAKE: &str = "the handshake";
+const WAITING: &str = "waiting for data connections";
+const TRANSFER: &str = "the transfer";
+const RESULTS: &str = "the exchange of results";
+
+pub(super) struct Session<'a> {
+    pub(super) server: &'a Server,
+    pub(super) control: Control,
+    pub(super) peer: SocketAddr,
+    arrivals: &'a Receiver<Arrival>,
+    pub(super) stop: &'a AtomicBool,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        server: &'a Server,
+        control: Control,
+        peer: SocketAddr,
+        arrivals: &'a Receiver<Arrival>,
+        stop: &'a AtomicBool,
+    ) -> Self {
+        Self { server, control, peer, arrivals, stop }
+    }
+
+    /// Returns a line for the log.
+    pub(super) fn run(mut self) -> Result<String, MeasureError> {
+        match self.converse_or_test() {
+            Ok(line) => {
+                self.control.close();
+                Ok(line)
+            }
+            Err(MeasureError::Cancelled) => {
+                self.control.close();
+                Ok("ended, because the server was stopped".to_owned())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn converse_or_test(&mut self) -> Result<String, MeasureError> {
+        let patience = self.patience();
+        self.control.write_state(State::ParamExchange, patience, HANDSHAKE)?;
+        let value = self.control.read_json(PARAMS_ACCEPTED, patience, HANDSHAKE)?;
+        let params = match Params::from_json(&value) {
+            Ok(params) => params,
+            Err(bad) => {
+                self.tell_error(bad.code);
+                let problem = bad.problem.to_owned();
+                return Err(MeasureError::BadMessage { peer: self.peer, operation: HANDSHAKE, problem });
+            }
+        };
+        let ours = params.ours.filter(|ours| ours.conversation);
+        let hall = &self.server.hall;
+        let room = if ours.is_some() { &hall.talks } else { &hall.tests };
+        let Some(_seat) = Seat::take(room, self.server.options.max_clients) else {
+            self.control.write_state(State::AccessDenied, patience, HANDSHAKE)?;
+            return Ok("turned away, too many clients are here".to_owned());
+        };
+        match ours {
+            Some(ours) => talk::converse(self, ours.version),
+            None => self.test(&params),
+        }
+    }
+
+    fn test(&mut self, params: &Params) -> Result<String, MeasureError> {
+        let (time, omit) = duration(params);
+        if time + omit > self.server.options.longest_test {
+            self.tell_error(37);
+            let problem = format!("a test of {} s is longer than this server allows", (time + omit).as_secs_f64());
+            return Err(MeasureError::BadMessage { peer: self.peer, operation: HANDSHAKE, problem });
+        }
+        let patience = self.patience();
+        self.control.write_state(State::CreateStreams, patience, HANDSHAKE)?;
+        let lanes = self.lanes(params)?;
+        let patience = self.patience();
+        self.control.write_state(State::TestStart, patience, HANDSHAKE)?;
+        self.control.write_state(State::TestRunning, patience, HANDSHAKE)?;
+        let failed = |source| MeasureError::Io { peer: self.peer, operation: "starting the transfer", source };
+        let mut moving = Moving::start(lanes, &manner(params)).map_err(failed)?;
+        let watched = self.watch(params, &mut moving);
+        if matches!(watched, Err(MeasureError::Cancelled)) {
+            // Before the data connections go, or the client would take it for a failure of these.
+            let patience = Patience::new(Duration::from_secs(1));
+            drop(self.control.write_state(State::ServerTerminate, patience, TRANSFER));
+        }
+        let report = moving.stop();
+        // A foreign client may take a reset for a failure; ours waits for the results and not for the queue.
+        moving.release(params.ours.is_some());
+        watched?;
+        self.exchange(params, &report)?;
+        Ok(line(params, &report))
+    }
+
+    /// Collects the data connections and puts them in the order in which the client counts them.
+    fn lanes(&mut self, params: &Params) -> Result<Vec<Lane>, MeasureError> {
+        let indexed = params.ours.is_some_and(|ours| ours.indexed);
+        let mut arrived = self.arrived(params.connections())?;
+        if indexed {
+            for arrival in &mut arrived {
+                arrival.order = self.index_of(arrival)?;
+            }
+        }
+        arrived.sort_by_key(|arrival| arrival.order);
+        if indexed && arrived.iter().zip(0..).any(|(arrival, index)| arrival.order != index) {
+            let problem = "the data connections are not numbered from 0".to_owned();
+            return Err(MeasureError::BadMessage { peer: self.peer, operation: WAITING, problem });
+        }
+        let lane = |(index, arrival): (usize, Arrival)| {
+            // The client opens those that it sends on first.
+            let client_sends = if params.bidirectional { index < params.parallel as usize } else { !params.reverse };
+            let role = if client_sends { Role::Receive } else { Role::Send };
+            prepare(&arrival, params, role);
+            let preamble = (COOKIE_LEN + if indexed { INDEX_LEN } else { 0 }) as u64;
+            let id = wire::stream_id(index);
+            Lane { id, role, stream: arrival.stream, saved_syn: arrival.syn, opened: false, preamble }
+        };
+        Ok(arrived.into_iter().enumerate().map(lane).collect())
+    }
+
+    /// Waits for all data connections; each has the time of an answer for itself.
+    fn arrived(&mut self, wanted: usize) -> Result<Vec<Arrival>, MeasureError> {
+        let mut patience = self.patience();
+        let mut arrived: Vec<Arrival> = Vec::new();
+        while arrived.len() < wanted {
+            patience.check_cancelled()?;
+            if patience.is_over() {
+                self.tell_error(118);
+                let after = patience.total();
+                return Err(MeasureError::Timeout { peer: self.peer, operation: WAITING, after });
+            }
+            if let Ok(arrival) = self.arrivals.recv_timeout(LOOK) {
+                arrived.push(arrival);
+                patience = self.patience();
+            } else if let Some(state) = self.control.poll_state(Duration::from_millis(1))? {
+                // A client that gave up meanwhile says so, or is gone.
+                return Err(ended_by(self.peer, state));
+            }
+        }
+        Ok(arrived)
+    }
+
+    /// The number that follows the cookie.
+    fn index_of(&self, arrival: &Arrival) -> Result<u64, MeasureError> {
+        let failed = |source| MeasureError::Io { peer: self.peer, operation: WAITING, source };
+        let stream = arrival.stream.try_clone().map_err(failed)?;
+        let mut index = [0u8; INDEX_LEN];
+        Control::new(stream, self.peer)?.read_exact(&mut index, self.patience(), WAITING)?;
+        Ok(u64::from(u16::from_be_bytes(index)))
+    }
+
+    /// Waits for the client to end the test.
+    fn watch(&mut self, params: &Params, moving: &mut Moving) -> Result<(), MeasureError> {
+        let (time, omit) = duration(params);
+        let limit = if time.is_zero() { self.server.options.longest_test } else { time + omit + GRACE };
+        let mut moved = (0, Instant::now());
+        loop {
+            self.patience().check_cancelled()?;
+            match self.control.poll_state(LOOK)? {
+                Some(State::TestEnd) => return Ok(()),
+                Some(state) => return Err(ended_by(self.peer, state)),
+                None => {}
+            }
+            let elapsed = moving.elapsed();
+            if !moving.is_marked() && !omit.is_zero() && elapsed >= omit {
+                moving.mark_steady();
+            }
+            let total = moving.activity();
+            if total > moved.0 {
+                moved = (total, Instant::now());
+            } else if moved.1.elapsed() > self.server.options.stall {
+                self.tell_error(144);
+                return Err(MeasureError::Stalled { peer: self.peer, after: self.server.options.stall });
+            }
+            if elapsed > limit {
+                self.tell_error(160);
+                return Err(MeasureError::Timeout { peer: self.peer, operation: TRANSFER, after: limit });
+            }
+        }
+    }
+
+    fn exchange(&mut self, params: &Params, report: &EndReport) -> Result<(), MeasureError> {
+        let patience = Patience::new(self.server.options.answer.saturating_mul(3)).unless(self.stop);
+        self.control.write_state(State::ExchangeResults, patience, RESULTS)?;
+        // The client's own figures are its own affair; they are read because they stand in the way.
+        self.control.read_json(CLIENT_RESULTS_LIMIT, patience, RESULTS)?;
+        let series = params.ours.map(|_| report.series_budget());
+        self.control.write_json(&report.results(series).to_json(), patience, RESULTS)?;
+        self.control.write_state(State::DisplayResults, patience, RESULTS)?;
+        // Some clients just close.
+        drop(self.control.read_state(self.patience(), RESULTS));
+        Ok(())
+    }
+
+    pub(super) fn patience(&self) -> Patience<'a> {
+        Patience::new(self.server.options.answer).unless(self.stop)
+    }
+
+    /// Says in iperf3's words why the test ends here.
+    fn tell_error(&mut self, code: i32) {
+        let mut message = vec![State::ServerError.to_byte()];
+        message.extend_from_slice(&code.to_be_bytes());
+        message.extend_from_slice(&0i32.to_be_bytes());
+        // The client notices the end of the connection as well.
+        drop(self.control.write_all(&message, Patience::new(Duration::from_secs(1)), HANDSHAKE));
+    }
+}
+
+/// One of the places for tests, or for conversations; dropping it gives it back.
+struct Seat<'a>(&'a AtomicUsize);
+
+impl<'a> Seat<'a> {
+    fn take(room: &'a AtomicUsize, places: usize) -> Option<Self> {
+        let seat = Self(room);
+        // Where there was no place, dropping the seat takes the count back.
+        (room.fetch_add(1, Ordering::Relaxed) < places).then_some(seat)
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn ended_by(peer: SocketAddr, state: State) -> MeasureError {
+    match state {
+        State::ClientTerminate => MeasureError::Terminated { peer },
+        other => {
+            let problem = format!("the state {other:?} does not belong here");
+            MeasureError::BadMessage { peer, operation: TRANSFER, problem }
+        }
+    }
+}
+
+/// Time and omitted time.
+fn duration(params: &Params) -> (Duration, Duration) {
+    let of = |ours: Option<u64>, seconds| ours.map_or_else(|| Duration::from_secs(seconds), Duration::from_millis);
+    let ours = params.ours.unwrap_or_default();
+    (of(ours.time_ms, params.time_s), of(ours.omit_ms, params.omit_s))
+}
+
+fn manner(params: &Params) -> Manner {
+    let (_, omit) = duration(params);
+    Manner {
+        block: usize::try_from(params.block).unwrap_or(1 << 20),
+        copy: params.ours.is_some_and(|ours| ours.copy),
+        // A client that omits some of the bytes decides itself when there were enough.
+        budget: Some(params.num).filter(|&num| num > 0 && omit.is_zero()),
+        pace_bps: params.bandwidth,
+    }
+}
+
+/// Options that the client asked for. One that can't be set is left as it was: the results tell the congestion control
+/// that was used and the sizes that the buffers had.
+fn prepare(arrival: &Arrival, params: &Params, role: Role) {
+    let socket = SockRef::from(&arrival.stream);
+    drop(socket.set_tcp_nodelay(params.nodelay));
+    let ours = params.ours.unwrap_or_default();
+    let has_own = ours.send_buffer.or(ours.receive_buffer).is_some();
+    let window = params.window.filter(|_| !has_own);
+    let (send, receive) = match role {
+        Role::Send => (ours.send_buffer.or(window), window),
+        Role::Receive => (window, ours.receive_buffer.or(window)),
+    };
+    if let Some(bytes) = send {
+        drop(socket.set_send_buffer_size(bytes as usize));
+    }
+    if let Some(bytes) = receive {
+        drop(socket.set_recv_buffer_size(bytes as usize));
+    }
+    if let Some(name) = &params.congestion {
+        rustix::net::sockopt::set_tcp_congestion(&arrival.stream, name).ok();
+    }
+    if let Some(mss) = params.mss {
+        drop(sockopt::set_max_segment(&arrival.stream, mss));
+    }
+    if let Some(tos) = params.tos {
+        drop(socket.set_tos_v4(tos));
+    }
+    if let Some(bits) = params.fqrate {
+        drop(sockopt::set_max_pacing_rate(&arrival.stream, u32::try_from(bits / 8).unwrap_or(u32::MAX - 1)));
+    }
+}
+
+fn line(params: &Params, report: &EndReport) -> String {
+    let total = |role| -> u64 { report.lanes.iter().filter(|lane| lane.role == role).map(|lane| lane.bytes).sum() };
+    let longest = report.lanes.iter().map(|lane| lane.duration_us).max().unwrap_or(0);
+    let version = params.client_version.as_deref().unwrap_or("an unnamed client");
+    format!(
+        "{version}: {} streams, {:.2} s, received {} B, sent {} B",
+        report.lanes.len(),
+        longest as f64 / 1e6,
+        total(Role::Receive),
+        total(Role::Send)
+    )
+}

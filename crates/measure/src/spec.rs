@@ -1,0 +1,156 @@
+//! What to measure, and what is told while it runs.
+
+use std::time::Duration;
+
+use fullpipe_units::{Bytes, Micros, Rate};
+use serde::{Deserialize, Serialize};
+
+use crate::{error::MeasureError, wire::MAX_STREAMS};
+
+/// One test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestSpec {
+    /// Who sends.
+    pub direction: TestDirection,
+    /// Connections in each direction, 1 to 128.
+    pub streams: u32,
+    /// When the test is over.
+    pub length: Length,
+    /// Time at the beginning that the steady rate leaves out; comes on top of [`Length::Time`].
+    pub omit: Duration,
+    /// The size of the sender's writes, up to 1 MiB (iperf3's limit). iperf3's own default of 128 KiB leaves a third of
+    /// a fast path unused, so that ours is 1 MB.
+    pub block: Bytes,
+    /// The receiving application copies the payload, as most applications do, instead of discarding it in the kernel.
+    pub copy: bool,
+    /// Congestion control of the sending sockets; the system's default where absent.
+    pub congestion_control: Option<String>,
+    /// `SO_SNDBUF` of the sending sockets: an application that sets it switches automatic sizing off.
+    pub send_buffer: Option<Bytes>,
+    /// `SO_RCVBUF` of the receiving sockets, with the same effect. The far end sets it on the accepted connection, after
+    /// the window-scale shift was negotiated.
+    pub receive_buffer: Option<Bytes>,
+    /// How often progress is told.
+    pub progress_every: Duration,
+    /// Pings before the load; 0 for none.
+    pub pings: u32,
+}
+
+/// Who sends in a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TestDirection {
+    /// The client.
+    Up,
+    /// The server.
+    Down,
+    /// Both at the same time, on connections of their own.
+    Both,
+}
+
+/// When a test is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// After this time, to the millisecond (a foreign iperf3 server is told whole seconds, rounded up).
+    Time(Duration),
+    /// When this much payload has arrived in each direction.
+    Bytes(Bytes),
+}
+
+/// One direction, as the client sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From the client to the server.
+    Up,
+    /// From the server to the client.
+    Down,
+}
+
+/// How far a test has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What is going on.
+    pub phase: Phase,
+    /// Since the phase of transfer began.
+    pub elapsed: Duration,
+    /// How long the transfer is to last; absent where bytes end it.
+    pub expected: Option<Duration>,
+    /// Payload rate from the client since the last report (acknowledged), where it sends.
+    pub up_bps: Option<Rate>,
+    /// Payload rate to the client since the last report, where it receives.
+    pub down_bps: Option<Rate>,
+    /// The smoothed round-trip time of the first sending connection, else of the first.
+    pub rtt_us: Option<Micros>,
+}
+
+/// What a test is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Connecting and agreeing on the test.
+    Connecting,
+    /// Round trips without load.
+    Idle,
+    /// Transferring, still in the omitted time.
+    Omitted,
+    /// Transferring.
+    Running,
+    /// Exchanging results.
+    Finishing,
+}
+
+impl Default for TestSpec {
+    /// One stream up for 10 s.
+    fn default() -> Self {
+        Self {
+            direction: TestDirection::Up,
+            streams: 1,
+            length: Length::Time(Duration::from_secs(10)),
+            omit: Duration::ZERO,
+            block: Bytes::new(1_000_000),
+            copy: false,
+            congestion_control: None,
+            send_buffer: None,
+            receive_buffer: None,
+            progress_every: Duration::from_millis(500),
+            pings: 10,
+        }
+    }
+}
+
+impl TestSpec {
+    pub(crate) fn check(&self) -> Result<(), MeasureError> {
+        let refuse = |field, value: String, reason| Err(MeasureError::BadSpec { field, value, reason });
+        if !(1..=MAX_STREAMS).contains(&self.streams) {
+            return refuse("the number of streams", self.streams.to_string(), "1 to 128 are possible");
+        }
+        if !(1..=1 << 20).contains(&self.block.get()) {
+            return refuse("the block size", self.block.to_string(), "1 B to 1 MiB are possible");
+        }
+        if self.omit > Duration::from_secs(600) {
+            return refuse("the omitted time", format!("{} s", self.omit.as_secs_f64()), "at most 600 s are possible");
+        }
+        let day = Duration::from_secs(86_400);
+        match self.length {
+            Length::Time(time) if time < Duration::from_millis(1) || time > day => {
+                return refuse("the duration", format!("{} s", time.as_secs_f64()), "1 ms to a day are possible");
+            }
+            Length::Bytes(Bytes::ZERO) => return refuse("the size", "0 B".to_owned(), "there is nothing to send"),
+            _ => {}
+        }
+        for buffer in [self.send_buffer, self.receive_buffer].into_iter().flatten() {
+            if !(1..=512 << 20).contains(&buffer.get()) {
+                return refuse("a socket buffer", buffer.to_string(), "1 B to 512 MiB are possible");
+            }
+        }
+        Ok(())
+    }
+
+    /// How long the transfer lasts with its omitted time, where time ends it.
+    pub(crate) fn expected(&self) -> Option<Duration> {
+        match self.length {
+            Length::Time(time) => Some(time + self.omit),
+            Length::Bytes(_) => None,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What this machine calls itself and which congestion control it has.
+
+use std::fs;
+
+/// The host name, as `uname -n`.
+pub(crate) fn name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The platform in catalogue spelling: `linux-6.18`.
+pub(crate) fn platform() -> String {
+    let uname = rustix::system::uname();
+    let family = uname.sysname().to_string_lossy().to_lowercase();
+    let release = uname.release().to_string_lossy().into_owned();
+    let version: Vec<&str> = release.split(['.', '-']).take(2).collect();
+    format!("{family}-{}", version.join("."))
+}
+
+/// The congestion control that a new socket gets.
+pub(crate) fn congestion_control() -> Option<String> {
+    sysctl("net/ipv4/tcp_congestion_control")
+}
+
+/// The congestion controls that the kernel has loaded.
+pub(crate) fn available_congestion_controls() -> Vec<String> {
+    let words = sysctl("net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    words.split_ascii_whitespace().map(str::to_owned).collect()
+}
+
+/// Whether this host's SYNs carry the window-scale option.
+pub(crate) fn offers_window_scaling() -> Option<bool> {
+    sysctl("net/ipv4/tcp_window_scaling").map(|value| value != "0")
+}
+
+fn sysctl(path: &str) -> Option<String> {
+    fs::read_to_string(format!("/proc/sys/{path}")).ok().map(|text| text.trim().to_owned())
+}

@@ -1,0 +1,120 @@
+//! Raw socket options, and a receive that throws the payload away in the kernel.
+#![expect(unsafe_code, reason = "getsockopt, setsockopt and recv with options that no safe wrapper offers")]
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd},
+    ptr,
+};
+
+/// Linux 5.16; missing from `libc` (include/uapi/asm-generic/socket.h).
+const SO_BUF_LOCK: libc::c_int = 72;
+const SOCK_SNDBUF_LOCK: libc::c_int = 1;
+const SOCK_RCVBUF_LOCK: libc::c_int = 2;
+const SO_MEMINFO: libc::c_int = 55;
+const SO_MAX_PACING_RATE: libc::c_int = 47;
+
+/// What a socket's buffers hold and cost now (`SO_MEMINFO`, Linux 4.12), in bytes with the kernel's overhead.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemInfo {
+    pub(crate) receive_buffer: u32,
+    pub(crate) send_buffer: u32,
+    pub(crate) send_queued: u32,
+}
+
+/// Which of a socket's buffers the application has set itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pinned {
+    pub(crate) send: bool,
+    pub(crate) receive: bool,
+}
+
+pub(crate) fn mem_info(socket: impl AsFd) -> io::Result<MemInfo> {
+    let mut raw = [0u8; 64];
+    let len = read_option(socket, (libc::SOL_SOCKET, SO_MEMINFO), &mut raw)?;
+    // SK_MEMINFO_RCVBUF = 1, SK_MEMINFO_SNDBUF = 3, SK_MEMINFO_WMEM_QUEUED = 5 (include/uapi/linux/sock_diag.h).
+    let word = |index: usize| -> io::Result<u32> {
+        let bytes = raw.get(index * 4..index * 4 + 4).filter(|_| len >= index * 4 + 4);
+        let bytes: [u8; 4] = bytes.and_then(|b| b.try_into().ok()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok(u32::from_ne_bytes(bytes))
+    };
+    Ok(MemInfo { receive_buffer: word(1)?, send_buffer: word(3)?, send_queued: word(5)? })
+}
+
+/// `None` on a kernel that can't tell (before 5.16).
+pub(crate) fn pinned_buffers(socket: impl AsFd) -> Option<Pinned> {
+    let lock = read_int(socket, (libc::SOL_SOCKET, SO_BUF_LOCK)).ok()?;
+    Some(Pinned { send: lock & SOCK_SNDBUF_LOCK != 0, receive: lock & SOCK_RCVBUF_LOCK != 0 })
+}
+
+/// The raw `TCP_INFO`; returns how many bytes this kernel filled.
+pub(crate) fn tcp_info(socket: impl AsFd, raw: &mut [u8]) -> io::Result<usize> {
+    read_option(socket, (libc::IPPROTO_TCP, libc::TCP_INFO), raw)
+}
+
+/// Asks the kernel to keep the SYN of each connection that this listener accepts.
+pub(crate) fn save_syn(listener: impl AsFd) -> io::Result<()> {
+    set_int(listener, (libc::IPPROTO_TCP, libc::TCP_SAVE_SYN), 1)
+}
+
+/// The network and TCP headers of the SYN that opened an accepted connection. Reading frees it in the kernel.
+pub(crate) fn saved_syn(socket: impl AsFd) -> io::Result<Vec<u8>> {
+    let mut raw = [0u8; 256];
+    let len = read_option(socket, (libc::IPPROTO_TCP, libc::TCP_SAVED_SYN), &mut raw)?;
+    Ok(raw.get(..len).unwrap_or_default().to_vec())
+}
+
+/// Limits the rate at which the kernel paces this socket, in bytes per second.
+pub(crate) fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u32) -> io::Result<()> {
+    set_int(socket, (libc::SOL_SOCKET, SO_MAX_PACING_RATE), bytes_per_second.cast_signed())
+}
+
+/// Limits the size of the segments that this socket sends.
+pub(crate) fn set_max_segment(socket: impl AsFd, mss: u16) -> io::Result<()> {
+    set_int(socket, (libc::IPPROTO_TCP, libc::TCP_MAXSEG), i32::from(mss))
+}
+
+/// Takes up to `len` bytes off the receive queue and discards them in the kernel; waits until all are there, the
+/// socket's receive timeout passes or the peer closes. Zero means that the peer closed.
+pub(crate) fn discard(socket: impl AsFd, len: usize) -> io::Result<usize> {
+    discard_with(socket, len, libc::MSG_WAITALL)
+}
+
+/// The same, but returns as soon as there is anything.
+pub(crate) fn discard_available(socket: impl AsFd, len: usize) -> io::Result<usize> {
+    discard_with(socket, len, 0)
+}
+
+fn discard_with(socket: impl AsFd, len: usize, flags: libc::c_int) -> io::Result<usize> {
+    // SAFETY: with MSG_TRUNC a TCP socket never writes to the buffer (tcp(7)), so that a null pointer is never followed.
+    let count = unsafe { libc::recv(socket.as_fd().as_raw_fd(), ptr::null_mut(), len, libc::MSG_TRUNC | flags) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Level and name of a socket option.
+type OptionName = (libc::c_int, libc::c_int);
+
+fn read_int(socket: impl AsFd, name: OptionName) -> io::Result<i32> {
+    let mut raw = [0u8; 4];
+    match read_option(socket, name, &mut raw)? {
+        4 => Ok(i32::from_ne_bytes(raw)),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+fn read_option(socket: impl AsFd, (level, name): OptionName, raw: &mut [u8]) -> io::Result<usize> {
+    let mut len = libc::socklen_t::try_from(raw.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: the kernel writes at most `len` bytes, which is the size of `raw`, and the count to `len`.
+    let result =
+        unsafe { libc::getsockopt(socket.as_fd().as_raw_fd(), level, name, raw.as_mut_ptr().cast(), &raw mut len) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(usize::try_from(len).unwrap_or(0).min(raw.len()))
+}
+
+fn set_int(socket: impl AsFd, (level, name): OptionName, value: i32) -> io::Result<()> {
+    // SAFETY: the kernel reads the four bytes of `value`, whose size is given.
+    let result = unsafe { libc::setsockopt(socket.as_fd().as_raw_fd(), level, name, (&raw const value).cast(), 4) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

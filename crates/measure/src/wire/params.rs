@@ -1,0 +1,256 @@
+//! The parameters of a test: client to server, once.
+
+use serde_json::{Map, Value, json};
+
+use super::{MAX_STREAMS, VERSION, number};
+
+/// iperf3's own default block.
+const IPERF3_BLOCK: u64 = 131_072;
+
+/// What the client asks for. Keys that we don't know are ignored, as iperf3 does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Params {
+    /// Seconds that don't count.
+    pub(crate) omit_s: u64,
+    /// Seconds that do; 0 where `num` or `blockcount` ends the test.
+    pub(crate) time_s: u64,
+    /// Bytes per direction, 0 for none.
+    pub(crate) num: u64,
+    /// Blocks, 0 for none; the client counts them.
+    pub(crate) blockcount: u64,
+    pub(crate) parallel: u32,
+    pub(crate) reverse: bool,
+    pub(crate) bidirectional: bool,
+    pub(crate) block: u64,
+    pub(crate) nodelay: bool,
+    pub(crate) mss: Option<u16>,
+    /// `SO_SNDBUF` and `SO_RCVBUF` of the data sockets.
+    pub(crate) window: Option<u32>,
+    /// Bits per second and stream that the sending application paces itself to.
+    pub(crate) bandwidth: Option<u64>,
+    /// Bits per second and stream for the kernel's pacing.
+    pub(crate) fqrate: Option<u64>,
+    pub(crate) tos: Option<u32>,
+    pub(crate) congestion: Option<String>,
+    pub(crate) client_version: Option<String>,
+    /// Present where the client is ours.
+    pub(crate) ours: Option<OurParams>,
+}
+
+/// What travels under the key `fullpipe`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct OurParams {
+    pub(crate) version: u64,
+    pub(crate) conversation: bool,
+    /// The receiving application copies the payload instead of discarding it in the kernel.
+    pub(crate) copy: bool,
+    /// Each data connection's cookie is followed by its number.
+    pub(crate) indexed: bool,
+    /// Milliseconds, where seconds are too coarse; these win over `time` and `omit`.
+    pub(crate) time_ms: Option<u64>,
+    pub(crate) omit_ms: Option<u64>,
+    /// `SO_SNDBUF` and `SO_RCVBUF` apart.
+    pub(crate) send_buffer: Option<u32>,
+    pub(crate) receive_buffer: Option<u32>,
+}
+
+/// Why parameters are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BadParams {
+    /// iperf3's error code for it.
+    pub(crate) code: i32,
+    pub(crate) problem: &'static str,
+}
+
+impl Params {
+    /// What a session needs that only wants to talk; lawful for a real iperf3 server too.
+    pub(crate) fn conversation() -> Self {
+        let ours = OurParams { version: VERSION, conversation: true, ..OurParams::default() };
+        Self { time_s: 1, parallel: 1, block: IPERF3_BLOCK, ours: Some(ours), ..Self::default() }
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        let mut map = Map::new();
+        let mut put = |key: &str, value: Value| drop(map.insert(key.to_owned(), value));
+        put("tcp", json!(true));
+        put("omit", json!(self.omit_s));
+        put("time", json!(self.time_s));
+        put("num", json!(self.num));
+        put("blockcount", json!(self.blockcount));
+        put("parallel", json!(self.parallel));
+        put("len", json!(self.block));
+        put("pacing_timer", json!(1000));
+        for (key, flag) in [("reverse", self.reverse), ("bidirectional", self.bidirectional), ("nodelay", self.nodelay)]
+        {
+            if flag {
+                put(key, json!(true));
+            }
+        }
+        let numbers = [
+            ("MSS", self.mss.map(u64::from)),
+            ("window", self.window.map(u64::from)),
+            ("bandwidth", self.bandwidth),
+            ("fqrate", self.fqrate),
+            ("TOS", self.tos.map(u64::from)),
+        ];
+        for (key, number) in numbers.into_iter().filter_map(|(key, number)| Some((key, number?))) {
+            put(key, json!(number));
+        }
+        if let Some(name) = &self.congestion {
+            put("congestion", json!(name));
+        }
+        put("client_version", json!(concat!("fullpipe ", env!("CARGO_PKG_VERSION"))));
+        if let Some(ours) = &self.ours {
+            put("fullpipe", ours.to_json());
+        }
+        Value::Object(map)
+    }
+
+    /// Reads what a client sent; a value of the wrong type counts as absent, as with iperf3 since 3.18.
+    pub(crate) fn from_json(value: &Value) -> Result<Self, BadParams> {
+        let refuse = |code, problem| Err(BadParams { code, problem });
+        if !value.is_object() {
+            return refuse(114, "the parameters are no JSON object");
+        }
+        if number::flag(value.get("udp")) || number::flag(value.get("sctp")) {
+            return refuse(13, "only TCP tests are served");
+        }
+        let count = |key| number::count(value.get(key));
+        let params = Self {
+            omit_s: count("omit").unwrap_or(0),
+            time_s: count("time").unwrap_or(0),
+            num: count("num").unwrap_or(0),
+            blockcount: count("blockcount").unwrap_or(0),
+            parallel: u32::try_from(count("parallel").unwrap_or(1)).unwrap_or(u32::MAX),
+            reverse: number::flag(value.get("reverse")),
+            bidirectional: number::flag(value.get("bidirectional")),
+            block: count("len").filter(|&len| len > 0).unwrap_or(IPERF3_BLOCK),
+            nodelay: number::flag(value.get("nodelay")),
+            mss: count("MSS").and_then(|n| u16::try_from(n).ok()).filter(|&n| n > 0),
+            window: count("window").and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0),
+            bandwidth: count("bandwidth").filter(|&n| n > 0),
+            fqrate: count("fqrate").filter(|&n| n > 0),
+            tos: count("TOS").and_then(|n| u32::try_from(n).ok()).filter(|&n| n <= 255),
+            congestion: text(value.get("congestion")),
+            client_version: text(value.get("client_version")),
+            ours: value.get("fullpipe").and_then(OurParams::from_json),
+        };
+        match () {
+            () if params.time_s > 86_400 => refuse(5, "the test would last more than a day"),
+            () if params.omit_s > 600 => refuse(12, "more than 600 s would be omitted"),
+            () if !(1..=MAX_STREAMS).contains(&params.parallel) => refuse(6, "the number of streams is not 1 to 128"),
+            () if params.block > 16 << 20 => refuse(7, "the block is larger than 16 MiB"),
+            () if params.window.is_some_and(|w| w > 512 << 20) => refuse(8, "the socket buffer is larger than 512 MiB"),
+            () => Ok(params),
+        }
+    }
+
+    /// Data connections that belong to the test.
+    pub(crate) fn connections(&self) -> usize {
+        self.parallel as usize * if self.bidirectional { 2 } else { 1 }
+    }
+}
+
+impl OurParams {
+    fn to_json(self) -> Value {
+        let mut map = Map::new();
+        map.insert("version".to_owned(), json!(self.version));
+        for (key, flag) in [("conversation", self.conversation), ("copy", self.copy), ("indexed", self.indexed)] {
+            if flag {
+                map.insert(key.to_owned(), json!(true));
+            }
+        }
+        let numbers = [
+            ("time_ms", self.time_ms),
+            ("omit_ms", self.omit_ms),
+            ("send_buffer", self.send_buffer.map(u64::from)),
+            ("receive_buffer", self.receive_buffer.map(u64::from)),
+        ];
+        map.extend(numbers.into_iter().filter_map(|(key, number)| Some((key.to_owned(), json!(number?)))));
+        Value::Object(map)
+    }
+
+    fn from_json(value: &Value) -> Option<Self> {
+        let count = |key| number::count(value.get(key));
+        let buffer = |key| count(key).and_then(|n| u32::try_from(n).ok()).filter(|n| (1..=512 << 20).contains(n));
+        Some(Self {
+            version: count("version")?,
+            conversation: number::flag(value.get("conversation")),
+            copy: number::flag(value.get("copy")),
+            indexed: number::flag(value.get("indexed")),
+            time_ms: count("time_ms").filter(|&ms| ms <= 86_400_000),
+            omit_ms: count("omit_ms").filter(|&ms| ms <= 600_000),
+            send_buffer: buffer("send_buffer"),
+            receive_buffer: buffer("receive_buffer"),
+        })
+    }
+}
+
+/// A short text without control characters.
+fn text(value: Option<&Value>) -> Option<String> {
+    let text = crate::error::clean(value?.as_str()?);
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_real_client_is_understood() {
+        let value = json!({"tcp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":2,"len":16384,
+            "bandwidth":20_000_000,"pacing_timer":1000,"client_version":"3.21+"});
+        let params = Params::from_json(&value).unwrap();
+        assert_eq!((params.parallel, params.block, params.bandwidth), (2, 16_384, Some(20_000_000)));
+        assert_eq!(params.ours, None);
+    }
+
+    #[test]
+    fn the_least_that_is_lawful_is_enough() {
+        let params = Params::from_json(&json!({"tcp": true})).unwrap();
+        assert_eq!((params.parallel, params.block), (1, IPERF3_BLOCK));
+    }
+
+    #[test]
+    fn values_out_of_range_get_the_code_that_iperf3_gives() {
+        for (key, number, code) in
+            [("time", 86_401u64, 5), ("omit", 601, 12), ("parallel", 129, 6), ("parallel", 0, 6), ("len", 1 << 40, 7)]
+        {
+            assert_eq!(Params::from_json(&json!({ "tcp": true, key: number })).unwrap_err().code, code, "{key}");
+        }
+        assert_eq!(Params::from_json(&json!({"udp": true})).unwrap_err().code, 13);
+        assert_eq!(Params::from_json(&json!([])).unwrap_err().code, 114);
+    }
+
+    #[test]
+    fn parameters_fit_what_iperf3_takes() {
+        let text = Params::conversation().to_json().to_string();
+        assert!(text.len() < 8 * 1024);
+    }
+
+    proptest! {
+        #[test]
+        fn parameters_survive_the_wire(
+            omit_s in 0u64..600, time_s in 0u64..86_400, num in 0u64..1 << 50, parallel in 1u32..=128,
+            (reverse, bidirectional, nodelay, copy) in any::<(bool, bool, bool, bool)>(), block in 1u64..1 << 20,
+            mss in proptest::option::of(1u16..32_767), window in proptest::option::of(1u32..1 << 29),
+            time_ms in proptest::option::of(0u64..86_400_000), congestion in proptest::option::of("[a-z]{1,15}"),
+        ) {
+            let ours = OurParams { version: VERSION, copy, indexed: nodelay, time_ms, send_buffer: window, ..OurParams::default() };
+            let params = Params { omit_s, time_s, num, parallel, reverse, bidirectional, nodelay, block, mss, window,
+                congestion, ours: Some(ours), ..Params::default() };
+            let mut read = Params::from_json(&params.to_json()).unwrap();
+            read.client_version = None;
+            prop_assert_eq!(read, params);
+        }
+
+        #[test]
+        fn no_json_of_a_stranger_panics(text in "[\\[\\]{}\":,a-z0-9.e+-]{0,80}") {
+            if let Ok(value) = serde_json::from_str::<Value>(&text) {
+                drop(Params::from_json(&value));
+            }
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Our client against our server.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use fullpipe_diagnose::Source;
+use fullpipe_measure::{
+    Client, Direction, Disconnect, Length, MeasureError, PeerKind, Phase, Steward, StewardError, TestDirection,
+    TestSpec,
+};
+use fullpipe_units::Bytes;
+use serde_json::{Value, json};
+
+use crate::support::{Running, quick_server, run, short};
+
+#[test]
+fn both_directions_are_measured_with_series_of_both_ends() {
+    let server = Running::start();
+    let spec = TestSpec { direction: TestDirection::Both, streams: 2, ..short() };
+    let measurement = run(&server, &spec).unwrap();
+    assert_eq!(measurement.peer_kind, PeerKind::Fullpipe);
+    assert_eq!(measurement.warnings, Vec::<String>::new());
+    let directions: Vec<Direction> = measurement.directions.iter().map(|d| d.direction).collect();
+    assert_eq!(directions, [Direction::Up, Direction::Down]);
+    for direction in &measurement.directions {
+        assert_eq!(direction.transfers.len(), 2);
+        assert!(direction.rate_bps.unwrap().bps() > 0);
+        assert_eq!(direction.idle_rtt.unwrap().count, 3);
+        let sum: u64 = direction.transfers.iter().map(|transfer| transfer.bytes.get()).sum();
+        assert_eq!(sum, direction.bytes.get());
+        for transfer in &direction.transfers {
+            assert_eq!(transfer.source, Source::Live);
+            assert_eq!(transfer.blind, Vec::<String>::new());
+            assert!(transfer.sender_samples.len() > 1 && transfer.receiver_samples.len() > 1);
+            assert!(transfer.sender_samples.is_sorted_by_key(|sample| sample.at_us));
+            assert!(transfer.sender_samples.is_sorted_by_key(|sample| sample.acked));
+            assert!(transfer.receiver_samples.is_sorted_by_key(|sample| sample.received));
+            assert_eq!(transfer.sender.congestion_control.as_deref(), Some("cubic"));
+            let last = transfer.sender_samples.last().unwrap();
+            assert!(last.cwnd.is_some() && last.offered_window.is_some() && last.send_buffer.is_some());
+        }
+    }
+}
+
+#[test]
+fn the_handshake_of_both_ends_is_known() {
+    let server = Running::start();
+    let measurement = run(&server, &TestSpec { direction: TestDirection::Both, ..short() }).unwrap();
+    let [up, down] = [0, 1].map(|index| &measurement.directions[index].transfers[0]);
+    // The client opened both connections, so that the same end said the same in both.
+    assert_eq!(up.sender.opened, Some(true));
+    assert_eq!(down.receiver.opened, Some(true));
+    let (client, answer) = (up.sender.syn.unwrap(), up.receiver.syn.unwrap());
+    assert_eq!(down.receiver.syn.unwrap().mss, client.mss);
+    assert!(client.window.is_some(), "the SYN itself was saved");
+    // Both ends of loopback have the same interface.
+    assert_eq!(client.mss, answer.mss);
+    assert_eq!(client.window_scale.is_some(), answer.window_scale.is_some());
+}
+
+#[test]
+fn bytes_end_a_test_to_the_byte() {
+    let server = Running::start();
+    let size = Bytes::new(3_000_001);
+    for direction in [TestDirection::Up, TestDirection::Down, TestDirection::Both] {
+        let spec = TestSpec { direction, streams: 2, length: Length::Bytes(size), ..short() };
+        let measurement = run(&server, &spec).unwrap();
+        for direction in &measurement.directions {
+            assert_eq!(direction.bytes, size, "{:?}", direction.direction);
+        }
+    }
+}
+
+#[test]
+fn pinned_buffers_are_noticed_at_the_end_that_pinned() {
+    let server = Running::start();
+    let spec = TestSpec {
+        direction: TestDirection::Both,
+        send_buffer: Some(Bytes::new(100_000)),
+        receive_buffer: Some(Bytes::new(200_000)),
+        ..short()
+    };
+    for direction in run(&server, &spec).unwrap().directions {
+        let transfer = &direction.transfers[0];
+        let (send, receive) = (transfer.sender.send_buffer.unwrap(), transfer.receiver.receive_buffer.unwrap());
+        // The kernel doubles what an application asks for (socket(7)).
+        assert_eq!((send.pinned, send.largest), (true, Bytes::new(200_000)), "{:?}", direction.direction);
+        assert_eq!((receive.pinned, receive.largest), (true, Bytes::new(400_000)), "{:?}", direction.direction);
+    }
+    let free = run(&server, &short()).unwrap();
+    let transfer = &free.directions[0].transfers[0];
+    assert!(!transfer.sender.send_buffer.unwrap().pinned && !transfer.receiver.receive_buffer.unwrap().pinned);
+}
+
+#[test]
+fn a_receiver_that_copies_counts_the_same_bytes() {
+    let server = Running::start();
+    for direction in [TestDirection::Up, TestDirection::Down] {
+        let spec = TestSpec { direction, copy: true, length: Length::Bytes(Bytes::new(2_000_000)), ..short() };
+        assert_eq!(run(&server, &spec).unwrap().directions[0].bytes, Bytes::new(2_000_000));
+    }
+}
+
+#[test]
+fn the_omitted_time_is_left_out_of_the_steady_rate_only() {
+    let server = Running::start();
+    let spec = TestSpec { direction: TestDirection::Both, omit: Duration::from_millis(200), ..short() };
+    let mut phases = Vec::new();
+    let mut client = Client::connect(&server.target()).unwrap();
+    let spec = TestSpec { progress_every: Duration::from_millis(50), ..spec };
+    let measurement = client.run(&spec, &AtomicBool::new(false), &mut |p| phases.push(p.phase)).unwrap();
+    for direction in &measurement.directions {
+        assert!(direction.seconds > 0.3, "the whole is longer than what counts: {}", direction.seconds);
+        assert!(direction.steady_bps.is_some());
+    }
+    for phase in [Phase::Idle, Phase::Connecting, Phase::Omitted, Phase::Running, Phase::Finishing] {
+        assert!(phases.contains(&phase), "{phase:?} in {phases:?}");
+    }
+}
+
+#[test]
+fn a_cancelled_test_ends_cleanly_with_what_was_measured() {
+    let server = Running::start();
+    let mut client = Client::connect(&server.target()).unwrap();
+    let cancel = AtomicBool::new(false);
+    let spec = TestSpec {
+        length: Length::Time(Duration::from_secs(60)),
+        progress_every: Duration::from_millis(20),
+        ..short()
+    };
+    let mut stop = |progress: fullpipe_measure::Progress| {
+        if progress.phase == Phase::Running {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    };
+    let measurement = client.run(&spec, &cancel, &mut stop).unwrap();
+    assert!(measurement.cancelled);
+    assert_eq!(measurement.warnings, Vec::<String>::new());
+    assert!(measurement.directions[0].bytes > Bytes::ZERO);
+    assert_eq!(measurement.directions[0].transfers[0].source, Source::Live);
+    // And the server is free for the next.
+    assert!(!client.run(&short(), &AtomicBool::new(false), &mut |_| ()).unwrap().cancelled);
+}
+
+#[test]
+fn several_clients_are_served_at_once() {
+    let server = Running::start();
+    thread::scope(|scope| {
+        let runs: Vec<_> = (0..4).map(|_| scope.spawn(|| run(&server, &short()).unwrap())).collect();
+        for run in runs {
+            assert!(run.join().unwrap().directions[0].bytes > Bytes::ZERO);
+        }
+    });
+}
+
+#[test]
+fn a_hundred_streams_are_paired_with_their_other_ends() {
+    let server = Running::start();
+    let spec = TestSpec {
+        direction: TestDirection::Down,
+        streams: 100,
+        length: Length::Bytes(Bytes::new(20_000_000)),
+        ..short()
+    };
+    let measurement = run(&server, &spec).unwrap();
+    let direction = &measurement.directions[0];
+    assert_eq!((direction.transfers.len(), direction.bytes), (100, Bytes::new(20_000_000)));
+    for transfer in &direction.transfers {
+        // What the sender's end says that it sent is what this end received: the two are of one connection. (The last
+        // acknowledgement may still be delayed.)
+        let last = transfer.sender_samples.last().unwrap();
+        assert_eq!(last.acked.get() + last.in_flight.unwrap().get(), transfer.bytes.get());
+    }
+}
+
+#[test]
+fn one_client_more_than_allowed_is_told_busy() {
+    let server = Running::with(fullpipe_measure::ServerOptions { max_clients: 1, ..quick_server() }, None);
+    let first = Client::connect(&server.target()).unwrap();
+    let second = Client::connect(&server.target());
+    assert!(matches!(second, Err(MeasureError::Busy { .. })), "{second:?}");
+    first.bye();
+    server.wait_for_line(|line| line.ends_with("the conversation ended"));
+    Client::connect(&server.target()).unwrap();
+}
+
+#[test]
+fn congestion_control_that_is_missing_here_is_an_error_that_names_it() {
+    let server = Running::start();
+    let spec = TestSpec { congestion_control: Some("no_such".to_owned()), ..short() };
+    let error = run(&server, &spec).unwrap_err();
+    assert!(matches!(error, MeasureError::Option { .. }) && error.to_string().contains("no_such"), "{error}");
+}
+
+#[test]
+fn an_impossible_test_is_refused_before_anything_is_sent() {
+    let server = Running::start();
+    for spec in [
+        TestSpec { streams: 0, ..short() },
+        TestSpec { streams: 129, ..short() },
+        TestSpec { block: Bytes::new(0), ..short() },
+        TestSpec { length: Length::Bytes(Bytes::ZERO), ..short() },
+        TestSpec { omit: Duration::from_secs(601), ..short() },
+    ] {
+        assert!(matches!(run(&server, &spec), Err(MeasureError::BadSpec { .. })), "{spec:?}");
+    }
+}
+
+#[test]
+fn pings_and_the_path_mtu_of_loopback_are_known() {
+    let server = Running::start();
+    let mut client = Client::connect(&server.target()).unwrap();
+    assert_eq!(client.peer_kind(), PeerKind::Fullpipe);
+    assert!(client.hello().unwrap().available.contains(&"reno".to_owned()));
+    let rtt = client.ping(5).unwrap();
+    assert!(rtt.count == 5 && rtt.min_us <= rtt.p50_us);
+    let mtu = client.probe_mtu().unwrap();
+    for direction in [mtu.up, mtu.down] {
+        assert!(direction.mtu.unwrap() >= 16_384 && !direction.black_hole, "{direction:?}");
+    }
+    let measurement = client.run(&short(), &AtomicBool::new(false), &mut |_| ()).unwrap();
+    assert_eq!(measurement.directions[0].transfers[0].path_mtu, mtu.up.mtu);
+}
+
+#[derive(Default)]
+struct Butler(Mutex<Vec<(SocketAddr, Disconnect)>>);
+
+impl Steward for Butler {
+    fn handle(&self, request: Value, peer: SocketAddr) -> Result<Value, StewardError> {
+        match request["request"].as_str() {
+            Some("who") => Ok(json!({ "you": peer.to_string(), "said": request["word"] })),
+            Some("panic") => panic!("on purpose"),
+            _ => Err(StewardError { kind: "unknown_request".to_owned(), message: "not\u{1b}[2J known".to_owned() }),
+        }
+    }
+
+    fn on_disconnect(&self, peer: SocketAddr, how: Disconnect) {
+        self.0.lock().unwrap().push((peer, how));
+    }
+}
+
+impl Butler {
+    fn wait_for(&self, count: usize) -> Vec<(SocketAddr, Disconnect)> {
+        for _ in 0..2_000 {
+            let seen = self.0.lock().unwrap().clone();
+            if seen.len() >= count {
+                return seen;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the steward was not told of the end");
+    }
+}
+
+#[test]
+fn a_steward_answers_and_learns_how_each_conversation_ended() {
+    let butler = Arc::new(Butler::default());
+    let server = Running::with(quick_server(), Some(butler.clone()));
+    let mut client = Client::connect(&server.target()).unwrap();
+    let local = client.local().unwrap();
+    assert!(client.hello().unwrap().steward);
+    let answer = client.request(&json!({ "request": "who", "word": "x".repeat(500_000) })).unwrap();
+    assert_eq!(answer["you"], local.to_string());
+    assert_eq!(answer["said"].as_str().unwrap().len(), 500_000);
+    let refused = client.request(&json!({ "request": "other" }));
+    match refused {
+        Err(MeasureError::Refusal { request, kind, message, .. }) => {
+            assert_eq!((request.as_str(), kind.as_str()), ("other", "unknown_request"));
+            assert_eq!(message, "not.[2J known");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(client.request(&json!({ "request": "panic" })), Err(MeasureError::Refusal { .. })));
+    client.ping(1).unwrap();
+    client.bye();
+    assert_eq!(butler.wait_for(1), [(local, Disconnect::Bye)]);
+
+    let lost = Client::connect(&server.target()).unwrap();
+    let local = lost.local().unwrap();
+    drop(lost);
+    assert_eq!(butler.wait_for(2)[1], (local, Disconnect::Lost));
+
+    let left = Client::connect(&server.target()).unwrap();
+    server.stop();
+    assert_eq!(butler.wait_for(3)[2], (left.local().unwrap(), Disconnect::ServerStopped));
+}
+
+#[test]
+fn a_stopped_server_tells_the_client_of_a_running_test() {
+    let server = Running::start();
+    let mut client = Client::connect(&server.target()).unwrap();
+    let spec = TestSpec {
+        length: Length::Time(Duration::from_secs(60)),
+        progress_every: Duration::from_millis(20),
+        ..short()
+    };
+    let outcome = client.run(&spec, &AtomicBool::new(false), &mut |progress| {
+        if progress.phase == Phase::Running {
+            server.stop();
+        }
+    });
+    assert!(matches!(outcome, Err(MeasureError::Terminated { .. })), "{outcome:?}");
+}

@@ -1,0 +1,9 @@
+//! The live test over real sockets: against itself, against real iperf3 and against strangers.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
+mod hostile_client;
+mod hostile_server;
+mod interop;
+mod loopback;
+mod support;

@@ -1,0 +1,119 @@
+//! A server on a port of its own, stopped when it is dropped, and shorthands.
+
+use std::{
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use fullpipe_measure::{
+    Client, ClientOptions, Length, MeasureError, Measurement, Server, ServerOptions, Steward, Target, TestSpec,
+};
+
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Running {
+    pub(crate) fn start() -> Self {
+        Self::with(quick_server(), None)
+    }
+
+    pub(crate) fn with(options: ServerOptions, steward: Option<Arc<dyn Steward>>) -> Self {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let written = Arc::clone(&lines);
+        let log = Arc::new(move |line: &str| written.lock().unwrap().push(line.to_owned()));
+        let options = ServerOptions { log: Some(log), ..options };
+        let server = Server::bind("127.0.0.1:0".parse().unwrap(), options, steward).unwrap();
+        let address = server.local_addr();
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let thread = Some(thread::spawn(move || server.run(&seen).unwrap()));
+        Self { address, stop, thread, lines }
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        target(self.address)
+    }
+
+    pub(crate) fn log(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+
+    /// Waits until a line of the log satisfies the test; the test's own time-out is far longer than any deadline here.
+    pub(crate) fn wait_for_line(&self, wanted: impl Fn(&str) -> bool) {
+        for _ in 0..2_000 {
+            if self.log().iter().any(|line| wanted(line)) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("no such line in {:#?}", self.log());
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+pub(crate) fn target(address: SocketAddr) -> Target {
+    address.to_string().parse().unwrap()
+}
+
+/// Short deadlines, so that tests of silence are quick, but long enough for a busy machine to answer within them.
+pub(crate) fn quick() -> ClientOptions {
+    ClientOptions {
+        connect: Duration::from_secs(2),
+        answer: Duration::from_millis(1_500),
+        stall: Duration::from_millis(500),
+    }
+}
+
+pub(crate) fn quick_server() -> ServerOptions {
+    ServerOptions { answer: Duration::from_millis(1_500), stall: Duration::from_secs(2), ..ServerOptions::default() }
+}
+
+/// CUBIC, because the default of the machine may be one whose timers make loopback jump.
+pub(crate) fn short() -> TestSpec {
+    TestSpec {
+        length: Length::Time(Duration::from_millis(300)),
+        congestion_control: Some("cubic".to_owned()),
+        pings: 3,
+        ..TestSpec::default()
+    }
+}
+
+pub(crate) fn run(server: &Running, spec: &TestSpec) -> Result<Measurement, MeasureError> {
+    let mut client = Client::connect(&server.target())?;
+    let measurement = client.run(spec, &AtomicBool::new(false), &mut |_| ());
+    client.bye();
+    measurement
+}
+
+/// A server that does what the closure says with each connection that comes.
+pub(crate) fn fake_server(behaviour: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let behaviour = Arc::new(behaviour);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let behaviour = Arc::clone(&behaviour);
+            thread::spawn(move || behaviour(stream));
+        }
+    });
+    address
+}
