@@ -1,0 +1,112 @@
+//! Delay, rate and loss are those of the path.
+
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, TcpStream},
+    time::{Duration, Instant},
+};
+
+use fullpipe_lab::{Lab, Side};
+use fullpipe_path::{Direction, HopSpec, IpVersions, LossSpec};
+use fullpipe_units::{Bytes, Micros, Rate};
+
+use super::{address_of, bounded, connect, eventually, lab, listen, path, rate, turn, udp};
+
+#[test]
+fn a_connection_takes_one_round_trip_in_ipv4_and_ipv6() {
+    let Some(_turn) = turn("a_connection_takes_one_round_trip_in_ipv4_and_ipv6") else { return };
+    let one_way = HopSpec { delay: Micros::from_millis(20), ..HopSpec::default() };
+    let lab = lab(&path(one_way, IpVersions::Both));
+    for v6 in [false, true] {
+        let address = address_of(&lab, Side::B, v6);
+        let _listener = listen(&lab, address);
+        let connect_time = || {
+            let start = Instant::now();
+            drop(TcpStream::connect(address).unwrap());
+            start.elapsed()
+        };
+        let best = lab.host(Side::A).run(|| (0..10).map(|_| connect_time()).min().unwrap()).unwrap();
+        assert!(best >= Duration::from_millis(40), "faster than the path, v6 {v6}: {best:?}");
+        // The shortest of ten: the lab's own error and the ends' wake-ups, but no moment of a busy machine.
+        assert!(best < Duration::from_millis(43), "slower than the path, v6 {v6}: {best:?}");
+    }
+}
+
+#[test]
+fn a_transfer_over_10_mbit_gets_the_payload_rate() {
+    let Some(_turn) = turn("a_transfer_over_10_mbit_gets_the_payload_rate") else { return };
+    // A machine that is busy with other things may spoil a run, and the lab says so: then it is run again.
+    let runs = (0..5).map(|_| {
+        let lab = lab(&path(rate(10_000_000, Micros::from_millis(10)), IpVersions::V4));
+        (bulk_rate(&lab), lab.valid())
+    });
+    let valid = runs.into_iter().find_map(|(rate, valid)| valid.is_ok().then_some(rate));
+    let Some(rate) = valid else {
+        println!("skipped a_transfer_over_10_mbit_gets_the_payload_rate: the machine was too busy in five runs");
+        return;
+    };
+    // 1448 of each 1500 bytes.
+    let expected = 10_000_000.0 * 1_448.0 / 1_500.0;
+    let ratio = rate.bps() as f64 / expected;
+    assert!((ratio - 1.0).abs() < 0.02, "{rate}: {ratio} of the payload rate");
+}
+
+/// The rate at which b reads, leaving the first second out, over at least two more.
+fn bulk_rate(lab: &Lab) -> Rate {
+    let address = address_of(lab, Side::B, false);
+    let listener = listen(lab, address);
+    let receiver = lab
+        .host(Side::B)
+        .spawn("receiver", move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut block = vec![0; 64 << 10];
+            let accepted = Instant::now();
+            while accepted.elapsed() < Duration::from_secs(1) {
+                assert!(stream.read(&mut block).unwrap() > 0);
+            }
+            let (start, mut bytes) = (Instant::now(), 0);
+            while start.elapsed() < Duration::from_millis(2_500) {
+                bytes += stream.read(&mut block).unwrap() as u64;
+            }
+            Rate::of(Bytes::new(bytes), start.elapsed().into()).unwrap()
+        })
+        .unwrap();
+    let mut stream = bounded(connect(lab, address));
+    // It ends when the receiver hangs up.
+    let block = vec![1; 64 << 10];
+    while stream.write_all(&block).is_ok() {}
+    stream.shutdown(Shutdown::Both).ok();
+    receiver.join().unwrap()
+}
+
+#[test]
+fn loss_is_counted_and_lies_in_its_binomial_interval() {
+    let Some(_turn) = turn("loss_is_counted_and_lies_in_its_binomial_interval") else { return };
+    const PACKETS: u32 = 20_000;
+    const PROBABILITY: f64 = 0.02;
+    let mut spec = path(HopSpec::default(), IpVersions::V4);
+    spec.hops[0].ab.loss = Some(LossSpec::Bernoulli(PROBABILITY));
+    let lab = lab(&spec);
+    let (from, to) = (udp(&lab, Side::A, false), udp(&lab, Side::B, false));
+    let address = address_of(&lab, Side::B, false);
+    to.set_nonblocking(true).unwrap();
+    let mut received = 0;
+    // A batch fits into the receiver's buffer, and the next one is sent when this one is through.
+    for batch in (100..=PACKETS).step_by(100) {
+        for _ in 0..100 {
+            from.send_to(&[0; 4], address).unwrap();
+        }
+        let is_through = || {
+            let hop = lab.path_stats(Direction::AToB).first().copied().unwrap_or_default();
+            hop.delivered + hop.lost == u64::from(batch)
+        };
+        assert!(eventually(is_through), "lost before the path: {:?}", lab.path_error());
+        received += std::iter::repeat_with(|| to.recv(&mut [0; 4])).take_while(Result::is_ok).count() as u64;
+    }
+    let hop = lab.path_stats(Direction::AToB)[0];
+    assert_eq!(received, hop.delivered);
+    // 4.5 standard deviations: the draws are seeded, so that this holds always or never.
+    let (mean, deviation) =
+        (f64::from(PACKETS) * PROBABILITY, (f64::from(PACKETS) * PROBABILITY * (1.0 - PROBABILITY)).sqrt());
+    assert!((hop.lost as f64 - mean).abs() < 4.5 * deviation, "{} lost", hop.lost);
+}
