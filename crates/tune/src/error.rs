@@ -1,0 +1,78 @@
+//! Why the loop could not go on. Whatever it is, what was on trial was undone before.
+
+use std::io;
+
+use fullpipe_host::{ApplyError, HostError, JournalError};
+use fullpipe_lab::{CouldNotKeepUp, LabError};
+use fullpipe_measure::MeasureError;
+use fullpipe_path::ScenarioError;
+
+use crate::key::KeyError;
+
+/// Why the loop could not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TuneError {
+    /// A measurement failed.
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
+    /// The made path could not be made.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// The made path did not keep its promises, so that no result over it counts.
+    #[error(transparent)]
+    CouldNotKeepUp(#[from] CouldNotKeepUp),
+    /// The scenario can't be used.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// This host's settings could not be read.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The journal can't be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A change failed; what this run had changed was undone.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// The key can't be used.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The far host did not do what it was asked.
+    #[error("{operation} on {host}: {reason}")]
+    Remote {
+        /// What was asked.
+        operation: &'static str,
+        /// The far host.
+        host: String,
+        /// Why it was not done.
+        reason: String,
+    },
+    /// Something on trial could not be undone.
+    #[error("undo the trial on {host}: {remaining} settings still differ; run `fullpipe undo` there")]
+    NotUndone {
+        /// The host.
+        host: String,
+        /// How many.
+        remaining: usize,
+    },
+    /// The measurement told nothing of a direction that it was asked for.
+    #[error("measure {direction}: no payload arrived; check firewalls between the ends")]
+    NothingMeasured {
+        /// The direction.
+        direction: String,
+    },
+    /// No random number for a nonce.
+    #[error("get a random number from the system: {0}")]
+    Random(getrandom::Error),
+    /// A file could not be read.
+    #[error("read {file}: {source}")]
+    File {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The user stopped it; what was on trial was undone.
+    #[error("interrupted; what was on trial was undone")]
+    Interrupted,
+}

@@ -1,0 +1,238 @@
+//! The loop between this host and a far one: `check` and `tune`, and `serve` on the other side.
+
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex, atomic::AtomicBool},
+};
+
+use fullpipe_diagnose::proof::Criteria;
+use fullpipe_host::{Journal, RunState, UndoOptions, Which, linux::LinuxHost, undo};
+use fullpipe_knobs::Plan;
+use fullpipe_measure::{Client, ClientOptions, Direction, Server, ServerOptions, Steward, Target};
+
+use crate::{
+    end::{End, LocalEnd, Stay, Trial},
+    error::TuneError,
+    event::{Event, Observer},
+    key::Key,
+    meter::{ClientMeter, Lengths},
+    outcome::Outcome,
+    plans::Wishes,
+    remote_end::RemoteEnd,
+    round::{Applications, Round, RoundGoal, RoundOptions},
+    steward::HostSteward,
+};
+
+/// What `check` and `tune` are asked.
+#[derive(Clone, Debug)]
+pub struct FarOptions {
+    /// The far end.
+    pub target: Target,
+    /// The directions, each measured alone.
+    pub directions: Vec<Direction>,
+    /// Parallel connections in the first measurement.
+    pub streams: u32,
+    /// Congestion control of the sending sockets; the system's default where absent.
+    pub congestion_control: Option<String>,
+    /// How long to measure; by the round-trip time where absent.
+    pub lengths: Option<Lengths>,
+    /// What the plan is for.
+    pub wishes: Wishes,
+}
+
+/// What `tune` is asked besides.
+#[derive(Clone, Debug)]
+pub struct TuneOptions {
+    /// As for `check`.
+    pub far: FarOptions,
+    /// The key that the far host's server takes orders with.
+    pub key: Option<Key>,
+    /// Make what helped last beyond a restart.
+    pub persist: bool,
+    /// Where the journal is.
+    pub state_dir: PathBuf,
+    /// When a change counts as proved.
+    pub criteria: Criteria,
+}
+
+/// What `serve` is asked.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// Where to listen.
+    pub address: SocketAddr,
+    /// Whether clients may read this host's TCP settings.
+    pub share_settings: bool,
+    /// Whether clients with this key may change settings, and where the journal is.
+    pub allow_tune: Option<(Key, PathBuf)>,
+    /// Tests and conversations at the same time.
+    pub max_clients: usize,
+}
+
+/// Measures and diagnoses; plans what to set; changes nothing.
+pub fn check(options: &FarOptions, cancel: &AtomicBool, observer: &mut dyn Observer) -> Result<Outcome, TuneError> {
+    let host = LinuxHost::new();
+    let mut here = LocalEnd::read_only(&name_of_this_host(), host);
+    round(options, &mut here, None, RoundGoal::Plan, Criteria::default(), &mut |_| false, cancel, observer)
+}
+
+/// Measures, diagnoses and plans; with `consent` to the plan, tries it, proves it and keeps only what helped.
+pub fn tune(
+    options: &TuneOptions,
+    consent: &mut dyn FnMut(&Plan) -> bool,
+    cancel: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, TuneError> {
+    // Before anything is measured: a journal that can't be had is known now.
+    let journal = Journal::open(&options.state_dir)?;
+    let host = LinuxHost::new();
+    let mut here = LocalEnd::with_journal(&name_of_this_host(), host, journal, &format!("tune {}", options.far.target));
+    let goal = RoundGoal::Keep { persist: options.persist };
+    round(&options.far, &mut here, options.key.clone(), goal, options.criteria, consent, cancel, observer)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the two callers differ in exactly these, and each has its own type")]
+fn round(
+    options: &FarOptions,
+    here: &mut dyn End,
+    key: Option<Key>,
+    goal: RoundGoal,
+    criteria: Criteria,
+    consent: &mut dyn FnMut(&Plan) -> bool,
+    cancel: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, TuneError> {
+    let what = format!("connecting to {}", options.target);
+    observer.on(Event::Phase { what: &what, expected: None });
+    let client = Client::connect_with(&options.target, ClientOptions::default(), cancel)?;
+    let (peer, local) = (client.peer().ip(), client.local().map(|address| address.ip()));
+    let is_ours = client.hello().is_some();
+    let client = Mutex::new(client);
+    let mut far: Box<dyn End> = if is_ours {
+        Box::new(RemoteEnd::new(&options.target.host, &client, key))
+    } else {
+        Box::new(Unreadable(options.target.host.clone()))
+    };
+    let round_options = RoundOptions {
+        directions: options.directions.clone(),
+        streams: options.streams,
+        congestion_control: options.congestion_control.clone(),
+        lengths: options.lengths,
+        trial_lengths: None,
+        wishes: options.wishes,
+        criteria,
+        goal,
+    };
+    Round {
+        options: &round_options,
+        meter: &mut ClientMeter { client: &client, cancel },
+        ends: [here, far.as_mut()],
+        peers: [Some(peer), local],
+        applications: Applications::default(),
+        consent,
+        observer,
+        cancel,
+    }
+    .run()
+}
+
+/// As `uname -n` has it.
+fn name_of_this_host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// A far end that only measures: a foreign iperf3 server.
+struct Unreadable(String);
+
+impl Unreadable {
+    fn refuse(&self, operation: &'static str) -> TuneError {
+        TuneError::Remote {
+            operation,
+            host: self.0.clone(),
+            reason: "an iperf3 server can only measure; run `fullpipe serve` there".to_owned(),
+        }
+    }
+}
+
+impl End for Unreadable {
+    fn name(&self) -> &str {
+        &self.0
+    }
+
+    fn settings(&mut self) -> Result<fullpipe_knobs::Settings, TuneError> {
+        Err(self.refuse("read the settings"))
+    }
+
+    fn closed(&self) -> Option<String> {
+        Some("an iperf3 server can only measure; run `fullpipe serve` there".to_owned())
+    }
+
+    fn apply(&mut self, _: &[fullpipe_knobs::Change], _: Stay) -> Result<Trial, TuneError> {
+        Err(self.refuse("apply changes"))
+    }
+
+    fn undo(&mut self, _: &Trial) -> Result<usize, TuneError> {
+        Err(self.refuse("undo a trial"))
+    }
+
+    fn keep(&mut self, _: &Trial) -> Result<(), TuneError> {
+        Err(self.refuse("keep a trial"))
+    }
+}
+
+/// Serves measurements until `stop` is set; `ready` hears the address, `log` a line for each thing of note.
+pub fn serve(
+    options: &ServeOptions,
+    stop: &AtomicBool,
+    ready: &mut dyn FnMut(SocketAddr),
+    log: Arc<dyn Fn(&str) + Send + Sync>,
+) -> Result<(), TuneError> {
+    let steward = steward(options, &log)?;
+    let server_options =
+        ServerOptions { max_clients: options.max_clients, log: Some(Arc::clone(&log)), ..ServerOptions::default() };
+    let server = Server::bind(options.address, server_options, steward)?;
+    ready(server.local_addr());
+    Ok(server.run(stop)?)
+}
+
+fn steward(
+    options: &ServeOptions,
+    log: &Arc<dyn Fn(&str) + Send + Sync>,
+) -> Result<Option<Arc<dyn Steward>>, TuneError> {
+    let mut host = LinuxHost::new();
+    let name = name_of_this_host();
+    let tell = Arc::clone(log);
+    let tell = Box::new(move |line: &str| tell(line));
+    Ok(match &options.allow_tune {
+        Some((key, state_dir)) => {
+            let mut journal = Journal::open(state_dir)?;
+            undo_leftovers(&mut host, &mut journal, log)?;
+            let end = LocalEnd::with_journal(&name, host, journal, "serve");
+            Some(Arc::new(HostSteward::new(end, Some(key.clone()), tell)))
+        }
+        None if options.share_settings => {
+            Some(Arc::new(HostSteward::new(LocalEnd::read_only(&name, host), None, tell)))
+        }
+        None => None,
+    })
+}
+
+/// A server that was killed left its trials in force: nobody is there any more to keep them.
+fn undo_leftovers(
+    host: &mut LinuxHost,
+    journal: &mut Journal,
+    log: &Arc<dyn Fn(&str) + Send + Sync>,
+) -> Result<(), TuneError> {
+    for run in journal.outstanding()? {
+        if run.state == RunState::Open && run.command == "serve" {
+            let report = undo(host, journal, Which::Run(run.id), UndoOptions::default())?;
+            let restored = report.entries.iter().filter(|entry| entry.outcome.is_restored()).count();
+            log(&format!(
+                "run {} was left on trial; {restored} of {} settings are back",
+                run.id.0,
+                report.entries.len()
+            ));
+        }
+    }
+    Ok(())
+}

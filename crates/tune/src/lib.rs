@@ -1,0 +1,32 @@
+//! The loop: measure, diagnose, plan, apply, prove, undo, over two ends.
+//!
+//! Two hosts of the lab ([`lab_run`], [`demo`]), or this host and a far one ([`check`], [`tune`], with [`serve`] on the
+//! other side), go through the same [`round`]. What is *not* here: judging (`diagnose`), choosing values (`knobs`),
+//! touching settings (`host`), moving payload (`measure`), and showing anything (`report`).
+
+mod alternate;
+mod end;
+mod error;
+mod event;
+mod far;
+mod in_lab;
+mod judge;
+mod key;
+mod meter;
+mod outcome;
+mod plans;
+mod remote;
+mod remote_end;
+mod round;
+mod steward;
+
+pub use error::TuneError;
+pub use event::{Event, Observer};
+pub use far::{FarOptions, ServeOptions, TuneOptions, check, serve, tune};
+pub use in_lab::{LabRunOptions, demo, lab_run};
+pub use key::{Key, KeyError, SHORTEST_KEY};
+pub use meter::Lengths;
+pub use outcome::{
+    Difference, Direction, DirectionProof, Expectation, Outcome, PathErrorSummary, Restored, ScenarioFacts,
+};
+pub use plans::Wishes;

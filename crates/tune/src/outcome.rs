@@ -1,0 +1,147 @@
+//! What `check`, `tune`, `demo` and `lab run` found and did: one type, which the report shows.
+
+use fullpipe_diagnose::{
+    Diagnosis, Transfer,
+    proof::{Decision, Proof},
+};
+use fullpipe_knobs::{Address, Plan};
+use fullpipe_units::{Bytes, Micros, Rate};
+use serde::Serialize;
+
+/// The whole story of one run of the loop, as far as it went.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Outcome {
+    /// The scenario, where the path was a made one.
+    pub scenario: Option<ScenarioFacts>,
+    /// What was measured first, a direction each.
+    pub before: Vec<Direction>,
+    /// What to set; empty where nothing would help.
+    pub plan: Plan,
+    /// Whether the plan helped, a direction each; empty where nothing was tried.
+    pub proofs: Vec<DirectionProof>,
+    /// What was measured last, with everything that was kept in force.
+    pub after: Vec<Direction>,
+    /// Whether the hosts read as at the start, where everything was undone.
+    pub restored: Vec<Restored>,
+    /// How exactly the made path kept its promises.
+    pub path_error: Option<PathErrorSummary>,
+    /// How the figures compare with what the scenario expects.
+    pub expectations: Vec<Expectation>,
+    /// What the reader must know besides: an imitation, a kernel that can't tell, a change that waits for a restart.
+    pub notes: Vec<String>,
+}
+
+/// What a reader must know of a made path.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ScenarioFacts {
+    /// Its name.
+    pub name: String,
+    /// One sentence.
+    pub summary: String,
+    /// Which ends imitate another system, and how: never to be mistaken for that system itself.
+    pub imitations: Vec<String>,
+    /// The figures that were published for the situation, as a quotation.
+    pub published: Option<String>,
+}
+
+/// One direction of a measurement, with its judgement.
+#[derive(Clone, Debug, Serialize)]
+pub struct Direction {
+    /// `a->b`: the sender's name, then the receiver's.
+    pub name: String,
+    /// Payload rate over the whole measurement, as the receiver counted.
+    pub rate_bps: Rate,
+    /// Payload rate after the slow start was left out; `None` where nothing was left out.
+    pub steady_bps: Option<Rate>,
+    /// Round-trip time without load.
+    pub rtt_us: Option<Micros>,
+    /// Median round-trip time under load, as the sender's kernel saw it.
+    pub loaded_rtt_us: Option<Micros>,
+    /// Payload bytes.
+    pub bytes: Bytes,
+    /// How long.
+    pub duration_us: Micros,
+    /// Segments sent again; `None` where the sender could not be read.
+    pub retransmits: Option<u64>,
+    /// The sender's congestion control.
+    pub congestion_control: Option<String>,
+    /// The judgement over all streams.
+    pub diagnosis: Diagnosis,
+    /// The stories of the streams, for whoever wants the samples.
+    #[serde(skip)]
+    pub transfers: Vec<Transfer>,
+}
+
+/// The proof for one direction.
+#[derive(Clone, Debug, Serialize)]
+pub struct DirectionProof {
+    /// The direction that the changes are for.
+    pub direction: String,
+    /// Which settings were tried together.
+    pub knobs: Vec<Address>,
+    /// What came out.
+    pub proof: Proof,
+    /// What the pairs show.
+    pub decision: Decision,
+    /// Whether the settings helped: a direction that they are for gained, and none lost.
+    pub helped: bool,
+    /// Whether the changes were kept. False in a demonstration even where they helped: there everything is undone.
+    pub kept: bool,
+}
+
+/// Whether one host reads as at the start.
+#[derive(Clone, Debug, Serialize)]
+pub struct Restored {
+    /// The host.
+    pub host: String,
+    /// How many settings were compared.
+    pub compared: usize,
+    /// Those that differ; empty where the host reads as before.
+    pub differences: Vec<Difference>,
+}
+
+/// A setting that reads differently from the start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Which setting.
+    pub knob: Address,
+    /// What it was at the start; `None` where it was absent.
+    pub before: Option<String>,
+    /// What it is now.
+    pub now: Option<String>,
+}
+
+/// Planned against actual release of the packets of a made path.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct PathErrorSummary {
+    /// Median error.
+    pub p50_us: u64,
+    /// 99 of 100 packets were released no later than this after their planned time.
+    pub p99_us: u64,
+    /// The largest error.
+    pub max_us: u64,
+    /// Whether the path kept up, so that the result is valid.
+    pub valid: bool,
+}
+
+/// One expectation of a scenario and what came out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Expectation {
+    /// The direction.
+    pub direction: String,
+    /// What was expected, in words and figures.
+    pub expected: String,
+    /// What came out.
+    pub found: String,
+    /// Whether the two agree.
+    pub met: bool,
+}
+
+impl Outcome {
+    /// Whether every expectation of the scenario was met and every host reads as before.
+    pub fn as_expected(&self) -> bool {
+        self.expectations.iter().all(|e| e.met)
+            && self.restored.iter().all(|r| r.differences.is_empty())
+            && self.path_error.is_none_or(|e| e.valid)
+    }
+}

@@ -1,0 +1,69 @@
+//! What two machines say to each other about settings: the requests that a server's steward answers.
+//!
+//! Reading is open to whoever may measure. Changing needs the server's consent (`serve --allow-tune`) and the shared
+//! key, and what is not confirmed with `keep` is undone when the conversation ends, however it ends.
+
+use fullpipe_knobs::{Change, Settings};
+use serde::{Deserialize, Serialize};
+
+use crate::end::Stay;
+
+/// A request in a conversation, beside those that `measure` answers itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub(crate) enum Request {
+    /// The settings of the far host.
+    Settings,
+    /// A nonce for the next order.
+    Challenge,
+    /// An order: the JSON text of an [`Order`], sealed with the key and the last nonce.
+    Order {
+        /// The order's JSON, sealed as these very bytes.
+        body: String,
+        /// HMAC-SHA256 over nonce and body, in hexadecimal digits.
+        seal: String,
+    },
+}
+
+/// What the far host shall do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Order {
+    /// Put these changes in force, on trial.
+    Apply {
+        /// In this order.
+        changes: Vec<Change>,
+        /// For how long, if the trial is kept.
+        stay: Stay,
+    },
+    /// Undo the trial with this number.
+    Undo(i64),
+    /// Keep the trial with this number: from now on only `fullpipe undo` there takes it back.
+    Keep(i64),
+}
+
+/// The answer to a [`Request`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// To `Settings`.
+    Settings(Box<Settings>),
+    /// To `Challenge`.
+    Nonce(String),
+    /// To an order to apply: the number of the trial, and each change's value as read back.
+    Applied {
+        /// The journal's number of the run; absent where everything was in force already.
+        run: Option<i64>,
+        /// Read back, in the order of the changes.
+        read_back: Vec<Option<String>>,
+    },
+    /// To an order to undo: how many settings were written back.
+    Undone(usize),
+    /// To an order to keep.
+    Kept,
+    /// The request was understood and not carried out.
+    Refused {
+        /// Why, and the way out.
+        reason: String,
+    },
+}

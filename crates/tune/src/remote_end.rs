@@ -1,0 +1,100 @@
+//! The far host as an end: its settings are asked for, and it is ordered to change them, over the conversation.
+
+use std::sync::{Mutex, PoisonError};
+
+use fullpipe_host::RunId;
+use fullpipe_knobs::{Change, Settings};
+use fullpipe_measure::Client;
+
+use crate::{
+    end::{End, Stay, Trial},
+    error::TuneError,
+    key::Key,
+    remote::{Answer, Order, Request},
+};
+
+/// A host that is reached through its `fullpipe serve`.
+pub(crate) struct RemoteEnd<'c> {
+    name: String,
+    client: &'c Mutex<Client>,
+    key: Option<Key>,
+}
+
+impl<'c> RemoteEnd<'c> {
+    /// The far end of `client`'s conversation; it can be changed where there is a key.
+    pub(crate) fn new(name: &str, client: &'c Mutex<Client>, key: Option<Key>) -> Self {
+        Self { name: name.to_owned(), client, key }
+    }
+
+    fn ask(&self, operation: &'static str, request: &Request) -> Result<Answer, TuneError> {
+        let refused = |reason| TuneError::Remote { operation, host: self.name.clone(), reason };
+        let request = serde_json::to_value(request).map_err(|error| refused(error.to_string()))?;
+        let answer = self.client.lock().unwrap_or_else(PoisonError::into_inner).request(&request)?;
+        match serde_json::from_value(answer) {
+            Ok(Answer::Refused { reason }) => Err(refused(reason)),
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(refused(format!("the answer can't be understood: {error}"))),
+        }
+    }
+
+    fn order(&self, operation: &'static str, order: &Order) -> Result<Answer, TuneError> {
+        let refused = |reason: String| TuneError::Remote { operation, host: self.name.clone(), reason };
+        let key =
+            self.key.as_ref().ok_or_else(|| refused("changing it needs the shared key (--key-file)".to_owned()))?;
+        let Answer::Nonce(nonce) = self.ask(operation, &Request::Challenge)? else {
+            return Err(refused("it gave no nonce".to_owned()));
+        };
+        let body = serde_json::to_string(order).map_err(|error| refused(error.to_string()))?;
+        let seal = key.seal(&nonce, &body);
+        self.ask(operation, &Request::Order { body, seal })
+    }
+
+    fn unexpected(&self, operation: &'static str) -> TuneError {
+        TuneError::Remote { operation, host: self.name.clone(), reason: "it answered something else".to_owned() }
+    }
+}
+
+impl End for RemoteEnd<'_> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn settings(&mut self) -> Result<Settings, TuneError> {
+        match self.ask("read the settings", &Request::Settings)? {
+            Answer::Settings(settings) => Ok(*settings),
+            _ => Err(self.unexpected("read the settings")),
+        }
+    }
+
+    fn closed(&self) -> Option<String> {
+        self.key.is_none().then(|| {
+            format!(
+                "it takes `fullpipe serve --allow-tune --key-file FILE` on {} and the same key here to change it from afar",
+                self.name
+            )
+        })
+    }
+
+    fn apply(&mut self, changes: &[Change], stay: Stay) -> Result<Trial, TuneError> {
+        match self.order("apply changes", &Order::Apply { changes: changes.to_vec(), stay })? {
+            Answer::Applied { run, read_back } => Ok(Trial { run: run.map(RunId), read_back }),
+            _ => Err(self.unexpected("apply changes")),
+        }
+    }
+
+    fn undo(&mut self, trial: &Trial) -> Result<usize, TuneError> {
+        let Some(run) = trial.run else { return Ok(0) };
+        match self.order("undo a trial", &Order::Undo(run.0))? {
+            Answer::Undone(count) => Ok(count),
+            _ => Err(self.unexpected("undo a trial")),
+        }
+    }
+
+    fn keep(&mut self, trial: &Trial) -> Result<(), TuneError> {
+        let Some(run) = trial.run else { return Ok(()) };
+        match self.order("keep a trial", &Order::Keep(run.0))? {
+            Answer::Kept => Ok(()),
+            _ => Err(self.unexpected("keep a trial")),
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! One round of the loop over two ends: measure, diagnose, plan, and, where it is asked for, try, prove and keep or undo.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use fullpipe_diagnose::proof::{self, Criteria, Decision, Pair};
+use fullpipe_knobs::{Change, Plan, Settings};
+use fullpipe_measure::{Length, TestDirection, TestSpec};
+use fullpipe_units::{Micros, Rate};
+
+use crate::{
+    alternate::{State, alternate},
+    end::{End, Stay, Trial},
+    error::TuneError,
+    event::{Event, Observer},
+    judge::{self, Names, PROBE_STREAMS},
+    meter::{Lengths, Meter},
+    outcome::{Difference, Direction, DirectionProof, Outcome, Restored},
+    plans::{self, Group, PlannedHost, Wishes},
+};
+
+/// What a round is to do.
+#[derive(Clone, Debug)]
+pub(crate) struct RoundOptions {
+    /// The directions, each measured alone.
+    pub(crate) directions: Vec<fullpipe_measure::Direction>,
+    /// Parallel connections in the first measurement.
+    pub(crate) streams: u32,
+    /// Congestion control of the sending sockets; the system's default where absent.
+    pub(crate) congestion_control: Option<String>,
+    /// How long to measure; by the round-trip time where absent.
+    pub(crate) lengths: Option<Lengths>,
+    /// How long each measurement of a proof takes; shorter than `lengths` where absent.
+    pub(crate) trial_lengths: Option<Lengths>,
+    /// What the plan is for.
+    pub(crate) wishes: Wishes,
+    /// When a change counts as proved.
+    pub(crate) criteria: Criteria,
+    /// How far to go.
+    pub(crate) goal: RoundGoal,
+}
+
+/// How far a round goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RoundGoal {
+    /// Measure, diagnose and plan; change nothing.
+    Plan,
+    /// Try the plan and keep what helped.
+    Keep {
+        /// Beyond a restart, too.
+        persist: bool,
+    },
+    /// Try the plan, undo all of it, and show that both hosts read as at the start.
+    Show,
+}
+
+impl RoundOptions {
+    fn stay(&self) -> Stay {
+        if self.goal == (RoundGoal::Keep { persist: true }) { Stay::BeyondRestart } else { Stay::Running }
+    }
+}
+
+/// What the measuring application of each end sets on its own sockets, in a scenario that says so.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Applications {
+    /// Of the client.
+    pub(crate) client: fullpipe_path::ApplicationSpec,
+    /// Of the server.
+    pub(crate) server: fullpipe_path::ApplicationSpec,
+}
+
+/// Everything that a round works on.
+pub(crate) struct Round<'r> {
+    pub(crate) options: &'r RoundOptions,
+    pub(crate) meter: &'r mut dyn Meter,
+    /// Client and server.
+    pub(crate) ends: [&'r mut dyn End; 2],
+    /// The address by which each end knows the other.
+    pub(crate) peers: [Option<std::net::IpAddr>; 2],
+    pub(crate) applications: Applications,
+    /// Asked before anything is changed.
+    pub(crate) consent: &'r mut dyn FnMut(&Plan) -> bool,
+    pub(crate) observer: &'r mut dyn Observer,
+    pub(crate) cancel: &'r AtomicBool,
+}
+
+/// What is in force of one group: a trial per end that it changes.
+type InForce = Vec<(usize, Trial)>;
+
+impl Round<'_> {
+    /// Goes as far as the goal says. Whatever goes wrong, what is on trial is undone before the error is returned.
+    pub(crate) fn run(mut self) -> Result<Outcome, TuneError> {
+        let names = Names { client: self.ends[0].name().to_owned(), server: self.ends[1].name().to_owned() };
+        self.phase("measuring round trips without load", None);
+        let rtt = self.meter.prepare()?.map(|rtt| rtt.min_us);
+        let lengths = self.options.lengths.unwrap_or_else(|| Lengths::for_rtt(rtt.unwrap_or(Micros::from_millis(50))));
+
+        let mut outcome = Outcome::default();
+        for &direction in &self.options.directions.clone() {
+            let judged = self.measure_and_judge(direction, lengths, &names)?;
+            self.observer.on(Event::Judged(&judged));
+            outcome.before.push(judged);
+        }
+        self.meter.check()?;
+
+        let settings = self.settings(&mut outcome)?;
+        let (whole, groups) = self.plan(&outcome.before, &settings);
+        outcome.plan = whole;
+        self.observer.on(Event::Planned(&outcome.plan));
+        if self.options.goal == RoundGoal::Plan || outcome.plan.changes.is_empty() {
+            return Ok(outcome);
+        }
+        let groups = self.open_to_change(groups, &mut outcome);
+        if groups.is_empty() || !(self.consent)(&outcome.plan) {
+            return Ok(outcome);
+        }
+        self.prove(&groups, lengths, &names, &mut outcome)?;
+        if self.options.goal == RoundGoal::Show {
+            outcome.restored = self.compare(&settings)?;
+        }
+        Ok(outcome)
+    }
+
+    fn measure_and_judge(
+        &mut self,
+        direction: fullpipe_measure::Direction,
+        lengths: Lengths,
+        names: &Names,
+    ) -> Result<Direction, TuneError> {
+        let name = names.direction(direction);
+        self.phase(&format!("measuring {name}"), Some(lengths));
+        let mut judged = self.measure(direction, self.options.streams, lengths, names)?;
+        if self.options.wishes.rate.is_none() && judged.hides_the_path() {
+            self.probe_path(direction, &mut judged, lengths, names)?;
+        }
+        Ok(judged)
+    }
+
+    fn measure(
+        &mut self,
+        direction: fullpipe_measure::Direction,
+        streams: u32,
+        lengths: Lengths,
+        names: &Names,
+    ) -> Result<Direction, TuneError> {
+        if self.cancel.load(Relaxed) {
+            return Err(TuneError::Interrupted);
+        }
+        let (sender, receiver) = match direction {
+            fullpipe_measure::Direction::Up => (&self.applications.client, &self.applications.server),
+            fullpipe_measure::Direction::Down => (&self.applications.server, &self.applications.client),
+        };
+        let spec = TestSpec {
+            direction: match direction {
+                fullpipe_measure::Direction::Up => TestDirection::Up,
+                fullpipe_measure::Direction::Down => TestDirection::Down,
+            },
+            streams,
+            length: Length::Time(lengths.measure),
+            omit: lengths.omit,
+            congestion_control: sender.congestion.clone().or_else(|| self.options.congestion_control.clone()),
+            send_buffer: sender.sndbuf,
+            receive_buffer: receiver.rcvbuf,
+            pings: 0,
+            ..TestSpec::default()
+        };
+        let measured = self.meter.measure(&spec, self.observer)?;
+        let nothing = || TuneError::NothingMeasured { direction: names.direction(direction) };
+        judge::directions(measured, names, None).into_iter().next().ok_or_else(nothing)
+    }
+
+    /// One stream that is held by a window says nothing of the path: several together do.
+    fn probe_path(
+        &mut self,
+        direction: fullpipe_measure::Direction,
+        judged: &mut Direction,
+        lengths: Lengths,
+        names: &Names,
+    ) -> Result<(), TuneError> {
+        let short = Lengths { omit: lengths.omit.mul_f64(0.7), measure: lengths.measure / 2 };
+        for streams in PROBE_STREAMS {
+            self.phase(&format!("finding what the path carries: {} with {streams} streams", judged.name), Some(short));
+            let together = self.measure(direction, streams, short, names)?.compared_rate();
+            let found = judge::path_rate(judged.compared_rate(), streams, together);
+            judged.judge_with(found);
+            if !found.lower_bound {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The settings of both ends; `None` for one that can't be read, which is said.
+    fn settings(&mut self, outcome: &mut Outcome) -> Result<[Option<Settings>; 2], TuneError> {
+        let mut read = [None, None];
+        for (end, found) in self.ends.iter_mut().zip(&mut read) {
+            match end.settings() {
+                Ok(settings) => *found = Some(settings),
+                Err(TuneError::Remote { host, reason, .. }) => {
+                    outcome.notes.push(format!("the settings of {host} could not be read: {reason}"));
+                }
+                Err(TuneError::Measure(error)) => {
+                    outcome.notes.push(format!("the settings of {} could not be read: {error}", end.name()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(read)
+    }
+
+    fn plan(&self, before: &[Direction], settings: &[Option<Settings>; 2]) -> (Plan, Vec<Group>) {
+        let hosts: Vec<PlannedHost<'_>> = self
+            .ends
+            .iter()
+            .zip(settings)
+            .zip(self.peers)
+            .filter_map(|((end, settings), peer)| {
+                Some(PlannedHost { name: end.name(), settings: settings.as_ref()?, peer })
+            })
+            .collect();
+        let wishes = &self.options.wishes;
+        let of_each: Vec<Plan> =
+            before.iter().map(|direction| plans::for_directions(&hosts, &[direction], wishes)).collect();
+        let whole = plans::for_directions(&hosts, &before.iter().collect::<Vec<_>>(), wishes);
+        let groups = plans::groups(&whole, &of_each);
+        (whole, groups)
+    }
+
+    /// Leaves out what lies on an end that nobody here may change, and says so.
+    fn open_to_change(&self, groups: Vec<Group>, outcome: &mut Outcome) -> Vec<Group> {
+        let closed = |change: &Change| {
+            let end = self.ends.iter().find(|end| end.name() == change.host)?;
+            Some(format!("{} on {} is not tried: {}", change.knob, change.host, end.closed()?))
+        };
+        let (open, shut): (Vec<Group>, Vec<Group>) =
+            groups.into_iter().partition(|group| group.changes.iter().all(|change| closed(change).is_none()));
+        outcome.notes.extend(shut.iter().flat_map(|group| &group.changes).filter_map(closed));
+        open
+    }
+
+    /// Measures with and without the plan in alternation, and leaves in force what the goal and the proofs say.
+    fn prove(
+        &mut self,
+        groups: &[Group],
+        lengths: Lengths,
+        names: &Names,
+        outcome: &mut Outcome,
+    ) -> Result<(), TuneError> {
+        let lengths = self.options.trial_lengths.unwrap_or_else(|| lengths.shortened());
+        let tried: Vec<usize> = groups
+            .iter()
+            .flat_map(|group| &group.directions)
+            .copied()
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let directions: Vec<fullpipe_measure::Direction> = tried.iter().map(|&i| self.options.directions[i]).collect();
+        let labels: Vec<String> = directions.iter().map(|&direction| names.direction(direction)).collect();
+
+        let mut in_force: Vec<InForce> = Vec::new();
+        let mut last = Vec::new();
+        let mut first_time = true;
+        let criteria = self.options.criteria;
+        // Both closures need the round; they are never called at the same time.
+        let round = std::cell::RefCell::new(&mut *self);
+        let pairs = alternate(
+            directions.len(),
+            &criteria,
+            |state| {
+                let mut round = round.borrow_mut();
+                let (what, tell) = match state {
+                    State::Before => ("without the changes", false),
+                    State::After => ("with the changes", std::mem::take(&mut first_time)),
+                };
+                round.bring_about(state, groups, &mut in_force, tell)?;
+                let mut measured = Vec::new();
+                for (&direction, label) in directions.iter().zip(&labels) {
+                    round.phase(&format!("proving: {label} {what}"), Some(lengths));
+                    measured.push(round.measure(direction, 1, lengths, names)?);
+                }
+                round.meter.check()?;
+                let rates: Vec<Rate> = measured.iter().map(Direction::compared_rate).collect();
+                if state == State::After {
+                    last = measured;
+                }
+                Ok(rates)
+            },
+            |number, pairs| {
+                let mut round = round.borrow_mut();
+                for (label, pair) in labels.iter().zip(pairs) {
+                    round.observer.on(Event::Pair { direction: label, number, before: pair.before, after: pair.after });
+                }
+            },
+        );
+        let pairs: Vec<Vec<Pair>> = match pairs {
+            Ok(pairs) => pairs,
+            Err(error) => {
+                // The first error is the one to tell; where even the undo fails, that one matters more.
+                self.take_back(&mut in_force)?;
+                return Err(error);
+            }
+        };
+        outcome.after = last;
+        self.settle(groups, &tried, &labels, &pairs, in_force, outcome)
+    }
+
+    /// Decides per group, and brings about what was decided.
+    fn settle(
+        &mut self,
+        groups: &[Group],
+        tried: &[usize],
+        labels: &[String],
+        pairs: &[Vec<Pair>],
+        mut in_force: Vec<InForce>,
+        outcome: &mut Outcome,
+    ) -> Result<(), TuneError> {
+        let decisions: Vec<Decision> = pairs.iter().map(|pairs| proof::decide(pairs, &self.options.criteria)).collect();
+        let place = |direction: &usize| tried.iter().position(|t| t == direction);
+        let decided = |group: &Group, wanted: Decision| {
+            group.directions.iter().filter_map(place).any(|at| decisions[at] == wanted)
+        };
+        let helped: Vec<bool> =
+            groups.iter().map(|group| decided(group, Decision::Helped) && !decided(group, Decision::Harmed)).collect();
+        let keep = |at: usize| matches!(self.options.goal, RoundGoal::Keep { .. }) && helped[at];
+        let kept: Vec<bool> = (0..groups.len()).map(keep).collect();
+
+        // Everything goes back first, so that what is kept is one run of its own in the journal of each end.
+        self.take_back(&mut in_force)?;
+        let keepers: Vec<&Change> =
+            groups.iter().zip(&kept).filter(|(_, kept)| **kept).flat_map(|(group, _)| &group.changes).collect();
+        for (at, trial) in self.put_in_force(&keepers, self.options.stay())? {
+            self.ends[at].keep(&trial)?;
+        }
+        for (at, label) in labels.iter().enumerate() {
+            let of_group = |group: &&Group| group.directions.contains(&tried[at]);
+            let index = groups.iter().position(|group| of_group(&group));
+            let mut proof = proof::compare(&pairs[at], self.options.criteria.threshold);
+            proof.kept = index.is_some_and(|index| kept[index]);
+            let proof = DirectionProof {
+                direction: label.clone(),
+                knobs: index.map_or_else(Vec::new, |i| groups[i].changes.iter().map(|c| c.knob.clone()).collect()),
+                proof,
+                decision: decisions[at],
+                helped: index.is_some_and(|index| helped[index]),
+                kept: proof.kept,
+            };
+            self.observer.on(Event::Proved(&proof));
+            outcome.proofs.push(proof);
+        }
+        Ok(())
+    }
+
+    fn bring_about(
+        &mut self,
+        state: State,
+        groups: &[Group],
+        in_force: &mut Vec<InForce>,
+        tell: bool,
+    ) -> Result<(), TuneError> {
+        match state {
+            State::Before => self.take_back(in_force),
+            State::After if in_force.is_empty() => {
+                for group in groups {
+                    let changes: Vec<&Change> = group.changes.iter().collect();
+                    let trials = self.put_in_force(&changes, Stay::Running)?;
+                    if tell {
+                        self.tell_applied(&changes, &trials);
+                    }
+                    in_force.push(trials);
+                }
+                Ok(())
+            }
+            State::After => Ok(()),
+        }
+    }
+
+    /// Applies changes, each on its end; where one fails, those before it are undone.
+    fn put_in_force(&mut self, changes: &[&Change], stay: Stay) -> Result<InForce, TuneError> {
+        let mut trials = InForce::new();
+        for at in 0..self.ends.len() {
+            let name = self.ends[at].name();
+            let here: Vec<Change> = changes.iter().filter(|c| c.host == name).map(|&c| c.clone()).collect();
+            if here.is_empty() {
+                continue;
+            }
+            match self.ends[at].apply(&here, stay) {
+                Ok(trial) => trials.push((at, trial)),
+                Err(error) => {
+                    self.take_back(&mut vec![trials])?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(trials)
+    }
+
+    /// Undoes everything that is in force, the latest first. Goes on past a failure and returns the first one.
+    fn take_back(&mut self, in_force: &mut Vec<InForce>) -> Result<(), TuneError> {
+        let mut failed = Ok(());
+        for (at, trial) in in_force.drain(..).rev().flat_map(|trials| trials.into_iter().rev()) {
+            match self.ends[at].undo(&trial) {
+                Ok(count) => self.observer.on(Event::Undone { host: self.ends[at].name(), count }),
+                Err(error) => failed = failed.and(Err(error)),
+            }
+        }
+        failed
+    }
+
+    fn tell_applied(&mut self, changes: &[&Change], trials: &InForce) {
+        for (at, trial) in trials {
+            let host = self.ends[*at].name();
+            let here = changes.iter().filter(|change| change.host == host);
+            for (change, now) in here.zip(&trial.read_back) {
+                self.observer.on(Event::Applied {
+                    host,
+                    knob: &change.knob,
+                    from: change.from.as_deref(),
+                    to: now.as_deref(),
+                });
+            }
+        }
+    }
+
+    /// Compares both ends with what they read at the start.
+    fn compare(&mut self, before: &[Option<Settings>; 2]) -> Result<Vec<Restored>, TuneError> {
+        let mut all = Vec::new();
+        for (end, before) in self.ends.iter_mut().zip(before) {
+            let Some(before) = before else { continue };
+            let now = end.settings()?;
+            let restored = compare_settings(end.name(), before, &now);
+            self.observer.on(Event::Compared(&restored));
+            all.push(restored);
+        }
+        Ok(all)
+    }
+
+    fn phase(&mut self, what: &str, lengths: Option<Lengths>) {
+        self.observer.on(Event::Phase { what, expected: lengths.map(|lengths| Micros::from(lengths.whole())) });
+    }
+}
+
+/// What differs between two readings of a host.
+fn compare_settings(host: &str, before: &Settings, now: &Settings) -> Restored {
+    let knobs: std::collections::BTreeSet<_> = before.values.keys().chain(now.values.keys()).collect();
+    let differences = knobs
+        .iter()
+        .map(|&knob| Difference {
+            knob: knob.clone(),
+            before: before.values.get(knob).cloned().flatten(),
+            now: now.values.get(knob).cloned().flatten(),
+        })
+        .filter(|difference| difference.before != difference.now)
+        .collect();
+    Restored { host: host.to_owned(), compared: knobs.len(), differences }
+}
