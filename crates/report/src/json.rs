@@ -1,0 +1,239 @@
+//! The JSON documents. Their keys, types and units are listed in [`crate::schema`]; keys keep their names.
+//!
+//! Every key of a document is always there; `null` means "not known" or "does not apply".
+
+mod journal;
+
+use std::{io, net::SocketAddr};
+
+use fullpipe_diagnose::Diagnosis;
+use fullpipe_knobs::{Change, Plan};
+use fullpipe_path::{self as path, Scenario};
+use fullpipe_tune::{Difference, Direction, DirectionProof, Outcome};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{Problem, clean::is_harmful};
+
+pub use journal::{history, status, undo};
+
+/// The name and version of the schema, in every document.
+pub const SCHEMA: &str = "fullpipe/1";
+
+/// What `check`, `tune`, `demo` and `lab run` found and did. `command` is the name of the command.
+pub fn outcome(command: &str, outcome: &Outcome) -> Value {
+    let scenario = outcome.scenario.as_ref();
+    let proofs: Vec<_> = outcome.proofs.iter().map(proof).collect();
+    let error = outcome.path_error;
+    document(
+        command,
+        json!({
+            "scenario": scenario.map(|s| &s.name),
+            "scenario_facts": scenario.map(|s| json!({
+                "summary": s.summary, "imitations": s.imitations, "published": s.published,
+            })),
+            "transfers": outcome.before.iter().map(transfer).collect::<Vec<_>>(),
+            "plan": plan_object(&outcome.plan),
+            "proof": proofs.first(),
+            "proofs": proofs,
+            "transfers_after": outcome.after.iter().map(transfer).collect::<Vec<_>>(),
+            "restored": outcome.restored.iter().map(|host| json!({
+                "host": host.host, "compared": host.compared,
+                "differences": host.differences.iter().map(difference).collect::<Vec<_>>(),
+            })).collect::<Vec<_>>(),
+            "path_error_us": error.map(|e| json!({ "p50": e.p50_us, "p99": e.p99_us, "max": e.max_us })),
+            "path_valid": error.map(|e| e.valid),
+            "expectations": outcome.expectations,
+            "as_expected": outcome.as_expected(),
+            "notes": outcome.notes,
+        }),
+    )
+}
+
+/// An error, with the schema around it.
+pub fn problem(command: &str, problem: &Problem) -> Value {
+    document(command, json!({ "error": problem }))
+}
+
+/// An error of a run that had found something before it failed: what it had found, and the error.
+pub fn with_problem(mut document: Value, problem: &Problem) -> Value {
+    document["error"] = json!(problem);
+    document
+}
+
+/// The scenarios that come with the program.
+pub fn scenarios(command: &str, scenarios: &[Scenario]) -> Value {
+    let list: Vec<_> = scenarios
+        .iter()
+        .map(|scenario| {
+            let rate = |direction| scenario.path.bottleneck(direction);
+            json!({
+                "name": scenario.name,
+                "summary": scenario.summary,
+                "published": scenario.published,
+                "source": scenario.source,
+                "imitates": { "a": scenario.a.imitates, "b": scenario.b.imitates },
+                "rate_bps": { "a->b": rate(path::Direction::AToB), "b->a": rate(path::Direction::BToA) },
+                "rtt_us": scenario.path.rtt(),
+            })
+        })
+        .collect();
+    document(command, json!({ "scenarios": list }))
+}
+
+/// Where a server listens.
+pub fn listening(command: &str, address: SocketAddr) -> Value {
+    document(command, json!({ "address": address.ip().to_string(), "port": address.port() }))
+}
+
+/// A page of text that is another program's input: a completion script, a manual page.
+pub fn page(command: &str, page: &str) -> Value {
+    document(command, json!({ "text": page }))
+}
+
+/// `body` with `schema` and `command` before everything else.
+pub(crate) fn document(command: &str, body: Value) -> Value {
+    let mut whole = json!({ "schema": SCHEMA, "command": command });
+    if let (Value::Object(whole), Value::Object(body)) = (&mut whole, body) {
+        whole.extend(body);
+    }
+    whole
+}
+
+fn transfer(direction: &Direction) -> Value {
+    json!({
+        "direction": direction.name,
+        "rate_bps": direction.rate_bps,
+        "steady_bps": direction.steady_bps,
+        "rtt_us": direction.rtt_us,
+        "loaded_rtt_us": direction.loaded_rtt_us,
+        "bytes": direction.bytes,
+        "seconds": direction.duration_us.as_secs_f64(),
+        "retransmits": direction.retransmits,
+        "congestion_control": direction.congestion_control,
+        "diagnosis": diagnosis(&direction.diagnosis),
+    })
+}
+
+fn diagnosis(diagnosis: &Diagnosis) -> Value {
+    json!({
+        "limiter": diagnosis.limiter,
+        "detail": diagnosis.detail,
+        "share": diagnosis.share,
+        "attainable_bps": diagnosis.attainable_bps,
+        "confidence": diagnosis.confidence,
+        "shares": diagnosis.shares,
+        "evidence": diagnosis.evidence.iter().map(|evidence| json!({
+            "text": evidence.text, "from_us": evidence.from_us, "to_us": evidence.to_us,
+        })).collect::<Vec<_>>(),
+        "blind": diagnosis.blind,
+        "action": diagnosis.action,
+    })
+}
+
+fn plan_object(plan: &Plan) -> Value {
+    json!({ "changes": plan.changes.iter().map(change).collect::<Vec<_>>(), "notes": plan.notes })
+}
+
+fn change(change: &Change) -> Value {
+    json!({
+        "host": change.host,
+        "knob": change.knob,
+        "from": change.from,
+        "to": change.to,
+        "reason": change.reason,
+        "arithmetic": change.arithmetic,
+        "memory_worst_case": change.memory_worst_case,
+        "takes_effect": change.takes_effect,
+        "undo": change.undo,
+        "source": change.source,
+    })
+}
+
+fn proof(proof: &DirectionProof) -> Value {
+    json!({
+        "direction": proof.direction,
+        "before_bps": proof.proof.before_bps,
+        "after_bps": proof.proof.after_bps,
+        "ratio": proof.proof.ratio,
+        "ratio_low": proof.proof.ratio_low,
+        "ratio_high": proof.proof.ratio_high,
+        "pairs": proof.proof.pairs,
+        "decision": proof.decision,
+        "helped": proof.helped,
+        "kept": proof.kept,
+        "knobs": proof.knobs,
+    })
+}
+
+pub(crate) fn difference(difference: &Difference) -> Value {
+    json!({ "knob": difference.knob, "before": difference.before, "now": difference.now })
+}
+
+/// The document as text with a line break at its end.
+///
+/// Characters that a terminal would obey (DEL, C1, those that turn the writing direction) are escaped, although JSON
+/// wouldn't demand it: the value is the same, and a terminal is safe.
+pub fn to_string(document: &Value) -> String {
+    let mut text = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, Safe::default());
+    document.serialize(&mut serializer).expect("a JSON value always serialises into memory");
+    text.push(b'\n');
+    String::from_utf8(text).expect("JSON is UTF-8")
+}
+
+/// Two-space indentation, and everything harmful escaped.
+#[derive(Default)]
+struct Safe {
+    pretty: serde_json::ser::PrettyFormatter<'static>,
+}
+
+impl serde_json::ser::Formatter for Safe {
+    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some((at, harmful)) = rest.char_indices().find(|(_, c)| is_harmful(*c)) {
+            writer.write_all(&rest.as_bytes()[..at])?;
+            for unit in harmful.encode_utf16(&mut [0; 2]) {
+                write!(writer, "\\u{unit:04x}")?;
+            }
+            rest = &rest[at + harmful.len_utf8()..];
+        }
+        writer.write_all(rest.as_bytes())
+    }
+
+    fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.pretty.begin_array(writer)
+    }
+
+    fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.pretty.end_array(writer)
+    }
+
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.pretty.begin_array_value(writer, first)
+    }
+
+    fn end_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.pretty.end_array_value(writer)
+    }
+
+    fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.pretty.begin_object(writer)
+    }
+
+    fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.pretty.end_object(writer)
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.pretty.begin_object_key(writer, first)
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.pretty.begin_object_value(writer)
+    }
+
+    fn end_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.pretty.end_object_value(writer)
+    }
+}

@@ -1,0 +1,95 @@
+//! The documents about the journal.
+
+use fullpipe_host::{Entry, EntryKind, Outcome, RunRecord, RunState, UndoReport, UndoneEntry};
+use serde_json::{Value, json};
+
+use super::document;
+use crate::{Reading, Standing, standing::lossy};
+
+/// Every run, in the order given.
+pub fn history(command: &str, runs: &[RunRecord]) -> Value {
+    document(command, json!({ "runs": runs.iter().map(|record| run(record, &[])).collect::<Vec<_>>() }))
+}
+
+/// What is in force, and whether something of it was left behind by an interrupted run.
+pub fn status(command: &str, standing: &[Standing]) -> Value {
+    let runs: Vec<_> = standing.iter().map(|standing| run(&standing.run, &standing.readings)).collect();
+    let interrupted = standing.iter().any(|standing| standing.run.state == RunState::Open);
+    document(command, json!({ "runs": runs, "left_behind": interrupted }))
+}
+
+/// What an undo did.
+pub fn undo(command: &str, report: &UndoReport) -> Value {
+    document(
+        command,
+        json!({
+            "undone": report.entries.iter().map(undone).collect::<Vec<_>>(),
+            "complete": report.is_complete(),
+            "journal_problem": report.unmarked.as_ref().map(ToString::to_string),
+        }),
+    )
+}
+
+fn run(run: &RunRecord, readings: &[Reading]) -> Value {
+    let entries: Vec<_> =
+        run.entries.iter().enumerate().map(|(index, record)| entry(record, readings.get(index))).collect();
+    json!({
+        "run": run.id,
+        "started": run.started.to_string(),
+        "command": run.command,
+        "host": run.host,
+        "state": run.state,
+        "namespace": run.identity.namespace,
+        "entries": entries,
+    })
+}
+
+fn entry(entry: &Entry, reading: Option<&Reading>) -> Value {
+    let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(lossy);
+    let (now, as_set, problem) = match reading {
+        Some(Reading::AsSet) => (text(&entry.read_back), Some(true), None),
+        Some(Reading::Other(now)) => (now.clone(), Some(false), None),
+        Some(Reading::Unreadable(why)) => (None, None, Some(why)),
+        Some(Reading::NotLooked) | None => (None, None, None),
+    };
+    json!({
+        "kind": entry.kind,
+        "knob": (entry.kind == EntryKind::Setting).then_some(&entry.place),
+        "file": (entry.kind == EntryKind::File).then_some(&entry.place),
+        "before": text(&entry.before),
+        "intended": text(&entry.intended),
+        "read_back": text(&entry.read_back),
+        "persisted": entry.persisted,
+        "state": entry.state,
+        "now": now,
+        "as_set": as_set,
+        "problem": problem,
+    })
+}
+
+fn undone(entry: &UndoneEntry) -> Value {
+    let mut told = json!({
+        "run": entry.run,
+        "place": entry.place,
+        // The outcome's own spelling, also of those to come.
+        "outcome": json!(entry.outcome)["outcome"],
+        "now": null,
+        "ours": null,
+        "before": null,
+        "by": null,
+        "why": null,
+    });
+    match &entry.outcome {
+        Outcome::Restored { now } => told["now"] = json!(now),
+        Outcome::ChangedSince { now, ours, before, by } => {
+            told["now"] = json!(now);
+            told["ours"] = json!(ours);
+            told["before"] = json!(before);
+            told["by"] = json!(by);
+        }
+        Outcome::Gone { why } | Outcome::Failed { why } => told["why"] = json!(why),
+        Outcome::Elsewhere { namespace } => told["why"] = json!(format!("it belongs to {namespace}")),
+        _ => {}
+    }
+    told
+}

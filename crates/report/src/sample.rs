@@ -1,0 +1,252 @@
+//! Results made by hand for the tests of this crate, realistic to the last figure.
+
+use std::collections::BTreeMap;
+
+use fullpipe_diagnose::{
+    Confidence, Detail, Diagnosis, Evidence, Limiter,
+    proof::{Decision, Proof},
+};
+use fullpipe_knobs::{Address, Change, Plan, TakesEffect};
+use fullpipe_tune::{
+    Difference, Direction, DirectionProof, Expectation, Outcome, PathErrorSummary, Restored, ScenarioFacts,
+};
+use fullpipe_units::{Bytes, Micros, Rate};
+
+/// What `fullpipe demo` finds on a good day.
+pub(crate) fn demo() -> Outcome {
+    Outcome {
+        scenario: Some(ScenarioFacts {
+            name: "wan-80ms".to_owned(),
+            summary: "100 Mbit/s with 80 ms between a client and an untuned file server".to_owned(),
+            imitations: vec![
+                "b is Linux wearing the window behaviour of Windows Server 2012 (window scale shift 0, 64,512 B); \
+                 nothing here was measured on Windows"
+                    .to_owned(),
+            ],
+            published: Some("5 to 6.5 Mbit/s before, 87 with SO_RCVBUF = 1 MB, 92 with a 1.5 MB window".to_owned()),
+        }),
+        before: vec![receive_window(), send_buffer()],
+        plan: plan(),
+        proofs: vec![
+            proof("a->b", Rate::from_bps(6_412_000), Rate::from_bps(93_870_000), false),
+            proof("b->a", Rate::from_bps(6_390_000), Rate::from_bps(93_610_000), false),
+        ],
+        after: Vec::new(),
+        restored: vec![
+            Restored { host: "a".to_owned(), compared: 106, differences: Vec::new() },
+            Restored { host: "b".to_owned(), compared: 106, differences: Vec::new() },
+        ],
+        path_error: Some(PathErrorSummary { p50_us: 12, p99_us: 87, max_us: 412, valid: true }),
+        expectations: vec![
+            Expectation {
+                direction: "a->b".to_owned(),
+                expected: "receive_window, 6.40 Mbit/s +-5 %".to_owned(),
+                found: "receive_window, 6.41 Mbit/s".to_owned(),
+                met: true,
+            },
+            Expectation {
+                direction: "b->a".to_owned(),
+                expected: "send_buffer, 6.40 Mbit/s +-5 %".to_owned(),
+                found: "send_buffer, 6.39 Mbit/s".to_owned(),
+                met: true,
+            },
+        ],
+        notes: vec!["the demonstration changed nothing outside its own two namespaces".to_owned()],
+    }
+}
+
+/// A run in which much went wrong, with texts that a hostile peer made up.
+pub(crate) fn hostile() -> Outcome {
+    let mut outcome = demo();
+    outcome.before[0].name = "a->\x1b[31mevil\u{202e}".to_owned();
+    outcome.before[0].congestion_control = Some("cubic\x1b]0;title\x07".to_owned());
+    outcome.before[0].diagnosis.evidence[0].text = "line\r\nbreak \u{9b}2J".to_owned();
+    outcome.plan.changes[0].host = "\x1b[1mhost".to_owned();
+    outcome.notes.push("\x1b[2J\x1b[H".to_owned());
+    outcome.restored[1].differences.push(Difference {
+        knob: Address::sysctl("net.ipv4.tcp_rmem"),
+        before: Some("4096\t131072\t6291456".to_owned()),
+        now: None,
+    });
+    outcome.expectations[1].met = false;
+    outcome.path_error = Some(PathErrorSummary { p50_us: 900, p99_us: 21_000, max_us: 90_000, valid: false });
+    outcome
+}
+
+/// A clean path: nothing to change.
+pub(crate) fn clean_path() -> Outcome {
+    let full = Direction {
+        name: "here->far.example".to_owned(),
+        rate_bps: Rate::from_bps(93_900_000),
+        steady_bps: None,
+        rtt_us: Some(Micros::new(5_120)),
+        loaded_rtt_us: Some(Micros::new(17_300)),
+        bytes: Bytes::new(93_900_000),
+        duration_us: Micros::from_secs(8),
+        retransmits: None,
+        congestion_control: None,
+        diagnosis: Diagnosis {
+            limiter: Limiter::Path,
+            detail: Some(Detail::Saturated),
+            share: 0.995,
+            attainable_bps: None,
+            confidence: Confidence::Medium,
+            shares: BTreeMap::from([(Limiter::Path, 0.995), (Limiter::CongestionWindow, 0.005)]),
+            evidence: vec![evidence("the round trip grew from 5.12 to 17.3 ms under load: the queue is standing")],
+            blind: vec!["the far end is iperf3: its window and buffers were not read".to_owned()],
+            action: "No TCP setting will help: the path is full.".to_owned(),
+        },
+        transfers: Vec::new(),
+    };
+    Outcome { before: vec![full], ..Outcome::default() }
+}
+
+/// A tuning run on real hosts: one direction helped and was kept, the other was undone.
+pub(crate) fn tuned() -> Outcome {
+    let mut outcome = demo();
+    outcome.scenario = None;
+    outcome.path_error = None;
+    outcome.expectations.clear();
+    outcome.restored.clear();
+    outcome.proofs[0].kept = true;
+    outcome.proofs[1].helped = false;
+    outcome.proofs[1].decision = Decision::NotShown;
+    outcome.proofs[1].proof = Proof {
+        before_bps: Rate::from_bps(6_390_000),
+        after_bps: Rate::from_bps(6_420_000),
+        ratio: 1.005,
+        ratio_low: Some(0.982),
+        ratio_high: Some(1.028),
+        pairs: 6,
+        kept: false,
+    };
+    outcome.after = vec![Direction {
+        rate_bps: Rate::from_bps(91_700_000),
+        steady_bps: Some(Rate::from_bps(93_870_000)),
+        diagnosis: Diagnosis { limiter: Limiter::Path, detail: Some(Detail::Saturated), ..receive_window().diagnosis },
+        ..receive_window()
+    }];
+    outcome
+}
+
+fn receive_window() -> Direction {
+    Direction {
+        name: "a->b".to_owned(),
+        rate_bps: Rate::from_bps(6_412_000),
+        steady_bps: Some(Rate::from_bps(6_441_000)),
+        rtt_us: Some(Micros::new(80_060)),
+        loaded_rtt_us: Some(Micros::new(80_240)),
+        bytes: Bytes::new(6_412_416),
+        duration_us: Micros::from_secs(8),
+        retransmits: Some(0),
+        congestion_control: Some("cubic".to_owned()),
+        diagnosis: Diagnosis {
+            limiter: Limiter::ReceiveWindow,
+            detail: Some(Detail::ScaleZero),
+            share: 0.974,
+            attainable_bps: Some(Rate::from_bps(94_100_000)),
+            confidence: Confidence::High,
+            shares: BTreeMap::from([
+                (Limiter::ReceiveWindow, 0.974),
+                (Limiter::CongestionWindow, 0.021),
+                (Limiter::Application, 0.005),
+            ]),
+            evidence: vec![
+                evidence("64,512 B x 8 / 80.0 ms = 6.45 Mbit/s; measured 6.41 Mbit/s"),
+                evidence("b's SYN-ACK carries the window-scale option with shift 0, so no window exceeds 65,535 B"),
+                evidence("the bytes in flight stood within one segment of the offered window in 779 of 800 samples"),
+                evidence("the kernel says: limited by the receive window for 7.71 of 7.98 s"),
+            ],
+            blind: vec!["what the path carries beyond 94.1 Mbit/s".to_owned()],
+            action: "On b, let the receive window grow to 1,000,000 B: raise net.ipv4.tcp_rmem.".to_owned(),
+        },
+        transfers: Vec::new(),
+    }
+}
+
+fn send_buffer() -> Direction {
+    Direction {
+        name: "b->a".to_owned(),
+        rate_bps: Rate::from_bps(6_390_000),
+        steady_bps: None,
+        diagnosis: Diagnosis {
+            limiter: Limiter::SendBuffer,
+            detail: Some(Detail::BufferCap),
+            share: 0.962,
+            attainable_bps: Some(Rate::from_bps(94_100_000)),
+            confidence: Confidence::High,
+            shares: BTreeMap::from([(Limiter::SendBuffer, 0.962), (Limiter::CongestionWindow, 0.038)]),
+            evidence: vec![evidence("never more than 63,712 B in flight, while a offers 1,310,720 B")],
+            blind: Vec::new(),
+            action: "On b, let the send buffer grow: raise net.ipv4.tcp_wmem.".to_owned(),
+        },
+        ..receive_window()
+    }
+}
+
+fn evidence(text: &str) -> Evidence {
+    Evidence { text: text.to_owned(), from_us: Some(240_000), to_us: Some(7_990_000) }
+}
+
+pub(crate) fn plan() -> Plan {
+    Plan {
+        changes: vec![
+            Change {
+                host: "b".to_owned(),
+                knob: Address::sysctl("net.ipv4.tcp_window_scaling"),
+                from: Some("0".to_owned()),
+                to: Some("1".to_owned()),
+                reason: "without window scaling no window exceeds 65,535 B".to_owned(),
+                arithmetic: "65,535 B x 8 / 80.0 ms = 6.55 Mbit/s".to_owned(),
+                memory_worst_case: None,
+                takes_effect: TakesEffect::NewConnections,
+                undo: "sysctl -w net.ipv4.tcp_window_scaling=0".to_owned(),
+                source: "Documentation/networking/ip-sysctl.rst, tcp_window_scaling".to_owned(),
+            },
+            Change {
+                host: "b".to_owned(),
+                knob: Address::sysctl("net.ipv4.tcp_rmem"),
+                from: Some("4096\t87380\t129024".to_owned()),
+                to: Some("4096\t87380\t2621440".to_owned()),
+                reason: "the receive buffer must hold a bandwidth-delay product and the kernel's overhead".to_owned(),
+                arithmetic: "100 Mbit/s x 80.0 ms / 8 = 1,000,000 B; x 2 for overhead, x 1.25 for headroom".to_owned(),
+                memory_worst_case: Some(Bytes::new(41_943_040)),
+                takes_effect: TakesEffect::NewConnections,
+                undo: "sysctl -w net.ipv4.tcp_rmem='4096 87380 129024'".to_owned(),
+                source: "Documentation/networking/ip-sysctl.rst, tcp_rmem".to_owned(),
+            },
+            Change {
+                host: "a".to_owned(),
+                knob: Address::Route { destination: "10.0.0.0/24".to_owned(), attribute: "congctl".to_owned() },
+                from: None,
+                to: Some("cubic".to_owned()),
+                reason: "an example of a setting that was absent".to_owned(),
+                arithmetic: String::new(),
+                memory_worst_case: None,
+                takes_effect: TakesEffect::NewConnections,
+                undo: "ip route change 10.0.0.0/24 dev fp0".to_owned(),
+                source: "ip-route(8)".to_owned(),
+            },
+        ],
+        notes: vec!["net.ipv4.tcp_low_latency is left alone: it does nothing since Linux 4.14".to_owned()],
+    }
+}
+
+fn proof(direction: &str, before: Rate, after: Rate, kept: bool) -> DirectionProof {
+    DirectionProof {
+        direction: direction.to_owned(),
+        knobs: vec![Address::sysctl("net.ipv4.tcp_window_scaling"), Address::sysctl("net.ipv4.tcp_rmem")],
+        proof: Proof {
+            before_bps: before,
+            after_bps: after,
+            ratio: 14.64,
+            ratio_low: Some(14.49),
+            ratio_high: Some(14.79),
+            pairs: 3,
+            kept: true,
+        },
+        decision: Decision::Helped,
+        helped: true,
+        kept,
+    }
+}

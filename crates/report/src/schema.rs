@@ -1,0 +1,271 @@
+//! Every key of every JSON document, with type, unit and meaning: `docs/json.md` is rendered from here, and the tests
+//! hold the documents against it.
+
+/// One key of a document.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Where it is: `transfers[].rate_bps`; `*` stands for any key.
+    pub path: &'static str,
+    /// Its type: `string`, `number`, `integer`, `boolean`, `object`, `array`; with `?` it may be `null`.
+    pub kind: &'static str,
+    /// What it says, with its unit.
+    pub meaning: &'static str,
+}
+
+/// One kind of document.
+#[derive(Clone, Copy, Debug)]
+pub struct Document {
+    /// Its title.
+    pub title: &'static str,
+    /// The commands that print it.
+    pub commands: &'static str,
+    /// Its keys beside those that all documents have.
+    pub keys: &'static [Key],
+}
+
+const fn key(path: &'static str, kind: &'static str, meaning: &'static str) -> Key {
+    Key { path, kind, meaning }
+}
+
+/// The keys of every document.
+pub const COMMON: &[Key] = &[
+    key("schema", "string", "name and version of the schema: `fullpipe/1`"),
+    key("command", "string", "the command that printed it: `check`, `lab run`"),
+];
+
+/// The keys of an error, which any command may print, alone or beside what it had found.
+pub const ERROR: &[Key] = &[
+    key("error", "object", "why the command could not be done"),
+    key("error.kind", "string", "one of the kinds in [exit-codes.md](exit-codes.md)"),
+    key("error.message", "string", "operation, object and cause"),
+    key("error.hint", "string?", "what to do about it"),
+];
+
+/// What `check`, `tune`, `demo` and `lab run` print.
+pub const OUTCOME: &[Key] = &[
+    key("scenario", "string?", "the scenario's name, where the path was a made one"),
+    key("scenario_facts", "object?", "what a reader must know of the made path"),
+    key("scenario_facts.summary", "string", "one sentence"),
+    key("scenario_facts.imitations[]", "string", "which end imitates another system, and how"),
+    key("scenario_facts.published", "string?", "the figures that were published for the situation, as a quotation"),
+    key("transfers[]", "object", "what was measured first, a direction each"),
+    key("transfers[].direction", "string", "sender and receiver: `a->b`"),
+    key("transfers[].rate_bps", "integer", "payload rate over the whole measurement, as the receiver counted; bit/s"),
+    key("transfers[].steady_bps", "integer?", "payload rate without the slow start; bit/s"),
+    key("transfers[].rtt_us", "integer?", "round-trip time without load; us"),
+    key("transfers[].loaded_rtt_us", "integer?", "median round-trip time under load; us"),
+    key("transfers[].bytes", "integer", "payload; B"),
+    key("transfers[].seconds", "number", "how long it took; s"),
+    key("transfers[].retransmits", "integer?", "segments sent again"),
+    key("transfers[].congestion_control", "string?", "the sender's congestion control, as its kernel names it"),
+    key("transfers[].diagnosis", "object", "the judgement"),
+    key(
+        "transfers[].diagnosis.limiter",
+        "string",
+        "`application`, `receive_window`, `send_buffer`, `congestion_window`, `path`, `ack_delay`, `segment_size`, \
+         `reordering`, `handshake`, `cpu` or `insufficient_evidence`",
+    ),
+    key(
+        "transfers[].diagnosis.detail",
+        "string?",
+        "how it acts: `scaling_absent`, `scale_zero`, `window_ceiling`, `zero_window`, `slow_reader`, `buffer_cap`, \
+         `slow_start`, `loss`, `rto`, `tail_loss`, `nagle`, `delayed_ack`, `mtu_black_hole`, `small_mss`, `policed`, \
+         `saturated`, `idle`, `pinned_by_application`; more may come",
+    ),
+    key("transfers[].diagnosis.share", "number", "the fraction of time for which it was the limit, 0 to 1"),
+    key("transfers[].diagnosis.attainable_bps", "integer?", "the payload rate to expect without it; bit/s"),
+    key("transfers[].diagnosis.confidence", "string", "`low`, `medium` or `high`"),
+    key("transfers[].diagnosis.shares", "object", "the fraction of time of each limiter; at most 1 together"),
+    key("transfers[].diagnosis.shares.*", "number", "0 to 1"),
+    key("transfers[].diagnosis.evidence[]", "object", "why, most important first"),
+    key("transfers[].diagnosis.evidence[].text", "string", "a sentence with figures and arithmetic"),
+    key("transfers[].diagnosis.evidence[].from_us", "integer?", "when it was seen first, since the first payload; us"),
+    key("transfers[].diagnosis.evidence[].to_us", "integer?", "when it was seen last; us"),
+    key("transfers[].diagnosis.blind[]", "string", "what could not be seen"),
+    key("transfers[].diagnosis.action", "string", "the one thing to do"),
+    key("plan", "object", "what to set"),
+    key("plan.changes[]", "object", "one setting to change, in the order of application; undone in reverse"),
+    key("plan.changes[].host", "string", "the host to change"),
+    key(
+        "plan.changes[].knob",
+        "string",
+        "the setting: `net.ipv4.tcp_rmem`, `route 10.0.0.0/24 window`, `link eth0 mtu`",
+    ),
+    key("plan.changes[].from", "string?", "its value now; `null`: absent"),
+    key("plan.changes[].to", "string?", "its value to be; `null`: absent"),
+    key("plan.changes[].reason", "string", "why"),
+    key("plan.changes[].arithmetic", "string", "how the value comes about"),
+    key("plan.changes[].memory_worst_case", "integer?", "the most memory that it can cost; B"),
+    key("plan.changes[].takes_effect", "string", "`live`, `new_connections`, `interface_restart` or `restart`"),
+    key("plan.changes[].undo", "string", "how to undo it by hand"),
+    key("plan.changes[].source", "string", "where the catalogue has it from"),
+    key("plan.notes[]", "string", "what the plan leaves alone and why"),
+    key("proof", "object?", "the first of `proofs`; `null` where nothing was tried"),
+    key("proof.direction", "string", "as in `proofs`"),
+    key("proof.before_bps", "integer", "as in `proofs`"),
+    key("proof.after_bps", "integer", "as in `proofs`"),
+    key("proof.ratio", "number", "as in `proofs`"),
+    key("proof.ratio_low", "number?", "as in `proofs`"),
+    key("proof.ratio_high", "number?", "as in `proofs`"),
+    key("proof.pairs", "integer", "as in `proofs`"),
+    key("proof.decision", "string", "as in `proofs`"),
+    key("proof.helped", "boolean", "as in `proofs`"),
+    key("proof.kept", "boolean", "as in `proofs`"),
+    key("proof.knobs[]", "string", "as in `proofs`"),
+    key("proofs[]", "object", "whether the plan helped, a direction each"),
+    key("proofs[].direction", "string", "the direction that was measured"),
+    key("proofs[].before_bps", "integer", "geometric mean of the payload rates without the changes; bit/s"),
+    key("proofs[].after_bps", "integer", "geometric mean of the payload rates with them; bit/s"),
+    key("proofs[].ratio", "number", "after / before"),
+    key("proofs[].ratio_low", "number?", "lower end of the 95 % interval; `null` with fewer than two pairs"),
+    key("proofs[].ratio_high", "number?", "upper end of the 95 % interval; `null` with fewer than two pairs"),
+    key("proofs[].pairs", "integer", "how many pairs were measured"),
+    key("proofs[].decision", "string", "what the pairs show: `helped`, `not_shown`, `harmed` or `need_more_pairs`"),
+    key(
+        "proofs[].helped",
+        "boolean",
+        "whether the changes helped: a direction that they are for gained, and none lost",
+    ),
+    key("proofs[].kept", "boolean", "whether the changes are still in force; never in `demo` and `lab run`"),
+    key("proofs[].knobs[]", "string", "the settings that were tried together"),
+    key("transfers_after[]", "object", "what was measured last, with everything that was kept; keys as in `transfers`"),
+    key("restored[]", "object", "a host that was compared with its state at the start"),
+    key("restored[].host", "string", "its name"),
+    key("restored[].compared", "integer", "how many settings were compared"),
+    key("restored[].differences[]", "object", "a setting that reads differently; none where the host reads as before"),
+    key("restored[].differences[].knob", "string", "the setting"),
+    key("restored[].differences[].before", "string?", "at the start; `null`: absent"),
+    key("restored[].differences[].now", "string?", "now; `null`: absent"),
+    key("path_error_us", "object?", "how late the made path released packets; `null` on a real path"),
+    key("path_error_us.p50", "integer", "median; us"),
+    key("path_error_us.p99", "integer", "99 of 100 packets; us"),
+    key("path_error_us.max", "integer", "the largest; us"),
+    key("path_valid", "boolean?", "whether the made path kept up, so that the result counts"),
+    key("expectations[]", "object", "what the scenario expects, and what came out"),
+    key("expectations[].direction", "string", "the direction"),
+    key("expectations[].expected", "string", "in words and figures"),
+    key("expectations[].found", "string", "what came out"),
+    key("expectations[].met", "boolean", "whether the two agree"),
+    key(
+        "as_expected",
+        "boolean",
+        "whether every expectation was met, every host reads as before and the made path kept up",
+    ),
+    key("notes[]", "string", "what the reader must know besides"),
+];
+
+/// What `history` prints, and `status` for the runs that are in force.
+pub const RUNS: &[Key] = &[
+    key("runs[]", "object", "a run that changed something, newest first; `status`: of which something is in force"),
+    key("runs[].run", "integer", "its number, as `undo` takes it"),
+    key("runs[].started", "string", "when it began (RFC 3339, UTC)"),
+    key("runs[].command", "string", "the command"),
+    key("runs[].host", "string?", "the end that it changed, where it has a name"),
+    key("runs[].state", "string", "`open` (in force, never said to be kept: interrupted), `kept` or `undone`"),
+    key("runs[].namespace", "string?", "the network namespace or folder that it changed"),
+    key("runs[].entries[]", "object", "what it changed, in that order"),
+    key("runs[].entries[].kind", "string", "`setting` or `file`"),
+    key("runs[].entries[].knob", "string?", "the setting"),
+    key("runs[].entries[].file", "string?", "the file"),
+    key("runs[].entries[].before", "string?", "what was there; `null`: absent"),
+    key("runs[].entries[].intended", "string?", "what was to be there; `null`: absent"),
+    key("runs[].entries[].read_back", "string?", "what was read back after the write"),
+    key("runs[].entries[].persisted", "boolean", "whether it lasts beyond a restart"),
+    key("runs[].entries[].state", "string", "`intended` (perhaps not written), `written`, `undone` or `gone`"),
+    key("runs[].entries[].now", "string?", "`status` only: what the host reads now"),
+    key("runs[].entries[].as_set", "boolean?", "`status` only: whether that is what the run had put there"),
+    key("runs[].entries[].problem", "string?", "`status` only: why it can't be read"),
+];
+
+/// What `status` prints beside the runs.
+pub const STATUS: &[Key] =
+    &[key("left_behind", "boolean", "whether an interrupted run left something behind, which `undo` takes back")];
+
+/// What `undo` prints.
+pub const UNDO: &[Key] = &[
+    key("undone[]", "object", "a setting or file that was looked at, in that order"),
+    key("undone[].run", "integer?", "its run"),
+    key("undone[].place", "string", "the setting, or the path of the file"),
+    key(
+        "undone[].outcome",
+        "string",
+        "`restored`, `already_back`, `changed_since` (left alone), `gone`, `elsewhere` (left alone) or `failed`",
+    ),
+    key("undone[].now", "string?", "what is there now; `null`: absent, or not told"),
+    key("undone[].ours", "string?", "`changed_since`: what the run had put there"),
+    key("undone[].before", "string?", "`changed_since`: what was there before the run"),
+    key("undone[].by", "integer?", "`changed_since`: the later run that changed it"),
+    key("undone[].why", "string?", "`gone`, `elsewhere`, `failed`: how or why"),
+    key("complete", "boolean", "whether nothing is left to put back of what was asked for"),
+    key("journal_problem", "string?", "why the journal could not be marked"),
+];
+
+/// What `lab list` prints.
+pub const SCENARIOS: &[Key] = &[
+    key("scenarios[]", "object", "a scenario that comes with the program"),
+    key("scenarios[].name", "string", "its name, as `lab run` takes it"),
+    key("scenarios[].summary", "string", "one sentence"),
+    key("scenarios[].published", "string?", "the figures that were published for the situation, as a quotation"),
+    key("scenarios[].source", "string?", "where they were published"),
+    key("scenarios[].imitates", "object", "the system that an end imitates"),
+    key("scenarios[].imitates.a", "string?", "host a"),
+    key("scenarios[].imitates.b", "string?", "host b"),
+    key("scenarios[].rate_bps", "object", "the rate of the narrowest link; bit/s"),
+    key("scenarios[].rate_bps.a->b", "integer?", "from a to b; `null`: no link has a rate"),
+    key("scenarios[].rate_bps.b->a", "integer?", "from b to a"),
+    key("scenarios[].rtt_us", "integer", "round-trip time of an empty path; us"),
+];
+
+/// What `serve` prints when it is ready; it goes on then.
+pub const LISTENING: &[Key] =
+    &[key("address", "string", "the address that it listens on"), key("port", "integer", "the port")];
+
+/// What `completions`, `man` and `exit-codes` print.
+pub const PAGE: &[Key] = &[key("text", "string", "the whole page or script")];
+
+/// All kinds of documents.
+pub const DOCUMENTS: &[Document] = &[
+    Document { title: "A run of the loop", commands: "`check`, `tune`, `demo`, `lab run`", keys: OUTCOME },
+    Document { title: "The journal", commands: "`history`, `status`", keys: RUNS },
+    Document { title: "What is in force", commands: "`status`, beside the runs", keys: STATUS },
+    Document { title: "An undo", commands: "`undo`", keys: UNDO },
+    Document { title: "The scenarios", commands: "`lab list`", keys: SCENARIOS },
+    Document { title: "A server that is ready", commands: "`serve`", keys: LISTENING },
+    Document { title: "A page", commands: "`completions`, `man`, `exit-codes`", keys: PAGE },
+];
+
+/// `docs/json.md`.
+pub fn markdown() -> String {
+    let mut text = String::from(INTRODUCTION);
+    text += "\n## Every document\n\n";
+    text += &table(COMMON);
+    text += "\n## An error\n\nAny command; alone, or beside what the run had found before it failed.\n\n";
+    text += &table(ERROR);
+    for document in DOCUMENTS {
+        text += &format!("\n## {}\n\n{}\n\n{}", document.title, document.commands, table(document.keys));
+    }
+    text
+}
+
+const INTRODUCTION: &str = "\
+# JSON
+
+`--json` on every command prints one object on standard output, also where the command fails. Nothing else goes there.
+
+- Rates are in bit/s (`*_bps`), times in microseconds (`*_us`) or seconds (`seconds`, `*_s`), sizes in bytes.
+- Every key below is always there. `null` means \"not known\" or \"does not apply\"; a type with `?` may be `null`.
+- `x[]` is one element of the array `x`; an array may be empty. `*` stands for any key.
+- Keys keep their names and meanings as long as `schema` says `fullpipe/1`. New keys may come: skip what you don't know.
+- Texts may come from a peer. Control characters in them are escaped, so that a terminal can show the document.
+";
+
+fn table(keys: &[Key]) -> String {
+    let mut text = String::from("| key | type | meaning |\n|---|---|---|\n");
+    for key in keys {
+        text += &format!("| `{}` | {} | {} |\n", key.path, key.kind, key.meaning);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! The documents held against the table of keys, in both directions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fullpipe_host::{ApplyOptions, FolderHost, Host, Journal, UndoOptions, Which};
+use serde_json::Value;
+
+use super::*;
+use crate::{Problem, Reading, Standing, json, sample};
+
+#[test]
+fn every_key_of_an_outcome_is_documented_with_its_type_and_every_documented_key_exists() {
+    let documents = [sample::hostile(), sample::tuned()].map(|outcome| json::outcome("demo", &outcome));
+    hold(&documents, OUTCOME, &["transfers_after"]);
+}
+
+#[test]
+fn a_document_that_knows_little_still_has_every_top_level_key() {
+    let document = json::outcome("check", &sample::clean_path());
+    for key in COMMON.iter().chain(OUTCOME) {
+        let top = key.path.split(['.', '[']).next().unwrap();
+        assert!(document.get(top).is_some(), "{top} is missing");
+    }
+    assert_eq!(document["proof"], Value::Null);
+    assert_eq!(document["path_error_us"], Value::Null);
+    assert_eq!(document["transfers"][0]["retransmits"], Value::Null);
+}
+
+#[test]
+fn an_error_is_a_document_and_can_stand_beside_a_result() {
+    let problem = Problem { kind: "refused", message: "connecting: refused".to_owned(), hint: Some("do".to_owned()) };
+    hold(&[json::problem("check", &problem)], ERROR, &[]);
+    let beside = json::with_problem(json::outcome("tune", &sample::tuned()), &problem);
+    assert_eq!(beside["error"]["kind"], "refused");
+    assert!(beside["transfers"].is_array());
+}
+
+#[test]
+fn every_key_of_the_list_of_scenarios_is_documented() {
+    let names = ["wan-80ms", "bluetooth-hop"];
+    let scenarios = names.map(|name| fullpipe_path::Scenario::named(name).unwrap());
+    hold(&[json::scenarios("lab list", &scenarios)], SCENARIOS, &[]);
+}
+
+#[test]
+fn a_page_is_a_document() {
+    hold(&[json::page("man", ".TH x")], PAGE, &[]);
+    hold(&[json::listening("serve", "[::]:5201".parse().unwrap())], LISTENING, &[]);
+}
+
+#[test]
+fn hostile_text_survives_as_a_value_and_never_reaches_a_terminal() {
+    let document = json::outcome("demo", &sample::hostile());
+    let text = json::to_string(&document);
+    assert!(!text.chars().any(|c| c != '\n' && crate::clean::is_harmful(c)), "{text}");
+    let read: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(read, document);
+}
+
+/// Every key in `documents` is documented with its type, and every documented key occurs in one of them.
+fn hold(documents: &[Value], keys: &[Key], nested_like_others: &[&str]) {
+    let mut found = BTreeMap::new();
+    for document in documents {
+        assert_eq!(document["schema"], json::SCHEMA);
+        walk(String::new(), document, &mut found);
+    }
+    let known: BTreeMap<_, _> = COMMON.iter().chain(keys).map(|key| (key.path, key.kind)).collect();
+    for (path, kinds) in &found {
+        if nested_like_others.iter().any(|prefix| path.starts_with(&format!("{prefix}[]."))) {
+            continue;
+        }
+        let kind = known.get(path.as_str()).unwrap_or_else(|| panic!("{path} is not documented"));
+        for found in kinds {
+            let fits = kind.trim_end_matches('?') == *found
+                || (*found == "null" && kind.ends_with('?'))
+                || (*found == "integer" && kind.starts_with("number"));
+            assert!(fits, "{path} is documented as {kind} and is {found}");
+        }
+    }
+    for path in known.keys() {
+        assert!(found.contains_key(*path), "{path} is documented and in no document");
+    }
+}
+
+fn walk(path: String, value: &Value, found: &mut BTreeMap<String, BTreeSet<&'static str>>) {
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        // An array is documented by its elements.
+        Value::Array(elements) => {
+            for element in elements {
+                walk(format!("{path}[]"), element, found);
+            }
+            return;
+        }
+        Value::Object(_) => "object",
+    };
+    if !path.is_empty() {
+        found.entry(path.clone()).or_default().insert(kind);
+    }
+    if let Value::Object(members) = value {
+        for (name, member) in members {
+            let name = if path.ends_with("shares") { "*" } else { name };
+            let dot = if path.is_empty() { "" } else { "." };
+            walk(format!("{path}{dot}{name}"), member, found);
+        }
+    }
+}
+
+/// A folder that plays the host, and a journal with an undone run, one that stands and one that somebody overwrote.
+fn journal() -> (tempfile::TempDir, FolderHost, Journal) {
+    let folder = tempfile::tempdir().unwrap();
+    let sysctls = folder.path().join("proc/sys/net/ipv4");
+    std::fs::create_dir_all(&sysctls).unwrap();
+    std::fs::create_dir_all(folder.path().join("etc/sysctl.d")).unwrap();
+    for (name, value) in [("tcp_window_scaling", "0\n"), ("tcp_rmem", "4096\t87380\t129024\n")] {
+        std::fs::write(sysctls.join(name), value).unwrap();
+    }
+    let mut host = FolderHost::new(folder.path());
+    let mut journal = Journal::in_memory().unwrap();
+    let changes = &sample::plan().changes;
+    let options = ApplyOptions {
+        command: "fullpipe tune far.example".to_owned(),
+        persist: Some(folder.path().join("etc/sysctl.d")),
+        ..ApplyOptions::default()
+    };
+    let first = fullpipe_host::apply(&mut host, &mut journal, &changes[..1], &options).unwrap().id.unwrap();
+    fullpipe_host::undo(&mut host, &mut journal, Which::Run(first), UndoOptions::default()).unwrap();
+    for change in &changes[..2] {
+        fullpipe_host::apply(&mut host, &mut journal, std::slice::from_ref(change), &options).unwrap();
+    }
+    std::fs::write(sysctls.join("tcp_rmem"), "4096\t1\t2\n").unwrap();
+    (folder, host, journal)
+}
+
+#[test]
+fn every_key_about_the_journal_is_documented_and_exists() {
+    let (_folder, mut host, mut journal) = journal();
+    let history = journal.history().unwrap();
+    assert_eq!(history.len(), 3);
+    let standing: Vec<_> = history
+        .iter()
+        .map(|run| {
+            Standing::new(run.clone(), |entry| match host.read(&entry.place.parse().unwrap()) {
+                Ok(now) if now.as_deref() == Some("1") => Reading::AsSet,
+                Ok(now) => Reading::Other(now),
+                Err(error) => Reading::Unreadable(error.to_string()),
+            })
+        })
+        .collect();
+    hold(&[json::history("history", &history)], RUNS, &[]);
+    let both: Vec<_> = RUNS.iter().chain(STATUS).copied().collect();
+    let status = json::status("status", &standing);
+    hold(std::slice::from_ref(&status), &both, &[]);
+    assert_eq!(status["left_behind"], true);
+    let report = fullpipe_host::undo(&mut host, &mut journal, Which::All, UndoOptions::default()).unwrap();
+    let undo = json::undo("undo", &report);
+    hold(std::slice::from_ref(&undo), UNDO, &[]);
+    assert_eq!(undo["complete"], false, "somebody changed tcp_rmem, so it was left alone: {undo}");
+}

@@ -1,0 +1,128 @@
+//! What the journal knows: the runs that changed something, what is in force, and what an undo did.
+
+use fullpipe_host::{EntryKind, Outcome, RunRecord, RunState, UndoReport, UndoneEntry};
+
+use super::page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent};
+use crate::{
+    Reading, Standing,
+    standing::{lossy, stands},
+};
+
+/// Every run, in the order given.
+pub fn history(runs: &[RunRecord], look: Look) -> String {
+    let mut page = Page::new(look);
+    if runs.is_empty() {
+        page.title("history", PLAIN, "nothing was ever changed on this machine");
+    }
+    for run in runs {
+        put_run(&mut page, run, &[]);
+    }
+    page.finish()
+}
+
+/// What is in force because of us, and what an interrupted run left behind.
+pub fn status(standing: &[Standing], look: Look) -> String {
+    let mut page = Page::new(look);
+    if standing.is_empty() {
+        page.title("status", GOOD, "nothing is in force: every setting is as it was before fullpipe");
+    }
+    for Standing { run, readings } in standing {
+        put_run(&mut page, run, readings);
+    }
+    if standing.iter().any(|standing| standing.run.state == RunState::Open) {
+        page.gap();
+        page.marked("hint", WARN, "`fullpipe undo` takes back what an interrupted run left behind");
+    }
+    page.finish()
+}
+
+fn put_run(page: &mut Page, run: &RunRecord, readings: &[Reading]) {
+    let (state, style) = match run.state {
+        RunState::Open => ("in force, and never said to be kept: interrupted, or still running", WARN),
+        RunState::Kept => ("in force", GOOD),
+        RunState::Undone => ("undone", DIM),
+    };
+    page.title(&format!("run {}", run.id.0), style, state);
+    page.field("command", &run.command);
+    page.field("started", &run.started.to_string());
+    if let Some(host) = &run.host {
+        page.field("host", host);
+    }
+    for (index, entry) in run.entries.iter().enumerate() {
+        let (before, set) = match entry.kind {
+            EntryKind::Setting => {
+                let set = if stands(entry) { entry.read_back.as_ref() } else { entry.intended.as_ref() };
+                let shown = |bytes: Option<&Vec<u8>>| value_or_absent(bytes.map(|bytes| lossy(bytes)).as_deref());
+                (shown(entry.before.as_ref()), shown(set))
+            }
+            EntryKind::File => (file(entry.before.as_ref()), file(entry.intended.as_ref())),
+        };
+        let mut pieces =
+            vec![(NAME, entry.place.clone()), (PLAIN, "  ".to_owned()), (DIM, before), (PLAIN, format!(" -> {set}"))];
+        if entry.persisted {
+            pieces.push((DIM, "  (lasts beyond a restart)".to_owned()));
+        }
+        match readings.get(index) {
+            Some(Reading::Other(now)) => {
+                pieces.push((WARN, format!("  but reads {} now", value_or_absent(now.as_deref()))));
+            }
+            Some(Reading::Unreadable(why)) => pieces.push((WARN, format!("  and can't be read: {why}"))),
+            Some(Reading::AsSet | Reading::NotLooked) | None => {}
+        }
+        let pieces: Vec<_> = pieces.iter().map(|(style, text)| (*style, text.as_str())).collect();
+        page.pieces_field(if index == 0 { "changed" } else { "" }, &pieces);
+    }
+}
+
+/// A file's content is too long for a line.
+fn file(content: Option<&Vec<u8>>) -> String {
+    content.map_or_else(|| "(no file)".to_owned(), |bytes| format!("(file of {} B)", bytes.len()))
+}
+
+/// What became of each setting, and whether something is left.
+pub fn undo(report: &UndoReport, look: Look) -> String {
+    let mut page = Page::new(look);
+    let restored = report.entries.iter().filter(|entry| entry.outcome.is_restored()).count();
+    let all = report.entries.len();
+    match all {
+        0 => page.title("undo", GOOD, "nothing to put back"),
+        _ if report.is_complete() => {
+            page.title("undo", GOOD, &format!("{} put back", count(all, "setting")));
+        }
+        _ => page.title("undo", BAD, &format!("{restored} of {} put back", count(all, "setting"))),
+    }
+    for entry in &report.entries {
+        put_undone(&mut page, entry);
+    }
+    if let Some(error) = &report.unmarked {
+        page.gap();
+        page.marked("warning", WARN, &format!("the journal could not be marked: {error}"));
+    }
+    page.finish()
+}
+
+fn put_undone(page: &mut Page, entry: &UndoneEntry) {
+    let value = |value: &Option<String>| value_or_absent(value.as_deref());
+    let (style, text) = match &entry.outcome {
+        Outcome::Restored { now } => (GOOD, format!("is {} again", value(now))),
+        Outcome::AlreadyBack => (GOOD, "was back already".to_owned()),
+        Outcome::Gone { why } => (DIM, format!("is gone by itself: {why}")),
+        Outcome::ChangedSince { now, ours, by: Some(run), .. } => {
+            (WARN, format!("reads {} and not {}: run {} changed it; undo that first", value(now), value(ours), run.0))
+        }
+        Outcome::ChangedSince { now, ours, before, by: None } => (
+            WARN,
+            format!(
+                "left alone: reads {} and not {}, so somebody changed it; --force writes {}",
+                value(now),
+                value(ours),
+                value(before)
+            ),
+        ),
+        Outcome::Elsewhere { namespace } => (WARN, format!("left alone: it belongs to {namespace}")),
+        Outcome::Failed { why } => (BAD, format!("could NOT be put back: {why}")),
+        // An outcome that this version of the report doesn't know is told as the journal spells it.
+        other => (WARN, format!("{other:?}")),
+    };
+    page.pieces(2, &[(NAME, &entry.place), (PLAIN, "  "), (style, &text)]);
+}

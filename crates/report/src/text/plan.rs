@@ -1,0 +1,65 @@
+//! A plan: what to set, where, why, what it costs, and how it is undone.
+
+use fullpipe_knobs::{Change, Plan, TakesEffect};
+
+use super::page::{DIM, GOOD, Look, NAME, PLAIN, Page, count, value_or_absent};
+
+/// The changes in their order, with reasons; and what the plan leaves alone.
+pub fn plan(plan: &Plan, look: Look) -> String {
+    let mut page = Page::new(look);
+    put_plan(&mut page, plan);
+    page.finish()
+}
+
+/// As [`plan`], on a page.
+pub(crate) fn put_plan(page: &mut Page, plan: &Plan) {
+    let statement = match plan.changes.len() {
+        0 => "nothing to change".to_owned(),
+        number => count(number, "change"),
+    };
+    page.title("plan", PLAIN, &statement);
+    for (index, change) in plan.changes.iter().enumerate() {
+        put_change(page, index + 1, change);
+    }
+    for (index, note) in plan.notes.iter().enumerate() {
+        page.field(if index == 0 { "note" } else { "" }, note);
+    }
+}
+
+fn put_change(page: &mut Page, number: usize, change: &Change) {
+    let (from, to) = (value_or_absent(change.from.as_deref()), value_or_absent(change.to.as_deref()));
+    let knob = change.knob.to_string();
+    page.pieces(
+        2,
+        &[
+            (DIM, &format!("{number}. ")),
+            (PLAIN, &format!("on {}  ", change.host)),
+            (NAME, &knob),
+            (PLAIN, "  "),
+            (DIM, &from),
+            (PLAIN, " -> "),
+            (GOOD, &to),
+        ],
+    );
+    page.subfield("why", &change.reason);
+    if !change.arithmetic.is_empty() {
+        page.subfield("arithmetic", &change.arithmetic);
+    }
+    if let Some(memory) = change.memory_worst_case {
+        page.subfield("memory", &format!("at most {memory}"));
+    }
+    page.subfield("acts", takes_effect_words(change.takes_effect));
+    page.command("undo", &change.undo);
+    if page.look.verbose && !change.source.is_empty() {
+        page.subfield("source", &change.source);
+    }
+}
+
+fn takes_effect_words(when: TakesEffect) -> &'static str {
+    match when {
+        TakesEffect::Live => "at once, on open connections too",
+        TakesEffect::NewConnections => "on connections opened from now on",
+        TakesEffect::InterfaceRestart => "when the interface is taken down and up",
+        TakesEffect::Restart => "when the machine starts again",
+    }
+}

@@ -1,0 +1,77 @@
+//! What the pages look like. The snapshots have no styles; one test looks at those.
+
+use super::*;
+use crate::{clean::is_harmful, sample};
+
+const WIDE: Look = Look { width: 100, unicode: true, verbose: false };
+
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+#[test]
+fn a_demonstration_fits_on_a_screen_and_a_half() {
+    insta::assert_snapshot!("demo", plain(&outcome(&sample::demo(), WIDE)));
+}
+
+#[test]
+fn everything_is_shown_where_everything_is_asked_for() {
+    insta::assert_snapshot!("tuned_verbose", plain(&outcome(&sample::tuned(), Look { verbose: true, ..WIDE })));
+}
+
+#[test]
+fn a_run_that_kept_and_undid_says_so() {
+    insta::assert_snapshot!("tuned_narrow", plain(&outcome(&sample::tuned(), Look { width: 60, ..Look::default() })));
+}
+
+#[test]
+fn a_clean_path_is_no_reason_to_change_anything() {
+    insta::assert_snapshot!("clean_path", plain(&outcome(&sample::clean_path(), WIDE)));
+}
+
+#[test]
+fn a_run_in_which_much_went_wrong_says_so() {
+    insta::assert_snapshot!("hostile", plain(&outcome(&sample::hostile(), WIDE)));
+}
+
+#[test]
+fn nothing_that_a_peer_says_reaches_the_terminal_as_a_command() {
+    let text = plain(&outcome(&sample::hostile(), Look { verbose: true, ..WIDE }));
+    assert!(!text.chars().any(|c| c != '\n' && is_harmful(c)), "{text:?}");
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal_unless_a_single_word_is() {
+    for width in [40, 60, 80, 110] {
+        let text = plain(&outcome(&sample::tuned(), Look { width, ..Look::default() }));
+        // Changes and commands are not wrapped, because they are there to be copied.
+        let copied = |line: &str| line.contains(" -> ") || line.trim_start().starts_with("undo ");
+        for line in text.lines().filter(|line| !copied(line)) {
+            let longest_word = line.split(' ').map(|word| word.chars().count()).max().unwrap_or(0);
+            assert!(line.chars().count() <= width || longest_word > 20, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn styles_are_closed_on_the_line_that_opens_them() {
+    for line in outcome(&sample::demo(), WIDE).lines() {
+        let resets = line.matches("\x1b[0m").count();
+        let opened = line.split("\x1b[0m").filter(|piece| piece.contains('\x1b')).count();
+        assert_eq!(opened, resets, "{line:?}");
+    }
+}
+
+#[test]
+fn scenarios_are_listed_with_their_paths_and_imitations() {
+    // The figures are the scenarios' own, so that they may be calibrated without touching this test.
+    let all = ["wan-80ms", "hsdpa"].map(|name| fullpipe_path::Scenario::named(name).unwrap());
+    let text = plain(&scenarios(&all, Look { verbose: true, ..WIDE }));
+    for scenario in &all {
+        let line = text.lines().find(|line| line.starts_with(&scenario.name)).unwrap();
+        let rate = scenario.path.bottleneck(fullpipe_path::Direction::AToB).unwrap();
+        assert!(line.contains(&rate.to_string()) && line.contains(&scenario.path.rtt().to_string()), "{line}");
+    }
+    assert_eq!(text.matches("  imitation ").count(), 2, "{text}");
+    assert_eq!(text.matches("  published ").count(), 2, "{text}");
+}
