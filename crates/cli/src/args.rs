@@ -1,0 +1,382 @@
+//! The one table of commands and flags: parsing, help, man pages and completions are made from it.
+
+use std::{ffi::OsString, num::NonZeroU32, path::PathBuf};
+
+use clap::{ArgAction, Args, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
+use fullpipe_units::{Bytes, Micros, Rate};
+
+/// Find what keeps a TCP connection below what its path can carry, set the right thing on the right machine so that
+/// it can be undone, and prove the gain.
+#[derive(Debug, Parser)]
+#[command(
+    name = "fullpipe",
+    version,
+    propagate_version = true,
+    infer_long_args = true,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  fullpipe demo                  the whole loop on a made path, without a server
+  fullpipe serve                 on the far machine
+  fullpipe check far.example     measure and diagnose; changes nothing
+  fullpipe tune far.example      plan, apply, prove, and keep only what helped
+  fullpipe undo --last           put back what the last run changed
+
+Exit codes: `fullpipe help exit-codes`. JSON: every command takes --json and prints one object."
+)]
+pub(crate) struct Cli {
+    /// Flags that every command takes.
+    #[command(flatten)]
+    pub(crate) global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags that every command takes.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Global {
+    /// Print one JSON object ("schema": "fullpipe/1") instead of text, errors included
+    #[arg(long, global = true, help_heading = "Output")]
+    pub(crate) json: bool,
+    /// When to use colours; `auto` also obeys NO_COLOR and CLICOLOR
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
+    pub(crate) color: When,
+    /// Show all evidence, every change with its source, and every small share
+    #[arg(short, long, global = true, action = ArgAction::SetTrue, conflicts_with = "quiet", help_heading = "Output")]
+    pub(crate) verbose: bool,
+    /// Show no progress, only the result
+    #[arg(short, long, global = true, action = ArgAction::SetTrue, help_heading = "Output")]
+    pub(crate) quiet: bool,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    /// On a terminal
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Demo(DemoArgs),
+    Serve(ServeArgs),
+    Check(CheckArgs),
+    Tune(TuneArgs),
+    Undo(UndoArgs),
+    History(HistoryArgs),
+    Status(StatusArgs),
+    #[command(subcommand)]
+    Lab(LabCommand),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+    /// Print every exit code and the kind of error that it stands for, as a page in Markdown
+    #[command(name = "exit-codes", hide = true)]
+    ExitCodes,
+}
+
+/// Show the whole loop on a made path between two Linux hosts, and undo everything
+///
+/// Makes a path of 100 Mbit/s and 80 ms between two network namespaces of this machine, measures both directions, says
+/// what limits each and why, plans, applies, measures before and after in alternation, prints the proof, undoes
+/// everything and compares both hosts with their state at the start. Takes under 90 s. Needs root or unprivileged user
+/// namespaces; touches nothing outside its own namespaces.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe demo
+  fullpipe demo --json | jq .proof")]
+pub(crate) struct DemoArgs {}
+
+/// Wait for measurements from other machines (iperf3's port, and its wire)
+///
+/// Anyone who reaches the port can measure. Settings of this machine are changed for a peer only with --allow-tune, and
+/// only for a peer that proves to have the same key. Such a change is journalled here first, and is undone here when
+/// the peer vanishes before it decided to keep it.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe serve                                     every address, port 5201
+  fullpipe serve 192.0.2.7:5301                      one address and port
+  fullpipe serve --allow-tune --key-file lab.key     let holders of the key tune this machine")]
+pub(crate) struct ServeArgs {
+    /// Where to listen: an address, a port, or both
+    #[arg(value_name = "ADDR", default_value = "[::]:5201")]
+    pub(crate) address: String,
+    /// Let a peer with the key change settings of this machine
+    #[arg(long, requires = "key_file")]
+    pub(crate) allow_tune: bool,
+    /// A file whose content both machines share (at least 16 bytes)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Don't let peers read this machine's TCP settings, which a plan for it needs
+    #[arg(long, conflicts_with = "allow_tune")]
+    pub(crate) no_settings: bool,
+    /// At most this many peers at once
+    #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) max_clients: u16,
+}
+
+/// Measure to a host and say what limits each direction; changes nothing
+///
+/// HOST runs `fullpipe serve`, or any iperf3 server: then only this end can be read, and the report says what that
+/// leaves open.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe check far.example
+  fullpipe check far.example:5301 --direction down --seconds 20
+  fullpipe check 2001:db8::7 --streams 4 --congestion cubic
+  fullpipe check far.example --json | jq '.transfers[] | {direction, rate_bps, limiter: .diagnosis.limiter}'")]
+pub(crate) struct CheckArgs {
+    /// What to measure.
+    #[command(flatten)]
+    pub(crate) test: TestArgs,
+}
+
+/// Find what limits, change it, prove the gain, and keep only what helped
+///
+/// Measures, diagnoses and plans like `check`, shows the plan and asks. Then every change is journalled, written and
+/// read back; before and after are measured in alternation, at least three pairs; what does not clear the threshold is
+/// undone. Changes last until the machine restarts unless --persist is given, and `fullpipe undo` takes them back.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe tune far.example                        asks before it changes anything
+  fullpipe tune far.example --yes --persist        for scripts; writes a drop-in file for what helped
+  fullpipe tune far.example --rate 100M            the contract says 100 Mbit/s: plan for that
+  fullpipe tune far.example --key-file lab.key     also tune the far machine (it runs `serve --allow-tune`)")]
+pub(crate) struct TuneArgs {
+    /// What to measure.
+    #[command(flatten)]
+    pub(crate) test: TestArgs,
+    /// Change settings without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Also write what helped into a drop-in file, so that it survives a restart
+    #[arg(long)]
+    pub(crate) persist: bool,
+    /// What the path carries, where you know it better than a measurement
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Option<Rate>,
+    /// How many connections may fill their buffers at once, for the memory that a plan may cost
+    #[arg(long, value_name = "N")]
+    pub(crate) connections: Option<NonZeroU32>,
+    /// The most memory that the TCP buffers of a host may take
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<Bytes>,
+    /// Also raise values that an administrator set in a boot-time file
+    #[arg(long)]
+    pub(crate) allow_override: bool,
+    /// The key that the far machine knows, so that it can be tuned too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) key_file: Option<PathBuf>,
+}
+
+/// What `check` and `tune` measure.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TestArgs {
+    /// The far machine: a name or an address, with a port where it isn't 5201
+    #[arg(value_name = "HOST", value_hint = ValueHint::Hostname)]
+    pub(crate) host: String,
+    /// Which way the payload goes: `up` is from here to HOST
+    #[arg(long, value_name = "WHICH", default_value = "both", help_heading = "Measurement")]
+    pub(crate) direction: Which,
+    /// Connections at once in each direction
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=128), help_heading = "Measurement")]
+    pub(crate) streams: u16,
+    /// How long to measure each direction, in seconds (or with a unit: 500ms) [default: by the round-trip time]
+    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "Measurement")]
+    pub(crate) seconds: Option<Micros>,
+    /// Time before that, for the slow start, which is reported apart [default: 1 with --seconds]
+    #[arg(long, value_name = "TIME", value_parser = seconds, requires = "seconds", help_heading = "Measurement")]
+    pub(crate) omit: Option<Micros>,
+    /// The sender's congestion control, such as `cubic` or `bbr`; the system's own where it is left out
+    #[arg(long, value_name = "NAME", help_heading = "Measurement")]
+    pub(crate) congestion: Option<String>,
+}
+
+/// Which directions to measure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Which {
+    /// From here to the host
+    Up,
+    /// From the host to here
+    Down,
+    /// One after the other
+    #[default]
+    Both,
+}
+
+/// Put back what a run changed, in reverse order, exactly (also to "was absent")
+///
+/// Without RUN, --last or --all: what interrupted runs left behind (a power cut, kill -9); where there is no such run,
+/// the newest run that is in force. A setting that somebody changed since is left alone and named, unless --force is
+/// given.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe undo                  what an interrupted run left behind, else as --last
+  fullpipe undo --last           the newest run that is in force
+  fullpipe undo 7                the run with that number in `fullpipe history`
+  fullpipe undo --all --yes      everything that was ever changed and not undone")]
+pub(crate) struct UndoArgs {
+    /// The number of a run, as `fullpipe history` shows it
+    #[arg(value_name = "RUN", conflicts_with_all = ["all", "last"])]
+    pub(crate) run: Option<u64>,
+    /// Every run that is in force
+    #[arg(long, conflicts_with = "last")]
+    pub(crate) all: bool,
+    /// The newest run that is in force
+    #[arg(long)]
+    pub(crate) last: bool,
+    /// Also put back settings that somebody changed after the run
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Change settings without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+/// List every run that changed something, newest first
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe history
+  fullpipe history --limit 3 --verbose
+  FULLPIPE_STATE_DIR=/tmp/state fullpipe history --json")]
+pub(crate) struct HistoryArgs {
+    /// At most this many runs
+    #[arg(long, value_name = "N", default_value = "20")]
+    pub(crate) limit: NonZeroU32,
+}
+
+/// Show what is in force now because of fullpipe, and what an interrupted run left behind
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe status
+  fullpipe status --json | jq '.runs[].entries[] | {knob, before, now}'")]
+pub(crate) struct StatusArgs {}
+
+/// Made paths between two hosts that are network namespaces of this machine
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  fullpipe lab list
+  fullpipe lab run wan-80ms
+  fullpipe lab shell wan-80ms --host a -- iperf3 -s")]
+pub(crate) enum LabCommand {
+    /// List the scenarios that come with fullpipe
+    #[command(after_help = "Example:\n  fullpipe lab list --json | jq -r '.scenarios[].name'")]
+    List,
+    Run(LabRunArgs),
+    Shell(LabShellArgs),
+}
+
+/// Run a scenario and compare what comes out with what it expects
+///
+/// Runs the whole loop on the scenario's path. Ends with exit code 1 where a verdict or a figure is not as the scenario
+/// expects, and refuses to call a result valid where the made path could not keep its promises.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe lab run wan-80ms
+  fullpipe lab run ./mine.toml --json
+  fullpipe lab run bluetooth-hop --check")]
+pub(crate) struct LabRunArgs {
+    /// The name of a scenario (`fullpipe lab list`) or a file
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
+    pub(crate) scenario: String,
+    /// Only measure, diagnose and plan; don't try the plan
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// The senders' congestion control, instead of the scenario's
+    #[arg(long, value_name = "NAME")]
+    pub(crate) congestion: Option<String>,
+}
+
+/// Run a shell, or any command, on one host of a scenario's path
+///
+/// The path stands as long as the command runs. Host a is 10.80.0.1, host b is 10.80.0.2. A second `lab shell` makes a
+/// path of its own: to use both ends of one path, start the other end's program with --other. The exit code is the
+/// command's.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe lab shell wan-80ms --host a
+  fullpipe lab shell wan-80ms --host a -- ping -c 3 10.80.0.2
+  fullpipe lab shell wan-80ms --host a --other 'iperf3 -s -1' -- iperf3 -c 10.80.0.2")]
+pub(crate) struct LabShellArgs {
+    /// The name of a scenario (`fullpipe lab list`) or a file
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
+    pub(crate) scenario: String,
+    /// Which end
+    #[arg(long, value_name = "a|b")]
+    pub(crate) host: LabHost,
+    /// A command that runs on the other end meanwhile, by `sh -c`
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) other: Option<String>,
+    /// The command and its arguments; a shell where it is left out
+    #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// One end of a made path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LabHost {
+    /// The first host
+    A,
+    /// The second host
+    B,
+}
+
+/// Print a completion script
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe completions bash > /etc/bash_completion.d/fullpipe
+  fullpipe completions zsh > ~/.zfunc/_fullpipe")]
+pub(crate) struct CompletionsArgs {
+    /// For which shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Print the manual page, or write the pages of all commands into a folder
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe man | man -l -
+  fullpipe man --dir /usr/local/share/man/man1")]
+pub(crate) struct ManArgs {
+    /// Write the page of every command into this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// The command line, understood.
+pub(crate) fn parse(line: &[OsString]) -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&crate::generated::command().try_get_matches_from(line)?)
+}
+
+/// A time whose bare number means seconds.
+fn seconds(text: &str) -> Result<Micros, String> {
+    let bare = text.trim().ends_with(|c: char| c.is_ascii_digit());
+    let text = if bare { format!("{text}s") } else { text.to_owned() };
+    let time: Micros = text.parse().map_err(|error: fullpipe_units::ParseUnitError| error.to_string())?;
+    if (100_000..=3_600_000_000).contains(&time.get()) {
+        Ok(time)
+    } else {
+        Err("expected a time from 100ms to 3600s".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Parsing without doing anything.
+
+use super::*;
+
+fn parsed(line: &str) -> Result<Command, String> {
+    let words: Vec<_> = std::iter::once("fullpipe").chain(line.split_whitespace()).map(OsString::from).collect();
+    parse(&words).map(|cli| cli.command).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_table_is_consistent() {
+    crate::generated::command().debug_assert();
+}
+
+#[test]
+fn a_check_measures_both_directions_by_default() {
+    let Ok(Command::Check(CheckArgs { test })) = parsed("check far.example") else { panic!("not a check") };
+    assert_eq!(test.host, "far.example");
+    assert_eq!(test.direction, Which::Both);
+    assert_eq!(test.streams, 1);
+    assert_eq!(test.seconds, None);
+    assert_eq!(test.congestion, None);
+}
+
+#[test]
+fn numbers_take_units() {
+    let Ok(Command::Tune(tune)) = parsed("tune h --rate 1.5Gbit/s --seconds 500ms --connections 7 -y") else {
+        panic!("not a tune")
+    };
+    assert_eq!(tune.rate, Some(Rate::from_bps(1_500_000_000)));
+    assert_eq!(tune.test.seconds, Some(Micros::from_millis(500)));
+    assert_eq!(tune.connections.map(NonZeroU32::get), Some(7));
+    assert!(tune.yes && !tune.persist);
+    for (line, seconds) in [("check h --seconds 3", 3_000_000), ("check h --seconds 2.5", 2_500_000)] {
+        let Ok(Command::Check(check)) = parsed(line) else { panic!("{line}") };
+        assert_eq!(check.test.seconds.map(Micros::get), Some(seconds), "{line}");
+    }
+}
+
+#[test]
+fn impossible_numbers_are_refused_with_what_is_possible() {
+    for (line, says) in [
+        ("check h --seconds 0", "expected a time from 100ms to 3600s"),
+        ("check h --seconds never", "expected"),
+        ("check h --streams 0", "0 is not in 1..=128"),
+        ("tune h --rate fast", "expected a rate such as 100M"),
+        ("tune h --connections 0", "non-zero"),
+        ("tune h --omit 2", "--seconds"),
+        ("history --limit 0", "non-zero"),
+    ] {
+        let error = parsed(line).unwrap_err();
+        assert!(error.contains(says), "{line}: {error}");
+    }
+}
+
+#[test]
+fn an_undo_names_one_run_or_last_or_all() {
+    for line in ["undo", "undo 7", "undo --last", "undo --all --force -y"] {
+        assert!(matches!(parsed(line), Ok(Command::Undo(_))), "{line}");
+    }
+    for line in ["undo 7 --all", "undo --last --all", "undo 7 --last", "undo seven"] {
+        assert!(parsed(line).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn tuning_a_served_machine_needs_a_key() {
+    assert!(parsed("serve --allow-tune").unwrap_err().contains("--key-file"));
+    assert!(parsed("serve 192.0.2.7:5301 --allow-tune --key-file k --max-clients 2").is_ok());
+}
+
+#[test]
+fn a_shell_in_the_lab_takes_the_rest_of_the_line_as_it_is() {
+    let Ok(Command::Lab(LabCommand::Shell(shell))) = parsed("lab shell wan-80ms --host a -- iperf3 --json -c b") else {
+        panic!("not a shell")
+    };
+    assert_eq!(shell.host, LabHost::A);
+    assert_eq!(shell.command, ["iperf3", "--json", "-c", "b"]);
+    assert!(parsed("lab shell wan-80ms").is_err(), "without --host");
+    assert!(parsed("lab shell wan-80ms --host c").is_err());
+}
+
+#[test]
+fn flags_that_every_command_takes_may_stand_anywhere() {
+    for line in ["--json check h", "check --json h", "lab --json list", "lab list --json"] {
+        let words: Vec<_> = std::iter::once("fullpipe").chain(line.split(' ')).map(OsString::from).collect();
+        assert!(parse(&words).unwrap().global.json, "{line}");
+    }
+    assert!(parsed("check h --verbose --quiet").is_err());
+}
+
+#[test]
+fn every_command_that_a_user_sees_has_examples() {
+    fn look(command: &clap::Command) {
+        let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
+        for sub in shown {
+            let help = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Example") && help.contains("fullpipe"), "{} has no example", sub.get_name());
+            look(sub);
+        }
+    }
+    look(&crate::generated::command());
+}

@@ -1,0 +1,78 @@
+//! One thin module per command: arguments in, a call of the room that does it, a report out.
+
+mod completions;
+mod demo;
+mod far;
+mod history;
+mod journal;
+mod lab;
+mod man;
+mod outcome;
+mod serve;
+mod status;
+mod undo;
+
+use crate::{
+    args::{Cli, Command, LabCommand},
+    exit::{self, Exit},
+    failure::Failure,
+    output::Output,
+};
+
+/// How a command ended.
+type Ended = Result<Exit, Failure>;
+
+/// Runs the command, and shows its error where it has one; gives the exit code.
+pub(crate) fn run(cli: Cli) -> u8 {
+    let output = Output::new(cli.global);
+    let name = name(&cli.command);
+    dispatch(cli.command, output).unwrap_or_else(|failure| {
+        // Where even the error can't be printed, the exit code still tells.
+        drop(output.problem(name, &failure.problem()));
+        failure.exit.code()
+    })
+}
+
+fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
+    let ended = match command {
+        Command::Demo(_) => demo::run(output),
+        Command::Serve(args) => serve::run(&args, output),
+        Command::Check(args) => far::check(&args, output),
+        Command::Tune(args) => far::tune(&args, output),
+        Command::Undo(args) => undo::run(&args, output),
+        Command::History(args) => history::run(&args, output),
+        Command::Status(_) => status::run(output),
+        Command::Lab(LabCommand::List) => lab::list::run(output),
+        Command::Lab(LabCommand::Run(args)) => lab::run::run(&args, output),
+        // The only one whose exit code is another program's.
+        Command::Lab(LabCommand::Shell(args)) => return lab::shell::run(&args, output),
+        Command::Completions(args) => completions::run(&args, output),
+        Command::Man(args) => man::run(&args, output),
+        Command::ExitCodes => printed(output.page("exit-codes", &exit::markdown())),
+    };
+    ended.map(Exit::code)
+}
+
+/// The name in the JSON.
+fn name(command: &Command) -> &'static str {
+    match command {
+        Command::Demo(_) => "demo",
+        Command::Serve(_) => "serve",
+        Command::Check(_) => "check",
+        Command::Tune(_) => "tune",
+        Command::Undo(_) => "undo",
+        Command::History(_) => "history",
+        Command::Status(_) => "status",
+        Command::Lab(LabCommand::List) => "lab list",
+        Command::Lab(LabCommand::Run(_)) => "lab run",
+        Command::Lab(LabCommand::Shell(_)) => "lab shell",
+        Command::Completions(_) => "completions",
+        Command::Man(_) => "man",
+        Command::ExitCodes => "exit-codes",
+    }
+}
+
+/// Whether the result could be printed.
+fn printed(result: std::io::Result<()>) -> Ended {
+    result.map(|()| Exit::Ok).map_err(|error| Failure::system("writing to standard output", &error))
+}

@@ -1,0 +1,15 @@
+//! `fullpipe demo`.
+
+use fullpipe_tune::demo;
+
+use super::{Ended, lab, outcome};
+use crate::{interrupt, output::Output, progress::Progress};
+
+pub(super) fn run(output: Output) -> Ended {
+    lab::enter()?;
+    let cancel = interrupt::cancel_flag()?;
+    let mut progress = Progress::new(output);
+    let result = demo(&cancel, &mut progress);
+    progress.finish();
+    outcome::show_expected("demo", &result?, output)
+}

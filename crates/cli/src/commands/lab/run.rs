@@ -1,0 +1,21 @@
+//! `fullpipe lab run`.
+
+use fullpipe_tune::{LabRunOptions, lab_run};
+
+use super::super::{Ended, outcome};
+use crate::{args::LabRunArgs, interrupt, output::Output, progress::Progress};
+
+pub(crate) fn run(args: &LabRunArgs, output: Output) -> Ended {
+    let scenario = super::scenario(&args.scenario)?;
+    super::enter()?;
+    let cancel = interrupt::cancel_flag()?;
+    let mut progress = Progress::new(output);
+    let options = LabRunOptions {
+        measure_only: args.check,
+        congestion_control: args.congestion.clone(),
+        ..LabRunOptions::default()
+    };
+    let result = lab_run(&scenario, &options, &cancel, &mut progress);
+    progress.finish();
+    outcome::show_expected("lab run", &result?, output)
+}

@@ -1,0 +1,70 @@
+//! `fullpipe lab shell`.
+
+use std::{
+    ffi::OsString,
+    os::unix::process::ExitStatusExt,
+    process::{Child, ExitStatus, Stdio},
+};
+
+use fullpipe_lab::{Lab, LabHost};
+use fullpipe_path::Side;
+
+use crate::{
+    args::{LabHost as HostArg, LabShellArgs},
+    failure::Failure,
+    interrupt,
+    output::Output,
+};
+
+/// Runs the command; gives its exit code.
+pub(crate) fn run(args: &LabShellArgs, output: Output) -> Result<u8, Failure> {
+    let scenario = super::scenario(&args.scenario)?;
+    super::enter()?;
+    interrupt::leave_to_command()?;
+    let lab = Lab::start(&scenario)?;
+    let side = match args.host {
+        HostArg::A => Side::A,
+        HostArg::B => Side::B,
+    };
+    let (here, there) = (side.ipv4(), side.other().ipv4());
+    output.remark(&format!("{}: this is host {side}, {here}; host {} is {there}\n", scenario.name, side.other()));
+    let mut other = args.other.as_deref().map(|text| start_other(lab.host(side.other()), text)).transpose()?;
+    let command = if args.command.is_empty() { vec![shell()] } else { args.command.clone() };
+    let ended = spawn(lab.host(side), &command).and_then(|mut child| {
+        child.wait().map_err(|error| Failure::system(&format!("waiting for {}", command[0].display()), &error))
+    });
+    if let Some(other) = &mut other {
+        // It may have ended by itself; whatever it did, it has no path any more.
+        drop(other.kill());
+        drop(other.wait());
+    }
+    Ok(code(ended?))
+}
+
+/// The exit code as a shell would tell it: 128 and the signal's number for a command that a signal ended.
+fn code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+/// The user's shell.
+fn shell() -> OsString {
+    std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into())
+}
+
+fn spawn(host: &LabHost, words: &[OsString]) -> Result<Child, Failure> {
+    let (program, arguments) = words.split_first().expect("a command has at least its program");
+    host.command(program)
+        .args(arguments)
+        .spawn()
+        .map_err(|error| Failure::system(&format!("running {} on host {}", program.display(), host.name()), &error))
+}
+
+fn start_other(host: &LabHost, text: &str) -> Result<Child, Failure> {
+    // Not from this terminal: the command on this side has it.
+    host.command("/bin/sh")
+        .args(["-c", text])
+        .stdin(Stdio::null())
+        .spawn()
+        .map_err(|error| Failure::system(&format!("running `{text}` on host {}", host.name()), &error))
+}

@@ -1,0 +1,32 @@
+//! How a run of the loop is shown, and the exit code that it has.
+
+use fullpipe_report::{json, text};
+use fullpipe_tune::Outcome;
+
+use super::{Ended, printed};
+use crate::{exit::Exit, output::Output};
+
+/// Shows an outcome.
+pub(super) fn show(command: &str, outcome: &Outcome, output: Output) -> Ended {
+    printed(output.result(|| json::outcome(command, outcome), |look| text::outcome(outcome, look)))
+}
+
+/// Shows an outcome over a made path, whose exit code says whether all came out as expected.
+pub(super) fn show_expected(command: &str, outcome: &Outcome, output: Output) -> Ended {
+    show(command, outcome, output)?;
+    Ok(if outcome.path_error.is_some_and(|error| !error.valid) {
+        Exit::PathNotKept
+    } else if outcome.as_expected() {
+        Exit::Ok
+    } else {
+        Exit::NotAsExpected
+    })
+}
+
+/// Shows an outcome of which something should stay in force; nothing to change is fine, nothing that helped is not.
+pub(super) fn show_kept(command: &str, outcome: &Outcome, output: Output) -> Ended {
+    show(command, outcome, output)?;
+    let tried = !outcome.proofs.is_empty();
+    let kept = outcome.proofs.iter().any(|proof| proof.kept);
+    Ok(if tried && !kept { Exit::NotProven } else { Exit::Ok })
+}

@@ -1,0 +1,86 @@
+//! `fullpipe serve`.
+
+use std::{
+    io::{self, Write},
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+};
+
+use fullpipe_host::journal;
+use fullpipe_report::clean;
+use fullpipe_tune::{Key, ServeOptions};
+
+use super::Ended;
+use crate::{args::ServeArgs, exit::Exit, failure::Failure, interrupt, output::Output};
+
+/// iperf3's port.
+const PORT: u16 = 5201;
+
+pub(super) fn run(args: &ServeArgs, output: Output) -> Ended {
+    let key = args.key_file.as_deref().map(Key::read).transpose()?;
+    let allow_tune = match key.filter(|_| args.allow_tune) {
+        Some(key) => Some((key, journal::state_dir()?)),
+        None => None,
+    };
+    let options = ServeOptions {
+        address: address(&args.address)?,
+        share_settings: !args.no_settings,
+        allow_tune,
+        max_clients: args.max_clients.into(),
+    };
+    let stop = interrupt::cancel_flag()?;
+    let log = Arc::new(move |line: &str| output.remark(&format!("{}\n", clean(line))));
+    fullpipe_tune::serve(&options, &stop, &mut |address| ready(output, address), log)?;
+    Ok(Exit::Ok)
+}
+
+/// Tells where the server listens: a script that starts it waits for this line.
+fn ready(output: Output, address: SocketAddr) {
+    let told = if output.is_json() {
+        let document = fullpipe_report::json::listening("serve", address);
+        io::stdout().lock().write_all(fullpipe_report::json::to_string(&document).as_bytes())
+    } else {
+        writeln!(io::stdout().lock(), "listening on {address}")
+    };
+    // Whoever closed standard output does not want to know, and serving goes on.
+    drop(told);
+}
+
+/// `192.0.2.7:5301`, `[::]:5201`, `192.0.2.7`, `::1`, `5301`, `:5301`.
+fn address(text: &str) -> Result<SocketAddr, Failure> {
+    let everywhere = |port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    text.parse::<SocketAddr>()
+        .ok()
+        .or_else(|| bare.parse::<IpAddr>().ok().map(|address| SocketAddr::from((address, PORT))))
+        .or_else(|| text.strip_prefix(':').unwrap_or(text).parse::<u16>().ok().map(everywhere))
+        .ok_or_else(|| {
+            let text = clean(text);
+            let message =
+                format!("`{text}` is no address to listen on; give 192.0.2.7:5201, [2001:db8::7]:5201, or a port");
+            Failure::new(Exit::Usage, &message)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_a_port_or_both() {
+        for (text, expected) in [
+            ("192.0.2.7:5301", "192.0.2.7:5301"),
+            ("192.0.2.7", "192.0.2.7:5201"),
+            ("[::]:5201", "[::]:5201"),
+            ("::1", "[::1]:5201"),
+            ("[::1]", "[::1]:5201"),
+            ("5301", "[::]:5301"),
+            (":5301", "[::]:5301"),
+        ] {
+            assert_eq!(address(text).unwrap().to_string(), expected, "{text}");
+        }
+        for text in ["", "far.example", "1.2.3", "70000", "::1:x"] {
+            assert_eq!(address(text).unwrap_err().exit, Exit::Usage, "{text}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! `fullpipe status`.
+
+use fullpipe_host::{Entry, EntryKind, Host, linux::LinuxHost, same_value};
+use fullpipe_knobs::Address;
+use fullpipe_report::{Reading, Standing, json, text};
+
+use super::{Ended, journal, printed};
+use crate::output::Output;
+
+pub(super) fn run(output: Output) -> Ended {
+    let runs = match journal::look()? {
+        Some(journal) => journal.outstanding()?,
+        None => Vec::new(),
+    };
+    let mut host = LinuxHost::new();
+    let standing: Vec<_> = runs.into_iter().map(|run| Standing::new(run, |entry| reading(&mut host, entry))).collect();
+    printed(output.result(|| json::status("status", &standing), |look| text::status(&standing, look)))
+}
+
+/// What the host reads where `entry` was written.
+fn reading(host: &mut LinuxHost, entry: &Entry) -> Reading {
+    if entry.kind == EntryKind::File {
+        return Reading::NotLooked;
+    }
+    let address: Address = match entry.place.parse() {
+        Ok(address) => address,
+        Err(error) => return Reading::Unreadable(format!("{error}")),
+    };
+    let ours = entry.read_back.as_ref().or(entry.intended.as_ref()).map(|bytes| String::from_utf8_lossy(bytes));
+    match host.read(&address) {
+        Ok(now) if same_value(&address, now.as_deref(), ours.as_deref()) => Reading::AsSet,
+        Ok(now) => Reading::Other(now),
+        Err(error) => Reading::Unreadable(error.to_string()),
+    }
+}

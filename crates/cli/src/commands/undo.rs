@@ -1,0 +1,73 @@
+//! `fullpipe undo`.
+
+use fullpipe_host::{Journal, Outcome, RunId, RunRecord, RunState, UndoOptions, UndoReport, Which, linux::LinuxHost};
+use fullpipe_report::{json, text};
+
+use super::{Ended, journal, printed};
+use crate::{args::UndoArgs, confirm::confirm, exit::Exit, failure::Failure, output::Output};
+
+pub(super) fn run(args: &UndoArgs, output: Output) -> Ended {
+    let report = match journal::look()? {
+        // Nothing was ever changed: no folder is made to say so.
+        None if args.run.is_none() => UndoReport::default(),
+        _ => {
+            let mut journal = journal::open()?;
+            let runs = chosen(args, &journal)?;
+            if !runs.is_empty() {
+                let outstanding = journal.outstanding()?;
+                let affected: Vec<RunRecord> = outstanding.into_iter().filter(|run| runs.contains(&run.id)).collect();
+                if !output.is_json() && !args.yes {
+                    output.remark(&text::history(&affected, output.look()));
+                }
+                confirm(output, args.yes, "Put back what was there before?")?;
+            }
+            put_back(&mut journal, &runs, args.force)?
+        }
+    };
+    printed(output.result(|| json::undo("undo", &report), |look| text::undo(&report, look)))?;
+    Ok(exit(&report))
+}
+
+/// Which runs are meant, newest first.
+fn chosen(args: &UndoArgs, journal: &Journal) -> Result<Vec<RunId>, Failure> {
+    if let Some(number) = args.run {
+        let run = RunId(i64::try_from(number).unwrap_or(i64::MAX));
+        return Ok(vec![journal.run(run)?.id]);
+    }
+    let outstanding = journal.outstanding()?;
+    let interrupted = outstanding.iter().any(|run| run.state == RunState::Open);
+    Ok(match () {
+        () if args.all => outstanding.iter().map(|run| run.id).collect(),
+        () if interrupted && !args.last => {
+            outstanding.iter().filter(|run| run.state == RunState::Open).map(|run| run.id).collect()
+        }
+        () => outstanding.iter().take(1).map(|run| run.id).collect(),
+    })
+}
+
+/// Undoes each run in the order given; one report over all of them.
+fn put_back(journal: &mut Journal, runs: &[RunId], force: bool) -> Result<UndoReport, Failure> {
+    let mut whole = UndoReport::default();
+    for run in runs {
+        let report = fullpipe_host::undo(&mut LinuxHost::new(), journal, Which::Run(*run), UndoOptions { force })?;
+        whole.entries.extend(report.entries);
+        whole.unmarked = whole.unmarked.or(report.unmarked);
+    }
+    Ok(whole)
+}
+
+/// The worst that happened decides.
+fn exit(report: &UndoReport) -> Exit {
+    let any = |matches: fn(&Outcome) -> bool| report.entries.iter().any(|entry| matches(&entry.outcome));
+    if any(|outcome| matches!(outcome, Outcome::Failed { .. })) {
+        Exit::SettingUnavailable
+    } else if any(|outcome| matches!(outcome, Outcome::ChangedSince { .. })) {
+        Exit::ChangedSince
+    } else if report.unmarked.is_some() {
+        Exit::JournalUnusable
+    } else if report.is_complete() {
+        Exit::Ok
+    } else {
+        Exit::NotAsExpected
+    }
+}

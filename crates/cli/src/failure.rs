@@ -1,0 +1,139 @@
+//! Every error of the other rooms, turned into a kind with an exit code, a message and a hint: here and nowhere else.
+
+mod rooms;
+
+use std::io;
+
+use fullpipe_report::{Problem, clean};
+
+use crate::{
+    args::{Global, When},
+    exit::Exit,
+    output::Output,
+};
+
+/// Why a command could not be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// An error whose text is `message` and perhaps, behind the last `; `, the way out: so the other rooms write them.
+    pub(crate) fn new(exit: Exit, text: &str) -> Self {
+        match text.rsplit_once("; ") {
+            Some((message, hint)) => Self { exit, message: message.to_owned(), hint: Some(hint.to_owned()) },
+            None => Self { exit, message: text.to_owned(), hint: None },
+        }
+    }
+
+    /// An operation of the system that failed, named.
+    pub(crate) fn system(operation: &str, error: &io::Error) -> Self {
+        Self::new(exit_of_io(error), &format!("{operation}: {error}"))
+    }
+
+    /// Nobody can be asked and `--yes` is missing.
+    pub(crate) fn nobody_to_ask() -> Self {
+        Self::new(
+            Exit::NotConfirmed,
+            "this changes settings, and there is nobody to ask: standard input or error is no terminal, or --json was \
+             given; add --yes to go ahead",
+        )
+    }
+
+    /// The answer was no.
+    pub(crate) fn declined() -> Self {
+        Self::new(Exit::NotConfirmed, "nothing was changed, as you said")
+    }
+
+    /// As a user sees it.
+    pub(crate) fn problem(&self) -> Problem {
+        Problem { kind: self.exit.kind(), message: self.message.clone(), hint: self.hint.clone() }
+    }
+}
+
+/// The exit code for an error of the operating system.
+pub(crate) fn exit_of_io(error: &io::Error) -> Exit {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => Exit::NoPermission,
+        io::ErrorKind::ConnectionRefused => Exit::Refused,
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable | io::ErrorKind::TimedOut => {
+            Exit::Unreachable
+        }
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::UnexpectedEof => {
+            Exit::ConnectionLost
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Exit::DiskFull,
+        io::ErrorKind::Interrupted => Exit::Interrupted,
+        _ => Exit::System,
+    }
+}
+
+/// Shows what clap has to say: help and version, or what is wrong with the command line.
+pub(crate) fn usage(error: &clap::Error, json: bool) -> Exit {
+    use clap::error::ErrorKind;
+    let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) && !error.use_stderr();
+    let shown = if json && !asked_for {
+        let output = Output::new(Global { json: true, color: When::Never, verbose: false, quiet: true });
+        output.problem("fullpipe", &usage_problem(error))
+    } else {
+        error.print()
+    };
+    // A reader that went away can't be told anything.
+    drop(shown);
+    if asked_for { Exit::Ok } else { Exit::Usage }
+}
+
+/// Clap's message without its colours, its usage paragraph as the hint.
+fn usage_problem(error: &clap::Error) -> Problem {
+    let text = error.to_string();
+    let mut paragraphs = text.split("\n\n");
+    let message = paragraphs.next().unwrap_or_default();
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let words = |text: &str| clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let hint = paragraphs.map(words).filter(|paragraph| !paragraph.is_empty()).collect::<Vec<_>>().join("; ");
+    Problem { kind: Exit::Usage.kind(), message: words(message), hint: (!hint.is_empty()).then_some(hint) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_out_becomes_the_hint() {
+        let failure =
+            Failure::new(Exit::Refused, "connecting to 192.0.2.1:5201: refused; start `fullpipe serve` there");
+        assert_eq!(
+            failure.problem(),
+            Problem {
+                kind: "refused",
+                message: "connecting to 192.0.2.1:5201: refused".to_owned(),
+                hint: Some("start `fullpipe serve` there".to_owned()),
+            }
+        );
+        assert_eq!(Failure::new(Exit::System, "reading x: gone").problem().hint, None);
+    }
+
+    #[test]
+    fn a_full_disk_and_a_missing_right_have_codes_of_their_own() {
+        for (kind, exit) in [
+            (io::ErrorKind::StorageFull, Exit::DiskFull),
+            (io::ErrorKind::PermissionDenied, Exit::NoPermission),
+            (io::ErrorKind::Other, Exit::System),
+        ] {
+            assert_eq!(Failure::system("writing /x", &kind.into()).exit, exit);
+        }
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_a_problem_of_one_line() {
+        let line = ["fullpipe", "check", "h", "--direction", "in"].map(Into::into);
+        let error = crate::args::parse(&line).unwrap_err();
+        let problem = usage_problem(&error);
+        assert_eq!(problem.kind, "usage");
+        assert!(problem.message.starts_with("invalid value 'in' for '--direction <WHICH>'"), "{problem:?}");
+        assert!(!problem.message.contains('\n'));
+    }
+}

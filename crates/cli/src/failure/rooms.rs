@@ -1,0 +1,185 @@
+//! The table from every error of the other rooms to an exit code.
+
+use std::{error::Error, io};
+
+use fullpipe_host::{ApplyError, ApplyFault, HostError, JournalError};
+use fullpipe_lab::{CouldNotKeepUp, LabError};
+use fullpipe_measure::MeasureError;
+use fullpipe_path::ScenarioError;
+use fullpipe_tune::{KeyError, TuneError};
+
+use super::{Failure, exit_of_io};
+use crate::exit::Exit;
+
+/// Makes `Failure: From<Error>` out of the function that gives the exit code.
+macro_rules! failures {
+    ($($error:ty => $exit:expr),* $(,)?) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::new($exit(&error), &error.to_string())
+            }
+        })*
+    };
+}
+
+failures! {
+    HostError => host,
+    JournalError => journal,
+    LabError => lab,
+    CouldNotKeepUp => |_: &CouldNotKeepUp| Exit::PathNotKept,
+    MeasureError => measure,
+    ScenarioError => |_: &ScenarioError| Exit::ScenarioInvalid,
+    KeyError => key,
+}
+
+impl From<ApplyError> for Failure {
+    fn from(error: ApplyError) -> Self {
+        let stuck = error.rollback.iter().filter(|entry| !entry.outcome.is_restored()).count();
+        let fault = Self::from(*error.fault);
+        if stuck == 0 {
+            return Self { message: format!("{} (nothing stays changed)", fault.message), ..fault };
+        }
+        let stuck = format!("{stuck} of the changes made before it could not be taken back");
+        Self { message: format!("{}; {stuck}", fault.message), hint: Some("run `fullpipe undo`".to_owned()), ..fault }
+    }
+}
+
+impl From<ApplyFault> for Failure {
+    fn from(fault: ApplyFault) -> Self {
+        match fault {
+            ApplyFault::Host(error) => error.into(),
+            ApplyFault::Journal(error) => error.into(),
+            other => Self::new(apply(&other), &other.to_string()),
+        }
+    }
+}
+
+impl From<TuneError> for Failure {
+    fn from(error: TuneError) -> Self {
+        match error {
+            TuneError::Measure(error) => error.into(),
+            TuneError::Lab(error) => error.into(),
+            TuneError::CouldNotKeepUp(error) => error.into(),
+            TuneError::Scenario(error) => error.into(),
+            TuneError::Host(error) => error.into(),
+            TuneError::Journal(error) => error.into(),
+            TuneError::Apply(error) => error.into(),
+            TuneError::Key(error) => error.into(),
+            other => Self::new(tune(&other), &other.to_string()),
+        }
+    }
+}
+
+fn tune(error: &TuneError) -> Exit {
+    match error {
+        TuneError::Remote { .. } => Exit::PeerDeclined,
+        TuneError::NotUndone { .. } => Exit::SettingUnavailable,
+        TuneError::NothingMeasured { .. } => Exit::Unreachable,
+        TuneError::File { source, .. } => exit_of_io(source),
+        TuneError::Interrupted => Exit::Interrupted,
+        _ => Exit::System,
+    }
+}
+
+fn measure(error: &MeasureError) -> Exit {
+    match error {
+        MeasureError::BadTarget { .. } | MeasureError::BadSpec { .. } => Exit::Usage,
+        MeasureError::UnknownName { .. } | MeasureError::LookupTimeout { .. } => Exit::NameUnknown,
+        MeasureError::Unreachable { source, .. } => permission_or(source, Exit::Unreachable),
+        MeasureError::Timeout { .. } => Exit::Unreachable,
+        MeasureError::Refused { .. } => Exit::Refused,
+        MeasureError::Busy { .. } => Exit::Busy,
+        MeasureError::NotAServer { .. } | MeasureError::BadMessage { .. } | MeasureError::TooLarge { .. } => {
+            Exit::NotAServer
+        }
+        MeasureError::VersionMismatch { .. } => Exit::VersionMismatch,
+        MeasureError::Closed { .. } | MeasureError::Terminated { .. } | MeasureError::Stalled { .. } => {
+            Exit::ConnectionLost
+        }
+        MeasureError::NeedsFullpipe { .. } | MeasureError::ServerError { .. } | MeasureError::Refusal { .. } => {
+            Exit::PeerDeclined
+        }
+        MeasureError::Option { source, .. } => permission_or(source, Exit::Unsupported),
+        MeasureError::Cancelled => Exit::Interrupted,
+        MeasureError::Bind { source, .. } => permission_or(source, Exit::AddressUnavailable),
+        MeasureError::Io { source, .. } => exit_of_io(source),
+        _ => Exit::System,
+    }
+}
+
+fn host(error: &HostError) -> Exit {
+    match error {
+        HostError::NoPermission { .. } => Exit::NoPermission,
+        HostError::UnknownAddress { .. }
+        | HostError::InvalidValue { .. }
+        | HostError::Missing { .. }
+        | HostError::ObjectGone { .. }
+        | HostError::ReadOnly { .. }
+        | HostError::NeverAbsent { .. }
+        | HostError::Refused { .. } => Exit::SettingUnavailable,
+        HostError::File { source, .. } => permission_or(source, exit_of_io(source)),
+        other => exit_of_cause(other),
+    }
+}
+
+fn journal(error: &JournalError) -> Exit {
+    match error {
+        JournalError::JournalLocked { .. } => Exit::JournalLocked,
+        JournalError::DiskFull { .. } => Exit::DiskFull,
+        JournalError::NoSuchRun { .. } => Exit::RunUnknown,
+        JournalError::StateDir { source, .. } => match exit_of_io(source) {
+            Exit::System => Exit::JournalUnusable,
+            known => known,
+        },
+        JournalError::Host { source } => host(source),
+        _ => Exit::JournalUnusable,
+    }
+}
+
+fn apply(fault: &ApplyFault) -> Exit {
+    match fault {
+        ApplyFault::Stale { .. } => Exit::ChangedSince,
+        ApplyFault::NoEffect { .. } => Exit::SettingUnavailable,
+        ApplyFault::Persist { source, .. } => exit_of_io(source),
+        _ => Exit::System,
+    }
+}
+
+fn lab(error: &LabError) -> Exit {
+    match error {
+        LabError::NeedsNamespaceRights
+        | LabError::UserNamespacesOff { .. }
+        | LabError::AppArmor
+        | LabError::TunDenied { .. } => Exit::NoPermission,
+        LabError::TunMissing => Exit::Unsupported,
+        LabError::Host { source, .. } | LabError::System { source, .. } => exit_of_io(source),
+        LabError::Setting { source, .. } => source.downcast_ref::<HostError>().map_or(Exit::SettingUnavailable, host),
+        other => exit_of_cause(other),
+    }
+}
+
+fn key(error: &KeyError) -> Exit {
+    match error {
+        KeyError::Read { source, .. } => permission_or(source, Exit::Usage),
+        _ => Exit::Usage,
+    }
+}
+
+fn permission_or(error: &io::Error, other: Exit) -> Exit {
+    if error.kind() == io::ErrorKind::PermissionDenied { Exit::NoPermission } else { other }
+}
+
+/// The exit code of the operating system's error among the causes, where there is one.
+fn exit_of_cause(error: &dyn Error) -> Exit {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            return exit_of_io(io);
+        }
+        cause = error.source();
+    }
+    Exit::System
+}
+
+#[cfg(test)]
+mod tests;

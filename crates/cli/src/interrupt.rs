@@ -1,0 +1,32 @@
+//! Ctrl-C and its relatives: the first asks the loop to stop and to undo what was tried, the second ends at once.
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    flag,
+};
+
+use crate::{exit::Exit, failure::Failure};
+
+/// The flag that the first signal sets.
+///
+/// Ending at once leaves no more behind than `kill -9` does: the journal is written before each change, so
+/// `fullpipe undo` puts everything back.
+pub(crate) fn cancel_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // In this order: on the first signal the flag is still unset, so the shutdown passes and the flag gets set.
+        flag::register_conditional_shutdown(signal, i32::from(Exit::Interrupted.code()), Arc::clone(&cancel))
+            .and_then(|_| flag::register(signal, Arc::clone(&cancel)))
+            .map_err(|error| Failure::system("catching Ctrl-C", &error))?;
+    }
+    Ok(cancel)
+}
+
+/// Leaves Ctrl-C to a command that shares the terminal. A handler, because an ignored signal would be inherited.
+pub(crate) fn leave_to_command() -> Result<(), Failure> {
+    flag::register(SIGINT, Arc::default())
+        .map(drop)
+        .map_err(|error| Failure::system("leaving Ctrl-C to the command", &error))
+}

@@ -1,0 +1,119 @@
+//! Where results, progress and errors go: results to standard output, everything else to standard error.
+
+use std::io::{self, IsTerminal, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use fullpipe_report::{Problem, json, text, text::Look};
+use serde_json::Value;
+
+use crate::args::{Global, When};
+
+/// Columns where the terminal doesn't tell.
+const DEFAULT_WIDTH: usize = 100;
+
+/// How this run talks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    global: Global,
+}
+
+impl Output {
+    pub(crate) fn new(global: Global) -> Self {
+        match global.color {
+            When::Auto => {}
+            When::Always => ColorChoice::Always.write_global(),
+            When::Never => ColorChoice::Never.write_global(),
+        }
+        Self { global }
+    }
+
+    /// Whether results are JSON.
+    pub(crate) fn is_json(self) -> bool {
+        self.global.json
+    }
+
+    /// Whether progress may be drawn: for a person who looks on.
+    pub(crate) fn shows_progress(self) -> bool {
+        !self.global.json && !self.global.quiet && io::stderr().is_terminal()
+    }
+
+    /// Whether somebody can be asked.
+    pub(crate) fn can_ask(self) -> bool {
+        !self.global.json && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// How text shall look.
+    pub(crate) fn look(self) -> Look {
+        Look { width: width(), unicode: speaks_unicode(), verbose: self.global.verbose }
+    }
+
+    /// Prints a result: one object under `--json`, else text.
+    pub(crate) fn result(self, document: impl FnOnce() -> Value, text: impl FnOnce(Look) -> String) -> io::Result<()> {
+        if self.global.json {
+            self.raw(&json::to_string(&document()))
+        } else {
+            let text = text(self.look());
+            forgive_closed(write_all(&mut AutoStream::auto(io::stdout().lock()), &text))
+        }
+    }
+
+    /// Prints a page that is another program's input: as it is, or whole under `text` of a document.
+    pub(crate) fn page(self, command: &str, page: &str) -> io::Result<()> {
+        if self.global.json { self.raw(&json::to_string(&json::page(command, page))) } else { self.raw(page) }
+    }
+
+    fn raw(self, text: &str) -> io::Result<()> {
+        forgive_closed(write_all(&mut io::stdout().lock(), text))
+    }
+
+    /// Prints an error: as a document on standard output under `--json`, else as text on standard error.
+    pub(crate) fn problem(self, command: &str, problem: &Problem) -> io::Result<()> {
+        if self.global.json {
+            self.raw(&json::to_string(&json::problem(command, problem)))
+        } else {
+            let text = text::problem(problem, self.look());
+            forgive_closed(write_all(&mut AutoStream::auto(io::stderr().lock()), &text))
+        }
+    }
+
+    /// Prints a line for a person who looks on; nothing under `--json` or `--quiet`.
+    pub(crate) fn remark(self, text: &str) {
+        if !self.global.json && !self.global.quiet {
+            // Nobody reads a remark where standard error is closed, and nothing depends on it.
+            drop(write_all(&mut AutoStream::auto(io::stderr().lock()), text));
+        }
+    }
+}
+
+fn write_all(stream: &mut impl Write, text: &str) -> io::Result<()> {
+    stream.write_all(text.as_bytes())?;
+    stream.flush()
+}
+
+/// Takes a closed pipe for the end of the reader's interest. SIGPIPE stays ignored, because dying from it in the
+/// middle of a run would leave settings changed.
+fn forgive_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+fn width() -> usize {
+    rustix::termios::tcgetwinsize(io::stdout())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
+        .unwrap_or(DEFAULT_WIDTH)
+}
+
+/// Whether the locale says UTF-8 (POSIX: the first that is set of these three decides).
+fn speaks_unicode() -> bool {
+    ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+        .is_some_and(|locale| {
+            let locale = locale.to_ascii_lowercase();
+            locale.contains("utf-8") || locale.contains("utf8")
+        })
+}

@@ -1,0 +1,107 @@
+//! The real binary: what it prints where, and how it ends.
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use std::{
+    io::Read,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+fn fullpipe(words: &[&str]) -> Output {
+    let state = tempfile::tempdir().unwrap();
+    Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+        .args(words)
+        .env("FULLPIPE_STATE_DIR", state.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// The one object on standard output, with the schema key.
+fn document(output: &Output) -> Value {
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"));
+    assert_eq!(document["schema"], "fullpipe/1");
+    document
+}
+
+#[test]
+fn a_wrong_command_line_ends_with_2_and_says_so_on_standard_error() {
+    let output = fullpipe(&["check"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    assert!(text(&output.stderr).contains("<HOST>"), "{output:?}");
+}
+
+#[test]
+fn a_wrong_command_line_is_a_document_under_json() {
+    let output = fullpipe(&["check", "--json", "h", "--direction", "sideways"]);
+    assert_eq!(output.status.code(), Some(2));
+    let document = document(&output);
+    assert_eq!(document["error"]["kind"], "usage");
+    assert!(document["error"]["message"].as_str().unwrap().contains("sideways"));
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn no_command_shows_the_help() {
+    let output = fullpipe(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("Commands:"));
+}
+
+#[test]
+fn the_version_is_printed() {
+    let output = fullpipe(&["--version"]);
+    assert!(output.status.success());
+    assert!(text(&output.stdout).starts_with("fullpipe "));
+}
+
+#[test]
+fn the_exit_codes_are_a_help_topic() {
+    let output = fullpipe(&["help", "exit-codes"]);
+    assert!(output.status.success());
+    assert!(text(&output.stdout).contains("130  interrupted"), "{output:?}");
+}
+
+#[test]
+fn completions_and_manual_pages_are_made_for_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = fullpipe(&["completions", shell]);
+        assert!(script.status.success() && text(&script.stdout).contains("fullpipe"), "{shell}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let output = fullpipe(&["man", "--dir", dir.path().to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    for page in ["fullpipe.1", "fullpipe-check.1", "fullpipe-lab-run.1", "fullpipe-undo.1"] {
+        let page = std::fs::read_to_string(dir.path().join(page)).unwrap_or_else(|e| panic!("{page}: {e}"));
+        assert!(page.contains(".TH"));
+    }
+    assert!(text(&fullpipe(&["man"]).stdout).contains("EXIT STATUS"));
+}
+
+#[test]
+fn a_page_is_a_document_under_json() {
+    let document = document(&fullpipe(&["completions", "bash", "--json"]));
+    assert_eq!(document["command"], "completions");
+    assert!(document["text"].as_str().unwrap().contains("fullpipe"));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+        .args(["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut errors = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(errors, "");
+}

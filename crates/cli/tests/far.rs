@@ -1,0 +1,207 @@
+//! Two processes on two real hosts of the lab: `serve` on one, `check`, `tune` and `undo` on the other.
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use fullpipe_lab::Lab;
+use fullpipe_path::{Scenario, Side};
+use serde_json::Value;
+
+/// A lab measures time: one at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+const WMEM: &str = "net.ipv4.tcp_wmem";
+/// What the scenario gives host b as a sender.
+const SMALL_WMEM: &str = "4096\t16384\t62464";
+
+/// Two hosts 80 ms apart, b with a small send buffer, with a folder for their files.
+struct Pair {
+    lab: Lab,
+    dir: tempfile::TempDir,
+}
+
+impl Pair {
+    /// `None`, said by name, where this machine can make no lab.
+    fn start(test: &str) -> Option<Self> {
+        if let Err(missing) = fullpipe_lab::preflight() {
+            eprintln!("skipped: {test}: {missing}");
+            return None;
+        }
+        let lab = Lab::start(&Scenario::named("wan-80ms-sender").unwrap()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("key"), "a key of more than sixteen bytes\n").unwrap();
+        Some(Self { lab, dir })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The program on one of the hosts, with a state folder of its own there.
+    fn fullpipe(&self, side: Side, arguments: &[&str]) -> Command {
+        let mut command = self.lab.host(side).command(env!("CARGO_BIN_EXE_fullpipe"));
+        command.args(arguments).env("FULLPIPE_STATE_DIR", self.path(&format!("state-{side}"))).stdin(Stdio::null());
+        command
+    }
+
+    fn serve(&self, arguments: &[&str]) -> Running {
+        let log = self.path("serve.log");
+        let mut all = vec!["serve", "10.80.0.2:5201"];
+        all.extend(arguments);
+        let child = self
+            .fullpipe(Side::B, &all)
+            .stdout(File::create(&log).unwrap())
+            .stderr(File::create(self.path("serve.err")).unwrap())
+            .spawn()
+            .unwrap();
+        let running = Running(child);
+        self.wait_until("the server listens", || {
+            self.lab
+                .host(Side::A)
+                .run(|| {
+                    std::net::TcpStream::connect_timeout(&"10.80.0.2:5201".parse().unwrap(), Duration::from_secs(1))
+                        .is_ok()
+                })
+                .unwrap()
+        });
+        running
+    }
+
+    fn wmem_of_b(&self) -> String {
+        self.lab
+            .host(Side::B)
+            .run(|| fs::read_to_string("/proc/sys/net/ipv4/tcp_wmem").unwrap())
+            .unwrap()
+            .trim()
+            .to_owned()
+    }
+
+    /// Waits for something that must come; the bound is only there so that a failure ends.
+    fn wait_until(&self, what: &str, mut holds: impl FnMut() -> bool) {
+        let start = Instant::now();
+        while !holds() {
+            assert!(start.elapsed() < Duration::from_secs(60), "{what}: not within a minute; {}", self.logs());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn logs(&self) -> String {
+        let read = |name: &str| fs::read_to_string(self.path(name)).unwrap_or_default();
+        format!("{}{}", read("serve.log"), read("serve.err"))
+    }
+}
+
+/// A child that is ended with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Ended already is as good.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn json(command: &mut Command) -> (Value, Option<i32>) {
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let value = serde_json::from_str(&text)
+        .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)));
+    (value, output.status.code())
+}
+
+fn key_arguments(key: &Path) -> [&str; 2] {
+    ["--key-file", key.to_str().unwrap()]
+}
+
+#[test]
+fn check_names_the_far_send_buffer_and_changes_nothing() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let Some(pair) = Pair::start("check_names_the_far_send_buffer_and_changes_nothing") else { return };
+    let _server = pair.serve(&[]);
+    let (value, code) = json(
+        &mut pair.fullpipe(Side::A, &["check", "10.80.0.2", "--direction", "down", "--congestion", "cubic", "--json"]),
+    );
+    assert_eq!(value["schema"], "fullpipe/1", "{value:#}");
+    assert_eq!(value["transfers"][0]["diagnosis"]["limiter"], "send_buffer", "{value:#}");
+    assert_eq!(value["plan"]["changes"][0]["knob"], WMEM, "{value:#}");
+    assert_eq!(value["plan"]["changes"][0]["host"], "10.80.0.2", "{value:#}");
+    assert_eq!(code, Some(0), "{value:#}");
+    assert_eq!(pair.wmem_of_b(), SMALL_WMEM);
+}
+
+#[test]
+fn tune_changes_the_far_host_with_the_key_and_undo_there_restores_it() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let Some(pair) = Pair::start("tune_changes_the_far_host_with_the_key_and_undo_there_restores_it") else { return };
+    let key = pair.path("key");
+    let [flag, file] = key_arguments(&key);
+    let server = pair.serve(&["--allow-tune", flag, file]);
+    let tune = ["tune", "10.80.0.2", "--direction", "down", "--congestion", "cubic", "--yes", "--json", flag, file];
+    let (value, _) = json(&mut pair.fullpipe(Side::A, &tune));
+    assert_eq!(value["proof"]["kept"], true, "{value:#}\n{}", pair.logs());
+    assert_ne!(pair.wmem_of_b(), SMALL_WMEM, "{value:#}");
+
+    // The server holds the journal's lock.
+    drop(server);
+    let (value, code) = json(&mut pair.fullpipe(Side::B, &["undo", "--all", "--yes", "--json"]));
+    assert_eq!(code, Some(0), "{value:#}");
+    assert_eq!(pair.wmem_of_b(), SMALL_WMEM, "{value:#}");
+}
+
+#[test]
+fn a_wrong_key_changes_nothing() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let Some(pair) = Pair::start("a_wrong_key_changes_nothing") else { return };
+    let key = pair.path("key");
+    let [flag, file] = key_arguments(&key);
+    let _server = pair.serve(&["--allow-tune", flag, file]);
+    let wrong = pair.path("wrong");
+    fs::write(&wrong, "another key of more than sixteen bytes").unwrap();
+    let [flag, file] = key_arguments(&wrong);
+    let tune = ["tune", "10.80.0.2", "--direction", "down", "--congestion", "cubic", "--yes", "--json", flag, file];
+    let (value, code) = json(&mut pair.fullpipe(Side::A, &tune));
+    assert!(value["error"]["message"].as_str().is_some_and(|message| message.contains("key")), "{value:#}");
+    assert!(code.is_some_and(|code| code != 0));
+    assert_eq!(pair.wmem_of_b(), SMALL_WMEM);
+}
+
+#[test]
+fn a_client_that_is_killed_leaves_the_far_host_as_it_was() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let Some(pair) = Pair::start("a_client_that_is_killed_leaves_the_far_host_as_it_was") else { return };
+    let key = pair.path("key");
+    let [flag, file] = key_arguments(&key);
+    let _server = pair.serve(&["--allow-tune", flag, file]);
+    let tune = ["tune", "10.80.0.2", "--direction", "down", "--congestion", "cubic", "--yes", "--json", flag, file];
+    let mut client = pair.fullpipe(Side::A, &tune).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    pair.wait_until("the change is on trial", || pair.wmem_of_b() != SMALL_WMEM);
+    client.kill().unwrap();
+    client.wait().unwrap();
+    pair.wait_until("the server undoes it", || pair.wmem_of_b() == SMALL_WMEM);
+}
+
+#[test]
+fn a_server_that_is_killed_during_a_trial_is_repaired_by_undo() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let Some(pair) = Pair::start("a_server_that_is_killed_during_a_trial_is_repaired_by_undo") else { return };
+    let key = pair.path("key");
+    let [flag, file] = key_arguments(&key);
+    let server = pair.serve(&["--allow-tune", flag, file]);
+    let tune = ["tune", "10.80.0.2", "--direction", "down", "--congestion", "cubic", "--yes", "--json", flag, file];
+    let client = Running(pair.fullpipe(Side::A, &tune).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    pair.wait_until("the change is on trial", || pair.wmem_of_b() != SMALL_WMEM);
+    // Dropping it is SIGKILL: nobody is left to undo.
+    drop(server);
+    drop(client);
+    assert_ne!(pair.wmem_of_b(), SMALL_WMEM, "the kill left the trial in force");
+    let (value, code) = json(&mut pair.fullpipe(Side::B, &["undo", "--yes", "--json"]));
+    assert_eq!(code, Some(0), "{value:#}");
+    assert_eq!(pair.wmem_of_b(), SMALL_WMEM, "{value:#}");
+}
