@@ -1,0 +1,39 @@
+//! Formatting, lints and tests.
+
+use anyhow::Result;
+use xshell::{Shell, cmd};
+
+use crate::setup;
+
+/// Runs every check, or the tests of some packages.
+pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
+    setup::peers(shell)?;
+    if !packages.is_empty() {
+        let selected: Vec<String> =
+            packages.iter().flat_map(|name| ["--package".to_owned(), package_name(name)]).collect();
+        cmd!(shell, "cargo test --locked {selected...}").run()?;
+        return Ok(());
+    }
+    setup::components(shell)?;
+    cmd!(shell, "cargo fmt --all --check").run()?;
+    cmd!(shell, "cargo clippy --locked --workspace --all-targets --quiet -- -D warnings").run()?;
+    cmd!(shell, "cargo test --locked --workspace --no-fail-fast").run()?;
+    Ok(())
+}
+
+/// Writes the generated files anew.
+pub(crate) fn generate(shell: &Shell) -> Result<()> {
+    let _env = shell.push_env("FULLPIPE_GENERATE", "1");
+    cmd!(shell, "cargo test --locked --package fullpipe --test generated").run()?;
+    Ok(())
+}
+
+/// `lab` is the package `fullpipe-lab`; `cli` is `fullpipe` itself.
+fn package_name(room: &str) -> String {
+    match room {
+        "cli" => "fullpipe".to_owned(),
+        "xtask" => room.to_owned(),
+        _ if room.starts_with("fullpipe") => room.to_owned(),
+        _ => format!("fullpipe-{room}"),
+    }
+}

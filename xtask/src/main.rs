@@ -1,0 +1,56 @@
+//! Developer tasks: `cargo xtask test` sets up what is missing and runs every check; `cargo xtask --help` lists the rest.
+
+mod bench;
+mod check;
+mod setup;
+mod soak;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use xshell::Shell;
+
+/// Developer tasks of fullpipe.
+#[derive(Parser)]
+#[command(name = "cargo xtask", disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Set up what is missing, then run formatting, lints and all tests. This is what CI runs.
+    Test {
+        /// Only these packages (`lab`, `tune`, ...); formatting and lints are then left out.
+        packages: Vec<String>,
+    },
+    /// Install the peers that tests compare with (Debian packages, where root and apt are there).
+    Setup,
+    /// Speed, side by side with the peers, built for release.
+    Bench {
+        /// What to measure.
+        #[arg(value_enum)]
+        what: bench::Bench,
+    },
+    /// Long fuzzing and repeated scenario runs: nothing that the test run waits for.
+    Soak {
+        /// For how many minutes.
+        #[arg(long, default_value_t = 30)]
+        minutes: u32,
+    },
+    /// Write the generated files anew (docs, help snapshots); the test run checks that they are fresh.
+    Generate,
+}
+
+fn main() -> Result<()> {
+    let shell = Shell::new()?;
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace");
+    shell.change_dir(root);
+    match Arguments::parse().task {
+        Task::Test { packages } => check::test(&shell, &packages),
+        Task::Setup => setup::peers(&shell),
+        Task::Bench { what } => bench::run(&shell, what),
+        Task::Soak { minutes } => soak::run(&shell, minutes),
+        Task::Generate => check::generate(&shell),
+    }
+}

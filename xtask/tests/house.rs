@@ -1,0 +1,155 @@
+//! The invariants of ARCHITECTURE.md that a machine can check: the arrows, what pure rooms never touch, and that the
+//! documents name things that exist.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Which rooms each room may use. An arrow that is not here does not exist.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("tcp", &["units"]),
+    ("path", &["units"]),
+    ("diagnose", &["units"]),
+    ("knobs", &["units", "diagnose"]),
+    ("host", &["units", "knobs"]),
+    ("measure", &["units", "diagnose"]),
+    ("lab", &["units", "path", "knobs", "host"]),
+    ("tune", &["units", "diagnose", "knobs", "host", "path", "measure", "lab"]),
+    ("report", &["units", "diagnose", "knobs", "host", "path", "measure", "lab", "tune"]),
+    ("cli", &["units", "diagnose", "knobs", "host", "path", "measure", "lab", "tune", "report"]),
+];
+
+/// Rooms in which time and randomness are arguments and no file, socket or clock is ever seen.
+const PURE: &[&str] = &["units", "tcp", "path", "diagnose", "knobs"];
+
+/// What a pure room's code (tests apart) never names.
+const IMPURE: &[&str] =
+    &["std::net", "std::fs", "std::process", "std::env::", "Instant::now", "SystemTime", "thread::sleep", "std::io::"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_owned()
+}
+
+/// The room of a workspace package; `None` for what is no room.
+fn room(package: &str) -> Option<&str> {
+    if package == "fullpipe" { Some("cli") } else { package.strip_prefix("fullpipe-") }
+}
+
+#[test]
+fn arrows_point_inward() {
+    let metadata = cargo_metadata::MetadataCommand::new().current_dir(root()).no_deps().exec().unwrap();
+    let allowed: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
+    let mut wrong = Vec::new();
+    for package in &metadata.packages {
+        let Some(from) = room(&package.name) else { continue };
+        let Some(allowed) = allowed.get(from) else {
+            wrong.push(format!("room {from} has no line in the table of arrows"));
+            continue;
+        };
+        let normal = package.dependencies.iter().filter(|d| d.kind == cargo_metadata::DependencyKind::Normal);
+        wrong.extend(
+            normal
+                .filter_map(|dependency| room(&dependency.name))
+                .filter(|to| !allowed.contains(to))
+                .map(|to| format!("{from} -> {to}")),
+        );
+    }
+    assert!(wrong.is_empty(), "arrows that ARCHITECTURE.md does not have: {wrong:#?}");
+}
+
+#[test]
+fn pure_rooms_stay_small_and_touch_nothing() {
+    let metadata = cargo_metadata::MetadataCommand::new().current_dir(root()).no_deps().exec().unwrap();
+    let mut wrong = Vec::new();
+    for package in &metadata.packages {
+        let Some(name) = room(&package.name).filter(|name| PURE.contains(name)) else { continue };
+        let direct: BTreeSet<&str> = package
+            .dependencies
+            .iter()
+            .filter(|d| d.kind == cargo_metadata::DependencyKind::Normal)
+            .map(|d| d.name.as_str())
+            .collect();
+        if direct.len() > 5 {
+            wrong.push(format!("{name} has {} direct dependencies: {direct:?}", direct.len()));
+        }
+        for file in rust_files(&root().join("crates").join(name).join("src")) {
+            let text = fs::read_to_string(&file).unwrap();
+            // Tests stand last in a file, or in a file of their own.
+            let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+            let is_test = file.file_stem().is_some_and(|stem| stem.to_string_lossy().contains("test"));
+            let lines = code.lines().enumerate().filter(|(_, line)| !is_test && !line.trim_start().starts_with("//"));
+            for (number, line) in lines {
+                wrong.extend(
+                    IMPURE
+                        .iter()
+                        .filter(|word| line.contains(*word))
+                        .map(|word| format!("{}:{}: {word}", file.display(), number + 1)),
+                );
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn unsafe_code_stands_only_where_it_may() {
+    // `init` is the lab's first process of a namespace: nothing but system calls between fork and exec.
+    let may =
+        |path: &str| path.starts_with("crates/host/") || path.contains("/sys") || path == "crates/lab/src/init.rs";
+    let mut wrong = Vec::new();
+    for file in rust_files(&root().join("crates")) {
+        let path = file.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&file).unwrap();
+        let has = text.lines().any(|line| !line.trim_start().starts_with("//") && line.contains("unsafe {"));
+        if has && !may(&path) {
+            wrong.push(path);
+        }
+    }
+    assert!(wrong.is_empty(), "unsafe outside host and the thin syscall modules: {wrong:#?}");
+}
+
+#[test]
+fn every_module_says_what_it_is() {
+    let silent: Vec<PathBuf> = rust_files(&root().join("crates"))
+        .into_iter()
+        .filter(|file| !fs::read_to_string(file).unwrap().trim_start().starts_with("//!"))
+        .collect();
+    assert!(silent.is_empty(), "no module documentation: {silent:#?}");
+}
+
+#[test]
+fn documents_name_things_that_exist() {
+    let mut missing = Vec::new();
+    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = fs::read_to_string(root().join(document)).unwrap();
+        let named = text.split('`').skip(1).step_by(2);
+        let starts = ["crates/", "docs/", "scenarios/", "xtask/", "bench/", "fuzz/", "bindings/"];
+        missing.extend(
+            named
+                .filter(|name| starts.iter().any(|start| name.starts_with(start)) && !name.contains(['*', '<', ' ']))
+                .filter(|name| !root().join(name).exists())
+                .map(|name| format!("{document}: {name}")),
+        );
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
