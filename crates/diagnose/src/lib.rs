@@ -26,3 +26,4 @@ pub use transfer::{
     Buffer, CongestionState, End, PathRate, ReceiverSample, RttSummary, SenderSample, Source, SynFacts, Transfer,
 };
 pub use verdict::diagnose;
+pub use windows::held_share;

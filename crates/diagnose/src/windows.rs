@@ -3,7 +3,7 @@
 //! What is *not* here: whether the path is full meanwhile (`path`), which overrules both.
 
 use crate::{
-    Detail, End, ReceiverSample, Transfer, thresholds,
+    Detail, End, ReceiverSample, Transfer, stats, thresholds,
     timeline::{Interval, Timeline},
 };
 
@@ -37,6 +37,19 @@ pub(crate) fn holding(timeline: &Timeline, interval: &Interval) -> Holding {
     } else {
         Holding::Network
     }
+}
+
+/// The part of the transfer's time, 0 to 1, in which a window, a buffer or the supply of data was used up, whatever the
+/// path did meanwhile.
+///
+/// A window that is sent in bursts queues behind itself at a slow link, and the round trip grows as it does before a full
+/// one. Where this share is large, a verdict of [`Limiter::Path`](crate::Limiter::Path) from one connection alone is open
+/// to doubt until several together were measured.
+pub fn held_share(transfer: &Transfer) -> f64 {
+    let timeline = Timeline::new(transfer);
+    let held = |interval: &&Interval| !matches!(holding(&timeline, interval), Holding::Network);
+    let time: f64 = timeline.intervals.iter().filter(held).map(Interval::len).sum();
+    stats::fraction(time, timeline.span_us)
 }
 
 /// Less than a segment is offered, and not because nearly a window is in flight already.
@@ -96,6 +109,8 @@ impl Scaling {
     pub(crate) fn of(transfer: &Transfer) -> Self {
         let shift = |end: &End| end.syn.map(|syn| syn.window_scale);
         match (shift(&transfer.receiver), shift(&transfer.sender)) {
+            // An answer without the option follows from a question without it (RFC 7323, section 2.2).
+            (Some(None), Some(None)) if transfer.sender.opened == Some(true) => Self::SenderOmits,
             (Some(None), _) => Self::ReceiverOmits,
             (_, Some(None)) => Self::SenderOmits,
             // A receiver that sent the option did so because of the sender's: RFC 7323, section 2.2. Only a receiver

@@ -1,8 +1,8 @@
 //! From a measurement to judged directions, and what the path carries besides.
 
-use fullpipe_diagnose::{Limiter, PathRate, diagnose_streams};
+use fullpipe_diagnose::{Limiter, PathRate, Transfer, diagnose_streams, held_share};
 use fullpipe_measure::{DirectionMeasurement, Measurement};
-use fullpipe_units::{Micros, Rate};
+use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::outcome::Direction;
 
@@ -52,11 +52,16 @@ fn direction(measured: DirectionMeasurement, names: &Names, path_rate: Option<Pa
         loaded_rtt_us: measured.loaded_rtt.map(|rtt| rtt.p50_us),
         bytes: measured.bytes,
         duration_us: Micros::new((measured.seconds * 1e6) as u64),
-        retransmits: measured.retransmits,
+        retransmits: whole_retransmits(&transfers).or(measured.retransmits),
         congestion_control: transfers.iter().find_map(|transfer| transfer.sender.congestion_control.clone()),
         diagnosis,
         transfers,
     }
+}
+
+/// Segments retransmitted in all of the time that `bytes` and `duration_us` cover; a foreign sender tells less.
+fn whole_retransmits(transfers: &[Transfer]) -> Option<u64> {
+    transfers.iter().map(Transfer::retransmits).sum()
 }
 
 impl Direction {
@@ -68,14 +73,21 @@ impl Direction {
     /// Whether a window or buffer limits it, or may: then one stream says little of what the path carries.
     ///
     /// A window that is sent in bursts queues behind itself at a slow link, and the round trip grows as it does before a
-    /// full one. What tells the two apart is loss, which a window that fits the queue never meets, or several streams
-    /// together.
+    /// full one. Several streams together tell the two apart.
     pub(crate) fn hides_the_path(&self) -> bool {
         match self.diagnosis.limiter {
             Limiter::ReceiveWindow | Limiter::SendBuffer => true,
-            Limiter::Path => self.retransmits.is_none_or(|segments| segments == 0),
+            Limiter::Path => self.transfers.iter().any(|transfer| held_share(transfer) >= MOSTLY),
             _ => false,
         }
+    }
+
+    /// What all streams together carried once they had started: the median of several parts of the second half.
+    ///
+    /// The mean would count what was delivered before a hole was repaired, and read more than the link can carry. Where
+    /// the receivers were not seen, the mean has to do.
+    pub(crate) fn carried(&self) -> Rate {
+        median_rate(&self.transfers).unwrap_or_else(|| self.compared_rate())
     }
 
     /// Judges again, knowing what the path carries.
@@ -85,6 +97,42 @@ impl Direction {
         }
         self.diagnosis = diagnose_streams(&self.transfers);
     }
+}
+
+/// The part of a transfer's time from which on a window counts as its possible limit.
+const MOSTLY: f64 = 0.5;
+
+/// Into so many parts the second half of a test is cut: few enough for 100 ms each in a short one.
+const PARTS: u64 = 9;
+
+/// The median of what all receivers took in over each of `PARTS` parts of the second half.
+fn median_rate(transfers: &[Transfer]) -> Option<Rate> {
+    let end =
+        transfers.iter().filter_map(|transfer| transfer.receiver_samples.last()).map(|last| last.at_us.get()).min()?;
+    let part = end / 2 / PARTS;
+    if part == 0 || transfers.iter().any(|transfer| transfer.receiver_samples.is_empty()) {
+        return None;
+    }
+    let received = |at| transfers.iter().map(|transfer| received_by(transfer, at)).sum::<u64>();
+    let steps: Vec<u64> = (0..=PARTS).map(|step| received(end - part * (PARTS - step))).collect();
+    let mut rates: Vec<Rate> = steps
+        .windows(2)
+        .filter_map(|pair| Rate::of(Bytes::new(pair[1].saturating_sub(pair[0])), Micros::new(part)))
+        .collect();
+    rates.sort_unstable();
+    rates.get(rates.len() / 2).copied()
+}
+
+/// Bytes received up to `at_us`, in a straight line between samples.
+fn received_by(transfer: &Transfer, at_us: u64) -> u64 {
+    let samples = &transfer.receiver_samples;
+    let next = samples.partition_point(|sample| sample.at_us.get() <= at_us);
+    let after = samples.get(next).or(samples.last());
+    let (Some(before), Some(after)) = (samples.get(next.saturating_sub(1)), after) else { return 0 };
+    let (from, to) = (before.at_us.get(), after.at_us.get());
+    let gained = after.received.get().saturating_sub(before.received.get());
+    let part = u128::from(at_us.saturating_sub(from)) * u128::from(gained) / u128::from(to.saturating_sub(from).max(1));
+    before.received.get() + u64::try_from(part).unwrap_or(u64::MAX).min(gained)
 }
 
 /// The next number of parallel streams to try when looking for what the path carries.
@@ -103,6 +151,25 @@ pub(crate) fn path_rate(single: Rate, streams: u32, together: Rate) -> PathRate 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_repaired_hole_does_not_raise_what_the_path_carries() {
+        // 12,500 B each 10 ms; 100 ms of it stand still behind a hole, and come all at once.
+        let received = |step: u64| match step {
+            60..70 => 60 * 12_500,
+            _ => step * 12_500,
+        };
+        let sample = |step| fullpipe_diagnose::ReceiverSample {
+            at_us: Micros::from_millis(10 * step),
+            received: Bytes::new(received(step)),
+            ..fullpipe_diagnose::ReceiverSample::default()
+        };
+        let transfer = Transfer { receiver_samples: (0..=100).map(sample).collect(), ..Transfer::default() };
+        let carried = median_rate(&[transfer.clone(), transfer]).unwrap().bps();
+        assert!((19_900_000..=20_100_000).contains(&carried), "{carried}");
+        assert_eq!(median_rate(&[Transfer::default()]), None);
+        assert_eq!(median_rate(&[]), None);
+    }
 
     #[test]
     fn streams_that_still_add_up_give_a_lower_bound_only() {

@@ -179,7 +179,7 @@ impl Round<'_> {
         let short = Lengths { omit: lengths.omit.mul_f64(0.7), measure: lengths.measure / 2 };
         for streams in PROBE_STREAMS {
             self.phase(&format!("finding what the path carries: {} with {streams} streams", judged.name), Some(short));
-            let together = self.measure(direction, streams, short, names)?.compared_rate();
+            let together = self.measure(direction, streams, short, names)?.carried();
             let found = judge::path_rate(judged.compared_rate(), streams, together);
             judged.judge_with(found);
             if !found.lower_bound {

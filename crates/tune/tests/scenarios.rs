@@ -28,8 +28,6 @@ fn run(test: &str, once: impl Fn() -> Result<Outcome, TuneError>) -> Option<Outc
             Ok(outcome) if outcome.path_error.is_none_or(|error| error.valid) => return Some(outcome),
             Ok(outcome) => eprintln!("{test}: attempt {attempt} was invalid: {:?}", outcome.path_error),
             Err(TuneError::CouldNotKeepUp(why)) => eprintln!("{test}: attempt {attempt}: {why}"),
-            // Seen on an overloaded machine only, and not understood yet: a connection that is not answered in 10 s.
-            Err(TuneError::Measure(why)) if attempt < ATTEMPTS => eprintln!("{test}: attempt {attempt}: {why}"),
             Err(error) => panic!("{test}: {error}"),
         }
     }
@@ -55,13 +53,21 @@ fn judged(outcome: &Outcome) -> Vec<String> {
         .collect()
 }
 
+/// The demo is the scenario `wan-80ms`, with lengths of its own.
 #[test]
-fn wan_80ms_gets_a_verdict_for_each_direction_and_both_are_lifted() {
-    let Some(outcome) = scenario("wan-80ms") else { return };
+fn the_demo_gives_each_direction_its_verdict_lifts_both_and_leaves_nothing_behind() {
+    let Some(outcome) = run("demo", || demo(&AtomicBool::new(false), &mut silent)) else { return };
+    assert_eq!(outcome.expectations.len(), 6);
+    assert!(outcome.as_expected(), "{:#?}\n{:#?}", outcome.expectations, judged(&outcome));
     let limiters: Vec<Limiter> = outcome.before.iter().map(|direction| direction.diagnosis.limiter).collect();
     assert_eq!(limiters, [Limiter::ReceiveWindow, Limiter::SendBuffer]);
     assert!(outcome.plan.changes.iter().all(|change| change.host == "b"), "{:#?}", outcome.plan);
     assert!(outcome.proofs.iter().all(|proof| proof.helped && !proof.kept && proof.proof.pairs >= 3));
+    assert!(
+        outcome.proofs.iter().all(|proof| proof.proof.ratio_low.is_some_and(|low| low > 10.0)),
+        "{:#?}",
+        outcome.proofs
+    );
     assert!(outcome.restored.iter().all(|host| host.compared > 50 && host.differences.is_empty()));
 }
 
@@ -84,17 +90,6 @@ fn adsl2_is_held_by_the_window_of_the_notebook() {
 fn a_bluetooth_hop_is_full_and_nothing_is_proposed() {
     let Some(outcome) = scenario("bluetooth-hop") else { return };
     assert!(outcome.plan.changes.is_empty() && outcome.proofs.is_empty(), "{:#?}", outcome.plan);
-}
-
-#[test]
-fn the_demo_shows_a_gain_in_both_directions_and_leaves_nothing_behind() {
-    let Some(outcome) = run("demo", || demo(&AtomicBool::new(false), &mut silent)) else { return };
-    assert!(outcome.as_expected(), "{:#?}", outcome.expectations);
-    assert!(
-        outcome.proofs.iter().all(|proof| proof.proof.ratio_low.is_some_and(|low| low > 10.0)),
-        "{:#?}",
-        outcome.proofs
-    );
 }
 
 /// Nothing is wrong on these paths: the path is the limit, and no change may be proposed.

@@ -31,8 +31,10 @@ pub(super) fn path(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
 
 fn known_rate(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     let known = case.path.known.filter(|&known| ruling.rate + case.path.others >= thresholds::PATH_NOT_FULL * known)?;
-    let part = percent((ruling.rate + case.path.others) / known);
-    let (known, measured) = (Rate::from_bps(known as u64), measured(ruling));
+    // The median: acknowledgements that jump when a hole is repaired count what was delivered before.
+    let typical = stats::median(ruling.intervals.iter().map(|i| (i.rate, i.len()))).unwrap_or(ruling.rate);
+    let part = percent((typical + case.path.others) / known);
+    let (known, measured) = (Rate::from_bps(known as u64), Rate::from_bps(typical as u64));
     Some(if case.path.others > 0.0 {
         let others = Rate::from_bps(case.path.others as u64);
         format!("the path carries {known}; this stream used {measured} and the others {others}, together {part} of it")

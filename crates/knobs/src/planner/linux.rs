@@ -180,7 +180,7 @@ fn receiver_side(
     let Some(host) = host else { return };
     let unclamped = clamps(flow, host, pipe, target.as_ref(), found, wanted);
     let (Some(pipe), Some((window, arithmetic))) = (pipe, target) else { return };
-    let cause = unclamped || needs_scaling.is_some();
+    let cause = unclamped || needs_scaling == Some(Scaling::Missing);
     receive_buffer(flow, host, Window { pipe, window, arithmetic, cause, found }, wanted, plan);
 }
 
@@ -189,7 +189,7 @@ fn window_target(request: &PlanRequest<'_>, pipe: &Pipe, needs_scaling: Option<S
     let (window, arithmetic) = pipe.window(request.goal);
     if needs_scaling == Some(Scaling::OffAndNotNeeded) && window > UNSCALED {
         let arithmetic = format!(
-            "{}, which fits into the {UNSCALED} of a window without scaling; scaling may stay off",
+            "{}, which a window without scaling holds, so that scaling may stay off: its most, {UNSCALED}",
             pipe.arithmetic
         );
         return (UNSCALED, arithmetic);
@@ -327,7 +327,15 @@ fn receive_buffer(flow: &Flow<'_>, host: &PlanHost<'_>, asked: Window<'_>, wante
         plan.notes.push(format!("{}: net.ipv4.tcp_rmem could not be read, so it is left alone", host.name));
         return;
     };
-    let trust = flow.diagnosis.detail == Some(Detail::WindowCeiling) && !asked.cause && asked.found == Found::Now;
+    let by_buffer = match flow.diagnosis.detail {
+        Some(Detail::WindowCeiling) => true,
+        // Well below what a header without scaling can say, the buffer is what bounds it.
+        Some(Detail::ScalingAbsent) => {
+            largest_offered(flow).is_some_and(|offered| offered.get() * 10 < UNSCALED.get() * 9)
+        }
+        _ => false,
+    };
+    let trust = by_buffer && !asked.cause && asked.found == Found::Now;
     let share = Share::of_receive_buffer(flow, host.settings, !trust);
     let buffer = share.buffer_for(asked.window);
     let unless = match asked.found {

@@ -41,8 +41,8 @@ fn clean(rate: &str, bps: u64, ms: u64) -> String {
     // as window: four. As much again, so that the buffer is never in question; at least Linux' own default of 6 MB.
     let memory = (8 * bdp(Rate::from_bps(bps), Micros::from_millis(ms)).get()).max(6 << 20);
     // Slow start to two products, the loss that ends it and its repair are over by then, at every one of the rates.
-    let omit = 1 + ms / 40;
-    let seconds = 3 + ms / 40;
+    let omit = 1 + ms / 50;
+    let seconds = 3 + ms / 100;
     CLEAN
         .replace("@NAME@", &clean_name(rate, ms))
         .replace("@RATE@", rate)
