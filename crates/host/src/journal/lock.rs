@@ -11,7 +11,7 @@ use super::JournalError;
 /// An advisory lock (flock(2)) on a file of the state folder, which the system drops when the program ends, however it
 /// ends. The file holds the holder's process number for the other's error message, and stays.
 pub(super) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -37,6 +37,32 @@ impl Lock {
         let named =
             file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
         named.unwrap_or_default();
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+}
+
+impl Drop for Lock {
+    /// Closing alone would leave the lock to a child that another thread has forked and that has not yet become another
+    /// program: until then it has the same open file.
+    fn drop(&mut self) {
+        // A lock that can't be given back ends with the program.
+        self.file.unlock().unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_given_back_is_free_whoever_else_has_its_file_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = Lock::take(folder.path()).unwrap();
+        // A second descriptor of the same open file is what a forked child has.
+        let child = lock.file.try_clone().unwrap();
+        assert!(matches!(Lock::take(folder.path()), Err(JournalError::JournalLocked { .. })));
+        drop(lock);
+        assert!(Lock::take(folder.path()).is_ok());
+        drop(child);
     }
 }
