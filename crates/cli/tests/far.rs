@@ -18,7 +18,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 const WMEM: &str = "net.ipv4.tcp_wmem";
 /// What the scenario gives host b as a sender.
-const SMALL_WMEM: &str = "4096\t16384\t62464";
+const SMALL_WMEM: &str = "4096\t16384\t77824";
 
 /// Two hosts 80 ms apart, b with a small send buffer, with a folder for their files.
 struct Pair {

@@ -12,6 +12,10 @@ use std::{
 };
 
 use fullpipe_diagnose::SynFacts;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -200,10 +204,31 @@ fn send(shared: &Shared, manner: &Manner, run: &Run) -> io::Result<()> {
         shared.begin(run.start);
         let written = stream.write(block);
         run.give_back(claim - written.as_ref().copied().unwrap_or(0));
+        let complete = written.as_ref().is_ok_and(|count| *count == claim);
         match written {
             Ok(count) => shared.add(count, run.start),
             Err(error) if is_pause(&error) => {}
             Err(error) => return Err(error),
+        }
+        if !complete {
+            wait_for_room(stream, run)?;
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the kernel would wake a writer, or a brake is set.
+///
+/// A write that starts anew on a full send buffer adds up to a large segment to the last one that is not sent yet, beyond
+/// the buffer's limit (Linux, `tcp_sendmsg_locked`). An application that blocks starts anew only once there is room; one
+/// that wakes up to look at its brake must not, or no send buffer would limit it.
+fn wait_for_room(stream: &TcpStream, run: &Run) -> io::Result<()> {
+    let nap = Timespec::try_from(NAP).unwrap_or_default();
+    while !run.brakes.senders.load(Ordering::Relaxed) {
+        match poll(&mut [PollFd::new(stream, PollFlags::OUT)], Some(&nap)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => break,
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     os::unix::process::ExitStatusExt,
-    process::{Child, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
 };
 
 use fullpipe_lab::{Lab, LabHost};
@@ -54,15 +54,25 @@ fn shell() -> OsString {
 
 fn spawn(host: &LabHost, words: &[OsString]) -> Result<Child, Failure> {
     let (program, arguments) = words.split_first().expect("a command has at least its program");
-    host.command(program)
+    with_this_program(host.command(program))
         .args(arguments)
         .spawn()
         .map_err(|error| Failure::system(&format!("running {} on host {}", program.display(), host.name()), &error))
 }
 
+/// Lets the command find this very program as `fullpipe`, wherever it lies.
+fn with_this_program(mut command: Command) -> Command {
+    let own = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_owned()));
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    if let Ok(search) = std::env::join_paths(std::env::split_paths(&search).chain(own)) {
+        command.env("PATH", search);
+    }
+    command
+}
+
 fn start_other(host: &LabHost, text: &str) -> Result<Child, Failure> {
     // Not from this terminal: the command on this side has it.
-    host.command("/bin/sh")
+    with_this_program(host.command("/bin/sh"))
         .args(["-c", text])
         .stdin(Stdio::null())
         .spawn()
