@@ -23,6 +23,8 @@ esac
 const IP: &str = r#"#!/bin/sh
 case "$1 $2 $3" in
   "-4 route show") [ "$5" = 10.80.0.0/24 ] && cat "$STORE/route" || true ;;
+  "-o link show") echo "2: $5: <BROADCAST,UP> mtu $(cat "$STORE/mtu") qdisc noop" ;;
+  "link set dev") echo "$6" >"$STORE/mtu" ;;
   "-4 route change") shift 3; printf '%s \n' "$*" >"$STORE/route" ;;
 esac
 "#;
@@ -128,18 +130,24 @@ const ROUTE: &str = "10.80.0.0/24 dev eth0 proto kernel scope link src 10.80.0.1
 
 #[test]
 fn on_linux_what_was_there_comes_back_whatever_the_plan_knew() {
-    let bench = Bench::new(&[(RMEM, "4096 131072 6291456"), ("route", ROUTE)]);
-    let changes = [change(RMEM, Some("4096 131072 40042496")), change("route 10.80.0.0/24 window", None)];
+    let bench = Bench::new(&[(RMEM, "4096 131072 6291456"), ("route", ROUTE), ("mtu", "1500")]);
+    let changes = [
+        change(RMEM, Some("4096 131072 40042496")),
+        change("route 10.80.0.0/24 window", None),
+        change("link eth0 mtu", Some("9000")),
+    ];
     bench.export("linux-6.18", &changes, None);
     bench.runs("apply.sh");
     assert_eq!(bench.state(RMEM), "4096 131072 40042496");
     assert_eq!(bench.state("route"), "10.80.0.0/24 dev eth0 proto kernel scope link src 10.80.0.1");
     assert_eq!(bench.installed(), [bench.at("root").join("etc/sysctl.d/90-fullpipe.conf")]);
+    assert_eq!(bench.state("mtu"), "9000");
     // A second run finds nothing to do and keeps what the first one saved.
     bench.runs("apply.sh");
     bench.runs("undo.sh");
     assert_eq!(bench.state(RMEM), "4096 131072 6291456");
     assert_eq!(bench.state("route"), ROUTE.trim_end_matches(" linkdown"));
+    assert_eq!(bench.state("mtu"), "1500");
     assert_eq!(bench.installed(), [] as [PathBuf; 0]);
 }
 

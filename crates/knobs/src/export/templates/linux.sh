@@ -1,5 +1,6 @@
 
-read_mtu() { cat "/sys/class/net/$1/mtu"; }
+# Not from /sys, which can be another network namespace's.
+read_mtu() { ip -o link show dev "$1" | sed -n 's/.* mtu \([0-9][0-9]*\).*/\1/p'; }
 write_mtu() { ip link set dev "$1" mtu "$2"; }
 
 # The route as `ip` shows it, without the flags that it does not take back.
