@@ -194,7 +194,11 @@ fn on_freebsd_the_files_of_the_administrator_come_back_byte_for_byte() {
     let bench =
         Bench::new(&[("kern.ipc.maxsockbuf", "2097152"), ("net.inet.tcp.recvbuf_max", "2097152"), ("mtu", "1500")]);
     let own = "# mine\nkern.coredump=0";
-    fs::create_dir(bench.at("root/etc")).unwrap();
+    fs::create_dir_all(bench.at("root/etc/rc.d")).unwrap();
+    fs::write(bench.at("root/etc/rc.d/sysctl"), "parse_file /etc/sysctl.conf.local\n").unwrap();
+    // A file that is empty and stays there.
+    fs::create_dir(bench.at("root/boot")).unwrap();
+    fs::write(bench.at("root/boot/loader.conf.local"), "").unwrap();
     fs::write(bench.at("root/etc/sysctl.conf.local"), format!("{own}\n")).unwrap();
     let mut clusters = change("kern.ipc.nmbclusters", Some("262144"));
     clusters.takes_effect = TakesEffect::Restart;
@@ -209,10 +213,12 @@ fn on_freebsd_the_files_of_the_administrator_come_back_byte_for_byte() {
     assert_eq!((bench.state("kern.ipc.maxsockbuf"), bench.state("mtu")), ("22503424".to_owned(), "9014".to_owned()));
     let kept = fs::read_to_string(bench.at("root/etc/sysctl.conf.local")).unwrap();
     assert!(kept.starts_with(own) && kept.contains("\nkern.ipc.maxsockbuf=22503424\n"), "{kept}");
-    assert_eq!(bench.installed().len(), 3);
+    assert!(bench.at("root/etc/rc.conf.local").exists());
+    bench.runs("apply.sh");
     bench.runs("undo.sh");
     assert_eq!((bench.state("kern.ipc.maxsockbuf"), bench.state("mtu")), ("2097152".to_owned(), "1500".to_owned()));
-    assert_eq!(bench.installed(), [bench.at("root/etc/sysctl.conf.local")]);
+    assert_eq!(fs::read(bench.at("root/boot/loader.conf.local")).unwrap(), b"");
+    assert!(!bench.at("root/etc/rc.conf.local").exists() && !bench.at("root/etc/sysctl.conf").exists());
     assert_eq!(fs::read_to_string(bench.at("root/etc/sysctl.conf.local")).unwrap(), format!("{own}\n"));
 }
 

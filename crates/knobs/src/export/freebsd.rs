@@ -32,12 +32,12 @@ pub(super) fn write(draft: &mut Draft<'_>) -> Result<(), ExportError> {
         }
     }
     let mut system = System {
-        functions: include_str!("templates/bsd.sh"),
+        functions: concat!(include_str!("templates/bsd.sh"), include_str!("templates/freebsd.sh")),
         check: "",
         install: String::new(),
         uninstall: String::new(),
     };
-    let mut block = |draft: &mut Draft<'_>, name: &'static str, place: &str, what: &str, lines: String| {
+    let mut block = |draft: &mut Draft<'_>, name: &'static str, variable: &str, what: &str, lines: String| {
         if lines.is_empty() {
             return;
         }
@@ -46,29 +46,30 @@ pub(super) fn write(draft: &mut Draft<'_>) -> Result<(), ExportError> {
             super::quote::one_line(&draft.platform.to_string()),
             format_args!("\n{}", lines.trim_end())
         );
-        draft.unix_file(name, &format!("{what}; apply.sh appends it to {place}"), &text);
-        line(&mut system.install, format_args!("append_block \"${{DESTDIR-}}{place}\" \"$here/{name}\""));
-        line(&mut system.uninstall, format_args!("remove_block \"${{DESTDIR-}}{place}\""));
+        draft.unix_file(name, what, &text);
+        line(&mut calls.save, format_args!("save_file \"${variable}\""));
+        line(&mut system.install, format_args!("append_block \"${variable}\" \"$here/{name}\""));
+        line(&mut system.uninstall, format_args!("remove_block \"${variable}\""));
     };
     block(
         draft,
         SYSCTL,
-        "/etc/sysctl.conf.local",
-        "keeps the sysctls over a restart",
+        "sysctl_conf",
+        "keeps the sysctls over a restart; apply.sh appends it to /etc/sysctl.conf.local, on old releases to /etc/sysctl.conf",
         unix::conf(&sysctls, SYSCTL, "=")?,
     );
     block(
         draft,
         LOADER,
-        "/boot/loader.conf.local",
-        "what only the boot loader can set: it acts after a restart",
+        "loader_conf",
+        "what only the boot loader can set, after a restart; apply.sh appends it to /boot/loader.conf.local",
         loader(&tunables)?,
     );
     block(
         draft,
         RC,
-        "/etc/rc.conf.local",
-        "keeps the MTU over a restart, behind what rc.conf says of the interface",
+        "rc_conf",
+        "keeps the MTU over a restart, behind what rc.conf says of the interface; apply.sh appends it to /etc/rc.conf.local",
         rc(&links)?,
     );
     if draft.files.is_empty() {

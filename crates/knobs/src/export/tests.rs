@@ -54,7 +54,7 @@ fn file<'a>(export: &'a Export, name: &str) -> &'a ExportFile {
     export.files.iter().find(|file| file.name == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
-fn names(export: &Export) -> Vec<&str> {
+fn names_in(export: &Export) -> Vec<&str> {
     export.files.iter().map(|file| file.name).collect()
 }
 
@@ -94,6 +94,35 @@ fn hsdpa_on_xp_with_a_window_that_was_there_is_undone_to_it() {
 }
 
 #[test]
+fn a_setting_of_one_adapter_goes_below_its_guid_and_needs_one() {
+    let key = format!(r"registry {PARAMETERS}\Interfaces\{{0A1B2C3D-0000-1111-2222-333344445555}}\TcpAckFrequency");
+    let any = format!(r"registry {PARAMETERS}\Interfaces\{{GUID}}\TcpAckFrequency");
+    let plan = plan_of(vec![change(&key, Some("1")), change(&any, Some("1"))]);
+    for (platform, name) in [("windows-xp", "fullpipe.reg"), ("windows-10", "fullpipe.ps1")] {
+        let export = exported(platform, &plan, None);
+        assert!(
+            file(&export, name).text().contains(r"\Interfaces\{0A1B2C3D-0000-1111-2222-333344445555}"),
+            "{platform}"
+        );
+        assert!(export.left_out[0].why.contains("which: put the adapter's GUID"), "{:?}", export.left_out);
+    }
+}
+
+#[test]
+fn values_of_other_types_are_put_back_as_they_were() {
+    let names = [("A", "some \"text\""), ("B", "hex(7):61,00,00,00"), ("C", "hex:01,02")];
+    let before = settings(&names.map(|(name, value)| (name, Some(value))));
+    let changes = names.map(|(name, _)| change(&format!("registry {PARAMETERS}\\{name}"), Some("1")));
+    let export = exported("windows-xp", &plan_of(changes.to_vec()), Some(&before));
+    let undo = file(&export, "fullpipe-undo.reg").text();
+    for line in ["\"A\"=\"some \\\"text\\\"\"\r\n", "\"B\"=hex(7):61,00,00,00\r\n", "\"C\"=hex:01,02\r\n"] {
+        assert!(undo.contains(line), "{undo}");
+    }
+    // A .inf file can't write them all, so there is none that would undo a part.
+    assert!(!names_in(&export).contains(&"fullpipe-undo.inf"));
+}
+
+#[test]
 fn registry_files_are_utf16_but_on_nt4() {
     let plan = plan_of(vec![change(&format!("registry {PARAMETERS}\\TcpWindowSize"), Some("64240"))]);
     let new = exported("windows-2003", &plan, None);
@@ -117,7 +146,7 @@ fn windows_11_gets_a_script_and_a_batch_file() {
 #[test]
 fn vista_has_no_cmdlets_and_gets_the_batch_file_alone() {
     let export = exported("windows-vista", &plan("windows-vista", "100M", "80ms"), None);
-    assert_eq!(names(&export), ["README.txt", "fullpipe-netsh.cmd", "fullpipe-netsh-undo.cmd"]);
+    assert_eq!(names_in(&export), ["README.txt", "fullpipe-netsh.cmd", "fullpipe-netsh-undo.cmd"]);
 }
 
 #[test]
@@ -144,7 +173,7 @@ fn freebsd_gets_fragments_and_scripts() {
     }
     let export = exported("freebsd-14.1", &plan, None);
     assert_eq!(
-        names(&export),
+        names_in(&export),
         ["README.txt", "sysctl.conf.local", "loader.conf.local", "rc.conf.local", "apply.sh", "undo.sh"]
     );
     let sets = |name: &str, kind| recipe::read(kind, &file(&export, name).text()).0.len();
@@ -175,7 +204,7 @@ fn linux_gets_a_drop_in_scripts_and_what_keeps_an_mtu() {
 #[test]
 fn macos_is_told_that_a_restart_forgets() {
     let export = exported("macos", &plan("macos", "1G", "80ms"), None);
-    assert_eq!(names(&export), ["README.txt", "apply.sh", "undo.sh"]);
+    assert_eq!(names_in(&export), ["README.txt", "apply.sh", "undo.sh"]);
     assert!(file(&export, "README.txt").text().contains("forgets these values at a restart"));
 }
 
@@ -209,7 +238,7 @@ fn a_value_that_a_file_cannot_hold_fails_the_whole_export() {
 #[test]
 fn nothing_to_set_is_a_readme_that_says_so() {
     let export = exported("linux-6.18", &plan("linux-6.18", "100M", "40ms"), None);
-    assert_eq!(names(&export), ["README.txt"]);
+    assert_eq!(names_in(&export), ["README.txt"]);
     assert!(file(&export, "README.txt").text().contains("Nothing is to be set"));
 }
 

@@ -82,23 +82,25 @@ restore_mtu() {
   set_mtu "$1" "$old"
 }
 
+# A file that blocks are put into.
+save_file() {
+  if [ -e "$1" ]; then note "file $1" there; else note "file $1" absent; fi
+}
 # FILE FRAGMENT: puts the fragment, which has its own marks, at the end of the file.
 append_block() {
   mkdir -p "$(dirname "$1")"
-  if [ -e "$1" ] && grep -q '^# begin fullpipe$' "$1"; then
-    say "$1 has a block of fullpipe already; it is replaced"
-    remove_block "$1"
-  fi
-  # A last line without its end would swallow the first of ours.
+  remove_block "$1"
+  # A last line without its end would swallow the first of ours. The end stays when the block goes.
   if [ -s "$1" ] && [ -n "$(tail -c 1 "$1")" ]; then printf '\n' >>"$1"; fi
   cat "$2" >>"$1"
 }
 remove_block() {
-  [ -e "$1" ] || return 0
+  [ -e "$1" ] && grep -q '^# begin fullpipe$' "$1" || return 0
   sed '/^# begin fullpipe$/,/^# end fullpipe$/d' "$1" >"$1.fullpipe"
+  # Written into the file that is there, which keeps its owner and rights.
   cat "$1.fullpipe" >"$1"
   rm "$1.fullpipe"
-  [ -s "$1" ] || rm "$1"
+  if [ ! -s "$1" ] && [ "$(saved_value "file $1")" = absent ]; then rm "$1"; fi
 }
 
 finish() {
