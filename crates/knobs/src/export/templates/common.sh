@@ -2,10 +2,11 @@ set -euf
 here=$(cd "$(dirname "$0")" && pwd)
 before=$here/before.txt
 failed=0
+# DESTDIR, where it is set, goes before the paths of the files that are installed, and of nothing else.
 
 say() { printf '%s\n' "$*"; }
 warn() { printf '%s\n' "$*" >&2; failed=1; }
-stop() { printf '%s\n' "$*" >&2; exit 1; }
+stop() { rm -f "$before.new"; printf '%s\n' "$*" >&2; exit 1; }
 
 # A value with single spaces.
 squeeze() {

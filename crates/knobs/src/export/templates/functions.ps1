@@ -120,7 +120,8 @@ function Test-Same($One, $Other) {
 # Writes one value and reads it back; says so and answers false where it did not take.
 function Set-Checked($Row, $State) {
     try {
-        Write-Setting $Row $State
+        # What a cmdlet prints must not become part of the answer.
+        Write-Setting $Row $State | Out-Null
     } catch {
         Write-Warning "$($Row.Name): refused: $($_.Exception.Message)"
         return $false
