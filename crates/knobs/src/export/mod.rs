@@ -211,12 +211,14 @@ impl<'a> Draft<'a> {
     /// Adds a file of ASCII or UTF-8 text with Unix line ends.
     fn unix_file(&mut self, name: &'static str, what: &str, text: &str) {
         let executable = text.starts_with("#!");
-        self.files.push(ExportFile { name, what: what.to_owned(), contents: text.as_bytes().to_vec(), executable });
+        let contents = text.replace("\r\n", "\n").into_bytes();
+        self.files.push(ExportFile { name, what: what.to_owned(), contents, executable });
     }
 
     /// Adds a file with Windows' line ends; `text` has Unix ones.
     fn windows_file(&mut self, name: &'static str, what: &str, text: &str, encoding: Encoding) {
-        let text = text.replace('\n', "\r\n");
+        // The templates have other line ends in a checkout that git made so.
+        let text = text.replace("\r\n", "\n").replace('\n', "\r\n");
         let contents = match encoding {
             Encoding::Plain => text.into_bytes(),
             Encoding::Utf8Marked => [b"\xef\xbb\xbf", text.as_bytes()].concat(),
