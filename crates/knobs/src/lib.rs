@@ -7,6 +7,7 @@
 mod address;
 pub mod catalogue;
 pub mod document;
+pub mod export;
 pub mod lint;
 pub mod persist;
 mod plan;
