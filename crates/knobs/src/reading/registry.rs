@@ -19,7 +19,7 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
         let (knob, value) = match step.action {
             Action::Set(knob, value) => (knob, Some(value)),
             Action::Delete(knob) => (knob, None),
-            Action::Reset(_) => continue,
+            Action::Reset(_) | Action::Unclear(_) => continue,
         };
         if !has_plain_key(&knob) {
             sheet.remark(RemarkKind::Unread, place, "the key of an interface is no GUID in braces");
