@@ -29,10 +29,11 @@ pub(super) struct Sheet {
 impl Sheet {
     /// Notes a value; a later one wins, as it does for the machine. What the catalogue doesn't know is only counted.
     pub(super) fn set(&mut self, place: Place, knob: Address, value: Option<&str>) {
-        if !known(&knob) {
+        let Some(row) = row_of(&knob) else {
             self.others += 1;
             return;
-        }
+        };
+        let knob = spelt_as(row, knob);
         let value = value.map(|value| value.trim().replace('\t', " "));
         if let Some(value) = &value
             && (value.chars().any(is_hidden) || value.len() > 4096)
@@ -120,6 +121,7 @@ impl Sheet {
 
     pub(super) fn finish(mut self, file: String, format: Format) -> Reading {
         self.check_values();
+        self.found.sort_by_key(|found| found.place);
         self.remarks.sort_by_key(|remark| remark.place);
         if self.remarks_left_out > 0 {
             let message = format!("{} more remarks are left out", self.remarks_left_out);
@@ -226,17 +228,35 @@ pub(super) fn same_value(a: Option<&str>, b: Option<&str>) -> bool {
     }
 }
 
-/// Whether any catalogue has a row for a setting. The last part of its name decides for nearly all: a file may have
-/// millions, and the catalogue some hundreds.
+/// Whether any catalogue has a row for a setting.
 pub(super) fn known(knob: &Address) -> bool {
+    row_of(knob).is_some()
+}
+
+/// The row of a setting in any catalogue. The last part of its name decides for nearly all: a file may have millions,
+/// and the catalogue some hundreds.
+fn row_of(knob: &Address) -> Option<&'static Knob> {
     static LAST_NAMES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
         let knobs = Catalogue::all().flat_map(|catalogue| &catalogue.knobs);
         knobs.map(|knob| last_name(&knob.address).to_ascii_lowercase()).collect()
     });
     let last = last_name(knob);
     let candidate = last.len() <= 64 && LAST_NAMES.contains(&last.to_ascii_lowercase());
-    (candidate || matches!(knob, Address::Named { kind, .. } if kind == "transportfilter"))
-        && Catalogue::all().any(|catalogue| catalogue.find(knob).is_some())
+    let any_name = matches!(knob, Address::Named { kind, .. } if kind == "transportfilter");
+    if candidate || any_name { Catalogue::all().find_map(|catalogue| catalogue.find(knob)) } else { None }
+}
+
+/// A setting in the spelling of its row: Windows' names don't tell upper case from lower case, and those who look a
+/// setting up spell it as the catalogue does.
+fn spelt_as(row: &Knob, knob: Address) -> Address {
+    match (&row.address, knob) {
+        (Address::Registry { key, value }, Address::Registry { key: found, .. }) => {
+            let parts = key.split('\\').zip(found.split('\\'));
+            let parts = parts.map(|(row, found)| if row == "{GUID}" { found } else { row });
+            Address::Registry { key: parts.collect::<Vec<_>>().join("\\"), value: value.clone() }
+        }
+        (_, knob) => knob,
+    }
 }
 
 /// The part of a setting's name that doesn't differ from machine to machine.

@@ -92,6 +92,16 @@ fn reads_registry_exports_in_each_encoding() {
     }
 }
 
+#[test]
+fn a_key_in_another_case_is_the_same_setting() {
+    let text = "REGEDIT4\n[HKEY_LOCAL_MACHINE\\System\\CurrentControlSet\\Services\\TCPIP\\Parameters]\n\"tcpwindowsize\"=dword:1\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters]\n\"TcpWindowSize\"=dword:2\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\services\\Tcpip\\parameters\\interfaces\\{0a1B-2c}]\n\"mtu\"=dword:5dc\n\"x\"=dword:1\n";
+    let reading = read("a.reg", text.as_bytes()).unwrap();
+    let knobs: Vec<String> = reading.found.iter().map(|found| found.knob.to_string()).collect();
+    let parameters = r"registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
+    assert_eq!(knobs, [format!(r"{parameters}\TcpWindowSize"), format!(r"{parameters}\Interfaces\{{0a1B-2c}}\MTU")]);
+    assert_eq!((reading.remarks.len(), reading.remarks[0].kind), (1, RemarkKind::Contradiction));
+}
+
 /// Line, column and a part of the message of the error that a file ends in.
 fn refused(name: &str, bytes: &[u8], line: u32, column: u32, part: &str) {
     let error = read(name, bytes).unwrap_err();
