@@ -113,7 +113,8 @@ fn by_lines(name: &str, text: &str) -> Option<Format> {
         if is_source || is_call(trimmed) {
             return Some(Format::NetBurnerSource);
         }
-        if is_dashes(trimmed) && before.contains("TCP") {
+        // A title, dashes and a label, whatever the language.
+        if is_dashes(trimmed) && before.contains("TCP") || is_dashes(before) && trimmed.contains(" : ") {
             return Some(Format::Netsh);
         }
         if trimmed.starts_with("---") && trimmed.contains(" ---") && before.split_whitespace().count() > 1 {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::Settings;
+use crate::{Goal, PlatformRequest, Settings, plan_platform};
 
 fn sample(name: &str) -> Vec<u8> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/reading/samples");
@@ -138,6 +138,9 @@ fn netsh_in_another_language_is_refused_with_the_way_out() {
     refused("global.txt", &sample("netsh-german.txt"), 3, 1, "ConvertTo-Json");
     let chinese = "TCP \u{5168}\u{5c40}\u{53c2}\u{6570}\n----------------------------------------------\n\u{63a5}\u{6536} : enabled\n";
     refused("global.txt", chinese.as_bytes(), 1, 1, "Export-CliXml");
+    let heuristics = "Parameter der Fensterskalierungsheuristik\n----------------------------------------------\nFensterskalierungsheuristik  : disabled\n";
+    refused("x", heuristics.as_bytes(), 1, 1, "ConvertTo-Json");
+    refused("x", b"Notes\n----------------------------------------------\nhello world\n", 1, 1, "no format");
 }
 
 #[test]
@@ -235,6 +238,30 @@ fn a_machine_is_read_from_its_files_as_rows() {
     let contradictions: Vec<String> =
         merged.contradictions.iter().map(|c| format!("{}: {:?} against {:?}", c.knob, c.taken, c.left)).collect();
     insta::assert_json_snapshot!((contradictions, table(&merged)));
+}
+
+#[test]
+fn a_plan_starts_from_what_was_read() {
+    for (file, named, knob, from) in [
+        ("netsh-2012.txt", Some("windows-2012"), "netsh tcp global autotuninglevel", "restricted"),
+        ("sysctl-freebsd.txt", None, "net.inet.tcp.recvbuf_max", "2097152"),
+        ("sysctl-linux.txt", None, "net.ipv4.tcp_rmem", "4096 131072 6291456"),
+        ("sysctl-macos.txt", None, "net.inet.tcp.autorcvbufmax", "4194304"),
+        ("device.c", None, "call SetSocketRxBuffers", "20"),
+    ] {
+        let merged = merge(&[of(file)], named.map(|platform| platform.parse().unwrap()).as_ref()).unwrap();
+        let plan = plan_platform(&PlatformRequest {
+            platform: merged.settings.platform.clone(),
+            rate: "1G".parse().unwrap(),
+            rtt: "80ms".parse().unwrap(),
+            connections: None,
+            goal: Goal::Bulk,
+            settings: Some(&merged.settings),
+            memory_bound: None,
+        });
+        let change = plan.changes.iter().find(|change| change.knob.to_string() == knob);
+        assert_eq!(change.and_then(|change| change.from.as_deref()), Some(from), "{file}: {:?}", plan.notes);
+    }
 }
 
 #[test]
