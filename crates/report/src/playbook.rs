@@ -20,6 +20,9 @@ pub const LARGEST: usize = 1 << 20;
 /// The longest name or value that a loop puts together, in bytes: what the kernel takes in one write.
 const LONGEST: usize = 4096;
 
+/// How many settings are kept of one playbook: tasks and loops multiply, and no machine has as many.
+const MOST_STEPS: usize = 10_000;
+
 /// The modules that set a sysctl.
 const MODULES: [&str; 3] = ["ansible.posix.sysctl", "sysctl", "ansible.builtin.sysctl"];
 
@@ -52,6 +55,7 @@ pub fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
 struct Reader {
     steps: Vec<Step>,
     problems: Vec<Problem>,
+    full: bool,
 }
 
 /// The arguments of a sysctl task, each with its line.
@@ -81,6 +85,10 @@ impl Reader {
     }
 
     fn task(&mut self, task: &Node, module: &Node, node: &Node) {
+        if self.steps.len() >= MOST_STEPS {
+            self.too_many(module);
+            return;
+        }
         let arguments = match &node.value {
             Value::Map(_) => of_map(node),
             Value::Scalar(text) => of_line(text, node.line),
@@ -103,7 +111,20 @@ impl Reader {
             return;
         }
         for item in items {
+            if self.steps.len() >= MOST_STEPS {
+                self.too_many(module);
+                return;
+            }
             self.step(item.line(), item.put_into(name.0), item.put_into(value), arguments.absent);
+        }
+    }
+
+    /// Tells once that the rest is left out.
+    fn too_many(&mut self, module: &Node) {
+        if !self.full {
+            self.full = true;
+            let message = format!("more than {MOST_STEPS} settings in one playbook; those from here on are not judged");
+            self.problems.push(Problem { line: module.line, column: module.column, message });
         }
     }
 
@@ -338,6 +359,14 @@ mod tests {
         }
         assert!(read(&"[".repeat(10_000)).1[0].message.contains("no YAML"));
         assert_eq!(read(&"a".repeat(LARGEST + 1)).1[0].line, 1);
+    }
+
+    #[test]
+    fn loops_that_multiply_are_cut_off_and_told() {
+        let tasks = "  sysctl: {name: '{{ item }}', value: 1}\n".repeat(10_000);
+        let text = format!("- a: b\n{tasks}  loop:\n{}", "    - x.y\n".repeat(40_000));
+        let (steps, problems) = read(&text);
+        assert_eq!((steps.len(), problems.len(), problems[0].line), (MOST_STEPS, 1, 2));
     }
 
     proptest! {
