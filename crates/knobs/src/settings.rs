@@ -85,6 +85,20 @@ pub struct Settings {
     pub links: Vec<Link>,
     /// What the planner must know of the machine itself.
     pub machine: MachineFacts,
+    /// The use of the network's buffers (FreeBSD), where it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mbufs: Option<Mbufs>,
+}
+
+/// The use of FreeBSD's network buffers since the machine started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mbufs {
+    /// Clusters (of 2,048 B each) in use.
+    pub clusters_in_use: Option<u64>,
+    /// Clusters that there may be: kern.ipc.nmbclusters.
+    pub clusters_max: Option<u64>,
+    /// Requests that were denied because none was left.
+    pub denied: Option<u64>,
 }
 
 /// One line of one file that sets a value at boot.

@@ -9,6 +9,7 @@
 
 mod clean;
 pub mod json;
+pub mod playbook;
 mod problem;
 pub mod schema;
 mod standing;

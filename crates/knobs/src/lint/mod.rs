@@ -4,6 +4,7 @@
 //! `rules`, each with its reason. Pure over text.
 
 mod rules;
+mod sarif;
 
 use std::collections::BTreeMap;
 
@@ -13,8 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Address, Catalogue, Platform,
     catalogue::Honoured,
-    recipe::{self, Action, Kind, Step},
+    recipe::{self, Action, Kind, Problem, Step},
 };
+
+pub use sarif::{Sarif, sarif};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -69,6 +72,12 @@ struct Setting<'a> {
 /// Judges a recipe. Each line that sets something has at least one finding; the order is that of the lines.
 pub fn lint(kind: Kind, text: &str, request: &LintRequest) -> Vec<Finding> {
     let (steps, problems) = recipe::read(kind, text);
+    lint_steps(&steps, problems, kind.family(), request)
+}
+
+/// Judges a recipe that another reader has read, for formats that this room has no reader of. `family` is the platform
+/// family that the format is for, where that is plain.
+pub fn lint_steps(steps: &[Step], problems: Vec<Problem>, family: Option<&str>, request: &LintRequest) -> Vec<Finding> {
     let mut findings: Vec<Finding> = problems
         .into_iter()
         .map(|problem| Finding {
@@ -79,7 +88,7 @@ pub fn lint(kind: Kind, text: &str, request: &LintRequest) -> Vec<Finding> {
             fix: None,
         })
         .collect();
-    let platform = request.platform.clone().unwrap_or_else(|| platform_of(kind, &steps));
+    let platform = request.platform.clone().unwrap_or_else(|| platform_of(family, steps));
     let Some(catalogue) = Catalogue::of(&platform.family) else {
         return findings;
     };
@@ -87,9 +96,9 @@ pub fn lint(kind: Kind, text: &str, request: &LintRequest) -> Vec<Finding> {
         let words = format!("judged for the newest {}; name a platform to judge for another", platform.family);
         findings.push(finding(1, Level::Note, "platform-assumed", words));
     }
-    let all = together(&steps);
+    let all = together(steps);
     let mut seen: BTreeMap<&Address, (u32, &str)> = BTreeMap::new();
-    for step in &steps {
+    for step in steps {
         match &step.action {
             Action::Set(knob, value) => {
                 let platform = &platform;
@@ -105,6 +114,9 @@ pub fn lint(kind: Kind, text: &str, request: &LintRequest) -> Vec<Finding> {
                 findings.push(finding(step.line, Level::Ok, "deleted", words));
             }
             Action::Reset(what) => findings.push(rules::reset(step.line, what)),
+            Action::Unclear(why) => {
+                findings.push(finding(step.line, Level::Note, "not-judged", format!("{why}; it is not judged")));
+            }
         }
     }
     // Names and values of a file must not reach a terminal as they are.
@@ -121,10 +133,10 @@ fn finding(line: u32, level: Level, rule: &str, message: String) -> Finding {
 }
 
 /// The platform that a recipe is for, in its newest version.
-fn platform_of(kind: Kind, steps: &[Step]) -> Platform {
+fn platform_of(family: Option<&str>, steps: &[Step]) -> Platform {
     let knobs =
         || steps.iter().filter_map(|step| if let Action::Set(knob, _) = &step.action { Some(knob) } else { None });
-    let family = kind.family().unwrap_or_else(|| {
+    let family = family.unwrap_or_else(|| {
         // The family whose catalogue knows most of the lines.
         let known = |family: &str| {
             let catalogue = Catalogue::of(family);

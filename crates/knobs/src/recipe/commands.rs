@@ -239,7 +239,7 @@ mod tests {
         let words = |step: Step| match step.action {
             Action::Set(knob, value) => format!("{}: {knob} = {value}", step.line),
             Action::Delete(knob) => format!("{}: {knob} deleted", step.line),
-            Action::Reset(what) => format!("{}: {what}", step.line),
+            Action::Reset(what) | Action::Unclear(what) => format!("{}: {what}", step.line),
         };
         found.0.into_iter().map(words).collect()
     }

@@ -5,6 +5,7 @@
 mod commands;
 mod reg;
 mod shell;
+mod tuned;
 
 use crate::{Address, Platform, Settings, sysctl_conf};
 
@@ -27,6 +28,8 @@ pub enum Kind {
     Batch,
     /// A PowerShell script.
     PowerShell,
+    /// A TuneD profile.
+    TuneD,
 }
 
 impl Kind {
@@ -37,6 +40,8 @@ impl Kind {
         let extension = file.rsplit_once('.').map(|(_, extension)| extension);
         match (file, extension) {
             ("rc.conf" | "loader.conf" | "rc.conf.local" | "loader.conf.local", _) => Some(Self::Shell),
+            ("tuned.conf", _) => Some(Self::TuneD),
+            (_, Some("conf")) if tuned::is_profile(text) => Some(Self::TuneD),
             (_, Some("reg")) => Some(Self::Registry),
             (_, Some("bat" | "cmd")) => Some(Self::Batch),
             (_, Some("ps1" | "psm1")) => Some(Self::PowerShell),
@@ -49,6 +54,9 @@ impl Kind {
         let text = text.trim_start_matches('\u{feff}').trim_start();
         if text.starts_with("REGEDIT4") || text.starts_with("Windows Registry Editor") {
             return Some(Self::Registry);
+        }
+        if ["[main]", "[sysctl]", "[variables]"].iter().any(|section| text.starts_with(section)) {
+            return Some(Self::TuneD);
         }
         let lines = || text.lines().map(|line| line.trim().to_ascii_lowercase());
         if lines().any(|line| line.starts_with("set-net") || line.starts_with("set-itemproperty")) {
@@ -67,6 +75,7 @@ impl Kind {
         match self {
             Self::Sysctl => None,
             Self::Shell => Some("freebsd"),
+            Self::TuneD => Some("linux"),
             Self::Registry | Self::Batch | Self::PowerShell => Some("windows"),
         }
     }
@@ -91,6 +100,8 @@ pub enum Action {
     Delete(Address),
     /// Resets something, named as it stands there: `netsh interface tcp reset`.
     Reset(String),
+    /// Sets something that can't be told from the file alone; why, in a sentence.
+    Unclear(String),
 }
 
 /// A line that no reader understands.
@@ -108,6 +119,7 @@ pub fn read(kind: Kind, text: &str) -> (Vec<Step>, Vec<Problem>) {
         Kind::Registry => reg::read(text),
         Kind::Batch => commands::batch(text),
         Kind::PowerShell => commands::powershell(text),
+        Kind::TuneD => tuned::read(text),
     }
 }
 
@@ -122,7 +134,7 @@ pub fn settings(kind: Kind, text: &str, platform: Platform) -> (Settings, Vec<Pr
         match step.action {
             Action::Set(address, value) => settings.values.insert(address, Some(value)),
             Action::Delete(address) => settings.values.insert(address, None),
-            Action::Reset(_) => None,
+            Action::Reset(_) | Action::Unclear(_) => None,
         };
     }
     (settings, problems)
@@ -149,6 +161,9 @@ mod tests {
         assert_eq!(Kind::of("paste", "\u{feff}Windows Registry Editor Version 5.00"), Some(Kind::Registry));
         assert_eq!(Kind::of("paste", "rem x\nnetsh int tcp show global"), Some(Kind::Batch));
         assert_eq!(Kind::of("paste", "net.ipv4.tcp_sack = 1"), Some(Kind::Sysctl));
+        assert_eq!(Kind::of("/etc/tuned/long/tuned.conf", ""), Some(Kind::TuneD));
+        assert_eq!(Kind::of("long.conf", "# x\n[main]\n"), Some(Kind::TuneD));
+        assert_eq!(Kind::of("paste", "[sysctl]\nnet.ipv4.tcp_sack=1"), Some(Kind::TuneD));
         assert_eq!(Kind::of("paste", "hello"), None);
     }
 

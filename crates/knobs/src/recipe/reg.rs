@@ -3,6 +3,9 @@
 use super::{Action, Problem, Step};
 use crate::Address;
 
+/// The longest name of a key that is read, in bytes. Windows' keys are a few hundred characters long with their path.
+const LONGEST_KEY: usize = 4096;
+
 /// Bytes that are no registry file's text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -99,6 +102,11 @@ impl Reader {
     fn line(&mut self, number: u32, raw: &str, line: &str) {
         if let Some(rest) = line.strip_prefix('[') {
             match rest.strip_suffix(']') {
+                // Its name is kept for each value below it.
+                Some(key) if key.len() > LONGEST_KEY => {
+                    self.key = None;
+                    self.problem(number, raw, "the key's name is longer than any key of the registry");
+                }
                 // A key that is deleted whole holds no values to judge.
                 Some(key) if key.starts_with('-') => self.key = None,
                 Some(key) => self.key = Some(short_key(key)),

@@ -1,0 +1,210 @@
+//! Lines `label : value`: what netsh prints in English, and what Format-List prints. One file may have both.
+
+use super::{
+    Place, Refusal, RemarkKind, scan,
+    sheet::{Sheet, shown},
+    windows::{self, Property},
+};
+use crate::Address;
+
+/// The labels of `netsh interface tcp show global`, in lower case, and the parameter that sets each.
+const GLOBAL: [(&str, &str); 19] = [
+    ("receive-side scaling state", "rss"),
+    ("chimney offload state", "chimney"),
+    ("netdma state", "netdma"),
+    ("direct cache access (dca)", "dca"),
+    ("direct cache acess (dca)", "dca"),
+    ("receive window auto-tuning level", "autotuninglevel"),
+    ("add-on congestion control provider", "congestionprovider"),
+    ("ecn capability", "ecncapability"),
+    ("rfc 1323 timestamps", "timestamps"),
+    ("timestamps", "timestamps"),
+    ("initial rto", "initialrto"),
+    ("receive segment coalescing state", "rsc"),
+    ("non sack rtt resiliency", "nonsackrttresiliency"),
+    ("max syn retransmissions", "maxsynretransmissions"),
+    ("fast open fallback", "fastopenfallback"),
+    ("fast open", "fastopen"),
+    ("hystart", "hystart"),
+    ("proportional rate reduction", "prr"),
+    ("pacing profile", "pacingprofile"),
+];
+
+/// The labels of `show supplemental`, in lower case, and the parameter of the template.
+const SUPPLEMENTAL: [(&str, &str); 6] = [
+    ("minimum rto (msec)", "MinRtoMs"),
+    ("initial congestion window (mss)", "InitialCongestionWindowMss"),
+    ("congestion control provider", "CongestionProvider"),
+    ("enable congestion window restart", "CwndRestart"),
+    ("delayed ack timeout (msec)", "DelayedAckTimeoutMs"),
+    ("delayed ack frequency", "DelayedAckFrequency"),
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Section {
+    None,
+    Global,
+    Heuristics,
+    Supplemental,
+    Objects,
+}
+
+struct Reader<'a> {
+    sheet: &'a mut Sheet,
+    section: Section,
+    template: Option<&'static str>,
+    told_template: bool,
+    object: Vec<Property>,
+    objects: usize,
+    /// The last line that was no pair: a title, where dashes follow.
+    title: Option<(u32, &'a str)>,
+}
+
+pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
+    sheet.family("windows");
+    let (section, title) = (Section::None, None);
+    let mut reader =
+        Reader { sheet, section, template: None, told_template: false, object: Vec::new(), objects: 0, title };
+    for (number, line) in scan::lines(text) {
+        reader.line(number, line)?;
+    }
+    reader.end_of_object();
+    if reader.objects == 0 && reader.sheet.is_empty() && reader.section != Section::Supplemental {
+        let place = Place { line: 1, column: 1 };
+        let problem = "no line has a label that is known".to_owned();
+        return Err(Refusal { place, problem, expected: ENGLISH, way_out: WAY_OUT });
+    }
+    Ok(())
+}
+
+const ENGLISH: &str = "English labels such as `Receive Window Auto-Tuning Level`";
+const WAY_OUT: &str = "netsh speaks the system's language; save what PowerShell tells instead, which is the same everywhere: Get-NetTCPSetting | ConvertTo-Json, or | Export-CliXml FILE";
+
+impl<'a> Reader<'a> {
+    fn line(&mut self, number: u32, line: &'a str) -> Result<(), Refusal> {
+        let text = line.trim();
+        if text.is_empty() {
+            self.end_of_object();
+            return Ok(());
+        }
+        if text.len() >= 20 && text.bytes().all(|byte| byte == b'-') {
+            return self.dashes();
+        }
+        let lower = text.to_ascii_lowercase();
+        if lower.starts_with("** the above autotuninglevel") {
+            let words = "the heuristics of Windows override the level at least for one profile: `netsh interface tcp show heuristics` tells which";
+            self.sheet.remark(RemarkKind::Note, scan::place_of(number, line, text), words);
+            return Ok(());
+        }
+        match line.split_once(':') {
+            // A prompt with a command: `C:\>netsh int tcp show supplemental internet`.
+            Some(_) if !lower.contains("netsh ") && !lower.contains("ps c:\\") => self.pair(number, line),
+            _ => {
+                self.title = Some((number, line));
+                self.template = template_in(&lower).or(self.template);
+                self.section = title_section(&lower).unwrap_or(self.section);
+            }
+        }
+        Ok(())
+    }
+
+    /// Below a title; where the title is none of the English ones, the text is in another language.
+    fn dashes(&mut self) -> Result<(), Refusal> {
+        let Some((number, title)) = self.title.take() else { return Ok(()) };
+        let lower = title.to_ascii_lowercase();
+        if let Some(section) = title_section(&lower) {
+            self.section = section;
+            return Ok(());
+        }
+        if !title.contains("TCP") {
+            return Ok(());
+        }
+        let problem = format!("`{}` is no title of the English netsh", shown(title.trim()));
+        let place = scan::place_of(number, title, title.trim_start());
+        Err(Refusal { place, problem, expected: ENGLISH, way_out: WAY_OUT })
+    }
+
+    fn pair(&mut self, number: u32, line: &'a str) {
+        let Some((label, value)) = line.split_once(':') else { return };
+        let (label, value) = (label.trim(), value.trim());
+        let place = scan::place_of(number, line, label);
+        let netsh = matches!(self.section, Section::Global | Section::Heuristics | Section::Supplemental);
+        if windows::begins_object(label) || !netsh {
+            if !label.contains(' ') {
+                self.section = Section::Objects;
+                self.object.push(Property { name: label.to_owned(), value: value.to_owned(), place });
+            } else if label.eq_ignore_ascii_case("Receive-Side Scaling State") {
+                // A part of an output, without its title.
+                self.section = Section::Global;
+                self.netsh(place, label, value);
+            }
+            return;
+        }
+        self.netsh(place, label, value);
+    }
+
+    fn netsh(&mut self, place: Place, label: &str, value: &str) {
+        let lower = label.to_ascii_lowercase();
+        let global = |context: &str, parameter: &str| Address::Netsh {
+            context: context.to_owned(),
+            parameter: parameter.to_owned(),
+        };
+        let knob = match self.section {
+            Section::Heuristics if lower == "window scaling heuristics" => Some(global("tcp heuristics", "wsh")),
+            Section::Heuristics if lower.starts_with("force") => Some(global("tcp heuristics", "forcews")),
+            Section::Supplemental => return self.supplemental(place, &lower, value),
+            Section::Global => {
+                let label = lower.strip_prefix("tcp ").unwrap_or(&lower);
+                let known = GLOBAL.iter().find(|(known, _)| *known == label);
+                known.map(|(_, parameter)| global("tcp global", parameter))
+            }
+            _ => None,
+        };
+        match knob {
+            Some(knob) if !value.is_empty() => self.sheet.set(place, knob, Some(value)),
+            Some(_) => self.sheet.remark(RemarkKind::Unread, place, format!("no value after `{}`", shown(label))),
+            None => self.sheet.others += 1,
+        }
+    }
+
+    fn supplemental(&mut self, place: Place, label: &str, value: &str) {
+        let Some((_, parameter)) = SUPPLEMENTAL.iter().find(|(known, _)| *known == label) else {
+            self.sheet.others += 1;
+            return;
+        };
+        let Some(template) = self.template else {
+            if !self.told_template {
+                self.told_template = true;
+                let words = "no line names the template that these values belong to; keep the line `The TCP global default template is ...` or the command above them";
+                self.sheet.remark(RemarkKind::Unread, place, words);
+            }
+            return;
+        };
+        windows::template_value(place, template, parameter, value, self.sheet);
+    }
+
+    fn end_of_object(&mut self) {
+        if !self.object.is_empty() {
+            self.objects += usize::from(windows::object(&self.object, self.sheet));
+            self.object.clear();
+        }
+    }
+}
+
+fn title_section(lower: &str) -> Option<Section> {
+    let titles = [
+        ("tcp global parameters", Section::Global),
+        ("heuristics parameters", Section::Heuristics),
+        ("tcp supplemental parameters", Section::Supplemental),
+    ];
+    titles.iter().find(|(title, _)| lower.contains(title)).map(|(_, section)| *section)
+}
+
+/// The template that a sentence or a command names with its last word.
+fn template_in(lower: &str) -> Option<&'static str> {
+    if !lower.contains("template") && !lower.contains("supplemental") {
+        return None;
+    }
+    let last = lower.split([' ', '=']).next_back()?.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    windows::template_name(last)
+}

@@ -1,0 +1,177 @@
+//! Several files of one machine as its settings.
+//!
+//! What a command printed holds now, and wins; what a boot file says is noted as the value's origin, and counts where
+//! nothing tells what holds now.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{Place, Reading, sheet};
+use crate::{Address, Catalogue, Origin, Platform, Settings};
+
+/// Two places that say different things of one setting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Contradiction {
+    /// Which setting.
+    pub knob: Address,
+    /// The value that is taken; `None` where that is "absent".
+    pub taken: Option<String>,
+    /// Where it stands.
+    pub taken_from: (String, Place),
+    /// The value that is left.
+    pub left: Option<String>,
+    /// Where it stands.
+    pub left_from: (String, Place),
+    /// Why the one is taken, in a sentence.
+    pub message: String,
+}
+
+/// The settings of one machine, with where each was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Merged {
+    /// The settings, as a host would tell them.
+    pub settings: Settings,
+    /// The file and place of each value.
+    pub places: BTreeMap<Address, (String, Place)>,
+    /// Where two files disagree.
+    pub contradictions: Vec<Contradiction>,
+}
+
+/// Why files can't be taken together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// They come from different platforms.
+    #[error(
+        "put {file} with the rest: it is of {family}, and {other} of {other_family}; read the files of one machine at a time, or name the platform it is"
+    )]
+    Families {
+        /// The file that doesn't fit.
+        file: String,
+        /// Its family.
+        family: String,
+        /// What it doesn't fit with: another file, or the platform that was named.
+        other: String,
+        /// That one's family.
+        other_family: String,
+    },
+    /// No file tells of which platform it is.
+    #[error("tell the platform of {file}: nothing in it does; name it, for example freebsd-14.1 or windows-2012")]
+    Unknown {
+        /// The first file.
+        file: String,
+    },
+}
+
+/// Puts what was read together. `platform` wins over what the files tell of themselves, and must not contradict them.
+///
+/// # Errors
+///
+/// Where the files are of different platforms, or nobody says of which.
+pub fn merge(readings: &[Reading], platform: Option<&Platform>) -> Result<Merged, MergeError> {
+    let mut merged = Merged::default();
+    merged.settings.platform = platform_of(readings, platform)?;
+    for reading in readings {
+        merged.note_machine(reading);
+        for found in &reading.found {
+            merged.note(reading, found);
+        }
+    }
+    Ok(merged)
+}
+
+fn platform_of(readings: &[Reading], named: Option<&Platform>) -> Result<Platform, MergeError> {
+    let mut known = named.map(|platform| ("the platform that was named".to_owned(), platform.clone()));
+    for reading in readings.iter().filter(|reading| !reading.platform.family.is_empty()) {
+        match &mut known {
+            None => known = Some((reading.file.clone(), reading.platform.clone())),
+            Some((_, platform)) if platform.family == reading.platform.family => {
+                if platform.version.is_empty() {
+                    platform.version.clone_from(&reading.platform.version);
+                }
+            }
+            Some((other, platform)) => {
+                return Err(MergeError::Families {
+                    file: reading.file.clone(),
+                    family: reading.platform.family.clone(),
+                    other: other.clone(),
+                    other_family: platform.family.clone(),
+                });
+            }
+        }
+    }
+    let file = || readings.first().map_or_else(|| "nothing".to_owned(), |reading| reading.file.clone());
+    known.map(|(_, platform)| platform).ok_or_else(|| MergeError::Unknown { file: file() })
+}
+
+impl Merged {
+    fn note_machine(&mut self, reading: &Reading) {
+        let machine = &mut self.settings.machine;
+        machine.memory = reading.machine.memory.or(machine.memory);
+        machine.page = reading.machine.page.or(machine.page);
+        self.settings.mbufs = reading.mbufs.or(self.settings.mbufs);
+        let mut devices: BTreeMap<String, usize> =
+            self.settings.links.iter().enumerate().map(|(at, link)| (link.device.clone(), at)).collect();
+        for link in &reading.links {
+            match devices.get(&link.device).and_then(|at| self.settings.links.get_mut(*at)) {
+                Some(known) => {
+                    known.mtu = link.mtu.or(known.mtu);
+                    known.speed_bps = link.speed_bps.or(known.speed_bps);
+                }
+                None => {
+                    devices.insert(link.device.clone(), self.settings.links.len());
+                    self.settings.links.push(link.clone());
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, reading: &Reading, found: &super::Found) {
+        let of_platform = Catalogue::of(&self.settings.platform.family);
+        if of_platform.is_some_and(|catalogue| catalogue.find(&found.knob).is_none()) {
+            return;
+        }
+        let here = (reading.file.clone(), found.place);
+        let boot = reading.format.is_boot_file();
+        if boot && let Some(value) = &found.value {
+            let origin = Origin { file: reading.file.clone(), line: found.place.line, value: value.clone() };
+            self.settings.origins.entry(found.knob.clone()).or_default().push(origin);
+        }
+        let Some(there) = self.places.get(&found.knob) else {
+            self.settings.values.insert(found.knob.clone(), found.value.clone());
+            self.places.insert(found.knob.clone(), here);
+            return;
+        };
+        let held = self.settings.values.get(&found.knob).cloned().flatten();
+        // A value whose place is that of an origin came from a boot file.
+        let origins = self.settings.origins.get(&found.knob);
+        let held_is_boot =
+            origins.is_some_and(|all| all.iter().any(|origin| origin.file == there.0 && origin.line == there.1.line));
+        let keep = boot && !held_is_boot;
+        if !sheet::same_value(held.as_deref(), found.value.as_deref()) {
+            let there = (held, there.clone());
+            let here = (found.value.clone(), here.clone());
+            let ((taken, taken_from), (left, left_from)) = if keep { (there, here) } else { (here, there) };
+            let message = reason(&found.knob, boot, held_is_boot);
+            let knob = found.knob.clone();
+            self.contradictions.push(Contradiction { knob, taken, taken_from, left, left_from, message });
+        }
+        if !keep {
+            self.settings.values.insert(found.knob.clone(), found.value.clone());
+            self.places.insert(found.knob.clone(), here);
+        }
+    }
+}
+
+fn reason(knob: &Address, boot: bool, held_is_boot: bool) -> String {
+    let name = sheet::shown_knob(knob);
+    match (boot, held_is_boot) {
+        (true, false) | (false, true) => {
+            format!(
+                "{name} has another value now than the boot file sets; it was changed since, or the file is not applied"
+            )
+        }
+        _ => format!("{name} stands in both files with different values; the one that was named last counts"),
+    }
+}

@@ -1,0 +1,359 @@
+//! Each format by a sample of its shape, the files that are damaged, and bytes of any kind.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Goal, PlatformRequest, Settings, plan_platform};
+
+fn sample(name: &str) -> Vec<u8> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/reading/samples");
+    std::fs::read(folder.join(name)).unwrap()
+}
+
+fn of(name: &str) -> Reading {
+    read(name, &sample(name)).unwrap()
+}
+
+fn utf16(text: &str, mark: bool) -> Vec<u8> {
+    let mark: &[u8] = if mark { &[0xff, 0xfe] } else { &[] };
+    mark.iter().copied().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect()
+}
+
+/// Format, platform, settings and remarks, one to a line.
+fn told(reading: &Reading) -> String {
+    let head = format!("{} [{}] others {}", reading.format, reading.platform, reading.others);
+    let found = reading.found.iter().map(|found| {
+        let value = found.value.as_deref().unwrap_or("(absent)");
+        format!("{}:{} {} = {value}", found.place.line, found.place.column, found.knob)
+    });
+    let links = reading.links.iter().map(|link| format!("{link:?}"));
+    let machine = (reading.machine != MachineFacts::default()).then(|| format!("{:?}", reading.machine));
+    let mbufs = reading.mbufs.map(|mbufs| format!("{mbufs:?}"));
+    let remarks = reading
+        .remarks
+        .iter()
+        .map(|remark| format!("{}:{} {:?}: {}", remark.place.line, remark.place.column, remark.kind, remark.message));
+    std::iter::once(head)
+        .chain(found)
+        .chain(links)
+        .chain(machine)
+        .chain(mbufs)
+        .chain(remarks)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+macro_rules! golden {
+    ($($test:ident: $file:literal),* $(,)?) => {$(
+        #[test]
+        fn $test() {
+            insta::assert_snapshot!(told(&of($file)));
+        }
+    )*};
+}
+
+golden! {
+    reads_sysctl_of_linux: "sysctl-linux.txt",
+    reads_sysctl_of_freebsd: "sysctl-freebsd.txt",
+    reads_sysctl_of_macos: "sysctl-macos.txt",
+    reads_sysctl_conf: "sysctl.conf",
+    reads_loader_conf: "loader.conf",
+    reads_rc_conf: "rc.conf",
+    reads_netsh_and_lists_of_one_file: "netsh-2012.txt",
+    reads_netsh_supplemental: "netsh-supplemental.txt",
+    reads_a_powershell_table: "table.txt",
+    reads_powershell_csv: "settings.csv",
+    reads_powershell_json: "settings.json",
+    reads_powershell_clixml: "settings.clixml",
+    reads_ifconfig_of_linux: "ifconfig-linux.txt",
+    reads_ifconfig_of_old_linux: "ifconfig-old-linux.txt",
+    reads_ifconfig_of_freebsd: "ifconfig-freebsd.txt",
+    reads_ifconfig_of_macos: "ifconfig-macos.txt",
+    reads_netstat_of_freebsd: "netstat-freebsd.txt",
+    reads_netstat_of_freebsd_4: "netstat-freebsd4.txt",
+    reads_a_netburner_source: "device.c",
+}
+
+const KEY: &str = r"HKEY_LOCAL_MACHINE\SYSTEM\ControlSet001\Services\Tcpip\Parameters";
+
+#[test]
+fn reads_registry_exports_in_each_encoding() {
+    let five = format!(
+        "Windows Registry Editor Version 5.00\r\n\r\n[{KEY}]\r\n\"TcpWindowSize\"=dword:0000faf0\r\n\"Tcp1323Opts\"=-\r\n\"Größe\"=dword:1\r\n"
+    );
+    let big: Vec<u8> = [0xfe, 0xff].into_iter().chain(five.encode_utf16().flat_map(u16::to_be_bytes)).collect();
+    let ansi: Vec<u8> = five.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+    let four = five.replace("Windows Registry Editor Version 5.00", "REGEDIT4");
+    let texts = [utf16(&five, true), utf16(&five, false), big, ansi, four.into_bytes()];
+    for bytes in texts {
+        let reading = read("export.reg", &bytes).unwrap();
+        let values: Vec<Option<&str>> = reading.found.iter().map(|found| found.value.as_deref()).collect();
+        assert_eq!((values, reading.others), (vec![Some("64240"), None], 1));
+    }
+}
+
+#[test]
+fn a_key_in_another_case_is_the_same_setting() {
+    let text = "REGEDIT4\n[HKEY_LOCAL_MACHINE\\System\\CurrentControlSet\\Services\\TCPIP\\Parameters]\n\"tcpwindowsize\"=dword:1\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters]\n\"TcpWindowSize\"=dword:2\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\services\\Tcpip\\parameters\\interfaces\\{0a1B-2c}]\n\"mtu\"=dword:5dc\n\"x\"=dword:1\n";
+    let reading = read("a.reg", text.as_bytes()).unwrap();
+    let knobs: Vec<String> = reading.found.iter().map(|found| found.knob.to_string()).collect();
+    let parameters = r"registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
+    assert_eq!(knobs, [format!(r"{parameters}\TcpWindowSize"), format!(r"{parameters}\Interfaces\{{0a1B-2c}}\MTU")]);
+    assert_eq!((reading.remarks.len(), reading.remarks[0].kind), (1, RemarkKind::Contradiction));
+}
+
+/// Line, column and a part of the message of the error that a file ends in.
+fn refused(name: &str, bytes: &[u8], line: u32, column: u32, part: &str) {
+    let error = read(name, bytes).unwrap_err();
+    assert_eq!((error.place.line, error.place.column), (line, column), "{error}");
+    assert!(error.to_string().contains(part), "{error}");
+    assert!(!error.to_string().contains(char::is_control), "{error:?}");
+}
+
+#[test]
+fn damaged_registry_exports_are_refused_with_their_place() {
+    let file = format!("Windows Registry Editor Version 5.00\r\n\r\n[{KEY}]\r\n\"TcpWindowSize\"=dword:0000faf0");
+    let whole = utf16(&file, true);
+    refused("a.reg", &whole[..whole.len() - 1], 4, 30, "cut off");
+    refused("a.reg", b"Windows Registry Editor Version 6.00\r\n", 1, 1, "Version 5.00");
+    refused("a.reg", b"\r\n\r\n  \"A\"=dword:1\r\n", 3, 3, "no header");
+    let mut lone = utf16("REGEDIT4\r\n", true);
+    lone.extend([0x00, 0xd8, 0x41, 0x00]);
+    refused("a.reg", &lone, 2, 1, "mixed");
+    let mut mixed = b"REGEDIT4\r\n".to_vec();
+    mixed.extend(utf16("[HKLM]", false));
+    refused("a.reg", &mixed, 2, 2, "two encodings");
+    // ANSI text behind UTF-16 reads as characters of another script: lines that are none.
+    let mut appended = utf16("Windows Registry Editor Version 5.00\r\n", true);
+    appended.extend(b"[HKLM\\X]\r\n\"A1\"=-\r\n");
+    let reading = read("a.reg", &appended).unwrap();
+    assert_eq!(
+        (reading.found.len(), reading.remarks[0].kind, reading.remarks[0].place.line),
+        (0, RemarkKind::Unread, 2)
+    );
+}
+
+#[test]
+fn netsh_in_another_language_is_refused_with_the_way_out() {
+    refused("global.txt", &sample("netsh-german.txt"), 3, 1, "ConvertTo-Json");
+    let chinese = "TCP \u{5168}\u{5c40}\u{53c2}\u{6570}\n----------------------------------------------\n\u{63a5}\u{6536} : enabled\n";
+    refused("global.txt", chinese.as_bytes(), 1, 1, "Export-CliXml");
+    let heuristics = "Parameter der Fensterskalierungsheuristik\n----------------------------------------------\nFensterskalierungsheuristik  : disabled\n";
+    refused("x", heuristics.as_bytes(), 1, 1, "ConvertTo-Json");
+    refused("x", b"Notes\n----------------------------------------------\nhello world\n", 1, 1, "no format");
+}
+
+#[test]
+fn netsh_supplemental_without_its_template_is_told() {
+    let text = "TCP Supplemental Parameters\n----------------------------------------------\nMinimum RTO (msec) : 300\nDelayed ACK frequency : 2\n";
+    let reading = read("x", text.as_bytes()).unwrap();
+    assert_eq!((reading.found.len(), reading.remarks.len(), reading.remarks[0].place.line), (0, 1, 3));
+}
+
+#[test]
+fn damaged_objects_are_refused_with_their_place() {
+    refused("a.json", b"[\n  {\"SettingName\": \"Internet\",\n   \"MinRto\": 30", 3, 16, "cut off");
+    refused("a.json", b"{\"SettingName\" \"Internet\"}", 1, 16, "`:`");
+    refused("a.json", b"{\"Name\": 5}", 1, 1, "no object");
+    refused("a.json", "[".repeat(5_000).as_bytes(), 1, 102, "deep");
+    refused("a.xml", b"<Objs>\n  <Obj>\n", 2, 3, "not closed");
+    refused("a.xml", b"<Objs><Obj></Props></Objs>", 1, 12, "doesn't fit");
+    refused("a.xml", b"<?xml version=\"1.0\"?>\n<!DOCTYPE a [<!ENTITY b \"c\">]>", 2, 1, "document type");
+    refused("a.xml", b"<Objs><S N=\"a\">&lol;</S></Objs>", 1, 16, "entity");
+    refused("a.csv", b"\"SettingName\",\"MinRto\"\n\"Internet\",\"30", 2, 12, "cut off");
+    refused("a", b"", 1, 1, "empty");
+    refused("notes.txt", b"\n  hello world\n", 2, 3, "sysctl -a");
+}
+
+#[test]
+fn a_file_past_the_limit_is_refused() {
+    refused("big.txt", &vec![b'a'; LARGEST + 1], 1, 1, "16 MiB");
+}
+
+#[test]
+fn names_and_values_that_steer_a_terminal_are_not_passed_on() {
+    let text = "net.ipv4.tcp_congestion_control = cu\u{1b}[31mbic\nnet.ipv4.tcp_sack = 1\n";
+    let reading = read("a\u{1b}]0;x\u{7}.txt", text.as_bytes()).unwrap();
+    assert_eq!(reading.found.len(), 1);
+    assert!(!reading.file.contains(char::is_control));
+    let device = read("x", b"eth0;reboot: flags=1<UP> mtu 1500\n").unwrap();
+    assert_eq!((device.links.len(), device.remarks.len()), (0, 1));
+    let template = read("x.json", br#"{"SettingName": "Internet; calc", "MinRto": 300}"#).unwrap();
+    assert_eq!((template.found.len(), template.remarks.len()), (0, 1));
+}
+
+#[test]
+fn values_out_of_their_range_are_told_with_their_place() {
+    let reading =
+        read("x", b"net.ipv4.tcp_sack = 7\nnet.ipv4.tcp_rmem = 4096 131072\nnet.core.rmem_max = lots\n").unwrap();
+    let told: Vec<(u32, RemarkKind)> = reading.remarks.iter().map(|remark| (remark.place.line, remark.kind)).collect();
+    assert_eq!(told, [(1, RemarkKind::OutOfRange), (2, RemarkKind::OutOfRange), (3, RemarkKind::OutOfRange)]);
+}
+
+fn merged(files: &[(&str, &str)], platform: Option<&str>) -> Result<Merged, MergeError> {
+    let readings: Vec<Reading> = files.iter().map(|(name, text)| read(name, text.as_bytes()).unwrap()).collect();
+    merge(&readings, platform.map(|platform| platform.parse().unwrap()).as_ref())
+}
+
+#[test]
+fn what_holds_now_wins_over_a_boot_file_whatever_the_order() {
+    let now = ("now.txt", "kernel.osrelease = 6.18.44\nnet.core.rmem_max = 212992\n");
+    let boot = ("90-net.conf", "net.core.rmem_max = 4194304\nnet.ipv4.tcp_sack = 1\n");
+    for files in [[now, boot], [boot, now]] {
+        let merged = merged(&files, None).unwrap();
+        assert_eq!(merged.settings.platform.to_string(), "linux-6.18.44");
+        assert_eq!(merged.settings.sysctl("net.core.rmem_max"), Some("212992"));
+        assert_eq!(merged.settings.sysctl("net.ipv4.tcp_sack"), Some("1"));
+        assert_eq!(merged.settings.origins[&Address::sysctl("net.core.rmem_max")][0].file, "90-net.conf");
+        assert_eq!(merged.contradictions.len(), 1);
+        assert_eq!(merged.contradictions[0].taken_from.0, "now.txt");
+    }
+}
+
+#[test]
+fn of_two_files_of_one_kind_the_later_counts_and_both_are_told() {
+    let files = [("10-a.conf", "net.ipv4.tcp_sack = 1\n"), ("20-b.conf", "\nnet.ipv4.tcp_sack = 0\n")];
+    let merged = merged(&files, Some("linux-6.18")).unwrap();
+    assert_eq!(merged.settings.sysctl("net.ipv4.tcp_sack"), Some("0"));
+    assert_eq!(merged.contradictions[0].left_from, ("10-a.conf".to_owned(), Place { line: 1, column: 1 }));
+    assert_eq!(merged.settings.origins[&Address::sysctl("net.ipv4.tcp_sack")].len(), 2);
+}
+
+#[test]
+fn files_of_two_platforms_are_not_put_together() {
+    let linux = ("a", "net.core.rmem_max = 212992\n");
+    let bsd = ("b", "net.inet.tcp.recvbuf_max: 2097152\n");
+    assert!(matches!(merged(&[linux, bsd], None), Err(MergeError::Families { .. })));
+    assert!(matches!(merged(&[linux], Some("windows-2012")), Err(MergeError::Families { .. })));
+    let open = ("c", "kern.ipc.maxsockbuf: 2097152\n");
+    assert!(matches!(merged(&[open], None), Err(MergeError::Unknown { .. })));
+    assert_eq!(merged(&[open], Some("freebsd-14.1")).unwrap().settings.values.len(), 1);
+}
+
+#[test]
+fn a_machine_is_read_from_its_files_as_rows() {
+    let names = ["netsh-2012.txt", "netsh-supplemental.txt"];
+    let readings: Vec<Reading> = names.iter().map(|name| of(name)).collect();
+    let merged = merge(&readings, Some(&"windows-2012".parse().unwrap())).unwrap();
+    let contradictions: Vec<String> =
+        merged.contradictions.iter().map(|c| format!("{}: {:?} against {:?}", c.knob, c.taken, c.left)).collect();
+    insta::assert_json_snapshot!((contradictions, table(&merged)));
+}
+
+#[test]
+fn a_plan_starts_from_what_was_read() {
+    for (file, named, knob, from) in [
+        ("netsh-2012.txt", Some("windows-2012"), "netsh tcp global autotuninglevel", "restricted"),
+        ("sysctl-freebsd.txt", None, "net.inet.tcp.recvbuf_max", "2097152"),
+        ("sysctl-linux.txt", None, "net.ipv4.tcp_rmem", "4096 131072 6291456"),
+        ("sysctl-macos.txt", None, "net.inet.tcp.autorcvbufmax", "4194304"),
+        ("device.c", None, "call SetSocketRxBuffers", "20"),
+    ] {
+        let merged = merge(&[of(file)], named.map(|platform| platform.parse().unwrap()).as_ref()).unwrap();
+        let plan = plan_platform(&PlatformRequest {
+            platform: merged.settings.platform.clone(),
+            rate: "1G".parse().unwrap(),
+            rtt: "80ms".parse().unwrap(),
+            connections: None,
+            goal: Goal::Bulk,
+            settings: Some(&merged.settings),
+            memory_bound: None,
+        });
+        let change = plan.changes.iter().find(|change| change.knob.to_string() == knob);
+        assert_eq!(change.and_then(|change| change.from.as_deref()), Some(from), "{file}: {:?}", plan.notes);
+    }
+}
+
+#[test]
+fn settings_with_buffers_survive_their_own_json_and_older_json_is_read() {
+    let settings = Settings { mbufs: of("netstat-freebsd.txt").mbufs, ..Settings::default() };
+    let text = serde_json::to_string(&settings).unwrap();
+    assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);
+    let older = serde_json::to_string(&Settings::default()).unwrap();
+    assert!(!older.contains("mbufs"));
+    assert_eq!(serde_json::from_str::<Settings>(&older).unwrap(), Settings::default());
+}
+
+#[test]
+fn large_files_of_each_shape_are_read_in_one_pass() {
+    // Each would take minutes with a quadratic reader.
+    let shapes: [(&str, String); 8] = [
+        ("a", "net.ipv4.tcp_sack = 1\n".repeat(100_000)),
+        ("a", format!("net.ipv4.tcp_sack = {}\n", "1".repeat(2_000_000))),
+        ("a.json", format!("[{}{{}}]", "{\"SettingName\":\"Internet\",\"MinRto\":300},".repeat(40_000))),
+        ("a.csv", format!("SettingName,MinRto,{}\n{}", "x".repeat(1_000_000), "Internet,300,\n".repeat(50_000))),
+        (
+            "a.xml",
+            format!("<Objs>{}</Objs>", "<Obj><Props><S N=\"SettingName\">Internet</S></Props></Obj>".repeat(20_000)),
+        ),
+        ("a", format!("SettingName {}\n----------- ---\n{}", "x".repeat(1_000_000), "Internet    a\n".repeat(50_000))),
+        ("a.c", format!("SetSocketRxBuffers({}", "(/*".repeat(500_000))),
+        ("a.reg", format!("REGEDIT4\n[HKLM\\{}]\n{}", "x".repeat(1_000_000), "\"a\"=-\n".repeat(100_000))),
+    ];
+    for (name, text) in shapes {
+        drop(read(name, text.as_bytes()));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused_without_a_panic(bytes: Vec<u8>, name in "\\PC{0,12}") {
+        drop(read(&name, &bytes));
+    }
+
+    #[test]
+    fn any_piece_of_a_sample_is_read_or_refused(
+        which in 0..SAMPLES.len(),
+        from in 0..400_usize,
+        length in 0..600_usize,
+        change in proptest::option::of((0..600_usize, any::<u8>())),
+    ) {
+        let mut bytes = sample(SAMPLES[which]);
+        if let Some((at, byte)) = change
+            && let Some(place) = bytes.get_mut(at)
+        {
+            *place = byte;
+        }
+        let piece = &bytes[from.min(bytes.len())..(from + length).min(bytes.len())];
+        match read(SAMPLES[which], piece) {
+            Ok(reading) => {
+                let lines = u32::try_from(piece.iter().filter(|byte| **byte == b'\n').count()).unwrap() + 1;
+                prop_assert!(reading.found.iter().all(|found| (1..=lines).contains(&found.place.line)));
+                prop_assert!(reading.remarks.iter().all(|remark| !remark.message.contains(char::is_control)));
+                drop(merge(&[reading], None).map(|merged| table(&merged)));
+            }
+            Err(error) => prop_assert!(!error.to_string().contains(char::is_control)),
+        }
+    }
+
+    #[test]
+    fn any_tokens_of_the_formats_are_read_or_refused(
+        text in "(SettingName|MinRto|Internet|TCP|Parameters|-------------------- |:|=|,|;|\"|\\{|\\}|\\[|\\]|<Obj>|</Obj>|<S N=\"|net\\.ipv4\\.tcp_sack|#TYPE |mbuf clusters in use \\(max\\)|: flags=|SetSocketRxBuffers\\(|/\\*|\n| |1){0,60}",
+    ) {
+        for name in ["a", "a.c", "a.reg", "a.conf", "loader.conf"] {
+            drop(read(name, text.as_bytes()));
+        }
+    }
+}
+
+const SAMPLES: [&str; 19] = [
+    "sysctl-linux.txt",
+    "sysctl-freebsd.txt",
+    "sysctl-macos.txt",
+    "sysctl.conf",
+    "loader.conf",
+    "rc.conf",
+    "netsh-2012.txt",
+    "netsh-supplemental.txt",
+    "netsh-german.txt",
+    "table.txt",
+    "settings.csv",
+    "settings.json",
+    "settings.clixml",
+    "ifconfig-linux.txt",
+    "ifconfig-old-linux.txt",
+    "ifconfig-freebsd.txt",
+    "ifconfig-macos.txt",
+    "netstat-freebsd.txt",
+    "device.c",
+];

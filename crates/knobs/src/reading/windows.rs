@@ -1,0 +1,181 @@
+//! What PowerShell's objects say, whatever text they came in: Get-NetTCPSetting, Get-NetOffloadGlobalSetting,
+//! Get-NetTransportFilter, Get-NetIPInterface.
+//!
+//! Names and numbers: Microsoft's documentation of MSFT_NetTCPSetting and of the cmdlets.
+
+use super::{
+    Place, RemarkKind,
+    sheet::{Sheet, known, shown},
+};
+use crate::{Address, Link};
+
+/// One property of one object.
+#[derive(Clone, Debug)]
+pub(super) struct Property {
+    pub(super) name: String,
+    pub(super) value: String,
+    pub(super) place: Place,
+}
+
+/// The longest name of a property that is kept, in bytes; the longest of the objects that are read here has 31.
+pub(super) const LONGEST_NAME: usize = 64;
+
+const TEMPLATES: [&str; 7] =
+    ["Automatic", "Internet", "InternetCustom", "Datacenter", "DatacenterCustom", "Compat", "Custom"];
+
+/// A template's name as PowerShell spells it.
+pub(super) fn template_name(text: &str) -> Option<&'static str> {
+    TEMPLATES.into_iter().find(|known| known.eq_ignore_ascii_case(text))
+}
+
+/// Whether a label is the first of an object that is read here.
+pub(super) fn begins_object(label: &str) -> bool {
+    ["SettingName", "ReceiveSideScaling", "InterfaceAlias"].contains(&label)
+}
+
+/// Notes what one object says; false where it is none of the objects that are read here.
+pub(super) fn object(properties: &[Property], sheet: &mut Sheet) -> bool {
+    sheet.family("windows");
+    let find = |name: &str| properties.iter().find(|property| canonical(&property.name).eq_ignore_ascii_case(name));
+    let offload = ["ReceiveSideScaling", "ReceiveSegmentCoalescing", "TaskOffload"];
+    match find("SettingName") {
+        Some(setting) if find("LocalPortStart").or_else(|| find("DestinationPrefix")).is_some() => {
+            filter(setting, properties, sheet);
+        }
+        Some(setting) => template(setting, properties, sheet),
+        None if offload.iter().any(|name| find(name).is_some()) => {
+            for property in properties {
+                let name = canonical(&property.name).to_owned();
+                let knob = Address::Named { kind: "netoffload".to_owned(), name };
+                if known(&knob) && !property.value.is_empty() {
+                    let value = word(&property.name, &property.value).unwrap_or(&property.value);
+                    sheet.set(property.place, knob, Some(value));
+                }
+            }
+        }
+        None => {
+            return find("InterfaceAlias")
+                .zip(find("NlMtuBytes"))
+                .is_some_and(|(alias, mtu)| interface(alias, mtu, sheet));
+        }
+    }
+    true
+}
+
+/// The name of a property in the cmdlet's spelling: the object's own name and the heading of the list differ from it.
+fn canonical(name: &str) -> &str {
+    match name {
+        "MinRto" | "MinRto(ms)" => "MinRtoMs",
+        "InitialCongestionWindow" | "InitialCongestionWindow(MSS)" => "InitialCongestionWindowMss",
+        "DelayedAckTimeout" | "DelayedAckTimeout(ms)" => "DelayedAckTimeoutMs",
+        "InitialRto" | "InitialRto(ms)" => "InitialRtoMs",
+        "NlMtu" | "NlMtu(Bytes)" => "NlMtuBytes",
+        other => other,
+    }
+}
+
+fn template(setting: &Property, properties: &[Property], sheet: &mut Sheet) {
+    let Some(template) = template_name(&setting.value) else {
+        let words =
+            format!("`{}` is no template that is known; known are {}", shown(&setting.value), TEMPLATES.join(", "));
+        sheet.remark(RemarkKind::Unread, setting.place, words);
+        return;
+    };
+    for property in properties {
+        template_value(property.place, template, canonical(&property.name), &property.value, sheet);
+    }
+}
+
+/// Notes one parameter of a template. The template Automatic has no values of its own: theirs are empty.
+pub(super) fn template_value(place: Place, template: &str, parameter: &str, value: &str, sheet: &mut Sheet) {
+    let knob = Address::TcpSetting { template: template.to_owned(), parameter: parameter.to_owned() };
+    if value.is_empty() || !known(&knob) {
+        return;
+    }
+    if value.ends_with("...") || value.ends_with('\u{2026}') {
+        let words =
+            format!("the value of {parameter} is cut off; save the list instead: Get-NetTCPSetting | Format-List");
+        sheet.remark(RemarkKind::Unread, place, words);
+        return;
+    }
+    let found = word(parameter, value);
+    if found.is_none() && parameter == "CongestionProvider" && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        let words = format!(
+            "the number {value} of CongestionProvider is not documented; Get-NetTCPSetting | Format-List tells its name"
+        );
+        sheet.remark(RemarkKind::Note, place, words);
+    }
+    sheet.set(place, knob, Some(found.unwrap_or(value)));
+}
+
+/// The word for a value that may stand as a number: JSON and CSV may have numbers where the list has words.
+fn word(parameter: &str, value: &str) -> Option<&'static str> {
+    const LEVELS: &[&str] = &["Disabled", "HighlyRestricted", "Restricted", "Normal", "Experimental"];
+    const SWITCH: &[&str] = &["Disabled", "Enabled"];
+    let words: &[&'static str] = match parameter {
+        "CwndRestart" if value.eq_ignore_ascii_case("disabled") => return Some("False"),
+        "CwndRestart" if value.eq_ignore_ascii_case("enabled") => return Some("True"),
+        "CwndRestart" => &["False", "True"],
+        "AutoTuningLevelLocal" | "AutoTuningLevelGroupPolicy" => LEVELS,
+        "AutoTuningLevelEffective" => &["Local", "GroupPolicy"],
+        "MemoryPressureProtection" => &["Disabled", "Enabled", "Default"],
+        "CongestionProvider" => &["Default", "", "CTCP", "DCTCP"],
+        "EcnCapability"
+        | "Timestamps"
+        | "ScalingHeuristics"
+        | "AutomaticUseCustom"
+        | "NonSackRttResiliency"
+        | "ForceWS"
+        | "ReceiveSideScaling"
+        | "ReceiveSegmentCoalescing"
+        | "PacketCoalescingFilter"
+        | "TaskOffload" => SWITCH,
+        _ => return None,
+    };
+    words.get(value.parse::<usize>().ok()?).copied().filter(|word| !word.is_empty())
+}
+
+/// A filter that gives a template to connections, as one line.
+fn filter(setting: &Property, properties: &[Property], sheet: &mut Sheet) {
+    let Some(template) = template_name(&setting.value) else {
+        sheet.remark(
+            RemarkKind::Unread,
+            setting.place,
+            format!("`{}` is no template that is known", shown(&setting.value)),
+        );
+        return;
+    };
+    let find = |name: &str| properties.iter().find(|p| p.name == name).map_or("", |p| p.value.as_str());
+    let protocol = if find("Protocol") == "6" { "TCP" } else { find("Protocol") };
+    let parts = [
+        ("protocol", protocol.to_owned()),
+        ("local", format!("{}-{}", find("LocalPortStart"), find("LocalPortEnd"))),
+        ("remote", format!("{}-{}", find("RemotePortStart"), find("RemotePortEnd"))),
+        ("destination", find("DestinationPrefix").to_owned()),
+    ];
+    let plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || ".:/*-".contains(c));
+    let told: Vec<String> = parts
+        .iter()
+        .filter(|(_, value)| !value.is_empty() && value != "-" && plain(value))
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    let knob = Address::Named { kind: "transportfilter".to_owned(), name: template.to_owned() };
+    sheet.add(setting.place, knob, &told.join(", "));
+}
+
+/// The MTU of Get-NetIPInterface.
+fn interface(alias: &Property, mtu: &Property, sheet: &mut Sheet) -> bool {
+    let Ok(bytes) = mtu.value.parse::<u32>() else {
+        sheet.remark(RemarkKind::Unread, mtu.place, "the MTU is no number of bytes");
+        return true;
+    };
+    // A name of Windows may have spaces, and never these.
+    if alias.value.is_empty() || alias.value.chars().any(|c| super::sheet::is_hidden(c) || "\"'`$;&|<>".contains(c)) {
+        sheet.remark(RemarkKind::Unread, alias.place, "the name of the interface has characters that no name has");
+        return true;
+    }
+    // The pseudo-interface for the machine itself reports the largest number.
+    let mtu_bytes = (bytes < u32::MAX).then_some(bytes);
+    sheet.link(mtu.place, Link { device: alias.value.clone(), speed_bps: None, mtu: mtu_bytes });
+    true
+}
