@@ -286,7 +286,7 @@ fn a_drop_in_is_written_and_taken_back_to_what_was_there() {
         ];
         let lasting = ApplyOptions { persist: Some(boot.path().to_owned()), ..options() };
         let run = apply(&mut host, &mut journal, &changes, &lasting).expect("applied");
-        assert_eq!(run.drop_in.as_deref(), Some(file.as_path()));
+        assert_eq!(run.boot_files, [file.clone()]);
         assert_eq!(run.not_persisted, [address("route default initrwnd")]);
         let content = fs::read_to_string(&file).expect("there");
         assert!(content.contains(&format!("net.ipv4.tcp_rmem = {BIG}\n")), "{content}");
