@@ -14,10 +14,12 @@ mod apply;
 mod boot_files;
 mod error;
 pub mod folder;
+pub mod freebsd;
 pub mod journal;
 #[cfg(target_os = "linux")]
 pub mod linux;
 pub mod persist;
+mod program;
 mod sysctl;
 mod undo;
 mod value;
@@ -28,6 +30,7 @@ pub use error::HostError;
 pub use folder::FolderHost;
 pub use journal::{Entry, EntryKind, EntryState, Journal, JournalError, RunId, RunRecord, RunState};
 pub use persist::{BootFile, Lasting};
+pub use program::Output;
 pub use undo::{Outcome, UndoOptions, UndoReport, UndoneEntry, Which, undo};
 pub use value::{ROUTE_ATTRIBUTES, canonical, same_value};
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use fullpipe_knobs::{Address, Link, Settings};
 
 use super::{
-    Output, Program, Registry, Runner, WindowsHost, catalogue, gone, invalid, is_level, netsh, policy,
+    Program, Registry, Runner, WindowsHost, catalogue, gone, invalid, is_level, netsh, policy,
     powershell::{self, Report, Word, field},
     unknown,
 };
-use crate::HostError;
+use crate::{HostError, Output};
 
 /// The template that connections have where nobody chose another one.
 const USUAL: &str = "Internet";

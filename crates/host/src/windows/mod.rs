@@ -31,7 +31,7 @@ pub use data::{ParseDataError, REG_BINARY, REG_DWORD, REG_SZ, RegistryData};
 pub use registry::SystemRegistry;
 #[cfg(windows)]
 pub use run::SystemRunner;
-pub use run::{Output, Program, Runner};
+pub use run::{Program, Runner};
 
 use crate::{Host, HostError, Identity, value::canonical};
 

@@ -5,6 +5,8 @@
 
 use std::io;
 
+use crate::Output;
+
 /// A program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
@@ -21,28 +23,6 @@ impl Program {
             Self::PowerShell => "PowerShell",
             Self::Netsh => "netsh",
         }
-    }
-}
-
-/// What a program answered.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Output {
-    /// It ended without an error.
-    pub success: bool,
-    /// What it wrote.
-    pub stdout: Vec<u8>,
-    /// What it complained.
-    pub stderr: Vec<u8>,
-}
-
-impl Output {
-    /// What went wrong, in one short line fit for a terminal.
-    pub(super) fn complaint(&self) -> String {
-        let bytes = if self.stderr.trim_ascii().is_empty() { &self.stdout } else { &self.stderr };
-        let text: String =
-            String::from_utf8_lossy(bytes).chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect();
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if text.is_empty() { "it gave no answer".to_owned() } else { text }
     }
 }
 
@@ -66,7 +46,7 @@ impl Runner for SystemRunner {
             Program::PowerShell => r"WindowsPowerShell\v1.0\powershell.exe",
             Program::Netsh => "netsh.exe",
         });
-        let output = std::process::Command::new(path).args(arguments).stdin(std::process::Stdio::null()).output()?;
-        Ok(Output { success: output.status.success(), stdout: output.stdout, stderr: output.stderr })
+        let mut command = std::process::Command::new(path);
+        command.args(arguments).stdin(std::process::Stdio::null()).output().map(Output::from)
     }
 }

@@ -9,8 +9,8 @@ use std::{
 
 use fullpipe_knobs::{Address, Change, TakesEffect};
 
-use super::{Output, Program, Registry, RegistryData, Runner, WindowsHost, powershell};
-use crate::{ApplyFault, ApplyOptions, Host, HostError, Journal, UndoOptions, Which, apply, undo};
+use super::{Program, Registry, RegistryData, Runner, WindowsHost, powershell};
+use crate::{ApplyFault, ApplyOptions, Host, HostError, Journal, Output, UndoOptions, Which, apply, undo};
 
 const PARAMETERS: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
 const VERSION: &str = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion";
