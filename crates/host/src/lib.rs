@@ -39,6 +39,16 @@ use std::path::Path;
 use fullpipe_knobs::{Address, Change, Settings};
 use serde::{Deserialize, Serialize};
 
+/// The host that is the system this program runs on; each has `new()`.
+#[cfg(target_os = "linux")]
+pub type SystemHost = linux::LinuxHost;
+/// The host that is the system this program runs on; each has `new()`.
+#[cfg(windows)]
+pub type SystemHost = windows::WindowsHost<windows::SystemRegistry, windows::SystemRunner>;
+/// The host that is the system this program runs on; each has `new()`.
+#[cfg(any(target_os = "freebsd", target_os = "macos"))]
+pub type SystemHost = freebsd::BsdHost<freebsd::SystemKernel>;
+
 /// A machine whose settings can be read and written. See the contract above.
 pub trait Host {
     /// All settings that the catalogue knows for this platform, with routes, links and boot-time files.

@@ -5,18 +5,22 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
+mod toolchain;
+
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::{Command, Stdio},
 };
+
+use toolchain::text;
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const COMPILER: &str = "x86_64-w64-mingw32-gcc";
 
 #[test]
 fn the_registry_round_trip_holds_under_wine() {
-    if let Some(missing) = missing() {
+    if let Some(missing) = toolchain::missing(&["wine", "wineboot", COMPILER], TARGET) {
         println!("skipped the_registry_round_trip_holds_under_wine: {missing} is missing");
         return;
     }
@@ -34,19 +38,6 @@ fn the_registry_round_trip_holds_under_wine() {
     let said = text(&output);
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
     assert!(!said.contains("skipped"), "{said}");
-}
-
-/// What this test needs and this machine doesn't have.
-fn missing() -> Option<String> {
-    let found = |program: &str| {
-        env::split_paths(&env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(program).is_file())
-    };
-    if let Some(program) = ["wine", "wineboot", COMPILER].into_iter().find(|program| !found(program)) {
-        return Some(format!("the program {program}"));
-    }
-    let libraries = Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output().unwrap();
-    let libraries = PathBuf::from(String::from_utf8_lossy(&libraries.stdout).trim());
-    (!libraries.is_dir()).then(|| format!("Rust's standard library for {TARGET} (rustup target add {TARGET})"))
 }
 
 /// A Wine whose registry is in a folder.
@@ -93,8 +84,4 @@ impl Drop for Wine<'_> {
         drop(self.command("wineboot").arg("--kill").output());
         fs::remove_dir_all(self.prefix()).unwrap_or_default();
     }
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
