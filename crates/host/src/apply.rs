@@ -2,16 +2,12 @@
 //!
 //! What is *not* here: choosing the changes (`knobs`), and keeping only those that helped (`tune`).
 
-use std::{
-    collections::BTreeSet,
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, io, path::PathBuf};
 
-use fullpipe_knobs::{Address, Change};
+use fullpipe_knobs::{Address, Change, TakesEffect};
 
 use crate::{
-    EntryKind, EntryState, Host, HostError, Journal, JournalError, RunId,
+    BootFile, EntryKind, EntryState, Host, HostError, Journal, JournalError, Lasting, RunId,
     journal::{EntryId, Intent},
     persist,
     undo::{Outcome, UndoneEntry, restore_file, restore_setting},
@@ -28,7 +24,7 @@ pub struct ApplyOptions {
     /// Apply although a setting is no longer what the plan found.
     pub accept_stale: bool,
     /// The folder (`/etc/sysctl.d`, see [`persist::sysctl_dir`]) for a drop-in that makes sysctls last beyond a restart;
-    /// `None` changes the running system only.
+    /// `None` changes the running system only. A host with boot-time files of other places keeps to those.
     pub persist: Option<PathBuf>,
 }
 
@@ -39,9 +35,9 @@ pub struct Run {
     pub id: Option<RunId>,
     /// The changes, in order.
     pub applied: Vec<Applied>,
-    /// The drop-in that was written.
-    pub drop_in: Option<PathBuf>,
-    /// What does not last beyond a restart although that was asked for: a drop-in holds only sysctls.
+    /// The boot-time files that were written: on Linux the drop-in.
+    pub boot_files: Vec<PathBuf>,
+    /// What does not last beyond a restart although that was asked for: on Linux a drop-in holds only sysctls.
     pub not_persisted: Vec<Address>,
 }
 
@@ -56,12 +52,19 @@ pub struct Applied {
     pub wanted: Option<String>,
     /// What it is, read back.
     pub now: Option<String>,
+    /// When the value acts, as the plan has it from the catalogue: a value that is read back may still wait for a restart.
+    pub takes_effect: TakesEffect,
 }
 
 impl Applied {
     /// It was so already, and nothing was written.
     pub fn unchanged(&self) -> bool {
         same_value(&self.address, self.before.as_deref(), self.wanted.as_deref())
+    }
+
+    /// The value is there and acts only when the machine starts again.
+    pub fn needs_restart(&self) -> bool {
+        self.takes_effect == TakesEffect::Restart && !self.unchanged()
     }
 
     /// The system took another value than the one that was asked for: it has limits of its own.
@@ -109,8 +112,8 @@ pub enum ApplyFault {
         /// What it is.
         now: Option<String>,
     },
-    /// The drop-in could not be written.
-    #[error("can't write the drop-in {}: {source}; without --persist only the running system is changed", path.display())]
+    /// A boot-time file could not be written.
+    #[error("can't write the boot-time file {}: {source}; without --persist only the running system is changed", path.display())]
     Persist {
         /// The file.
         path: PathBuf,
@@ -180,11 +183,6 @@ fn check<H: Host + ?Sized>(host: &mut H, changes: &[Change], options: &ApplyOpti
     Ok(())
 }
 
-/// True where a drop-in can hold the change.
-fn lasts(change: &Change) -> bool {
-    matches!(change.knob, Address::Sysctl(_)) && change.to.is_some()
-}
-
 /// A change that was made, and how to take it back.
 enum Done {
     Setting { entry: EntryId, address: Address, before: Option<String> },
@@ -202,24 +200,32 @@ struct Work<'a, H: Host + ?Sized> {
 impl<H: Host + ?Sized> Work<'_, H> {
     fn all(&mut self, changes: &[Change]) -> Result<Run, ApplyFault> {
         let applied = changes.iter().map(|change| self.one(change)).collect::<Result<Vec<_>, _>>()?;
-        let (mut drop_in, mut not_persisted) = (None, Vec::new());
+        let (mut boot_files, mut not_persisted) = (Vec::new(), Vec::new());
         if let Some(folder) = &self.options.persist {
-            let (lasting, rest): (Vec<_>, Vec<_>) = changes.iter().partition(|change| lasts(change));
-            not_persisted = rest.into_iter().map(|change| change.knob.clone()).collect();
-            drop_in = self.drop_in(folder, lasting)?;
+            let mut in_files = Vec::new();
+            for change in changes {
+                match self.host.lasting(change) {
+                    Lasting::ByItself => {}
+                    Lasting::InFile => in_files.push(change),
+                    Lasting::Not => not_persisted.push(change.knob.clone()),
+                }
+            }
+            for file in self.host.boot_files(folder, &in_files)? {
+                boot_files.extend(self.boot_file(file)?);
+            }
         }
-        Ok(Run { id: self.run, applied, drop_in, not_persisted })
+        Ok(Run { id: self.run, applied, boot_files, not_persisted })
     }
 
     fn one(&mut self, change: &Change) -> Result<Applied, ApplyFault> {
-        let address = &change.knob;
+        let (address, takes_effect) = (&change.knob, change.takes_effect);
         let before = self.host.read(address)?;
         let wanted = match &change.to {
             Some(value) => canonical(address, value)?,
             None => None,
         };
         if same_value(address, before.as_deref(), wanted.as_deref()) {
-            return Ok(Applied { address: address.clone(), now: before.clone(), before, wanted });
+            return Ok(Applied { address: address.clone(), now: before.clone(), before, wanted, takes_effect });
         }
         let run = self.run()?;
         let intent = Intent {
@@ -228,7 +234,11 @@ impl<H: Host + ?Sized> Work<'_, H> {
             before: before.as_deref().map(str::as_bytes),
             intended: wanted.as_deref().map(str::as_bytes),
             mode: None,
-            persisted: self.options.persist.is_some() && lasts(change),
+            persisted: match self.host.lasting(change) {
+                Lasting::ByItself => true,
+                Lasting::InFile => self.options.persist.is_some(),
+                Lasting::Not => false,
+            },
         };
         let entry = self.journal.intend(run, &intent)?;
         // From here on it is to be taken back, also where the write itself fails: half of it may have happened.
@@ -239,21 +249,13 @@ impl<H: Host + ?Sized> Work<'_, H> {
         if same_value(address, now.as_deref(), before.as_deref()) {
             return Err(ApplyFault::NoEffect { address: address.clone(), wanted, now });
         }
-        Ok(Applied { address: address.clone(), before, wanted, now })
+        Ok(Applied { address: address.clone(), before, wanted, now, takes_effect })
     }
 
-    /// Writes the drop-in, if it has anything new to say.
-    fn drop_in(&mut self, folder: &Path, changes: Vec<&Change>) -> Result<Option<PathBuf>, ApplyFault> {
-        let path = folder.join(persist::file_name());
-        let failed = |source| ApplyFault::Persist { path: path.clone(), source };
-        let before = match fs::read(&path) {
-            Ok(content) => Some(content),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(failed(error)),
-        };
-        let present = before.as_deref().map(String::from_utf8_lossy);
-        let content = persist::content(present.as_deref(), &changes);
-        if changes.is_empty() || before.as_deref() == Some(content.as_bytes()) {
+    /// Writes a boot-time file, if it has anything new to say.
+    fn boot_file(&mut self, file: BootFile) -> Result<Option<PathBuf>, ApplyFault> {
+        let BootFile { path, before, content } = file;
+        if before.as_deref() == Some(content.as_slice()) {
             return Ok(None);
         }
         let run = self.run()?;
@@ -262,15 +264,16 @@ impl<H: Host + ?Sized> Work<'_, H> {
             kind: EntryKind::File,
             place: &path.to_string_lossy(),
             before: before.as_deref(),
-            intended: Some(content.as_bytes()),
+            intended: Some(&content),
             mode,
             persisted: true,
         };
         let entry = self.journal.intend(run, &intent)?;
         self.done.push(Done::File { entry, path: path.clone(), before, mode });
         // Readable for all, as sysctl.d files are: systemd-sysctl reads it as root, people as themselves.
-        persist::write_atomically(&path, content.as_bytes(), mode.or(Some(0o644))).map_err(failed)?;
-        self.journal.written(entry, Some(content.as_bytes()))?;
+        persist::write_atomically(&path, &content, mode.or(Some(0o644)))
+            .map_err(|source| ApplyFault::Persist { path: path.clone(), source })?;
+        self.journal.written(entry, Some(&content))?;
         Ok(Some(path))
     }
 

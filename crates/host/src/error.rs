@@ -4,6 +4,15 @@ use std::io;
 
 use fullpipe_knobs::Address;
 
+/// The right that changing settings takes.
+const NEEDED: &str = if cfg!(target_os = "linux") {
+    "root, or CAP_NET_ADMIN in this network namespace"
+} else if cfg!(windows) {
+    "an elevated prompt (\"Run as administrator\")"
+} else {
+    "root"
+};
+
 /// Why a setting could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -64,7 +73,7 @@ pub enum HostError {
         address: Address,
     },
     /// The right is missing.
-    #[error("can't {operation} {address}: {source}; this needs root, or CAP_NET_ADMIN in this network namespace")]
+    #[error("can't {operation} {address}: {source}; this needs {NEEDED}")]
     NoPermission {
         /// `read` or `write`.
         operation: &'static str,
@@ -82,6 +91,41 @@ pub enum HostError {
         value: String,
         /// The system's reason.
         source: io::Error,
+    },
+    /// Group Policy decides on the setting.
+    #[error(
+        "can't set {address}: Group Policy sets `{policy}` to {value}, which wins over the local value; ask the domain's \
+         administrator, or change it with gpedit.msc"
+    )]
+    Policy {
+        /// The address.
+        address: Address,
+        /// The policy.
+        policy: &'static str,
+        /// What it says.
+        value: String,
+    },
+    /// The place of the setting could not be read or written.
+    #[error("can't {operation} {address}: {source}")]
+    Inaccessible {
+        /// `read` or `write`.
+        operation: &'static str,
+        /// The address.
+        address: Address,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A program of the system that reads or writes the setting failed.
+    #[error("can't {operation} {address}: {program} says: {why}")]
+    Program {
+        /// `read` or `write`.
+        operation: &'static str,
+        /// The address.
+        address: Address,
+        /// The program.
+        program: &'static str,
+        /// What it said, or why it was not asked.
+        why: String,
     },
     /// The network configuration could not be read or changed.
     #[cfg(target_os = "linux")]

@@ -6,7 +6,7 @@
 //! proc/sys/net/ipv4/tcp_rmem      a sysctl; no file means that the system lacks it, a read-only file a read-only one
 //! routes/10.0.0.0_24/device       a route; `gateway` where it has one, and one file per attribute that is set
 //! links/eth0/mtu                  a link; `speed_bps`, `qdisc`, ..., `offload/tso`, `ring/rx`
-//! etc/sysctl.d/...                files read at boot
+//! etc/sysctl.d/...                files read at boot; of a FreeBSD `etc/sysctl.conf`, `etc/rc.conf`, `boot/loader.conf`
 //! ```
 //!
 //! It keeps the contract of [`Host`] on any operating system. What is *not* here: the ranges that a kernel checks.
@@ -16,11 +16,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use fullpipe_knobs::{Address, Link, MachineFacts, Platform, Route, Settings};
+use fullpipe_knobs::{Address, Change, Link, MachineFacts, Platform, Route, Settings};
 use fullpipe_units::Bytes;
 
 use crate::{
-    Host, HostError, Identity, ROUTE_ATTRIBUTES, boot_files, persist::write_atomically, sysctl, value::canonical,
+    BootFile, Host, HostError, Identity, Lasting, ROUTE_ATTRIBUTES, boot_files, freebsd,
+    persist::{self, write_atomically},
+    sysctl,
+    value::canonical,
 };
 
 /// A host whose settings are files in a folder. See the module's documentation for its layout.
@@ -94,6 +97,10 @@ impl FolderHost {
         Ok(Platform { family: family.to_owned(), version: version.to_owned() })
     }
 
+    fn is_freebsd(&self) -> bool {
+        self.platform().is_ok_and(|platform| platform.family == "freebsd")
+    }
+
     fn read_routes(&self, settings: &mut Settings) -> Result<(), HostError> {
         for name in names(&self.root.join("routes"))? {
             let destination = name.replace('_', "/");
@@ -143,7 +150,9 @@ impl FolderHost {
 impl Host for FolderHost {
     fn settings(&mut self) -> Result<Settings, HostError> {
         let mut settings = Settings { platform: self.platform()?, ..Settings::default() };
-        for file in files_below(&self.sysctls().join("net"))? {
+        let mut files = files_below(&self.sysctls().join("net"))?;
+        files.extend(files_below(&self.sysctls().join("kern/ipc"))?);
+        for file in files {
             let Some(name) = sysctl::name(&self.sysctls(), &file) else { continue };
             let value = self.text(&file)?;
             settings.values.insert(Address::Sysctl(name), value);
@@ -204,6 +213,14 @@ impl Host for FolderHost {
             boot: self.text(&self.root.join("proc/sys/kernel/random/boot_id"))?,
             namespace: Some(folder.display().to_string()),
         })
+    }
+
+    fn lasting(&self, change: &Change) -> Lasting {
+        if self.is_freebsd() { freebsd::boot::lasting(change) } else { persist::in_drop_in(change) }
+    }
+
+    fn boot_files(&mut self, folder: &Path, changes: &[&Change]) -> Result<Vec<BootFile>, HostError> {
+        if self.is_freebsd() { freebsd::boot::files(&self.root, changes) } else { persist::drop_in(folder, changes) }
     }
 }
 

@@ -14,23 +14,40 @@ mod apply;
 mod boot_files;
 mod error;
 pub mod folder;
+pub mod freebsd;
 pub mod journal;
 #[cfg(target_os = "linux")]
 pub mod linux;
 pub mod persist;
+mod program;
 mod sysctl;
 mod undo;
 mod value;
+pub mod windows;
 
 pub use apply::{Applied, ApplyError, ApplyFault, ApplyOptions, Run, apply};
 pub use error::HostError;
 pub use folder::FolderHost;
 pub use journal::{Entry, EntryKind, EntryState, Journal, JournalError, RunId, RunRecord, RunState};
+pub use persist::{BootFile, Lasting};
+pub use program::Output;
 pub use undo::{Outcome, UndoOptions, UndoReport, UndoneEntry, Which, undo};
 pub use value::{ROUTE_ATTRIBUTES, canonical, same_value};
 
-use fullpipe_knobs::{Address, Settings};
+use std::path::Path;
+
+use fullpipe_knobs::{Address, Change, Settings};
 use serde::{Deserialize, Serialize};
+
+/// The host that is the system this program runs on; each has `new()`.
+#[cfg(target_os = "linux")]
+pub type SystemHost = linux::LinuxHost;
+/// The host that is the system this program runs on; each has `new()`.
+#[cfg(windows)]
+pub type SystemHost = windows::WindowsHost<windows::SystemRegistry, windows::SystemRunner>;
+/// The host that is the system this program runs on; each has `new()`.
+#[cfg(any(target_os = "freebsd", target_os = "macos"))]
+pub type SystemHost = freebsd::BsdHost<freebsd::SystemKernel>;
 
 /// A machine whose settings can be read and written. See the contract above.
 pub trait Host {
@@ -44,6 +61,17 @@ pub trait Host {
     fn writable(&mut self, address: &Address) -> Result<(), HostError>;
     /// Which running system this is, so that an undo never writes to another one.
     fn identity(&mut self) -> Result<Identity, HostError>;
+
+    /// How a change is made to last beyond a restart. Unless a host says otherwise, sysctls go into a drop-in.
+    fn lasting(&self, change: &Change) -> Lasting {
+        persist::in_drop_in(change)
+    }
+
+    /// The boot-time files as they are to be, so that they say what [`Lasting::InFile`] changes say. `folder` is that of
+    /// [`ApplyOptions::persist`], for a host that keeps a drop-in; nothing is written here.
+    fn boot_files(&mut self, folder: &Path, changes: &[&Change]) -> Result<Vec<BootFile>, HostError> {
+        persist::drop_in(folder, changes)
+    }
 }
 
 /// What tells one running system from another. What is unknown matches everything.

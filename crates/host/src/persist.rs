@@ -10,9 +10,58 @@ use std::{
 };
 
 use fullpipe_knobs::{
-    Change, Settings,
+    Address, Change, Settings,
     persist::{SYSCTL_FILE, sysctl_drop_in},
 };
+
+use crate::HostError;
+
+/// How a change lasts beyond a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasting {
+    /// The system keeps it, as Windows does.
+    ByItself,
+    /// By a line of a boot-time file.
+    InFile,
+    /// Not at all: the network configuration has to say it.
+    Not,
+}
+
+/// A boot-time file as it is and as it is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its bytes now; `None` where there is none.
+    pub before: Option<Vec<u8>>,
+    /// Its bytes as they are to be.
+    pub content: Vec<u8>,
+}
+
+/// A drop-in holds only sysctls, and none that is to be absent.
+pub(crate) fn in_drop_in(change: &Change) -> Lasting {
+    if matches!(change.knob, Address::Sysctl(_)) && change.to.is_some() { Lasting::InFile } else { Lasting::Not }
+}
+
+/// The drop-in of a sysctl.d folder with these changes.
+pub(crate) fn drop_in(folder: &Path, changes: &[&Change]) -> Result<Vec<BootFile>, HostError> {
+    if changes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let path = folder.join(file_name());
+    let before = present(&path)?;
+    let content = content(before.as_deref().map(String::from_utf8_lossy).as_deref(), changes).into_bytes();
+    Ok(vec![BootFile { path, before, content }])
+}
+
+/// The bytes of a file; `None` where there is none.
+pub(crate) fn present(path: &Path) -> Result<Option<Vec<u8>>, HostError> {
+    match fs::read(path) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(HostError::File { operation: "read", path: path.display().to_string(), source }),
+    }
+}
 
 /// The folder for the drop-in: `FULLPIPE_SYSCTL_DIR`, else that of [`SYSCTL_FILE`].
 pub fn sysctl_dir() -> PathBuf {
@@ -136,7 +185,7 @@ mod tests {
     fn change(name: &str, value: &str) -> Change {
         Change {
             host: "a".into(),
-            knob: fullpipe_knobs::Address::sysctl(name),
+            knob: Address::sysctl(name),
             from: None,
             to: Some(value.into()),
             reason: format!("{name} is to be {value} = best"),

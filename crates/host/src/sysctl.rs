@@ -19,8 +19,9 @@ pub(crate) fn file(root: &Path, address: &Address, name: &str) -> Result<PathBuf
         path.push(part);
     }
     // A plan comes from a file, and what it could do to kernel.* or fs.* as root is not ours to offer.
-    if !name.starts_with("net.") {
-        return Err(unknown("only sysctls below net. belong to the network"));
+    // FreeBSD and macOS have the ceilings of socket buffers below kern.ipc; Linux has nothing of that name.
+    if !["net.", "kern.ipc."].iter().any(|tree| name.starts_with(tree)) {
+        return Err(unknown("only sysctls below net. and kern.ipc. belong to the network"));
     }
     Ok(path)
 }

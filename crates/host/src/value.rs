@@ -6,7 +6,10 @@ use std::collections::BTreeSet;
 
 use fullpipe_knobs::Address;
 
-use crate::HostError;
+use crate::{
+    HostError,
+    windows::{EXPECTED, RegistryData},
+};
 
 /// The attributes of a route that bound TCP, in the kernel's order (`RTAX_*`, linux/rtnetlink.h).
 pub const ROUTE_ATTRIBUTES: [&str; 16] = [
@@ -38,6 +41,10 @@ pub fn canonical(address: &Address, value: &str) -> Result<Option<String>, HostE
         Address::Route { attribute, .. } => {
             route_value(attribute, &text).map_err(|expected| invalid(address, value, expected))
         }
+        Address::Registry { .. } => {
+            let data: RegistryData = value.parse().map_err(|_| invalid(address, value, EXPECTED))?;
+            Ok(Some(data.to_string()))
+        }
         Address::Link { property, .. } => {
             link_value(property, text).map(Some).map_err(|expected| invalid(address, value, expected))
         }
@@ -52,8 +59,17 @@ pub fn same_value(address: &Address, a: Option<&str>, b: Option<&str>) -> bool {
         None => None,
     };
     match (form(a), form(b)) {
-        (Some(a), Some(b)) => a == b || (matches!(address, Address::Sysctl(_)) && same_sysctl(address, &a, &b)),
+        (Some(a), Some(b)) => a == b || same_words(address, &a, &b),
         (a, b) => a.is_none() && b.is_none(),
+    }
+}
+
+fn same_words(address: &Address, a: &str, b: &str) -> bool {
+    match address {
+        Address::Sysctl(_) => same_sysctl(address, a, b),
+        // PowerShell and netsh write the same words in different cases, and take them in any.
+        Address::Netsh { .. } | Address::TcpSetting { .. } | Address::Named { .. } => a.eq_ignore_ascii_case(b),
+        _ => false,
     }
 }
 
@@ -173,6 +189,14 @@ mod tests {
     fn zero_means_absent_for_a_metric_and_not_for_a_sysctl() {
         assert!(same_value(&address("route default window"), Some("0"), None));
         assert!(!same_value(&address("net.ipv4.tcp_ecn"), Some("0"), None));
+    }
+
+    #[test]
+    fn the_type_of_a_registry_value_counts_and_its_base_does_not() {
+        let window = address(r"registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpWindowSize");
+        assert!(same_value(&window, Some("0xFFFF"), Some("65535")));
+        assert!(!same_value(&window, Some("\"65535\""), Some("65535")), "a text is no number");
+        assert!(same_value(&address("netsh tcp global autotuninglevel"), Some("Normal"), Some("normal")));
     }
 
     #[test]

@@ -286,7 +286,7 @@ fn a_drop_in_is_written_and_taken_back_to_what_was_there() {
         ];
         let lasting = ApplyOptions { persist: Some(boot.path().to_owned()), ..options() };
         let run = apply(&mut host, &mut journal, &changes, &lasting).expect("applied");
-        assert_eq!(run.drop_in.as_deref(), Some(file.as_path()));
+        assert_eq!(run.boot_files, std::slice::from_ref(&file));
         assert_eq!(run.not_persisted, [address("route default initrwnd")]);
         let content = fs::read_to_string(&file).expect("there");
         assert!(content.contains(&format!("net.ipv4.tcp_rmem = {BIG}\n")), "{content}");
@@ -301,6 +301,40 @@ fn a_drop_in_is_written_and_taken_back_to_what_was_there() {
         assert_eq!((tree(root.path()), tree(boot.path())), (before, files_before));
         assert_eq!(fs::read_to_string(&file).ok().as_deref(), present);
     }
+}
+
+#[test]
+fn a_folder_that_is_a_freebsd_keeps_its_own_boot_time_files() {
+    let root = tempfile::tempdir().expect("a folder");
+    let mut host = machine(root.path());
+    for (file, content) in [
+        ("platform", "freebsd 14.1\n"),
+        ("proc/sys/kern/ipc/maxsockbuf", "2097152\n"),
+        ("etc/sysctl.conf", "# mine\nkern.ipc.maxsockbuf=2097152 # and yours\n"),
+        ("etc/rc.conf", "hostname=box\n"),
+    ] {
+        let path = root.path().join(file);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(path, content).expect("written");
+    }
+    let before = tree(root.path());
+    let changes = [
+        change(&mut host, "kern.ipc.maxsockbuf", Some("16777216")),
+        change(&mut host, "link eth0 mtu", Some("9000")),
+        change(&mut host, "route default initrwnd", Some("40")),
+    ];
+    let mut journal = Journal::in_memory().expect("a journal");
+    let lasting = ApplyOptions { persist: Some(root.path().join("no/such/folder")), ..options() };
+    let run = apply(&mut host, &mut journal, &changes, &lasting).expect("applied");
+    assert_eq!(run.not_persisted, [address("route default initrwnd")]);
+    let content = |file: &str| fs::read_to_string(root.path().join(file)).expect("there");
+    assert_eq!(content("etc/sysctl.conf"), "# mine\nkern.ipc.maxsockbuf=16777216 # and yours\n");
+    assert!(
+        content("etc/rc.conf").starts_with("hostname=box\n")
+            && content("etc/rc.conf").ends_with("ifconfig_eth0=\"mtu 9000\"\n")
+    );
+    assert!(undo(&mut host, &mut journal, Which::All, UndoOptions::default()).expect("undone").is_complete());
+    assert_eq!(tree(root.path()), before);
 }
 
 #[test]

@@ -1,0 +1,33 @@
+//! Builds this crate for FreeBSD and macOS, C code included, with zig as the compiler (cargo-zigbuild).
+//!
+//! Nothing is run there. Where cargo-zigbuild or Rust's standard library for the system is missing, a test says so and
+//! passes.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod toolchain;
+
+use std::process::Command;
+
+fn builds(name: &str, target: &str) {
+    if let Some(missing) = toolchain::missing(&["cargo-zigbuild"], target) {
+        println!("skipped {name}: {missing} is missing");
+        return;
+    }
+    let output = Command::new("cargo-zigbuild")
+        .args(["zigbuild", "--quiet", "--package", env!("CARGO_PKG_NAME"), "--target", target])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", toolchain::text(&output));
+}
+
+#[test]
+fn the_crate_builds_for_freebsd() {
+    builds("the_crate_builds_for_freebsd", "x86_64-unknown-freebsd");
+}
+
+#[test]
+fn the_crate_builds_for_macos() {
+    builds("the_crate_builds_for_macos", "aarch64-apple-darwin");
+}
