@@ -127,7 +127,7 @@ fn median_rate(transfers: &[Transfer]) -> Option<Rate> {
 fn received_by(transfer: &Transfer, at_us: u64) -> u64 {
     let samples = &transfer.receiver_samples;
     let next = samples.partition_point(|sample| sample.at_us.get() <= at_us);
-    let after = samples.get(next).or(samples.last());
+    let after = samples.get(next).or_else(|| samples.last());
     let (Some(before), Some(after)) = (samples.get(next.saturating_sub(1)), after) else { return 0 };
     let (from, to) = (before.at_us.get(), after.at_us.get());
     let gained = after.received.get().saturating_sub(before.received.get());
