@@ -128,7 +128,7 @@ pub const OUTCOME: &[Key] = &[
     ),
     key("proofs[].kept", "boolean", "whether the changes are still in force; never in `demo` and `lab run`"),
     key("proofs[].knobs[]", "string", "the settings that were tried together"),
-    key("transfers_after[]", "object", "what was measured last, with everything that was kept; keys as in `transfers`"),
+    key("transfers_after[]", "object", "what was measured last with the changes in force; keys as in `transfers`"),
     key("restored[]", "object", "a host that was compared with its state at the start"),
     key("restored[].host", "string", "its name"),
     key("restored[].compared", "integer", "how many settings were compared"),

@@ -19,7 +19,7 @@ pub struct Outcome {
     pub plan: Plan,
     /// Whether the plan helped, a direction each; empty where nothing was tried.
     pub proofs: Vec<DirectionProof>,
-    /// What was measured last, with everything that was kept in force.
+    /// What was measured last with the changes in force: those on trial, or those that were kept.
     pub after: Vec<Direction>,
     /// Whether the hosts read as at the start, where everything was undone.
     pub restored: Vec<Restored>,

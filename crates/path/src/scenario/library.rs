@@ -42,7 +42,7 @@ fn clean(rate: &str, bps: u64, ms: u64) -> String {
     let memory = (8 * bdp(Rate::from_bps(bps), Micros::from_millis(ms)).get()).max(6 << 20);
     // Slow start to two products, the loss that ends it and its repair are over by then, at every one of the rates.
     let omit = 1 + ms / 50;
-    let seconds = 3 + ms / 100;
+    let seconds = 2 + ms / 66;
     CLEAN
         .replace("@NAME@", &clean_name(rate, ms))
         .replace("@RATE@", rate)

@@ -58,7 +58,7 @@ fn put_after(page: &mut Page, outcome: &Outcome) {
         }
         return;
     }
-    page.title("after", PLAIN, "measured again with everything that was kept");
+    page.title("after", PLAIN, "the last measurement with the changes in force");
     for direction in &outcome.after {
         let mut text = direction.rate_bps.to_string();
         if let Some(steady) = direction.steady_bps {
