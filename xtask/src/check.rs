@@ -18,6 +18,15 @@ pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
     cmd!(shell, "cargo fmt --all --check").run()?;
     cmd!(shell, "cargo clippy --locked --workspace --all-targets --quiet -- -D warnings").run()?;
     cmd!(shell, "cargo test --locked --workspace --no-fail-fast").run()?;
+    replay(shell)
+}
+
+/// The fuzzer's crate is no member of the workspace, because only a nightly toolchain fuzzes; its corpora are replayed
+/// with the workspace's toolchain, and beside its compiled dependencies.
+fn replay(shell: &Shell) -> Result<()> {
+    let target = cargo_metadata::MetadataCommand::new().no_deps().exec()?.target_directory;
+    cmd!(shell, "cargo fmt --manifest-path fuzz/Cargo.toml --check").run()?;
+    cmd!(shell, "cargo test --locked --manifest-path fuzz/Cargo.toml --target-dir {target}").run()?;
     Ok(())
 }
 

@@ -11,6 +11,8 @@
 mod client;
 mod control;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod handshake;
 mod lane;
 mod measurement;

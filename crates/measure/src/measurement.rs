@@ -108,7 +108,7 @@ impl Accounts<'_> {
             let lost = sender
                 .and_then(|lane| lane.retransmits)
                 .or_else(|| told.filter(|_| role == Role::Receive)?.retransmits);
-            retransmits = retransmits.zip(lost).map(|(sum, lost)| sum + lost);
+            retransmits = retransmits.zip(lost).map(|(sum, lost): (u64, u64)| sum.saturating_add(lost));
             transfers.push(transfer);
         }
         DirectionMeasurement {
@@ -205,7 +205,8 @@ struct Sum {
 
 impl Sum {
     fn add(&mut self, bytes: u64, us: u64) {
-        self.bytes += bytes;
+        // A foreign end may count whatever it likes.
+        self.bytes = self.bytes.saturating_add(bytes);
         self.longest_us = self.longest_us.max(us);
     }
 
@@ -272,6 +273,14 @@ mod tests {
         let mut sum = Sum::default();
         sum.add_second_half(&receiver(&[(0, 0), (500_000, 100), (1_000_000, 1_100), (2_000_000, 3_100)]));
         assert_eq!(sum.rate(), Some(Rate::from_bps(16_000)));
+    }
+
+    #[test]
+    fn counts_that_no_end_can_have_saturate() {
+        let mut sum = Sum::default();
+        sum.add(u64::MAX, u64::MAX);
+        sum.add(u64::MAX, 1);
+        assert_eq!((sum.bytes, sum.longest_us), (u64::MAX, u64::MAX));
     }
 
     #[test]

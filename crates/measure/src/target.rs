@@ -32,7 +32,11 @@ impl FromStr for Target {
     /// `HOST`, `HOST:PORT`, `192.0.2.1`, `2001:db8::1`, `[2001:db8::1]:5201`.
     fn from_str(text: &str) -> Result<Self, MeasureError> {
         let wrong = || MeasureError::BadTarget { text: crate::error::clean(text) };
-        if let Ok(address) = text.parse::<SocketAddr>() {
+        // An address with a zone would lose it here; and port 0 is refused below.
+        if let Ok(address) = text.parse::<SocketAddr>()
+            && address.port() != 0
+            && !text.contains('%')
+        {
             return Ok(Self { host: address.ip().to_string(), port: address.port() });
         }
         let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
@@ -193,6 +197,8 @@ mod tests {
             ("[2001:db8::1]:99", "2001:db8::1", 99),
             ("[::1]", "::1", 5201),
             ("fe80::1%eth0", "fe80::1%eth0", 5201),
+            ("[fe80::1%eth0]:99", "fe80::1%eth0", 99),
+            ("[fe80::1%2]:99", "fe80::1%2", 99),
         ] {
             let target = text.parse::<Target>().unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(target, Target { host: host.to_owned(), port }, "{text}");
@@ -201,7 +207,9 @@ mod tests {
 
     #[test]
     fn what_is_no_target_is_refused() {
-        for text in ["", ":5201", "far:", "far:0", "far:99999", "a b", "far:5201:x", "http://far"] {
+        for text in
+            ["", ":5201", "far:", "far:0", "192.0.2.1:0", "[::1]:0", "far:99999", "a b", "far:5201:x", "http://far"]
+        {
             assert!(matches!(text.parse::<Target>(), Err(MeasureError::BadTarget { .. })), "{text}");
         }
     }

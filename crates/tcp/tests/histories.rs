@@ -2,48 +2,14 @@
 //! is read is what was written.
 
 mod harness;
+mod history;
 
-use fullpipe_tcp::{
-    profile::{Budgets, Keepalive, Profile},
-    socket::{Endpoint, SocketOptions},
-    stack::{ListenerId, SocketId, Stack},
-    wire::{
-        checksum::Checksum,
-        ip::{self, Addresses, Packet},
-        tcp::{self, CHECKSUM_AT},
-    },
-};
-use fullpipe_units::Instant;
-use harness::{HeapStorage, Link, Net, PORT, addr, byte, config};
+use fullpipe_tcp::profile::{Budgets, Keepalive, Profile};
+use history::{Change, History, Place, Step};
 use proptest::prelude::*;
 
-#[derive(Clone, Debug)]
-enum Step {
-    Connect { port: Option<u16> },
-    Accept,
-    Write { socket: usize, len: usize },
-    Read { socket: usize, len: usize },
-    Shutdown { socket: usize },
-    Close { socket: usize },
-    Abort { socket: usize },
-    Options { socket: usize, budget: u16, no_nagle: bool, no_push: bool },
-    Run { us: u64 },
-    Path { loss: u32, reorder: u32, duplicate: u32, mtu: usize },
-    Cut,
-    Forge { host: usize, pick: usize, change: Change },
-}
-
-/// What is changed in a segment that really went by, before it is sent again.
-#[derive(Clone, Debug)]
-enum Change {
-    Flags(u8),
-    Seq(i32),
-    Ack(i32),
-    Window(u16),
-    Byte(prop::sample::Index, u8),
-    Cut(prop::sample::Index),
-    /// Without a checksum that fits.
-    Damage(prop::sample::Index, u8),
+fn place() -> impl Strategy<Value = Place> {
+    any::<prop::sample::Index>().prop_map(|index| Place(index.index(1 << 32) as u32))
 }
 
 fn change() -> impl Strategy<Value = Change> {
@@ -53,9 +19,9 @@ fn change() -> impl Strategy<Value = Change> {
         near.clone().prop_map(Change::Seq),
         near.prop_map(Change::Ack),
         any::<u16>().prop_map(Change::Window),
-        (any::<prop::sample::Index>(), any::<u8>()).prop_map(|(at, value)| Change::Byte(at, value)),
-        any::<prop::sample::Index>().prop_map(Change::Cut),
-        (any::<prop::sample::Index>(), any::<u8>()).prop_map(|(at, value)| Change::Damage(at, value)),
+        (place(), any::<u8>()).prop_map(|(at, value)| Change::Byte(at, value)),
+        place().prop_map(Change::Cut),
+        (place(), any::<u8>()).prop_map(|(at, value)| Change::Damage(at, value)),
     ]
 }
 
@@ -78,204 +44,6 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Cut),
         6 => (0_usize..2, 0_usize..32, change()).prop_map(|(host, pick, change)| Step::Forge { host, pick, change }),
     ]
-}
-
-/// A connection's end, and how far its streams have come; `None` where forgeries may have touched the content.
-struct End {
-    host: usize,
-    id: SocketId,
-    stream: u64,
-    written: u64,
-    read: u64,
-}
-
-struct History {
-    net: Net,
-    ends: Vec<End>,
-    listener: ListenerId,
-    forged: bool,
-    seen: Vec<(usize, Vec<u8>)>,
-}
-
-impl History {
-    fn new(seed: u64, profiles: [Profile; 2]) -> Self {
-        let host = |at: u8| {
-            let config = config(at, false, 1500, profiles[usize::from(at)]);
-            Stack::new(HeapStorage::new(6, 24, 1548), config)
-        };
-        let mut net = Net::new(seed, [Link::clean(5_000); 2], [host(0), host(1)]);
-        let listener = net.hosts[1].listen(None, PORT, 3, SocketOptions::of(&profiles[1])).expect("the first socket");
-        Self { net, ends: Vec::new(), listener, forged: false, seen: Vec::new() }
-    }
-
-    fn add(&mut self, host: usize, id: SocketId) {
-        // Both ends of a connection derive the same stream numbers from its client's port.
-        let Some(tuple) = self.net.hosts[host].tuple(id) else { return };
-        let port = if host == 0 { tuple.local.port } else { tuple.remote.port };
-        let stream = u64::from(port) * 2 + host as u64;
-        self.ends.push(End { host, id, stream, written: 0, read: 0 });
-    }
-
-    fn apply(&mut self, step: &Step) {
-        let now = self.net.now;
-        match *step {
-            Step::Connect { port } => {
-                let options = SocketOptions::of(&self.net.hosts[0].config().profile);
-                let remote = Endpoint::new(addr(false, 1), PORT);
-                if let Ok(id) = self.net.hosts[0].connect(now, port, remote, options) {
-                    self.add(0, id);
-                }
-            }
-            Step::Accept => {
-                if let Some(id) = self.net.hosts[1].accept(now, self.listener) {
-                    self.add(1, id);
-                }
-            }
-            Step::Write { socket, len } => self.write(socket, len),
-            Step::Read { socket, len } => self.read(socket, len),
-            Step::Shutdown { socket } => self.call(socket, |host, now, id| host.shutdown_write(now, id).is_ok()),
-            Step::Close { socket } => {
-                self.call(socket, |host, now, id| host.close(now, id).is_ok());
-                self.forget(socket);
-            }
-            Step::Abort { socket } => {
-                self.call(socket, |host, now, id| host.abort(now, id).is_ok());
-                self.forget(socket);
-            }
-            Step::Options { socket, budget, no_nagle, no_push } => self.call(socket, |host, now, id| {
-                let mut options = SocketOptions::of(&host.config().profile);
-                options.budgets = Budgets::all(budget);
-                (options.no_nagle, options.no_push) = (no_nagle, no_push);
-                host.set_options(now, id, options).is_ok()
-            }),
-            Step::Run { us } => self.run(us),
-            Step::Path { loss, reorder, duplicate, mtu } => {
-                for link in &mut self.net.links {
-                    (link.loss, link.reorder, link.duplicate, link.mtu) = (loss, reorder, duplicate, mtu);
-                }
-            }
-            Step::Cut => self.net.cut(),
-            Step::Forge { host, pick, ref change } => self.forge(host, pick, change),
-        }
-        self.net.flush();
-    }
-
-    fn call(&mut self, socket: usize, call: impl FnOnce(&mut Stack<HeapStorage>, Instant, SocketId) -> bool) {
-        let now = self.net.now;
-        if let Some(end) = self.ends.get(socket) {
-            let _gone_is_fine = call(&mut self.net.hosts[end.host], now, end.id);
-        }
-    }
-
-    fn forget(&mut self, socket: usize) {
-        if socket < self.ends.len() {
-            self.ends.remove(socket);
-        }
-    }
-
-    fn write(&mut self, socket: usize, len: usize) {
-        let Some(end) = self.ends.get_mut(socket) else { return };
-        let data: Vec<u8> = (0..len as u64).map(|at| byte(end.stream, end.written + at)).collect();
-        if let Ok(took) = self.net.hosts[end.host].write(self.net.now, end.id, &data) {
-            assert!(took <= len);
-            end.written += took as u64;
-        }
-    }
-
-    fn read(&mut self, socket: usize, len: usize) {
-        let Some(end) = self.ends.get_mut(socket) else { return };
-        let mut data = vec![0; len];
-        if let Ok(got) = self.net.hosts[end.host].read(self.net.now, end.id, &mut data) {
-            for got in &data[..got] {
-                assert!(self.forged || *got == byte(end.stream ^ 1, end.read), "content at {}", end.read);
-                end.read += 1;
-            }
-        }
-    }
-
-    fn run(&mut self, us: u64) {
-        let until = Instant::from_nanos(self.net.now.as_nanos() + us * 1_000);
-        let mut steps = 0;
-        while self.net.step(until) {
-            steps += 1;
-            assert!(steps < 100_000, "the two ends don't come to rest");
-        }
-    }
-
-    /// Sends a segment that went by to `host` again, changed.
-    fn forge(&mut self, host: usize, pick: usize, change: &Change) {
-        if self.seen.is_empty() {
-            self.seen = std::mem::take(&mut self.net.recorded);
-        }
-        let to_host: Vec<&Vec<u8>> = self.seen.iter().filter(|(to, _)| *to == host).map(|(_, bytes)| bytes).collect();
-        let Some(bytes) = to_host.get(pick % to_host.len().max(1)) else { return };
-        let mut bytes = (*bytes).clone();
-        let field =
-            |bytes: &[u8], at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let put = |bytes: &mut [u8], at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
-        match *change {
-            Change::Flags(flags) => bytes[33] = flags,
-            Change::Seq(by) => {
-                let value = field(&bytes, 24).wrapping_add_signed(by);
-                put(&mut bytes, 24, value);
-            }
-            Change::Ack(by) => {
-                let value = field(&bytes, 28).wrapping_add_signed(by);
-                put(&mut bytes, 28, value);
-            }
-            Change::Window(window) => bytes[34..36].copy_from_slice(&window.to_be_bytes()),
-            Change::Byte(at, value) | Change::Damage(at, value) => {
-                let at = at.index(bytes.len());
-                bytes[at] = value;
-            }
-            Change::Cut(at) => bytes.truncate(at.index(bytes.len())),
-        }
-        if !matches!(change, Change::Damage(..)) {
-            self.forged = true;
-            repair(&mut bytes);
-        }
-        self.net.inject(host, &bytes);
-    }
-
-    fn check(&mut self) {
-        for host in &mut self.net.hosts {
-            let count = host.pool().count();
-            assert_eq!(host.free_count() + host.held_count(), count, "a buffer is lost");
-        }
-    }
-
-    /// The path heals and everybody leaves: everything must come back.
-    fn finish(mut self) {
-        for link in &mut self.net.links {
-            *link = Link::clean(5_000);
-        }
-        self.run(1_000_000);
-        for end in &self.ends {
-            let _gone_is_fine = self.net.hosts[end.host].abort(self.net.now, end.id);
-        }
-        self.net.hosts[1].close_listener(self.net.now, self.listener);
-        harness::settle(&mut self.net);
-    }
-}
-
-/// Makes lengths and checksums fit, so that the forgery is read.
-fn repair(bytes: &mut [u8]) {
-    if bytes.len() < 40 || bytes[0] != 0x45 {
-        return;
-    }
-    let len = bytes.len() as u16;
-    bytes[2..4].copy_from_slice(&len.to_be_bytes());
-    bytes[10..12].fill(0);
-    let sum = Checksum::new().bytes(&bytes[..20]).finish();
-    bytes[10..12].copy_from_slice(&sum.to_be_bytes());
-    let Ok(packet) = Packet::parse(bytes) else { return };
-    if packet.protocol != ip::TCP {
-        return;
-    }
-    let addresses = Addresses { src: packet.src, dst: packet.dst };
-    bytes[20 + CHECKSUM_AT..22 + CHECKSUM_AT].fill(0);
-    let sum = tcp::checksum(&addresses, u32::from(len) - 20).bytes(&bytes[20..]).finish();
-    bytes[20 + CHECKSUM_AT..22 + CHECKSUM_AT].copy_from_slice(&sum.to_be_bytes());
 }
 
 fn profile() -> impl Strategy<Value = Profile> {

@@ -149,6 +149,11 @@ fn unspliced(text: &str) -> String {
 }
 
 impl Reg {
+    /// The name of a value. A key's default value has none and is written in another way.
+    pub(super) fn name(text: &str) -> Result<String, Unfit> {
+        if text.is_empty() { Err(Unfit("a value without a name is not exported")) } else { Self::literal(text) }
+    }
+
     /// A key in brackets, from its short form, with its root written out.
     pub(super) fn key(short: &str) -> Result<String, Unfit> {
         Ok(format!("[{}]", Self::long_key(short)?))

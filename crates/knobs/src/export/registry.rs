@@ -196,7 +196,7 @@ impl Form {
             if !entry.why.is_empty() {
                 line(&mut text, format_args!("; {}", Reg::comment(entry.why)));
             }
-            let name = Reg::literal(entry.name).map_err(item.unfit(entry.name, file))?;
+            let name = Reg::name(entry.name).map_err(item.unfit(entry.name, file))?;
             let data = entry
                 .data
                 .as_ref()

@@ -236,6 +236,14 @@ fn a_value_that_a_file_cannot_hold_fails_the_whole_export() {
 }
 
 #[test]
+fn a_registry_value_without_a_name_is_refused() {
+    let mut plan = plan_of(vec![change("net.ipv4.tcp_sack", Some("1"))]);
+    plan.changes[0].knob = Address::Registry { key: PARAMETERS.to_owned(), value: String::new() };
+    let error = export(&plan, &"windows-2000".parse().unwrap(), None).unwrap_err();
+    assert!(matches!(error, ExportError::Unfit { .. }), "{error}");
+}
+
+#[test]
 fn nothing_to_set_is_a_readme_that_says_so() {
     let export = exported("linux-6.18", &plan("linux-6.18", "100M", "40ms"), None);
     assert_eq!(names_in(&export), ["README.txt"]);
