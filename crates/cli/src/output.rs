@@ -99,12 +99,19 @@ fn forgive_closed(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
+#[cfg(unix)]
 fn width() -> usize {
     rustix::termios::tcgetwinsize(io::stdout())
         .ok()
         .map(|size| usize::from(size.ws_col))
         .filter(|columns| *columns > 0)
         .unwrap_or(DEFAULT_WIDTH)
+}
+
+/// Of Windows' console it is not asked.
+#[cfg(not(unix))]
+fn width() -> usize {
+    DEFAULT_WIDTH
 }
 
 /// Whether the locale says UTF-8 (POSIX: the first that is set of these three decides).
