@@ -5,9 +5,16 @@ use xshell::{Shell, cmd};
 
 use crate::setup;
 
+/// The packages whose tests build and run for other systems.
+const OTHER_SYSTEMS: &[&str] = &["fullpipe", "fullpipe-host"];
+
 /// Runs every check, or the tests of some packages.
 pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
-    setup::peers(shell)?;
+    setup::peers(shell);
+    // They are large: only where their tests are run.
+    if packages.is_empty() || packages.iter().any(|name| OTHER_SYSTEMS.contains(&package_name(name).as_str())) {
+        setup::other_systems(shell);
+    }
     if !packages.is_empty() {
         let selected: Vec<String> =
             packages.iter().flat_map(|name| ["--package".to_owned(), package_name(name)]).collect();

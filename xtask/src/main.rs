@@ -24,7 +24,8 @@ enum Task {
         /// Only these packages (`lab`, `tune`, ...); formatting and lints are then left out.
         packages: Vec<String>,
     },
-    /// Install the peers that tests compare with (Debian packages, where root and apt are there).
+    /// Install what tests need: peers to compare with, and what builds and runs for other systems (1.5 GB to fetch at
+    /// the most). What can't be had is named, and its tests skip.
     Setup,
     /// Speed, side by side with the peers, built for release.
     Bench {
@@ -48,7 +49,11 @@ fn main() -> Result<()> {
     shell.change_dir(root);
     match Arguments::parse().task {
         Task::Test { packages } => check::test(&shell, &packages),
-        Task::Setup => setup::peers(&shell),
+        Task::Setup => {
+            setup::peers(&shell);
+            setup::other_systems(&shell);
+            Ok(())
+        }
         Task::Bench { what } => bench::run(&shell, what),
         Task::Soak { minutes } => soak::run(&shell, minutes),
         Task::Generate => check::generate(&shell),

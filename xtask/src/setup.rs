@@ -1,50 +1,55 @@
-//! The real peers that tests compare with. A peer that can't be had is named, and its tests skip by name.
+//! What tests need besides this workspace: real peers to compare with, and compilers and a Windows to run on.
+//!
+//! Everything is looked for first, and what is here is left alone. What can't be had is named with the reason; the tests
+//! that need it then skip by name. Nothing here ends a test run.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
-/// A program that tests call, and the Debian package that holds it.
+/// A program that tests call, and the Debian packages that hold it.
 struct Peer {
     program: &'static str,
-    package: &'static str,
+    packages: &'static [&'static str],
     used_for: &'static str,
 }
 
 const PEERS: &[Peer] = &[
-    Peer { program: "iperf3", package: "iperf3", used_for: "the measuring protocol, both roles" },
-    Peer { program: "ethtool", package: "ethtool", used_for: "offloads and rings as another program reads them" },
-    Peer { program: "ip", package: "iproute2", used_for: "routes and links as another program reads them" },
-    Peer { program: "sysctl", package: "procps", used_for: "sysctl files as the system loads them" },
+    Peer { program: "iperf3", packages: &["iperf3"], used_for: "the measuring protocol, both roles" },
+    Peer { program: "ethtool", packages: &["ethtool"], used_for: "offloads and rings as another program reads them" },
+    Peer { program: "ip", packages: &["iproute2"], used_for: "routes and links as another program reads them" },
+    Peer { program: "sysctl", packages: &["procps"], used_for: "sysctl files as the system loads them" },
 ];
 
+/// A Windows to run on and its C compiler: about 210 MB to fetch, 1.3 GB on the disk.
+const WINDOWS: &[Peer] = &[
+    Peer { program: "wine", packages: &["wine", "wine64"], used_for: "fullpipe.exe and the registry" },
+    Peer { program: "wineboot", packages: &["wine"], used_for: "fullpipe.exe and the registry" },
+    Peer {
+        program: "x86_64-w64-mingw32-gcc",
+        packages: &["gcc-mingw-w64-x86-64"],
+        used_for: "fullpipe.exe and the registry",
+    },
+];
+
+/// The systems besides Linux that tests build for.
+const TARGETS: &[&str] = &["x86_64-pc-windows-gnu", "x86_64-unknown-freebsd", "aarch64-apple-darwin"];
+
 /// Installs the peers that are missing, where this user may; names those that stay missing.
-pub(crate) fn peers(shell: &Shell) -> Result<()> {
-    let missing: Vec<&Peer> = PEERS.iter().filter(|peer| !is_here(shell, peer.program)).collect();
-    if missing.is_empty() {
-        eprintln!("peers: all here");
-        return Ok(());
-    }
-    if rustix::process::geteuid().is_root() && is_here(shell, "apt-get") {
-        let packages: Vec<&str> = missing.iter().map(|peer| peer.package).collect();
-        eprintln!("peers: installing {}", packages.join(", "));
-        let _env = shell.push_env("DEBIAN_FRONTEND", "noninteractive");
-        // Old package lists are the usual reason for a failure: fetch them first, and go on without if that fails.
-        let fetched = cmd!(shell, "apt-get update --quiet=2").quiet().ignore_stdout().run();
-        let installed = cmd!(shell, "apt-get install --quiet=2 --yes --no-install-recommends {packages...}")
-            .quiet()
-            .ignore_stdout()
-            .run();
-        if let Err(error) = fetched.and(installed) {
-            eprintln!("peers: {error}");
-        }
-    }
-    for peer in missing.iter().filter(|peer| !is_here(shell, peer.program)) {
-        eprintln!(
-            "peers: {} is not here (Debian package {}): tests of {} will be skipped by name",
-            peer.program, peer.package, peer.used_for
-        );
-    }
-    Ok(())
+pub(crate) fn peers(shell: &Shell) {
+    packages(shell, "peers", PEERS);
+}
+
+/// The same for all that building and running for other systems takes. Programs that it keeps below `target` itself are
+/// found by whatever this process starts from then on.
+pub(crate) fn other_systems(shell: &Shell) {
+    packages(shell, "windows", WINDOWS);
+    targets(shell);
+    zig(shell);
 }
 
 /// Adds the rustup components that the checks need; with another toolchain manager they must be there already.
@@ -57,6 +62,100 @@ pub(crate) fn components(shell: &Shell) -> Result<()> {
             .context("rustup component add")?;
     }
     Ok(())
+}
+
+fn packages(shell: &Shell, what: &str, wanted: &[Peer]) {
+    let missing: Vec<&Peer> = wanted.iter().filter(|peer| !is_here(shell, peer.program)).collect();
+    if missing.is_empty() {
+        eprintln!("{what}: all here");
+        return;
+    }
+    let mut names: Vec<&str> = missing.iter().flat_map(|peer| peer.packages).copied().collect();
+    names.dedup();
+    let reason = match () {
+        () if !is_here(shell, "apt-get") => "there is no apt-get".to_owned(),
+        () if !rustix::process::geteuid().is_root() => "installing it takes root".to_owned(),
+        () => match install(shell, what, &names) {
+            Ok(()) => "its packages do not hold it".to_owned(),
+            Err(error) => error.to_string(),
+        },
+    };
+    for peer in missing.iter().filter(|peer| !is_here(shell, peer.program)) {
+        skipped(what, peer.program, &format!("Debian: {}", peer.packages.join(" ")), &reason, peer.used_for);
+    }
+}
+
+fn install(shell: &Shell, what: &str, names: &[&str]) -> xshell::Result<()> {
+    eprintln!("{what}: installing {}", names.join(", "));
+    let _env = shell.push_env("DEBIAN_FRONTEND", "noninteractive");
+    // Old package lists are the usual reason for a failure: fetch them first, and go on without if that fails.
+    let fetched = cmd!(shell, "apt-get update --quiet=2").quiet().ignore_stdout().run();
+    cmd!(shell, "apt-get install --quiet=2 --yes --no-install-recommends {names...}")
+        .quiet()
+        .ignore_stdout()
+        .run()
+        .and(fetched)
+}
+
+/// Rust's standard library for the other systems: about 400 MB on the disk.
+fn targets(shell: &Shell) {
+    let missing: Vec<&str> = TARGETS.iter().copied().filter(|target| !has_library(shell, target)).collect();
+    if missing.is_empty() {
+        eprintln!("targets: all here");
+        return;
+    }
+    let reason = if is_here(shell, "rustup") {
+        eprintln!("targets: adding {}", missing.join(", "));
+        let added = cmd!(shell, "rustup --quiet target add {missing...}").quiet().ignore_stdout().run();
+        added.err().map_or_else(|| "rustup did not say why".to_owned(), |error| error.to_string())
+    } else {
+        "there is no rustup".to_owned()
+    };
+    for target in missing.iter().filter(|target| !has_library(shell, target)) {
+        skipped("targets", target, "rustup target add", &reason, "building for it");
+    }
+}
+
+fn has_library(shell: &Shell, target: &str) -> bool {
+    let folder = cmd!(shell, "rustc --print target-libdir --target {target}").quiet().ignore_stderr().read();
+    folder.is_ok_and(|folder| Path::new(&folder).is_dir())
+}
+
+/// A C compiler and linker for FreeBSD and macOS, in a folder of its own: about 400 MB.
+fn zig(shell: &Shell) {
+    const PROGRAM: &str = "cargo-zigbuild";
+    let folder = shell.current_dir().join("target/tools/zig");
+    find_below(shell, &[folder.join("bin"), folder.join("ziglang")]);
+    if is_here(shell, PROGRAM) {
+        eprintln!("zig: here");
+        return;
+    }
+    let reason = if cmd!(shell, "python3 -m pip --version").quiet().ignore_stdout().ignore_stderr().run().is_ok() {
+        eprintln!("zig: installing {PROGRAM} and ziglang into {}", folder.display());
+        let installed = cmd!(
+            shell,
+            "python3 -m pip install --quiet --disable-pip-version-check --target {folder} {PROGRAM} ziglang"
+        );
+        installed.quiet().run().err().map_or_else(|| "pip did not say why".to_owned(), |error| error.to_string())
+    } else {
+        "there is no pip for python3".to_owned()
+    };
+    if !is_here(shell, PROGRAM) {
+        skipped("zig", PROGRAM, "pip: cargo-zigbuild ziglang", &reason, "building for FreeBSD and macOS");
+    }
+}
+
+/// Whatever this shell starts looks into `folders` too, after everything else.
+fn find_below(shell: &Shell, folders: &[PathBuf]) {
+    let path = env::var_os("PATH").unwrap_or_default();
+    // A folder whose name has the separator in it can't be searched; its programs then count as missing.
+    if let Ok(path) = env::join_paths(env::split_paths(&path).chain(folders.iter().cloned())) {
+        shell.set_var("PATH", path);
+    }
+}
+
+fn skipped(what: &str, wanted: &str, from: &str, reason: &str, used_for: &str) {
+    eprintln!("{what}: {wanted} is not here ({from}): {reason}; tests of {used_for} will be skipped by name");
 }
 
 fn is_here(shell: &Shell, program: &str) -> bool {

@@ -1,6 +1,7 @@
 //! One thin module per command: arguments in, a call of the room that does it, a report out.
 
 mod completions;
+#[cfg(target_os = "linux")]
 mod demo;
 mod far;
 mod history;
@@ -35,7 +36,10 @@ pub(crate) fn run(cli: Cli) -> u8 {
 
 fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
     let ended = match command {
+        #[cfg(target_os = "linux")]
         Command::Demo(_) => demo::run(output),
+        #[cfg(not(target_os = "linux"))]
+        Command::Demo(_) => Err(lab::needs_linux()),
         Command::Serve(args) => serve::run(&args, output),
         Command::Check(args) => far::check(&args, output),
         Command::Tune(args) => far::tune(&args, output),
@@ -43,8 +47,12 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         Command::History(args) => history::run(&args, output),
         Command::Status(_) => status::run(output),
         Command::Lab(LabCommand::List) => lab::list::run(output),
+        #[cfg(not(target_os = "linux"))]
+        Command::Lab(LabCommand::Run(_) | LabCommand::Shell(_)) => Err(lab::needs_linux()),
+        #[cfg(target_os = "linux")]
         Command::Lab(LabCommand::Run(args)) => lab::run::run(&args, output),
         // The only one whose exit code is another program's.
+        #[cfg(target_os = "linux")]
         Command::Lab(LabCommand::Shell(args)) => return lab::shell::run(&args, output),
         Command::Completions(args) => completions::run(&args, output),
         Command::Man(args) => man::run(&args, output),

@@ -2,12 +2,17 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGTERM},
-    flag,
-};
+use signal_hook::{consts, flag};
 
 use crate::{exit::Exit, failure::Failure};
+
+/// What ends a program, besides `kill -9`. Windows has no SIGHUP.
+const SIGNALS: &[i32] = &[
+    consts::SIGINT,
+    consts::SIGTERM,
+    #[cfg(unix)]
+    consts::SIGHUP,
+];
 
 /// The flag that the first signal sets.
 ///
@@ -15,7 +20,7 @@ use crate::{exit::Exit, failure::Failure};
 /// `fullpipe undo` puts everything back.
 pub(crate) fn cancel_flag() -> Result<Arc<AtomicBool>, Failure> {
     let cancel = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for &signal in SIGNALS {
         // In this order: on the first signal the flag is still unset, so the shutdown passes and the flag gets set.
         flag::register_conditional_shutdown(signal, i32::from(Exit::Interrupted.code()), Arc::clone(&cancel))
             .and_then(|_| flag::register(signal, Arc::clone(&cancel)))
@@ -25,8 +30,9 @@ pub(crate) fn cancel_flag() -> Result<Arc<AtomicBool>, Failure> {
 }
 
 /// Leaves Ctrl-C to a command that shares the terminal. A handler, because an ignored signal would be inherited.
+#[cfg(target_os = "linux")]
 pub(crate) fn leave_to_command() -> Result<(), Failure> {
-    flag::register(SIGINT, Arc::default())
+    flag::register(consts::SIGINT, Arc::default())
         .map(drop)
         .map_err(|error| Failure::system("leaving Ctrl-C to the command", &error))
 }

@@ -94,17 +94,29 @@ fn write_all(stream: &mut impl Write, text: &str) -> io::Result<()> {
 /// middle of a run would leave settings changed.
 fn forgive_closed(written: io::Result<()>) -> io::Result<()> {
     match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe || is_closed_pipe(&error) => Ok(()),
         other => other,
     }
 }
 
+#[cfg(unix)]
 fn width() -> usize {
     rustix::termios::tcgetwinsize(io::stdout())
         .ok()
         .map(|size| usize::from(size.ws_col))
         .filter(|columns| *columns > 0)
         .unwrap_or(DEFAULT_WIDTH)
+}
+
+/// What Windows says of a pipe whose reader is gone, besides what the standard library knows: ERROR_PIPE_NOT_CONNECTED.
+fn is_closed_pipe(error: &io::Error) -> bool {
+    cfg!(windows) && error.raw_os_error() == Some(233)
+}
+
+/// Of Windows' console it is not asked.
+#[cfg(not(unix))]
+fn width() -> usize {
+    DEFAULT_WIDTH
 }
 
 /// Whether the locale says UTF-8 (POSIX: the first that is set of these three decides).

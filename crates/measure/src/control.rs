@@ -122,7 +122,9 @@ impl Control {
             if patience.is_over() {
                 return Err(MeasureError::Timeout { peer: self.peer, operation, after: patience.total() });
             }
-            self.stream.set_write_timeout(Some(patience.slice())).map_err(|e| self.failed(operation, e))?;
+            // Windows does not tell how much of a write was done that timed out: there it gets all the time there is.
+            let wait = if cfg!(windows) { patience.left().max(patience.slice()) } else { patience.slice() };
+            self.stream.set_write_timeout(Some(wait)).map_err(|e| self.failed(operation, e))?;
             match self.stream.write(bytes) {
                 Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
                 Err(error) if is_pause(&error) => {}
@@ -210,7 +212,8 @@ impl Control {
     }
 }
 
-/// Nothing yet: the socket's timeout passed (EAGAIN), or a signal came in between.
+/// Nothing yet: the socket's timeout passed (EAGAIN; Windows has WSAETIMEDOUT for it), or a signal came in between.
 pub(crate) fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+        || cfg!(windows) && error.kind() == io::ErrorKind::TimedOut
 }

@@ -39,6 +39,11 @@ pub(crate) struct Handshake {
 }
 
 impl View {
+    /// Whether this end's kernel told anything. One that is not Linux's does not.
+    pub(crate) fn is_seen(&self) -> bool {
+        self.scaling.is_some()
+    }
+
     pub(crate) fn of(info: &TcpInfo, saved_syn: Option<SynFacts>) -> Self {
         let agreed = info.scaling() == Some(true);
         Self {
@@ -63,18 +68,27 @@ fn option_mss(info: &TcpInfo) -> Option<u16> {
 
 /// Puts the views together; `answerer` is absent where a foreign peer answered.
 pub(crate) fn combine(opener: &View, answerer: Option<&View>) -> Handshake {
+    let answerer = answerer.filter(|view| view.is_seen());
+    if !opener.is_seen() && answerer.is_none() {
+        return Handshake {
+            blind: vec!["what the two SYNs said can't be read at either end".to_owned()],
+            ..Handshake::default()
+        };
+    }
     let mut blind = Vec::new();
     let agreed = opener.scaling.or_else(|| answerer.and_then(|view| view.scaling));
     let agreed_shift = |of_opener: Option<u8>, of_answerer: Option<u8>| match agreed {
         Some(true) => of_opener.or(of_answerer),
         _ => None,
     };
+    let sack_permitted = opener.sack.or_else(|| answerer.and_then(|view| view.sack)).unwrap_or(false);
+    let timestamps = opener.timestamps.or_else(|| answerer.and_then(|view| view.timestamps)).unwrap_or(false);
     let saved = answerer.and_then(|view| view.saved_syn);
     let syn = saved.unwrap_or_else(|| SynFacts {
         mss: opener.advertised_mss,
         window_scale: agreed_shift(opener.own_shift, answerer.and_then(|view| view.peer_shift)),
-        sack_permitted: opener.sack.unwrap_or(false),
-        timestamps: opener.timestamps.unwrap_or(false),
+        sack_permitted,
+        timestamps,
         window: None,
     });
     if agreed == Some(false) {
@@ -95,8 +109,8 @@ pub(crate) fn combine(opener: &View, answerer: Option<&View>) -> Handshake {
     let syn_ack = SynFacts {
         mss: answerer.and_then(|view| view.advertised_mss),
         window_scale: agreed_shift(opener.peer_shift, answerer.and_then(|view| view.own_shift)),
-        sack_permitted: opener.sack.unwrap_or(false),
-        timestamps: opener.timestamps.unwrap_or(false),
+        sack_permitted,
+        timestamps,
         window: None,
     };
     if answerer.is_none() {

@@ -12,15 +12,11 @@ use std::{
 };
 
 use fullpipe_diagnose::SynFacts;
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    io::Errno,
-};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     control::is_pause,
-    sys::{sockopt, tcp_info::TcpInfo},
+    sys::{sockopt, tcp_info::TcpInfo, wait},
 };
 
 /// What this end does on a data connection.
@@ -126,7 +122,7 @@ impl Shared {
             match role {
                 Role::Send => Some(info.bytes_acked()?.saturating_sub(baseline.acked)),
                 Role::Receive => {
-                    let unread = rustix::io::ioctl_fionread(&self.stream).ok()?;
+                    let unread = sockopt::unread(&self.stream)?;
                     Some(info.bytes_received()?.saturating_sub(baseline.received + unread))
                 }
             }
@@ -167,6 +163,8 @@ pub(crate) fn start_worker(
 ) -> io::Result<JoinHandle<()>> {
     shared.stream.set_read_timeout(Some(NAP))?;
     shared.stream.set_write_timeout(Some(NAP))?;
+    // Windows does not tell how much of a write was done that timed out: there a sender waits for room before it writes.
+    shared.stream.set_nonblocking(cfg!(windows) && role == Role::Send)?;
     let (shared, manner, run) = (Arc::clone(shared), manner.clone(), Arc::clone(run));
     thread::Builder::new().name(format!("measure-{role:?}").to_lowercase()).spawn(move || {
         let end = match role {
@@ -223,14 +221,7 @@ fn send(shared: &Shared, manner: &Manner, run: &Run) -> io::Result<()> {
 /// the buffer's limit (Linux, `tcp_sendmsg_locked`). An application that blocks starts anew only once there is room; one
 /// that wakes up to look at its brake must not, or no send buffer would limit it.
 fn wait_for_room(stream: &TcpStream, run: &Run) -> io::Result<()> {
-    let nap = Timespec::try_from(NAP).unwrap_or_default();
-    while !run.brakes.senders.load(Ordering::Relaxed) {
-        match poll(&mut [PollFd::new(stream, PollFlags::OUT)], Some(&nap)) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => break,
-            Err(error) => return Err(error.into()),
-        }
-    }
+    while !run.brakes.senders.load(Ordering::Relaxed) && !wait::writable(stream, NAP)? {}
     Ok(())
 }
 

@@ -34,5 +34,6 @@ pub use measurement::{DirectionMeasurement, Measurement, PeerKind};
 pub use mtu::{MtuReport, PathMtu};
 pub use server::{Log, Server, ServerOptions};
 pub use spec::{Direction, Length, Phase, Progress, TestDirection, TestSpec};
+pub use sys::host::name as host_name;
 pub use talk::{Disconnect, Hello, Steward, StewardError};
 pub use target::{DEFAULT_PORT, Target};

@@ -153,15 +153,20 @@ impl Accounts<'_> {
             own_end.name = format!("{} (client)", own_end.name);
         }
         let mut blind = handshake.blind;
-        if far.is_none() {
-            blind.push(self.blindness(own.role));
+        let far_is_seen = far.is_some_and(|far| far.view.is_seen());
+        let other = if own.role == Role::Send { Role::Receive } else { Role::Send };
+        if !far_is_seen {
+            blind.push(blindness(other, &far_end.name));
+        }
+        if !own.view.is_seen() {
+            blind.push(blindness(own.role, &own_end.name));
         }
         let receiver = if own.role == Role::Send { far } else { Some(own) };
         let (bytes, duration_us) = self.received(own, receiver);
         let told_mtu = self.path_mtu[if own.role == Role::Send { 0 } else { 1 }];
         let (sender, receiver_end) = if own.role == Role::Send { (own_end, far_end) } else { (far_end, own_end) };
         Transfer {
-            source: if far.is_some() { Source::Live } else { Source::LiveOneEnd },
+            source: if far_is_seen && own.view.is_seen() { Source::Live } else { Source::LiveOneEnd },
             sender,
             receiver: receiver_end,
             bytes: Bytes::new(bytes),
@@ -187,14 +192,15 @@ impl Accounts<'_> {
             None => told().unwrap_or((own.bytes, own.duration_us)),
         }
     }
+}
 
-    fn blindness(&self, own: Role) -> String {
-        let (end, unseen) = match own {
-            Role::Send => ("receiver", "its buffer, what its application left unread and reordering on the way"),
-            Role::Receive => ("sender", "its congestion window, its send buffer, losses and its idle time"),
-        };
-        format!("the {end} ({}) could not be read, so that {unseen} are not known", self.peer_name)
-    }
+/// What is not known where the end of that role is a foreign peer, or a system whose kernel is not asked.
+fn blindness(unseen: Role, name: &str) -> String {
+    let (end, unseen) = match unseen {
+        Role::Receive => ("receiver", "its buffer, what its application left unread and reordering on the way"),
+        Role::Send => ("sender", "its congestion window, its send buffer, losses and its idle time"),
+    };
+    format!("the {end} ({name}) could not be read, so that {unseen} are not known")
 }
 
 #[derive(Default)]

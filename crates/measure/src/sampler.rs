@@ -180,7 +180,7 @@ fn receiver_sample(probe: &Probe, info: &TcpInfo, at_us: Micros) -> ReceiverSamp
         at_us,
         received: Bytes::new(received.unwrap_or_else(|| probe.shared.moved())),
         offered_window: info.receive_window().map(|n| Bytes::new(n.into())),
-        unread: rustix::io::ioctl_fionread(&probe.shared.stream).ok().map(Bytes::new),
+        unread: sockopt::unread(&probe.shared.stream).map(Bytes::new),
         out_of_order: info.out_of_order(),
         receive_buffer: sockopt::mem_info(&probe.shared.stream).ok().map(|m| Bytes::new(m.receive_buffer.into())),
         receive_space: info.receive_space().map(|n| Bytes::new(n.into())),

@@ -9,10 +9,13 @@ use std::{
     time::Duration,
 };
 
-use rustix::event::{PollFd, PollFlags};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::{error::MeasureError, patience::Patience, sys::sockopt};
+use crate::{
+    error::MeasureError,
+    patience::Patience,
+    sys::{sockopt, wait},
+};
 
 /// iperf3's port, which serves both worlds.
 pub const DEFAULT_PORT: u16 = 5201;
@@ -144,7 +147,7 @@ pub(crate) fn connect(
     prepare(&socket)?;
     socket.set_nonblocking(true).map_err(failed)?;
     match socket.connect(&peer.into()) {
-        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => wait_connected(&socket, patience, failed)?,
+        Err(error) if wait::is_connecting(&error) => wait_connected(&socket, patience, failed)?,
         done => done.map_err(failed)?,
     }
     socket.set_nonblocking(false).map_err(failed)?;
@@ -159,26 +162,26 @@ fn wait_connected(
 ) -> Result<(), MeasureError> {
     while !patience.is_over() {
         patience.check_cancelled()?;
-        let mut ready = [PollFd::new(socket, PollFlags::OUT)];
-        let slice = rustix::event::Timespec::try_from(patience.slice()).unwrap_or_default();
-        match rustix::event::poll(&mut ready, Some(&slice)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            Ok(_) => return socket.take_error().map_err(&failed)?.map_or(Ok(()), |error| Err(failed(error))),
-            Err(error) => return Err(failed(error.into())),
+        let ready = wait::writable(socket, patience.slice()).map_err(&failed)?;
+        // Windows before version 2004 does not end the wait of a connect that failed, but knows the error.
+        match socket.take_error().map_err(&failed)? {
+            Some(error) => return Err(failed(error)),
+            None if ready => return Ok(()),
+            None => {}
         }
     }
     Err(failed(io::ErrorKind::TimedOut.into()))
 }
 
 /// A peer that vanished without a word is noticed by keepalive probes on an idle connection and by the user timeout
-/// (RFC 5482) on one with data outstanding, both after about half a minute.
+/// (RFC 5482) on one with data outstanding, both after about half a minute; Windows takes a minute.
 pub(crate) fn guard_against_vanished_peer(socket: &Socket) -> io::Result<()> {
-    let probes = socket2::TcpKeepalive::new()
-        .with_time(Duration::from_secs(10))
-        .with_interval(Duration::from_secs(5))
-        .with_retries(4);
+    let probes = socket2::TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
+    // Windows sends ten; only its newer versions take another number.
+    #[cfg(not(windows))]
+    let probes = probes.with_retries(4);
     socket.set_tcp_keepalive(&probes)?;
-    rustix::net::sockopt::set_tcp_user_timeout(socket, 30_000)?;
+    sockopt::set_user_timeout(socket, 30_000)?;
     Ok(())
 }
 

@@ -182,7 +182,7 @@ impl Moving {
             steady_us: Micros::from(end.saturating_sub(self.steady_from.unwrap_or_default())).get(),
             omitted_us: self.steady_from.map(|from| Micros::from(from.saturating_sub(first)).get()),
             retransmits: (lane.role == Role::Send).then(|| counts.retransmits.saturating_sub(lane.mark.retransmits)),
-            congestion_control: rustix::net::sockopt::tcp_congestion(&lane.shared.stream).ok(),
+            congestion_control: sockopt::congestion(&lane.shared.stream),
             send_buffer: buffer(largest(sampled_send, memory.map(|m| m.send_buffer)), pinned.send),
             receive_buffer: buffer(largest(sampled_receive, memory.map(|m| m.receive_buffer)), pinned.receive),
             view: lane.view,

@@ -3,6 +3,7 @@
 use std::io;
 
 use fullpipe_host::{ApplyError, HostError, JournalError};
+#[cfg(target_os = "linux")]
 use fullpipe_lab::{CouldNotKeepUp, LabError};
 use fullpipe_measure::MeasureError;
 use fullpipe_path::ScenarioError;
@@ -17,9 +18,11 @@ pub enum TuneError {
     #[error(transparent)]
     Measure(#[from] MeasureError),
     /// The made path could not be made.
+    #[cfg(target_os = "linux")]
     #[error(transparent)]
     Lab(#[from] LabError),
     /// The made path did not keep its promises, so that no result over it counts.
+    #[cfg(target_os = "linux")]
     #[error(transparent)]
     CouldNotKeepUp(#[from] CouldNotKeepUp),
     /// The scenario can't be used.

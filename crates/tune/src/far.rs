@@ -7,9 +7,9 @@ use std::{
 };
 
 use fullpipe_diagnose::proof::Criteria;
-use fullpipe_host::{Journal, RunState, UndoOptions, Which, linux::LinuxHost, undo};
+use fullpipe_host::{Journal, RunState, SystemHost, UndoOptions, Which, undo};
 use fullpipe_knobs::Plan;
-use fullpipe_measure::{Client, ClientOptions, Direction, Server, ServerOptions, Steward, Target};
+use fullpipe_measure::{Client, ClientOptions, Direction, Server, ServerOptions, Steward, Target, host_name};
 
 use crate::{
     end::{End, LocalEnd, Stay, Trial},
@@ -71,8 +71,8 @@ pub struct ServeOptions {
 
 /// Measures and diagnoses; plans what to set; changes nothing.
 pub fn check(options: &FarOptions, cancel: &AtomicBool, observer: &mut dyn Observer) -> Result<Outcome, TuneError> {
-    let host = LinuxHost::new();
-    let mut here = LocalEnd::read_only(&name_of_this_host(), host);
+    let host = SystemHost::new();
+    let mut here = LocalEnd::read_only(&host_name(), host);
     round(options, &mut here, None, RoundGoal::Plan, Criteria::default(), &mut |_| false, cancel, observer)
 }
 
@@ -85,8 +85,8 @@ pub fn tune(
 ) -> Result<Outcome, TuneError> {
     // Before anything is measured: a journal that can't be had is known now.
     let journal = Journal::open(&options.state_dir)?;
-    let host = LinuxHost::new();
-    let mut here = LocalEnd::with_journal(&name_of_this_host(), host, journal, &format!("tune {}", options.far.target));
+    let host = SystemHost::new();
+    let mut here = LocalEnd::with_journal(&host_name(), host, journal, &format!("tune {}", options.far.target));
     let goal = RoundGoal::Keep { persist: options.persist };
     round(&options.far, &mut here, options.key.clone(), goal, options.criteria, consent, cancel, observer)
 }
@@ -134,11 +134,6 @@ fn round(
         cancel,
     }
     .run()
-}
-
-/// As `uname -n` has it.
-fn name_of_this_host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// A far end that only measures: a foreign iperf3 server.
@@ -199,8 +194,8 @@ fn steward(
     options: &ServeOptions,
     log: &Arc<dyn Fn(&str) + Send + Sync>,
 ) -> Result<Option<Arc<dyn Steward>>, TuneError> {
-    let mut host = LinuxHost::new();
-    let name = name_of_this_host();
+    let mut host = SystemHost::new();
+    let name = host_name();
     let tell = Arc::clone(log);
     let tell = Box::new(move |line: &str| tell(line));
     Ok(match &options.allow_tune {
@@ -219,7 +214,7 @@ fn steward(
 
 /// A server that was killed left its trials in force: nobody is there any more to keep them.
 fn undo_leftovers(
-    host: &mut LinuxHost,
+    host: &mut SystemHost,
     journal: &mut Journal,
     log: &Arc<dyn Fn(&str) + Send + Sync>,
 ) -> Result<(), TuneError> {

@@ -1,7 +1,7 @@
 //! The loop: measure, diagnose, plan, apply, prove, undo, over two ends.
 //!
 //! Two hosts of the lab ([`lab_run`], [`demo`]), or this host and a far one ([`check`], [`tune`], with [`serve`] on the
-//! other side), go through the same [`round`]. What is *not* here: judging (`diagnose`), choosing values (`knobs`),
+//! other side), go through the same [`round`]. The lab is there on Linux only. What is *not* here: judging (`diagnose`), choosing values (`knobs`),
 //! touching settings (`host`), moving payload (`measure`), and showing anything (`report`).
 
 mod alternate;
@@ -9,6 +9,7 @@ mod end;
 mod error;
 mod event;
 mod far;
+#[cfg(target_os = "linux")]
 mod in_lab;
 mod judge;
 mod key;
@@ -23,6 +24,7 @@ mod steward;
 pub use error::TuneError;
 pub use event::{Event, Observer};
 pub use far::{FarOptions, ServeOptions, TuneOptions, check, serve, tune};
+#[cfg(target_os = "linux")]
 pub use in_lab::{LabRunOptions, demo, lab_run};
 pub use key::{Key, KeyError, SHORTEST_KEY};
 pub use meter::Lengths;

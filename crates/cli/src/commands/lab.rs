@@ -1,21 +1,35 @@
 //! `fullpipe lab`.
 
 pub(super) mod list;
+#[cfg(target_os = "linux")]
 pub(super) mod run;
+#[cfg(target_os = "linux")]
 pub(super) mod shell;
 
+#[cfg(target_os = "linux")]
 use std::{fs, path::Path};
 
+#[cfg(target_os = "linux")]
 use fullpipe_path::Scenario;
 
 use crate::{exit::Exit, failure::Failure};
 
+/// Why there is no made path on this system.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn needs_linux() -> Failure {
+    let message = "making a path needs Linux, whose network namespaces are its two hosts; to measure a real path from \
+                   here, use `fullpipe check`";
+    Failure::new(Exit::Unsupported, message)
+}
+
 /// Gets the rights that a lab needs. Comes before any thread: a user namespace is entered by a process with one.
+#[cfg(target_os = "linux")]
 pub(super) fn enter() -> Result<(), Failure> {
     Ok(fullpipe_lab::enter_user_namespace()?)
 }
 
 /// The scenario of that name, or the one in that file: a text with a `/` or ending in `.toml` is a file.
+#[cfg(target_os = "linux")]
 fn scenario(named: &str) -> Result<Scenario, Failure> {
     let path = Path::new(named);
     if !named.contains('/') && path.extension().is_none_or(|extension| extension != "toml") {

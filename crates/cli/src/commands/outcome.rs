@@ -12,6 +12,7 @@ pub(super) fn show(command: &str, outcome: &Outcome, output: Output) -> Ended {
 }
 
 /// Shows an outcome over a made path, whose exit code says whether all came out as expected.
+#[cfg(target_os = "linux")]
 pub(super) fn show_expected(command: &str, outcome: &Outcome, output: Output) -> Ended {
     show(command, outcome, output)?;
     Ok(if outcome.path_error.is_some_and(|error| !error.valid) {

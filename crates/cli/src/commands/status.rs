@@ -1,6 +1,6 @@
 //! `fullpipe status`.
 
-use fullpipe_host::{Entry, EntryKind, Host, linux::LinuxHost, same_value};
+use fullpipe_host::{Entry, EntryKind, Host, SystemHost, same_value};
 use fullpipe_knobs::Address;
 use fullpipe_report::{Reading, Standing, json, text};
 
@@ -12,13 +12,13 @@ pub(super) fn run(output: Output) -> Ended {
         Some(journal) => journal.outstanding()?,
         None => Vec::new(),
     };
-    let mut host = LinuxHost::new();
+    let mut host = SystemHost::new();
     let standing: Vec<_> = runs.into_iter().map(|run| Standing::new(run, |entry| reading(&mut host, entry))).collect();
     printed(output.result(|| json::status("status", &standing), |look| text::status(&standing, look)))
 }
 
 /// What the host reads where `entry` was written.
-fn reading(host: &mut LinuxHost, entry: &Entry) -> Reading {
+fn reading(host: &mut SystemHost, entry: &Entry) -> Reading {
     if entry.kind == EntryKind::File {
         return Reading::NotLooked;
     }

@@ -1,6 +1,6 @@
 //! `fullpipe undo`.
 
-use fullpipe_host::{Journal, Outcome, RunId, RunRecord, RunState, UndoOptions, UndoReport, Which, linux::LinuxHost};
+use fullpipe_host::{Journal, Outcome, RunId, RunRecord, RunState, SystemHost, UndoOptions, UndoReport, Which};
 use fullpipe_report::{json, text};
 
 use super::{Ended, journal, printed};
@@ -49,7 +49,7 @@ fn chosen(args: &UndoArgs, journal: &Journal) -> Result<Vec<RunId>, Failure> {
 fn put_back(journal: &mut Journal, runs: &[RunId], force: bool) -> Result<UndoReport, Failure> {
     let mut whole = UndoReport::default();
     for run in runs {
-        let report = fullpipe_host::undo(&mut LinuxHost::new(), journal, Which::Run(*run), UndoOptions { force })?;
+        let report = fullpipe_host::undo(&mut SystemHost::new(), journal, Which::Run(*run), UndoOptions { force })?;
         whole.entries.extend(report.entries);
         whole.unmarked = whole.unmarked.or(report.unmarked);
     }

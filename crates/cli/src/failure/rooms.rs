@@ -3,6 +3,7 @@
 use std::{error::Error, io};
 
 use fullpipe_host::{ApplyError, ApplyFault, HostError, JournalError};
+#[cfg(target_os = "linux")]
 use fullpipe_lab::{CouldNotKeepUp, LabError};
 use fullpipe_measure::MeasureError;
 use fullpipe_path::ScenarioError;
@@ -25,11 +26,15 @@ macro_rules! failures {
 failures! {
     HostError => host,
     JournalError => journal,
-    LabError => lab,
-    CouldNotKeepUp => |_: &CouldNotKeepUp| Exit::PathNotKept,
     MeasureError => measure,
     ScenarioError => |_: &ScenarioError| Exit::ScenarioInvalid,
     KeyError => key,
+}
+
+#[cfg(target_os = "linux")]
+failures! {
+    LabError => lab,
+    CouldNotKeepUp => |_: &CouldNotKeepUp| Exit::PathNotKept,
 }
 
 impl From<ApplyError> for Failure {
@@ -58,7 +63,9 @@ impl From<TuneError> for Failure {
     fn from(error: TuneError) -> Self {
         match error {
             TuneError::Measure(error) => error.into(),
+            #[cfg(target_os = "linux")]
             TuneError::Lab(error) => error.into(),
+            #[cfg(target_os = "linux")]
             TuneError::CouldNotKeepUp(error) => error.into(),
             TuneError::Scenario(error) => error.into(),
             TuneError::Host(error) => error.into(),
@@ -145,6 +152,7 @@ fn apply(fault: &ApplyFault) -> Exit {
     }
 }
 
+#[cfg(target_os = "linux")]
 fn lab(error: &LabError) -> Exit {
     match error {
         LabError::NeedsNamespaceRights

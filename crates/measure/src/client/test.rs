@@ -18,6 +18,7 @@ use crate::{
     patience::Patience,
     report::{EndReport, FarReport},
     spec::{Length, Phase, Progress, TestDirection, TestSpec},
+    sys::sockopt,
     target,
     transfer::Moving,
     wire::{self, Cookie, OurParams, Params, RESULTS_LIMIT, Results, State},
@@ -224,9 +225,7 @@ fn open_lane(
 fn prepare(socket: &Socket, spec: &TestSpec, role: Role) -> Result<(), MeasureError> {
     let failed = |option, value: String| move |source| MeasureError::Option { option, value, source };
     if let Some(name) = &spec.congestion_control {
-        rustix::net::sockopt::set_tcp_congestion(socket, name)
-            .map_err(std::io::Error::from)
-            .map_err(failed("the congestion control", crate::error::clean(name)))?;
+        sockopt::set_congestion(socket, name).map_err(failed("the congestion control", crate::error::clean(name)))?;
     }
     let size = |bytes: Bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX);
     match (role, spec.send_buffer, spec.receive_buffer) {

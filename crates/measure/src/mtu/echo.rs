@@ -11,7 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Header, Kind, TOKEN_LEN, Unfragmented, is_too_big};
+use super::{Header, Kind, TOKEN_LEN, Unfragmented};
+use crate::sys::wait::is_too_big;
 
 /// No search takes longer, and nobody keeps the socket beyond it.
 const LONGEST: Duration = Duration::from_secs(60);

@@ -15,13 +15,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use serde::Serialize;
 use serde_json::json;
 
 pub(crate) use self::echo::Echo;
 use self::search::Outcome;
-use crate::{control::Control, error::MeasureError, patience::Patience, talk};
+use crate::{
+    control::Control,
+    error::MeasureError,
+    patience::Patience,
+    sys::{sockopt, wait::is_too_big},
+    talk,
+};
 
 /// The path MTU of both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -138,15 +143,7 @@ impl Unfragmented {
             IpAddr::V4(_) => true,
             IpAddr::V6(ip) => ip.to_ipv4_mapped().is_some(),
         };
-        if local.is_ipv4() {
-            sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
-        } else {
-            sockopt::set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE)?;
-            if is_v4 {
-                // A mapped address is served by IPv4 underneath.
-                sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
-            }
-        }
+        sockopt::never_fragment(&socket, local.ip())?;
         Ok(Self { socket, overhead: if is_v4 { 28 } else { 48 } })
     }
 
@@ -175,14 +172,8 @@ impl Unfragmented {
 
     /// What the kernel believes, of a connected socket: the interface's MTU, or what an ICMP "too big" said.
     fn path_mtu(&self) -> Option<u32> {
-        let mtu = if self.overhead == 28 { sockopt::ip_mtu(&self.socket) } else { sockopt::ipv6_mtu(&self.socket) };
-        mtu.ok().filter(|&mtu| mtu >= 68)
+        sockopt::path_mtu(&self.socket, self.overhead == 28).filter(|&mtu| mtu >= 68)
     }
-}
-
-/// Too long for the interface, or for a link on the way as ICMP told.
-fn is_too_big(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::EMSGSIZE)
 }
 
 /// The client's side.

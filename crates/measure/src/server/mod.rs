@@ -10,7 +10,6 @@ use std::{
     collections::HashMap,
     fmt, io,
     net::{SocketAddr, TcpListener, TcpStream},
-    os::fd::AsFd,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -21,7 +20,6 @@ use std::{
 };
 
 use fullpipe_diagnose::SynFacts;
-use rustix::event::{PollFd, PollFlags, Timespec};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::{
@@ -29,7 +27,7 @@ use crate::{
     error::{Foreign, MeasureError},
     handshake,
     patience::Patience,
-    sys::sockopt,
+    sys::{sockopt, wait},
     talk::Steward,
     target,
     wire::{COOKIE_LEN, Cookie, MAX_STREAMS, State},
@@ -151,7 +149,7 @@ impl Server {
         let failed = |source| MeasureError::Bind { address: self.address, source };
         thread::scope(|scope| {
             while !stop.load(Ordering::Relaxed) {
-                if !readable(&self.listener, Duration::from_millis(100)).map_err(failed)? {
+                if !wait::readable(&self.listener, Duration::from_millis(100)).map_err(failed)? {
                     continue;
                 }
                 let (stream, peer) = match self.listener.accept() {
@@ -281,6 +279,8 @@ fn refuse(stream: &TcpStream) {
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // Elsewhere it lets a restarted server have its port back at once; on Windows it would let two have the same port.
+    #[cfg(not(windows))]
     socket.set_reuse_address(true)?;
     if address.is_ipv6() && address.ip().is_unspecified() {
         // `::` serves IPv4 too.
@@ -292,26 +292,16 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-fn readable(listener: impl AsFd, wait: Duration) -> io::Result<bool> {
-    let mut ready = [PollFd::new(&listener, PollFlags::IN)];
-    let wait = Timespec::try_from(wait).unwrap_or_default();
-    match rustix::event::poll(&mut ready, Some(&wait)) {
-        Ok(count) => Ok(count > 0),
-        Err(rustix::io::Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// Errors of `accept` that say something about that connection only (accept(2)).
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
-    let network = [libc::EPROTO, libc::ENETDOWN, libc::EHOSTDOWN, libc::ENONET, libc::EOPNOTSUPP, libc::EPERM];
     matches!(
         error.kind(),
         Kind::WouldBlock
             | Kind::Interrupted
             | Kind::ConnectionAborted
+            | Kind::ConnectionReset
             | Kind::HostUnreachable
             | Kind::NetworkUnreachable
-    ) || error.raw_os_error().is_some_and(|code| network.contains(&code))
+    ) || sockopt::is_of_one_connection(error)
 }

@@ -303,7 +303,7 @@ fn prepare(arrival: &Arrival, params: &Params, role: Role) {
         drop(socket.set_recv_buffer_size(bytes as usize));
     }
     if let Some(name) = &params.congestion {
-        rustix::net::sockopt::set_tcp_congestion(&arrival.stream, name).ok();
+        drop(sockopt::set_congestion(&arrival.stream, name));
     }
     if let Some(mss) = params.mss {
         drop(sockopt::set_max_segment(&arrival.stream, mss));

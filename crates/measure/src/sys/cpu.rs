@@ -55,12 +55,23 @@ impl ProcessTime {
         let ticks = || -> Option<Self> {
             let text = fs::read_to_string("/proc/self/stat").ok()?;
             let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
-            let per_second = rustix::param::clock_ticks_per_second() as f64;
+            let per_second = ticks_per_second()?;
             let mut seconds = || Some(fields.next()?.parse::<u64>().ok()? as f64 / per_second);
             Some(Self { user_s: seconds()?, system_s: seconds()? })
         };
         ticks().unwrap_or_default()
     }
+}
+
+#[cfg(unix)]
+#[expect(clippy::unnecessary_wraps, reason = "other systems have no such figure")]
+fn ticks_per_second() -> Option<f64> {
+    Some(rustix::param::clock_ticks_per_second() as f64)
+}
+
+#[cfg(not(unix))]
+fn ticks_per_second() -> Option<f64> {
+    None
 }
 
 #[cfg(test)]

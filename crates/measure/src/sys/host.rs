@@ -2,12 +2,26 @@
 
 use std::fs;
 
-/// The host name, as `uname -n`.
-pub(crate) fn name() -> String {
+/// What this machine calls itself, as `uname -n`.
+#[cfg(unix)]
+pub fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// What this machine calls itself, as `hostname` of Windows says.
+#[cfg(not(unix))]
+pub fn name() -> String {
+    std::env::var("COMPUTERNAME").unwrap_or_else(|_| "this host".to_owned())
+}
+
+/// The platform: the family alone, as this room does not ask for the version.
+#[cfg(not(unix))]
+pub(crate) fn platform() -> String {
+    std::env::consts::OS.to_owned()
+}
+
 /// The platform in catalogue spelling: `linux-6.18`.
+#[cfg(unix)]
 pub(crate) fn platform() -> String {
     let uname = rustix::system::uname();
     let family = uname.sysname().to_string_lossy().to_lowercase();

@@ -1,8 +1,14 @@
-//! The few socket calls of Linux that no safe wrapper offers, and `/proc` where the machine itself is asked.
+//! What is asked of the kernel: the few socket calls of Linux that no safe wrapper offers, and `/proc`.
 //!
-//! Not here: anything that decides what the numbers mean.
+//! Another system's kernel tells nothing of its connections here: there `sockopt` moves payload all the same, and what it
+//! can't read is reported as not seen. Not here: anything that decides what the numbers mean.
 
 pub(crate) mod cpu;
 pub(crate) mod host;
+#[cfg(target_os = "linux")]
+pub(crate) mod sockopt;
+#[cfg(not(target_os = "linux"))]
+#[path = "sockopt_elsewhere.rs"]
 pub(crate) mod sockopt;
 pub(crate) mod tcp_info;
+pub(crate) mod wait;

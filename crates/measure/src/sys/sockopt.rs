@@ -3,9 +3,12 @@
 
 use std::{
     io,
+    net::{IpAddr, UdpSocket},
     os::fd::{AsFd, AsRawFd},
     ptr,
 };
+
+use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 
 /// Linux 5.16; missing from `libc` (include/uapi/asm-generic/socket.h).
 const SO_BUF_LOCK: libc::c_int = 72;
@@ -72,6 +75,50 @@ pub(crate) fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u32) -> i
 /// Limits the size of the segments that this socket sends.
 pub(crate) fn set_max_segment(socket: impl AsFd, mss: u16) -> io::Result<()> {
     set_int(socket, (libc::IPPROTO_TCP, libc::TCP_MAXSEG), i32::from(mss))
+}
+
+/// Received and not yet read by the application, in bytes.
+pub(crate) fn unread(socket: impl AsFd) -> Option<u64> {
+    rustix::io::ioctl_fionread(socket).ok()
+}
+
+/// The congestion control of a socket.
+pub(crate) fn congestion(socket: impl AsFd) -> Option<String> {
+    sockopt::tcp_congestion(socket).ok()
+}
+
+pub(crate) fn set_congestion(socket: impl AsFd, name: &str) -> io::Result<()> {
+    Ok(sockopt::set_tcp_congestion(socket, name)?)
+}
+
+/// Gives up a connection whose peer has acknowledged nothing for so many milliseconds (RFC 5482).
+pub(crate) fn set_user_timeout(socket: impl AsFd, millis: u32) -> io::Result<()> {
+    Ok(sockopt::set_tcp_user_timeout(socket, millis)?)
+}
+
+/// Has every datagram sent with DF, whatever the kernel believes of the path; `local` is what the socket is bound to.
+pub(crate) fn never_fragment(socket: &UdpSocket, local: IpAddr) -> io::Result<()> {
+    let is_mapped = matches!(local, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
+    if local.is_ipv6() {
+        sockopt::set_ipv6_mtu_discover(socket, Ipv6PathMtuDiscovery::PROBE)?;
+    }
+    // A mapped address is served by IPv4 underneath.
+    if local.is_ipv4() || is_mapped {
+        sockopt::set_ip_mtu_discover(socket, Ipv4PathMtuDiscovery::PROBE)?;
+    }
+    Ok(())
+}
+
+/// What the kernel believes, of a connected socket.
+pub(crate) fn path_mtu(socket: &UdpSocket, is_v4: bool) -> Option<u32> {
+    if is_v4 { sockopt::ip_mtu(socket).ok() } else { sockopt::ipv6_mtu(socket).ok() }
+}
+
+/// Whether `accept` failed with an error of that connection only, one that the standard library has no name for
+/// (accept(2)).
+pub(crate) fn is_of_one_connection(error: &io::Error) -> bool {
+    let network = [libc::EPROTO, libc::ENETDOWN, libc::EHOSTDOWN, libc::ENONET, libc::EOPNOTSUPP, libc::EPERM];
+    error.raw_os_error().is_some_and(|code| network.contains(&code))
 }
 
 /// Takes up to `len` bytes off the receive queue and discards them in the kernel; waits until all are there, the

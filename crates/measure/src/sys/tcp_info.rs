@@ -3,7 +3,7 @@
 //! Offsets: `struct tcp_info` of include/uapi/linux/tcp.h, which only ever grows at its end. The versions named are the
 //! first kernels that fill a field.
 
-use std::{io, os::fd::AsFd};
+use std::{io, net::TcpStream};
 
 use super::sockopt;
 
@@ -22,7 +22,7 @@ const TCPI_OPT_WSCALE: u8 = 4;
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 impl TcpInfo {
-    pub(crate) fn of(socket: impl AsFd) -> io::Result<Self> {
+    pub(crate) fn of(socket: &TcpStream) -> io::Result<Self> {
         let mut raw = [0u8; 320];
         let len = sockopt::tcp_info(socket, &mut raw)?;
         Ok(Self { raw, len })

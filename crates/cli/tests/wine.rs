@@ -1,0 +1,130 @@
+//! Builds fullpipe.exe and runs it in a Wine of its own, made and taken away by this test.
+//!
+//! It needs Wine, mingw-w64's C compiler and Rust's standard library for x86_64-pc-windows-gnu; where one of them is
+//! missing it says so and passes. The registry has a test of its own in the package `fullpipe-host`.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+#[path = "../../host/tests/toolchain/mod.rs"]
+mod toolchain;
+#[path = "../../host/tests/wine/mod.rs"]
+mod wine;
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::Value;
+use toolchain::text;
+use wine::{PROGRAMS, TARGET, Wine};
+
+#[test]
+fn fullpipe_exe_runs_and_measures_with_linux_at_either_end() {
+    if let Some(missing) = toolchain::missing(PROGRAMS, TARGET) {
+        println!("skipped fullpipe_exe_runs_and_measures_with_linux_at_either_end: {missing} is missing");
+        return;
+    }
+    let program = build();
+    let folder = tempfile::Builder::new().prefix("wine").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let wine = Wine::start(folder.path());
+    let windows = || {
+        let mut command = wine.command("wine");
+        command.arg(&program).env("FULLPIPE_STATE_DIR", folder.path().join("windows"));
+        command
+    };
+    let linux = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fullpipe"));
+        command.env("FULLPIPE_STATE_DIR", folder.path().join("linux"));
+        command
+    };
+    it_tells_of_itself(&windows);
+    what_makes_a_path_says_that_it_needs_linux(&windows);
+    a_check_reports_both_directions(linux(), windows());
+    a_check_reports_both_directions(windows(), linux());
+    a_check_reports_both_directions(windows(), windows());
+}
+
+fn it_tells_of_itself(program: &dyn Fn() -> Command) {
+    let said = |arguments: &[&str]| {
+        let output = program().args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+        text(&output)
+    };
+    assert_eq!(said(&["--version"]).trim_end(), concat!("fullpipe ", env!("CARGO_PKG_VERSION")));
+    let history: Value = serde_json::from_str(&said(&["history", "--json"])).unwrap();
+    assert_eq!(history["runs"], Value::Array(Vec::new()));
+    assert!(said(&["status"]).contains("nothing is in force"));
+    assert!(said(&["lab", "list"]).contains("wan-80ms"));
+}
+
+fn what_makes_a_path_says_that_it_needs_linux(program: &dyn Fn() -> Command) {
+    for arguments in [["demo", "--json"].as_slice(), &["lab", "run", "wan-80ms", "--json"]] {
+        let output = program().args(arguments).output().unwrap();
+        let error: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(error["error"]["kind"], "unsupported", "{arguments:?}");
+        assert!(error["error"]["message"].as_str().unwrap().contains("needs Linux"), "{error}");
+    }
+}
+
+/// An end on Windows is said to be unseen.
+fn a_check_reports_both_directions(mut serving: Command, mut measuring: Command) {
+    let (serving, measuring) = (&mut serving, &mut measuring);
+    let server = Server::start(serving);
+    let output = measuring
+        .args(["check", &server.address, "--seconds", "0.5", "--omit", "0.2", "--json"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let transfers = document["transfers"].as_array().unwrap();
+    assert_eq!(transfers.len(), 2, "{document}");
+    for transfer in transfers {
+        assert!(transfer["rate_bps"].as_u64().unwrap() > 0, "{transfer}");
+        let blind = transfer["diagnosis"]["blind"].as_array().unwrap();
+        assert!(blind.iter().any(|what| what.as_str().unwrap().contains("could not be read")), "{transfer}");
+    }
+}
+
+/// A running `fullpipe serve`.
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(command: &mut Command) -> Self {
+        let mut process = command
+            .args(["serve", "127.0.0.1:0", "--quiet"])
+            .stdout(Stdio::piped())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on ").map(str::to_owned);
+        Self { process, address: address.expect("the first line tells the address") }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It keeps nothing that has to be put back.
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+fn build() -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", env!("CARGO_PKG_NAME"), "--target", TARGET, "--target-dir"])
+        .arg(target)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    target.join(TARGET).join("debug/fullpipe.exe")
+}
