@@ -54,7 +54,11 @@ pub const PLAN: &[Key] = &[
     key("rtt_us", "integer", "the round-trip time that was planned for; us"),
     key("goal", "string", "`bulk` or `interactive`"),
     key("from_settings", "boolean", "whether the machine's own settings were known; else the platform's defaults"),
-    key("changes[]", "object", "one setting to change, in the order of application; keys as in `plan.changes`"),
+    key(
+        "changes[]",
+        "object",
+        "one setting to change, in the order of application; keys as in `plan.changes`. Without `from_settings` a `from` of `null` is not known",
+    ),
     key("notes[]", "string", "what that version can't do, what to do instead, and what is left alone"),
     key("folder", "string?", "the folder of `--write`"),
     key("files[]", "object", "a file that was written there"),

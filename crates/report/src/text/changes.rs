@@ -5,7 +5,7 @@ use fullpipe_knobs::Goal;
 
 use super::{
     page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent},
-    plan::put_plan,
+    plan::put_plan_from,
 };
 use crate::{AppliedPlan, PlatformPlan};
 
@@ -19,7 +19,8 @@ pub fn platform_plan(answer: &PlatformPlan<'_>, look: Look) -> String {
     };
     let path = format!("a path of {} and {}, {goal}", request.rate, request.rtt);
     page.title(&request.platform.to_string(), PLAIN, &path);
-    put_plan(&mut page, answer.plan);
+    // A platform's defaults say nothing of what this machine has there.
+    put_plan_from(&mut page, answer.plan, if request.settings.is_some() { "(absent)" } else { "(unknown)" });
     if let Some((export, folder)) = answer.written {
         let files = count(export.files.len(), "file");
         page.title("written", GOOD, &format!("{files} into {folder}; README.txt says what to do with them"));
@@ -60,6 +61,9 @@ pub fn applied(done: &AppliedPlan<'_>, look: Look) -> String {
     for knob in &run.not_persisted {
         let words = format!("{knob} does not last beyond a restart: the network configuration has to say it");
         page.styled_field("not kept", WARN, &words);
+    }
+    for (index, note) in done.plan.notes.iter().enumerate() {
+        page.field(if index == 0 { "note" } else { "" }, note);
     }
     if done.needs_restart() {
         page.gap();

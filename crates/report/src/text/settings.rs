@@ -97,18 +97,19 @@ fn put_remarks(page: &mut Page, list: &SettingsList<'_>) {
             RemarkKind::Contradiction => ("contradiction", WARN),
             _ => ("note", DIM),
         };
-        page.marked(&format!("  {}: {word}", at(file, remark.place)), style, &remark.message);
+        page.paragraph(2, style, &format!("{}: {word}", at(file, remark.place)));
+        page.paragraph(6, PLAIN, &remark.message);
     }
     for told in list.contradictions() {
+        page.paragraph(2, WARN, &format!("{}: contradiction", at(&told.left_from.0, told.left_from.1)));
         let words = format!(
-            "{}; {} of {} is taken, {} of {} is left",
+            "{}; taken is {} of {}, and left is {}",
             told.message,
             value_or_absent(told.taken.as_deref()),
             at(&told.taken_from.0, told.taken_from.1),
             value_or_absent(told.left.as_deref()),
-            at(&told.left_from.0, told.left_from.1),
         );
-        page.marked("  contradiction", WARN, &words);
+        page.paragraph(6, PLAIN, &words);
     }
 }
 
