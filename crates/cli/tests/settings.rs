@@ -212,14 +212,15 @@ fn a_written_plan_is_a_folder_in_the_platforms_form() {
     let folder = tempfile::tempdir().unwrap();
     for (platform, files) in [
         ("windows-xp", "README.txt fullpipe-remove.inf fullpipe-remove.reg fullpipe.inf fullpipe.reg save-first.cmd"),
-        ("windows-2012", "README.txt apply.cmd fullpipe.ps1 undo.cmd"),
-        ("freebsd-14.1", "README.txt apply.sh loader.conf sysctl.conf undo.sh"),
+        ("windows-2012", "README.txt fullpipe-netsh-undo.cmd fullpipe-netsh.cmd fullpipe-template.ps1 fullpipe.ps1"),
+        ("freebsd-14.1", "README.txt apply.sh sysctl.conf.local undo.sh"),
+        ("macos", "README.txt apply.sh undo.sh"),
         ("linux-5.15", "90-fullpipe.conf README.txt apply.sh undo.sh"),
-        ("netburner", "README.txt fullpipe_tcp.c lwipopts.h"),
+        ("netburner", "README.txt fullpipe_lwipopts.h fullpipe_netburner.h"),
     ] {
         let out = folder.path().join(platform);
         let out = out.to_str().unwrap();
-        let words = ["plan", "--platform", platform, "--rate", "100M", "--rtt", "80ms", "--write", out];
+        let words = ["plan", "--platform", platform, "--rate", "1G", "--rtt", "80ms", "--write", out];
         let document = succeeds(&words);
         let mut names: Vec<String> =
             fs::read_dir(out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
