@@ -1,9 +1,13 @@
 //! The one table of commands and flags: parsing, help, man pages and completions are made from it.
 
+mod settings;
+
 use std::{ffi::OsString, num::NonZeroU32, path::PathBuf};
 
 use clap::{ArgAction, Args, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use fullpipe_units::{Bytes, Micros, Rate};
+
+pub(crate) use settings::{ApplyArgs, GoalName, LintArgs, PlanArgs, ResetArgs, ResetTo, SettingsArgs, Target};
 
 /// Find what keeps a TCP connection below what its path can carry, set the right thing on the right machine so that
 /// it can be undone, and prove the gain.
@@ -21,6 +25,8 @@ Examples:
   fullpipe check far.example     measure and diagnose; changes nothing
   fullpipe tune far.example      plan, apply, prove, and keep only what helped
   fullpipe undo --last           put back what the last run changed
+  fullpipe settings              what bounds TCP here, with defaults and meanings
+  fullpipe plan --platform windows-2012 --rate 100M --rtt 80ms
 
 Exit codes: `fullpipe help exit-codes`. JSON: every command takes --json and prints one object."
 )]
@@ -72,6 +78,11 @@ pub(crate) enum Command {
     Undo(UndoArgs),
     History(HistoryArgs),
     Status(StatusArgs),
+    Settings(SettingsArgs),
+    Plan(PlanArgs),
+    Apply(ApplyArgs),
+    Lint(LintArgs),
+    Reset(ResetArgs),
     #[command(subcommand)]
     Lab(LabCommand),
     Completions(CompletionsArgs),

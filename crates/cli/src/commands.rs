@@ -1,15 +1,21 @@
 //! One thin module per command: arguments in, a call of the room that does it, a report out.
 
+mod apply;
 mod completions;
 #[cfg(target_os = "linux")]
 mod demo;
 mod far;
 mod history;
+mod input;
 mod journal;
 mod lab;
+mod lint;
 mod man;
 mod outcome;
+mod plan;
+mod reset;
 mod serve;
+mod settings;
 mod status;
 mod undo;
 
@@ -46,6 +52,11 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         Command::Undo(args) => undo::run(&args, output),
         Command::History(args) => history::run(&args, output),
         Command::Status(_) => status::run(output),
+        Command::Settings(args) => settings::run(&args, output),
+        Command::Plan(args) => plan::run(&args, output),
+        Command::Apply(args) => apply::run(&args, output),
+        Command::Lint(args) => lint::run(&args, output),
+        Command::Reset(args) => reset::run(&args, output),
         Command::Lab(LabCommand::List) => lab::list::run(output),
         #[cfg(not(target_os = "linux"))]
         Command::Lab(LabCommand::Run(_) | LabCommand::Shell(_)) => Err(lab::needs_linux()),
@@ -71,6 +82,11 @@ fn name(command: &Command) -> &'static str {
         Command::Undo(_) => "undo",
         Command::History(_) => "history",
         Command::Status(_) => "status",
+        Command::Settings(_) => "settings",
+        Command::Plan(_) => "plan",
+        Command::Apply(_) => "apply",
+        Command::Lint(_) => "lint",
+        Command::Reset(_) => "reset",
         Command::Lab(LabCommand::List) => "lab list",
         Command::Lab(LabCommand::Run(_)) => "lab run",
         Command::Lab(LabCommand::Shell(_)) => "lab shell",

@@ -54,6 +54,10 @@ pub(crate) enum Exit {
     RunUnknown = 22,
     /// The address can't be listened on.
     AddressUnavailable = 23,
+    /// A file that was given can't be understood.
+    InputInvalid = 24,
+    /// Files are in the way of what shall be written.
+    OutputExists = 25,
     /// Any other error of the operating system.
     System = 70,
     /// Ended by Ctrl-C or a signal, after everything that was tried had been undone.
@@ -87,6 +91,8 @@ impl Exit {
         Self::Unsupported,
         Self::RunUnknown,
         Self::AddressUnavailable,
+        Self::InputInvalid,
+        Self::OutputExists,
         Self::System,
         Self::Interrupted,
     ];
@@ -123,6 +129,8 @@ impl Exit {
             Self::Unsupported => "unsupported",
             Self::RunUnknown => "run_unknown",
             Self::AddressUnavailable => "address_unavailable",
+            Self::InputInvalid => "input_invalid",
+            Self::OutputExists => "output_exists",
             Self::System => "system",
             Self::Interrupted => "interrupted",
         }
@@ -134,7 +142,7 @@ impl Exit {
             Self::Ok => "Done what was asked. For `check`: measured and judged, whatever the verdict.",
             Self::NotAsExpected => {
                 "Done, but a verdict or figure is not as the scenario expects, or a host does not read as at the \
-                 start; the report says which."
+                 start; the report says which. For `lint`: a finding is an error."
             }
             Self::Usage => "The command line can't be understood.",
             Self::NoPermission => "The right to change a setting, make a namespace or open a device is missing.",
@@ -166,6 +174,11 @@ impl Exit {
             Self::Unsupported => "This system lacks something that the command needs; the message names it.",
             Self::RunUnknown => "The journal has no such run.",
             Self::AddressUnavailable => "The address can't be listened on: it is in use, or not one of this machine.",
+            Self::InputInvalid => {
+                "A file that was given is not there, is too large, can't be understood, or is for another machine; the \
+                 message names file, line and column."
+            }
+            Self::OutputExists => "Files are in the folder that shall be written into; `--force` writes over them.",
             Self::System => "Any other error of the operating system; the message names operation and object.",
             Self::Interrupted => "Ended by Ctrl-C or a signal, after what was tried had been undone.",
         }

@@ -62,6 +62,11 @@ impl Output {
         if self.global.json { self.raw(&json::to_string(&json::page(command, page))) } else { self.raw(page) }
     }
 
+    /// Prints what has a format of its own, whether or not `--json` was given.
+    pub(crate) fn verbatim(self, text: &str) -> io::Result<()> {
+        self.raw(text)
+    }
+
     fn raw(self, text: &str) -> io::Result<()> {
         forgive_closed(write_all(&mut io::stdout().lock(), text))
     }

@@ -13,6 +13,7 @@
 mod apply;
 mod boot_files;
 mod error;
+mod export_folder;
 pub mod folder;
 pub mod freebsd;
 pub mod journal;
@@ -20,6 +21,7 @@ pub mod journal;
 pub mod linux;
 pub mod persist;
 mod program;
+pub mod reset;
 mod sysctl;
 mod undo;
 mod value;
@@ -27,6 +29,7 @@ pub mod windows;
 
 pub use apply::{Applied, ApplyError, ApplyFault, ApplyOptions, Run, apply};
 pub use error::HostError;
+pub use export_folder::{ExportFolder, ExportFolderError};
 pub use folder::FolderHost;
 pub use journal::{Entry, EntryKind, EntryState, Journal, JournalError, RunId, RunRecord, RunState};
 pub use persist::{BootFile, Lasting};

@@ -100,19 +100,24 @@ fn key(line: &str) -> Option<&str> {
 /// Puts a file in place so that at any moment, power failure included, it is the old one or the new one.
 pub(crate) fn write_atomically(file: &Path, content: &[u8], mode: Option<u32>) -> io::Result<()> {
     let folder = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let temporary = write_beside(file, content, mode)?;
+    fs::rename(&temporary, file).and_then(|()| sync_folder(folder)).inspect_err(|_| {
+        // Nothing more can be done about a leftover than not to leave it; the first error is the one that matters.
+        fs::remove_file(&temporary).unwrap_or_default();
+    })
+}
+
+/// Writes what is to take the place of a file under another name beside it, on disk; gives that name.
+pub(crate) fn write_beside(file: &Path, content: &[u8], mode: Option<u32>) -> io::Result<PathBuf> {
     let temporary = temporary(file).ok_or(io::ErrorKind::InvalidInput)?;
     let put = || {
         let mut open = fs::File::create(&temporary)?;
         open.write_all(content)?;
         set_mode(&open, mode)?;
-        open.sync_all()?;
-        fs::rename(&temporary, file)?;
-        sync_folder(folder)
+        open.sync_all()
     };
-    put().inspect_err(|_| {
-        // Nothing more can be done about a leftover than not to leave it; the first error is the one that matters.
-        fs::remove_file(&temporary).unwrap_or_default();
-    })
+    put().inspect_err(|_| fs::remove_file(&temporary).unwrap_or_default())?;
+    Ok(temporary)
 }
 
 /// Where a file is written before it takes its place. One name, so that what a killed run leaves is used up by the next
@@ -168,13 +173,13 @@ fn set_mode(_: &fs::File, _: Option<u32>) -> io::Result<()> {
 
 /// A rename lasts when its folder is on disk (fsync(2)).
 #[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     fs::File::open(folder)?.sync_all()
 }
 
 #[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 //! Every key of a document is always there; `null` means "not known" or "does not apply".
 
 mod journal;
+mod settings;
 
 use std::{io, net::SocketAddr};
 
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use crate::{Problem, clean::is_harmful};
 
 pub use journal::{history, status, undo};
+pub use settings::{NoPlan, PlanFile, applied, findings, plan, read_plan, sarif_log, settings};
 
 /// The name and version of the schema, in every document.
 pub const SCHEMA: &str = "fullpipe/1";

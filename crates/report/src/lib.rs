@@ -7,16 +7,20 @@
 //! [`json::to_string`] on its way into JSON, so no caller has to think of it.
 #![forbid(unsafe_code)]
 
+mod changes;
 mod clean;
 pub mod json;
 pub mod playbook;
 mod problem;
 pub mod schema;
+mod settings;
 mod standing;
 pub mod text;
 
+pub use changes::{AppliedPlan, PlatformPlan};
 pub use clean::clean;
 pub use problem::Problem;
+pub use settings::SettingsList;
 pub use standing::{Reading, Standing};
 
 #[cfg(test)]

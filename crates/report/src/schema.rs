@@ -1,6 +1,10 @@
 //! Every key of every JSON document, with type, unit and meaning: `docs/json.md` is rendered from here, and the tests
 //! hold the documents against it.
 
+mod settings;
+
+pub use settings::{APPLIED, FINDINGS, PLAN, SETTINGS};
+
 /// One key of a document.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
@@ -228,7 +232,11 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "A run of the loop", commands: "`check`, `tune`, `demo`, `lab run`", keys: OUTCOME },
     Document { title: "The journal", commands: "`history`, `status`", keys: RUNS },
     Document { title: "What is in force", commands: "`status`, beside the runs", keys: STATUS },
-    Document { title: "An undo", commands: "`undo`", keys: UNDO },
+    Document { title: "An undo", commands: "`undo`, `reset --to-journal`", keys: UNDO },
+    Document { title: "Settings", commands: "`settings`", keys: SETTINGS },
+    Document { title: "A plan for a platform", commands: "`plan`; `apply` takes it as a file", keys: PLAN },
+    Document { title: "What was applied", commands: "`apply`, `reset`", keys: APPLIED },
+    Document { title: "Findings", commands: "`lint`; `--sarif` writes SARIF 2.1.0 instead", keys: FINDINGS },
     Document { title: "The scenarios", commands: "`lab list`", keys: SCENARIOS },
     Document { title: "A server that is ready", commands: "`serve`", keys: LISTENING },
     Document { title: "A page", commands: "`completions`, `man`, `exit-codes`", keys: PAGE },

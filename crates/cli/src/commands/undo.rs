@@ -13,19 +13,39 @@ pub(super) fn run(args: &UndoArgs, output: Output) -> Ended {
         _ => {
             let mut journal = journal::open()?;
             let runs = chosen(args, &journal)?;
-            if !runs.is_empty() {
-                let outstanding = journal.outstanding()?;
-                let affected: Vec<RunRecord> = outstanding.into_iter().filter(|run| runs.contains(&run.id)).collect();
-                if !output.is_json() && !args.yes {
-                    output.remark(&text::history(&affected, output.look()));
-                }
-                confirm(output, args.yes, "Put back what was there before?")?;
-            }
+            ask(&journal, &runs, args.yes, output)?;
             put_back(&mut journal, &runs, args.force)?
         }
     };
-    printed(output.result(|| json::undo("undo", &report), |look| text::undo(&report, look)))?;
-    Ok(exit(&report))
+    show("undo", &report, output)
+}
+
+/// Puts back what `first` and every later run changed.
+pub(super) fn back_to(first: RunId, yes: bool, output: Output) -> Ended {
+    let mut journal = journal::open()?;
+    let first = journal.run(first)?.id;
+    let runs: Vec<RunId> = journal.outstanding()?.iter().map(|run| run.id).filter(|run| *run >= first).collect();
+    ask(&journal, &runs, yes, output)?;
+    let report = put_back(&mut journal, &runs, false)?;
+    show("reset", &report, output)
+}
+
+fn show(command: &str, report: &UndoReport, output: Output) -> Ended {
+    printed(output.result(|| json::undo(command, report), |look| text::undo(report, look)))?;
+    Ok(exit(report))
+}
+
+/// Shows the runs and asks, unless there is nothing to put back.
+fn ask(journal: &Journal, runs: &[RunId], yes: bool, output: Output) -> Result<(), Failure> {
+    if runs.is_empty() {
+        return Ok(());
+    }
+    if !output.is_json() && !yes {
+        let outstanding = journal.outstanding()?;
+        let affected: Vec<RunRecord> = outstanding.into_iter().filter(|run| runs.contains(&run.id)).collect();
+        output.remark(&text::history(&affected, output.look()));
+    }
+    confirm(output, yes, "Put back what was there before?")
 }
 
 /// Which runs are meant, newest first.

@@ -2,7 +2,11 @@
 
 use std::{error::Error, io};
 
-use fullpipe_host::{ApplyError, ApplyFault, HostError, JournalError};
+use fullpipe_host::{ApplyError, ApplyFault, ExportFolderError, HostError, JournalError};
+use fullpipe_knobs::{
+    export::ExportError,
+    reading::{MergeError, ReadingError},
+};
 #[cfg(target_os = "linux")]
 use fullpipe_lab::{CouldNotKeepUp, LabError};
 use fullpipe_measure::MeasureError;
@@ -29,6 +33,10 @@ failures! {
     MeasureError => measure,
     ScenarioError => |_: &ScenarioError| Exit::ScenarioInvalid,
     KeyError => key,
+    ReadingError => |_: &ReadingError| Exit::InputInvalid,
+    MergeError => |_: &MergeError| Exit::InputInvalid,
+    ExportError => export,
+    ExportFolderError => export_folder,
 }
 
 #[cfg(target_os = "linux")]
@@ -170,6 +178,21 @@ fn key(error: &KeyError) -> Exit {
     match error {
         KeyError::Read { source, .. } => permission_or(source, Exit::Usage),
         _ => Exit::Usage,
+    }
+}
+
+fn export(error: &ExportError) -> Exit {
+    match error {
+        ExportError::SeveralHosts { .. } | ExportError::Unfit { .. } => Exit::InputInvalid,
+        _ => Exit::Unsupported,
+    }
+}
+
+fn export_folder(error: &ExportFolderError) -> Exit {
+    match error {
+        ExportFolderError::NotEmpty { .. } | ExportFolderError::NotAFolder { .. } => Exit::OutputExists,
+        ExportFolderError::System { source, .. } => exit_of_io(source),
+        _ => Exit::System,
     }
 }
 

@@ -4,6 +4,7 @@
 //! made path. What is *not* here: making namespaces and devices' far ends (`lab`).
 
 mod ethtool;
+pub(crate) mod fresh;
 mod link;
 mod machine;
 pub mod net;

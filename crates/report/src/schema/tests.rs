@@ -36,6 +36,74 @@ fn an_error_is_a_document_and_can_stand_beside_a_result() {
 }
 
 #[test]
+fn every_key_of_settings_is_documented() {
+    let files = [
+        ("sysctl.conf", "net.ipv4.tcp_sack = 1\nkern.x\nnet.ipv4.tcp_sack = 0\nvm.other = 1\n"),
+        ("now.txt", "net.ipv4.tcp_sack = 1\nnet.ipv4.tcp_rmem = 4096\t131072\t6291456\nnet.ipv4.tcp_ecn = -7\n"),
+        ("tweak.conf", "net.ipv4.tcp_rmem = 1 2 3\n"),
+    ];
+    let readings = files.map(|(name, text)| fullpipe_knobs::reading::read(name, text.as_bytes()).unwrap());
+    let platform = "linux-6.18".parse().unwrap();
+    let merged = fullpipe_knobs::reading::merge(&readings, Some(&platform)).unwrap();
+    let list = crate::SettingsList::new(&merged, &readings, false);
+    hold(&[json::settings("settings", &list)], SETTINGS, &[]);
+}
+
+#[test]
+fn every_key_of_a_plan_for_a_platform_is_documented() {
+    let request = fullpipe_knobs::PlatformRequest {
+        platform: "windows-2012".parse().unwrap(),
+        rate: fullpipe_units::Rate::from_bps(100_000_000),
+        rtt: fullpipe_units::Micros::from_millis(80),
+        connections: None,
+        goal: fullpipe_knobs::Goal::Bulk,
+        settings: None,
+        memory_bound: None,
+    };
+    let plan = fullpipe_knobs::plan_platform(&request);
+    let mut export = fullpipe_knobs::export::export(&plan, &request.platform, None).unwrap();
+    export.left_out.push(fullpipe_knobs::export::LeftOut {
+        knob: fullpipe_knobs::Address::sysctl("net.ipv4.tcp_sack"),
+        why: "x".to_owned(),
+    });
+    let answer = crate::PlatformPlan { request: &request, plan: &plan, written: Some((&export, "folder")) };
+    hold(&[json::plan("plan", &answer)], PLAN, &["changes"]);
+}
+
+#[test]
+fn every_key_of_what_was_applied_is_documented() {
+    let mut plan = sample::plan();
+    plan.changes.truncate(2);
+    plan.notes.push("a note".to_owned());
+    let run = fullpipe_host::Run {
+        id: Some(fullpipe_host::RunId(7)),
+        applied: vec![fullpipe_host::Applied {
+            address: fullpipe_knobs::Address::sysctl("net.ipv4.tcp_sack"),
+            before: Some("0".to_owned()),
+            wanted: Some("1".to_owned()),
+            now: Some("1".to_owned()),
+            takes_effect: fullpipe_knobs::TakesEffect::Restart,
+        }],
+        boot_files: vec!["/etc/sysctl.d/x.conf".into()],
+        not_persisted: vec![fullpipe_knobs::Address::sysctl("net.ipv4.tcp_sack")],
+    };
+    let done = crate::AppliedPlan { plan: &plan, run: &run };
+    let document = json::applied("apply", &done);
+    assert_eq!(document["restart_needed"], true);
+    hold(&[document], APPLIED, &["changes"]);
+}
+
+#[test]
+fn every_key_of_findings_is_documented() {
+    let text = "net.ipv4.tcp_tw_recycle = 1\nnet.ipv4.tcp_window_scaling = 0\nnet.ipv4.tcp_sack = 1\n";
+    let request = fullpipe_knobs::lint::LintRequest::default();
+    let findings = fullpipe_knobs::lint::lint(fullpipe_knobs::recipe::Kind::Sysctl, text, &request);
+    let document = json::findings("lint", &[("x.conf".to_owned(), findings)]);
+    assert!(document["errors"].as_u64() > Some(0), "{document}");
+    hold(&[document], FINDINGS, &[]);
+}
+
+#[test]
 fn every_key_of_the_list_of_scenarios_is_documented() {
     let names = ["wan-80ms", "bluetooth-hop"];
     let scenarios = names.map(|name| fullpipe_path::Scenario::named(name).unwrap());

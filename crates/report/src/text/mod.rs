@@ -1,6 +1,8 @@
 //! Text for a terminal: what an expert wants to see of a result, on one screen where that is possible.
 
+mod changes;
 mod direction;
+mod findings;
 mod journal;
 mod outcome;
 mod page;
@@ -8,8 +10,11 @@ mod plan;
 mod problem;
 mod proof;
 mod scenario;
+mod settings;
 
+pub use changes::{applied, platform_plan};
 pub use direction::direction;
+pub use findings::findings;
 pub use journal::{history, status, undo};
 pub use outcome::outcome;
 pub use page::Look;
@@ -17,6 +22,7 @@ pub use plan::plan;
 pub use problem::problem;
 pub use proof::proof;
 pub use scenario::scenarios;
+pub use settings::settings;
 
 #[cfg(test)]
 mod tests;

@@ -93,6 +93,12 @@ impl Page {
         self.wrapped(PLAIN, text, mark.chars().count() + 2);
     }
 
+    /// A paragraph without a label, all of it indented.
+    pub(crate) fn paragraph(&mut self, indent: usize, style: Style, text: &str) {
+        self.text += &" ".repeat(indent);
+        self.wrapped(style, text, indent);
+    }
+
     /// A labelled paragraph, indented under its section.
     pub(crate) fn field(&mut self, label: &str, text: &str) {
         self.styled_field(label, PLAIN, text);

@@ -13,21 +13,27 @@ pub fn plan(plan: &Plan, look: Look) -> String {
 
 /// As [`plan`], on a page.
 pub(crate) fn put_plan(page: &mut Page, plan: &Plan) {
+    put_plan_from(page, plan, "(absent)");
+}
+
+/// As [`put_plan`], with the word for a setting that has no value before the change.
+pub(crate) fn put_plan_from(page: &mut Page, plan: &Plan, without: &str) {
     let statement = match plan.changes.len() {
         0 => "nothing to change".to_owned(),
         number => count(number, "change"),
     };
     page.title("plan", PLAIN, &statement);
     for (index, change) in plan.changes.iter().enumerate() {
-        put_change(page, index + 1, change);
+        put_change(page, index + 1, change, without);
     }
     for (index, note) in plan.notes.iter().enumerate() {
         page.field(if index == 0 { "note" } else { "" }, note);
     }
 }
 
-fn put_change(page: &mut Page, number: usize, change: &Change) {
-    let (from, to) = (value_or_absent(change.from.as_deref()), value_or_absent(change.to.as_deref()));
+fn put_change(page: &mut Page, number: usize, change: &Change, without: &str) {
+    let from = change.from.as_deref().map_or_else(|| without.to_owned(), |from| value_or_absent(Some(from)));
+    let to = value_or_absent(change.to.as_deref());
     let knob = change.knob.to_string();
     page.pieces(
         2,

@@ -1,0 +1,201 @@
+//! The arguments of the commands about settings: `settings`, `plan`, `apply`, `lint`, `reset`.
+
+use std::{num::NonZeroU32, path::PathBuf};
+
+use clap::{Args, ValueEnum, ValueHint};
+use fullpipe_knobs::{ParsePlatformError, Platform};
+use fullpipe_units::{Bytes, Micros, ParseUnitError, Rate};
+
+/// Show the settings that bound TCP, of this host or of another machine's files; changes nothing
+///
+/// Each setting comes with its value, its default in that version, whether that version honours it, and what it does.
+/// Files may be the output of `sysctl -a`, sysctl.conf, loader.conf, rc.conf, `netsh interface tcp show ...` in English,
+/// PowerShell's Get-NetTCPSetting and its relatives (list, table, CSV, JSON, CliXml), a .reg export, `ifconfig`,
+/// `netstat -m`, or a NetBurner source file. Those given together are taken for one machine's.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe settings
+  fullpipe settings --from sysctl.txt
+  fullpipe settings --from loader.conf sysctl.conf rc.conf --platform freebsd-14.1
+  ssh far.example sysctl -a | fullpipe settings --from -
+  fullpipe settings --json | jq '.settings[] | select(.is_default == false)'")]
+pub(crate) struct SettingsArgs {
+    /// Read these files instead of this host; `-` is standard input
+    #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath)]
+    pub(crate) from: Vec<PathBuf>,
+    /// The platform that the files are of, where they don't say or its version is known better: `windows-2012`
+    #[arg(long, value_name = "PLATFORM", requires = "from")]
+    pub(crate) platform: Option<Platform>,
+    /// Also show what is absent, and what the catalogue doesn't know
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// Plan for a path on any platform, from its rate and round-trip time; changes nothing
+///
+/// Says what to set there and why, what it costs in memory, when it acts, what that version can't do and what to do
+/// instead. With --json it is a file that `fullpipe apply` takes; with --write it comes in the platform's own form, with
+/// the way back beside it.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe plan --platform windows-2012 --rate 100M --rtt 80ms
+  fullpipe plan --platform windows-xp --rate 1.8M --rtt 230ms --write hsdpa
+  fullpipe plan --settings loader.conf sysctl.conf --platform freebsd-14.1 --rate 1G --rtt 20ms
+  fullpipe plan --platform this --rate 1G --rtt 80ms --json > plan.json && fullpipe apply plan.json
+
+Platforms: linux-6.18, windows-xp to windows-11 and windows-2000 to windows-2025, freebsd-14.1, macos, netburner, this.")]
+pub(crate) struct PlanArgs {
+    /// The platform and its version, or `this` [default: that of the files, else this host]
+    #[arg(long, value_name = "PLATFORM", value_parser = target)]
+    pub(crate) platform: Option<Target>,
+    /// What the path carries
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub(crate) rate: Rate,
+    /// Its round-trip time
+    #[arg(long, value_name = "TIME", value_parser = rtt)]
+    pub(crate) rtt: Micros,
+    /// The machine's own settings, in files as `settings --from` takes them; `-` is standard input
+    #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath)]
+    pub(crate) settings: Vec<PathBuf>,
+    /// How many connections may fill their buffers at once, for the memory that the plan may cost
+    #[arg(long, value_name = "N")]
+    pub(crate) connections: Option<NonZeroU32>,
+    /// What the machine is for
+    #[arg(long, value_name = "GOAL", default_value = "bulk")]
+    pub(crate) goal: GoalName,
+    /// The most memory that the TCP buffers may take
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<Bytes>,
+    /// Also write the plan in the platform's own form into this folder, which is new or empty
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) write: Option<PathBuf>,
+    /// Write into a folder that isn't empty, and over files of the same names
+    #[arg(long, requires = "write")]
+    pub(crate) force: bool,
+}
+
+/// What a plan is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// This host, as it is.
+    This,
+    /// A platform.
+    Platform(Platform),
+}
+
+/// What a machine is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GoalName {
+    /// Throughput: room for a round of loss recovery
+    Bulk,
+    /// Short queues: no more room than a full pipe needs
+    Interactive,
+}
+
+/// Apply a plan that a file holds, so that it can be undone
+///
+/// PLAN is what `plan`, `check` or `tune` printed with --json. Every change is journalled, written and read back, all of
+/// them or none; `fullpipe undo` takes them back. Nothing is measured: `tune` does that, and keeps only what helped.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe plan --platform this --rate 1G --rtt 80ms --json > plan.json
+  fullpipe apply plan.json                   shows the changes and asks
+  fullpipe apply plan.json --yes --persist   for scripts; writes a drop-in file, too
+  fullpipe apply check.json --host here      the plan of a check names two hosts")]
+pub(crate) struct ApplyArgs {
+    /// The file with the plan; `-` is standard input
+    #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
+    pub(crate) plan: PathBuf,
+    /// Apply the changes for this host of the plan [default: the name of this host, or the plan's platform]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
+    /// Change settings without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Also write boot-time files, so that the settings survive a restart
+    #[arg(long)]
+    pub(crate) persist: bool,
+    /// Apply although a setting is no longer what the plan found
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Judge recipes line by line: what does nothing, is refused, harms, or doesn't fit the path; changes nothing
+///
+/// Reads sysctl.conf, .reg, .ps1, .bat and netsh lines, loader.conf and rc.conf, TuneD profiles and Ansible playbooks.
+/// Nothing of them is run. Ends with exit code 1 where a finding is an error.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe lint /etc/sysctl.d/*.conf
+  fullpipe lint tweak.reg --platform windows-11
+  fullpipe lint 99-tuning.conf --rate 100M --rtt 80ms
+  fullpipe lint roles/net/tasks/main.yml --sarif lint.sarif")]
+pub(crate) struct LintArgs {
+    /// The recipes; `-` is standard input
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The platform that they shall run on [default: the newest version of the file's own]
+    #[arg(long, value_name = "PLATFORM")]
+    pub(crate) platform: Option<Platform>,
+    /// What the path carries that they shall fill
+    #[arg(long, value_name = "RATE", value_parser = rate, requires = "rtt")]
+    pub(crate) rate: Option<Rate>,
+    /// Its round-trip time
+    #[arg(long, value_name = "TIME", value_parser = rtt, requires = "rate")]
+    pub(crate) rtt: Option<Micros>,
+    /// Write the findings as SARIF 2.1.0 into this file; `-` prints them instead of the text
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) sarif: Option<PathBuf>,
+}
+
+/// Go back to the system's own defaults, or to how things were before a run
+///
+/// On Linux the defaults are the kernel's own, read from a fresh network namespace, and the catalogue's where a namespace
+/// has none of its own; elsewhere they are the catalogue's. What is not known for a fact is left alone and named, and so
+/// are routes and links. What was there is journalled first, so `fullpipe undo` takes a reset back.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe reset                    shows what will change and asks
+  fullpipe reset --yes              for scripts
+  fullpipe reset --to-journal 7     how things were before run 7 of `fullpipe history`")]
+pub(crate) struct ResetArgs {
+    /// Where to go back to
+    #[arg(long, value_name = "WHAT", default_value = "defaults", conflicts_with = "to_journal")]
+    pub(crate) to: ResetTo,
+    /// Go back to how things were before this run: undo it and every later one
+    #[arg(long, value_name = "RUN")]
+    pub(crate) to_journal: Option<u64>,
+    /// Change settings without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+/// Where a reset goes back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ResetTo {
+    /// What the system starts with
+    Defaults,
+}
+
+fn target(text: &str) -> Result<Target, ParsePlatformError> {
+    if text.eq_ignore_ascii_case("this") { Ok(Target::This) } else { text.parse().map(Target::Platform) }
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    let rate: Rate = text.parse().map_err(|error: ParseUnitError| error.to_string())?;
+    if rate.bps() > 0 { Ok(rate) } else { Err("expected a rate above zero, such as 100M".to_owned()) }
+}
+
+fn rtt(text: &str) -> Result<Micros, String> {
+    let rtt: Micros = text.parse().map_err(|error: ParseUnitError| error.to_string())?;
+    if (1..=60_000_000).contains(&rtt.get()) {
+        Ok(rtt)
+    } else {
+        Err("expected a time from 1us to 60s, such as 80ms".to_owned())
+    }
+}

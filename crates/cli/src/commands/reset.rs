@@ -1,0 +1,24 @@
+//! `fullpipe reset`.
+
+use fullpipe_host::{RunId, SystemHost, reset};
+
+use super::{
+    Ended,
+    apply::{Changing, change},
+    undo,
+};
+use crate::{
+    args::{ResetArgs, ResetTo},
+    confirm,
+    output::Output,
+};
+
+pub(super) fn run(args: &ResetArgs, output: Output) -> Ended {
+    confirm::possible(output, args.yes)?;
+    if let Some(number) = args.to_journal {
+        return undo::back_to(RunId(i64::try_from(number).unwrap_or(i64::MAX)), args.yes, output);
+    }
+    let ResetTo::Defaults = args.to;
+    let plan = reset::to_defaults(&mut SystemHost::new(), &reset::own_defaults()?)?;
+    change("reset", "reset --to defaults", &plan, &Changing { yes: args.yes, persist: false, force: false }, output)
+}

@@ -1,0 +1,188 @@
+//! `apply` and `reset` of the real binary in a network namespace that goes with the test; what can't change anything runs
+//! anywhere.
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+const FULLPIPE: &str = env!("CARGO_BIN_EXE_fullpipe");
+
+/// Runs a shell script in a fresh network namespace, with `fullpipe` as `$F`; `None` where this machine allows none.
+fn in_namespace(test: &str, folder: &Path, script: &str) -> Option<Output> {
+    let possible = |options: &str| {
+        Command::new("unshare").args([options, "true"]).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+    };
+    let Some(options) = ["-nm", "-rnm"].into_iter().find(|options| possible(options)) else {
+        eprintln!("skipped {test}: `unshare -n` is not possible here");
+        return None;
+    };
+    let output = Command::new("unshare")
+        .args([options, "sh", "-euc", script])
+        .current_dir(folder)
+        .env("F", FULLPIPE)
+        .env("FULLPIPE_STATE_DIR", folder.join("state"))
+        .env("FULLPIPE_SYSCTL_DIR", folder.join("sysctl.d"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    Some(output)
+}
+
+fn file(folder: &Path, name: &str) -> Value {
+    let text = fs::read(folder.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    serde_json::from_slice(&text).unwrap_or_else(|e| panic!("{name}: {e}: {}", String::from_utf8_lossy(&text)))
+}
+
+fn lines(output: &Output) -> Vec<String> {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+/// Runs a command that must fail with this code, and gives its error.
+fn fails(state: &Path, words: &[&str], code: i32) -> Value {
+    let output = Command::new(FULLPIPE)
+        .args([words, &["--json"]].concat())
+        .env("FULLPIPE_STATE_DIR", state)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {output:?}");
+    serde_json::from_slice::<Value>(&output.stdout).unwrap()["error"].clone()
+}
+
+#[test]
+fn a_plan_is_applied_read_back_and_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        R=/proc/sys/net/ipv4/tcp_rmem
+        echo '4096 87380 129024' > $R
+        mkdir sysctl.d
+        $F plan --platform this --rate 100M --rtt 80ms --json > plan.json
+        $F apply plan.json --json > unasked.json && exit 1 || test $? = 20
+        cat $R
+        $F apply plan.json --yes --persist --json > applied.json
+        cat $R
+        $F apply plan.json --yes --json > stale.json && exit 1 || test $? = 13
+        $F apply plan.json --yes --force --json > again.json
+        $F history --json > history.json
+        ls sysctl.d
+        $F undo --last --yes --json > undone.json
+        cat $R
+        ls sysctl.d | wc -l";
+    let Some(output) = in_namespace("a_plan_is_applied_read_back_and_undone", folder.path(), script) else { return };
+    let seen = lines(&output);
+    let plan = file(folder.path(), "plan.json");
+    let changes = plan["changes"].as_array().unwrap();
+    let rmem = changes.iter().find(|change| change["knob"] == "net.ipv4.tcp_rmem").unwrap();
+    assert_eq!(seen[0], "4096 87380 129024", "without --yes nothing is changed");
+    assert_eq!(seen[1], rmem["to"].as_str().unwrap());
+    assert!(seen[2].ends_with(".conf"), "{seen:?}");
+    assert_eq!(&seen[3..], ["4096 87380 129024", "0"]);
+    assert_eq!(file(folder.path(), "unasked.json")["error"]["kind"], "not_confirmed");
+    let applied = file(folder.path(), "applied.json");
+    assert_eq!((&applied["run"], &applied["restart_needed"]), (&Value::from(1), &Value::from(false)));
+    assert_eq!(applied["applied"].as_array().unwrap().len(), changes.len());
+    assert_eq!(applied["boot_files"].as_array().unwrap().len(), 1);
+    assert_eq!(file(folder.path(), "stale.json")["error"]["kind"], "changed_since");
+    assert_eq!(file(folder.path(), "again.json")["run"], Value::Null, "everything was so already");
+    assert_eq!(file(folder.path(), "history.json")["runs"][0]["state"], "kept");
+    assert_eq!(file(folder.path(), "undone.json")["complete"], true);
+}
+
+#[test]
+fn a_reset_goes_back_to_the_kernels_defaults_and_is_itself_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        S=/proc/sys/net/ipv4/tcp_window_scaling
+        A=/proc/sys/net/ipv4/tcp_sack
+        echo 0 > $S; echo 0 > $A; echo '4096 87380 129024' > /proc/sys/net/ipv4/tcp_rmem
+        $F reset --json > unasked.json && exit 1 || test $? = 20
+        cat $S $A
+        $F reset --yes --json > reset.json
+        cat $S $A
+        $F reset --yes --json > again.json
+        $F undo 1 --yes --json > undone.json
+        cat $S $A";
+    let Some(output) = in_namespace("a_reset_goes_back_to_the_kernels_defaults", folder.path(), script) else { return };
+    assert_eq!(lines(&output), ["0", "0", "1", "1", "0", "0"]);
+    let reset = file(folder.path(), "reset.json");
+    let changes = reset["changes"].as_array().unwrap();
+    let sack = changes.iter().find(|change| change["knob"] == "net.ipv4.tcp_sack").unwrap();
+    assert!(sack["reason"].as_str().unwrap().contains("fresh network namespace"), "{sack}");
+    assert!(changes.iter().all(|change| !change["knob"].as_str().unwrap().starts_with("link ")), "{reset}");
+    // A namespace takes this one over from the first, so that only the catalogue tells; where memory is short, nobody.
+    let rmem = changes.iter().find(|change| change["knob"] == "net.ipv4.tcp_rmem");
+    let told = rmem.map_or_else(|| reset["notes"].to_string(), |change| change["reason"].to_string());
+    assert!(told.contains("by the catalogue") || told.contains("net.ipv4.tcp_rmem"), "{reset}");
+    assert_eq!(file(folder.path(), "again.json")["run"], Value::Null, "nothing is left to reset");
+    assert_eq!(file(folder.path(), "undone.json")["complete"], true);
+}
+
+#[test]
+fn a_reset_to_the_journal_undoes_that_run_and_the_later_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"
+        A=/proc/sys/net/ipv4/tcp_sack
+        W=/proc/sys/net/ipv4/tcp_window_scaling
+        plan() {
+            printf '{"schema":"fullpipe/1","changes":[{"host":"h","knob":"net.ipv4.%s","from":"1","to":"0","reason":"",
+            "arithmetic":"","memory_worst_case":null,"takes_effect":"live","undo":"","source":""}]}' $1 > $1.json
+            $F apply $1.json --host h --yes --quiet > /dev/null
+        }
+        plan tcp_timestamps; plan tcp_sack; plan tcp_window_scaling
+        cat $A $W /proc/sys/net/ipv4/tcp_timestamps
+        $F reset --to-journal 2 --yes --json > reset.json
+        cat $A $W /proc/sys/net/ipv4/tcp_timestamps
+        $F reset --to-journal 9 --yes --json > unknown.json && exit 1 || test $? = 22"#;
+    let Some(output) = in_namespace("a_reset_to_the_journal", folder.path(), script) else { return };
+    assert_eq!(lines(&output), ["0", "0", "0", "1", "1", "0"]);
+    let reset = file(folder.path(), "reset.json");
+    assert_eq!((&reset["command"], &reset["complete"]), (&Value::from("reset"), &Value::from(true)));
+    assert_eq!(reset["undone"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_full_disk_leaves_nothing_half_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        mkdir full; mount -t tmpfs -o size=8k none full
+        $F plan --platform windows-2012 --rate 100M --rtt 80ms --write full/out --json > error.json && exit 1 || echo $?
+        ls -A full | wc -l";
+    let Some(output) = in_namespace("a_full_disk_leaves_nothing_half_written", folder.path(), script) else { return };
+    assert_eq!(lines(&output), ["16", "0"]);
+    let error = &file(folder.path(), "error.json")["error"];
+    assert!(error["message"].as_str().unwrap().contains("full/out/"), "{error}");
+}
+
+#[test]
+fn a_plan_for_another_machine_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = |platform: &str| {
+        let output = Command::new(FULLPIPE)
+            .args(["plan", "--platform", platform, "--rate", "100M", "--rtt", "80ms", "--json"])
+            .output()
+            .unwrap();
+        let file = folder.path().join(platform);
+        fs::write(&file, output.stdout).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let windows = plan("windows-2012");
+    let error = fails(folder.path(), &["apply", &windows, "--yes"], 24);
+    assert!(error["message"].as_str().unwrap().contains("windows-2012"), "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("--host"), "{error}");
+    // Named all the same, its settings are not of this system, and nothing is written.
+    let error = fails(folder.path(), &["apply", &windows, "--yes", "--host", "windows-2012"], 12);
+    assert!(error["message"].as_str().unwrap().contains("netsh tcp global"), "{error}");
+    for (text, says) in [("{", "no JSON"), ("{\"schema\":\"fullpipe/1\",\"command\":\"status\"}", "neither")] {
+        let file = folder.path().join("x.json");
+        fs::write(&file, text).unwrap();
+        let error = fails(folder.path(), &["apply", file.to_str().unwrap(), "--yes"], 24);
+        assert!(error["message"].as_str().unwrap().contains(says), "{error}");
+    }
+}

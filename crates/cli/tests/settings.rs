@@ -1,0 +1,424 @@
+//! `settings`, `plan` and `lint` of the real binary: they change nothing, and files of other machines are read offline.
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+fn command(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fullpipe"));
+    // Nothing here touches the journal: a state folder that can't be made would show it.
+    command.args(words).env("FULLPIPE_STATE_DIR", "/dev/null/none").env("LC_ALL", "C").stdin(Stdio::null());
+    command
+}
+
+fn fullpipe(words: &[&str]) -> Output {
+    command(words).output().unwrap()
+}
+
+fn document(output: &Output) -> Value {
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"));
+    assert_eq!(document["schema"], "fullpipe/1");
+    document
+}
+
+fn succeeds(words: &[&str]) -> Value {
+    let output = fullpipe(&[words, &["--json"]].concat());
+    assert!(output.status.success(), "{words:?}: {output:?}");
+    document(&output)
+}
+
+/// Runs a command that must fail with this code, and gives its error.
+fn fails(words: &[&str], code: i32) -> Value {
+    let output = fullpipe(&[words, &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {output:?}");
+    document(&output)["error"].clone()
+}
+
+fn message(error: &Value) -> &str {
+    error["message"].as_str().unwrap_or_else(|| panic!("{error}"))
+}
+
+/// A file that the readers of the room `knobs` are tested with.
+fn sample(name: &str) -> String {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../knobs/src/reading/samples");
+    folder.join(name).to_str().unwrap().to_owned()
+}
+
+fn written(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> String {
+    let file = folder.join(name);
+    fs::write(&file, bytes).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+fn row<'a>(document: &'a Value, knob: &str) -> &'a Value {
+    let rows = document["settings"].as_array().unwrap();
+    rows.iter().find(|row| row["knob"] == knob).unwrap_or_else(|| panic!("no {knob} in {document}"))
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.stderr.is_empty(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn this_host_is_read_with_defaults_and_meanings() {
+    let document = succeeds(&["settings"]);
+    assert!(document["platform"].as_str().unwrap().starts_with("linux-"), "{document}");
+    let rmem = row(&document, "net.ipv4.tcp_rmem");
+    let now = fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").unwrap();
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(rmem["value"].as_str().unwrap()), words(&now));
+    assert!(!rmem["meaning"].as_str().unwrap().is_empty());
+    assert_eq!(rmem["file"], Value::Null);
+    let all = succeeds(&["settings", "--all"]);
+    let count = |document: &Value| document["settings"].as_array().unwrap().len();
+    assert!(count(&all) > count(&document));
+    assert_eq!((&all["hidden"], document["hidden"].as_u64() > Some(0)), (&Value::from(0), true));
+}
+
+#[test]
+fn files_of_a_freebsd_host_are_taken_together() {
+    let files = ["loader.conf", "rc.conf", "sysctl-freebsd.txt"].map(sample);
+    let words: Vec<&str> = ["settings", "--from"].into_iter().chain(files.iter().map(String::as_str)).collect();
+    let document = succeeds(&words);
+    assert!(document["platform"].as_str().unwrap().starts_with("freebsd-14"), "{document}");
+    let window = row(&document, "net.inet.tcp.recvspace");
+    assert_eq!((&window["value"], &window["is_default"]), (&Value::from("65536"), &Value::from(true)));
+    assert!(window["line"].as_u64() > Some(0) && window["column"].as_u64() > Some(0));
+    let remarks = document["remarks"].as_array().unwrap();
+    assert!(remarks.iter().any(|remark| remark["kind"] == "out_of_range" && remark["line"] == 3), "{document}");
+    assert!(document["contradictions"].as_array().unwrap().iter().any(|told| told["knob"] == "kern.ipc.nmbclusters"));
+}
+
+#[test]
+fn files_of_windows_linux_and_macos_hosts_are_told_apart() {
+    for (file, platform, family) in [
+        ("netsh-2012.txt", Some("windows-2012"), "windows-2012"),
+        ("settings.csv", Some("windows-10"), "windows-10"),
+        ("settings.clixml", None, "windows"),
+        ("sysctl-linux.txt", None, "linux"),
+        ("sysctl-macos.txt", None, "macos"),
+        ("device.c", None, "netburner"),
+    ] {
+        let file = sample(file);
+        let named = platform.map_or(vec![], |platform| vec!["--platform", platform]);
+        let document = succeeds(&[&["settings", "--from", &file], named.as_slice()].concat());
+        assert!(document["platform"].as_str().unwrap().starts_with(family), "{file}: {document}");
+        assert!(!document["settings"].as_array().unwrap().is_empty(), "{file}");
+    }
+}
+
+#[test]
+fn standard_input_is_a_file_too() {
+    let mut child = command(&["settings", "--from", "-", "--platform", "linux-5.15", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"net.ipv4.tcp_sack = 0\nnet.ipv4.tcp_timestamps = 1\n").unwrap();
+    let document = document(&child.wait_with_output().unwrap());
+    assert_eq!(row(&document, "net.ipv4.tcp_sack")["is_default"], false);
+    assert_eq!(document["files"][0]["file"], "standard input");
+}
+
+#[test]
+fn what_a_user_sees_of_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    written(
+        folder.path(),
+        "sysctl.conf",
+        "net.ipv4.tcp_sack = 0\nnet.ipv4.tcp_adv_win_scale = 2\nnet.ipv4.tcp_rmem = lots\nnonsense\n",
+    );
+    let output = command(&["settings", "--from", "sysctl.conf", "--platform", "linux-6.18"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    insta::assert_snapshot!("settings_of_a_file", text(&output));
+}
+
+#[test]
+fn each_platform_is_planned_for() {
+    let knobs = |document: &Value| -> Vec<String> {
+        let changes = document["changes"].as_array().unwrap();
+        changes.iter().map(|change| change["knob"].as_str().unwrap().to_owned()).collect()
+    };
+    for (platform, rate, rtt, expected) in [
+        ("windows-xp", "1.8M", "230ms", "TcpWindowSize"),
+        ("windows-2012", "100M", "80ms", "autotuninglevel"),
+        ("freebsd-14.1", "1G", "20ms", "net.inet.tcp"),
+        ("freebsd-6.2", "1G", "2ms", "kern.ipc.maxsockbuf"),
+        ("linux-5.15", "1G", "80ms", "net.ipv4.tcp_rmem"),
+        ("netburner", "25M", "10ms", "call "),
+    ] {
+        let document = succeeds(&["plan", "--platform", platform, "--rate", rate, "--rtt", rtt]);
+        assert_eq!(document["platform"], platform);
+        assert!(knobs(&document).iter().any(|knob| knob.contains(expected)), "{platform}: {document}");
+        assert_eq!((&document["from_settings"], &document["folder"]), (&Value::from(false), &Value::Null));
+    }
+    let macos = succeeds(&["plan", "--platform", "macos", "--rate", "1G", "--rtt", "80ms"]);
+    assert!(!macos["changes"].as_array().unwrap().is_empty() || !macos["notes"].as_array().unwrap().is_empty());
+    let this = succeeds(&["plan", "--rate", "1G", "--rtt", "80ms"]);
+    assert!(this["from_settings"] == true && this["platform"].as_str().unwrap().starts_with("linux-"), "{this}");
+}
+
+#[test]
+fn a_server_of_2012_is_told_that_the_registry_advice_does_nothing() {
+    let document = succeeds(&["plan", "--platform", "windows-2012", "--rate", "100M", "--rtt", "80ms"]);
+    let notes = document["notes"].to_string();
+    assert!(notes.contains("TcpWindowSize") && notes.contains("do nothing here"), "{notes}");
+    assert!(notes.contains("New-NetTransportFilter"), "{notes}");
+}
+
+#[test]
+fn what_a_user_sees_of_a_plan_for_xp_on_hsdpa() {
+    let output = fullpipe(&["plan", "--platform", "windows-xp", "--rate", "1.8M", "--rtt", "230ms"]);
+    insta::assert_snapshot!("plan_for_xp", text(&output));
+}
+
+#[test]
+fn a_machines_own_settings_are_where_a_plan_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = written(
+        folder.path(),
+        "sysctl.txt",
+        "net.ipv4.tcp_rmem = 4096 87380 129024\nnet.ipv4.tcp_wmem = 4096 16384 4194304\n\
+         net.ipv4.tcp_window_scaling = 0\nnet.ipv4.tcp_mem = 100000 200000 300000\n",
+    );
+    let words = ["plan", "--settings", &file, "--platform", "linux-5.15", "--rate", "100M", "--rtt", "80ms"];
+    let document = succeeds(&words);
+    assert_eq!(document["from_settings"], true);
+    let changes = document["changes"].as_array().unwrap();
+    let of = |knob: &str| changes.iter().find(|change| change["knob"] == knob).unwrap_or_else(|| panic!("{document}"));
+    assert_eq!(of("net.ipv4.tcp_rmem")["from"], "4096 87380 129024");
+    assert_eq!(of("net.ipv4.tcp_window_scaling")["to"], "1");
+    // With them the undo is exact.
+    let out = folder.path().join("out");
+    succeeds(&[&words[..], &["--write", out.to_str().unwrap()]].concat());
+    let undo: String = fs::read_dir(&out)
+        .unwrap()
+        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap_or_default())
+        .collect();
+    assert!(undo.contains("4096 87380 129024"), "no file has the earlier value");
+}
+
+#[test]
+fn a_written_plan_is_a_folder_in_the_platforms_form() {
+    let folder = tempfile::tempdir().unwrap();
+    for (platform, files) in [
+        ("windows-xp", "README.txt fullpipe-remove.inf fullpipe-remove.reg fullpipe.inf fullpipe.reg save-first.cmd"),
+        ("windows-2012", "README.txt fullpipe-netsh-undo.cmd fullpipe-netsh.cmd fullpipe-template.ps1 fullpipe.ps1"),
+        ("freebsd-14.1", "README.txt apply.sh sysctl.conf.local undo.sh"),
+        ("macos", "README.txt apply.sh undo.sh"),
+        ("linux-5.15", "90-fullpipe.conf README.txt apply.sh undo.sh"),
+        ("netburner", "README.txt fullpipe_lwipopts.h fullpipe_netburner.h"),
+    ] {
+        let out = folder.path().join(platform);
+        let out = out.to_str().unwrap();
+        let words = ["plan", "--platform", platform, "--rate", "1G", "--rtt", "80ms", "--write", out];
+        let document = succeeds(&words);
+        let mut names: Vec<String> =
+            fs::read_dir(out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort_unstable();
+        assert_eq!(names.join(" "), files, "{platform}");
+        assert_eq!(document["files"].as_array().unwrap().len(), names.len());
+        // A second time it is in the way, and nothing is touched.
+        let readme = Path::new(out).join("README.txt");
+        fs::write(&readme, "mine").unwrap();
+        let error = fails(&words, 25);
+        assert!(error["kind"] == "output_exists" && error["hint"].as_str().unwrap().contains("--force"), "{error}");
+        assert_eq!(fs::read_to_string(&readme).unwrap(), "mine");
+        succeeds(&[&words[..], &["--force"]].concat());
+        assert_ne!(fs::read_to_string(&readme).unwrap(), "mine");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_named() {
+    let error = fails(&["plan", "--platform", "windows-7", "--rate", "1M", "--rtt", "1s", "--write", "/dev/null"], 25);
+    assert!(message(&error).contains("/dev/null"), "{error}");
+    let error =
+        fails(&["plan", "--platform", "windows-7", "--rate", "1M", "--rtt", "1s", "--write", "/dev/null/x"], 25);
+    assert!(message(&error).contains("no folder"), "{error}");
+}
+
+#[test]
+fn a_recipe_decides_the_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    for (content, code, level) in [
+        ("net.ipv4.tcp_sack = 0\n", 1, "error"),
+        ("net.ipv4.tcp_tw_recycle = 1\n", 0, "warning"),
+        ("net.ipv4.tcp_sack = 1\n", 0, "ok"),
+    ] {
+        let file = written(folder.path(), "x.conf", content);
+        let output = fullpipe(&["lint", &file, "--json"]);
+        assert_eq!(output.status.code(), Some(code), "{content}: {output:?}");
+        let document = document(&output);
+        let findings = document["findings"].as_array().unwrap();
+        assert!(findings.iter().any(|finding| finding["level"] == level && finding["line"] == 1), "{document}");
+        assert_eq!(document["errors"].as_i64(), Some(code.into()));
+    }
+}
+
+#[test]
+fn a_recipe_is_judged_for_a_version_and_a_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let reg = written(
+        folder.path(),
+        "tweak.reg",
+        "Windows Registry Editor Version 5.00\r\n\r\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\\
+         Parameters]\r\n\"TcpWindowSize\"=dword:0000faf0\r\n",
+    );
+    let rules = |words: &[&str]| succeeds(words)["findings"].to_string();
+    assert!(rules(&["lint", &reg, "--platform", "windows-11"]).contains("does-nothing"));
+    assert!(!rules(&["lint", &reg, "--platform", "windows-xp"]).contains("does-nothing"));
+    let playbook = written(
+        folder.path(),
+        "main.yml",
+        "- ansible.posix.sysctl:\n    name: net.ipv4.tcp_tw_recycle\n    value: '1'\n",
+    );
+    assert!(rules(&["lint", &playbook]).contains("tcp_tw_recycle"));
+    let small = written(folder.path(), "small.conf", "net.ipv4.tcp_rmem = 4096 87380 129024\n");
+    let fits = ["lint", &small, "--rate", "1M", "--rtt", "10ms"];
+    let too_small = ["lint", &small, "--rate", "100M", "--rtt", "80ms"];
+    let of = |words: &[&str]| document(&fullpipe(&[words, &["--json"]].concat()))["findings"].to_string();
+    assert_ne!(of(&fits), of(&too_small));
+}
+
+#[test]
+fn what_a_user_sees_of_a_recipe() {
+    let folder = tempfile::tempdir().unwrap();
+    written(
+        folder.path(),
+        "99-tuning.conf",
+        "net.ipv4.tcp_tw_recycle = 1\nnet.ipv4.tcp_timestamps = 0\nnet.ipv4.tcp_window_scaling = 1\n\
+         net.ipv4.tcp_mem = 4096 87380 16777216\n",
+    );
+    let output =
+        command(&["lint", "99-tuning.conf", "--platform", "linux-6.18"]).current_dir(folder.path()).output().unwrap();
+    insta::assert_snapshot!("lint_of_a_recipe", text(&output));
+}
+
+#[test]
+fn findings_come_as_sarif() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = written(folder.path(), "x.conf", "net.ipv4.tcp_sack = 0\n");
+    let output = fullpipe(&["lint", &file, "--sarif", "-"]);
+    assert_eq!(output.status.code(), Some(1));
+    let log: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(log["version"], "2.1.0");
+    let sarif = folder.path().join("out.sarif");
+    let output = fullpipe(&["lint", &file, "--sarif", sarif.to_str().unwrap(), "--json"]);
+    assert_eq!(document(&output)["errors"], 1);
+    assert_eq!(serde_json::from_slice::<Value>(&fs::read(&sarif).unwrap()).unwrap(), log);
+}
+
+#[test]
+fn damaged_files_are_refused_with_line_and_column() {
+    let folder = tempfile::tempdir().unwrap();
+    let wide: Vec<u8> = "\u{feff}Windows Registry Editor Version 5.00\r\n\r\n[HKEY_LOCAL_MACHINE\\SYSTEM]\r\n\"a\"=dw"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let cut = written(folder.path(), "cut.reg", &wide[..wide.len() - 1]);
+    let mixed = written(
+        folder.path(),
+        "mixed.reg",
+        [&wide[..], b"[HKEY_LOCAL_MACHINE\\SOFTWARE]\r\n\"b\"=\"c\"\r\n\0"].concat(),
+    );
+    for file in [&cut, &mixed] {
+        for words in
+            [vec!["settings", "--from", file], vec!["plan", "--settings", file, "--rate", "1M", "--rtt", "1ms"]]
+        {
+            let error = fails(&words, 24);
+            assert!(error["kind"] == "input_invalid" && message(&error).contains("line "), "{error}");
+            assert!(message(&error).contains(".reg"), "{error}");
+        }
+    }
+    assert_eq!(fails(&["lint", &cut], 24)["kind"], "input_invalid");
+    let german = fails(&["settings", "--from", &sample("netsh-german.txt")], 24);
+    assert!(german["hint"].as_str().unwrap().contains("Get-NetTCPSetting"), "{german}");
+}
+
+#[test]
+fn a_file_of_100_mb_is_refused_at_once_and_not_read_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("huge.conf");
+    fs::File::create(&file).unwrap().set_len(100 << 20).unwrap();
+    let file = file.to_str().unwrap();
+    for words in [
+        vec!["settings", "--from", file],
+        vec!["lint", file],
+        vec!["plan", "--settings", file, "--rate", "1M", "--rtt", "1ms"],
+        vec!["apply", file, "--yes"],
+    ] {
+        let error = fails(&words, 24);
+        assert!(message(&error).contains("larger than 16 MiB"), "{words:?}: {error}");
+    }
+    // A device that never ends is not read for ever.
+    assert!(message(&fails(&["settings", "--from", "/dev/zero"], 24)).contains("larger than"));
+}
+
+#[test]
+fn what_is_not_there_or_not_known_is_named() {
+    let missing = fails(&["settings", "--from", "/none/such"], 24);
+    assert!(message(&missing).contains("/none/such"), "{missing}");
+    assert_eq!(fails(&["lint", "/"], 24)["kind"], "input_invalid");
+    let unknown = fails(&["plan", "--platform", "beos", "--rate", "1M", "--rtt", "1ms"], 2);
+    assert!(message(&unknown).contains("known are linux, windows"), "{unknown}");
+    let version = fails(&["plan", "--platform", "windows-2013", "--rate", "1M", "--rtt", "1ms"], 2);
+    assert!(message(&version).contains("2012-r2"), "{version}");
+    for impossible in
+        [["--rate", "0", "--rtt", "1ms"], ["--rate", "1M", "--rtt", "0ms"], ["--rate", "x", "--rtt", "1s"]]
+    {
+        assert_eq!(fails(&[&["plan", "--platform", "macos"], &impossible[..]].concat(), 2)["kind"], "usage");
+    }
+    let two = [sample("sysctl-linux.txt"), sample("sysctl-macos.txt")];
+    let error = fails(&["settings", "--from", &two[0], &two[1]], 24);
+    assert!(message(&error).contains("macos") && message(&error).contains("linux"), "{error}");
+    let both = fails(&["plan", "--platform", "this", "--settings", &two[0], "--rate", "1M", "--rtt", "1ms"], 2);
+    assert!(message(&both).contains("--platform this"), "{both}");
+}
+
+#[test]
+fn hostile_names_and_values_never_reach_the_terminal_as_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let hostile =
+        "net.ipv4.tcp_sack = \x1b]0;owned\x07\nnet.ipv4.tcp_\x1b[2Jx = 1\nnet.ipv4.tcp_rmem = 1 \u{202e}2 3\n";
+    let file = written(folder.path(), "a\x1b[31m\u{202e}b.conf", hostile);
+    let out = folder.path().join("out");
+    for words in [
+        vec!["settings", "--all", "--from", &file, "--platform", "linux-6.18"],
+        vec!["lint", "--verbose", &file],
+        vec!["lint", &file, "--sarif", "-"],
+        vec!["apply", &file, "--yes"],
+        vec!["plan", "--settings", &file, "--platform", "linux-6.18", "--rate", "1G", "--rtt", "80ms"],
+        vec![
+            "plan",
+            "--settings",
+            &file,
+            "--platform",
+            "linux-6.18",
+            "--rate",
+            "1G",
+            "--rtt",
+            "80ms",
+            "--write",
+            out.to_str().unwrap(),
+        ],
+    ] {
+        for json in [&[][..], &["--json"]] {
+            let output = fullpipe(&[&words[..], &["--color=never"], json].concat());
+            for stream in [&output.stdout, &output.stderr] {
+                let shown = String::from_utf8(stream.clone()).unwrap();
+                let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+                assert!(!shown.contains(harmful), "{words:?}: {shown:?}");
+            }
+        }
+    }
+}

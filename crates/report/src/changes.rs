@@ -1,0 +1,31 @@
+//! What `plan`, `apply` and `reset` show beside a plan.
+
+use fullpipe_host::Run;
+use fullpipe_knobs::{Plan, PlatformRequest, export::Export};
+
+/// What `plan` answers.
+#[derive(Clone, Debug)]
+pub struct PlatformPlan<'a> {
+    /// What was asked.
+    pub request: &'a PlatformRequest<'a>,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The files of the export and the folder that they were written into.
+    pub written: Option<(&'a Export, &'a str)>,
+}
+
+/// What `apply` and `reset` did.
+#[derive(Clone, Debug)]
+pub struct AppliedPlan<'a> {
+    /// The changes that were asked for.
+    pub plan: &'a Plan,
+    /// What became of them.
+    pub run: &'a Run,
+}
+
+impl AppliedPlan<'_> {
+    /// Whether something of it acts only when the machine starts again.
+    pub fn needs_restart(&self) -> bool {
+        self.run.applied.iter().any(fullpipe_host::Applied::needs_restart)
+    }
+}

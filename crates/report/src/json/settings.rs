@@ -1,0 +1,239 @@
+//! The documents about settings, plans for a platform, what was applied, and findings.
+
+use fullpipe_host::Applied;
+use fullpipe_knobs::{
+    Change, Goal, Plan,
+    lint::{Finding, Level, sarif},
+    reading::{Contradiction, SettingRow},
+};
+use serde_json::{Value, json};
+
+use super::{change, document, to_string};
+use crate::{AppliedPlan, PlatformPlan, SettingsList, settings::is_default};
+
+/// The settings of one machine.
+pub fn settings(command: &str, list: &SettingsList<'_>) -> Value {
+    let remarks = list.readings.iter().flat_map(|reading| {
+        reading.remarks.iter().map(|remark| {
+            json!({
+                "file": reading.file,
+                "line": remark.place.line,
+                "column": remark.place.column,
+                "kind": remark.kind,
+                "message": remark.message,
+            })
+        })
+    });
+    document(
+        command,
+        json!({
+            "platform": list.merged.settings.platform.to_string(),
+            "settings": list.rows.iter().map(row).collect::<Vec<_>>(),
+            "hidden": list.hidden,
+            "files": list.readings.iter().map(|reading| json!({
+                "file": reading.file, "format": reading.format, "others": reading.others,
+            })).collect::<Vec<_>>(),
+            "remarks": remarks.collect::<Vec<_>>(),
+            "contradictions": list.contradictions().iter().map(contradiction).collect::<Vec<_>>(),
+        }),
+    )
+}
+
+fn row(row: &SettingRow) -> Value {
+    json!({
+        "knob": row.described.knob,
+        "value": row.described.value,
+        "default": row.described.default,
+        "is_default": is_default(&row.described),
+        "honoured": row.described.honoured,
+        "meaning": row.described.meaning,
+        "unit": row.unit,
+        "note": row.note,
+        "file": row.file,
+        "line": row.place.map(|place| place.line),
+        "column": row.place.map(|place| place.column),
+    })
+}
+
+fn contradiction(told: &Contradiction) -> Value {
+    let place = |value: &Option<String>, (file, place): &(String, fullpipe_knobs::reading::Place)| json!({ "value": value, "file": file, "line": place.line, "column": place.column });
+    json!({
+        "knob": told.knob,
+        "taken": place(&told.taken, &told.taken_from),
+        "left": place(&told.left, &told.left_from),
+        "message": told.message,
+    })
+}
+
+/// A plan for a platform: also the file that `apply` takes.
+pub fn plan(command: &str, answer: &PlatformPlan<'_>) -> Value {
+    let request = answer.request;
+    let files = answer.written.map(|(export, _)| {
+        let file = |file: &fullpipe_knobs::export::ExportFile| {
+            json!({ "name": file.name, "what": file.what, "bytes": file.contents.len() })
+        };
+        export.files.iter().map(file).collect::<Vec<_>>()
+    });
+    let left_out = answer.written.map(|(export, _)| {
+        export.left_out.iter().map(|left| json!({ "knob": left.knob, "why": left.why })).collect::<Vec<_>>()
+    });
+    document(
+        command,
+        json!({
+            "platform": request.platform.to_string(),
+            "rate_bps": request.rate,
+            "rtt_us": request.rtt,
+            "goal": match request.goal { Goal::Bulk => "bulk", Goal::Interactive => "interactive" },
+            "from_settings": request.settings.is_some(),
+            "changes": changes(answer.plan),
+            "notes": answer.plan.notes,
+            "folder": answer.written.map(|(_, folder)| folder),
+            "files": files.unwrap_or_default(),
+            "left_out": left_out.unwrap_or_default(),
+        }),
+    )
+}
+
+fn changes(plan: &Plan) -> Vec<Value> {
+    plan.changes.iter().map(change).collect()
+}
+
+/// What `apply` or `reset` did.
+pub fn applied(command: &str, done: &AppliedPlan<'_>) -> Value {
+    let one = |applied: &Applied| {
+        json!({
+            "knob": applied.address,
+            "before": applied.before,
+            "wanted": applied.wanted,
+            "now": applied.now,
+            "unchanged": applied.unchanged(),
+            "clamped": applied.clamped(),
+            "takes_effect": applied.takes_effect,
+            "needs_restart": applied.needs_restart(),
+        })
+    };
+    document(
+        command,
+        json!({
+            "run": done.run.id,
+            "changes": changes(done.plan),
+            "notes": done.plan.notes,
+            "applied": done.run.applied.iter().map(one).collect::<Vec<_>>(),
+            "restart_needed": done.needs_restart(),
+            "boot_files": done.run.boot_files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
+            "not_persisted": done.run.not_persisted,
+        }),
+    )
+}
+
+/// What is to be said of recipes.
+pub fn findings(command: &str, files: &[(String, Vec<Finding>)]) -> Value {
+    let count = |level: Level| files.iter().flat_map(|(_, all)| all).filter(|finding| finding.level == level).count();
+    let of_file = |(file, findings): &(String, Vec<Finding>)| {
+        let told = |finding: &Finding| {
+            json!({
+                "file": file,
+                "line": finding.line,
+                "level": finding.level,
+                "rule": finding.rule,
+                "message": finding.message,
+                "fix": finding.fix,
+            })
+        };
+        findings.iter().map(told).collect::<Vec<_>>()
+    };
+    document(
+        command,
+        json!({
+            "findings": files.iter().flat_map(of_file).collect::<Vec<_>>(),
+            "errors": count(Level::Error),
+            "warnings": count(Level::Warning),
+            "notes": count(Level::Note),
+            "fine": count(Level::Ok),
+        }),
+    )
+}
+
+/// The findings as a SARIF 2.1.0 log.
+pub fn sarif_log(files: &[(String, Vec<Finding>)]) -> String {
+    let files: Vec<_> = files.iter().map(|(name, findings)| (name.as_str(), findings.as_slice())).collect();
+    let log = serde_json::to_value(sarif(&files)).expect("a log is made of texts and numbers");
+    to_string(&log)
+}
+
+/// A plan from a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanFile {
+    /// The platform that it was made for, where it says so.
+    pub platform: Option<String>,
+    /// The plan.
+    pub plan: Plan,
+}
+
+/// A file that is no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoPlan {
+    /// What is wrong, with its place where it has one.
+    pub problem: String,
+}
+
+/// Reads the plan out of a document of `plan`, `check`, `tune`, `demo` or `lab run`.
+///
+/// # Errors
+///
+/// Where the text is no JSON, is no document of ours, or has a change that is none.
+pub fn read_plan(text: &str) -> Result<PlanFile, NoPlan> {
+    let wrong = |problem: String| NoPlan { problem };
+    let document: Value = serde_json::from_str(text).map_err(|error| wrong(format!("no JSON: {error}")))?;
+    if document["schema"] != super::SCHEMA {
+        return Err(wrong(format!("its `schema` is not \"{}\"", super::SCHEMA)));
+    }
+    if let Some(error) = document["error"]["message"].as_str() {
+        return Err(wrong(format!("it tells of an error and not of a plan: {error}")));
+    }
+    let (list, notes) = match &document["plan"] {
+        Value::Object(plan) => (plan.get("changes"), plan.get("notes")),
+        _ => (document.get("changes"), document.get("notes")),
+    };
+    let Some(Value::Array(list)) = list else {
+        return Err(wrong("it has neither `changes` nor `plan.changes`".to_owned()));
+    };
+    let changes = (1..).zip(list).map(|(number, change)| {
+        serde_json::from_value::<Change>(change.clone())
+            .map_err(|error| wrong(format!("change {number} can't be read: {error}")))
+    });
+    let notes = notes.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+    Ok(PlanFile {
+        platform: document["platform"].as_str().map(str::to_owned),
+        plan: Plan { changes: changes.collect::<Result<_, _>>()?, notes: notes.collect() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{json, sample};
+
+    #[test]
+    fn the_plan_of_a_measurement_is_read_back() {
+        let outcome = sample::tuned();
+        let text = to_string(&json::outcome("check", &outcome));
+        let read = read_plan(&text).unwrap();
+        assert_eq!(read, PlanFile { platform: None, plan: outcome.plan });
+    }
+
+    #[test]
+    fn what_is_no_plan_is_refused_with_what_is_wrong() {
+        for (text, says) in [
+            ("{", "no JSON: EOF"),
+            ("[]", "schema"),
+            (r#"{"schema":"fullpipe/1","command":"status"}"#, "neither"),
+            (r#"{"schema":"fullpipe/1","error":{"message":"gone"}}"#, "gone"),
+            (r#"{"schema":"fullpipe/1","changes":[{"host":"a"}]}"#, "change 1"),
+            (r#"{"schema":"fullpipe/1","changes":[{"host":"a","knob":"two words"}]}"#, "two words"),
+        ] {
+            let problem = read_plan(text).unwrap_err().problem;
+            assert!(problem.contains(says), "{text}: {problem}");
+        }
+    }
+}

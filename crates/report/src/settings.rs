@@ -1,0 +1,126 @@
+//! What `settings` shows: the rows of a machine, with those that its catalogue doesn't know where all are asked for.
+
+use fullpipe_knobs::{
+    catalogue::{Described, Honoured},
+    reading::{Contradiction, Merged, Reading, SettingRow, table},
+};
+
+/// The settings of one machine, ready to be shown.
+#[derive(Clone, Debug)]
+pub struct SettingsList<'a> {
+    /// Settings and, where they come from files, their places.
+    pub merged: &'a Merged,
+    /// The files; none where this host was read.
+    pub readings: &'a [Reading],
+    /// The rows to show, in the order of their addresses.
+    pub rows: Vec<SettingRow>,
+    /// How many are not shown, because they are absent or unknown to the catalogue.
+    pub hidden: usize,
+}
+
+impl<'a> SettingsList<'a> {
+    /// The rows that have a value; with `all` also those that are absent and those that the catalogue doesn't know.
+    pub fn new(merged: &'a Merged, readings: &'a [Reading], all: bool) -> Self {
+        let mut rows = table(merged);
+        let everything = merged.settings.values.len();
+        if all {
+            let unknown = merged.settings.values.iter().filter(|(knob, _)| {
+                // Both are in the order of the addresses.
+                rows.binary_search_by(|row| row.described.knob.cmp(knob)).is_err()
+            });
+            let unknown: Vec<_> = unknown
+                .map(|(knob, value)| SettingRow {
+                    described: Described {
+                        knob: knob.clone(),
+                        value: value.clone(),
+                        default: None,
+                        honoured: Honoured::Unknown,
+                        meaning: String::new(),
+                    },
+                    unit: String::new(),
+                    note: String::new(),
+                    file: merged.places.get(knob).map(|(file, _)| file.clone()),
+                    place: merged.places.get(knob).map(|(_, place)| *place),
+                })
+                .collect();
+            rows.extend(unknown);
+            rows.sort_by(|a, b| a.described.knob.cmp(&b.described.knob));
+        } else {
+            rows.retain(|row| row.described.value.is_some() || row.file.is_some());
+        }
+        let hidden = everything.saturating_sub(rows.len());
+        Self { merged, readings, rows, hidden }
+    }
+
+    pub(crate) fn contradictions(&self) -> &[Contradiction] {
+        &self.merged.contradictions
+    }
+}
+
+/// Whether the value is the default; `None` where the default is not known, or known in words only.
+pub(crate) fn is_default(described: &Described) -> Option<bool> {
+    let default = described.default.as_deref()?;
+    let first = default.split([',', ';', ':']).next().unwrap_or_default().trim();
+    let Some(value) = described.value.as_deref() else { return (first == "absent").then_some(true) };
+    if same(value, first) {
+        return Some(true);
+    }
+    // One word or a list of numbers is a value; anything else tells about it.
+    let plain = first == default
+        && first != "unknown"
+        && (!first.contains(' ') || first.split(' ').all(|word| number(word).is_some()));
+    plain.then_some(false)
+}
+
+fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.split_whitespace(), b.split_whitespace());
+    a.map(shape).eq(b.map(shape))
+}
+
+/// A word as it compares: numbers by their value, the rest without upper case.
+fn shape(word: &str) -> Result<u64, String> {
+    number(word).ok_or_else(|| word.to_ascii_lowercase())
+}
+
+fn number(word: &str) -> Option<u64> {
+    let hex = word.strip_prefix("0x").or_else(|| word.strip_prefix("dword:"));
+    hex.map_or_else(|| word.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use fullpipe_knobs::Address;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_compared_with_what_the_catalogue_has_as_a_value() {
+        for (value, default, expected) in [
+            (
+                Some("4096\t131072\t33554432"),
+                "4096 131072 33554432, the largest less on a machine with little memory",
+                Some(true),
+            ),
+            (
+                Some("4096 131072 16777216"),
+                "4096 131072 33554432, the largest less on a machine with little memory",
+                None,
+            ),
+            (Some("0"), "1", Some(false)),
+            (Some("0x00000002"), "2", Some(true)),
+            (Some("Normal"), "normal", Some(true)),
+            (Some("bbr"), "cubic on most builds", None),
+            (None, "absent: learned from the path", Some(true)),
+            (Some("1"), "unknown", None),
+        ] {
+            let described = Described {
+                knob: Address::sysctl("net.ipv4.tcp_rmem"),
+                value: value.map(str::to_owned),
+                default: Some(default.to_owned()),
+                honoured: Honoured::Yes,
+                meaning: String::new(),
+            };
+            assert_eq!(is_default(&described), expected, "{value:?} {default}");
+        }
+    }
+}

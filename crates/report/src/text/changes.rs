@@ -1,0 +1,92 @@
+//! A plan for a platform with the files that it was written into, and what became of changes that were applied.
+
+use fullpipe_host::Applied;
+use fullpipe_knobs::Goal;
+
+use super::{
+    page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent},
+    plan::put_plan_from,
+};
+use crate::{AppliedPlan, PlatformPlan};
+
+/// What to set on a platform, why, what can't be done there, and what was written.
+pub fn platform_plan(answer: &PlatformPlan<'_>, look: Look) -> String {
+    let mut page = Page::new(look);
+    let request = answer.request;
+    let goal = match request.goal {
+        Goal::Bulk => "for throughput",
+        Goal::Interactive => "for short queues",
+    };
+    let path = format!("a path of {} and {}, {goal}", request.rate, request.rtt);
+    page.title(&request.platform.to_string(), PLAIN, &path);
+    // A platform's defaults say nothing of what this machine has there.
+    put_plan_from(&mut page, answer.plan, if request.settings.is_some() { "(absent)" } else { "(unknown)" });
+    if let Some((export, folder)) = answer.written {
+        let files = count(export.files.len(), "file");
+        page.title("written", GOOD, &format!("{files} into {folder}; README.txt says what to do with them"));
+        let widest = export.files.iter().map(|file| file.name.len()).max().unwrap_or(0);
+        for file in &export.files {
+            page.entry(&format!("  {}", file.name), widest + 2, &file.what);
+        }
+        for left in &export.left_out {
+            page.marked(&format!("  left out {}", left.knob), WARN, &left.why);
+        }
+    }
+    page.finish()
+}
+
+/// What was set, what was read back, and what it still takes.
+pub fn applied(done: &AppliedPlan<'_>, look: Look) -> String {
+    let mut page = Page::new(look);
+    let run = done.run;
+    let changed = run.applied.iter().filter(|applied| !applied.unchanged()).count();
+    match run.id {
+        None => page.title("applied", GOOD, "everything was so already; nothing was changed"),
+        Some(id) => page.title(
+            "applied",
+            GOOD,
+            &format!(
+                "{} set and read back; `fullpipe undo {}` puts back what was there",
+                count(changed, "setting"),
+                id.0
+            ),
+        ),
+    }
+    for applied in &run.applied {
+        put_applied(&mut page, applied);
+    }
+    for file in &run.boot_files {
+        page.field("boot file", &file.display().to_string());
+    }
+    for knob in &run.not_persisted {
+        let words = format!("{knob} does not last beyond a restart: the network configuration has to say it");
+        page.styled_field("not kept", WARN, &words);
+    }
+    for (index, note) in done.plan.notes.iter().enumerate() {
+        page.field(if index == 0 { "note" } else { "" }, note);
+    }
+    if done.needs_restart() {
+        page.gap();
+        page.marked("hint", WARN, "start this machine again: until then what needs a restart does not act");
+    }
+    page.finish()
+}
+
+fn put_applied(page: &mut Page, applied: &Applied) {
+    let (before, now) = (value_or_absent(applied.before.as_deref()), value_or_absent(applied.now.as_deref()));
+    let knob = applied.address.to_string();
+    if applied.unchanged() {
+        page.pieces(2, &[(NAME, &knob), (DIM, "  is "), (PLAIN, &now), (DIM, " already")]);
+        return;
+    }
+    let mut pieces = vec![(NAME, knob.as_str()), (PLAIN, "  "), (DIM, &before), (PLAIN, " -> "), (GOOD, &now)];
+    let clamped =
+        format!("  (asked for {}: the system has limits of its own)", value_or_absent(applied.wanted.as_deref()));
+    if applied.clamped() {
+        pieces.push((BAD, &clamped));
+    }
+    if applied.needs_restart() {
+        pieces.push((WARN, "  (acts after a restart)"));
+    }
+    page.pieces(2, &pieces);
+}

@@ -1,0 +1,119 @@
+//! The settings of one machine, with what its catalogue says of them.
+
+use fullpipe_knobs::{
+    catalogue::Honoured,
+    reading::{Place, Reading, RemarkKind, SettingRow},
+};
+
+use super::page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent};
+use crate::{SettingsList, settings::is_default};
+
+/// Each setting with its value, default and meaning, and what is to be said of the files.
+pub fn settings(list: &SettingsList<'_>, look: Look) -> String {
+    let mut page = Page::new(look);
+    let differ = list.rows.iter().filter(|row| is_default(&row.described) == Some(false)).count();
+    let platform = list.merged.settings.platform.to_string();
+    let statement = match differ {
+        0 => format!("{platform}: {}", count(list.rows.len(), "setting")),
+        1 => format!("{platform}: {}, 1 differs from the default", count(list.rows.len(), "setting")),
+        _ => format!("{platform}: {}, {differ} differ from the default", count(list.rows.len(), "setting")),
+    };
+    page.title("settings", PLAIN, &statement);
+    for reading in list.readings {
+        put_file(&mut page, reading);
+    }
+    for row in &list.rows {
+        put_row(&mut page, row);
+    }
+    put_remarks(&mut page, list);
+    if list.hidden > 0 {
+        page.gap();
+        let words = format!("{} not shown: absent, or not in the catalogue; --all shows all", list.hidden);
+        page.marked("note", DIM, &words);
+    }
+    page.finish()
+}
+
+fn put_file(page: &mut Page, reading: &Reading) {
+    let others = match reading.others {
+        0 => String::new(),
+        number => format!(", and {number} more that the catalogue doesn't know"),
+    };
+    let told = count(reading.found.len(), "setting");
+    page.field("from", &format!("{}: {}; {told}{others}", reading.file, reading.format));
+}
+
+fn put_row(page: &mut Page, row: &SettingRow) {
+    let described = &row.described;
+    let style = match is_default(described) {
+        Some(false) => WARN,
+        Some(true) => GOOD,
+        None => PLAIN,
+    };
+    let value = value_or_absent(described.value.as_deref());
+    let default = match (is_default(described), &described.default) {
+        (Some(true), _) => "  (the default)".to_owned(),
+        (_, Some(default)) => format!("  (default {default})"),
+        (_, None) => "  (default not known)".to_owned(),
+    };
+    let place = match (&row.file, row.place) {
+        (Some(file), Some(place)) => format!("  {}", at(file, place)),
+        _ => String::new(),
+    };
+    let knob = described.knob.to_string();
+    page.pieces(2, &[(NAME, &knob), (PLAIN, "  "), (style, &value), (DIM, &default), (DIM, &place)]);
+    if !described.meaning.is_empty() {
+        page.paragraph(6, PLAIN, &described.meaning);
+    }
+    let (words, style) = match described.honoured {
+        Honoured::Yes => ("", DIM),
+        Honoured::Partly => ("partly honoured", WARN),
+        Honoured::Ignored => ("IGNORED by this version", BAD),
+        Honoured::ReadOnly => ("read-only in this version", WARN),
+        Honoured::Absent => ("this version has no such setting", WARN),
+        _ => ("not known whether this version honours it", DIM),
+    };
+    match (words, row.note.as_str()) {
+        ("", "") => {}
+        ("", note) => page.paragraph(6, DIM, note),
+        (words, "") => page.paragraph(6, style, words),
+        (words, note) => page.paragraph(6, style, &format!("{words}: {note}")),
+    }
+}
+
+fn put_remarks(page: &mut Page, list: &SettingsList<'_>) {
+    let mut remarks = list
+        .readings
+        .iter()
+        .flat_map(|reading| reading.remarks.iter().map(move |remark| (&reading.file, remark)))
+        .peekable();
+    if remarks.peek().is_some() || !list.contradictions().is_empty() {
+        page.title("remarks", WARN, "what is to be said of the files");
+    }
+    for (file, remark) in remarks {
+        let (word, style) = match remark.kind {
+            RemarkKind::Unread => ("not read", BAD),
+            RemarkKind::OutOfRange => ("out of range", BAD),
+            RemarkKind::Contradiction => ("contradiction", WARN),
+            _ => ("note", DIM),
+        };
+        page.paragraph(2, style, &format!("{}: {word}", at(file, remark.place)));
+        page.paragraph(6, PLAIN, &remark.message);
+    }
+    for told in list.contradictions() {
+        page.paragraph(2, WARN, &format!("{}: contradiction", at(&told.left_from.0, told.left_from.1)));
+        let words = format!(
+            "{}; taken is {} of {}, and left is {}",
+            told.message,
+            value_or_absent(told.taken.as_deref()),
+            at(&told.taken_from.0, told.taken_from.1),
+            value_or_absent(told.left.as_deref()),
+        );
+        page.paragraph(6, PLAIN, &words);
+    }
+}
+
+/// `loader.conf:3:1`, as compilers name a place.
+fn at(file: &str, place: Place) -> String {
+    format!("{file}:{}:{}", place.line, place.column)
+}
