@@ -141,8 +141,12 @@ impl Share {
             let words = "50 % of a receive buffer offered as window: where Linux 6.6 and newer start from".to_owned();
             return Self { of_256: 128, words };
         }
-        let scale =
-            settings.sysctl("net.ipv4.tcp_adv_win_scale").and_then(|text| text.trim().parse().ok()).unwrap_or(1);
+        // The kernel takes no more than 31 either way (ip-sysctl.rst).
+        let scale = settings
+            .sysctl("net.ipv4.tcp_adv_win_scale")
+            .and_then(|text| text.trim().parse().ok())
+            .filter(|scale| (-31..=31).contains(scale))
+            .unwrap_or(1);
         let of_256 = match scale {
             1..=31 => 256 - (256 >> i32::min(scale, 8)),
             _ => 256 >> i32::min(i32::saturating_neg(scale), 8),

@@ -332,6 +332,17 @@ fn kernels_before_6_6_share_their_buffer_by_a_sysctl() {
 }
 
 #[test]
+fn a_share_that_no_kernel_takes_counts_as_the_default() {
+    for scale in ["32", "-32", "2147483647", "-2147483648", "99999999999"] {
+        let mut b = linux(&[(RMEM, "4096 131072 262144"), ("net.ipv4.tcp_adv_win_scale", scale)]);
+        b.platform.version = "5.15.0-91-generic".to_owned();
+        let transfer = flow(["a", "b"], "94.1M", "80ms");
+        let found = plan_one(&linux(&[]), &b, &transfer, &verdict(Limiter::ReceiveWindow, Some(Detail::WindowCeiling)));
+        assert!(found.changes[0].arithmetic.contains("tcp_adv_win_scale 1"), "{scale}");
+    }
+}
+
+#[test]
 fn the_memory_bound_cuts_the_value_and_says_so() {
     let mut b = linux(&[(RMEM, "4096 131072 262144")]);
     b.machine.memory = Some(Bytes::new(256 << 20));
