@@ -221,7 +221,11 @@ fn send(shared: &Shared, manner: &Manner, run: &Run) -> io::Result<()> {
 /// the buffer's limit (Linux, `tcp_sendmsg_locked`). An application that blocks starts anew only once there is room; one
 /// that wakes up to look at its brake must not, or no send buffer would limit it.
 fn wait_for_room(stream: &TcpStream, run: &Run) -> io::Result<()> {
-    while !run.brakes.senders.load(Ordering::Relaxed) && !wait::writable(stream, NAP)? {}
+    while !run.brakes.senders.load(Ordering::Relaxed) {
+        if wait::writable(stream, NAP)? {
+            break;
+        }
+    }
     Ok(())
 }
 
