@@ -106,7 +106,8 @@ fn targets(shell: &Shell) {
     }
     let reason = if is_here(shell, "rustup") {
         eprintln!("targets: adding {}", missing.join(", "));
-        let added = cmd!(shell, "rustup --quiet target add {missing...}").quiet().ignore_stdout().run();
+        let names = &missing;
+        let added = cmd!(shell, "rustup --quiet target add {names...}").quiet().ignore_stdout().run();
         added.err().map_or_else(|| "rustup did not say why".to_owned(), |error| error.to_string())
     } else {
         "there is no rustup".to_owned()
