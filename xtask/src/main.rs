@@ -24,8 +24,8 @@ enum Task {
         /// Only these packages (`lab`, `tune`, ...); formatting and lints are then left out.
         packages: Vec<String>,
     },
-    /// Install what tests need: peers to compare with, and what builds and runs for other systems (1.5 GB to fetch at
-    /// the most). What can't be had is named, and its tests skip.
+    /// Install what tests need: peers to compare with, and what builds and runs for other systems (2 GB on the
+    /// disk). What can't be had is named, and its tests skip.
     Setup,
     /// Speed, side by side with the peers, built for release.
     Bench {
