@@ -26,6 +26,23 @@ pub fn own_defaults() -> Result<Defaults, HostError> {
     Ok(Defaults::new())
 }
 
+/// The changes that take the system that this program runs on back to its defaults. Where it may not be asked for its own,
+/// only the catalogue's count, and a note says so.
+///
+/// # Errors
+///
+/// Where the host can't be read.
+pub fn of_system<H: Host + ?Sized>(host: &mut H) -> Result<Plan, HostError> {
+    match own_defaults() {
+        Ok(own) => to_defaults(host, &own),
+        Err(error) => {
+            let mut plan = to_defaults(host, &Defaults::new())?;
+            plan.notes.insert(0, format!("the system's own defaults could not be read, only the catalogue's: {error}"));
+            Ok(plan)
+        }
+    }
+}
+
 /// The changes that take `host` back to `own` defaults and, where these don't tell, to the catalogue's.
 ///
 /// # Errors
@@ -158,6 +175,28 @@ mod tests {
             note: String::new(),
             confirmed: true,
         }
+    }
+
+    #[test]
+    fn a_setting_goes_back_to_what_the_system_tells_and_is_undone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sysctls = folder.path().join("proc/sys/net/ipv4");
+        std::fs::create_dir_all(&sysctls).expect("a folder");
+        for (name, value) in [("tcp_sack", "0\n"), ("tcp_dsack", "1\n")] {
+            std::fs::write(sysctls.join(name), value).expect("written");
+        }
+        let mut host = crate::FolderHost::new(folder.path());
+        let own = ["net.ipv4.tcp_sack", "net.ipv4.tcp_dsack"].map(|name| (Address::sysctl(name), "1".to_owned()));
+        let plan = to_defaults(&mut host, &own.into()).expect("read");
+        let told: Vec<_> = plan.changes.iter().map(|change| (change.knob.to_string(), change.to.clone())).collect();
+        assert_eq!(told, [("net.ipv4.tcp_sack".to_owned(), Some("1".to_owned()))]);
+        let mut journal = crate::Journal::in_memory().expect("a journal");
+        let run =
+            crate::apply(&mut host, &mut journal, &plan.changes, &crate::ApplyOptions::default()).expect("applied");
+        assert_eq!(host.read(&Address::sysctl("net.ipv4.tcp_sack")).expect("read").as_deref(), Some("1"));
+        let which = crate::Which::Run(run.id.expect("a run"));
+        crate::undo(&mut host, &mut journal, which, crate::UndoOptions::default()).expect("undone");
+        assert_eq!(host.read(&Address::sysctl("net.ipv4.tcp_sack")).expect("read").as_deref(), Some("0"));
     }
 
     #[test]
