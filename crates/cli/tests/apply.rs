@@ -148,6 +148,31 @@ fn a_reset_to_the_journal_undoes_that_run_and_the_later_ones() {
 }
 
 #[test]
+fn without_the_right_nothing_is_changed_and_the_right_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        $F plan --platform this --rate 100G --rtt 80ms --memory 100G --json > plan.json
+        echo 0 > /proc/sys/net/ipv4/tcp_sack
+        mkdir state; chmod 777 state .
+        try() { setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all $F $* --yes --json; }
+        try apply plan.json > apply.json || echo $?
+        try reset > reset.json || echo $?
+        cat /proc/sys/net/ipv4/tcp_sack";
+    let as_nobody = Command::new("setpriv").args(["--reuid", "65534", FULLPIPE, "--version"]).output();
+    if !as_nobody.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped without_the_right_nothing_is_changed: nobody can't be played here");
+        return;
+    }
+    let Some(output) = in_namespace("without_the_right_nothing_is_changed", folder.path(), script) else { return };
+    assert_eq!(lines(&output), ["3", "3", "0"]);
+    for name in ["apply.json", "reset.json"] {
+        let error = &file(folder.path(), name)["error"];
+        assert_eq!(error["kind"], "no_permission", "{error}");
+        assert!(error["hint"].as_str().unwrap().contains("root"), "{error}");
+    }
+}
+
+#[test]
 fn a_full_disk_leaves_nothing_half_written() {
     let folder = tempfile::tempdir().unwrap();
     let script = "

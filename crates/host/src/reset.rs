@@ -26,17 +26,34 @@ pub fn own_defaults() -> Result<Defaults, HostError> {
     Ok(Defaults::new())
 }
 
+/// The changes that take the system that this program runs on back to its defaults. Where it may not be asked for its own,
+/// only the catalogue's count, and a note says so.
+///
+/// # Errors
+///
+/// As [`to_defaults`].
+pub fn of_system<H: Host + ?Sized>(host: &mut H) -> Result<Plan, HostError> {
+    match own_defaults() {
+        Ok(own) => to_defaults(host, &own),
+        Err(error) => {
+            let mut plan = to_defaults(host, &Defaults::new())?;
+            plan.notes.insert(0, format!("the system's own defaults could not be read, only the catalogue's: {error}"));
+            Ok(plan)
+        }
+    }
+}
+
 /// The changes that take `host` back to `own` defaults and, where these don't tell, to the catalogue's.
 ///
 /// # Errors
 ///
-/// Where the host can't be read.
+/// Where the host can't be read, or the right to change what differs is missing.
 pub fn to_defaults<H: Host + ?Sized>(host: &mut H, own: &Defaults) -> Result<Plan, HostError> {
     let settings = host.settings()?;
     let mut reset = Reset { settings: &settings, plan: Plan::default(), unknown: Vec::new(), elsewhere: Vec::new() };
     for (knob, value) in &settings.values {
         if !matches!(knob, Address::Route { .. } | Address::Link { .. }) {
-            reset.look(host, knob, value.as_deref(), own);
+            reset.look(host, knob, value.as_deref(), own)?;
         }
     }
     Ok(reset.finish())
@@ -52,28 +69,39 @@ struct Reset<'a> {
 }
 
 impl Reset<'_> {
-    fn look<H: Host + ?Sized>(&mut self, host: &mut H, knob: &Address, now: Option<&str>, own: &Defaults) {
+    fn look<H: Host + ?Sized>(
+        &mut self,
+        host: &mut H,
+        knob: &Address,
+        now: Option<&str>,
+        own: &Defaults,
+    ) -> Result<(), HostError> {
         let platform = &self.settings.platform;
         let row = Catalogue::of(&platform.family).and_then(|catalogue| catalogue.at(knob, &platform.version));
         let (to, reason) = if let Some(value) = own.get(knob) {
             (Some(value.clone()), "the kernel's own default, as a fresh network namespace has it".to_owned())
         } else {
-            let Some((_, span)) = row else { return };
+            let Some((_, span)) = row else { return Ok(()) };
             let Some(value) = default(span, self.settings) else {
                 if now.is_some() && host.writable(knob).is_ok() {
                     self.unknown.push(knob.to_string());
                 }
-                return;
+                return Ok(());
             };
             (value, format!("the default of {platform} by the catalogue"))
         };
         // What this version doesn't have can't be set, and needn't be.
         if now.is_none() && to.is_some() && own.get(knob).is_none() || same_value(knob, now, to.as_deref()) {
-            return;
+            return Ok(());
         }
-        if host.writable(knob).is_err() {
-            self.elsewhere.push(knob.to_string());
-            return;
+        match host.writable(knob) {
+            Ok(()) => {}
+            // A reset that leaves half of it for want of a right would say "done".
+            Err(error @ HostError::NoPermission { .. }) => return Err(error),
+            Err(_) => {
+                self.elsewhere.push(knob.to_string());
+                return Ok(());
+            }
         }
         for origin in self.settings.origins.get(knob).into_iter().flatten() {
             self.plan.notes.push(format!(
@@ -93,6 +121,7 @@ impl Reset<'_> {
             undo: "fullpipe undo --last".to_owned(),
             source: row.map_or_else(String::new, |(knob, _)| knob.source()),
         });
+        Ok(())
     }
 
     fn finish(mut self) -> Plan {
@@ -100,7 +129,7 @@ impl Reset<'_> {
             let names = self.elsewhere.join(", ");
             self.plan.notes.push(format!(
                 "not the default, and can't be written from here: {names}; run this outside of the container or \
-                 namespace, with the right to"
+                 namespace"
             ));
         }
         if !self.unknown.is_empty() {
@@ -158,6 +187,28 @@ mod tests {
             note: String::new(),
             confirmed: true,
         }
+    }
+
+    #[test]
+    fn a_setting_goes_back_to_what_the_system_tells_and_is_undone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sysctls = folder.path().join("proc/sys/net/ipv4");
+        std::fs::create_dir_all(&sysctls).expect("a folder");
+        for (name, value) in [("tcp_sack", "0\n"), ("tcp_dsack", "1\n")] {
+            std::fs::write(sysctls.join(name), value).expect("written");
+        }
+        let mut host = crate::FolderHost::new(folder.path());
+        let own = ["net.ipv4.tcp_sack", "net.ipv4.tcp_dsack"].map(|name| (Address::sysctl(name), "1".to_owned()));
+        let plan = to_defaults(&mut host, &own.into()).expect("read");
+        let told: Vec<_> = plan.changes.iter().map(|change| (change.knob.to_string(), change.to.clone())).collect();
+        assert_eq!(told, [("net.ipv4.tcp_sack".to_owned(), Some("1".to_owned()))]);
+        let mut journal = crate::Journal::in_memory().expect("a journal");
+        let run =
+            crate::apply(&mut host, &mut journal, &plan.changes, &crate::ApplyOptions::default()).expect("applied");
+        assert_eq!(host.read(&Address::sysctl("net.ipv4.tcp_sack")).expect("read").as_deref(), Some("1"));
+        let which = crate::Which::Run(run.id.expect("a run"));
+        crate::undo(&mut host, &mut journal, which, crate::UndoOptions::default()).expect("undone");
+        assert_eq!(host.read(&Address::sysctl("net.ipv4.tcp_sack")).expect("read").as_deref(), Some("0"));
     }
 
     #[test]

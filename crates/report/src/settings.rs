@@ -59,7 +59,8 @@ impl<'a> SettingsList<'a> {
 
 /// Whether the value is the default; `None` where the default is not known, or known in words only.
 pub(crate) fn is_default(described: &Described) -> Option<bool> {
-    let default = described.default.as_deref()?;
+    // What a version doesn't have has no default to differ from.
+    let default = described.default.as_deref().filter(|_| described.honoured != Honoured::Absent)?;
     let first = default.split([',', ';', ':']).next().unwrap_or_default().trim();
     let Some(value) = described.value.as_deref() else { return (first == "absent").then_some(true) };
     if same(value, first) {

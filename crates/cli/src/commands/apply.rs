@@ -1,5 +1,7 @@
 //! `fullpipe apply`.
 
+use std::collections::BTreeSet;
+
 use fullpipe_host::{ApplyOptions, Host, SystemHost, apply, persist};
 use fullpipe_knobs::{Plan, reading::LARGEST};
 use fullpipe_report::{AppliedPlan, clean, json, text};
@@ -57,31 +59,35 @@ pub(super) fn change(name: &str, command: &str, plan: &Plan, how: &Changing, out
 /// The changes of the plan that are for this host.
 fn chosen(args: &ApplyArgs) -> Result<Plan, Failure> {
     let input = Input::read(&args.plan, LARGEST)?;
-    let invalid = |words: String| Failure::new(Exit::InputInvalid, &format!("reading {}: {words}", input.name));
-    let file = String::from_utf8(input.bytes.clone())
-        .map_err(|_| "it is no UTF-8 text".to_owned())
-        .and_then(|text| json::read_plan(&text).map_err(|error| error.problem));
-    let file = file.map_err(|problem| {
-        invalid(format!("{}; give what `fullpipe plan`, `check` or `tune` printed with --json", clean(&problem)))
-    })?;
-    let mut hosts: Vec<&str> = file.plan.changes.iter().map(|change| change.host.as_str()).collect();
-    hosts.sort_unstable();
-    hosts.dedup();
-    let here = SystemHost::new().settings()?.platform.to_string();
-    let named = this_host();
+    let plan = std::str::from_utf8(&input.bytes)
+        .map_err(|error| format!("it is no UTF-8 text: {error}"))
+        .and_then(|text| json::read_plan(text).map_err(|error| error.problem))
+        .map_err(|problem| {
+            let hint = "give what `fullpipe plan`, `check` or `tune` printed with --json";
+            invalid(&input.name, &format!("{}; {hint}", clean(&problem)))
+        })?;
+    let hosts: BTreeSet<&str> = plan.changes.iter().map(|change| change.host.as_str()).collect();
+    let here = [this_host(), SystemHost::new().settings()?.platform.to_string()];
     let wanted = match &args.host {
-        Some(host) => host.as_str(),
-        None => hosts.iter().copied().find(|host| *host == named || *host == here).unwrap_or_default(),
+        Some(host) => hosts.get(host.as_str()),
+        None => here.iter().find_map(|name| hosts.get(name.as_str())),
     };
-    if !hosts.is_empty() && !hosts.contains(&wanted) {
-        let names = clean(&hosts.join(", ")).into_owned();
-        let asked = args.host.as_deref().map_or_else(|| format!("{named} ({here})"), |host| clean(host).into_owned());
-        return Err(invalid(format!(
-            "the plan changes {names} and not {asked}; if one of them is this host, name it with --host"
-        )));
-    }
-    let changes = file.plan.changes.iter().filter(|change| change.host == wanted).cloned().collect();
-    Ok(Plan { changes, notes: file.plan.notes })
+    let Some(wanted) = wanted else {
+        if hosts.is_empty() {
+            return Ok(plan);
+        }
+        let asked = args.host.clone().unwrap_or_else(|| here.join(" or "));
+        let names = hosts.iter().copied().collect::<Vec<_>>().join(", ");
+        let words =
+            format!("the plan changes {names} and not {asked}; if one of them is this host, name it with --host");
+        return Err(invalid(&input.name, &words));
+    };
+    let changes = plan.changes.iter().filter(|change| change.host == *wanted).cloned().collect();
+    Ok(Plan { changes, notes: plan.notes })
+}
+
+fn invalid(file: &str, problem: &str) -> Failure {
+    Failure::new(Exit::InputInvalid, &format!("reading {file}: {problem}"))
 }
 
 /// The name of this host, as the plans of `check` and `tune` have it.

@@ -19,6 +19,6 @@ pub(super) fn run(args: &ResetArgs, output: Output) -> Ended {
         return undo::back_to(RunId(i64::try_from(number).unwrap_or(i64::MAX)), args.yes, output);
     }
     let ResetTo::Defaults = args.to;
-    let plan = reset::to_defaults(&mut SystemHost::new(), &reset::own_defaults()?)?;
+    let plan = reset::of_system(&mut SystemHost::new())?;
     change("reset", "reset --to defaults", &plan, &Changing { yes: args.yes, persist: false, force: false }, output)
 }

@@ -161,15 +161,6 @@ pub fn sarif_log(files: &[(String, Vec<Finding>)]) -> String {
     to_string(&log)
 }
 
-/// A plan from a file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlanFile {
-    /// The platform that it was made for, where it says so.
-    pub platform: Option<String>,
-    /// The plan.
-    pub plan: Plan,
-}
-
 /// A file that is no plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoPlan {
@@ -182,7 +173,7 @@ pub struct NoPlan {
 /// # Errors
 ///
 /// Where the text is no JSON, is no document of ours, or has a change that is none.
-pub fn read_plan(text: &str) -> Result<PlanFile, NoPlan> {
+pub fn read_plan(text: &str) -> Result<Plan, NoPlan> {
     let wrong = |problem: String| NoPlan { problem };
     let document: Value = serde_json::from_str(text).map_err(|error| wrong(format!("no JSON: {error}")))?;
     if document["schema"] != super::SCHEMA {
@@ -203,10 +194,7 @@ pub fn read_plan(text: &str) -> Result<PlanFile, NoPlan> {
             .map_err(|error| wrong(format!("change {number} can't be read: {error}")))
     });
     let notes = notes.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-    Ok(PlanFile {
-        platform: document["platform"].as_str().map(str::to_owned),
-        plan: Plan { changes: changes.collect::<Result<_, _>>()?, notes: notes.collect() },
-    })
+    Ok(Plan { changes: changes.collect::<Result<_, _>>()?, notes: notes.collect() })
 }
 
 #[cfg(test)]
@@ -218,8 +206,7 @@ mod tests {
     fn the_plan_of_a_measurement_is_read_back() {
         let outcome = sample::tuned();
         let text = to_string(&json::outcome("check", &outcome));
-        let read = read_plan(&text).unwrap();
-        assert_eq!(read, PlanFile { platform: None, plan: outcome.plan });
+        assert_eq!(read_plan(&text), Ok(outcome.plan));
     }
 
     #[test]
