@@ -67,7 +67,7 @@ fn chosen(args: &ApplyArgs) -> Result<Plan, Failure> {
             invalid(&input.name, &format!("{}; {hint}", clean(&problem)))
         })?;
     let hosts: BTreeSet<&str> = plan.changes.iter().map(|change| change.host.as_str()).collect();
-    let here = [this_host(), SystemHost::new().settings()?.platform.to_string()];
+    let here = [fullpipe_measure::host_name(), SystemHost::new().settings()?.platform.to_string()];
     let wanted = match &args.host {
         Some(host) => hosts.get(host.as_str()),
         None => here.iter().find_map(|name| hosts.get(name.as_str())),
@@ -88,9 +88,4 @@ fn chosen(args: &ApplyArgs) -> Result<Plan, Failure> {
 
 fn invalid(file: &str, problem: &str) -> Failure {
     Failure::new(Exit::InputInvalid, &format!("reading {file}: {problem}"))
-}
-
-/// The name of this host, as the plans of `check` and `tune` have it.
-fn this_host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
