@@ -96,8 +96,8 @@ pub(crate) enum Command {
 ///
 /// Makes a path of 100 Mbit/s and 80 ms between two network namespaces of this machine, measures both directions, says
 /// what limits each and why, plans, applies, measures before and after in alternation, prints the proof, undoes
-/// everything and compares both hosts with their state at the start. Takes under 90 s. Needs root or unprivileged user
-/// namespaces; touches nothing outside its own namespaces.
+/// everything and compares both hosts with their state at the start. Takes under 90 s. Needs Linux, and root or unprivileged
+/// user namespaces; touches nothing outside its own namespaces.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -276,7 +276,7 @@ Examples:
   fullpipe status --json | jq '.runs[].entries[] | {knob, before, now}'")]
 pub(crate) struct StatusArgs {}
 
-/// Made paths between two hosts that are network namespaces of this machine
+/// Made paths between two hosts that are network namespaces of this machine (Linux)
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
