@@ -61,7 +61,8 @@ fn direction(measured: DirectionMeasurement, names: &Names, path_rate: Option<Pa
 
 /// Segments retransmitted in all of the time that `bytes` and `duration_us` cover; a foreign sender tells less.
 fn whole_retransmits(transfers: &[Transfer]) -> Option<u64> {
-    transfers.iter().map(Transfer::retransmits).sum()
+    // Saturating: a far end may say anything.
+    transfers.iter().try_fold(0, |sum: u64, transfer| Some(sum.saturating_add(transfer.retransmits()?)))
 }
 
 impl Direction {
@@ -113,7 +114,8 @@ fn median_rate(transfers: &[Transfer]) -> Option<Rate> {
     if part == 0 || transfers.iter().any(|transfer| transfer.receiver_samples.is_empty()) {
         return None;
     }
-    let received = |at| transfers.iter().map(|transfer| received_by(transfer, at)).sum::<u64>();
+    // Saturating: a far end may say anything.
+    let received = |at| transfers.iter().fold(0, |sum: u64, transfer| sum.saturating_add(received_by(transfer, at)));
     let steps: Vec<u64> = (0..=PARTS).map(|step| received(end - part * (PARTS - step))).collect();
     let mut rates: Vec<Rate> = steps
         .windows(2)
@@ -169,6 +171,22 @@ mod tests {
         assert!((19_900_000..=20_100_000).contains(&carried), "{carried}");
         assert_eq!(median_rate(&[Transfer::default()]), None);
         assert_eq!(median_rate(&[]), None);
+    }
+
+    #[test]
+    fn counts_that_no_connection_reaches_saturate() {
+        let end = |at_us| {
+            let at_us = Micros::new(at_us);
+            let received =
+                fullpipe_diagnose::ReceiverSample { at_us, received: Bytes::new(u64::MAX), ..Default::default() };
+            let sent = fullpipe_diagnose::SenderSample { at_us, retransmits: Some(at_us.get()), ..Default::default() };
+            (received, sent)
+        };
+        let (received, sent) = [end(0), end(u64::MAX)].into_iter().unzip();
+        let transfer = Transfer { receiver_samples: received, sender_samples: sent, ..Transfer::default() };
+        let transfers = [transfer.clone(), transfer];
+        assert_eq!(median_rate(&transfers), Some(Rate::ZERO));
+        assert_eq!(whole_retransmits(&transfers), Some(u64::MAX));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The loop: measure, diagnose, plan, apply, prove, undo, over two ends.
 //!
 //! Two hosts of the lab ([`lab_run`], [`demo`]), or this host and a far one ([`check`], [`tune`], with [`serve`] on the
-//! other side), go through the same [`round`]. The lab is there on Linux only. What is *not* here: judging (`diagnose`), choosing values (`knobs`),
-//! touching settings (`host`), moving payload (`measure`), and showing anything (`report`).
+//! other side), go through the same [`round`]. The lab is there on Linux only. What is *not* here: judging (`diagnose`),
+//! choosing values (`knobs`), touching settings (`host`), moving payload (`measure`), and showing anything (`report`).
 
 mod alternate;
 mod end;
