@@ -32,7 +32,7 @@ pub(super) fn path(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
 fn known_rate(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     let known = case.path.known.filter(|&known| ruling.rate + case.path.others >= thresholds::PATH_NOT_FULL * known)?;
     // The median: acknowledgements that jump when a hole is repaired count what was delivered before.
-    let typical = stats::median(ruling.intervals.iter().map(|i| (i.rate, i.len()))).unwrap_or(ruling.rate);
+    let typical = ruling.median(|i| Some(i.rate)).unwrap_or(ruling.rate);
     let part = percent((typical + case.path.others) / known);
     let (known, measured) = (Rate::from_bps(known as u64), Rate::from_bps(typical as u64));
     Some(if case.path.others > 0.0 {
@@ -64,7 +64,7 @@ fn plateau(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     let share = stats::fraction(level, time);
     let pacing = ruling.median(|i| i.at.pacing_rate_bps.map(|r| r.bps() as f64)).filter(|_| case.is_model_based());
     let pacing = pacing.map(|bps| format!(", and the sender paced itself at {}", Rate::from_bps(bps as u64)));
-    let typical = stats::median(ruling.intervals.iter().map(|i| (i.rate, i.len())))?;
+    let typical = ruling.median(|i| Some(i.rate))?;
     (share >= thresholds::STEADY_SHARE).then(|| {
         format!(
             "the rate stood at its plateau, {} (median), for {} of that time{}",
