@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tcp", &["units"]),
     ("path", &["units"]),
     ("diagnose", &["units"]),
+    ("capture", &["units", "diagnose"]),
     ("knobs", &["units", "diagnose"]),
     ("host", &["units", "knobs"]),
     ("measure", &["units", "diagnose"]),
@@ -23,7 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms in which time and randomness are arguments and no file, socket or clock is ever seen.
-const PURE: &[&str] = &["units", "tcp", "path", "diagnose", "knobs"];
+const PURE: &[&str] = &["units", "tcp", "path", "diagnose", "capture", "knobs"];
 
 /// What a pure room's code (tests apart) never names.
 const IMPURE: &[&str] =
