@@ -5,6 +5,8 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
+#[path = "wine/settings.rs"]
+mod settings;
 #[path = "../../host/tests/toolchain/mod.rs"]
 mod toolchain;
 #[path = "../../host/tests/wine/mod.rs"]
@@ -40,6 +42,7 @@ fn fullpipe_exe_runs_and_measures_with_linux_at_either_end() {
         command
     };
     it_tells_of_itself(&windows);
+    settings::are_planned_applied_undone_and_linted(&wine, folder.path(), &windows);
     what_makes_a_path_says_that_it_needs_linux(&windows);
     a_check_reports_both_directions(linux(), windows());
     a_check_reports_both_directions(windows(), linux());
