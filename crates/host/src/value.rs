@@ -67,6 +67,7 @@ pub fn same_value(address: &Address, a: Option<&str>, b: Option<&str>) -> bool {
 fn same_words(address: &Address, a: &str, b: &str) -> bool {
     match address {
         Address::Sysctl(_) => same_sysctl(address, a, b),
+        Address::Named { kind, .. } if kind == "transportfilter" => same_set(a, b),
         // PowerShell and netsh write the same words in different cases, and take them in any.
         Address::Netsh { .. } | Address::TcpSetting { .. } | Address::Named { .. } => a.eq_ignore_ascii_case(b),
         _ => false,
@@ -76,10 +77,14 @@ fn same_words(address: &Address, a: &str, b: &str) -> bool {
 fn same_sysctl(address: &Address, a: &str, b: &str) -> bool {
     // The kernel lists the algorithms in the order in which they were registered, whatever order was written.
     if matches!(address, Address::Sysctl(name) if name == "net.ipv4.tcp_allowed_congestion_control") {
-        return a.split(' ').collect::<BTreeSet<_>>() == b.split(' ').collect::<BTreeSet<_>>();
+        return same_set(a, b);
     }
     let numbers = |text: &str| text.split(' ').map(number).collect::<Option<Vec<_>>>();
     numbers(a).is_some_and(|a| Some(a) == numbers(b))
+}
+
+fn same_set(a: &str, b: &str) -> bool {
+    a.split(' ').collect::<BTreeSet<_>>() == b.split(' ').collect::<BTreeSet<_>>()
 }
 
 /// A number as a sysctl takes it: decimal or hexadecimal with `0x`.

@@ -1,8 +1,9 @@
 //! The settings of Windows that its programs read and write: TCP templates, global offloads, netsh's switches, MTUs.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use fullpipe_knobs::{Address, Link, Settings};
+use fullpipe_units::Bytes;
 
 use super::{
     Program, Registry, Runner, WindowsHost, catalogue, gone, invalid, is_level, netsh, policy,
@@ -16,6 +17,8 @@ const USUAL: &str = "Internet";
 /// Where a parameter of a template tells what Group Policy says, and the word for "nothing".
 const FROM_POLICY: &str = "AutoTuningLevelGroupPolicy";
 const NOT_CONFIGURED: &str = "NotConfigured";
+/// The kind of address that gives a template to peers.
+const FILTER: &str = "transportfilter";
 
 impl<R: Registry, P: Runner> WindowsHost<R, P> {
     /// What the programs tell of all settings. What can't be had this way is left out: the registry's values are still
@@ -53,6 +56,13 @@ impl<R: Registry, P: Runner> WindowsHost<R, P> {
                 _ => {}
             }
         }
+        for row in report.iter().flat_map(|report| &report.filters) {
+            let value = report.as_ref().and_then(|report| report.prefixes(&row.template));
+            let address = Address::Named { kind: FILTER.to_owned(), name: row.template.clone() };
+            settings.values.insert(address, value);
+        }
+        let memory = report.as_ref().and_then(|report| report.memory.parse().ok());
+        settings.machine.memory = memory.map(Bytes::new);
         for row in report.iter().flat_map(|report| &report.links) {
             let address = Address::Link { device: row.guid.clone(), property: "mtu".to_owned() };
             settings.values.insert(address, Some(row.mtu.clone()));
@@ -75,6 +85,11 @@ impl<R: Registry, P: Runner> WindowsHost<R, P> {
             Address::Named { kind, name } if kind == "netoffload" => {
                 let report = self.report(address, "read")?;
                 Ok(field(&report.offloads, name).map(str::to_owned))
+            }
+            Address::Named { kind, name } if kind == FILTER => {
+                let report = self.report(address, "read")?;
+                report.template(name).ok_or_else(|| no_template(address, name, &report))?;
+                Ok(report.prefixes(name))
             }
             Address::Link { device, .. } => {
                 let report = self.report(address, "read")?;
@@ -107,6 +122,27 @@ impl<R: Registry, P: Runner> WindowsHost<R, P> {
         let Some(arguments) = netsh::show(context) else { return Ok(None) };
         let output = self.run("read", address, Program::Netsh, &arguments)?;
         Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned()))
+    }
+
+    /// Makes the prefixes of a template these and no others. Filters that also go by port are left alone.
+    pub(super) fn write_filters(
+        &mut self,
+        address: &Address,
+        name: &str,
+        value: Option<&str>,
+    ) -> Result<(), HostError> {
+        let template = Word::new(name).ok_or_else(|| unknown(address, "no such template"))?;
+        let wanted: Vec<&str> = value.into_iter().flat_map(str::split_whitespace).collect();
+        if let Some(wrong) = wanted.iter().find(|prefix| !is_prefix(prefix)) {
+            return Err(invalid(address, wrong, "prefixes of peers, such as `192.0.2.0/24 2001:db8::/32`"));
+        }
+        let now = self.read_from_program(address)?.unwrap_or_default();
+        let now: Vec<&str> = now.split_whitespace().collect();
+        let missing = |from: &[&'_ str], one: &&str| !from.contains(one);
+        let add: Vec<&str> = wanted.iter().copied().filter(|prefix| missing(&now, prefix)).collect();
+        let remove: Vec<&str> = now.iter().copied().filter(|prefix| missing(&wanted, prefix)).collect();
+        let script = powershell::set_filters(&template, &add, &remove);
+        self.run("write", address, Program::PowerShell, &powershell::arguments(&script)).map(drop)
     }
 
     pub(super) fn write_by_program(&mut self, address: &Address, value: &str) -> Result<(), HostError> {
@@ -145,8 +181,10 @@ impl<R: Registry, P: Runner> WindowsHost<R, P> {
                 return Err(policy(address, level.to_owned()));
             }
         }
+        let may_be_absent = is_filter(address);
         match self.read_from_program(address)? {
             Some(_) => Ok(()),
+            None if may_be_absent => Ok(()),
             None => Err(HostError::Missing {
                 operation: "write",
                 address: address.clone(),
@@ -189,6 +227,22 @@ impl<R: Registry, P: Runner> WindowsHost<R, P> {
             self.programs.run(program, arguments).map_err(|error| failed(format!("it could not be run: {error}")))?;
         if output.success { Ok(output) } else { Err(failed(output.complaint())) }
     }
+}
+
+/// Whether a text is an address with the length of a prefix, as Windows shows it.
+fn is_prefix(text: &str) -> bool {
+    let Some((address, length)) = text.split_once('/') else { return false };
+    let largest = match address.parse::<IpAddr>() {
+        Ok(IpAddr::V4(_)) => 32,
+        Ok(IpAddr::V6(_)) => 128,
+        Err(_) => return false,
+    };
+    length.bytes().all(|byte| byte.is_ascii_digit()) && length.parse::<u8>().is_ok_and(|length| length <= largest)
+}
+
+/// Whether a setting is the list of prefixes that get a template, which may be empty.
+pub(super) fn is_filter(address: &Address) -> bool {
+    matches!(address, Address::Named { kind, .. } if kind == FILTER)
 }
 
 /// What PowerShell tells of one of netsh's parameters, in netsh's words.

@@ -7,8 +7,9 @@
 //! [`apply`](crate::apply()), so that an answer which differs ends in an error and not in a wrong belief.
 //!
 //! Only settings that the catalogue has are touched: a plan comes from a file, and the rest of the registry is not ours
-//! to offer. No key is made: where a key is missing, so is what it belongs to, and an undo would leave an empty one. What
-//! is *not* here: transport filters, which are lists of rules and no values; `netsh` through a language pack.
+//! to offer. No key is made: where a key is missing, so is what it belongs to, and an undo would leave an empty one. A
+//! template's transport filters are the prefixes whose peers get it; filters that also go by port are left alone. What is
+//! *not* here: `netsh` through a language pack.
 
 mod cmdlets;
 mod data;
@@ -177,6 +178,9 @@ impl<R: Registry, P: Runner> Host for WindowsHost<R, P> {
         };
         if let Address::Registry { key, value: name } = address {
             return self.write_value(address, key, name, value.as_deref());
+        }
+        if let (true, Address::Named { name, .. }) = (cmdlets::is_filter(address), address) {
+            return self.write_filters(address, name, value.as_deref());
         }
         match value {
             Some(value) => self.write_by_program(address, &value),

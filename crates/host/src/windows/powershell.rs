@@ -18,6 +18,20 @@ pub(super) struct Report {
     pub(super) offloads: BTreeMap<String, String>,
     /// The interfaces that have IPv4.
     pub(super) links: Vec<LinkRow>,
+    /// The transport filters that choose a template by nothing but the peer's address.
+    pub(super) filters: Vec<FilterRow>,
+    /// Physical memory in bytes.
+    pub(super) memory: String,
+}
+
+/// One transport filter: all TCP connections to a prefix get a template.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(super) struct FilterRow {
+    /// The template.
+    pub(super) template: String,
+    /// The peers: `192.0.2.0/24`.
+    pub(super) prefix: String,
 }
 
 /// One interface.
@@ -41,6 +55,15 @@ impl Report {
             .find(|row| field(row, "SettingName").is_some_and(|found| found.eq_ignore_ascii_case(name)))
     }
 
+    /// The prefixes whose connections get a template, as one value; `None` where there are none.
+    pub(super) fn prefixes(&self, template: &str) -> Option<String> {
+        let rows = self.filters.iter().filter(|row| row.template.eq_ignore_ascii_case(template));
+        let mut prefixes: Vec<&str> = rows.map(|row| row.prefix.as_str()).collect();
+        prefixes.sort_unstable();
+        prefixes.dedup();
+        (!prefixes.is_empty()).then(|| prefixes.join(" "))
+    }
+
     pub(super) fn link(&self, guid: &str) -> Option<&LinkRow> {
         self.links.iter().find(|row| row.guid.eq_ignore_ascii_case(guid))
     }
@@ -57,7 +80,8 @@ pub(super) fn parse(stdout: &[u8]) -> Result<Report, serde_json::Error> {
     serde_json::from_slice(text)
 }
 
-/// A script that tells these parameters of all templates, these global offloads, and the interfaces.
+/// A script that tells these parameters of all templates, these global offloads, the interfaces, the filters that go by
+/// the peer alone, and how much memory there is.
 pub(super) fn query(parameters: &[&str], offloads: &[&str]) -> String {
     let list = |names: &[&str]| names.iter().map(|name| literal(name)).collect::<Vec<_>>().join(",");
     let row = "function Row($o,$names){$r=@{};foreach($n in $names){$p=$o.PSObject.Properties[$n];\
@@ -65,10 +89,16 @@ pub(super) fn query(parameters: &[&str], offloads: &[&str]) -> String {
     let links = "@(Get-NetAdapter|ForEach-Object{$a=$_;\
                  $i=Get-NetIPInterface -InterfaceIndex $a.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue;\
                  if($i){@{guid=[string]$a.InterfaceGuid;index=[string]$a.ifIndex;mtu=[string]$i.NlMtu;speed=[string]$a.Speed}}})";
+    // What a rule for ports does is not one value: those are left alone. `*` is the rule that Windows comes with.
+    let filters = "@(Get-NetTransportFilter|Where-Object{[string]$_.Protocol -eq 'TCP' -and $_.DestinationPrefix -ne '*' \
+                   -and $_.LocalPortStart -eq 0 -and $_.LocalPortEnd -eq 65535 -and $_.RemotePortStart -eq 0 \
+                   -and $_.RemotePortEnd -eq 65535}|ForEach-Object{@{template=[string]$_.SettingName;\
+                   prefix=[string]$_.DestinationPrefix}})";
+    let memory = "[string](Get-CimInstance Win32_ComputerSystem).TotalPhysicalMemory";
     guarded(&format!(
         "{row};$t=@(Get-NetTCPSetting|ForEach-Object{{Row $_ @('SettingName',{})}});\
-         $o=Row (Get-NetOffloadGlobalSetting) @({});$l={links};\
-         ConvertTo-Json -Compress -Depth 4 -InputObject @{{templates=$t;offloads=$o;links=$l}}",
+         $o=Row (Get-NetOffloadGlobalSetting) @({});$l={links};$f={filters};$m={memory};\
+         ConvertTo-Json -Compress -Depth 4 -InputObject @{{templates=$t;offloads=$o;links=$l;filters=$f;memory=$m}}",
         list(parameters),
         list(offloads),
     ))
@@ -86,6 +116,22 @@ pub(super) fn set_template(template: &str, parameter: &Word<'_>, value: &Word<'_
 /// A script that sets one global offload.
 pub(super) fn set_offload(name: &Word<'_>, value: &Word<'_>) -> String {
     guarded(&format!("Set-NetOffloadGlobalSetting -{name} {} -Confirm:$false", literal(value.0)))
+}
+
+/// A script that gives connections to these prefixes a template, and takes it from those others.
+pub(super) fn set_filters(template: &Word<'_>, add: &[&str], remove: &[&str]) -> String {
+    let template = literal(template.0);
+    let added = add.iter().map(|prefix| {
+        format!("[void](New-NetTransportFilter -SettingName {template} -DestinationPrefix {});", literal(prefix))
+    });
+    let removed = remove.iter().map(|prefix| {
+        format!(
+            "Get-NetTransportFilter -SettingName {template}|Where-Object{{$_.DestinationPrefix -eq {}}}\
+             |Remove-NetTransportFilter -Confirm:$false;",
+            literal(prefix)
+        )
+    });
+    guarded(&added.chain(removed).collect::<String>())
 }
 
 /// A script that sets the MTU of an interface by its number.

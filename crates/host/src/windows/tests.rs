@@ -63,6 +63,7 @@ type Log = Rc<RefCell<Vec<(Program, Vec<String>)>>>;
 #[derive(Clone, Debug, Default)]
 struct Scripted {
     internet: BTreeMap<String, String>,
+    filters: Vec<String>,
     netsh: VecDeque<Output>,
     log: Log,
 }
@@ -109,12 +110,35 @@ impl Runner for Scripted {
             self.internet.insert(name.to_owned(), value.to_owned());
             return Ok(output(true, "", ""));
         }
+        if script.contains("NetTransportFilter -SettingName 'Internet'") {
+            self.change_filters(&script);
+            return Ok(output(true, "", ""));
+        }
         let rows = [&self.internet, &[("SettingName".to_owned(), "Automatic".to_owned())].into()];
         let offloads: BTreeMap<_, _> = [("ReceiveSideScaling", "Enabled")].into();
         let link: BTreeMap<_, _> =
             [("guid", ADAPTER), ("index", "12"), ("mtu", "1500"), ("speed", "1000000000")].into();
-        let json = serde_json::json!({ "templates": rows, "offloads": offloads, "links": [link] });
+        let filters: Vec<_> =
+            self.filters.iter().map(|prefix| serde_json::json!({ "template": "Internet", "prefix": prefix })).collect();
+        let json = serde_json::json!({
+            "templates": rows, "offloads": offloads, "links": [link], "filters": filters, "memory": "8589934592",
+        });
         Ok(output(true, &json.to_string(), ""))
+    }
+}
+
+impl Scripted {
+    /// Does what the statements of a script say, each of which ends in a semicolon.
+    fn change_filters(&mut self, script: &str) {
+        let quoted = |text: &str| text.split('\'').nth(1).map(str::to_owned);
+        for statement in script.split(';') {
+            if let Some((_, prefix)) = statement.split_once("-DestinationPrefix ") {
+                self.filters.extend(quoted(prefix));
+            } else if let Some((_, prefix)) = statement.split_once("$_.DestinationPrefix -eq ") {
+                let gone = quoted(prefix);
+                self.filters.retain(|prefix| Some(prefix) != gone.as_ref());
+            }
+        }
     }
 }
 
@@ -239,6 +263,30 @@ fn a_template_is_set_by_the_cmdlet_and_read_back() {
 }
 
 #[test]
+fn a_template_is_given_to_peers_by_filters_and_taken_from_them_again() {
+    let mut programs = scripted();
+    programs.filters = vec!["203.0.113.0/24".into()];
+    let mut host = WindowsHost::with(server_2019(), programs);
+    let filter = "transportfilter Internet";
+    let changes = [change(&mut host, filter, Some("2001:db8::/32 192.0.2.0/24"))];
+    assert_eq!(changes[0].from.as_deref(), Some("203.0.113.0/24"));
+    let mut journal = Journal::in_memory().expect("a journal");
+    let run = apply(&mut host, &mut journal, &changes, &ApplyOptions::default()).expect("applied");
+    assert!(!run.applied[0].clamped(), "{run:?}");
+    let settings = host.settings().expect("read");
+    assert_eq!(settings.values.get(&address(filter)).cloned().flatten().as_deref(), Some("192.0.2.0/24 2001:db8::/32"));
+    undo(&mut host, &mut journal, Which::Latest, UndoOptions::default()).expect("undone");
+    assert_eq!(host.programs.filters, ["203.0.113.0/24"]);
+    host.write(&address(filter), None).expect("taken from all");
+    assert_eq!(host.read(&address(filter)).expect("read"), None);
+    for hostile in ["192.0.2.0", "192.0.2.0/33", "*", "192.0.2.0/24';Stop-Computer;'", "::1/+1"] {
+        let error = host.write(&address(filter), Some(hostile)).expect_err(hostile);
+        assert!(matches!(error, HostError::InvalidValue { .. }), "{error}");
+    }
+    assert!(matches!(host.read(&address("transportfilter Custom")), Err(HostError::ObjectGone { .. })));
+}
+
+#[test]
 fn templates_that_a_version_only_shows_are_refused_beforehand() {
     let mut host = WindowsHost::with(system(Some(10), "6.3", "19045", "Client"), scripted());
     let changes = [change(&mut host, "tcpsetting Internet MinRtoMs", Some("200"))];
@@ -305,6 +353,7 @@ fn all_settings_are_read_with_two_starts_of_programs() {
     assert_eq!(value("netoffload ReceiveSideScaling"), Some(Some("Enabled".into())));
     assert_eq!(value("netsh tcp global rss"), Some(Some("enabled".into())));
     assert_eq!(value(&format!("link {ADAPTER} mtu")), Some(Some("1500".into())));
+    assert_eq!(settings.machine.memory.map(|memory| memory.get()), Some(8_589_934_592));
     assert_eq!(settings.links.iter().map(|link| link.speed_bps).collect::<Vec<_>>(), [Some(1_000_000_000)]);
     let query = log.borrow().first().map(|(_, arguments)| decoded(arguments)).expect("asked");
     assert!(query.contains("'MinRtoMs'") && query.contains("'ReceiveSideScaling'"));
