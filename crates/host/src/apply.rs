@@ -54,6 +54,8 @@ pub struct Applied {
     pub now: Option<String>,
     /// When the value acts, as the plan has it from the catalogue: a value that is read back may still wait for a restart.
     pub takes_effect: TakesEffect,
+    /// A boot-time file has the value, and the running system shows the old one until it starts again.
+    pub at_start: bool,
 }
 
 impl Applied {
@@ -64,12 +66,12 @@ impl Applied {
 
     /// The value is there and acts only when the machine starts again.
     pub fn needs_restart(&self) -> bool {
-        self.takes_effect == TakesEffect::Restart && !self.unchanged()
+        (self.takes_effect == TakesEffect::Restart || self.at_start) && !self.unchanged()
     }
 
     /// The system took another value than the one that was asked for: it has limits of its own.
     pub fn clamped(&self) -> bool {
-        !same_value(&self.address, self.wanted.as_deref(), self.now.as_deref())
+        !self.at_start && !same_value(&self.address, self.wanted.as_deref(), self.now.as_deref())
     }
 }
 
@@ -170,7 +172,10 @@ fn check<H: Host + ?Sized>(host: &mut H, changes: &[Change], options: &ApplyOpti
         if let Some(value) = &change.to {
             canonical(&change.knob, value)?;
         }
-        host.writable(&change.knob)?;
+        let in_file = options.persist.is_some() && host.lasting(change) == Lasting::InFile;
+        if !in_file || !host.is_taken_at_start(&change.knob)? {
+            host.writable(&change.knob)?;
+        }
         // A later change of the same setting starts from what an earlier one makes of it.
         if !seen.insert(&change.knob) || options.accept_stale {
             continue;
@@ -224,8 +229,16 @@ impl<H: Host + ?Sized> Work<'_, H> {
             Some(value) => canonical(address, value)?,
             None => None,
         };
-        if same_value(address, before.as_deref(), wanted.as_deref()) {
-            return Ok(Applied { address: address.clone(), now: before.clone(), before, wanted, takes_effect });
+        let at_start = self.host.is_taken_at_start(address)?;
+        if at_start || same_value(address, before.as_deref(), wanted.as_deref()) {
+            return Ok(Applied {
+                address: address.clone(),
+                now: before.clone(),
+                before,
+                wanted,
+                takes_effect,
+                at_start,
+            });
         }
         let run = self.run()?;
         let intent = Intent {
@@ -249,7 +262,7 @@ impl<H: Host + ?Sized> Work<'_, H> {
         if same_value(address, now.as_deref(), before.as_deref()) {
             return Err(ApplyFault::NoEffect { address: address.clone(), wanted, now });
         }
-        Ok(Applied { address: address.clone(), before, wanted, now, takes_effect })
+        Ok(Applied { address: address.clone(), before, wanted, now, takes_effect, at_start })
     }
 
     /// Writes a boot-time file, if it has anything new to say.

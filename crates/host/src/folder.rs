@@ -220,7 +220,11 @@ impl Host for FolderHost {
     }
 
     fn boot_files(&mut self, folder: &Path, changes: &[&Change]) -> Result<Vec<BootFile>, HostError> {
-        if self.is_freebsd() { freebsd::boot::files(&self.root, changes) } else { persist::drop_in(folder, changes) }
+        if !self.is_freebsd() {
+            return persist::drop_in(folder, changes);
+        }
+        let kept: Vec<_> = changes.iter().map(|change| (*change, freebsd::boot::Keeper::of(change))).collect();
+        freebsd::boot::files(&self.root, &kept)
     }
 }
 

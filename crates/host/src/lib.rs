@@ -65,6 +65,13 @@ pub trait Host {
     /// Which running system this is, so that an undo never writes to another one.
     fn identity(&mut self) -> Result<Identity, HostError>;
 
+    /// Whether the running system only shows this setting, and takes it over from a boot-time file when it starts: such a
+    /// change is written into that file and nowhere else.
+    fn is_taken_at_start(&mut self, address: &Address) -> Result<bool, HostError> {
+        let _ = address;
+        Ok(false)
+    }
+
     /// How a change is made to last beyond a restart. Unless a host says otherwise, sysctls go into a drop-in.
     fn lasting(&self, change: &Change) -> Lasting {
         persist::in_drop_in(change)

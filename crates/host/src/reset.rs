@@ -82,7 +82,7 @@ impl Reset<'_> {
             (Some(value.clone()), "the kernel's own default, as a fresh network namespace has it".to_owned())
         } else {
             let Some((_, span)) = row else { return Ok(()) };
-            let Some(value) = default(span, self.settings) else {
+            let Some(value) = default(knob, span, self.settings) else {
                 if now.is_some() && host.writable(knob).is_ok() {
                     self.unknown.push(knob.to_string());
                 }
@@ -146,8 +146,12 @@ impl Reset<'_> {
 }
 
 /// The default as a value to write; `Some(None)` is "absent", `None` is "not known for a fact".
-fn default(span: &Span, settings: &Settings) -> Option<Option<String>> {
+fn default(knob: &Address, span: &Span, settings: &Settings) -> Option<Option<String>> {
     let text = span.default.as_str();
+    // What the system does without a value may be in doubt; that it comes without one is not.
+    if matches!(knob, Address::Registry { .. }) && text.starts_with("absent;") {
+        return Some(None);
+    }
     if !span.confirmed || text == "unknown" {
         return None;
     }
@@ -214,6 +218,7 @@ mod tests {
     #[test]
     fn only_a_default_that_is_a_value_is_written() {
         let mut settings = Settings::default();
+        let sysctl = Address::sysctl("net.ipv4.tcp_rmem");
         for (text, expected) in [
             ("1", Some(Some("1"))),
             ("10 1 2", Some(Some("10 1 2"))),
@@ -225,12 +230,15 @@ mod tests {
             ("Internet 300, Datacenter 20", None),
             ("4096 131072 33554432, the largest less on a machine with little memory", None),
         ] {
-            let found = default(&span(text), &settings);
+            let found = default(&sysctl, &span(text), &settings);
             assert_eq!(found, expected.map(|value: Option<&str>| value.map(str::to_owned)), "{text}");
         }
         settings.machine.memory = Some(Bytes::new(8 << 30));
         let rmem = span("4096 131072 33554432, the largest less on a machine with little memory");
-        assert_eq!(default(&rmem, &settings), Some(Some("4096 131072 33554432".to_owned())));
-        assert_eq!(default(&Span { confirmed: false, ..span("1") }, &settings), None);
+        assert_eq!(default(&sysctl, &rmem, &settings), Some(Some("4096 131072 33554432".to_owned())));
+        assert_eq!(default(&sysctl, &Span { confirmed: false, ..span("1") }, &settings), None);
+        let window: Address = r"registry HKLM\SYSTEM\X\TcpWindowSize".parse().expect("an address");
+        let doubtful = Span { confirmed: false, ..span("absent; the sources disagree (8760 or 17520)") };
+        assert_eq!(default(&window, &doubtful, &settings), Some(None), "nobody doubts that it is absent");
     }
 }

@@ -31,16 +31,32 @@ pub(crate) fn lasting(change: &Change) -> Lasting {
     }
 }
 
+/// Who takes a sysctl over from its file when the system starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeper {
+    /// rc(8), from `/etc/sysctl.conf`.
+    Usual,
+    /// loader(8), before the kernel runs.
+    Loader,
+}
+
+impl Keeper {
+    /// The one that the catalogue's time for a change asks for.
+    pub(crate) fn of(change: &Change) -> Self {
+        if change.takes_effect == TakesEffect::Restart { Self::Loader } else { Self::Usual }
+    }
+}
+
 /// The files below `root` with these changes in them.
-pub(crate) fn files(root: &Path, changes: &[&Change]) -> Result<Vec<BootFile>, HostError> {
+pub(crate) fn files(root: &Path, changes: &[(&Change, Keeper)]) -> Result<Vec<BootFile>, HostError> {
     let mut files: Vec<BootFile> = Vec::new();
-    for change in changes {
+    for (change, keeper) in changes {
         let Some(to) = change.to.as_deref() else { continue };
         match &change.knob {
             Address::Sysctl(name) => {
-                let (file, style) = match change.takes_effect {
-                    TakesEffect::Restart => (LOADER, Style::Quoted),
-                    _ => (SYSCTL, Style::Plain),
+                let (file, style) = match keeper {
+                    Keeper::Loader => (LOADER, Style::Quoted),
+                    Keeper::Usual => (SYSCTL, Style::Plain),
                 };
                 edit(&mut files, root, file, name, style, |_| Ok(to.to_owned()))?;
             }

@@ -30,6 +30,7 @@ pub use oid::Oid;
 #[cfg(any(target_os = "freebsd", target_os = "macos"))]
 pub use system::SystemKernel;
 
+use self::boot::Keeper;
 use crate::{BootFile, Host, HostError, Identity, Lasting, Output, value::canonical};
 
 /// Which of the two systems it is.
@@ -241,7 +242,7 @@ impl<K: Kernel> Host for BsdHost<K> {
             Address::Sysctl(name) => match self.oid("write", address, name)? {
                 oid if oid.is_writable() => Ok(()),
                 oid if oid.is_tunable() => read_only(
-                    "while the system runs: the loader sets it; `fullpipe plan --write` makes the line for \
+                    "while the system runs: the loader sets it; with --persist the line is written into \
                      /boot/loader.conf, then restart",
                 ),
                 _ => read_only("because it only informs"),
@@ -257,12 +258,24 @@ impl<K: Kernel> Host for BsdHost<K> {
         Ok(Identity { boot: None, namespace: self.text("kern.hostuuid").or_else(|| self.text("kern.uuid")) })
     }
 
+    fn is_taken_at_start(&mut self, address: &Address) -> Result<bool, HostError> {
+        self.known(address)?;
+        let Address::Sysctl(name) = address else { return Ok(false) };
+        let oid = self.oid("write", address, name)?;
+        Ok(self.family == Family::FreeBsd && oid.is_tunable() && !oid.is_writable())
+    }
+
     fn lasting(&self, change: &Change) -> Lasting {
         boot::lasting(change)
     }
 
     fn boot_files(&mut self, _: &Path, changes: &[&Change]) -> Result<Vec<BootFile>, HostError> {
-        boot::files(&self.root, changes)
+        let mut kept = Vec::new();
+        for change in changes {
+            let at_start = self.is_taken_at_start(&change.knob)?;
+            kept.push((*change, if at_start { Keeper::Loader } else { Keeper::of(change) }));
+        }
+        boot::files(&self.root, &kept)
     }
 }
 

@@ -150,6 +150,27 @@ fn changes_last_by_edits_that_keep_the_files_and_the_undo_restores_every_byte() 
 }
 
 #[test]
+fn what_only_the_loader_sets_is_written_for_it_and_waits_for_the_restart() {
+    let root = tempfile::tempdir().expect("a folder");
+    let mut host = machine(root.path(), Family::FreeBsd);
+    // Whatever the plan says of the time, the kernel knows better.
+    for takes_effect in [TakesEffect::Restart, TakesEffect::NewConnections] {
+        let clusters = change(&mut host, "kern.ipc.nmbclusters", "262144", takes_effect);
+        let mut journal = Journal::in_memory().expect("a journal");
+        let lasting = ApplyOptions { persist: Some("/nowhere".into()), ..ApplyOptions::default() };
+        let run = apply(&mut host, &mut journal, &[clusters], &lasting).expect("applied");
+        let applied = &run.applied[0];
+        assert!(applied.needs_restart() && !applied.clamped() && !applied.unchanged(), "{applied:?}");
+        assert_eq!(applied.now.as_deref(), Some("26584"), "the running system keeps its own");
+        assert_eq!(run.boot_files, [root.path().join("boot/loader.conf")]);
+        let loader = content(root.path(), "boot/loader.conf");
+        assert!(loader.ends_with("kern.ipc.nmbclusters=\"262144\"\n"), "{loader}");
+        undo(&mut host, &mut journal, Which::Latest, UndoOptions::default()).expect("undone");
+        assert_eq!(content(root.path(), "boot/loader.conf"), "zfs_load=\"YES\"\n");
+    }
+}
+
+#[test]
 fn a_name_in_the_local_file_is_edited_there() {
     let root = tempfile::tempdir().expect("a folder");
     let mut host = machine(root.path(), Family::FreeBsd);
@@ -190,6 +211,7 @@ fn what_the_running_system_does_not_take_is_refused_beforehand() {
     let mut journal = Journal::in_memory().expect("a journal");
     let error = apply(&mut host, &mut journal, &[clusters], &ApplyOptions::default()).expect_err("the loader's");
     assert!(matches!(*error.fault, ApplyFault::Host(HostError::ReadOnly { .. })), "{error}");
+    assert!(error.to_string().contains("--persist"), "{error}");
     for (place, value) in [("kern.ipc.maxsockbuf", "-1"), ("net.inet.tcp.recvbuf_max", "many")] {
         assert!(matches!(host.write(&address(place), Some(value)), Err(HostError::InvalidValue { .. })), "{place}");
     }

@@ -110,6 +110,7 @@ pub fn applied(command: &str, done: &AppliedPlan<'_>) -> Value {
             "clamped": applied.clamped(),
             "takes_effect": applied.takes_effect,
             "needs_restart": applied.needs_restart(),
+            "at_start": applied.at_start,
         })
     };
     document(

@@ -84,6 +84,11 @@ pub const APPLIED: &[Key] = &[
     key("applied[].clamped", "boolean", "whether the system took another value than the one asked for"),
     key("applied[].takes_effect", "string", "`live`, `new_connections`, `interface_restart` or `restart`"),
     key("applied[].needs_restart", "boolean", "whether it acts only when the machine starts again"),
+    key(
+        "applied[].at_start",
+        "boolean",
+        "whether only a boot-time file has it: the running system keeps the old value until it starts again",
+    ),
     key("restart_needed", "boolean", "whether that holds for any of them"),
     key("boot_files[]", "string", "a boot-time file that was written"),
     key("not_persisted[]", "string", "a setting that does not last beyond a restart although that was asked for"),

@@ -83,6 +83,7 @@ fn every_key_of_what_was_applied_is_documented() {
             wanted: Some("1".to_owned()),
             now: Some("1".to_owned()),
             takes_effect: fullpipe_knobs::TakesEffect::Restart,
+            at_start: false,
         }],
         boot_files: vec!["/etc/sysctl.d/x.conf".into()],
         not_persisted: vec![fullpipe_knobs::Address::sysctl("net.ipv4.tcp_sack")],

@@ -73,7 +73,8 @@ pub fn applied(done: &AppliedPlan<'_>, look: Look) -> String {
 }
 
 fn put_applied(page: &mut Page, applied: &Applied) {
-    let (before, now) = (value_or_absent(applied.before.as_deref()), value_or_absent(applied.now.as_deref()));
+    let now = if applied.at_start { &applied.wanted } else { &applied.now };
+    let (before, now) = (value_or_absent(applied.before.as_deref()), value_or_absent(now.as_deref()));
     let knob = applied.address.to_string();
     if applied.unchanged() {
         page.pieces(2, &[(NAME, &knob), (DIM, "  is "), (PLAIN, &now), (DIM, " already")]);
@@ -85,7 +86,9 @@ fn put_applied(page: &mut Page, applied: &Applied) {
     if applied.clamped() {
         pieces.push((BAD, &clamped));
     }
-    if applied.needs_restart() {
+    if applied.at_start {
+        pieces.push((WARN, "  (in the boot file; the running system keeps the old value until it starts again)"));
+    } else if applied.needs_restart() {
         pieces.push((WARN, "  (acts after a restart)"));
     }
     page.pieces(2, &pieces);
