@@ -100,15 +100,27 @@ impl Machine<'_> {
         let plan = self.document(&[&from[..], &["--write", &folder]].concat());
         let planned = plan["changes"].as_array().unwrap();
         assert!(planned.len() >= 3, "a window beyond 65,535 takes Tcp1323Opts: {plan}");
-        self.reg(&["import", &self.path("written/fullpipe.reg")]);
-        let settings = self.document(&["settings"]);
-        for change in planned {
-            let rows = settings["settings"].as_array().unwrap();
-            let row = rows.iter().find(|row| row["knob"] == change["knob"]).unwrap();
-            assert_eq!(row["value"], change["to"], "{change}");
+        type Import<'a> = &'a dyn Fn(&str);
+        let registry_file: Import<'_> = &|name| drop(self.reg(&["import", &self.path(&format!("written/{name}.reg"))]));
+        let setup_file: Import<'_> = &|name| self.install(&self.path(&format!("written/{name}.inf")));
+        for import in [registry_file, setup_file] {
+            import("fullpipe");
+            let settings = self.document(&["settings"]);
+            for change in planned {
+                let rows = settings["settings"].as_array().unwrap();
+                let row = rows.iter().find(|row| row["knob"] == change["knob"]).unwrap();
+                assert_eq!(row["value"], change["to"], "{change}");
+            }
+            import("fullpipe-remove");
+            assert_eq!(self.exported(), start);
         }
-        self.reg(&["import", &self.path("written/fullpipe-remove.reg")]);
-        assert_eq!(self.exported(), start);
+    }
+
+    /// What "Install" in the menu of a setup file does.
+    fn install(&self, file: &str) {
+        let mut command = self.wine.command("wine");
+        let status = command.args(["rundll32", "setupapi,InstallHinfSection", "DefaultInstall", "132", file]).status();
+        assert!(status.unwrap().success(), "{file}");
     }
 
     fn a_reset_removes_what_was_set_by_hand(&self, start: &[u8]) {
