@@ -6,5 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod segment;
+mod table;
 
 pub use segment::{Address, Endpoint, Flags, Flow, LinkStamp, Network, Segment, Sink, TooBig};
+pub use table::{Key, Sender, Slot, Table};
