@@ -5,6 +5,17 @@
 //! *not* here is opening, decompressing or waiting for a file.
 #![forbid(unsafe_code)]
 
+mod container;
+mod link;
+mod net;
+mod problem;
 mod segment;
+mod table;
+mod view;
+mod walk;
 
+pub use container::{NotACapture, Reader};
+pub use problem::{Problem, ProblemKind, Problems};
 pub use segment::{Address, Endpoint, Flags, Flow, LinkStamp, Network, Segment, Sink, TooBig};
+pub use table::{Key, Sender, Slot, Table};
+pub use walk::Totals;
