@@ -5,8 +5,16 @@
 //! *not* here is opening, decompressing or waiting for a file.
 #![forbid(unsafe_code)]
 
+mod connection;
+mod fingerprint;
 mod segment;
+mod story;
 mod table;
+mod track;
 
+pub use connection::half::Counters;
+pub use fingerprint::Platform;
 pub use segment::{Address, Endpoint, Flags, Flow, LinkStamp, Network, Segment, Sink, TooBig};
+pub use story::{Handshake, Report, Side, Verdict};
 pub use table::{Key, Sender, Slot, Table};
+pub use track::{Findings, Keep, Tracker};
