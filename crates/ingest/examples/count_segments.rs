@@ -1,0 +1,72 @@
+//! Counts the segments of captures: how fast reading alone is, without following connections.
+//!
+//! `count_segments [--ahead] [--piece BYTES] FILE...`
+
+use std::{ops::ControlFlow, path::PathBuf, time::Instant};
+
+use fullpipe_capture::{Key, Segment, Sink, Slot, Table, TooBig};
+use fullpipe_ingest::{Options, Reading, read_all};
+
+/// Adds up what it gets, also for each connection.
+struct Count {
+    segments: u64,
+    bytes: u64,
+    table: Table,
+    connections: Vec<u64>,
+}
+
+impl Sink for Count {
+    fn segment(&mut self, segment: &Segment<'_>) {
+        self.segments += 1;
+        self.bytes += u64::from(segment.payload_len);
+        let (slot, is_new): (Slot, bool) = self.table.find_or_insert(&Key::of(&segment.flow).0);
+        if is_new {
+            self.connections.push(0);
+        }
+        self.connections[slot.index()] += 1;
+    }
+
+    fn too_big(&mut self, _: &TooBig) {}
+}
+
+fn main() {
+    let mut options = Options::default();
+    let mut paths = Vec::new();
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--ahead" => options.reading = Reading::Ahead,
+            "--piece" => options.piece = arguments.next().and_then(|piece| piece.parse().ok()).unwrap_or(options.piece),
+            _ => paths.push(PathBuf::from(argument)),
+        }
+    }
+    let mut count = Count { segments: 0, bytes: 0, table: Table::new(1), connections: Vec::new() };
+    let start = Instant::now();
+    let mut read = 0;
+    let captures = read_all(&paths, options, &mut count, |progress| {
+        read = progress.bytes;
+        ControlFlow::Continue(())
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    for file in &captures.files {
+        println!("{}: {:?}", file.name, file.totals);
+        for problem in file.problems.listed() {
+            println!("  packet {}: {}", problem.packet, problem.kind);
+        }
+        if let Some(broken) = &file.broken {
+            println!("  {broken}");
+        }
+    }
+    for error in &captures.failed {
+        println!("{error}");
+    }
+    let packets: u64 = captures.files.iter().map(|file| file.totals.packets).sum();
+    println!(
+        "{} segments, {} payload bytes, {} connections; {seconds:.3} s, {:.2} GB/s, {:.2} Mpps",
+        count.segments,
+        count.bytes,
+        count.table.len(),
+        read as f64 / seconds / 1e9,
+        packets as f64 / seconds / 1e6,
+    );
+}
