@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arbitrary::{Arbitrary, Result, Unstructured};
 use fullpipe_diagnose::{Transfer, diagnose};
 use fullpipe_knobs::{
-    Address, Catalogue, Change, Flow, Goal, Link, MachineFacts, Mbufs, Origin, Plan, PlanHost, PlanRequest, Platform,
+    Address, Catalogue, Change, Flow, Goal, Ipsec, Link, MachineFacts, Mbufs, Origin, Packets, Plan, PlanHost, PlanRequest, Platform,
     PlatformRequest, Route, Settings, TakesEffect,
     export::{Export, export as export_plan},
     persist::sysctl_drop_in,
@@ -24,6 +24,16 @@ pub fn plan(data: &[u8]) {
 fn plan_of(input: &mut Unstructured<'_>) -> Result<()> {
     let platform = platform(input)?;
     let settings = settings(input, &platform)?;
+    let sizes = ["1500", "9014", "1514,4088,9014", "65535"];
+    let mut size = || Ok::<_, arbitrary::Error>(input.choose(&sizes)?.parse().ok());
+    let packets = Packets {
+        device: Some("eth 0".to_owned()),
+        here: size()?,
+        peer: size()?,
+        hops: Some(size()?.into_iter().collect()),
+        ipsec: Some(Ipsec::AesGcm),
+        overhead: 0,
+    };
     let request = PlatformRequest {
         platform: platform.clone(),
         rate: Rate::from_bps(number(input)?.max(1)),
@@ -32,6 +42,7 @@ fn plan_of(input: &mut Unstructured<'_>) -> Result<()> {
         goal: if bool::arbitrary(input)? { Goal::Bulk } else { Goal::Interactive },
         settings: bool::arbitrary(input)?.then_some(&settings),
         memory_bound: Option::<u64>::arbitrary(input)?.map(Bytes::new),
+        packets: &packets,
     };
     let planned = plan_platform(&request);
     exported(&planned, &platform, request.settings);

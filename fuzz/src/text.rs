@@ -143,6 +143,7 @@ fn plan_with(settings: &Settings) {
             goal: fullpipe_knobs::Goal::Bulk,
             settings: Some(&settings),
             memory_bound: None,
+            packets: &fullpipe_knobs::Packets::default(),
         });
     }
 }

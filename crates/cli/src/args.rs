@@ -7,7 +7,7 @@ use std::{ffi::OsString, num::NonZeroU32, path::PathBuf};
 use clap::{ArgAction, Args, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use fullpipe_units::{Bytes, Micros, Rate};
 
-pub(crate) use settings::{ApplyArgs, GoalName, LintArgs, PlanArgs, ResetArgs, ResetTo, SettingsArgs, Target};
+pub(crate) use settings::{ApplyArgs, GoalName, Hop, LintArgs, PlanArgs, ResetArgs, ResetTo, SettingsArgs, Target};
 
 /// Find what keeps a TCP connection below what its path can carry, set the right thing on the right machine so that
 /// it can be undone, and prove the gain.

@@ -168,6 +168,42 @@ fn each_platform_is_planned_for() {
 }
 
 #[test]
+fn larger_packets_are_planned_where_all_agree_and_written_in_the_platforms_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = ["--rate", "1G", "--rtt", "1ms", "--mtu", "1514,4088,9014", "--peer-mtu", "9000", "--hop-mtu", "9216"];
+    for (platform, device, file, has) in [
+        ("freebsd-14.1", "em0", "rc.conf.local", "ifconfig_em0=\"${ifconfig_em0} mtu 9000\""),
+        ("linux-6.18", "eth0", "networkd-mtu.conf", "MTUBytes=9000"),
+        ("windows-2025", "Ethernet 2", "fullpipe.ps1", "Keyword = '*JumboPacket'; To = '9014'"),
+        ("windows-2025", "Ethernet 2", "fullpipe.ps1", "Kind = 'Mtu'; Interface = 'Ethernet 2'; To = '9000'"),
+        ("macos", "en0", "apply.sh", "set_mtu 'en0' '9000'"),
+    ] {
+        let out = folder.path().join(format!("{platform}{}", has.len()));
+        let words = ["plan", "--platform", platform, "--device", device, "--write", out.to_str().unwrap()];
+        let document = succeeds(&[&words[..], &path].concat());
+        assert_eq!((&document["mtu"], &document["mss"]), (&Value::from(9000), &Value::from(8960)));
+        let text = fs::read_to_string(out.join(file)).unwrap();
+        assert!(text.contains(has), "{platform}: {text}");
+    }
+    let small = succeeds(
+        &["plan", "--platform", "linux-6.18", "--device", "eth0", "--hop-mtu", "1500"]
+            .iter()
+            .chain(&path)
+            .copied()
+            .collect::<Vec<_>>(),
+    );
+    assert!(small["notes"].to_string().contains("hop 1 takes no more than 1500 B"), "{small}");
+    let usual = ["plan", "--platform", "linux-6.18", "--rate", "1G", "--rtt", "1ms"];
+    let tunnel = succeeds(&[&usual[..], &["--ipsec", "aes-gcm"]].concat());
+    assert_eq!((&tunnel["mtu"], &tunnel["mss"]), (&Value::from(1446), &Value::from(1406)));
+    for wrong in
+        [&["--mtu", "big"][..], &["--peer-mtu", "9000"], &["--mtu", "9000", "--hop-mtu", "direct", "--hop-mtu", "9000"]]
+    {
+        assert_eq!(fails(&[&usual[..], wrong].concat(), 2)["kind"], "usage", "{wrong:?}");
+    }
+}
+
+#[test]
 fn a_server_of_2012_is_told_that_the_registry_advice_does_nothing() {
     let document = succeeds(&["plan", "--platform", "windows-2012", "--rate", "100M", "--rtt", "80ms"]);
     let notes = document["notes"].to_string();

@@ -63,6 +63,9 @@ pub enum Address {
 /// The kinds of [`Address::Named`].
 const NAMED: [&str; 4] = ["netoffload", "transportfilter", "call", "build"];
 
+/// The properties of an interface that are told from the end of an address.
+const LINK_ENDS: [&str; 2] = ["mtu", "*JumboPacket"];
+
 /// A text that names no place for a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -86,6 +89,11 @@ impl Address {
             (!first.is_empty() && !last.is_empty()).then(|| (first.to_owned(), last.to_owned()))
         };
         match kind {
+            // Windows' names of interfaces have spaces.
+            "link" => LINK_ENDS.iter().find_map(|property| {
+                let device = rest.strip_suffix(property)?.strip_suffix(' ')?;
+                (!device.is_empty()).then(|| Self::Link { device: device.to_owned(), property: (*property).to_owned() })
+            }),
             "registry" => pair(rest, '\\').map(|(key, value)| Self::Registry { key, value }),
             "netsh" => pair(rest, ' ').map(|(context, parameter)| Self::Netsh { context, parameter }),
             "tcpsetting" => pair(rest, ' ').map(|(template, parameter)| Self::TcpSetting { template, parameter }),
@@ -169,6 +177,9 @@ mod tests {
             "net.ipv4.tcp_rmem",
             "route 10.80.0.0/24 window",
             "link eth0 offload tso",
+            "link eth0 mtu",
+            "link Ethernet 2 mtu",
+            "link vEthernet (LAN) *JumboPacket",
             "socket SO_RCVBUF",
             r"registry HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\X\NetworkThrottlingIndex",
             "netsh tcp global autotuninglevel",

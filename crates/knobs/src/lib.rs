@@ -9,6 +9,7 @@ pub mod catalogue;
 pub mod document;
 pub mod export;
 pub mod lint;
+pub mod packets;
 pub mod persist;
 mod plan;
 pub mod planner;
@@ -20,6 +21,7 @@ mod version;
 
 pub use address::{Address, ParseAddressError};
 pub use catalogue::{Catalogue, Knob};
+pub use packets::{FrameSizes, Ipsec, Packets};
 pub use plan::{Change, Plan, TakesEffect};
 pub use planner::{Flow, Goal, PlanHost, PlanRequest, PlatformRequest, plan, plan_platform};
 pub use settings::{Link, MachineFacts, Mbufs, Origin, ParsePlatformError, Platform, Route, Settings};

@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, path::PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
-use fullpipe_knobs::{ParsePlatformError, Platform};
+use fullpipe_knobs::{FrameSizes, Ipsec, ParsePlatformError, Platform};
 use fullpipe_units::{Bytes, Micros, ParseUnitError, Rate};
 
 /// Show the settings that bound TCP, of this host or of another machine's files; changes nothing
@@ -44,6 +44,9 @@ Examples:
   fullpipe plan --platform windows-xp --rate 1.8M --rtt 230ms --write hsdpa
   fullpipe plan --settings loader.conf sysctl.conf --platform freebsd-14.1 --rate 1G --rtt 20ms
   fullpipe plan --platform this --rate 1G --rtt 80ms --json > plan.json && fullpipe apply plan.json
+  fullpipe plan --platform freebsd-14.1 --rate 1G --rtt 1ms --device em0 \\
+    --mtu 16110 --peer-mtu 1514,4088,9014 --hop-mtu 9216
+  fullpipe plan --platform windows-2025 --rate 100M --rtt 80ms --ipsec aes-gcm
 
 Platforms: linux-6.18, windows-xp to windows-11 and windows-2000 to windows-2025, freebsd-14.1, macos, netburner, this.")]
 pub(crate) struct PlanArgs {
@@ -68,6 +71,27 @@ pub(crate) struct PlanArgs {
     /// The most memory that the TCP buffers may take
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
+    /// What this end's adapter takes, for larger packets: a size it takes everything up to, or its driver's list. A size
+    /// is an MTU; 1514, 1518, 1522, 4088, 9014, 9018 and 9022 are frames with their header, as drivers list them
+    #[arg(long, value_name = "SIZES")]
+    pub(crate) mtu: Option<FrameSizes>,
+    /// What the other end's adapter takes, in the same way
+    #[arg(long, value_name = "SIZES", requires = "mtu")]
+    pub(crate) peer_mtu: Option<FrameSizes>,
+    /// What a switch or router between the ends takes, once for each; `direct` where a cable joins them
+    #[arg(long, value_name = "SIZES", requires = "mtu", value_parser = hop)]
+    pub(crate) hop_mtu: Vec<Hop>,
+    /// The interface whose MTU is changed: the adapter with --mtu (on XP its GUID in braces), else the tunnel's
+    /// [default: the only one that the settings tell]
+    #[arg(long, value_name = "NAME", value_parser = device)]
+    pub(crate) device: Option<String>,
+    /// The path goes through an IPsec tunnel with these algorithms
+    #[arg(long, value_name = "ALGORITHMS")]
+    pub(crate) ipsec: Option<IpsecName>,
+    /// Something else adds this much to each packet: 8 for PPPoE or for ESP inside UDP, 24 for GRE
+    #[arg(long, value_name = "BYTES", default_value_t = 0, hide_default_value = true,
+        value_parser = clap::value_parser!(u32).range(0..=200))]
+    pub(crate) overhead: u32,
     /// Also write the plan in the platform's own form into this folder, which is new or empty
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) write: Option<PathBuf>,
@@ -83,6 +107,36 @@ pub(crate) enum Target {
     This,
     /// A platform.
     Platform(Platform),
+}
+
+/// What one hop takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Hop {
+    /// There is none.
+    Direct,
+    /// These sizes.
+    Sizes(FrameSizes),
+}
+
+/// The algorithms of an IPsec tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IpsecName {
+    /// ESP with AES-GCM: 1446 B of 1500 are left
+    AesGcm,
+    /// ESP with AES-CBC and HMAC-SHA-1-96: 1438 B
+    AesCbcSha1,
+    /// ESP with AES-CBC and HMAC-SHA-256-128: 1438 B
+    AesCbcSha256,
+}
+
+impl From<IpsecName> for Ipsec {
+    fn from(name: IpsecName) -> Self {
+        match name {
+            IpsecName::AesGcm => Self::AesGcm,
+            IpsecName::AesCbcSha1 => Self::AesCbcSha1,
+            IpsecName::AesCbcSha256 => Self::AesCbcSha256,
+        }
+    }
 }
 
 /// What a machine is for.
@@ -184,6 +238,18 @@ pub(crate) enum ResetTo {
 
 fn target(text: &str) -> Result<Target, ParsePlatformError> {
     if text.eq_ignore_ascii_case("this") { Ok(Target::This) } else { text.parse().map(Target::Platform) }
+}
+
+fn hop(text: &str) -> Result<Hop, String> {
+    if text.eq_ignore_ascii_case("direct") {
+        return Ok(Hop::Direct);
+    }
+    text.parse().map(Hop::Sizes).map_err(|error: fullpipe_knobs::packets::ParseFrameSizesError| error.to_string())
+}
+
+fn device(text: &str) -> Result<String, String> {
+    let plain = !text.trim().is_empty() && text.len() <= 256 && !text.chars().any(char::is_control);
+    if plain { Ok(text.to_owned()) } else { Err("expected the name of an interface, such as eth0".to_owned()) }
 }
 
 fn rate(text: &str) -> Result<Rate, String> {

@@ -3,12 +3,12 @@
 use std::num::NonZeroU32;
 
 use fullpipe_host::{ExportFolder, Host, SystemHost};
-use fullpipe_knobs::{Goal, Platform, PlatformRequest, Settings, export::export, plan_platform};
+use fullpipe_knobs::{Goal, Packets, Platform, PlatformRequest, Settings, export::export, plan_platform};
 use fullpipe_report::{PlatformPlan, clean, json, text};
 
 use super::{Ended, printed, settings};
 use crate::{
-    args::{GoalName, PlanArgs, Target},
+    args::{GoalName, Hop, PlanArgs, Target},
     exit::Exit,
     failure::Failure,
     output::Output,
@@ -16,6 +16,7 @@ use crate::{
 
 pub(super) fn run(args: &PlanArgs, output: Output) -> Ended {
     let (platform, known) = target(args)?;
+    let packets = packets(args)?;
     let request = PlatformRequest {
         platform,
         rate: args.rate,
@@ -27,6 +28,7 @@ pub(super) fn run(args: &PlanArgs, output: Output) -> Ended {
         },
         settings: known.as_ref(),
         memory_bound: args.memory,
+        packets: &packets,
     };
     let plan = plan_platform(&request);
     let Some(folder) = &args.write else {
@@ -42,6 +44,30 @@ pub(super) fn run(args: &PlanArgs, output: Output) -> Ended {
 
 fn show(answer: &PlatformPlan<'_>, output: Output) -> Ended {
     printed(output.result(|| json::plan("plan", answer), |look| text::platform_plan(answer, look)))
+}
+
+/// What the command line says of packets.
+fn packets(args: &PlanArgs) -> Result<Packets, Failure> {
+    let sizes: Vec<_> = args
+        .hop_mtu
+        .iter()
+        .filter_map(|hop| if let Hop::Sizes(sizes) = hop { Some(sizes.clone()) } else { None })
+        .collect();
+    let direct = sizes.len() < args.hop_mtu.len();
+    if direct && !sizes.is_empty() {
+        return Err(Failure::new(
+            Exit::Usage,
+            "`--hop-mtu direct` says that there is no hop, and another --hop-mtu names one; give one of the two",
+        ));
+    }
+    Ok(Packets {
+        device: args.device.clone(),
+        here: args.mtu.clone(),
+        peer: args.peer_mtu.clone(),
+        hops: (!args.hop_mtu.is_empty()).then_some(sizes),
+        ipsec: args.ipsec.map(Into::into),
+        overhead: args.overhead,
+    })
 }
 
 /// The platform to plan for, and the machine's settings where they can be known.

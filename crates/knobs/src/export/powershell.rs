@@ -170,6 +170,11 @@ fn fields(draft: &mut Draft<'_>, item: &Item<'_>) -> Result<Option<String>, Expo
                 to.trim().parse().map_err(|_| item.unfit(to, APPLY)(Unfit("an MTU is a number of bytes")))?;
             format!("Kind = 'Mtu'; Interface = {}; To = '{bytes}'", text(device)?)
         }
+        Address::Link { device, property } if property == "*JumboPacket" => {
+            let bytes: u32 =
+                to.trim().parse().map_err(|_| item.unfit(to, APPLY)(Unfit("a frame is a number of bytes")))?;
+            format!("Kind = 'Adapter'; Interface = {}; Keyword = '*JumboPacket'; To = '{bytes}'", text(device)?)
+        }
         _ => return Ok(None),
     };
     Ok(Some(fields))

@@ -20,6 +20,7 @@ fn plan(platform: &str, rate: &str, rtt: &str) -> Plan {
         goal: Goal::Bulk,
         settings: None,
         memory_bound: None,
+        packets: &crate::Packets::default(),
     })
 }
 

@@ -15,6 +15,7 @@
 mod authority;
 mod bsd;
 mod linux;
+mod mtu;
 mod netburner;
 mod notes;
 mod platform;

@@ -8,8 +8,6 @@ use super::{
 };
 use crate::Address;
 
-/// Payload of a full packet.
-const SEGMENT: u64 = 1460;
 /// A full packet: 43 of them stay below a window of 65,535 B, and the stack is not known to scale windows.
 const PACKET: u64 = 1500;
 const MOST: u64 = 65_535 / PACKET;
@@ -20,7 +18,9 @@ const POOL: u64 = 128;
 
 pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     let (window, arithmetic) = draft.pipe.window(request.goal);
-    let wanted = window.get().div_ceil(SEGMENT).max(1);
+    // Its buffers hold no jumbo frame.
+    let segment = draft.segment.min(PACKET - 40);
+    let wanted = window.get().div_ceil(segment).max(1);
     let pool = request.memory_bound.map_or(POOL, |bound| bound.get() / BUFFER);
     // Received and sent packets both wait in buffers of the pool, of which a quarter stays for everything else.
     let each = pool * 3 / 4 / 2 / draft.connections;
@@ -32,11 +32,11 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         return;
     }
     let packets = wanted.min(MOST).min(each);
-    let reached = window_limited_rate(Bytes::new(packets * SEGMENT), request.rtt);
+    let reached = window_limited_rate(Bytes::new(packets * segment), request.rtt);
     let reached = reached.map_or_else(String::new, |rate| format!(" = {rate} at most"));
     if wanted > MOST {
         draft.note(format!(
-            "{wanted} packets would be needed, but a window ends at 65,535 B = {MOST} packets of {PACKET} B: {packets} x {SEGMENT} B per round trip{reached}"
+            "{wanted} packets would be needed, but a window ends at 65,535 B = {MOST} packets of {PACKET} B: {packets} x {segment} B per round trip{reached}"
         ));
     }
     if each < wanted.min(MOST) {
@@ -56,7 +56,7 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
             to: packets.to_string(),
             reason: format!("the number of buffers bounds {what}"),
             arithmetic: format!(
-                "{arithmetic} / {SEGMENT} = {wanted} packets; {packets} x {SEGMENT} x 8 / {}{reached}",
+                "{arithmetic} / {segment} = {wanted} packets; {packets} x {segment} x 8 / {}{reached}",
                 request.rtt
             ),
             // Unacknowledged packets are the sent ones: they take no more memory.

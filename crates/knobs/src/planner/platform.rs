@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use fullpipe_diagnose::{Confidence, Detail, Diagnosis, End, Limiter, PathRate, RttSummary, Transfer};
 use fullpipe_units::{Bytes, Micros, Rate};
 
-use super::{Flow, Goal, PlanHost, PlanRequest, bsd, netburner, sizing::Pipe, windows};
+use super::{Flow, Goal, PlanHost, PlanRequest, bsd, mtu, netburner, sizing::Pipe, windows};
 use crate::{
-    Address, Catalogue, Change, Plan, Platform, Settings, TakesEffect,
+    Address, Catalogue, Change, Packets, Plan, Platform, Settings, TakesEffect,
     catalogue::{self, Honoured},
 };
 
@@ -29,19 +29,22 @@ pub struct PlatformRequest<'a> {
     pub settings: Option<&'a Settings>,
     /// The most memory that buffers may take in the worst case.
     pub memory_bound: Option<Bytes>,
+    /// What is known of the path's packets.
+    pub packets: &'a Packets,
 }
 
 /// What to set on a platform so that a connection fills a path, what it costs, and what can't be done there.
 pub fn plan_platform(request: &PlatformRequest<'_>) -> Plan {
     let mut draft = Draft::new(request);
     match request.platform.family.as_str() {
-        "linux" => return linux(request),
+        "linux" => draft.plan = linux(request),
         "windows" => windows::plan(request, &mut draft),
         "freebsd" => bsd::freebsd(request, &mut draft),
         "macos" => bsd::macos(request, &mut draft),
         "netburner" => netburner::plan(request, &mut draft),
         _ => {}
     }
+    mtu::plan(request, &mut draft);
     if request.settings.is_none() && !draft.plan.changes.is_empty() {
         let words = "planned from the platform's defaults, not from this machine's settings: leave a value alone where it is larger already";
         draft.note(words.to_owned());
@@ -54,6 +57,8 @@ pub(super) struct Draft<'a> {
     pub(super) plan: Plan,
     pub(super) pipe: Pipe,
     pub(super) connections: u64,
+    /// The payload of a full segment.
+    pub(super) segment: u64,
     settings: Option<&'a Settings>,
     platform: &'a Platform,
     catalogue: Option<&'static Catalogue>,
@@ -75,6 +80,7 @@ impl<'a> Draft<'a> {
             plan: Plan::default(),
             pipe: Pipe::named(request.rate, request.rtt),
             connections: u64::from(request.connections.unwrap_or(usual).max(1)),
+            segment: u64::from(request.packets.segment().mss()),
             settings: request.settings,
             platform: &request.platform,
             catalogue: catalogue::for_platform(&request.platform),
@@ -105,6 +111,17 @@ impl<'a> Draft<'a> {
         self.now(knob).and_then(number).or_else(default)
     }
 
+    /// The interface that a plan may change: the one that is named, else the only one that settings tell.
+    pub(super) fn device(&self, packets: &Packets) -> Option<String> {
+        if packets.device.is_some() {
+            return packets.device.clone();
+        }
+        let loopback = |device: &str| device.starts_with("lo") && device[2..].bytes().all(|b| b.is_ascii_digit());
+        let mut links = self.settings?.links.iter().filter(|link| !loopback(&link.device));
+        let only = links.next()?.device.clone();
+        links.next().is_none().then_some(only)
+    }
+
     /// Proposes a value, unless this version does nothing with it: then that is a note.
     pub(super) fn ask(&mut self, ask: Ask) {
         let Some(knob) = self.catalogue.and_then(|catalogue| catalogue.find(&ask.knob)) else {
@@ -123,10 +140,7 @@ impl<'a> Draft<'a> {
             }
         }
         let from = self.now(&ask.knob).map(str::to_owned);
-        let undo = from.as_deref().map_or_else(
-            || knob.undo.replace("{address}", &ask.knob.to_string()).replace("{from}", "<the value that was there>"),
-            |from| knob.undo.replace("{address}", &ask.knob.to_string()).replace("{from}", from),
-        );
+        let undo = undo(&knob.undo, &ask.knob, from.as_deref().unwrap_or("<the value that was there>"));
         self.plan.changes.push(Change {
             host: self.platform.to_string(),
             knob: ask.knob,
@@ -153,6 +167,16 @@ impl<'a> Draft<'a> {
             "{wanted} for each of {connections} connections would exceed the memory bound of {bound}; planned with {each}, so the pipe may not be filled"
         ));
         each
+    }
+}
+
+/// How a change is undone by hand. The name of an interface stands in it only where no shell could misread it.
+fn undo(words: &str, knob: &Address, from: &str) -> String {
+    let words = words.replace("{address}", &knob.to_string()).replace("{from}", from);
+    let plain = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b" ._-".contains(&b));
+    match knob {
+        Address::Link { device, .. } if plain(device) => words.replace("<dev>", device),
+        _ => words,
     }
 }
 

@@ -4,7 +4,9 @@ use fullpipe_units::Bytes;
 use proptest::prelude::*;
 
 use super::{Goal, PlatformRequest, plan_platform, platform::number};
-use crate::{Address, Catalogue, Plan, Settings};
+use crate::{Address, Catalogue, Packets, Plan, Settings};
+
+static NO_PACKETS: Packets = Packets { device: None, here: None, peer: None, hops: None, ipsec: None, overhead: 0 };
 
 fn request<'a>(platform: &str, rate: &str, rtt: &str) -> PlatformRequest<'a> {
     PlatformRequest {
@@ -15,6 +17,7 @@ fn request<'a>(platform: &str, rate: &str, rtt: &str) -> PlatformRequest<'a> {
         goal: Goal::Bulk,
         settings: None,
         memory_bound: None,
+        packets: &NO_PACKETS,
     }
 }
 
@@ -117,6 +120,112 @@ fn linux_is_planned_from_its_versions_defaults() {
     let fine = plan_platform(&request("linux-6.18", "100M", "40ms"));
     assert_eq!(short(&fine), [] as [&str; 0]);
     assert!(says(&fine, "nothing is to be set"));
+}
+
+fn packets(device: Option<&str>, here: &str, peer: &str, hops: &[&str]) -> Packets {
+    Packets {
+        device: device.map(str::to_owned),
+        here: Some(here.parse().unwrap()),
+        peer: Some(peer.parse().unwrap()),
+        hops: Some(hops.iter().map(|hop| hop.parse().unwrap()).collect()),
+        ..Packets::default()
+    }
+}
+
+#[test]
+fn gigabit_jumbo_gets_the_window_first_and_then_the_common_mtu() {
+    // The pair of the published test: one adapter's driver lists 4088 and 9014 only.
+    let packets = packets(Some("em0"), "16110", "1514,4088,9014", &["9216"]);
+    let mut asked = request("freebsd-6.2", "1G", "1ms");
+    asked.packets = &packets;
+    let plan = plan_platform(&asked);
+    assert_eq!(
+        short(&plan),
+        ["kern.ipc.maxsockbuf=286720", "net.inet.tcp.recvspace=253952", "net.inet.tcp.sendspace=253952", "mtu=9000"]
+    );
+    for words in ["the window comes first", "kern.ipc.nmbjumbo9", "and not 16110", "ping -D -s 8972"] {
+        assert!(says(&plan, words), "{words}: {:?}", plan.notes);
+    }
+    let mtu = plan.changes.last().unwrap();
+    assert!(mtu.arithmetic.contains("9000 - 40 = 8960"), "{}", mtu.arithmetic);
+    assert!(mtu.arithmetic.contains("72.3 us") && mtu.arithmetic.contains("12.3 us"), "{}", mtu.arithmetic);
+    assert!(mtu.undo.starts_with("ifconfig em0 mtu"), "{}", mtu.undo);
+}
+
+#[test]
+fn without_an_agreement_the_mtu_stays_and_the_plan_says_who_disagrees() {
+    let silent = Packets { here: Some("9014".parse().unwrap()), ..Packets::default() };
+    let untold = Packets { hops: None, ..packets(Some("em0"), "9014", "9014", &[]) };
+    for (packets, words) in [
+        (packets(Some("em0"), "9014", "9014", &["9216", "1500"]), "hop 2 takes no more than 1500 B"),
+        (packets(Some("em0"), "9014", "1500", &["1518"]), "the other end and hop 1 takes no more"),
+        (packets(Some("em0"), "1514,4088", "1514,9014", &[]), "no size above 1500 B is common"),
+        (silent, "--peer-mtu"),
+        (untold, "--hop-mtu"),
+    ] {
+        let mut asked = request("freebsd-14.1", "10M", "40ms");
+        asked.packets = &packets;
+        let plan = plan_platform(&asked);
+        assert_eq!(short(&plan), [] as [&str; 0]);
+        assert!(says(&plan, words), "{words}: {:?}", plan.notes);
+    }
+}
+
+#[test]
+fn windows_needs_the_driver_first_and_xp_the_device_manager() {
+    let packets = packets(Some("Ethernet 2"), "1514,4088,9014", "9000", &["9216"]);
+    let mut asked = request("windows-2025", "1G", "1ms");
+    asked.packets = &packets;
+    let plan = plan_platform(&asked);
+    let mtu: Vec<String> = plan.changes.iter().skip(1).map(|change| change.knob.to_string()).collect();
+    assert_eq!(mtu, ["link Ethernet 2 *JumboPacket", "link Ethernet 2 mtu"]);
+    assert_eq!(short(&plan)[1..], ["*JumboPacket=9014", "mtu=9000"]);
+    asked.platform = "windows-xp".parse().unwrap();
+    let plan = plan_platform(&asked);
+    assert!(short(&plan).contains(&"MTU=9000".to_owned()) && says(&plan, "Device Manager"), "{:?}", plan.notes);
+    // Windows in whole segments of the larger size: 2 x 125,000 B is 28 of them.
+    assert!(short(&plan).contains(&"TcpWindowSize=250880".to_owned()), "{:?}", short(&plan));
+}
+
+#[test]
+fn an_interface_that_nobody_names_is_taken_from_the_settings_or_asked_for() {
+    let packets = packets(None, "9000", "9000", &[]);
+    let link = |device: &str| crate::Link { device: device.to_owned(), ..crate::Link::default() };
+    let mut settings = Settings { platform: "linux-6.18".parse().unwrap(), ..Settings::default() };
+    settings.links = vec![link("lo"), link("eth0")];
+    let mut asked = request("linux-6.18", "1M", "1ms");
+    (asked.packets, asked.settings) = (&packets, Some(&settings));
+    assert_eq!(plan_platform(&asked).changes[0].knob.to_string(), "link eth0 mtu");
+    let two = Settings { links: vec![link("eth0"), link("eth1")], ..settings.clone() };
+    asked.settings = Some(&two);
+    let plan = plan_platform(&asked);
+    assert!(plan.changes.is_empty() && says(&plan, "--device"), "{plan:?}");
+    let mut there = settings.clone();
+    there.values.insert("link eth0 mtu".parse().unwrap(), Some("9000".to_owned()));
+    asked.settings = Some(&there);
+    let plan = plan_platform(&asked);
+    assert!(plan.changes.is_empty() && says(&plan, "is 9000 already"), "{plan:?}");
+}
+
+#[test]
+fn a_tunnel_costs_payload_and_makes_segments_smaller() {
+    let packets = Packets { ipsec: Some(crate::Ipsec::AesCbcSha1), ..Packets::default() };
+    let mut asked = request("windows-xp", "1.8M", "230ms");
+    asked.packets = &packets;
+    let plan = plan_platform(&asked);
+    // 46 x 1398 is the most below 65,535 B.
+    assert_eq!(short(&plan), ["GlobalMaxTcpWindowSize=64308", "TcpWindowSize=64308"]);
+    for words in ["packets of up to 1438 B pass, an MSS of 1398", "--set-mss 1398", "4.2 %"] {
+        assert!(says(&plan, words), "{words}: {:?}", plan.notes);
+    }
+    let packets = Packets { device: Some("ipsec0".to_owned()), overhead: 8, ..packets };
+    let mut asked = request("linux-6.18", "1M", "1ms");
+    asked.packets = &packets;
+    let plan = plan_platform(&asked);
+    assert_eq!(
+        (plan.changes[0].knob.to_string(), short(&plan)),
+        ("link ipsec0 mtu".to_owned(), vec!["mtu=1422".to_owned()])
+    );
 }
 
 fn some_platform() -> impl Strategy<Value = String> {

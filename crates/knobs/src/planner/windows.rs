@@ -7,11 +7,12 @@ use super::{
     platform::{Ask, Draft},
     sizing::UNSCALED,
 };
-use crate::Address;
+use crate::{
+    Address,
+    packets::{ETHERNET, ETHERNET_HEADER},
+};
 
 const PARAMETERS: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
-/// The segment of an Ethernet path without options: windows are set in whole segments.
-const SEGMENT: u64 = 1460;
 /// The smallest default window on Ethernet that Microsoft's documents name (KB314053).
 const SMALLEST_DEFAULT: u64 = 8760;
 /// The most that TcpWindowSize takes (KB224829).
@@ -40,13 +41,15 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         draft.note(format!("{}: the default window fills this path; nothing is to be set", draft.pipe.arithmetic));
         return;
     }
+    // Windows are set in whole segments.
+    let segment = draft.segment;
     let fitting = draft.within_bound(window, request.memory_bound);
-    let unscaled = UNSCALED.get() / SEGMENT * SEGMENT;
+    let unscaled = UNSCALED.get() / segment * segment;
     let plain = draft.pipe.bdp.get() <= unscaled;
-    let largest = if plain { unscaled } else { LARGEST_WINDOW / SEGMENT * SEGMENT };
-    let mut bytes = window.round_up_to(SEGMENT).get().min(largest);
+    let largest = if plain { unscaled } else { LARGEST_WINDOW / segment * segment };
+    let mut bytes = window.round_up_to(segment).get().min(largest);
     if fitting < window {
-        bytes = bytes.min(fitting.get() / SEGMENT * SEGMENT);
+        bytes = bytes.min(fitting.get() / segment * segment);
     }
     if bytes == 0 {
         draft
@@ -55,13 +58,13 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     }
     let arithmetic = if plain {
         format!(
-            "{}; {} x {SEGMENT} = {}, which needs no window scaling (at most {unscaled})",
+            "{}; {} x {segment} = {}, which needs no window scaling (at most {unscaled})",
             draft.pipe.arithmetic,
-            bytes / SEGMENT,
+            bytes / segment,
             Bytes::new(bytes)
         )
     } else {
-        format!("{arithmetic} of window; {} x {SEGMENT} = {}", bytes / SEGMENT, Bytes::new(bytes))
+        format!("{arithmetic} of window; {} x {segment} = {}", bytes / segment, Bytes::new(bytes))
     };
     if !plain {
         draft.ask(Ask {
@@ -160,6 +163,38 @@ fn templates(draft: &mut Draft<'_>) {
         "Microsoft doesn't say which template parameters can be changed on this version: try, and read back"
     };
     draft.note(words.to_owned());
+}
+
+/// The MTU of one adapter before Vista. The driver decides how large it may be.
+pub(super) fn registry_mtu(draft: &mut Draft<'_>, device: Option<&str>, mtu: u32, arithmetic: &str) {
+    let guid = |device: &&str| device.starts_with('{') && device.ends_with('}');
+    let adapter = device.filter(guid).unwrap_or("{GUID}");
+    let knob = Address::Registry { key: format!(r"{PARAMETERS}\Interfaces\{adapter}"), value: "MTU".to_owned() };
+    draft.ask(Ask {
+        knob,
+        to: mtu.to_string(),
+        reason: "the largest packet that this adapter sends; without the value it is what the driver says".to_owned(),
+        arithmetic: arithmetic.to_owned(),
+        memory: None,
+    });
+    if mtu > ETHERNET {
+        draft.note(format!(
+            "the driver comes first: in the adapter's properties (Device Manager, Advanced) choose Jumbo Frame or Jumbo Packet {} ({mtu} B with the Ethernet header of 14 B; some drivers list {mtu}); no file sets that before Vista, where each driver has a name of its own for it, and MTU in the registry can only lower what the driver allows (KB314053)",
+            mtu + ETHERNET_HEADER
+        ));
+    }
+}
+
+/// What the driver of an adapter has to allow first.
+pub(super) fn jumbo_packet(draft: &mut Draft<'_>, device: &str, mtu: u32) {
+    let frame = mtu + ETHERNET_HEADER;
+    draft.ask(Ask {
+        knob: Address::Link { device: device.to_owned(), property: "*JumboPacket".to_owned() },
+        to: frame.to_string(),
+        reason: "the driver must allow the larger frame before Windows sends it; the adapter restarts and its connections break".to_owned(),
+        arithmetic: format!("{mtu} + {ETHERNET_HEADER} (Ethernet header) = {frame}, as drivers list it"),
+        memory: None,
+    });
 }
 
 fn parameter(name: &str) -> Address {

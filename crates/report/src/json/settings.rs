@@ -84,6 +84,8 @@ pub fn plan(command: &str, answer: &PlatformPlan<'_>) -> Value {
             "rate_bps": request.rate,
             "rtt_us": request.rtt,
             "goal": match request.goal { Goal::Bulk => "bulk", Goal::Interactive => "interactive" },
+            "mtu": request.packets.segment().inner,
+            "mss": request.packets.segment().mss(),
             "from_settings": request.settings.is_some(),
             "changes": changes(answer.plan),
             "notes": answer.plan.notes,

@@ -53,6 +53,8 @@ pub const PLAN: &[Key] = &[
     key("rate_bps", "integer", "the rate that was planned for; bit/s"),
     key("rtt_us", "integer", "the round-trip time that was planned for; us"),
     key("goal", "string", "`bulk` or `interactive`"),
+    key("mtu", "integer", "the largest packet that the plan counts with, inside of tunnels; B"),
+    key("mss", "integer", "the payload of a full segment of it, without options; B"),
     key("from_settings", "boolean", "whether the machine's own settings were known; else the platform's defaults"),
     key(
         "changes[]",

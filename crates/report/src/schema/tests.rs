@@ -51,6 +51,7 @@ fn every_key_of_settings_is_documented() {
 
 #[test]
 fn every_key_of_a_plan_for_a_platform_is_documented() {
+    let packets = fullpipe_knobs::Packets::default();
     let request = fullpipe_knobs::PlatformRequest {
         platform: "windows-2012".parse().unwrap(),
         rate: fullpipe_units::Rate::from_bps(100_000_000),
@@ -59,6 +60,7 @@ fn every_key_of_a_plan_for_a_platform_is_documented() {
         goal: fullpipe_knobs::Goal::Bulk,
         settings: None,
         memory_bound: None,
+        packets: &packets,
     };
     let plan = fullpipe_knobs::plan_platform(&request);
     let mut export = fullpipe_knobs::export::export(&plan, &request.platform, None).unwrap();

@@ -29,7 +29,7 @@ pub fn platform_plan(answer: &PlatformPlan<'_>, look: Look) -> String {
             page.entry(&format!("  {}", file.name), widest + 2, &file.what);
         }
         for left in &export.left_out {
-            page.marked(&format!("  left out {}", left.knob), WARN, &left.why);
+            page.marked("  left out", WARN, &format!("{}: {}", left.knob, left.why));
         }
     }
     page.finish()

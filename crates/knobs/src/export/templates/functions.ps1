@@ -34,6 +34,13 @@ function Find-Interface($Row) {
     $found
 }
 
+# A property of an adapter's driver, by its name in the registry, which no language changes.
+function Find-Property($Row) {
+    $found = @(Get-NetAdapterAdvancedProperty -Name $Row.Interface -RegistryKeyword $Row.Keyword -ErrorAction SilentlyContinue)
+    if ($found.Count -ne 1) { throw "The adapter $($Row.Interface) is not there, or its driver has no $($Row.Keyword)." }
+    $found[0]
+}
+
 # What is there now: text, kind and value for the registry, or nothing.
 function Read-Setting($Row) {
     switch ($Row.Kind) {
@@ -57,6 +64,7 @@ function Read-Setting($Row) {
             return Read-Template 'Internet' $Row.Property
         }
         'Mtu' { return [string] (Find-Interface $Row).NlMtu }
+        'Adapter' { return [string] @((Find-Property $Row).RegistryValue)[0] }
         'Filter' {
             if (Find-Filter $Row) { return 'present' }
             return $null
@@ -93,6 +101,17 @@ function Write-Setting($Row, $State) {
             $assignment = $Row.Parameter + '=' + ([string] $State).ToLowerInvariant()
             $said = & netsh.exe interface tcp set $Row.Command $assignment
             if ($LASTEXITCODE -ne 0) { throw "netsh refused ${assignment}: $said" }
+        }
+        'Adapter' {
+            $valid = @((Find-Property $Row).ValidRegistryValues | Where-Object { $_ })
+            if ($valid.Count -gt 0 -and $valid -notcontains [string] $State) {
+                throw "its driver takes only $([string]::Join(', ', $valid))"
+            }
+            # The adapter restarts, and its interface with it: the next setting waits for that.
+            Set-NetAdapterAdvancedProperty -Name $Row.Interface -RegistryKeyword $Row.Keyword -RegistryValue ([string] $State)
+            for ($second = 0; $second -lt 30 -and (Get-NetAdapter -Name $Row.Interface).Status -ne 'Up'; $second++) {
+                Start-Sleep -Seconds 1
+            }
         }
         'Mtu' { Find-Interface $Row | Set-NetIPInterface -NlMtuBytes ([uint32] $State) }
         'Filter' {
