@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod setup;
+mod size;
 mod soak;
 
 use anyhow::Result;
@@ -39,6 +40,8 @@ enum Task {
         #[arg(long, default_value_t = 30)]
         minutes: u32,
     },
+    /// Flash and RAM of the smallest TCP application on a microcontroller, beside smoltcp.
+    Size,
     /// Write the generated files anew (docs, help snapshots); the test run checks that they are fresh.
     Generate,
 }
@@ -56,6 +59,7 @@ fn main() -> Result<()> {
         }
         Task::Bench { what } => bench::run(&shell, what),
         Task::Soak { minutes } => soak::run(&shell, minutes),
+        Task::Size => size::run(&shell),
         Task::Generate => check::generate(&shell),
     }
 }

@@ -36,8 +36,9 @@ const WINDOWS: &[Peer] = &[
     },
 ];
 
-/// The systems besides Linux that tests build for.
-const TARGETS: &[&str] = &["x86_64-pc-windows-gnu", "x86_64-unknown-freebsd", "aarch64-apple-darwin"];
+/// What tests build for besides Linux: other systems, and a microcontroller.
+const TARGETS: &[&str] =
+    &["x86_64-pc-windows-gnu", "x86_64-unknown-freebsd", "aarch64-apple-darwin", "thumbv7em-none-eabihf"];
 
 /// Installs the peers that are missing, where this user may; names those that stay missing.
 pub(crate) fn peers(shell: &Shell) {

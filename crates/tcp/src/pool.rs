@@ -65,6 +65,9 @@ impl Slot {
         sent_at: Instant::ZERO,
     };
 
+    /// A slot that nobody has taken yet: all zeros.
+    const UNTOUCHED: Self = Self { next: 0, prev: 0, tx_next: 0, tx_prev: 0, ..Self::EMPTY };
+
     /// The sequence number of the first byte still needed.
     pub(crate) fn first(&self) -> SeqNum {
         self.seq + u32::from(self.start)
@@ -149,12 +152,13 @@ impl PoolState {
 
 /// The memory of a pool of `N` buffers of `SIZE` bytes.
 ///
-/// The defaults are a NetBurner's: 256 buffers of 1548 bytes. `N` is below 65,535.
+/// The defaults are a NetBurner's: 256 buffers of 1548 bytes. `N` is below 65,535. It is all zeros before its first use,
+/// so that a static takes no room in a program's image.
 #[derive(Debug)]
 pub struct PoolMemory<const N: usize = 256, const SIZE: usize = 1548> {
     bytes: [[u8; SIZE]; N],
     slots: [Slot; N],
-    state: PoolState,
+    state: Option<PoolState>,
 }
 
 impl<const N: usize, const SIZE: usize> PoolMemory<N, SIZE> {
@@ -163,12 +167,13 @@ impl<const N: usize, const SIZE: usize> PoolMemory<N, SIZE> {
     /// All buffers free.
     pub const fn new() -> Self {
         () = Self::FITS;
-        Self { bytes: [[0; SIZE]; N], slots: [Slot::EMPTY; N], state: PoolState::new(N as u16) }
+        Self { bytes: [[0; SIZE]; N], slots: [Slot::UNTOUCHED; N], state: None }
     }
 
     /// The pool in this memory.
     pub fn pool(&mut self) -> Pool<'_> {
-        Pool::new(self.bytes.as_flattened_mut(), &mut self.slots, &mut self.state)
+        let state = self.state.get_or_insert(const { PoolState::new(N as u16) });
+        Pool::new(self.bytes.as_flattened_mut(), &mut self.slots, state)
     }
 }
 

@@ -271,8 +271,8 @@ impl Receiver {
         }
         self.retain_runs(|known| known.end.before(run.start) || known.start.after(run.end));
         // The oldest falls out.
-        self.runs.copy_within(0..3, 1);
-        self.runs[0] = run;
+        let [first, second, third, _] = self.runs;
+        self.runs = [run, first, second, third];
         self.run_count = (self.run_count + 1).min(4);
     }
 

@@ -11,6 +11,7 @@ pub(super) const NIL: u16 = u16::MAX;
 
 /// What an entry is.
 #[derive(Debug)]
+#[repr(u8)]
 #[expect(clippy::large_enum_variant, reason = "entries are the sockets' storage: they are as large as a socket")]
 pub(super) enum Role {
     Free,
@@ -46,22 +47,23 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A free entry.
+    /// A free entry. It is all zeros, so that a table that stands in a static takes no room in a program's image; the
+    /// table sets the links when the first entry is [taken](Table::take).
     pub const FREE: Self = Self {
         role: Role::Free,
         generation: 0,
-        parent: NIL,
-        next: NIL,
-        accept_next: NIL,
+        parent: 0,
+        next: 0,
+        accept_next: 0,
         is_acceptable: false,
-        bucket: NIL,
-        ready_next: NIL,
+        bucket: 0,
+        ready_next: 0,
         is_ready: false,
-        news_next: NIL,
+        news_next: 0,
         has_news: false,
-        heap_item: NIL,
-        heap_place: NIL,
-        due: Instant::FAR_FUTURE,
+        heap_item: 0,
+        heap_place: 0,
+        due: Instant::ZERO,
     };
 }
 
@@ -138,6 +140,9 @@ impl Table<'_> {
             if usize::from(at) >= self.entries.len().min(usize::from(NIL)) {
                 return None;
             }
+            if at == 0 {
+                self.unlink_all();
+            }
             self.heads.untouched += 1;
             at
         } else {
@@ -152,6 +157,13 @@ impl Table<'_> {
         entry.role = role;
         self.heads.in_use += 1;
         Some(at)
+    }
+
+    /// Before its first use: no bucket has a connection, and no entry is in the heap.
+    fn unlink_all(&mut self) {
+        for entry in &mut *self.entries {
+            (entry.bucket, entry.heap_place) = (NIL, NIL);
+        }
     }
 
     /// Frees an entry, which must be in no bucket.
@@ -199,6 +211,9 @@ impl Table<'_> {
 
     /// The connection between two ends.
     pub(super) fn find(&self, tuple: &Tuple, hash: u64) -> Option<u16> {
+        if self.heads.untouched == 0 {
+            return None;
+        }
         let mut at = self.entries.get(self.bucket_of(hash))?.bucket;
         while at != NIL {
             let entry = self.entries.get(usize::from(at))?;
@@ -460,6 +475,7 @@ mod tests {
             let mut entries: Vec<Entry> = (0..20).map(|_| Entry::FREE).collect();
             let mut heads = Heads::new();
             let mut table = Table { entries: &mut entries, heads: &mut heads };
+            table.unlink_all();
             let mut model: BTreeMap<u16, u64> = BTreeMap::new();
             for (at, due, pop) in steps {
                 if pop {

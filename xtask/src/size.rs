@@ -1,0 +1,83 @@
+//! What the smallest IPv4 and TCP application weighs on a microcontroller: the engine in two configurations, and smoltcp
+//! built the same way (`xtask/size`).
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result, bail};
+use xshell::{Shell, cmd};
+
+const TARGET: &str = "thumbv7em-none-eabihf";
+
+/// One application to weigh.
+struct Application {
+    name: &'static str,
+    binary: &'static str,
+    features: &'static str,
+    /// The most flash that it may take, in bytes, where there is an aim.
+    aim: Option<u32>,
+}
+
+const APPLICATIONS: &[Application] = &[
+    Application { name: "fullpipe, NewReno without SACK", binary: "fullpipe", features: "", aim: Some(24 << 10) },
+    Application { name: "fullpipe, everything", binary: "fullpipe", features: "everything", aim: Some(48 << 10) },
+    Application { name: "smoltcp 0.13, Reno", binary: "smoltcp", features: "smoltcp", aim: None },
+];
+
+/// Bytes in flash and in RAM.
+struct Weight {
+    flash: u32,
+    ram: u32,
+}
+
+/// Builds and weighs.
+pub(crate) fn run(shell: &Shell) -> Result<()> {
+    println!("{:<34}{:>12}{:>14}{:>12}", "IPv4 and TCP on a Cortex-M4", "flash, B", "aim, B", "RAM, B");
+    for Application { name, binary, features, aim } in APPLICATIONS {
+        cmd!(
+            shell,
+            "cargo build --quiet --locked --release --manifest-path xtask/size/Cargo.toml --target {TARGET}
+             --bin {binary} --features {features}"
+        )
+        .quiet()
+        .run()?;
+        let folder = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "xtask/size/target".to_owned());
+        let weight = weigh(&Path::new(&folder).join(TARGET).join("release").join(binary))?;
+        let aim = aim.map_or_else(|| "-".to_owned(), |aim| aim.to_string());
+        println!("{name:<34}{:>12}{aim:>14}{:>12}", weight.flash, weight.ram);
+    }
+    println!(
+        "RAM is static: 4 sockets and 32 buffers of 1548 bytes, or as many bytes of buffers for smoltcp's sockets."
+    );
+    Ok(())
+}
+
+/// Adds up the sections that are loaded (ELF, 32 bits, little-endian).
+fn weigh(path: &Path) -> Result<Weight> {
+    const WRITE: u32 = 1;
+    const ALLOCATED: u32 = 2;
+    const NO_BITS: u32 = 8;
+    let bytes = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+    let word = |at: usize| -> Result<u32> {
+        let bytes = bytes.get(at..).and_then(|rest| rest.first_chunk()).context("the file ends early")?;
+        Ok(u32::from_le_bytes(*bytes))
+    };
+    if !bytes.starts_with(b"\x7fELF\x01\x01") {
+        bail!("{} is no 32-bit little-endian ELF file", path.display());
+    }
+    let (start, size, count) = (word(32)? as usize, word(46)? & 0xffff, word(48)? & 0xffff);
+    let mut weight = Weight { flash: 0, ram: 0 };
+    for section in 0..count {
+        let at = start + (section * size) as usize;
+        let (kind, flags, len) = (word(at + 4)?, word(at + 8)?, word(at + 20)?);
+        if flags & ALLOCATED == 0 {
+            continue;
+        }
+        if kind != NO_BITS {
+            weight.flash += len;
+        }
+        if flags & WRITE != 0 {
+            weight.ram += len;
+        }
+    }
+    Ok(weight)
+}
