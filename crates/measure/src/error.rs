@@ -2,6 +2,8 @@
 
 use std::{fmt, io, net::SocketAddr, time::Duration};
 
+use fullpipe_units::Bytes;
+
 /// Why a measurement, or a conversation with the far end, failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -158,6 +160,14 @@ pub enum MeasureError {
         /// For how long.
         after: Duration,
     },
+    /// The test of a client came to what this server allows.
+    #[error("test with {peer}: it reached the {limit} that this server allows")]
+    OverLimit {
+        /// The client.
+        peer: SocketAddr,
+        /// The most that is allowed.
+        limit: Bytes,
+    },
     /// The far end's steward refused or failed a request.
     #[error("{peer} refused the request `{request}`: {message}")]
     Refusal {
@@ -262,6 +272,7 @@ impl MeasureError {
             Self::BadMessage { .. } => "bad_message",
             Self::TooLarge { .. } => "too_large",
             Self::Stalled { .. } => "stalled",
+            Self::OverLimit { .. } => "over_limit",
             Self::Refusal { .. } => "refusal",
             Self::Option { .. } => "option",
             Self::Cancelled => "cancelled",

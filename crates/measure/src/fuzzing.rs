@@ -77,6 +77,7 @@ fn lane(id: u32, role: Role) -> LaneReport {
         steady_us: 500_000,
         omitted_us: None,
         retransmits: Some(0),
+        datagrams: None,
         congestion_control: None,
         send_buffer: None,
         receive_buffer: None,

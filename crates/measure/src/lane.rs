@@ -1,6 +1,7 @@
 //! One data connection and the thread that fills or empties it.
 
 use std::{
+    fs::File,
     io::{self, Read, Write},
     net::TcpStream,
     sync::{
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     control::is_pause,
-    sys::{sockopt, tcp_info::TcpInfo, wait},
+    sys::{send_file, sockopt, tcp_info::TcpInfo, wait},
 };
 
 /// What this end does on a data connection.
@@ -50,8 +51,12 @@ pub(crate) struct Manner {
     pub(crate) copy: bool,
     /// Bytes after which the senders stop, all together.
     pub(crate) budget: Option<u64>,
+    /// Send from a file, which the kernel need not copy.
+    pub(crate) zerocopy: bool,
     /// Bits per second that each sender paces itself to.
     pub(crate) pace_bps: Option<u64>,
+    /// Bits per second beyond which no receiver reads.
+    pub(crate) read_bps: Option<u64>,
 }
 
 /// What a worker shares with the thread that watches it.
@@ -186,6 +191,8 @@ pub(crate) struct Run {
     pub(crate) left: Option<AtomicU64>,
     /// One block of noise, which every sender writes again and again.
     pub(crate) payload: Vec<u8>,
+    /// The same block in a file, where it is to be sent without copying.
+    pub(crate) file: Option<File>,
 }
 
 fn send(shared: &Shared, manner: &Manner, run: &Run) -> io::Result<()> {
@@ -200,7 +207,10 @@ fn send(shared: &Shared, manner: &Manner, run: &Run) -> io::Result<()> {
         let claim = run.claim(run.payload.len());
         let Some(block) = run.payload.get(..claim).filter(|block| !block.is_empty()) else { return Ok(()) };
         shared.begin(run.start);
-        let written = stream.write(block);
+        let written = match &run.file {
+            Some(file) => send_file::send(stream, file, block.len()),
+            None => stream.write(block),
+        };
         run.give_back(claim - written.as_ref().copied().unwrap_or(0));
         let complete = written.as_ref().is_ok_and(|count| *count == claim);
         match written {
@@ -243,12 +253,21 @@ fn receive(shared: &Shared, manner: &Manner, run: &Run) -> io::Result<()> {
         }
     }
     while !stopped() {
+        if manner.read_bps.is_some_and(|limit| is_ahead_of(limit, shared.moved(), run.start)) {
+            thread::sleep(Duration::from_millis(1));
+            continue;
+        }
+        // What a limit allows in a hundredth of a second, so that it holds over short times, too.
+        let block = manner.read_bps.map_or_else(
+            || manner.block.max(1 << 20),
+            |limit| usize::try_from(limit / 800).unwrap_or(usize::MAX).clamp(1_500, 1 << 20),
+        );
         // A read that waits for its whole block costs the fewest system calls; where bytes end the test it would
         // overlook the last ones until its timeout.
         let count = match (manner.copy, manner.budget) {
-            (true, _) => stream.read(&mut buffer),
-            (false, None) => sockopt::discard(stream, manner.block.max(1 << 20)),
-            (false, Some(_)) => sockopt::discard_available(stream, manner.block.max(1 << 20)),
+            (true, _) => stream.read(buffer.get_mut(..block.min(manner.block)).unwrap_or_default()),
+            (false, None) => sockopt::discard(stream, block),
+            (false, Some(_)) => sockopt::discard_available(stream, block),
         };
         match count {
             Ok(0) => return Ok(()),
@@ -275,8 +294,14 @@ impl Run {
     }
 }
 
-fn is_ahead_of(pace_bps: u64, moved: u64, start: Instant) -> bool {
+pub(crate) fn is_ahead_of(pace_bps: u64, moved: u64, start: Instant) -> bool {
     moved as f64 * 8.0 > start.elapsed().as_secs_f64() * pace_bps as f64
+}
+
+/// What the kernel shall pace a connection to, in bytes per second, whose sender paces itself to so many bits: a quarter
+/// more, so that it spreads each write out and never holds the sender back.
+pub(crate) fn smoothing_rate(pace_bps: u64) -> u32 {
+    u32::try_from(pace_bps.saturating_mul(5) / 32).unwrap_or(u32::MAX - 1).max(1)
 }
 
 /// Plus one, so that zero stays free for "not yet".

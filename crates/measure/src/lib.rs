@@ -11,6 +11,7 @@
 mod client;
 mod control;
 mod error;
+mod flow;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod handshake;
@@ -26,14 +27,16 @@ mod sys;
 mod talk;
 mod target;
 mod transfer;
+mod udp;
 mod wire;
 
 pub use client::{Client, ClientOptions};
 pub use error::{Fault, Foreign, MeasureError};
-pub use measurement::{DirectionMeasurement, Measurement, PeerKind};
+pub use measurement::{Cpu, DirectionMeasurement, Measurement, PeerKind};
 pub use mtu::{MtuReport, PathMtu};
-pub use server::{Log, Server, ServerOptions};
-pub use spec::{Direction, Length, Phase, Progress, TestDirection, TestSpec};
+pub use server::{Log, Network, ParseNetworkError, Server, ServerOptions};
+pub use spec::{Direction, Length, Phase, Progress, TestDirection, TestSpec, UdpSpec};
 pub use sys::host::name as host_name;
 pub use talk::{Disconnect, Hello, Steward, StewardError};
-pub use target::{DEFAULT_PORT, Target};
+pub use target::{DEFAULT_PORT, Family, Target};
+pub use udp::Datagrams;

@@ -12,6 +12,7 @@ use crate::{
     report::{EndReport, FarReport, LaneReport},
     spec::Direction,
     sys::host,
+    udp::Datagrams,
     wire::Results,
 };
 
@@ -26,8 +27,41 @@ pub struct Measurement {
     pub directions: Vec<DirectionMeasurement>,
     /// The caller stopped it before its time; the figures are of what was measured until then.
     pub cancelled: bool,
+    /// What the server would print, where it was asked for.
+    pub server_output: Option<String>,
+    /// Processor time of this end's process.
+    pub own_cpu: Cpu,
+    /// Processor time of the far end's process, as it tells; with other clients at the same time it has theirs, too.
+    pub far_cpu: Option<Cpu>,
     /// What went otherwise than asked, as sentences.
     pub warnings: Vec<String>,
+}
+
+/// Processor time of a process during a test, in percent of one processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Cpu {
+    /// In the program.
+    pub user_percent: f64,
+    /// In the kernel.
+    pub system_percent: f64,
+}
+
+impl Cpu {
+    /// Both together.
+    pub fn percent(&self) -> f64 {
+        self.user_percent + self.system_percent
+    }
+
+    pub(crate) fn of_report(report: &EndReport) -> Self {
+        Self { user_percent: report.cpu_user_percent, system_percent: report.cpu_system_percent }
+    }
+
+    pub(crate) fn of_results(results: &Results) -> Self {
+        // An old peer knows the sum only.
+        let user = results.cpu_user.clamp(0.0, 1e6);
+        let system = if user + results.cpu_system > 0.0 { results.cpu_system } else { results.cpu_total };
+        Self { user_percent: user, system_percent: system.clamp(0.0, 1e6) }
+    }
 }
 
 /// What answers at the far end.
@@ -59,7 +93,9 @@ pub struct DirectionMeasurement {
     pub idle_rtt: Option<RttSummary>,
     /// Round trips of the payload's own segments, as the sender's kernel smoothed them.
     pub loaded_rtt: Option<RttSummary>,
-    /// One per connection.
+    /// What became of the datagrams, where it were datagrams.
+    pub datagrams: Option<Datagrams>,
+    /// One per connection; none of datagrams.
     pub transfers: Vec<Transfer>,
 }
 
@@ -90,9 +126,18 @@ impl Accounts<'_> {
         let mut steady = Sum::default();
         let mut retransmits = Some(0);
         let mut transfers = Vec::new();
+        let mut datagrams = None;
         for own in lanes {
             let far = self.far.as_ref().and_then(|far| far.lane(own.id));
             let told = self.results.as_ref().and_then(|results| results.stream(own.id));
+            if own.datagrams.is_some() {
+                let (bytes, us, became) = self.arrived(own, far);
+                whole.add(bytes, us);
+                steady.add(bytes, us);
+                datagrams = Some(datagrams.map_or(became, |sum: Datagrams| sum.and(became)));
+                retransmits = None;
+                continue;
+            }
             let transfer = self.transfer(own, far);
             whole.add(transfer.bytes.get(), transfer.duration_us.get());
             let receiver = if role == Role::Send { far } else { Some(*own) };
@@ -120,6 +165,7 @@ impl Accounts<'_> {
             retransmits,
             idle_rtt: self.idle_rtt,
             loaded_rtt: loaded_rtt(&transfers),
+            datagrams,
             transfers,
         }
     }
@@ -177,6 +223,32 @@ impl Accounts<'_> {
             sender_samples: samples(own, far, |lane| &lane.sender_samples),
             receiver_samples: samples(own, far, |lane| &lane.receiver_samples),
             blind,
+        }
+    }
+
+    /// Of a stream of datagrams after the omitted time: what arrived, in how long, and what did not.
+    fn arrived(&self, own: &LaneReport, far: Option<&LaneReport>) -> (u64, u64, Datagrams) {
+        let told = || self.results.as_ref().and_then(|results| results.stream(own.id));
+        let of = |lane: &LaneReport| (lane.moved, lane.steady_us, lane.datagrams.unwrap_or_default());
+        let sent = own.datagrams.unwrap_or_default();
+        match (own.role, far.filter(|far| far.role == Role::Receive), told()) {
+            (Role::Receive, ..) => of(own),
+            (Role::Send, Some(far), _) => {
+                let (bytes, us, became) = of(far);
+                // Those lost at the very end leave no gap: the sender knows of them.
+                let missing = sent.packets.saturating_sub(became.packets);
+                let became = Datagrams {
+                    packets: became.packets.max(sent.packets),
+                    lost: became.lost.saturating_add(missing),
+                    ..became
+                };
+                (bytes, us, became)
+            }
+            (Role::Send, None, Some(told)) => {
+                let us = told.seconds.map_or(own.steady_us, |seconds| (seconds * 1e6) as u64);
+                (told.bytes, us, told.datagrams)
+            }
+            (Role::Send, None, None) => (own.moved, own.steady_us, sent),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::{
     handshake::View,
     lane::Role,
     sys::host,
+    udp::Datagrams,
     wire::{self, Results, StreamResult},
 };
 
@@ -43,6 +44,9 @@ pub(crate) struct LaneReport {
     /// After the omitted time; absent for a receiver.
     #[serde(default)]
     pub(crate) retransmits: Option<u64>,
+    /// Of a connection that is none: what became of its datagrams after the omitted time.
+    #[serde(default)]
+    pub(crate) datagrams: Option<Datagrams>,
     #[serde(default)]
     pub(crate) congestion_control: Option<String>,
     #[serde(default)]
@@ -78,6 +82,7 @@ impl EndReport {
             bytes: lane.moved,
             retransmits: lane.retransmits,
             seconds: Some(lane.steady_us as f64 / 1e6),
+            datagrams: lane.datagrams.unwrap_or_default(),
         };
         Results {
             cpu_total: self.cpu_user_percent + self.cpu_system_percent,
@@ -86,6 +91,7 @@ impl EndReport {
             sender_has_retransmits: sends.then_some(true),
             congestion_used: self.lanes.iter().find_map(|lane| lane.congestion_control.clone()),
             streams: self.lanes.iter().map(stream).collect(),
+            server_output: None,
             ours: series.map(|budget| self.to_json(budget)),
         }
     }

@@ -7,6 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{error::MeasureError, wire::MAX_STREAMS};
 
+/// A datagram holds at least its own number and the moment when it was sent.
+const DATAGRAM_LEAST: u64 = 16;
+
+/// What IPv4 takes in one datagram.
+const DATAGRAM_MOST: u64 = 65_507;
+
+/// Two of these stay below the 8 KiB that iperf3 takes as parameters since 3.18.
+const LONGEST_TEXT: usize = 2_000;
+
 /// One test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestSpec {
@@ -21,6 +30,8 @@ pub struct TestSpec {
     /// The size of the sender's writes, up to 1 MiB (iperf3's limit). iperf3's own default of 128 KiB leaves a third of
     /// a fast path unused, so that ours is 1 MB.
     pub block: Bytes,
+    /// Datagrams instead of a byte stream: what gets lost stays lost, and is counted.
+    pub udp: Option<UdpSpec>,
     /// The receiving application copies the payload, as most applications do, instead of discarding it in the kernel.
     pub copy: bool,
     /// Congestion control of the sending sockets; the system's default where absent.
@@ -30,10 +41,33 @@ pub struct TestSpec {
     /// `SO_RCVBUF` of the receiving sockets, with the same effect. The far end sets it on the accepted connection, after
     /// the window-scale shift was negotiated.
     pub receive_buffer: Option<Bytes>,
+    /// Payload rate that each sender paces itself to.
+    pub pace: Option<Rate>,
+    /// Small writes leave at once (`TCP_NODELAY`).
+    pub nodelay: bool,
+    /// The largest segment (`TCP_MAXSEG`).
+    pub mss: Option<u16>,
+    /// The byte with the differentiated-services code point (RFC 2474) that packets carry.
+    pub tos: Option<u8>,
+    /// Senders hand pages of a file to the kernel instead of copying from memory (`sendfile`), where the system can.
+    pub zerocopy: bool,
+    /// What to call the test; it stands in the server's log.
+    pub title: Option<String>,
+    /// Whatever shall stand beside the results at the server.
+    pub extra_data: Option<String>,
+    /// Ask for what the server would print.
+    pub server_output: bool,
     /// How often progress is told.
     pub progress_every: Duration,
     /// Pings before the load; 0 for none.
     pub pings: u32,
+}
+
+/// What is special to a test with datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpSpec {
+    /// Number datagrams with 64 bits instead of 32.
+    pub counters_64bit: bool,
 }
 
 /// Who sends in a test.
@@ -82,6 +116,12 @@ pub struct Progress {
     pub down_bps: Option<Rate>,
     /// The smoothed round-trip time of the first sending connection, else of the first.
     pub rtt_us: Option<Micros>,
+    /// The congestion window of the first sending connection of this end.
+    pub cwnd: Option<Bytes>,
+    /// The window that the peer of that connection offers.
+    pub window: Option<Bytes>,
+    /// Segments that this end's senders sent again so far.
+    pub retransmits: Option<u64>,
 }
 
 /// What a test is doing.
@@ -108,10 +148,19 @@ impl Default for TestSpec {
             length: Length::Time(Duration::from_secs(10)),
             omit: Duration::ZERO,
             block: Bytes::new(1_000_000),
+            udp: None,
             copy: false,
             congestion_control: None,
             send_buffer: None,
             receive_buffer: None,
+            pace: None,
+            nodelay: false,
+            mss: None,
+            tos: None,
+            zerocopy: false,
+            title: None,
+            extra_data: None,
+            server_output: false,
             progress_every: Duration::from_millis(500),
             pings: 10,
         }
@@ -127,6 +176,12 @@ impl TestSpec {
         if !(1..=1 << 20).contains(&self.block.get()) {
             return refuse("the block size", self.block.to_string(), "1 B to 1 MiB are possible");
         }
+        if self.udp.is_some() && !(DATAGRAM_LEAST..=DATAGRAM_MOST).contains(&self.block.get()) {
+            return refuse("the datagram", self.block.to_string(), "16 B to 65,507 B are possible");
+        }
+        if self.pace.is_some_and(|pace| pace.bps() == 0) {
+            return refuse("the rate", "0 bit/s".to_owned(), "leave it out for as fast as possible");
+        }
         if self.omit > Duration::from_secs(600) {
             return refuse("the omitted time", format!("{} s", self.omit.as_secs_f64()), "at most 600 s are possible");
         }
@@ -137,6 +192,14 @@ impl TestSpec {
             }
             Length::Bytes(Bytes::ZERO) => return refuse("the size", "0 B".to_owned(), "there is nothing to send"),
             _ => {}
+        }
+        if let Some(mss) = self.mss.filter(|mss| !(88..=32_767).contains(mss)) {
+            return refuse("the segment size", format!("{mss} B"), "88 B to 32,767 B are possible");
+        }
+        let long = [&self.title, &self.extra_data].into_iter().flatten().find(|text| text.len() > LONGEST_TEXT);
+        if let Some(text) = long {
+            let value = format!("{} bytes long", text.len());
+            return refuse("the title or the extra data", value, "at most 2,000 bytes fit beside the parameters");
         }
         for buffer in [self.send_buffer, self.receive_buffer].into_iter().flatten() {
             if !(1..=512 << 20).contains(&buffer.get()) {

@@ -29,6 +29,28 @@ pub struct Target {
     pub port: u16,
 }
 
+/// Which addresses of a name to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Family {
+    /// All, in the resolver's order.
+    #[default]
+    Any,
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+}
+
+impl Family {
+    fn takes(self, address: &SocketAddr) -> bool {
+        match self {
+            Self::Any => true,
+            Self::V4 => address.is_ipv4(),
+            Self::V6 => address.is_ipv6(),
+        }
+    }
+}
+
 impl FromStr for Target {
     type Err = MeasureError;
 
@@ -76,7 +98,7 @@ impl fmt::Display for Target {
 impl Target {
     /// All addresses of the target, in the resolver's order. The resolver has no deadline of its own, so that it runs
     /// on a thread that may outlive the wait.
-    pub(crate) fn resolve(&self, patience: Patience<'_>) -> Result<Vec<SocketAddr>, MeasureError> {
+    pub(crate) fn resolve(&self, family: Family, patience: Patience<'_>) -> Result<Vec<SocketAddr>, MeasureError> {
         let (host, port) = (self.host.clone(), self.port);
         let (send, receive) = mpsc::sync_channel(1);
         thread::spawn(move || {
@@ -88,8 +110,11 @@ impl Target {
         while !patience.is_over() {
             patience.check_cancelled()?;
             match receive.recv_timeout(patience.slice()) {
-                Ok(Ok(addresses)) if !addresses.is_empty() => return Ok(addresses),
-                Ok(Ok(_)) => return Err(unknown(io::ErrorKind::NotFound.into())),
+                Ok(Ok(mut addresses)) => {
+                    addresses.retain(|address| family.takes(address));
+                    let none = addresses.is_empty();
+                    return if none { Err(unknown(io::ErrorKind::NotFound.into())) } else { Ok(addresses) };
+                }
                 Ok(Err(source)) => return Err(unknown(source)),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Err(unknown(io::ErrorKind::Other.into())),
@@ -137,6 +162,8 @@ pub(crate) fn connect(
 ) -> Result<TcpStream, MeasureError> {
     let failed = |source: io::Error| match source.kind() {
         io::ErrorKind::ConnectionRefused => MeasureError::Refused { peer },
+        // A real server closes its listener between two tests, and with it what waited there.
+        io::ErrorKind::ConnectionReset => MeasureError::Closed { peer, operation: "connecting" },
         io::ErrorKind::TimedOut => MeasureError::Timeout { peer, operation: "connecting", after: patience.total() },
         io::ErrorKind::PermissionDenied | io::ErrorKind::OutOfMemory => {
             MeasureError::Io { peer, operation: "connecting", source }

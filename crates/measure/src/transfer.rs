@@ -15,13 +15,14 @@ use fullpipe_diagnose::Buffer;
 use fullpipe_units::{Bytes, Micros};
 
 use crate::{
+    flow::{Flow, Live},
     handshake::View,
     lane::{self, Baseline, Brakes, Lane, Manner, Role, Run, Shared},
     report::{EndReport, LaneReport},
     sampler::{Probe, Sampler, Series},
     sys::{
         cpu::{CpuClock, ProcessTime},
-        sockopt,
+        send_file, sockopt,
         tcp_info::TcpInfo,
     },
 };
@@ -66,7 +67,9 @@ impl Moving {
         // Noise, so that nothing on the path gains by compressing it.
         getrandom::fill(&mut payload).map_err(io::Error::other)?;
         let left = manner.budget.map(AtomicU64::new);
-        let run = Arc::new(Run { start: Instant::now(), brakes: Brakes::default(), left, payload });
+        // Where there is no such file, the payload is copied like any other.
+        let file = if manner.zerocopy && sends { send_file::unnamed(&payload).ok() } else { None };
+        let run = Arc::new(Run { start: Instant::now(), brakes: Brakes::default(), left, payload, file });
         let mut moving = Self {
             lanes: lanes.into_iter().map(MovingLane::new).collect(),
             run,
@@ -82,78 +85,6 @@ impl Moving {
             moving.workers.push(lane::start_worker(&lane.shared, lane.role, manner, &moving.run)?);
         }
         Ok(moving)
-    }
-
-    pub(crate) fn elapsed(&self) -> Duration {
-        self.run.start.elapsed()
-    }
-
-    /// Payload acknowledged (of the lanes that send) or read (of those that receive), since the start.
-    pub(crate) fn progress(&self, role: Role) -> u64 {
-        self.lanes.iter().filter(|lane| lane.role == role).map(|lane| lane.shared.progress(role, &lane.baseline)).sum()
-    }
-
-    /// A count that grows as long as payload moves; cheaper than [`Moving::progress`] where time ends the test.
-    pub(crate) fn activity(&self) -> u64 {
-        match self.budget {
-            Some(_) => self.progress(Role::Send) + self.progress(Role::Receive),
-            None => self.lanes.iter().map(|lane| lane.shared.moved()).sum(),
-        }
-    }
-
-    /// Of the first connection, one that sends where there is one: its kernel measures under load.
-    pub(crate) fn rtt(&self) -> Option<Micros> {
-        let lane = self.lanes.iter().find(|lane| lane.role == Role::Send).or_else(|| self.lanes.first())?;
-        TcpInfo::of(&lane.shared.stream).ok()?.rtt_us().map(|us| Micros::new(us.into()))
-    }
-
-    /// Whether bytes end the test and all of them have arrived.
-    pub(crate) fn is_complete(&self) -> bool {
-        let complete = |role, budget| !self.has(role) || self.progress(role) >= budget;
-        self.budget.is_some_and(|budget| complete(Role::Send, budget) && complete(Role::Receive, budget))
-    }
-
-    pub(crate) fn has(&self, role: Role) -> bool {
-        self.lanes.iter().any(|lane| lane.role == role)
-    }
-
-    /// The first connection that failed on its own.
-    pub(crate) fn failure(&self) -> Option<io::ErrorKind> {
-        self.lanes.iter().find_map(|lane| lane.shared.failure())
-    }
-
-    /// The omitted time is over: from here on counts the steady rate.
-    pub(crate) fn mark_steady(&mut self) {
-        self.steady_from = Some(self.elapsed());
-        for lane in &mut self.lanes {
-            lane.mark = lane.counts();
-        }
-    }
-
-    pub(crate) fn is_marked(&self) -> bool {
-        self.steady_from.is_some()
-    }
-
-    /// Ends the counting and the sending. Receivers go on emptying their connections until [`Moving::release`], so that
-    /// a peer that still sends is not blocked.
-    pub(crate) fn stop(&mut self) -> EndReport {
-        let end = self.elapsed();
-        let counts: Vec<Counts> = self.lanes.iter().map(MovingLane::counts).collect();
-        self.run.brakes.senders.store(true, Ordering::Relaxed);
-        let all = self.sampler.take().map(Sampler::finish).unwrap_or_default();
-        let process = ProcessTime::now();
-        let wall = end.as_secs_f64().max(1e-6);
-        let percent = |now: f64, before: f64| (now - before).max(0.0) / wall * 100.0;
-        let mut series = all.into_iter();
-        let lanes = self.lanes.iter().zip(&counts);
-        EndReport {
-            cpu_busy: CpuClock::now().busiest_since(&self.cpu),
-            cpu_user_percent: percent(process.user_s, self.process.user_s),
-            cpu_system_percent: percent(process.system_s, self.process.system_s),
-            lanes: lanes
-                .map(|(lane, counts)| self.report(lane, *counts, end, series.next().unwrap_or_default()))
-                .collect(),
-        }
     }
 
     fn report(&self, lane: &MovingLane, counts: Counts, end: Duration, mut series: Series) -> LaneReport {
@@ -186,22 +117,11 @@ impl Moving {
             send_buffer: buffer(largest(sampled_send, memory.map(|m| m.send_buffer)), pinned.send),
             receive_buffer: buffer(largest(sampled_receive, memory.map(|m| m.receive_buffer)), pinned.receive),
             view: lane.view,
+            datagrams: None,
             path_mtu: TcpInfo::of(&lane.shared.stream).ok().and_then(|info| info.path_mtu()),
             sender_samples: series.sender,
             receiver_samples: series.receiver,
         }
-    }
-
-    /// Closes the data connections. `abrupt` throws away what is still queued, which on a slow path would otherwise
-    /// occupy it long after the test; a foreign peer may take the reset for a failure.
-    pub(crate) fn release(mut self, abrupt: bool) {
-        if abrupt {
-            for lane in &self.lanes {
-                // A connection that can't be reset is closed the slow way.
-                drop(socket2::SockRef::from(&lane.shared.stream).set_linger(Some(Duration::ZERO)));
-            }
-        }
-        self.halt();
     }
 
     fn halt(&mut self) {
@@ -219,6 +139,92 @@ impl Moving {
             // A worker that panicked has nothing more to say than that its lane stood still.
             drop(worker.join());
         }
+    }
+}
+
+impl Flow for Moving {
+    fn elapsed(&self) -> Duration {
+        self.run.start.elapsed()
+    }
+
+    fn progress(&self, role: Role) -> u64 {
+        self.lanes.iter().filter(|lane| lane.role == role).map(|lane| lane.shared.progress(role, &lane.baseline)).sum()
+    }
+
+    fn activity(&self) -> u64 {
+        match self.budget {
+            Some(_) => self.progress(Role::Send) + self.progress(Role::Receive),
+            None => self.lanes.iter().map(|lane| lane.shared.moved()).sum(),
+        }
+    }
+
+    fn live(&self) -> Live {
+        let lane = self.lanes.iter().find(|lane| lane.role == Role::Send).or_else(|| self.lanes.first());
+        let Some(info) = lane.and_then(|lane| TcpInfo::of(&lane.shared.stream).ok()) else { return Live::default() };
+        let sends = lane.is_some_and(|lane| lane.role == Role::Send);
+        let cwnd = || Some(Bytes::new(u64::from(info.cwnd()?) * u64::from(info.send_mss()?)));
+        Live {
+            rtt_us: info.rtt_us().map(|us| Micros::new(us.into())),
+            cwnd: cwnd().filter(|_| sends),
+            window: info.send_window().filter(|_| sends).map(|bytes| Bytes::new(bytes.into())),
+            retransmits: sends.then(|| self.lanes.iter().map(|lane| lane.counts().retransmits).sum()),
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        let complete = |role, budget| !self.has(role) || self.progress(role) >= budget;
+        self.budget.is_some_and(|budget| complete(Role::Send, budget) && complete(Role::Receive, budget))
+    }
+
+    fn has(&self, role: Role) -> bool {
+        self.lanes.iter().any(|lane| lane.role == role)
+    }
+
+    fn failure(&self) -> Option<io::ErrorKind> {
+        self.lanes.iter().find_map(|lane| lane.shared.failure())
+    }
+
+    fn mark_steady(&mut self) {
+        self.steady_from = Some(self.elapsed());
+        for lane in &mut self.lanes {
+            lane.mark = lane.counts();
+        }
+    }
+
+    fn is_marked(&self) -> bool {
+        self.steady_from.is_some()
+    }
+
+    /// Receivers go on emptying their connections until [`Flow::release`], so that a peer that still sends is not
+    /// blocked.
+    fn stop(&mut self) -> EndReport {
+        let end = self.elapsed();
+        let counts: Vec<Counts> = self.lanes.iter().map(MovingLane::counts).collect();
+        self.run.brakes.senders.store(true, Ordering::Relaxed);
+        let all = self.sampler.take().map(Sampler::finish).unwrap_or_default();
+        let process = ProcessTime::now();
+        let wall = end.as_secs_f64().max(1e-6);
+        let percent = |now: f64, before: f64| (now - before).max(0.0) / wall * 100.0;
+        let mut series = all.into_iter();
+        let lanes = self.lanes.iter().zip(&counts);
+        EndReport {
+            cpu_busy: CpuClock::now().busiest_since(&self.cpu),
+            cpu_user_percent: percent(process.user_s, self.process.user_s),
+            cpu_system_percent: percent(process.system_s, self.process.system_s),
+            lanes: lanes
+                .map(|(lane, counts)| self.report(lane, *counts, end, series.next().unwrap_or_default()))
+                .collect(),
+        }
+    }
+
+    fn release(mut self: Box<Self>, abrupt: bool) {
+        if abrupt {
+            for lane in &self.lanes {
+                // A connection that can't be reset is closed the slow way.
+                drop(socket2::SockRef::from(&lane.shared.stream).set_linger(Some(Duration::ZERO)));
+            }
+        }
+        self.halt();
     }
 }
 

@@ -25,7 +25,7 @@ use crate::{
     spec::{Progress, TestSpec},
     sys::tcp_info::TcpInfo,
     talk::{self, Hello},
-    target::Target,
+    target::{Family, Target},
     wire::{Params, State, TALK_LIMIT},
 };
 
@@ -38,11 +38,18 @@ pub struct ClientOptions {
     pub answer: Duration,
     /// For payload to move during a test.
     pub stall: Duration,
+    /// Which addresses of the server's name to use.
+    pub family: Family,
 }
 
 impl Default for ClientOptions {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(10), answer: Duration::from_secs(10), stall: Duration::from_secs(15) }
+        Self {
+            connect: Duration::from_secs(10),
+            answer: Duration::from_secs(10),
+            stall: Duration::from_secs(15),
+            family: Family::Any,
+        }
     }
 }
 
@@ -78,7 +85,7 @@ impl Client {
     /// # Errors
     /// As [`Client::connect`], and [`MeasureError::Cancelled`].
     pub fn connect_with(target: &Target, options: ClientOptions, cancel: &AtomicBool) -> Result<Self, MeasureError> {
-        let addresses = target.resolve(Patience::new(options.connect).unless(cancel))?;
+        let addresses = target.resolve(options.family, Patience::new(options.connect).unless(cancel))?;
         let stream = crate::target::connect_any(&addresses, Patience::new(options.connect).unless(cancel))?;
         let answer = || Patience::new(options.answer).unless(cancel);
         let peer = stream.peer_addr().map_err(|source| MeasureError::Unreachable {

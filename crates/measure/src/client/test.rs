@@ -1,26 +1,30 @@
 //! One test, from the client's side.
 
 use std::{
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
 use fullpipe_units::{Bytes, Micros, Rate};
-use socket2::Socket;
+use socket2::{SockRef, Socket};
 
 use super::{Client, session};
 use crate::{
-    control::Control,
+    control::{Control, is_pause},
     error::MeasureError,
-    lane::{Lane, Manner, Role},
-    measurement::{Accounts, Measurement, PeerKind},
+    flow::Flow,
+    lane::{self, Lane, Manner, Role},
+    measurement::{Accounts, Cpu, Measurement, PeerKind},
     patience::Patience,
     report::{EndReport, FarReport},
     spec::{Length, Phase, Progress, TestDirection, TestSpec},
     sys::sockopt,
     target,
     transfer::Moving,
+    udp::{self, UdpFlow, UdpLane},
     wire::{self, Cookie, OurParams, Params, RESULTS_LIMIT, Results, State},
 };
 
@@ -52,13 +56,13 @@ pub(super) fn run(
     progress(told(Phase::Connecting, spec));
     let (mut control, cookie) = open_control(client, spec, cancel)?;
     let patience = || Patience::new(client.options.answer).unless(cancel);
-    let lanes = open_lanes(client, spec, &cookie, cancel)?;
+    let lanes = Lanes::open(client, spec, &cookie, cancel)?;
     expect(&mut control, State::TestStart, patience())?;
     expect(&mut control, State::TestRunning, patience())?;
     let failed = |source| MeasureError::Io { peer: client.peer, operation: "starting the transfer", source };
-    let mut moving = Moving::start(lanes, &manner(spec)).map_err(failed)?;
+    let mut moving = lanes.start(spec).map_err(failed)?;
 
-    let ending = watch(client, spec, cancel, &mut control, &mut moving, progress)?;
+    let ending = watch(client, spec, cancel, &mut control, moving.as_mut(), progress)?;
     progress(told(Phase::Finishing, spec));
     let own = moving.stop();
     let outcome = finish(client, &mut control, &own);
@@ -87,6 +91,9 @@ pub(super) fn run(
     Ok(Measurement {
         peer: client.peer,
         peer_kind: client.kind,
+        server_output: accounts.results.as_ref().and_then(|results| results.server_output.clone()),
+        far_cpu: accounts.results.as_ref().map(Cpu::of_results),
+        own_cpu: Cpu::of_report(&accounts.own),
         directions: accounts.directions(),
         cancelled: ending == Ending::Cancelled,
         warnings,
@@ -134,7 +141,17 @@ fn params(client: &Client, spec: &TestSpec) -> Params {
         parallel: spec.streams,
         reverse: spec.direction == TestDirection::Down,
         bidirectional: spec.direction == TestDirection::Both,
+        udp: spec.udp.is_some(),
+        counters_64bit: spec.udp.is_some_and(|udp| udp.counters_64bit),
         block: spec.block.get(),
+        nodelay: spec.nodelay,
+        mss: spec.mss,
+        bandwidth: spec.pace.map(Rate::bps),
+        tos: spec.tos.map(u32::from),
+        zerocopy: spec.zerocopy,
+        title: spec.title.clone(),
+        extra_data: spec.extra_data.clone(),
+        server_output: spec.server_output,
         congestion: spec.congestion_control.clone(),
         window,
         ours: Some(OurParams {
@@ -156,7 +173,14 @@ fn manner(spec: &TestSpec) -> Manner {
         Length::Bytes(bytes) => Some(bytes.get()),
         Length::Time(_) => None,
     };
-    Manner { block: usize::try_from(spec.block.get()).unwrap_or(1 << 20), copy: spec.copy, budget, pace_bps: None }
+    Manner {
+        block: usize::try_from(spec.block.get()).unwrap_or(1 << 20),
+        copy: spec.copy,
+        budget,
+        zerocopy: spec.zerocopy,
+        pace_bps: spec.pace.map(Rate::bps),
+        read_bps: None,
+    }
 }
 
 /// The roles of the data connections, in order: first those that the client sends on, then those that it receives on.
@@ -167,6 +191,95 @@ fn roles(spec: &TestSpec) -> Vec<Role> {
         TestDirection::Both => &[Role::Send, Role::Receive],
     };
     roles.iter().flat_map(|role| (0..spec.streams).map(|_| *role)).collect()
+}
+
+/// The data connections of a test, ready to carry payload.
+enum Lanes {
+    Tcp(Vec<Lane>),
+    Udp(Vec<UdpLane>),
+}
+
+impl Lanes {
+    fn open(client: &Client, spec: &TestSpec, cookie: &Cookie, cancel: &AtomicBool) -> Result<Self, MeasureError> {
+        if spec.udp.is_some() {
+            return open_datagrams(client, spec, cancel).map(Self::Udp);
+        }
+        open_lanes(client, spec, cookie, cancel).map(Self::Tcp)
+    }
+
+    fn start(self, spec: &TestSpec) -> io::Result<Box<dyn Flow>> {
+        Ok(match self {
+            Self::Tcp(lanes) => Box::new(Moving::start(lanes, &manner(spec))?),
+            Self::Udp(lanes) => {
+                let wide = spec.udp.is_some_and(|udp| udp.counters_64bit);
+                Box::new(UdpFlow::start(lanes, &manner(spec), wide)?)
+            }
+        })
+    }
+}
+
+/// Greets the server from a socket per stream, one after another: it knows them by their order alone.
+fn open_datagrams(client: &Client, spec: &TestSpec, cancel: &AtomicBool) -> Result<Vec<UdpLane>, MeasureError> {
+    let failed = |source| MeasureError::Io { peer: client.peer, operation: SETTING_UP, source };
+    let mut lanes = Vec::new();
+    for (index, role) in roles(spec).into_iter().enumerate() {
+        let patience = Patience::new(client.options.answer).unless(cancel);
+        let any: SocketAddr = match client.peer {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = UdpSocket::bind(any).and_then(|socket| {
+            socket.connect(client.peer)?;
+            set_up_datagrams(&socket, spec, role)?;
+            Ok(socket)
+        });
+        let socket = socket.map_err(failed)?;
+        greet(&socket, client.peer, patience)?;
+        lanes.push(UdpLane { id: wire::stream_id(index), role, socket });
+    }
+    Ok(lanes)
+}
+
+fn set_up_datagrams(socket: &UdpSocket, spec: &TestSpec, role: Role) -> io::Result<()> {
+    let socket = SockRef::from(socket);
+    let size = |bytes: Bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX);
+    match (role, spec.send_buffer, spec.receive_buffer) {
+        (Role::Send, Some(bytes), _) => socket.set_send_buffer_size(size(bytes))?,
+        (Role::Receive, _, Some(bytes)) => socket.set_recv_buffer_size(size(bytes))?,
+        _ => {}
+    }
+    match spec.tos {
+        Some(tos) => set_tos(&socket, tos),
+        None => Ok(()),
+    }
+}
+
+/// The greeting may get lost, and a foreign server's port is closed for a moment between two streams. It is repeated
+/// late, because a server that has heard it would count another one as payload.
+fn greet(socket: &UdpSocket, peer: SocketAddr, patience: Patience<'_>) -> Result<(), MeasureError> {
+    const AGAIN: Duration = Duration::from_secs(2);
+    let failed = |source| MeasureError::Io { peer, operation: SETTING_UP, source };
+    let mut said: Option<Instant> = None;
+    let mut answer = [0u8; 64];
+    while !patience.is_over() {
+        patience.check_cancelled()?;
+        if said.is_none_or(|said| said.elapsed() > AGAIN) {
+            socket.send(&udp::HELLO).map_err(failed)?;
+            said = Some(Instant::now());
+        }
+        socket.set_read_timeout(Some(patience.slice())).map_err(failed)?;
+        match socket.recv(&mut answer) {
+            // Versions before 3.12 answer otherwise; and where the server sends, its first payload may come before.
+            Ok(_) => return Ok(()),
+            Err(error) if is_pause(&error) => {}
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                said = None;
+                thread::sleep(Duration::from_millis(20));
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Err(MeasureError::Timeout { peer, operation: "greeting the server with a datagram", after: patience.total() })
 }
 
 /// Opens the data connections: with one of ours many at a time, since each takes a round trip; with a foreign server,
@@ -216,7 +329,7 @@ fn open_lane(
     let mut raw = Control::new(stream, peer)?;
     raw.write_all(&preamble, patience, SETTING_UP)?;
     let stream = raw.into_stream();
-    stream.set_nodelay(false).map_err(|source| MeasureError::Io { peer, operation: SETTING_UP, source })?;
+    stream.set_nodelay(spec.nodelay).map_err(|source| MeasureError::Io { peer, operation: SETTING_UP, source })?;
     let preamble = preamble.len() as u64;
     Ok(Lane { id: wire::stream_id(index), role, stream, saved_syn: None, opened: true, preamble })
 }
@@ -226,6 +339,16 @@ fn prepare(socket: &Socket, spec: &TestSpec, role: Role) -> Result<(), MeasureEr
     let failed = |option, value: String| move |source| MeasureError::Option { option, value, source };
     if let Some(name) = &spec.congestion_control {
         sockopt::set_congestion(socket, name).map_err(failed("the congestion control", crate::error::clean(name)))?;
+    }
+    if let Some(mss) = spec.mss {
+        sockopt::set_max_segment(socket, mss).map_err(failed("TCP_MAXSEG", mss.to_string()))?;
+    }
+    if let Some(tos) = spec.tos {
+        set_tos(&SockRef::from(socket), tos).map_err(failed("the type of service", tos.to_string()))?;
+    }
+    if let Some(pace) = spec.pace.filter(|_| role == Role::Send) {
+        // Where the kernel does not pace, the writes alone do.
+        drop(sockopt::set_max_pacing_rate(socket, lane::smoothing_rate(pace.bps())));
     }
     let size = |bytes: Bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX);
     match (role, spec.send_buffer, spec.receive_buffer) {
@@ -237,6 +360,12 @@ fn prepare(socket: &Socket, spec: &TestSpec, role: Role) -> Result<(), MeasureEr
         }
         _ => Ok(()),
     }
+}
+
+/// A socket of IPv6 takes both options, and each for packets of its own family.
+fn set_tos(socket: &SockRef<'_>, tos: u8) -> io::Result<()> {
+    let (v6, v4) = (socket.set_tclass_v6(tos.into()), socket.set_tos_v4(tos.into()));
+    v6.or(v4)
 }
 
 fn expect(control: &mut Control, wanted: State, patience: Patience<'_>) -> Result<(), MeasureError> {
@@ -263,7 +392,7 @@ fn watch(
     spec: &TestSpec,
     cancel: &AtomicBool,
     control: &mut Control,
-    moving: &mut Moving,
+    moving: &mut dyn Flow,
     progress: Report<'_>,
 ) -> Result<Ending, MeasureError> {
     let mut last = Seen { at: Duration::ZERO, up: 0, down: 0 };
@@ -311,17 +440,21 @@ struct Seen {
 }
 
 impl Seen {
-    fn told(&self, before: &Self, spec: &TestSpec, moving: &Moving) -> Progress {
+    fn told(&self, before: &Self, spec: &TestSpec, moving: &dyn Flow) -> Progress {
         let over = Micros::from(self.at.saturating_sub(before.at));
         let rate = |role, now: u64, then: u64| {
             moving.has(role).then(|| Rate::of(Bytes::new(now.saturating_sub(then)), over)).flatten()
         };
+        let live = moving.live();
         let omitted = self.at < spec.omit;
         Progress {
             elapsed: self.at,
             up_bps: rate(Role::Send, self.up, before.up),
             down_bps: rate(Role::Receive, self.down, before.down),
-            rtt_us: moving.rtt(),
+            rtt_us: live.rtt_us,
+            cwnd: live.cwnd,
+            window: live.window,
+            retransmits: live.retransmits,
             ..told(if omitted { Phase::Omitted } else { Phase::Running }, spec)
         }
     }
@@ -329,7 +462,17 @@ impl Seen {
 
 fn told(phase: Phase, spec: &TestSpec) -> Progress {
     let expected = spec.expected();
-    Progress { phase, elapsed: Duration::ZERO, expected, up_bps: None, down_bps: None, rtt_us: None }
+    Progress {
+        phase,
+        elapsed: Duration::ZERO,
+        expected,
+        up_bps: None,
+        down_bps: None,
+        rtt_us: None,
+        cwnd: None,
+        window: None,
+        retransmits: None,
+    }
 }
 
 /// Ends the test on the wire and exchanges the results. Not cancelled: a test that was stopped ends cleanly as well.

@@ -3,13 +3,15 @@
 //! One thread accepts and never waits for a client; each connection gets a thread that reads its cookie within a
 //! deadline. A cookie that is known belongs to a test that waits for data connections; any other opens a session.
 
+mod network;
+mod output;
 mod session;
 mod talk;
 
 use std::{
     collections::HashMap,
     fmt, io,
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -20,6 +22,8 @@ use std::{
 };
 
 use fullpipe_diagnose::SynFacts;
+use fullpipe_units::{Bytes, Rate};
+pub use network::{Network, ParseNetworkError};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::{
@@ -30,6 +34,7 @@ use crate::{
     sys::{sockopt, wait},
     talk::Steward,
     target,
+    udp::Door,
     wire::{COOKIE_LEN, Cookie, MAX_STREAMS, State},
 };
 
@@ -43,6 +48,13 @@ pub struct ServerOptions {
     pub max_clients: usize,
     /// The longest test, omitted time included.
     pub longest_test: Duration,
+    /// The highest payload rate of a test in each direction, all its connections together: senders are paced to it, and
+    /// receivers read no faster.
+    pub max_rate: Option<Rate>,
+    /// The most payload of a test, both directions together; a test that reaches it is ended.
+    pub max_bytes: Option<Bytes>,
+    /// Who may come; everybody where it is empty.
+    pub allow: Vec<Network>,
     /// For each answer in the handshake.
     pub answer: Duration,
     /// For payload to move during a test.
@@ -58,6 +70,9 @@ impl Default for ServerOptions {
         Self {
             max_clients: 64,
             longest_test: Duration::from_secs(86_400),
+            max_rate: None,
+            max_bytes: None,
+            allow: Vec::new(),
             answer: Duration::from_secs(10),
             stall: Duration::from_secs(30),
             talk_idle: Duration::from_secs(30 * 60),
@@ -71,11 +86,20 @@ impl fmt::Debug for ServerOptions {
         f.debug_struct("ServerOptions")
             .field("max_clients", &self.max_clients)
             .field("longest_test", &self.longest_test)
+            .field("max_rate", &self.max_rate)
+            .field("max_bytes", &self.max_bytes)
+            .field("allow", &self.allow)
             .field("answer", &self.answer)
             .field("stall", &self.stall)
             .field("talk_idle", &self.talk_idle)
             .field("log", &self.log.is_some())
             .finish()
+    }
+}
+
+impl ServerOptions {
+    fn lets_in(&self, address: IpAddr) -> bool {
+        self.allow.is_empty() || self.allow.iter().any(|network| network.contains(address))
     }
 }
 
@@ -92,6 +116,8 @@ pub struct Server {
     options: ServerOptions,
     steward: Option<Arc<dyn Steward>>,
     hall: Hall,
+    /// The UDP port of the same number, unless another program has it.
+    door: Option<Door>,
 }
 
 impl fmt::Debug for Server {
@@ -133,7 +159,8 @@ impl Server {
         // An old kernel without it only leaves the client's SYN unseen.
         drop(sockopt::save_syn(&listener));
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address, options, steward, hall: Hall::default() })
+        let door = Door::open(address).ok();
+        Ok(Self { listener, address, options, steward, hall: Hall::default(), door })
     }
 
     /// Where it listens.
@@ -162,6 +189,11 @@ impl Server {
                         continue;
                     }
                 };
+                if !self.options.lets_in(peer.ip()) {
+                    self.log(&format!("{peer}: turned away, its address is not among those that may come"));
+                    refuse(&stream);
+                    continue;
+                }
                 let order = self.hall.accepted.fetch_add(1, Ordering::Relaxed);
                 if self.hall.guests.fetch_add(1, Ordering::Relaxed) >= MAX_GUESTS {
                     self.hall.guests.fetch_sub(1, Ordering::Relaxed);

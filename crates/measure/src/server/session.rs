@@ -1,7 +1,7 @@
 //! One test, from the server's side; a conversation branches off after the parameters.
 
 use std::{
-    net::SocketAddr,
+    net::{SocketAddr, UdpSocket},
     sync::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::Receiver,
@@ -9,17 +9,20 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fullpipe_units::{Bytes, Rate};
 use socket2::SockRef;
 
-use super::{Arrival, Server, talk};
+use super::{Arrival, Server, output, talk};
 use crate::{
     control::Control,
     error::MeasureError,
-    lane::{Lane, Manner, Role},
+    flow::Flow,
+    lane::{self, Lane, Manner, Role},
     patience::Patience,
     report::EndReport,
     sys::sockopt,
     transfer::Moving,
+    udp::{Doorkeeper, UdpFlow, UdpLane},
     wire::{self, COOKIE_LEN, INDEX_LEN, PARAMS_ACCEPTED, Params, State},
 };
 
@@ -103,16 +106,27 @@ impl<'a> Session<'a> {
             let problem = format!("a test of {} s is longer than this server allows", (time + omit).as_secs_f64());
             return Err(MeasureError::BadMessage { peer: self.peer, operation: HANDSHAKE, problem });
         }
+        if let Some(problem) = self.beyond_limits(params) {
+            // "Total required bandwidth is larger than server limit": the nearest that iperf3 has words for.
+            self.tell_error(27);
+            return Err(MeasureError::BadMessage { peer: self.peer, operation: HANDSHAKE, problem });
+        }
+        // Greetings with datagrams have no cookie: no other test may wait for them from here on.
+        let door = if params.udp { Some(self.hold_door()?) } else { None };
         let patience = self.patience();
         self.control.write_state(State::CreateStreams, patience, HANDSHAKE)?;
-        let lanes = self.lanes(params)?;
+        let lanes = if params.udp { Lanes::Udp(self.greeted(params, door)?) } else { Lanes::Tcp(self.lanes(params)?) };
         let patience = self.patience();
         self.control.write_state(State::TestStart, patience, HANDSHAKE)?;
         self.control.write_state(State::TestRunning, patience, HANDSHAKE)?;
         let failed = |source| MeasureError::Io { peer: self.peer, operation: "starting the transfer", source };
-        let mut moving = Moving::start(lanes, &manner(params)).map_err(failed)?;
-        let watched = self.watch(params, &mut moving);
-        if matches!(watched, Err(MeasureError::Cancelled)) {
+        let manner = self.manner(params);
+        let mut moving: Box<dyn Flow> = match lanes {
+            Lanes::Tcp(lanes) => Box::new(Moving::start(lanes, &manner).map_err(failed)?),
+            Lanes::Udp(lanes) => Box::new(UdpFlow::start(lanes, &manner, params.counters_64bit).map_err(failed)?),
+        };
+        let watched = self.watch(params, moving.as_mut());
+        if matches!(watched, Err(MeasureError::Cancelled | MeasureError::OverLimit { .. })) {
             // Before the data connections go, or the client would take it for a failure of these.
             let patience = Patience::new(Duration::from_secs(1));
             drop(self.control.write_state(State::ServerTerminate, patience, TRANSFER));
@@ -140,9 +154,7 @@ impl<'a> Session<'a> {
             return Err(MeasureError::BadMessage { peer: self.peer, operation: WAITING, problem });
         }
         let lane = |(index, arrival): (usize, Arrival)| {
-            // The client opens those that it sends on first.
-            let client_sends = if params.bidirectional { index < params.parallel as usize } else { !params.reverse };
-            let role = if client_sends { Role::Receive } else { Role::Send };
+            let role = role_of(index, params);
             prepare(&arrival, params, role);
             let preamble = (COOKIE_LEN + if indexed { INDEX_LEN } else { 0 }) as u64;
             let id = wire::stream_id(index);
@@ -173,6 +185,40 @@ impl<'a> Session<'a> {
         Ok(arrived)
     }
 
+    fn hold_door(&mut self) -> Result<Doorkeeper<'a>, MeasureError> {
+        let Some(door) = &self.server.door else {
+            self.tell_error(13);
+            let problem = "the UDP port of this server is taken by another program".to_owned();
+            return Err(MeasureError::BadMessage { peer: self.peer, operation: HANDSHAKE, problem });
+        };
+        let failed = |source| MeasureError::Io { peer: self.peer, operation: HANDSHAKE, source };
+        let local = self.control.stream().local_addr().map_err(failed)?;
+        let peer = self.control.stream().peer_addr().map_err(failed)?;
+        door.hold((local, peer), self.patience())
+    }
+
+    /// Waits for the greetings of all streams with datagrams, in the time of one answer, since others wait meanwhile.
+    fn greeted(&mut self, params: &Params, door: Option<Doorkeeper<'_>>) -> Result<Vec<UdpLane>, MeasureError> {
+        let failed = |source| MeasureError::Io { peer: self.peer, operation: WAITING, source };
+        let patience = self.patience();
+        let mut lanes = Vec::new();
+        while let Some(door) = door.as_ref().filter(|_| lanes.len() < params.connections()) {
+            patience.check_cancelled()?;
+            if patience.is_over() {
+                self.tell_error(118);
+                return Err(MeasureError::Timeout { peer: self.peer, operation: WAITING, after: patience.total() });
+            }
+            if let Some(socket) = door.answer().map_err(failed)? {
+                let role = role_of(lanes.len(), params);
+                prepare_datagrams(&socket, params, role);
+                lanes.push(UdpLane { id: wire::stream_id(lanes.len()), role, socket });
+            } else if let Some(state) = self.control.poll_state(Duration::from_millis(1))? {
+                return Err(ended_by(self.peer, state));
+            }
+        }
+        Ok(lanes)
+    }
+
     /// The number that follows the cookie.
     fn index_of(&self, arrival: &Arrival) -> Result<u64, MeasureError> {
         let failed = |source| MeasureError::Io { peer: self.peer, operation: WAITING, source };
@@ -183,7 +229,7 @@ impl<'a> Session<'a> {
     }
 
     /// Waits for the client to end the test.
-    fn watch(&mut self, params: &Params, moving: &mut Moving) -> Result<(), MeasureError> {
+    fn watch(&mut self, params: &Params, moving: &mut dyn Flow) -> Result<(), MeasureError> {
         let (time, omit) = duration(params);
         let limit = if time.is_zero() { self.server.options.longest_test } else { time + omit + GRACE };
         let mut moved = (0, Instant::now());
@@ -193,6 +239,9 @@ impl<'a> Session<'a> {
                 Some(State::TestEnd) => return Ok(()),
                 Some(state) => return Err(ended_by(self.peer, state)),
                 None => {}
+            }
+            if let Some(limit) = self.server.options.max_bytes.filter(|limit| moving.activity() > limit.get()) {
+                return Err(MeasureError::OverLimit { peer: self.peer, limit });
             }
             let elapsed = moving.elapsed();
             if !moving.is_marked() && !omit.is_zero() && elapsed >= omit {
@@ -218,11 +267,40 @@ impl<'a> Session<'a> {
         // The client's own figures are its own affair; they are read because they stand in the way.
         self.control.read_json(CLIENT_RESULTS_LIMIT, patience, RESULTS)?;
         let series = params.ours.map(|_| report.series_budget());
-        self.control.write_json(&report.results(series).to_json(), patience, RESULTS)?;
+        let mut results = report.results(series);
+        results.server_output = params.server_output.then(|| output::text(self.peer, params, report));
+        self.control.write_json(&results.to_json(), patience, RESULTS)?;
         self.control.write_state(State::DisplayResults, patience, RESULTS)?;
         // Some clients just close.
         drop(self.control.read_state(self.patience(), RESULTS));
         Ok(())
+    }
+
+    /// Why the test is more than this server allows.
+    fn beyond_limits(&self, params: &Params) -> Option<String> {
+        let options = &self.server.options;
+        let wanted = params.bandwidth.map(|bps| bps.saturating_mul(u64::from(params.parallel)));
+        if let (Some(wanted), Some(limit)) = (wanted, options.max_rate)
+            && wanted > limit.bps()
+        {
+            return Some(format!("a test at {} is faster than this server allows ({limit})", Rate::from_bps(wanted)));
+        }
+        let limit = options.max_bytes.filter(|limit| params.num > limit.get())?;
+        Some(format!("a test of {} is larger than this server allows ({limit})", Bytes::new(params.num)))
+    }
+
+    fn manner(&self, params: &Params) -> Manner {
+        let (_, omit) = duration(params);
+        let share = self.server.options.max_rate.map(|rate| (rate.bps() / u64::from(params.parallel)).max(1));
+        Manner {
+            block: usize::try_from(params.block).unwrap_or(1 << 20),
+            copy: params.ours.is_some_and(|ours| ours.copy),
+            // A client that omits some of the bytes decides itself when there were enough.
+            budget: Some(params.num).filter(|&num| num > 0 && omit.is_zero()),
+            zerocopy: params.zerocopy,
+            pace_bps: params.bandwidth.into_iter().chain(share).min(),
+            read_bps: share,
+        }
     }
 
     pub(super) fn patience(&self) -> Patience<'a> {
@@ -273,14 +351,30 @@ fn duration(params: &Params) -> (Duration, Duration) {
     (of(ours.time_ms, params.time_s), of(ours.omit_ms, params.omit_s))
 }
 
-fn manner(params: &Params) -> Manner {
-    let (_, omit) = duration(params);
-    Manner {
-        block: usize::try_from(params.block).unwrap_or(1 << 20),
-        copy: params.ours.is_some_and(|ours| ours.copy),
-        // A client that omits some of the bytes decides itself when there were enough.
-        budget: Some(params.num).filter(|&num| num > 0 && omit.is_zero()),
-        pace_bps: params.bandwidth,
+/// What this end does on the connection that was opened as number `index`.
+fn role_of(index: usize, params: &Params) -> Role {
+    // The client opens those that it sends on first.
+    let client_sends = if params.bidirectional { index < params.parallel as usize } else { !params.reverse };
+    if client_sends { Role::Receive } else { Role::Send }
+}
+
+/// The data connections of a test, ready to carry payload.
+enum Lanes {
+    Tcp(Vec<Lane>),
+    Udp(Vec<UdpLane>),
+}
+
+/// As [`prepare`], for a socket with datagrams.
+fn prepare_datagrams(socket: &UdpSocket, params: &Params, role: Role) {
+    let socket = SockRef::from(socket);
+    if let Some(bytes) = params.window {
+        drop(match role {
+            Role::Send => socket.set_send_buffer_size(bytes as usize),
+            Role::Receive => socket.set_recv_buffer_size(bytes as usize),
+        });
+    }
+    if let Some(tos) = params.tos {
+        drop((socket.set_tclass_v6(tos), socket.set_tos_v4(tos)));
     }
 }
 
@@ -309,10 +403,12 @@ fn prepare(arrival: &Arrival, params: &Params, role: Role) {
         drop(sockopt::set_max_segment(&arrival.stream, mss));
     }
     if let Some(tos) = params.tos {
-        drop(socket.set_tos_v4(tos));
+        drop((socket.set_tclass_v6(tos), socket.set_tos_v4(tos)));
     }
-    if let Some(bits) = params.fqrate {
-        drop(sockopt::set_max_pacing_rate(&arrival.stream, u32::try_from(bits / 8).unwrap_or(u32::MAX - 1)));
+    let smooth = params.bandwidth.filter(|_| role == Role::Send).map(lane::smoothing_rate);
+    let told = params.fqrate.map(|bits| u32::try_from(bits / 8).unwrap_or(u32::MAX - 1));
+    if let Some(bytes_per_second) = told.or(smooth) {
+        drop(sockopt::set_max_pacing_rate(&arrival.stream, bytes_per_second));
     }
 }
 
@@ -320,8 +416,9 @@ fn line(params: &Params, report: &EndReport) -> String {
     let total = |role| -> u64 { report.lanes.iter().filter(|lane| lane.role == role).map(|lane| lane.bytes).sum() };
     let longest = report.lanes.iter().map(|lane| lane.duration_us).max().unwrap_or(0);
     let version = params.client_version.as_deref().unwrap_or("an unnamed client");
+    let title = params.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
     format!(
-        "{version}: {} streams, {:.2} s, received {} B, sent {} B",
+        "{version}{title}: {} streams, {:.2} s, received {} B, sent {} B",
         report.lanes.len(),
         longest as f64 / 1e6,
         total(Role::Receive),

@@ -6,6 +6,11 @@
 pub(crate) mod cpu;
 pub(crate) mod host;
 #[cfg(target_os = "linux")]
+pub(crate) mod send_file;
+#[cfg(not(target_os = "linux"))]
+#[path = "send_file_elsewhere.rs"]
+pub(crate) mod send_file;
+#[cfg(target_os = "linux")]
 pub(crate) mod sockopt;
 #[cfg(not(target_os = "linux"))]
 #[path = "sockopt_elsewhere.rs"]

@@ -7,9 +7,20 @@ use super::{MAX_STREAMS, VERSION, number};
 /// iperf3's own default block.
 const IPERF3_BLOCK: u64 = 131_072;
 
+/// iperf3's own default for datagrams where it knows nothing of the path.
+const UDP_BLOCK: u64 = 1_460;
+
+/// A datagram's header with the longer of its two numbers, and what IPv4 takes in one.
+const UDP_BLOCK_LEAST: u64 = 16;
+const UDP_BLOCK_MOST: u64 = 65_507;
+
 /// What the client asks for. Keys that we don't know are ignored, as iperf3 does.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Params {
+    /// Datagrams instead of a byte stream.
+    pub(crate) udp: bool,
+    /// Datagrams are numbered with 64 bits.
+    pub(crate) counters_64bit: bool,
     /// Seconds that don't count.
     pub(crate) omit_s: u64,
     /// Seconds that do; 0 where `num` or `blockcount` ends the test.
@@ -32,6 +43,14 @@ pub(crate) struct Params {
     pub(crate) fqrate: Option<u64>,
     pub(crate) tos: Option<u32>,
     pub(crate) congestion: Option<String>,
+    /// What the client calls the test.
+    pub(crate) title: Option<String>,
+    /// Whatever the client wants to stand beside the results.
+    pub(crate) extra_data: Option<String>,
+    /// The client wants to see what the server would print.
+    pub(crate) server_output: bool,
+    /// The sender is asked to send without copying.
+    pub(crate) zerocopy: bool,
     pub(crate) client_version: Option<String>,
     /// Present where the client is ours.
     pub(crate) ours: Option<OurParams>,
@@ -72,7 +91,7 @@ impl Params {
     pub(crate) fn to_json(&self) -> Value {
         let mut map = Map::new();
         let mut put = |key: &str, value: Value| drop(map.insert(key.to_owned(), value));
-        put("tcp", json!(true));
+        put(if self.udp { "udp" } else { "tcp" }, json!(true));
         put("omit", json!(self.omit_s));
         put("time", json!(self.time_s));
         put("num", json!(self.num));
@@ -96,8 +115,18 @@ impl Params {
         for (key, number) in numbers.into_iter().filter_map(|(key, number)| Some((key, number?))) {
             put(key, json!(number));
         }
-        if let Some(name) = &self.congestion {
-            put("congestion", json!(name));
+        for (key, flag) in [
+            ("get_server_output", self.server_output),
+            ("zerocopy", self.zerocopy),
+            ("udp_counters_64bit", self.counters_64bit),
+        ] {
+            if flag {
+                put(key, json!(1));
+            }
+        }
+        let texts = [("congestion", &self.congestion), ("title", &self.title), ("extra_data", &self.extra_data)];
+        for (key, text) in texts.into_iter().filter_map(|(key, text)| Some((key, text.as_ref()?))) {
+            put(key, json!(text));
         }
         put("client_version", json!(concat!("fullpipe ", env!("CARGO_PKG_VERSION"))));
         if let Some(ours) = &self.ours {
@@ -112,11 +141,14 @@ impl Params {
         if !value.is_object() {
             return refuse(114, "the parameters are no JSON object");
         }
-        if number::flag(value.get("udp")) || number::flag(value.get("sctp")) {
-            return refuse(13, "only TCP tests are served");
+        if number::flag(value.get("sctp")) {
+            return refuse(13, "only TCP and UDP tests are served");
         }
         let count = |key| number::count(value.get(key));
+        let udp = number::flag(value.get("udp"));
         let params = Self {
+            udp,
+            counters_64bit: number::flag(value.get("udp_counters_64bit")),
             omit_s: count("omit").unwrap_or(0),
             time_s: count("time").unwrap_or(0),
             num: count("num").unwrap_or(0),
@@ -124,7 +156,7 @@ impl Params {
             parallel: u32::try_from(count("parallel").unwrap_or(1)).unwrap_or(u32::MAX),
             reverse: number::flag(value.get("reverse")),
             bidirectional: number::flag(value.get("bidirectional")),
-            block: count("len").filter(|&len| len > 0).unwrap_or(IPERF3_BLOCK),
+            block: count("len").filter(|&len| len > 0).unwrap_or(if udp { UDP_BLOCK } else { IPERF3_BLOCK }),
             nodelay: number::flag(value.get("nodelay")),
             mss: count("MSS").and_then(|n| u16::try_from(n).ok()).filter(|&n| n > 0),
             window: count("window").and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0),
@@ -132,6 +164,10 @@ impl Params {
             fqrate: count("fqrate").filter(|&n| n > 0),
             tos: count("TOS").and_then(|n| u32::try_from(n).ok()).filter(|&n| n <= 255),
             congestion: text(value.get("congestion")),
+            title: text(value.get("title")),
+            extra_data: text(value.get("extra_data")),
+            server_output: number::flag(value.get("get_server_output")),
+            zerocopy: number::flag(value.get("zerocopy")),
             client_version: text(value.get("client_version")),
             ours: value.get("fullpipe").and_then(OurParams::from_json),
         };
@@ -140,6 +176,9 @@ impl Params {
             () if params.omit_s > 600 => refuse(12, "more than 600 s would be omitted"),
             () if !(1..=MAX_STREAMS).contains(&params.parallel) => refuse(6, "the number of streams is not 1 to 128"),
             () if params.block > 16 << 20 => refuse(7, "the block is larger than 16 MiB"),
+            () if params.udp && !(UDP_BLOCK_LEAST..=UDP_BLOCK_MOST).contains(&params.block) => {
+                refuse(20, "the datagram is not 16 B to 65,507 B long")
+            }
             () if params.window.is_some_and(|w| w > 512 << 20) => refuse(8, "the socket buffer is larger than 512 MiB"),
             () => Ok(params),
         }
@@ -220,7 +259,8 @@ mod tests {
         {
             assert_eq!(Params::from_json(&json!({ "tcp": true, key: number })).unwrap_err().code, code, "{key}");
         }
-        assert_eq!(Params::from_json(&json!({"udp": true})).unwrap_err().code, 13);
+        assert_eq!(Params::from_json(&json!({"sctp": true})).unwrap_err().code, 13);
+        assert_eq!(Params::from_json(&json!({"udp": true, "len": 8})).unwrap_err().code, 20);
         assert_eq!(Params::from_json(&json!([])).unwrap_err().code, 114);
     }
 
@@ -236,11 +276,13 @@ mod tests {
             omit_s in 0u64..600, time_s in 0u64..86_400, num in 0u64..1 << 50, parallel in 1u32..=128,
             (reverse, bidirectional, nodelay, copy) in any::<(bool, bool, bool, bool)>(), block in 1u64..1 << 20,
             mss in proptest::option::of(1u16..32_767), window in proptest::option::of(1u32..1 << 29),
-            time_ms in proptest::option::of(0u64..86_400_000), congestion in proptest::option::of("[a-z]{1,15}"),
+            time_ms in proptest::option::of(0u64..86_400_000),
+            (congestion, title) in (proptest::option::of("[a-z]{1,15}"), proptest::option::of("[ -~]{1,40}")),
         ) {
             let ours = OurParams { version: VERSION, copy, indexed: nodelay, time_ms, send_buffer: window, ..OurParams::default() };
             let params = Params { omit_s, time_s, num, parallel, reverse, bidirectional, nodelay, block, mss, window,
-                congestion, ours: Some(ours), ..Params::default() };
+                congestion, extra_data: title.clone(), title, server_output: copy, zerocopy: reverse, ours: Some(ours),
+                ..Params::default() };
             let mut read = Params::from_json(&params.to_json()).unwrap();
             read.client_version = None;
             prop_assert_eq!(read, params);

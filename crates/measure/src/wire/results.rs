@@ -3,6 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::number;
+use crate::udp::Datagrams;
+
+/// Of the server's output; each line is cut, too.
+const MOST_LINES: usize = 10_000;
 
 /// One end's figures.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,6 +19,8 @@ pub(crate) struct Results {
     pub(crate) sender_has_retransmits: Option<bool>,
     pub(crate) congestion_used: Option<String>,
     pub(crate) streams: Vec<StreamResult>,
+    /// What the server would print, where the client asked for it.
+    pub(crate) server_output: Option<String>,
     /// What travels under the key `fullpipe`.
     pub(crate) ours: Option<Value>,
 }
@@ -28,6 +34,8 @@ pub(crate) struct StreamResult {
     pub(crate) retransmits: Option<u64>,
     /// Seconds; absent before iperf3 3.2.
     pub(crate) seconds: Option<f64>,
+    /// Of a test with datagrams; zeros where the stream was none.
+    pub(crate) datagrams: Datagrams,
 }
 
 impl Results {
@@ -42,6 +50,9 @@ impl Results {
             put("congestion_used", json!(name));
         }
         put("streams", Value::Array(self.streams.iter().map(StreamResult::to_json).collect()));
+        if let Some(text) = &self.server_output {
+            put("server_output_text", json!(text));
+        }
         if let Some(ours) = &self.ours {
             put("fullpipe", ours.clone());
         }
@@ -59,6 +70,7 @@ impl Results {
             sender_has_retransmits: number::count(value.get("sender_has_retransmits")).map(|n| n != 0),
             congestion_used: congestion.filter(|name| !name.is_empty()),
             streams: value.get("streams")?.as_array()?.iter().filter_map(StreamResult::from_json).collect(),
+            server_output: server_output(value),
             ours: value.get("fullpipe").cloned(),
         })
     }
@@ -68,16 +80,25 @@ impl Results {
     }
 }
 
+/// A real server sends text, or an object where it prints JSON itself.
+fn server_output(value: &Value) -> Option<String> {
+    if let Some(text) = value.get("server_output_text").and_then(Value::as_str) {
+        let lines = text.lines().take(MOST_LINES).map(crate::error::clean);
+        return Some(lines.collect::<Vec<_>>().join("\n"));
+    }
+    value.get("server_output_json").map(ToString::to_string)
+}
+
 impl StreamResult {
     fn to_json(&self) -> Value {
         json!({
             "id": self.id,
             "bytes": self.bytes,
             "retransmits": self.retransmits.and_then(|n| i64::try_from(n).ok()).unwrap_or(-1),
-            "jitter": 0,
-            "errors": 0,
+            "jitter": self.datagrams.jitter_us.unwrap_or(0.0) / 1e6,
+            "errors": self.datagrams.lost,
             "omitted_errors": 0,
-            "packets": 0,
+            "packets": self.datagrams.packets,
             "omitted_packets": 0,
             "start_time": 0,
             "end_time": self.seconds.unwrap_or(0.0),
@@ -86,7 +107,18 @@ impl StreamResult {
 
     fn from_json(value: &Value) -> Option<Self> {
         let start = number::float(value.get("start_time")).unwrap_or(0.0);
+        let net = |all, omitted| {
+            let all = number::count(value.get(all)).unwrap_or(0);
+            all.saturating_sub(number::count(value.get(omitted)).unwrap_or(0))
+        };
+        let datagrams = Datagrams {
+            packets: net("packets", "omitted_packets"),
+            lost: net("errors", "omitted_errors"),
+            out_of_order: None,
+            jitter_us: number::float(value.get("jitter")).map(|s| s * 1e6).filter(|us| *us >= 0.0),
+        };
         Some(Self {
+            datagrams,
             id: u32::try_from(number::count(value.get("id"))?).ok()?,
             bytes: number::count(value.get("bytes")).unwrap_or(0),
             retransmits: number::count(value.get("retransmits")),
@@ -109,7 +141,13 @@ mod tests {
                 "errors": 0, "packets": 0}]});
         let results = Results::from_json(&value).unwrap();
         assert_eq!(results.sender_has_retransmits, None);
-        let stream = StreamResult { id: 1, bytes: 10_000_000_000, retransmits: None, seconds: None };
+        let stream = StreamResult {
+            id: 1,
+            bytes: 10_000_000_000,
+            retransmits: None,
+            seconds: None,
+            datagrams: Datagrams { jitter_us: Some(0.0), ..Datagrams::default() },
+        };
         assert_eq!(results.streams, [stream]);
     }
 
@@ -125,7 +163,7 @@ mod tests {
             retransmits in proptest::option::of(0u64..1 << 40), seconds in proptest::option::of(0.1f64..1e5),
             has in proptest::option::of(any::<bool>())) {
             let results = Results { sender_has_retransmits: has,
-                streams: vec![StreamResult { id, bytes, retransmits, seconds }], ..Results::default() };
+                streams: vec![StreamResult { id, bytes, retransmits, seconds, ..StreamResult::default() }], ..Results::default() };
             let text = results.to_json().to_string();
             let read = Results::from_json(&serde_json::from_str(&text).unwrap()).unwrap();
             prop_assert_eq!(read.streams[0].seconds.is_some(), seconds.is_some());

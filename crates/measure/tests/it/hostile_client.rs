@@ -128,7 +128,7 @@ fn a_giant_announcement_is_refused_before_it_is_read() {
 #[test]
 fn parameters_out_of_range_get_the_error_code() {
     let server = Running::start();
-    for (params, code) in [(r#"{"tcp":true,"parallel":1000}"#, 6), (r#"{"udp":true}"#, 13), ("[]", 114)] {
+    for (params, code) in [(r#"{"tcp":true,"parallel":1000}"#, 6), (r#"{"sctp":true}"#, 13), ("[]", 114)] {
         let mut control = connect(server.address);
         // A cookie of its own, or it may join the session of the one before, which is about to end.
         let mut cookie = *COOKIE;

@@ -9,14 +9,14 @@ use std::{
 };
 
 use fullpipe_diagnose::Source;
-use fullpipe_measure::{Client, Length, MeasureError, PeerKind, TestDirection, TestSpec};
-use fullpipe_units::Bytes;
+use fullpipe_measure::{Client, Length, MeasureError, PeerKind, TestDirection, TestSpec, UdpSpec};
+use fullpipe_units::{Bytes, Rate};
 use serde_json::Value;
 
 use crate::support::{Running, quick_server, short, target};
 
 /// `false`, with a printed reason, where iperf3 is not installed.
-fn iperf3_is_here(test: &str) -> bool {
+pub(crate) fn iperf3_is_here(test: &str) -> bool {
     let here = Command::new("iperf3").arg("--version").output().is_ok();
     if !here {
         println!("skipped: {test}: iperf3 is not installed");
@@ -76,24 +76,120 @@ fn a_real_client_is_paced_where_it_asks_for_it() {
 }
 
 #[test]
-fn a_real_client_is_told_what_is_not_served() {
-    if !iperf3_is_here("a_real_client_is_told_what_is_not_served") {
+fn datagrams_of_a_real_client_are_counted() {
+    if !iperf3_is_here("datagrams_of_a_real_client_are_counted") {
         return;
     }
     let server = Running::start();
-    let output = iperf3(server.address, &["-u", "-t", "1"]);
+    for options in
+        [&["-u", "-b", "8M"][..], &["-u", "-R", "-b", "8M", "--udp-counters-64bit"], &["-u", "--bidir", "-P", "2"]]
+    {
+        let report = report(&server, &[options, &["-t", "1"]].concat());
+        let sum = &report["end"]["sum"];
+        // On loopback its datagrams are as long as the MTU allows: 30 a second.
+        assert!(sum["packets"].as_u64().unwrap() > 2, "{options:?}: {sum}");
+        assert!(sum["lost_percent"].as_f64().unwrap() < 50.0, "{options:?}: {sum}");
+        assert!(sum["jitter_ms"].as_f64().unwrap() >= 0.0, "{options:?}: {sum}");
+    }
+}
+
+#[test]
+fn a_real_client_gets_our_output_and_its_title_stands_in_the_log() {
+    if !iperf3_is_here("a_real_client_gets_our_output_and_its_title_stands_in_the_log") {
+        return;
+    }
+    let server = Running::start();
+    let report = report(
+        &server,
+        &[
+            "-n",
+            "1M",
+            "--get-server-output",
+            "--title",
+            "night run",
+            "--extra-data",
+            "rack 7",
+            "-l",
+            "16K",
+            "-C",
+            "reno",
+        ],
+    );
+    let text = report["server_output_text"].as_str().unwrap();
+    assert!(text.contains("extra data: rack 7") && text.contains("received 1,048,576 B"), "{text}");
+    server.wait_for_line(|line| line.contains("(night run)"));
+    assert_eq!(report["end"]["sender_tcp_congestion"], "reno");
+}
+
+#[test]
+fn fifty_real_clients_are_served_at_once() {
+    if !iperf3_is_here("fifty_real_clients_are_served_at_once") {
+        return;
+    }
+    let options = fullpipe_measure::ServerOptions { answer: Duration::from_secs(20), ..quick_server() };
+    let server = Running::with(options, None);
+    let port = server.address.port().to_string();
+    let clients: Vec<Child> = (0..50)
+        .map(|number| {
+            let direction: &[&str] = [&[][..], &["-R"], &["--bidir"]][number % 3];
+            Command::new("iperf3")
+                .args(["-c", "127.0.0.1", "-p", &port, "-J", "-i", "0", "-t", "2", "-b", "1M", "-l", "8K"])
+                .args(direction)
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for client in clients {
+        let output = client.wait_with_output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(report["error"].is_null(), "{}", report["error"]);
+        assert!(report["end"]["sum_received"]["bytes"].as_u64().unwrap() > 0, "{report:#}");
+    }
+    let served = server.log().iter().filter(|line| line.contains("streams")).count();
+    assert_eq!(served, 50, "{:#?}", server.log());
+}
+
+#[test]
+fn limits_hold_for_a_real_client() {
+    if !iperf3_is_here("limits_hold_for_a_real_client") {
+        return;
+    }
+    let limited = fullpipe_measure::ServerOptions {
+        max_rate: Some(Rate::from_bps(40_000_000)),
+        longest_test: Duration::from_secs(5),
+        ..quick_server()
+    };
+    let server = Running::with(limited, None);
+    for options in [&["-t", "2"][..], &["-t", "2", "-R"], &["-t", "2", "-P", "2"]] {
+        let report = report(&server, options);
+        let bits = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap();
+        // 2 s of 40 Mbit/s, and whatever fits into the first moment.
+        assert!((10e6..50e6).contains(&bits), "{options:?}: {bits}");
+    }
+    // It knows no words yet for the code that later versions use for a duration.
+    for (options, words) in [(&["-t", "60"][..], "37"), (&["-t", "1", "-b", "1G"], "bandwidth")] {
+        let output = iperf3(server.address, options);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let error = report["error"].as_str().unwrap();
+        assert!(error.contains(words), "{options:?}: {error}");
+    }
+    let small = fullpipe_measure::ServerOptions { max_bytes: Some(Bytes::new(5_000_000)), ..quick_server() };
+    let server = Running::with(small, None);
+    let output = iperf3(server.address, &["-t", "9"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(report["error"].as_str().unwrap().contains("not implemented"), "{report:#}");
+    assert!(report["error"].as_str().unwrap().contains("terminated"), "{report:#}");
+    server.wait_for_line(|line| line.contains("it reached the 5,000,000 B"));
 }
 
 /// A real server on a port of its own.
-struct Iperf3Server {
+pub(crate) struct Iperf3Server {
     child: Child,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Iperf3Server {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut child = Command::new("iperf3")
             .args(["-s", "-B", "127.0.0.1", "--forceflush", "-p", &free.port().to_string()])
@@ -143,6 +239,66 @@ fn our_client_runs_against_a_real_server_and_says_what_it_could_not_see() {
             }
         }
     }
+}
+
+#[test]
+fn datagrams_to_and_from_a_real_server_are_counted() {
+    if !iperf3_is_here("datagrams_to_and_from_a_real_server_are_counted") {
+        return;
+    }
+    let server = Iperf3Server::start();
+    let mut client = Client::connect(&target(server.address)).unwrap();
+    for (direction, counters_64bit) in
+        [(TestDirection::Up, false), (TestDirection::Down, true), (TestDirection::Both, false)]
+    {
+        let spec = TestSpec {
+            direction,
+            udp: Some(UdpSpec { counters_64bit }),
+            block: Bytes::new(1_000),
+            pace: Some(Rate::from_bps(4_000_000)),
+            length: Length::Time(Duration::from_secs(1)),
+            ..short()
+        };
+        let measurement = client.run(&spec, &AtomicBool::new(false), &mut |_| ()).unwrap();
+        for direction in &measurement.directions {
+            let datagrams = direction.datagrams.unwrap();
+            // 500 a second, on a busy machine.
+            assert!((200..=600).contains(&datagrams.packets), "{direction:#?}");
+            assert!(datagrams.loss().unwrap() < 0.5 && datagrams.jitter_us.is_some(), "{direction:#?}");
+            assert!(direction.rate_bps.unwrap().bps() > 1_000_000, "{direction:#?}");
+        }
+    }
+}
+
+#[test]
+fn the_options_reach_a_real_server() {
+    if !iperf3_is_here("the_options_reach_a_real_server") {
+        return;
+    }
+    let server = Iperf3Server::start();
+    let mut client = Client::connect(&target(server.address)).unwrap();
+    let spec = TestSpec {
+        length: Length::Time(Duration::from_secs(1)),
+        pace: Some(Rate::from_bps(8_000_000)),
+        block: Bytes::new(8_192),
+        nodelay: true,
+        mss: Some(1_000),
+        tos: Some(0x20),
+        zerocopy: true,
+        title: Some("night run".to_owned()),
+        extra_data: Some("rack 7".to_owned()),
+        server_output: true,
+        ..short()
+    };
+    let measurement = client.run(&spec, &AtomicBool::new(false), &mut |_| ()).unwrap();
+    let direction = &measurement.directions[0];
+    // A second of 8 Mbit/s, on a busy machine.
+    assert!((300_000..2_000_000).contains(&direction.bytes.get()), "{direction:#?}");
+    let mss = direction.transfers[0].sender_samples.last().unwrap().mss.unwrap();
+    assert!(mss <= 1_000, "{mss}");
+    let output = measurement.server_output.unwrap();
+    assert!(output.contains("Server listening") || output.contains("Accepted connection"), "{output}");
+    assert!(measurement.far_cpu.is_some());
 }
 
 #[test]

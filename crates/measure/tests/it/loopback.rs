@@ -13,9 +13,9 @@ use std::{
 use fullpipe_diagnose::Source;
 use fullpipe_measure::{
     Client, Direction, Disconnect, Length, MeasureError, PeerKind, Phase, Steward, StewardError, TestDirection,
-    TestSpec,
+    TestSpec, UdpSpec,
 };
-use fullpipe_units::Bytes;
+use fullpipe_units::{Bytes, Rate};
 use serde_json::{Value, json};
 
 use crate::support::{Running, quick_server, run, short};
@@ -307,4 +307,56 @@ fn a_stopped_server_tells_the_client_of_a_running_test() {
         }
     });
     assert!(matches!(outcome, Err(MeasureError::Terminated { .. })), "{outcome:?}");
+}
+
+#[test]
+fn datagrams_are_counted_at_both_ends() {
+    let server = Running::start();
+    let spec = TestSpec {
+        direction: TestDirection::Both,
+        streams: 2,
+        udp: Some(UdpSpec { counters_64bit: true }),
+        block: Bytes::new(1_200),
+        pace: Some(Rate::from_bps(2_000_000)),
+        omit: Duration::from_millis(100),
+        ..short()
+    };
+    let measurement = run(&server, &spec).unwrap();
+    for direction in &measurement.directions {
+        let datagrams = direction.datagrams.unwrap();
+        assert!(datagrams.packets > 20 && datagrams.out_of_order == Some(0), "{datagrams:?}");
+        assert_eq!(direction.transfers.len(), 0);
+        assert!(direction.bytes.get() > 20 * 1_200);
+    }
+}
+
+#[test]
+fn tests_with_datagrams_that_begin_together_keep_their_streams_apart() {
+    let server =
+        Running::with(fullpipe_measure::ServerOptions { answer: Duration::from_secs(10), ..quick_server() }, None);
+    let spec = TestSpec {
+        direction: TestDirection::Up,
+        udp: Some(UdpSpec { counters_64bit: false }),
+        block: Bytes::new(1_000),
+        pace: Some(Rate::from_bps(800_000)),
+        ..short()
+    };
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let datagrams = run(&server, &spec).unwrap().directions[0].datagrams.unwrap();
+                assert!(datagrams.packets > 5 && datagrams.out_of_order == Some(0), "{datagrams:?}");
+            });
+        }
+    });
+}
+
+#[test]
+fn who_is_not_on_the_list_is_turned_away() {
+    let options = fullpipe_measure::ServerOptions { allow: vec!["192.0.2.0/24".parse().unwrap()], ..quick_server() };
+    let server = Running::with(options, None);
+    assert!(matches!(run(&server, &short()), Err(MeasureError::Busy { .. } | MeasureError::Closed { .. })));
+    server.wait_for_line(|line| line.contains("not among those that may come"));
+    let options = fullpipe_measure::ServerOptions { allow: vec!["127.0.0.0/8".parse().unwrap()], ..quick_server() };
+    run(&Running::with(options, None), &short()).unwrap();
 }

@@ -7,3 +7,4 @@ mod hostile_server;
 mod interop;
 mod loopback;
 mod support;
+mod transcript;

@@ -80,6 +80,7 @@ pub(crate) fn quick() -> ClientOptions {
         connect: Duration::from_secs(2),
         answer: Duration::from_millis(1_500),
         stall: Duration::from_millis(500),
+        ..ClientOptions::default()
     }
 }
 
