@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod packetdrill;
 mod setup;
 mod size;
 mod soak;
@@ -40,6 +41,8 @@ enum Task {
         #[arg(long, default_value_t = 30)]
         minutes: u32,
     },
+    /// Run packetdrill scripts of others against the engine, in virtual time, and print how many pass.
+    Packetdrill(packetdrill::Arguments),
     /// Flash and RAM of the smallest TCP application on a microcontroller, beside smoltcp.
     Size,
     /// Write the generated files anew (docs, help snapshots); the test run checks that they are fresh.
@@ -59,6 +62,7 @@ fn main() -> Result<()> {
         }
         Task::Bench { what } => bench::run(&shell, what),
         Task::Soak { minutes } => soak::run(&shell, minutes),
+        Task::Packetdrill(arguments) => packetdrill::run(&shell, &arguments),
         Task::Size => size::run(&shell),
         Task::Generate => check::generate(&shell),
     }

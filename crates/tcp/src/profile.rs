@@ -106,6 +106,18 @@ pub enum Push {
     WriteEnd,
     /// On the segment that empties the send queue.
     QueueEmpty,
+    /// At a write's end, and on the last of several segments that leave at once: Linux, for receivers that merge them.
+    TrainEnd,
+}
+
+/// By how much the right edge of the offered window moves (RFC 9293, section 3.8.6.2.2, MUST-39).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowStep {
+    /// By a segment or half of the buffer at least, as the RFC words it.
+    Segment,
+    /// By any number of bytes while the whole window is at least a segment or a quarter of the buffer, so that it never is
+    /// silly: FreeBSD and Linux.
+    Byte,
 }
 
 /// The policy of a stack.
@@ -163,6 +175,8 @@ pub struct Profile {
     pub rack: bool,
     /// Where PSH goes.
     pub push: Push,
+    /// By how much the window grows.
+    pub window_step: WindowStep,
     /// Challenge ACKs that a socket sends in a second at the most (RFC 5961, section 7).
     pub challenge_acks: u8,
     /// How long partial segments wait under SO_NOPUSH.
@@ -214,6 +228,7 @@ impl Profile {
         restart_after_idle: true,
         rack: true,
         push: Push::WriteEnd,
+        window_step: WindowStep::Segment,
         challenge_acks: 10,
         no_push_us: 200_000,
         mtu_probing: false,
@@ -226,6 +241,8 @@ impl Profile {
         receive: ReceivePolicy::Grow { max: 2_100 },
         ack: AckPolicy { segments: 2, delay_us: 40_000, quick: 16 },
         window_shift: Some(7),
+        push: Push::TrainEnd,
+        window_step: WindowStep::Byte,
         ..Self::DEFAULT
     };
 
@@ -248,6 +265,7 @@ impl Profile {
         retries: 12,
         ack: AckPolicy { segments: 2, delay_us: 40_000, quick: 0 },
         push: Push::QueueEmpty,
+        window_step: WindowStep::Byte,
         window_shift: Some(6),
         ..Self::DEFAULT
     };

@@ -8,6 +8,7 @@ use fullpipe_units::SeqNum;
 
 use crate::{
     pool::{BufferId, NONE, Pool, Purpose, Queue},
+    profile::WindowStep,
     wire::tcp::{SackBlock, SackBlocks},
 };
 
@@ -31,6 +32,8 @@ pub(crate) struct Receiver {
     pub(crate) early_budget: u16,
     /// Bytes that one buffer counts for: the announced segment size, as far as it fits.
     segment: u16,
+    /// By how much the window may grow at least.
+    step: WindowStep,
     /// The sequence number of the peer's FIN, once seen.
     pub(crate) fin: Option<SeqNum>,
     /// Bytes of early data dropped for lack of budget or buffers.
@@ -47,7 +50,7 @@ pub(crate) struct Accepted {
 }
 
 impl Receiver {
-    pub(crate) fn new(budget: u16, early_budget: u16) -> Self {
+    pub(crate) fn new(budget: u16, early_budget: u16, step: WindowStep) -> Self {
         Self {
             nxt: SeqNum::new(0),
             edge: SeqNum::new(0),
@@ -60,6 +63,7 @@ impl Receiver {
             budget,
             early_budget,
             segment: 536,
+            step,
             fin: None,
             dropped: 0,
         }
@@ -101,11 +105,13 @@ impl Receiver {
     }
 
     /// What a window of at most `limit` bytes would add to the promise, silly windows avoided: nothing, unless it is
-    /// a segment or half of the capacity (RFC 9293, section 3.8.6.2.2, MUST-39).
+    /// a segment or half of the capacity (RFC 9293, section 3.8.6.2.2, MUST-39), or the whole window is large enough.
     pub(crate) fn window_growth(&self, pool: &Pool<'_>, limit: u32) -> u32 {
         let free = self.free(pool).min(limit);
         let growth = free.saturating_sub(self.window());
-        let enough = u32::from(self.segment).min(self.capacity() / 2).min(limit).max(1);
+        let segment = u32::from(self.segment);
+        let is_large = self.step == WindowStep::Byte && free >= segment.min(self.capacity() / 4).min(limit);
+        let enough = if is_large { 1 } else { segment.min(self.capacity() / 2).min(limit).max(1) };
         if growth >= enough { growth } else { 0 }
     }
 
@@ -330,6 +336,19 @@ impl Receiver {
     /// The first piece of what can be read, in place.
     pub(crate) fn peek<'p>(&self, pool: &'p Pool<'_>) -> &'p [u8] {
         if self.queue.is_empty() { &[] } else { pool.data(self.queue.head) }
+    }
+
+    /// Copies what can be read into `out`, leaves it there, and returns how much.
+    pub(crate) fn peek_into(&self, pool: &Pool<'_>, out: &mut [u8]) -> usize {
+        let (mut copied, mut id) = (0, self.queue.head);
+        while id != NONE && copied < out.len() {
+            let data = pool.data(id);
+            let len = data.len().min(out.len() - copied);
+            out[copied..copied + len].copy_from_slice(&data[..len]);
+            copied += len;
+            id = pool.slot(id).next;
+        }
+        copied
     }
 
     /// Drops the first `len` bytes of the first piece.

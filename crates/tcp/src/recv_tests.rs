@@ -6,9 +6,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::pool::PoolMemory;
+use crate::profile::WindowStep;
 
 fn receiver(pool: &Pool<'_>, budget: u16, early: u16) -> Receiver {
-    let mut receiver = Receiver::new(budget, early);
+    let mut receiver = Receiver::new(budget, early, WindowStep::Segment);
     receiver.set_segment(100, pool);
     receiver.start(SeqNum::new(u32::MAX - 150));
     receiver.offer(pool, u32::MAX);

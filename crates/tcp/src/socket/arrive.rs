@@ -18,6 +18,7 @@ impl Socket {
     /// Takes a segment for this connection.
     pub(crate) fn on_segment(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>, ecn: Ecn) -> Reply {
         self.counts.segments_received = self.counts.segments_received.wrapping_add(1);
+        self.train = 0;
         match self.state {
             // Section 3.10.7.1.
             State::Closed if segment.flags.has(Flags::RST) => Reply::None,

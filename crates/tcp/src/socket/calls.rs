@@ -22,6 +22,7 @@ impl Socket {
             self.no_push_until = time::after(cx.now, cx.profile.no_push_us);
         }
         self.raise_after_a_while(cx);
+        self.train = 0;
         let mss = self.mss();
         self.tx.write(cx.pool, data, mss)
     }
@@ -48,6 +49,11 @@ impl Socket {
     /// The first piece of what has arrived, in place.
     pub(crate) fn peek<'p>(&self, pool: &'p Pool<'_>) -> &'p [u8] {
         self.rx.peek(pool)
+    }
+
+    /// Copies what has arrived into `out`, leaves it there, and returns how much.
+    pub(crate) fn peek_into(&self, pool: &Pool<'_>, out: &mut [u8]) -> usize {
+        self.rx.peek_into(pool, out)
     }
 
     /// Drops `len` bytes of that piece.

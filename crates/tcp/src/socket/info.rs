@@ -15,6 +15,12 @@ pub struct Info {
     pub ssthresh: u32,
     /// Bytes thought to be in the network.
     pub in_flight: u32,
+    /// Bytes sent and not acknowledged by number.
+    pub outstanding: u32,
+    /// Of these, bytes that the peer has reported by SACK.
+    pub sacked: u32,
+    /// Of these, bytes deemed lost and not sent again since.
+    pub lost: u32,
     /// Bytes written and not sent.
     pub unsent: u32,
     /// The window that the peer offers, in bytes.
@@ -41,6 +47,8 @@ pub struct Info {
     pub ecn: bool,
     /// Whether a loss is being repaired.
     pub in_recovery: bool,
+    /// Whether a timeout found that loss.
+    pub after_timeout: bool,
     /// Bytes that can be read.
     pub readable: u32,
     /// Bytes out of order dropped for lack of budget or buffers.
@@ -56,6 +64,9 @@ impl Socket {
             cwnd: self.window.cwnd,
             ssthresh: self.window.ssthresh,
             in_flight: self.in_flight(),
+            outstanding: self.tx.outstanding(),
+            sacked: self.tx.sacked,
+            lost: self.tx.lost,
             unsent: self.tx.unsent_bytes(),
             snd_wnd: self.snd_wnd,
             rcv_wnd: self.rx.window(),
@@ -69,6 +80,7 @@ impl Socket {
             sack: self.sack_on,
             ecn: self.ecn_on,
             in_recovery: self.phase != Phase::Open,
+            after_timeout: self.phase == Phase::Loss,
             readable: self.rx.readable,
             early_dropped: self.rx.dropped,
         }

@@ -259,6 +259,7 @@ impl Socket {
         self.last_data_sent = cx.now;
         self.counts.bytes_sent += u64::from(chosen.run.len);
         self.prr_out = self.prr_out.saturating_add(chosen.run.len);
+        self.train = self.train.saturating_add(1);
         self.timers.stop(Timer::Persist);
         if !self.timers.is_set(Timer::Retransmit) {
             self.arm_retransmit(cx);
@@ -280,12 +281,19 @@ impl Socket {
         let push = match cx.profile.push {
             Push::WriteEnd => chosen.push,
             Push::QueueEmpty => is_last,
+            Push::TrainEnd => chosen.push || (self.train > 1 && self.is_train_over()),
         };
         let fin = is_last && self.fin == Fin::Due;
         if fin {
             self.fin_leaves();
         }
         Flags::default().with_if(push && !self.options.no_push, Flags::PSH).with_if(fin, Flags::FIN)
+    }
+
+    /// Whether no further full segment can leave now.
+    fn is_train_over(&self) -> bool {
+        let credit = self.window.cwnd.saturating_sub(self.in_flight());
+        self.tx.unsent_bytes().min(self.window_room()).min(credit) < self.mss()
     }
 
     fn fin_leaves(&mut self) {

@@ -245,6 +245,13 @@ impl<S: Storage> Stack<S> {
         Some(parts.name(child))
     }
 
+    /// Whether a connection waits to be accepted.
+    pub fn has_acceptable(&mut self, listener: ListenerId) -> bool {
+        let (_, mut parts) = self.parts();
+        let Some(at) = parts.entry_of(listener.0) else { return false };
+        parts.table.has_acceptable(at)
+    }
+
     /// Stops listening. Connections that were not accepted are reset.
     pub fn close_listener(&mut self, now: Instant, listener: ListenerId) {
         let (core, mut parts) = self.parts();
@@ -292,6 +299,23 @@ impl<S: Storage> Stack<S> {
                 None => Err(SocketError::WouldBlock),
             }
         })?
+    }
+
+    /// Copies what has arrived into `out` as [`read`](Self::read) does, and leaves it there.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn peek(&mut self, id: SocketId, out: &mut [u8]) -> Result<usize, SocketError> {
+        let (_, mut parts) = self.parts();
+        let at = parts.entry_of(id).ok_or(SocketError::Gone)?;
+        let Some(socket) = parts.table.socket(at).filter(|socket| !socket.is_orphan()) else {
+            return Err(SocketError::Gone);
+        };
+        match (socket.peek_into(&parts.pool, out), socket.failure()) {
+            (0, Some(failure)) => Err(SocketError::Failed(failure)),
+            (0, None) if !socket.is_at_end() && !out.is_empty() => Err(SocketError::WouldBlock),
+            (len, _) => Ok(len),
+        }
     }
 
     /// Lets `take` look at the first piece of what has arrived, in place; it returns how much of it is used up.

@@ -285,6 +285,11 @@ impl Table<'_> {
         }
     }
 
+    /// Whether listener `at` has a connection to be accepted.
+    pub(super) fn has_acceptable(&mut self, at: u16) -> bool {
+        self.entry(at).is_some_and(|entry| entry.accept_next != NIL)
+    }
+
     /// Takes the first connection that listener `at` has to be accepted.
     pub(super) fn pop_acceptable(&mut self, at: u16) -> Option<u16> {
         let child = self.entries.get(usize::from(at))?.accept_next;

@@ -1,0 +1,349 @@
+//! The socket calls, as far as scripts make them.
+
+use std::net::{IpAddr, SocketAddr};
+
+use fullpipe_tcp::{
+    socket::{Endpoint, Failure, SocketOptions, State},
+    stack::{ListenerId, SocketError, SocketId},
+};
+
+use crate::{
+    host::{self, Held, Host, NO_HOST},
+    options::Settings,
+    ready::Epoll,
+};
+
+/// What a call gives: a number, or an error's.
+pub(crate) type Outcome = Result<i64, i32>;
+
+/// What a file descriptor stands for.
+#[derive(Debug)]
+pub(crate) enum File {
+    Socket(Box<SocketFile>),
+    Epoll(Epoll),
+}
+
+/// What a socket is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Neither connected nor listening.
+    Fresh,
+    Listening(ListenerId),
+    Connected(SocketId),
+}
+
+/// A socket as the application holds it.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    pub(crate) kind: Kind,
+    pub(crate) is_nonblocking: bool,
+    pub(crate) local_port: Option<u16>,
+    pub(crate) options: SocketOptions,
+    pub(crate) settings: Settings,
+    /// Whether the application has been told that the connection came about.
+    pub(crate) connect_told: bool,
+    /// Whether the application has been told why the connection ended.
+    pub(crate) failure_told: bool,
+    pub(crate) is_read_shut: bool,
+    pub(crate) is_write_shut: bool,
+}
+
+impl SocketFile {
+    pub(crate) fn new(host: &Host) -> Self {
+        Self {
+            kind: Kind::Fresh,
+            is_nonblocking: false,
+            local_port: None,
+            options: SocketOptions::of(&host.flags.profile),
+            settings: Settings::default(),
+            connect_told: false,
+            failure_told: false,
+            is_read_shut: false,
+            is_write_shut: false,
+        }
+    }
+}
+
+impl Host {
+    pub(crate) fn file(&mut self, fd: i32) -> Result<&mut SocketFile, i32> {
+        match self.files.get_mut(&fd) {
+            Some(File::Socket(file)) => Ok(file),
+            Some(File::Epoll(_)) => Err(libc::EINVAL),
+            None => Err(libc::EBADF),
+        }
+    }
+
+    /// Why the connection of `fd` has ended, once.
+    pub(crate) fn take_failure(&mut self, fd: i32) -> Option<i32> {
+        let Kind::Connected(id) = self.file(fd).ok()?.kind else { return None };
+        let failure = self.stack.socket(id)?.failure()?;
+        let file = self.file(fd).ok()?;
+        (!std::mem::replace(&mut file.failure_told, true)).then(|| errno_of(failure))
+    }
+
+    pub(crate) fn state(&mut self, id: SocketId) -> State {
+        self.stack.socket(id).map_or(State::Closed, |socket| socket.state())
+    }
+}
+
+/// The error that an application reads for a failure.
+pub(crate) fn errno_of(failure: Failure) -> i32 {
+    match failure {
+        Failure::Refused => libc::ECONNREFUSED,
+        Failure::Reset => libc::ECONNRESET,
+        Failure::TimedOut => libc::ETIMEDOUT,
+        Failure::Unreachable => libc::EHOSTUNREACH,
+        _ => libc::ECONNABORTED,
+    }
+}
+
+/// A new file descriptor for `file`; `fd` is a real one, which packetdrill may close by itself.
+pub(crate) fn add(held: &mut Held, fd: i32, file: impl FnOnce(&Host) -> File) -> Outcome {
+    let host = held.as_mut().ok_or(NO_HOST)?;
+    if fd < 0 {
+        return Err(libc::EMFILE);
+    }
+    let file = file(host);
+    host.files.insert(fd, file);
+    Ok(i64::from(fd))
+}
+
+pub(crate) fn bind(held: &mut Held, fd: i32, address: SocketAddr) -> Outcome {
+    let host = held.as_mut().ok_or(NO_HOST)?;
+    host.file(fd)?.local_port = Some(address.port());
+    Ok(0)
+}
+
+pub(crate) fn listen(held: &mut Held, fd: i32, backlog: i32) -> Outcome {
+    let host = held.as_mut().ok_or(NO_HOST)?;
+    let file = host.file(fd)?;
+    let (options, port) = (file.options, file.local_port.unwrap_or(0));
+    if file.kind != Kind::Fresh {
+        return Err(libc::EINVAL);
+    }
+    // One more than asked for, as Linux counts.
+    let backlog = u16::try_from(backlog.max(0)).unwrap_or(u16::MAX).saturating_add(1);
+    let listener = host.stack.listen(None, port, backlog, options).map_err(|_| libc::EADDRINUSE)?;
+    host.file(fd)?.kind = Kind::Listening(listener);
+    Ok(0)
+}
+
+/// Waits for a connection; `make_fd` gives its file descriptor.
+pub(crate) fn accept(held: Held, fd: i32, make_fd: impl FnOnce() -> i32) -> Result<(i32, SocketAddr), i32> {
+    let mut listening = None;
+    let attempt = |host: &mut Host| -> Option<Result<SocketId, i32>> {
+        let file = match host.file(fd) {
+            Ok(file) => file,
+            Err(errno) => return Some(Err(errno)),
+        };
+        let Kind::Listening(listener) = file.kind else { return Some(Err(libc::EINVAL)) };
+        listening = Some((file.options, file.settings.clone()));
+        let is_nonblocking = file.is_nonblocking;
+        match host.stack.accept(host.now, listener) {
+            Some(id) => Some(Ok(id)),
+            None => is_nonblocking.then_some(Err(libc::EAGAIN)),
+        }
+    };
+    let (mut held, result) = host::wait_for(held, attempt);
+    let id = result.unwrap_or(Err(libc::EAGAIN))?;
+    let host = held.as_mut().ok_or(NO_HOST)?;
+    let mut file = SocketFile::new(host);
+    if let Some((options, settings)) = listening {
+        (file.options, file.settings) = (options, settings);
+    }
+    (file.kind, file.connect_told) = (Kind::Connected(id), true);
+    let peer = host.stack.tuple(id).map_or(Endpoint::new(host.flags.local, 0), |tuple| tuple.remote);
+    let child = make_fd();
+    host.files.insert(child, File::Socket(Box::new(file)));
+    host.changed();
+    Ok((child, SocketAddr::new(peer.addr, peer.port)))
+}
+
+pub(crate) fn connect(mut held: Held, fd: i32, peer: SocketAddr) -> Outcome {
+    let host = held.as_mut().ok_or(NO_HOST)?;
+    let file = host.file(fd)?;
+    let is_nonblocking = file.is_nonblocking;
+    match file.kind {
+        Kind::Listening(_) => return Err(libc::EOPNOTSUPP),
+        Kind::Fresh => {
+            let (options, port) = (file.options, file.local_port);
+            let remote = Endpoint::new(IpAddr::to_canonical(&peer.ip()), peer.port());
+            let id = host.stack.connect(host.now, port, remote, options).map_err(|_| libc::EADDRNOTAVAIL)?;
+            host.file(fd)?.kind = Kind::Connected(id);
+            host.changed();
+            if is_nonblocking {
+                return Err(libc::EINPROGRESS);
+            }
+        }
+        Kind::Connected(_) if file.connect_told => return Err(libc::EISCONN),
+        Kind::Connected(_) => {}
+    }
+    let attempt = |host: &mut Host| -> Option<Outcome> {
+        let Kind::Connected(id) = host.file(fd).ok()?.kind else { return Some(Err(libc::EINVAL)) };
+        if let Some(errno) = host.take_failure(fd) {
+            return Some(Err(errno));
+        }
+        match host.state(id) {
+            State::SynSent | State::SynReceived => is_nonblocking.then_some(Err(libc::EALREADY)),
+            State::Closed => Some(Err(libc::ECONNABORTED)),
+            _ => {
+                host.file(fd).ok()?.connect_told = true;
+                Some(Ok(0))
+            }
+        }
+    };
+    host::wait_for(held, attempt).1.unwrap_or(Err(libc::EINPROGRESS))
+}
+
+/// How a read is meant.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReadHow {
+    pub(crate) flags: i32,
+}
+
+impl ReadHow {
+    const fn has(self, flag: i32) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+pub(crate) fn read(held: Held, fd: i32, out: &mut [u8], how: ReadHow) -> Outcome {
+    let attempt = |host: &mut Host| -> Option<Outcome> {
+        match try_read(host, fd, out, how) {
+            Err(libc::EAGAIN) => {
+                let stays = host.file(fd).is_ok_and(|file| file.is_nonblocking) || how.has(libc::MSG_DONTWAIT);
+                stays.then_some(Err(libc::EAGAIN))
+            }
+            outcome => Some(outcome),
+        }
+    };
+    let (mut held, outcome) = host::wait_for(held, attempt);
+    if let Some(host) = held.as_mut() {
+        host.changed();
+    }
+    outcome.unwrap_or(Err(libc::EAGAIN))
+}
+
+fn try_read(host: &mut Host, fd: i32, out: &mut [u8], how: ReadHow) -> Outcome {
+    let file = host.file(fd)?;
+    if how.has(libc::MSG_ERRQUEUE) {
+        return Err(libc::EAGAIN);
+    }
+    let Kind::Connected(id) = file.kind else { return Err(libc::ENOTCONN) };
+    let is_read_shut = file.is_read_shut;
+    let now = host.now;
+    let result = if how.has(libc::MSG_PEEK) {
+        host.stack.peek(id, out)
+    } else if how.has(libc::MSG_TRUNC) {
+        // Linux: the bytes are dropped.
+        let mut dropped = vec![0; out.len()];
+        host.stack.read(now, id, &mut dropped)
+    } else {
+        host.stack.read(now, id, out)
+    };
+    match result {
+        Ok(len) => Ok(len as i64),
+        Err(SocketError::WouldBlock) if is_read_shut => Ok(0),
+        Err(SocketError::WouldBlock) => Err(libc::EAGAIN),
+        Err(SocketError::Failed(_)) => host.take_failure(fd).map_or(Ok(0), Err),
+        Err(_) => Err(libc::ENOTCONN),
+    }
+}
+
+/// How a write is meant.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WriteHow {
+    pub(crate) flags: i32,
+}
+
+pub(crate) fn write(mut held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
+    if how.flags & libc::MSG_FASTOPEN != 0 {
+        return Err(libc::EOPNOTSUPP);
+    }
+    let more = how.flags & libc::MSG_MORE != 0;
+    if let Some(host) = held.as_mut() {
+        host.cork(fd, more)?;
+    }
+    let mut taken = 0;
+    let attempt = |host: &mut Host| -> Option<Outcome> {
+        match try_write(host, fd, &data[taken..]) {
+            Ok(len) => taken += len as usize,
+            Err(errno) => return Some(if taken > 0 { Ok(taken as i64) } else { Err(errno) }),
+        }
+        host.changed();
+        if taken == data.len() {
+            return Some(Ok(taken as i64));
+        }
+        let is_nonblocking = host.file(fd).is_ok_and(|file| file.is_nonblocking) || how.flags & libc::MSG_DONTWAIT != 0;
+        is_nonblocking.then_some(if taken > 0 { Ok(taken as i64) } else { Err(libc::EAGAIN) })
+    };
+    let outcome = host::wait_for(held, attempt).1;
+    outcome.unwrap_or(if taken > 0 { Ok(taken as i64) } else { Err(libc::EAGAIN) })
+}
+
+fn try_write(host: &mut Host, fd: i32, data: &[u8]) -> Outcome {
+    let file = host.file(fd)?;
+    let is_write_shut = file.is_write_shut;
+    let Kind::Connected(id) = file.kind else {
+        return Err(if file.kind == Kind::Fresh { libc::EPIPE } else { libc::ENOTCONN });
+    };
+    if let Some(errno) = host.take_failure(fd) {
+        return Err(errno);
+    }
+    if is_write_shut {
+        return Err(libc::EPIPE);
+    }
+    if matches!(host.state(id), State::SynSent | State::SynReceived) {
+        // As on Linux and FreeBSD, writing waits for the handshake.
+        return if host.file(fd)?.is_nonblocking { Err(libc::EAGAIN) } else { Ok(0) };
+    }
+    match host.stack.write(host.now, id, data) {
+        Ok(len) => Ok(len as i64),
+        Err(_) => Err(libc::EPIPE),
+    }
+}
+
+pub(crate) fn close(held: &mut Held, fd: i32) -> Outcome {
+    let host = held.as_mut().ok_or(NO_HOST)?;
+    match host.files.remove(&fd).ok_or(libc::EBADF)? {
+        File::Epoll(_) => {}
+        File::Socket(file) => match file.kind {
+            Kind::Fresh => {}
+            Kind::Listening(listener) => host.stack.close_listener(host.now, listener),
+            Kind::Connected(id) => {
+                let now = host.now;
+                // The connection may have ended long ago.
+                let _ended =
+                    if file.settings.lingers_not { host.stack.abort(now, id) } else { host.stack.close(now, id) };
+            }
+        },
+    }
+    host.changed();
+    Ok(0)
+}
+
+pub(crate) fn shutdown(held: &mut Held, fd: i32, how: i32) -> Outcome {
+    let host = held.as_mut().ok_or(NO_HOST)?;
+    let file = host.file(fd)?;
+    let kind = file.kind;
+    match kind {
+        Kind::Fresh => return Err(libc::ENOTCONN),
+        Kind::Listening(listener) => {
+            file.kind = Kind::Fresh;
+            host.stack.close_listener(host.now, listener);
+        }
+        Kind::Connected(id) => {
+            if matches!(host.state(id), State::Closed | State::TimeWait) {
+                return Err(libc::ENOTCONN);
+            }
+            let file = host.file(fd)?;
+            file.is_read_shut |= how != libc::SHUT_WR;
+            if how != libc::SHUT_RD {
+                file.is_write_shut = true;
+                host.stack.shutdown_write(host.now, id).map_err(|_| libc::ENOTCONN)?;
+            }
+        }
+    }
+    host.changed();
+    Ok(0)
+}

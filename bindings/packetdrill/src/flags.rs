@@ -1,0 +1,172 @@
+//! `--so_flags`: words `name=value` with commas between.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use fullpipe_tcp::{
+    congestion::Algorithm,
+    profile::{EcnPolicy, Profile, ReceivePolicy},
+};
+
+/// How the host is set up.
+#[derive(Clone, Debug)]
+pub(crate) struct Flags {
+    pub(crate) local: IpAddr,
+    pub(crate) mtu: u16,
+    pub(crate) profile: Profile,
+    /// Bytes of a new socket's receive buffer, as an application reads them back.
+    pub(crate) receive_space: u32,
+    /// Bytes of a new socket's send buffer.
+    pub(crate) send_space: u32,
+    pub(crate) syn_cookies: bool,
+}
+
+/// What is wrong with a flag.
+#[derive(Debug, thiserror::Error)]
+#[error("flag {word}: {reason}")]
+pub(crate) struct BadFlag {
+    word: String,
+    reason: &'static str,
+}
+
+/// Data bytes of a full segment without options: what a buffer counts for.
+const SEGMENT: u32 = 1460;
+
+impl Flags {
+    /// Reads what stands behind `--so_flags`. The profile comes first, whatever the order.
+    pub(crate) fn parse(text: &str) -> Result<Self, BadFlag> {
+        let words = || text.split(',').map(str::trim).filter(|word| !word.is_empty());
+        let mut flags = Self::of(Profile::LINUX, 131_072, 16_384);
+        for word in words() {
+            if let Some(name) = word.strip_prefix("profile=") {
+                flags = Self::of_profile(name).ok_or_else(|| bad(word, "linux, freebsd or netburner"))?;
+            }
+        }
+        for word in words() {
+            let (name, value) = word.split_once('=').ok_or_else(|| bad(word, "a value is missing"))?;
+            flags.set(name, value).map_err(|reason| bad(word, reason))?;
+        }
+        Ok(flags)
+    }
+
+    fn of(profile: Profile, receive_space: u32, send_space: u32) -> Self {
+        let local = IpAddr::V4(Ipv4Addr::new(192, 168, 0, 1));
+        Self { local, mtu: 1500, profile, receive_space, send_space, syn_cookies: true }
+    }
+
+    fn of_profile(name: &str) -> Option<Self> {
+        Some(match name {
+            "linux" => Self::of(Profile::LINUX, 131_072, 16_384),
+            "freebsd" => Self::of(Profile::FREEBSD, 65_536, 32_768),
+            "netburner" => Self::of(Profile::NETBURNER, 5 * SEGMENT, 5 * SEGMENT),
+            _ => return None,
+        })
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), &'static str> {
+        let profile = &mut self.profile;
+        match name {
+            "profile" => {}
+            "local" => self.local = value.parse().map_err(|_| "an address is expected")?,
+            "cc" => {
+                profile.congestion = match value {
+                    "cubic" => Algorithm::Cubic,
+                    "newreno" | "reno" => Algorithm::NewReno,
+                    _ => return Err("cubic or newreno"),
+                }
+            }
+            "ecn" => {
+                profile.ecn = match value {
+                    "off" => EcnPolicy::Off,
+                    "accept" => EcnPolicy::Accept,
+                    "request" => EcnPolicy::Request,
+                    _ => return Err("off, accept or request"),
+                }
+            }
+            _ => return self.set_number(name, value.parse().map_err(|_| "a whole number is expected")?),
+        }
+        Ok(())
+    }
+
+    fn set_number(&mut self, name: &str, value: u32) -> Result<(), &'static str> {
+        let profile = &mut self.profile;
+        let small = || u8::try_from(value).map_err(|_| "too large");
+        match name {
+            "mtu" => self.mtu = u16::try_from(value).map_err(|_| "too large")?,
+            "rx" => {
+                self.receive_space = value;
+                profile.budgets.receive = segments(value);
+            }
+            // The most that the receive buffer grows to.
+            "rx_max" => {
+                let max = segments(value);
+                profile.receive = match profile.receive {
+                    ReceivePolicy::Grow { .. } => ReceivePolicy::Grow { max },
+                    fixed @ ReceivePolicy::Fixed => fixed,
+                };
+            }
+            "tx" => {
+                self.send_space = value;
+                profile.budgets.transmit = segments(value);
+            }
+            "scale" => profile.window_scaling = value > 0,
+            "shift" => profile.window_shift = Some(small()?),
+            "timestamps" => profile.timestamps = value > 0,
+            "sack" => profile.sack = value > 0,
+            "rack" => profile.rack = value > 0,
+            "cookies" => self.syn_cookies = value > 0,
+            "idle_restart" => profile.restart_after_idle = value > 0,
+            "mtu_probing" => profile.mtu_probing = value > 0,
+            "iw" => profile.initial_window = small()?,
+            "quick" => profile.ack.quick = small()?,
+            "delack_ms" => profile.ack.delay_us = ms(value)?,
+            "rto_initial_ms" => profile.rto.initial_us = ms(value)?,
+            "rto_min_ms" => profile.rto.min_us = ms(value)?,
+            "rto_margin_ms" => profile.rto.margin_us = ms(value)?,
+            "syn_retries" => profile.syn_retries = small()?,
+            "syn_ack_retries" => profile.syn_ack_retries = small()?,
+            "retries" => profile.retries = small()?,
+            "challenges" => profile.challenge_acks = small()?,
+            _ => return Err("no such flag"),
+        }
+        Ok(())
+    }
+}
+
+/// Whole buffers that hold `bytes`, as FreeBSD rounds a buffer up to whole segments.
+pub(crate) fn segments(bytes: u32) -> u16 {
+    u16::try_from(bytes.div_ceil(SEGMENT)).unwrap_or(u16::MAX).clamp(1, crate::host::BUFFERS)
+}
+
+fn ms(value: u32) -> Result<u32, &'static str> {
+    value.checked_mul(1_000).ok_or("too large")
+}
+
+fn bad(word: &str, reason: &'static str) -> BadFlag {
+    BadFlag { word: word.to_owned(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_profile_comes_first_whatever_the_order() {
+        let flags = Flags::parse("rx=4000,local=192.0.2.9,profile=freebsd,timestamps=0").unwrap();
+        assert_eq!((flags.profile.name, flags.profile.budgets.receive, flags.receive_space), ("freebsd", 3, 4_000));
+        assert_eq!(flags.local, IpAddr::V4(Ipv4Addr::new(192, 0, 2, 9)));
+        assert!(!flags.profile.timestamps && flags.profile.sack);
+    }
+
+    #[test]
+    fn a_bad_flag_is_named() {
+        for (text, expected) in [
+            ("profile=plan9", "flag profile=plan9: linux, freebsd or netburner"),
+            ("sack", "flag sack: a value is missing"),
+            ("sack=yes", "flag sack=yes: a whole number is expected"),
+            ("iw=300", "flag iw=300: too large"),
+            ("colour=1", "flag colour=1: no such flag"),
+        ] {
+            assert_eq!(Flags::parse(text).unwrap_err().to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Socket options and what else scripts ask about a socket.
+
+use std::collections::BTreeMap;
+
+use fullpipe_tcp::{profile::Keepalive, socket::State};
+
+use crate::{
+    calls::{Kind, Outcome},
+    flags,
+    host::{Held, Host, NO_HOST},
+    info,
+};
+
+/// What was set on a socket besides what the engine knows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    /// What was set, to be read back.
+    values: BTreeMap<(i32, i32), i32>,
+    /// SO_LINGER with no time: closing resets.
+    pub(crate) lingers_not: bool,
+    is_corked: bool,
+}
+
+/// SO_MEMINFO's number of words.
+const MEMINFO_BYTES: usize = 36;
+const SO_MEMINFO: i32 = 55;
+const TCP_CC_INFO: i32 = 26;
+
+impl Host {
+    /// Applies a socket's options to its connection, if it has one.
+    fn apply(&mut self, fd: i32) -> Outcome {
+        let file = self.file(fd)?;
+        let (kind, options) = (file.kind, file.options);
+        if let Kind::Connected(id) = kind {
+            self.stack.set_options(self.now, id, options).map_err(|_| libc::EINVAL)?;
+        }
+        self.changed();
+        Ok(0)
+    }
+
+    /// Bytes of a socket's receive buffer. FreeBSD rounds it up to whole segments once their size is agreed upon.
+    fn receive_space(&mut self, kind: Kind) -> i32 {
+        let space = self.flags.receive_space;
+        let agreed = match kind {
+            Kind::Connected(id) if self.flags.profile.name == "freebsd" => self.stack.info(id),
+            _ => None,
+        };
+        let space = match agreed.filter(|info| info.state != State::SynSent) {
+            Some(info) => space.next_multiple_of(info.mss.max(1)),
+            None => space,
+        };
+        i32::try_from(space).unwrap_or(i32::MAX)
+    }
+
+    /// Holds partial segments back, or lets them go: for TCP_CORK, and MSG_MORE for one write.
+    pub(crate) fn cork(&mut self, fd: i32, more: bool) -> Result<(), i32> {
+        let file = self.file(fd)?;
+        let held_back = more || file.settings.is_corked;
+        if file.options.no_push == held_back {
+            return Ok(());
+        }
+        file.options.no_push = held_back;
+        if let Kind::Connected(id) = file.kind {
+            let options = file.options;
+            self.stack.set_options(self.now, id, options).map_err(|_| libc::EINVAL)?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> Outcome {
+    let host = held.as_mut().ok_or(NO_HOST)?;
+    let is_linux = host.flags.profile.name == "linux";
+    let file = host.file(fd)?;
+    let number = value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
+    if let (libc::SOL_SOCKET, libc::SO_LINGER) = name {
+        let word = |at: usize| value.get(at..at + 4).is_some_and(|bytes| bytes.iter().any(|byte| *byte != 0));
+        file.settings.lingers_not = word(0) && !word(4);
+        return Ok(0);
+    }
+    let Some(number) = number else {
+        return if name == (libc::SOL_TCP, libc::TCP_CONGESTION) { Ok(0) } else { Err(libc::EINVAL) };
+    };
+    file.settings.values.insert(name, number);
+    let unsigned = number.max(0).unsigned_abs();
+    let keepalive = file.options.keepalive.unwrap_or(Keepalive::USUAL);
+    match name {
+        (libc::SOL_SOCKET, libc::SO_RCVBUF) => {
+            file.options.budgets.receive = flags::segments(unsigned);
+            if is_linux {
+                file.settings.values.insert(name, number.saturating_mul(2));
+            }
+        }
+        (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
+            file.options.budgets.transmit = flags::segments(unsigned);
+            if is_linux {
+                file.settings.values.insert(name, number.saturating_mul(2));
+            }
+        }
+        (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => file.options.keepalive = (number != 0).then_some(keepalive),
+        (libc::SOL_TCP, libc::TCP_NODELAY) => file.options.no_nagle = number != 0,
+        (libc::SOL_TCP, libc::TCP_CORK) => {
+            file.settings.is_corked = number != 0;
+            file.options.no_push = number != 0;
+        }
+        (libc::SOL_TCP, libc::TCP_USER_TIMEOUT) => file.options.user_timeout_ms = (unsigned > 0).then_some(unsigned),
+        (libc::SOL_TCP, libc::TCP_KEEPIDLE) => {
+            file.options.keepalive = Some(Keepalive { idle_s: unsigned, ..keepalive })
+        }
+        (libc::SOL_TCP, libc::TCP_KEEPINTVL) => {
+            file.options.keepalive = Some(Keepalive { interval_s: unsigned, ..keepalive });
+        }
+        (libc::SOL_TCP, libc::TCP_KEEPCNT) => {
+            let probes = u8::try_from(unsigned).map_err(|_| libc::EINVAL)?;
+            file.options.keepalive = Some(Keepalive { probes, ..keepalive });
+        }
+        // Not in the engine; the two below are flags' business there.
+        (libc::SOL_TCP, libc::TCP_FASTOPEN | libc::TCP_FASTOPEN_CONNECT | libc::TCP_MD5SIG) => {
+            return Err(libc::ENOPROTOOPT);
+        }
+        _ => return Ok(0),
+    }
+    host.apply(fd)
+}
+
+/// Writes the option's value into `out` and returns its length.
+pub(crate) fn read(host: &mut Host, fd: i32, name: (i32, i32), out: &mut [u8]) -> Outcome {
+    let file = host.file(fd)?;
+    let stored = file.settings.values.get(&name).copied();
+    let kind = file.kind;
+    let number = match name {
+        (libc::SOL_TCP, libc::TCP_INFO) => {
+            let bytes = info::of(host, fd)?;
+            return Ok(copy(&bytes, out));
+        }
+        (libc::SOL_TCP, TCP_CC_INFO) => return Ok(0),
+        (libc::SOL_SOCKET, SO_MEMINFO) => return Ok(copy(&[0; MEMINFO_BYTES], out)),
+        (libc::SOL_SOCKET, libc::SO_ERROR) => host.take_failure(fd).unwrap_or(0),
+        (libc::SOL_SOCKET, libc::SO_RCVBUF) => stored.unwrap_or_else(|| host.receive_space(kind)),
+        (libc::SOL_SOCKET, libc::SO_SNDBUF) => stored.unwrap_or(host.flags.send_space as i32),
+        (libc::SOL_TCP, libc::TCP_MAXSEG) => match kind {
+            Kind::Connected(id) => host.stack.info(id).map_or(536, |info| info.mss as i32),
+            _ => stored.unwrap_or(536),
+        },
+        (libc::SOL_IP, libc::IP_TTL) => stored.unwrap_or(i32::from(host.flags.profile.ttl)),
+        _ => stored.unwrap_or(0),
+    };
+    Ok(copy(&number.to_ne_bytes(), out))
+}
+
+fn copy(bytes: &[u8], out: &mut [u8]) -> i64 {
+    let len = bytes.len().min(out.len());
+    out[..len].copy_from_slice(&bytes[..len]);
+    len as i64
+}
+
+/// `F_GETFL` and `F_SETFL`.
+pub(crate) fn control(held: &mut Held, fd: i32, command: i32, argument: i32) -> Outcome {
+    let host = held.as_mut().ok_or(NO_HOST)?;
+    let file = host.file(fd)?;
+    match command {
+        libc::F_GETFL => Ok(i64::from(libc::O_RDWR | if file.is_nonblocking { libc::O_NONBLOCK } else { 0 })),
+        libc::F_SETFL => {
+            file.is_nonblocking = argument & libc::O_NONBLOCK != 0;
+            Ok(0)
+        }
+        _ => Err(libc::EINVAL),
+    }
+}
+
+/// SIOCOUTQNSD: bytes written and not sent.
+const SIOCOUTQNSD: u64 = 0x894b;
+
+/// `SIOCINQ`, `SIOCOUTQ`, `SIOCOUTQNSD`: the number asked for.
+pub(crate) fn query(held: &mut Held, fd: i32, request: u64) -> Result<i32, i32> {
+    let host = held.as_mut().ok_or(NO_HOST)?;
+    let Kind::Connected(id) = host.file(fd)?.kind else { return Err(libc::EINVAL) };
+    let info = host.stack.info(id).ok_or(libc::EINVAL)?;
+    let handshake = matches!(info.state, State::SynSent | State::SynReceived);
+    Ok(match request {
+        libc::FIONREAD if handshake => 0,
+        libc::FIONREAD => info.readable as i32,
+        libc::TIOCOUTQ => (info.outstanding + info.unsent) as i32,
+        SIOCOUTQNSD => info.unsent as i32,
+        _ => return Err(libc::EINVAL),
+    })
+}

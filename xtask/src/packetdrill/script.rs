@@ -1,0 +1,187 @@
+//! A script made ready: its shell lines become flags, because there is no kernel to set up, and in the relaxed way some
+//! claims are dropped.
+
+use std::collections::BTreeMap;
+
+/// What is checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// Everything but shell lines.
+    Strict,
+    /// Neither `TCP_INFO` nor options: a SYN's in scripts for Linux, all in those for FreeBSD.
+    Relaxed,
+}
+
+/// For which system scripts were written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Suite {
+    Linux,
+    FreeBsd,
+}
+
+/// A script to run.
+pub(crate) struct Prepared {
+    pub(crate) text: String,
+    pub(crate) flags: String,
+}
+
+/// Makes a script ready.
+pub(crate) fn prepare(text: &str, how: How) -> Prepared {
+    let suite = if text.contains("net.inet.tcp.") { Suite::FreeBsd } else { Suite::Linux };
+    let (mut text, shell) = without_shell(&chosen(text));
+    if how == How::Relaxed {
+        text = without_claims(&text);
+        text = text.lines().map(|line| without_options(line, suite) + "\n").collect();
+    }
+    Prepared { text, flags: flags(&settings(&shell), suite) }
+}
+
+/// Of what stands between `#ifdef` and `#endif` what is for FreeBSD. Lines keep their numbers.
+fn chosen(text: &str) -> String {
+    let mut is_kept = true;
+    let line = |line: &str| {
+        match line.strip_prefix('#') {
+            Some(word) if word.starts_with("ifdef") => is_kept = word.trim_end().ends_with("FreeBSD"),
+            Some(_) => is_kept = true,
+            None if is_kept => return line.to_owned() + "\n",
+            None => {}
+        }
+        "\n".to_owned()
+    };
+    text.lines().map(line).collect()
+}
+
+/// Replaces shell lines by one that does nothing, so that every event keeps its time.
+fn without_shell(text: &str) -> (String, String) {
+    let (mut rest, mut kept, mut shell) = (text, String::new(), String::new());
+    while let Some(at) = rest.find(['`', '/']) {
+        if rest[at..].starts_with("//") {
+            let end = rest[at..].find('\n').map_or(rest.len(), |end| at + end);
+            kept.push_str(&rest[..at]);
+            rest = &rest[end..];
+            continue;
+        }
+        if rest[at..].starts_with('/') {
+            kept.push_str(&rest[..=at]);
+            rest = &rest[at + 1..];
+            continue;
+        }
+        let Some(end) = rest[at + 1..].find('`').map(|end| at + 1 + end) else { break };
+        kept.push_str(&rest[..at]);
+        // Lines keep their numbers.
+        kept.push_str("`true");
+        kept.extend(rest[at..end].chars().filter(|c| *c == '\n'));
+        kept.push('`');
+        shell.push_str(&rest[at + 1..end]);
+        shell.push('\n');
+        rest = &rest[end + 1..];
+    }
+    kept.push_str(rest);
+    (kept, shell)
+}
+
+/// The same for claims about `TCP_INFO`.
+fn without_claims(text: &str) -> String {
+    let (mut rest, mut kept) = (text, String::new());
+    while let Some((before, after)) = rest.split_once("%{") {
+        let Some((claim, after)) = after.split_once("}%") else { break };
+        kept.push_str(before);
+        kept.push_str("`true");
+        kept.extend(claim.chars().filter(|c| *c == '\n'));
+        kept.push('`');
+        rest = after;
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// A packet that the engine must send, whatever its options.
+fn without_options(line: &str, suite: Suite) -> String {
+    let mut words = line.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    let has_time = first.starts_with(['+', '*']) || first.starts_with(|c: char| c.is_ascii_digit());
+    let arrow = if has_time { words.next().unwrap_or_default() } else { first };
+    let flags = words.next().unwrap_or_default();
+    if arrow != ">" || flags == "icmp" || (suite == Suite::Linux && !flags.contains('S')) {
+        return line.to_owned();
+    }
+    let (head, tail) = line.split_once('>').unwrap_or((line, ""));
+    match tail.split_once('<') {
+        Some((packet, options)) => {
+            let behind = options.split_once('>').map_or("", |(_, behind)| behind);
+            format!("{head}>{packet}<...>{behind}")
+        }
+        None => format!("{head}>{tail} <...>"),
+    }
+}
+
+/// Names and values that shell lines set, the last path component of `/proc/sys/net/ipv4/` names; the first of several.
+fn settings(shell: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut rest = shell;
+    while let Some((before, after)) = rest.split_once('=') {
+        let name = before.rsplit([' ', '\n', '\t', '/']).next().unwrap_or_default();
+        let name = name.rsplit("net.ipv4.").next().unwrap_or(name);
+        let (value, behind) = match after.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+            None => after.split_at(after.find([' ', '\n', '\t']).unwrap_or(after.len())),
+        };
+        let value = value.trim_end_matches('\\');
+        found.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        rest = behind;
+    }
+    found
+}
+
+/// The settings as flags of the plugin.
+fn flags(settings: &BTreeMap<String, String>, suite: Suite) -> String {
+    let mut flags = vec!["local=192.168.0.1".to_owned()];
+    let mut set = |name: &str, value: &str| flags.push(format!("{name}={value}"));
+    match suite {
+        Suite::Linux => {
+            // What google/packetdrill's scripts set before all else, in a file beside them.
+            set("profile", "linux");
+            set("idle_restart", "0");
+            set("ecn", "off");
+            set("rx", "540000");
+            set("shift", "8");
+            set("syn_retries", "5");
+            set("tx", "262144");
+        }
+        Suite::FreeBsd => set("profile", "freebsd"),
+    }
+    for (name, value) in settings {
+        let flag = match (suite, name.as_str()) {
+            (Suite::Linux, "tcp_timestamps") | (Suite::FreeBsd, "net.inet.tcp.rfc1323") => "timestamps",
+            (Suite::Linux, "tcp_sack") | (Suite::FreeBsd, "net.inet.tcp.sack.enable") => "sack",
+            (Suite::Linux, "tcp_window_scaling") => "scale",
+            (Suite::Linux, "tcp_slow_start_after_idle") => "idle_restart",
+            (Suite::Linux, "tcp_congestion_control") => "cc",
+            (Suite::Linux, "tcp_syn_retries") => "syn_retries",
+            (Suite::Linux, "tcp_synack_retries") => "syn_ack_retries",
+            (Suite::Linux, "tcp_mtu_probing") => "mtu_probing",
+            (Suite::Linux, "tcp_recovery") => "rack",
+            (Suite::Linux, "tcp_wmem" | "tcp_rmem") => {
+                let default = value.split_whitespace().nth(1).unwrap_or_default();
+                set(if name == "tcp_wmem" { "tx" } else { "rx" }, default);
+                continue;
+            }
+            (Suite::Linux, "tcp_ecn") | (Suite::FreeBsd, "net.inet.tcp.ecn.enable") => {
+                set("ecn", ["off", "request", "accept"].get(value.parse().unwrap_or(0)).unwrap_or(&"off"));
+                continue;
+            }
+            (Suite::FreeBsd, "net.inet.tcp.recvspace") => "rx",
+            (Suite::FreeBsd, "net.inet.tcp.sendspace") => "tx",
+            (Suite::FreeBsd, "net.inet.tcp.rexmit_initial") => "rto_initial_ms",
+            (Suite::FreeBsd, "net.inet.tcp.rexmit_slop") => "rto_margin_ms",
+            (Suite::FreeBsd, "net.inet.tcp.delacktime") => "delack_ms",
+            (Suite::FreeBsd, "net.inet.tcp.syncookies") => "cookies",
+            _ => continue,
+        };
+        set(flag, value);
+        if name == "net.inet.tcp.rfc1323" {
+            set("scale", value);
+        }
+    }
+    flags.join(",")
+}
