@@ -192,6 +192,7 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         return vec![finding(setting.line, Level::Note, "unknown-setting", words)];
     };
     let span = setting.catalogue.span(knob, &setting.platform.version);
+    let mut undocumented = None;
     if let Some(span) = span {
         let on = if setting.platform.version == "9999" {
             setting.platform.family.clone()
@@ -209,10 +210,22 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
             let sure = if span.confirmed { "" } else { " (not confirmed)" };
             let words = format!("{name} {what} on {on}{sure}: {}", span.note);
             let fix = (level >= Level::Warning).then(|| "delete the line".to_owned());
-            return vec![Finding { fix, ..finding(setting.line, level, rule, words) }];
+            let found = Finding { fix, ..finding(setting.line, level, rule, words) };
+            if span.honoured != Honoured::Unknown {
+                return vec![found];
+            }
+            undocumented = Some(found);
         }
     }
-    let found = rules::apply(setting);
+    if let Some(wrong) = rules::wrong_type(setting, &knob.value_type) {
+        return vec![wrong];
+    }
+    let mut found = rules::apply(setting);
+    if let Some(undocumented) = undocumented {
+        // What harms where it acts is worth a word although nobody says whether it acts.
+        found.retain(|finding| finding.level >= Level::Warning);
+        found.push(undocumented);
+    }
     if !found.is_empty() {
         return found;
     }

@@ -108,6 +108,22 @@ fn the_published_registry_file_does_nothing_on_server_2012_and_needs_care_on_xp(
 }
 
 #[test]
+fn a_text_where_windows_reads_a_number_does_nothing() {
+    let key = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
+    for (line, rule) in [
+        // Without /t, reg.exe makes a text.
+        (format!("reg add {key} /v TcpWindowSize /d 64240 /f"), "wrong-type"),
+        (format!("reg add {key} /v TcpWindowSize /t REG_SZ /d 64240 /f"), "wrong-type"),
+        (format!("reg add {key} /v TcpWindowSize /t REG_DWORD /d 64240 /f"), "fine"),
+        (format!("reg add {key} /v TcpWindowSize /t REG_DWORD /d 0xfaf0 /f"), "fine"),
+    ] {
+        assert_eq!(told(Kind::Batch, &line, "windows-xp").1, rule, "{line}");
+    }
+    let text = format!("REGEDIT4\n[{key}]\n\"Tcp1323Opts\"=\"1\"\n");
+    assert_eq!(judged(Kind::Registry, &text, "windows-xp", None)[0].2, "wrong-type");
+}
+
+#[test]
 fn freebsd_spaces_above_the_ceiling_are_an_error() {
     let text = "kern.ipc.maxsockbuf=262144\nnet.inet.tcp.recvspace=262144\nnet.inet.tcp.inflight.enable=0\n";
     let found = judged(Kind::Sysctl, text, "freebsd-14.1", None);
