@@ -123,7 +123,7 @@ proptest! {
         let file = export.files.iter().find(|file| file.name == name).unwrap();
         let after = read(name, &file.contents, &platform);
         prop_assert_eq!(found(&plan, &after), asked(&plan));
-        let mut together = settings.clone();
+        let mut together = settings;
         together.values.extend(after.values);
         let again = planned(&platform, rate, &together);
         prop_assert_eq!(again.changes, []);

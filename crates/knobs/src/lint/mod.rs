@@ -186,7 +186,11 @@ fn clean(text: &str) -> String {
 
 /// What the catalogue and the rules say of one setting; at least one finding.
 fn judge(setting: &Setting<'_>) -> Vec<Finding> {
-    let name = shown(&setting.knob.to_string());
+    // A registry address is told by its end, which is what differs.
+    let name = match setting.knob {
+        Address::Registry { value, .. } => shown(value),
+        knob => shown(&knob.to_string()),
+    };
     let Some(knob) = setting.catalogue.find(setting.knob) else {
         let words = format!("{name} is no setting that bounds TCP as far as the catalogue knows");
         return vec![finding(setting.line, Level::Note, "unknown-setting", words)];

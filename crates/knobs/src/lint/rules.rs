@@ -260,7 +260,7 @@ fn packet_size(setting: &Setting<'_>, property: &str) -> Vec<Finding> {
         );
         return vec![setting.warning("frame-for-mtu", words, Some(mtu.to_string()))];
     }
-    if header > 0 && mtu_of_frame(packet + header).is_none() && mtu_of_frame(bytes + header) == Some(bytes) {
+    if header > 0 && mtu_of_frame(bytes + header) == Some(bytes) {
         let words = format!(
             "the driver's figure counts the Ethernet header of {header} B: for an MTU of {bytes} it is {}",
             bytes + header
@@ -326,7 +326,12 @@ fn netsh(setting: &Setting<'_>, parameter: &str) -> Vec<Finding> {
 
 /// The automatic tuning level, by netsh or for a template.
 fn tuning_level(setting: &Setting<'_>, level: &str) -> Vec<Finding> {
-    let fix = Some("netsh interface tcp set global autotuninglevel=normal".to_owned());
+    let fix = Some(match setting.knob {
+        Address::TcpSetting { template, .. } => {
+            format!("Set-NetTCPSetting -SettingName {} -AutoTuningLevelLocal Normal", shown(template))
+        }
+        _ => "netsh interface tcp set global autotuninglevel=normal".to_owned(),
+    });
     let largest = match level {
         "disabled" => 65_535,
         "highlyrestricted" => 262_140,
