@@ -74,7 +74,14 @@ fn a_plan_is_applied_read_back_and_undone() {
         ls sysctl.d
         $F undo --last --yes --json > undone.json
         cat $R
-        ls sysctl.d | wc -l";
+        ls sysctl.d | wc -l
+        $F plan --platform linux-6.18 --rate 1G --rtt 80ms --json > blind.json
+        $F apply blind.json --host linux-6.18 --yes --json > filled.json
+        cat $R
+        $F undo --last --yes --json > /dev/null
+        echo '4096 131072 90000000' > $R
+        $F apply blind.json --host linux-6.18 --yes --json > larger.json
+        cat $R";
     let Some(output) = in_namespace("a_plan_is_applied_read_back_and_undone", folder.path(), script) else { return };
     let seen = lines(&output);
     let plan = file(folder.path(), "plan.json");
@@ -83,8 +90,23 @@ fn a_plan_is_applied_read_back_and_undone() {
     assert_eq!(seen[0], "4096 87380 129024", "without --yes nothing is changed");
     assert_eq!(seen[1], rmem["to"].as_str().unwrap());
     assert!(seen[2].ends_with(".conf"), "{seen:?}");
-    assert_eq!(&seen[3..], ["4096 87380 129024", "0"]);
-    assert_eq!(file(folder.path(), "unasked.json")["error"]["kind"], "not_confirmed");
+    assert_eq!(&seen[3..5], ["4096 87380 129024", "0"]);
+    let unasked = file(folder.path(), "unasked.json");
+    assert_eq!(unasked["error"]["kind"], "not_confirmed");
+    assert_eq!(unasked["changes"].as_array().map(Vec::len), Some(changes.len()), "it says what it would change");
+    // A plan from a platform's defaults takes whatever is there for the start, and lowers nothing.
+    let blind = file(folder.path(), "blind.json");
+    assert!(blind["changes"].as_array().unwrap().iter().all(|change| change["from_known"] == false), "{blind}");
+    let filled = file(folder.path(), "filled.json");
+    let rmem = |document: &Value| {
+        let changes = document["changes"].as_array().unwrap().clone();
+        changes.into_iter().find(|change| change["knob"] == "net.ipv4.tcp_rmem")
+    };
+    assert_eq!(rmem(&filled).unwrap()["from"].as_str().unwrap().split_whitespace().last(), Some("129024"), "{filled}");
+    assert_eq!(seen[5], rmem(&blind).unwrap()["to"].as_str().unwrap());
+    let larger = file(folder.path(), "larger.json");
+    assert_eq!((rmem(&larger), seen[6].as_str()), (None, "4096 131072 90000000"));
+    assert!(larger["notes"].to_string().contains("is not lowered"), "{larger}");
     let applied = file(folder.path(), "applied.json");
     assert_eq!((&applied["run"], &applied["restart_needed"]), (&Value::from(1), &Value::from(false)));
     assert_eq!(applied["applied"].as_array().unwrap().len(), changes.len());
@@ -103,6 +125,7 @@ fn a_reset_goes_back_to_the_kernels_defaults_and_is_itself_undone() {
         A=/proc/sys/net/ipv4/tcp_sack
         echo 0 > $S; echo 0 > $A; echo '4096 87380 129024' > /proc/sys/net/ipv4/tcp_rmem
         $F reset --json > unasked.json && exit 1 || test $? = 20
+        $F reset > /dev/null 2> unasked.txt && exit 1 || test $? = 20
         cat $S $A
         $F reset --yes --json > reset.json
         cat $S $A
@@ -111,6 +134,11 @@ fn a_reset_goes_back_to_the_kernels_defaults_and_is_itself_undone() {
         cat $S $A";
     let Some(output) = in_namespace("a_reset_goes_back_to_the_kernels_defaults", folder.path(), script) else { return };
     assert_eq!(lines(&output), ["0", "0", "1", "1", "0", "0"]);
+    // Nobody can be asked, and still it says what it would do.
+    let unasked = file(folder.path(), "unasked.json");
+    assert!(unasked["changes"].as_array().unwrap().iter().any(|change| change["knob"] == "net.ipv4.tcp_sack"));
+    let said = fs::read_to_string(folder.path().join("unasked.txt")).unwrap();
+    assert!(said.contains("net.ipv4.tcp_sack") && said.contains("--yes"), "{said}");
     let reset = file(folder.path(), "reset.json");
     let changes = reset["changes"].as_array().unwrap();
     let sack = changes.iter().find(|change| change["knob"] == "net.ipv4.tcp_sack").unwrap();

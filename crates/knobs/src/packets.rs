@@ -20,6 +20,11 @@ const LARGEST: u32 = 65_535;
 const FRAMES: [(u32, u32); 7] =
     [(1514, 1500), (1518, 1500), (1522, 1500), (4088, 4074), (9014, 9000), (9018, 9000), (9022, 9000)];
 
+/// The MTU behind a figure that counts more than the packet; `None` for one that doesn't.
+pub fn mtu_of_frame(figure: u32) -> Option<u32> {
+    FRAMES.iter().find(|(frame, _)| *frame == figure).map(|(_, mtu)| *mtu)
+}
+
 /// What one end or one hop takes: any size up to one figure, or only the sizes of a list.
 ///
 /// `9000` and `9216` are any size up to there; `1514,4088,9014` is the list of a driver, whose figures count the Ethernet
@@ -44,8 +49,7 @@ impl FromStr for FrameSizes {
     fn from_str(text: &str) -> Result<Self, ParseFrameSizesError> {
         let mtu = |word: &str| {
             let figure: u32 = word.trim().parse().ok()?;
-            let known = FRAMES.iter().find(|(frame, _)| *frame == figure);
-            let mtu = known.map_or(figure, |(_, mtu)| *mtu);
+            let mtu = mtu_of_frame(figure).unwrap_or(figure);
             (SMALLEST..=LARGEST).contains(&mtu).then_some(mtu)
         };
         let mtus: Option<Vec<u32>> = text.split(',').map(mtu).collect();

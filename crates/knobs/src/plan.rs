@@ -39,6 +39,60 @@ pub struct Change {
     pub source: String,
 }
 
+impl Plan {
+    /// Completes a plan that was made without knowing what is there: fills in `from` of the changes of `unread` with what
+    /// `read` finds, and takes back what would lower a number that is larger already, with a note.
+    ///
+    /// The size of an interface's packets is no such number: too large is as wrong as too small.
+    ///
+    /// # Errors
+    ///
+    /// Where `read` fails; the plan is as it was up to that change.
+    pub fn find_before<E>(
+        &mut self,
+        unread: &[Address],
+        mut read: impl FnMut(&Address) -> Result<Option<String>, E>,
+    ) -> Result<(), E> {
+        let mut kept = Vec::with_capacity(self.changes.len());
+        for mut change in std::mem::take(&mut self.changes) {
+            if unread.contains(&change.knob) {
+                change.from = read(&change.knob)?;
+                if let Some(larger) = larger_of(&change) {
+                    if Some(&larger) == change.from.as_ref() {
+                        self.notes.push(format!("{} is {larger} already, and is not lowered", change.knob));
+                        continue;
+                    }
+                    change.to = Some(larger);
+                }
+            }
+            kept.push(change);
+        }
+        self.changes = kept;
+        Ok(())
+    }
+}
+
+/// The larger of each pair of numbers, where what is there and what is planned are numbers that may only rise, and one
+/// that is there is the larger one.
+fn larger_of(change: &Change) -> Option<String> {
+    if matches!(change.knob, Address::Link { .. }) {
+        return None;
+    }
+    let (from, to) = (change.from.as_deref()?, change.to.as_deref()?);
+    let numbers = |text: &str| text.split_whitespace().map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>();
+    let (there, planned) = (numbers(from)?, numbers(to)?);
+    // Switches are no sizes: 0 or 1 is what was asked for.
+    let sizes = planned.iter().any(|number| *number > 1);
+    if !sizes || there.len() != planned.len() || there.iter().zip(&planned).all(|(there, planned)| there <= planned) {
+        return None;
+    }
+    if there.iter().zip(&planned).all(|(there, planned)| there >= planned) {
+        return Some(from.to_owned());
+    }
+    let larger = there.iter().zip(&planned).map(|(there, planned)| there.max(planned).to_string());
+    Some(larger.collect::<Vec<_>>().join(" "))
+}
+
 /// When a change acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -51,4 +105,54 @@ pub enum TakesEffect {
     InterfaceRestart,
     /// When the machine starts again.
     Restart,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(knob: &str, to: &str) -> Change {
+        Change {
+            host: "a".to_owned(),
+            knob: knob.parse().unwrap(),
+            from: None,
+            to: Some(to.to_owned()),
+            reason: "why".to_owned(),
+            arithmetic: String::new(),
+            memory_worst_case: None,
+            takes_effect: TakesEffect::Live,
+            undo: "by hand".to_owned(),
+            source: "a test".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_was_unknown_is_read_and_nothing_that_is_larger_is_lowered() {
+        for (knob, to, there, expected) in [
+            ("kern.ipc.maxsockbuf", "286720", Some("262144"), Some("286720")),
+            ("kern.ipc.maxsockbuf", "286720", Some("8388608"), None),
+            ("kern.ipc.maxsockbuf", "286720", None, Some("286720")),
+            ("net.ipv4.tcp_rmem", "4096 131072 40042496", Some("4096\t131072\t67108864"), None),
+            ("net.ipv4.tcp_rmem", "4096 131072 40042496", Some("8192\t131072\t6291456"), Some("8192 131072 40042496")),
+            ("net.ipv4.tcp_sack", "1", Some("0"), Some("1")),
+            ("net.ipv4.tcp_tw_recycle", "0", Some("1"), Some("0")),
+            ("link ipsec0 mtu", "1446", Some("1500"), Some("1446")),
+            ("netsh tcp global autotuninglevel", "normal", Some("restricted"), Some("normal")),
+        ] {
+            let mut plan = Plan { changes: vec![planned(knob, to)], notes: Vec::new() };
+            let unread = [plan.changes[0].knob.clone()];
+            plan.find_before(&unread, |_| Ok::<_, ()>(there.map(str::to_owned))).unwrap();
+            assert_eq!(plan.changes.first().and_then(|change| change.to.as_deref()), expected, "{knob} {there:?}");
+            assert_eq!(plan.notes.len(), usize::from(expected.is_none()));
+            assert!(plan.changes.iter().all(|change| change.from.as_deref() == there));
+        }
+    }
+
+    #[test]
+    fn what_the_plan_knew_stays_as_it_knew_it() {
+        let mut plan = Plan { changes: vec![planned("net.ipv4.tcp_sack", "1")], notes: Vec::new() };
+        let before = plan.clone();
+        assert_eq!(plan.find_before(&[], |_| Err("not to be read")), Ok(()));
+        assert_eq!(plan, before);
+    }
 }

@@ -1,7 +1,7 @@
 //! What `plan`, `apply` and `reset` show beside a plan.
 
 use fullpipe_host::Run;
-use fullpipe_knobs::{Plan, PlatformRequest, export::Export};
+use fullpipe_knobs::{Address, Plan, PlatformRequest, export::Export};
 
 /// What `plan` answers.
 #[derive(Clone, Debug)]
@@ -12,6 +12,13 @@ pub struct PlatformPlan<'a> {
     pub plan: &'a Plan,
     /// The files of the export and the folder that they were written into.
     pub written: Option<(&'a Export, &'a str)>,
+}
+
+impl PlatformPlan<'_> {
+    /// Whether the settings that were given tell what is there, be it "absent".
+    pub fn knows_before(&self, knob: &Address) -> bool {
+        self.request.settings.is_some_and(|settings| settings.values.contains_key(knob))
+    }
 }
 
 /// What `apply` and `reset` did.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::{Problem, clean::is_harmful};
 
 pub use journal::{history, status, undo};
-pub use settings::{NoPlan, applied, findings, plan, read_plan, sarif_log, settings};
+pub use settings::{NoPlan, ReadPlan, applied, findings, not_confirmed, plan, read_plan, sarif_log, settings};
 
 /// The name and version of the schema, in every document.
 pub const SCHEMA: &str = "fullpipe/1";

@@ -7,17 +7,10 @@ use fullpipe_knobs::{Plan, reading::LARGEST};
 use fullpipe_report::{AppliedPlan, clean, json, text};
 
 use super::{Ended, input::Input, journal, printed};
-use crate::{
-    args::ApplyArgs,
-    confirm::{self, confirm},
-    exit::Exit,
-    failure::Failure,
-    output::Output,
-};
+use crate::{args::ApplyArgs, confirm::confirm, exit::Exit, failure::Failure, output::Output};
 
 pub(super) fn run(args: &ApplyArgs, output: Output) -> Ended {
     let plan = chosen(args)?;
-    confirm::possible(output, args.yes)?;
     let command = format!("apply {}", clean(&args.plan.to_string_lossy()));
     change("apply", &command, &plan, &Changing { yes: args.yes, persist: args.persist, force: args.force }, output)
 }
@@ -33,6 +26,11 @@ pub(super) struct Changing {
 pub(super) fn change(name: &str, command: &str, plan: &Plan, how: &Changing, output: Output) -> Ended {
     if !output.is_json() && !how.yes {
         output.remark(&text::plan(plan, output.look()));
+    }
+    if !plan.changes.is_empty() && output.is_json() && !how.yes {
+        let failure = Failure::nobody_to_ask();
+        printed(output.result(|| json::not_confirmed(name, plan, &failure.problem()), |_| String::new()))?;
+        return Ok(failure.exit);
     }
     if !plan.changes.is_empty() {
         confirm(output, how.yes, "Make these changes?")?;
@@ -59,7 +57,7 @@ pub(super) fn change(name: &str, command: &str, plan: &Plan, how: &Changing, out
 /// The changes of the plan that are for this host.
 fn chosen(args: &ApplyArgs) -> Result<Plan, Failure> {
     let input = Input::read(&args.plan, LARGEST)?;
-    let plan = std::str::from_utf8(&input.bytes)
+    let json::ReadPlan { plan, unread } = std::str::from_utf8(&input.bytes)
         .map_err(|error| format!("it is no UTF-8 text: {error}"))
         .and_then(|text| json::read_plan(text).map_err(|error| error.problem))
         .map_err(|problem| {
@@ -83,7 +81,11 @@ fn chosen(args: &ApplyArgs) -> Result<Plan, Failure> {
         return Err(invalid(&input.name, &words));
     };
     let changes = plan.changes.iter().filter(|change| change.host == *wanted).cloned().collect();
-    Ok(Plan { changes, notes: plan.notes })
+    let mut plan = Plan { changes, notes: plan.notes };
+    // What nobody looked at is looked at now: it is shown, and what is journalled is compared with it.
+    let mut host = SystemHost::new();
+    plan.find_before(&unread, |knob| host.read(knob))?;
+    Ok(plan)
 }
 
 fn invalid(file: &str, problem: &str) -> Failure {

@@ -9,12 +9,10 @@ use super::{
 };
 use crate::{
     args::{ResetArgs, ResetTo},
-    confirm,
     output::Output,
 };
 
 pub(super) fn run(args: &ResetArgs, output: Output) -> Ended {
-    confirm::possible(output, args.yes)?;
     if let Some(number) = args.to_journal {
         return undo::back_to(RunId(i64::try_from(number).unwrap_or(i64::MAX)), args.yes, output);
     }

@@ -6,7 +6,7 @@ use super::{
     Before, Draft, Encoding, ExportError, Item,
     quote::{Inf, Language, Reg, Unfit, one_line},
 };
-use crate::Address;
+use crate::{Address, recipe::unquoted};
 
 const APPLY: &str = "fullpipe.reg";
 const UNDO: &str = "fullpipe-undo.reg";
@@ -272,6 +272,10 @@ impl Data {
     fn of(text: &str) -> Result<Self, Unfit> {
         if let Some(value) = dword(text) {
             return Ok(Self::Dword(value));
+        }
+        // A text in quotation marks is one whatever it looks like.
+        if let Some((text, "")) = text.strip_prefix('"').and_then(unquoted) {
+            return Ok(Self::Text(text));
         }
         if !text.starts_with("hex") || !text.contains(':') {
             return Ok(Self::Text(text.to_owned()));

@@ -186,12 +186,17 @@ fn clean(text: &str) -> String {
 
 /// What the catalogue and the rules say of one setting; at least one finding.
 fn judge(setting: &Setting<'_>) -> Vec<Finding> {
-    let name = shown(&setting.knob.to_string());
+    // A registry address is told by its end, which is what differs.
+    let name = match setting.knob {
+        Address::Registry { value, .. } => shown(value),
+        knob => shown(&knob.to_string()),
+    };
     let Some(knob) = setting.catalogue.find(setting.knob) else {
         let words = format!("{name} is no setting that bounds TCP as far as the catalogue knows");
         return vec![finding(setting.line, Level::Note, "unknown-setting", words)];
     };
     let span = setting.catalogue.span(knob, &setting.platform.version);
+    let mut undocumented = None;
     if let Some(span) = span {
         let on = if setting.platform.version == "9999" {
             setting.platform.family.clone()
@@ -209,10 +214,22 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
             let sure = if span.confirmed { "" } else { " (not confirmed)" };
             let words = format!("{name} {what} on {on}{sure}: {}", span.note);
             let fix = (level >= Level::Warning).then(|| "delete the line".to_owned());
-            return vec![Finding { fix, ..finding(setting.line, level, rule, words) }];
+            let found = Finding { fix, ..finding(setting.line, level, rule, words) };
+            if span.honoured != Honoured::Unknown {
+                return vec![found];
+            }
+            undocumented = Some(found);
         }
     }
-    let found = rules::apply(setting);
+    if let Some(wrong) = rules::wrong_type(setting, &knob.value_type) {
+        return vec![wrong];
+    }
+    let mut found = rules::apply(setting);
+    if let Some(undocumented) = undocumented {
+        // What harms where it acts is worth a word although nobody says whether it acts.
+        found.retain(|finding| finding.level >= Level::Warning);
+        found.push(undocumented);
+    }
     if !found.is_empty() {
         return found;
     }

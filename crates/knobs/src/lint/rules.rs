@@ -3,7 +3,10 @@
 use fullpipe_units::{Bytes, window_limited_rate};
 
 use super::{Finding, Level, Setting, finding, shown};
-use crate::Address;
+use crate::{
+    Address,
+    packets::{ETHERNET, ETHERNET_HEADER, mtu_of_frame},
+};
 
 /// All rules that speak of a setting.
 pub(super) fn apply(setting: &Setting<'_>) -> Vec<Finding> {
@@ -13,6 +16,7 @@ pub(super) fn apply(setting: &Setting<'_>) -> Vec<Finding> {
         Address::Netsh { parameter, .. } => netsh(setting, parameter),
         Address::TcpSetting { template, parameter } => template_parameter(setting, template, parameter),
         Address::Named { kind, name } if kind == "netoffload" => offload(setting, name),
+        Address::Link { property, .. } => packet_size(setting, property),
         _ => Vec::new(),
     }
 }
@@ -31,6 +35,22 @@ pub(super) fn reset(line: u32, what: &str) -> Finding {
         }
     };
     finding(line, Level::Warning, "reset-is-no-undo", words.to_owned())
+}
+
+/// A registry value of another type than the one that Windows reads there.
+pub(super) fn wrong_type(setting: &Setting<'_>, value_type: &str) -> Option<Finding> {
+    let Address::Registry { value: name, .. } = setting.knob else { return None };
+    if value_type != "REG_DWORD" || number(setting.value).is_some() || setting.value.starts_with("dword:") {
+        return None;
+    }
+    let text = setting.value.trim_matches('"');
+    let fix =
+        number(text).map(|number| format!("\"{name}\"=dword:{number:08x}, or `reg add ... /t REG_DWORD /d {number}`"));
+    let words = format!(
+        "{name} = {} is no REG_DWORD, and Windows reads nothing else there: the line does nothing",
+        shown(setting.value)
+    );
+    Some(setting.error("wrong-type", words, fix))
 }
 
 fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
@@ -206,6 +226,7 @@ fn registry(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             vec![setting.note("copied-advice", words.to_owned())]
         }
         "tcpwindowsize" | "globalmaxtcpwindowsize" => fixed_window(setting, value),
+        "mtu" => packet_size(setting, "mtu"),
         "tcp1323opts" if value == Some(0) => vec![setting.error(
             "harmful",
             "without window scaling no window exceeds 65,535 B".to_owned(),
@@ -223,6 +244,36 @@ fn registry(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         )],
         _ => Vec::new(),
     }
+}
+
+/// The MTU of an interface, or the frames of its driver.
+fn packet_size(setting: &Setting<'_>, property: &str) -> Vec<Finding> {
+    let bytes = number(setting.value).and_then(|bytes| u32::try_from(bytes).ok());
+    let (Some(bytes), true) = (bytes, ["mtu", "*JumboPacket"].contains(&property)) else { return Vec::new() };
+    let header = if property == "mtu" { 0 } else { ETHERNET_HEADER };
+    let packet = bytes.saturating_sub(header);
+    if header == 0
+        && let Some(mtu) = mtu_of_frame(bytes)
+    {
+        let words = format!(
+            "{bytes} is what drivers list, with the Ethernet header; an MTU is without it, and stations that are set to {bytes} there take packets of {mtu} B"
+        );
+        return vec![setting.warning("frame-for-mtu", words, Some(mtu.to_string()))];
+    }
+    if header > 0 && mtu_of_frame(bytes + header) == Some(bytes) {
+        let words = format!(
+            "the driver's figure counts the Ethernet header of {header} B: for an MTU of {bytes} it is {}",
+            bytes + header
+        );
+        return vec![setting.warning("frame-for-mtu", words, Some((bytes + header).to_string()))];
+    }
+    if packet > ETHERNET {
+        let words = format!(
+            "packets of {packet} B pass only where the other end and every switch take them, too; what does not drops them without a word. `fullpipe plan --mtu --peer-mtu --hop-mtu` finds the largest common size"
+        );
+        return vec![setting.note("all-must-agree", words)];
+    }
+    Vec::new()
 }
 
 /// A receive window before Vista.
@@ -275,7 +326,12 @@ fn netsh(setting: &Setting<'_>, parameter: &str) -> Vec<Finding> {
 
 /// The automatic tuning level, by netsh or for a template.
 fn tuning_level(setting: &Setting<'_>, level: &str) -> Vec<Finding> {
-    let fix = Some("netsh interface tcp set global autotuninglevel=normal".to_owned());
+    let fix = Some(match setting.knob {
+        Address::TcpSetting { template, .. } => {
+            format!("Set-NetTCPSetting -SettingName {} -AutoTuningLevelLocal Normal", shown(template))
+        }
+        _ => "netsh interface tcp set global autotuninglevel=normal".to_owned(),
+    });
     let largest = match level {
         "disabled" => 65_535,
         "highlyrestricted" => 262_140,
@@ -373,7 +429,7 @@ fn offload(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         return vec![setting.error(
             "harmful",
             words.to_owned(),
-            Some("Set-NetOffloadGlobalSetting -ReceiveSideScaling Enabled".to_owned()),
+            Some("Set-NetOffloadGlobalSetting -ReceiveSideScaling Enabled, and Enable-NetAdapterRss".to_owned()),
         )];
     }
     Vec::new()

@@ -108,6 +108,45 @@ fn the_published_registry_file_does_nothing_on_server_2012_and_needs_care_on_xp(
 }
 
 #[test]
+fn frames_and_mtus_are_told_apart() {
+    let jumbo = "Set-NetAdapterAdvancedProperty -Name Ethernet -RegistryKeyword *JumboPacket -RegistryValue";
+    for (line, rule) in [
+        (format!("{jumbo} 9014"), "all-must-agree"),
+        (format!("{jumbo} 9000"), "frame-for-mtu"),
+        (format!("{jumbo} 1514"), "fine"),
+        ("Set-NetIPInterface -InterfaceAlias Ethernet -NlMtuBytes 9014".to_owned(), "frame-for-mtu"),
+        ("Set-NetIPInterface -InterfaceAlias Ethernet -NlMtuBytes 9000".to_owned(), "all-must-agree"),
+        ("Set-NetIPInterface -InterfaceAlias Ethernet -NlMtuBytes 1500".to_owned(), "fine"),
+    ] {
+        assert_eq!(told(Kind::PowerShell, &line, "windows-2025").1, rule, "{line}");
+    }
+}
+
+#[test]
+fn what_harms_is_told_although_nobody_says_whether_it_acts() {
+    let line = "Set-NetTCPSetting -SettingName Internet -CongestionProvider DCTCP";
+    let rules: Vec<String> =
+        judged(Kind::PowerShell, line, "windows-11", None).into_iter().map(|(.., rule)| rule).collect();
+    assert_eq!(rules, ["harmful", "not-documented"]);
+}
+
+#[test]
+fn a_text_where_windows_reads_a_number_does_nothing() {
+    let key = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
+    for (line, rule) in [
+        // Without /t, reg.exe makes a text.
+        (format!("reg add {key} /v TcpWindowSize /d 64240 /f"), "wrong-type"),
+        (format!("reg add {key} /v TcpWindowSize /t REG_SZ /d 64240 /f"), "wrong-type"),
+        (format!("reg add {key} /v TcpWindowSize /t REG_DWORD /d 64240 /f"), "fine"),
+        (format!("reg add {key} /v TcpWindowSize /t REG_DWORD /d 0xfaf0 /f"), "fine"),
+    ] {
+        assert_eq!(told(Kind::Batch, &line, "windows-xp").1, rule, "{line}");
+    }
+    let text = format!("REGEDIT4\n[{key}]\n\"Tcp1323Opts\"=\"1\"\n");
+    assert_eq!(judged(Kind::Registry, &text, "windows-xp", None)[0].2, "wrong-type");
+}
+
+#[test]
 fn freebsd_spaces_above_the_ceiling_are_an_error() {
     let text = "kern.ipc.maxsockbuf=262144\nnet.inet.tcp.recvspace=262144\nnet.inet.tcp.inflight.enable=0\n";
     let found = judged(Kind::Sysctl, text, "freebsd-14.1", None);

@@ -46,6 +46,7 @@ pub(super) fn freebsd(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         Bytes::new(worst),
         worst.div_ceil(CLUSTER)
     ));
+    draft.note("copied advice makes kern.ipc.maxsockbuf four times the buffers: 9/8 of the larger one is what the system asks for (sb_max_adj in sys/kern/uipc_sockbuf.c), and more only lets applications take more".to_owned());
     draft.note("a socket buffer above 8/9 of kern.ipc.maxsockbuf makes new sockets fail with ENOBUFS: raise maxsockbuf first, and undo in reverse order".to_owned());
     if !draft.is_at_least("9.0") && draft.is_at_least("4.7") {
         draft.note("net.inet.tcp.inflight.enable (on by default from 5.2 to 8.1) holds the window down to an estimate and can be the limiter on a fast LAN: 0 turns it off".to_owned());

@@ -67,13 +67,18 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         format!("{arithmetic} of window; {} x {segment} = {}", bytes / segment, Bytes::new(bytes))
     };
     if !plain {
-        draft.ask(Ask {
-            knob: parameter("Tcp1323Opts"),
-            to: "1".to_owned(),
-            reason: "a window above 65,535 B needs the window-scale option; bit 0 turns it on".to_owned(),
-            arithmetic: draft.pipe.arithmetic.clone(),
-            memory: None,
-        });
+        let knob = parameter("Tcp1323Opts");
+        let options = draft.now(&knob).and_then(super::platform::number).unwrap_or(0);
+        if options & 1 == 0 {
+            draft.ask(Ask {
+                knob,
+                // Bit 1, the timestamps, stays as it is.
+                to: ((options & 2) | 1).to_string(),
+                reason: "a window above 65,535 B needs the window-scale option; bit 0 turns it on".to_owned(),
+                arithmetic: draft.pipe.arithmetic.clone(),
+                memory: None,
+            });
+        }
         draft.note("Microsoft's KB314053 gives XP's TcpWindowSize a range up to 65,535, its texts for 2000 and 2003 a larger one: read the value back after the restart, and look at the window in the SYN".to_owned());
     }
     let memory = Some(Bytes::new(bytes.saturating_mul(draft.connections)));
@@ -91,6 +96,12 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
             // Both bound the same window: it is paid for once.
             memory: memory.filter(|_| name == "TcpWindowSize"),
         });
+    }
+    if plain {
+        draft.note(format!(
+            "a larger window, such as the 128,480 B that some vendors advise, needs Tcp1323Opts and fills this path no better: {} are its bandwidth-delay product (RFC 7323, section 2: without scaling 65,535 B are the end)",
+            draft.pipe.bdp
+        ));
     }
     draft.note("set for all adapters, because a value of one adapter above 65,535 was seen to be ignored on XP without a word; restart, read back, measure".to_owned());
     draft.note("sending is bounded by the peer's window and by the application's SO_SNDBUF (8 KB by default): the application has to set that".to_owned());
@@ -139,6 +150,7 @@ fn automatic(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         "an application that sets SO_RCVBUF or SO_SNDBUF switches automatic sizing off for its sockets; it then has to ask for {window} or more, before it connects"
     ));
     draft.note("TcpWindowSize, GlobalMaxTcpWindowSize and Tcp1323Opts in the registry do nothing here: they ended with Server 2003".to_owned());
+    draft.note("where tuning changed nothing, other settings may be in the way: save what is there, `netsh interface tcp reset`, restart, apply this again and measure again; the reset is no undo, and neither is `netsh int ip reset`".to_owned());
     if !draft.is_at_least("7") {
         draft.note(
             "this version sizes no send buffer by itself: an application has to set SO_SNDBUF, or send overlapped"

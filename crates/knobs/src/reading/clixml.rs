@@ -7,8 +7,11 @@ use super::{
     Place, Refusal,
     scan::Scan,
     sheet::Sheet,
-    windows::{self, Property},
+    windows::{self, Form, Property},
 };
+
+const FORM: Form =
+    Form { is: "CliXml as Export-CliXml writes it", way_out: "save it with: Get-NetTCPSetting | Export-CliXml FILE" };
 
 /// How deep elements may lie in one another. Export-CliXml goes two objects deep, each of which takes three elements.
 const DEEPEST: usize = 200;
@@ -35,17 +38,12 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
     }
     if let Some(element) = reader.open.last() {
         let words = format!("`<{}>` is not closed; the file was cut off", super::sheet::shown(&element.tag));
-        return Err(damaged(element.place, &words));
+        return Err(FORM.damaged(element.place, &words));
     }
     if reader.objects > 0 {
         return Ok(());
     }
-    Err(Refusal {
-        place: Place { line: 1, column: 1 },
-        problem: "no object in it is known".to_owned(),
-        expected: "the objects of Get-NetTCPSetting, Get-NetTransportFilter or Get-NetOffloadGlobalSetting",
-        way_out: "save it with: Get-NetTCPSetting | Export-CliXml FILE",
-    })
+    Err(FORM.no_object())
 }
 
 struct Reader<'a, 's> {
@@ -66,7 +64,7 @@ impl Reader<'_, '_> {
             return self.until("?>", place);
         }
         if self.scan.rest().starts_with("<!") {
-            return Err(damaged(place, "a document type or a section that CliXml doesn't have"));
+            return Err(FORM.damaged(place, "a document type or a section that CliXml doesn't have"));
         }
         if self.scan.eat_all("</") {
             return self.close(place);
@@ -76,7 +74,9 @@ impl Reader<'_, '_> {
         }
         let raw = self.scan.take_while(|c| c != '<');
         if let Some(element) = self.open.last_mut() {
-            element.text.push_str(&unescaped(raw).ok_or_else(|| damaged(place, "an entity that CliXml doesn't have"))?);
+            element
+                .text
+                .push_str(&unescaped(raw).ok_or_else(|| FORM.damaged(place, "an entity that CliXml doesn't have"))?);
         }
         Ok(())
     }
@@ -88,13 +88,13 @@ impl Reader<'_, '_> {
             }
             self.scan.next();
         }
-        Err(damaged(place, "a comment or an instruction is not closed; the file was cut off"))
+        Err(FORM.damaged(place, "a comment or an instruction is not closed; the file was cut off"))
     }
 
     fn begin(&mut self, place: Place) -> Result<(), Refusal> {
         let tag = self.scan.take_while(|c| c.is_ascii_alphanumeric()).to_owned();
         if tag.is_empty() || self.open.len() >= DEEPEST {
-            return Err(damaged(place, "no element of CliXml begins like this, or elements lie too deep"));
+            return Err(FORM.damaged(place, "no element of CliXml begins like this, or elements lie too deep"));
         }
         let mut name = None;
         loop {
@@ -120,14 +120,14 @@ impl Reader<'_, '_> {
         let name = self.scan.take_while(|c| c.is_ascii_alphanumeric() || ":_-.".contains(c)).to_owned();
         let mark = if name.is_empty() || !self.scan.eat('=') { None } else { self.scan.next() };
         let Some(mark @ ('"' | '\'')) = mark else {
-            return Err(damaged(place, "neither an attribute name=\"value\" nor the end of the element"));
+            return Err(FORM.damaged(place, "neither an attribute name=\"value\" nor the end of the element"));
         };
         let raw = self.scan.take_while(|c| c != mark && c != '<');
-        let value = unescaped(raw).ok_or_else(|| damaged(place, "an entity that CliXml doesn't have"))?;
+        let value = unescaped(raw).ok_or_else(|| FORM.damaged(place, "an entity that CliXml doesn't have"))?;
         if self.scan.eat(mark) {
             Ok((name, value))
         } else {
-            Err(damaged(place, "the value of an attribute is not closed"))
+            Err(FORM.damaged(place, "the value of an attribute is not closed"))
         }
     }
 
@@ -135,7 +135,7 @@ impl Reader<'_, '_> {
         let tag = self.scan.take_while(|c| c.is_ascii_alphanumeric());
         self.scan.skip_spaces();
         if !self.scan.eat('>') || self.open.last().is_none_or(|element| element.tag != tag) {
-            return Err(damaged(place, "the closing element doesn't fit the open one; the file is damaged"));
+            return Err(FORM.damaged(place, "the closing element doesn't fit the open one; the file is damaged"));
         }
         self.ended();
         Ok(())
@@ -188,13 +188,4 @@ fn unescaped(raw: &str) -> Option<String> {
         text.push_str(rest);
     }
     Some(text)
-}
-
-fn damaged(place: Place, problem: &str) -> Refusal {
-    Refusal {
-        place,
-        problem: problem.to_owned(),
-        expected: "CliXml as Export-CliXml writes it",
-        way_out: "save it again with: Get-NetTCPSetting | Export-CliXml FILE",
-    }
 }

@@ -4,7 +4,7 @@ use super::{
     Place, Refusal, RemarkKind,
     scan::Scan,
     sheet::Sheet,
-    windows::{self, Property},
+    windows::{self, Form, Property},
 };
 
 /// The most columns that are read; the widest object of Windows has about 60.
@@ -14,6 +14,11 @@ struct Field {
     text: String,
     place: Place,
 }
+
+const FORM: Form = Form {
+    is: "fields between separators, in quotation marks or without",
+    way_out: "save it with: Get-NetTCPSetting | Export-Csv FILE",
+};
 
 pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
     sheet.family("windows");
@@ -50,12 +55,7 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
     if objects > 0 {
         return Ok(());
     }
-    Err(Refusal {
-        place: Place { line: 1, column: 1 },
-        problem: "no line has an object that is known".to_owned(),
-        expected: "the CSV of Get-NetTCPSetting, Get-NetTransportFilter or Get-NetOffloadGlobalSetting",
-        way_out: "save it with: Get-NetTCPSetting | Export-Csv FILE",
-    })
+    Err(FORM.no_object())
 }
 
 /// One line, whose quoted fields may have line ends in them.
@@ -78,7 +78,7 @@ fn record(scan: &mut Scan<'_>, delimiter: char) -> Result<Vec<Field>, Refusal> {
     if rest.trim().is_empty() {
         return Ok(fields);
     }
-    Err(damaged(place, "text after the closing quotation mark"))
+    Err(FORM.damaged(place, "text after the closing quotation mark"))
 }
 
 fn plain(scan: &mut Scan<'_>, delimiter: char) -> String {
@@ -96,14 +96,5 @@ fn quoted(scan: &mut Scan<'_>) -> Result<String, Refusal> {
             _ => text.push(c),
         }
     }
-    Err(damaged(start, "the quotation mark is not closed; the file was cut off"))
-}
-
-fn damaged(place: Place, problem: &str) -> Refusal {
-    Refusal {
-        place,
-        problem: problem.to_owned(),
-        expected: "fields between separators, in quotation marks or without",
-        way_out: "save it again with: Get-NetTCPSetting | Export-Csv FILE",
-    }
+    Err(FORM.damaged(start, "the quotation mark is not closed; the file was cut off"))
 }

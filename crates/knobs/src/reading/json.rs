@@ -6,8 +6,10 @@ use super::{
     Place, Refusal,
     scan::Scan,
     sheet::Sheet,
-    windows::{self, Property},
+    windows::{self, Form, Property},
 };
+
+const FORM: Form = Form { is: "JSON", way_out: "save it with: Get-NetTCPSetting | ConvertTo-Json" };
 
 /// How deep objects may lie in one another. ConvertTo-Json's own limit is 100, and its default 2.
 const DEEPEST: usize = 100;
@@ -24,12 +26,7 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
     if reader.objects > 0 {
         return Ok(());
     }
-    Err(Refusal {
-        place: Place { line: 1, column: 1 },
-        problem: "no object in it is known".to_owned(),
-        expected: "the objects of Get-NetTCPSetting, Get-NetTransportFilter or Get-NetOffloadGlobalSetting",
-        way_out: "save it with: Get-NetTCPSetting | ConvertTo-Json",
-    })
+    Err(FORM.no_object())
 }
 
 struct Reader<'a, 's> {
@@ -43,7 +40,7 @@ impl Reader<'_, '_> {
     fn value(&mut self, depth: usize) -> Result<Option<String>, Refusal> {
         let place = self.scan.place();
         if depth > DEEPEST {
-            return Err(damaged(place, "objects lie in one another more than 100 deep"));
+            return Err(FORM.damaged(place, "objects lie in one another more than 100 deep"));
         }
         match self.scan.peek() {
             Some('{') => self.object(depth).map(|()| None),
@@ -56,11 +53,11 @@ impl Reader<'_, '_> {
                     "true" => Ok(Some("True".to_owned())),
                     "false" => Ok(Some("False".to_owned())),
                     number if number.parse::<f64>().is_ok() => Ok(Some(number.to_owned())),
-                    _ => Err(damaged(place, "neither a number, a text, true, false nor null")),
+                    _ => Err(FORM.damaged(place, "neither a number, a text, true, false nor null")),
                 }
             }
-            Some(_) => Err(damaged(place, "no value begins with this character")),
-            None => Err(damaged(place, "the file ends where a value should stand; it was cut off")),
+            Some(_) => Err(FORM.damaged(place, "no value begins with this character")),
+            None => Err(FORM.damaged(place, "the file ends where a value should stand; it was cut off")),
         }
     }
 
@@ -71,12 +68,12 @@ impl Reader<'_, '_> {
         while self.scan.peek() != Some('}') {
             let place = self.scan.place();
             if self.scan.peek() != Some('"') {
-                return Err(damaged(place, "the name of a property in quotation marks is missing"));
+                return Err(FORM.damaged(place, "the name of a property in quotation marks is missing"));
             }
             let name = self.string()?;
             self.scan.skip_spaces();
             if !self.scan.eat(':') {
-                return Err(damaged(self.scan.place(), "no `:` after the name of a property"));
+                return Err(FORM.damaged(self.scan.place(), "no `:` after the name of a property"));
             }
             self.scan.skip_spaces();
             let place = self.scan.place();
@@ -120,7 +117,7 @@ impl Reader<'_, '_> {
         } else {
             "neither a comma nor the closing mark"
         };
-        Err(damaged(self.scan.place(), words))
+        Err(FORM.damaged(self.scan.place(), words))
     }
 
     fn string(&mut self) -> Result<String, Refusal> {
@@ -131,7 +128,7 @@ impl Reader<'_, '_> {
         loop {
             let place = self.scan.place();
             let c = match self.scan.next() {
-                None => return Err(damaged(start, "the text is not closed; the file was cut off")),
+                None => return Err(FORM.damaged(start, "the text is not closed; the file was cut off")),
                 Some('"') => break,
                 Some('\\') => match self.escape(place)? {
                     Ok(c) => c,
@@ -163,12 +160,12 @@ impl Reader<'_, '_> {
                 for _ in 0..4 {
                     let digit =
                         self.scan.next().and_then(|c| c.to_digit(16)).and_then(|digit| u16::try_from(digit).ok());
-                    let digit = digit.ok_or_else(|| damaged(place, "`\\u` needs four hexadecimal digits"))?;
+                    let digit = digit.ok_or_else(|| FORM.damaged(place, "`\\u` needs four hexadecimal digits"))?;
                     unit = unit << 4 | digit;
                 }
                 return Ok(Err(unit));
             }
-            _ => return Err(damaged(place, "no escape is written like this")),
+            _ => return Err(FORM.damaged(place, "no escape is written like this")),
         };
         Ok(Ok(c))
     }
@@ -177,13 +174,4 @@ impl Reader<'_, '_> {
 /// Writes the code units that were escaped one by one.
 fn flush(units: &mut Vec<u16>, text: &mut String) {
     text.extend(char::decode_utf16(units.drain(..)).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)));
-}
-
-fn damaged(place: Place, problem: &str) -> Refusal {
-    Refusal {
-        place,
-        problem: problem.to_owned(),
-        expected: "JSON",
-        way_out: "save it again with: Get-NetTCPSetting | ConvertTo-Json",
-    }
 }

@@ -1,19 +1,26 @@
 //! Registry exports, through the reader of registry recipes; what a machine's own export adds is checked here.
 
+use std::collections::BTreeSet;
+
 use super::{Place, Refusal, RemarkKind, scan, sheet::Sheet};
 use crate::{
-    Address,
+    Address, Catalogue,
     recipe::{self, Action, Kind},
 };
+
+/// The most keys whose absent values are told. A machine has a few dozen adapters.
+const MOST_KEYS: usize = 1_000;
 
 pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
     sheet.family("windows");
     header(text)?;
     let (steps, problems) = recipe::read(Kind::Registry, text);
+    let whole = problems.is_empty() && is_whole(text, &steps);
     for problem in problems {
         let place = Place { line: problem.line, column: problem.column };
         sheet.remark(RemarkKind::Unread, place, problem.message);
     }
+    let mut listed = Vec::new();
     for step in steps {
         let place = Place { line: step.line, column: 1 };
         let (knob, value) = match step.action {
@@ -21,13 +28,47 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
             Action::Delete(knob) => (knob, None),
             Action::Reset(_) | Action::Unclear(_) => continue,
         };
+        if is_windows_own(&knob) {
+            listed.push((place, knob.clone()));
+        }
         if !has_plain_key(&knob) {
             sheet.remark(RemarkKind::Unread, place, "the key of an interface is no GUID in braces");
             continue;
         }
         sheet.set(place, knob, value.as_deref());
     }
+    if whole {
+        absences(&listed, sheet);
+    }
     Ok(())
+}
+
+/// Whether the file looks like what regedit writes and not like a recipe: nothing is deleted and nothing is commented.
+fn is_whole(text: &str, steps: &[recipe::Step]) -> bool {
+    let recipes = scan::lines(text).any(|(_, line)| line.starts_with(';') || line.starts_with("[-"));
+    !recipes && steps.iter().all(|step| matches!(step.action, Action::Set(..)))
+}
+
+/// An export lists all values of a key, so what it doesn't list of that key is absent.
+///
+/// A key counts as exported whole where it has the value that Windows itself keeps there: a few lines that somebody
+/// wrote by hand don't.
+fn absences(listed: &[(Place, Address)], sheet: &mut Sheet) {
+    let Some(windows) = Catalogue::of("windows") else { return };
+    let mut done = BTreeSet::new();
+    for (place, knob) in listed {
+        let Address::Registry { key, .. } = knob else { continue };
+        if done.len() >= MOST_KEYS || !done.insert(key) {
+            continue;
+        }
+        for row in &windows.knobs {
+            let Address::Registry { value, .. } = &row.address else { continue };
+            let here = Address::Registry { key: key.clone(), value: value.clone() };
+            if row.matches(&here) {
+                sheet.absent(*place, here);
+            }
+        }
+    }
 }
 
 /// The first line that says something must be a header that regedit knows.
@@ -43,6 +84,12 @@ fn header(text: &str) -> Result<(), Refusal> {
         expected: "`REGEDIT4` or `Windows Registry Editor Version 5.00`",
         way_out: "export the key again with `reg export` or regedit",
     })
+}
+
+/// Whether a value is one that Windows keeps in each key of its sort: `Tcpip\Parameters`, and the keys of its adapters.
+fn is_windows_own(knob: &Address) -> bool {
+    let Address::Registry { value, .. } = knob else { return false };
+    ["DataBasePath", "EnableDHCP"].iter().any(|own| value.eq_ignore_ascii_case(own))
 }
 
 /// Whether the part of a key that differs from adapter to adapter is a GUID and nothing else.

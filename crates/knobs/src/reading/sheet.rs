@@ -65,6 +65,14 @@ impl Sheet {
         self.found.push(Found { knob, value, place });
     }
 
+    /// Notes that a setting is absent, where nothing else is said of it.
+    pub(super) fn absent(&mut self, place: Place, knob: Address) {
+        let spelt = row_of(&knob).map(|row| spelt_as(row, knob.clone()));
+        if spelt.is_some_and(|spelt| !self.at.contains_key(&spelt)) {
+            self.set(place, knob, None);
+        }
+    }
+
     /// Adds to a value that has several parts, such as the filters of one template.
     pub(super) fn add(&mut self, place: Place, knob: Address, part: &str) {
         let whole = self.value(&knob).map(|before| format!("{before}; {part}"));

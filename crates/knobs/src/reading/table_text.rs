@@ -54,7 +54,7 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
     Err(Refusal {
         place: Place { line: 1, column: 1 },
         problem: "the table has no column that is known".to_owned(),
-        expected: "the columns of Get-NetTCPSetting, Get-NetTransportFilter or Get-NetOffloadGlobalSetting",
+        expected: windows::OBJECTS,
         way_out: "a table leaves out what does not fit the window; save a list or JSON instead: Get-NetTCPSetting | ConvertTo-Json",
     })
 }

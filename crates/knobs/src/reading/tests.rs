@@ -93,6 +93,37 @@ fn reads_registry_exports_in_each_encoding() {
 }
 
 #[test]
+fn an_export_of_a_whole_key_proves_what_is_absent_and_a_few_lines_prove_nothing() {
+    let adapter = format!(r"{KEY}\Interfaces\{{0A1B-2C}}");
+    let export = format!(
+        "Windows Registry Editor Version 5.00\n\n[{KEY}]\n\"DataBasePath\"=hex(2):25,00,00,00\n\"Tcp1323Opts\"=dword:00000001\n\n[{adapter}]\n\"EnableDHCP\"=dword:00000001\n"
+    );
+    let values = |text: &str| {
+        let reading = read("a.reg", text.as_bytes()).unwrap();
+        let merged = merge(&[reading], Some(&"windows-xp".parse().unwrap())).unwrap();
+        merged.settings.values
+    };
+    let told = values(&export);
+    let at = |key: &str, value: &str| {
+        let key = key.replace("HKEY_LOCAL_MACHINE", "HKLM").replace("ControlSet001", "CurrentControlSet");
+        Address::Registry { key, value: value.to_owned() }
+    };
+    assert_eq!(told.get(&at(KEY, "Tcp1323Opts")), Some(&Some("1".to_owned())));
+    assert_eq!(told.get(&at(KEY, "TcpWindowSize")), Some(&None));
+    assert_eq!(told.get(&at(&adapter, "MTU")), Some(&None));
+    // Another adapter, or a key that the export doesn't have, is not told.
+    assert_eq!(told.get(&at(&format!(r"{KEY}\Interfaces\{{FFFF}}"), "MTU")), None);
+    for recipe in [
+        format!("REGEDIT4\n[{KEY}]\n\"Tcp1323Opts\"=dword:1\n"),
+        export.replace("[HKEY", "; mine\n[HKEY"),
+        format!("{export}\"TcpAckFrequency\"=-\n"),
+        format!("{export}\"TcpAckFrequency\"=dword:x\n"),
+    ] {
+        assert_eq!(values(&recipe).get(&at(KEY, "TcpWindowSize")), None, "{recipe}");
+    }
+}
+
+#[test]
 fn a_key_in_another_case_is_the_same_setting() {
     let text = "REGEDIT4\n[HKEY_LOCAL_MACHINE\\System\\CurrentControlSet\\Services\\TCPIP\\Parameters]\n\"tcpwindowsize\"=dword:1\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters]\n\"TcpWindowSize\"=dword:2\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\services\\Tcpip\\parameters\\interfaces\\{0a1B-2c}]\n\"mtu\"=dword:5dc\n\"x\"=dword:1\n";
     let reading = read("a.reg", text.as_bytes()).unwrap();
@@ -278,7 +309,7 @@ fn settings_with_buffers_survive_their_own_json_and_older_json_is_read() {
 #[test]
 fn large_files_of_each_shape_are_read_in_one_pass() {
     // Each would take minutes with a quadratic reader.
-    let shapes: [(&str, String); 8] = [
+    let shapes: [(&str, String); 9] = [
         ("a", "net.ipv4.tcp_sack = 1\n".repeat(100_000)),
         ("a", format!("net.ipv4.tcp_sack = {}\n", "1".repeat(2_000_000))),
         ("a.json", format!("[{}{{}}]", "{\"SettingName\":\"Internet\",\"MinRto\":300},".repeat(40_000))),
@@ -289,6 +320,7 @@ fn large_files_of_each_shape_are_read_in_one_pass() {
         ),
         ("a", format!("SettingName {}\n----------- ---\n{}", "x".repeat(1_000_000), "Internet    a\n".repeat(50_000))),
         ("a.c", format!("SetSocketRxBuffers({}", "(/*".repeat(500_000))),
+        ("a.reg", format!("REGEDIT4\n{}", "[HKLM\\Parameters]\n\"EnableDHCP\"=\"\"\n".repeat(300_000))),
         ("a.reg", format!("REGEDIT4\n[HKLM\\{}]\n{}", "x".repeat(1_000_000), "\"a\"=-\n".repeat(100_000))),
     ];
     for (name, text) in shapes {

@@ -4,7 +4,7 @@
 //! Names and numbers: Microsoft's documentation of MSFT_NetTCPSetting and of the cmdlets.
 
 use super::{
-    Place, RemarkKind,
+    Place, Refusal, RemarkKind,
     sheet::{Sheet, known, shown},
 };
 use crate::{Address, Link};
@@ -15,6 +15,31 @@ pub(super) struct Property {
     pub(super) name: String,
     pub(super) value: String,
     pub(super) place: Place,
+}
+
+/// The objects that are read, for messages.
+pub(super) const OBJECTS: &str =
+    "the objects of Get-NetTCPSetting, Get-NetTransportFilter or Get-NetOffloadGlobalSetting";
+
+/// One of the forms that PowerShell writes objects in, as refusals name it.
+pub(super) struct Form {
+    /// What is expected where the text breaks its rules.
+    pub(super) is: &'static str,
+    /// How to save it.
+    pub(super) way_out: &'static str,
+}
+
+impl Form {
+    /// A text that breaks the rules of its form.
+    pub(super) fn damaged(&self, place: Place, problem: &str) -> Refusal {
+        Refusal { place, problem: problem.to_owned(), expected: self.is, way_out: self.way_out }
+    }
+
+    /// A text without an object that is known.
+    pub(super) fn no_object(&self) -> Refusal {
+        let problem = "no object in it is known".to_owned();
+        Refusal { place: Place { line: 1, column: 1 }, problem, expected: OBJECTS, way_out: self.way_out }
+    }
 }
 
 /// The longest name of a property that is kept, in bytes; the longest of the objects that are read here has 31.

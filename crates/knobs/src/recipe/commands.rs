@@ -2,7 +2,10 @@
 //!
 //! No interpreter: a value that a variable would give stays the variable's name, and branches count as taken.
 
-use super::{Action, Problem, Step, reg::short_key};
+use super::{
+    Action, Problem, Step,
+    reg::{short_key, text_value},
+};
 use crate::Address;
 
 pub(super) fn batch(text: &str) -> (Vec<Step>, Vec<Problem>) {
@@ -89,9 +92,13 @@ fn command(words: &[String]) -> Result<Vec<Action>, String> {
         "reg" | "reg.exe" => reg(words, &lower),
         "set-nettcpsetting" => set_net_tcp_setting(words),
         "set-netoffloadglobalsetting" => {
-            let named = |name: &str| Address::Named { kind: "netoffload".to_owned(), name: name.to_owned() };
-            Ok(parameters(words).into_iter().map(|(name, value)| Action::Set(named(&name), value)).collect())
+            Ok(parameters(words).into_iter().map(|(name, value)| Action::Set(offload(&name), value)).collect())
         }
+        "set-netadapteradvancedproperty" => Ok(advanced_property(words)),
+        "set-netipinterface" => Ok(ip_interface(words)),
+        // Per adapter, and to the same end.
+        "disable-netadapterrss" => Ok(vec![Action::Set(offload("ReceiveSideScaling"), "Disabled".to_owned())]),
+        "new-nettransportfilter" => Ok(transport_filter(words)),
         "set-itemproperty" | "new-itemproperty" | "sp" => item_property(words, false),
         "remove-itemproperty" | "rp" => item_property(words, true),
         _ => Ok(Vec::new()),
@@ -127,12 +134,60 @@ fn netsh(words: &[String]) -> Result<Vec<Action>, String> {
             }
         }
         ["tcp", "set", "supplemental", rest @ ..] => supplemental(rest),
+        ["ip" | "ipv4" | "ipv6", "set", "subinterface", device, rest @ ..] => {
+            let device = device.strip_prefix("interface=").unwrap_or(device).to_owned();
+            let mtu = rest.iter().find_map(|word| word.strip_prefix("mtu="));
+            Ok(mtu.map(|mtu| Action::Set(link(&device, "mtu"), mtu.to_owned())).into_iter().collect())
+        }
         ["winsock", "set", "autotuning", value, ..] => {
             let knob = Address::Netsh { context: "winsock".to_owned(), parameter: "autotuning".to_owned() };
             Ok(vec![Action::Set(knob, (*value).to_owned())])
         }
         _ => Ok(Vec::new()),
     }
+}
+
+/// A global offload by its parameter in Set-NetOffloadGlobalSetting.
+fn offload(name: &str) -> Address {
+    if name.eq_ignore_ascii_case("Chimney") {
+        return Address::Netsh { context: "tcp global".to_owned(), parameter: "chimney".to_owned() };
+    }
+    Address::Named { kind: "netoffload".to_owned(), name: name.to_owned() }
+}
+
+fn link(device: &str, property: &str) -> Address {
+    Address::Link { device: device.to_owned(), property: property.to_owned() }
+}
+
+/// The value of one named parameter.
+fn parameter(given: &[(String, String)], names: &[&str]) -> Option<String> {
+    let known = |given: &str| names.iter().any(|name| name.eq_ignore_ascii_case(given));
+    given.iter().find(|(name, _)| known(name)).map(|(_, value)| value.clone())
+}
+
+/// The size of frames that a driver takes, by its keyword or by what its page shows (`Jumbo Packet`, `9014 Bytes`).
+fn advanced_property(words: &[String]) -> Vec<Action> {
+    let given = parameters(words);
+    let device = parameter(&given, &["Name", "InterfaceDescription"]).unwrap_or_else(|| "*".to_owned());
+    let keyword = parameter(&given, &["RegistryKeyword"]).is_some_and(|word| word.eq_ignore_ascii_case("*JumboPacket"));
+    let shown = parameter(&given, &["DisplayName"]).is_some_and(|word| word.to_ascii_lowercase().contains("jumbo"));
+    let value = parameter(&given, &["RegistryValue", "DisplayValue"]).filter(|_| keyword || shown);
+    let bytes = value.and_then(|value| value.split_whitespace().next().map(str::to_owned));
+    bytes.map(|bytes| Action::Set(link(&device, "*JumboPacket"), bytes)).into_iter().collect()
+}
+
+fn ip_interface(words: &[String]) -> Vec<Action> {
+    let given = parameters(words);
+    let device = parameter(&given, &["InterfaceAlias", "InterfaceIndex"]).unwrap_or_else(|| "*".to_owned());
+    let mtu = parameter(&given, &["NlMtuBytes", "NlMtu"]);
+    mtu.map(|mtu| Action::Set(link(&device, "mtu"), mtu)).into_iter().collect()
+}
+
+fn transport_filter(words: &[String]) -> Vec<Action> {
+    let given = parameters(words);
+    let Some(template) = parameter(&given, &["SettingName"]) else { return Vec::new() };
+    let to = parameter(&given, &["DestinationPrefix", "RemotePortStart", "LocalPortStart"]).unwrap_or_default();
+    vec![Action::Set(Address::Named { kind: "transportfilter".to_owned(), name: template }, to)]
 }
 
 /// `set supplemental template=internet congestionprovider=ctcp`, whose template may also stand alone.
@@ -172,7 +227,9 @@ fn reg(words: &[String], lower: &[String]) -> Result<Vec<Action>, String> {
     match verb.as_str() {
         "add" => {
             let value = after("/d").ok_or_else(|| format!("`reg add` of {name} without /d, the value"))?;
-            Ok(vec![Action::Set(knob, value.clone())])
+            // Without /t it is a text, whatever it looks like (reg add /?).
+            let text = after("/t").is_none_or(|kind| kind.eq_ignore_ascii_case("REG_SZ"));
+            Ok(vec![Action::Set(knob, if text { text_value(value) } else { value.clone() })])
         }
         "delete" => Ok(vec![Action::Delete(knob)]),
         _ => Ok(Vec::new()),
@@ -272,6 +329,24 @@ mod tests {
                 r"5: registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\KeepAliveTime = 7200000",
             ]
         );
+    }
+
+    #[test]
+    fn commands_about_packets_adapters_and_filters_are_read() {
+        let text = "Set-NetAdapterAdvancedProperty -Name 'Ethernet 2' -RegistryKeyword '*JumboPacket' -RegistryValue 9014\nSet-NetAdapterAdvancedProperty -Name a -DisplayName \"Jumbo Packet\" -DisplayValue \"9014 Bytes\"\nSet-NetAdapterAdvancedProperty -Name a -DisplayName \"Flow Control\" -DisplayValue Disabled\nSet-NetIPInterface -InterfaceAlias Ethernet -NlMtuBytes 9000\nDisable-NetAdapterRss -Name Ethernet\nNew-NetTransportFilter -SettingName Custom -DestinationPrefix 10.0.0.0/8\nSet-NetOffloadGlobalSetting -Chimney Enabled\n";
+        assert_eq!(
+            sets(powershell(text)),
+            [
+                "1: link Ethernet 2 *JumboPacket = 9014",
+                "2: link a *JumboPacket = 9014",
+                "4: link Ethernet mtu = 9000",
+                "5: netoffload ReceiveSideScaling = Disabled",
+                "6: transportfilter Custom = 10.0.0.0/8",
+                "7: netsh tcp global chimney = Enabled",
+            ]
+        );
+        let text = "netsh interface ipv4 set subinterface \"Ethernet 2\" mtu=9000 store=persistent\n";
+        assert_eq!(sets(batch(text)), ["1: link ethernet 2 mtu = 9000"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod tuned;
 
 use crate::{Address, Platform, Settings, sysctl_conf};
 
+pub(crate) use reg::unquoted;
 pub use reg::{DecodeError, decode};
 
 /// The longest file that is read, in bytes: the largest real recipe is a thousandth of it.

@@ -141,22 +141,31 @@ fn value_line(line: &str) -> Option<(Option<String>, &str)> {
     if let Some(data) = line.strip_prefix('@') {
         return Some((None, data.trim_start().strip_prefix('=')?.trim()));
     }
-    let mut name = String::new();
-    let mut characters = line.strip_prefix('"')?.char_indices();
+    let (name, rest) = unquoted(line.strip_prefix('"')?)?;
+    let data = rest.trim_start().strip_prefix('=')?;
+    (!name.is_empty()).then_some((Some(name), data.trim()))
+}
+
+/// The text behind an opening quotation mark up to the closing one, without its escapes, and what follows.
+pub(crate) fn unquoted(quoted: &str) -> Option<(String, &str)> {
+    let mut text = String::new();
+    let mut characters = quoted.char_indices();
     while let Some((at, c)) = characters.next() {
         match c {
-            '\\' => name.push(characters.next()?.1),
-            '"' => {
-                let data = line.get(at + 2..)?.trim_start().strip_prefix('=')?;
-                return (!name.is_empty()).then_some((Some(name), data.trim()));
-            }
-            _ => name.push(c),
+            '\\' => text.push(characters.next()?.1),
+            '"' => return Some((text, quoted.get(at + 1..)?)),
+            _ => text.push(c),
         }
     }
     None
 }
 
-/// A value as a number or text; `None` where it is deleted.
+/// A `REG_SZ` as settings tell it: in quotation marks, so that a text of digits is never taken for a `REG_DWORD`.
+pub(super) fn text_value(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""))
+}
+
+/// A value as a number, a text in quotation marks or bytes; `None` where it is deleted.
 fn data_text(data: &str) -> Result<Option<String>, &'static str> {
     if data == "-" {
         return Ok(None);
@@ -166,8 +175,13 @@ fn data_text(data: &str) -> Result<Option<String>, &'static str> {
         let value = u32::from_str_radix(digits, 16).map_err(|_| "a dword is up to eight hexadecimal digits")?;
         return Ok(Some(value.to_string()));
     }
-    if let Some(text) = data.strip_prefix('"') {
-        return text.strip_suffix('"').map(|text| Some(text.to_owned())).ok_or("the text's quotation is not closed");
+    if let Some(quoted) = data.strip_prefix('"') {
+        let (text, rest) = unquoted(quoted).ok_or("the text's quotation is not closed")?;
+        return if rest.trim().is_empty() {
+            Ok(Some(text_value(&text)))
+        } else {
+            Err("something follows the text's quotation")
+        };
     }
     if data.starts_with("hex") && data.contains(':') {
         return Ok(Some(data.to_owned()));
@@ -213,6 +227,25 @@ mod tests {
                 Step { line: 7, action: Action::Set(address("Bytes"), "hex:01,02".to_owned()) },
             ]
         );
+    }
+
+    #[test]
+    fn a_text_keeps_its_type_and_loses_its_escapes() {
+        for (data, expected) in [
+            (r#""5""#, Ok(r#""5""#)),
+            (r#""C:\\Temp \"x\"""#, Ok(r#""C:\\Temp \"x\"""#)),
+            (r#""a\b""#, Ok(r#""ab""#)),
+            (r#""""#, Ok(r#""""#)),
+            (r#""open"#, Err("the text's quotation is not closed")),
+            (r#""open\""#, Err("the text's quotation is not closed")),
+            (r#""a" b"#, Err("something follows the text's quotation")),
+        ] {
+            assert_eq!(data_text(data), expected.map(|text| Some(text.to_owned())), "{data}");
+        }
+        let inside = |text: &str| unquoted(text_value(text).strip_prefix('"').unwrap()).map(|(text, _)| text);
+        for text in ["", "5", r"\", r#""\""#, "ä\\\"ö"] {
+            assert_eq!(inside(text).as_deref(), Some(text));
+        }
     }
 
     #[test]

@@ -31,6 +31,11 @@ fn line(raw: &str) -> Result<Option<Action>, (u32, String)> {
         let device = interface.split('_').next().unwrap_or(interface).to_owned();
         return Ok(mtu.map(|mtu| Action::Set(Address::Link { device, property: "mtu".to_owned() }, mtu.to_owned())));
     }
+    // rc.conf(5) of the releases that had it: whether /etc/rc sets net.inet.tcp.rfc1323.
+    if name == "tcp_extensions" {
+        let value = if value.eq_ignore_ascii_case("yes") { "1" } else { "0" };
+        return Ok(Some(Action::Set(Address::sysctl("net.inet.tcp.rfc1323"), value.to_owned())));
+    }
     // Only names with dots are tunables and sysctls; the rest of the file is no concern of TCP.
     Ok(name
         .parse::<Address>()
@@ -68,6 +73,13 @@ mod tests {
                 Step { line: 4, action: Action::Set(mtu, "9014".to_owned()) },
             ]
         );
+    }
+
+    #[test]
+    fn the_old_switch_for_window_scaling_is_the_sysctl_that_it_sets() {
+        let (steps, _) = read("tcp_extensions=\"NO\"\n");
+        let scaling = Address::sysctl("net.inet.tcp.rfc1323");
+        assert_eq!(steps, [Step { line: 1, action: Action::Set(scaling, "0".to_owned()) }]);
     }
 
     #[test]

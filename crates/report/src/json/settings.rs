@@ -2,14 +2,14 @@
 
 use fullpipe_host::Applied;
 use fullpipe_knobs::{
-    Change, Goal, Plan,
+    Address, Goal, Plan,
     lint::{Finding, Level, sarif},
     reading::{Contradiction, SettingRow},
 };
 use serde_json::{Value, json};
 
-use super::{change, document, to_string};
-use crate::{AppliedPlan, PlatformPlan, SettingsList, settings::is_default};
+use super::{change, document, to_string, with_problem};
+use crate::{AppliedPlan, PlatformPlan, Problem, SettingsList, settings::is_default};
 
 /// The settings of one machine.
 pub fn settings(command: &str, list: &SettingsList<'_>) -> Value {
@@ -87,7 +87,11 @@ pub fn plan(command: &str, answer: &PlatformPlan<'_>) -> Value {
             "mtu": request.packets.segment().inner,
             "mss": request.packets.segment().mss(),
             "from_settings": request.settings.is_some(),
-            "changes": changes(answer.plan),
+            "changes": answer.plan.changes.iter().map(|told| {
+                let mut object = change(told);
+                object["from_known"] = answer.knows_before(&told.knob).into();
+                object
+            }).collect::<Vec<_>>(),
             "notes": answer.plan.notes,
             "folder": answer.written.map(|(_, folder)| folder),
             "files": files.unwrap_or_default(),
@@ -164,6 +168,20 @@ pub fn sarif_log(files: &[(String, Vec<Finding>)]) -> String {
     to_string(&log)
 }
 
+/// Changes that nobody was there to agree to: the error, and what would have been changed.
+pub fn not_confirmed(command: &str, plan: &Plan, problem: &Problem) -> Value {
+    with_problem(document(command, json!({ "changes": changes(plan), "notes": plan.notes })), problem)
+}
+
+/// A plan out of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReadPlan {
+    /// The plan.
+    pub plan: Plan,
+    /// The settings of which it did not know what is there.
+    pub unread: Vec<Address>,
+}
+
 /// A file that is no plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoPlan {
@@ -176,7 +194,7 @@ pub struct NoPlan {
 /// # Errors
 ///
 /// Where the text is no JSON, is no document of ours, or has a change that is none.
-pub fn read_plan(text: &str) -> Result<Plan, NoPlan> {
+pub fn read_plan(text: &str) -> Result<ReadPlan, NoPlan> {
     let wrong = |problem: String| NoPlan { problem };
     let document: Value = serde_json::from_str(text).map_err(|error| wrong(format!("no JSON: {error}")))?;
     if document["schema"] != super::SCHEMA {
@@ -192,12 +210,14 @@ pub fn read_plan(text: &str) -> Result<Plan, NoPlan> {
     let Some(Value::Array(list)) = list else {
         return Err(wrong("it has neither `changes` nor `plan.changes`".to_owned()));
     };
+    let unread = list.iter().filter(|change| change["from_known"] == false);
+    let unread = unread.filter_map(|change| change["knob"].as_str()?.parse().ok()).collect();
     let changes = (1..).zip(list).map(|(number, change)| {
-        serde_json::from_value::<Change>(change.clone())
+        serde_json::from_value::<fullpipe_knobs::Change>(change.clone())
             .map_err(|error| wrong(format!("change {number} can't be read: {error}")))
     });
     let notes = notes.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-    Ok(Plan { changes: changes.collect::<Result<_, _>>()?, notes: notes.collect() })
+    Ok(ReadPlan { plan: Plan { changes: changes.collect::<Result<_, _>>()?, notes: notes.collect() }, unread })
 }
 
 #[cfg(test)]
@@ -209,7 +229,7 @@ mod tests {
     fn the_plan_of_a_measurement_is_read_back() {
         let outcome = sample::tuned();
         let text = to_string(&json::outcome("check", &outcome));
-        assert_eq!(read_plan(&text), Ok(outcome.plan));
+        assert_eq!(read_plan(&text), Ok(ReadPlan { plan: outcome.plan, unread: Vec::new() }));
     }
 
     #[test]

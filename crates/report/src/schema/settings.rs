@@ -61,6 +61,11 @@ pub const PLAN: &[Key] = &[
         "object",
         "one setting to change, in the order of application; keys as in `plan.changes`. Without `from_settings` a `from` of `null` is not known",
     ),
+    key(
+        "changes[].from_known",
+        "boolean",
+        "whether `from` is what is there; else nobody looked, and `apply` looks itself",
+    ),
     key("notes[]", "string", "what that version can't do, what to do instead, and what is left alone"),
     key("folder", "string?", "the folder of `--write`"),
     key("files[]", "object", "a file that was written there"),
@@ -75,7 +80,11 @@ pub const PLAN: &[Key] = &[
 /// What `apply` and `reset` print.
 pub const APPLIED: &[Key] = &[
     key("run", "integer?", "the run, as `undo` takes it; `null`: everything was so already"),
-    key("changes[]", "object", "what was asked for; keys as in `plan.changes`"),
+    key(
+        "changes[]",
+        "object",
+        "what was asked for; keys as in `plan.changes`. It also stands beside the error `not_confirmed`",
+    ),
     key("notes[]", "string", "what is left alone, and why"),
     key("applied[]", "object", "what became of each change, in that order"),
     key("applied[].knob", "string", "the setting"),

@@ -13,26 +13,31 @@ pub fn plan(plan: &Plan, look: Look) -> String {
 
 /// As [`plan`], on a page.
 pub(crate) fn put_plan(page: &mut Page, plan: &Plan) {
-    put_plan_from(page, plan, "(absent)");
+    put_plan_from(page, plan, &|_| true);
 }
 
-/// As [`put_plan`], with the word for a setting that has no value before the change.
-pub(crate) fn put_plan_from(page: &mut Page, plan: &Plan, without: &str) {
+/// As [`put_plan`], where it may not be known what there is before a change.
+pub(crate) fn put_plan_from(page: &mut Page, plan: &Plan, knows_before: &dyn Fn(&Change) -> bool) {
     let statement = match plan.changes.len() {
         0 => "nothing to change".to_owned(),
         number => count(number, "change"),
     };
     page.title("plan", PLAIN, &statement);
     for (index, change) in plan.changes.iter().enumerate() {
-        put_change(page, index + 1, change, without);
+        put_change(page, index + 1, change, knows_before(change));
     }
     for (index, note) in plan.notes.iter().enumerate() {
         page.field(if index == 0 { "note" } else { "" }, note);
     }
 }
 
-fn put_change(page: &mut Page, number: usize, change: &Change, without: &str) {
-    let from = change.from.as_deref().map_or_else(|| without.to_owned(), |from| value_or_absent(Some(from)));
+fn put_change(page: &mut Page, number: usize, change: &Change, knows_before: bool) {
+    // Without the machine's own settings even a value is only the platform's default.
+    let from = match change.from.as_deref() {
+        None if !knows_before => "(unknown)".to_owned(),
+        Some(default) if !knows_before => format!("(unknown; by default {})", value_or_absent(Some(default))),
+        from => value_or_absent(from),
+    };
     let to = value_or_absent(change.to.as_deref());
     let knob = change.knob.to_string();
     page.pieces(
