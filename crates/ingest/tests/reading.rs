@@ -1,4 +1,5 @@
 //! Captures from files and pipes, compressed, cut and several at once.
+#![expect(clippy::unwrap_used, reason = "helpers of tests: a failure is a failed test")]
 
 use std::{
     fs,
