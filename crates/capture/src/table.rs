@@ -53,6 +53,13 @@ impl Key {
         (Self([low as u64, high as u64, (low >> 64) as u64, (high >> 64) as u64, rest]), sender)
     }
 
+    /// As `==`, which becomes a call of `memcmp`: 10 % of the time on a capture of headers.
+    #[inline]
+    const fn is(&self, other: &Self) -> bool {
+        let (Self([a, b, c, d, e]), Self([f, g, h, i, j])) = (self, other);
+        (*a ^ *f) | (*b ^ *g) | (*c ^ *h) | (*d ^ *i) | (*e ^ *j) == 0
+    }
+
     /// The flow from the low end to the high end.
     pub fn flow(&self) -> Flow {
         let [low, high, low_top, high_top, rest] = self.0;
@@ -215,7 +222,7 @@ impl Table {
                 return Err(place);
             }
             let slot = Slot((entry as u32).wrapping_sub(1));
-            if (entry >> 32) as u32 == tag && self.keys.get(slot.index()) == Some(key) {
+            if (entry >> 32) as u32 == tag && self.keys.get(slot.index()).is_some_and(|other| key.is(other)) {
                 return Ok(slot);
             }
             place = (place + 1) & mask;

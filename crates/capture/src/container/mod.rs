@@ -139,6 +139,7 @@ impl Reader {
             match step {
                 Step::Took(taken) => at += taken,
                 Step::Skip(count) => self.skip += count,
+                Step::Wait if self.is_damaged() => {}
                 Step::Wait => return Ok(at),
             }
             if self.is_damaged() {

@@ -1,16 +1,14 @@
-//! Counts the segments of captures: how fast reading alone is, without following connections.
-//!
-//! `count_segments [--ahead] [--piece BYTES] FILE...`
+//! Reading alone: segments, and which connection each belongs to.
 
 use std::{ops::ControlFlow, path::PathBuf, time::Instant};
 
-use fullpipe_capture::{Key, Segment, Sink, Slot, Table, TooBig};
+use fullpipe_capture::{Key, Segment, Sink, Table, TooBig};
 use fullpipe_ingest::{Options, Reading, read_all};
 
-/// Adds up what it gets, also for each connection.
+/// Adds up what it gets, for each connection.
 struct Count {
     segments: u64,
-    bytes: u64,
+    payload: u64,
     table: Table,
     connections: Vec<u64>,
 }
@@ -18,8 +16,8 @@ struct Count {
 impl Sink for Count {
     fn segment(&mut self, segment: &Segment<'_>) {
         self.segments += 1;
-        self.bytes += u64::from(segment.payload_len);
-        let (slot, is_new): (Slot, bool) = self.table.find_or_insert(&Key::of(&segment.flow).0);
+        self.payload += u64::from(segment.payload_len);
+        let (slot, is_new) = self.table.find_or_insert(&Key::of(&segment.flow).0);
         if is_new {
             self.connections.push(0);
         }
@@ -29,18 +27,18 @@ impl Sink for Count {
     fn too_big(&mut self, _: &TooBig) {}
 }
 
-fn main() {
+pub(crate) fn run(arguments: &[&str]) {
     let mut options = Options::default();
     let mut paths = Vec::new();
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
-        match argument.as_str() {
+        match *argument {
             "--ahead" => options.reading = Reading::Ahead,
             "--piece" => options.piece = arguments.next().and_then(|piece| piece.parse().ok()).unwrap_or(options.piece),
-            _ => paths.push(PathBuf::from(argument)),
+            path => paths.push(PathBuf::from(path)),
         }
     }
-    let mut count = Count { segments: 0, bytes: 0, table: Table::new(1), connections: Vec::new() };
+    let mut count = Count { segments: 0, payload: 0, table: Table::new(1), connections: Vec::new() };
     let start = Instant::now();
     let mut read = 0;
     let captures = read_all(&paths, options, &mut count, |progress| {
@@ -64,7 +62,7 @@ fn main() {
     println!(
         "{} segments, {} payload bytes, {} connections; {seconds:.3} s, {:.2} GB/s, {:.2} Mpps",
         count.segments,
-        count.bytes,
+        count.payload,
         count.table.len(),
         read as f64 / seconds / 1e9,
         packets as f64 / seconds / 1e6,
