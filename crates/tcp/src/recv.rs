@@ -206,7 +206,13 @@ impl Receiver {
             slot.start += self.nxt.distance_from(first) as u16;
             self.readable += slot.len();
             self.nxt = last;
-            self.queue.push_back(pool, id);
+            // Small pieces share a buffer, as they would have, had they come in order.
+            let tail = self.queue.tail;
+            if tail != NONE && pool.append_from(tail, id, usize::from(self.segment)) {
+                pool.give(id);
+            } else {
+                self.queue.push_back(pool, id);
+            }
         }
         self.edge = self.edge.later(self.nxt);
         let nxt = self.nxt;
