@@ -123,7 +123,8 @@ impl Socket {
         }
         // Fourth: SYN (RFC 5961, section 4.2).
         if flags.has(Flags::SYN) && seq == segment.seq {
-            if cx.profile.blind_defence == BlindDefence::None && self.state.is_synchronized() {
+            let takes_it = cx.profile.blind_defence == BlindDefence::None;
+            if takes_it && self.state.is_synchronized() && self.state != State::TimeWait {
                 self.end(cx, Some(Failure::Reset));
                 self.reset_due = true;
                 return Reply::None;
