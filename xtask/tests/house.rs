@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("host", &["units", "knobs"]),
     ("measure", &["units", "diagnose"]),
     ("lab", &["units", "path", "knobs", "host"]),
+    ("stack", &["units", "tcp", "path", "lab"]),
     ("tune", &["units", "diagnose", "knobs", "host", "path", "measure", "lab"]),
     ("report", &["units", "diagnose", "knobs", "host", "path", "measure", "lab", "tune"]),
     ("cli", &["units", "diagnose", "knobs", "host", "path", "measure", "lab", "tune", "report"]),

@@ -51,6 +51,22 @@ pub enum LabError {
         /// The numeric owner of the node.
         owner: u32,
     },
+    /// This user may open the TUN driver and not make a device.
+    #[error(
+        "making the TUN device {device} needs CAP_NET_ADMIN: run as root, or have an administrator make it for you with `ip tuntap add dev {device} mode tun vnet_hdr user NAME` and give it an address"
+    )]
+    TunRights {
+        /// The device.
+        device: String,
+    },
+    /// A TUN device of this machine's own kernel could not be set up.
+    #[error("cannot set up the device {device}: {source}")]
+    Device {
+        /// The device.
+        device: String,
+        /// What the kernel said.
+        source: fullpipe_host::linux::net::NetError,
+    },
     /// The path has IPv6 and this kernel hasn't.
     #[error("this kernel has no IPv6 (built without, or booted with ipv6.disable=1): take a path with `ip = \"v4\"`")]
     NoIpv6,

@@ -13,6 +13,7 @@ use crate::{
     driver::{Driver, Priority},
     lane::{LaneShared, LaneSpec},
     stats::{Counts, LATE_US},
+    tun::Tun,
 };
 
 /// How the lab itself works. The default is what measuring wants.
@@ -39,6 +40,7 @@ pub struct Lab {
     driver: Driver,
     hosts: [LabHost; 2],
     lanes: [Arc<LaneShared>; 2],
+    bare: Option<Tun>,
     rtt: Micros,
     since: Mutex<Baseline>,
 }
@@ -76,6 +78,24 @@ impl Lab {
     /// # Errors
     /// As for [`start`](Self::start).
     pub fn join(path: &PathSpec, seed: u64, options: LabOptions) -> Result<Self, LabError> {
+        Self::assemble(path, seed, options, None)
+    }
+
+    /// As [`join`](Self::join), but the path ends at `bare` without a kernel: what stands there reads and writes its
+    /// packets, with an offload header before each, at the descriptor that comes with the lab. That side's host has no part in
+    /// the path. Whether super-packets arrive is up to the kernel at the other end (`options.offload`).
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn join_bare(path: &PathSpec, seed: u64, options: LabOptions, bare: Side) -> Result<(Self, Tun), LabError> {
+        let [near, far] = Tun::pair().map_err(|source| LabError::system("make a pair of sockets", source))?;
+        let mut lab = Self::assemble(path, seed, options, Some((bare, near)))?;
+        // Else the path would read the end of the pair as soon as whoever stands there goes.
+        lab.bare = Some(far.clone());
+        Ok((lab, far))
+    }
+
+    fn assemble(path: &PathSpec, seed: u64, options: LabOptions, bare: Option<(Side, Tun)>) -> Result<Self, LabError> {
         if !crate::rights::is_privileged() {
             return Err(LabError::NeedsNamespaceRights);
         }
@@ -83,6 +103,10 @@ impl Lab {
         let [a, b] = Side::ALL.map(|side| LabHost::create(side, path, options.offload));
         let hosts = [a?, b?];
         let lanes = [0, 1].map(|_| Arc::new(LaneShared::new()));
+        let end = |side: Side| match &bare {
+            Some((bare, tun)) if *bare == side => tun,
+            _ => hosts[index(side)].tun(),
+        };
         let lane = |direction: Direction| LaneSpec {
             hops: path.hops(direction),
             answer_delays: answer_delays(path, direction),
@@ -90,14 +114,14 @@ impl Lab {
             mtu: path.path_mtu(),
             // As `Scenario::one_way` has it, so that a simulation draws the same.
             seed: Random::seed_of(seed, direction.as_str()),
-            from: hosts[index(direction.sender())].tun().clone(),
-            to: hosts[index(direction.receiver())].tun().clone(),
+            from: end(direction.sender()).clone(),
+            to: end(direction.receiver()).clone(),
             shared: Arc::clone(&lanes[index(direction.sender())]),
         };
         let driver = Driver::start(Direction::ALL.map(lane), options.realtime, options.keep_awake)
             .map_err(|source| LabError::system("start the path's thread", source))?;
         let since = Mutex::new(Baseline { errors: Counts::zero(), losses: Losses::default() });
-        Ok(Self { driver, hosts, lanes, rtt: path.rtt(), since })
+        Ok(Self { driver, hosts, lanes, bare: None, rtt: path.rtt(), since })
     }
 
     /// One of the hosts.

@@ -5,6 +5,9 @@
 //! written to the file system and no other program is needed; whatever way the process ends, the kernel removes all of
 //! it. The lab measures its own error ([`Lab::path_error`]) and says when a result can't be used ([`Lab::valid`]).
 //!
+//! A stack in user space takes the place of a kernel at one end ([`Lab::join_bare`]), or stands opposite this machine's
+//! own kernel at a TUN device ([`attach`]).
+//!
 //! What is *not* here: what the path does (`fullpipe_path`), measuring over it (`measure`), and other systems: the hosts
 //! run the kernel that runs this process.
 //!
@@ -14,6 +17,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("a lab is made of Linux network namespaces");
 
+mod attach;
 mod awake;
 pub mod bench;
 mod checksum;
@@ -30,8 +34,9 @@ mod stats;
 mod sys;
 mod too_big;
 mod tun;
-mod vnet;
+pub mod vnet;
 
+pub use attach::attach;
 pub use driver::Priority;
 pub use error::{CouldNotKeepUp, LabError};
 pub use fullpipe_path::{DEVICE, Side};
@@ -39,4 +44,4 @@ pub use host::LabHost;
 pub use lab::{Lab, LabOptions};
 pub use rights::{enter_user_namespace, preflight};
 pub use stats::PathError;
-pub use tun::Offload;
+pub use tun::{Offload, Tun};

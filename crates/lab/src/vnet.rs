@@ -4,32 +4,41 @@
 //! TUN uses by default.
 
 /// Bytes of the header.
-pub(crate) const VNET_LEN: usize = 10;
+pub const VNET_LEN: usize = 10;
 
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum at `csum_start + csum_offset` holds the pseudo header only.
-pub(crate) const NEEDS_CSUM: u8 = 1;
+pub const NEEDS_CSUM: u8 = 1;
+/// `VIRTIO_NET_HDR_F_DATA_VALID`: the checksum has been looked at and is right.
+pub const DATA_VALID: u8 = 2;
 /// `VIRTIO_NET_HDR_GSO_NONE`.
-pub(crate) const GSO_NONE: u8 = 0;
+pub const GSO_NONE: u8 = 0;
 /// `VIRTIO_NET_HDR_GSO_TCPV4`.
-pub(crate) const GSO_TCPV4: u8 = 1;
+pub const GSO_TCPV4: u8 = 1;
 /// `VIRTIO_NET_HDR_GSO_TCPV6`.
-pub(crate) const GSO_TCPV6: u8 = 4;
+pub const GSO_TCPV6: u8 = 4;
 /// `VIRTIO_NET_HDR_GSO_ECN`: the first segment carries CWR, the others don't.
-pub(crate) const GSO_ECN: u8 = 0x80;
+pub const GSO_ECN: u8 = 0x80;
 
 /// What the header says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct VnetHeader {
-    pub(crate) flags: u8,
-    pub(crate) gso_type: u8,
-    pub(crate) hdr_len: u16,
-    pub(crate) gso_size: u16,
-    pub(crate) csum_start: u16,
-    pub(crate) csum_offset: u16,
+pub struct VnetHeader {
+    /// [`NEEDS_CSUM`] and others.
+    pub flags: u8,
+    /// [`GSO_NONE`], [`GSO_TCPV4`] or [`GSO_TCPV6`], perhaps with [`GSO_ECN`].
+    pub gso_type: u8,
+    /// Bytes of all headers, a hint.
+    pub hdr_len: u16,
+    /// Payload bytes per segment.
+    pub gso_size: u16,
+    /// Where the checksum begins to count.
+    pub csum_start: u16,
+    /// Where it stands, from there.
+    pub csum_offset: u16,
 }
 
 impl VnetHeader {
-    pub(crate) fn parse(bytes: &[u8; VNET_LEN]) -> Self {
+    /// Reads a header.
+    pub fn parse(bytes: &[u8; VNET_LEN]) -> Self {
         let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
         Self {
             flags: bytes[0],
@@ -41,7 +50,8 @@ impl VnetHeader {
         }
     }
 
-    pub(crate) fn to_bytes(self) -> [u8; VNET_LEN] {
+    /// Writes a header.
+    pub fn to_bytes(self) -> [u8; VNET_LEN] {
         let mut bytes = [self.flags, self.gso_type, 0, 0, 0, 0, 0, 0, 0, 0];
         for (at, word) in [(2, self.hdr_len), (4, self.gso_size), (6, self.csum_start), (8, self.csum_offset)] {
             bytes[at..at + 2].copy_from_slice(&word.to_ne_bytes());

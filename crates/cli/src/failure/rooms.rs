@@ -166,7 +166,8 @@ fn lab(error: &LabError) -> Exit {
         LabError::NeedsNamespaceRights
         | LabError::UserNamespacesOff { .. }
         | LabError::AppArmor
-        | LabError::TunDenied { .. } => Exit::NoPermission,
+        | LabError::TunDenied { .. }
+        | LabError::TunRights { .. } => Exit::NoPermission,
         LabError::TunMissing => Exit::Unsupported,
         LabError::Host { source, .. } | LabError::System { source, .. } => exit_of_io(source),
         LabError::Setting { source, .. } => source.downcast_ref::<HostError>().map_or(Exit::SettingUnavailable, host),

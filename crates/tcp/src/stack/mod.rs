@@ -30,7 +30,7 @@ use self::{
 };
 use crate::{
     pool::{Pool, Queue},
-    socket::{Context, Endpoint, Events, Info, Socket, SocketOptions, Tuple},
+    socket::{Context, Endpoint, Events, Info, Socket, SocketOptions, State, Tuple},
 };
 
 /// The name of a connection.
@@ -176,6 +176,20 @@ impl<S: Storage> Stack<S> {
     /// Entries in use, by connections and listeners.
     pub const fn sockets_in_use(&self) -> u16 {
         self.heads.in_use()
+    }
+
+    /// Connections that still owe the peer something: data, the FIN, or the handshake. Those that only wait (for the
+    /// peer's FIN, for the end of TIME-WAIT) don't count.
+    pub fn unfinished(&mut self) -> u16 {
+        let (_, parts) = self.parts();
+        let owes = |entry: &&Entry| match &entry.role {
+            Role::Connection(socket) => {
+                !matches!(socket.state(), State::Closed | State::Established | State::FinWait2 | State::TimeWait)
+                    || socket.buffers().transmit + socket.buffers().unacknowledged > 0
+            }
+            _ => false,
+        };
+        parts.table.entries.iter().filter(owes).count() as u16
     }
 
     /// Opens a connection (RFC 9293, section 3.10.1). Without a local port one is chosen (RFC 6056).

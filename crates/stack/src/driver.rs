@@ -1,0 +1,283 @@
+//! A stack, its port and its clock: everything that is due is done, and whoever calls waits in between.
+//!
+//! One thread's work. [`Host`](crate::Host) gives it a thread and a lock.
+
+use std::{
+    io,
+    net::IpAddr,
+    os::fd::{AsFd, BorrowedFd},
+    time::{Duration, Instant as SystemInstant},
+};
+
+use fullpipe_tcp::{
+    SecretKey,
+    profile::Profile,
+    stack::{Config, Device, Stack},
+};
+use fullpipe_units::Instant;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
+
+use crate::{HeapMemory, Port, StackError, memory::BUFFERS_MAX, pace::Pace};
+
+/// Frames read in one go before answers leave: an acknowledgement must not wait for a whole queue.
+const READ_BUDGET: u32 = 16;
+/// Data of one super-packet: 65,535 bytes less the longest headers.
+const BURST: u32 = 65_535 - 100;
+
+/// How a stack is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The policy.
+    pub profile: Profile,
+    /// The stack's own addresses, four at most.
+    pub addresses: Vec<IpAddr>,
+    /// Socket entries.
+    pub sockets: u16,
+    /// Packet buffers of the pool.
+    pub buffers: u16,
+    /// Bytes of a packet buffer.
+    pub buffer_bytes: u16,
+    /// Whether a full backlog is defended by SYN cookies.
+    pub syn_cookies: bool,
+    /// How long the device is busy with each packet, in or out; zero for as fast as this machine goes.
+    pub per_packet: Duration,
+}
+
+impl Settings {
+    /// A NetBurner's dimensions (256 buffers of 1548 bytes, 32 sockets) and the engine's own profile.
+    pub fn new(addresses: &[IpAddr]) -> Self {
+        Self {
+            profile: Profile::DEFAULT,
+            addresses: addresses.to_vec(),
+            sockets: 32,
+            buffers: 256,
+            buffer_bytes: 1_548,
+            syn_cookies: true,
+            per_packet: Duration::ZERO,
+        }
+    }
+}
+
+/// What a driver has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriverCounts {
+    /// Writes to the port; a super-packet is one.
+    pub frames_out: u64,
+    /// Reads from the port; a super-packet is one.
+    pub frames_in: u64,
+    /// Packets that the port did not take.
+    pub refused: u64,
+}
+
+/// What a driver waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// Work again at this time, if nothing came before.
+    pub at: Option<Instant>,
+    /// Work again as soon as a packet arrives. A slow device that is busy doesn't look.
+    pub on_packet: bool,
+}
+
+/// A stack at work on a port.
+#[derive(Debug)]
+pub struct Driver {
+    stack: Stack<HeapMemory>,
+    port: Port,
+    origin: SystemInstant,
+    pace: Pace,
+    counts: DriverCounts,
+}
+
+impl Driver {
+    /// A stack on `port`.
+    ///
+    /// # Errors
+    /// A setting out of range, or a system without randomness.
+    pub fn new(port: Port, settings: &Settings) -> Result<Self, StackError> {
+        check(settings)?;
+        let mut key = [0; 16];
+        getrandom::fill(&mut key).map_err(|error| StackError::system("draw a random key", io::Error::other(error)))?;
+        let device = Device {
+            mtu: port.mtu(),
+            checksum_offload: port.offload(),
+            burst: if port.offload() && settings.per_packet.is_zero() { BURST } else { 0 },
+        };
+        let mut addresses = [None; 4];
+        for (slot, address) in addresses.iter_mut().zip(&settings.addresses) {
+            *slot = Some(*address);
+        }
+        let config = Config {
+            profile: settings.profile,
+            addresses,
+            device,
+            key: SecretKey(key),
+            syn_cookies: settings.syn_cookies,
+        };
+        let memory = HeapMemory::new(settings.sockets, settings.buffers, settings.buffer_bytes);
+        Ok(Self {
+            stack: Stack::new(memory, config),
+            port,
+            origin: SystemInstant::now(),
+            pace: Pace::new(settings.per_packet),
+            counts: DriverCounts::default(),
+        })
+    }
+
+    /// The time on the stack's clock.
+    pub fn now(&self) -> Instant {
+        // Zero is the time before anything, for the engine.
+        Instant::from_nanos(1_000_000_000) + self.origin.elapsed()
+    }
+
+    /// The stack. Call [`work`](Self::work) after any call that may make it send.
+    pub fn stack(&mut self) -> &mut Stack<HeapMemory> {
+        &mut self.stack
+    }
+
+    /// What was counted.
+    pub fn counts(&self) -> &DriverCounts {
+        &self.counts
+    }
+
+    /// Takes what has arrived, does what is due, and sends what wants to leave.
+    ///
+    /// # Errors
+    /// The port is gone.
+    pub fn work(&mut self) -> io::Result<Next> {
+        if self.pace.is_free() { self.work_fast() } else { self.work_slowly() }
+    }
+
+    fn work_fast(&mut self) -> io::Result<Next> {
+        let mut more = false;
+        for read in 1..=READ_BUDGET {
+            if self.receive()?.is_none() {
+                break;
+            }
+            more = read == READ_BUDGET;
+        }
+        self.stack.on_timeout(self.now());
+        while self.transmit() {}
+        let at = if more { Some(self.now()) } else { self.stack.next_timeout() };
+        Ok(Next { at, on_packet: true })
+    }
+
+    /// One packet at a time, arrivals first.
+    fn work_slowly(&mut self) -> io::Result<Next> {
+        loop {
+            let now = self.now();
+            self.stack.on_timeout(now);
+            if let Some(until) = self.pace.busy(now) {
+                return Ok(Next { at: Some(until), on_packet: false });
+            }
+            let handled = match self.receive()? {
+                Some(segments) => Some(segments),
+                None => self.transmit().then_some(1),
+            };
+            let Some(packets) = handled else {
+                self.pace.rest();
+                return Ok(Next { at: self.stack.next_timeout(), on_packet: true });
+            };
+            self.pace.spend(now, packets);
+        }
+    }
+
+    /// Takes one frame; how many packets it stood for, `None` where none waited.
+    fn receive(&mut self) -> io::Result<Option<u32>> {
+        let now = self.now();
+        let Some(arrived) = self.port.read()? else { return Ok(None) };
+        self.counts.frames_in += 1;
+        // A packet that is dropped has been counted by the stack.
+        self.stack.on_packet(now, arrived.packet, arrived.verified).ok();
+        Ok(Some(arrived.segments))
+    }
+
+    /// Sends one frame; whether there was one.
+    fn transmit(&mut self) -> bool {
+        let now = self.now();
+        let Some(packet) = self.stack.poll_transmit(now) else { return false };
+        self.counts.frames_out += 1;
+        if self.port.write(&packet).is_err() {
+            // As with a full queue of a network card: TCP sends it again.
+            self.counts.refused += 1;
+        }
+        true
+    }
+
+    /// Waits for what `next` names, at most `limit`, or until `wake` can be read.
+    ///
+    /// # Errors
+    /// The port is gone.
+    pub fn wait(&self, next: Next, limit: Duration) -> io::Result<()> {
+        let until = next.at.map_or(limit, |at| at.since(self.now()).min(limit));
+        wait_on(next.on_packet.then(|| self.port.as_fd()), None, until)
+    }
+
+    /// Works and waits until `done`, at most for `limit`; whether it came to that.
+    ///
+    /// # Errors
+    /// The port is gone.
+    pub fn run_until(
+        &mut self,
+        limit: Duration,
+        mut done: impl FnMut(&mut Stack<HeapMemory>, Instant) -> bool,
+    ) -> io::Result<bool> {
+        let end = self.now() + limit;
+        loop {
+            self.work()?;
+            let now = self.now();
+            if done(&mut self.stack, now) {
+                self.work()?;
+                return Ok(true);
+            }
+            if now >= end {
+                return Ok(false);
+            }
+            // What `done` did may want to leave.
+            let next = self.work()?;
+            self.wait(next, end.since(self.now()))?;
+        }
+    }
+
+    pub(crate) fn port(&self) -> &Port {
+        &self.port
+    }
+}
+
+/// Waits until a descriptor can be read, at most for `limit`.
+pub(crate) fn wait_on(port: Option<BorrowedFd<'_>>, wake: Option<BorrowedFd<'_>>, limit: Duration) -> io::Result<()> {
+    let timeout = Timespec { tv_sec: limit.as_secs() as _, tv_nsec: limit.subsec_nanos().into() };
+    let mut both = [port, wake].into_iter().flatten();
+    let result = match (both.next(), both.next()) {
+        (Some(one), Some(other)) => {
+            let mut fds =
+                [PollFd::from_borrowed_fd(one, PollFlags::IN), PollFd::from_borrowed_fd(other, PollFlags::IN)];
+            poll(&mut fds, Some(&timeout))
+        }
+        (Some(one), None) => poll(&mut [PollFd::from_borrowed_fd(one, PollFlags::IN)], Some(&timeout)),
+        _ => poll(&mut [], Some(&timeout)),
+    };
+    match result {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn check(settings: &Settings) -> Result<(), StackError> {
+    let wrong = |text: &str| Err(StackError::Setting(text.to_owned()));
+    if settings.addresses.is_empty() || settings.addresses.len() > 4 {
+        return wrong("a stack has one to four addresses");
+    }
+    if settings.sockets == 0 || settings.sockets == u16::MAX {
+        return wrong("a stack has 1 to 65,534 sockets");
+    }
+    if !(4..=BUFFERS_MAX).contains(&settings.buffers) {
+        return wrong("a pool has 4 to 65,534 buffers");
+    }
+    if settings.buffer_bytes < 64 {
+        return wrong("a packet buffer has at least 64 bytes");
+    }
+    Ok(())
+}
