@@ -37,7 +37,7 @@ mod tun;
 pub mod vnet;
 
 pub use attach::attach;
-pub use driver::Priority;
+pub use driver::{Priority, raise_priority};
 pub use error::{CouldNotKeepUp, LabError};
 pub use fullpipe_path::{DEVICE, Side};
 pub use host::LabHost;

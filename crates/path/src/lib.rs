@@ -34,8 +34,8 @@ pub use path_spec::{Headers, IpVersions, PathHop, PathSpec};
 pub use queue::{Queue, QueueLimit, Refused};
 pub use random::Random;
 pub use scenario::{
-    After, ApplicationSpec, DETAILS, DEVICE, Direction, ExpectSpec, HostSpec, IPV4_NETWORK, IPV6_NETWORK, LIMITERS,
-    Scenario, ScenarioError, Side, TestSpec,
+    After, ApplicationSpec, DETAILS, DEVICE, DeviceSpec, Direction, ExpectSpec, FitSpec, Fitted, HostSpec,
+    IPV4_NETWORK, IPV6_NETWORK, LIMITERS, Roles, Scenario, ScenarioError, Side, Sweep, TestSpec,
 };
 pub use spec::{
     CoDelSpec, Discipline, HopSpec, JitterSpec, LossSpec, MtuSpec, OversizeVerdict, QueueSize, QueueSpec, RedSpec,

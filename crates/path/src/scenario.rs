@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-use fullpipe_units::{Bytes, Rate};
+use fullpipe_units::{Bytes, Micros, Rate};
 
 pub use self::error::ScenarioError;
 use crate::{OneWay, PathSpec, Random};
@@ -99,8 +99,76 @@ pub struct Scenario {
     pub b: HostSpec,
     /// How to measure.
     pub test: TestSpec,
-    /// What must come out, for each direction that is measured.
+    /// What must come out, for each direction that is measured; nothing where a device is an end.
     pub expect: BTreeMap<Direction, ExpectSpec>,
+    /// The small device that host `a` stands for. The TCP engine plays it, and a table over its buffers is what is
+    /// measured.
+    pub device: Option<DeviceSpec>,
+}
+
+/// A small device as host `a`, and the table that is made with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceSpec {
+    /// Payload of each transfer.
+    pub bytes: Bytes,
+    /// How long it is busy with each packet, in or out.
+    pub per_packet: Micros,
+    /// Whether its application waits for the acknowledgement of each full set of buffers that it wrote.
+    pub waits: bool,
+    /// The numbers of buffers that are tried.
+    pub buffers: Vec<u16>,
+    /// Which budgets they are.
+    pub sweep: Sweep,
+    /// Runs of each, with other losses.
+    pub runs: u32,
+    /// Whether it sends, receives, or both in turn.
+    pub roles: Roles,
+    /// Published seconds, by the number of buffers.
+    pub published: BTreeMap<u16, f64>,
+    /// How far from the published figures a prediction may be, as a fraction of them.
+    pub tolerance: f64,
+    /// What of this file was fitted to a published figure, and is no prediction.
+    pub fitted: Vec<FitSpec>,
+}
+
+/// Which budgets a table sweeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// All four.
+    All,
+    /// The one for data out of order; the others have this many.
+    OutOfOrder(u16),
+}
+
+/// What a device does in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Roles {
+    /// It sends.
+    Sends,
+    /// It receives.
+    Receives,
+    /// One after the other.
+    Both,
+}
+
+/// One quantity that was fitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FitSpec {
+    /// Which.
+    pub quantity: Fitted,
+    /// To the published time with this many buffers.
+    pub buffers: u16,
+    /// Of this scenario.
+    pub scenario: String,
+}
+
+/// What can be fitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fitted {
+    /// The device's time per packet.
+    PerPacket,
+    /// The path's round-trip time.
+    Rtt,
 }
 
 /// One end: a Linux host, perhaps one that imitates another system.

@@ -219,6 +219,8 @@ impl Host {
             if let Some(kind) = inner.gone {
                 return Err(StackError::system("use the port", kind));
             }
+            // What this brings about wakes nobody who doesn't wait yet: it comes before the look, under the same lock.
+            inner = shared.settle_work(inner);
             let now = inner.driver.now();
             let given = attempt(inner.driver.stack(), now);
             if given.is_some() {
@@ -230,7 +232,6 @@ impl Host {
                 Some(left) => left,
                 None => LONGEST_SLEEP,
             };
-            inner = shared.settle_work(inner);
             let watching = usize::from(wake == Wake::Anything);
             (inner.waiting, inner.watching) = (inner.waiting + 1, inner.watching + watching);
             inner = shared.news.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;

@@ -26,10 +26,12 @@ compile_error!("the stack's devices are those of Linux");
 mod connection;
 mod driver;
 mod error;
+pub mod experiment;
 mod host;
 mod memory;
 mod pace;
 mod port;
+pub mod session;
 
 pub use connection::{Connection, Listener};
 pub use driver::{Driver, DriverCounts, Next, Settings};

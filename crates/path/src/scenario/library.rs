@@ -9,6 +9,9 @@ const FILES: &[(&str, &str)] = &[
     ("hsdpa", include_str!("../../../../scenarios/hsdpa.toml")),
     ("adsl2", include_str!("../../../../scenarios/adsl2.toml")),
     ("bluetooth-hop", include_str!("../../../../scenarios/bluetooth-hop.toml")),
+    ("netburner-lan", include_str!("../../../../scenarios/netburner-lan.toml")),
+    ("netburner-wan", include_str!("../../../../scenarios/netburner-wan.toml")),
+    ("lossy-devices", include_str!("../../../../scenarios/lossy-devices.toml")),
 ];
 
 /// The clean controls are one text with figures filled in.

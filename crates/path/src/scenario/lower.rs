@@ -6,7 +6,8 @@ use fullpipe_units::{Micros, Rate};
 use toml::Spanned;
 
 use super::{
-    After, ApplicationSpec, DETAILS, Direction, ExpectSpec, HostSpec, LIMITERS, Scenario, TestSpec, raw,
+    After, ApplicationSpec, DETAILS, DeviceSpec, Direction, ExpectSpec, FitSpec, Fitted, HostSpec, LIMITERS, Roles,
+    Scenario, Sweep, TestSpec, raw,
     values::{Either, Span},
 };
 use crate::{
@@ -38,6 +39,18 @@ pub(super) fn scenario(raw: raw::Scenario) -> Result<Scenario, Problem> {
     if !name_is_plain(raw.name.get_ref()) {
         return problem(raw.name.span(), "a scenario's name has lower-case letters, digits and hyphens only");
     }
+    let device = raw.device.map(device).transpose()?;
+    let (name_span, has_device) = (raw.name.span(), device.is_some());
+    let test = match raw.test {
+        Some(test) => test_spec(test),
+        None if has_device => TestSpec { seconds: 1, omit: 0, streams: 1, congestion: "cubic".to_owned() },
+        None => return problem(name_span, "a scenario has a `[test]`, unless a `[device]` is an end of it"),
+    };
+    let expect = match raw.expect {
+        Some(expect) => expectations(expect)?,
+        None if has_device => BTreeMap::new(),
+        None => return problem(name_span, "a scenario has an `[expect]`, unless a `[device]` is an end of it"),
+    };
     Ok(Scenario {
         name: raw.name.into_inner(),
         summary: raw.summary,
@@ -47,13 +60,60 @@ pub(super) fn scenario(raw: raw::Scenario) -> Result<Scenario, Problem> {
         path: path(raw.path)?,
         a: host(raw.a),
         b: host(raw.b),
-        test: TestSpec {
-            seconds: raw.test.seconds.0,
-            omit: raw.test.omit.map_or(0, |count| count.0),
-            streams: raw.test.streams.map_or(1, |count| count.0),
-            congestion: raw.test.congestion.unwrap_or_else(|| "cubic".to_owned()),
+        test,
+        expect,
+        device,
+    })
+}
+
+fn test_spec(raw: raw::Test) -> TestSpec {
+    TestSpec {
+        seconds: raw.seconds.0,
+        omit: raw.omit.map_or(0, |count| count.0),
+        streams: raw.streams.map_or(1, |count| count.0),
+        congestion: raw.congestion.unwrap_or_else(|| "cubic".to_owned()),
+    }
+}
+
+fn device(raw: raw::Device) -> Result<DeviceSpec, Problem> {
+    // `Count` bounds them well below.
+    let narrow = |count: u32| count as u16;
+    if raw.buffers.get_ref().is_empty() {
+        return problem(raw.buffers.span(), "a table over buffers needs one number of them at least");
+    }
+    let mut published = BTreeMap::new();
+    for (buffers, seconds) in raw.published {
+        let Ok(number) = buffers.get_ref().parse::<u16>() else {
+            return problem(buffers.span(), format!("`{}` is no number of buffers", buffers.get_ref()));
+        };
+        if !(seconds > 0.0 && seconds < 3_600.0) {
+            return problem(buffers.span(), format!("{seconds} is no time in seconds; give one above 0"));
+        }
+        published.insert(number, seconds);
+    }
+    let fitted = raw.fitted.into_iter().map(|fit| FitSpec {
+        quantity: match fit.quantity {
+            raw::Quantity::PerPacket => Fitted::PerPacket,
+            raw::Quantity::Rtt => Fitted::Rtt,
         },
-        expect: expectations(raw.expect)?,
+        buffers: narrow(fit.buffers.0),
+        scenario: fit.scenario,
+    });
+    Ok(DeviceSpec {
+        bytes: raw.bytes.0,
+        per_packet: raw.per_packet.map_or(Micros::ZERO, |span| span.0),
+        waits: raw.waits,
+        buffers: raw.buffers.into_inner().into_iter().map(|count| narrow(count.0)).collect(),
+        sweep: raw.receive.map_or(Sweep::All, |count| Sweep::OutOfOrder(narrow(count.0))),
+        runs: raw.runs.map_or(1, |count| count.0),
+        roles: match raw.role {
+            raw::Role::Sends => Roles::Sends,
+            raw::Role::Receives => Roles::Receives,
+            raw::Role::Both => Roles::Both,
+        },
+        published,
+        tolerance: raw.tolerance.map_or(0.2, |fraction| fraction.0),
+        fitted: fitted.collect(),
     })
 }
 

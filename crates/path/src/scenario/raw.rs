@@ -21,8 +21,53 @@ pub(super) struct Scenario {
     pub(super) a: Host,
     #[serde(default)]
     pub(super) b: Host,
-    pub(super) test: Test,
-    pub(super) expect: Spanned<BTreeMap<Spanned<String>, Spanned<Expect>>>,
+    pub(super) test: Option<Test>,
+    pub(super) expect: Option<Spanned<BTreeMap<Spanned<String>, Spanned<Expect>>>>,
+    pub(super) device: Option<Device>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Device {
+    pub(super) bytes: Size,
+    pub(super) per_packet: Option<Span>,
+    #[serde(default)]
+    pub(super) waits: bool,
+    pub(super) buffers: Spanned<Vec<Count<1, 1_000>>>,
+    /// The other budgets, where the one for data out of order is swept.
+    pub(super) receive: Option<Count<1, 1_000>>,
+    pub(super) runs: Option<Count<1, 100>>,
+    #[serde(default)]
+    pub(super) role: Role,
+    #[serde(default)]
+    pub(super) published: BTreeMap<Spanned<String>, f64>,
+    pub(super) tolerance: Option<Probability>,
+    #[serde(default)]
+    pub(super) fitted: Vec<Fit>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Role {
+    Sends,
+    Receives,
+    #[default]
+    Both,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Fit {
+    pub(super) quantity: Quantity,
+    pub(super) buffers: Count<1, 1_000>,
+    pub(super) scenario: String,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Quantity {
+    PerPacket,
+    Rtt,
 }
 
 #[derive(Debug, Deserialize)]

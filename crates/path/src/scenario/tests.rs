@@ -34,7 +34,7 @@ fn every_scenario_of_the_program_is_readable_under_its_own_name() {
     for name in Scenario::names() {
         assert_eq!(named(&name).name, name);
     }
-    assert_eq!(Scenario::names().len(), 14);
+    assert_eq!(Scenario::names().len(), 17);
 }
 
 #[test]
@@ -85,6 +85,23 @@ fn handicaps_are_well_below_what_the_path_carries() {
             assert_eq!(expect.after, After::Fraction(0.93), "{name} {direction}");
         }
     }
+}
+
+#[test]
+fn what_was_fitted_has_a_published_figure_and_the_two_tables_share_one_device() {
+    let [lan, wan] = ["netburner-lan", "netburner-wan"].map(|name| named(name).device.unwrap());
+    assert_eq!((lan.per_packet, lan.waits, lan.bytes), (wan.per_packet, wan.waits, wan.bytes));
+    for fit in lan.fitted.iter().chain(&wan.fitted) {
+        assert!(named(&fit.scenario).device.unwrap().published.contains_key(&fit.buffers), "{fit:?}");
+    }
+}
+
+#[test]
+fn a_scenario_without_a_device_has_a_test_and_expects_something() {
+    let text = Scenario::text("netburner-lan").unwrap();
+    let (rest, _) = text.split_once("[device]").unwrap();
+    let error = Scenario::parse(rest, "cut").unwrap_err().to_string();
+    assert!(error.contains("[test]"), "{error}");
 }
 
 #[test]
