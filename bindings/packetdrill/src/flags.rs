@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use fullpipe_tcp::{
     congestion::Algorithm,
-    profile::{EcnPolicy, Profile, ReceivePolicy},
+    profile::{BlindDefence, EcnPolicy, Profile, ReceivePolicy},
 };
 
 /// How the host is set up.
@@ -113,6 +113,9 @@ impl Flags {
             "timestamps" => profile.timestamps = value > 0,
             "sack" => profile.sack = value > 0,
             "rack" => profile.rack = value > 0,
+            "blind_defence" => {
+                profile.blind_defence = if value > 0 { BlindDefence::Challenge } else { BlindDefence::None };
+            }
             "cookies" => self.syn_cookies = value > 0,
             "idle_restart" => profile.restart_after_idle = value > 0,
             "mtu_probing" => profile.mtu_probing = value > 0,

@@ -119,16 +119,42 @@ impl Connection {
         self.host.with(|stack, _| stack.socket(self.id).map(|socket| *socket.counts()))
     }
 
+    /// Copies what has arrived, waiting for it at most for `limit`; zero at the end of the peer's data.
+    ///
+    /// # Errors
+    /// The connection is over, or nothing came in time.
+    pub fn read_within(&self, out: &mut [u8], limit: Option<Duration>) -> Result<usize, StackError> {
+        let read = self.host.wait_for(Wake::News, limit, |stack, now| match stack.read(now, self.id, out) {
+            Err(SocketError::WouldBlock) => None,
+            result => Some(result),
+        })?;
+        match read {
+            Some(result) => result.map_err(|source| self.failed("reading from", source)),
+            None => Err(self.late("reading from", limit)),
+        }
+    }
+
+    /// Takes at least one byte of `data`, waiting for room at most for `limit`.
+    ///
+    /// # Errors
+    /// The connection is over, or there was no room in time.
+    pub fn write_within(&self, data: &[u8], limit: Option<Duration>) -> Result<usize, StackError> {
+        let written = self.host.wait_for(Wake::News, limit, |stack, now| match stack.write(now, self.id, data) {
+            Ok(0) if !data.is_empty() => None,
+            result => Some(result),
+        })?;
+        match written {
+            Some(result) => result.map_err(|source| self.failed("writing to", source)),
+            None => Err(self.late("writing to", limit)),
+        }
+    }
+
     fn failed(&self, operation: &'static str, source: SocketError) -> StackError {
         StackError::Connection { operation, peer: self.peer, source }
     }
 
-    fn late(&self, operation: &'static str) -> StackError {
-        StackError::TimedOut {
-            operation,
-            address: self.peer,
-            seconds: self.limit.map_or(0.0, |limit| limit.as_secs_f64()),
-        }
+    fn late(&self, operation: &'static str, limit: Option<Duration>) -> StackError {
+        StackError::TimedOut { operation, address: self.peer, seconds: limit.map_or(0.0, |limit| limit.as_secs_f64()) }
     }
 }
 
@@ -140,31 +166,14 @@ impl Drop for Connection {
 
 impl Read for Connection {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let read = self.host.wait_for(Wake::News, self.limit, |stack, now| match stack.read(now, self.id, out) {
-            Err(SocketError::WouldBlock) => None,
-            result => Some(result),
-        })?;
-        match read {
-            Some(Ok(len)) => Ok(len),
-            Some(Err(source)) => Err(self.failed("reading from", source).into()),
-            None => Err(self.late("reading from").into()),
-        }
+        Ok(self.read_within(out, self.limit)?)
     }
 }
 
 impl Write for Connection {
     /// Takes at least one byte; waits until there is room for it.
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        let written =
-            self.host.wait_for(Wake::News, self.limit, |stack, now| match stack.write(now, self.id, data) {
-                Ok(0) if !data.is_empty() => None,
-                result => Some(result),
-            })?;
-        match written {
-            Some(Ok(len)) => Ok(len),
-            Some(Err(source)) => Err(self.failed("writing to", source).into()),
-            None => Err(self.late("writing to").into()),
-        }
+        Ok(self.write_within(data, self.limit)?)
     }
 
     /// Nothing waits here: what the windows allow has left.

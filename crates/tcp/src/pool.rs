@@ -301,6 +301,21 @@ impl<'a> Pool<'a> {
         len
     }
 
+    /// Copies all that is needed of `from` behind what `id` holds, if it fits into `limit` bytes; whether it did.
+    pub(crate) fn append_from(&mut self, id: BufferId, from: BufferId, limit: usize) -> bool {
+        let (start, len) = (usize::from(self.slot(from).start), self.slot(from).len() as usize);
+        let end = usize::from(self.slot(id).end);
+        if id == from || end + len > limit.min(self.size) {
+            return false;
+        }
+        let (to_at, from_at) = (usize::from(id) * self.size, usize::from(from) * self.size);
+        let (low, high) = self.bytes.split_at_mut(to_at.max(from_at));
+        let (to, data) = if to_at < from_at { (&mut low[to_at..], &high[..]) } else { (high, &low[from_at..]) };
+        to[end..end + len].copy_from_slice(&data[start..start + len]);
+        self.slot_mut(id).end += len as u16;
+        true
+    }
+
     /// Ends a view: the memory for shared reading.
     pub(crate) fn into_shared(self) -> SharedPool<'a> {
         SharedPool { bytes: self.bytes, slots: self.slots, size: self.size }

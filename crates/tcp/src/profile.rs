@@ -110,6 +110,24 @@ pub enum Push {
     TrainEnd,
 }
 
+/// Which resets and SYNs in the window end a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlindDefence {
+    /// RFC 5961: a reset with exactly the next sequence number; others are challenged.
+    Challenge,
+    /// RFC 793: any in the window. Old stacks, and FreeBSD with `insecure_rst` and `insecure_syn`.
+    None,
+}
+
+/// Which data segments count towards [`AckPolicy::segments`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckCount {
+    /// As many bytes as so many full-sized segments have (RFC 9293, section 3.8.6.3).
+    FullSized,
+    /// Segments of any size: FreeBSD.
+    Any,
+}
+
 /// By how much the right edge of the offered window moves (RFC 9293, section 3.8.6.2.2, MUST-39).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowStep {
@@ -175,6 +193,12 @@ pub struct Profile {
     pub rack: bool,
     /// Where PSH goes.
     pub push: Push,
+    /// What counts towards the number of segments after which to acknowledge.
+    pub ack_count: AckCount,
+    /// What protects against blind resets.
+    pub blind_defence: BlindDefence,
+    /// Whether this end's FIN is sent again with the ACK of the peer's, when both have closed at once: FreeBSD.
+    pub repeats_fin: bool,
     /// By how much the window grows.
     pub window_step: WindowStep,
     /// Challenge ACKs that a socket sends in a second at the most (RFC 5961, section 7).
@@ -228,6 +252,9 @@ impl Profile {
         restart_after_idle: true,
         rack: true,
         push: Push::WriteEnd,
+        ack_count: AckCount::FullSized,
+        blind_defence: BlindDefence::Challenge,
+        repeats_fin: false,
         window_step: WindowStep::Segment,
         challenge_acks: 10,
         no_push_us: 200_000,
@@ -265,6 +292,8 @@ impl Profile {
         retries: 12,
         ack: AckPolicy { segments: 2, delay_us: 40_000, quick: 0 },
         push: Push::QueueEmpty,
+        ack_count: AckCount::Any,
+        repeats_fin: true,
         window_step: WindowStep::Byte,
         window_shift: Some(6),
         ..Self::DEFAULT

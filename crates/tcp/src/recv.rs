@@ -129,6 +129,10 @@ impl Receiver {
     /// Takes data that lies in the window (the caller has trimmed it) and starts at `seq`.
     pub(crate) fn accept(&mut self, pool: &mut Pool<'_>, seq: SeqNum, data: &[u8]) -> Accepted {
         let had_gap = self.has_gap();
+        // RFC 2883, section 4.2: what of it is here already, unless something older is to be told.
+        if self.duplicate.is_none() {
+            self.duplicate = self.known_part(seq, seq + data.len() as u32);
+        }
         if seq == self.nxt {
             let taken = self.append(pool, data);
             if taken > 0 {
@@ -138,6 +142,14 @@ impl Receiver {
         }
         self.insert_early(pool, seq, data);
         Accepted { advanced: false, disorder: true }
+    }
+
+    /// The first early data that lies between two numbers.
+    fn known_part(&self, start: SeqNum, end: SeqNum) -> Option<SackBlock> {
+        let runs = self.runs.get(..usize::from(self.run_count))?;
+        let parts = runs.iter().map(|run| SackBlock { start: run.start.later(start), end: run.end.earlier(end) });
+        let first = |a: SackBlock, b: SackBlock| if b.start.before(a.start) { b } else { a };
+        parts.filter(|part| part.start.before(part.end)).reduce(first)
     }
 
     /// Takes the FIN, which is next in order.
@@ -206,7 +218,13 @@ impl Receiver {
             slot.start += self.nxt.distance_from(first) as u16;
             self.readable += slot.len();
             self.nxt = last;
-            self.queue.push_back(pool, id);
+            // Small pieces share a buffer, as they would have, had they come in order.
+            let tail = self.queue.tail;
+            if tail != NONE && pool.append_from(tail, id, usize::from(self.segment)) {
+                pool.give(id);
+            } else {
+                self.queue.push_back(pool, id);
+            }
         }
         self.edge = self.edge.later(self.nxt);
         let nxt = self.nxt;
@@ -263,6 +281,7 @@ impl Receiver {
             self.add_run(SackBlock { start, end: seq });
         }
         if !fresh && seq == end {
+            // More exactly than the runs tell, of which only four are kept.
             self.duplicate = Some(SackBlock { start, end });
         }
     }

@@ -19,7 +19,7 @@ mod harness;
 use std::{collections::VecDeque, fs, path::Path};
 
 use fullpipe_tcp::{
-    profile::{Budgets, EcnPolicy, Keepalive, Profile},
+    profile::{BlindDefence, Budgets, EcnPolicy, Keepalive, Profile},
     socket::{Endpoint, Failure, SocketOptions},
     stack::{ListenerId, SocketError, SocketId, Stack},
     wire::{
@@ -65,6 +65,7 @@ impl Run {
                     "nopush" => options.no_push = true,
                     "timestamps" => profile.timestamps = true,
                     "nosack" => profile.sack = false,
+                    "nodefence" => profile.blind_defence = BlindDefence::None,
                     "norack" => profile.rack = false,
                     "noscale" => profile.window_scaling = false,
                     "ecn" => profile.ecn = EcnPolicy::Request,

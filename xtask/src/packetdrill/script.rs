@@ -170,6 +170,10 @@ fn flags(settings: &BTreeMap<String, String>, suite: Suite) -> String {
                 set("ecn", ["off", "request", "accept"].get(value.parse().unwrap_or(0)).unwrap_or(&"off"));
                 continue;
             }
+            (Suite::FreeBsd, "net.inet.tcp.insecure_rst" | "net.inet.tcp.insecure_syn") if value == "1" => {
+                set("blind_defence", "0");
+                continue;
+            }
             (Suite::FreeBsd, "net.inet.tcp.recvspace") => "rx",
             (Suite::FreeBsd, "net.inet.tcp.sendspace") => "tx",
             (Suite::FreeBsd, "net.inet.tcp.rexmit_initial") => "rto_initial_ms",

@@ -126,6 +126,10 @@ impl Socket {
         let mut delivered_bytes = delivered.bytes;
         if kind.news {
             self.duplicate_acks = 0;
+            if !self.sack_on {
+                // Duplicate ACKs have told of these already.
+                delivered_bytes = delivered_bytes.saturating_sub(self.reno_credit);
+            }
             // The retransmission was acknowledged, and what duplicate ACKs had told of besides.
             self.reno_credit = self.reno_credit.saturating_sub(acked.saturating_sub(mss));
         } else if kind.is_duplicate && (!self.sack_on || delivered.sacked > 0) {
@@ -150,7 +154,10 @@ impl Socket {
             Phase::Open if found => self.enter_recovery(cx),
             Phase::Open => {
                 self.react_to_ecn(cx, segment, kind);
-                self.grow_window(cx, delivered_bytes, kind.flight);
+                // RFC 5681, section 3.2, step 1: the first duplicate ACKs must not change the window.
+                if kind.news {
+                    self.grow_window(cx, delivered_bytes, kind.flight);
+                }
             }
             Phase::Recovery => {
                 self.reduce_proportionally(delivered_bytes);

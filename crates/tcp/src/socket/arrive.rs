@@ -2,8 +2,9 @@
 
 use fullpipe_units::SeqNum;
 
-use super::{Context, Events, Failure, Reply, Socket, State, Syn, timer::Timer};
+use super::{Context, Events, Failure, Fin, Reply, Socket, State, Syn, timer::Timer};
 use crate::{
+    profile::{AckCount, BlindDefence},
     time,
     wire::{
         ip::Ecn,
@@ -122,6 +123,12 @@ impl Socket {
         }
         // Fourth: SYN (RFC 5961, section 4.2).
         if flags.has(Flags::SYN) && seq == segment.seq {
+            let takes_it = cx.profile.blind_defence == BlindDefence::None;
+            if takes_it && self.state.is_synchronized() && self.state != State::TimeWait {
+                self.end(cx, Some(Failure::Reset));
+                self.reset_due = true;
+                return Reply::None;
+            }
             self.challenge(cx);
             return Reply::None;
         }
@@ -175,6 +182,9 @@ impl Socket {
         }
         let (nxt, window) = (self.rx.nxt, self.rx.window());
         let len = segment.seq_len() - seq.distance_from(segment.seq);
+        if segment.flags.has(Flags::RST) && len == 0 {
+            return seq.in_window(nxt, window.max(1));
+        }
         if len == 0 || window == 0 {
             // The right edge itself is right for a segment without data: a peer whose whole window is in flight
             // sends its acknowledgements from there. With the window shut, data is not taken, but the rest of the
@@ -212,7 +222,7 @@ impl Socket {
 
     /// Section 3.10.7.4, second, with RFC 5961, section 3.2: only the exact number resets.
     fn on_reset(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum) {
-        if seq != self.rx.nxt {
+        if seq != self.rx.nxt && cx.profile.blind_defence == BlindDefence::Challenge {
             self.challenge(cx);
             return;
         }
@@ -223,7 +233,7 @@ impl Socket {
                 self.end(cx, Some(Failure::Reset));
             }
             State::SynReceived => self.end(cx, Some(Failure::Refused)),
-            State::Closing | State::LastAck | State::TimeWait => self.end(cx, None),
+            State::TimeWait => self.end(cx, None),
             _ => self.end(cx, Some(Failure::Reset)),
         }
     }
@@ -284,6 +294,7 @@ impl Socket {
         }
         if self.sack_on && seq.before(nxt) && len > 0 {
             self.rx.note_duplicate(seq, nxt.earlier(seq + len));
+            self.ack_now = true;
         }
         if start.before(end) {
             let from = start.distance_from(seq) as usize;
@@ -317,7 +328,10 @@ impl Socket {
         self.quick_left = self.quick_left.saturating_sub(1);
         // RFC 5681, section 4.2: at once for what is out of order or fills a gap; else for every second full-sized
         // segment, or after a time (RFC 9293, section 3.8.6.3).
-        let enough = self.unacked_rx >= u32::from(policy.segments.max(1)) * u32::from(self.seen_mss);
+        let enough = match cx.profile.ack_count {
+            AckCount::FullSized => self.unacked_rx >= u32::from(policy.segments.max(1)) * u32::from(self.seen_mss),
+            AckCount::Any => true,
+        };
         if accepted.disorder
             || quick
             || policy.segments <= 1
@@ -337,7 +351,12 @@ impl Socket {
         self.events.set(Events::READABLE);
         match self.state {
             State::Established => self.state = State::CloseWait,
-            State::FinWait1 => self.state = State::Closing,
+            State::FinWait1 => {
+                self.state = State::Closing;
+                if cx.profile.repeats_fin && self.fin == Fin::Waiting {
+                    self.fin = Fin::Due;
+                }
+            }
             State::FinWait2 => {
                 self.enter_time_wait(cx);
                 self.ack_now = true;

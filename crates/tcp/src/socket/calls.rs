@@ -42,7 +42,9 @@ impl Socket {
     /// Copies what has arrived into `out` (RFC 9293, section 3.10.3) and returns how much.
     pub(crate) fn read(&mut self, cx: &mut Context<'_, '_>, out: &mut [u8]) -> usize {
         let len = self.rx.read(cx.pool, out);
-        self.after_read(cx);
+        if len > 0 {
+            self.after_read(cx);
+        }
         len
     }
 

@@ -136,6 +136,11 @@ impl Socket {
                     self.rack.note_probe(self.tx.nxt, false);
                     return Some(out);
                 }
+                if self.fin == Fin::Waiting {
+                    // The FIN is the last that was sent.
+                    self.rack.note_probe(self.tx.nxt + 1, true);
+                    return Some(self.segment(cx, self.tx.nxt, Flags::FIN, Run::EMPTY));
+                }
                 let chosen = self.tx.choose_last(cx.pool, mss)?;
                 self.rack.note_probe(self.tx.nxt, true);
                 Some(self.send_again(cx, &chosen))
@@ -322,6 +327,7 @@ impl Socket {
         if !self.timers.is_set(Timer::Retransmit) {
             self.arm_retransmit(cx);
         }
+        self.arm_tail_loss(cx);
         let out = self.segment(cx, seq, Flags::FIN, Run::EMPTY);
         Some(out)
     }
@@ -338,6 +344,8 @@ impl Socket {
         self.ack_now = false;
         self.unacked_rx = 0;
         self.timers.stop(Timer::DelayedAck);
+        // A reset offers nothing.
+        let window = if flags.has(Flags::RST) { 0 } else { window };
         let flags = flags.with(Flags::ACK).with_if(self.echo_ce && self.ecn_on, Flags::ECE);
         Outgoing { seq, ack: self.rx.nxt, flags, window, options, run, segment: 0, ect: false }
     }

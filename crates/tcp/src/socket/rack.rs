@@ -136,7 +136,7 @@ impl Socket {
     pub(super) fn arm_tail_loss(&mut self, cx: &Context<'_, '_>) {
         let wanted = self.rack_on(cx)
             && self.phase == Phase::Open
-            && self.tx.outstanding() > 0
+            && self.has_outstanding()
             && self.tx.sacked == 0
             && !self.rack.probe_is_out();
         if !wanted {
@@ -148,18 +148,14 @@ impl Socket {
             // One segment: the peer may delay its acknowledgement.
             wait = wait.saturating_add(200_000);
         }
-        let at = time::after(cx.now, wait);
-        // A probe at the retransmission timeout, or after it, gains nothing.
-        if self.timers.at(Timer::Retransmit) <= at {
-            self.timers.stop(Timer::TailLoss);
-        } else {
-            self.timers.set(Timer::TailLoss, at);
-        }
+        // Where the retransmission timeout would come first, the probe takes its place: it costs no window.
+        let at = time::after(cx.now, wait).min(self.timers.at(Timer::Retransmit));
+        self.timers.set(Timer::TailLoss, at);
     }
 
     /// Section 7.3.
     pub(super) fn on_tail_loss_timeout(&mut self, cx: &Context<'_, '_>) {
-        let alive = self.state.can_send() && self.tx.outstanding() > 0;
+        let alive = self.state.can_send() && self.has_outstanding();
         if alive && self.phase == Phase::Open && !self.rack.probe_is_out() {
             self.probe = Probe::TailLoss;
             // "TLP_send_probe ... re-arm the RTO".
