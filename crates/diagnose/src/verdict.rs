@@ -110,7 +110,7 @@ impl<'a> Ruling<'a> {
             share: stats::fraction(time, case.timeline.span_us).min(1.0),
             rate: stats::fraction(intervals.iter().map(|i| i.acked * 8e6).sum(), time),
             rtt: stats::median(intervals.iter().filter_map(|i| Some((i.rtt()?, i.len()))))
-                .or(case.path.base_rtt.filter(|_| case.transfer.source == Source::Capture)),
+                .or_else(|| case.path.base_rtt.filter(|_| case.transfer.source == Source::Capture)),
             intervals,
         };
         ruling.or_small_segments(case)

@@ -111,7 +111,7 @@ impl Machine<'_> {
                 let row = rows.iter().find(|row| row["knob"] == change["knob"]).unwrap();
                 assert_eq!(row["value"], change["to"], "{change}");
             }
-            import("fullpipe-remove");
+            import("fullpipe-undo");
             assert_eq!(self.exported(), start);
         }
     }

@@ -17,6 +17,9 @@ const USUAL: &str = "Internet";
 /// Where a parameter of a template tells what Group Policy says, and the word for "nothing".
 const FROM_POLICY: &str = "AutoTuningLevelGroupPolicy";
 const NOT_CONFIGURED: &str = "NotConfigured";
+/// The properties of an interface that are read and set.
+const MTU: &str = "mtu";
+const JUMBO: &str = "*JumboPacket";
 /// The kind of address that gives a template to peers.
 const FILTER: &str = "transportfilter";
 
@@ -64,8 +67,11 @@ impl<R: Registry, P: Runner> WindowsHost<R, P> {
         let memory = report.as_ref().and_then(|report| report.memory.parse().ok());
         settings.machine.memory = memory.map(Bytes::new);
         for row in report.iter().flat_map(|report| &report.links) {
-            let address = Address::Link { device: row.guid.clone(), property: "mtu".to_owned() };
-            settings.values.insert(address, Some(row.mtu.clone()));
+            let jumbo = Some(row.jumbo.clone()).filter(|bytes| !bytes.is_empty());
+            for (property, value) in [(MTU, Some(row.mtu.clone())), (JUMBO, jumbo)] {
+                let address = Address::Link { device: row.guid.clone(), property: property.to_owned() };
+                settings.values.insert(address, value);
+            }
             settings.links.push(Link {
                 device: row.guid.clone(),
                 speed_bps: row.speed.parse().ok(),
@@ -91,10 +97,14 @@ impl<R: Registry, P: Runner> WindowsHost<R, P> {
                 report.template(name).ok_or_else(|| no_template(address, name, &report))?;
                 Ok(report.prefixes(name))
             }
-            Address::Link { device, .. } => {
+            Address::Link { device, property } => {
                 let report = self.report(address, "read")?;
                 let row = report.link(device).ok_or_else(|| gone("read", address, super::INTERFACES))?;
-                Ok(Some(row.mtu.clone()))
+                match property.as_str() {
+                    MTU => Ok(Some(row.mtu.clone())),
+                    JUMBO => Ok(Some(row.jumbo.clone()).filter(|bytes| !bytes.is_empty())),
+                    _ => Err(out_of_reach(address)),
+                }
             }
             _ => Err(out_of_reach(address)),
         }
@@ -160,12 +170,16 @@ impl<R: Registry, P: Runner> WindowsHost<R, P> {
             Address::Named { kind, name } if kind == "netoffload" => {
                 powershell::set_offload(&parameter_of(name)?, &word)
             }
-            Address::Link { device, .. } => {
+            Address::Link { device, property } => {
                 let report = self.report(address, "write")?;
                 let row = report.link(device).ok_or_else(|| gone("write", address, super::INTERFACES))?;
                 let index = row.index.parse().map_err(|_| gone("write", address, super::INTERFACES))?;
-                let mtu = word.as_str().parse().map_err(|_| invalid(address, value, "a whole number of bytes"))?;
-                powershell::set_mtu(index, mtu)
+                let bytes = word.as_str().parse().map_err(|_| invalid(address, value, "a whole number of bytes"))?;
+                match property.as_str() {
+                    MTU => powershell::set_mtu(index, bytes),
+                    JUMBO => powershell::set_jumbo(index, bytes),
+                    _ => return Err(out_of_reach(address)),
+                }
             }
             _ => return Err(out_of_reach(address)),
         };

@@ -40,10 +40,14 @@ pub(super) struct FilterRow {
 pub(super) struct LinkRow {
     /// `{GUID}`, which doesn't change when somebody renames the connection.
     pub(super) guid: String,
+    /// The connection's name, by which plans and people call it.
+    pub(super) name: String,
     /// Its number, for the cmdlets.
     pub(super) index: String,
     /// The MTU in bytes.
     pub(super) mtu: String,
+    /// The largest frame of its driver in bytes (`*JumboPacket`); empty where the driver has no such property.
+    pub(super) jumbo: String,
     /// The speed in bit/s.
     pub(super) speed: String,
 }
@@ -64,8 +68,10 @@ impl Report {
         (!prefixes.is_empty()).then(|| prefixes.join(" "))
     }
 
-    pub(super) fn link(&self, guid: &str) -> Option<&LinkRow> {
-        self.links.iter().find(|row| row.guid.eq_ignore_ascii_case(guid))
+    /// An interface by its GUID or by its name.
+    pub(super) fn link(&self, device: &str) -> Option<&LinkRow> {
+        let called = |row: &&LinkRow| row.guid.eq_ignore_ascii_case(device) || row.name.eq_ignore_ascii_case(device);
+        self.links.iter().find(called)
     }
 }
 
@@ -88,7 +94,10 @@ pub(super) fn query(parameters: &[&str], offloads: &[&str]) -> String {
                if($p -ne $null -and $p.Value -ne $null){$r[$n]=[string]$p.Value}};$r}";
     let links = "@(Get-NetAdapter|ForEach-Object{$a=$_;\
                  $i=Get-NetIPInterface -InterfaceIndex $a.ifIndex -AddressFamily IPv4 -ErrorAction SilentlyContinue;\
-                 if($i){@{guid=[string]$a.InterfaceGuid;index=[string]$a.ifIndex;mtu=[string]$i.NlMtu;speed=[string]$a.Speed}}})";
+                 $j=Get-NetAdapterAdvancedProperty -InterfaceDescription $a.InterfaceDescription \
+                 -RegistryKeyword '*JumboPacket' -ErrorAction SilentlyContinue;\
+                 if($i){@{guid=[string]$a.InterfaceGuid;name=[string]$a.Name;index=[string]$a.ifIndex;\
+                 mtu=[string]$i.NlMtu;jumbo=[string]$j.RegistryValue;speed=[string]$a.Speed}}})";
     // What a rule for ports does is not one value: those are left alone. `*` is the rule that Windows comes with.
     let filters = "@(Get-NetTransportFilter|Where-Object{[string]$_.Protocol -eq 'TCP' -and $_.DestinationPrefix -ne '*' \
                    -and $_.LocalPortStart -eq 0 -and $_.LocalPortEnd -eq 65535 -and $_.RemotePortStart -eq 0 \
@@ -138,6 +147,18 @@ pub(super) fn set_filters(template: &Word<'_>, add: &[&str], remove: &[&str]) ->
 pub(super) fn set_mtu(index: u32, mtu: u32) -> String {
     guarded(&format!(
         "Set-NetIPInterface -InterfaceIndex {index} -AddressFamily IPv4 -NlMtuBytes {mtu} -Confirm:$false"
+    ))
+}
+
+/// A script that sets the largest frame of an interface's driver, and waits until the adapter is up again: it restarts.
+pub(super) fn set_jumbo(index: u32, bytes: u32) -> String {
+    guarded(&format!(
+        "$a=Get-NetAdapter -InterfaceIndex {index};\
+         $p=Get-NetAdapterAdvancedProperty -InterfaceDescription $a.InterfaceDescription -RegistryKeyword '*JumboPacket';\
+         $v=@($p.ValidRegistryValues);if($v.Count -gt 0 -and $v -notcontains '{bytes}')\
+         {{throw \"its driver takes only $([string]::Join(', ',$v))\"}};\
+         $p|Set-NetAdapterAdvancedProperty -RegistryValue '{bytes}';\
+         for($s=0;$s -lt 30 -and (Get-NetAdapter -InterfaceIndex {index}).Status -ne 'Up';$s++){{Start-Sleep -Seconds 1}}"
     ))
 }
 

@@ -64,6 +64,7 @@ type Log = Rc<RefCell<Vec<(Program, Vec<String>)>>>;
 struct Scripted {
     internet: BTreeMap<String, String>,
     filters: Vec<String>,
+    jumbo: String,
     netsh: VecDeque<Output>,
     log: Log,
 }
@@ -110,6 +111,10 @@ impl Runner for Scripted {
             self.internet.insert(name.to_owned(), value.to_owned());
             return Ok(output(true, "", ""));
         }
+        if let Some((_, set)) = script.split_once("Set-NetAdapterAdvancedProperty -RegistryValue '") {
+            self.jumbo = set.split('\'').next().expect("a value").to_owned();
+            return Ok(output(true, "", ""));
+        }
         if script.contains("NetTransportFilter -SettingName 'Internet'") {
             self.change_filters(&script);
             return Ok(output(true, "", ""));
@@ -117,7 +122,10 @@ impl Runner for Scripted {
         let rows = [&self.internet, &[("SettingName".to_owned(), "Automatic".to_owned())].into()];
         let offloads: BTreeMap<_, _> = [("ReceiveSideScaling", "Enabled")].into();
         let link: BTreeMap<_, _> =
-            [("guid", ADAPTER), ("index", "12"), ("mtu", "1500"), ("speed", "1000000000")].into();
+            [("guid", ADAPTER), ("name", "Ethernet 2"), ("index", "12"), ("mtu", "1500"), ("speed", "1000000000")]
+                .into();
+        let mut link = link.clone();
+        link.insert("jumbo", &self.jumbo);
         let filters: Vec<_> =
             self.filters.iter().map(|prefix| serde_json::json!({ "template": "Internet", "prefix": prefix })).collect();
         let json = serde_json::json!({
@@ -150,7 +158,7 @@ fn scripted() -> Scripted {
         ("AutoTuningLevelGroupPolicy", "NotConfigured"),
     ];
     let internet = internet.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    Scripted { internet, ..Scripted::default() }
+    Scripted { internet, jumbo: "1514".to_owned(), ..Scripted::default() }
 }
 
 fn system(major: Option<u32>, version: &str, build: &str, kind: &str) -> Memory {
@@ -284,6 +292,25 @@ fn a_template_is_given_to_peers_by_filters_and_taken_from_them_again() {
         assert!(matches!(error, HostError::InvalidValue { .. }), "{error}");
     }
     assert!(matches!(host.read(&address("transportfilter Custom")), Err(HostError::ObjectGone { .. })));
+}
+
+#[test]
+fn frames_and_packets_of_an_interface_are_two_settings() {
+    let mut host = WindowsHost::with(server_2019(), scripted());
+    let (frame, mtu) = (address("link Ethernet 2 *JumboPacket"), address("link Ethernet 2 mtu"));
+    assert_eq!(host.read(&mtu).expect("read").as_deref(), Some("1500"));
+    let changes = [change(&mut host, "link Ethernet 2 *JumboPacket", Some("9014"))];
+    assert_eq!(changes[0].from.as_deref(), Some("1514"));
+    let mut journal = Journal::in_memory().expect("a journal");
+    apply(&mut host, &mut journal, &changes, &ApplyOptions::default()).expect("applied");
+    assert_eq!(host.read(&frame).expect("read").as_deref(), Some("9014"));
+    undo(&mut host, &mut journal, Which::Latest, UndoOptions::default()).expect("undone");
+    assert_eq!(host.read(&frame).expect("read").as_deref(), Some("1514"));
+    let mut plain = scripted();
+    plain.jumbo.clear();
+    let mut host = WindowsHost::with(server_2019(), plain);
+    assert_eq!(host.read(&frame).expect("read"), None, "the driver has no such property");
+    assert!(matches!(host.writable(&frame), Err(HostError::Missing { .. })));
 }
 
 #[test]
