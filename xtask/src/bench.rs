@@ -1,5 +1,7 @@
 //! Speed, each with its peer or its aim beside it.
 
+mod measure;
+
 use anyhow::Result;
 use clap::ValueEnum;
 use xshell::{Shell, cmd};
@@ -9,7 +11,12 @@ use xshell::{Shell, cmd};
 pub(crate) enum Bench {
     /// The lab's path: goodput at 10 ms and the release error at 100 Mbit/s.
     Lab,
+    /// The live test beside iperf3 and nuttcp: loopback and veth, by message size and number of connections.
+    Measure,
 }
+
+/// Of which the median is shown.
+const ROUNDS: u32 = 3;
 
 /// Builds for release and measures.
 pub(crate) fn run(shell: &Shell, what: Bench) -> Result<()> {
@@ -17,6 +24,7 @@ pub(crate) fn run(shell: &Shell, what: Bench) -> Result<()> {
         Bench::Lab => {
             cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-lab --example bench_lab").run()?
         }
+        Bench::Measure => measure::run(shell, ROUNDS)?,
     }
     Ok(())
 }
