@@ -1,5 +1,7 @@
 //! Speed, each with its peer or its aim beside it.
 
+mod measure;
+
 use anyhow::Result;
 use clap::ValueEnum;
 use xshell::{Shell, cmd};
@@ -11,7 +13,12 @@ pub(crate) enum Bench {
     Lab,
     /// Captures: whole frames, headers only and 200,000 connections, beside tcptrace and tshark.
     Capture,
+    /// The live test beside iperf3 and nuttcp: loopback and veth, by message size and number of connections.
+    Measure,
 }
+
+/// Of which the median is shown.
+const ROUNDS: u32 = 3;
 
 /// Builds for release and measures.
 pub(crate) fn run(shell: &Shell, what: Bench) -> Result<()> {
@@ -23,6 +30,7 @@ pub(crate) fn run(shell: &Shell, what: Bench) -> Result<()> {
             cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-ingest --example bench_capture")
                 .run()?
         }
+        Bench::Measure => measure::run(shell, ROUNDS)?,
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod interop;
 mod packetdrill;
 mod setup;
 mod size;
@@ -35,6 +36,12 @@ enum Task {
         #[arg(value_enum)]
         what: bench::Bench,
     },
+    /// The measuring protocol against versions of iperf3 that are built from source.
+    Interop {
+        /// A git repository to build them from.
+        #[arg(long, default_value = "https://github.com/esnet/iperf")]
+        source: String,
+    },
     /// Long fuzzing and repeated scenario runs: nothing that the test run waits for.
     Soak {
         /// For how many minutes.
@@ -61,6 +68,7 @@ fn main() -> Result<()> {
             Ok(())
         }
         Task::Bench { what } => bench::run(&shell, what),
+        Task::Interop { source } => interop::run(&shell, &source),
         Task::Soak { minutes } => soak::run(&shell, minutes),
         Task::Packetdrill(arguments) => packetdrill::run(&shell, &arguments),
         Task::Size => size::run(&shell),

@@ -1,12 +1,15 @@
 //! The one table of commands and flags: parsing, help, man pages and completions are made from it.
 
+mod measure;
 mod settings;
 
 use std::{ffi::OsString, num::NonZeroU32, path::PathBuf};
 
 use clap::{ArgAction, Args, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
+use fullpipe_measure::Network;
 use fullpipe_units::{Bytes, Micros, Rate};
 
+pub(crate) use measure::{MeasureArgs, PatternName};
 pub(crate) use settings::{ApplyArgs, GoalName, Hop, LintArgs, PlanArgs, ResetArgs, ResetTo, SettingsArgs, Target};
 
 /// Find what keeps a TCP connection below what its path can carry, set the right thing on the right machine so that
@@ -22,6 +25,7 @@ pub(crate) use settings::{ApplyArgs, GoalName, Hop, LintArgs, PlanArgs, ResetArg
 Examples:
   fullpipe demo                  the whole loop on a made path, without a server
   fullpipe serve                 on the far machine
+  fullpipe measure far.example   throughput, latency, message sizes, against any iperf3 server too
   fullpipe check far.example     measure and diagnose; changes nothing
   fullpipe tune far.example      plan, apply, prove, and keep only what helped
   fullpipe undo --last           put back what the last run changed
@@ -73,6 +77,7 @@ pub(crate) enum When {
 pub(crate) enum Command {
     Demo(DemoArgs),
     Serve(ServeArgs),
+    Measure(MeasureArgs),
     Check(CheckArgs),
     Tune(TuneArgs),
     Undo(UndoArgs),
@@ -115,6 +120,7 @@ pub(crate) struct DemoArgs {}
 Examples:
   fullpipe serve                                     every address, port 5201
   fullpipe serve 192.0.2.7:5301                      one address and port
+  fullpipe serve --max-time 60 --max-rate 500M --allow 10.0.0.0/8
   fullpipe serve --allow-tune --key-file lab.key     let holders of the key tune this machine")]
 pub(crate) struct ServeArgs {
     /// Where to listen: an address, a port, or both
@@ -132,6 +138,18 @@ pub(crate) struct ServeArgs {
     /// At most this many peers at once
     #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) max_clients: u16,
+    /// The longest test, in seconds (or with a unit: 10m) [default: a day]
+    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "Limits")]
+    pub(crate) max_time: Option<Micros>,
+    /// The highest payload rate of a test in each direction
+    #[arg(long, value_name = "RATE", help_heading = "Limits")]
+    pub(crate) max_rate: Option<Rate>,
+    /// The most payload of a test; one that reaches it is ended
+    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
+    pub(crate) max_bytes: Option<Bytes>,
+    /// Let in only clients from this network (192.0.2.0/24, 2001:db8::/32, an address); can be given several times
+    #[arg(long, value_name = "CIDR", help_heading = "Limits")]
+    pub(crate) allow: Vec<Network>,
 }
 
 /// Measure to a host and say what limits each direction; changes nothing

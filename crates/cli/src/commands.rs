@@ -11,6 +11,7 @@ mod journal;
 mod lab;
 mod lint;
 mod man;
+mod measure;
 mod outcome;
 mod plan;
 mod reset;
@@ -47,6 +48,7 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         #[cfg(not(target_os = "linux"))]
         Command::Demo(_) => Err(lab::needs_linux()),
         Command::Serve(args) => serve::run(&args, output),
+        Command::Measure(args) => measure::run(&args, output),
         Command::Check(args) => far::check(&args, output),
         Command::Tune(args) => far::tune(&args, output),
         Command::Undo(args) => undo::run(&args, output),
@@ -77,6 +79,7 @@ fn name(command: &Command) -> &'static str {
     match command {
         Command::Demo(_) => "demo",
         Command::Serve(_) => "serve",
+        Command::Measure(_) => "measure",
         Command::Check(_) => "check",
         Command::Tune(_) => "tune",
         Command::Undo(_) => "undo",

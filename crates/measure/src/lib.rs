@@ -11,6 +11,7 @@
 mod client;
 mod control;
 mod error;
+mod exchange;
 mod flow;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -30,8 +31,9 @@ mod transfer;
 mod udp;
 mod wire;
 
-pub use client::{Client, ClientOptions};
+pub use client::{Client, ClientOptions, Loaded, SizeRow, SizeSide, StreamsRow, UnderLoad};
 pub use error::{Fault, Foreign, MeasureError};
+pub use exchange::{ExchangeReport, ExchangeSpec, Latency};
 pub use measurement::{Cpu, DirectionMeasurement, Measurement, PeerKind};
 pub use mtu::{MtuReport, PathMtu};
 pub use server::{Log, Network, ParseNetworkError, Server, ServerOptions};

@@ -20,6 +20,8 @@ pub(crate) struct EndReport {
     /// Of this process, in percent of the wall time.
     pub(crate) cpu_user_percent: f64,
     pub(crate) cpu_system_percent: f64,
+    /// Which one it ran on at last, where that was looked at.
+    pub(crate) processor: Option<u32>,
     pub(crate) lanes: Vec<LaneReport>,
 }
 
@@ -115,6 +117,7 @@ impl EndReport {
             "host": host::name(),
             "platform": host::platform(),
             "cpu_busy": self.cpu_busy,
+            "processor": self.processor,
             "streams": lanes,
         })
     }

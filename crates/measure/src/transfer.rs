@@ -211,6 +211,7 @@ impl Flow for Moving {
             cpu_busy: CpuClock::now().busiest_since(&self.cpu),
             cpu_user_percent: percent(process.user_s, self.process.user_s),
             cpu_system_percent: percent(process.system_s, self.process.system_s),
+            processor: None,
             lanes: lanes
                 .map(|(lane, counts)| self.report(lane, *counts, end, series.next().unwrap_or_default()))
                 .collect(),

@@ -2,7 +2,9 @@
 //!
 //! Every key of a document is always there; `null` means "not known" or "does not apply".
 
+mod iperf3;
 mod journal;
+mod measured;
 mod settings;
 
 use std::{io, net::SocketAddr};
@@ -16,7 +18,9 @@ use serde_json::{Value, json};
 
 use crate::{Problem, clean::is_harmful};
 
+pub use iperf3::iperf3;
 pub use journal::{history, status, undo};
+pub use measured::{measured, survey};
 pub use settings::{NoPlan, ReadPlan, applied, findings, not_confirmed, plan, read_plan, sarif_log, settings};
 
 /// The name and version of the schema, in every document.

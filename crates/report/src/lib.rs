@@ -9,19 +9,24 @@
 
 mod changes;
 mod clean;
+pub mod csv;
 pub mod json;
+mod measured;
 pub mod playbook;
 mod problem;
 pub mod schema;
 mod settings;
 mod standing;
+mod survey;
 pub mod text;
 
 pub use changes::{AppliedPlan, PlatformPlan};
 pub use clean::clean;
+pub use measured::Measured;
 pub use problem::Problem;
 pub use settings::SettingsList;
 pub use standing::{Reading, Standing};
+pub use survey::Survey;
 
 #[cfg(test)]
 mod sample;

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use fullpipe_diagnose::{
-    Confidence, Detail, Diagnosis, Evidence, Limiter,
+    Confidence, Detail, Diagnosis, End, Evidence, Limiter, ReceiverSample, RttSummary, SenderSample, Transfer,
     proof::{Decision, Proof},
 };
 use fullpipe_knobs::{Address, Change, Plan, TakesEffect};
+use fullpipe_measure::{
+    Cpu, DirectionMeasurement, ExchangeReport, Latency, Loaded, Measurement, MtuReport, PathMtu, PeerKind, SizeRow,
+    SizeSide, StreamsRow, UnderLoad,
+};
 use fullpipe_tune::{
     Difference, Direction, DirectionProof, Expectation, Outcome, PathErrorSummary, Restored, ScenarioFacts,
 };
@@ -52,6 +56,107 @@ pub(crate) fn demo() -> Outcome {
             },
         ],
         notes: vec!["the demonstration changed nothing outside its own two namespaces".to_owned()],
+    }
+}
+
+/// Two seconds up over one connection.
+pub(crate) fn measurement() -> Measurement {
+    let sample = |at: u64| SenderSample {
+        at_us: Micros::new(at),
+        acked: Bytes::new(at),
+        offered_window: Some(Bytes::new(65_535)),
+        cwnd: Some(Bytes::new(144_800)),
+        mss: Some(1_448),
+        rtt_us: Some(Micros::new(80_100)),
+        retransmits: Some(3),
+        busy_us: Some(Micros::new(at)),
+        rwnd_limited_us: Some(Micros::new(at / 2)),
+        sndbuf_limited_us: Some(Micros::ZERO),
+        ..SenderSample::default()
+    };
+    let received =
+        |at: u64| ReceiverSample { at_us: Micros::new(at), received: Bytes::new(at), ..ReceiverSample::default() };
+    let transfer = Transfer {
+        sender: End { congestion_control: Some("cubic".to_owned()), ..End::default() },
+        bytes: Bytes::new(2_000_000),
+        duration_us: Micros::from_secs(2),
+        path_mtu: Some(1_500),
+        sender_samples: (0..=20).map(|index| sample(index * 100_000)).collect(),
+        receiver_samples: (0..=20).map(|index| received(index * 100_000)).collect(),
+        blind: vec!["a\x1b[31m".to_owned()],
+        ..Transfer::default()
+    };
+    let rtt = RttSummary { min_us: Micros::new(80_000), p50_us: Micros::new(80_200), count: 10 };
+    let cpu = Cpu { user_percent: 0.5, system_percent: 9.5 };
+    Measurement {
+        peer: "192.0.2.1:5201".parse().unwrap(),
+        peer_kind: PeerKind::Fullpipe,
+        directions: vec![DirectionMeasurement {
+            direction: fullpipe_measure::Direction::Up,
+            bytes: Bytes::new(2_000_000),
+            seconds: 2.0,
+            rate_bps: Some(Rate::from_bps(8_000_000)),
+            steady_bps: Some(Rate::from_bps(8_000_000)),
+            retransmits: Some(3),
+            idle_rtt: Some(rtt),
+            loaded_rtt: Some(rtt),
+            datagrams: None,
+            transfers: vec![transfer],
+        }],
+        cancelled: false,
+        server_output: Some("listening".to_owned()),
+        own_cpu: cpu,
+        far_cpu: Some(cpu),
+        warnings: vec!["something".to_owned()],
+    }
+}
+
+/// An answer to every question at once.
+pub(crate) fn survey() -> crate::Survey {
+    let latency = Latency { count: 9, min_us: 1.0, mean_us: 2.0, p50_us: 40.0, max_us: 99.0, ..Latency::default() };
+    let side = SizeSide {
+        rate_bps: Some(Rate::from_bps(8_000_000)),
+        messages_per_second: Some(1_000.5),
+        own_seconds_per_gb: Some(0.25),
+        far_seconds_per_gb: Some(0.25),
+        retransmits: Some(0),
+    };
+    let cpu = Cpu { user_percent: 0.5, system_percent: 9.5 };
+    let mtu = PathMtu { mtu: Some(1_400), black_hole: true, interface_mtu: Some(1_500) };
+    let (round_trip_us, split_us) = (Some(55.5), Some(41_000.5));
+    crate::Survey {
+        sizes: vec![SizeRow { size: Bytes::new(1_000), up: side, down: side, round_trip_us, split_us }],
+        streams: vec![StreamsRow { streams: 4, up_bps: side.rate_bps, down_bps: side.rate_bps, retransmits: Some(1) }],
+        exchanges: vec![ExchangeReport {
+            request: Bytes::new(1),
+            response: Bytes::new(1),
+            streams: 1,
+            split: false,
+            nodelay: true,
+            spin: false,
+            transactions: 9,
+            seconds: 1.5,
+            per_second: 6.5,
+            latency: Some(latency),
+            connecting: Some(latency),
+            own_processor: Some(0),
+            far_processor: Some(1),
+            own_cpu: cpu,
+            far_cpu: Some(cpu),
+            cancelled: false,
+        }],
+        under_load: Some(UnderLoad {
+            idle: Some(latency),
+            idle_per_minute: Some(1.5e6),
+            loaded: vec![Loaded {
+                direction: fullpipe_measure::Direction::Up,
+                rate_bps: side.rate_bps,
+                latency: Some(latency),
+                per_minute: Some(1.5e6),
+            }],
+        }),
+        mtu: Some(MtuReport { up: mtu, down: mtu }),
+        ..crate::Survey::new("far", "192.0.2.1:5201".parse().unwrap(), PeerKind::Fullpipe)
     }
 }
 

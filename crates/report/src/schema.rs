@@ -1,8 +1,10 @@
 //! Every key of every JSON document, with type, unit and meaning: `docs/json.md` is rendered from here, and the tests
 //! hold the documents against it.
 
+mod measured;
 mod settings;
 
+pub use measured::{MEASURED, SURVEY};
 pub use settings::{APPLIED, FINDINGS, PLAN, SETTINGS};
 
 /// One key of a document.
@@ -230,6 +232,12 @@ pub const PAGE: &[Key] = &[key("text", "string", "the whole page or script")];
 /// All kinds of documents.
 pub const DOCUMENTS: &[Document] = &[
     Document { title: "A run of the loop", commands: "`check`, `tune`, `demo`, `lab run`", keys: OUTCOME },
+    Document { title: "A measurement", commands: "`measure`", keys: MEASURED },
+    Document {
+        title: "Several measurements",
+        commands: "`measure` with `--sizes`, `--streams`, `--pattern`, `--latency-under-load` or `--mtu`",
+        keys: SURVEY,
+    },
     Document { title: "The journal", commands: "`history`, `status`", keys: RUNS },
     Document { title: "What is in force", commands: "`status`, beside the runs", keys: STATUS },
     Document { title: "An undo", commands: "`undo`, `reset --to-journal`", keys: UNDO },

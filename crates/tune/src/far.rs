@@ -65,8 +65,8 @@ pub struct ServeOptions {
     pub share_settings: bool,
     /// Whether clients with this key may change settings, and where the journal is.
     pub allow_tune: Option<(Key, PathBuf)>,
-    /// Tests and conversations at the same time.
-    pub max_clients: usize,
+    /// What clients may do; its log is replaced by the one that `serve` is given.
+    pub server: ServerOptions,
 }
 
 /// Measures and diagnoses; plans what to set; changes nothing.
@@ -183,8 +183,7 @@ pub fn serve(
     log: Arc<dyn Fn(&str) + Send + Sync>,
 ) -> Result<(), TuneError> {
     let steward = steward(options, &log)?;
-    let server_options =
-        ServerOptions { max_clients: options.max_clients, log: Some(Arc::clone(&log)), ..ServerOptions::default() };
+    let server_options = ServerOptions { log: Some(Arc::clone(&log)), ..options.server.clone() };
     let server = Server::bind(options.address, server_options, steward)?;
     ready(server.local_addr());
     Ok(server.run(stop)?)

@@ -4,9 +4,11 @@ use std::{
     io::{self, Write},
     net::{IpAddr, Ipv6Addr, SocketAddr},
     sync::Arc,
+    time::Duration,
 };
 
 use fullpipe_host::journal;
+use fullpipe_measure::ServerOptions;
 use fullpipe_report::clean;
 use fullpipe_tune::{Key, ServeOptions};
 
@@ -22,11 +24,19 @@ pub(super) fn run(args: &ServeArgs, output: Output) -> Ended {
         Some(key) => Some((key, journal::state_dir()?)),
         None => None,
     };
+    let usual = ServerOptions::default();
     let options = ServeOptions {
         address: address(&args.address)?,
         share_settings: !args.no_settings,
         allow_tune,
-        max_clients: args.max_clients.into(),
+        server: ServerOptions {
+            max_clients: args.max_clients.into(),
+            longest_test: args.max_time.map_or(usual.longest_test, Duration::from),
+            max_rate: args.max_rate,
+            max_bytes: args.max_bytes,
+            allow: args.allow.clone(),
+            ..usual
+        },
     };
     let stop = interrupt::cancel_flag()?;
     let log = Arc::new(move |line: &str| output.remark(&format!("{}\n", clean(line))));

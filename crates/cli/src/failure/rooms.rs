@@ -114,6 +114,7 @@ fn measure(error: &MeasureError) -> Exit {
         MeasureError::NeedsFullpipe { .. } | MeasureError::ServerError { .. } | MeasureError::Refusal { .. } => {
             Exit::PeerDeclined
         }
+        MeasureError::OverLimit { .. } => Exit::PeerDeclined,
         MeasureError::Option { source, .. } => permission_or(source, Exit::Unsupported),
         MeasureError::Cancelled => Exit::Interrupted,
         MeasureError::Bind { source, .. } => permission_or(source, Exit::AddressUnavailable),

@@ -3,7 +3,9 @@
 //! A [`Client`] keeps a conversation with a fullpipe server open (for pings, MTU probes and requests to its steward) and
 //! runs tests on connections of their own. Against a foreign iperf3 server there is no conversation, only tests.
 
+mod exchange;
 mod session;
+mod survey;
 mod test;
 
 use std::{
@@ -19,6 +21,7 @@ use serde_json::{Value, json};
 use crate::{
     control::Control,
     error::{MeasureError, clean},
+    exchange::{ExchangeReport, ExchangeSpec},
     measurement::{Measurement, PeerKind, summary},
     mtu::{self, MtuReport},
     patience::Patience,
@@ -28,6 +31,8 @@ use crate::{
     target::{Family, Target},
     wire::{Params, State, TALK_LIMIT},
 };
+
+pub use self::survey::{Loaded, SizeRow, SizeSide, StreamsRow, UnderLoad};
 
 /// How long a client waits for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,6 +209,21 @@ impl Client {
     ) -> Result<Measurement, MeasureError> {
         spec.check()?;
         test::run(self, spec, cancel, progress)
+    }
+
+    /// Asks and times the answers. `progress` is told how many there were, every second.
+    ///
+    /// # Errors
+    /// [`MeasureError::BadSpec`] before anything is sent, [`MeasureError::NeedsFullpipe`] with a foreign server; otherwise
+    /// the connections' errors.
+    pub fn exchange(
+        &mut self,
+        spec: &ExchangeSpec,
+        cancel: &AtomicBool,
+        progress: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<ExchangeReport, MeasureError> {
+        spec.check()?;
+        exchange::run(self, spec, cancel, progress)
     }
 
     /// Ends the conversation with a word, so that the far end's steward knows that nothing was lost.

@@ -284,7 +284,7 @@ fn greet(socket: &UdpSocket, peer: SocketAddr, patience: Patience<'_>) -> Result
 
 /// Opens the data connections: with one of ours many at a time, since each takes a round trip; with a foreign server,
 /// which knows them by their order alone, one after another.
-fn open_lanes(
+pub(super) fn open_lanes(
     client: &Client,
     spec: &TestSpec,
     cookie: &Cookie,
@@ -368,7 +368,7 @@ fn set_tos(socket: &SockRef<'_>, tos: u8) -> io::Result<()> {
     v6.or(v4)
 }
 
-fn expect(control: &mut Control, wanted: State, patience: Patience<'_>) -> Result<(), MeasureError> {
+pub(super) fn expect(control: &mut Control, wanted: State, patience: Patience<'_>) -> Result<(), MeasureError> {
     match control.read_state(patience, SETTING_UP)? {
         state if state == wanted => Ok(()),
         state => Err(ended_by(control, state, SETTING_UP)),
@@ -376,7 +376,7 @@ fn expect(control: &mut Control, wanted: State, patience: Patience<'_>) -> Resul
 }
 
 /// What a state means that ends the test before its time.
-fn ended_by(control: &mut Control, state: State, operation: &'static str) -> MeasureError {
+pub(super) fn ended_by(control: &mut Control, state: State, operation: &'static str) -> MeasureError {
     let peer = control.peer();
     match state {
         State::AccessDenied => MeasureError::Busy { peer },
@@ -476,7 +476,7 @@ fn told(phase: Phase, spec: &TestSpec) -> Progress {
 }
 
 /// Ends the test on the wire and exchanges the results. Not cancelled: a test that was stopped ends cleanly as well.
-fn finish(client: &Client, control: &mut Control, own: &EndReport) -> Result<Results, MeasureError> {
+pub(super) fn finish(client: &Client, control: &mut Control, own: &EndReport) -> Result<Results, MeasureError> {
     // What is queued on the path stands before our words, and the far end's account behind them.
     let patience = Patience::new(client.options.answer.saturating_mul(3));
     let peer = control.peer();

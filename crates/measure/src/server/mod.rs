@@ -29,6 +29,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use crate::{
     control::Control,
     error::{Foreign, MeasureError},
+    exchange::Answers,
     handshake,
     patience::Patience,
     sys::{sockopt, wait},
@@ -131,9 +132,16 @@ impl fmt::Debug for Server {
 struct Hall {
     guests: AtomicUsize,
     accepted: AtomicU64,
-    sessions: Mutex<HashMap<Cookie, SyncSender<Arrival>>>,
+    sessions: Mutex<HashMap<Cookie, Entrance>>,
     tests: AtomicUsize,
     talks: AtomicUsize,
+}
+
+/// Where the data connections of a test go.
+#[derive(Clone)]
+struct Entrance {
+    arrivals: SyncSender<Arrival>,
+    answers: Arc<Answers>,
 }
 
 /// A data connection on its way to its test.
@@ -221,7 +229,9 @@ impl Server {
             Err(MeasureError::Cancelled) => return,
             Err(error) => return self.log(&format!("{peer}: {error}")),
         };
-        let (entrance, arrivals) = sync_channel(2 * MAX_STREAMS as usize);
+        let (sender, arrivals) = sync_channel(2 * MAX_STREAMS as usize);
+        let entrance = Entrance { arrivals: sender, answers: Arc::default() };
+        let answers = Arc::clone(&entrance.answers);
         let known = {
             let mut sessions = self.hall.sessions();
             let known = sessions.get(&cookie).cloned();
@@ -237,7 +247,10 @@ impl Server {
             known
         };
         match known {
-            Some(entrance) => {
+            Some(Entrance { arrivals: entrance, answers }) => {
+                if let Some(pattern) = answers.pattern() {
+                    return answers.answer(control.stream(), pattern, stop);
+                }
                 if let Err(late) = entrance.try_send(Arrival { order, stream: control.into_stream(), syn }) {
                     let (std::sync::mpsc::TrySendError::Full(late) | std::sync::mpsc::TrySendError::Disconnected(late)) =
                         late;
@@ -245,7 +258,7 @@ impl Server {
                 }
             }
             None => {
-                self.serve(control, peer, &arrivals, stop);
+                self.serve(control, peer, (&arrivals, &answers), stop);
                 self.hall.sessions().remove(&cookie);
             }
         }
@@ -280,8 +293,14 @@ impl Server {
         Ok((control, cookie, syn))
     }
 
-    fn serve(&self, control: Control, peer: SocketAddr, arrivals: &Receiver<Arrival>, stop: &AtomicBool) {
-        match session::Session::new(self, control, peer, arrivals, stop).run() {
+    fn serve(
+        &self,
+        control: Control,
+        peer: SocketAddr,
+        arriving: (&Receiver<Arrival>, &Arc<Answers>),
+        stop: &AtomicBool,
+    ) {
+        match session::Session::new(self, control, peer, arriving, stop).run() {
             Ok(line) => self.log(&format!("{peer}: {line}")),
             Err(error) => self.log(&format!("{peer}: {error}")),
         }
@@ -295,7 +314,7 @@ impl Server {
 }
 
 impl Hall {
-    fn sessions(&self) -> MutexGuard<'_, HashMap<Cookie, SyncSender<Arrival>>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<Cookie, Entrance>> {
         // Nothing is left half done under this lock, so that a panic elsewhere does not spoil the map.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }

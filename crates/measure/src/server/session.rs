@@ -3,6 +3,7 @@
 use std::{
     net::{SocketAddr, UdpSocket},
     sync::{
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::Receiver,
     },
@@ -16,6 +17,7 @@ use super::{Arrival, Server, output, talk};
 use crate::{
     control::Control,
     error::MeasureError,
+    exchange::{Answering, Answers},
     flow::Flow,
     lane::{self, Lane, Manner, Role},
     patience::Patience,
@@ -45,6 +47,7 @@ pub(super) struct Session<'a> {
     pub(super) control: Control,
     pub(super) peer: SocketAddr,
     arrivals: &'a Receiver<Arrival>,
+    answers: &'a Arc<Answers>,
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -53,10 +56,10 @@ impl<'a> Session<'a> {
         server: &'a Server,
         control: Control,
         peer: SocketAddr,
-        arrivals: &'a Receiver<Arrival>,
+        (arrivals, answers): (&'a Receiver<Arrival>, &'a Arc<Answers>),
         stop: &'a AtomicBool,
     ) -> Self {
-        Self { server, control, peer, arrivals, stop }
+        Self { server, control, peer, arrivals, answers, stop }
     }
 
     /// Returns a line for the log.
@@ -115,13 +118,24 @@ impl<'a> Session<'a> {
         let door = if params.udp { Some(self.hold_door()?) } else { None };
         let patience = self.patience();
         self.control.write_state(State::CreateStreams, patience, HANDSHAKE)?;
-        let lanes = if params.udp { Lanes::Udp(self.greeted(params, door)?) } else { Lanes::Tcp(self.lanes(params)?) };
+        let pattern = params.ours.and_then(|ours| ours.exchange);
+        let lanes = if pattern.is_some_and(|pattern| pattern.connect) {
+            Lanes::Tcp(Vec::new())
+        } else if params.udp {
+            Lanes::Udp(self.greeted(params, door)?)
+        } else {
+            Lanes::Tcp(self.lanes(params)?)
+        };
         let patience = self.patience();
         self.control.write_state(State::TestStart, patience, HANDSHAKE)?;
         self.control.write_state(State::TestRunning, patience, HANDSHAKE)?;
         let failed = |source| MeasureError::Io { peer: self.peer, operation: "starting the transfer", source };
         let manner = self.manner(params);
         let mut moving: Box<dyn Flow> = match lanes {
+            Lanes::Tcp(lanes) if pattern.is_some() => {
+                let answering = Answering::start(lanes, pattern.unwrap_or_default(), self.answers);
+                Box::new(answering.map_err(failed)?)
+            }
             Lanes::Tcp(lanes) => Box::new(Moving::start(lanes, &manner).map_err(failed)?),
             Lanes::Udp(lanes) => Box::new(UdpFlow::start(lanes, &manner, params.counters_64bit).map_err(failed)?),
         };
@@ -236,7 +250,10 @@ impl<'a> Session<'a> {
         loop {
             self.patience().check_cancelled()?;
             match self.control.poll_state(LOOK)? {
-                Some(State::TestEnd) => return Ok(()),
+                Some(State::TestEnd) => {
+                    self.take_the_rest(params, moving);
+                    return Ok(());
+                }
                 Some(state) => return Err(ended_by(self.peer, state)),
                 None => {}
             }
@@ -257,6 +274,29 @@ impl<'a> Session<'a> {
             if elapsed > limit {
                 self.tell_error(160);
                 return Err(MeasureError::Timeout { peer: self.peer, operation: TRANSFER, after: limit });
+            }
+        }
+    }
+
+    /// Where bytes ended the test, the client has sent all of them, and the last are still on their way or unread: they
+    /// are waited for as long as they come. A test that time ends is over at once, as with iperf3.
+    fn take_the_rest(&self, params: &Params, moving: &dyn Flow) {
+        const LONGEST: Duration = Duration::from_secs(5);
+        const QUIET: Duration = Duration::from_millis(500);
+        let (_, omit) = duration(params);
+        if params.num == 0 || !omit.is_zero() || !moving.has(Role::Receive) {
+            return;
+        }
+        let start = Instant::now();
+        let mut seen = (moving.progress(Role::Receive), start);
+        while seen.0 < params.num && seen.1.elapsed() < QUIET && start.elapsed() < LONGEST {
+            if self.stop.load(Ordering::Relaxed) || moving.failure().is_some() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+            let now = moving.progress(Role::Receive);
+            if now > seen.0 {
+                seen = (now, Instant::now());
             }
         }
     }

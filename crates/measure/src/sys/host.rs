@@ -30,6 +30,19 @@ pub(crate) fn platform() -> String {
     format!("{family}-{}", version.join("."))
 }
 
+/// The processor that this thread runs on.
+#[cfg(target_os = "linux")]
+#[expect(clippy::unnecessary_wraps, reason = "other systems are not asked")]
+pub(crate) fn processor() -> Option<u32> {
+    Some(rustix::thread::sched_getcpu() as u32)
+}
+
+/// Not asked here.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn processor() -> Option<u32> {
+    None
+}
+
 /// The congestion control that a new socket gets.
 pub(crate) fn congestion_control() -> Option<String> {
     sysctl("net/ipv4/tcp_congestion_control")

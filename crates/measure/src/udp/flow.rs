@@ -253,6 +253,7 @@ impl Flow for UdpFlow {
             cpu_busy: CpuClock::now().busiest_since(&self.cpu),
             cpu_user_percent: percent(process.user_s, self.process.user_s),
             cpu_system_percent: percent(process.system_s, self.process.system_s),
+            processor: None,
             lanes: self.lanes.iter().zip(counts).map(|(lane, counts)| lane.report(counts, (end, steady))).collect(),
         }
     }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{MAX_STREAMS, VERSION, number};
+use crate::exchange::Pattern;
 
 /// iperf3's own default block.
 const IPERF3_BLOCK: u64 = 131_072;
@@ -63,6 +64,8 @@ pub(crate) struct OurParams {
     pub(crate) conversation: bool,
     /// The receiving application copies the payload instead of discarding it in the kernel.
     pub(crate) copy: bool,
+    /// The ends answer each other instead of filling the path.
+    pub(crate) exchange: Option<Pattern>,
     /// Each data connection's cookie is followed by its number.
     pub(crate) indexed: bool,
     /// Milliseconds, where seconds are too coarse; these win over `time` and `omit`.
@@ -206,6 +209,11 @@ impl OurParams {
             ("receive_buffer", self.receive_buffer.map(u64::from)),
         ];
         map.extend(numbers.into_iter().filter_map(|(key, number)| Some((key.to_owned(), json!(number?)))));
+        if let Some(pattern) = self.exchange {
+            let Pattern { request, response, spin, connect } = pattern;
+            let value = json!({ "request": request, "response": response, "spin": spin, "connect": connect });
+            map.insert("exchange".to_owned(), value);
+        }
         Value::Object(map)
     }
 
@@ -214,6 +222,7 @@ impl OurParams {
         let buffer = |key| count(key).and_then(|n| u32::try_from(n).ok()).filter(|n| (1..=512 << 20).contains(n));
         Some(Self {
             version: count("version")?,
+            exchange: value.get("exchange").and_then(pattern),
             conversation: number::flag(value.get("conversation")),
             copy: number::flag(value.get("copy")),
             indexed: number::flag(value.get("indexed")),
@@ -223,6 +232,15 @@ impl OurParams {
             receive_buffer: buffer("receive_buffer"),
         })
     }
+}
+
+/// `None` where the sizes are none that can be.
+fn pattern(value: &Value) -> Option<Pattern> {
+    let size = |key| number::count(value.get(key)).and_then(|n| u32::try_from(n).ok());
+    let flag = |key| number::flag(value.get(key));
+    let (request, response) = (size("request")?, size("response")?);
+    let pattern = Pattern { request, response, spin: flag("spin"), connect: flag("connect") };
+    pattern.is_possible().then_some(pattern)
 }
 
 /// A short text without control characters.

@@ -6,5 +6,6 @@ mod hostile_client;
 mod hostile_server;
 mod interop;
 mod loopback;
+mod patterns;
 mod support;
 mod transcript;

@@ -114,8 +114,7 @@ fn required(keys: &BTreeSet<String>) -> Vec<&str> {
 fn transcript(server: SocketAddr, options: &[&str]) -> Vec<String> {
     let (address, record) = proxy(server);
     let port = address.port().to_string();
-    let output =
-        Command::new("iperf3").args(["-c", "127.0.0.1", "-p", &port, "-i", "0"]).args(options).output().unwrap();
+    let output = Command::new("iperf3").args(["-c", "127.0.0.1", "-p", &port]).args(options).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     // The client's last word may be on its way through the proxy when the client is gone.
     for _ in 0..200 {

@@ -107,6 +107,54 @@ fn every_key_of_findings_is_documented() {
 }
 
 #[test]
+fn every_key_of_a_measurement_is_documented() {
+    use fullpipe_measure::{Datagrams, TestSpec};
+    let stream = sample::measurement();
+    let mut datagrams = stream.clone();
+    let became = Datagrams { packets: 100, lost: 1, out_of_order: Some(0), jitter_us: Some(12.5) };
+    datagrams.directions[0].datagrams = Some(became);
+    datagrams.directions[0].transfers.clear();
+    let spec = TestSpec::default();
+    let documents = [&stream, &datagrams].map(|measurement| {
+        let measured = crate::Measured { host: "far", spec: &spec, measurement, series: true };
+        json::measured("measure", &measured)
+    });
+    let samples = ["directions[].streams[].series.sender", "directions[].streams[].series.receiver"];
+    hold(&documents, MEASURED, &samples);
+}
+
+#[test]
+fn every_key_of_several_measurements_is_documented_and_fits_the_screen() {
+    let survey = sample::survey();
+    hold(&[json::survey("measure", &survey)], SURVEY, &[]);
+    let text = crate::text::survey(&survey, crate::text::Look::default());
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("Nagle's algorithm and delayed acknowledgements hold"), "{text}");
+    assert!(text.contains("a black hole") && text.contains("both ends sleep"), "{text}");
+}
+
+#[test]
+fn the_layout_of_iperf3_has_the_keys_that_dashboards_read() {
+    let (spec, measurement) = (fullpipe_measure::TestSpec::default(), sample::measurement());
+    let measured = crate::Measured { host: "far", spec: &spec, measurement: &measurement, series: false };
+    let document = json::iperf3(&measured);
+    for pointer in [
+        "/start/test_start/num_streams",
+        "/intervals/0/streams/0/bits_per_second",
+        "/intervals/0/sum/retransmits",
+        "/end/streams/0/sender/mean_rtt",
+        "/end/streams/0/receiver/bytes",
+        "/end/sum_sent/bits_per_second",
+        "/end/sum_received/bits_per_second",
+        "/end/cpu_utilization_percent/remote_total",
+    ] {
+        assert!(document.pointer(pointer).is_some_and(Value::is_number), "{pointer}: {document:#}");
+    }
+    assert_eq!(document["end"]["sum_received"]["bytes"], 2_000_000);
+    assert_eq!(crate::csv::measured(&measured).lines().count(), 1 + 4);
+}
+
+#[test]
 fn every_key_of_the_list_of_scenarios_is_documented() {
     let names = ["wan-80ms", "bluetooth-hop"];
     let scenarios = names.map(|name| fullpipe_path::Scenario::named(name).unwrap());

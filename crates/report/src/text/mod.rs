@@ -4,6 +4,7 @@ mod changes;
 mod direction;
 mod findings;
 mod journal;
+mod measured;
 mod outcome;
 mod page;
 mod plan;
@@ -11,11 +12,13 @@ mod problem;
 mod proof;
 mod scenario;
 mod settings;
+mod survey;
 
 pub use changes::{applied, platform_plan};
 pub use direction::direction;
 pub use findings::findings;
 pub use journal::{history, status, undo};
+pub use measured::{interval, measured};
 pub use outcome::outcome;
 pub use page::Look;
 pub use plan::plan;
@@ -23,6 +26,7 @@ pub use problem::problem;
 pub use proof::proof;
 pub use scenario::scenarios;
 pub use settings::settings;
+pub use survey::survey;
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,186 @@
+//! The client's side: writes requests, waits for responses and times them.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpStream},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use socket2::SockRef;
+
+use super::{
+    ExchangeSpec, Times,
+    answer::{read_all, write_all},
+    no_times, note,
+};
+use crate::{error::MeasureError, patience::Patience, sys::host, target, wire::Cookie};
+
+/// How long a worker waits in the kernel before it looks whether it shall stop.
+const NAP: Duration = Duration::from_millis(100);
+
+/// The part of the time that is asked but not timed: connections and caches are cold.
+const WARM_UP: u32 = 10;
+
+/// What was timed.
+pub(crate) struct Asked {
+    pub(crate) times: Times,
+    pub(crate) connecting: Times,
+    pub(crate) seconds: f64,
+    pub(crate) processor: Option<u32>,
+}
+
+/// What all connections of a test share.
+struct Asking<'a> {
+    spec: &'a ExchangeSpec,
+    peer: SocketAddr,
+    cookie: &'a Cookie,
+    start: Instant,
+    stop: &'a AtomicBool,
+    answered: &'a AtomicU64,
+    heard: Mutex<(Times, Times)>,
+    processor: AtomicU64,
+}
+
+/// Asks until `stop` is set; `answered` counts the answers. Without `streams` each request opens a connection.
+pub(crate) fn ask(
+    spec: &ExchangeSpec,
+    (peer, cookie): (SocketAddr, &Cookie),
+    streams: &[TcpStream],
+    stop: &AtomicBool,
+    answered: &AtomicU64,
+) -> Result<Asked, MeasureError> {
+    let asking = Asking {
+        spec,
+        peer,
+        cookie,
+        start: Instant::now(),
+        stop,
+        answered,
+        heard: Mutex::new((no_times(), no_times())),
+        processor: AtomicU64::new(u64::MAX),
+    };
+    let failed = |source| MeasureError::Io { peer, operation: "asking", source };
+    let outcome: io::Result<()> = thread::scope(|scope| {
+        let workers: Vec<_> = match streams {
+            [] => (0..spec.streams).map(|_| scope.spawn(|| asking.connect_and_ask())).collect(),
+            streams => streams.iter().map(|stream| scope.spawn(|| asking.ask_on(stream))).collect(),
+        };
+        workers.into_iter().filter_map(|worker| worker.join().ok()).collect()
+    });
+    let seconds = asking.start.elapsed().as_secs_f64();
+    match outcome {
+        // A server that went away says why on the control connection.
+        Err(error) if !stop.load(Ordering::Relaxed) => return Err(failed(error)),
+        _ => {}
+    }
+    let (times, connecting) = asking.heard.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let processor = u32::try_from(asking.processor.load(Ordering::Relaxed)).ok();
+    Ok(Asked { times, connecting, seconds, processor })
+}
+
+impl Asking<'_> {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn is_warm(&self) -> bool {
+        self.start.elapsed() >= (self.spec.time / WARM_UP).min(Duration::from_millis(500))
+    }
+
+    fn ask_on(&self, stream: &TcpStream) -> io::Result<()> {
+        stream.set_nodelay(self.spec.nodelay)?;
+        stream.set_read_timeout(Some(NAP))?;
+        stream.set_write_timeout(Some(NAP))?;
+        stream.set_nonblocking(self.spec.spin)?;
+        let mut exchange = Exchange::new(self.spec);
+        let mut times = no_times();
+        let outcome = loop {
+            if self.stopped() {
+                break Ok(());
+            }
+            let began = Instant::now();
+            if let Err(error) = exchange.once(stream, || self.stopped()) {
+                break if self.stopped() { Ok(()) } else { Err(error) };
+            }
+            self.answered.fetch_add(1, Ordering::Relaxed);
+            if self.is_warm() {
+                note(&mut times, began.elapsed());
+            }
+        };
+        self.give(&times, &no_times());
+        outcome
+    }
+
+    fn connect_and_ask(&self) -> io::Result<()> {
+        let mut exchange = Exchange::new(self.spec);
+        let (mut times, mut connecting) = (no_times(), no_times());
+        let outcome = loop {
+            if self.stopped() {
+                break Ok(());
+            }
+            let began = Instant::now();
+            match self.one_connection(&mut exchange) {
+                Ok(connected) => {
+                    self.answered.fetch_add(1, Ordering::Relaxed);
+                    if self.is_warm() {
+                        note(&mut connecting, connected);
+                        note(&mut times, began.elapsed());
+                    }
+                }
+                Err(error) => break if self.stopped() { Ok(()) } else { Err(error) },
+            }
+        };
+        self.give(&times, &connecting);
+        outcome
+    }
+
+    /// Returns how long the handshake took.
+    fn one_connection(&self, exchange: &mut Exchange<'_>) -> io::Result<Duration> {
+        let began = Instant::now();
+        let patience = Patience::new(Duration::from_secs(5)).unless(self.stop);
+        let stream = target::connect(self.peer, patience, |_| Ok(())).map_err(io::Error::other)?;
+        let connected = began.elapsed();
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(NAP))?;
+        write_all(&stream, self.cookie.as_bytes(), || self.stopped())?;
+        exchange.once(&stream, || self.stopped())?;
+        // Without this tens of thousands of ports would be waiting for their time to pass (TIME-WAIT).
+        SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
+        Ok(connected)
+    }
+
+    fn give(&self, times: &Times, connecting: &Times) {
+        self.processor.store(host::processor().map_or(u64::MAX, u64::from), Ordering::Relaxed);
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        // All have the same bounds, so that adding can't fail.
+        heard.0 += times;
+        heard.1 += connecting;
+    }
+}
+
+/// A request to write and a response to read.
+struct Exchange<'a> {
+    spec: &'a ExchangeSpec,
+    request: Vec<u8>,
+    response: Vec<u8>,
+}
+
+impl<'a> Exchange<'a> {
+    fn new(spec: &'a ExchangeSpec) -> Self {
+        let pattern = spec.pattern();
+        Self { spec, request: vec![5; pattern.request as usize], response: vec![0; pattern.response as usize] }
+    }
+
+    fn once(&mut self, stream: &TcpStream, stopped: impl Fn() -> bool) -> io::Result<()> {
+        let half = if self.spec.split { self.request.len() / 2 } else { 0 };
+        let (first, second) = self.request.split_at(half);
+        write_all(stream, first, &stopped)?;
+        write_all(stream, second, &stopped)?;
+        read_all(stream, &mut self.response, self.spec.spin, stopped)
+    }
+}

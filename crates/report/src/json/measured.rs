@@ -1,0 +1,114 @@
+//! The document of `measure`.
+
+use fullpipe_measure::{Cpu, DirectionMeasurement, Measurement};
+use fullpipe_units::Micros;
+use serde_json::{Value, json};
+
+use super::document;
+use crate::Survey;
+use crate::measured::{Interval, Measured, intervals, name, seconds_per_gb, sent, sent_by};
+
+/// What `measure` found.
+pub fn measured(command: &str, measured: &Measured<'_>) -> Value {
+    let measurement = measured.measurement;
+    let directions = measurement.directions.iter().map(|direction| one_direction(direction, measured));
+    document(
+        command,
+        json!({
+            "host": measured.host,
+            "peer": { "address": measurement.peer.to_string(), "kind": measurement.peer_kind },
+            "cancelled": measurement.cancelled,
+            "directions": directions.collect::<Vec<_>>(),
+            "processor": {
+                "own": processor(&measurement.own_cpu, measurement),
+                "far": measurement.far_cpu.as_ref().map(|cpu| processor(cpu, measurement)),
+            },
+            "server_output": measurement.server_output,
+            "warnings": measurement.warnings,
+        }),
+    )
+}
+
+/// What `measure` found with several tests.
+pub fn survey(command: &str, survey: &Survey) -> Value {
+    document(
+        command,
+        json!({
+            "host": survey.host,
+            "peer": { "address": survey.peer.to_string(), "kind": survey.peer_kind },
+            "cancelled": survey.cancelled,
+            "sizes": survey.sizes,
+            "streams": survey.streams,
+            "exchanges": survey.exchanges,
+            "under_load": survey.under_load,
+            "mtu": survey.mtu,
+        }),
+    )
+}
+
+fn processor(cpu: &Cpu, measurement: &Measurement) -> Value {
+    json!({
+        "user_percent": cpu.user_percent,
+        "system_percent": cpu.system_percent,
+        "seconds_per_gb": seconds_per_gb(cpu.percent(), measurement),
+    })
+}
+
+fn one_direction(direction: &DirectionMeasurement, measured: &Measured<'_>) -> Value {
+    let every = Micros::from(measured.spec.progress_every);
+    json!({
+        "direction": name(direction.direction),
+        "rate_bps": direction.rate_bps,
+        "steady_bps": direction.steady_bps,
+        "bytes": direction.bytes,
+        "sent_bytes": sent(direction),
+        "seconds": direction.seconds,
+        "retransmits": direction.retransmits,
+        "idle_rtt_us": direction.idle_rtt.map(|rtt| rtt.min_us),
+        "loaded_rtt_us": direction.loaded_rtt.map(|rtt| rtt.p50_us),
+        "datagrams": direction.datagrams.map(|datagrams| json!({
+            "packets": datagrams.packets,
+            "lost": datagrams.lost,
+            "loss": datagrams.loss(),
+            "out_of_order": datagrams.out_of_order,
+            "jitter_us": datagrams.jitter_us,
+        })),
+        "streams": direction.transfers.iter().map(|transfer| {
+            let last = transfer.sender_samples.last();
+            json!({
+                "rate_bps": transfer.rate(),
+                "bytes": transfer.bytes,
+                "sent_bytes": sent_by(transfer),
+                "seconds": transfer.duration_us.as_secs_f64(),
+                "congestion_control": transfer.sender.congestion_control,
+                "mss": last.and_then(|sample| sample.mss),
+                "path_mtu": transfer.path_mtu,
+                "rtt_us": last.and_then(|sample| sample.rtt_us),
+                "cwnd": last.and_then(|sample| sample.cwnd),
+                "window": last.and_then(|sample| sample.offered_window),
+                "retransmits": transfer.retransmits(),
+                "busy_us": last.and_then(|sample| sample.busy_us),
+                "rwnd_limited_us": last.and_then(|sample| sample.rwnd_limited_us),
+                "sndbuf_limited_us": last.and_then(|sample| sample.sndbuf_limited_us),
+                "blind": transfer.blind,
+                "series": measured.series.then(|| json!({
+                    "sender": transfer.sender_samples, "receiver": transfer.receiver_samples,
+                })),
+            })
+        }).collect::<Vec<_>>(),
+        "intervals": intervals(direction, every).iter().map(interval).collect::<Vec<_>>(),
+    })
+}
+
+fn interval(interval: &Interval) -> Value {
+    json!({
+        "from_s": interval.from_us as f64 / 1e6,
+        "to_s": interval.to_us as f64 / 1e6,
+        "bytes": interval.bytes,
+        "rate_bps": interval.rate(),
+        "retransmits": interval.retransmits,
+        "rtt_us": interval.rtt_us,
+        "cwnd": interval.cwnd,
+        "window": interval.window,
+    })
+}
