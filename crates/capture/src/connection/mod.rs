@@ -96,6 +96,13 @@ impl Connection {
         }
     }
 
+    /// The same without a timeline.
+    pub(crate) fn timeless(first: &Seen) -> Self {
+        let mut connection = Self::new(first);
+        connection.halves.iter_mut().for_each(|half| half.flight.is_timeless = true);
+        connection
+    }
+
     /// One segment, in the order of the file.
     pub(crate) fn on(&mut self, seen: &Seen) {
         let mut seen = *seen;
