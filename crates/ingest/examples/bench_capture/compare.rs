@@ -35,6 +35,9 @@ pub(crate) fn run() -> io::Result<()> {
     let folder = tempfile::tempdir()?;
     println!("{:<9}{:<28}{:>9}{:>9}{:>9}{:>9}{:>10}", "file", "tool", "s", "CPU s", "GB/s", "Mpps", "peak MB");
     for kind in Kind::ALL {
+        // It would take two minutes and 4.7 GB for 9 million packets; the other files show its pace.
+        let fits = |tool: &&Tool| !matches!(kind, Kind::Headers) || !tool.name.starts_with("tshark");
+        let tools: Vec<&Tool> = tools.iter().filter(fits).collect();
         let path = folder.path().join(format!("{}.pcap", kind.name()));
         make(kind, &path)?;
         measure(kind, &path, &tools)?;
@@ -60,7 +63,7 @@ fn tools() -> io::Result<Vec<Tool>> {
     ])
 }
 
-fn measure(kind: Kind, path: &Path, tools: &[Tool]) -> io::Result<()> {
+fn measure(kind: Kind, path: &Path, tools: &[&Tool]) -> io::Result<()> {
     warm(path)?;
     let (packets, ..) = kind.shape();
     let bytes = fs::metadata(path)?.len();
