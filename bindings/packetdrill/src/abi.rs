@@ -333,16 +333,17 @@ unsafe extern "C" fn send(_: Userdata, fd: Fd, data: *const c_void, len: usize, 
 }
 
 unsafe extern "C" fn sendto(
-    userdata: Userdata,
+    _: Userdata,
     fd: Fd,
     data: *const c_void,
     len: usize,
     flags: c_int,
-    _address: *const sockaddr,
-    _address_len: socklen_t,
+    address: *const sockaddr,
+    address_len: socklen_t,
 ) -> ssize_t {
-    // SAFETY: packetdrill's promise, as the system call has it; a TCP socket has its peer already.
-    unsafe { send(userdata, fd, data, len, flags) }
+    // SAFETY: packetdrill's promise, as the system call has it.
+    let (data, peer) = unsafe { (bytes(data, len), address_at(address, address_len).ok()) };
+    result(calls::write_to(host::hold(), fd, data, WriteHow { flags }, peer)) as ssize_t
 }
 
 unsafe extern "C" fn sendmsg(_: Userdata, fd: Fd, message: *const msghdr, flags: c_int) -> ssize_t {

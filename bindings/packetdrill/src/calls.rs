@@ -78,7 +78,8 @@ impl Host {
         let Kind::Connected(id) = self.file(fd).ok()?.kind else { return None };
         let failure = self.stack.socket(id)?.failure()?;
         let file = self.file(fd).ok()?;
-        (!std::mem::replace(&mut file.failure_told, true)).then(|| errno_of(failure))
+        let is_news = !std::mem::replace(&mut file.failure_told, true);
+        is_news.then(|| errno_of(failure, self.flags.profile.name))
     }
 
     pub(crate) fn state(&mut self, id: SocketId) -> State {
@@ -87,8 +88,10 @@ impl Host {
 }
 
 /// The error that an application reads for a failure.
-pub(crate) fn errno_of(failure: Failure) -> i32 {
+fn errno_of(failure: Failure, profile: &str) -> i32 {
     match failure {
+        // FreeBSD: what hard ICMP errors mean.
+        Failure::Unreachable if profile == "freebsd" => libc::ECONNREFUSED,
         Failure::Refused => libc::ECONNREFUSED,
         Failure::Reset => libc::ECONNRESET,
         Failure::TimedOut => libc::ETIMEDOUT,
@@ -152,7 +155,7 @@ pub(crate) fn accept(held: Held, fd: i32, make_fd: impl FnOnce() -> i32) -> Resu
         (file.options, file.settings) = (options, settings);
     }
     (file.kind, file.connect_told) = (Kind::Connected(id), true);
-    let peer = host.stack.tuple(id).map_or(Endpoint::new(host.flags.local, 0), |tuple| tuple.remote);
+    let peer = host.stack.tuple(id).map(|tuple| tuple.remote).ok_or(libc::ECONNABORTED)?;
     let child = make_fd();
     host.files.insert(child, File::Socket(Box::new(file)));
     host.changed();
@@ -256,10 +259,35 @@ pub(crate) struct WriteHow {
     pub(crate) flags: i32,
 }
 
-pub(crate) fn write(mut held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
-    if how.flags & libc::MSG_FASTOPEN != 0 {
-        return Err(libc::EOPNOTSUPP);
+/// Writes to a socket that may have to be connected first: MSG_FASTOPEN on Linux, any such write on FreeBSD. The engine
+/// knows no fast open (`fullpipe_tcp::refusals`), so it does what RFC 7413 falls back to.
+pub(crate) fn write_to(mut held: Held, fd: i32, data: &[u8], how: WriteHow, peer: Option<SocketAddr>) -> Outcome {
+    let host = held.as_mut().ok_or(NO_HOST)?;
+    let is_freebsd = host.flags.profile.name == "freebsd";
+    let file = host.file(fd)?;
+    let (is_fresh, is_nonblocking) = (file.kind == Kind::Fresh, file.is_nonblocking);
+    let implied = how.flags & libc::MSG_FASTOPEN != 0 || is_freebsd;
+    let Some(peer) = peer.filter(|_| is_fresh && implied) else { return write(held, fd, data, how) };
+    if !is_freebsd && !is_nonblocking {
+        connect(held, fd, peer)?;
+        return write(host::hold(), fd, data, how);
     }
+    file.is_nonblocking = true;
+    let connecting = connect(held, fd, peer);
+    let mut held = host::hold();
+    let host = held.as_mut().ok_or(NO_HOST)?;
+    let file = host.file(fd)?;
+    file.is_nonblocking = is_nonblocking;
+    let Kind::Connected(id) = file.kind else { return connecting };
+    if !is_freebsd {
+        return connecting;
+    }
+    let taken = host.stack.write(host.now, id, data).map_err(|_| libc::EPIPE)?;
+    host.changed();
+    Ok(taken as i64)
+}
+
+pub(crate) fn write(mut held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
     let more = how.flags & libc::MSG_MORE != 0;
     if let Some(host) = held.as_mut() {
         host.cork(fd, more)?;

@@ -186,7 +186,7 @@ fn pass(mut held: Held, until: Instant, to_packet: bool) -> Held {
 pub(crate) fn arrive(mut held: Held, packet: &[u8]) {
     let Some(host) = held.as_mut() else { return };
     if let Err(why) = host.stack.on_packet(host.now, packet, false) {
-        eprintln!("dropped {why:?} {}", packet.len());
+        eprintln!("fullpipe: the packet was dropped: {why:?}");
     }
     host.changed();
     drop(settle(held));

@@ -114,10 +114,8 @@ pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> O
             let probes = u8::try_from(unsigned).map_err(|_| libc::EINVAL)?;
             file.options.keepalive = Some(Keepalive { probes, ..keepalive });
         }
-        // Not in the engine; the two below are flags' business there.
-        (libc::SOL_TCP, libc::TCP_FASTOPEN | libc::TCP_FASTOPEN_CONNECT | libc::TCP_MD5SIG) => {
-            return Err(libc::ENOPROTOOPT);
-        }
+        // Not in the engine. Fast open falls back to opening as always.
+        (libc::SOL_TCP, libc::TCP_MD5SIG) => return Err(libc::ENOPROTOOPT),
         _ => return Ok(0),
     }
     host.apply(fd)
@@ -142,7 +140,10 @@ pub(crate) fn read(host: &mut Host, fd: i32, name: (i32, i32), out: &mut [u8]) -
             Kind::Connected(id) => host.stack.info(id).map_or(536, |info| info.mss as i32),
             _ => stored.unwrap_or(536),
         },
-        (libc::SOL_IP, libc::IP_TTL) => stored.unwrap_or(i32::from(host.flags.profile.ttl)),
+        (libc::SOL_TCP, libc::TCP_KEEPIDLE) => file.options.keepalive.unwrap_or(Keepalive::USUAL).idle_s as i32,
+        (libc::SOL_TCP, libc::TCP_KEEPINTVL) => file.options.keepalive.unwrap_or(Keepalive::USUAL).interval_s as i32,
+        (libc::SOL_TCP, libc::TCP_KEEPCNT) if host.flags.profile.name == "freebsd" => stored.unwrap_or(8),
+        (libc::SOL_IP, libc::IP_TTL) => stored.unwrap_or_else(|| host.flags.profile.ttl.into()),
         _ => stored.unwrap_or(0),
     };
     Ok(copy(&number.to_ne_bytes(), out))

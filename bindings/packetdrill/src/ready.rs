@@ -107,7 +107,8 @@ pub(crate) fn epoll_control(held: &mut Held, epoll: i32, operation: i32, fd: i32
         libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD => {
             epoll.watched.insert(fd, Watched { events: event.events, data: event.data, told: None });
         }
-        libc::EPOLL_CTL_DEL => drop(epoll.watched.remove(&fd).ok_or(libc::ENOENT)?),
+        libc::EPOLL_CTL_DEL if epoll.watched.remove(&fd).is_none() => return Err(libc::ENOENT),
+        libc::EPOLL_CTL_DEL => {}
         _ => return Err(libc::EINVAL),
     }
     Ok(0)

@@ -129,8 +129,9 @@ fn a_slow_link_with_a_short_queue_is_filled() {
         case.budgets = Budgets::all(100);
         case.sizes = [4_000_000, 0];
         let seconds = case.run();
-        // 10 Mbit/s carry 1448 of 1500 bytes: 3.31 s.
-        assert!((3.3..3.8).contains(&seconds), "{congestion:?} {seconds}");
+        // 10 Mbit/s carry 1448 of 1500 bytes: 3.31 s. Slow start overshoots twice what path and queue hold, so the first
+        // reductions are to more than fits (RFC 5681, equation 4, by the flight).
+        assert!((3.3..4.1).contains(&seconds), "{congestion:?} {seconds}");
     }
 }
 

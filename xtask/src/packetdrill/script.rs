@@ -28,7 +28,10 @@ pub(crate) struct Prepared {
 /// Makes a script ready.
 pub(crate) fn prepare(text: &str, how: How) -> Prepared {
     let suite = if text.contains("net.inet.tcp.") { Suite::FreeBsd } else { Suite::Linux };
-    let (mut text, shell) = without_shell(&chosen(text));
+    let text = chosen(text);
+    // What is set before the first socket is the set-up; what is set later can't be followed.
+    let (_, shell) = without_shell(text.split("socket(").next().unwrap_or_default());
+    let (mut text, _) = without_shell(&text);
     if how == How::Relaxed {
         text = without_claims(&text);
         text = text.lines().map(|line| without_options(line, suite) + "\n").collect();
@@ -115,7 +118,7 @@ fn without_options(line: &str, suite: Suite) -> String {
     }
 }
 
-/// Names and values that shell lines set, the last path component of `/proc/sys/net/ipv4/` names; the first of several.
+/// Names and values that shell lines set, the last path component of `/proc/sys/net/ipv4/` names; the last of several.
 fn settings(shell: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut rest = shell;
@@ -127,7 +130,7 @@ fn settings(shell: &str) -> BTreeMap<String, String> {
             None => after.split_at(after.find([' ', '\n', '\t']).unwrap_or(after.len())),
         };
         let value = value.trim_end_matches('\\');
-        found.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        found.insert(name.to_owned(), value.to_owned());
         rest = behind;
     }
     found
@@ -188,4 +191,39 @@ fn flags(settings: &BTreeMap<String, String>, suite: Suite) -> String {
         }
     }
     flags.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shell_lines_become_flags_and_keep_their_times() {
+        let text = "`../common/defaults.sh\n../common/set_sysctls.py /proc/sys/net/ipv4/tcp_timestamps=0\\`\n\
+                    // `not this`\n +0 `sysctl -q net.ipv4.tcp_ecn=1`\n 0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n\
+                    +.1 `sysctl -q net.ipv4.tcp_ecn=0`\n";
+        let prepared = prepare(text, How::Strict);
+        assert!(prepared.flags.ends_with("ecn=request,timestamps=0"), "{}", prepared.flags);
+        assert_eq!(prepared.text.matches("`true").count(), 3);
+        assert_eq!(prepared.text.lines().count(), text.lines().count());
+        assert!(prepared.text.contains("+.1 `true`"));
+    }
+
+    #[test]
+    fn the_relaxed_way_drops_claims_and_options() {
+        let linux = "+0 > S. 0:0(0) ack 1 <mss 1460> // why\n+0 > . 1:1(0) ack 1 <nop>\n+0 < S 0:0(0) <mss 1>\n+.1 %{ assert 1\n }%\n";
+        let expected =
+            "+0 > S. 0:0(0) ack 1 <...> \n+0 > . 1:1(0) ack 1 <nop>\n+0 < S 0:0(0) <mss 1>\n+.1 `true\n`\n";
+        assert_eq!(prepare(linux, How::Relaxed).text, expected);
+        let freebsd = "0.0 `sysctl -w net.inet.tcp.sack.enable=0`\n+0 > . 1:1(0) ack 1 win 5\n";
+        let prepared = prepare(freebsd, How::Relaxed);
+        assert_eq!(prepared.text, "0.0 `true`\n+0 > . 1:1(0) ack 1 win 5 <...>\n");
+        assert!(prepared.flags.contains("profile=freebsd,sack=0"));
+    }
+
+    #[test]
+    fn of_two_systems_freebsd_is_chosen() {
+        let text = "a\n#ifdef STANDARD\nb\n#endif\n#ifdef FreeBSD\nc\n#endif\nd\n";
+        assert_eq!(chosen(text), "a\n\n\n\n\nc\n\nd\n");
+    }
 }

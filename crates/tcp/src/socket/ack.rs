@@ -156,7 +156,7 @@ impl Socket {
                 self.react_to_ecn(cx, segment, kind);
                 // RFC 5681, section 3.2, step 1: the first duplicate ACKs must not change the window.
                 if kind.news {
-                    self.grow_window(cx, delivered_bytes, kind.flight);
+                    self.grow_window(cx, delivered_bytes);
                 }
             }
             Phase::Recovery => {
@@ -205,9 +205,9 @@ impl Socket {
 
     /// Fast retransmit and fast recovery (RFC 5681, section 3.2; RFC 6675, section 5; RFC 6937).
     pub(super) fn enter_recovery(&mut self, cx: &Context<'_, '_>) {
-        // Losses do not make the flight smaller that caused them.
-        let flight = self.in_flight() + self.tx.lost;
-        self.reduce(cx, flight);
+        // RFC 5681, section 3.2, step 2: FlightSize is what was not acknowledged by number, whatever SACK has told of it,
+        // less what limited transmit added to the window.
+        self.reduce(cx, self.tx.outstanding().min(self.window.cwnd));
         self.counts.recoveries += 1;
         self.phase = Phase::Recovery;
         self.recover = self.tx.nxt;
@@ -263,8 +263,9 @@ impl Socket {
     }
 
     /// RFC 5681, section 3.1, and RFC 7661's point: a window that is not used proves nothing about the path.
-    fn grow_window(&mut self, cx: &Context<'_, '_>, acked: u32, flight: u32) {
-        let used = self.cwnd_limited || (self.window.in_slow_start() && flight.saturating_mul(2) > self.window.cwnd);
+    fn grow_window(&mut self, cx: &Context<'_, '_>, acked: u32) {
+        let half_used = self.most_in_flight.saturating_mul(2) > self.window.cwnd;
+        let used = self.cwnd_limited || (self.window.in_slow_start() && half_used);
         if acked == 0 || !used {
             return;
         }

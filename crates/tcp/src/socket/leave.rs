@@ -261,6 +261,10 @@ impl Socket {
             self.waiting_since = cx.now;
         }
         self.tx.sent(cx.pool, chosen, cx.now);
+        let flight = self.in_flight();
+        if flight > self.most_in_flight || self.tx.una.at_or_after(self.most_until) {
+            (self.most_in_flight, self.most_until) = (flight, self.tx.nxt);
+        }
         self.last_data_sent = cx.now;
         self.counts.bytes_sent += u64::from(chosen.run.len);
         self.prr_out = self.prr_out.saturating_add(chosen.run.len);

@@ -184,6 +184,9 @@ pub struct Socket {
     probes_unanswered: u8,
     /// Whether the window was what stopped sending last time.
     cwnd_limited: bool,
+    /// The most bytes in flight of late, and until what is acknowledged that stands.
+    most_in_flight: u32,
+    most_until: SeqNum,
     last_data_sent: Instant,
     last_heard: Instant,
     /// When the oldest unacknowledged data began to wait, for the user timeout.

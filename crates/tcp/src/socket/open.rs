@@ -89,6 +89,8 @@ impl Socket {
             probe: Probe::None,
             probes_unanswered: 0,
             cwnd_limited: false,
+            most_in_flight: 0,
+            most_until: iss,
             last_data_sent: cx.now,
             last_heard: cx.now,
             waiting_since: cx.now,
