@@ -21,7 +21,7 @@ use crate::{
     patience::Patience,
     report::{EndReport, FarReport},
     spec::{Length, Phase, Progress, TestDirection, TestSpec},
-    sys::sockopt,
+    sys::{sockopt, traffic_class},
     target,
     transfer::Moving,
     udp::{self, UdpFlow, UdpLane},
@@ -249,7 +249,7 @@ fn set_up_datagrams(socket: &UdpSocket, spec: &TestSpec, role: Role) -> io::Resu
         _ => {}
     }
     match spec.tos {
-        Some(tos) => set_tos(&socket, tos),
+        Some(tos) => traffic_class::mark(&socket, tos.into()),
         None => Ok(()),
     }
 }
@@ -344,7 +344,8 @@ fn prepare(socket: &Socket, spec: &TestSpec, role: Role) -> Result<(), MeasureEr
         sockopt::set_max_segment(socket, mss).map_err(failed("TCP_MAXSEG", mss.to_string()))?;
     }
     if let Some(tos) = spec.tos {
-        set_tos(&SockRef::from(socket), tos).map_err(failed("the type of service", tos.to_string()))?;
+        traffic_class::mark(&SockRef::from(socket), tos.into())
+            .map_err(failed("the type of service", tos.to_string()))?;
     }
     if let Some(pace) = spec.pace.filter(|_| role == Role::Send) {
         // Where the kernel does not pace, the writes alone do.
@@ -360,12 +361,6 @@ fn prepare(socket: &Socket, spec: &TestSpec, role: Role) -> Result<(), MeasureEr
         }
         _ => Ok(()),
     }
-}
-
-/// A socket of IPv6 takes both options, and each for packets of its own family.
-fn set_tos(socket: &SockRef<'_>, tos: u8) -> io::Result<()> {
-    let (v6, v4) = (socket.set_tclass_v6(tos.into()), socket.set_tos_v4(tos.into()));
-    v6.or(v4)
 }
 
 pub(super) fn expect(control: &mut Control, wanted: State, patience: Patience<'_>) -> Result<(), MeasureError> {

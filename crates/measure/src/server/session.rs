@@ -22,7 +22,7 @@ use crate::{
     lane::{self, Lane, Manner, Role},
     patience::Patience,
     report::EndReport,
-    sys::sockopt,
+    sys::{sockopt, traffic_class},
     transfer::Moving,
     udp::{Doorkeeper, UdpFlow, UdpLane},
     wire::{self, COOKIE_LEN, INDEX_LEN, PARAMS_ACCEPTED, Params, State},
@@ -414,7 +414,7 @@ fn prepare_datagrams(socket: &UdpSocket, params: &Params, role: Role) {
         });
     }
     if let Some(tos) = params.tos {
-        drop((socket.set_tclass_v6(tos), socket.set_tos_v4(tos)));
+        drop(traffic_class::mark(&socket, tos));
     }
 }
 
@@ -443,7 +443,7 @@ fn prepare(arrival: &Arrival, params: &Params, role: Role) {
         drop(sockopt::set_max_segment(&arrival.stream, mss));
     }
     if let Some(tos) = params.tos {
-        drop((socket.set_tclass_v6(tos), socket.set_tos_v4(tos)));
+        drop(traffic_class::mark(&socket, tos));
     }
     let smooth = params.bandwidth.filter(|_| role == Role::Send).map(lane::smoothing_rate);
     let told = params.fqrate.map(|bits| u32::try_from(bits / 8).unwrap_or(u32::MAX - 1));

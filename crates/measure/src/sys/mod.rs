@@ -16,4 +16,5 @@ pub(crate) mod sockopt;
 #[path = "sockopt_elsewhere.rs"]
 pub(crate) mod sockopt;
 pub(crate) mod tcp_info;
+pub(crate) mod traffic_class;
 pub(crate) mod wait;
