@@ -57,13 +57,14 @@ fn tools() -> io::Result<Vec<Tool>> {
         command: command.iter().map(|word| (*word).to_owned()).collect(),
         rounds,
     };
+    // `-n`: without it, peers spend their time on asking for the names of hosts.
     Ok(vec![
         tool("segments, one thread", ROUNDS, &[&own, "count", "{}"]),
         tool("segments, reading ahead", ROUNDS, &[&own, "count", "--ahead", "{}"]),
         tool("connections, one thread", ROUNDS, &[&own, "follow", "{}"]),
         tool("connections, reading ahead", ROUNDS, &[&own, "follow", "--ahead", "{}"]),
-        tool("tcptrace -l", ROUNDS, &["tcptrace", "-l", "{}"]),
-        tool("tshark -z conv,tcp", 1, &["tshark", "-q", "-z", "conv,tcp", "-r", "{}"]),
+        tool("tcptrace -n -l", ROUNDS, &["tcptrace", "-n", "-l", "{}"]),
+        tool("tshark -n -z conv,tcp", 1, &["tshark", "-n", "-q", "-z", "conv,tcp", "-r", "{}"]),
     ])
 }
 

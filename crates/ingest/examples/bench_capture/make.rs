@@ -93,7 +93,7 @@ fn frame(connection: u32, round: u32) -> (Vec<u8>, u32) {
         options.extend([1, 3, 3, 7]);
     }
     let header = 20 + options.len() as u32;
-    // Scattered, one to one: tcptrace's table is indexed by a sum of addresses and ports, and gets stuck with neat ones.
+    // Scattered, one to one: neat ones could suit one table of connections and not another.
     let scattered = connection.wrapping_mul(0x9E37_79B1);
     let [a, b, c, rest] = scattered.to_be_bytes();
     let client = [10, a, b, c];
