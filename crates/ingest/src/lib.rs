@@ -67,7 +67,7 @@ pub struct Outcome {
     pub before: u64,
     /// What was in it.
     pub totals: Totals,
-    /// What of it could not be read.
+    /// What of it could not be read; the packets' numbers run on from file to file (see [`Captures::locate`]).
     pub problems: Problems,
     /// How it was compressed.
     pub compression: Option<Compression>,

@@ -14,6 +14,9 @@ use crate::make::{Kind, make};
 /// How often each is run; tshark, which takes a hundred times as long, only once.
 const ROUNDS: usize = 5;
 
+/// Whoever takes longer than this is stopped, and not run again on that file.
+const LONGEST: Duration = Duration::from_secs(60);
+
 /// What is measured: its name, its command line (`{}` is the file), and how often.
 struct Tool {
     name: &'static str,
@@ -28,6 +31,7 @@ struct Run {
     cpu_seconds: f64,
     /// The most memory that was resident, in kB.
     peak_kb: u64,
+    was_stopped: bool,
 }
 
 pub(crate) fn run() -> io::Result<()> {
@@ -53,13 +57,14 @@ fn tools() -> io::Result<Vec<Tool>> {
         command: command.iter().map(|word| (*word).to_owned()).collect(),
         rounds,
     };
+    // `-n`: without it, peers spend their time on asking for the names of hosts.
     Ok(vec![
         tool("segments, one thread", ROUNDS, &[&own, "count", "{}"]),
         tool("segments, reading ahead", ROUNDS, &[&own, "count", "--ahead", "{}"]),
         tool("connections, one thread", ROUNDS, &[&own, "follow", "{}"]),
         tool("connections, reading ahead", ROUNDS, &[&own, "follow", "--ahead", "{}"]),
-        tool("tcptrace -l", ROUNDS, &["tcptrace", "-l", "{}"]),
-        tool("tshark -z conv,tcp", 1, &["tshark", "-q", "-z", "conv,tcp", "-r", "{}"]),
+        tool("tcptrace -n -l", ROUNDS, &["tcptrace", "-n", "-l", "{}"]),
+        tool("tshark -n -z conv,tcp", 1, &["tshark", "-n", "-q", "-z", "conv,tcp", "-r", "{}"]),
     ])
 }
 
@@ -69,15 +74,17 @@ fn measure(kind: Kind, path: &Path, tools: &[&Tool]) -> io::Result<()> {
     let bytes = fs::metadata(path)?.len();
     let mut runs: Vec<Vec<Run>> = tools.iter().map(|_| Vec::new()).collect();
     for round in 0..ROUNDS {
-        for (tool, runs) in tools.iter().zip(&mut runs).filter(|(tool, _)| round < tool.rounds) {
-            runs.push(once(tool, path)?);
+        for (tool, runs) in tools.iter().zip(&mut runs) {
+            if round < tool.rounds && !runs.last().is_some_and(|run: &Run| run.was_stopped) {
+                runs.push(once(tool, path)?);
+            }
         }
     }
     for (tool, mut runs) in tools.iter().zip(runs) {
         runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
         let Some(median) = runs.get(runs.len() / 2) else { continue };
         println!(
-            "{:<9}{:<28}{:>9.3}{:>9.2}{:>9.2}{:>9.2}{:>10.1}",
+            "{:<9}{:<28}{:>9.3}{:>9.2}{:>9.2}{:>9.2}{:>10.1}{}",
             kind.name(),
             tool.name,
             median.seconds,
@@ -85,6 +92,7 @@ fn measure(kind: Kind, path: &Path, tools: &[&Tool]) -> io::Result<()> {
             bytes as f64 / median.seconds / 1e9,
             f64::from(packets) / median.seconds / 1e6,
             median.peak_kb as f64 / 1024.0,
+            if median.was_stopped { "  stopped, not done" } else { "" },
         );
     }
     Ok(())
@@ -96,13 +104,17 @@ fn once(tool: &Tool, path: &Path) -> io::Result<Run> {
     let start = Instant::now();
     let mut child = Command::new(words[0]).args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let own = PathBuf::from(format!("/proc/{}", child.id()));
-    let (mut peak_kb, mut cpu_seconds) = (0, 0.0_f64);
+    let (mut peak_kb, mut cpu_seconds, mut was_stopped) = (0, 0.0_f64, false);
     while child.try_wait()?.is_none() {
         peak_kb = peak(&own.join("status")).unwrap_or(0).max(peak_kb);
         cpu_seconds = cpu(&own.join("stat")).unwrap_or(0.0).max(cpu_seconds);
+        if start.elapsed() > LONGEST && !was_stopped {
+            was_stopped = true;
+            child.kill()?;
+        }
         thread::sleep(Duration::from_millis(2));
     }
-    Ok(Run { seconds: start.elapsed().as_secs_f64(), cpu_seconds, peak_kb })
+    Ok(Run { seconds: start.elapsed().as_secs_f64(), cpu_seconds, peak_kb, was_stopped })
 }
 
 /// Time in the process and in the kernel for it (proc(5): fields 14 and 15, in hundredths of a second).
