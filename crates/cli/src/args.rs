@@ -1,5 +1,6 @@
 //! The one table of commands and flags: parsing, help, man pages and completions are made from it.
 
+mod read;
 mod settings;
 
 use std::{ffi::OsString, num::NonZeroU32, path::PathBuf};
@@ -7,6 +8,7 @@ use std::{ffi::OsString, num::NonZeroU32, path::PathBuf};
 use clap::{ArgAction, Args, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use fullpipe_units::{Bytes, Micros, Rate};
 
+pub(crate) use read::ReadArgs;
 pub(crate) use settings::{ApplyArgs, GoalName, LintArgs, PlanArgs, ResetArgs, ResetTo, SettingsArgs, Target};
 
 /// Find what keeps a TCP connection below what its path can carry, set the right thing on the right machine so that
@@ -27,6 +29,7 @@ Examples:
   fullpipe undo --last           put back what the last run changed
   fullpipe settings              what bounds TCP here, with defaults and meanings
   fullpipe plan --platform windows-2012 --rate 100M --rtt 80ms
+  fullpipe read slow.pcap        why the connections of a capture were slow
 
 Exit codes: `fullpipe help exit-codes`. JSON: every command takes --json and prints one object."
 )]
@@ -82,6 +85,7 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     Apply(ApplyArgs),
     Lint(LintArgs),
+    Read(ReadArgs),
     Reset(ResetArgs),
     #[command(subcommand)]
     Lab(LabCommand),

@@ -7,8 +7,10 @@
 //! [`json::to_string`] on its way into JSON, so no caller has to think of it.
 #![forbid(unsafe_code)]
 
+mod capture;
 mod changes;
 mod clean;
+pub mod csv;
 pub mod json;
 pub mod playbook;
 mod problem;
@@ -17,6 +19,7 @@ mod settings;
 mod standing;
 pub mod text;
 
+pub use capture::{Advice, CaptureFile, CaptureList, CaptureProblem};
 pub use changes::{AppliedPlan, PlatformPlan};
 pub use clean::clean;
 pub use problem::Problem;
