@@ -3,6 +3,7 @@
 //!
 //! A body must not panic on any input, and states what must hold of the answer where more than that can be said.
 
+pub mod captures;
 pub mod engine;
 pub mod foreign;
 pub mod plans;
@@ -30,6 +31,7 @@ pub const TARGETS: &[Target] = &[
     ("transfer", transfer::transfer),
     ("plan", plans::plan),
     ("export", plans::export),
+    ("capture", captures::capture),
     ("segments", engine::segments),
     ("histories", engine::histories),
 ];

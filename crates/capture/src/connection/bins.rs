@@ -142,13 +142,28 @@ impl Bins {
         self.bins.push(Bin { window, ..Bin::default() });
     }
 
+    /// Makes the bins as wide as they have to be for `to_ns`. Many calls of [`Bins::next`] come to the same, but after a
+    /// long pause each would fill all bins before it halves them.
+    #[inline]
+    pub(crate) fn reach(&mut self, to_ns: u64) {
+        let span_ns = to_ns.saturating_sub(self.start_ns);
+        while self.width_ns.saturating_mul(MOST as u64) < span_ns {
+            self.halve();
+        }
+    }
+
+    /// Joins neighbours. The last bin of an odd number stays as it is: half full.
     fn halve(&mut self) {
         for index in 0..self.bins.len() / 2 {
             let mut bin = self.bins[2 * index];
             bin.absorb(&self.bins[2 * index + 1]);
             self.bins[index] = bin;
         }
-        self.bins.truncate(MOST / 2);
+        let count = self.bins.len();
+        if count % 2 == 1 {
+            self.bins.swap(count / 2, count - 1);
+        }
+        self.bins.truncate(count.div_ceil(2));
         self.width_ns = self.width_ns.saturating_mul(2);
     }
 
@@ -167,6 +182,30 @@ impl Bins {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_pause_comes_to_the_same_as_many_steps() {
+        for count in 1..9 {
+            let (mut one, mut other) = (Bins::starting(0), Bins::starting(0));
+            for step in 1..=count {
+                one.now().acked += step;
+                other.now().acked += step;
+                if step < count {
+                    one.next();
+                    other.next();
+                }
+            }
+            let late_ns = 1_000_000_007;
+            one.reach(late_ns);
+            for bins in [&mut one, &mut other] {
+                while bins.end_ns() <= late_ns {
+                    bins.next();
+                }
+                bins.now().acked += 100;
+            }
+            assert_eq!((one.width_ns, &one.bins), (other.width_ns, &other.bins), "{count} bins before the pause");
+        }
+    }
 
     #[test]
     fn time_without_end_takes_bounded_room_and_loses_nothing() {

@@ -34,6 +34,8 @@ pub(crate) struct Flight {
     pub(crate) burst: u64,
     pub(crate) mss: u64,
     pub(crate) bins: Option<Bins>,
+    /// Whether a timeline is of no use: most connections are too short for one, and it is most of the work.
+    pub(crate) is_timeless: bool,
 }
 
 /// What an acknowledgement says.
@@ -47,7 +49,7 @@ pub(crate) struct Told {
 impl Flight {
     /// Begins the timeline with the first payload.
     pub(crate) fn begin(&mut self, at_ns: u64, una: u64) {
-        if self.bins.is_none() {
+        if self.bins.is_none() && !self.is_timeless {
             self.bins = Some(Bins::starting(at_ns));
             (self.since_ns, self.prompted_ns) = (at_ns, at_ns);
             self.una = self.una.max(una);
@@ -99,6 +101,7 @@ impl Flight {
             self.since_ns = self.since_ns.max(to_ns);
             return;
         };
+        bins.reach(to_ns);
         while self.since_ns < to_ns {
             let end_ns = bins.end_ns();
             if end_ns <= self.since_ns {

@@ -8,7 +8,11 @@ use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::{
     Endpoint, Key, Sender,
-    connection::{Connection, half::Counters, other},
+    connection::{
+        Connection,
+        half::{Counters, Half},
+        other,
+    },
     fingerprint::{self, Platform},
     track::{Keep, options::SynOptions},
 };
@@ -141,7 +145,7 @@ impl Stories {
     }
 
     pub(crate) fn in_order(mut self) -> Vec<Report> {
-        self.reports.sort_by_key(|report| report.first_packet);
+        self.reports.sort_unstable_by_key(|report| report.first_packet);
         for (number, report) in (1..).zip(&mut self.reports) {
             report.number = number;
         }
@@ -183,15 +187,14 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
     let peer = connection.half(other(sender));
     let sending = micros(half.last_data_ns.saturating_sub(half.first_data_ns.unwrap_or(half.last_data_ns)));
     let timestamps = half.syn.zip(peer.syn).is_some_and(|(own, other)| own.timestamps && other.timestamps);
-    let stalls = half.counters.timeouts > 0 || half.counters.zero_windows > 0 || half.black_hole.is_some();
-    let is_worth_judging = half.counters.data_packets >= 20 || (half.counters.payload > 0 && stalls);
-    let verdict = is_worth_judging.then(|| transfer::transfer(connection, sender, ends)).flatten().map(|transfer| {
-        Box::new(Verdict {
-            diagnosis: diagnose(&transfer),
-            runs: runs(&transfer),
-            transfer: keep.transfers.then_some(transfer),
-        })
-    });
+    let verdict =
+        is_worth_judging(half).then(|| transfer::transfer(connection, sender, ends)).flatten().map(|transfer| {
+            Box::new(Verdict {
+                diagnosis: diagnose(&transfer),
+                runs: runs(&transfer),
+                transfer: keep.transfers.then_some(transfer),
+            })
+        });
     Side {
         counters: half.counters,
         mss: half.mss(peer.syn.and_then(|syn| syn.mss), timestamps),
@@ -202,6 +205,12 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
         rate: Rate::of(Bytes::new(half.counters.payload), sending),
         verdict,
     }
+}
+
+/// Whether there is enough of a direction to be judged, or something stopped it.
+pub(crate) fn is_worth_judging(half: &Half) -> bool {
+    let stalls = half.counters.timeouts > 0 || half.counters.zero_windows > 0 || half.black_hole.is_some();
+    half.counters.data_packets >= 20 || (half.counters.payload > 0 && stalls)
 }
 
 pub(crate) fn facts(syn: SynOptions, window: Option<u16>) -> SynFacts {

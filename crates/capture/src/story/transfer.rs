@@ -1,6 +1,6 @@
 //! One direction of a followed connection as the transfer that the judge understands. What is *not* here: any decision.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use fullpipe_diagnose::{End, PacketSample, ReceiverSample, RttSummary, SenderSample, Source, SynFacts, Transfer};
 use fullpipe_units::{Bytes, Micros, Rate};

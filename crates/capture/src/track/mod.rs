@@ -10,7 +10,7 @@ mod tests;
 use crate::{
     Flags, Key, Segment, Sink, Table, TooBig,
     connection::Connection,
-    story::{Report, Stories},
+    story::{Report, Stories, is_worth_judging},
 };
 use options::{Options, SynOptions};
 use seen::{Kept, Seen};
@@ -115,7 +115,7 @@ impl Tracker {
     fn tell(&mut self, key: &Key, entry: Entry) {
         let connection = match entry {
             Entry::Free => return,
-            Entry::Young(young) => match young.follow() {
+            Entry::Young(young) => match young.sum_up() {
                 Some(connection) => connection,
                 None => return,
             },
@@ -260,14 +260,28 @@ impl Young {
         if seen.options.sack_count > 0 && !self.kept.is_empty() {
             return true;
         }
+        // 4, 10, 19, 32, ...: most lists stay short, and doubling would leave a third of their room empty.
+        if self.kept.len() == self.kept.capacity() {
+            self.kept.reserve_exact(self.kept.len() / 2 + 4);
+        }
         self.kept.push(Kept::of(seen));
         self.data += u8::from(seen.len > 0);
         self.data >= WORTH_FOLLOWING || self.kept.len() >= LONGEST_LIST
     }
 
+    /// The connection after the segments of the list. One that is over has a timeline only if it will be judged.
+    fn sum_up(self) -> Option<Connection> {
+        let connection = self.replay(Connection::timeless)?;
+        if connection.halves.iter().any(is_worth_judging) { self.follow() } else { Some(connection) }
+    }
+
     /// The connection as it is after the segments of the list.
     fn follow(self) -> Option<Connection> {
-        let mut connection = Connection::new(&self.kept.first()?.seen());
+        self.replay(Connection::new)
+    }
+
+    fn replay(&self, begin: impl Fn(&Seen) -> Connection) -> Option<Connection> {
+        let mut connection = begin(&self.kept.first()?.seen());
         connection.options_cut = self.cut;
         for kept in &self.kept {
             let mut seen = kept.seen();
