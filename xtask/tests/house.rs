@@ -23,8 +23,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("c", &["tcp", "stack"]),
     ("packetdrill", &["units", "tcp"]),
     ("tune", &["units", "diagnose", "knobs", "host", "path", "measure", "lab"]),
-    ("report", &["units", "diagnose", "knobs", "host", "path", "measure", "lab", "tune"]),
-    ("cli", &["units", "diagnose", "knobs", "host", "path", "measure", "lab", "tune", "report"]),
+    ("report", &["units", "diagnose", "capture", "knobs", "host", "path", "measure", "lab", "tune"]),
+    ("cli", &["units", "diagnose", "capture", "ingest", "knobs", "host", "path", "measure", "lab", "tune", "report"]),
 ];
 
 /// Rooms in which time and randomness are arguments and no file, socket or clock is ever seen.

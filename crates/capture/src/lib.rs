@@ -7,6 +7,7 @@
 
 mod connection;
 mod container;
+mod filter;
 mod fingerprint;
 mod link;
 mod net;
@@ -20,6 +21,7 @@ mod walk;
 
 pub use connection::half::Counters;
 pub use container::{NotACapture, Reader};
+pub use filter::{Filter, Filtered, ParseFilterError};
 pub use fingerprint::Platform;
 pub use problem::{Problem, ProblemKind, Problems};
 pub use segment::{Address, Endpoint, Flags, Flow, LinkStamp, Network, Segment, Sink, TooBig};

@@ -1,6 +1,7 @@
 //! The one table of commands and flags: parsing, help, man pages and completions are made from it.
 
 mod measure;
+mod read;
 mod settings;
 
 use std::{ffi::OsString, num::NonZeroU32, path::PathBuf};
@@ -10,6 +11,7 @@ use fullpipe_measure::Network;
 use fullpipe_units::{Bytes, Micros, Rate};
 
 pub(crate) use measure::{MeasureArgs, PatternName};
+pub(crate) use read::ReadArgs;
 pub(crate) use settings::{ApplyArgs, GoalName, Hop, LintArgs, PlanArgs, ResetArgs, ResetTo, SettingsArgs, Target};
 
 /// Find what keeps a TCP connection below what its path can carry, set the right thing on the right machine so that
@@ -31,6 +33,7 @@ Examples:
   fullpipe undo --last           put back what the last run changed
   fullpipe settings              what bounds TCP here, with defaults and meanings
   fullpipe plan --platform windows-2012 --rate 100M --rtt 80ms
+  fullpipe read slow.pcap        why the connections of a capture were slow
 
 Exit codes: `fullpipe help exit-codes`. JSON: every command takes --json and prints one object."
 )]
@@ -87,6 +90,7 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     Apply(ApplyArgs),
     Lint(LintArgs),
+    Read(ReadArgs),
     Reset(ResetArgs),
     #[command(subcommand)]
     Lab(LabCommand),

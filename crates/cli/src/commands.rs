@@ -14,6 +14,7 @@ mod man;
 mod measure;
 mod outcome;
 mod plan;
+mod read;
 mod reset;
 mod serve;
 mod settings;
@@ -58,6 +59,7 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         Command::Plan(args) => plan::run(&args, output),
         Command::Apply(args) => apply::run(&args, output),
         Command::Lint(args) => lint::run(&args, output),
+        Command::Read(args) => read::run(&args, output),
         Command::Reset(args) => reset::run(&args, output),
         Command::Lab(LabCommand::List) => lab::list::run(output),
         #[cfg(not(target_os = "linux"))]
@@ -89,6 +91,7 @@ fn name(command: &Command) -> &'static str {
         Command::Plan(_) => "plan",
         Command::Apply(_) => "apply",
         Command::Lint(_) => "lint",
+        Command::Read(_) => "read",
         Command::Reset(_) => "reset",
         Command::Lab(LabCommand::List) => "lab list",
         Command::Lab(LabCommand::Run(_)) => "lab run",

@@ -176,7 +176,8 @@ impl Exit {
             Self::AddressUnavailable => "The address can't be listened on: it is in use, or not one of this machine.",
             Self::InputInvalid => {
                 "A file that was given is not there, is too large, can't be understood, or is for another machine; the \
-                 message names file, line and column."
+                 message names file, line and column. For `read`: so is one of several captures, or it breaks off; what \
+                 could be read is told all the same."
             }
             Self::OutputExists => "Files are in the folder that shall be written into; `--force` writes over them.",
             Self::System => "Any other error of the operating system; the message names operation and object.",

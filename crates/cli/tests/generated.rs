@@ -47,6 +47,7 @@ fn the_help_of_every_command_is_as_recorded() {
         "plan",
         "apply",
         "lint",
+        "read",
         "reset",
         "lab",
         "lab list",

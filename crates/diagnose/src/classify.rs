@@ -105,6 +105,10 @@ impl<'a> Case<'a> {
         if cause != NetworkCause::Policed && self.path.is_full(interval, Suspect::Congestion) {
             return SATURATED;
         }
+        // Without a queue, a steady rate of a sender that always had room is its application's.
+        if packets::is_unprompted(&self.timeline) && !self.path.is_full(interval, Suspect::Congestion) {
+            return Label::new(Limiter::Application, None);
+        }
         if interval.to_us <= opened {
             return SLOW_START;
         }

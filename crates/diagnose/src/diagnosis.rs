@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, fmt};
 use fullpipe_units::Rate;
 use serde::{Deserialize, Serialize};
 
+use crate::{Source, Transfer};
+
 /// What bounds a connection in an interval. One closed list for every source of evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -102,6 +104,9 @@ pub struct Evidence {
     /// See `from_us`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_us: Option<u64>,
+    /// Where a capture told it: the numbers of the first and the last packet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<[u64; 2]>,
 }
 
 /// The judgement of one transfer.
@@ -125,6 +130,17 @@ pub struct Diagnosis {
     pub blind: Vec<String>,
     /// The one thing to do, as a sentence.
     pub action: String,
+}
+
+impl Diagnosis {
+    /// Too little was seen to say anything, for this reason.
+    pub fn insufficient(reason: String) -> Self {
+        crate::sentences::insufficient(
+            &Transfer { source: Source::Capture, ..Transfer::default() },
+            Shares::new(),
+            reason,
+        )
+    }
 }
 
 impl Limiter {

@@ -53,7 +53,22 @@ fn is_flat(timeline: &Timeline, span: &[Interval], tops: &[f64]) -> bool {
     let lost = span.iter().any(|i| i.retransmits > 0.0);
     // Where round trips under load were not seen, what is in flight was computed from the empty path's.
     let seen = span.iter().any(|i| i.rtt().is_some());
-    seen && most >= 2.0 * timeline.mss && most - least <= slack && has_room && !lost
+    seen && most >= thresholds::LEAST_CEILING * timeline.mss && most - least <= slack && has_room && !lost
+}
+
+/// Less than a segment was ever in flight: there was no more to send, whatever would have taken it.
+pub(crate) fn is_short(interval: &Interval, mss: f64) -> bool {
+    peak(interval).is_some_and(|most| most < mss) && interval.timeouts == 0 && interval.retransmits <= 0.0
+}
+
+/// Most of the payload left while no acknowledgement made room for it, and nothing was lost.
+pub(crate) fn is_unprompted(timeline: &Timeline) -> bool {
+    let sum = |bytes: fn(&PacketSample) -> u64| -> f64 {
+        timeline.intervals.iter().filter_map(|i| i.at.packets.as_ref()).map(|packets| bytes(packets) as f64).sum()
+    };
+    let lost = timeline.intervals.iter().any(|i| i.retransmits > 0.0);
+    let seen = timeline.intervals.iter().any(|i| i.rtt().is_some());
+    seen && !lost && sum(|p| p.unprompted.get()) >= thresholds::UNPROMPTED * sum(|p| p.sent.get()).max(1.0)
 }
 
 /// Nothing was in flight for most of the interval.
@@ -76,6 +91,12 @@ pub(crate) fn is_held(interval: &Interval) -> Option<bool> {
 /// The part of an interval that writes waited for delayed acknowledgements: against Nagle's algorithm, and otherwise.
 pub(crate) fn ack_delays(interval: &Interval) -> (f64, f64) {
     (part(interval, |packets| packets.nagle_us.get()), part(interval, |packets| packets.delayed_us.get()))
+}
+
+/// How often a write waited for a delayed acknowledgement.
+pub(crate) fn ack_delay_count(timeline: &Timeline) -> u64 {
+    let packets = timeline.intervals.iter().filter_map(|i| i.at.packets.as_ref());
+    packets.map(|packets| u64::from(packets.nagle) + u64::from(packets.delayed)).sum()
 }
 
 /// The most that was in flight.

@@ -75,7 +75,7 @@ fn by_window(transfer: &Transfer, window: Bytes, rtt: Micros, rate: Rate) -> Dia
         attainable_bps: transfer.path_rate.map(|path| path.rate_bps).filter(|&known| known > rate),
         confidence: Confidence::Low,
         shares: Shares::from([(Limiter::ReceiveWindow, share)]),
-        evidence: vec![Evidence { text, from_us: None, to_us: None }],
+        evidence: vec![Evidence { text, from_us: None, to_us: None, packets: None }],
         blind: sentences::blind(transfer),
         action: format!("raise the receive window of {}, then measure again", sentences::receiver(transfer)),
     }
@@ -93,7 +93,7 @@ fn slow_reader(transfer: &Transfer, share: f64) -> Diagnosis {
         attainable_bps: None,
         confidence: Confidence::Medium,
         shares: Shares::from([(Limiter::ReceiveWindow, share)]),
-        evidence: vec![Evidence { text, from_us: None, to_us: None }],
+        evidence: vec![Evidence { text, from_us: None, to_us: None, packets: None }],
         blind: sentences::blind(transfer),
         action: format!("let the application on {} read faster: no window helps it", sentences::receiver(transfer)),
     }

@@ -6,9 +6,9 @@
 use fullpipe_units::{Bytes, Micros, Rate, bdp, window_limited_rate};
 
 use crate::{
-    Confidence, Detail, Diagnosis, End, Evidence, Limiter, Shares, Source, Transfer,
+    Confidence, Detail, Diagnosis, End, Evidence, Limiter, PacketSample, Shares, Source, Transfer,
     classify::Case,
-    thresholds,
+    packets, thresholds,
     timeline::Interval,
     verdict::Ruling,
     windows::{Offer, Scaling},
@@ -32,6 +32,11 @@ pub(crate) fn evidence(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Evidence> {
         Limiter::Cpu => processor(case, ruling),
         Limiter::Handshake | Limiter::InsufficientEvidence => Vec::new(),
     };
+    let numbers = |pick: fn(&PacketSample) -> Option<u64>| {
+        ruling.intervals.iter().filter_map(move |i| pick(i.at.packets.as_ref()?))
+    };
+    let packets =
+        numbers(|packets| packets.first).min().zip(numbers(|packets| packets.last).max()).map(<[u64; 2]>::from);
     let from_us = ruling.intervals.first().map(|i| i.from_us);
     let to_us = ruling.intervals.last().map(|i| i.to_us);
     let when = from_us.zip(to_us).map(|(from, to)| {
@@ -43,7 +48,7 @@ pub(crate) fn evidence(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Evidence> {
             Micros::new(to)
         )
     });
-    texts.into_iter().chain(when).map(|text| Evidence { text, from_us, to_us }).collect()
+    texts.into_iter().chain(when).map(|text| Evidence { text, from_us, to_us, packets }).collect()
 }
 
 /// What could not be seen: what the source says, and what its kind leaves open.
@@ -83,7 +88,7 @@ pub(crate) fn insufficient(transfer: &Transfer, shares: Shares, reason: String) 
         attainable_bps: transfer.path_rate.map(|path| path.rate_bps).filter(|rate| rate.bps() > 0),
         confidence: Confidence::Low,
         shares,
-        evidence: vec![Evidence { text: reason, from_us: None, to_us: None }],
+        evidence: vec![Evidence { text: reason, from_us: None, to_us: None, packets: None }],
         blind: blind(transfer),
         action: "measure for longer, and with both ends in view, before changing anything".into(),
     }
@@ -221,7 +226,9 @@ fn closed_window(offer: &Offer, ruling: &Ruling<'_>) -> Option<String> {
 
 fn send_buffer(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
     let mut texts = Vec::new();
-    if let Some((in_flight, rtt)) = ruling.median(Interval::in_flight).zip(ruling.rtt) {
+    if let Some(text) = ceiling(ruling) {
+        texts.push(text);
+    } else if let Some((in_flight, rtt)) = ruling.median(Interval::in_flight).zip(ruling.rtt) {
         let (held, rtt) = (bytes(in_flight), micros(rtt));
         let room =
             |limit: Option<f64>| limit.map_or_else(|| "an unseen number of bytes".into(), |b| bytes(b).to_string());
@@ -250,6 +257,20 @@ fn send_buffer(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
     texts
 }
 
+/// A ceiling that packets show, where the buffer itself was not seen.
+fn ceiling(ruling: &Ruling<'_>) -> Option<String> {
+    let most = ruling.intervals.iter().filter_map(|i| packets::peak(i)).reduce(f64::max)?;
+    let (held, rtt) = (bytes(ruling.median(Interval::in_flight)?), micros(ruling.rtt?));
+    let offered =
+        ruling.median(Interval::offered).map(|offered| format!(", though the receiver offered {}", bytes(offered)));
+    Some(format!(
+        "never more than {} were in flight, the same in each round trip to within a segment{}, and the mean was {held}: {}",
+        bytes(most),
+        offered.unwrap_or_default(),
+        bound(held, rtt, measured(ruling))
+    ))
+}
+
 fn application(ruling: &Ruling<'_>) -> Vec<String> {
     if ruling.detail == Some(Detail::Idle) {
         return vec![
@@ -257,6 +278,13 @@ fn application(ruling: &Ruling<'_>) -> Vec<String> {
         ];
     }
     let in_flight = ruling.median(Interval::in_flight).map(bytes).unwrap_or_default();
+    if ruling.intervals.iter().any(|i| i.at.packets.is_some()) {
+        return vec![format!(
+            "{in_flight} were in flight (mean), and most of the data left while no acknowledgement had just made room for \
+             it: the sender had room and sent when the application wrote, {}",
+            measured(ruling)
+        )];
+    }
     vec![format!(
         "{in_flight} were in flight (median) and nothing more waited in the send buffer, which had room: the application \
          wrote {}",

@@ -58,7 +58,7 @@ fn merge(transfers: &[Transfer], single: Vec<Diagnosis>, total: f64) -> Diagnosi
         "{count} streams carried {} together; {alike} of them have this verdict",
         Rate::from_bps(total.round() as u64)
     );
-    let mut evidence = vec![Evidence { text, from_us: None, to_us: None }];
+    let mut evidence = vec![Evidence { text, from_us: None, to_us: None, packets: None }];
     evidence.extend(speaker.evidence);
     Diagnosis {
         share: shares.get(&limiter).copied().unwrap_or(0.0).clamp(0.0, 1.0),

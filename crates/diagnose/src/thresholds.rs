@@ -131,12 +131,24 @@ pub(crate) const MOST_OF_INTERVAL: f64 = 0.5;
 /// The most in flight is flat when it stays the same for this many round trips ...
 pub(crate) const FLAT_ROUND_TRIPS: f64 = 8.0;
 
-/// ... to within this many segments: a buffer ends within one ...
-pub(crate) const FLAT_SEGMENTS: f64 = 1.5;
+/// ... to within this part of a segment: a buffer that is full holds the same number of segments each time, and what an
+/// application writes at its own pace does not ...
+pub(crate) const FLAT_SEGMENTS: f64 = 0.5;
 
 /// ... or within this part, for buffers that are charged by the packet: Reno's growth over eight round trips of a window
 /// of 800 segments.
 pub(crate) const FLAT: f64 = 0.01;
+
+/// Fewer segments than this in flight are a message, not a ceiling.
+pub(crate) const LEAST_CEILING: f64 = 4.0;
+
+/// That many waits for delayed acknowledgements are a pattern, however little was carried.
+pub(crate) const LEAST_ACK_DELAYS: u64 = 10;
+
+/// From this part of the payload on that was sent while no acknowledgement made room for it, and with neither a queue nor
+/// a ceiling, the sender had room all the time: its application set the pace. One that wrote every 10 ms over a path of
+/// 40 ms was at 0.39 (beside the receiver) and 0.46; full paths of 10 Mbit/s and more stay below 0.03.
+pub(crate) const UNPROMPTED: f64 = 0.35;
 
 /// A ceiling of the sender's own is this far below the offered window.
 pub(crate) const CAP_BELOW_WINDOW: f64 = 0.8;

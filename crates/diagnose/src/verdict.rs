@@ -7,7 +7,7 @@ use fullpipe_units::Rate;
 use crate::{
     Confidence, Detail, Diagnosis, Limiter, Shares, Source, Transfer,
     classify::{Case, Label},
-    receiver, sentences, stats, thresholds,
+    packets, receiver, sentences, stats, thresholds,
     timeline::Interval,
 };
 
@@ -162,7 +162,8 @@ fn missing(case: &Case<'_>) -> Option<String> {
         return Some(format!("the transfer lasted only {trips:.1} round trips"));
     }
     // A connection that stands still sends little: that is its story, not a lack of one.
-    let stalled = case.losses.timeouts > 0 || case.offer.closed_at_end;
+    let waited = packets::ack_delay_count(timeline) >= thresholds::LEAST_ACK_DELAYS;
+    let stalled = case.losses.timeouts > 0 || case.offer.closed_at_end || waited;
     let segments = timeline.acked() / timeline.mss;
     (segments < thresholds::LEAST_SEGMENTS && !stalled)
         .then(|| format!("only {segments:.0} segments were acknowledged"))

@@ -1,29 +1,7 @@
-//! Series as comma-separated values, for spreadsheets and plots.
+//! Comma-separated values (RFC 4180), for spreadsheets and plots: columns have the names of the JSON document's keys.
 
-use fullpipe_units::{Bytes, Micros};
+mod capture;
+mod measured;
 
-use crate::measured::{Measured, intervals, name};
-
-/// A line per interval and direction; what is not known is empty.
-pub fn measured(measured: &Measured<'_>) -> String {
-    let mut text = String::from("direction,from_s,to_s,bytes,rate_bps,retransmits,rtt_us,cwnd,window\n");
-    let every = Micros::from(measured.spec.progress_every);
-    for direction in &measured.measurement.directions {
-        for interval in intervals(direction, every) {
-            let or_empty = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
-            text += &format!(
-                "{},{:.3},{:.3},{},{},{},{},{},{}\n",
-                name(direction.direction),
-                interval.from_us as f64 / 1e6,
-                interval.to_us as f64 / 1e6,
-                interval.bytes,
-                or_empty(interval.rate().map(fullpipe_units::Rate::bps)),
-                or_empty(interval.retransmits),
-                or_empty(interval.rtt_us.map(Micros::get)),
-                or_empty(interval.cwnd.map(Bytes::get)),
-                or_empty(interval.window.map(Bytes::get)),
-            );
-        }
-    }
-    text
-}
+pub use capture::captures;
+pub use measured::measured;

@@ -2,6 +2,7 @@
 //!
 //! Every key of a document is always there; `null` means "not known" or "does not apply".
 
+mod capture;
 mod iperf3;
 mod journal;
 mod measured;
@@ -18,6 +19,8 @@ use serde_json::{Value, json};
 
 use crate::{Problem, clean::is_harmful};
 
+pub use capture::captures;
+pub(crate) use capture::too_little;
 pub use iperf3::iperf3;
 pub use journal::{history, status, undo};
 pub use measured::{measured, survey};
@@ -130,7 +133,7 @@ fn diagnosis(diagnosis: &Diagnosis) -> Value {
         "confidence": diagnosis.confidence,
         "shares": diagnosis.shares,
         "evidence": diagnosis.evidence.iter().map(|evidence| json!({
-            "text": evidence.text, "from_us": evidence.from_us, "to_us": evidence.to_us,
+            "text": evidence.text, "from_us": evidence.from_us, "to_us": evidence.to_us, "first_packet": evidence.packets.map(|[first, _]| first), "last_packet": evidence.packets.map(|[_, last]| last),
         })).collect::<Vec<_>>(),
         "blind": diagnosis.blind,
         "action": diagnosis.action,

@@ -7,6 +7,7 @@
 //! [`json::to_string`] on its way into JSON, so no caller has to think of it.
 #![forbid(unsafe_code)]
 
+mod capture;
 mod changes;
 mod clean;
 pub mod csv;
@@ -20,6 +21,7 @@ mod standing;
 mod survey;
 pub mod text;
 
+pub use capture::{Advice, CaptureFile, CaptureList, CaptureProblem};
 pub use changes::{AppliedPlan, PlatformPlan};
 pub use clean::clean;
 pub use measured::Measured;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fullpipe_capture::{Keep, Reader, Tracker};
 use fullpipe_diagnose::{
     Confidence, Detail, Diagnosis, End, Evidence, Limiter, ReceiverSample, RttSummary, SenderSample, Transfer,
     proof::{Decision, Proof},
@@ -15,6 +16,8 @@ use fullpipe_tune::{
     Difference, Direction, DirectionProof, Expectation, Outcome, PathErrorSummary, Restored, ScenarioFacts,
 };
 use fullpipe_units::{Bytes, Micros, Rate};
+
+use crate::{CaptureFile, CaptureList, CaptureProblem};
 
 /// What `fullpipe demo` finds on a good day.
 pub(crate) fn demo() -> Outcome {
@@ -290,7 +293,7 @@ fn send_buffer() -> Direction {
 }
 
 fn evidence(text: &str) -> Evidence {
-    Evidence { text: text.to_owned(), from_us: Some(240_000), to_us: Some(7_990_000) }
+    Evidence { text: text.to_owned(), from_us: Some(240_000), to_us: Some(7_990_000), packets: Some([4, 4_711]) }
 }
 
 pub(crate) fn plan() -> Plan {
@@ -353,5 +356,23 @@ fn proof(direction: &str, before: Rate, after: Rate, kept: bool) -> DirectionPro
         decision: Decision::Helped,
         helped: true,
         kept,
+    }
+}
+
+/// A real capture of one connection, limited by its receiver's window.
+pub(crate) fn captures() -> CaptureList {
+    let bytes = include_bytes!("../../capture/tests/data/wan-80ms-cubic-window-b.pcap");
+    let mut tracker = Tracker::new(1, Keep::default());
+    let mut reader = Reader::new();
+    let used = reader.read(bytes, &mut tracker).unwrap();
+    reader.finish(&bytes[used..], &mut tracker).unwrap();
+    let problem = |packet| CaptureProblem { file: "a\u{1b}[31m.pcap".to_owned(), packet, message: "cut".to_owned() };
+    CaptureList {
+        connections: tracker.finish().connections,
+        shown: usize::MAX,
+        unlisted: 0,
+        files: vec![CaptureFile { name: "a.pcap".to_owned(), packets: 868, bytes: 1_000_000, segments: 868 }],
+        problems: vec![problem(Some(7)), problem(None)],
+        problem_count: 2,
     }
 }

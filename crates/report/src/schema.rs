@@ -1,9 +1,11 @@
 //! Every key of every JSON document, with type, unit and meaning: `docs/json.md` is rendered from here, and the tests
 //! hold the documents against it.
 
+mod capture;
 mod measured;
 mod settings;
 
+pub use capture::CAPTURE;
 pub use measured::{MEASURED, SURVEY};
 pub use settings::{APPLIED, FINDINGS, PLAN, SETTINGS};
 
@@ -87,6 +89,8 @@ pub const OUTCOME: &[Key] = &[
     key("transfers[].diagnosis.evidence[].text", "string", "a sentence with figures and arithmetic"),
     key("transfers[].diagnosis.evidence[].from_us", "integer?", "when it was seen first, since the first payload; us"),
     key("transfers[].diagnosis.evidence[].to_us", "integer?", "when it was seen last; us"),
+    key("transfers[].diagnosis.evidence[].first_packet", "integer?", "`read`: the number of the first packet of it"),
+    key("transfers[].diagnosis.evidence[].last_packet", "integer?", "`read`: the number of the last one"),
     key("transfers[].diagnosis.blind[]", "string", "what could not be seen"),
     key("transfers[].diagnosis.action", "string", "the one thing to do"),
     key("plan", "object", "what to set"),
@@ -245,6 +249,7 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "A plan for a platform", commands: "`plan`; `apply` takes it as a file", keys: PLAN },
     Document { title: "What was applied", commands: "`apply`, `reset`", keys: APPLIED },
     Document { title: "Findings", commands: "`lint`; `--sarif` writes SARIF 2.1.0 instead", keys: FINDINGS },
+    Document { title: "Captures", commands: "`read`", keys: CAPTURE },
     Document { title: "The scenarios", commands: "`lab list`", keys: SCENARIOS },
     Document { title: "A server that is ready", commands: "`serve`", keys: LISTENING },
     Document { title: "A page", commands: "`completions`, `man`, `exit-codes`", keys: PAGE },

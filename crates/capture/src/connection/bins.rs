@@ -116,6 +116,22 @@ impl Bins {
         self.start_ns.saturating_add(self.width_ns.saturating_mul(self.bins.len() as u64))
     }
 
+    /// Charges the `span_ns` before `now_ns` to `part` of the bins that it lies in.
+    pub(crate) fn spread(&mut self, now_ns: u64, span_ns: u64, part: fn(&mut Bin) -> &mut u64) {
+        let mut left_ns = span_ns.min(now_ns.saturating_sub(self.start_ns));
+        let mut end_ns = now_ns;
+        for (index, bin) in self.bins.iter_mut().enumerate().rev() {
+            let begun_ns = self.start_ns.saturating_add(self.width_ns.saturating_mul(index as u64));
+            let here_ns = end_ns.saturating_sub(begun_ns).min(left_ns);
+            *part(bin) += here_ns;
+            left_ns -= here_ns;
+            end_ns = end_ns.min(begun_ns);
+            if left_ns == 0 {
+                break;
+            }
+        }
+    }
+
     /// Begins the next bin.
     pub(crate) fn next(&mut self) {
         if self.bins.len() >= MOST {

@@ -175,9 +175,14 @@ impl Half {
     pub(crate) fn mss(&self, announced: Option<u16>, timestamps: bool) -> u32 {
         // RFC 6691: options are not part of the announced size; timestamps take 12 bytes of each segment.
         let allowed = announced.map(|mss| u32::from(mss).saturating_sub(if timestamps { 12 } else { 0 }).max(1));
+        // Segments that are nearly all of one size are full; messages of one small size don't come by the hundred.
+        let counters = &self.counters;
+        let is_bulk = counters.data_packets >= 100
+            && counters.payload >= counters.data_packets.saturating_mul(u64::from(counters.largest)) / 10 * 9;
         match (allowed, self.counters.largest) {
             (Some(allowed), 0) => allowed,
-            (Some(allowed), largest) => allowed.min(largest),
+            (Some(allowed), largest) if is_bulk => allowed.min(largest),
+            (Some(allowed), _) => allowed,
             (None, 0) => 1_460,
             // Without a SYN, what exceeds an Ethernet frame is more likely an offload than a jumbo frame.
             (None, largest) => largest.min(1_460),
@@ -277,7 +282,8 @@ impl Half {
             self.flight.begin(now, self.una);
         }
         let is_repeat = end <= self.snd_max;
-        if seen.len == 1 && is_repeat && end == self.snd_max && self.in_flight() == 0 {
+        // One byte of garbage before the next (RFC 9293, section 3.8.4); a message of one byte that is sent again is pushed.
+        if seen.len == 1 && is_repeat && end == self.snd_max && self.in_flight() == 0 && !seen.flags.has(Flags::PSH) {
             self.counters.keep_alives += 1;
             return;
         }
@@ -343,14 +349,15 @@ impl Half {
             return;
         }
         let Some(bins) = &mut self.flight.bins else { return };
-        let bin = bins.now();
+        // The round trip is waited for as well as the delay: without either the write would have left at once.
+        let waited_ns = now.saturating_sub(lone.sent_ns);
         // Nagle's algorithm holds back what is smaller than a segment (RFC 9293, section 3.7.4).
         if lone.is_small && is_small {
-            bin.nagle += 1;
-            bin.nagle_ns += delay_ns;
+            bins.now().nagle += 1;
+            bins.spread(now, waited_ns, |bin| &mut bin.nagle_ns);
         } else {
-            bin.delayed += 1;
-            bin.delayed_ns += delay_ns;
+            bins.now().delayed += 1;
+            bins.spread(now, waited_ns, |bin| &mut bin.delayed_ns);
         }
     }
 

@@ -3,7 +3,7 @@
 
 /// Most ranges that one set holds. A sender can't have more holes than segments under way; a capture that loses half of
 /// its packets can, and then the lowest range gives way.
-const MOST: usize = 256;
+const MOST: usize = 2_048;
 
 /// A set of ranges, each with a note on it.
 #[derive(Clone, Debug, Default)]

@@ -37,12 +37,26 @@ failures! {
     MergeError => |_: &MergeError| Exit::InputInvalid,
     ExportError => export,
     ExportFolderError => export_folder,
+    fullpipe_ingest::Error => ingest,
 }
 
 #[cfg(target_os = "linux")]
 failures! {
     LabError => lab,
     CouldNotKeepUp => |_: &CouldNotKeepUp| Exit::PathNotKept,
+}
+
+/// What is not there, or is no capture, is the input's fault; the rest is the system's.
+fn ingest(error: &fullpipe_ingest::Error) -> Exit {
+    match error {
+        fullpipe_ingest::Error::Open { source, .. } | fullpipe_ingest::Error::Read { source, .. } => {
+            match source.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => Exit::InputInvalid,
+                _ => exit_of_io(source),
+            }
+        }
+        fullpipe_ingest::Error::Decompress { .. } | fullpipe_ingest::Error::NotACapture { .. } => Exit::InputInvalid,
+    }
 }
 
 impl From<ApplyError> for Failure {

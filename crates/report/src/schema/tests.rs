@@ -27,6 +27,14 @@ fn a_document_that_knows_little_still_has_every_top_level_key() {
 }
 
 #[test]
+fn every_key_of_captures_is_documented() {
+    let mut list = sample::captures();
+    list.sort();
+    list.shown = usize::MAX;
+    hold(&[json::captures("read", &list)], CAPTURE, &[]);
+}
+
+#[test]
 fn an_error_is_a_document_and_can_stand_beside_a_result() {
     let problem = Problem { kind: "refused", message: "connecting: refused".to_owned(), hint: Some("do".to_owned()) };
     hold(&[json::problem("check", &problem)], ERROR, &[]);
@@ -222,7 +230,7 @@ fn walk(path: String, value: &Value, found: &mut BTreeMap<String, BTreeSet<&'sta
     }
     if let Value::Object(members) = value {
         for (name, member) in members {
-            let name = if path.ends_with("shares") { "*" } else { name };
+            let name = if path.ends_with("shares") || path.ends_with("sides") { "*" } else { name };
             let dot = if path.is_empty() { "" } else { "." };
             walk(format!("{path}{dot}{name}"), member, found);
         }

@@ -47,7 +47,7 @@ pub(crate) fn put_direction(page: &mut Page, direction: &Direction) {
 }
 
 /// `receive window (window-scale shift 0), 97 % of the time`.
-fn verdict(diagnosis: &Diagnosis) -> String {
+pub(crate) fn verdict(diagnosis: &Diagnosis) -> String {
     let mut text = diagnosis.limiter.words().to_owned();
     if let Some(detail) = diagnosis.detail {
         text += &format!(" ({})", detail_words(detail));
@@ -64,7 +64,7 @@ fn verdict(diagnosis: &Diagnosis) -> String {
 }
 
 /// A full path is as it should be, too little evidence is neither, and the rest can be lifted.
-fn verdict_style(limiter: Limiter) -> anstyle::Style {
+pub(crate) fn verdict_style(limiter: Limiter) -> anstyle::Style {
     match limiter {
         Limiter::Path => GOOD,
         Limiter::InsufficientEvidence | Limiter::Application => WARN,
@@ -91,7 +91,7 @@ fn round_trip(direction: &Direction) -> String {
     format!("{} idle, {} loaded", or_dash(direction.rtt_us), or_dash(direction.loaded_rtt_us))
 }
 
-fn put_shares(page: &mut Page, diagnosis: &Diagnosis) {
+pub(crate) fn put_shares(page: &mut Page, diagnosis: &Diagnosis) {
     let mut shares: Vec<_> = diagnosis.shares.iter().filter(|(_, share)| **share > 0.0).collect();
     shares.sort_by(|a, b| b.1.total_cmp(a.1));
     let (unicode, cells) = (page.look.unicode, page.look.width.saturating_sub(BEFORE_BAR).min(BAR));
@@ -109,7 +109,7 @@ pub(crate) fn arrow(name: &str) -> String {
 }
 
 /// What a detail means, for a person.
-fn detail_words(detail: Detail) -> String {
+pub(crate) fn detail_words(detail: Detail) -> String {
     match detail {
         Detail::ScalingAbsent => "window scaling absent".to_owned(),
         Detail::ScaleZero => "window-scale shift 0".to_owned(),

@@ -1,5 +1,6 @@
 //! Text for a terminal: what an expert wants to see of a result, on one screen where that is possible.
 
+mod capture;
 mod changes;
 mod direction;
 mod findings;
@@ -14,6 +15,7 @@ mod scenario;
 mod settings;
 mod survey;
 
+pub use capture::{capture_story, captures};
 pub use changes::{applied, platform_plan};
 pub use direction::direction;
 pub use findings::findings;

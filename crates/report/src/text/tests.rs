@@ -75,3 +75,18 @@ fn scenarios_are_listed_with_their_paths_and_imitations() {
     assert_eq!(text.matches("  imitation ").count(), 2, "{text}");
     assert_eq!(text.matches("  published ").count(), 2, "{text}");
 }
+
+#[test]
+fn a_capture_is_told_with_its_setting_and_its_problems() {
+    let list = sample::captures();
+    let text = plain(&captures(&list, Look::default()));
+    for words in
+        ["receive window (window-scale shift 0)", "5.57 Mbit/s", "net.ipv4.tcp_rmem", "packet 7: cut", "\\u{1b}"]
+    {
+        assert!(text.contains(words), "{words} is missing: {text}");
+    }
+    let story = plain(&capture_story(&list.connections[0], Look { width: 110, ..Look::default() }));
+    for words in ["handshake   packets 1, 2, 3", "window scale 0", "Linux (a guess)", "65,535 B x 8", "timeline"] {
+        assert!(story.contains(words), "{words} is missing: {story}");
+    }
+}

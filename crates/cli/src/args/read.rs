@@ -1,0 +1,40 @@
+//! The flags of `read`.
+
+use std::{num::NonZeroUsize, path::PathBuf};
+
+use clap::{Args, ValueHint};
+use fullpipe_capture::Filter;
+
+/// Say why the connections of a packet capture were slow
+///
+/// Reads pcap, pcapng and snoop files, plain or compressed with gzip or zstd; `-` is standard input, so that tcpdump can
+/// be piped in. A few lines per connection, those first in which most time was lost to something that can be lifted.
+/// `--conn` tells one connection's story: handshake, what limited it when, evidence with packet numbers, and the
+/// setting for the host that must change. What could not be read is listed beside what was found.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe read slow.pcap
+  fullpipe read slow.pcapng.gz --conn 3
+  fullpipe read slow.pcap --filter 'host 10.0.0.2 port 5201 time 3s..60s'
+  tcpdump -i eth0 -s 128 -U -w - tcp | fullpipe read -
+  fullpipe read a.pcap b.pcap --json | jq '.connections[] | {a, b, rate_bps, limiter: .diagnosis.limiter}'
+
+Filter: any of `host ADDRESS`, `port NUMBER`, `net ADDRESS/BITS`, `time FROM..TO` (since the first segment); all must hold.")]
+pub(crate) struct ReadArgs {
+    /// Captures, in the order of time; `-` is standard input
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Tell the story of one connection, by its number
+    #[arg(long, value_name = "N", conflicts_with_all = ["csv", "top"])]
+    pub(crate) conn: Option<u64>,
+    /// Only segments that match
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) filter: Option<Filter>,
+    /// Show at most this many connections [default: 20, all with --json and --csv]
+    #[arg(long, value_name = "N")]
+    pub(crate) top: Option<NonZeroUsize>,
+    /// Print comma-separated values, a line per connection
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+}

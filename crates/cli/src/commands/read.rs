@@ -1,0 +1,121 @@
+//! `fullpipe read`.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    num::NonZeroUsize,
+    ops::ControlFlow,
+    sync::atomic::Ordering,
+};
+
+use fullpipe_capture::{Filtered, Keep, Tracker};
+use fullpipe_ingest::{Captures, Error, Options, Progress, Reading, read_all};
+use fullpipe_report::{CaptureFile, CaptureList, CaptureProblem, clean, csv, json, text};
+use fullpipe_units::Bytes;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{Ended, printed};
+use crate::{args::ReadArgs, exit::Exit, failure::Failure, interrupt, output::Output};
+
+/// Connections that are shown unless more are asked for: a screen or two.
+const USUALLY_SHOWN: usize = 20;
+
+pub(super) fn run(args: &ReadArgs, output: Output) -> Ended {
+    let cancel = interrupt::cancel_flag()?;
+    let bar = bar(output);
+    // The standard library's own source of randomness: nobody can foresee it, and it needs no crate.
+    let seed = RandomState::new().hash_one(0_u8);
+    let mut sink = Filtered::new(args.filter.clone().unwrap_or_default(), Tracker::new(seed, Keep::default()));
+    let options = Options { reading: Reading::Ahead, ..Options::default() };
+    let mut captures = read_all(&args.files, options, &mut sink, |progress| {
+        show(&bar, progress);
+        if cancel.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    bar.finish_and_clear();
+    if captures.files.is_empty() && !captures.failed.is_empty() {
+        return Err(captures.failed.remove(0).into());
+    }
+    let found = sink.into_inner().finish();
+    let mut list = CaptureList { connections: found.connections, unlisted: found.unlisted, ..CaptureList::default() };
+    list.sort();
+    let all = output.is_json() || args.csv;
+    list.shown = args.top.map_or(if all { usize::MAX } else { USUALLY_SHOWN }, NonZeroUsize::get);
+    tell_files(&captures, &mut list);
+    let broken = !captures.failed.is_empty() || captures.files.iter().any(|file| file.broken.is_some());
+    print(args, list, output)?;
+    Ok(if broken { Exit::InputInvalid } else { Exit::Ok })
+}
+
+fn print(args: &ReadArgs, mut list: CaptureList, output: Output) -> Ended {
+    if let Some(number) = args.conn {
+        let count = list.connections.len();
+        list.connections.retain(|report| report.number == number);
+        let Some(report) = list.connections.first() else {
+            let text = format!("there is no connection {number} in the capture; give one from 1 to {count}");
+            return Err(Failure::new(Exit::Usage, &text));
+        };
+        return printed(output.result(|| json::captures("read", &list), |look| text::capture_story(report, look)));
+    }
+    if args.csv {
+        let page = csv::captures(&list)
+            .map_err(|error| Failure::new(Exit::System, &format!("writing comma-separated values: {error}")))?;
+        return printed(output.verbatim(&page));
+    }
+    printed(output.result(|| json::captures("read", &list), |look| text::captures(&list, look)))
+}
+
+/// What was read, and what could not be.
+fn tell_files(captures: &Captures, list: &mut CaptureList) {
+    for file in &captures.files {
+        let name = clean(&file.name).into_owned();
+        list.files.push(CaptureFile {
+            name: name.clone(),
+            packets: file.totals.packets,
+            bytes: file.totals.bytes,
+            segments: file.totals.segments,
+        });
+        list.problem_count += file.problems.total();
+        list.problems.extend(file.problems.listed().iter().map(|problem| CaptureProblem {
+            file: name.clone(),
+            packet: Some(problem.packet.saturating_sub(file.before)),
+            message: problem.kind.to_string(),
+        }));
+        if let Some(error) = &file.broken {
+            whole(list, name, error);
+        }
+    }
+    for error in &captures.failed {
+        let name = match error {
+            Error::Open { name, .. }
+            | Error::Read { name, .. }
+            | Error::Decompress { name, .. }
+            | Error::NotACapture { name, .. } => clean(name).into_owned(),
+        };
+        whole(list, name, error);
+    }
+}
+
+/// A problem with a whole file.
+fn whole(list: &mut CaptureList, file: String, error: &Error) {
+    list.problem_count += 1;
+    list.problems.push(CaptureProblem { file, packet: None, message: clean(&error.to_string()).into_owned() });
+}
+
+fn bar(output: Output) -> ProgressBar {
+    if !output.shows_progress() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    let style = ProgressStyle::with_template("{spinner} {wide_msg}").expect("the template has known keys only");
+    bar.set_style(style.tick_chars("|/-\\ "));
+    bar
+}
+
+fn show(bar: &ProgressBar, progress: &Progress) {
+    if bar.is_hidden() {
+        return;
+    }
+    let of = progress.of.map(|of| format!(" of {}", Bytes::new(of))).unwrap_or_default();
+    let file = progress.file + 1;
+    bar.set_message(format!("file {file}: {}{of}, {} packets", Bytes::new(progress.bytes), progress.packets));
+    bar.tick();
+}

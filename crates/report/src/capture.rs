@@ -1,0 +1,163 @@
+//! What was found in captures, put in order for a reader: worst first, with the setting that lifts each limit. What is
+//! *not* here: how it looks (`text`, `json`, `csv`).
+
+use std::{cmp::Ordering, net::IpAddr};
+
+use fullpipe_capture::{Endpoint, Report, Side};
+use fullpipe_diagnose::{Detail, Limiter};
+use fullpipe_knobs::{Catalogue, Goal, Packets, Platform, PlatformRequest, plan_platform};
+use fullpipe_units::{Bytes, Micros, Rate, bdp};
+
+/// What captures held.
+#[derive(Clone, Debug, Default)]
+pub struct CaptureList {
+    /// The connections, worst first.
+    pub connections: Vec<Report>,
+    /// How many of them are to be shown.
+    pub shown: usize,
+    /// Connections that were only counted, because there were too many without payload.
+    pub unlisted: u64,
+    /// What was read.
+    pub files: Vec<CaptureFile>,
+    /// What could not be read.
+    pub problems: Vec<CaptureProblem>,
+    /// How many problems there were, also those that are not listed.
+    pub problem_count: u64,
+}
+
+/// One file that was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CaptureFile {
+    /// Its name.
+    pub name: String,
+    /// Packets in it.
+    pub packets: u64,
+    /// Their bytes as sent.
+    pub bytes: u64,
+    /// TCP segments among them.
+    pub segments: u64,
+}
+
+/// Something in a capture that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureProblem {
+    /// The file.
+    pub file: String,
+    /// The number of the packet in it; `None` where it is about the whole file.
+    pub packet: Option<u64>,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// How a limit is lifted on one platform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// The host that must change, by address.
+    pub host: String,
+    /// The platform in catalogue spelling.
+    pub platform: String,
+    /// Whether the host's SYN looked like that platform.
+    pub is_guess: bool,
+    /// Settings with their values, where that platform's defaults would not do.
+    pub settings: Vec<String>,
+    /// Else the settings that must have been lowered.
+    pub look_at: Vec<String>,
+}
+
+impl CaptureList {
+    /// Puts the connections in order: those first in which most time was lost to something that can be lifted.
+    pub fn sort(&mut self) {
+        let bytes = |report: &Report| report.payload();
+        self.connections.sort_by(|a, b| {
+            let by_weight = b.weight().partial_cmp(&a.weight()).unwrap_or(Ordering::Equal);
+            by_weight.then_with(|| bytes(b).cmp(&bytes(a))).then_with(|| a.number.cmp(&b.number))
+        });
+    }
+
+    /// The connection with that number.
+    pub fn numbered(&self, number: u64) -> Option<&Report> {
+        self.connections.iter().find(|report| report.number == number)
+    }
+}
+
+/// `10.0.0.1:5201`, `[2001:db8::1]:80`.
+pub(crate) fn endpoint(end: Endpoint) -> String {
+    std::net::SocketAddr::new(IpAddr::from(end.address), end.port).to_string()
+}
+
+/// The platforms for which a setting is named where the host's own is not known.
+const PLATFORMS: [&str; 3] = ["windows-2012", "linux", "freebsd"];
+
+/// A rate to size for where nothing shows what the path carries: ten times what was measured.
+const FURTHER: u64 = 10;
+
+/// Which setting of which host lifts what limits the side that sends most.
+pub(crate) fn advice(report: &Report) -> Vec<Advice> {
+    let main = report.main();
+    let Some(verdict) = &report.sides[main].verdict else { return Vec::new() };
+    let diagnosis = &verdict.diagnosis;
+    let at_receiver = match (diagnosis.limiter, diagnosis.detail) {
+        // Nothing that can be set makes an application read or write sooner.
+        (Limiter::ReceiveWindow, Some(Detail::ZeroWindow | Detail::SlowReader)) => return Vec::new(),
+        (Limiter::ReceiveWindow, _) => true,
+        (Limiter::SendBuffer, _) => false,
+        _ => return Vec::new(),
+    };
+    let host = if at_receiver { 1 - main } else { main };
+    let address = if host == 0 { report.a } else { report.b };
+    let address = IpAddr::from(address.address).to_string();
+    let (Some(rate), Some(rtt)) = (target(&report.sides[main]), report.rtt) else { return Vec::new() };
+    let guessed = report.sides[host].platform.map(|platform| platform.catalogue);
+    let others = PLATFORMS.into_iter().filter(|name| guessed.is_none_or(|guessed| !guessed.starts_with(*name)));
+    let names = guessed.into_iter().map(|name| (name, true)).chain(others.map(|name| (name, false)));
+    let advice = names.filter_map(|(name, is_guess)| {
+        let platform = name.parse().ok()?;
+        let settings = settings(&platform, diagnosis.limiter, rate, rtt);
+        let look_at = if settings.is_empty() { lifting(&platform, diagnosis.limiter) } else { Vec::new() };
+        Some(Advice { host: address.clone(), platform: name.to_owned(), is_guess, settings, look_at })
+    });
+    advice.filter(|advice| !advice.settings.is_empty() || !advice.look_at.is_empty()).collect()
+}
+
+/// What the window or buffer is to be sized for, in words: `1,000,000 B (100 Mbit/s x 80.0 ms / 8)`.
+pub(crate) fn needed(report: &Report) -> Option<String> {
+    let (rate, rtt) = (target(report.main_side())?, report.rtt?);
+    Some(format!("{} ({rate} x {rtt} / 8)", bdp(rate, rtt)))
+}
+
+fn target(side: &Side) -> Option<Rate> {
+    let known = side.verdict.as_ref().and_then(|verdict| verdict.diagnosis.attainable_bps);
+    known.or_else(|| Some(Rate::from_bps(side.rate?.bps().saturating_mul(FURTHER)))).filter(|rate| rate.bps() > 0)
+}
+
+/// How many settings are named that may have been lowered.
+const NAMED: usize = 3;
+
+/// The first settings of the catalogue that lift `limiter` and that this version honours.
+fn lifting(platform: &Platform, limiter: Limiter) -> Vec<String> {
+    let Some(catalogue) = Catalogue::of(&platform.family) else { return Vec::new() };
+    let acts = |knob: &&fullpipe_knobs::Knob| {
+        knob.lifts.first() == Some(&limiter) && catalogue.refusal(&knob.address, &platform.version).is_none()
+    };
+    catalogue.knobs.iter().filter(acts).take(NAMED).map(|knob| knob.address.to_string()).collect()
+}
+
+fn settings(platform: &Platform, limiter: Limiter, rate: Rate, rtt: Micros) -> Vec<String> {
+    let request = PlatformRequest {
+        platform: platform.clone(),
+        rate,
+        rtt,
+        connections: None,
+        goal: Goal::Bulk,
+        settings: None,
+        memory_bound: None::<Bytes>,
+        packets: &Packets::default(),
+    };
+    let plan = plan_platform(&request);
+    let lifts = |knob: &fullpipe_knobs::Address| {
+        let known = Catalogue::of(&platform.family).and_then(|catalogue| catalogue.find(knob));
+        known.is_some_and(|knob| knob.lifts.contains(&limiter))
+    };
+    let changes = plan.changes.iter().filter(|change| lifts(&change.knob));
+    changes.map(|change| format!("{} = {}", change.knob, change.to.as_deref().unwrap_or("(absent)"))).collect()
+}

@@ -1,0 +1,124 @@
+//! The document of `read`.
+
+use std::net::IpAddr;
+
+use fullpipe_capture::{Report, Side};
+use fullpipe_diagnose::{Diagnosis, Run};
+use serde_json::{Value, json};
+
+use super::{diagnosis, document};
+use crate::capture::{CaptureList, advice, endpoint};
+
+/// What was found in captures: every connection that is to be shown, worst first, and what could not be read.
+pub fn captures(command: &str, list: &CaptureList) -> Value {
+    let shown = list.connections.iter().take(list.shown);
+    document(
+        command,
+        json!({
+            "connections": shown.map(connection).collect::<Vec<_>>(),
+            "connection_count": list.connections.len() as u64 + list.unlisted,
+            "files": list.files.iter().map(|file| json!({
+                "file": file.name, "packets": file.packets, "bytes": file.bytes, "segments": file.segments,
+            })).collect::<Vec<_>>(),
+            "problems": list.problems.iter().map(|problem| json!({
+                "file": problem.file, "packet": problem.packet, "message": problem.message,
+            })).collect::<Vec<_>>(),
+            "problem_count": list.problem_count,
+        }),
+    )
+}
+
+fn connection(report: &Report) -> Value {
+    let main = report.main_side();
+    let sum = |count: fn(&Side) -> u64| report.sides.iter().map(count).sum::<u64>();
+    let scale = |side: &Side| side.syn.and_then(|syn| syn.window_scale);
+    json!({
+        "number": report.number,
+        "a": endpoint(report.a),
+        "b": endpoint(report.b),
+        "tunnel": report.outer,
+        "first_packet": report.first_packet,
+        "started_ns": report.started_ns,
+        "packets": report.packets(),
+        "bytes": report.payload(),
+        "ip_bytes": sum(|side| side.counters.ip_bytes),
+        "seconds": report.lasted.as_secs_f64(),
+        "rate_bps": main.rate,
+        "rtt_us": report.rtt,
+        "retransmissions": sum(|side| side.counters.retransmissions),
+        "out_of_order": sum(|side| side.counters.out_of_order),
+        "copies": report.copies,
+        "mss": main.mss,
+        "window_scale": { "a": scale(&report.sides[0]), "b": scale(&report.sides[1]) },
+        "handshake": {
+            "packets": report.handshake.packets,
+            "syns": report.handshake.syns,
+            "took_us": report.handshake.took,
+            "simultaneous": report.handshake.simultaneous,
+        },
+        "direction": if report.main() == 0 { "a->b" } else { "b->a" },
+        "diagnosis": judged(report, main),
+        "sides": { "a": side(report, 0), "b": side(report, 1) },
+        "advice": advice(report).iter().map(|advice| json!({
+            "host": advice.host, "platform": advice.platform, "is_guess": advice.is_guess, "settings": advice.settings,
+            "look_at": advice.look_at,
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn side(report: &Report, place: usize) -> Value {
+    let side = &report.sides[place];
+    let counters = &side.counters;
+    let end = if place == 0 { report.a } else { report.b };
+    json!({
+        "address": IpAddr::from(end.address).to_string(),
+        "port": end.port,
+        "platform": side.platform.map(|platform| platform.catalogue),
+        "syn": side.syn,
+        "away_us": side.away,
+        "packets": counters.packets,
+        "data_packets": counters.data_packets,
+        "bytes": counters.payload,
+        "ip_bytes": counters.ip_bytes,
+        "seconds": side.sending.as_secs_f64(),
+        "rate_bps": side.rate,
+        "mss": side.mss,
+        "retransmissions": counters.retransmissions,
+        "retransmitted_bytes": counters.retransmitted,
+        "out_of_order": counters.out_of_order,
+        "reordered": counters.reordered,
+        "timeouts": counters.timeouts,
+        "duplicate_acks": counters.duplicate_acks,
+        "dsacks": counters.dsacks,
+        "zero_windows": counters.zero_windows,
+        "window_probes": counters.window_probes,
+        "keep_alives": counters.keep_alives,
+        "initial_window": counters.initial_window,
+        "offered_to_it": counters.largest_window,
+        "unseen_bytes": counters.unseen,
+        "marked": counters.marked,
+        "too_big": counters.too_big,
+        "limiter": side.verdict.as_ref().map(|verdict| verdict.diagnosis.limiter),
+        "timeline": side.verdict.iter().flat_map(|verdict| &verdict.runs).map(run).collect::<Vec<_>>(),
+    })
+}
+
+fn run(run: &Run) -> Value {
+    json!({ "from_us": run.from_us, "to_us": run.to_us, "limiter": run.limiter, "detail": run.detail })
+}
+
+fn judged(report: &Report, side: &Side) -> Value {
+    side.verdict.as_ref().map_or_else(|| diagnosis(&too_little(report)), |verdict| diagnosis(&verdict.diagnosis))
+}
+
+/// The diagnosis of a connection that was not worth following.
+pub(crate) fn too_little(report: &Report) -> Diagnosis {
+    let segments = report.main_side().counters.data_packets;
+    Diagnosis::insufficient(match segments {
+        0 if report.handshake.packets[1].is_none() && report.handshake.syns > 0 => {
+            format!("it was never answered: {} SYN and no SYN-ACK were seen", report.handshake.syns)
+        }
+        0 => "it carried no payload".to_owned(),
+        _ => format!("only {segments} segments with payload were seen"),
+    })
+}

@@ -1,0 +1,259 @@
+//! What was found in captures, on a terminal: a few lines per connection, or one connection's story.
+
+use fullpipe_capture::{Report, Side};
+use fullpipe_diagnose::{Diagnosis, Run};
+use fullpipe_units::{Bytes, Micros};
+
+use super::{
+    direction::{put_shares, verdict, verdict_style},
+    page::{BAD, DIM, GOOD, Look, PLAIN, Page, WARN, count, or_dash},
+};
+use crate::{
+    capture::{Advice, CaptureList, advice, endpoint, needed},
+    json::too_little,
+};
+
+/// How many spans of the timeline are shown unless everything is asked for.
+const SPANS: usize = 12;
+
+/// All connections that are to be shown, worst first.
+pub fn captures(list: &CaptureList, look: Look) -> String {
+    let mut page = Page::new(look);
+    let connections = list.connections.len() + usize::try_from(list.unlisted).unwrap_or(usize::MAX);
+    let packets: u64 = list.files.iter().map(|file| file.packets).sum();
+    let style = if list.problem_count > 0 { WARN } else { GOOD };
+    let problems = match list.problem_count {
+        0 => String::new(),
+        number => format!("; {} in the capture", count(usize::try_from(number).unwrap_or(usize::MAX), "problem")),
+    };
+    let statement = format!("{} in {packets} packets{problems}", count(connections, "connection"));
+    page.title("capture", style, &statement);
+    for report in list.connections.iter().take(list.shown) {
+        put_line(&mut page, report);
+    }
+    let more = connections - list.shown.min(list.connections.len());
+    if more > 0 {
+        page.gap();
+        page.paragraph(2, DIM, &format!("{more} more are not shown; --top {connections} shows all"));
+    }
+    put_problems(&mut page, list);
+    page.finish()
+}
+
+fn put_line(page: &mut Page, report: &Report) {
+    let side = report.main_side();
+    let told = told(report, side);
+    let (from, to) = ends(report, report.main());
+    page.title(
+        &format!("#{}", report.number),
+        verdict_style(told.limiter),
+        &format!("{from} -> {to}: {}", verdict(&told)),
+    );
+    page.field("carried", &carried(report, side));
+    if side.verdict.is_none() {
+        return;
+    }
+    page.field("do", &told.action);
+    if let Some(first) = advice(report).first() {
+        page.field("setting", &setting(first));
+    }
+}
+
+/// One connection's story.
+pub fn capture_story(report: &Report, look: Look) -> String {
+    let mut page = Page::new(look);
+    put_handshake(&mut page, report);
+    let main = report.main();
+    put_direction(&mut page, report, main);
+    if report.sides[1 - main].verdict.is_some() {
+        put_direction(&mut page, report, 1 - main);
+    }
+    let advice = advice(report);
+    if !advice.is_empty() {
+        let needed = needed(report).map(|needed| format!("sized for {needed}")).unwrap_or_default();
+        page.title("settings", PLAIN, &format!("on {}, {needed}", advice[0].host));
+        for advice in &advice {
+            page.field(&advice.platform, &setting(advice));
+        }
+    }
+    page.finish()
+}
+
+fn put_handshake(page: &mut Page, report: &Report) {
+    let (a, b) = (endpoint(report.a), endpoint(report.b));
+    page.title(&format!("#{}", report.number), PLAIN, &format!("{a} and {b}, {} long", report.lasted));
+    let handshake = &report.handshake;
+    let packets: Vec<String> = handshake.packets.iter().flatten().map(u64::to_string).collect();
+    page.field(
+        "handshake",
+        &match packets.len() {
+            0 => "not seen: it began before the capture".to_owned(),
+            _ => format!(
+                "packets {}{}{}; round trip {}",
+                packets.join(", "),
+                handshake.took.map(|took| format!(", took {took}")).unwrap_or_default(),
+                if handshake.syns > 2 { format!(", {} SYN", handshake.syns) } else { String::new() },
+                or_dash(report.rtt)
+            ),
+        },
+    );
+    for (name, place) in [("a offered", 0), ("b offered", 1)] {
+        page.field(name, &offered(report, place));
+    }
+    if report.copies > 0 {
+        page.field("copies", &format!("{} packets were captured twice and count once", report.copies));
+    }
+    if let Some(place) = report.reset_by {
+        page.field("end", &format!("reset by {}", if place == 0 { a } else { b }));
+    }
+}
+
+fn offered(report: &Report, place: usize) -> String {
+    let side = &report.sides[place];
+    let away = side.away.map(|away| format!("; {away} from the place of capture and back")).unwrap_or_default();
+    let guess = side.platform.map(|platform| format!("; looks like {} (a guess)", platform.words)).unwrap_or_default();
+    let Some(syn) = side.syn else { return format!("its SYN was not seen{away}{guess}") };
+    let scale = match syn.window_scale {
+        Some(shift) => format!("window scale {shift}"),
+        None => left_out(report, place),
+    };
+    let mss = syn.mss.map_or_else(|| "no MSS".to_owned(), |mss| format!("MSS {mss}"));
+    let has = |set: bool, words: &str| if set { format!(", {words}") } else { format!(", no {words}") };
+    format!("{mss}, {scale}{}{}{away}{guess}", has(syn.sack_permitted, "SACK"), has(syn.timestamps, "timestamps"))
+}
+
+/// An answer leaves the option out where the question did (RFC 7323, section 2.2).
+fn left_out(report: &Report, place: usize) -> String {
+    let opener_too = report.sides[0].syn.is_some_and(|syn| syn.window_scale.is_none());
+    if place == 1 && opener_too {
+        "no window scale, because a sent none".to_owned()
+    } else {
+        "no window scale".to_owned()
+    }
+}
+
+fn put_direction(page: &mut Page, report: &Report, place: usize) {
+    let side = &report.sides[place];
+    let told = told(report, side);
+    let (from, to) = ends(report, place);
+    page.title(&format!("{from} -> {to}"), verdict_style(told.limiter), &verdict(&told));
+    page.field("carried", &carried(report, side));
+    page.field("figures", &figures(side));
+    if let Some(attainable) = told.attainable_bps {
+        page.field("attainable", &format!("{attainable} payload without this limit"));
+    }
+    put_shares(page, &told);
+    for (index, evidence) in told.evidence.iter().enumerate() {
+        let packets = evidence.packets.map(|[from, to]| format!(" (packets {from} to {to})")).unwrap_or_default();
+        page.field(if index == 0 { "because" } else { "" }, &format!("{}{packets}", evidence.text));
+    }
+    let runs = side.verdict.as_ref().map(|verdict| verdict.runs.as_slice()).unwrap_or_default();
+    put_timeline(page, runs);
+    page.field("do", &told.action);
+    for (index, blind) in told.blind.iter().enumerate() {
+        page.field(if index == 0 { "not seen" } else { "" }, blind);
+    }
+}
+
+fn put_timeline(page: &mut Page, runs: &[Run]) {
+    let shown = if page.look.verbose { usize::MAX } else { SPANS };
+    for (index, run) in runs.iter().take(shown).enumerate() {
+        let seconds = |us: u64| us as f64 / 1e6;
+        let detail = run.detail.map(|detail| format!(" ({})", super::direction::detail_words(detail)));
+        let text = format!(
+            "{:>8.3} to {:>8.3} s  {}{}",
+            seconds(run.from_us),
+            seconds(run.to_us),
+            run.limiter.words(),
+            detail.unwrap_or_default()
+        );
+        page.pieces_field(if index == 0 { "timeline" } else { "" }, &[(PLAIN, &text)]);
+    }
+    if runs.len() > shown {
+        page.field("", &format!("{} more spans (--verbose shows them)", runs.len() - shown));
+    }
+}
+
+fn figures(side: &Side) -> String {
+    let counters = &side.counters;
+    let mut text = format!(
+        "{} segments of up to {} with payload, {} retransmitted, {} out of order, {} timeouts, {} duplicate ACKs",
+        counters.data_packets,
+        Bytes::new(side.mss.into()),
+        counters.retransmissions,
+        counters.out_of_order,
+        counters.timeouts,
+        counters.duplicate_acks
+    );
+    for (number, words) in [
+        (counters.dsacks, "duplicate SACKs"),
+        (counters.zero_windows, "times a closed window"),
+        (counters.window_probes, "window probes"),
+        (counters.keep_alives, "keep-alives"),
+        (counters.marked, "congestion marks"),
+        (counters.too_big, "messages that packets were too big"),
+    ] {
+        if number > 0 {
+            text += &format!(", {number} {words}");
+        }
+    }
+    text + &format!(
+        "; began with {}; was offered at most {}",
+        Bytes::new(counters.initial_window),
+        Bytes::new(counters.largest_window)
+    )
+}
+
+fn carried(report: &Report, side: &Side) -> String {
+    let rate = side.rate.map_or_else(|| "-".to_owned(), |rate| rate.to_string());
+    let time = if side.sending > Micros::ZERO { side.sending } else { report.lasted };
+    format!(
+        "{rate} ({} in {:.2} s), round trip {}",
+        Bytes::new(side.counters.payload),
+        time.as_secs_f64(),
+        or_dash(report.rtt)
+    )
+}
+
+fn told(report: &Report, side: &Side) -> Diagnosis {
+    side.verdict.as_ref().map_or_else(|| too_little(report), |verdict| verdict.diagnosis.clone())
+}
+
+fn ends(report: &Report, place: usize) -> (String, String) {
+    let (a, b) = (endpoint(report.a), endpoint(report.b));
+    if place == 0 { (a, b) } else { (b, a) }
+}
+
+fn setting(advice: &Advice) -> String {
+    if advice.settings.is_empty() {
+        let guess = if advice.is_guess { ", as its SYN looks: a guess" } else { "" };
+        return format!(
+            "look at {} on {} ({}{guess}): the defaults there would do",
+            advice.look_at.join(", "),
+            advice.host,
+            advice.platform
+        );
+    }
+    let settings = advice.settings.join("; ");
+    if advice.is_guess {
+        format!("{settings} on {} ({}, as its SYN looks: a guess)", advice.host, advice.platform)
+    } else {
+        format!("{settings} on {} if it runs {}", advice.host, advice.platform)
+    }
+}
+
+fn put_problems(page: &mut Page, list: &CaptureList) {
+    if list.problems.is_empty() {
+        return;
+    }
+    page.title("problems", BAD, "what could not be read");
+    let shown = if page.look.verbose { usize::MAX } else { 10 };
+    for problem in list.problems.iter().take(shown) {
+        let packet = problem.packet.map(|packet| format!(", packet {packet}")).unwrap_or_default();
+        page.paragraph(2, PLAIN, &format!("{}{packet}: {}", problem.file, problem.message));
+    }
+    let more = list.problem_count.saturating_sub(list.problems.len().min(shown) as u64);
+    if more > 0 {
+        page.paragraph(2, DIM, &format!("{more} more"));
+    }
+}
