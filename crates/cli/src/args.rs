@@ -3,6 +3,7 @@
 mod measure;
 mod read;
 mod settings;
+mod stack;
 
 use std::{ffi::OsString, num::NonZeroU32, path::PathBuf};
 
@@ -13,6 +14,9 @@ use fullpipe_units::{Bytes, Micros, Rate};
 pub(crate) use measure::{MeasureArgs, PatternName};
 pub(crate) use read::ReadArgs;
 pub(crate) use settings::{ApplyArgs, GoalName, Hop, LintArgs, PlanArgs, ResetArgs, ResetTo, SettingsArgs, Target};
+pub(crate) use stack::StackCommand;
+#[cfg(target_os = "linux")]
+pub(crate) use stack::{BudgetArgs, EngineArgs, Preset, ProfileName, StackTableArgs};
 
 /// Find what keeps a TCP connection below what its path can carry, set the right thing on the right machine so that
 /// it can be undone, and prove the gain.
@@ -94,6 +98,8 @@ pub(crate) enum Command {
     Reset(ResetArgs),
     #[command(subcommand)]
     Lab(LabCommand),
+    #[command(subcommand)]
+    Stack(StackCommand),
     Completions(CompletionsArgs),
     Man(ManArgs),
     /// Print every exit code and the kind of error that it stands for, as a page in Markdown

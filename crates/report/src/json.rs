@@ -7,6 +7,7 @@ mod iperf3;
 mod journal;
 mod measured;
 mod settings;
+mod stack;
 
 use std::{io, net::SocketAddr};
 
@@ -25,6 +26,7 @@ pub use iperf3::iperf3;
 pub use journal::{history, status, undo};
 pub use measured::{measured, survey};
 pub use settings::{NoPlan, ReadPlan, applied, findings, not_confirmed, plan, read_plan, sarif_log, settings};
+pub use stack::{device_table, stack_run};
 
 /// The name and version of the schema, in every document.
 pub const SCHEMA: &str = "fullpipe/1";

@@ -17,6 +17,7 @@ pub mod playbook;
 mod problem;
 pub mod schema;
 mod settings;
+mod stack;
 mod standing;
 mod survey;
 pub mod text;
@@ -27,6 +28,7 @@ pub use clean::clean;
 pub use measured::Measured;
 pub use problem::Problem;
 pub use settings::SettingsList;
+pub use stack::{DeviceRow, DeviceTable, StackConnection, StackPool, StackRun};
 pub use standing::{Reading, Standing};
 pub use survey::Survey;
 

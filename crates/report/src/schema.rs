@@ -4,10 +4,12 @@
 mod capture;
 mod measured;
 mod settings;
+mod stack;
 
 pub use capture::CAPTURE;
 pub use measured::{MEASURED, SURVEY};
 pub use settings::{APPLIED, FINDINGS, PLAN, SETTINGS};
+pub use stack::{DEVICE_TABLE, STACK_RUN};
 
 /// One key of a document.
 #[derive(Clone, Copy, Debug)]
@@ -251,6 +253,8 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "Findings", commands: "`lint`; `--sarif` writes SARIF 2.1.0 instead", keys: FINDINGS },
     Document { title: "Captures", commands: "`read`", keys: CAPTURE },
     Document { title: "The scenarios", commands: "`lab list`", keys: SCENARIOS },
+    Document { title: "The engine at work", commands: "`stack serve`, `stack connect`, `stack echo`", keys: STACK_RUN },
+    Document { title: "A device over its buffers", commands: "`stack table`", keys: DEVICE_TABLE },
     Document { title: "A server that is ready", commands: "`serve`", keys: LISTENING },
     Document { title: "A page", commands: "`completions`, `man`, `exit-codes`", keys: PAGE },
 ];

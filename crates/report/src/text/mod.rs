@@ -13,6 +13,7 @@ mod problem;
 mod proof;
 mod scenario;
 mod settings;
+mod stack;
 mod survey;
 
 pub use capture::{capture_story, captures};
@@ -28,6 +29,7 @@ pub use problem::problem;
 pub use proof::proof;
 pub use scenario::scenarios;
 pub use settings::settings;
+pub use stack::{device_table, stack_run};
 pub use survey::survey;
 
 #[cfg(test)]
