@@ -109,6 +109,10 @@ fn without_options(line: &str, suite: Suite) -> String {
         return line.to_owned();
     }
     let (head, tail) = line.split_once('>').unwrap_or((line, ""));
+    // What the peer echoes later has to be there.
+    if suite == Suite::Linux && tail.contains("TS val") {
+        return line.to_owned();
+    }
     match tail.split_once('<') {
         Some((packet, options)) => {
             let behind = options.split_once('>').map_or("", |(_, behind)| behind);
@@ -212,8 +216,7 @@ mod tests {
     #[test]
     fn the_relaxed_way_drops_claims_and_options() {
         let linux = "+0 > S. 0:0(0) ack 1 <mss 1460> // why\n+0 > . 1:1(0) ack 1 <nop>\n+0 < S 0:0(0) <mss 1>\n+.1 %{ assert 1\n }%\n";
-        let expected =
-            "+0 > S. 0:0(0) ack 1 <...> \n+0 > . 1:1(0) ack 1 <nop>\n+0 < S 0:0(0) <mss 1>\n+.1 `true\n`\n";
+        let expected = "+0 > S. 0:0(0) ack 1 <...> \n+0 > . 1:1(0) ack 1 <nop>\n+0 < S 0:0(0) <mss 1>\n+.1 `true\n`\n";
         assert_eq!(prepare(linux, How::Relaxed).text, expected);
         let freebsd = "0.0 `sysctl -w net.inet.tcp.sack.enable=0`\n+0 > . 1:1(0) ack 1 win 5\n";
         let prepared = prepare(freebsd, How::Relaxed);
