@@ -45,6 +45,7 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
         let aim = aim.map_or_else(|| "-".to_owned(), |aim| aim.to_string());
         println!("{name:<34}{:>12}{aim:>14}{:>12}", weight.flash, weight.ram);
     }
+    println!("{:<34}not weighed: its sources are not part of this repository", "lwIP");
     println!(
         "RAM is static: 4 sockets and 32 buffers of 1548 bytes, or as many bytes of buffers for smoltcp's sockets."
     );

@@ -199,6 +199,8 @@ pub struct Profile {
     pub blind_defence: BlindDefence,
     /// Whether this end's FIN is sent again with the ACK of the peer's, when both have closed at once: FreeBSD.
     pub repeats_fin: bool,
+    /// Whether all that the buffer holds is taken, even what the window field is too small to offer: FreeBSD.
+    pub takes_unoffered: bool,
     /// By how much the window grows.
     pub window_step: WindowStep,
     /// Challenge ACKs that a socket sends in a second at the most (RFC 5961, section 7).
@@ -255,6 +257,7 @@ impl Profile {
         ack_count: AckCount::FullSized,
         blind_defence: BlindDefence::Challenge,
         repeats_fin: false,
+        takes_unoffered: false,
         window_step: WindowStep::Segment,
         challenge_acks: 10,
         no_push_us: 200_000,
@@ -294,6 +297,7 @@ impl Profile {
         push: Push::QueueEmpty,
         ack_count: AckCount::Any,
         repeats_fin: true,
+        takes_unoffered: true,
         window_step: WindowStep::Byte,
         window_shift: Some(6),
         ..Self::DEFAULT

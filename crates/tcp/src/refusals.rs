@@ -6,7 +6,7 @@
 //! | RFC 9293, 3.8.5, MUST-30 to -33 | the urgent mechanism | RFC 6093, section 6: new applications should not use it. Urgent data is delivered in line, the pointer ignored, never sent. |
 //! | RFC 9293, 3.8.6.1 | a zero-window probe of one octet | The probe is an empty segment from before the window, which the peer must answer just the same (3.10.7.4); so no byte is outstanding that it had no room for. Linux does the same. |
 //! | RFC 9293, 3.10.1 | turning LISTEN into an active open | No interface of the time offers it. |
-//! | RFC 9293, 3.10.7.4, first | a segment without data exactly at the right edge is unacceptable | A peer whose whole window is in flight sends its acknowledgements from there; refusing them would stall both. Linux accepts them too. |
+//! | RFC 9293, 3.10.7.4, first | a segment without data exactly at the right edge is unacceptable | A peer whose whole window is in flight sends its acknowledgements from there; refusing them would stall both. Linux accepts them too. A reset there is refused. |
 //! | RFC 7323, 3.2 | dropping segments that lack an agreed timestamps option | Middleboxes strip options; the other checks stand. |
 //! | RFC 9293, 3.8.3, MUST-23 | retransmitting a SYN for 3 minutes | Six retries (127 s) as Linux; a profile may say more. |
 //! | RFC 9293, 3.4.3 | the quiet time after a crash | Initial numbers are keyed per start (RFC 6528); an old segment in the new window is as unlikely as a guess. |

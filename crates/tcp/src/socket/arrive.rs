@@ -138,7 +138,6 @@ impl Socket {
         if !flags.has(Flags::ACK) {
             return Reply::None;
         }
-        self.note_timestamp(cx, segment, seq);
         if self.state == State::SynReceived {
             if !(segment.ack.after(self.iss) && segment.ack.at_or_before(self.snd_nxt())) {
                 return Reply::Reset;
@@ -151,6 +150,7 @@ impl Socket {
         if !self.on_ack(cx, segment) {
             return Reply::None;
         }
+        self.note_timestamp(cx, segment, seq);
         self.after_fin_acknowledged(cx);
         self.note_ecn(flags, ecn, segment);
         // Seventh and eighth: text and FIN. Urgent data is ordinary data here (see `refusals`).

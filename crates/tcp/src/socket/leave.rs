@@ -72,7 +72,9 @@ impl Socket {
         };
         // RFC 7323, section 2.2, and RFC 2018, section 2: in a SYN-ACK only what the SYN offered.
         let scale = if active { profile.window_scaling } else { self.scaling };
-        let window = self.rx.offer(cx.pool, u32::from(u16::MAX));
+        // FreeBSD remembers little of a connection that is half open.
+        let limit = if cx.profile.takes_unoffered && !self.passive { u32::MAX } else { u16::MAX.into() };
+        let window = self.rx.offer(cx.pool, limit);
         let window = if self.shut_until_accept(cx) { 0 } else { window };
         self.last_ack_sent = self.rx.nxt;
         Some(Outgoing {
@@ -359,7 +361,8 @@ impl Socket {
         if self.shut_until_accept(cx) {
             return 0;
         }
-        let window = self.rx.offer(cx.pool, self.window_limit());
+        let limit = if cx.profile.takes_unoffered { u32::MAX } else { self.window_limit() };
+        let window = self.rx.offer(cx.pool, limit);
         u16::try_from(window >> self.rcv_shift).unwrap_or(u16::MAX)
     }
 

@@ -473,6 +473,13 @@ mod tests {
 
     use super::*;
 
+    /// What an application pays for each socket besides the pool. The aim is 640 bytes.
+    #[test]
+    fn an_entry_stays_small() {
+        let size = size_of::<Entry>();
+        assert!(size <= 752, "{size}");
+    }
+
     proptest! {
         /// Entries come up in the order of their times, and each with a time comes up.
         #[test]
