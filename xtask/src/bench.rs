@@ -9,6 +9,8 @@ use xshell::{Shell, cmd};
 pub(crate) enum Bench {
     /// The lab's path: goodput at 10 ms and the release error at 100 Mbit/s.
     Lab,
+    /// Captures: whole frames, headers only and 200,000 connections, beside tcptrace and tshark.
+    Capture,
 }
 
 /// Builds for release and measures.
@@ -16,6 +18,10 @@ pub(crate) fn run(shell: &Shell, what: Bench) -> Result<()> {
     match what {
         Bench::Lab => {
             cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-lab --example bench_lab").run()?
+        }
+        Bench::Capture => {
+            cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-ingest --example bench_capture")
+                .run()?
         }
     }
     Ok(())

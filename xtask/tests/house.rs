@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("path", &["units"]),
     ("diagnose", &["units"]),
     ("capture", &["units", "diagnose"]),
+    ("ingest", &["units", "capture"]),
     ("knobs", &["units", "diagnose"]),
     ("host", &["units", "knobs"]),
     ("measure", &["units", "diagnose"]),

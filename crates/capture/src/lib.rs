@@ -5,6 +5,25 @@
 //! *not* here is opening, decompressing or waiting for a file.
 #![forbid(unsafe_code)]
 
+mod connection;
+mod container;
+mod fingerprint;
+mod link;
+mod net;
+mod problem;
 mod segment;
+mod story;
+mod table;
+mod track;
+mod view;
+mod walk;
 
+pub use connection::half::Counters;
+pub use container::{NotACapture, Reader};
+pub use fingerprint::Platform;
+pub use problem::{Problem, ProblemKind, Problems};
 pub use segment::{Address, Endpoint, Flags, Flow, LinkStamp, Network, Segment, Sink, TooBig};
+pub use story::{Handshake, Report, Side, Verdict};
+pub use table::{Key, Sender, Slot, Table};
+pub use track::{Findings, Keep, Tracker};
+pub use walk::Totals;

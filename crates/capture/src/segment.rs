@@ -25,8 +25,8 @@ pub struct Flow {
     pub from: Endpoint,
     /// The addressee.
     pub to: Endpoint,
-    /// What carried it: 0 where nothing did, else a digest of the outer addresses, tunnel keys and VLAN numbers, the
-    /// same in both directions.
+    /// What carried it: 0 where nothing did, else a digest of the outer addresses and tunnel keys, the same in both
+    /// directions. VLAN numbers are in [`LinkStamp`] instead: many captures have only one direction tagged.
     pub outer: u32,
 }
 
@@ -72,7 +72,8 @@ pub struct Network {
     pub length: u32,
 }
 
-/// What tells two captures of one packet apart: a digest of link addresses and the interface, 0 where there is none.
+/// What tells two captures of one packet apart: a digest of link addresses, VLAN numbers and the interface, 0 where
+/// there is none of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStamp(pub u32);
 

@@ -23,7 +23,8 @@ mod windows;
 pub use diagnosis::{Confidence, Detail, Diagnosis, Evidence, Limiter, Shares};
 pub use streams::diagnose_streams;
 pub use transfer::{
-    Buffer, CongestionState, End, PathRate, ReceiverSample, RttSummary, SenderSample, Source, SynFacts, Transfer,
+    Buffer, CongestionState, End, PacketSample, PathRate, ReceiverSample, RttSummary, SenderSample, Source, SynFacts,
+    Transfer,
 };
-pub use verdict::diagnose;
+pub use verdict::{Run, diagnose, runs};
 pub use windows::held_share;

@@ -174,6 +174,38 @@ pub struct SenderSample {
     pub send_buffer: Option<Bytes>,
     /// What the queued data costs of that buffer (`SK_MEMINFO_WMEM_QUEUED`).
     pub send_queued: Option<Bytes>,
+    /// What packets show of the time since the sample before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<PacketSample>,
+}
+
+/// What only packets show of the time between two samples; unlike the counters of a [`SenderSample`], not cumulative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PacketSample {
+    /// Most in flight at once; the sample's own `in_flight` is the mean while anything was.
+    pub peak: Bytes,
+    /// Time with the offered window used up.
+    pub held_us: Micros,
+    /// Time with the offered window closed.
+    pub closed_us: Micros,
+    /// Time with nothing in flight.
+    pub idle_us: Micros,
+    /// Payload sent, repeats included.
+    pub sent: Bytes,
+    /// Of that, sent while something was in flight and no acknowledgement had just made room.
+    pub unprompted: Bytes,
+    /// Writes that waited, smaller than a segment, until the one before was acknowledged, which the receiver delayed.
+    pub nagle: u32,
+    /// How long they waited.
+    pub nagle_us: Micros,
+    /// Other segments that waited for an acknowledgement which the receiver delayed.
+    pub delayed: u32,
+    /// How long they waited.
+    pub delayed_us: Micros,
+    /// The number of the first packet with payload.
+    pub first: Option<u64>,
+    /// The number of the last packet with payload.
+    pub last: Option<u64>,
 }
 
 /// The state of the sender's loss recovery (Linux: `tcpi_ca_state`).

@@ -16,6 +16,37 @@ pub fn diagnose(transfer: &Transfer) -> Diagnosis {
     judge(transfer, 0.0)
 }
 
+/// A span of time with one limiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Since the transfer began.
+    pub from_us: u64,
+    /// Likewise.
+    pub to_us: u64,
+    /// What limited it.
+    pub limiter: Limiter,
+    /// How.
+    pub detail: Option<Detail>,
+}
+
+/// What limited `transfer` when: the labels behind its diagnosis, neighbours that agree joined.
+pub fn runs(transfer: &Transfer) -> Vec<Run> {
+    let case = Case::new(transfer, 0.0);
+    let mut runs: Vec<Run> = Vec::new();
+    for (label, interval) in case.labels().iter().zip(&case.timeline.intervals) {
+        match runs.last_mut() {
+            Some(run) if (run.limiter, run.detail) == (label.limiter, label.detail) => run.to_us = interval.to_us,
+            _ => runs.push(Run {
+                from_us: interval.from_us,
+                to_us: interval.to_us,
+                limiter: label.limiter,
+                detail: label.detail,
+            }),
+        }
+    }
+    runs
+}
+
 /// `others` is the rate of the other streams of the same test, in bit/s.
 pub(crate) fn judge(transfer: &Transfer, others: f64) -> Diagnosis {
     let case = Case::new(transfer, others);

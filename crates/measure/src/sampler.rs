@@ -171,6 +171,7 @@ fn sender_sample(probe: &Probe, info: &TcpInfo, at_us: Micros) -> SenderSample {
         sndbuf_limited_us: info.sndbuf_limited_us().map(Micros::new),
         send_buffer: memory.map(|m| Bytes::new(m.send_buffer.into())),
         send_queued: memory.map(|m| Bytes::new(m.send_queued.into())),
+        packets: None,
     }
 }
 

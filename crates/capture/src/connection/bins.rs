@@ -1,0 +1,171 @@
+//! A timeline of bounded size: bins of equal width that double it when there is no room for more. What is *not* here:
+//! what the figures mean.
+
+/// Most bins of one direction. The judge looks at round trips, and a transfer of this many is a long one.
+const MOST: usize = 512;
+
+/// The first width: no round trip worth judging takes less.
+const FIRST_WIDTH_NS: u64 = 250_000;
+
+/// What happened in one span of time to the payload of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Bin {
+    /// Payload acknowledged.
+    pub(crate) acked: u64,
+    /// Payload that reached the receiver: acknowledged, selectively too.
+    pub(crate) delivered: u64,
+    /// Payload sent, repeats included.
+    pub(crate) sent: u64,
+    /// Of that, sent while no acknowledgement made room for it.
+    pub(crate) unprompted: u64,
+    /// Bytes in flight times nanoseconds.
+    pub(crate) flight_ns: f64,
+    /// Most in flight.
+    pub(crate) peak: u64,
+    /// Time with something in flight.
+    pub(crate) busy_ns: u64,
+    /// Of that, with the offered window used up.
+    pub(crate) held_ns: u64,
+    /// Time in which the receiver's window was closed.
+    pub(crate) closed_ns: u64,
+    /// Offered window at the end.
+    pub(crate) window: Option<u64>,
+    pub(crate) rtt_sum_ns: u64,
+    pub(crate) rtt_count: u32,
+    pub(crate) retransmits: u32,
+    pub(crate) retransmitted: u64,
+    pub(crate) timeouts: u32,
+    /// Segments that were late: sent once, overtaken.
+    pub(crate) reordered: u32,
+    pub(crate) dsacks: u32,
+    pub(crate) out_of_order: u32,
+    pub(crate) marked: u32,
+    /// Writes held back by Nagle's algorithm until a delayed acknowledgement.
+    pub(crate) nagle: u32,
+    pub(crate) nagle_ns: u64,
+    /// Other segments that waited for a delayed acknowledgement.
+    pub(crate) delayed: u32,
+    pub(crate) delayed_ns: u64,
+    /// Numbers of the first and last packet.
+    pub(crate) packets: Option<(u64, u64)>,
+}
+
+impl Bin {
+    fn absorb(&mut self, later: &Self) {
+        self.acked += later.acked;
+        self.delivered += later.delivered;
+        self.sent += later.sent;
+        self.unprompted += later.unprompted;
+        self.flight_ns += later.flight_ns;
+        self.peak = self.peak.max(later.peak);
+        self.busy_ns += later.busy_ns;
+        self.held_ns += later.held_ns;
+        self.closed_ns += later.closed_ns;
+        self.window = later.window.or(self.window);
+        self.rtt_sum_ns = self.rtt_sum_ns.saturating_add(later.rtt_sum_ns);
+        self.rtt_count += later.rtt_count;
+        self.retransmits += later.retransmits;
+        self.retransmitted += later.retransmitted;
+        self.timeouts += later.timeouts;
+        self.reordered += later.reordered;
+        self.dsacks += later.dsacks;
+        self.out_of_order += later.out_of_order;
+        self.marked += later.marked;
+        self.nagle += later.nagle;
+        self.nagle_ns += later.nagle_ns;
+        self.delayed += later.delayed;
+        self.delayed_ns += later.delayed_ns;
+        self.packets = match (self.packets, later.packets) {
+            (Some((first, _)), Some((_, last))) => Some((first, last)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+/// The bins of one direction, from its first payload byte on.
+#[derive(Clone, Debug)]
+pub(crate) struct Bins {
+    start_ns: u64,
+    width_ns: u64,
+    /// The last bin is the one that is being filled.
+    bins: Vec<Bin>,
+}
+
+impl Bins {
+    pub(crate) fn starting(start_ns: u64) -> Self {
+        Self { start_ns, width_ns: FIRST_WIDTH_NS, bins: vec![Bin::default()] }
+    }
+
+    pub(crate) const fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
+    /// The bin that is being filled.
+    #[inline]
+    pub(crate) fn now(&mut self) -> &mut Bin {
+        if self.bins.is_empty() {
+            self.bins.push(Bin::default());
+        }
+        let last = self.bins.len() - 1;
+        &mut self.bins[last]
+    }
+
+    /// When the bin that is being filled ends.
+    #[inline]
+    pub(crate) fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.width_ns.saturating_mul(self.bins.len() as u64))
+    }
+
+    /// Begins the next bin.
+    pub(crate) fn next(&mut self) {
+        if self.bins.len() >= MOST {
+            self.halve();
+            // After halving an even number of bins, the last one is full just as it was.
+        }
+        let window = self.now().window;
+        self.bins.push(Bin { window, ..Bin::default() });
+    }
+
+    fn halve(&mut self) {
+        for index in 0..self.bins.len() / 2 {
+            let mut bin = self.bins[2 * index];
+            bin.absorb(&self.bins[2 * index + 1]);
+            self.bins[index] = bin;
+        }
+        self.bins.truncate(MOST / 2);
+        self.width_ns = self.width_ns.saturating_mul(2);
+    }
+
+    /// Neighbours joined until each spans at least `least_ns`; with the width that results.
+    pub(crate) fn coarse(&self, least_ns: u64) -> (Vec<Bin>, u64) {
+        let factor = least_ns.div_ceil(self.width_ns.max(1)).max(1);
+        let joined = self.bins.chunks(usize::try_from(factor).unwrap_or(usize::MAX)).map(|chunk| {
+            let mut bin = chunk[0];
+            chunk[1..].iter().for_each(|later| bin.absorb(later));
+            bin
+        });
+        (joined.collect(), self.width_ns.saturating_mul(factor))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_without_end_takes_bounded_room_and_loses_nothing() {
+        let mut bins = Bins::starting(5);
+        let mut total = 0;
+        for step in 0..5_000_u64 {
+            bins.now().acked += step;
+            total += step;
+            bins.next();
+            assert!(bins.bins.len() <= MOST);
+        }
+        assert_eq!(bins.bins.iter().map(|bin| bin.acked).sum::<u64>(), total);
+        assert!(bins.width_ns > FIRST_WIDTH_NS);
+        let (coarse, width) = bins.coarse(bins.width_ns * 3);
+        assert_eq!(coarse.iter().map(|bin| bin.acked).sum::<u64>(), total);
+        assert_eq!(width, bins.width_ns * 3);
+    }
+}

@@ -1,0 +1,144 @@
+//! How far the place of capture is from a sender, and how long its segments queued on the way here, told by timestamps
+//! (RFC 7323). What is *not* here: round trips between the place of capture and the receiver (`half`).
+
+use std::collections::VecDeque;
+
+/// Timestamps whose echo is awaited.
+const MOST_AWAITED: usize = 512;
+
+/// Clock ticks in nanoseconds that systems use: 1 ms (Linux, FreeBSD, macOS, Windows), 10 ms and 100 ms (older Windows),
+/// 4 ms (Linux with 250 Hz before timestamps had a rate of their own), 1 us.
+const TICKS_NS: [f64; 5] = [1e6, 1e7, 1e8, 4e6, 1e3];
+
+/// A tick is known after this long.
+const LEAST_SPAN_NS: u64 = 200_000_000;
+
+/// How fast two clocks drift apart at most, as a part: 30 in a million.
+const DRIFT: f64 = 30e-6;
+
+/// The delay from a sender to the place of capture, above its minimum.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queueing {
+    first: Option<(u32, u64)>,
+    tick_ns: Option<f64>,
+    least: Option<(f64, u64)>,
+    epoch_until_ns: u64,
+    epoch_least: f64,
+    last_ns: f64,
+}
+
+impl Queueing {
+    /// A segment with timestamp `value` passed.
+    pub(crate) fn on(&mut self, at_ns: u64, value: u32) {
+        let Some((first, first_ns)) = self.first else {
+            self.first = Some((value, at_ns));
+            return;
+        };
+        let (ticks, span_ns) = (f64::from(value.wrapping_sub(first).cast_signed()), at_ns.saturating_sub(first_ns));
+        if self.tick_ns.is_none() {
+            if span_ns >= LEAST_SPAN_NS {
+                let near = |tick: &&f64| (ticks * **tick / span_ns as f64 - 1.0).abs() < 0.15;
+                self.tick_ns = TICKS_NS.iter().find(near).copied();
+                if self.tick_ns.is_none() {
+                    // Clocks of any other rate say nothing; look again with a longer span.
+                    self.first = Some((value, at_ns));
+                }
+            }
+            return;
+        }
+        let Some(tick_ns) = self.tick_ns else { return };
+        let offset = span_ns as f64 - ticks * tick_ns;
+        let least = match self.least {
+            Some((least, since_ns)) => (least + at_ns.saturating_sub(since_ns) as f64 * DRIFT).min(offset),
+            None => offset,
+        };
+        self.least = Some((least, at_ns));
+        if at_ns >= self.epoch_until_ns {
+            self.last_ns = if self.epoch_until_ns == 0 { 0.0 } else { self.epoch_least };
+            self.epoch_until_ns = at_ns + (4.0 * tick_ns) as u64;
+            self.epoch_least = f64::MAX;
+        }
+        // The least of a few ticks: one value alone is blurred by a whole tick.
+        self.epoch_least = self.epoch_least.min(offset - least);
+    }
+
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.last_ns.max(0.0) as u64
+    }
+}
+
+/// How long timestamps take from the place of capture to an end and, echoed, back here.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Echo {
+    awaited: VecDeque<(u32, u64)>,
+    pub(crate) least_ns: Option<u64>,
+}
+
+impl Echo {
+    /// A segment towards the end carried `value`.
+    #[inline]
+    pub(crate) fn sent(&mut self, at_ns: u64, value: u32) {
+        let is_new = self.awaited.back().is_none_or(|last| is_before(last.0, value));
+        if !is_new || self.awaited.len() >= MOST_AWAITED {
+            return;
+        }
+        self.awaited.push_back((value, at_ns));
+    }
+
+    /// A segment from the end echoed `value`.
+    #[inline]
+    pub(crate) fn echoed(&mut self, at_ns: u64, value: u32) {
+        while let Some((awaited, sent_ns)) = self.awaited.front().copied() {
+            if is_before(value, awaited) {
+                return;
+            }
+            self.awaited.pop_front();
+            if awaited == value {
+                self.note(at_ns.saturating_sub(sent_ns));
+            }
+        }
+    }
+
+    /// A time that was found otherwise.
+    pub(crate) fn note(&mut self, took_ns: u64) {
+        self.least_ns = Some(self.least_ns.map_or(took_ns, |least| least.min(took_ns)));
+    }
+}
+
+/// Timestamps compare as sequence numbers do (RFC 7323, section 5.2).
+const fn is_before(a: u32, b: u32) -> bool {
+    b.wrapping_sub(a).cast_signed() > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_echo_counts_once_and_the_least_counts() {
+        let mut echo = Echo::default();
+        for value in 0..5 {
+            echo.sent(u64::from(value) * 1_000, value);
+        }
+        echo.echoed(10_000, 1);
+        assert_eq!(echo.least_ns, Some(9_000));
+        echo.echoed(10_100, 1);
+        echo.echoed(10_200, 0);
+        echo.echoed(11_000, 4);
+        assert_eq!(echo.least_ns, Some(7_000));
+    }
+
+    #[test]
+    fn a_queue_shows_in_the_timestamps_whatever_their_rate() {
+        for tick_us in [1_u64, 1_000, 10_000] {
+            let mut queueing = Queueing::default();
+            for step in 0..4_000_u64 {
+                let sent_us = step * 500;
+                let queue_us = if step > 2_000 { 30_000 } else { 0 };
+                queueing.on((sent_us + 7_000 + queue_us) * 1_000, (sent_us / tick_us) as u32);
+            }
+            let seen = queueing.now_ns() / 1_000;
+            assert!((29_000..31_000).contains(&seen), "{tick_us}: {seen}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What is in flight in one direction, as its sender sees it: acknowledgements that pass the place of capture act only
+//! when they have reached the sender. What is *not* here: which bytes were seen twice (`half`).
+
+use std::collections::VecDeque;
+
+use super::bins::Bins;
+
+/// Acknowledgements on their way to the sender that are kept apart; beyond that, the newest two become one.
+const MOST_PENDING: usize = 4_096;
+
+/// The window counts as used up with this many segments of room or fewer (Siekkinen 2008; `diagnose` has the same).
+const SLACK_SEGMENTS: u64 = 3;
+
+/// An acknowledgement on its way.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    at_ns: u64,
+    una: u64,
+    edge: Option<u64>,
+    closed: bool,
+}
+
+/// The flight of one direction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flight {
+    una: u64,
+    edge: Option<u64>,
+    closed: bool,
+    pending: VecDeque<Pending>,
+    since_ns: u64,
+    /// When the last acknowledgement reached the sender that made room.
+    prompted_ns: u64,
+    /// The largest segment: offloads send many at once.
+    pub(crate) burst: u64,
+    pub(crate) mss: u64,
+    pub(crate) bins: Option<Bins>,
+}
+
+/// What an acknowledgement says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    pub(crate) una: u64,
+    pub(crate) edge: Option<u64>,
+    pub(crate) closed: bool,
+}
+
+impl Flight {
+    /// Begins the timeline with the first payload.
+    pub(crate) fn begin(&mut self, at_ns: u64, una: u64) {
+        if self.bins.is_none() {
+            self.bins = Some(Bins::starting(at_ns));
+            (self.since_ns, self.prompted_ns) = (at_ns, at_ns);
+            self.una = self.una.max(una);
+        }
+    }
+
+    /// An acknowledgement that reaches the sender at `at_ns`.
+    #[inline]
+    pub(crate) fn tell(&mut self, at_ns: u64, told: Told) {
+        let after = self.pending.back().map_or(0, |last| last.at_ns);
+        let pending = Pending { at_ns: at_ns.max(after), una: told.una, edge: told.edge, closed: told.closed };
+        if self.pending.len() >= MOST_PENDING
+            && let Some(last) = self.pending.back_mut()
+        {
+            *last = pending;
+            return;
+        }
+        self.pending.push_back(pending);
+    }
+
+    /// Everything up to `now_ns` has happened; `snd_max` was sent before the first of it.
+    #[inline]
+    pub(crate) fn advance(&mut self, now_ns: u64, snd_max: u64) {
+        while let Some(next) = self.pending.front().copied().filter(|next| next.at_ns <= now_ns) {
+            self.pending.pop_front();
+            self.pass(next.at_ns, snd_max);
+            let moved = next.una > self.una || next.edge > self.edge;
+            if moved {
+                self.prompted_ns = next.at_ns;
+            }
+            if let Some(bins) = &mut self.bins {
+                let bin = bins.now();
+                bin.acked += next.una.saturating_sub(self.una);
+                bin.window = next.edge.map(|edge| edge.saturating_sub(next.una)).or(bin.window);
+            }
+            self.una = self.una.max(next.una);
+            self.edge = self.edge.max(next.edge);
+            self.closed = next.closed;
+        }
+        self.pass(now_ns, snd_max);
+    }
+
+    /// Time goes on, and nothing changes.
+    fn pass(&mut self, to_ns: u64, snd_max: u64) {
+        let in_flight = self.in_flight(snd_max);
+        let held = in_flight > 0 && self.is_window_used(in_flight);
+        let closed = self.closed;
+        let Some(bins) = &mut self.bins else {
+            self.since_ns = self.since_ns.max(to_ns);
+            return;
+        };
+        while self.since_ns < to_ns {
+            let end_ns = bins.end_ns();
+            if end_ns <= self.since_ns {
+                bins.next();
+                continue;
+            }
+            let until_ns = end_ns.min(to_ns);
+            let span_ns = until_ns - self.since_ns;
+            let bin = bins.now();
+            if in_flight > 0 {
+                bin.busy_ns += span_ns;
+                bin.flight_ns += in_flight as f64 * span_ns as f64;
+                bin.peak = bin.peak.max(in_flight);
+            }
+            bin.held_ns += if held { span_ns } else { 0 };
+            bin.closed_ns += if closed { span_ns } else { 0 };
+            self.since_ns = until_ns;
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn in_flight(&self, snd_max: u64) -> u64 {
+        snd_max.saturating_sub(self.una)
+    }
+
+    /// How long ago an acknowledgement made room for more.
+    pub(crate) const fn unprompted_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.prompted_ns)
+    }
+
+    fn is_window_used(&self, in_flight: u64) -> bool {
+        let Some(edge) = self.edge else { return false };
+        let window = edge.saturating_sub(self.una);
+        let free = window.saturating_sub(in_flight);
+        let slack = (SLACK_SEGMENTS * self.mss).max(self.burst).max(window / 10);
+        // Small windows would count as used when half empty: never while more than a quarter of them is free.
+        free <= slack.min((window / 4).max(self.mss))
+    }
+}

@@ -1,0 +1,537 @@
+//! One direction of a connection: its sequence space, which bytes were seen again, what the other end acknowledged, and
+//! what that says of round trips and losses. What is *not* here: the handshake, and time as the sender sees it
+//! (`flight`).
+
+use std::collections::VecDeque;
+
+use fullpipe_units::SeqNum;
+
+use super::{
+    clock::{Echo, Queueing},
+    flight::{Flight, Told},
+    ranges::Ranges,
+};
+use crate::Flags;
+use crate::track::{options::SynOptions, seen::Seen};
+
+/// Positions in the stream count from here, so that there is room for bytes before the first that was seen.
+const BASE: u64 = 1 << 32;
+
+/// Segments whose acknowledgement is awaited.
+const MOST_SENT: usize = 1_024;
+
+/// A retransmission timer never runs for less than this: 200 ms (Linux), 300 ms (Windows), 1 s (RFC 6298, section 2.4).
+const LEAST_RTO_NS: u64 = 200_000_000;
+
+/// What an end waits at least before it acknowledges on purpose: see `diagnose::thresholds::ACK_DELAY_US`.
+const ACK_DELAY_NS: std::ops::RangeInclusive<u64> = 25_000_000..=500_000_000;
+
+/// An answer within this is one to the acknowledgement before it.
+const PROMPT_NS: u64 = 4_000_000;
+
+/// Figures of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Segments, those without payload too.
+    pub packets: u64,
+    /// Bytes of IP packets.
+    pub ip_bytes: u64,
+    /// Segments with payload.
+    pub data_packets: u64,
+    /// Payload, without repeats.
+    pub payload: u64,
+    /// Segments that carried bytes which had been seen before (`tcptrace`'s "rexmt").
+    pub retransmissions: u64,
+    /// Payload of which a copy had been seen before.
+    pub retransmitted: u64,
+    /// Segments below the highest byte that carried nothing seen before (`tcptrace`'s "out of order").
+    pub out_of_order: u64,
+    /// Of those, the ones that only came late, and were not sent again.
+    pub reordered: u64,
+    /// Duplicate acknowledgements of this direction's data (RFC 5681, section 2).
+    pub duplicate_acks: u64,
+    /// Selective acknowledgements of bytes that had arrived before (RFC 2883).
+    pub dsacks: u64,
+    /// Retransmissions that only a timer can explain.
+    pub timeouts: u64,
+    /// Keep-alive segments.
+    pub keep_alives: u64,
+    /// Probes of a closed window.
+    pub window_probes: u64,
+    /// Acknowledgements of this direction's data that closed the window.
+    pub zero_windows: u64,
+    /// Bytes that were acknowledged and never seen: the capture lost them.
+    pub unseen: u64,
+    /// Payload sent before the first acknowledgement of any.
+    pub initial_window: u64,
+    /// The largest payload of one packet as it was captured, offloads included.
+    pub largest: u32,
+    /// Packets with a congestion mark (RFC 3168).
+    pub marked: u64,
+    /// The largest window that the receiver of this direction offered, scaled where the scale is known.
+    pub largest_window: u64,
+    /// Messages of routers that packets of this direction were too big.
+    pub too_big: u64,
+}
+
+/// A segment whose acknowledgement is awaited.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    end: u64,
+    at_ns: u64,
+}
+
+/// A hole in the sequence space.
+#[derive(Clone, Copy, Debug)]
+struct Hole {
+    born_ns: u64,
+    /// Timestamp value of the segment above it.
+    above: Option<u32>,
+}
+
+/// The last segment with payload, and the acknowledgement of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lone {
+    sent_ns: u64,
+    is_small: bool,
+    /// It was alone in flight.
+    is_alone: bool,
+    acked_ns: Option<u64>,
+}
+
+/// One direction.
+#[derive(Clone, Debug)]
+pub(crate) struct Half {
+    pub(crate) counters: Counters,
+    pub(crate) syn: Option<SynOptions>,
+    pub(crate) syn_window: Option<u16>,
+    origin: Option<SeqNum>,
+    snd_max: u64,
+    una: u64,
+    acked: bool,
+    holes: Ranges<Hole>,
+    sacked: Ranges<()>,
+    sent: VecDeque<Sent>,
+    /// Round trips of bytes below this can't be told (Karn).
+    karn: u64,
+    duplicates: u32,
+    srtt_ns: u64,
+    rttvar_ns: u64,
+    /// From the place of capture to the receiver and back.
+    pub(crate) far: Echo,
+    /// From the place of capture to the sender and back.
+    pub(crate) near: Echo,
+    queueing: Queueing,
+    pub(crate) flight: Flight,
+    lone: Lone,
+    closed: bool,
+    raw_window: u16,
+    /// The round trip from the place of capture, least seen.
+    pub(crate) round_trips: u64,
+    pub(crate) first_data_ns: Option<u64>,
+    pub(crate) last_data_ns: u64,
+    pub(crate) fin: Option<u64>,
+    /// Segments that were sent again and again at one size without being acknowledged: the largest such size.
+    stuck: Option<(u64, u32, u32)>,
+    pub(crate) black_hole: Option<(u32, u32)>,
+    newest_value: Option<u32>,
+}
+
+impl Half {
+    pub(crate) fn new() -> Self {
+        Self {
+            counters: Counters::default(),
+            syn: None,
+            syn_window: None,
+            origin: None,
+            snd_max: BASE,
+            una: BASE,
+            acked: false,
+            holes: Ranges::new(),
+            sacked: Ranges::new(),
+            sent: VecDeque::new(),
+            karn: 0,
+            duplicates: 0,
+            srtt_ns: 0,
+            rttvar_ns: 0,
+            far: Echo::default(),
+            near: Echo::default(),
+            queueing: Queueing::default(),
+            flight: Flight::default(),
+            lone: Lone::default(),
+            closed: false,
+            raw_window: 0,
+            round_trips: 0,
+            first_data_ns: None,
+            last_data_ns: 0,
+            fin: None,
+            stuck: None,
+            black_hole: None,
+            newest_value: None,
+        }
+    }
+
+    /// The payload of a full segment, as the SYN of the receiver allows and as was seen.
+    pub(crate) fn mss(&self, announced: Option<u16>, timestamps: bool) -> u32 {
+        // RFC 6691: options are not part of the announced size; timestamps take 12 bytes of each segment.
+        let allowed = announced.map(|mss| u32::from(mss).saturating_sub(if timestamps { 12 } else { 0 }).max(1));
+        match (allowed, self.counters.largest) {
+            (Some(allowed), 0) => allowed,
+            (Some(allowed), largest) => allowed.min(largest),
+            (None, 0) => 1_460,
+            // Without a SYN, what exceeds an Ethernet frame is more likely an offload than a jumbo frame.
+            (None, largest) => largest.min(1_460),
+        }
+    }
+
+    /// From the place of capture to the sender and back, now: the least seen, and what queues on the way here.
+    #[inline]
+    pub(crate) fn shift_ns(&self) -> u64 {
+        self.near.least_ns.unwrap_or(0).saturating_add(self.queueing.now_ns())
+    }
+
+    /// The sequence number of its SYN.
+    pub(crate) fn isn(&self) -> Option<u32> {
+        self.origin.filter(|_| self.syn.is_some()).map(SeqNum::get)
+    }
+
+    pub(crate) fn snd_max(&self) -> u64 {
+        self.snd_max
+    }
+
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.snd_max.saturating_sub(self.una)
+    }
+
+    /// Whether all of a segment lies below the highest byte seen.
+    pub(crate) fn is_below(&self, seq: SeqNum, len: u32) -> bool {
+        let Some(origin) = self.origin else { return false };
+        (seq + len).at_or_before(origin + self.snd_max as u32)
+    }
+
+    /// Whether an acknowledgement is no news.
+    pub(crate) fn is_acked(&self, ack: SeqNum) -> bool {
+        let Some(origin) = self.origin else { return false };
+        ack.at_or_before(origin + self.una as u32)
+    }
+
+    fn position(&mut self, seq: SeqNum) -> u64 {
+        let Some(origin) = self.origin else {
+            self.origin = Some(seq);
+            return BASE;
+        };
+        // BASE is a multiple of 2^32, so the low half of a position is the distance from the origin.
+        let reference = origin + self.snd_max as u32;
+        let delta = seq.distance_from(reference).cast_signed();
+        self.snd_max.saturating_add_signed(i64::from(delta))
+    }
+
+    /// A segment of this direction's sender.
+    pub(crate) fn on_segment(&mut self, seen: &Seen, peer_mss: Option<u16>) {
+        self.counters.packets += 1;
+        self.counters.ip_bytes += u64::from(seen.length);
+        self.counters.marked += u64::from(seen.ecn == 3);
+        let is_syn = seen.flags.has(Flags::SYN);
+        let mut from = self.position(seen.seq);
+        if is_syn {
+            from += 1;
+            self.snd_max = self.snd_max.max(from);
+            self.una = self.una.max(from);
+        }
+        if let Some((value, _)) = seen.options.timestamps {
+            self.queueing.on(seen.at_ns, value);
+        }
+        if seen.len > 0 {
+            self.on_data(seen, from, peer_mss);
+        } else if from.wrapping_add(1) == self.snd_max && self.in_flight() == 0 && !seen.flags.has(Flags(0x07)) {
+            self.counters.keep_alives += 1;
+        }
+        if seen.flags.has(Flags::FIN) {
+            self.fin = Some(from + u64::from(seen.len));
+        }
+        if let Some((value, _)) = seen.options.timestamps {
+            self.newest_value = Some(value);
+        }
+    }
+
+    fn on_data(&mut self, seen: &Seen, from: u64, peer_mss: Option<u16>) {
+        let end = from + u64::from(seen.len);
+        let now = seen.at_ns;
+        self.counters.largest = self.counters.largest.max(seen.len);
+        let mss = self.mss(peer_mss, seen.options.timestamps.is_some());
+        self.flight.mss = u64::from(mss);
+        self.flight.burst = self.flight.burst.max(u64::from(seen.len));
+        self.counters.data_packets += 1;
+        if self.first_data_ns.is_none() {
+            self.first_data_ns = Some(now);
+            if !self.acked {
+                self.una = self.una.min(from);
+            }
+            self.flight.begin(now, self.una);
+        }
+        let is_repeat = end <= self.snd_max;
+        if seen.len == 1 && is_repeat && end == self.snd_max && self.in_flight() == 0 {
+            self.counters.keep_alives += 1;
+            return;
+        }
+        // A receiver that closed its window is probed with data at its edge (RFC 9293, section 3.8.6.1).
+        if self.closed && from <= self.una.saturating_add(1) {
+            self.counters.window_probes += 1;
+            return;
+        }
+        self.last_data_ns = self.last_data_ns.max(now);
+        let (unseen, hole) = self.holes.take(from.min(self.snd_max), end.min(self.snd_max));
+        let fresh = end.saturating_sub(self.snd_max.max(from));
+        let again = u64::from(seen.len).saturating_sub(unseen + fresh);
+        self.counters.payload += unseen + fresh;
+        self.note_bin(seen, fresh > 0 && unseen + again == 0);
+        if again > 0 {
+            self.on_retransmission(seen, (from, end), again);
+        } else if let Some(hole) = hole {
+            self.on_late(seen, (from, end), hole);
+        }
+        if fresh > 0 {
+            self.on_fresh(seen, (from, end), mss);
+        }
+    }
+
+    fn note_bin(&mut self, seen: &Seen, is_new: bool) {
+        let in_flight = self.flight.in_flight(self.snd_max);
+        let unprompted = self.flight.unprompted_ns(seen.at_ns) > PROMPT_NS && is_new;
+        let Some(bins) = &mut self.flight.bins else { return };
+        let bin = bins.now();
+        bin.sent += u64::from(seen.len);
+        bin.unprompted += if unprompted && in_flight > 0 { u64::from(seen.len) } else { 0 };
+        bin.peak = bin.peak.max(in_flight + if is_new { u64::from(seen.len) } else { 0 });
+        bin.marked += u32::from(seen.ecn == 3);
+        bin.packets = Some((bin.packets.map_or(seen.number, |(first, _)| first), seen.number));
+    }
+
+    fn on_fresh(&mut self, seen: &Seen, (from, end): (u64, u64), mss: u32) {
+        let now = seen.at_ns;
+        if from > self.snd_max {
+            let above = seen.options.timestamps.map(|(value, _)| value);
+            self.holes.push(self.snd_max, from, Hole { born_ns: now, above });
+        }
+        if !self.acked {
+            self.counters.initial_window += u64::from(seen.len);
+        }
+        let is_small = seen.len < mss;
+        self.note_answer(now, from, is_small);
+        self.lone = Lone { sent_ns: now, is_small, is_alone: self.una >= from, acked_ns: None };
+        self.snd_max = end;
+        if self.sent.len() < MOST_SENT {
+            self.sent.push_back(Sent { end, at_ns: now });
+        }
+    }
+
+    /// Whether this segment waited for the acknowledgement of the one before, and that one was delayed on purpose.
+    fn note_answer(&mut self, now: u64, from: u64, is_small: bool) {
+        let lone = self.lone;
+        let Some(acked_ns) = lone.acked_ns.filter(|_| from == self.snd_max && lone.is_alone) else { return };
+        let least = self.far.least_ns.unwrap_or(0);
+        let delay_ns = acked_ns.saturating_sub(lone.sent_ns).saturating_sub(least);
+        let prompt = now.saturating_sub(acked_ns) <= self.shift_ns() + PROMPT_NS;
+        if !prompt || !ACK_DELAY_NS.contains(&delay_ns) {
+            return;
+        }
+        let Some(bins) = &mut self.flight.bins else { return };
+        let bin = bins.now();
+        // Nagle's algorithm holds back what is smaller than a segment (RFC 9293, section 3.7.4).
+        if lone.is_small && is_small {
+            bin.nagle += 1;
+            bin.nagle_ns += delay_ns;
+        } else {
+            bin.delayed += 1;
+            bin.delayed_ns += delay_ns;
+        }
+    }
+
+    fn on_retransmission(&mut self, seen: &Seen, (from, end): (u64, u64), again: u64) {
+        self.counters.retransmissions += 1;
+        self.counters.retransmitted += again;
+        let place = self.sent.partition_point(|sent| sent.end <= from);
+        let last_sent_ns = self.sent.get(place).map(|sent| sent.at_ns);
+        let by_timer = last_sent_ns.is_some_and(|sent_ns| self.is_timeout(seen.at_ns.saturating_sub(sent_ns)));
+        if let Some(sent) = self.sent.get_mut(place) {
+            sent.at_ns = seen.at_ns;
+        }
+        self.note_loss(again, by_timer);
+        self.note_stuck(from, end, seen.len);
+        self.karn = self.karn.max(self.snd_max);
+    }
+
+    /// A segment below the highest byte that carries what was not seen yet: late, or sent again upstream.
+    fn on_late(&mut self, seen: &Seen, range: (u64, u64), hole: Hole) {
+        self.counters.out_of_order += 1;
+        let age_ns = seen.at_ns.saturating_sub(hole.born_ns);
+        let near_ns = self.near.least_ns.unwrap_or(0);
+        let trip_ns = near_ns + self.far.least_ns.unwrap_or(0);
+        let value = seen.options.timestamps.map(|(value, _)| value);
+        let is_original = match (value, hole.above) {
+            // What was sent after the segment above it was sent again.
+            (Some(value), Some(above)) if value != above => above.wrapping_sub(value).cast_signed() > 0,
+            _ => age_ns < (trip_ns / 2).max(3_000_000),
+        };
+        // Beside the sender nothing is reordered yet: the capture itself was late.
+        let beside_sender = near_ns < 2_000_000 && near_ns * 10 < trip_ns;
+        let bin = self.flight.bins.as_mut().map(|bins| bins.now());
+        if is_original {
+            self.counters.reordered += u64::from(!beside_sender);
+            if let Some(bin) = bin {
+                bin.out_of_order += 1;
+                bin.reordered += u32::from(!beside_sender);
+            }
+            return;
+        }
+        if let Some(bin) = bin {
+            bin.out_of_order += 1;
+        }
+        let by_timer = self.is_timeout(age_ns);
+        self.note_loss(range.1 - range.0, by_timer);
+        self.karn = self.karn.max(self.snd_max);
+    }
+
+    /// Whether `gap_ns` without three duplicate acknowledgements (RFC 5681, section 3.2) is long enough for a timer.
+    fn is_timeout(&self, gap_ns: u64) -> bool {
+        let rto_ns = self.srtt_ns.saturating_add(self.rttvar_ns.saturating_mul(4));
+        self.duplicates < 3 && gap_ns >= LEAST_RTO_NS.max(rto_ns)
+    }
+
+    fn note_loss(&mut self, bytes: u64, by_timer: bool) {
+        self.counters.timeouts += u64::from(by_timer);
+        if let Some(bins) = &mut self.flight.bins {
+            let bin = bins.now();
+            // A packet of an offload is several segments.
+            bin.retransmits += bytes.div_ceil(self.flight.mss.max(1)) as u32;
+            bin.retransmitted += bytes;
+            bin.timeouts += u32::from(by_timer);
+        }
+    }
+
+    /// The same bytes at the same size again and again, and nothing of them acknowledged.
+    fn note_stuck(&mut self, from: u64, end: u64, len: u32) {
+        let times = match self.stuck {
+            Some((at, size, times)) if at == from && size == len => times + 1,
+            _ => 1,
+        };
+        self.stuck = Some((from, len, times));
+        if times >= 3 && end > self.una {
+            self.black_hole = Some((len, times));
+        }
+    }
+
+    /// An acknowledgement of this direction's data, from its receiver. `shift` is the receiver's window scale, where it
+    /// is known.
+    pub(crate) fn on_ack(&mut self, seen: &Seen, shift: Option<u8>) {
+        if !seen.flags.has(Flags::ACK) || seen.flags.has(Flags::RST) {
+            return;
+        }
+        let now = seen.at_ns;
+        let is_syn = seen.flags.has(Flags::SYN);
+        let ack = self.position(seen.ack);
+        let window = if is_syn { u64::from(seen.window) } else { u64::from(seen.window) << shift.unwrap_or(0) };
+        self.counters.largest_window = self.counters.largest_window.max(window);
+        if ack > self.snd_max {
+            self.on_unseen(ack);
+        }
+        let closed = seen.window == 0 && !is_syn && !seen.flags.has(Flags::FIN);
+        self.counters.zero_windows += u64::from(closed && !self.closed);
+        self.closed = closed;
+        if ack > self.una || !self.acked {
+            self.on_new_ack(now, ack, seen.len == 0);
+        } else if ack == self.una && seen.len == 0 && self.in_flight() > 0 && seen.window == self.raw_window {
+            self.counters.duplicate_acks += 1;
+            self.duplicates += 1;
+        }
+        self.raw_window = seen.window;
+        let delivered = self.on_sack(seen, ack);
+        if let Some(bins) = self.flight.bins.as_mut().filter(|_| delivered > 0) {
+            bins.now().delivered += delivered;
+        }
+        let told = Told { una: ack, edge: Some(ack.saturating_add(window)), closed };
+        self.flight.tell(now.saturating_add(self.shift_ns()), told);
+    }
+
+    /// The receiver has what the capture has not.
+    fn on_unseen(&mut self, ack: u64) {
+        // A FIN that was not seen is no payload, and neither is what came before the capture.
+        if self.first_data_ns.is_some() || self.acked {
+            self.counters.unseen += (ack - self.snd_max).saturating_sub(1);
+        }
+        self.snd_max = ack;
+    }
+
+    fn on_new_ack(&mut self, now: u64, ack: u64, is_pure: bool) {
+        let mut newest = None;
+        while let Some(sent) = self.sent.front().copied().filter(|sent| sent.end <= ack) {
+            self.sent.pop_front();
+            newest = Some(sent);
+        }
+        if let Some(sent) = newest.filter(|sent| sent.end > self.karn) {
+            self.on_round_trip(now.saturating_sub(sent.at_ns));
+        }
+        if is_pure && ack >= self.snd_max && self.lone.acked_ns.is_none() {
+            self.lone.acked_ns = Some(now);
+        }
+        let moved = ack.saturating_sub(self.una.max(BASE));
+        let sacked = self.sacked.forget_below(ack);
+        if let Some(bins) = &mut self.flight.bins {
+            bins.now().delivered += moved.saturating_sub(sacked);
+        }
+        self.counters.unseen += self.holes.forget_below(ack);
+        self.una = self.una.max(ack);
+        if self.first_data_ns.is_some() && moved > 0 {
+            self.acked = true;
+        }
+        self.duplicates = 0;
+    }
+
+    /// A round trip from the place of capture; the sender saw a longer one by the way between.
+    fn on_round_trip(&mut self, trip_ns: u64) {
+        self.far.note(trip_ns);
+        let whole_ns = trip_ns.saturating_add(self.shift_ns());
+        self.round_trips += 1;
+        // RFC 6298, section 2.
+        if self.srtt_ns == 0 {
+            (self.srtt_ns, self.rttvar_ns) = (whole_ns, whole_ns / 2);
+        } else {
+            self.rttvar_ns = self.rttvar_ns - self.rttvar_ns / 4 + self.srtt_ns.abs_diff(whole_ns) / 4;
+            self.srtt_ns = self.srtt_ns - self.srtt_ns / 8 + whole_ns / 8;
+        }
+        if let Some(bins) = &mut self.flight.bins {
+            let bin = bins.now();
+            bin.rtt_sum_ns = bin.rtt_sum_ns.saturating_add(whole_ns);
+            bin.rtt_count += 1;
+        }
+    }
+
+    /// Notes the blocks; tells how many bytes are newly known to have arrived.
+    fn on_sack(&mut self, seen: &Seen, ack: u64) -> u64 {
+        let mut delivered = 0;
+        for (index, &(left, right)) in seen.options.sack().iter().enumerate() {
+            let (from, to) = (self.position(left), self.position(right));
+            if from >= to || to > self.snd_max {
+                continue;
+            }
+            // RFC 2883, section 4: a first block below the acknowledgement, or within the second, is a duplicate.
+            if index == 0 && (to <= ack || self.is_within_second(seen, (from, to))) {
+                self.counters.dsacks += 1;
+                if let Some(bins) = &mut self.flight.bins {
+                    bins.now().dsacks += 1;
+                }
+                continue;
+            }
+            if to > self.una {
+                delivered += self.sacked.add(from.max(self.una), to, ());
+            }
+        }
+        delivered
+    }
+
+    fn is_within_second(&mut self, seen: &Seen, (from, to): (u64, u64)) -> bool {
+        let Some(&(left, right)) = seen.options.sack().get(1) else { return false };
+        let (low, high) = (self.position(left), self.position(right));
+        low <= from && to <= high
+    }
+}

@@ -1,0 +1,201 @@
+//! One connection followed packet by packet: both directions, the handshake, and where between the ends it was captured.
+//! What is *not* here: finding the connection of a segment (`track`), and what its figures mean (`story`).
+
+pub(crate) mod bins;
+mod clock;
+mod copies;
+mod flight;
+pub(crate) mod half;
+mod ranges;
+
+#[cfg(test)]
+mod tests;
+
+use crate::{Flags, Sender, TooBig, track::seen::Seen};
+use copies::Copies;
+use half::Half;
+
+/// A connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    /// By [`Sender`]: what the low end and what the high end sends.
+    pub(crate) halves: [Half; 2],
+    copies: [Copies; 2],
+    /// Who sent the first SYN without an acknowledgement.
+    pub(crate) opener: Option<Sender>,
+    /// Both ends sent one (RFC 9293, section 3.5).
+    pub(crate) simultaneous: bool,
+    syn_at_ns: [Option<u64>; 2],
+    /// Where the SYN-ACK passed, and what acknowledges it is awaited.
+    answered_ns: Option<u64>,
+    pub(crate) established: bool,
+    pub(crate) syns: u32,
+    pub(crate) reset_by: Option<Sender>,
+    pub(crate) first_sender: Sender,
+    pub(crate) first_number: u64,
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
+    pub(crate) copied: u64,
+    pub(crate) options_cut: bool,
+    pub(crate) too_big_mtu: Option<u32>,
+    pub(crate) hop_limits: [u8; 2],
+    /// Numbers of the packets of the handshake.
+    pub(crate) handshake: [Option<u64>; 3],
+    pub(crate) handshake_ns: Option<u64>,
+    /// Times went backwards so often.
+    pub(crate) backwards: u64,
+}
+
+/// The other end.
+pub(crate) const fn other(sender: Sender) -> Sender {
+    match sender {
+        Sender::Low => Sender::High,
+        Sender::High => Sender::Low,
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(first: &Seen) -> Self {
+        Self {
+            halves: [Half::new(), Half::new()],
+            copies: [Copies::default(), Copies::default()],
+            opener: None,
+            simultaneous: false,
+            syn_at_ns: [None; 2],
+            answered_ns: None,
+            established: false,
+            syns: 0,
+            reset_by: None,
+            first_sender: first.sender,
+            first_number: first.number,
+            first_ns: first.at_ns,
+            last_ns: first.at_ns,
+            copied: 0,
+            options_cut: false,
+            too_big_mtu: None,
+            hop_limits: [0; 2],
+            handshake: [None; 3],
+            handshake_ns: None,
+            backwards: 0,
+        }
+    }
+
+    pub(crate) fn half(&self, sender: Sender) -> &Half {
+        &self.halves[sender as usize]
+    }
+
+    /// The scale of the windows that `sender` offers: only where both SYNs carried the option (RFC 7323, section 2.2).
+    pub(crate) fn shift(&self, sender: Sender) -> Option<u8> {
+        let of = |sender: Sender| self.half(sender).syn.map(|syn| syn.window_scale);
+        match (of(sender), of(other(sender))) {
+            (Some(Some(shift)), Some(Some(_))) => Some(shift),
+            (Some(None), _) | (_, Some(None)) => Some(0),
+            // A SYN-ACK has the option only in answer to one.
+            (Some(Some(shift)), None) if self.opener != Some(sender) => Some(shift),
+            _ => None,
+        }
+    }
+
+    /// One segment, in the order of the file.
+    pub(crate) fn on(&mut self, seen: &Seen) {
+        let mut seen = *seen;
+        // The order of the file holds; a clock that was set back doesn't undo what happened.
+        if seen.at_ns < self.last_ns {
+            self.backwards += 1;
+            seen.at_ns = self.last_ns;
+        }
+        let (own, peer) = (seen.sender as usize, other(seen.sender) as usize);
+        self.last_ns = seen.at_ns;
+        let trip_ns = self.trip_ns();
+        let is_old = self.carries_nothing_new(&seen);
+        if self.copies[own].is_copy(&seen, is_old, trip_ns) {
+            self.copied += 1;
+            return;
+        }
+        for half in &mut self.halves {
+            let snd_max = half.snd_max();
+            half.flight.advance(seen.at_ns, snd_max);
+        }
+        self.hop_limits[own] = seen.hop_limit;
+        self.on_handshake(&seen);
+        if let Some((value, echo)) = seen.options.timestamps {
+            // Towards the other end, and back from this one.
+            self.halves[peer].near.sent(seen.at_ns, value);
+            if seen.flags.has(Flags::ACK) && !seen.flags.has(Flags::SYN) {
+                self.halves[own].near.echoed(seen.at_ns, echo);
+            }
+        }
+        let peer_mss = self.halves[peer].syn.and_then(|syn| syn.mss);
+        self.halves[own].on_segment(&seen, peer_mss);
+        let shift = self.shift(seen.sender);
+        self.halves[peer].on_ack(&seen, shift);
+        if seen.flags.has(Flags::RST) {
+            self.reset_by.get_or_insert(seen.sender);
+        }
+    }
+
+    /// A message that a packet of `sender` was too big.
+    pub(crate) fn on_too_big(&mut self, notice: &TooBig, sender: Sender) {
+        self.halves[sender as usize].counters.too_big += 1;
+        self.too_big_mtu = notice.mtu.or(self.too_big_mtu);
+    }
+
+    /// Whether both ends said that they are done.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.reset_by.is_some() || self.halves.iter().all(|half| half.fin.is_some())
+    }
+
+    fn carries_nothing_new(&self, seen: &Seen) -> bool {
+        let half = self.half(seen.sender);
+        if seen.flags.has(Flags::SYN) || seen.flags.has(Flags::FIN) {
+            return true;
+        }
+        if seen.len == 0 { self.half(other(seen.sender)).is_acked(seen.ack) } else { half.is_below(seen.seq, seen.len) }
+    }
+
+    /// The shortest round trip between the ends, as far as it is known.
+    pub(crate) fn trip_ns(&self) -> u64 {
+        let [low, high] = &self.halves;
+        let of = |half: &Half| Some(half.near.least_ns? + half.far.least_ns?);
+        of(low).into_iter().chain(of(high)).min().unwrap_or(0)
+    }
+
+    fn on_handshake(&mut self, seen: &Seen) {
+        let (own, peer) = (seen.sender as usize, other(seen.sender) as usize);
+        let now = seen.at_ns;
+        if seen.flags.has(Flags::SYN) {
+            self.syns += 1;
+            self.halves[own].syn = Some(seen.options.syn);
+            self.halves[own].syn_window = Some(seen.window);
+            self.syn_at_ns[own] = Some(now);
+            if !seen.flags.has(Flags::ACK) {
+                self.simultaneous |= self.opener.is_some_and(|opener| opener != seen.sender);
+                self.opener.get_or_insert(seen.sender);
+                self.handshake[0].get_or_insert(seen.number);
+                return;
+            }
+            self.opener.get_or_insert_with(|| other(seen.sender));
+            self.handshake[1].get_or_insert(seen.number);
+            if let Some(syn_ns) = self.syn_at_ns[peer] {
+                // From here to the end that answered, and back.
+                self.note_way(seen.sender, now.saturating_sub(syn_ns));
+            }
+            self.answered_ns = Some(now);
+        } else if let Some(answered_ns) = self.answered_ns
+            && !self.established
+            && self.opener == Some(seen.sender)
+            && seen.flags.has(Flags::ACK)
+        {
+            self.established = true;
+            self.handshake[2] = Some(seen.number);
+            self.note_way(seen.sender, now.saturating_sub(answered_ns));
+            self.handshake_ns = self.syn_at_ns[own].map(|syn_ns| now.saturating_sub(syn_ns));
+        }
+    }
+
+    /// From the place of capture to `end` and back took this long: it is near to its own data and far from the other's.
+    fn note_way(&mut self, end: Sender, took_ns: u64) {
+        self.halves[end as usize].near.note(took_ns);
+        self.halves[other(end) as usize].far.note(took_ns);
+    }
+}

@@ -1,0 +1,175 @@
+//! A connection made of segments: what is counted, and what is dropped.
+
+use fullpipe_units::SeqNum;
+
+use super::*;
+use crate::track::options::{Options, SynOptions};
+
+const MS: u64 = 1_000_000;
+
+/// Segments of one connection, captured `near` from the low end and `far` from the high end (round trips).
+pub(crate) struct Wire {
+    pub(crate) number: u64,
+    pub(crate) connection: Option<Connection>,
+}
+
+pub(crate) fn segment(at_ns: u64, sender: Sender, flags: Flags, seq: u32, ack: u32, len: u32) -> Seen {
+    Seen {
+        number: 0,
+        at_ns,
+        sender,
+        seq: SeqNum::new(seq),
+        ack: SeqNum::new(ack),
+        flags,
+        window: 60_000,
+        len,
+        length: len + 40,
+        id: None,
+        hop_limit: 64,
+        ecn: 0,
+        link: 0,
+        options: Options::default(),
+    }
+}
+
+impl Wire {
+    fn new() -> Self {
+        Self { number: 0, connection: None }
+    }
+
+    fn put(&mut self, mut seen: Seen) -> &mut Self {
+        self.number += 1;
+        seen.number = self.number;
+        // Each has its own identification, as systems give it.
+        seen.id = seen.id.or(Some(self.number as u16));
+        self.connection.get_or_insert_with(|| Connection::new(&seen)).on(&seen);
+        self
+    }
+
+    /// The low end opens with 100, the high end answers with 500, 80 ms away from a capture beside the low end.
+    fn opened() -> Self {
+        let mut wire = Self::new();
+        let syn = SynOptions { mss: Some(1_000), window_scale: Some(2), ..SynOptions::default() };
+        let with = |mut seen: Seen, syn| {
+            seen.options.syn = syn;
+            seen
+        };
+        wire.put(with(segment(0, Sender::Low, Flags::SYN, 100, 0, 0), syn));
+        wire.put(with(segment(80 * MS, Sender::High, Flags(0x12), 500, 101, 0), syn));
+        wire.put(segment(80 * MS + 1, Sender::Low, Flags::ACK, 101, 501, 0));
+        wire
+    }
+
+    fn data(&mut self, at_ms: u64, offset: u32, len: u32) -> &mut Self {
+        self.put(segment(at_ms * MS, Sender::Low, Flags::ACK, 101u32.wrapping_add(offset), 501, len))
+    }
+
+    fn ack(&mut self, at_ms: u64, offset: u32) -> &mut Self {
+        self.put(segment(at_ms * MS, Sender::High, Flags::ACK, 501, 101u32.wrapping_add(offset), 0))
+    }
+
+    fn low(&self) -> half::Counters {
+        self.connection.as_ref().unwrap().half(Sender::Low).counters
+    }
+}
+
+#[test]
+fn the_handshake_tells_where_the_capture_stands_and_what_scales() {
+    let wire = Wire::opened();
+    let connection = wire.connection.unwrap();
+    assert_eq!(connection.opener, Some(Sender::Low));
+    assert_eq!(connection.half(Sender::Low).near.least_ns, Some(1));
+    assert_eq!(connection.half(Sender::High).near.least_ns, Some(80 * MS));
+    assert_eq!(connection.trip_ns(), 80 * MS + 1);
+    assert_eq!(connection.shift(Sender::High), Some(2));
+    assert!(connection.established);
+}
+
+#[test]
+fn bytes_seen_before_are_a_retransmission_and_others_below_the_highest_are_late() {
+    let mut wire = Wire::opened();
+    wire.data(100, 0, 1_000).data(101, 1_000, 1_000).data(102, 3_000, 1_000);
+    wire.data(103, 2_000, 1_000);
+    wire.data(110, 1_000, 1_000);
+    let counters = wire.low();
+    assert_eq!((counters.out_of_order, counters.retransmissions, counters.retransmitted), (1, 1, 1_000));
+    assert_eq!(counters.payload, 4_000);
+    // Half old, half new.
+    wire.data(120, 3_500, 1_000);
+    assert_eq!((wire.low().retransmissions, wire.low().retransmitted, wire.low().payload), (2, 1_500, 4_500));
+}
+
+#[test]
+fn a_copy_is_dropped_however_long_it_took_and_a_retransmission_is_not() {
+    let mut wire = Wire::opened();
+    let mut seen = segment(100 * MS, Sender::Low, Flags::ACK, 101, 501, 1_000);
+    seen.id = Some(77);
+    wire.put(seen);
+    seen.at_ns += 19 * MS;
+    seen.hop_limit -= 1;
+    wire.put(seen);
+    assert_eq!((wire.connection.as_ref().unwrap().copied, wire.low().retransmissions), (1, 0));
+    seen.at_ns += 90 * MS;
+    seen.id = Some(78);
+    wire.put(seen);
+    assert_eq!((wire.connection.as_ref().unwrap().copied, wire.low().retransmissions), (1, 1));
+    // Beyond any path's delay, the same identification has come round again.
+    seen.at_ns += 300 * MS;
+    wire.put(seen);
+    assert_eq!(wire.low().retransmissions, 2);
+}
+
+#[test]
+fn probes_of_a_closed_window_and_keep_alives_are_no_retransmissions() {
+    let mut wire = Wire::opened();
+    wire.data(100, 0, 1_000).ack(180, 1_000);
+    wire.put(segment(200 * MS, Sender::Low, Flags::ACK, 100 + 1_000, 501, 0));
+    wire.data(201, 999, 1);
+    assert_eq!((wire.low().keep_alives, wire.low().retransmissions), (2, 0));
+    let mut closed = segment(300 * MS, Sender::High, Flags::ACK, 501, 1_101, 0);
+    closed.window = 0;
+    wire.put(closed);
+    wire.data(500, 1_000, 1).data(900, 1_000, 1);
+    assert_eq!((wire.low().window_probes, wire.low().retransmissions, wire.low().zero_windows), (2, 0, 1));
+    wire.ack(1_000, 1_000).data(1_001, 1_000, 1_000);
+    assert_eq!((wire.low().payload, wire.low().retransmissions), (2_000, 0));
+}
+
+#[test]
+fn a_lone_retransmission_after_a_long_silence_is_a_timeout() {
+    let mut wire = Wire::opened();
+    wire.data(100, 0, 1_000).ack(180, 1_000).data(181, 1_000, 1_000).data(500, 1_000, 1_000);
+    assert_eq!((wire.low().timeouts, wire.low().retransmissions), (1, 1));
+    let mut fast = Wire::opened();
+    fast.data(100, 0, 1_000).data(101, 1_000, 1_000).data(102, 2_000, 1_000).data(103, 3_000, 1_000);
+    fast.ack(180, 1_000).ack(181, 1_000).ack(182, 1_000).ack(183, 1_000).data(400, 1_000, 1_000);
+    assert_eq!((fast.low().timeouts, fast.low().duplicate_acks), (0, 3));
+}
+
+#[test]
+fn sequence_numbers_wrap_and_long_streams_count_on() {
+    let mut wire = Wire::opened();
+    let mut sent: u64 = 0;
+    for step in 0..9_000_u64 {
+        let at = 100 + step;
+        wire.data(at, sent as u32, 1_000_000);
+        sent += 1_000_000;
+        wire.ack(at, sent as u32);
+    }
+    assert!(sent > 2 * (1 << 32));
+    assert_eq!((wire.low().payload, wire.low().retransmissions, wire.low().unseen), (sent, 0, 0));
+}
+
+#[test]
+fn what_was_acknowledged_and_never_seen_is_told() {
+    let mut wire = Wire::opened();
+    wire.data(100, 0, 1_000).data(101, 3_000, 1_000).ack(180, 4_000);
+    assert_eq!((wire.low().unseen, wire.low().retransmissions, wire.low().out_of_order), (2_000, 0, 0));
+}
+
+#[test]
+fn a_clock_that_steps_back_loses_nothing() {
+    let mut wire = Wire::opened();
+    wire.data(200, 0, 1_000).ack(150, 1_000).data(151, 1_000, 1_000);
+    assert_eq!((wire.low().payload, wire.connection.as_ref().unwrap().backwards), (2_000, 2));
+}

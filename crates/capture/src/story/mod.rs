@@ -1,0 +1,219 @@
+//! A connection's story: its figures, the transfers of both directions, and what limited each. What is *not* here:
+//! following it packet by packet (`connection`), and judging (`diagnose`).
+
+mod transfer;
+
+use fullpipe_diagnose::{Detail, Diagnosis, Limiter, Run, SynFacts, Transfer, diagnose, runs};
+use fullpipe_units::{Bytes, Micros, Rate};
+
+use crate::{
+    Endpoint, Key, Sender,
+    connection::{Connection, half::Counters, other},
+    fingerprint::{self, Platform},
+    track::{Keep, options::SynOptions},
+};
+
+/// One connection of a capture.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Its number, from 1, in the order of first packets.
+    pub number: u64,
+    /// The end that opened it, where that was seen; else the one that sent the first packet.
+    pub a: Endpoint,
+    /// The other end.
+    pub b: Endpoint,
+    /// What carried it: 0 where nothing did.
+    pub outer: u32,
+    /// The first packet.
+    pub first_packet: u64,
+    /// When that was captured, in nanoseconds since 1970.
+    pub started_ns: u64,
+    /// From the first packet to the last.
+    pub lasted: Micros,
+    /// The shortest round trip between the ends.
+    pub rtt: Option<Micros>,
+    /// What a sends, and what b sends.
+    pub sides: [Side; 2],
+    /// The handshake.
+    pub handshake: Handshake,
+    /// Packets that were captured twice, which count once.
+    pub copies: u64,
+    /// Times at which the capture's clock stepped back.
+    pub backwards: u64,
+    /// Which side sent a reset first: 0 is a.
+    pub reset_by: Option<u8>,
+}
+
+/// One end and what it sends.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// Its figures.
+    pub counters: Counters,
+    /// The payload of a full segment in this direction.
+    pub mss: u32,
+    /// What its SYN said.
+    pub syn: Option<SynFacts>,
+    /// What it probably is, from its SYN.
+    pub platform: Option<Platform>,
+    /// From the place of capture to it and back.
+    pub away: Option<Micros>,
+    /// From its first payload to its last.
+    pub sending: Micros,
+    /// The payload rate in that time.
+    pub rate: Option<Rate>,
+    /// The judgement of what it sent, where there was enough to judge.
+    pub verdict: Option<Box<Verdict>>,
+}
+
+/// A judged direction.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// What limited it.
+    pub diagnosis: Diagnosis,
+    /// Which limiter held when.
+    pub runs: Vec<Run>,
+    /// What was judged, where that was asked for.
+    pub transfer: Option<Transfer>,
+}
+
+/// How a connection began, as far as it was seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handshake {
+    /// Packets with a SYN.
+    pub syns: u32,
+    /// The numbers of the SYN, the SYN-ACK and the acknowledgement of it.
+    pub packets: [Option<u64>; 3],
+    /// From the (last) SYN to the acknowledgement of the SYN-ACK.
+    pub took: Option<Micros>,
+    /// Both ends sent a SYN at once.
+    pub simultaneous: bool,
+}
+
+impl Report {
+    /// Which side sent more payload: 0 is a.
+    pub fn main(&self) -> usize {
+        usize::from(self.sides[1].counters.payload > self.sides[0].counters.payload)
+    }
+
+    /// The side that sent more payload.
+    pub fn main_side(&self) -> &Side {
+        &self.sides[self.main()]
+    }
+
+    /// Packets of both directions, copies apart.
+    pub fn packets(&self) -> u64 {
+        self.sides.iter().map(|side| side.counters.packets).sum()
+    }
+
+    /// Payload of both directions, repeats apart.
+    pub fn payload(&self) -> Bytes {
+        Bytes::new(self.sides.iter().map(|side| side.counters.payload).sum())
+    }
+
+    /// How much a person would gain by looking at it: the time that something which can be lifted took.
+    pub fn weight(&self) -> f64 {
+        let side = self.main_side();
+        let Some(verdict) = &side.verdict else { return 0.0 };
+        let part = match (verdict.diagnosis.limiter, verdict.diagnosis.detail) {
+            (Limiter::InsufficientEvidence, _) => 0.0,
+            (Limiter::Path, Some(Detail::Saturated)) => 0.01,
+            (Limiter::Application, _) => 0.02,
+            _ => 1.0,
+        };
+        1.0 + part * verdict.diagnosis.share * side.sending.as_secs_f64()
+    }
+}
+
+/// Makes reports.
+#[derive(Debug)]
+pub(crate) struct Stories {
+    keep: Keep,
+    reports: Vec<Report>,
+}
+
+impl Stories {
+    pub(crate) const fn new(keep: Keep) -> Self {
+        Self { keep, reports: Vec::new() }
+    }
+
+    pub(crate) fn tell(&mut self, key: &Key, connection: &Connection) {
+        self.reports.push(report(key, connection, self.keep));
+    }
+
+    pub(crate) fn in_order(mut self) -> Vec<Report> {
+        self.reports.sort_by_key(|report| report.first_packet);
+        for (number, report) in (1..).zip(&mut self.reports) {
+            report.number = number;
+        }
+        self.reports
+    }
+}
+
+fn report(key: &Key, connection: &Connection, keep: Keep) -> Report {
+    let flow = key.flow();
+    let a = connection.opener.unwrap_or(connection.first_sender);
+    let b = other(a);
+    let end = |sender| if sender == Sender::Low { flow.from } else { flow.to };
+    let place = |sender: Sender| u8::from(sender != a);
+    let trip_ns = connection.trip_ns();
+    Report {
+        number: 0,
+        a: end(a),
+        b: end(b),
+        outer: flow.outer,
+        first_packet: connection.first_number,
+        started_ns: connection.first_ns,
+        lasted: micros(connection.last_ns - connection.first_ns),
+        rtt: (trip_ns > 0).then(|| micros(trip_ns)),
+        sides: [a, b].map(|sender| side(connection, sender, [end(sender), end(other(sender))], keep)),
+        handshake: Handshake {
+            syns: connection.syns,
+            packets: connection.handshake,
+            took: connection.handshake_ns.map(micros),
+            simultaneous: connection.simultaneous,
+        },
+        copies: connection.copied,
+        backwards: connection.backwards,
+        reset_by: connection.reset_by.map(place),
+    }
+}
+
+fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep) -> Side {
+    let half = connection.half(sender);
+    let peer = connection.half(other(sender));
+    let sending = micros(half.last_data_ns.saturating_sub(half.first_data_ns.unwrap_or(half.last_data_ns)));
+    let timestamps = half.syn.zip(peer.syn).is_some_and(|(own, other)| own.timestamps && other.timestamps);
+    let stalls = half.counters.timeouts > 0 || half.counters.zero_windows > 0 || half.black_hole.is_some();
+    let is_worth_judging = half.counters.data_packets >= 20 || (half.counters.payload > 0 && stalls);
+    let verdict = is_worth_judging.then(|| transfer::transfer(connection, sender, ends)).flatten().map(|transfer| {
+        Box::new(Verdict {
+            diagnosis: diagnose(&transfer),
+            runs: runs(&transfer),
+            transfer: keep.transfers.then_some(transfer),
+        })
+    });
+    Side {
+        counters: half.counters,
+        mss: half.mss(peer.syn.and_then(|syn| syn.mss), timestamps),
+        syn: half.syn.map(|syn| facts(syn, half.syn_window)),
+        platform: fingerprint::guess(connection, sender),
+        away: half.near.least_ns.map(micros),
+        sending,
+        rate: Rate::of(Bytes::new(half.counters.payload), sending),
+        verdict,
+    }
+}
+
+pub(crate) fn facts(syn: SynOptions, window: Option<u16>) -> SynFacts {
+    SynFacts {
+        mss: syn.mss,
+        window_scale: syn.window_scale,
+        sack_permitted: syn.sack_permitted,
+        timestamps: syn.timestamps,
+        window,
+    }
+}
+
+pub(crate) const fn micros(ns: u64) -> Micros {
+    Micros::new(ns / 1_000)
+}

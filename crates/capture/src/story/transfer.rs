@@ -1,0 +1,185 @@
+//! One direction of a followed connection as the transfer that the judge understands. What is *not* here: any decision.
+
+use std::net::IpAddr;
+
+use fullpipe_diagnose::{End, PacketSample, ReceiverSample, RttSummary, SenderSample, Source, SynFacts, Transfer};
+use fullpipe_units::{Bytes, Micros, Rate};
+
+use super::{facts, micros};
+use crate::{
+    Endpoint, Sender,
+    connection::{Connection, bins::Bin, half::Half, other},
+    fingerprint,
+};
+
+/// Samples span half a round trip, and at least this long.
+const LEAST_STEP_NS: u64 = 1_000_000;
+
+/// `None` where the direction carried no payload.
+pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [Endpoint; 2]) -> Option<Transfer> {
+    let half = connection.half(sender);
+    let bins = half.flight.bins.as_ref()?;
+    let trip_ns = connection.trip_ns();
+    let (coarse, width_ns) = bins.coarse((trip_ns / 2).max(LEAST_STEP_NS));
+    let sending_ns = half.last_data_ns.saturating_sub(bins.start_ns());
+    // The last flight counts until it is acknowledged.
+    let until = (sending_ns + trip_ns).div_ceil(width_ns).max(1);
+    let coarse = &coarse[..coarse.len().min(usize::try_from(until).unwrap_or(usize::MAX))];
+    let series = Series { width_ns, mss: mss(connection, sender), trip_ns };
+    let idle = micros(trip_ns);
+    Some(Transfer {
+        source: Source::Capture,
+        sender: end(connection, sender, from),
+        receiver: end(connection, other(sender), to),
+        bytes: Bytes::new(half.counters.payload),
+        duration_us: micros(sending_ns),
+        idle_rtt: (trip_ns > 0).then(|| RttSummary {
+            min_us: idle,
+            p50_us: idle,
+            count: u32::try_from(half.round_trips).unwrap_or(u32::MAX),
+        }),
+        path_mtu: connection.too_big_mtu,
+        path_rate: None,
+        sender_samples: series.senders(coarse),
+        receiver_samples: series.receivers(coarse),
+        blind: blind(connection, sender, half),
+    })
+}
+
+fn mss(connection: &Connection, sender: Sender) -> u32 {
+    let (half, peer) = (connection.half(sender), connection.half(other(sender)));
+    let timestamps = half.syn.zip(peer.syn).is_some_and(|(own, other)| own.timestamps && other.timestamps);
+    half.mss(peer.syn.and_then(|syn| syn.mss), timestamps)
+}
+
+fn end(connection: &Connection, sender: Sender, endpoint: Endpoint) -> End {
+    let half = connection.half(sender);
+    End {
+        name: IpAddr::from(endpoint.address).to_string(),
+        platform: fingerprint::guess(connection, sender).map(|platform| platform.catalogue.to_owned()),
+        syn: half.syn.map(|syn| SynFacts { ..facts(syn, half.syn_window) }),
+        opened: connection.opener.map(|opener| opener == sender),
+        ..End::default()
+    }
+}
+
+fn blind(connection: &Connection, sender: Sender, half: &Half) -> Vec<String> {
+    let mut blind = vec![
+        "a capture shows neither the sender's congestion window nor its buffer: what held it is told from what it did"
+            .to_owned(),
+    ];
+    let peer = connection.half(other(sender));
+    if half.near.least_ns.is_none() {
+        blind.push(
+            "how far the place of capture is from the sender is unknown (no handshake, no timestamps): what was in \
+             flight is a guess"
+                .to_owned(),
+        );
+    }
+    if peer.counters.packets == 0 {
+        blind.push("only one direction was captured: no acknowledgement of this data was seen".to_owned());
+    }
+    if half.counters.unseen > 0 {
+        let lost = Bytes::new(half.counters.unseen);
+        blind.push(format!("the capture lost packets: {lost} were acknowledged that it doesn't have"));
+    }
+    if connection.shift(other(sender)).is_none() {
+        blind.push("the window scale is unknown, so that the offered window is taken as unscaled".to_owned());
+    }
+    if connection.options_cut {
+        blind.push("the capture cut off TCP options: raise its snapshot length".to_owned());
+    }
+    blind
+}
+
+struct Series {
+    width_ns: u64,
+    mss: u32,
+    trip_ns: u64,
+}
+
+impl Series {
+    fn senders(&self, bins: &[Bin]) -> Vec<SenderSample> {
+        let mut sample = SenderSample {
+            mss: Some(self.mss),
+            retransmits: Some(0),
+            retransmitted: Some(Bytes::ZERO),
+            timeouts: Some(0),
+            reordering_seen: Some(0),
+            dsacks: Some(0),
+            busy_us: Some(Micros::ZERO),
+            in_flight: Some(Bytes::ZERO),
+            packets: Some(PacketSample::default()),
+            ..SenderSample::default()
+        };
+        let mut samples = vec![sample];
+        for (index, bin) in bins.iter().enumerate() {
+            sample = self.next(sample, bin);
+            sample.delivery_rate_bps = self.delivery(bins, index);
+            samples.push(sample);
+        }
+        samples
+    }
+
+    fn next(&self, before: SenderSample, bin: &Bin) -> SenderSample {
+        let width_ns = self.width_ns;
+        let sum = |count: Option<u64>, more: u32| count.map(|count| count + u64::from(more));
+        let small = |count: Option<u32>, more: u32| count.map(|count| count.saturating_add(more));
+        let idle_ns = width_ns.saturating_sub(bin.busy_ns);
+        let in_flight = if bin.busy_ns > 0 { (bin.flight_ns / bin.busy_ns as f64) as u64 } else { 0 };
+        let rtt = (bin.rtt_count > 0).then(|| micros(bin.rtt_sum_ns / u64::from(bin.rtt_count)));
+        SenderSample {
+            at_us: Micros::new(before.at_us.get() + width_ns / 1_000),
+            acked: Bytes::new(before.acked.get() + bin.acked),
+            in_flight: Some(Bytes::new(in_flight)),
+            offered_window: bin.window.map(Bytes::new).or(before.offered_window),
+            rtt_us: rtt.or(before.rtt_us),
+            retransmits: sum(before.retransmits, bin.retransmits),
+            retransmitted: before.retransmitted.map(|bytes| Bytes::new(bytes.get() + bin.retransmitted)),
+            timeouts: sum(before.timeouts, bin.timeouts),
+            reordering_seen: small(before.reordering_seen, bin.reordered),
+            dsacks: small(before.dsacks, bin.dsacks),
+            delivered_ce: None,
+            busy_us: before.busy_us.map(|busy| Micros::new(busy.get() + bin.busy_ns / 1_000)),
+            packets: Some(PacketSample {
+                peak: Bytes::new(bin.peak),
+                held_us: micros(bin.held_ns),
+                closed_us: micros(bin.closed_ns),
+                idle_us: micros(idle_ns),
+                sent: Bytes::new(bin.sent),
+                unprompted: Bytes::new(bin.unprompted),
+                nagle: bin.nagle,
+                nagle_us: micros(bin.nagle_ns),
+                delayed: bin.delayed,
+                delayed_us: micros(bin.delayed_ns),
+                first: bin.packets.map(|(first, _)| first),
+                last: bin.packets.map(|(_, last)| last),
+            }),
+            ..before
+        }
+    }
+
+    /// What arrived per time around a bin: two round trips to either side.
+    fn delivery(&self, bins: &[Bin], index: usize) -> Option<Rate> {
+        let reach = usize::try_from((2 * self.trip_ns).div_ceil(self.width_ns.max(1))).unwrap_or(1).max(1);
+        let (low, high) = (index.saturating_sub(reach), bins.len().min(index + reach + 1));
+        let around = bins.get(low..high)?;
+        let bytes = around.iter().map(|bin| bin.delivered).sum();
+        Rate::of(Bytes::new(bytes), micros(self.width_ns * around.len() as u64))
+    }
+
+    fn receivers(&self, bins: &[Bin]) -> Vec<ReceiverSample> {
+        let mut sample = ReceiverSample { out_of_order: Some(0), ..ReceiverSample::default() };
+        let step = |bin: &Bin| {
+            sample = ReceiverSample {
+                at_us: Micros::new(sample.at_us.get() + self.width_ns / 1_000),
+                received: Bytes::new(sample.received.get() + bin.delivered),
+                offered_window: bin.window.map(Bytes::new).or(sample.offered_window),
+                out_of_order: sample.out_of_order.map(|count| count.saturating_add(bin.out_of_order)),
+                ..sample
+            };
+            sample
+        };
+        bins.iter().map(step).collect()
+    }
+}

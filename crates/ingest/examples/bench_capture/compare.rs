@@ -1,0 +1,125 @@
+//! Everything on the same files in turn, and a table of medians.
+
+use std::{
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::make::{Kind, make};
+
+/// How often each is run; tshark, which takes a hundred times as long, only once.
+const ROUNDS: usize = 5;
+
+/// What is measured: its name, its command line (`{}` is the file), and how often.
+struct Tool {
+    name: &'static str,
+    command: Vec<String>,
+    rounds: usize,
+}
+
+/// What a run took.
+struct Run {
+    seconds: f64,
+    /// The most memory that was resident, in kB.
+    peak_kb: u64,
+}
+
+pub(crate) fn run(program: Option<&str>) -> io::Result<()> {
+    let tools: Vec<Tool> = tools(program)?.into_iter().filter(|tool| exists(&tool.command[0])).collect();
+    let folder = tempfile::tempdir()?;
+    println!("{:<9}{:<28}{:>9}{:>9}{:>9}{:>10}", "file", "tool", "s", "GB/s", "Mpps", "peak MB");
+    for kind in Kind::ALL {
+        let path = folder.path().join(format!("{}.pcap", kind.name()));
+        make(kind, &path)?;
+        measure(kind, &path, &tools)?;
+        fs::remove_file(&path)?;
+    }
+    Ok(())
+}
+
+fn tools(program: Option<&str>) -> io::Result<Vec<Tool>> {
+    let own = std::env::current_exe()?.display().to_string();
+    let tool = |name, rounds, command: &[&str]| Tool {
+        name,
+        command: command.iter().map(|word| (*word).to_owned()).collect(),
+        rounds,
+    };
+    let mut tools = vec![
+        tool("segments, one thread", ROUNDS, &[&own, "count", "{}"]),
+        tool("segments, reading ahead", ROUNDS, &[&own, "count", "--ahead", "{}"]),
+    ];
+    if let Some(program) = program {
+        tools.push(tool("fullpipe read", ROUNDS, &[program, "read", "--json", "{}"]));
+    }
+    tools.push(tool("tcptrace -l", ROUNDS, &["tcptrace", "-l", "{}"]));
+    tools.push(tool("tshark -z conv,tcp", 1, &["tshark", "-q", "-z", "conv,tcp", "-r", "{}"]));
+    Ok(tools)
+}
+
+fn measure(kind: Kind, path: &Path, tools: &[Tool]) -> io::Result<()> {
+    warm(path)?;
+    let (packets, ..) = kind.shape();
+    let bytes = fs::metadata(path)?.len();
+    let mut runs: Vec<Vec<Run>> = tools.iter().map(|_| Vec::new()).collect();
+    for round in 0..ROUNDS {
+        for (tool, runs) in tools.iter().zip(&mut runs).filter(|(tool, _)| round < tool.rounds) {
+            runs.push(once(tool, path)?);
+        }
+    }
+    for (tool, mut runs) in tools.iter().zip(runs) {
+        runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        let Some(median) = runs.get(runs.len() / 2) else { continue };
+        println!(
+            "{:<9}{:<28}{:>9.3}{:>9.2}{:>9.2}{:>10.1}",
+            kind.name(),
+            tool.name,
+            median.seconds,
+            bytes as f64 / median.seconds / 1e9,
+            f64::from(packets) / median.seconds / 1e6,
+            median.peak_kb as f64 / 1024.0,
+        );
+    }
+    Ok(())
+}
+
+fn once(tool: &Tool, path: &Path) -> io::Result<Run> {
+    let path = path.display().to_string();
+    let words: Vec<&str> = tool.command.iter().map(|word| if word == "{}" { &path } else { word.as_str() }).collect();
+    let start = Instant::now();
+    let mut child = Command::new(words[0]).args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let status = PathBuf::from(format!("/proc/{}/status", child.id()));
+    let mut peak_kb = 0;
+    while child.try_wait()?.is_none() {
+        peak_kb = peak(&status).unwrap_or(0).max(peak_kb);
+        thread::sleep(Duration::from_millis(2));
+    }
+    Ok(Run { seconds: start.elapsed().as_secs_f64(), peak_kb })
+}
+
+/// The most memory that a process ever had, by its own account.
+fn peak(status: &Path) -> Option<u64> {
+    let status = fs::read_to_string(status).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok())
+}
+
+/// Reads a file once, so that it lies in memory.
+fn warm(path: &Path) -> io::Result<()> {
+    let mut file = fs::File::open(path)?;
+    let mut buffer = vec![0; 1 << 20];
+    while file.read(&mut buffer)? > 0 {}
+    Ok(())
+}
+
+fn exists(program: &str) -> bool {
+    let found = program.contains('/')
+        || std::env::var_os("PATH")
+            .is_some_and(|paths| std::env::split_paths(&paths).any(|at| at.join(program).exists()));
+    if !found {
+        println!("{program} is not there: left out");
+    }
+    found
+}

@@ -1,0 +1,70 @@
+//! Reading alone: segments, and which connection each belongs to.
+
+use std::{ops::ControlFlow, path::PathBuf, time::Instant};
+
+use fullpipe_capture::{Key, Segment, Sink, Table, TooBig};
+use fullpipe_ingest::{Options, Reading, read_all};
+
+/// Adds up what it gets, for each connection.
+struct Count {
+    segments: u64,
+    payload: u64,
+    table: Table,
+    connections: Vec<u64>,
+}
+
+impl Sink for Count {
+    fn segment(&mut self, segment: &Segment<'_>) {
+        self.segments += 1;
+        self.payload += u64::from(segment.payload_len);
+        let (slot, is_new) = self.table.find_or_insert(&Key::of(&segment.flow).0);
+        if is_new {
+            self.connections.push(0);
+        }
+        self.connections[slot.index()] += 1;
+    }
+
+    fn too_big(&mut self, _: &TooBig) {}
+}
+
+pub(crate) fn run(arguments: &[&str]) {
+    let mut options = Options::default();
+    let mut paths = Vec::new();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match *argument {
+            "--ahead" => options.reading = Reading::Ahead,
+            "--piece" => options.piece = arguments.next().and_then(|piece| piece.parse().ok()).unwrap_or(options.piece),
+            path => paths.push(PathBuf::from(path)),
+        }
+    }
+    let mut count = Count { segments: 0, payload: 0, table: Table::new(1), connections: Vec::new() };
+    let start = Instant::now();
+    let mut read = 0;
+    let captures = read_all(&paths, options, &mut count, |progress| {
+        read = progress.bytes;
+        ControlFlow::Continue(())
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    for file in &captures.files {
+        println!("{}: {:?}", file.name, file.totals);
+        for problem in file.problems.listed() {
+            println!("  packet {}: {}", problem.packet, problem.kind);
+        }
+        if let Some(broken) = &file.broken {
+            println!("  {broken}");
+        }
+    }
+    for error in &captures.failed {
+        println!("{error}");
+    }
+    let packets: u64 = captures.files.iter().map(|file| file.totals.packets).sum();
+    println!(
+        "{} segments, {} payload bytes, {} connections; {seconds:.3} s, {:.2} GB/s, {:.2} Mpps",
+        count.segments,
+        count.payload,
+        count.table.len(),
+        read as f64 / seconds / 1e9,
+        packets as f64 / seconds / 1e6,
+    );
+}

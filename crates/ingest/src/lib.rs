@@ -1,0 +1,120 @@
+//! The edge that reads captures: files, standard input and pipes, compressed or not, in pieces, into the pure reader of
+//! `fullpipe-capture`. What is *not* here: what the bytes mean.
+//!
+//! Nothing is held as a whole: a buffer (or three, with reading ahead) is all the memory that a capture of any size
+//! takes here. A live pipe (`tcpdump -U -w - | ...`) flows through: what has come is handed on before more is waited for.
+#![forbid(unsafe_code)]
+
+mod decompress;
+mod error;
+mod pump;
+mod source;
+
+use std::{ops::ControlFlow, path::PathBuf};
+
+use fullpipe_capture::{Problems, Sink, Totals};
+
+pub use decompress::Compression;
+pub use error::Error;
+pub use source::Source;
+
+/// How captures are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How many bytes are asked for at once.
+    ///
+    /// 256 KiB stay in a core's second-level cache between the kernel's copy and the reader's look at them.
+    pub piece: usize,
+    /// Who reads.
+    pub reading: Reading,
+}
+
+/// Who reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// The thread that also follows the connections.
+    Along,
+    /// A thread of its own, which also decompresses, up to two pieces ahead.
+    Ahead,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { piece: 256 * 1024, reading: Reading::Along }
+    }
+}
+
+/// How far reading has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Which of the files, from 0.
+    pub file: usize,
+    /// How many bytes of it were read, as they lie on the disk.
+    pub bytes: u64,
+    /// Of how many; `None` for a pipe.
+    pub of: Option<u64>,
+    /// How many packets were read, of all files.
+    pub packets: u64,
+}
+
+/// What was read of one file.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The file's name as it was given, or `standard input`.
+    pub name: String,
+    /// The number of the last packet of the files before.
+    pub before: u64,
+    /// What was in it.
+    pub totals: Totals,
+    /// What of it could not be read.
+    pub problems: Problems,
+    /// How it was compressed.
+    pub compression: Option<Compression>,
+    /// Why reading broke off before the end; what was read until then counts.
+    pub broken: Option<Error>,
+    /// Whether whoever was told of the progress wanted no more.
+    pub was_stopped: bool,
+}
+
+/// What was read of several files.
+#[derive(Debug, Default)]
+pub struct Captures {
+    /// Those that could be read, in order.
+    pub files: Vec<Outcome>,
+    /// Why the others could not.
+    pub failed: Vec<Error>,
+}
+
+impl Captures {
+    /// Which file a packet is in, and its number there: the sink sees numbers that run on from file to file.
+    pub fn locate(&self, number: u64) -> Option<(&Outcome, u64)> {
+        let file = self.files.iter().rev().find(|file| file.before < number)?;
+        Some((file, number - file.before))
+    }
+}
+
+/// Reads captures one after another; `-` is standard input. `progress` is told after each piece, and can stop it all.
+pub fn read_all<S: Sink>(
+    paths: &[PathBuf],
+    options: Options,
+    sink: &mut S,
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Captures {
+    let mut captures = Captures::default();
+    let mut before = 0;
+    for (file, path) in paths.iter().enumerate() {
+        let told = |bytes, of, packets| progress(&Progress { file, bytes, of, packets });
+        match Source::open(path).and_then(|source| pump::run(source, before, options, sink, told)) {
+            Ok(outcome) => {
+                before += outcome.totals.packets;
+                let was_stopped = outcome.was_stopped;
+                captures.files.push(outcome);
+                if was_stopped {
+                    break;
+                }
+            }
+            Err(error) => captures.failed.push(error),
+        }
+    }
+    captures
+}

@@ -1,0 +1,159 @@
+//! Piece by piece from a source into the reader, along with it or on a thread ahead of it. What is *not* here: opening.
+
+use std::{
+    io::{self, Read},
+    ops::ControlFlow,
+    sync::mpsc::{self, Receiver, SyncSender},
+    thread,
+};
+
+use fullpipe_capture::{Reader, Sink};
+
+use crate::{Error, Options, Outcome, Reading, Source};
+
+/// How many pieces there are when a thread reads ahead: one being read, one being looked at, one on its way.
+const PIECES: usize = 3;
+
+/// Reads a source to its end.
+pub(crate) fn run<S: Sink>(
+    source: Source,
+    before: u64,
+    options: Options,
+    sink: &mut S,
+    mut progress: impl FnMut(u64, Option<u64>, u64) -> ControlFlow<()>,
+) -> Result<Outcome, Error> {
+    let position = source.position();
+    let Source { name, stream, compression, size, .. } = source;
+    let mut pieces = match options.reading {
+        Reading::Along => Pieces::Along { stream, piece: Piece::new(options.piece) },
+        Reading::Ahead => ahead(stream, options.piece),
+    };
+    let mut reader = Reader::after(before);
+    let mut kept = Vec::with_capacity(Reader::KEPT);
+    let not_a_capture = |reason| Error::NotACapture { name: name.clone(), reason };
+    let (mut failure, mut was_stopped) = (None, false);
+    loop {
+        let mut piece = match pieces.next() {
+            Ok(Some(piece)) => piece,
+            Ok(None) => break,
+            Err(error) => {
+                failure = Some(error);
+                break;
+            }
+        };
+        let bytes = piece.after(&kept);
+        let done = reader.read(bytes, sink).map_err(not_a_capture)?;
+        kept.clear();
+        kept.extend_from_slice(&bytes[done..]);
+        pieces.give_back(piece);
+        if progress(position.bytes(), size, before + reader.totals().packets).is_break() {
+            was_stopped = true;
+            break;
+        }
+    }
+    let broken = failure.map(|source| match compression {
+        Some(compression) => Error::Decompress { name: name.clone(), compression, source },
+        None => Error::Read { name: name.clone(), source },
+    });
+    if was_stopped {
+        kept.clear();
+    }
+    match (reader.finish(&kept, sink), broken) {
+        // Nothing was read: then why not is what counts.
+        (Err(_), Some(broken)) => Err(broken),
+        (Err(reason), None) if !was_stopped => Err(not_a_capture(reason)),
+        (_, broken) => Ok(Outcome {
+            before,
+            totals: *reader.totals(),
+            problems: reader.problems().clone(),
+            compression,
+            broken,
+            was_stopped,
+            name,
+        }),
+    }
+}
+
+/// A buffer with room at its front for what the piece before left.
+struct Piece {
+    bytes: Vec<u8>,
+    end: usize,
+}
+
+impl Piece {
+    fn new(size: usize) -> Self {
+        Self { bytes: vec![0; Reader::KEPT + size.max(1)], end: Reader::KEPT }
+    }
+
+    /// As much as one call gives: from a live pipe, what has come.
+    fn fill(&mut self, stream: &mut impl Read) -> io::Result<usize> {
+        loop {
+            match stream.read(&mut self.bytes[Reader::KEPT..]) {
+                Ok(count) => {
+                    self.end = Reader::KEPT + count;
+                    return Ok(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What was read, with what was kept before it.
+    fn after(&mut self, kept: &[u8]) -> &[u8] {
+        let start = Reader::KEPT - kept.len();
+        self.bytes[start..Reader::KEPT].copy_from_slice(kept);
+        &self.bytes[start..self.end]
+    }
+}
+
+enum Pieces {
+    Along { stream: Box<dyn Read + Send>, piece: Piece },
+    Ahead { filled: Receiver<io::Result<Piece>>, empty: SyncSender<Piece> },
+}
+
+impl Pieces {
+    fn next(&mut self) -> io::Result<Option<Piece>> {
+        match self {
+            Self::Along { stream, piece } => {
+                let count = piece.fill(stream)?;
+                Ok((count > 0).then(|| std::mem::replace(piece, Piece { bytes: Vec::new(), end: 0 })))
+            }
+            // The thread ends by hanging up.
+            Self::Ahead { filled, .. } => filled.recv().ok().transpose(),
+        }
+    }
+
+    fn give_back(&mut self, used: Piece) {
+        match self {
+            Self::Along { piece, .. } => *piece = used,
+            Self::Ahead { empty, .. } => {
+                // Nobody there any more: then it has read all.
+                drop(empty.send(used));
+            }
+        }
+    }
+}
+
+/// Starts the thread that reads ahead. It ends with the source, or when nobody listens any more.
+fn ahead(mut stream: Box<dyn Read + Send>, size: usize) -> Pieces {
+    let (to_pump, filled) = mpsc::sync_channel(PIECES);
+    let (empty, from_pump) = mpsc::sync_channel::<Piece>(PIECES);
+    for _ in 0..PIECES {
+        drop(empty.send(Piece::new(size)));
+    }
+    thread::spawn(move || {
+        while let Ok(mut piece) = from_pump.recv() {
+            let filled = match piece.fill(&mut stream) {
+                Ok(0) => break,
+                Ok(_) => Ok(piece),
+                Err(error) => Err(error),
+            };
+            let is_last = filled.is_err();
+            if to_pump.send(filled).is_err() || is_last {
+                break;
+            }
+        }
+    });
+    Pieces::Ahead { filled, empty }
+}
