@@ -7,6 +7,7 @@
 use crate::{
     CongestionState, Detail, Limiter, Transfer,
     loss::Losses,
+    packets,
     path::{Path, Suspect},
     stats, thresholds,
     timeline::{Interval, Timeline},
@@ -55,8 +56,7 @@ impl<'a> Case<'a> {
 
     /// One label per interval of the timeline.
     pub(crate) fn labels(&self) -> Vec<Label> {
-        let holdings: Vec<Holding> =
-            self.timeline.intervals.iter().map(|i| windows::holding(&self.timeline, i)).collect();
+        let holdings = self.holdings();
         let opened = self.opened_us();
         let cause = self.network_cause(&holdings, opened);
         let at_a_window = |holding: &Holding| !matches!(holding, Holding::Network | Holding::ClosedWindow);
@@ -70,6 +70,18 @@ impl<'a> Case<'a> {
         let mut labels: Vec<Label> = self.timeline.intervals.iter().zip(&holdings).map(label).collect();
         self.mark_stalls(&mut labels);
         labels
+    }
+
+    /// What held data back in each interval.
+    fn holdings(&self) -> Vec<Holding> {
+        let mut holdings: Vec<Holding> =
+            self.timeline.intervals.iter().map(|i| windows::holding(&self.timeline, i)).collect();
+        for (holding, capped) in holdings.iter_mut().zip(packets::capped(&self.timeline)) {
+            if capped && *holding == Holding::Network {
+                *holding = Holding::SendBuffer;
+            }
+        }
+        holdings
     }
 
     /// What an end does, unless the path is full meanwhile.
@@ -118,6 +130,10 @@ impl<'a> Case<'a> {
 
     /// Less than a segment in flight, room for more, and a round trip longer by a delayed-ACK timer.
     fn ack_delay(&self, interval: &Interval) -> Option<Detail> {
+        let (nagle, delayed) = packets::ack_delays(interval);
+        if nagle.max(delayed) >= thresholds::MOST_OF_INTERVAL {
+            return Some(if nagle >= delayed { Detail::Nagle } else { Detail::DelayedAck });
+        }
         let mss = self.timeline.mss_at(interval);
         let (in_flight, room) = (interval.in_flight()?, interval.cwnd()?.min(interval.offered()?));
         let delay = interval.rtt()? - self.path.base_rtt?;
@@ -243,7 +259,7 @@ impl<'a> Case<'a> {
 
     /// The congestion window is larger at the end than at the beginning, and what it added stands in no queue.
     fn is_growing(&self, held: &[&Interval]) -> bool {
-        let window = |i: Option<&&Interval>| i.and_then(|i| i.cwnd());
+        let window = |i: Option<&&Interval>| i.and_then(|i| i.cwnd().or_else(|| packets::peak(i)));
         let grown = window(held.first()).zip(window(held.last()));
         let marked = self.transfer.sender_samples.last().and_then(|s| s.delivered_ce).is_some_and(|marks| marks > 0);
         grown.is_some_and(|(first, last)| last >= thresholds::GROWING * first)

@@ -8,6 +8,7 @@
 mod classify;
 mod diagnosis;
 mod loss;
+mod packets;
 mod path;
 pub mod proof;
 mod receiver;

@@ -125,6 +125,22 @@ pub(crate) const PACED: f64 = 1.5;
 /// 200 ms (Windows, BSD), and must be below 500 ms (RFC 9293, section 3.8.6.3).
 pub(crate) const ACK_DELAY_US: std::ops::RangeInclusive<f64> = 25_000.0..=500_000.0;
 
+/// What holds for this part of an interval holds for it.
+pub(crate) const MOST_OF_INTERVAL: f64 = 0.5;
+
+/// The most in flight is flat when it stays the same for this many round trips ...
+pub(crate) const FLAT_ROUND_TRIPS: f64 = 8.0;
+
+/// ... to within this many segments: a buffer ends within one ...
+pub(crate) const FLAT_SEGMENTS: f64 = 1.5;
+
+/// ... or within this part, for buffers that are charged by the packet: Reno's growth over eight round trips of a window
+/// of 800 segments.
+pub(crate) const FLAT: f64 = 0.01;
+
+/// A ceiling of the sender's own is this far below the offered window.
+pub(crate) const CAP_BELOW_WINDOW: f64 = 0.8;
+
 /// The offered window counts as standing at its ceiling from this part of 65,535 << shift on.
 pub(crate) const WINDOW_CEILING: f64 = 0.98;
 

@@ -109,7 +109,8 @@ impl<'a> Ruling<'a> {
             detail: details.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).and_then(|(detail, _)| detail),
             share: stats::fraction(time, case.timeline.span_us).min(1.0),
             rate: stats::fraction(intervals.iter().map(|i| i.acked * 8e6).sum(), time),
-            rtt: stats::median(intervals.iter().filter_map(|i| Some((i.rtt()?, i.len())))),
+            rtt: stats::median(intervals.iter().filter_map(|i| Some((i.rtt()?, i.len()))))
+                .or(case.path.base_rtt.filter(|_| case.transfer.source == Source::Capture)),
             intervals,
         };
         ruling.or_small_segments(case)

@@ -3,7 +3,7 @@
 //! What is *not* here: whether the path is full meanwhile (`path`), which overrules both.
 
 use crate::{
-    Detail, End, ReceiverSample, Transfer, stats, thresholds,
+    Detail, End, ReceiverSample, Transfer, packets, stats, thresholds,
     timeline::{Interval, Timeline},
 };
 
@@ -28,6 +28,8 @@ pub(crate) fn holding(timeline: &Timeline, interval: &Interval) -> Holding {
     let in_flight = interval.in_flight();
     if is_closed(interval, mss) {
         Holding::ClosedWindow
+    } else if packets::is_idle(interval) {
+        Holding::Supply { idle: true }
     } else if in_flight == Some(0.0) && interval.not_sent().unwrap_or(0.0) <= 0.0 {
         Holding::Supply { idle: interval.acked <= 0.0 }
     } else if is_window_used(interval, mss) {
@@ -54,11 +56,17 @@ pub fn held_share(transfer: &Transfer) -> f64 {
 
 /// Less than a segment is offered, and not because nearly a window is in flight already.
 fn is_closed(interval: &Interval, mss: f64) -> bool {
+    if interval.at.packets.is_some() {
+        return packets::is_closed(interval);
+    }
     let waiting = interval.not_sent().is_none_or(|bytes| bytes > 0.0);
     interval.offered().is_some_and(|window| window < mss.min(500.0)) && waiting
 }
 
 fn is_window_used(interval: &Interval, mss: f64) -> bool {
+    if let Some(held) = packets::is_held(interval) {
+        return held;
+    }
     let Some(window) = interval.offered() else { return interval.rwnd_limited >= thresholds::CHRONOGRAPH };
     let Some(in_flight) = interval.in_flight() else { return interval.rwnd_limited >= thresholds::CHRONOGRAPH };
     let slack = (thresholds::SLACK_SEGMENTS * mss).max((1.0 - thresholds::WINDOW_USED) * window);

@@ -62,6 +62,11 @@ impl Queueing {
         self.epoch_least = self.epoch_least.min(offset - least);
     }
 
+    /// Whether the sender's clock could be read.
+    pub(crate) const fn is_known(&self) -> bool {
+        self.tick_ns.is_some()
+    }
+
     pub(crate) fn now_ns(&self) -> u64 {
         self.last_ns.max(0.0) as u64
     }

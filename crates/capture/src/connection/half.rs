@@ -190,6 +190,13 @@ impl Half {
         self.near.least_ns.unwrap_or(0).saturating_add(self.queueing.now_ns())
     }
 
+    /// Whether a queue anywhere on the path would show: most of the path is behind the place of capture, or timestamps
+    /// tell what happens before it.
+    pub(crate) fn sees_queues(&self) -> bool {
+        let (near_ns, far_ns) = (self.near.least_ns.unwrap_or(0), self.far.least_ns.unwrap_or(0));
+        self.queueing.is_known() || near_ns < 2_000_000 || near_ns <= far_ns / 3
+    }
+
     /// The sequence number of its SYN.
     pub(crate) fn isn(&self) -> Option<u32> {
         self.origin.filter(|_| self.syn.is_some()).map(SeqNum::get)

@@ -25,7 +25,7 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
     // The last flight counts until it is acknowledged.
     let until = (sending_ns + trip_ns).div_ceil(width_ns).max(1);
     let coarse = &coarse[..coarse.len().min(usize::try_from(until).unwrap_or(usize::MAX))];
-    let series = Series { width_ns, mss: mss(connection, sender), trip_ns };
+    let series = Series { width_ns, mss: mss(connection, sender), trip_ns, sees_queues: half.sees_queues() };
     let idle = micros(trip_ns);
     Some(Transfer {
         source: Source::Capture,
@@ -76,6 +76,13 @@ fn blind(connection: &Connection, sender: Sender, half: &Half) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if !half.sees_queues() {
+        blind.push(
+            "it was captured behind most of the path and the sender sent no timestamps: a queue before the place of \
+             capture doesn't show, so that a send buffer or an application that writes steadily looks like a full path"
+                .to_owned(),
+        );
+    }
     if peer.counters.packets == 0 {
         blind.push("only one direction was captured: no acknowledgement of this data was seen".to_owned());
     }
@@ -96,6 +103,8 @@ struct Series {
     width_ns: u64,
     mss: u32,
     trip_ns: u64,
+    /// Otherwise the round trips that were taken are no more than a part of what the sender saw.
+    sees_queues: bool,
 }
 
 impl Series {
@@ -127,7 +136,7 @@ impl Series {
         let small = |count: Option<u32>, more: u32| count.map(|count| count.saturating_add(more));
         let idle_ns = width_ns.saturating_sub(bin.busy_ns);
         let in_flight = if bin.busy_ns > 0 { (bin.flight_ns / bin.busy_ns as f64) as u64 } else { 0 };
-        let rtt = (bin.rtt_count > 0).then(|| micros(bin.rtt_sum_ns / u64::from(bin.rtt_count)));
+        let rtt = (bin.rtt_count > 0 && self.sees_queues).then(|| micros(bin.rtt_sum_ns / u64::from(bin.rtt_count)));
         SenderSample {
             at_us: Micros::new(before.at_us.get() + width_ns / 1_000),
             acked: Bytes::new(before.acked.get() + bin.acked),

@@ -1,0 +1,88 @@
+//! What a capture shows in place of the sender's own counters: an amount in flight that never goes beyond the same
+//! ceiling, and time in which nothing was under way. What is *not* here: windows and queues, which every source sees.
+
+use crate::{
+    stats, thresholds,
+    timeline::{Interval, Timeline},
+    transfer::PacketSample,
+};
+
+/// For each interval, whether what was in flight stood at a ceiling of the sender's own (a send buffer, a clamp).
+///
+/// Nothing else makes the most in flight of one round trip equal to that of the next to within a segment: a congestion
+/// window grows, and one that follows the path's rate probes it.
+pub(crate) fn capped(timeline: &Timeline) -> Vec<bool> {
+    let intervals = &timeline.intervals;
+    let mut capped = vec![false; intervals.len()];
+    let Some(base) = timeline.base_rtt else { return capped };
+    let tops: Vec<f64> = (0..intervals.len()).map(|index| top(intervals, index, base)).collect();
+    let (mut from, mut to) = (0, 0);
+    while from < intervals.len() {
+        let start = intervals[from].from_us as f64;
+        to = to.max(from);
+        while to < intervals.len() && intervals[to].to_us as f64 <= start + thresholds::FLAT_ROUND_TRIPS * base {
+            to += 1;
+        }
+        let is_long = to > from && intervals[to - 1].to_us as f64 - start >= 0.8 * thresholds::FLAT_ROUND_TRIPS * base;
+        if is_long && is_flat(timeline, &intervals[from..to], &tops[from..to]) {
+            capped[from..to].fill(true);
+        }
+        from += 1;
+    }
+    // The ceiling is one while data moves; a pause of the application below it is not.
+    for (mark, interval) in capped.iter_mut().zip(intervals) {
+        *mark &= !is_idle(interval);
+    }
+    capped
+}
+
+/// The most in flight within a round trip to either side of an interval.
+fn top(intervals: &[Interval], index: usize, base: f64) -> f64 {
+    let (from, to) = (intervals[index].from_us as f64 - base, intervals[index].to_us as f64 + base);
+    let before = intervals[..index].iter().rev().take_while(|i| i.to_us as f64 > from);
+    let after = intervals[index..].iter().take_while(|i| (i.from_us as f64) < to);
+    before.chain(after).filter_map(peak).fold(0.0, f64::max)
+}
+
+fn is_flat(timeline: &Timeline, span: &[Interval], tops: &[f64]) -> bool {
+    let most = tops.iter().copied().fold(0.0, f64::max);
+    let least = tops.iter().copied().fold(f64::MAX, f64::min);
+    let slack = (thresholds::FLAT_SEGMENTS * timeline.mss).max(thresholds::FLAT * most);
+    let offered = stats::median(span.iter().filter_map(|i| Some((i.offered()?, i.len()))));
+    let has_room = offered.is_none_or(|window| most < thresholds::CAP_BELOW_WINDOW * window);
+    let lost = span.iter().any(|i| i.retransmits > 0.0);
+    // Where round trips under load were not seen, what is in flight was computed from the empty path's.
+    let seen = span.iter().any(|i| i.rtt().is_some());
+    seen && most >= 2.0 * timeline.mss && most - least <= slack && has_room && !lost
+}
+
+/// Nothing was in flight for most of the interval.
+pub(crate) fn is_idle(interval: &Interval) -> bool {
+    part(interval, |packets| packets.idle_us.get()) >= thresholds::MOST_OF_INTERVAL
+}
+
+/// The offered window was closed for most of the interval.
+pub(crate) fn is_closed(interval: &Interval) -> bool {
+    part(interval, |packets| packets.closed_us.get()) >= thresholds::MOST_OF_INTERVAL
+}
+
+/// The offered window was used up for most of the time in which anything was in flight.
+pub(crate) fn is_held(interval: &Interval) -> Option<bool> {
+    let packets = interval.at.packets?;
+    let busy = interval.len() - packets.idle_us.get() as f64;
+    Some(packets.held_us.get() as f64 >= thresholds::MOST_OF_INTERVAL * busy && packets.held_us.get() > 0)
+}
+
+/// The part of an interval that writes waited for delayed acknowledgements: against Nagle's algorithm, and otherwise.
+pub(crate) fn ack_delays(interval: &Interval) -> (f64, f64) {
+    (part(interval, |packets| packets.nagle_us.get()), part(interval, |packets| packets.delayed_us.get()))
+}
+
+/// The most that was in flight.
+pub(crate) fn peak(interval: &Interval) -> Option<f64> {
+    interval.at.packets.map(|packets| packets.peak.get() as f64)
+}
+
+fn part(interval: &Interval, time: impl Fn(&PacketSample) -> u64) -> f64 {
+    interval.at.packets.as_ref().map_or(0.0, |packets| stats::fraction(time(packets) as f64, interval.len()))
+}
