@@ -16,6 +16,7 @@ use fullpipe_capture::{Problems, Sink, Totals};
 
 pub use decompress::Compression;
 pub use error::Error;
+pub use pump::read_source;
 pub use source::Source;
 
 /// How captures are read.
@@ -103,8 +104,8 @@ pub fn read_all<S: Sink>(
     let mut captures = Captures::default();
     let mut before = 0;
     for (file, path) in paths.iter().enumerate() {
-        let told = |bytes, of, packets| progress(&Progress { file, bytes, of, packets });
-        match Source::open(path).and_then(|source| pump::run(source, before, options, sink, told)) {
+        let told = |told: &Progress| progress(&Progress { file, ..*told });
+        match Source::open(path).and_then(|source| read_source(source, before, options, sink, told)) {
             Ok(outcome) => {
                 before += outcome.totals.packets;
                 let was_stopped = outcome.was_stopped;

@@ -9,18 +9,19 @@ use std::{
 
 use fullpipe_capture::{Reader, Sink};
 
-use crate::{Error, Options, Outcome, Reading, Source};
+use crate::{Error, Options, Outcome, Progress, Reading, Source};
 
 /// How many pieces there are when a thread reads ahead: one being read, one being looked at, one on its way.
 const PIECES: usize = 3;
 
-/// Reads a source to its end.
-pub(crate) fn run<S: Sink>(
+/// Reads one source to its end. Its packets' numbers go on after `before`; `progress` is told after each piece, and can
+/// stop it.
+pub fn read_source<S: Sink>(
     source: Source,
     before: u64,
     options: Options,
     sink: &mut S,
-    mut progress: impl FnMut(u64, Option<u64>, u64) -> ControlFlow<()>,
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Outcome, Error> {
     let position = source.position();
     let Source { name, stream, compression, size, .. } = source;
@@ -46,7 +47,8 @@ pub(crate) fn run<S: Sink>(
         kept.clear();
         kept.extend_from_slice(&bytes[done..]);
         pieces.give_back(piece);
-        if progress(position.bytes(), size, before + reader.totals().packets).is_break() {
+        let packets = before + reader.totals().packets;
+        if progress(&Progress { file: 0, bytes: position.bytes(), of: size, packets }).is_break() {
             was_stopped = true;
             break;
         }

@@ -24,14 +24,16 @@ struct Tool {
 /// What a run took.
 struct Run {
     seconds: f64,
+    /// Of all its threads, to 10 ms.
+    cpu_seconds: f64,
     /// The most memory that was resident, in kB.
     peak_kb: u64,
 }
 
-pub(crate) fn run(program: Option<&str>) -> io::Result<()> {
-    let tools: Vec<Tool> = tools(program)?.into_iter().filter(|tool| exists(&tool.command[0])).collect();
+pub(crate) fn run() -> io::Result<()> {
+    let tools: Vec<Tool> = tools()?.into_iter().filter(|tool| exists(&tool.command[0])).collect();
     let folder = tempfile::tempdir()?;
-    println!("{:<9}{:<28}{:>9}{:>9}{:>9}{:>10}", "file", "tool", "s", "GB/s", "Mpps", "peak MB");
+    println!("{:<9}{:<28}{:>9}{:>9}{:>9}{:>9}{:>10}", "file", "tool", "s", "CPU s", "GB/s", "Mpps", "peak MB");
     for kind in Kind::ALL {
         let path = folder.path().join(format!("{}.pcap", kind.name()));
         make(kind, &path)?;
@@ -41,23 +43,21 @@ pub(crate) fn run(program: Option<&str>) -> io::Result<()> {
     Ok(())
 }
 
-fn tools(program: Option<&str>) -> io::Result<Vec<Tool>> {
+fn tools() -> io::Result<Vec<Tool>> {
     let own = std::env::current_exe()?.display().to_string();
     let tool = |name, rounds, command: &[&str]| Tool {
         name,
         command: command.iter().map(|word| (*word).to_owned()).collect(),
         rounds,
     };
-    let mut tools = vec![
+    Ok(vec![
         tool("segments, one thread", ROUNDS, &[&own, "count", "{}"]),
         tool("segments, reading ahead", ROUNDS, &[&own, "count", "--ahead", "{}"]),
-    ];
-    if let Some(program) = program {
-        tools.push(tool("fullpipe read", ROUNDS, &[program, "read", "--json", "{}"]));
-    }
-    tools.push(tool("tcptrace -l", ROUNDS, &["tcptrace", "-l", "{}"]));
-    tools.push(tool("tshark -z conv,tcp", 1, &["tshark", "-q", "-z", "conv,tcp", "-r", "{}"]));
-    Ok(tools)
+        tool("connections, one thread", ROUNDS, &[&own, "follow", "{}"]),
+        tool("connections, reading ahead", ROUNDS, &[&own, "follow", "--ahead", "{}"]),
+        tool("tcptrace -l", ROUNDS, &["tcptrace", "-l", "{}"]),
+        tool("tshark -z conv,tcp", 1, &["tshark", "-q", "-z", "conv,tcp", "-r", "{}"]),
+    ])
 }
 
 fn measure(kind: Kind, path: &Path, tools: &[Tool]) -> io::Result<()> {
@@ -74,10 +74,11 @@ fn measure(kind: Kind, path: &Path, tools: &[Tool]) -> io::Result<()> {
         runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
         let Some(median) = runs.get(runs.len() / 2) else { continue };
         println!(
-            "{:<9}{:<28}{:>9.3}{:>9.2}{:>9.2}{:>10.1}",
+            "{:<9}{:<28}{:>9.3}{:>9.2}{:>9.2}{:>9.2}{:>10.1}",
             kind.name(),
             tool.name,
             median.seconds,
+            median.cpu_seconds,
             bytes as f64 / median.seconds / 1e9,
             f64::from(packets) / median.seconds / 1e6,
             median.peak_kb as f64 / 1024.0,
@@ -91,13 +92,22 @@ fn once(tool: &Tool, path: &Path) -> io::Result<Run> {
     let words: Vec<&str> = tool.command.iter().map(|word| if word == "{}" { &path } else { word.as_str() }).collect();
     let start = Instant::now();
     let mut child = Command::new(words[0]).args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    let status = PathBuf::from(format!("/proc/{}/status", child.id()));
-    let mut peak_kb = 0;
+    let own = PathBuf::from(format!("/proc/{}", child.id()));
+    let (mut peak_kb, mut cpu_seconds) = (0, 0.0_f64);
     while child.try_wait()?.is_none() {
-        peak_kb = peak(&status).unwrap_or(0).max(peak_kb);
+        peak_kb = peak(&own.join("status")).unwrap_or(0).max(peak_kb);
+        cpu_seconds = cpu(&own.join("stat")).unwrap_or(0.0).max(cpu_seconds);
         thread::sleep(Duration::from_millis(2));
     }
-    Ok(Run { seconds: start.elapsed().as_secs_f64(), peak_kb })
+    Ok(Run { seconds: start.elapsed().as_secs_f64(), cpu_seconds, peak_kb })
+}
+
+/// Time in the process and in the kernel for it (proc(5): fields 14 and 15, in hundredths of a second).
+fn cpu(stat: &Path) -> Option<f64> {
+    let stat = fs::read_to_string(stat).ok()?;
+    let mut fields = stat.rsplit(") ").next()?.split(' ').skip(11);
+    let ticks: f64 = fields.next()?.parse::<f64>().ok()? + fields.next()?.parse::<f64>().ok()?;
+    Some(ticks / 100.0)
 }
 
 /// The most memory that a process ever had, by its own account.

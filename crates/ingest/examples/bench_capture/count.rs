@@ -1,8 +1,8 @@
-//! Reading alone: segments, and which connection each belongs to.
+//! Reading down to segments and which connection each belongs to, or all the way to judged connections.
 
 use std::{ops::ControlFlow, path::PathBuf, time::Instant};
 
-use fullpipe_capture::{Key, Segment, Sink, Table, TooBig};
+use fullpipe_capture::{Keep, Key, Segment, Sink, Table, TooBig, Tracker};
 use fullpipe_ingest::{Options, Reading, read_all};
 
 /// Adds up what it gets, for each connection.
@@ -27,7 +27,20 @@ impl Sink for Count {
     fn too_big(&mut self, _: &TooBig) {}
 }
 
-pub(crate) fn run(arguments: &[&str]) {
+pub(crate) fn count(arguments: &[&str]) {
+    let mut count = Count { segments: 0, payload: 0, table: Table::new(1), connections: Vec::new() };
+    read(arguments, &mut count);
+    println!("{} segments, {} payload bytes, {} connections", count.segments, count.payload, count.table.len());
+}
+
+pub(crate) fn follow(arguments: &[&str]) {
+    let mut tracker = Tracker::new(1, Keep::default());
+    read(arguments, &mut tracker);
+    let findings = tracker.finish();
+    println!("{} segments, {} connections", findings.segments, findings.connections.len());
+}
+
+fn read<S: Sink>(arguments: &[&str], sink: &mut S) {
     let mut options = Options::default();
     let mut paths = Vec::new();
     let mut arguments = arguments.iter();
@@ -38,10 +51,9 @@ pub(crate) fn run(arguments: &[&str]) {
             path => paths.push(PathBuf::from(path)),
         }
     }
-    let mut count = Count { segments: 0, payload: 0, table: Table::new(1), connections: Vec::new() };
     let start = Instant::now();
     let mut read = 0;
-    let captures = read_all(&paths, options, &mut count, |progress| {
+    let captures = read_all(&paths, options, sink, |progress| {
         read = progress.bytes;
         ControlFlow::Continue(())
     });
@@ -59,12 +71,6 @@ pub(crate) fn run(arguments: &[&str]) {
         println!("{error}");
     }
     let packets: u64 = captures.files.iter().map(|file| file.totals.packets).sum();
-    println!(
-        "{} segments, {} payload bytes, {} connections; {seconds:.3} s, {:.2} GB/s, {:.2} Mpps",
-        count.segments,
-        count.payload,
-        count.table.len(),
-        read as f64 / seconds / 1e9,
-        packets as f64 / seconds / 1e6,
-    );
+    let (gb, mega) = (read as f64 / seconds / 1e9, packets as f64 / seconds / 1e6);
+    println!("{seconds:.3} s, {gb:.2} GB/s, {mega:.2} Mpps");
 }
