@@ -28,6 +28,7 @@ const P10M100: MadePath = path("10M-100ms", 10, 100);
 const P20M10: MadePath = path("20M-10ms", 20, 10);
 const P20M150: MadePath = path("20M-150ms", 20, 150);
 const P30M60: MadePath = path("30M-60ms", 30, 60);
+const P50M100: MadePath = path("50M-100ms", 50, 100);
 const P50M40: MadePath = path("50M-40ms", 50, 40);
 const P100M20: MadePath = path("100M-20ms", 100, 20);
 const P100M80: MadePath = path("100M-80ms", 100, 80);
@@ -36,6 +37,8 @@ const P100M80: MadePath = path("100M-80ms", 100, 80);
 const ANY: &[MadePath] = &[P2M230, P10M20, P10M100, P50M40, P100M20, P100M80];
 /// A window of 65,535 bytes fills at most half of each.
 const LARGE: &[MadePath] = &[P10M100, P20M150, P30M60, P50M40, P100M20, P100M80];
+/// 225 KB and more: four flights of slow start fill none of them.
+const LARGER: &[MadePath] = &[P20M150, P30M60, P50M40, P50M100, P100M20, P100M80];
 /// The same window fills these.
 const SMALL: &[MadePath] = &[P10M20, P20M10];
 /// Round trips that don't hide a delayed acknowledgement of 40 ms.
@@ -56,7 +59,7 @@ pub(crate) enum Handicap {
     SendBuffer,
     /// One packet of a hundred is lost.
     Loss,
-    /// Three round trips' worth of data.
+    /// Four round trips' worth of data.
     Short,
     /// 16 KB every 100 ms.
     Idle,
@@ -90,7 +93,7 @@ pub(crate) const CASES: &[Case] = &[
     case("clean-scaling-absent", Handicap::ScalingAbsent, SMALL),
     case("send-buffer", Handicap::SendBuffer, LARGE),
     case("loss", Handicap::Loss, ANY),
-    case("short", Handicap::Short, LARGE),
+    case("short", Handicap::Short, LARGER),
     case("idle", Handicap::Idle, LARGE),
     case("nagle", Handicap::Nagle, INTERACTIVE),
     case("slow-reader", Handicap::SlowReader, ANY),

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     capture::Capture,
-    cases::{Allowed, CASES, Case, Handicap, MadePath},
+    cases::{Allowed, CASES, Case, MadePath},
     traffic::{Received, Traffic},
 };
 
@@ -104,33 +104,34 @@ fn arguments() -> Option<Arguments> {
 fn make(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(&arguments.dir)?;
     let index = arguments.dir.join("corpus.json");
-    let old: Vec<Run> = match fs::read(&index) {
-        Ok(text) => serde_json::from_slice(&text)?,
-        Err(_) => Vec::new(),
+    let old: BTreeMap<String, Run> = match fs::read(&index) {
+        Ok(text) => serde_json::from_slice::<Vec<Run>>(&text)?.into_iter().map(|run| (run.name.clone(), run)).collect(),
+        Err(_) => BTreeMap::new(),
     };
-    let done = Mutex::new(Vec::new());
-    let wanted: Vec<Order> =
-        orders().filter(|order| arguments.only.as_deref().is_none_or(|only| only == order.case.name)).collect();
-    let queue = Mutex::new(wanted.into_iter());
+    let is_wanted = |order: &Order| arguments.only.as_deref().is_none_or(|only| only == order.case.name);
+    let queue = Mutex::new(orders().filter(is_wanted));
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let worker = || {
+    let known = Mutex::new(old.clone());
+    let worker = || -> Result<(), String> {
         while let Some(order) = next() {
             let run = order.kept(&old).unwrap_or_else(|| order.make_valid(&arguments.dir));
-            done.lock().unwrap_or_else(PoisonError::into_inner).push((order.number, run));
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.insert(run.name.clone(), run);
+            // After each, so that whatever ends this leaves an index of what is there.
+            write(&index, &known).map_err(|error| format!("write {}: {error}", index.display()))?;
         }
+        Ok(())
     };
     thread::scope(|scope| {
-        for _ in 0..arguments.jobs.max(1) {
-            scope.spawn(worker);
-        }
-    });
-    let mut runs = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    runs.sort_by_key(|(number, _)| *number);
-    let made: Vec<Run> = runs.into_iter().map(|(_, run)| run).collect();
-    let others = old.into_iter().filter(|run| made.iter().all(|new| new.name != run.name));
-    let all: Vec<Run> = others.chain(made.iter().cloned()).collect();
-    fs::write(index, serde_json::to_vec_pretty(&all)?)?;
+        let workers: Vec<_> = (0..arguments.jobs.max(1)).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned())))
+    })?;
     Ok(())
+}
+
+fn write(index: &Path, known: &BTreeMap<String, Run>) -> std::io::Result<()> {
+    let runs: Vec<&Run> = known.values().collect();
+    fs::write(index, serde_json::to_vec_pretty(&runs)?)
 }
 
 /// Every case on each of its paths under either congestion control. The sender is the client or the server in turn, so
@@ -152,8 +153,8 @@ impl Order {
     }
 
     /// What an earlier run of this left, with the label that this version gives.
-    fn kept(&self, old: &[Run]) -> Option<Run> {
-        let run = old.iter().find(|run| run.name == self.name() && run.invalid.is_none())?;
+    fn kept(&self, old: &BTreeMap<String, Run>) -> Option<Run> {
+        let run = old.get(&self.name()).filter(|run| run.invalid.is_none())?;
         let received = Received { bytes: run.bytes, span: Duration::from_secs_f64(run.seconds) };
         Some(self.labelled(received, None))
     }

@@ -9,7 +9,7 @@ use std::{
 
 use fullpipe_lab::{Lab, Side};
 use fullpipe_units::Rate;
-use rustix::net::{AddressFamily, SocketType, sockopt};
+use rustix::net::{AddressFamily, SendFlags, SocketType, sockopt};
 
 use crate::cases::{Handicap, MadePath};
 
@@ -28,6 +28,9 @@ pub(crate) struct Traffic {
 enum Pattern {
     /// As much as goes.
     Bulk,
+    /// The same in records of so many bytes. A send buffer is no hard limit in Linux: a write may fill up the last
+    /// segment that waits, and so a sender of large segments is never held. A record ends its segment.
+    Records(usize),
     /// So many bytes at once.
     Once(usize),
     /// So many bytes every 100 ms.
@@ -57,8 +60,9 @@ impl Traffic {
     pub(crate) fn of(handicap: Handicap, path: &MadePath, sender: Side, congestion: &'static str) -> Self {
         let bdp = path.bdp_bytes();
         let pattern = match handicap {
-            // Three flights from an initial window of 10 segments (RFC 6928): 10 + 20 + 40.
-            Handicap::Short => Pattern::Once(70 * 1_448),
+            // Four flights from an initial window of 10 segments (RFC 6928): 10 + 20 + 40 + 80.
+            Handicap::Short => Pattern::Once(150 * 1_448),
+            Handicap::SendBuffer => Pattern::Records(16 << 10),
             Handicap::Idle => Pattern::Every100Ms(16 << 10),
             Handicap::Nagle => Pattern::WriteWriteRead,
             Handicap::BlackHole => Pattern::LargeRequest,
@@ -69,8 +73,8 @@ impl Traffic {
             congestion,
             pattern,
             // Linux doubles what is asked for, for its own bookkeeping: a sender of large blocks has nearly all of it
-            // for payload, a receiver offers half.
-            send_buffer: (handicap == Handicap::SendBuffer).then_some(bdp / 12),
+            // for payload and one more record, a receiver offers half.
+            send_buffer: (handicap == Handicap::SendBuffer).then_some(bdp / 16),
             receive_buffer: (handicap == Handicap::ReceiveBuffer).then_some(bdp / 6),
             read_rate: (handicap == Handicap::SlowReader).then(|| Rate::from_bps(path.payload_rate().bps() / 4)),
         }
@@ -134,6 +138,14 @@ impl Traffic {
                 while begun.elapsed() < SPAN {
                     // Small enough that a slow path is left in time, large enough that no write ends a flight.
                     stream.write_all(&block[..64 << 10])?;
+                }
+            }
+            Pattern::Records(bytes) => {
+                while begun.elapsed() < SPAN {
+                    let mut rest = &block[..bytes];
+                    while !rest.is_empty() {
+                        rest = &rest[rustix::net::send(&stream, rest, SendFlags::EOR)?..];
+                    }
                 }
             }
             Pattern::Once(bytes) => stream.write_all(&block[..bytes])?,
