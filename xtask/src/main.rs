@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod corpus;
 mod setup;
 mod soak;
 
@@ -33,6 +34,8 @@ enum Task {
         #[arg(value_enum)]
         what: bench::Bench,
     },
+    /// Captures of transfers whose limiter is known, made over the lab's paths, and how often `fullpipe read` finds it.
+    Corpus(corpus::Corpus),
     /// Long fuzzing and repeated scenario runs: nothing that the test run waits for.
     Soak {
         /// For how many minutes.
@@ -55,6 +58,7 @@ fn main() -> Result<()> {
             Ok(())
         }
         Task::Bench { what } => bench::run(&shell, what),
+        Task::Corpus(corpus) => corpus::run(&shell, &corpus),
         Task::Soak { minutes } => soak::run(&shell, minutes),
         Task::Generate => check::generate(&shell),
     }
