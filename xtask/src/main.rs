@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod corpus;
 mod interop;
 mod packetdrill;
 mod setup;
@@ -42,6 +43,8 @@ enum Task {
         #[arg(long, default_value = "https://github.com/esnet/iperf")]
         source: String,
     },
+    /// Captures of transfers whose limiter is known, made over the lab's paths, and how often `fullpipe read` finds it.
+    Corpus(corpus::Corpus),
     /// Long fuzzing and repeated scenario runs: nothing that the test run waits for.
     Soak {
         /// For how many minutes.
@@ -69,6 +72,7 @@ fn main() -> Result<()> {
         }
         Task::Bench { what } => bench::run(&shell, what),
         Task::Interop { source } => interop::run(&shell, &source),
+        Task::Corpus(corpus) => corpus::run(&shell, &corpus),
         Task::Soak { minutes } => soak::run(&shell, minutes),
         Task::Packetdrill(arguments) => packetdrill::run(&shell, &arguments),
         Task::Size => size::run(&shell),

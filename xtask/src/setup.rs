@@ -160,7 +160,7 @@ fn skipped(what: &str, wanted: &str, from: &str, reason: &str, used_for: &str) {
     eprintln!("{what}: {wanted} is not here ({from}): {reason}; tests of {used_for} will be skipped by name");
 }
 
-fn is_here(shell: &Shell, program: &str) -> bool {
+pub(crate) fn is_here(shell: &Shell, program: &str) -> bool {
     let script = format!("command -v {program}");
     cmd!(shell, "sh -c {script}").quiet().ignore_stdout().ignore_stderr().run().is_ok()
 }

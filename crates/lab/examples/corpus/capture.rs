@@ -1,0 +1,71 @@
+//! tcpdump and ss inside a host of the lab.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+    path::Path,
+    process::{Child, ChildStderr, Stdio},
+};
+
+use fullpipe_lab::{DEVICE, LabHost};
+
+/// A tcpdump that writes a file until it is stopped.
+pub(crate) struct Capture {
+    child: Child,
+    messages: BufReader<ChildStderr>,
+}
+
+/// The program runs in a process namespace of its own, where no signal from here reaches it: the shell beside it ends it
+/// when its input does. TERM, because a shell without a terminal has its background ignore INT.
+const UNTIL_INPUT_ENDS: &str =
+    r#"tcpdump -q -i "$1" -s 128 -B 16384 -Z root -w "$2" tcp & read _; kill -TERM $!; wait $!"#;
+
+/// The shell reads its clock from a file: one process less for each sample.
+const EVERY_250_MS: &str = r#"while :; do read up _ </proc/uptime; echo "now $up"; ss -tinOH; sleep 0.25; done"#;
+
+impl Capture {
+    /// Returns when packets are seen. The calling thread has to live as long as the capture shall.
+    pub(crate) fn start(host: &LabHost, file: &Path) -> io::Result<Self> {
+        let mut command = host.command("sh");
+        command.args(["-c", UNTIL_INPUT_ENDS, "sh", DEVICE]).arg(file);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let stderr = child.stderr.take().ok_or_else(|| io::Error::other("tcpdump has no standard error"))?;
+        let mut messages = BufReader::new(stderr);
+        let mut said = String::new();
+        while !said.contains("listening on") {
+            if messages.read_line(&mut said)? == 0 {
+                return Err(io::Error::other(format!("tcpdump: {}", said.trim())));
+            }
+        }
+        Ok(Self { child, messages })
+    }
+
+    /// Ends it and says how many packets the kernel had no room for.
+    pub(crate) fn stop(mut self) -> io::Result<u64> {
+        drop(self.child.stdin.take());
+        let mut said = String::new();
+        self.messages.read_to_string(&mut said)?;
+        self.child.wait()?;
+        let dropped =
+            said.lines().find_map(|line| line.strip_suffix(" packets dropped by kernel")?.trim().parse().ok());
+        dropped.ok_or_else(|| io::Error::other(format!("tcpdump: {}", said.trim())))
+    }
+}
+
+/// Something that goes on until it is stopped.
+pub(crate) struct Watch(Child);
+
+/// Writes what the kernel says of each connection of `host` into `file`.
+pub(crate) fn watch_sockets(host: &LabHost, file: &Path) -> io::Result<Watch> {
+    let mut command = host.command("sh");
+    command.args(["-c", EVERY_250_MS]).stdin(Stdio::null()).stdout(File::create(file)?).stderr(Stdio::null());
+    command.spawn().map(Watch)
+}
+
+impl Watch {
+    pub(crate) fn stop(mut self) -> io::Result<()> {
+        self.0.kill()?;
+        self.0.wait()?;
+        Ok(())
+    }
+}

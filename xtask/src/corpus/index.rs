@@ -1,0 +1,46 @@
+//! `corpus.json`, as the generator writes it.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+/// One transfer.
+#[derive(Deserialize)]
+pub(crate) struct Run {
+    pub(crate) name: String,
+    pub(crate) case: String,
+    pub(crate) sender: String,
+    /// Why it can't be judged, where it can't.
+    pub(crate) invalid: Option<String>,
+    /// By host.
+    pub(crate) vantages: BTreeMap<String, Vantage>,
+    pub(crate) tcp_info: String,
+}
+
+/// One capture of it.
+#[derive(Deserialize)]
+pub(crate) struct Vantage {
+    pub(crate) file: String,
+    pub(crate) allowed: Vec<Allowed>,
+}
+
+/// A limiter that is right, with the details that are; none of them means any.
+#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Allowed {
+    pub(crate) limiter: String,
+    pub(crate) details: Vec<String>,
+}
+
+impl Run {
+    /// Nothing is in its way but the path.
+    pub(crate) fn is_control(&self) -> bool {
+        self.case.starts_with("clean")
+    }
+}
+
+pub(crate) fn read(dir: &Path) -> Result<Vec<Run>> {
+    let file = dir.join("corpus.json");
+    let text = fs::read(&file).with_context(|| format!("read {}", file.display()))?;
+    serde_json::from_slice(&text).with_context(|| format!("understand {}", file.display()))
+}

@@ -1,0 +1,201 @@
+//! The same captures through others' eyes: retransmissions as tcptrace and the sender's kernel count them, conversations
+//! as tshark does.
+
+use std::{fs, path::Path};
+
+use xshell::{Shell, cmd};
+
+use super::{
+    index::Run,
+    judge::{Connection, Judged},
+};
+use crate::setup;
+
+/// tshark reads some 100,000 packets a second: captures with more than this many are left to the others.
+const MOST_FOR_TSHARK: u64 = 20_000;
+
+/// Retransmissions of one sender.
+struct Repeats {
+    /// Of ours, packets and bytes. A packet of a capture at the sender is often a super-segment.
+    ours: (u64, u64),
+    ours_out_of_order: u64,
+    /// Of tcptrace, likewise.
+    tcptrace: Option<(u64, u64, u64)>,
+    /// Of the kernel, in segments.
+    kernel: Option<u64>,
+    mss: u64,
+}
+
+/// Prints, of each run, what the peers that are here counted at the sender.
+pub(crate) fn print(shell: &Shell, dir: &Path, runs: &[Run], judged: &Judged) {
+    for peer in ["tcptrace", "tshark"] {
+        if !setup::is_here(shell, peer) {
+            println!("not compared: {peer} is not here (Debian: {peer})");
+        }
+    }
+    let at_sender = runs.iter().filter(|run| run.invalid.is_none()).filter_map(|run| {
+        let file = &run.vantages.get(&run.sender)?.file;
+        Some((run, file, judged.get(file)?))
+    });
+    let (mut all, mut same, mut lines) = (0, 0, Vec::new());
+    let (mut conversations, mut same_conversations) = (0, 0);
+    for (run, file, connection) in at_sender {
+        let Some(repeats) = Repeats::of(shell, dir, run, file, connection) else { continue };
+        all += 1;
+        match repeats.difference() {
+            None => same += 1,
+            Some(reason) => lines.push(repeats.line(&run.name, &reason)),
+        }
+        if connection.packets > MOST_FOR_TSHARK {
+            continue;
+        }
+        if let Some(conversation) = Conversation::of(shell, &dir.join(file)) {
+            conversations += 1;
+            match conversation.difference(connection) {
+                None => same_conversations += 1,
+                Some(reason) => lines.push(format!("{}: {reason}", run.name)),
+            }
+        }
+    }
+    println!("at the sender, {same} of {all} captures have the retransmissions that tcptrace and the kernel count");
+    println!("{same_conversations} of {conversations} conversations have tshark's packets, bytes and duration");
+    if !lines.is_empty() {
+        println!("{:<36} {:>15} {:>21} {:>7}  difference", "run", "ours (ooo)", "tcptrace (ooo)", "kernel");
+    }
+    for line in lines {
+        println!("{line}");
+    }
+}
+
+impl Repeats {
+    fn of(shell: &Shell, dir: &Path, run: &Run, file: &str, connection: &Connection) -> Option<Self> {
+        let side = connection.main_side()?;
+        let file = dir.join(file);
+        let table = cmd!(shell, "tcptrace -l -n --csv {file}").quiet().ignore_stderr().read().ok();
+        let watched = fs::read_to_string(dir.join(&run.tcp_info)).unwrap_or_default();
+        Some(Self {
+            ours: (side.retransmissions, side.retransmitted_bytes),
+            ours_out_of_order: side.out_of_order,
+            tcptrace: table.as_deref().and_then(of_tcptrace),
+            kernel: of_kernel(&watched),
+            mss: side.mss,
+        })
+    }
+
+    /// What differs, and why where that is known; `None` where all agree.
+    fn difference(&self) -> Option<String> {
+        let segments = self.ours.1.div_ceil(self.mss.max(1)).max(self.ours.0);
+        let mut words = Vec::new();
+        if let Some((packets, bytes, out_of_order)) = self.tcptrace {
+            if bytes != self.ours.1 {
+                words.push("other bytes than tcptrace".to_owned());
+            } else if packets != self.ours.0 {
+                words.push("other packets than tcptrace, the same bytes".to_owned());
+            }
+            if out_of_order != self.ours_out_of_order {
+                words.push("tcptrace takes some for reordered".to_owned());
+            }
+        }
+        if let Some(kernel) = self.kernel.filter(|kernel| *kernel != segments) {
+            let by = kernel.abs_diff(segments);
+            // Partial segments round up once each; the last sample of ss is up to 250 ms old.
+            words.push(format!("{by} segments from the kernel's count"));
+        }
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+
+    fn line(&self, name: &str, reason: &str) -> String {
+        let known = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let ours = format!("{} ({})", self.ours.0, self.ours_out_of_order);
+        let tcptrace = self.tcptrace.map_or_else(|| "-".to_owned(), |(packets, _, late)| format!("{packets} ({late})"));
+        format!("{name:<36} {ours:>15} {tcptrace:>21} {:>7}  {reason}", known(self.kernel))
+    }
+}
+
+/// Retransmitted packets and bytes, and packets out of order, of the direction with more bytes in the first connection.
+fn of_tcptrace(table: &str) -> Option<(u64, u64, u64)> {
+    let mut lines = table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    let names: Vec<&str> = lines.next()?.split(',').map(str::trim).collect();
+    let values: Vec<&str> = lines.next()?.split(',').map(str::trim).collect();
+    let value =
+        |name: &str| -> Option<u64> { values.get(names.iter().position(|known| *known == name)?)?.parse().ok() };
+    let forth = value("unique_bytes_sent_a2b")? >= value("unique_bytes_sent_b2a")?;
+    let way = if forth { "a2b" } else { "b2a" };
+    Some((
+        value(&format!("rexmt_data_pkts_{way}"))?,
+        value(&format!("rexmt_data_bytes_{way}"))?,
+        value(&format!("outoforder_pkts_{way}"))?,
+    ))
+}
+
+/// `retrans:0/86` of the last sample; a sample that doesn't say it has none.
+fn of_kernel(watched: &str) -> Option<u64> {
+    let last = watched.lines().rfind(|line| line.contains("bytes_sent:"))?;
+    let retrans = last.split_ascii_whitespace().find_map(|word| word.strip_prefix("retrans:"));
+    retrans.map_or(Some(0), |both| both.split('/').nth(1)?.parse().ok())
+}
+
+/// A line of `tshark -z conv,tcp`.
+struct Conversation {
+    packets: u64,
+    bytes: u64,
+    /// tshark prints bytes, kB or MB: how many bytes one of the last digit stands for.
+    unit: u64,
+    seconds: f64,
+}
+
+impl Conversation {
+    fn of(shell: &Shell, file: &Path) -> Option<Self> {
+        let table = cmd!(shell, "tshark -q -z conv,tcp -r {file}").quiet().ignore_stderr().read().ok()?;
+        Self::in_table(&table)
+    }
+
+    /// `10.0.0.1:1 <-> 10.0.0.2:2  3054 7704 kB  3009 160 kB  6063 7864 kB  0.000000000  7.0006`
+    fn in_table(table: &str) -> Option<Self> {
+        let line = table.lines().find(|line| line.contains("<->"))?;
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [.., packets, bytes, unit, _start, seconds] = &*words else { return None };
+        let unit = match *unit {
+            "bytes" => 1,
+            "kB" => 1_000,
+            "MB" => 1_000_000,
+            _ => return None,
+        };
+        let bytes: u64 = bytes.parse().ok()?;
+        Some(Self { packets: packets.parse().ok()?, bytes: bytes * unit, unit, seconds: seconds.parse().ok()? })
+    }
+
+    fn difference(&self, ours: &Connection) -> Option<String> {
+        let is_same = self.packets == ours.packets
+            && self.bytes.abs_diff(ours.ip_bytes) <= self.unit
+            && (self.seconds - ours.seconds).abs() < 1e-3;
+        (!is_same).then(|| {
+            format!(
+                "{} packets, {} bytes, {} s, and tshark: {} packets, {} bytes, {} s",
+                ours.packets, ours.ip_bytes, ours.seconds, self.packets, self.bytes, self.seconds
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_the_peers_print() {
+        let ss = "now 1.0\nFIN-WAIT-2 0 0 a b cubic bytes_sent:5 retrans:0/86 x\nnow 2.0\n";
+        assert_eq!(of_kernel(ss), Some(86));
+        assert_eq!(of_kernel("ESTAB 0 0 a b cubic bytes_sent:5 x\n"), Some(0));
+        assert_eq!(of_kernel("now 1.0\n"), None);
+
+        let csv = "#x\n\nconn_#,unique_bytes_sent_a2b,unique_bytes_sent_b2a,rexmt_data_pkts_b2a,rexmt_data_bytes_b2a,\
+                   outoforder_pkts_b2a\n\n1, 0, 99, 6, 8688, 2\n";
+        assert_eq!(of_tcptrace(csv), Some((6, 8_688, 2)));
+
+        let conv =
+            Conversation::in_table("a:1 <-> b:2  3054 7704 kB  3009 160 kB  6063 7864 kB  0.000000000  7.0006\n");
+        let conv = conv.unwrap();
+        assert_eq!((conv.packets, conv.bytes, conv.unit), (6_063, 7_864_000, 1_000));
+    }
+}
