@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("packetdrill", &["units", "tcp"]),
     ("tune", &["units", "diagnose", "knobs", "host", "path", "measure", "lab"]),
     ("report", &["units", "diagnose", "knobs", "host", "path", "measure", "lab", "tune"]),
-    ("cli", &["units", "diagnose", "knobs", "host", "path", "measure", "lab", "tune", "report"]),
+    ("cli", &["units", "diagnose", "knobs", "host", "path", "measure", "lab", "tune", "report", "stack", "tcp"]),
 ];
 
 /// Rooms in which time and randomness are arguments and no file, socket or clock is ever seen.

@@ -1,6 +1,7 @@
 //! The one table of commands and flags: parsing, help, man pages and completions are made from it.
 
 mod settings;
+mod stack;
 
 use std::{ffi::OsString, num::NonZeroU32, path::PathBuf};
 
@@ -8,6 +9,9 @@ use clap::{ArgAction, Args, FromArgMatches, Parser, Subcommand, ValueEnum, Value
 use fullpipe_units::{Bytes, Micros, Rate};
 
 pub(crate) use settings::{ApplyArgs, GoalName, LintArgs, PlanArgs, ResetArgs, ResetTo, SettingsArgs, Target};
+pub(crate) use stack::StackCommand;
+#[cfg(target_os = "linux")]
+pub(crate) use stack::{BudgetArgs, EngineArgs, Preset, ProfileName, StackTableArgs};
 
 /// Find what keeps a TCP connection below what its path can carry, set the right thing on the right machine so that
 /// it can be undone, and prove the gain.
@@ -85,6 +89,8 @@ pub(crate) enum Command {
     Reset(ResetArgs),
     #[command(subcommand)]
     Lab(LabCommand),
+    #[command(subcommand)]
+    Stack(StackCommand),
     Completions(CompletionsArgs),
     Man(ManArgs),
     /// Print every exit code and the kind of error that it stands for, as a page in Markdown

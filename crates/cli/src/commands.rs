@@ -16,11 +16,13 @@ mod plan;
 mod reset;
 mod serve;
 mod settings;
+#[cfg(target_os = "linux")]
+mod stack;
 mod status;
 mod undo;
 
 use crate::{
-    args::{Cli, Command, LabCommand},
+    args::{Cli, Command, LabCommand, StackCommand},
     exit::{self, Exit},
     failure::Failure,
     output::Output,
@@ -65,6 +67,10 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         // The only one whose exit code is another program's.
         #[cfg(target_os = "linux")]
         Command::Lab(LabCommand::Shell(args)) => return lab::shell::run(&args, output),
+        #[cfg(target_os = "linux")]
+        Command::Stack(command) => stack::run(&command, output),
+        #[cfg(not(target_os = "linux"))]
+        Command::Stack(_) => Err(lab::needs_linux()),
         Command::Completions(args) => completions::run(&args, output),
         Command::Man(args) => man::run(&args, output),
         Command::ExitCodes => printed(output.page("exit-codes", &exit::markdown())),
@@ -90,6 +96,10 @@ fn name(command: &Command) -> &'static str {
         Command::Lab(LabCommand::List) => "lab list",
         Command::Lab(LabCommand::Run(_)) => "lab run",
         Command::Lab(LabCommand::Shell(_)) => "lab shell",
+        Command::Stack(StackCommand::Serve(_)) => "stack serve",
+        Command::Stack(StackCommand::Connect(_)) => "stack connect",
+        Command::Stack(StackCommand::Echo(_)) => "stack echo",
+        Command::Stack(StackCommand::Table(_)) => "stack table",
         Command::Completions(_) => "completions",
         Command::Man(_) => "man",
         Command::ExitCodes => "exit-codes",

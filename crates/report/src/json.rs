@@ -4,6 +4,7 @@
 
 mod journal;
 mod settings;
+mod stack;
 
 use std::{io, net::SocketAddr};
 
@@ -18,6 +19,7 @@ use crate::{Problem, clean::is_harmful};
 
 pub use journal::{history, status, undo};
 pub use settings::{NoPlan, applied, findings, plan, read_plan, sarif_log, settings};
+pub use stack::{device_table, stack_run};
 
 /// The name and version of the schema, in every document.
 pub const SCHEMA: &str = "fullpipe/1";

@@ -14,6 +14,7 @@ pub mod playbook;
 mod problem;
 pub mod schema;
 mod settings;
+mod stack;
 mod standing;
 pub mod text;
 
@@ -21,6 +22,7 @@ pub use changes::{AppliedPlan, PlatformPlan};
 pub use clean::clean;
 pub use problem::Problem;
 pub use settings::SettingsList;
+pub use stack::{DeviceRow, DeviceTable, StackConnection, StackPool, StackRun};
 pub use standing::{Reading, Standing};
 
 #[cfg(test)]

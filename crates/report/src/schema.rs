@@ -2,8 +2,10 @@
 //! hold the documents against it.
 
 mod settings;
+mod stack;
 
 pub use settings::{APPLIED, FINDINGS, PLAN, SETTINGS};
+pub use stack::{DEVICE_TABLE, STACK_RUN};
 
 /// One key of a document.
 #[derive(Clone, Copy, Debug)]
@@ -238,6 +240,8 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "What was applied", commands: "`apply`, `reset`", keys: APPLIED },
     Document { title: "Findings", commands: "`lint`; `--sarif` writes SARIF 2.1.0 instead", keys: FINDINGS },
     Document { title: "The scenarios", commands: "`lab list`", keys: SCENARIOS },
+    Document { title: "The engine at work", commands: "`stack serve`, `stack connect`, `stack echo`", keys: STACK_RUN },
+    Document { title: "A device over its buffers", commands: "`stack table`", keys: DEVICE_TABLE },
     Document { title: "A server that is ready", commands: "`serve`", keys: LISTENING },
     Document { title: "A page", commands: "`completions`, `man`, `exit-codes`", keys: PAGE },
 ];

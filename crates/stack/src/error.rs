@@ -79,7 +79,8 @@ impl From<StackError> for io::Error {
     }
 }
 
-fn kind_of(error: SocketError) -> io::ErrorKind {
+/// The kind of a socket's error, as the operating system would have it.
+pub fn kind_of(error: SocketError) -> io::ErrorKind {
     match error {
         SocketError::WouldBlock => io::ErrorKind::WouldBlock,
         SocketError::Closed => io::ErrorKind::BrokenPipe,

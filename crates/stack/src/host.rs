@@ -188,6 +188,11 @@ impl Host {
         self.shared().lock().driver.stack().config().profile
     }
 
+    /// Whether super-packets are sent.
+    pub fn offload(&self) -> bool {
+        self.shared().lock().driver.port().offload()
+    }
+
     /// Free buffers of the pool.
     pub fn free_count(&self) -> u16 {
         self.shared().lock().driver.stack().free_count()

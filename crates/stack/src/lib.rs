@@ -35,7 +35,7 @@ pub mod session;
 
 pub use connection::{Connection, Listener};
 pub use driver::{Driver, DriverCounts, Next, Settings};
-pub use error::StackError;
+pub use error::{StackError, kind_of};
 pub use host::Host;
 pub use memory::HeapMemory;
 pub use port::Port;

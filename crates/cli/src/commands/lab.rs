@@ -30,7 +30,7 @@ pub(super) fn enter() -> Result<(), Failure> {
 
 /// The scenario of that name, or the one in that file: a text with a `/` or ending in `.toml` is a file.
 #[cfg(target_os = "linux")]
-fn scenario(named: &str) -> Result<Scenario, Failure> {
+pub(super) fn scenario(named: &str) -> Result<Scenario, Failure> {
     let path = Path::new(named);
     if !named.contains('/') && path.extension().is_none_or(|extension| extension != "toml") {
         return Ok(Scenario::named(named)?);

@@ -11,6 +11,8 @@ use fullpipe_knobs::{
 use fullpipe_lab::{CouldNotKeepUp, LabError};
 use fullpipe_measure::MeasureError;
 use fullpipe_path::ScenarioError;
+#[cfg(target_os = "linux")]
+use fullpipe_stack::StackError;
 use fullpipe_tune::{KeyError, TuneError};
 
 use super::{Failure, exit_of_io};
@@ -42,6 +44,7 @@ failures! {
 #[cfg(target_os = "linux")]
 failures! {
     LabError => lab,
+    StackError => stack,
     CouldNotKeepUp => |_: &CouldNotKeepUp| Exit::PathNotKept,
 }
 
@@ -172,6 +175,21 @@ fn lab(error: &LabError) -> Exit {
         LabError::Host { source, .. } | LabError::System { source, .. } => exit_of_io(source),
         LabError::Setting { source, .. } => source.downcast_ref::<HostError>().map_or(Exit::SettingUnavailable, host),
         other => exit_of_cause(other),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn stack(error: &StackError) -> Exit {
+    use fullpipe_tcp::stack::OpenError;
+    match error {
+        StackError::Port(error) => lab(error),
+        StackError::Open { source: OpenError::Budget { .. }, .. } | StackError::Setting(_) => Exit::Usage,
+        StackError::Open { source: OpenError::InUse(_) | OpenError::NoAddress, .. } => Exit::AddressUnavailable,
+        StackError::Open { source: OpenError::BadPeer(_), .. } => Exit::Usage,
+        StackError::Connection { source, .. } => exit_of_io(&io::Error::from(fullpipe_stack::kind_of(*source))),
+        StackError::TimedOut { .. } => Exit::Unreachable,
+        StackError::System { source, .. } => exit_of_io(source),
+        _ => Exit::System,
     }
 }
 

@@ -50,6 +50,54 @@ fn every_key_of_settings_is_documented() {
 }
 
 #[test]
+fn every_key_of_the_engine_at_work_is_documented() {
+    let connection = crate::StackConnection {
+        peer: "192.0.2.1:7".parse().unwrap(),
+        sent: 4_000_000,
+        received: 0,
+        seconds: 0.5,
+        rate_bps: 64_000_000,
+        segments_sent: 2_741,
+        segments_received: 1_400,
+        retransmits: 3,
+        timeouts: 1,
+        rtt_us: Some(80_000),
+        mss: Some(1_448),
+        failure: Some("the peer reset the connection".to_owned()),
+    };
+    let connections =
+        vec![crate::StackConnection { rtt_us: None, mss: None, failure: None, ..connection.clone() }, connection];
+    let run = crate::StackRun { scenario: Some("hsdpa".to_owned()), connections, ..crate::StackRun::default() };
+    hold(&[json::stack_run("stack connect", &run)], STACK_RUN, &[]);
+}
+
+#[test]
+fn every_key_of_a_device_table_is_documented_and_only_predictions_can_be_wrong() {
+    let row = |published_s, deviation, fitted| crate::DeviceRow {
+        buffers: 5,
+        role: "sends",
+        seconds: 0.9,
+        runs: 1,
+        rate_bps: 35_000_000,
+        retransmits: 0,
+        early_dropped: 0,
+        published_s,
+        deviation,
+        fitted,
+        valid: true,
+    };
+    let rows = vec![row(None, None, false), row(Some(0.5), Some(0.8), true), row(Some(0.907), Some(-0.1), false)];
+    let fitted = vec!["the path's round-trip time".to_owned()];
+    let published = Some("0.907 s".to_owned());
+    let mut table = crate::DeviceTable { rows, fitted, published, tolerance: 0.2, ..crate::DeviceTable::default() };
+    let document = json::device_table("stack table", &table);
+    assert_eq!(document["as_expected"], Value::Bool(true));
+    hold(&[document], DEVICE_TABLE, &[]);
+    table.rows.push(row(Some(2.0), Some(-0.55), false));
+    assert!(!table.as_expected());
+}
+
+#[test]
 fn every_key_of_a_plan_for_a_platform_is_documented() {
     let request = fullpipe_knobs::PlatformRequest {
         platform: "windows-2012".parse().unwrap(),

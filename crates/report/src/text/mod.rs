@@ -11,6 +11,7 @@ mod problem;
 mod proof;
 mod scenario;
 mod settings;
+mod stack;
 
 pub use changes::{applied, platform_plan};
 pub use direction::direction;
@@ -23,6 +24,7 @@ pub use problem::problem;
 pub use proof::proof;
 pub use scenario::scenarios;
 pub use settings::settings;
+pub use stack::{device_table, stack_run};
 
 #[cfg(test)]
 mod tests;

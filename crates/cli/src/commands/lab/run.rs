@@ -3,10 +3,17 @@
 use fullpipe_tune::{LabRunOptions, lab_run};
 
 use super::super::{Ended, outcome};
-use crate::{args::LabRunArgs, interrupt, output::Output, progress::Progress};
+use crate::{args::LabRunArgs, exit::Exit, failure::Failure, interrupt, output::Output, progress::Progress};
 
 pub(crate) fn run(args: &LabRunArgs, output: Output) -> Ended {
     let scenario = super::scenario(&args.scenario)?;
+    if scenario.device.is_some() {
+        let message = format!(
+            "in {name} one end is a small device, for which no kernel can stand; run `fullpipe stack table {name}`",
+            name = scenario.name
+        );
+        return Err(Failure::new(Exit::ScenarioInvalid, &message));
+    }
     super::enter()?;
     let cancel = interrupt::cancel_flag()?;
     let mut progress = Progress::new(output);

@@ -1,0 +1,229 @@
+//! The arguments of `stack`.
+
+use std::net::IpAddr;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use fullpipe_units::{Bytes, Micros};
+
+/// Run fullpipe's own TCP engine on a real interface (Linux)
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  fullpipe stack table netburner-wan                    a small device against this kernel, over its buffers
+  fullpipe stack connect --through wan-80ms             the engine sends to a kernel over a made path
+  sudo fullpipe stack echo                              another host at 10.82.0.2, behind the device fp0
+
+The engine keeps a pool of packet buffers; every socket has budgets in buffers for what it receives, transmits, has
+out of order and has un-acknowledged. On a TUN device it is a host of its own, reached from this machine's kernel. That
+needs root, or a device that an administrator made: `ip tuntap add dev fp0 mode tun vnet_hdr user NAME`.")]
+pub(crate) enum StackCommand {
+    Serve(StackServeArgs),
+    Connect(StackConnectArgs),
+    Echo(StackEchoArgs),
+    Table(StackTableArgs),
+}
+
+/// Wait for connections with the engine, and read or send
+///
+/// Ends after --time, after --connections, or on Ctrl-C. With --through, a kernel at the other end of the made path calls.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sudo fullpipe stack serve                              then: cat file > /dev/tcp/10.82.0.2/5001
+  sudo fullpipe stack serve --send 100MB --preset bulk   then: cat < /dev/tcp/10.82.0.2/5001 | wc -c
+  fullpipe stack serve --through hsdpa --connections 1 --json")]
+pub(crate) struct StackServeArgs {
+    /// The port
+    #[arg(long, value_name = "PORT", default_value = "5001", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: u16,
+    /// Send so much on each connection, instead of reading
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) send: Option<Bytes>,
+    /// End after so many connections [default: with --through 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) connections: Option<u32>,
+    /// With --through: what the kernel sends
+    #[arg(long, value_name = "SIZE", default_value = "4MB")]
+    pub(crate) bytes: Bytes,
+    /// The engine.
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+}
+
+/// Open a connection with the engine, and send or read
+///
+/// With --through, a kernel at the other end of the made path takes the connection and does the other half.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sudo fullpipe stack connect 10.82.0.1:5001 --bytes 100MB
+  fullpipe stack connect --through wan-80ms --preset bulk
+  fullpipe stack connect --through hsdpa --receive --bytes 200k --buffers rx=20,ooo=19
+  fullpipe stack connect --through adsl2 --profile netburner --json | jq '.connections[0].rate_bps'")]
+pub(crate) struct StackConnectArgs {
+    /// Whom to call: an address with a port [default: the kernel at the other side, port 5001]
+    #[arg(value_name = "ADDR:PORT")]
+    pub(crate) peer: Option<std::net::SocketAddr>,
+    /// How much to send
+    #[arg(long, value_name = "SIZE", default_value = "4MB")]
+    pub(crate) bytes: Bytes,
+    /// Read to the end of the peer's data instead of sending
+    #[arg(long)]
+    pub(crate) receive: bool,
+    /// The engine.
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+}
+
+/// Wait for connections with the engine, and send back what comes
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sudo fullpipe stack echo                               then: nc 10.82.0.2 7
+  fullpipe stack echo --through wan-80ms --bytes 500k")]
+pub(crate) struct StackEchoArgs {
+    /// The port
+    #[arg(long, value_name = "PORT", default_value = "7", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: u16,
+    /// End after so many connections [default: with --through 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) connections: Option<u32>,
+    /// With --through: what the kernel sends
+    #[arg(long, value_name = "SIZE", default_value = "4MB")]
+    pub(crate) bytes: Bytes,
+    /// The engine.
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+}
+
+/// Measure a scenario's small device over its packet buffers, beside the published figures
+///
+/// The engine plays the device, with the device's own speed; this machine's kernel is the other end. What was fitted to
+/// published figures is marked and is no prediction. Ends with exit code 1 where a prediction is further from its
+/// published figure than the scenario allows.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe stack table netburner-lan
+  fullpipe stack table netburner-wan --fit
+  fullpipe stack table lossy-devices --json | jq '.rows[] | {buffers, seconds}'")]
+pub(crate) struct StackTableArgs {
+    /// The name of a scenario with a device (`fullpipe lab list`) or a file
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
+    pub(crate) scenario: String,
+    /// Fit anew what the scenario says was fitted to its own figures
+    #[arg(long)]
+    pub(crate) fit: bool,
+}
+
+/// The engine and where it stands.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct EngineArgs {
+    /// Over the made path of this scenario, with a kernel at the other end, instead of a device of this machine
+    #[arg(long, value_name = "SCENARIO", value_hint = ValueHint::FilePath, help_heading = "Where")]
+    pub(crate) through: Option<String>,
+    /// The TUN device, made where it isn't there
+    #[arg(long, value_name = "NAME", default_value = "fp0", conflicts_with = "through", help_heading = "Where")]
+    pub(crate) device: String,
+    /// The engine's own addresses, one of each IP version
+    #[arg(long, value_name = "ADDR", num_args = 1..=4, value_delimiter = ',', default_values = ["10.82.0.2", "fd82::2"], conflicts_with = "through", help_heading = "Where")]
+    pub(crate) address: Vec<IpAddr>,
+    /// The kernel's addresses on the device, in the same networks (/24 and /64)
+    #[arg(long, value_name = "ADDR", num_args = 1..=4, value_delimiter = ',', default_values = ["10.82.0.1", "fd82::1"], conflicts_with = "through", help_heading = "Where")]
+    pub(crate) peer_address: Vec<IpAddr>,
+    /// The largest packet of the device, in bytes
+    #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = clap::value_parser!(u16).range(1280..), conflicts_with = "through", help_heading = "Where")]
+    pub(crate) mtu: u16,
+    /// Whose policy: options, timers, acknowledgements
+    #[arg(long, value_name = "NAME", default_value = "fullpipe", help_heading = "Engine")]
+    pub(crate) profile: ProfileName,
+    /// What the application wants
+    #[arg(long, value_name = "NAME", help_heading = "Engine")]
+    pub(crate) preset: Option<Preset>,
+    /// Budgets of each socket, in packet buffers: rx=20,tx=20,ooo=19,unacked=20, or one number for all
+    #[arg(long, value_name = "BUDGETS", value_parser = budgets, help_heading = "Engine")]
+    pub(crate) buffers: Option<BudgetArgs>,
+    /// Packet buffers of the pool [default: 256, or 8192 with a profile of a large system]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(4..=65_534), help_heading = "Engine")]
+    pub(crate) pool: Option<u16>,
+    /// End after this time, whatever happens
+    #[arg(long, value_name = "TIME", default_value = "60", value_parser = super::seconds, help_heading = "Engine")]
+    pub(crate) time: Micros,
+}
+
+/// A policy of the engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProfileName {
+    /// The engine's own: every extension, values of the RFCs
+    #[default]
+    Fullpipe,
+    /// Linux 6.x
+    Linux,
+    /// FreeBSD 14
+    Freebsd,
+    /// NetBurner of 2009: no extensions
+    Netburner,
+}
+
+/// What an application wants of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Preset {
+    /// Small messages leave at once: no Nagle
+    #[value(name = "low_latency", alias = "low-latency")]
+    LowLatency,
+    /// Full segments only, 43 buffers for everything
+    Bulk,
+}
+
+/// Budgets as they were given; what is absent keeps its default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BudgetArgs {
+    /// Received and not read.
+    pub(crate) rx: Option<u16>,
+    /// Written and not sent.
+    pub(crate) tx: Option<u16>,
+    /// Out of order.
+    pub(crate) ooo: Option<u16>,
+    /// Sent and not acknowledged.
+    pub(crate) unacked: Option<u16>,
+}
+
+fn budgets(text: &str) -> Result<BudgetArgs, String> {
+    let number = |text: &str| {
+        text.trim().parse::<u16>().map_err(|_| format!("`{text}` is no number of buffers; give 1 to 65534"))
+    };
+    if !text.contains('=') {
+        let all = Some(number(text)?);
+        return Ok(BudgetArgs { rx: all, tx: all, ooo: all, unacked: all });
+    }
+    let mut budgets = BudgetArgs::default();
+    for part in text.split(',') {
+        let (name, value) = part.split_once('=').ok_or_else(|| format!("`{part}` is no budget; give rx=20"))?;
+        let slot = match name.trim() {
+            "rx" => &mut budgets.rx,
+            "tx" => &mut budgets.tx,
+            "ooo" => &mut budgets.ooo,
+            "unacked" => &mut budgets.unacked,
+            other => return Err(format!("unknown budget `{other}`; expected rx, tx, ooo or unacked")),
+        };
+        *slot = Some(number(value)?);
+    }
+    Ok(budgets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_one_number_or_named() {
+        let all = Some(20);
+        assert_eq!(budgets("20"), Ok(BudgetArgs { rx: all, tx: all, ooo: all, unacked: all }));
+        assert_eq!(budgets("rx=20,ooo=19"), Ok(BudgetArgs { rx: all, ooo: Some(19), ..BudgetArgs::default() }));
+        for (text, says) in
+            [("", "no number"), ("rx=", "no number"), ("zz=5", "unknown budget"), ("rx=5,7", "no budget")]
+        {
+            assert!(budgets(text).unwrap_err().contains(says), "{text}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! `fullpipe stack`.
+
+mod table;
+
+use std::{
+    io::{self, Write},
+    net::{IpAddr, SocketAddr},
+    sync::atomic::AtomicBool,
+    time::{Duration, Instant},
+};
+
+use fullpipe_path::Scenario;
+use fullpipe_report::{StackConnection, StackPool, StackRun, json, text};
+use fullpipe_stack::{
+    Host, Port, Settings, StackError,
+    session::{self, MadePath, Service, Session, Until},
+};
+use fullpipe_tcp::{
+    profile::{Budgets, Profile},
+    socket::SocketOptions,
+};
+use fullpipe_units::{Bytes, Micros, Rate};
+
+use super::{Ended, lab, printed};
+use crate::{
+    args::{BudgetArgs, EngineArgs, Preset, ProfileName, StackCommand},
+    exit::Exit,
+    failure::Failure,
+    interrupt,
+    output::Output,
+};
+
+/// Where a peer is looked for that was not named.
+const PORT: u16 = 5001;
+/// A NetBurner's pool.
+const POOL: u16 = 256;
+/// Enough for the budgets of a large system's profile.
+const LARGE_POOL: u16 = 8_192;
+/// Buffers for everything in the bulk preset: as many as go without window scaling.
+const BULK: u16 = *Budgets::UNSCALED.end();
+
+pub(super) fn run(command: &StackCommand, output: Output) -> Ended {
+    match command {
+        StackCommand::Table(args) => table::run(args, output),
+        StackCommand::Connect(args) => {
+            let place = Place::new(&args.engine)?;
+            let service = if args.receive { Service::Discard } else { Service::Send(args.bytes.get()) };
+            let peer = args.peer.unwrap_or_else(|| SocketAddr::new(place.kernel(&args.engine), PORT));
+            if let Place::Made(path, _) = &place {
+                path.kernel_serves(peer.port(), if args.receive { args.bytes.get() } else { 0 })?;
+            }
+            let stop = interrupt::cancel_flag()?;
+            let until = until(args.engine.time, &stop);
+            let session = session::connect(place.host(), peer, options(&args.engine), service, &until)?;
+            show("stack connect", &place, &args.engine, vec![session], output)
+        }
+        StackCommand::Serve(args) => {
+            let service = args.send.map_or(Service::Discard, |bytes| Service::Send(bytes.get()));
+            let call = Called { port: args.port, service, connections: args.connections, bytes: args.bytes };
+            serve("stack serve", &args.engine, &call, output)
+        }
+        StackCommand::Echo(args) => {
+            let service = Service::Echo;
+            let call = Called { port: args.port, service, connections: args.connections, bytes: args.bytes };
+            serve("stack echo", &args.engine, &call, output)
+        }
+    }
+}
+
+/// What a service does, and what a kernel at the other end does with it.
+struct Called {
+    port: u16,
+    service: Service,
+    connections: Option<u32>,
+    bytes: Bytes,
+}
+
+fn serve(command: &'static str, engine: &EngineArgs, called: &Called, output: Output) -> Ended {
+    let place = Place::new(engine)?;
+    let stop = interrupt::cancel_flag()?;
+    let mut connections = called.connections;
+    if let Place::Made(path, _) = &place {
+        let callers = *connections.get_or_insert(1);
+        let bytes = if matches!(called.service, Service::Send(_)) { 0 } else { called.bytes.get() };
+        for _ in 0..callers {
+            path.kernel_calls(called.port, bytes)?;
+        }
+    } else if !output.is_json() {
+        // A script that starts it waits for this line. Whoever closed standard output does not want to know.
+        let own = place.own(engine);
+        writeln!(io::stdout().lock(), "listening on {}", SocketAddr::new(own, called.port)).ok();
+    }
+    let until = until(engine.time, &stop);
+    let sessions = session::serve(place.host(), called.port, options(engine), called.service, connections, &until)?;
+    show(command, &place, engine, sessions, output)
+}
+
+fn until(time: Micros, stop: &AtomicBool) -> Until<'_> {
+    Until { time: Instant::now() + Duration::from(time), stop }
+}
+
+/// Where the engine stands.
+enum Place {
+    /// At a device of this machine.
+    Device(Host),
+    /// At the end of a made path.
+    Made(Box<MadePath>, Box<Scenario>),
+}
+
+impl Place {
+    fn new(engine: &EngineArgs) -> Result<Self, Failure> {
+        if let Some(named) = &engine.through {
+            let scenario = lab::scenario(named)?;
+            lab::enter()?;
+            let path = MadePath::new(&scenario, settings(engine))?;
+            return Ok(Self::Made(Box::new(path), Box::new(scenario)));
+        }
+        let kernel: Vec<_> = engine.peer_address.iter().map(|address| (*address, prefix(*address))).collect();
+        let port = Port::tun(&engine.device, engine.mtu, &kernel).map_err(StackError::from)?;
+        Ok(Self::Device(Host::start(port, settings(engine))?))
+    }
+
+    fn host(&self) -> &Host {
+        match self {
+            Self::Device(host) => host,
+            Self::Made(path, _) => path.host(),
+        }
+    }
+
+    fn kernel(&self, engine: &EngineArgs) -> IpAddr {
+        match self {
+            Self::Device(_) => engine.peer_address[0],
+            Self::Made(path, _) => path.kernel(),
+        }
+    }
+
+    fn own(&self, engine: &EngineArgs) -> IpAddr {
+        match self {
+            Self::Device(_) => engine.address[0],
+            Self::Made(path, _) => path.own(),
+        }
+    }
+}
+
+fn prefix(address: IpAddr) -> u8 {
+    if address.is_ipv6() { 64 } else { 24 }
+}
+
+fn profile(name: ProfileName) -> Profile {
+    match name {
+        ProfileName::Fullpipe => Profile::DEFAULT,
+        ProfileName::Linux => Profile::LINUX,
+        ProfileName::Freebsd => Profile::FREEBSD,
+        ProfileName::Netburner => Profile::NETBURNER,
+    }
+}
+
+fn settings(engine: &EngineArgs) -> Settings {
+    let profile = profile(engine.profile);
+    let large = profile.budgets.out_of_order > POOL;
+    let buffers = engine.pool.unwrap_or(if large { LARGE_POOL } else { POOL });
+    Settings { profile, buffers, ..Settings::new(&engine.address) }
+}
+
+fn options(engine: &EngineArgs) -> SocketOptions {
+    let mut options = SocketOptions::of(&profile(engine.profile));
+    match engine.preset {
+        Some(Preset::LowLatency) => options = options.low_latency(),
+        Some(Preset::Bulk) => options = options.bulk(BULK),
+        None => {}
+    }
+    let BudgetArgs { rx, tx, ooo, unacked } = engine.buffers.unwrap_or_default();
+    let budgets = &mut options.budgets;
+    budgets.receive = rx.unwrap_or(budgets.receive);
+    budgets.transmit = tx.unwrap_or(budgets.transmit);
+    budgets.out_of_order = ooo.unwrap_or(budgets.out_of_order);
+    budgets.unacknowledged = unacked.unwrap_or(budgets.unacknowledged);
+    options
+}
+
+fn show(command: &'static str, place: &Place, engine: &EngineArgs, sessions: Vec<Session>, output: Output) -> Ended {
+    let scenario = match place {
+        Place::Device(_) => None,
+        Place::Made(_, scenario) => Some(scenario.name.clone()),
+    };
+    let pool = place.host().with(|stack, _| {
+        let pool = stack.pool();
+        StackPool { buffers: pool.count(), free: pool.free_count(), most_used: pool.high_water() }
+    });
+    let failed = sessions.iter().any(|session| session.failure.is_some());
+    let run = StackRun {
+        scenario,
+        profile: profile(engine.profile).name,
+        offload: place.host().offload(),
+        connections: sessions.into_iter().map(connection).collect(),
+        pool,
+    };
+    printed(output.result(|| json::stack_run(command, &run), |look| text::stack_run(&run, look)))?;
+    Ok(if failed || run.connections.is_empty() { Exit::NotAsExpected } else { Exit::Ok })
+}
+
+fn connection(session: Session) -> StackConnection {
+    let Session { peer, sent, received, seconds, counts, info, failure } = session;
+    let span = Micros::new((seconds * 1e6) as u64);
+    let rate = Rate::of(Bytes::new(sent.max(received)), span).unwrap_or_default();
+    StackConnection {
+        peer,
+        sent,
+        received,
+        seconds,
+        rate_bps: rate.bps(),
+        segments_sent: counts.segments_sent,
+        segments_received: counts.segments_received,
+        retransmits: counts.retransmits,
+        timeouts: counts.timeouts,
+        rtt_us: info.map(|info| info.srtt_us).filter(|us| *us > 0),
+        mss: info.map(|info| info.mss),
+        failure,
+    }
+}

@@ -1,0 +1,76 @@
+//! `fullpipe stack table`.
+
+use fullpipe_path::{Fitted, Sweep};
+use fullpipe_report::{DeviceRow, DeviceTable, json, text};
+use fullpipe_stack::experiment::{self, Found, Row};
+use fullpipe_units::{Bytes, Micros, Rate};
+
+use super::super::{Ended, lab, printed};
+use crate::{args::StackTableArgs, exit::Exit, failure::Failure, output::Output};
+
+pub(super) fn run(args: &StackTableArgs, output: Output) -> Ended {
+    let mut scenario = lab::scenario(&args.scenario)?;
+    if scenario.device.is_none() {
+        let message = format!(
+            "the scenario {} has no device to make a table of; take netburner-lan, netburner-wan or lossy-devices",
+            scenario.name
+        );
+        return Err(Failure::new(Exit::ScenarioInvalid, &message));
+    }
+    lab::enter()?;
+    let found = if args.fit { experiment::fit(&mut scenario)? } else { Vec::new() };
+    let Some(device) = scenario.device.clone() else { return Ok(Exit::Ok) };
+    let ready = |row: &Row| {
+        let role = if row.sends { "sends" } else { "receives" };
+        output.remark(&format!("{role} with {} buffers: {:.3} s\n", row.buffers, row.seconds()));
+    };
+    let rows = experiment::table(&scenario, &device, &ready)?;
+    let fitted = device.fitted.iter().map(|fit| {
+        let what = match fit.quantity {
+            Fitted::PerPacket => "the device's time per packet",
+            Fitted::Rtt => "the path's round-trip time",
+        };
+        format!("{what}, to the published time of {} with {} buffers", fit.scenario, fit.buffers)
+    });
+    let table = DeviceTable {
+        scenario: scenario.name.clone(),
+        summary: scenario.summary.clone(),
+        published: scenario.published.clone(),
+        bytes: device.bytes.get(),
+        per_packet_us: device.per_packet.get(),
+        rtt_us: scenario.path.rtt().get(),
+        waits: device.waits,
+        sweep: match device.sweep {
+            Sweep::All => "all",
+            Sweep::OutOfOrder(_) => "out_of_order",
+        },
+        fitted: fitted.chain(found.iter().map(anew)).collect(),
+        tolerance: device.tolerance,
+        rows: rows.iter().map(|row| line(row, device.bytes)).collect(),
+    };
+    printed(output.result(|| json::device_table("stack table", &table), |look| text::device_table(&table, look)))?;
+    Ok(if table.as_expected() { Exit::Ok } else { Exit::NotAsExpected })
+}
+
+fn anew(found: &Found) -> String {
+    let Found { us, seconds, published, .. } = found;
+    format!("anew: {us:.0} us gives {seconds:.3} s where {published:.3} s was published")
+}
+
+fn line(row: &Row, bytes: Bytes) -> DeviceRow {
+    let seconds = row.seconds();
+    let rate = Rate::of(bytes, Micros::new((seconds * 1e6) as u64)).unwrap_or_default();
+    DeviceRow {
+        buffers: row.buffers,
+        role: if row.sends { "sends" } else { "receives" },
+        seconds,
+        runs: row.runs.len(),
+        rate_bps: rate.bps(),
+        retransmits: row.runs.iter().map(|run| run.counts.retransmits).sum(),
+        early_dropped: row.runs.iter().map(|run| u64::from(run.early_dropped)).sum(),
+        published_s: row.published,
+        deviation: row.deviation(),
+        fitted: row.fitted,
+        valid: row.runs.iter().all(|run| run.valid),
+    }
+}

@@ -1,0 +1,73 @@
+//! The documents of `stack`.
+
+use serde_json::{Value, json};
+
+use super::document;
+use crate::{DeviceTable, StackRun};
+
+/// What `stack serve`, `connect` and `echo` did.
+pub fn stack_run(command: &str, run: &StackRun) -> Value {
+    let connections = run.connections.iter().map(|one| {
+        json!({
+            "peer": one.peer.to_string(),
+            "sent": one.sent,
+            "received": one.received,
+            "seconds": one.seconds,
+            "rate_bps": one.rate_bps,
+            "segments_sent": one.segments_sent,
+            "segments_received": one.segments_received,
+            "retransmits": one.retransmits,
+            "timeouts": one.timeouts,
+            "rtt_us": one.rtt_us,
+            "mss": one.mss,
+            "failure": one.failure,
+        })
+    });
+    let pool = run.pool;
+    document(
+        command,
+        json!({
+            "scenario": run.scenario,
+            "profile": run.profile,
+            "offload": run.offload,
+            "connections": connections.collect::<Vec<_>>(),
+            "pool": { "buffers": pool.buffers, "free": pool.free, "most_used": pool.most_used },
+        }),
+    )
+}
+
+/// The table of a device over its buffers.
+pub fn device_table(command: &str, table: &DeviceTable) -> Value {
+    let rows = table.rows.iter().map(|row| {
+        json!({
+            "buffers": row.buffers,
+            "role": row.role,
+            "seconds": row.seconds,
+            "runs": row.runs,
+            "rate_bps": row.rate_bps,
+            "retransmits": row.retransmits,
+            "early_dropped": row.early_dropped,
+            "published_s": row.published_s,
+            "deviation": row.deviation,
+            "fitted": row.fitted,
+            "valid": row.valid,
+        })
+    });
+    document(
+        command,
+        json!({
+            "scenario": table.scenario,
+            "summary": table.summary,
+            "published": table.published,
+            "bytes": table.bytes,
+            "per_packet_us": table.per_packet_us,
+            "rtt_us": table.rtt_us,
+            "waits": table.waits,
+            "sweep": table.sweep,
+            "fitted": table.fitted,
+            "tolerance": table.tolerance,
+            "rows": rows.collect::<Vec<_>>(),
+            "as_expected": table.as_expected(),
+        }),
+    )
+}
