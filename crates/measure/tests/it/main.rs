@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
+mod auth;
 mod hostile_client;
 mod hostile_server;
 mod interop;
