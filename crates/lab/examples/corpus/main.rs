@@ -138,13 +138,12 @@ fn write(index: &Path, known: &BTreeMap<String, Run>) -> std::io::Result<()> {
 /// that each case is seen both ways.
 fn orders() -> impl Iterator<Item = Order> {
     let pairs = CASES.iter().flat_map(|case| case.paths.iter().map(move |path| (case, *path)));
-    let all = pairs.enumerate().flat_map(|(place, (case, path))| {
+    pairs.enumerate().flat_map(|(place, (case, path))| {
         ["cubic", "bbr"].into_iter().enumerate().map(move |(turn, congestion)| {
-            let sender = if (place + turn) % 2 == 0 { Side::A } else { Side::B };
+            let sender = if (place + turn) & 1 == 0 { Side::A } else { Side::B };
             Order { number: place * 2 + turn, case, path, congestion, sender }
         })
-    });
-    all
+    })
 }
 
 impl Order {

@@ -169,7 +169,8 @@ impl Traffic {
             Pattern::LargeRequest => return large_request(stream, &block[..10_000]),
         }
         stream.shutdown(Shutdown::Write)?;
-        stream.read(&mut [0; 1])?;
+        // The other end closes when it has read all.
+        let _end = stream.read(&mut [0; 1])?;
         Ok(())
     }
 
