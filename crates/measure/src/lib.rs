@@ -8,6 +8,7 @@
 //! judgement of it (`diagnose`), and any setting of the host (`host`, behind the steward). Threads and blocking sockets
 //! throughout, each wait with a deadline.
 
+mod auth;
 mod client;
 mod control;
 mod error;
@@ -32,6 +33,7 @@ mod transfer;
 mod udp;
 mod wire;
 
+pub use auth::{AuthError, Credentials, Padding, Users};
 pub use client::{Client, ClientOptions, Loaded, SizeRow, SizeSide, StreamsRow, UnderLoad};
 pub use error::{Fault, Foreign, MeasureError};
 pub use exchange::{ExchangeReport, ExchangeSpec, Latency};

@@ -38,7 +38,7 @@ pub(super) fn run(
     let patience = || Patience::new(client.options.answer).unless(cancel);
     let cookie = session::cookie(peer)?;
     let stream = target::connect_control(peer, patience())?;
-    let (mut control, state) = session::open_with(stream, peer, &params(spec), &cookie, patience())?;
+    let (mut control, state) = session::open_with(stream, peer, &client.signed(params(spec)), &cookie, patience())?;
     if state != State::CreateStreams {
         return Err(session::unexpected(peer, ASKING, state));
     }

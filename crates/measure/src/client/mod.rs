@@ -11,7 +11,7 @@ mod test;
 use std::{
     net::SocketAddr,
     sync::atomic::AtomicBool,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use fullpipe_diagnose::RttSummary;
@@ -19,6 +19,7 @@ use fullpipe_units::Micros;
 use serde_json::{Value, json};
 
 use crate::{
+    auth::Credentials,
     control::Control,
     error::{MeasureError, clean},
     exchange::{ExchangeReport, ExchangeSpec},
@@ -63,6 +64,7 @@ impl Default for ClientOptions {
 #[derive(Debug)]
 pub struct Client {
     target: Target,
+    credentials: Option<Credentials>,
     peer: SocketAddr,
     options: ClientOptions,
     kind: PeerKind,
@@ -91,6 +93,20 @@ impl Client {
     /// # Errors
     /// As [`Client::connect`], and [`MeasureError::Cancelled`].
     pub fn connect_with(target: &Target, options: ClientOptions, cancel: &AtomicBool) -> Result<Self, MeasureError> {
+        Self::connect_as(target, options, None, cancel)
+    }
+
+    /// Connects to a server that wants to know who comes.
+    ///
+    /// # Errors
+    /// As [`Client::connect_with`]; a wrong name or password is a [`MeasureError::ServerError`] with code 142, or
+    /// [`MeasureError::Closed`] with iperf3 3.21.
+    pub fn connect_as(
+        target: &Target,
+        options: ClientOptions,
+        credentials: Option<Credentials>,
+        cancel: &AtomicBool,
+    ) -> Result<Self, MeasureError> {
         let addresses = target.resolve(options.family, Patience::new(options.connect).unless(cancel))?;
         let stream = crate::target::connect_any(&addresses, Patience::new(options.connect).unless(cancel))?;
         let answer = || Patience::new(options.answer).unless(cancel);
@@ -98,9 +114,11 @@ impl Client {
             peer: addresses.first().copied().unwrap_or_else(|| ([0, 0, 0, 0], target.port).into()),
             source,
         })?;
-        let (mut control, state) = session::open(stream, peer, &Params::conversation(), answer())?;
+        let (mut control, state) =
+            session::open(stream, peer, &with_token(Params::conversation(), credentials.as_ref()), answer())?;
         let mut client = Self {
             target: target.clone(),
+            credentials,
             peer,
             options,
             kind: PeerKind::Iperf3,
@@ -247,10 +265,20 @@ impl Client {
         self.talk.as_mut().map(|talk| &mut talk.control).ok_or(MeasureError::NeedsFullpipe { peer, operation })
     }
 
+    /// The parameters, with who we are.
+    fn signed(&self, params: Params) -> Params {
+        with_token(params, self.credentials.as_ref())
+    }
+
     /// What to call the far end.
     fn peer_name(&self) -> String {
         clean(&self.target.host)
     }
+}
+
+/// A token of its own for each session, since it holds the moment.
+fn with_token(params: Params, credentials: Option<&Credentials>) -> Params {
+    Params { authtoken: credentials.and_then(|credentials| credentials.token(SystemTime::now())), ..params }
 }
 
 fn handshake_rtt(control: &Control) -> Option<RttSummary> {

@@ -213,7 +213,7 @@ impl Client {
             Direction::Down => TestDirection::Down,
         };
         let spec = TestSpec { direction, length: Length::Time(time + lead * 2), pings: 0, ..spec.clone() };
-        let mut other = Self::connect_with(&self.target, self.options, cancel)?;
+        let mut other = Self::connect_as(&self.target, self.options, self.credentials.clone(), cancel)?;
         let (measured, asked) = thread::scope(|scope| {
             let load = scope.spawn(|| self.run(&spec, cancel, &mut |_| ()));
             thread::sleep(lead);

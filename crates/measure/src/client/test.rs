@@ -109,7 +109,7 @@ fn open_control(client: &Client, spec: &TestSpec, cancel: &AtomicBool) -> Result
             let connecting = Patience::new(client.options.connect).unless(cancel);
             let stream = target::connect_control(client.peer, connecting)?;
             let answering = Patience::new(client.options.answer).unless(cancel);
-            session::open_with(stream, client.peer, &params(client, spec), &cookie, answering)
+            session::open_with(stream, client.peer, &client.signed(params(client, spec)), &cookie, answering)
         };
         match attempt() {
             Ok((control, State::CreateStreams)) => return Ok((control, cookie)),

@@ -27,6 +27,7 @@ pub use network::{Network, ParseNetworkError};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::{
+    auth::Users,
     control::Control,
     error::{Foreign, MeasureError},
     exchange::Answers,
@@ -56,6 +57,8 @@ pub struct ServerOptions {
     pub max_bytes: Option<Bytes>,
     /// Who may come; everybody where it is empty.
     pub allow: Vec<Network>,
+    /// Who may test, by name and password; everybody where it is absent.
+    pub users: Option<Arc<Users>>,
     /// For each answer in the handshake.
     pub answer: Duration,
     /// For payload to move during a test.
@@ -74,6 +77,7 @@ impl Default for ServerOptions {
             max_rate: None,
             max_bytes: None,
             allow: Vec::new(),
+            users: None,
             answer: Duration::from_secs(10),
             stall: Duration::from_secs(30),
             talk_idle: Duration::from_secs(30 * 60),
@@ -90,6 +94,7 @@ impl fmt::Debug for ServerOptions {
             .field("max_rate", &self.max_rate)
             .field("max_bytes", &self.max_bytes)
             .field("allow", &self.allow)
+            .field("users", &self.users)
             .field("answer", &self.answer)
             .field("stall", &self.stall)
             .field("talk_idle", &self.talk_idle)

@@ -7,7 +7,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::Receiver,
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use fullpipe_units::{Bytes, Rate};
@@ -15,6 +15,7 @@ use socket2::SockRef;
 
 use super::{Arrival, Server, output, talk};
 use crate::{
+    auth,
     control::Control,
     error::MeasureError,
     exchange::{Answering, Answers},
@@ -89,6 +90,7 @@ impl<'a> Session<'a> {
                 return Err(MeasureError::BadMessage { peer: self.peer, operation: HANDSHAKE, problem });
             }
         };
+        let user = self.user(&params)?;
         let ours = params.ours.filter(|ours| ours.conversation);
         let hall = &self.server.hall;
         let room = if ours.is_some() { &hall.talks } else { &hall.tests };
@@ -99,6 +101,24 @@ impl<'a> Session<'a> {
         match ours {
             Some(ours) => talk::converse(self, ours.version),
             None => self.test(&params),
+        }
+        .map(|line| user.map_or_else(|| line.clone(), |user| format!("{user}: {line}")))
+    }
+
+    /// Lets in who shows a name and password, where these are asked for. Every answer takes the same time, so that it
+    /// tells nothing of the key.
+    fn user(&mut self, params: &Params) -> Result<Option<String>, MeasureError> {
+        let Some(users) = &self.server.options.users else { return Ok(None) };
+        let start = Instant::now();
+        let checked = users.check(params.authtoken.as_deref(), SystemTime::now());
+        std::thread::sleep(auth::ANSWER_AFTER.saturating_sub(start.elapsed()));
+        match checked {
+            Ok(user) => Ok(Some(user)),
+            Err(reason) => {
+                self.tell_error(142);
+                let problem = format!("turned away: {reason}");
+                Err(MeasureError::BadMessage { peer: self.peer, operation: HANDSHAKE, problem })
+            }
         }
     }
 

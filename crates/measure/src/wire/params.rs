@@ -8,6 +8,9 @@ use crate::exchange::Pattern;
 /// iperf3's own default block.
 const IPERF3_BLOCK: u64 = 131_072;
 
+/// What a key of 16,384 bits makes, in base64.
+const LONGEST_TOKEN: usize = 2_732;
+
 /// iperf3's own default for datagrams where it knows nothing of the path.
 const UDP_BLOCK: u64 = 1_460;
 
@@ -53,6 +56,8 @@ pub(crate) struct Params {
     /// The sender is asked to send without copying.
     pub(crate) zerocopy: bool,
     pub(crate) client_version: Option<String>,
+    /// Who the client is, encrypted for the server.
+    pub(crate) authtoken: Option<String>,
     /// Present where the client is ours.
     pub(crate) ours: Option<OurParams>,
 }
@@ -127,7 +132,12 @@ impl Params {
                 put(key, json!(1));
             }
         }
-        let texts = [("congestion", &self.congestion), ("title", &self.title), ("extra_data", &self.extra_data)];
+        let texts = [
+            ("congestion", &self.congestion),
+            ("title", &self.title),
+            ("extra_data", &self.extra_data),
+            ("authtoken", &self.authtoken),
+        ];
         for (key, text) in texts.into_iter().filter_map(|(key, text)| Some((key, text.as_ref()?))) {
             put(key, json!(text));
         }
@@ -169,6 +179,11 @@ impl Params {
             congestion: text(value.get("congestion")),
             title: text(value.get("title")),
             extra_data: text(value.get("extra_data")),
+            authtoken: value
+                .get("authtoken")
+                .and_then(Value::as_str)
+                .filter(|t| t.len() <= LONGEST_TOKEN)
+                .map(str::to_owned),
             server_output: number::flag(value.get("get_server_output")),
             zerocopy: number::flag(value.get("zerocopy")),
             client_version: text(value.get("client_version")),

@@ -200,8 +200,13 @@ pub(crate) struct Iperf3Server {
 impl Iperf3Server {
     pub(crate) fn start() -> Self {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        Self::start_with(free, &[])
+    }
+
+    pub(crate) fn start_with(free: SocketAddr, options: &[&str]) -> Self {
         let mut child = Command::new("iperf3")
             .args(["-s", "-B", "127.0.0.1", "--forceflush", "-p", &free.port().to_string()])
+            .args(options)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

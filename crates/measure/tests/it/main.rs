@@ -4,6 +4,7 @@
 
 #[cfg(target_os = "linux")]
 mod accuracy;
+mod auth;
 mod hostile_client;
 mod hostile_server;
 mod interop;
