@@ -28,6 +28,7 @@ mod spec;
 mod sys;
 mod talk;
 mod target;
+mod train;
 mod transfer;
 mod udp;
 mod wire;
@@ -43,4 +44,5 @@ pub use spec::{Direction, Length, Phase, Progress, TestDirection, TestSpec, UdpS
 pub use sys::host::name as host_name;
 pub use talk::{Disconnect, Hello, Steward, StewardError};
 pub use target::{DEFAULT_PORT, Family, Target};
+pub use train::{Capacity, CapacityOfDirection};
 pub use udp::Datagrams;

@@ -9,8 +9,8 @@ use fullpipe_diagnose::{
 };
 use fullpipe_knobs::{Address, Change, Plan, TakesEffect};
 use fullpipe_measure::{
-    Cpu, DirectionMeasurement, ExchangeReport, Latency, Loaded, Measurement, MtuReport, PathMtu, PeerKind, SizeRow,
-    SizeSide, StreamsRow, UnderLoad,
+    Capacity, CapacityOfDirection, Cpu, DirectionMeasurement, ExchangeReport, Latency, Loaded, Measurement, MtuReport,
+    PathMtu, PeerKind, SizeRow, SizeSide, StreamsRow, UnderLoad,
 };
 use fullpipe_tune::{
     Difference, Direction, DirectionProof, Expectation, Outcome, PathErrorSummary, Restored, ScenarioFacts,
@@ -159,6 +159,20 @@ pub(crate) fn survey() -> crate::Survey {
             }],
         }),
         mtu: Some(MtuReport { up: mtu, down: mtu }),
+        capacity: Some(Capacity {
+            directions: vec![CapacityOfDirection {
+                direction: fullpipe_measure::Direction::Up,
+                available_bps: side.rate_bps,
+                low_bps: side.rate_bps,
+                high_bps: side.rate_bps,
+                burst_bps: side.rate_bps,
+                trains: 20,
+                datagrams: 2_000,
+                lost: 1,
+                packet_bytes: 1_500,
+            }],
+            cancelled: false,
+        }),
         ..crate::Survey::new("far", "192.0.2.1:5201".parse().unwrap(), PeerKind::Fullpipe)
     }
 }

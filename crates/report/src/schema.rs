@@ -241,7 +241,7 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "A measurement", commands: "`measure`", keys: MEASURED },
     Document {
         title: "Several measurements",
-        commands: "`measure` with `--sizes`, `--streams`, `--pattern`, `--latency-under-load` or `--mtu`",
+        commands: "`measure` with `--sizes`, `--streams`, `--pattern`, `--latency-under-load`, `--mtu` or `--capacity`",
         keys: SURVEY,
     },
     Document { title: "The journal", commands: "`history`, `status`", keys: RUNS },

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use fullpipe_measure::{ExchangeReport, MtuReport, PeerKind, SizeRow, StreamsRow, UnderLoad};
+use fullpipe_measure::{Capacity, ExchangeReport, MtuReport, PeerKind, SizeRow, StreamsRow, UnderLoad};
 
 /// The answer; what was not asked is empty.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub struct Survey {
     pub under_load: Option<UnderLoad>,
     /// The path MTU of both directions.
     pub mtu: Option<MtuReport>,
+    /// The rate that is available.
+    pub capacity: Option<Capacity>,
 }
 
 impl Survey {
@@ -40,6 +42,7 @@ impl Survey {
             exchanges: Vec::new(),
             under_load: None,
             mtu: None,
+            capacity: None,
         }
     }
 }

@@ -17,6 +17,7 @@ Examples:
   fullpipe measure far.example --sizes 4k..64k     rate, processor time and round trip of each message size
   fullpipe measure far.example --pattern request-response --pair 1/1 --pair 100/64k
   fullpipe measure far.example --latency-under-load
+  fullpipe measure far.example --capacity          the rate that is available, with little load
   fullpipe measure far.example --iperf3-json       for dashboards that read iperf3's own layout
   fullpipe measure far.example --csv > series.csv  a line per interval and direction")]
 pub(crate) struct MeasureArgs {
@@ -80,6 +81,9 @@ pub(crate) struct MeasureArgs {
     /// Find the largest packet that passes in each direction, and whether larger ones vanish without a word
     #[arg(long, conflicts_with_all = SINGLE, help_heading = "Questions of several tests")]
     pub(crate) mtu: bool,
+    /// Find the rate that is available in each direction, by short trains of datagrams: little load, a few seconds
+    #[arg(long, conflicts_with_all = SINGLE, help_heading = "Questions of several tests")]
+    pub(crate) capacity: bool,
     /// Socket buffers of both ends; switches their automatic sizing off
     #[arg(short = 'w', long, value_name = "SIZE", help_heading = "Sockets")]
     pub(crate) window: Option<Bytes>,

@@ -6,7 +6,8 @@ use std::{
 };
 
 use fullpipe_measure::{
-    Client, ClientOptions, ExchangeSpec, Family, Length, Measurement, Phase, Progress, TestDirection, TestSpec, UdpSpec,
+    Client, ClientOptions, Direction, ExchangeSpec, Family, Length, Measurement, Phase, Progress, TestDirection,
+    TestSpec, UdpSpec,
 };
 use fullpipe_report::{Measured, Survey, csv, json, text};
 use fullpipe_units::{Bytes, Rate};
@@ -90,6 +91,8 @@ fn survey(
         survey.under_load = Some(client.under_load(&spec, cancel, &mut done)?);
     } else if args.mtu {
         survey.mtu = Some(client.probe_mtu()?);
+    } else if args.capacity {
+        survey.capacity = Some(client.capacity(&[Direction::Up, Direction::Down], cancel, &mut done)?);
     } else {
         return Ok(None);
     }

@@ -34,6 +34,7 @@ use crate::{
 };
 
 pub use self::survey::{Loaded, SizeRow, SizeSide, StreamsRow, UnderLoad};
+pub(crate) use self::{survey::Done, test::greet};
 
 /// How long a client waits for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,7 +255,12 @@ impl Client {
         }
     }
 
-    fn control(&mut self, operation: &'static str) -> Result<&mut Control, MeasureError> {
+    /// For each answer.
+    pub(crate) fn patience(&self) -> Duration {
+        self.options.answer
+    }
+
+    pub(crate) fn control(&mut self, operation: &'static str) -> Result<&mut Control, MeasureError> {
         let peer = self.peer;
         self.talk.as_mut().map(|talk| &mut talk.control).ok_or(MeasureError::NeedsFullpipe { peer, operation })
     }

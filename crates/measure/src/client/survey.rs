@@ -86,7 +86,7 @@ pub struct UnderLoad {
 }
 
 /// What is told while tests run: how many are done, of how many.
-pub(super) type Done<'a> = &'a mut (dyn FnMut(usize, usize) + Send);
+pub(crate) type Done<'a> = &'a mut (dyn FnMut(usize, usize) + Send);
 
 impl Client {
     /// Runs a test of each direction with every message size; round trips, too, where the server is ours. `spec` gives

@@ -256,7 +256,7 @@ fn set_up_datagrams(socket: &UdpSocket, spec: &TestSpec, role: Role) -> io::Resu
 
 /// The greeting may get lost, and a foreign server's port is closed for a moment between two streams. It is repeated
 /// late, because a server that has heard it would count another one as payload.
-fn greet(socket: &UdpSocket, peer: SocketAddr, patience: Patience<'_>) -> Result<(), MeasureError> {
+pub(crate) fn greet(socket: &UdpSocket, peer: SocketAddr, patience: Patience<'_>) -> Result<(), MeasureError> {
     const AGAIN: Duration = Duration::from_secs(2);
     let failed = |source| MeasureError::Io { peer, operation: SETTING_UP, source };
     let mut said: Option<Instant> = None;

@@ -13,7 +13,10 @@ use crate::{
     error::MeasureError,
     mtu::Echo,
     patience::Patience,
+    sys::wait,
     talk::{self, Disconnect, Hello, Steward, StewardError},
+    train::{self, Far},
+    udp::Doorkeeper,
     wire::{State, TALK_LIMIT, VERSION},
 };
 
@@ -38,6 +41,7 @@ pub(super) fn converse(session: &mut Session<'_>, version: u64) -> Result<String
 fn answer_all(session: &mut Session<'_>, version: u64) -> Result<(), MeasureError> {
     const OPERATION: &str = "waiting for a request";
     let mut echo = None;
+    let mut trains = Trains::default();
     loop {
         wait_for_request(session)?;
         let request = session.control.read_json(TALK_LIMIT, Patience::new(FRAME).unless(session.stop), OPERATION)?;
@@ -51,6 +55,11 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<(), MeasureErro
                 message: format!("this end speaks version {VERSION}"),
             }),
             "ping" | "bye" => Ok(Value::Null),
+            "train_open" => trains.open(session),
+            "train_close" => {
+                trains = Trains::default();
+                Ok(Value::Null)
+            }
             "mtu_open" => open_echo(session, &mut echo),
             "mtu_close" => {
                 echo = None;
@@ -69,6 +78,7 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<(), MeasureErro
         if is_bye {
             return Ok(());
         }
+        trains.greet(session)?;
     }
 }
 
@@ -86,6 +96,49 @@ fn wait_for_request(session: &Session<'_>) -> Result<(), MeasureError> {
     const OPERATION: &str = "waiting for a request";
     let patience = Patience::new(session.server.options.talk_idle).unless(session.stop);
     session.control.wait_readable(patience, OPERATION)
+}
+
+/// Trains of datagrams: at first the door is held until their client greets, then a thread answers them.
+#[derive(Default)]
+struct Trains<'a> {
+    waiting: Option<(Doorkeeper<'a>, [u8; train::TOKEN_LEN])>,
+    far: Option<Far>,
+}
+
+impl<'a> Trains<'a> {
+    fn open(&mut self, session: &Session<'a>) -> Result<Value, StewardError> {
+        let refused = |kind: &str, message| StewardError { kind: kind.to_owned(), message };
+        // The old one ends first, so that there is never more than one per conversation.
+        *self = Self::default();
+        let Some(door) = &session.server.door else {
+            return Err(refused("udp_port", "the UDP port of this server is taken by another program".to_owned()));
+        };
+        let failed = |error: std::io::Error| refused("io", format!("opening a UDP socket: {error}"));
+        let mut token = [0u8; train::TOKEN_LEN];
+        getrandom::fill(&mut token).map_err(|error| failed(std::io::Error::other(error)))?;
+        let stream = session.control.stream();
+        let ends = (stream.local_addr().map_err(failed)?, stream.peer_addr().map_err(failed)?);
+        let keeper = door.hold(ends, session.patience()).map_err(|error| refused(error.kind(), error.to_string()))?;
+        self.waiting = Some((keeper, token));
+        Ok(json!({ "token": u64::from_be_bytes(token) }))
+    }
+
+    /// Waits for the greeting of the client that has just been told to greet, in the time of one answer, since others
+    /// wait meanwhile.
+    fn greet(&mut self, session: &Session<'_>) -> Result<(), MeasureError> {
+        let Some((keeper, token)) = self.waiting.take() else { return Ok(()) };
+        let failed = |source| MeasureError::Io { peer: session.peer, operation: "waiting for datagrams", source };
+        let patience = session.patience();
+        // A client whose datagrams are blocked goes on with the conversation.
+        while !patience.is_over() && !wait::readable(session.control.stream(), Duration::ZERO).map_err(failed)? {
+            patience.check_cancelled()?;
+            if let Some(socket) = keeper.answer().map_err(failed)? {
+                self.far = Some(Far::start(socket, token, session.server.options.max_rate).map_err(failed)?);
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
 }
 
 fn open_echo(session: &Session<'_>, echo: &mut Option<Echo>) -> Result<Value, StewardError> {

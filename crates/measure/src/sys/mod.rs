@@ -15,6 +15,11 @@ pub(crate) mod sockopt;
 #[cfg(not(target_os = "linux"))]
 #[path = "sockopt_elsewhere.rs"]
 pub(crate) mod sockopt;
+#[cfg(target_os = "linux")]
+pub(crate) mod stamp;
+#[cfg(not(target_os = "linux"))]
+#[path = "stamp_elsewhere.rs"]
+pub(crate) mod stamp;
 pub(crate) mod tcp_info;
 pub(crate) mod traffic_class;
 pub(crate) mod wait;

@@ -72,6 +72,11 @@ pub(crate) fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u32) -> i
     set_int(socket, (libc::SOL_SOCKET, SO_MAX_PACING_RATE), bytes_per_second.cast_signed())
 }
 
+/// Has the kernel tell with each datagram when it came.
+pub(crate) fn tell_arrivals(socket: &UdpSocket) -> io::Result<()> {
+    set_int(socket, (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS), 1)
+}
+
 /// Limits the size of the segments that this socket sends.
 pub(crate) fn set_max_segment(socket: impl AsFd, mss: u16) -> io::Result<()> {
     set_int(socket, (libc::IPPROTO_TCP, libc::TCP_MAXSEG), i32::from(mss))

@@ -360,3 +360,20 @@ fn who_is_not_on_the_list_is_turned_away() {
     let options = fullpipe_measure::ServerOptions { allow: vec!["127.0.0.0/8".parse().unwrap()], ..quick_server() };
     run(&Running::with(options, None), &short()).unwrap();
 }
+
+#[test]
+fn trains_find_a_rate_in_both_directions() {
+    let server = Running::start();
+    let mut client = Client::connect(&server.target()).unwrap();
+    let both = [Direction::Up, Direction::Down];
+    let capacity = client.capacity(&both, &AtomicBool::new(false), &mut |_, _| ()).unwrap();
+    for found in &capacity.directions {
+        assert!(found.burst_bps.unwrap() > Rate::from_bps(1_000_000), "{found:?}");
+        assert!(found.available_bps.is_some() && found.trains > 5 && found.packet_bytes == 1_500, "{found:?}");
+    }
+    // The conversation goes on, and a search can be stopped.
+    assert_eq!(client.ping(2).unwrap().count, 2);
+    let stopped = client.capacity(&both, &AtomicBool::new(true), &mut |_, _| ());
+    assert!(matches!(stopped, Err(MeasureError::Cancelled)), "{stopped:?}");
+    client.bye();
+}

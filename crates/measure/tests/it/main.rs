@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
+#[cfg(target_os = "linux")]
+mod accuracy;
 mod auth;
 mod hostile_client;
 mod hostile_server;

@@ -42,6 +42,7 @@ pub fn survey(command: &str, survey: &Survey) -> Value {
             "exchanges": survey.exchanges,
             "under_load": survey.under_load,
             "mtu": survey.mtu,
+            "capacity": survey.capacity.as_ref().map_or(&[][..], |capacity| &capacity.directions),
         }),
     )
 }

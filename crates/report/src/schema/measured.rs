@@ -168,4 +168,18 @@ pub const SURVEY: &[Key] = &[
     key("mtu.down.mtu", "integer?", "the largest IP packet that arrived; B"),
     key("mtu.down.black_hole", "boolean", "whether larger ones vanish without a word"),
     key("mtu.down.interface_mtu", "integer?", "what the sender's interface would take; B"),
+    key("capacity[]", "object", "`--capacity`: a direction, in bits of IP packets"),
+    key("capacity[].direction", "string", "`up` (from here to the host) or `down`"),
+    key("capacity[].available_bps", "integer?", "the rate that is available; bit/s"),
+    key("capacity[].low_bps", "integer?", "trains of this rate arrived as they were sent; bit/s"),
+    key(
+        "capacity[].high_bps",
+        "integer?",
+        "trains of this rate arrived stretched; `null`: none that did could be sent",
+    ),
+    key("capacity[].burst_bps", "integer?", "at which trains arrived that were sent back to back; bit/s"),
+    key("capacity[].trains", "integer", "trains that were sent"),
+    key("capacity[].datagrams", "integer", "datagrams in them"),
+    key("capacity[].lost", "integer", "of these never arrived"),
+    key("capacity[].packet_bytes", "integer", "the size of an IP packet; B"),
 ];

@@ -1,8 +1,11 @@
 //! What `measure` found with several tests: a table each.
 
-use fullpipe_measure::{ExchangeReport, Latency, MtuReport, PathMtu, SizeRow, StreamsRow, UnderLoad};
+use fullpipe_measure::{
+    Capacity, CapacityOfDirection, ExchangeReport, Latency, MtuReport, PathMtu, SizeRow, StreamsRow, UnderLoad,
+};
+use fullpipe_units::Rate;
 
-use super::page::{DIM, Look, PLAIN, Page, TITLE, WARN, or_dash};
+use super::page::{DIM, Look, PLAIN, Page, TITLE, WARN, or_dash, percent};
 use crate::Survey;
 
 /// The tables of what was asked.
@@ -22,6 +25,9 @@ pub fn survey(survey: &Survey, look: Look) -> String {
     }
     if let Some(mtu) = &survey.mtu {
         put_mtu(&mut page, mtu);
+    }
+    if let Some(capacity) = &survey.capacity {
+        put_capacity(&mut page, capacity);
     }
     if survey.cancelled {
         page.gap();
@@ -103,7 +109,57 @@ fn put_streams(page: &mut Page, rows: &[StreamsRow]) {
         .iter()
         .map(|row| vec![row.streams.to_string(), or_dash(row.up_bps), or_dash(row.down_bps), or_dash(row.retransmits)]);
     table(page, &["connections", "up", "down", "sent again"], &cells.collect::<Vec<_>>());
+    for (name, of) in [("up", up as fn(&StreamsRow) -> Option<Rate>), ("down", down)] {
+        if let Some(text) = sweep_says(rows, of) {
+            page.title(name, PLAIN, &text);
+        }
+    }
 }
+
+fn up(row: &StreamsRow) -> Option<Rate> {
+    row.up_bps
+}
+
+fn down(row: &StreamsRow) -> Option<Rate> {
+    row.down_bps
+}
+
+/// Is it one flow, or the path? `None` for fewer than two numbers of connections.
+fn sweep_says(rows: &[StreamsRow], of: impl Fn(&StreamsRow) -> Option<Rate>) -> Option<String> {
+    let rate = |row: &StreamsRow| of(row).map_or(0.0, |rate| rate.bps() as f64);
+    let (first, last) = (rows.first()?, rows.last()?);
+    let before_last = rows.len().checked_sub(2).and_then(|index| rows.get(index))?;
+    let best = rows.iter().map(rate).max_by(f64::total_cmp).filter(|&best| best > 0.0)?;
+    let enough = rows.iter().find(|row| rate(row) >= NEAR * best).unwrap_or(last);
+    let share = rate(first) / best;
+    Some(if share >= SAME {
+        "more connections carry no more: what limits is shared by all, the path or a machine".to_owned()
+    } else if enough.streams == last.streams && rate(last) >= STILL_GROWING * rate(before_last) {
+        format!(
+            "each connection is held back by itself: {} carry {} of what {} do, and the rate still grew; `fullpipe check` \
+             says what holds it",
+            first.streams,
+            percent(share),
+            last.streams
+        )
+    } else {
+        format!(
+            "a connection is held back by itself: {} carry {} of what {} do; `fullpipe check` says what holds it",
+            first.streams,
+            percent(share),
+            enough.streams
+        )
+    })
+}
+
+/// The fewest carry about as much as the most: tests on a shared path differ by that much.
+const SAME: f64 = 0.9;
+
+/// Enough is what comes so near to the best.
+const NEAR: f64 = 0.95;
+
+/// A last step that brings so much more shows that there was room.
+const STILL_GROWING: f64 = 1.25;
 
 fn percentiles(latency: &Latency) -> Vec<String> {
     let all = [
@@ -169,6 +225,37 @@ fn put_mtu(page: &mut Page, mtu: &MtuReport) {
     }
 }
 
+fn put_capacity(page: &mut Page, capacity: &Capacity) {
+    for found in &capacity.directions {
+        page.title(crate::measured::name(found.direction), PLAIN, &available(found));
+        page.field("bursts", &format!("{} back to back", or_dash(found.burst_bps)));
+        let lost = if found.lost > 0 { format!(", {} of them lost", found.lost) } else { String::new() };
+        page.field(
+            "from",
+            &format!("{} trains of {} datagrams, {} B each{lost}", found.trains, found.datagrams, found.packet_bytes),
+        );
+    }
+    page.gap();
+    page.paragraph(
+        2,
+        DIM,
+        "In bits of IP packets. Trains are short: what a shaper lets through before its limit shows is taken for the \
+         path's rate.",
+    );
+}
+
+fn available(found: &CapacityOfDirection) -> String {
+    match (found.available_bps, found.low_bps, found.high_bps) {
+        (None, ..) => "too few trains arrived: UDP may be blocked, or the path loses much".to_owned(),
+        (Some(_), Some(low), None) => {
+            format!("at least {low}: no faster train could be sent, so the path may take more")
+        }
+        (Some(rate), low, high) => {
+            format!("{rate} is available (between {} and {})", or_dash(low), or_dash(high))
+        }
+    }
+}
+
 fn path_mtu(path: &PathMtu) -> String {
     let Some(mtu) = path.mtu else { return "not even small packets arrived: UDP may be blocked".to_owned() };
     let mut text = format!("{mtu} B is the largest IP packet that passes");
@@ -179,4 +266,29 @@ fn path_mtu(path: &PathMtu) -> String {
         text += &format!("; the sender's interface would take {interface} B");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn says(rates: &[(u32, u64)]) -> Option<String> {
+        let row = |&(streams, mbps): &(u32, u64)| StreamsRow {
+            streams,
+            up_bps: Some(Rate::from_bps(mbps * 1_000_000)),
+            down_bps: None,
+            retransmits: None,
+        };
+        sweep_says(&rates.iter().map(row).collect::<Vec<_>>(), up)
+    }
+
+    #[test]
+    fn one_flow_is_told_from_the_path() {
+        assert!(says(&[(1, 95), (2, 100), (4, 99)]).unwrap().starts_with("more connections carry no more"));
+        let held = says(&[(1, 40), (2, 80), (4, 98), (8, 100)]).unwrap();
+        assert!(held.contains("1 carry 40 % of what 4 do"), "{held}");
+        assert!(says(&[(1, 25), (2, 50), (4, 100)]).unwrap().contains("the rate still grew"));
+        assert_eq!(says(&[(1, 100)]), None);
+        assert_eq!(says(&[(1, 0), (2, 0)]), None);
+    }
 }

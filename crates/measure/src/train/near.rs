@@ -1,0 +1,316 @@
+//! The client's side of trains.
+
+use std::{
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use fullpipe_units::Rate;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    Header, Kind, Seen, TOKEN_LEN, far,
+    search::{self, Arrival, Found, Train},
+    send,
+};
+use crate::{
+    client::{Client, Done, greet},
+    control::is_pause,
+    error::MeasureError,
+    patience::Patience,
+    spec::Direction,
+    sys::{sockopt, stamp},
+    talk,
+};
+
+/// What rates a path takes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Capacity {
+    /// In the order in which they were asked for.
+    pub directions: Vec<CapacityOfDirection>,
+    /// The caller stopped it before its time.
+    pub cancelled: bool,
+}
+
+/// What rate one direction takes, in bits of IP packets.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CapacityOfDirection {
+    /// Which.
+    pub direction: Direction,
+    /// The rate that is available; absent where too few trains arrived.
+    pub available_bps: Option<Rate>,
+    /// Trains of this rate arrived as they were sent.
+    pub low_bps: Option<Rate>,
+    /// Trains of this rate arrived stretched; absent where the sender could send none that did, so that the path may take
+    /// any rate above.
+    pub high_bps: Option<Rate>,
+    /// At which trains arrived that were sent back to back: the rate of the narrowest link, less what others send there.
+    pub burst_bps: Option<Rate>,
+    /// Trains that were sent.
+    pub trains: u32,
+    /// Datagrams in them.
+    pub datagrams: u64,
+    /// Of these never arrived.
+    pub lost: u64,
+    /// The size of an IP packet.
+    pub packet_bytes: u32,
+}
+
+/// Ethernet's: larger packets may not pass everywhere.
+const USUAL_MTU: u32 = 1_500;
+
+/// Times that a train is asked for, and its account.
+const ATTEMPTS: u32 = 3;
+
+/// Neighbours in a train that were sent as planned, of which the train says something.
+const LEAST_PAIRS: u16 = 10;
+
+const OPERATION: &str = "the available rate";
+
+impl Client {
+    /// Finds the rate that is available in each of the directions. `cancel` ends it early with what was found until then.
+    ///
+    /// # Errors
+    /// The connection's; [`MeasureError::NeedsFullpipe`] with a foreign server.
+    pub fn capacity(
+        &mut self,
+        directions: &[Direction],
+        cancel: &AtomicBool,
+        done: Done<'_>,
+    ) -> Result<Capacity, MeasureError> {
+        let answer = self.patience();
+        let (peer, control) = (self.peer(), self.control(OPERATION)?);
+        let rtt = control_rtt(control, answer)?;
+        let reply = talk::ask(control, &json!({ "request": "train_open" }), Patience::new(answer))?;
+        let token = reply["token"].as_u64().ok_or_else(|| MeasureError::BadMessage {
+            peer,
+            operation: OPERATION,
+            problem: "no token in the answer".to_owned(),
+        })?;
+        let near = Near::open(peer, token.to_be_bytes(), rtt, Patience::new(answer).unless(cancel));
+        let measured = near.and_then(|mut near| near.measure(directions, cancel, done));
+        let closed = talk::ask(self.control(OPERATION)?, &json!({ "request": "train_close" }), Patience::new(answer));
+        let measured = measured?;
+        closed?;
+        Ok(measured)
+    }
+}
+
+fn control_rtt(control: &mut crate::control::Control, answer: Duration) -> Result<Duration, MeasureError> {
+    let start = Instant::now();
+    talk::ask(control, &json!({ "request": "ping" }), Patience::new(answer))?;
+    Ok(start.elapsed())
+}
+
+struct Near {
+    socket: UdpSocket,
+    peer: SocketAddr,
+    token: [u8; TOKEN_LEN],
+    rtt: Duration,
+    /// IP and UDP headers.
+    overhead: u32,
+    packet: u32,
+    /// The number of the last train.
+    train: u32,
+}
+
+impl Near {
+    fn open(
+        peer: SocketAddr,
+        token: [u8; TOKEN_LEN],
+        rtt: Duration,
+        patience: Patience<'_>,
+    ) -> Result<Self, MeasureError> {
+        let failed = |source| MeasureError::Io { peer, operation: OPERATION, source };
+        let any: SocketAddr = match peer {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = UdpSocket::bind(any).map_err(failed)?;
+        socket.connect(peer).map_err(failed)?;
+        far::roomy(&socket);
+        stamp::enable(&socket).map_err(failed)?;
+        greet(&socket, peer, patience)?;
+        let is_v4 = peer.ip().to_canonical().is_ipv4();
+        let packet = sockopt::path_mtu(&socket, peer.is_ipv4()).unwrap_or(USUAL_MTU).clamp(576, USUAL_MTU);
+        Ok(Self { socket, peer, token, rtt, overhead: if is_v4 { 28 } else { 48 }, packet, train: 0 })
+    }
+
+    fn measure(
+        &mut self,
+        directions: &[Direction],
+        cancel: &AtomicBool,
+        done: Done<'_>,
+    ) -> Result<Capacity, MeasureError> {
+        let mut measured = Vec::new();
+        for (index, &direction) in directions.iter().enumerate() {
+            done(index, directions.len());
+            let mut told = CapacityOfDirection::none(direction, self.packet);
+            let (found, ended) = search::search(f64::from(self.packet) * 8.0, |train| {
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(MeasureError::Cancelled);
+                }
+                let arrival = self.send(direction, train, cancel)?;
+                told.count(train, arrival);
+                Ok(arrival)
+            });
+            told.found(found);
+            measured.push(told);
+            match ended {
+                Err(MeasureError::Cancelled) => return Ok(Capacity { directions: measured, cancelled: true }),
+                other => other?,
+            }
+        }
+        Ok(Capacity { directions: measured, cancelled: false })
+    }
+
+    /// `None` where nothing is known of the train.
+    fn send(
+        &mut self,
+        direction: Direction,
+        train: Train,
+        cancel: &AtomicBool,
+    ) -> Result<Option<Arrival>, MeasureError> {
+        self.train += 1;
+        let bits = f64::from(self.packet) * 8.0;
+        let gap = train.bps.map_or(Duration::ZERO, |bps| Duration::from_secs_f64((bits / bps.max(1.0)).min(1.0)));
+        let header = Header {
+            token: self.token,
+            kind: Kind::Car,
+            train: self.train,
+            count: train.count,
+            index: 0,
+            size: u16::try_from(self.packet.saturating_sub(self.overhead)).unwrap_or(u16::MAX),
+            ns: 0,
+            gap_ns: u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX),
+        };
+        let start = Instant::now();
+        let arrival = match direction {
+            Direction::Up => self.up(header, cancel),
+            Direction::Down => self.down(header),
+        };
+        let failed = |source| MeasureError::Io { peer: self.peer, operation: OPERATION, source };
+        let arrival = arrival.map_err(failed)?;
+        // What it left in queues has gone when the next one comes.
+        thread::sleep(start.elapsed().clamp(Duration::from_millis(5), Duration::from_millis(200)));
+        // Fewer say too little.
+        Ok(arrival.filter(|seen| seen.pairs >= LEAST_PAIRS && seen.came_ns > 0).map(|seen| {
+            let rate = |ns: u64| f64::from(seen.pairs) * bits / ns.max(1) as f64 * 1e9;
+            Arrival {
+                sent_bps: rate(seen.sent_ns),
+                arrived_bps: rate(seen.came_ns),
+                lost: 1.0 - f64::from(seen.count.min(train.count)) / f64::from(train.count),
+            }
+        }))
+    }
+
+    fn up(&self, header: Header, cancel: &AtomicBool) -> io::Result<Option<Seen>> {
+        let start = Instant::now();
+        send(&self.socket, header, cancel)?;
+        let took = start.elapsed();
+        let ask = Header { kind: Kind::AskUp, ..header }.datagram(0);
+        for _ in 0..ATTEMPTS {
+            self.say(&ask)?;
+            let until = Instant::now() + self.wait(took);
+            while let Some((told, _)) = self.hear(until)? {
+                if told.train == header.train && told.kind == Kind::Told {
+                    return Ok(Some(Seen {
+                        train: told.train,
+                        count: told.count,
+                        pairs: told.index,
+                        sent_ns: told.gap_ns,
+                        came_ns: told.ns,
+                        last: None,
+                    }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn down(&self, header: Header) -> io::Result<Option<Seen>> {
+        let planned = Duration::from_nanos(header.gap_ns).saturating_mul(header.count.into());
+        let ask = Header { kind: Kind::AskDown, ..header }.datagram(0);
+        for _ in 0..ATTEMPTS {
+            self.say(&ask)?;
+            let until = Instant::now() + planned + self.wait(planned);
+            let mut seen = Seen::default();
+            while let Some((heard, came_ns)) = self.hear(until)? {
+                match heard.kind {
+                    Kind::Car if heard.train == header.train => seen.add(heard, came_ns),
+                    Kind::Sent if heard.train == header.train => return Ok(Some(seen)),
+                    _ => {}
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Twice the round trip and as long as the train again, since it may queue, and time for programs to wake up.
+    fn wait(&self, train: Duration) -> Duration {
+        self.rtt * 2 + train + Duration::from_millis(200)
+    }
+
+    fn say(&self, datagram: &[u8]) -> io::Result<()> {
+        match self.socket.send(datagram) {
+            Err(error) if !is_pause(&error) && error.kind() != io::ErrorKind::ConnectionRefused => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The next datagram of ours, and when it came.
+    fn hear(&self, until: Instant) -> io::Result<Option<(Header, u64)>> {
+        let mut buffer = [0u8; 9_000];
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.socket.set_read_timeout(Some(left))?;
+            match stamp::recv(&self.socket, &mut buffer) {
+                Ok((len, came_ns)) => {
+                    let header = buffer.get(..len).and_then(Header::parse);
+                    if let Some(header) = header.filter(|header| header.token == self.token) {
+                        return Ok(Some((header, came_ns)));
+                    }
+                }
+                Err(error) if is_pause(&error) || error.kind() == io::ErrorKind::ConnectionRefused => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl CapacityOfDirection {
+    fn none(direction: Direction, packet_bytes: u32) -> Self {
+        Self {
+            direction,
+            available_bps: None,
+            low_bps: None,
+            high_bps: None,
+            burst_bps: None,
+            trains: 0,
+            datagrams: 0,
+            lost: 0,
+            packet_bytes,
+        }
+    }
+
+    fn count(&mut self, train: Train, arrival: Option<Arrival>) {
+        self.trains += 1;
+        self.datagrams += u64::from(train.count);
+        self.lost += (f64::from(train.count) * arrival.map_or(1.0, |arrival| arrival.lost)).round() as u64;
+    }
+
+    fn found(&mut self, found: Found) {
+        let rate = |bps: Option<f64>| bps.map(|bps| Rate::from_bps(bps.round() as u64));
+        self.available_bps = rate(found.best_bps);
+        self.low_bps = rate(found.low_bps);
+        self.high_bps = rate(found.high_bps);
+        self.burst_bps = rate(found.burst_bps);
+    }
+}
