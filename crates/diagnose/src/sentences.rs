@@ -294,6 +294,9 @@ fn application(ruling: &Ruling<'_>) -> Vec<String> {
 
 fn ack_delay(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
     let Some((rtt, base)) = ruling.rtt.zip(case.path.base_rtt) else { return Vec::new() };
+    if let Some(text) = waits(case, base) {
+        return vec![text];
+    }
     let (full, base, delay) = (micros(rtt), micros(base), micros(rtt - base));
     let waiting = match ruling.detail {
         Some(Detail::Nagle) => "with the next one waiting for its acknowledgement (Nagle's algorithm)",
@@ -303,6 +306,20 @@ fn ack_delay(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
         "one segment or less was in flight, {waiting}, and its acknowledgement took {full} where the path takes {base}: \
          {delay} of it are the receiver's delayed-ACK timer"
     )]
+}
+
+/// What packets show of writes that waited for delayed acknowledgements.
+fn waits(case: &Case<'_>, base: f64) -> Option<String> {
+    let count = packets::ack_delay_count(&case.timeline);
+    let time = |i: &Interval| packets::ack_delays(i).0 * i.len() + packets::ack_delays(i).1 * i.len();
+    let total: f64 = case.timeline.intervals.iter().map(time).sum();
+    (count > 0).then(|| {
+        let (each, base, total) = (micros(total / count as f64), micros(base), micros(total));
+        format!(
+            "{count} times a write waited until the one before it was acknowledged, {each} on average where the path \
+             takes {base}, {total} in all: the receiver delayed those acknowledgements"
+        )
+    })
 }
 
 fn processor(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
