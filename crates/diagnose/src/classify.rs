@@ -7,7 +7,7 @@
 use crate::{
     CongestionState, Detail, Limiter, Transfer,
     loss::Losses,
-    packets,
+    packets::{self, Level},
     path::{Path, Suspect},
     stats, thresholds,
     timeline::{Interval, Timeline},
@@ -76,10 +76,12 @@ impl<'a> Case<'a> {
     fn holdings(&self) -> Vec<Holding> {
         let mut holdings: Vec<Holding> =
             self.timeline.intervals.iter().map(|i| windows::holding(&self.timeline, i)).collect();
-        for (holding, capped) in holdings.iter_mut().zip(packets::capped(&self.timeline)) {
-            if capped && *holding == Holding::Network {
-                *holding = Holding::SendBuffer;
-            }
+        for (holding, level) in holdings.iter_mut().zip(packets::levels(&self.timeline)) {
+            *holding = match (*holding, level) {
+                (Holding::Network, Some(Level::Ceiling)) => Holding::SendBuffer,
+                (Holding::Network, Some(Level::Writes)) => Holding::Supply { idle: false },
+                (holding, _) => holding,
+            };
         }
         holdings
     }
@@ -93,6 +95,11 @@ impl<'a> Case<'a> {
         match holding {
             Holding::ClosedWindow => Label::new(Limiter::ReceiveWindow, self.offer.detail()),
             Holding::Supply { idle: true } => Label::new(Limiter::Application, Some(Detail::Idle)),
+            // Data lies unread only because it came faster than it was read: the path had more to give. And a receiver
+            // whose window doesn't grow acknowledges when its application reads, so that round trips mean nothing.
+            Holding::OfferedWindow if self.offer.is_slow_reader() => {
+                Label::new(Limiter::ReceiveWindow, self.offer.detail())
+            }
             _ if full => SATURATED,
             Holding::OfferedWindow => Label::new(Limiter::ReceiveWindow, self.offer.detail()),
             Holding::SendBuffer => Label::new(Limiter::SendBuffer, Some(self.send_buffer_detail())),
@@ -225,11 +232,11 @@ impl<'a> Case<'a> {
                 (false, true) => NetworkCause::Opening,
                 (false, false) => NetworkCause::Unknown,
             }
-        } else if self.is_model_based() {
+        } else if self.is_model_based() || self.is_beyond_loss(&held, rate) {
             self.model_based_cause(&held, rate, by_loss)
         } else if !lost {
             // Only loss, a mark or a queue stops such a sender: without them it is still on its way up.
-            if self.is_steady(&held) && !self.is_growing(&held) {
+            if self.is_steady(&held) && !self.is_growing(&held) && self.is_long(&held) {
                 NetworkCause::Saturated
             } else {
                 NetworkCause::Opening
@@ -255,10 +262,28 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Faster than what losses let a sender of the known loss-based kinds reach, where its kind is not known: the larger
+    /// of 1.22 / sqrt p segments in flight (Mathis 1997) and 1.054 x (RTT / p)^0.75 (RFC 9438, section 5.1).
+    fn is_beyond_loss(&self, held: &[&Interval], rate: f64) -> bool {
+        let late = Losses::ratio_in(&held[held.len() / 2..], &self.timeline);
+        let Some(rtt) = self.path.base_rtt.filter(|_| self.transfer.sender.congestion_control.is_none()) else {
+            return false;
+        };
+        let segments = (1.22 / late.sqrt()).max(1.054 * (rtt / 1e6 / late).powf(0.75));
+        late >= thresholds::BEYOND_LOSS_LEAST
+            && rate >= thresholds::BEYOND_LOSS * segments * self.timeline.mss * 8e6 / rtt
+    }
+
     fn is_steady(&self, held: &[&Interval]) -> bool {
         let time: f64 = held.iter().map(|i| i.len()).sum();
         let level: f64 = held.iter().filter(|i| self.path.at_plateau(i)).map(|i| i.len()).sum();
         level >= thresholds::STEADY_SHARE * time
+    }
+
+    /// Long enough for a steady rate to mean something.
+    fn is_long(&self, held: &[&Interval]) -> bool {
+        let time: f64 = held.iter().map(|i| i.len()).sum();
+        self.path.base_rtt.is_none_or(|base| time >= thresholds::PLATEAU_ROUND_TRIPS * base)
     }
 
     /// The congestion window is larger at the end than at the beginning, and what it added stands in no queue.
@@ -296,6 +321,7 @@ impl<'a> Case<'a> {
         Losses::ratio_in(late, &self.timeline) >= thresholds::POLICED_LOSS
             && burst >= thresholds::POLICED_BURST * late_rate
             && level as f64 >= thresholds::POLICED_LEVEL * late.len() as f64
+            && late.iter().map(|i| i.retransmits).sum::<f64>() >= thresholds::POLICED_LEAST
             && rate > 0.0
             && !self.is_queueing(held)
     }

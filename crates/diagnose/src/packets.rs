@@ -7,14 +7,23 @@ use crate::{
     transfer::PacketSample,
 };
 
-/// For each interval, whether what was in flight stood at a ceiling of the sender's own (a send buffer, a clamp).
+/// Why the most in flight is the same in round trip after round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// A ceiling of the sender's own: a send buffer, a clamp.
+    Ceiling,
+    /// The application writes as much each time, and room goes by unused in between.
+    Writes,
+}
+
+/// For each interval, why what was in flight stood at a level, if it did.
 ///
 /// Nothing else makes the most in flight of one round trip equal to that of the next to within a segment: a congestion
 /// window grows, and one that follows the path's rate probes it.
-pub(crate) fn capped(timeline: &Timeline) -> Vec<bool> {
+pub(crate) fn levels(timeline: &Timeline) -> Vec<Option<Level>> {
     let intervals = &timeline.intervals;
-    let mut capped = vec![false; intervals.len()];
-    let Some(base) = timeline.base_rtt else { return capped };
+    let mut levels = vec![None; intervals.len()];
+    let Some(base) = timeline.base_rtt else { return levels };
     let tops: Vec<f64> = (0..intervals.len()).map(|index| top(intervals, index, base)).collect();
     let (mut from, mut to) = (0, 0);
     while from < intervals.len() {
@@ -25,15 +34,16 @@ pub(crate) fn capped(timeline: &Timeline) -> Vec<bool> {
         }
         let is_long = to > from && intervals[to - 1].to_us as f64 - start >= 0.8 * thresholds::FLAT_ROUND_TRIPS * base;
         if is_long && is_flat(timeline, &intervals[from..to], &tops[from..to]) {
-            capped[from..to].fill(true);
+            let level = if is_fed(&intervals[from..to]) { Level::Ceiling } else { Level::Writes };
+            levels[from..to].fill(Some(level));
         }
         from += 1;
     }
     // The ceiling is one while data moves; a pause of the application below it is not.
-    for (mark, interval) in capped.iter_mut().zip(intervals) {
-        *mark &= !is_idle(interval);
+    for (level, interval) in levels.iter_mut().zip(intervals) {
+        *level = level.filter(|_| !is_idle(interval));
     }
-    capped
+    levels
 }
 
 /// The most in flight within a round trip to either side of an interval.
@@ -74,6 +84,17 @@ pub(crate) fn is_unprompted(timeline: &Timeline) -> bool {
 /// Nothing was in flight for most of the interval.
 pub(crate) fn is_idle(interval: &Interval) -> bool {
     part(interval, |packets| packets.idle_us.get()) >= thresholds::MOST_OF_INTERVAL
+}
+
+/// The sender used room as soon as it had it.
+fn is_fed(span: &[Interval]) -> bool {
+    let starved: f64 = span.iter().map(|i| part(i, |packets| packets.starved_us.get()) * i.len()).sum();
+    starved < thresholds::FLAT_STARVED * span.iter().map(Interval::len).sum::<f64>()
+}
+
+/// Room was left unused for most of the interval.
+pub(crate) fn is_starved(interval: &Interval) -> bool {
+    part(interval, |packets| packets.starved_us.get()) >= thresholds::MOST_OF_INTERVAL
 }
 
 /// The offered window was closed for most of the interval.

@@ -76,6 +76,10 @@ pub(crate) const PLATEAU_QUANTILE: f64 = 0.9;
 /// At the plateau for this part of the time: steady.
 pub(crate) const STEADY_SHARE: f64 = 0.6;
 
+/// Without a queue and without loss, a rate is a path's only when it stays for this many round trips: two of the opening
+/// of a paced sender look as steady.
+pub(crate) const PLATEAU_ROUND_TRIPS: f64 = 8.0;
+
 /// CUBIC multiplies its window by 0.7 after a loss (RFC 9438, section 4.6): a rate no lower than this is the trough of
 /// a saw-tooth at the path's capacity, not a sender held down.
 pub(crate) const TROUGH: f64 = 0.65;
@@ -89,6 +93,13 @@ pub(crate) const LEAST_PEAKS: usize = 4;
 
 /// Model-based congestion control (BBR) carries on at the path's rate up to about this much loss.
 pub(crate) const MODEL_LOSS: f64 = 0.10;
+
+/// A sender that is not known, and is so much faster than losses allow both Reno and CUBIC to be, is none of them: seen
+/// are factors below 2 for these and above 5 for BBR at 1 % of loss.
+pub(crate) const BEYOND_LOSS: f64 = 3.0;
+
+/// ... from this much loss on, in the second half of the time: what was lost in the opening says nothing.
+pub(crate) const BEYOND_LOSS_LEAST: f64 = 0.005;
 
 /// ... and its mean rate, with the pauses of its probing (200 ms in 10 s), stays above this part of its plateau.
 pub(crate) const MODEL_LEVEL: f64 = 0.8;
@@ -108,6 +119,9 @@ pub(crate) const POLICED_BURST: f64 = 1.3;
 
 /// ... and holds the later rate within `AGREEMENT` of its mean for this part of the time.
 pub(crate) const POLICED_LEVEL: f64 = 0.8;
+
+/// ... of no fewer segments than this, lest chance be taken for it: of 15 expected, 11 to 19 is what one sees.
+pub(crate) const POLICED_LEAST: f64 = 15.0;
 
 /// At least this part of the retransmissions came back as duplicate SACKs: not lost but late.
 pub(crate) const SPURIOUS: f64 = 0.5;
@@ -139,6 +153,10 @@ pub(crate) const FLAT_SEGMENTS: f64 = 0.5;
 /// of 800 segments.
 pub(crate) const FLAT: f64 = 0.01;
 
+/// ... unless the sender let room go by for this part of that time: then the application writes as much each time. A
+/// sender with data waits for no more than its pacing or a wake-up.
+pub(crate) const FLAT_STARVED: f64 = 0.25;
+
 /// Fewer segments than this in flight are a message, not a ceiling.
 pub(crate) const LEAST_CEILING: f64 = 4.0;
 
@@ -155,6 +173,9 @@ pub(crate) const CAP_BELOW_WINDOW: f64 = 0.8;
 
 /// The offered window counts as standing at its ceiling from this part of 65,535 << shift on.
 pub(crate) const WINDOW_CEILING: f64 = 0.98;
+
+/// With scale shift 0 the header is the ceiling from this part of 65,535 on (Windows Server 2012 offers 64,512).
+pub(crate) const UNSCALED_FULL: f64 = 0.9;
 
 /// Received and unread data at this part of the receive window: the application reads too slowly.
 pub(crate) const UNREAD: f64 = 0.5;

@@ -194,6 +194,8 @@ pub struct PacketSample {
     pub sent: Bytes,
     /// Of that, sent while something was in flight and no acknowledgement had just made room.
     pub unprompted: Bytes,
+    /// Time in which acknowledgements had made room for more, for a good part of a round trip, and nothing was sent.
+    pub starved_us: Micros,
     /// Writes that waited, smaller than a segment, until the one before was acknowledged, which the receiver delayed.
     pub nagle: u32,
     /// How long they waited.

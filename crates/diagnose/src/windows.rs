@@ -34,7 +34,7 @@ pub(crate) fn holding(timeline: &Timeline, interval: &Interval) -> Holding {
         Holding::Supply { idle: interval.acked <= 0.0 }
     } else if is_window_used(interval, mss) {
         Holding::OfferedWindow
-    } else if packets::is_short(interval, mss) {
+    } else if packets::is_short(interval, mss) || packets::is_starved(interval) {
         Holding::Supply { idle: false }
     } else if is_supply_short(interval, mss) {
         if is_send_buffer_full(interval) { Holding::SendBuffer } else { Holding::Supply { idle: false } }
@@ -190,7 +190,8 @@ impl Offer {
 
     /// Why the window is no larger.
     pub(crate) fn detail(&self) -> Option<Detail> {
-        let unscaled = self.largest <= 65_535.0;
+        // Far below, it is a small buffer that made the shift 0 suffice, and a larger shift alone would change nothing.
+        let unscaled = self.largest <= 65_535.0 && self.largest >= thresholds::UNSCALED_FULL * 65_535.0;
         if self.closed_at_end {
             return Some(Detail::ZeroWindow);
         }

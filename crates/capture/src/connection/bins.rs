@@ -18,6 +18,8 @@ pub(crate) struct Bin {
     pub(crate) sent: u64,
     /// Of that, sent while no acknowledgement made room for it.
     pub(crate) unprompted: u64,
+    /// Time in which there was room for more, for a good part of a round trip, and nothing was sent.
+    pub(crate) starved_ns: u64,
     /// Bytes in flight times nanoseconds.
     pub(crate) flight_ns: f64,
     /// Most in flight.
@@ -30,8 +32,8 @@ pub(crate) struct Bin {
     pub(crate) closed_ns: u64,
     /// Offered window at the end.
     pub(crate) window: Option<u64>,
-    pub(crate) rtt_sum_ns: u64,
-    pub(crate) rtt_count: u32,
+    /// The shortest round trip: a queue that stands lengthens all, a burst or a delayed acknowledgement only some.
+    pub(crate) rtt_ns: Option<u64>,
     pub(crate) retransmits: u32,
     pub(crate) retransmitted: u64,
     pub(crate) timeouts: u32,
@@ -56,14 +58,14 @@ impl Bin {
         self.delivered += later.delivered;
         self.sent += later.sent;
         self.unprompted += later.unprompted;
+        self.starved_ns += later.starved_ns;
         self.flight_ns += later.flight_ns;
         self.peak = self.peak.max(later.peak);
         self.busy_ns += later.busy_ns;
         self.held_ns += later.held_ns;
         self.closed_ns += later.closed_ns;
         self.window = later.window.or(self.window);
-        self.rtt_sum_ns = self.rtt_sum_ns.saturating_add(later.rtt_sum_ns);
-        self.rtt_count += later.rtt_count;
+        self.rtt_ns = shortest(self.rtt_ns, later.rtt_ns);
         self.retransmits += later.retransmits;
         self.retransmitted += later.retransmitted;
         self.timeouts += later.timeouts;
@@ -80,6 +82,11 @@ impl Bin {
             (one, other) => one.or(other),
         };
     }
+}
+
+/// The shorter of two round trips, as far as they were seen.
+pub(crate) fn shortest(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
 }
 
 /// The bins of one direction, from its first payload byte on.

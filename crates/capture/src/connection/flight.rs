@@ -30,6 +30,8 @@ pub(crate) struct Flight {
     since_ns: u64,
     /// When the last acknowledgement reached the sender that made room.
     prompted_ns: u64,
+    /// When the first one did since the last new data was sent.
+    room_ns: Option<u64>,
     /// The largest segment: offloads send many at once.
     pub(crate) burst: u64,
     pub(crate) mss: u64,
@@ -79,6 +81,7 @@ impl Flight {
             let moved = next.una > self.una || next.edge > self.edge;
             if moved {
                 self.prompted_ns = next.at_ns;
+                self.room_ns = self.room_ns.or(Some(next.at_ns));
             }
             if let Some(bins) = &mut self.bins {
                 let bin = bins.now();
@@ -130,6 +133,11 @@ impl Flight {
     /// How long ago an acknowledgement made room for more.
     pub(crate) const fn unprompted_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_sub(self.prompted_ns)
+    }
+
+    /// New data is sent: for how long was there room for it?
+    pub(crate) fn fill(&mut self, now_ns: u64) -> u64 {
+        self.room_ns.take().map_or(0, |room_ns| now_ns.saturating_sub(room_ns))
     }
 
     fn is_window_used(&self, in_flight: u64) -> bool {

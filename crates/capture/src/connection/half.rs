@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use fullpipe_units::SeqNum;
 
 use super::{
+    bins::shortest,
     clock::{Echo, Queueing},
     flight::{Flight, Told},
     ranges::Ranges,
@@ -28,6 +29,11 @@ const ACK_DELAY_NS: std::ops::RangeInclusive<u64> = 25_000_000..=500_000_000;
 
 /// An answer within this is one to the acknowledgement before it.
 const PROMPT_NS: u64 = 4_000_000;
+
+/// Room that is left unused for this part of a round trip, and this long, is unused for want of data: pacing sends two
+/// segments at a time, and a window of ten has five such gaps.
+const STARVED_PART: u64 = 5;
+const LEAST_STARVED_NS: u64 = 5_000_000;
 
 /// Figures of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -175,9 +181,11 @@ impl Half {
     pub(crate) fn mss(&self, announced: Option<u16>, timestamps: bool) -> u32 {
         // RFC 6691: options are not part of the announced size; timestamps take 12 bytes of each segment.
         let allowed = announced.map(|mss| u32::from(mss).saturating_sub(if timestamps { 12 } else { 0 }).max(1));
-        // Segments that are nearly all of one size are full; messages of one small size don't come by the hundred.
+        // Segments that are nearly all of one size are full, unless they are messages: those of one size that is below
+        // what every path carries (RFC 9293, section 3.7.1).
         let counters = &self.counters;
         let is_bulk = counters.data_packets >= 100
+            && counters.largest >= 536
             && counters.payload >= counters.data_packets.saturating_mul(u64::from(counters.largest)) / 10 * 9;
         match (allowed, self.counters.largest) {
             (Some(allowed), 0) => allowed,
@@ -311,7 +319,13 @@ impl Half {
     fn note_bin(&mut self, seen: &Seen, is_new: bool) {
         let in_flight = self.flight.in_flight(self.snd_max);
         let unprompted = self.flight.unprompted_ns(seen.at_ns) > PROMPT_NS && is_new;
+        let starved_ns = if is_new { self.flight.fill(seen.at_ns) } else { 0 };
+        let trip_ns = self.near.least_ns.unwrap_or(0) + self.far.least_ns.unwrap_or(0);
         let Some(bins) = &mut self.flight.bins else { return };
+        // After an acknowledgement just before, the sender waited for that one.
+        if unprompted && starved_ns >= (trip_ns / STARVED_PART).max(LEAST_STARVED_NS) {
+            bins.spread(seen.at_ns, starved_ns, |bin| &mut bin.starved_ns);
+        }
         let bin = bins.now();
         bin.sent += u64::from(seen.len);
         bin.unprompted += if unprompted && in_flight > 0 { u64::from(seen.len) } else { 0 };
@@ -515,8 +529,7 @@ impl Half {
         }
         if let Some(bins) = &mut self.flight.bins {
             let bin = bins.now();
-            bin.rtt_sum_ns = bin.rtt_sum_ns.saturating_add(whole_ns);
-            bin.rtt_count += 1;
+            bin.rtt_ns = shortest(bin.rtt_ns, Some(whole_ns));
         }
     }
 

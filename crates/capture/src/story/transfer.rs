@@ -136,7 +136,7 @@ impl Series {
         let small = |count: Option<u32>, more: u32| count.map(|count| count.saturating_add(more));
         let idle_ns = width_ns.saturating_sub(bin.busy_ns);
         let in_flight = if bin.busy_ns > 0 { (bin.flight_ns / bin.busy_ns as f64) as u64 } else { 0 };
-        let rtt = (bin.rtt_count > 0 && self.sees_queues).then(|| micros(bin.rtt_sum_ns / u64::from(bin.rtt_count)));
+        let rtt = bin.rtt_ns.filter(|_| self.sees_queues).map(micros);
         SenderSample {
             at_us: Micros::new(before.at_us.get() + width_ns / 1_000),
             acked: Bytes::new(before.acked.get() + bin.acked),
@@ -157,6 +157,7 @@ impl Series {
                 idle_us: micros(idle_ns),
                 sent: Bytes::new(bin.sent),
                 unprompted: Bytes::new(bin.unprompted),
+                starved_us: micros(bin.starved_ns),
                 nagle: bin.nagle,
                 nagle_us: micros(bin.nagle_ns),
                 delayed: bin.delayed,
@@ -179,11 +180,15 @@ impl Series {
 
     fn receivers(&self, bins: &[Bin]) -> Vec<ReceiverSample> {
         let mut sample = ReceiverSample { out_of_order: Some(0), ..ReceiverSample::default() };
+        let mut largest = 0;
         let step = |bin: &Bin| {
+            largest = bin.window.map_or(largest, |window| largest.max(window));
             sample = ReceiverSample {
                 at_us: Micros::new(sample.at_us.get() + self.width_ns / 1_000),
                 received: Bytes::new(sample.received.get() + bin.delivered),
                 offered_window: bin.window.map(Bytes::new).or(sample.offered_window),
+                // A receiver that offered more has as much room still, and the rest of it is taken.
+                unread: bin.window.map(|window| Bytes::new(largest - window)).or(sample.unread),
                 out_of_order: sample.out_of_order.map(|count| count.saturating_add(bin.out_of_order)),
                 ..sample
             };
