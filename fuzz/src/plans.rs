@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use arbitrary::{Arbitrary, Result, Unstructured};
 use fullpipe_diagnose::{Transfer, diagnose};
 use fullpipe_knobs::{
-    Address, Catalogue, Change, Flow, Goal, Ipsec, Link, MachineFacts, Mbufs, Origin, Packets, Plan, PlanHost, PlanRequest, Platform,
-    PlatformRequest, Route, Settings, TakesEffect,
+    Address, Catalogue, Change, Flow, Goal, Ipsec, Link, MachineFacts, Mbufs, Origin, Packets, Plan, PlanHost,
+    PlanRequest, Platform, PlatformRequest, Route, Settings, TakesEffect,
     export::{Export, export as export_plan},
     persist::sysctl_drop_in,
     plan as plan_for, plan_platform,
