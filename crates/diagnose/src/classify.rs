@@ -76,8 +76,14 @@ impl<'a> Case<'a> {
     fn holdings(&self) -> Vec<Holding> {
         let mut holdings: Vec<Holding> =
             self.timeline.intervals.iter().map(|i| windows::holding(&self.timeline, i)).collect();
-        for (holding, level) in holdings.iter_mut().zip(packets::levels(&self.timeline)) {
+        // A loss takes room away that an acknowledgement seems to make.
+        let room_is_seen = self.losses.ratio < thresholds::STARVED_LOSS;
+        let levels = packets::levels(&self.timeline);
+        for ((holding, interval), level) in holdings.iter_mut().zip(&self.timeline.intervals).zip(levels) {
             *holding = match (*holding, level) {
+                (Holding::Network, _) if room_is_seen && packets::is_starved(interval) => {
+                    Holding::Supply { idle: false }
+                }
                 (Holding::Network, Some(Level::Ceiling)) => Holding::SendBuffer,
                 (Holding::Network, Some(Level::Writes)) => Holding::Supply { idle: false },
                 (holding, _) => holding,

@@ -78,7 +78,9 @@ pub(crate) fn is_unprompted(timeline: &Timeline) -> bool {
     };
     let lost = timeline.intervals.iter().any(|i| i.retransmits > 0.0);
     let seen = timeline.intervals.iter().any(|i| i.rtt().is_some());
-    seen && !lost && sum(|p| p.unprompted.get()) >= thresholds::UNPROMPTED * sum(|p| p.sent.get()).max(1.0)
+    // A sender that paces its start sends unprompted too, until its window has opened.
+    let long = timeline.base_rtt.is_some_and(|base| timeline.span_us >= thresholds::FLAT_ROUND_TRIPS * base);
+    seen && long && !lost && sum(|p| p.unprompted.get()) >= thresholds::UNPROMPTED * sum(|p| p.sent.get()).max(1.0)
 }
 
 /// Nothing was in flight for most of the interval.
@@ -86,10 +88,12 @@ pub(crate) fn is_idle(interval: &Interval) -> bool {
     part(interval, |packets| packets.idle_us.get()) >= thresholds::MOST_OF_INTERVAL
 }
 
-/// The sender used room as soon as it had it.
+/// The sender used room as soon as it had it, and always had something under way.
 fn is_fed(span: &[Interval]) -> bool {
-    let starved: f64 = span.iter().map(|i| part(i, |packets| packets.starved_us.get()) * i.len()).sum();
-    starved < thresholds::FLAT_STARVED * span.iter().map(Interval::len).sum::<f64>()
+    let all = span.iter().map(Interval::len).sum::<f64>();
+    let time = |time: fn(&PacketSample) -> u64| span.iter().map(|i| part(i, time) * i.len()).sum::<f64>();
+    time(|packets| packets.starved_us.get()) < thresholds::FLAT_STARVED * all
+        && time(|packets| packets.idle_us.get()) < thresholds::FLAT_IDLE * all
 }
 
 /// Room was left unused for most of the interval.

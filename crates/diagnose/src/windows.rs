@@ -34,7 +34,7 @@ pub(crate) fn holding(timeline: &Timeline, interval: &Interval) -> Holding {
         Holding::Supply { idle: interval.acked <= 0.0 }
     } else if is_window_used(interval, mss) {
         Holding::OfferedWindow
-    } else if packets::is_short(interval, mss) || packets::is_starved(interval) {
+    } else if packets::is_short(interval, mss) {
         Holding::Supply { idle: false }
     } else if is_supply_short(interval, mss) {
         if is_send_buffer_full(interval) { Holding::SendBuffer } else { Holding::Supply { idle: false } }

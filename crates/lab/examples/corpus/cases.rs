@@ -125,7 +125,10 @@ impl Handicap {
         let full = allow("path", &[]);
         let held = match self {
             Self::None => return vec![full],
-            Self::ReceiveBuffer => allow("receive_window", &["window_ceiling", "pinned_by_application"]),
+            Self::ReceiveBuffer => {
+                // A buffer of 64 KB or less makes Linux offer shift 0: where it fills 65,535 B, both names are right.
+                allow("receive_window", &["window_ceiling", "pinned_by_application", "scale_zero"])
+            }
             Self::ScaleZero => allow("receive_window", &["scale_zero"]),
             Self::ScalingAbsent => allow("receive_window", &["scaling_absent"]),
             Self::SendBuffer => allow("send_buffer", &["buffer_cap", "pinned_by_application"]),
