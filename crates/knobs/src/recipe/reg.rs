@@ -57,6 +57,7 @@ fn ansi_or_utf8(bytes: &[u8]) -> String {
 pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
     let mut reader = Reader::default();
     let text = text.trim_start_matches('\u{feff}');
+    let last = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
     let mut lines = (1..).zip(text.lines());
     let mut headed = false;
     while let Some((number, raw)) = lines.next() {
@@ -80,9 +81,23 @@ pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
             }
             reader.problem(number, raw, "the file begins neither with `REGEDIT4` nor with `Windows Registry Editor Version 5.00`; regedit refuses it");
         }
+        if number == last && !text.ends_with('\n') && is_cut(&line) {
+            reader.problem(number, raw, "the file ends within this value: it looks cut off; export it once more");
+            continue;
+        }
         reader.line(number, raw, &line);
     }
     (reader.steps, reader.problems)
+}
+
+/// Whether a last line without an end stops short: an export has eight digits of a dword and two of each byte. What people
+/// write by hand may have fewer digits, and ends its line.
+fn is_cut(line: &str) -> bool {
+    let digits = |text: &str| text.bytes().rev().take_while(u8::is_ascii_hexdigit).count();
+    match line.rsplit_once("=dword:") {
+        Some((_, number)) => !number.contains(';') && digits(number) < 8,
+        None => line.contains("=hex") && digits(line) != 2,
+    }
 }
 
 #[derive(Default)]
@@ -266,6 +281,23 @@ mod tests {
         assert_eq!(steps, []);
         let places: Vec<(u32, u32)> = problems.iter().map(|problem| (problem.line, problem.column)).collect();
         assert_eq!(places, [(2, 1), (4, 3), (5, 1), (6, 1), (7, 1)]);
+    }
+
+    #[test]
+    fn a_value_that_the_end_of_the_file_cuts_off_is_no_value() {
+        let head = "REGEDIT4\n[HKEY_LOCAL_MACHINE\\X]\n\"A\"=dword:00000001\n";
+        for (end, whole) in [
+            ("\"B\"=dword:0001", false),
+            ("\"B\"=dword:", false),
+            ("\"B\"=hex:01,0", false),
+            ("\"B\"=dword:0001\n", true),
+            ("\"B\"=dword:0000ffff", true),
+            ("\"B\"=hex(b):01,02", true),
+        ] {
+            let (steps, problems) = read(&format!("{head}{end}"));
+            assert_eq!((steps.len(), problems.len()), if whole { (2, 0) } else { (1, 1) }, "{end}");
+            assert!(problems.iter().all(|problem| problem.line == 4), "{end}");
+        }
     }
 
     proptest! {
