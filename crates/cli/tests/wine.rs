@@ -43,6 +43,7 @@ fn fullpipe_exe_runs_and_measures_with_linux_at_either_end() {
     };
     it_tells_of_itself(&windows);
     settings::are_planned_applied_undone_and_linted(&wine, folder.path(), &windows);
+    a_capture_is_read(&windows);
     what_makes_a_path_says_that_it_needs_linux(&windows);
     a_check_reports_both_directions(linux(), windows());
     a_check_reports_both_directions(windows(), linux());
@@ -60,6 +61,17 @@ fn it_tells_of_itself(program: &dyn Fn() -> Command) {
     assert_eq!(history["runs"], Value::Array(Vec::new()));
     assert!(said(&["status"]).contains("nothing is in force"));
     assert!(said(&["lab", "list"]).contains("wan-80ms"));
+}
+
+/// Captured on the lab's hosts; the verdict is the one that it has on Linux.
+fn a_capture_is_read(program: &dyn Fn() -> Command) {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capture/tests/data");
+    for (name, limiter) in [("wan-80ms-cubic-window-a", "receive_window"), ("wan-80ms-cubic-buffer-b", "send_buffer")] {
+        let output = program().arg("read").arg(data.join(name).with_extension("pcap")).arg("--json").output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(document["connections"][0]["diagnosis"]["limiter"], limiter, "{name}");
+    }
 }
 
 fn what_makes_a_path_says_that_it_needs_linux(program: &dyn Fn() -> Command) {
