@@ -298,10 +298,11 @@ pub(crate) fn is_ahead_of(pace_bps: u64, moved: u64, start: Instant) -> bool {
     moved as f64 * 8.0 > start.elapsed().as_secs_f64() * pace_bps as f64
 }
 
-/// What the kernel shall pace a connection to, in bytes per second, whose sender paces itself to so many bits: a quarter
-/// more, so that it spreads each write out and never holds the sender back.
-pub(crate) fn smoothing_rate(pace_bps: u64) -> u32 {
-    u32::try_from(pace_bps.saturating_mul(5) / 32).unwrap_or(u32::MAX - 1).max(1)
+/// What the kernel shall pace a sending connection to, in bytes per second: what was asked for, or where the sender paces
+/// itself a quarter more than that, so that the kernel spreads each write out and never holds the sender back.
+pub(crate) fn pacing(asked_bps: Option<u64>, own_pace_bps: Option<u64>) -> Option<u32> {
+    let bps = asked_bps.or_else(|| Some(own_pace_bps?.saturating_mul(5) / 4))?;
+    Some(u32::try_from(bps / 8).unwrap_or(u32::MAX - 1).max(1))
 }
 
 /// Plus one, so that zero stays free for "not yet".

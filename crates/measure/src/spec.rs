@@ -43,6 +43,9 @@ pub struct TestSpec {
     pub receive_buffer: Option<Bytes>,
     /// Payload rate that each sender paces itself to.
     pub pace: Option<Rate>,
+    /// `SO_MAX_PACING_RATE` of the sending sockets (iperf3's `--fq-rate`): the kernel spreads each sender's packets out to
+    /// this rate at most. At most 34 Gbit/s, as the option takes 32 bits of bytes.
+    pub max_pacing_rate: Option<Rate>,
     /// Small writes leave at once (`TCP_NODELAY`).
     pub nodelay: bool,
     /// The largest segment (`TCP_MAXSEG`).
@@ -154,6 +157,7 @@ impl Default for TestSpec {
             send_buffer: None,
             receive_buffer: None,
             pace: None,
+            max_pacing_rate: None,
             nodelay: false,
             mss: None,
             tos: None,

@@ -192,6 +192,8 @@ pub struct ApplicationSpec {
     pub sndbuf: Option<Bytes>,
     /// `TCP_CONGESTION`, which goes before the test's choice.
     pub congestion: Option<String>,
+    /// `SO_MAX_PACING_RATE`. Above the path's rate it slows nothing, but makes the kernel pace.
+    pub max_pacing_rate: Option<Rate>,
 }
 
 /// How to measure.

@@ -159,6 +159,7 @@ impl Round<'_> {
             omit: lengths.omit,
             congestion_control: sender.congestion.clone().or_else(|| self.options.congestion_control.clone()),
             send_buffer: sender.sndbuf,
+            max_pacing_rate: sender.max_pacing_rate,
             receive_buffer: receiver.rcvbuf,
             pings: 0,
             ..TestSpec::default()

@@ -96,6 +96,9 @@ pub(crate) struct MeasureArgs {
     /// The senders' congestion control, such as `cubic` or `bbr`
     #[arg(short = 'C', long, value_name = "NAME", help_heading = "Sockets")]
     pub(crate) congestion: Option<String>,
+    /// The most that the kernel lets each sender send, its packets spread out evenly (`SO_MAX_PACING_RATE`)
+    #[arg(long, value_name = "RATE", help_heading = "Sockets")]
+    pub(crate) fq_rate: Option<Rate>,
     /// The byte of the type of service (differentiated services)
     #[arg(short = 'S', long, value_name = "N", help_heading = "Sockets")]
     pub(crate) tos: Option<u8>,

@@ -148,6 +148,7 @@ fn spec(args: &MeasureArgs) -> TestSpec {
         send_buffer: args.window,
         receive_buffer: args.window,
         pace,
+        max_pacing_rate: args.fq_rate,
         nodelay: args.no_delay,
         mss: args.set_mss,
         tos: args.tos,

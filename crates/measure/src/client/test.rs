@@ -147,6 +147,7 @@ fn params(client: &Client, spec: &TestSpec) -> Params {
         nodelay: spec.nodelay,
         mss: spec.mss,
         bandwidth: spec.pace.map(Rate::bps),
+        fqrate: spec.max_pacing_rate.map(Rate::bps),
         tos: spec.tos.map(u32::from),
         zerocopy: spec.zerocopy,
         title: spec.title.clone(),
@@ -347,9 +348,11 @@ fn prepare(socket: &Socket, spec: &TestSpec, role: Role) -> Result<(), MeasureEr
         traffic_class::mark(&SockRef::from(socket), tos.into())
             .map_err(failed("the type of service", tos.to_string()))?;
     }
-    if let Some(pace) = spec.pace.filter(|_| role == Role::Send) {
+    if role == Role::Send
+        && let Some(bytes_per_second) = lane::pacing(spec.max_pacing_rate.map(Rate::bps), spec.pace.map(Rate::bps))
+    {
         // Where the kernel does not pace, the writes alone do.
-        drop(sockopt::set_max_pacing_rate(socket, lane::smoothing_rate(pace.bps())));
+        drop(sockopt::set_max_pacing_rate(socket, bytes_per_second));
     }
     let size = |bytes: Bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX);
     match (role, spec.send_buffer, spec.receive_buffer) {

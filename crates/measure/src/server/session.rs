@@ -465,9 +465,9 @@ fn prepare(arrival: &Arrival, params: &Params, role: Role) {
     if let Some(tos) = params.tos {
         drop(traffic_class::mark(&socket, tos));
     }
-    let smooth = params.bandwidth.filter(|_| role == Role::Send).map(lane::smoothing_rate);
-    let told = params.fqrate.map(|bits| u32::try_from(bits / 8).unwrap_or(u32::MAX - 1));
-    if let Some(bytes_per_second) = told.or(smooth) {
+    if role == Role::Send
+        && let Some(bytes_per_second) = lane::pacing(params.fqrate, params.bandwidth)
+    {
         drop(sockopt::set_max_pacing_rate(&arrival.stream, bytes_per_second));
     }
 }

@@ -309,6 +309,7 @@ fn host(raw: raw::Host) -> HostSpec {
             rcvbuf: raw.application.rcvbuf.map(|size| size.0),
             sndbuf: raw.application.sndbuf.map(|size| size.0),
             congestion: raw.application.congestion,
+            max_pacing_rate: raw.application.max_pacing_rate.map(|rate| rate.0),
         },
     }
 }

@@ -252,6 +252,7 @@ pub(super) struct Application {
     pub(super) rcvbuf: Option<Size>,
     pub(super) sndbuf: Option<Size>,
     pub(super) congestion: Option<String>,
+    pub(super) max_pacing_rate: Option<RateAboveZero>,
 }
 
 #[derive(Debug, Deserialize)]
