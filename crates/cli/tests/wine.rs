@@ -135,11 +135,12 @@ impl Drop for Server {
 fn build() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let output = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--package", env!("CARGO_PKG_NAME"), "--target", TARGET, "--target-dir"])
+        .args(["build", "--quiet", "--profile", "cross", "--package", env!("CARGO_PKG_NAME")])
+        .args(["--target", TARGET, "--target-dir"])
         .arg(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", text(&output));
-    target.join(TARGET).join("debug/fullpipe.exe")
+    target.join(TARGET).join("cross/fullpipe.exe")
 }

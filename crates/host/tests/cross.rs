@@ -15,7 +15,7 @@ fn builds(name: &str, target: &str) {
         return;
     }
     let output = Command::new("cargo-zigbuild")
-        .args(["zigbuild", "--quiet", "--package", env!("CARGO_PKG_NAME"), "--target", target])
+        .args(["zigbuild", "--quiet", "--profile", "cross", "--package", env!("CARGO_PKG_NAME"), "--target", target])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();

@@ -22,7 +22,8 @@ fn the_registry_round_trip_holds_under_wine() {
     let wine = Wine::start(folder.path());
     let output = wine
         .command(env!("CARGO"))
-        .args(["test", "--quiet", "--package", env!("CARGO_PKG_NAME"), "--target", TARGET, "--test", "registry"])
+        .args(["test", "--quiet", "--profile", "cross", "--package", env!("CARGO_PKG_NAME")])
+        .args(["--target", TARGET, "--test", "registry"])
         .args(["--", "--nocapture"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env(format!("CARGO_TARGET_{}_RUNNER", TARGET.replace('-', "_").to_uppercase()), "wine")
