@@ -1,12 +1,22 @@
 //! Formatting, lints and tests.
 
-use anyhow::Result;
+use std::{
+    fs::{self, File},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail, ensure};
 use xshell::{Shell, cmd};
 
 use crate::setup;
 
 /// The packages whose tests build and run for other systems.
 const OTHER_SYSTEMS: &[&str] = &["fullpipe", "fullpipe-host"];
+
+/// Parts of the names of tests that build and run for other systems. They keep a processor busy for minutes where the
+/// others wait for packets, so that they run beside them, at a low priority.
+const BESIDE: &[&str] = &["under_wine", "the_crate_builds_for"];
 
 /// Runs every check, or the tests of some packages.
 pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
@@ -24,8 +34,53 @@ pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
     setup::components(shell)?;
     cmd!(shell, "cargo fmt --all --check").run()?;
     cmd!(shell, "cargo clippy --locked --workspace --all-targets --quiet -- -D warnings").run()?;
-    cmd!(shell, "cargo test --locked --workspace --no-fail-fast").run()?;
+    cmd!(shell, "cargo test --locked --workspace --no-run").run()?;
+    let beside = Beside::start(shell)?;
+    let skipped = BESIDE.iter().flat_map(|name| ["--skip", name]);
+    let others = cmd!(shell, "cargo test --locked --workspace --no-fail-fast -- {skipped...}").run();
+    beside.finish()?;
+    others?;
     replay(shell)
+}
+
+/// The tests of other systems, running beside the rest.
+struct Beside {
+    tests: Child,
+    /// What they print, kept apart so that two outputs don't mix.
+    log: PathBuf,
+}
+
+impl Beside {
+    fn start(shell: &Shell) -> Result<Self> {
+        let target = cargo_metadata::MetadataCommand::new().no_deps().exec()?.target_directory;
+        let log = target.join("other-systems.log").into_std_path_buf();
+        let file = File::create(&log).with_context(|| format!("create {}", log.display()))?;
+        let tests = Command::new("nice")
+            .args(["-n", "10", "cargo", "test", "--locked", "--workspace", "--tests", "--no-fail-fast", "--"])
+            .args(BESIDE)
+            .current_dir(shell.current_dir())
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .spawn()
+            .context("start the tests of other systems")?;
+        Ok(Self { tests, log })
+    }
+
+    /// Waits for the rest of them and tells their results.
+    fn finish(mut self) -> Result<()> {
+        let status = self.tests.wait().context("wait for the tests of other systems")?;
+        let said = fs::read_to_string(&self.log).with_context(|| format!("read {}", self.log.display()))?;
+        if !status.success() {
+            print!("{said}");
+            bail!("a test of another system failed");
+        }
+        let results: Vec<&str> =
+            said.lines().filter(|line| line.starts_with("test ") && line.ends_with("ok")).collect();
+        ensure!(!results.is_empty(), "no test of another system was found by the names {BESIDE:?}");
+        println!("tests of other systems, beside the rest:\n{}", results.join("\n"));
+        Ok(())
+    }
 }
 
 /// The fuzzer's crate is no member of the workspace, because only a nightly toolchain fuzzes; its corpora are replayed

@@ -23,7 +23,7 @@ use toolchain::text;
 use wine::{PROGRAMS, TARGET, Wine};
 
 #[test]
-fn fullpipe_exe_runs_and_measures_with_linux_at_either_end() {
+fn fullpipe_exe_runs_and_measures_under_wine() {
     if let Some(missing) = toolchain::missing(PROGRAMS, TARGET) {
         println!("skipped fullpipe_exe_runs_and_measures_with_linux_at_either_end: {missing} is missing");
         return;
