@@ -21,6 +21,9 @@ use crate::{
 /// packetdrill sleeps until this long before an event and spins from there.
 const SPIN_US: u64 = 20;
 
+/// How a shell line begins that changes flags under way.
+const SETTINGS: &str = ": fullpipe ";
+
 type Fd = c_int;
 type Userdata = *mut c_void;
 
@@ -227,7 +230,7 @@ unsafe fn read_parts(fd: Fd, parts: *const iovec, count: usize, flags: c_int) ->
 ///
 /// # Safety
 /// `parts` points to `count` valid parts.
-unsafe fn write_parts(fd: Fd, parts: *const iovec, count: usize, flags: c_int) -> Outcome {
+unsafe fn write_parts(fd: Fd, parts: *const iovec, count: usize, flags: c_int, peer: Option<SocketAddr>) -> Outcome {
     // SAFETY: the caller's promise.
     let parts = if parts.is_null() { &[] } else { unsafe { slice::from_raw_parts(parts, count) } };
     let mut data = Vec::new();
@@ -235,7 +238,7 @@ unsafe fn write_parts(fd: Fd, parts: *const iovec, count: usize, flags: c_int) -
         // SAFETY: the caller's promise.
         data.extend_from_slice(unsafe { bytes(part.iov_base, part.iov_len) });
     }
-    calls::write(host::hold(), fd, &data, WriteHow { flags })
+    calls::write_to(host::hold(), fd, &data, WriteHow { flags }, peer)
 }
 
 extern "C" fn free(_: Userdata) {
@@ -318,18 +321,18 @@ unsafe extern "C" fn recvmsg(_: Userdata, fd: Fd, message: *mut msghdr, flags: c
 unsafe extern "C" fn write(_: Userdata, fd: Fd, data: *const c_void, len: usize) -> ssize_t {
     // SAFETY: packetdrill's promise, as the system call has it.
     let data = unsafe { bytes(data, len) };
-    result(calls::write(host::hold(), fd, data, WriteHow::default())) as ssize_t
+    result(calls::write_to(host::hold(), fd, data, WriteHow::default(), None)) as ssize_t
 }
 
 unsafe extern "C" fn writev(_: Userdata, fd: Fd, parts: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: packetdrill's promise, as the system call has it.
-    result(unsafe { write_parts(fd, parts, count.max(0) as usize, 0) }) as ssize_t
+    result(unsafe { write_parts(fd, parts, count.max(0) as usize, 0, None) }) as ssize_t
 }
 
 unsafe extern "C" fn send(_: Userdata, fd: Fd, data: *const c_void, len: usize, flags: c_int) -> ssize_t {
     // SAFETY: packetdrill's promise, as the system call has it.
     let data = unsafe { bytes(data, len) };
-    result(calls::write(host::hold(), fd, data, WriteHow { flags })) as ssize_t
+    result(calls::write_to(host::hold(), fd, data, WriteHow { flags }, None)) as ssize_t
 }
 
 unsafe extern "C" fn sendto(
@@ -350,7 +353,8 @@ unsafe extern "C" fn sendmsg(_: Userdata, fd: Fd, message: *const msghdr, flags:
     // SAFETY: packetdrill's promise, as the system call has it.
     unsafe {
         let message = &*message;
-        result(write_parts(fd, message.msg_iov, message.msg_iovlen, flags)) as ssize_t
+        let peer = address_at(message.msg_name.cast(), message.msg_namelen).ok();
+        result(write_parts(fd, message.msg_iov, message.msg_iovlen, flags, peer)) as ssize_t
     }
 }
 
@@ -421,6 +425,26 @@ pub unsafe extern "C" fn getsockopt(
         } else {
             libc::syscall(libc::SYS_getsockopt, fd, level, name, value, len) as c_int
         }
+    }
+}
+
+/// The C library's function for a process that has this library in `LD_PRELOAD`: shell lines of a script that begin
+/// with [`SETTINGS`] change the host's flags, others are left to the shell.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    let text = if command.is_null() { "" } else { unsafe { CStr::from_ptr(command) }.to_str().unwrap_or("") };
+    if let Some(settings) = text.strip_prefix(SETTINGS) {
+        return host::reconfigure(&mut host::hold(), settings);
+    }
+    type System = unsafe extern "C" fn(*const c_char) -> c_int;
+    // SAFETY: the next function of that name is the C library's, which has this type.
+    unsafe {
+        let next = libc::dlsym(libc::RTLD_NEXT, c"system".as_ptr());
+        if next.is_null() { -1 } else { std::mem::transmute::<*mut c_void, System>(next)(command) }
     }
 }
 

@@ -72,8 +72,14 @@ pub(crate) fn of(host: &mut Host, fd: i32) -> Result<[u8; LEN], i32> {
     fields.u8(2, info.backoff);
     fields.u8(4, info.backoff);
     let scaling = info.snd_shift > 0 || info.rcv_shift > 0;
-    fields
-        .u8(5, u8::from(info.timestamps) | u8::from(info.sack) << 1 | u8::from(scaling) << 2 | u8::from(info.ecn) << 3);
+    fields.u8(
+        5,
+        u8::from(info.timestamps)
+            | u8::from(info.sack) << 1
+            | u8::from(scaling) << 2
+            | u8::from(info.ecn) << 3
+            | u8::from(info.syn_data) << 5,
+    );
     fields.u8(6, info.snd_shift | info.rcv_shift << 4);
     fields.u32(16, mss);
     fields.u32(20, mss);

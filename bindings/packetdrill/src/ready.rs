@@ -38,18 +38,21 @@ impl Host {
     fn readiness(&mut self, fd: i32) -> (i32, u64) {
         let Ok(file) = self.file(fd) else { return (libc::EPOLLERR, 0) };
         let (kind, read_shut, write_shut, told) = (file.kind, file.is_read_shut, file.is_write_shut, file.failure_told);
+        let is_late = file.late_peer.is_some();
         match kind {
+            Kind::Fresh if is_late => (OUT, 0),
             Kind::Fresh => (libc::EPOLLOUT | libc::EPOLLHUP, 0),
             Kind::Listening(listener) => (if self.stack.has_acceptable(listener) { IN } else { 0 }, 0),
             Kind::Connected(id) => {
                 let can_write = self.stack.can_write(id);
                 let Some(socket) = self.stack.socket(id) else { return (libc::EPOLLHUP, 0) };
                 let (info, failed, counts) = (socket.info(), socket.failure().is_some() && !told, *socket.counts());
+                let is_open = socket.is_open();
                 let peer_done = matches!(
                     info.state,
                     State::CloseWait | State::LastAck | State::Closing | State::TimeWait | State::Closed
                 );
-                let handshake = matches!(info.state, State::SynSent | State::SynReceived);
+                let handshake = !is_open && matches!(info.state, State::SynSent | State::SynReceived);
                 let mut events = 0;
                 if info.state == State::Closed || ((peer_done || read_shut) && write_shut) {
                     events |= libc::EPOLLHUP;

@@ -33,6 +33,8 @@
 extern crate std;
 
 pub mod congestion;
+#[cfg(feature = "fast-open")]
+pub mod fast_open;
 mod hash;
 pub mod pool;
 pub mod profile;

@@ -4,6 +4,8 @@
 //! bounds, initial window, when to acknowledge, when to push. Mechanism is elsewhere. Figures come from
 //! the sources named beside them; where a platform has no counterpart the engine's own default stands.
 
+#[cfg(feature = "fast-open")]
+use crate::fast_open::FastOpenPolicy;
 use crate::{
     congestion::Algorithm,
     wire::tcp::{OptionKind, OptionLayout},
@@ -209,6 +211,9 @@ pub struct Profile {
     pub no_push_us: u32,
     /// Whether full segments that time out twice are taken for too large, where no ICMP says so (RFC 4821, section 7.7).
     pub mtu_probing: bool,
+    /// Data in SYNs, for sockets that ask for it.
+    #[cfg(feature = "fast-open")]
+    pub fast_open: FastOpenPolicy,
 }
 
 const SECOND: u32 = 1_000_000;
@@ -220,6 +225,7 @@ impl Profile {
         layout: OptionLayout {
             order: &[OptionKind::Mss, OptionKind::SackPermitted, OptionKind::Timestamps, OptionKind::WindowScale],
             pad_lone_sack: true,
+            fill_fast_open: true,
         },
         window_scaling: true,
         window_shift: None,
@@ -262,6 +268,8 @@ impl Profile {
         challenge_acks: 10,
         no_push_us: 200_000,
         mtu_probing: false,
+        #[cfg(feature = "fast-open")]
+        fast_open: FastOpenPolicy::OFF,
     };
 
     /// Linux 6.x as it comes: quick acknowledgements at the start, a receive buffer that grows.
@@ -273,6 +281,8 @@ impl Profile {
         window_shift: Some(7),
         push: Push::TrainEnd,
         window_step: WindowStep::Byte,
+        #[cfg(feature = "fast-open")]
+        fast_open: FastOpenPolicy::LINUX,
         ..Self::DEFAULT
     };
 
@@ -282,6 +292,7 @@ impl Profile {
         layout: OptionLayout {
             order: &[OptionKind::Mss, OptionKind::WindowScale, OptionKind::SackPermitted, OptionKind::Timestamps],
             pad_lone_sack: false,
+            fill_fast_open: false,
         },
         budgets: Budgets { receive: 45, out_of_order: 1_000, transmit: 23, unacknowledged: 1_440 },
         receive: ReceivePolicy::Grow { max: 1_440 },
@@ -300,13 +311,15 @@ impl Profile {
         takes_unoffered: true,
         window_step: WindowStep::Byte,
         window_shift: Some(6),
+        #[cfg(feature = "fast-open")]
+        fast_open: FastOpenPolicy::FREEBSD,
         ..Self::DEFAULT
     };
 
     /// NetBurner as its 2009 headers tell: no extensions, 0.2 s of delayed ACK, 3 s of initial timeout.
     pub const NETBURNER: Self = Self {
         name: "netburner",
-        layout: OptionLayout { order: &[OptionKind::Mss], pad_lone_sack: false },
+        layout: OptionLayout { order: &[OptionKind::Mss], pad_lone_sack: false, fill_fast_open: false },
         window_scaling: false,
         timestamps: false,
         sack: false,

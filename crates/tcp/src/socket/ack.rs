@@ -83,7 +83,7 @@ impl Socket {
         changed
     }
 
-    fn take_acknowledged(&mut self, cx: &mut Context<'_, '_>, ack: SeqNum, delivered: &mut Delivered) {
+    pub(super) fn take_acknowledged(&mut self, cx: &mut Context<'_, '_>, ack: SeqNum, delivered: &mut Delivered) {
         let before = self.tx.una;
         let data_ack = ack.earlier(self.tx.nxt);
         self.tx.acknowledge(cx.pool, data_ack, delivered);

@@ -55,11 +55,12 @@ impl Socket {
             // Simultaneous open: the same SYN again, now with an acknowledgement.
             self.ecn_on = false;
             self.state = State::SynReceived;
-            self.syn = Syn::Due;
+            self.syn = Syn::Again;
             return Reply::None;
         }
         self.ecn_on = self.ecn_on && ecn_agreed;
         self.establish(cx);
+        self.take_syn_ack(cx, segment);
         self.ack_now = true;
         if !segment.payload.is_empty() || flags.has(Flags::FIN) {
             self.rx.offer(cx.pool, self.window_limit());
@@ -77,10 +78,11 @@ impl Socket {
             self.rtt.after_lost_syn(&cx.profile.rto);
             self.window.cwnd = self.mss();
         } else {
-            if self.syn == Syn::Waiting && self.last_data_sent > fullpipe_units::Instant::ZERO {
+            let is_timed = self.syn == Syn::Waiting && !(self.passive && self.tx.outstanding() > 0);
+            if is_timed && self.last_data_sent > fullpipe_units::Instant::ZERO {
                 self.rtt.sample(&cx.profile.rto, time::us_since(cx.now, self.last_data_sent), 1);
             }
-            self.window.cwnd = cx.profile.initial_window_bytes(self.mss());
+            self.window.cwnd = self.window.cwnd.max(cx.profile.initial_window_bytes(self.mss()));
         }
         self.syn = Syn::Done;
         self.recover = self.tx.una;
@@ -104,7 +106,7 @@ impl Socket {
         if self.state == State::SynReceived && flags.has(Flags::SYN) && seq == self.irs {
             if !flags.has(Flags::ACK) {
                 // The SYN again: the SYN-ACK was lost.
-                self.syn = Syn::Due;
+                self.syn = Syn::Again;
                 return Reply::None;
             }
             // Simultaneous open: the peer's SYN-ACK. Its SYN is known; the rest counts.
@@ -146,6 +148,7 @@ impl Socket {
             (self.snd_wl1, self.snd_wl2) = (seq, segment.ack);
             self.snd_wnd = u32::from(segment.window) << self.snd_shift;
             self.max_wnd = self.max_wnd.max(self.snd_wnd);
+            self.after_early(cx);
         }
         if !self.on_ack(cx, segment) {
             return Reply::None;
@@ -227,6 +230,9 @@ impl Socket {
             return;
         }
         match self.state {
+            // The application may have seen it already, or will: with what came before the reset (RFC 7413,
+            // section 4.2.2, "the server might have accepted the data").
+            State::SynReceived if self.is_early() => self.end(cx, Some(Failure::Reset)),
             State::SynReceived if self.passive => {
                 // Back to LISTEN: the listener is still there.
                 self.orphan = true;
@@ -276,8 +282,8 @@ impl Socket {
     }
 
     /// Seventh and eighth: `segment`'s data and FIN, the data starting at `seq`.
-    fn take_text(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum, segment: &Segment<'_>) {
-        if !self.state.can_receive() {
+    pub(super) fn take_text(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum, segment: &Segment<'_>) {
+        if !(self.state.can_receive() || self.is_early()) {
             // After the peer's FIN nothing can come; what does is ignored.
             return;
         }

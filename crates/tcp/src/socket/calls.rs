@@ -140,7 +140,9 @@ impl Socket {
 
     /// Whether the slot can be used for another connection.
     pub(crate) const fn is_free(&self) -> bool {
-        matches!(self.state, State::Closed) && (self.orphan || self.unaccepted) && !self.reset_due
+        matches!(self.state, State::Closed)
+            && (self.orphan || self.unaccepted && self.rx.readable == 0)
+            && !self.reset_due
     }
 
     /// Whether the application has let go.
@@ -154,8 +156,12 @@ impl Socket {
         self.state = State::Closed;
         self.failure = self.failure.or(failure);
         self.tx.clear(cx.pool);
-        if failure.is_some() || self.orphan {
-            self.rx.clear(cx.pool);
+        match failure {
+            // What came in order before the peer, or the path, ended it has been acknowledged: it is still read.
+            None | Some(Failure::Reset | Failure::Refused | Failure::Unreachable) if !self.orphan => {
+                self.rx.clear_early(cx.pool);
+            }
+            _ => self.rx.clear(cx.pool),
         }
         self.timers = Timers::new();
         self.probe = Probe::None;

@@ -49,6 +49,8 @@ pub struct Info {
     pub in_recovery: bool,
     /// Whether a timeout found that loss.
     pub after_timeout: bool,
+    /// Whether data of the SYN was acknowledged (RFC 7413).
+    pub syn_data: bool,
     /// Bytes that can be read.
     pub readable: u32,
     /// Bytes out of order dropped for lack of budget or buffers.
@@ -81,6 +83,7 @@ impl Socket {
             ecn: self.ecn_on,
             in_recovery: self.phase != Phase::Open,
             after_timeout: self.phase == Phase::Loss,
+            syn_data: self.syn_data_taken(),
             readable: self.rx.readable,
             early_dropped: self.rx.dropped,
         }

@@ -46,8 +46,11 @@ impl Socket {
         }
     }
 
-    fn poll_handshake(&mut self, cx: &Context<'_, '_>) -> Option<Outgoing> {
-        if self.syn != Syn::Due {
+    fn poll_handshake(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
+        if !matches!(self.syn, Syn::Due | Syn::Again) {
+            if self.is_early() {
+                return self.poll_synchronized(cx);
+            }
             // In SYN-RECEIVED an unacceptable segment is answered with the ACK of the SYN.
             if self.ack_now && self.state == State::SynReceived {
                 return Some(self.segment(cx, self.iss + 1, Flags::default(), Run::EMPTY));
@@ -55,6 +58,11 @@ impl Socket {
             self.ack_now = false;
             return None;
         }
+        if self.syn == Syn::Again {
+            self.fall_back();
+        }
+        let run =
+            if self.syn == Syn::Due && self.state == State::SynSent { self.take_syn_data(cx) } else { Run::EMPTY };
         self.syn = Syn::Waiting;
         self.ack_now = false;
         if self.rtt.backoff() == 0 {
@@ -77,18 +85,21 @@ impl Socket {
         let window = self.rx.offer(cx.pool, limit);
         let window = if self.shut_until_accept(cx) { 0 } else { window };
         self.last_ack_sent = self.rx.nxt;
+        let mut options = Options {
+            // What the path is known to take is all that the peer should send (RFC 6691, section 5.1).
+            mss: Some(self.own_mss.min(self.path_mss)),
+            window_scale: scale.then_some(self.rcv_shift),
+            sack_permitted: self.sack_on,
+            ..base_options(self.timestamps(cx.now))
+        };
+        self.add_fast_open(&mut options);
         Some(Outgoing {
             seq: self.iss,
             ack: if active { SeqNum::new(0) } else { self.rx.nxt },
             flags,
             window: u16::try_from(window).unwrap_or(u16::MAX),
-            options: Options {
-                mss: Some(self.own_mss),
-                window_scale: scale.then_some(self.rcv_shift),
-                sack_permitted: self.sack_on,
-                ..base_options(self.timestamps(cx.now))
-            },
-            run: Run::EMPTY,
+            options,
+            run,
             segment: 0,
             ect: false,
         })
@@ -188,7 +199,7 @@ impl Socket {
     }
 
     fn poll_new(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
-        if self.tx.unsent_bytes() == 0 || !self.state.can_send() {
+        if self.tx.unsent_bytes() == 0 || !(self.state.can_send() || self.is_early()) {
             self.force_small = false;
             // Nothing more to send is the application's limit, not the window's.
             self.cwnd_limited = self.cwnd_limited && self.in_flight() + self.mss() > self.window.cwnd;
@@ -294,7 +305,7 @@ impl Socket {
             Push::QueueEmpty => is_last,
             Push::TrainEnd => chosen.push || (self.train > 1 && self.is_train_over()),
         };
-        let fin = is_last && self.fin == Fin::Due;
+        let fin = is_last && self.fin == Fin::Due && self.syn == Syn::Done;
         if fin {
             self.fin_leaves();
         }
@@ -318,7 +329,7 @@ impl Socket {
 
     /// The FIN by itself, when all data has left and none of it is lost.
     fn poll_fin(&mut self, cx: &Context<'_, '_>) -> Option<Outgoing> {
-        if self.fin != Fin::Due || self.tx.unsent_bytes() > 0 || self.tx.lost > 0 {
+        if self.fin != Fin::Due || self.syn != Syn::Done || self.tx.unsent_bytes() > 0 || self.tx.lost > 0 {
             return None;
         }
         if self.snd_wnd == 0 && !self.fin_was_sent() && self.tx.outstanding() == 0 {

@@ -2,7 +2,7 @@
 
 use fullpipe_units::SeqNum;
 
-use super::{Context, Failure, Phase, Socket, State};
+use super::{Context, Failure, Phase, Socket, State, Syn};
 use crate::{time, wire::icmp::Reason};
 
 impl Socket {
@@ -35,6 +35,13 @@ impl Socket {
             return;
         }
         self.lower_to(cx, size);
+        if self.state == State::SynSent {
+            // A SYN is too large only for its data; without it leaves at once.
+            if self.tx.outstanding() > 0 {
+                self.syn = Syn::Again;
+            }
+            return;
+        }
         self.resend_smaller(cx);
     }
 

@@ -145,12 +145,15 @@ impl Socket {
     }
 
     fn on_syn_timeout(&mut self, cx: &mut Context<'_, '_>) {
-        let retries = if self.state == State::SynSent { cx.profile.syn_retries } else { cx.profile.syn_ack_retries };
+        let retries = match self.state {
+            State::SynSent => self.options.syn_retries,
+            _ => cx.profile.syn_ack_retries,
+        };
         if self.rtt.backoff() >= retries || self.user_timeout_passed(cx.now) {
             self.end(cx, Some(Failure::TimedOut));
             return;
         }
-        self.syn = Syn::Due;
+        self.syn = Syn::Again;
         self.counts.timeouts += 1;
         self.counts.retransmits += 1;
         self.rtt.back_off();

@@ -94,6 +94,8 @@ impl Core {
             return self.on_stray(now, parts, &tuple, segment, None);
         };
         let reply = self.on_socket(now, parts, at, |socket, cx| socket.on_segment(cx, segment, packet.ecn));
+        #[cfg(feature = "fast-open")]
+        self.note_fast_open(now, parts, at, &tuple, Some(segment));
         match reply {
             Some(Reply::Reset) => self.send_reset(parts, &tuple, segment),
             Some(Reply::Reopen(last)) if parts.table.find_listener(tuple.local).is_some() => {

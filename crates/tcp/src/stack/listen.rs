@@ -63,8 +63,14 @@ impl Core {
             None => SeqNum::new(hash::initial_sequence(self.config.key, now, tuple)),
         };
         let opening = self.opening(tuple, iss, options);
-        let cx = self.context(now, &mut parts.pool);
-        let socket = Socket::accept(&cx, &opening, segment);
+        #[cfg(feature = "fast-open")]
+        let opening = self.grant(opening, segment);
+        let mut cx = self.context(now, &mut parts.pool);
+        let mut socket = Socket::accept(&cx, &opening, segment);
+        #[cfg(feature = "fast-open")]
+        if opening.fast.is_early() {
+            socket.open_early(&mut cx, segment);
+        }
         self.add(parts, at, socket);
     }
 

@@ -5,6 +5,8 @@
 //! link layers.
 
 pub mod checksum;
+#[cfg(feature = "fast-open")]
+pub mod fast_open;
 pub mod icmp;
 pub mod ip;
 pub mod tcp;
