@@ -308,12 +308,54 @@ unsafe extern "C" fn recvfrom(
     unsafe { recv(userdata, fd, data, len, flags) }
 }
 
+/// `struct sock_extended_err`: writes `first` to `last` are done, and their data was copied.
+fn extended_error(first: u32, last: u32) -> [u8; 16] {
+    const ORIGIN_ZEROCOPY: u8 = 5;
+    const CODE_COPIED: u8 = 1;
+    let mut error = [0; 16];
+    (error[4], error[6]) = (ORIGIN_ZEROCOPY, CODE_COPIED);
+    error[8..12].copy_from_slice(&first.to_ne_bytes());
+    error[12..].copy_from_slice(&last.to_ne_bytes());
+    error
+}
+
+/// Makes `data` the only control message.
+///
+/// # Safety
+/// `message` has room for `msg_controllen` bytes of control messages.
+unsafe fn put_control(message: &mut msghdr, (level, kind): (c_int, c_int), data: &[u8]) {
+    let len = data.len() as u32;
+    // SAFETY: the caller's promise; what does not fit is not written.
+    unsafe {
+        let space = libc::CMSG_SPACE(len) as usize;
+        let first = libc::CMSG_FIRSTHDR(message);
+        if first.is_null() || message.msg_controllen < space {
+            message.msg_controllen = 0;
+            return;
+        }
+        ((*first).cmsg_len, (*first).cmsg_level, (*first).cmsg_type) = (libc::CMSG_LEN(len) as usize, level, kind);
+        bytes_mut(libc::CMSG_DATA(first).cast(), data.len()).copy_from_slice(data);
+        message.msg_controllen = space;
+    }
+}
+
 unsafe extern "C" fn recvmsg(_: Userdata, fd: Fd, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: packetdrill's promise, as the system call has it.
     unsafe {
         let message = &mut *message;
+        if flags & libc::MSG_ERRQUEUE != 0 {
+            let notice = host::hold().as_mut().and_then(|host| host.take_notice(fd));
+            let Some((first, last)) = notice else { return result(Err(libc::EAGAIN)) as ssize_t };
+            put_control(message, (libc::SOL_IP, libc::IP_RECVERR), &extended_error(first, last));
+            message.msg_flags = libc::MSG_ERRQUEUE;
+            return 0;
+        }
         let len = read_parts(fd, message.msg_iov, message.msg_iovlen, flags);
-        (message.msg_controllen, message.msg_flags) = (0, 0);
+        message.msg_flags = 0;
+        match host::hold().as_mut().and_then(|host| host.readable_hint(fd)).filter(|_| len.is_ok()) {
+            Some(readable) => put_control(message, (libc::SOL_TCP, options::TCP_INQ), &readable.to_ne_bytes()),
+            None => message.msg_controllen = 0,
+        }
         result(len) as ssize_t
     }
 }

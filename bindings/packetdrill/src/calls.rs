@@ -7,8 +7,11 @@ use fullpipe_tcp::{
     stack::{ListenerId, SocketError, SocketId},
 };
 
+use fullpipe_units::Instant;
+
 use crate::{
     host::{self, Held, Host, NO_HOST},
+    notices::Notices,
     options::Settings,
     ready::Epoll,
 };
@@ -48,6 +51,9 @@ pub(crate) struct SocketFile {
     pub(crate) is_write_shut: bool,
     /// Where to connect with the first write: TCP_FASTOPEN_CONNECT, and the peer's cookie is known.
     pub(crate) late_peer: Option<SocketAddr>,
+    pub(crate) notices: Notices,
+    /// Bytes that had arrived when some last did, and when that was.
+    pub(crate) last_data: (u64, Instant),
 }
 
 impl SocketFile {
@@ -63,6 +69,8 @@ impl SocketFile {
             is_read_shut: false,
             is_write_shut: false,
             late_peer: None,
+            notices: Notices::default(),
+            last_data: (0, host.now),
         }
     }
 }
@@ -94,6 +102,51 @@ impl Host {
         let id = self.stack.connect(self.now, port, remote, options).map_err(|_| libc::EADDRNOTAVAIL)?;
         self.file(fd)?.kind = Kind::Connected(id);
         Ok(id)
+    }
+
+    /// After a write took `taken` bytes: what `MSG_EOR` and `MSG_ZEROCOPY` ask for besides.
+    fn wrote(&mut self, fd: i32, taken: i64, how: WriteHow) -> Result<(), i32> {
+        let Kind::Connected(id) = self.file(fd)?.kind else { return Ok(()) };
+        if how.flags & libc::MSG_EOR != 0 {
+            self.stack.end_record(self.now, id).map_err(|_| libc::EPIPE)?;
+        }
+        if how.flags & libc::MSG_ZEROCOPY != 0 && self.file(fd)?.settings.tells_copies && taken > 0 {
+            let Some(socket) = self.stack.socket(id) else { return Ok(()) };
+            let (info, counts) = (socket.info(), *socket.counts());
+            let end = counts.bytes_acked + u64::from(info.outstanding) + u64::from(info.unsent);
+            self.file(fd)?.notices.wrote(end);
+        }
+        Ok(())
+    }
+
+    /// The first and the last write of `fd` that are acknowledged and have not been told of.
+    pub(crate) fn take_notice(&mut self, fd: i32) -> Option<(u32, u32)> {
+        let Kind::Connected(id) = self.file(fd).ok()?.kind else { return None };
+        let acked = self.stack.socket(id)?.counts().bytes_acked;
+        self.file(fd).ok()?.notices.take(acked)
+    }
+
+    /// What `TCP_INQ` tells after a read: the bytes that can be read, or one where only the end can.
+    pub(crate) fn readable_hint(&mut self, fd: i32) -> Option<u32> {
+        let file = self.file(fd).ok()?;
+        let Kind::Connected(id) = file.kind else { return None };
+        let tells = file.settings.tells_readable;
+        let info = self.stack.info(id).filter(|_| tells)?;
+        let at_end = matches!(info.state, State::CloseWait | State::LastAck | State::Closing | State::TimeWait);
+        Some(if info.readable == 0 { at_end.into() } else { info.readable })
+    }
+
+    /// Notes when data arrives.
+    pub(crate) fn note_arrivals(&mut self) {
+        let (now, stack) = (self.now, &mut self.stack);
+        for file in self.files.values_mut() {
+            let File::Socket(file) = file else { continue };
+            let Kind::Connected(id) = file.kind else { continue };
+            let received = stack.socket(id).map_or(0, |socket| socket.counts().bytes_received);
+            if received != file.last_data.0 {
+                file.last_data = (received, now);
+            }
+        }
     }
 
     /// Data bytes that a SYN to `peer` would carry, were fast open asked for.
@@ -315,6 +368,7 @@ pub(crate) fn write_to(mut held: Held, fd: i32, data: &[u8], how: WriteHow, peer
             let id = host.open(fd, peer, true)?;
             let first = &data[..data.len().min(room)];
             let taken = host.stack.write(host.now, id, first).map_err(|_| libc::EPIPE)?;
+            host.wrote(fd, taken as i64, how)?;
             host.changed();
             if is_nonblocking {
                 return if taken > 0 { Ok(taken as i64) } else { Err(libc::EINPROGRESS) };
@@ -333,7 +387,15 @@ pub(crate) fn write_to(mut held: Held, fd: i32, data: &[u8], how: WriteHow, peer
     write(held, fd, data, how)
 }
 
-pub(crate) fn write(mut held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
+pub(crate) fn write(held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
+    let outcome = write_data(held, fd, data, how);
+    if let (Ok(taken), Some(host)) = (outcome, host::hold().as_mut()) {
+        host.wrote(fd, taken, how)?;
+    }
+    outcome
+}
+
+fn write_data(mut held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
     let more = how.flags & libc::MSG_MORE != 0;
     if let Some(host) = held.as_mut() {
         host.cork(fd, more)?;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use fullpipe_tcp::{
     SecretKey,
     congestion::Algorithm,
-    profile::{BlindDefence, EcnPolicy, Profile, ReceivePolicy},
+    profile::{BlindDefence, EcnPolicy, Keepalive, Profile, ReceivePolicy, SynFin},
 };
 
 /// How the host is set up.
@@ -23,6 +23,8 @@ pub(crate) struct Flags {
     pub(crate) fast_listeners: bool,
     /// The key of fast-open cookies.
     pub(crate) fast_open_key: SecretKey,
+    /// What keepalive is where an application turns it on.
+    pub(crate) keepalive: Keepalive,
     /// Whether what is known of peers is to be forgotten.
     pub(crate) forget: bool,
 }
@@ -76,6 +78,7 @@ impl Flags {
             syn_cookies: true,
             fast_listeners: false,
             fast_open_key: SecretKey([0; 16]),
+            keepalive: Keepalive::USUAL,
             forget: false,
         }
     }
@@ -83,7 +86,10 @@ impl Flags {
     fn of_profile(name: &str) -> Option<Self> {
         Some(match name {
             "linux" => Self::of(Profile::LINUX, 131_072, 16_384),
-            "freebsd" => Self::of(Profile::FREEBSD, 65_536, 32_768),
+            "freebsd" => {
+                let flags = Self::of(Profile::FREEBSD, 65_536, 32_768);
+                Self { keepalive: Keepalive { probes: 8, ..Keepalive::USUAL }, ..flags }
+            }
             "netburner" => Self::of(Profile::NETBURNER, 5 * SEGMENT, 5 * SEGMENT),
             _ => return None,
         })
@@ -156,6 +162,10 @@ impl Flags {
                 profile.blind_defence = if value > 0 { BlindDefence::Challenge } else { BlindDefence::None };
             }
             "cookies" => self.syn_cookies = value > 0,
+            "keep_idle_ms" => self.keepalive.idle_s = value / 1_000,
+            "keep_interval_ms" => self.keepalive.interval_s = value / 1_000,
+            "keep_probes" => self.keepalive.probes = small()?,
+            "drop_synfin" => profile.syn_fin = if value > 0 { SynFin::Ignored } else { SynFin::Syn },
             "forget" => self.forget = value > 0,
             "idle_restart" => profile.restart_after_idle = value > 0,
             "mtu_probing" => profile.mtu_probing = value > 0,

@@ -217,6 +217,7 @@ pub(crate) fn arrive(mut held: Held, packet: &[u8]) {
     if let Err(why) = host.stack.on_packet(host.now, packet, false) {
         eprintln!("fullpipe: the packet was dropped: {why:?}");
     }
+    host.note_arrivals();
     host.changed();
     drop(settle(held));
 }

@@ -21,6 +21,10 @@ pub(crate) struct Settings {
     is_corked: bool,
     /// TCP_FASTOPEN_CONNECT: opening waits for the first write.
     pub(crate) connects_late: bool,
+    /// SO_ZEROCOPY.
+    pub(crate) tells_copies: bool,
+    /// TCP_INQ.
+    pub(crate) tells_readable: bool,
     /// TCP_FASTOPEN_KEY.
     pub(crate) fast_open_key: Option<SecretKey>,
 }
@@ -31,6 +35,8 @@ const SO_MEMINFO: i32 = 55;
 const TCP_CC_INFO: i32 = 26;
 const TCP_FASTOPEN_CONNECT: i32 = 30;
 const TCP_FASTOPEN_KEY: i32 = 33;
+/// The option, and the control message, of `TCP_INQ`.
+pub(crate) const TCP_INQ: i32 = 36;
 
 impl Host {
     /// Applies a socket's options to its connection, if it has one.
@@ -79,6 +85,7 @@ impl Host {
 pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> Outcome {
     let host = held.as_mut().ok_or(NO_HOST)?;
     let is_linux = host.flags.profile.name == "linux";
+    let usual = host.flags.keepalive;
     let file = host.file(fd)?;
     let number = value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
     if let (libc::SOL_SOCKET, libc::SO_LINGER) = name {
@@ -99,7 +106,7 @@ pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> O
     };
     file.settings.values.insert(name, number);
     let unsigned = number.max(0).unsigned_abs();
-    let keepalive = file.options.keepalive.unwrap_or(Keepalive::USUAL);
+    let keepalive = file.options.keepalive.unwrap_or(usual);
     match name {
         (libc::SOL_SOCKET, libc::SO_RCVBUF) => {
             file.options.budgets.receive = flags::segments(unsigned);
@@ -121,6 +128,8 @@ pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> O
             }
             return Ok(0);
         }
+        (libc::SOL_SOCKET, libc::SO_ZEROCOPY) => file.settings.tells_copies = number != 0,
+        (libc::SOL_TCP, TCP_INQ) => file.settings.tells_readable = number != 0,
         (libc::SOL_TCP, libc::TCP_FASTOPEN) => file.options.fast_open = number != 0,
         (libc::SOL_TCP, libc::TCP_SYNCNT) => {
             file.options.syn_retries = u8::try_from(number).map_err(|_| libc::EINVAL)?;
@@ -170,9 +179,11 @@ pub(crate) fn read(host: &mut Host, fd: i32, name: (i32, i32), out: &mut [u8]) -
             Kind::Connected(id) => host.stack.info(id).map_or(536, |info| info.mss as i32),
             _ => stored.unwrap_or(536),
         },
-        (libc::SOL_TCP, libc::TCP_KEEPIDLE) => file.options.keepalive.unwrap_or(Keepalive::USUAL).idle_s as i32,
-        (libc::SOL_TCP, libc::TCP_KEEPINTVL) => file.options.keepalive.unwrap_or(Keepalive::USUAL).interval_s as i32,
-        (libc::SOL_TCP, libc::TCP_KEEPCNT) if host.flags.profile.name == "freebsd" => stored.unwrap_or(8),
+        (libc::SOL_TCP, libc::TCP_KEEPIDLE) => file.options.keepalive.unwrap_or(host.flags.keepalive).idle_s as i32,
+        (libc::SOL_TCP, libc::TCP_KEEPINTVL) => {
+            file.options.keepalive.unwrap_or(host.flags.keepalive).interval_s as i32
+        }
+        (libc::SOL_TCP, libc::TCP_KEEPCNT) => file.options.keepalive.unwrap_or(host.flags.keepalive).probes.into(),
         (libc::SOL_IP, libc::IP_TTL) => stored.unwrap_or_else(|| host.flags.profile.ttl.into()),
         _ => stored.unwrap_or(0),
     };

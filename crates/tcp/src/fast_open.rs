@@ -202,6 +202,7 @@ impl Cache {
                 return;
             }
             Answer::Late => return,
+            Answer::Asked if !peer.cookie.is_none() => return,
             Answer::Asked => {
                 // The form of the drafts is tried once.
                 let tries = policy.experimental && !core::mem::replace(&mut peer.tried_experimental, true);

@@ -109,6 +109,10 @@ impl Mark {
     pub(crate) const RESENT: Self = Self(8);
     /// On the order-of-transmission list.
     pub(crate) const LISTED: Self = Self(16);
+    /// A record ended here: nothing is appended.
+    pub(crate) const END: Self = Self(32);
+    /// Retransmitted because it was deemed lost.
+    pub(crate) const REPAIR: Self = Self(64);
 
     pub(crate) const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0

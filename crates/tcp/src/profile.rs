@@ -140,6 +140,47 @@ pub enum WindowStep {
     Byte,
 }
 
+/// When a window that reading has opened is told at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowUpdate {
+    /// When it has grown by two segments, or by half of the buffer.
+    Segments,
+    /// When it has doubled, too: Linux.
+    Double,
+}
+
+/// Which ICMP errors end a connection that is being opened (RFC 9293, section 3.9.2.2). None ends one that is open
+/// (RFC 5927, section 5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IcmpErrors {
+    /// Hard ones.
+    Hard,
+    /// Also those that say that something is prohibited: FreeBSD.
+    Prohibited,
+    /// Soft ones too (RFC 5461, section 4.1): Linux.
+    All,
+}
+
+/// What a SYN with FIN is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SynFin {
+    /// Nothing: nobody sends one but to find out what a host is.
+    Ignored,
+    /// A SYN for a connection that is being opened, nothing for a listener: Linux.
+    Crossing,
+    /// A SYN; the FIN comes again.
+    Syn,
+}
+
+/// What a segment in TIME-WAIT is answered with, besides a new connection's beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeWait {
+    /// An ACK where it is unacceptable, or a FIN (RFC 9293, section 3.10.7.4).
+    Unacceptable,
+    /// An ACK where it has one itself and is not just the ACK of the FIN: FreeBSD.
+    AnyButTheAck,
+}
+
 /// The policy of a stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
@@ -211,6 +252,17 @@ pub struct Profile {
     pub no_push_us: u32,
     /// Whether full segments that time out twice are taken for too large, where no ICMP says so (RFC 4821, section 7.7).
     pub mtu_probing: bool,
+    /// When the window's growth is told.
+    pub window_update: WindowUpdate,
+    /// Which ICMP errors end a connection that is being opened.
+    pub icmp_errors: IcmpErrors,
+    /// What a SYN with FIN is.
+    pub syn_fin: SynFin,
+    /// What segments in TIME-WAIT are answered with.
+    pub time_wait: TimeWait,
+    /// Whether a peer that no longer answers data is sent a reset when it is given up, in case it lives. One that fails
+    /// keepalive is in any case.
+    pub resets_the_silent: bool,
     /// Data in SYNs, for sockets that ask for it.
     #[cfg(feature = "fast-open")]
     pub fast_open: FastOpenPolicy,
@@ -268,6 +320,11 @@ impl Profile {
         challenge_acks: 10,
         no_push_us: 200_000,
         mtu_probing: false,
+        window_update: WindowUpdate::Segments,
+        icmp_errors: IcmpErrors::Hard,
+        syn_fin: SynFin::Crossing,
+        time_wait: TimeWait::Unacceptable,
+        resets_the_silent: true,
         #[cfg(feature = "fast-open")]
         fast_open: FastOpenPolicy::OFF,
     };
@@ -283,6 +340,9 @@ impl Profile {
         window_step: WindowStep::Byte,
         #[cfg(feature = "fast-open")]
         fast_open: FastOpenPolicy::LINUX,
+        window_update: WindowUpdate::Double,
+        icmp_errors: IcmpErrors::All,
+        resets_the_silent: false,
         ..Self::DEFAULT
     };
 
@@ -313,6 +373,9 @@ impl Profile {
         window_shift: Some(6),
         #[cfg(feature = "fast-open")]
         fast_open: FastOpenPolicy::FREEBSD,
+        icmp_errors: IcmpErrors::Prohibited,
+        syn_fin: SynFin::Syn,
+        time_wait: TimeWait::AnyButTheAck,
         ..Self::DEFAULT
     };
 

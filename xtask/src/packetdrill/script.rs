@@ -218,6 +218,10 @@ fn changes(settings: &BTreeMap<String, String>, suite: Suite, shell: &str) -> Ve
             (Suite::FreeBsd, "net.inet.tcp.rexmit_slop") => "rto_margin_ms",
             (Suite::FreeBsd, "net.inet.tcp.delacktime") => "delack_ms",
             (Suite::FreeBsd, "net.inet.tcp.syncookies") => "cookies",
+            (Suite::FreeBsd, "net.inet.tcp.drop_synfin") => "drop_synfin",
+            (Suite::FreeBsd, "net.inet.tcp.keepidle") => "keep_idle_ms",
+            (Suite::FreeBsd, "net.inet.tcp.keepintvl") => "keep_interval_ms",
+            (Suite::FreeBsd, "net.inet.tcp.keepcnt") => "keep_probes",
             _ => continue,
         };
         set(flag, value);

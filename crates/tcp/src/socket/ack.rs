@@ -45,6 +45,7 @@ impl Socket {
             && segment.payload.is_empty()
             && !window_changed
             && !segment.flags.has(Flags::SYN.with(Flags::FIN));
+        self.counts.delivered = self.counts.delivered.wrapping_add(delivered.segments);
         self.sample_rtt(cx, segment, &delivered, flight);
         if duplicate.is_some() {
             self.note_dsack();

@@ -4,7 +4,7 @@ use fullpipe_units::SeqNum;
 
 use super::{Context, Events, Failure, Fin, Reply, Socket, State, Syn, timer::Timer};
 use crate::{
-    profile::{AckCount, BlindDefence},
+    profile::{AckCount, BlindDefence, SynFin, TimeWait},
     time,
     wire::{
         ip::Ecn,
@@ -45,7 +45,8 @@ impl Socket {
             return Reply::None;
         }
         // Fourth.
-        if !flags.has(Flags::SYN) {
+        let is_odd = flags.has(Flags::FIN) && !has_ack && cx.profile.syn_fin == SynFin::Ignored;
+        if !flags.has(Flags::SYN) || is_odd {
             return Reply::None;
         }
         self.last_heard = cx.now;
@@ -56,6 +57,7 @@ impl Socket {
             self.ecn_on = false;
             self.state = State::SynReceived;
             self.syn = Syn::Again;
+            self.keep_crossing_text(cx, segment);
             return Reply::None;
         }
         self.ecn_on = self.ecn_on && ecn_agreed;
@@ -67,6 +69,18 @@ impl Socket {
             self.take_text(cx, segment.seq + 1, segment);
         }
         Reply::None
+    }
+
+    /// "If there are other controls or text in the segment, queue them for processing after the ESTABLISHED state has been
+    /// reached": the text; a FIN comes again.
+    fn keep_crossing_text(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>) {
+        let window = self.rx.offer(cx.pool, self.window_limit()) as usize;
+        let text = segment.payload.get(..window).unwrap_or(segment.payload);
+        if !text.is_empty() {
+            self.take_data(cx, segment.seq + 1, text);
+            self.timers.stop(Timer::DelayedAck);
+            self.ack_now = false;
+        }
     }
 
     /// The SYN has been acknowledged.
@@ -112,6 +126,10 @@ impl Socket {
             // Simultaneous open: the peer's SYN-ACK. Its SYN is known; the rest counts.
             seq += 1;
             self.ack_now = true;
+        }
+        if self.state == State::TimeWait && !flags.has(Flags::RST) && cx.profile.time_wait == TimeWait::AnyButTheAck {
+            self.answer_in_time_wait(cx, segment);
+            return Reply::None;
         }
         // First: sequence number.
         if !self.is_acceptable(cx, segment, seq) {
@@ -171,6 +189,20 @@ impl Socket {
             _ => false,
         };
         newer_clock || segment.seq.after(self.rx.nxt)
+    }
+
+    fn answer_in_time_wait(&mut self, cx: &Context<'_, '_>, segment: &Segment<'_>) {
+        let flags = segment.flags;
+        if !flags.has(Flags::ACK) {
+            return;
+        }
+        if flags.has(Flags::FIN) {
+            self.timers.set(Timer::State, time::after(cx.now, cx.profile.time_wait_us));
+        }
+        let is_the_ack = flags == Flags::ACK && segment.payload.is_empty();
+        if !is_the_ack || segment.seq != self.rx.nxt || segment.ack != self.snd_nxt() {
+            self.ack_now = true;
+        }
     }
 
     /// RFC 9293, section 3.10.7.4, first, and PAWS (RFC 7323, section 5.3, R1).

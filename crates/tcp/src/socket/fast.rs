@@ -30,8 +30,9 @@ mod on {
         option: Option<Format>,
         /// Of a client, the data bytes that its SYN may carry.
         room: u16,
-        /// Of a client: whether the SYN asks or carries data, until the answer is known.
-        is_open: bool,
+        /// Of a client: whether its SYN asks or carries data, and whether it was sent again without.
+        is_asking: bool,
+        fell_back: bool,
         /// Of a server: whether the SYN's cookie was right, so that data may flow before the handshake is over.
         is_early: bool,
         /// Whether data of the SYN was acknowledged, by the one or the other.
@@ -44,7 +45,7 @@ mod on {
         /// A client's, as the cache has it.
         pub(crate) fn of_client(offer: Offer) -> Self {
             let room = if offer.mss == 0 { 0 } else { offer.mss.saturating_sub(RESERVED) };
-            Self { option: offer.option, room, is_open: true, ..Self::default() }
+            Self { option: offer.option, room, is_asking: true, ..Self::default() }
         }
 
         /// A server's: whether it takes the SYN's data, and the form of the cookie that it gives.
@@ -90,8 +91,8 @@ mod on {
 
         /// The SYN has to be sent again: without option and data, which may be why it was lost (section 4.2.1).
         pub(crate) fn fall_back(&mut self) {
-            if self.state == State::SynSent && self.fast.is_open {
-                (self.fast.option, self.fast.room, self.fast.is_open) = (None, 0, false);
+            if self.state == State::SynSent && self.fast.is_asking && !self.fast.fell_back {
+                (self.fast.option, self.fast.room, self.fast.fell_back) = (None, 0, true);
                 self.fast.answer = Some(Answer::Lost);
             }
         }
@@ -110,14 +111,14 @@ mod on {
             if self.tx.outstanding() > 0 {
                 self.tx.mark_all_lost(cx.pool);
             }
-            let was_plain = !core::mem::replace(&mut self.fast.is_open, false);
-            self.fast.answer = match (was_plain, had_data) {
-                (true, false) if self.rtt.backoff() == 0 => None,
-                (true, _) if !some => Some(Answer::Late),
-                (_, true) if some => Some(Answer::Taken),
-                (_, true) => Some(Answer::Ignored),
-                (_, false) => Some(Answer::Asked),
-            };
+            if self.fast.is_asking {
+                self.fast.answer = Some(match (had_data, self.fast.fell_back) {
+                    (true, _) if some => Answer::Taken,
+                    (_, true) => Answer::Late,
+                    (true, false) => Answer::Ignored,
+                    (false, false) => Answer::Asked,
+                });
+            }
         }
 
         /// The peer's SYN, taken with a right cookie (section 4.2.2): its data is there to be read, and answers may leave.

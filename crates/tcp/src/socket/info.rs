@@ -21,6 +21,8 @@ pub struct Info {
     pub sacked: u32,
     /// Of these, bytes deemed lost and not sent again since.
     pub lost: u32,
+    /// Of these, bytes that were deemed lost and sent again, and have not been reported since.
+    pub repaired: u32,
     /// Bytes written and not sent.
     pub unsent: u32,
     /// The window that the peer offers, in bytes.
@@ -69,6 +71,7 @@ impl Socket {
             outstanding: self.tx.outstanding(),
             sacked: self.tx.sacked,
             lost: self.tx.lost,
+            repaired: self.tx.repaired,
             unsent: self.tx.unsent_bytes(),
             snd_wnd: self.snd_wnd,
             rcv_wnd: self.rx.window(),

@@ -95,7 +95,13 @@ impl Socket {
         self.add_fast_open(&mut options);
         Some(Outgoing {
             seq: self.iss,
-            ack: if active { SeqNum::new(0) } else { self.rx.nxt },
+            ack: if active {
+                SeqNum::new(0)
+            } else if self.is_early() {
+                self.rx.nxt
+            } else {
+                self.irs + 1
+            },
             flags,
             window: u16::try_from(window).unwrap_or(u16::MAX),
             options,
@@ -139,6 +145,7 @@ impl Socket {
                 Some(self.segment(cx, seq, Flags::default(), Run::EMPTY))
             }
             Probe::TailLoss => {
+                self.train = 0;
                 self.counts.probes += 1;
                 // RFC 8985, section 7.3: new data if the peer's window takes it, else the last segment again.
                 let mss = self.mss();
@@ -273,6 +280,10 @@ impl Socket {
         if !self.has_outstanding() {
             self.waiting_since = cx.now;
         }
+        if self.ack_now || self.timers.is_set(Timer::DelayedAck) {
+            // Data that answers at once: so will the next, and carry the acknowledgement.
+            self.quick_left = 0;
+        }
         self.tx.sent(cx.pool, chosen, cx.now);
         let flight = self.in_flight();
         if flight > self.most_in_flight || self.tx.una.at_or_after(self.most_until) {
@@ -305,6 +316,9 @@ impl Socket {
             Push::QueueEmpty => is_last,
             Push::TrainEnd => chosen.push || (self.train > 1 && self.is_train_over()),
         };
+        if push {
+            self.train = 0;
+        }
         let fin = is_last && self.fin == Fin::Due && self.syn == Syn::Done;
         if fin {
             self.fin_leaves();
@@ -315,7 +329,26 @@ impl Socket {
     /// Whether no further full segment can leave now.
     fn is_train_over(&self) -> bool {
         let credit = self.window.cwnd.saturating_sub(self.in_flight());
-        self.tx.unsent_bytes().min(self.window_room()).min(credit) < self.mss()
+        let is_last = self.tx.unsent_bytes().min(self.window_room()).min(credit) < self.mss();
+        is_last || u32::from(self.train) >= self.train_segments()
+    }
+
+    /// Segments of one train: what leaves in about a millisecond at twice the rate that the window makes, more on short
+    /// paths, at least two, and at most half of the peer's window. So Linux sizes what it hands to the device.
+    fn train_segments(&self) -> u32 {
+        const MOST: u64 = 65_536;
+        let mss = self.mss();
+        let bytes = match self.rtt.srtt() {
+            0 => MOST,
+            srtt => {
+                let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
+                let rate = u64::from(self.window.cwnd.max(self.in_flight())) * 10_000 * percent / u64::from(srtt);
+                let near = self.rtt.min().map_or(0, |us| MOST.checked_shr(us >> 9).unwrap_or(0));
+                ((rate >> 10) + near).min(MOST)
+            }
+        };
+        let half = if self.max_wnd > 536 { self.max_wnd / 2 } else { self.max_wnd };
+        (bytes as u32 / mss).max(2).min((half / mss).max(1))
     }
 
     fn fin_leaves(&mut self) {

@@ -3,7 +3,7 @@
 use fullpipe_units::SeqNum;
 
 use super::{Context, Failure, Phase, Socket, State, Syn};
-use crate::{time, wire::icmp::Reason};
+use crate::{profile::IcmpErrors, time, wire::icmp::Reason};
 
 impl Socket {
     /// An ICMP error quotes a segment of this connection, starting at `seq`; `overhead` is IP and TCP header.
@@ -17,11 +17,17 @@ impl Socket {
             Reason::TooBig(mtu) => self.on_too_big(cx, mtu, overhead),
             // RFC 9293, section 3.9.2.2, SHLD-26: hard errors abort; RFC 5927, section 5.2: not a connection that
             // has been established, which an attacker could end so.
-            Reason::Hard if matches!(self.state, State::SynSent | State::SynReceived) => {
-                self.end(cx, Some(Failure::Unreachable));
+            // MUST-56: soft errors do not abort, unless a profile says so of those that are being opened.
+            Reason::Hard | Reason::Prohibited | Reason::Soft => {
+                let ends = match cx.profile.icmp_errors {
+                    IcmpErrors::Hard => reason == Reason::Hard,
+                    IcmpErrors::Prohibited => reason != Reason::Soft,
+                    IcmpErrors::All => true,
+                };
+                if ends && matches!(self.state, State::SynSent | State::SynReceived) {
+                    self.end(cx, Some(Failure::Unreachable));
+                }
             }
-            // MUST-56: soft errors do not abort.
-            Reason::Hard | Reason::Soft => {}
         }
     }
 

@@ -129,7 +129,7 @@ impl Socket {
         let answering = self.snd_wnd == 0 && time::us_since(cx.now, self.last_heard) < self.rtt.rto(&cx.profile.rto);
         let tired = self.rtt.backoff() >= cx.profile.retries || self.user_timeout_passed(cx.now);
         if tired && !answering {
-            return self.give_up(cx);
+            return if cx.profile.resets_the_silent { self.give_up(cx) } else { self.end(cx, Some(Failure::TimedOut)) };
         }
         self.counts.timeouts += 1;
         if self.tx.reneged(cx.pool) {

@@ -219,6 +219,8 @@ pub struct Counts {
     pub bytes_acked: u64,
     /// Data bytes received in order.
     pub bytes_received: u64,
+    /// Data segments acknowledged, by number or by SACK.
+    pub delivered: u32,
     /// Segments sent, of any kind.
     pub segments_sent: u32,
     /// Segments received, of any kind.

@@ -7,6 +7,7 @@ use fullpipe_units::{Instant, SeqNum};
 use super::{Core, Parts, output::MAX_HEADERS};
 use crate::{
     pool::Purpose,
+    profile::SynFin,
     socket::{Endpoint, Reply, Tuple},
     wire::{
         Malformed, icmp,
@@ -125,6 +126,7 @@ impl Core {
             return;
         }
         let listener = parts.table.find_listener(tuple.local);
+        let takes_fin = self.config.profile.syn_fin == SynFin::Syn;
         match listener {
             // RFC 9293, section 3.10.7.2, second: no ACK can be right in LISTEN, unless a cookie was sent.
             Some(at) if flags.has(Flags::ACK) => {
@@ -132,7 +134,7 @@ impl Core {
                     self.send_reset(parts, tuple, segment);
                 }
             }
-            Some(at) if flags.has(Flags::SYN) && !flags.has(Flags::FIN) => {
+            Some(at) if flags.has(Flags::SYN) && (!flags.has(Flags::FIN) || takes_fin) => {
                 self.on_syn(now, parts, at, tuple, segment, reopened);
             }
             Some(_) => {}

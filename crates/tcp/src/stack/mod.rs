@@ -315,6 +315,14 @@ impl<S: Storage> Stack<S> {
         })?
     }
 
+    /// Ends a record: what is written next begins a segment of its own.
+    ///
+    /// # Errors
+    /// `Gone`.
+    pub fn end_record(&mut self, now: Instant, id: SocketId) -> Result<(), SocketError> {
+        self.with(now, id, Socket::end_record)
+    }
+
     /// Copies what has arrived into `out` and returns how much; zero at the end of the peer's data.
     ///
     /// # Errors
