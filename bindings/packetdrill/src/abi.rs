@@ -308,14 +308,15 @@ unsafe extern "C" fn recvfrom(
     unsafe { recv(userdata, fd, data, len, flags) }
 }
 
-/// `struct sock_extended_err`: writes `first` to `last` are done, and their data was copied.
-fn extended_error(first: u32, last: u32) -> [u8; 16] {
+/// `struct sock_extended_err`, and behind it the address of nobody: writes `first` to `last` are done, and their data
+/// was copied.
+fn extended_error(first: u32, last: u32) -> [u8; 32] {
     const ORIGIN_ZEROCOPY: u8 = 5;
     const CODE_COPIED: u8 = 1;
-    let mut error = [0; 16];
+    let mut error = [0; 32];
     (error[4], error[6]) = (ORIGIN_ZEROCOPY, CODE_COPIED);
     error[8..12].copy_from_slice(&first.to_ne_bytes());
-    error[12..].copy_from_slice(&last.to_ne_bytes());
+    error[12..16].copy_from_slice(&last.to_ne_bytes());
     error
 }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use fullpipe_tcp::{
-    socket::{Endpoint, Failure, SocketOptions, State},
+    socket::{Endpoint, Failure, Socket, SocketOptions, State},
     stack::{ListenerId, SocketError, SocketId},
 };
 
@@ -142,7 +142,9 @@ impl Host {
         for file in self.files.values_mut() {
             let File::Socket(file) = file else { continue };
             let Kind::Connected(id) = file.kind else { continue };
-            let received = stack.socket(id).map_or(0, |socket| socket.counts().bytes_received);
+            // The handshake's end counts as an arrival.
+            let count = |socket: &Socket| socket.counts().bytes_received + u64::from(socket.is_open());
+            let received = stack.socket(id).map_or(0, count);
             if received != file.last_data.0 {
                 file.last_data = (received, now);
             }
@@ -373,6 +375,8 @@ pub(crate) fn write_to(mut held: Held, fd: i32, data: &[u8], how: WriteHow, peer
             if is_nonblocking {
                 return if taken > 0 { Ok(taken as i64) } else { Err(libc::EINPROGRESS) };
             }
+            // The rest waits for the handshake's end, as the caller does.
+            let taken = taken + host.stack.write(host.now, id, &data[taken..]).map_err(|_| libc::EPIPE)?;
             wait_for_handshake(held, fd, false)?;
             let rest = &data[taken..];
             let more = if rest.is_empty() { 0 } else { write(host::hold(), fd, rest, how)? };

@@ -140,6 +140,16 @@ pub enum WindowStep {
     Byte,
 }
 
+/// When a small segment waits for acknowledgements (RFC 9293, section 3.7.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nagle {
+    /// While anything is unacknowledged, as the RFC words it.
+    AnyOutstanding,
+    /// While another small segment is: Minshall's variant, by which a write of several segments never waits for its
+    /// tail. Linux.
+    SmallOutstanding,
+}
+
 /// When a window that reading has opened is told at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowUpdate {
@@ -252,6 +262,8 @@ pub struct Profile {
     pub no_push_us: u32,
     /// Whether full segments that time out twice are taken for too large, where no ICMP says so (RFC 4821, section 7.7).
     pub mtu_probing: bool,
+    /// When small segments wait.
+    pub nagle: Nagle,
     /// When the window's growth is told.
     pub window_update: WindowUpdate,
     /// Which ICMP errors end a connection that is being opened.
@@ -320,6 +332,7 @@ impl Profile {
         challenge_acks: 10,
         no_push_us: 200_000,
         mtu_probing: false,
+        nagle: Nagle::AnyOutstanding,
         window_update: WindowUpdate::Segments,
         icmp_errors: IcmpErrors::Hard,
         syn_fin: SynFin::Crossing,
@@ -340,6 +353,7 @@ impl Profile {
         window_step: WindowStep::Byte,
         #[cfg(feature = "fast-open")]
         fast_open: FastOpenPolicy::LINUX,
+        nagle: Nagle::SmallOutstanding,
         window_update: WindowUpdate::Double,
         icmp_errors: IcmpErrors::All,
         resets_the_silent: false,

@@ -37,6 +37,18 @@ impl Socket {
         if has_ack && (segment.ack.at_or_before(self.iss) || segment.ack.after(self.snd_nxt())) {
             return if flags.has(Flags::RST) { Reply::None } else { Reply::Reset };
         }
+        // What echoes a timestamp that was not sent answers another SYN.
+        let is_ours = |echo: u32| {
+            let (first, now) = (self.timestamp(self.last_data_sent), self.timestamp(cx.now));
+            echo.wrapping_sub(first) <= now.wrapping_sub(first)
+        };
+        if let (true, true, Some(timestamps)) = (self.timestamps_on, has_ack, segment.options.timestamps)
+            && timestamps.echo != 0
+            && !is_ours(timestamps.echo)
+            && !flags.has(Flags::RST)
+        {
+            return Reply::Reset;
+        }
         // Second.
         if flags.has(Flags::RST) {
             if has_ack {

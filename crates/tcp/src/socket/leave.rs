@@ -5,7 +5,7 @@ use fullpipe_units::{Instant, SeqNum};
 use super::{Context, Fin, Phase, Probe, Socket, State, Syn, base_options, timer::Timer};
 use crate::{
     pool::Run,
-    profile::{EcnPolicy, Push},
+    profile::{EcnPolicy, Nagle, Push},
     send::{Allowance, Chosen},
     time,
     wire::tcp::{Flags, Options, Timestamps},
@@ -273,7 +273,11 @@ impl Socket {
             }
             return true;
         }
-        self.options.no_nagle || idle
+        let waits = match cx.profile.nagle {
+            Nagle::AnyOutstanding => !idle,
+            Nagle::SmallOutstanding => self.small_end.after(self.tx.una),
+        };
+        self.options.no_nagle || !waits
     }
 
     fn send_new(&mut self, cx: &mut Context<'_, '_>, chosen: &Chosen) -> Outgoing {
@@ -285,6 +289,9 @@ impl Socket {
             self.quick_left = 0;
         }
         self.tx.sent(cx.pool, chosen, cx.now);
+        if chosen.run.len < u32::from(chosen.segment) {
+            self.small_end = self.tx.nxt;
+        }
         let flight = self.in_flight();
         if flight > self.most_in_flight || self.tx.una.at_or_after(self.most_until) {
             (self.most_in_flight, self.most_until) = (flight, self.tx.nxt);
@@ -334,7 +341,7 @@ impl Socket {
     }
 
     /// Segments of one train: what leaves in about a millisecond at twice the rate that the window makes, more on short
-    /// paths, at least two, and at most half of the peer's window. So Linux sizes what it hands to the device.
+    /// paths, at least two, and at most half of either window. So Linux sizes what it hands to the device.
     fn train_segments(&self) -> u32 {
         const MOST: u64 = 65_536;
         let mss = self.mss();
@@ -348,7 +355,7 @@ impl Socket {
             }
         };
         let half = if self.max_wnd > 536 { self.max_wnd / 2 } else { self.max_wnd };
-        (bytes as u32 / mss).max(2).min((half / mss).max(1))
+        (bytes as u32 / mss).max(2).min((half / mss).max(1)).min((self.window.cwnd / mss / 2).max(1))
     }
 
     fn fin_leaves(&mut self) {

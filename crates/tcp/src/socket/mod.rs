@@ -202,6 +202,8 @@ pub struct Socket {
     persist_backoff: u8,
     /// The override of silly-window avoidance: the next segment may be of any size.
     force_small: bool,
+    /// The end of the last small segment sent.
+    small_end: SeqNum,
     /// Data segments that have left at once: since the last call or arrival. Two are a train.
     train: u8,
     /// The largest data segment received, at most `own_mss`: what counts as full-sized for acknowledging.

@@ -101,6 +101,7 @@ impl Socket {
             no_push_until: Instant::ZERO,
             persist_backoff: 0,
             force_small: false,
+            small_end: iss,
             train: 0,
             seen_mss: 1,
             fast,
