@@ -197,6 +197,7 @@ fn changes(settings: &BTreeMap<String, String>, suite: Suite, shell: &str) -> Ve
             (Suite::Linux, "tcp_synack_retries") => "syn_ack_retries",
             (Suite::Linux, "tcp_mtu_probing") => "mtu_probing",
             (Suite::Linux, "tcp_recovery") => "rack",
+            (Suite::Linux, "tcp_min_tso_segs") => "train",
             (Suite::Linux, "tcp_fastopen") => "tfo",
             (Suite::Linux, "tcp_fastopen_key") => "tfo_key",
             (Suite::Linux, "tcp_wmem" | "tcp_rmem") => {

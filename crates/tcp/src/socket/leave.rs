@@ -321,7 +321,7 @@ impl Socket {
         let push = match cx.profile.push {
             Push::WriteEnd => chosen.push,
             Push::QueueEmpty => is_last,
-            Push::TrainEnd => chosen.push || (self.train > 1 && self.is_train_over()),
+            Push::TrainEnd => chosen.push || (self.train > 1 && self.is_train_over(cx.profile.least_train)),
         };
         if push {
             self.train = 0;
@@ -334,15 +334,15 @@ impl Socket {
     }
 
     /// Whether no further full segment can leave now.
-    fn is_train_over(&self) -> bool {
+    fn is_train_over(&self, least: u8) -> bool {
         let credit = self.window.cwnd.saturating_sub(self.in_flight());
         let is_last = self.tx.unsent_bytes().min(self.window_room()).min(credit) < self.mss();
-        is_last || u32::from(self.train) >= self.train_segments()
+        is_last || u32::from(self.train) >= self.train_segments(least)
     }
 
     /// Segments of one train: what leaves in about a millisecond at twice the rate that the window makes, more on short
-    /// paths, at least two, and at most half of either window. So Linux sizes what it hands to the device.
-    fn train_segments(&self) -> u32 {
+    /// paths, at least `least`, and at most half of either window. So Linux sizes what it hands to the device.
+    fn train_segments(&self, least: u8) -> u32 {
         const MOST: u64 = 65_536;
         let mss = self.mss();
         let bytes = match self.rtt.srtt() {
@@ -355,7 +355,7 @@ impl Socket {
             }
         };
         let half = if self.max_wnd > 536 { self.max_wnd / 2 } else { self.max_wnd };
-        (bytes as u32 / mss).max(2).min((half / mss).max(1)).min((self.window.cwnd / mss / 2).max(1))
+        (bytes as u32 / mss).max(least.into()).min((half / mss).max(1)).min((self.window.cwnd / mss / 2).max(1))
     }
 
     fn fin_leaves(&mut self) {

@@ -67,10 +67,7 @@ impl Core {
         let opening = self.grant(opening, segment);
         let mut cx = self.context(now, &mut parts.pool);
         let mut socket = Socket::accept(&cx, &opening, segment);
-        #[cfg(feature = "fast-open")]
-        if opening.fast.is_early() {
-            socket.open_early(&mut cx, segment);
-        }
+        socket.open_early(&mut cx, segment);
         self.add(parts, at, socket);
     }
 
