@@ -19,7 +19,7 @@ impl Socket {
             return 0;
         }
         if self.tx.unsent_bytes() == 0 && self.options.no_push {
-            self.no_push_until = time::after(cx.now, cx.profile.no_push_us);
+            self.timers.set(Timer::NoPush, time::after(cx.now, cx.profile.no_push_us));
         }
         self.raise_after_a_while(cx);
         self.train = 0;
@@ -79,7 +79,7 @@ impl Socket {
 
     /// Doubles the budget where the application keeps up with a sender that fills it each round trip.
     fn grow_budget(&mut self, cx: &Context<'_, '_>) {
-        let ReceivePolicy::Grow { max } = cx.profile.receive else { return };
+        let ReceivePolicy::Grow { max } = cx.profile.receive() else { return };
         if self.rx.budget >= max || cx.now < self.grow_at {
             return;
         }
