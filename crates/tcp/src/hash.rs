@@ -51,6 +51,29 @@ pub(crate) fn of_tuple(key: SecretKey, purpose: Use, tuple: &Tuple, word: u32) -
     sip.finish(purpose as u64)
 }
 
+/// SipHash-2-4 of two addresses' bytes, `first` before `second`.
+#[cfg(feature = "fast-open")]
+pub(crate) fn of_addresses(key: SecretKey, first: IpAddr, second: IpAddr) -> u64 {
+    let mut sip = SipHash::new(key);
+    let len = match (first, second) {
+        (IpAddr::V4(first), IpAddr::V4(second)) => {
+            let (first, second) = (u64::from(first.to_bits().swap_bytes()), u64::from(second.to_bits().swap_bytes()));
+            sip.word(second << 32 | first);
+            8
+        }
+        _ => {
+            for addr in [first, second] {
+                let IpAddr::V6(addr) = addr else { continue };
+                let bits = addr.to_bits().swap_bytes();
+                sip.word(bits as u64);
+                sip.word((bits >> 64) as u64);
+            }
+            32
+        }
+    };
+    sip.finish(len << 56)
+}
+
 /// SipHash-2-4 (Aumasson and Bernstein, 2012) over whole 64-bit words; the final block carries the purpose in place
 /// of the length, which the address family fixes.
 struct SipHash {

@@ -94,8 +94,7 @@ impl Slot {
     }
 }
 
-/// Marks on a buffer of the send queue. Those of selective acknowledgement are no bits where it is compiled out: nothing has
-/// them.
+/// Marks on a buffer of the send queue. Those that only a feature asks for are no bits where it is compiled out: nothing has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark(u8);
 
@@ -110,6 +109,10 @@ impl Mark {
     pub(crate) const RESENT: Self = Self(8);
     /// On the order-of-transmission list.
     pub(crate) const LISTED: Self = Self(if cfg!(feature = "sack") { 16 } else { 0 });
+    /// A record ended here: nothing is appended.
+    pub(crate) const END: Self = Self(32);
+    /// Retransmitted because it was deemed lost: for the figures that Linux tells.
+    pub(crate) const REPAIR: Self = Self(if cfg!(feature = "platforms") { 64 } else { 0 });
 
     pub(crate) const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0

@@ -378,12 +378,17 @@ impl Receiver {
         }
     }
 
+    /// Gives the buffers of early data back.
+    pub(crate) fn clear_early(&mut self, pool: &mut Pool<'_>) {
+        self.early.clear(pool);
+        self.runs.truncate(0);
+    }
+
     /// Gives all buffers back.
     pub(crate) fn clear(&mut self, pool: &mut Pool<'_>) {
         self.queue.clear(pool);
-        self.early.clear(pool);
         self.readable = 0;
-        self.runs.truncate(0);
+        self.clear_early(pool);
     }
 
     /// Buffers held: in order, and early.

@@ -79,7 +79,12 @@ impl Sender {
             slot.mark.clear(Mark::LOST);
             self.lost -= len;
         }
+        if slot.mark.has(Mark::REPAIR) {
+            slot.mark.clear(Mark::REPAIR);
+            self.repaired -= len.min(self.repaired);
+        }
         self.sacked += len;
+        delivered.segments += 1;
         delivered.bytes += len;
         delivered.sacked += len;
         delivered.add(slot.sent_at, slot.last(), slot.retransmits > 0);
@@ -100,6 +105,10 @@ impl Sender {
         slot.mark.clear(Mark::RESENT);
         slot.resent = slot.start;
         let (first, len) = (slot.first(), slot.sent_len());
+        if slot.mark.has(Mark::REPAIR) {
+            slot.mark.clear(Mark::REPAIR);
+            self.repaired -= len.min(self.repaired);
+        }
         let hint = self.lost_hint;
         if self.lost == 0 || (hint != NONE && first.before(pool.slot(hint).first())) {
             self.lost_hint = id;

@@ -47,6 +47,7 @@ impl Socket {
             && segment.payload.is_empty()
             && !window_changed
             && !segment.flags.has(Flags::SYN.with(Flags::FIN));
+        self.counts.delivered = self.counts.delivered.wrapping_add(delivered.segments);
         self.sample_rtt(cx, segment, &delivered, flight);
         if duplicate.is_some() {
             self.note_dsack();
@@ -85,7 +86,7 @@ impl Socket {
         changed
     }
 
-    fn take_acknowledged(&mut self, cx: &mut Context<'_, '_>, ack: SeqNum, delivered: &mut Delivered) {
+    pub(super) fn take_acknowledged(&mut self, cx: &mut Context<'_, '_>, ack: SeqNum, delivered: &mut Delivered) {
         let before = self.tx.una;
         let data_ack = ack.earlier(self.tx.nxt);
         self.tx.acknowledge(cx.pool, data_ack, delivered);

@@ -4,7 +4,7 @@ use fullpipe_units::SeqNum;
 
 use super::{Context, Events, Failure, Fin, Reply, Socket, State, Syn, timer::Timer};
 use crate::{
-    profile::{AckCount, BlindDefence},
+    profile::{AckCount, BlindDefence, SynFin, TimeWait},
     time,
     wire::{
         ip::Ecn,
@@ -38,6 +38,18 @@ impl Socket {
         if has_ack && (segment.ack.at_or_before(self.iss) || segment.ack.after(self.snd_nxt())) {
             return if flags.has(Flags::RST) { Reply::None } else { Reply::Reset };
         }
+        // What echoes a timestamp that was not sent answers another SYN.
+        let is_ours = |echo: u32| {
+            let (first, now) = (self.timestamp(self.last_data_sent), self.timestamp(cx.now));
+            echo.wrapping_sub(first) <= now.wrapping_sub(first)
+        };
+        if let (true, true, Some(timestamps)) = (self.timestamps_on, has_ack, segment.options.timestamps)
+            && timestamps.echo != 0
+            && !is_ours(timestamps.echo)
+            && !flags.has(Flags::RST)
+        {
+            return Reply::Reset;
+        }
         // Second.
         if flags.has(Flags::RST) {
             if has_ack {
@@ -46,7 +58,8 @@ impl Socket {
             return Reply::None;
         }
         // Fourth.
-        if !flags.has(Flags::SYN) {
+        let is_odd = flags.has(Flags::FIN) && !has_ack && cx.profile.syn_fin() == SynFin::Ignored;
+        if !flags.has(Flags::SYN) || is_odd {
             return Reply::None;
         }
         self.last_heard = cx.now;
@@ -56,17 +69,31 @@ impl Socket {
             // Simultaneous open: the same SYN again, now with an acknowledgement.
             self.ecn_on = false;
             self.state = State::SynReceived;
-            self.syn = Syn::Due;
+            self.syn = Syn::Again;
+            self.keep_crossing_text(cx, segment);
             return Reply::None;
         }
         self.ecn_on = self.uses_ecn() && ecn_agreed;
         self.establish(cx);
+        self.take_syn_ack(cx, segment);
         self.ack_now = true;
         if !segment.payload.is_empty() || flags.has(Flags::FIN) {
             self.rx.offer(cx.pool, self.window_limit());
             self.take_text(cx, segment.seq + 1, segment);
         }
         Reply::None
+    }
+
+    /// "If there are other controls or text in the segment, queue them for processing after the ESTABLISHED state has been
+    /// reached": the text; a FIN comes again.
+    fn keep_crossing_text(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>) {
+        let window = self.rx.offer(cx.pool, self.window_limit()) as usize;
+        let text = segment.payload.get(..window).unwrap_or(segment.payload);
+        if !text.is_empty() {
+            self.take_data(cx, segment.seq + 1, text);
+            self.timers.stop(Timer::DelayedAck);
+            self.ack_now = false;
+        }
     }
 
     /// The SYN has been acknowledged.
@@ -78,10 +105,11 @@ impl Socket {
             self.rtt.after_lost_syn(&cx.profile.rto);
             self.window.cwnd = self.mss();
         } else {
-            if self.syn == Syn::Waiting && self.last_data_sent > fullpipe_units::Instant::ZERO {
+            let is_timed = self.syn == Syn::Waiting && !(self.passive && self.tx.outstanding() > 0);
+            if is_timed && self.last_data_sent > fullpipe_units::Instant::ZERO {
                 self.rtt.sample(&cx.profile.rto, time::us_since(cx.now, self.last_data_sent), 1);
             }
-            self.window.cwnd = cx.profile.initial_window_bytes(self.mss());
+            self.window.cwnd = self.window.cwnd.max(cx.profile.initial_window_bytes(self.mss()));
         }
         self.syn = Syn::Done;
         self.recover = self.tx.una;
@@ -105,12 +133,16 @@ impl Socket {
         if self.state == State::SynReceived && flags.has(Flags::SYN) && seq == self.irs {
             if !flags.has(Flags::ACK) {
                 // The SYN again: the SYN-ACK was lost.
-                self.syn = Syn::Due;
+                self.syn = Syn::Again;
                 return Reply::None;
             }
             // Simultaneous open: the peer's SYN-ACK. Its SYN is known; the rest counts.
             seq += 1;
             self.ack_now = true;
+        }
+        if self.state == State::TimeWait && !flags.has(Flags::RST) && cx.profile.time_wait() == TimeWait::AnyButTheAck {
+            self.answer_in_time_wait(cx, segment);
+            return Reply::None;
         }
         // First: sequence number.
         if !self.is_acceptable(cx, segment, seq) {
@@ -147,6 +179,7 @@ impl Socket {
             (self.snd_wl1, self.snd_wl2) = (seq, segment.ack);
             self.snd_wnd = u32::from(segment.window) << self.snd_shift;
             self.max_wnd = self.max_wnd.max(self.snd_wnd);
+            self.after_early(cx);
         }
         if !self.on_ack(cx, segment) {
             return Reply::None;
@@ -169,6 +202,20 @@ impl Socket {
             _ => false,
         };
         newer_clock || segment.seq.after(self.rx.nxt)
+    }
+
+    fn answer_in_time_wait(&mut self, cx: &Context<'_, '_>, segment: &Segment<'_>) {
+        let flags = segment.flags;
+        if !flags.has(Flags::ACK) {
+            return;
+        }
+        if flags.has(Flags::FIN) {
+            self.timers.set(Timer::State, time::after(cx.now, cx.profile.time_wait_us));
+        }
+        let is_the_ack = flags == Flags::ACK && segment.payload.is_empty();
+        if !is_the_ack || segment.seq != self.rx.nxt || segment.ack != self.snd_nxt() {
+            self.ack_now = true;
+        }
     }
 
     /// RFC 9293, section 3.10.7.4, first, and PAWS (RFC 7323, section 5.3, R1).
@@ -228,6 +275,9 @@ impl Socket {
             return;
         }
         match self.state {
+            // The application may have seen it already, or will: with what came before the reset (RFC 7413,
+            // section 4.2.2, "the server might have accepted the data").
+            State::SynReceived if self.is_early() => self.end(cx, Some(Failure::Reset)),
             State::SynReceived if self.passive => {
                 // Back to LISTEN: the listener is still there.
                 self.orphan = true;
@@ -277,8 +327,8 @@ impl Socket {
     }
 
     /// Seventh and eighth: `segment`'s data and FIN, the data starting at `seq`.
-    fn take_text(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum, segment: &Segment<'_>) {
-        if !self.state.can_receive() {
+    pub(super) fn take_text(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum, segment: &Segment<'_>) {
+        if !(self.state.can_receive() || self.is_early()) {
             // After the peer's FIN nothing can come; what does is ignored.
             return;
         }

@@ -5,7 +5,7 @@ use fullpipe_units::{Instant, SeqNum};
 use super::{Context, Fin, Phase, Probe, Socket, State, Syn, base_options, timer::Timer};
 use crate::{
     pool::Run,
-    profile::{EcnPolicy, Push},
+    profile::{EcnPolicy, Nagle, Push},
     send::{Allowance, Chosen},
     time,
     wire::tcp::{Flags, Options, Timestamps},
@@ -47,8 +47,11 @@ impl Socket {
         }
     }
 
-    fn poll_handshake(&mut self, cx: &Context<'_, '_>) -> Option<Outgoing> {
-        if self.syn != Syn::Due {
+    fn poll_handshake(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
+        if !matches!(self.syn, Syn::Due | Syn::Again) {
+            if self.is_early() {
+                return self.poll_synchronized(cx);
+            }
             // In SYN-RECEIVED an unacceptable segment is answered with the ACK of the SYN.
             if self.ack_now && self.state == State::SynReceived {
                 return Some(self.segment(cx, self.iss + 1, Flags::default(), Run::EMPTY));
@@ -56,6 +59,11 @@ impl Socket {
             self.ack_now = false;
             return None;
         }
+        if self.syn == Syn::Again {
+            self.fall_back();
+        }
+        let run =
+            if self.syn == Syn::Due && self.state == State::SynSent { self.take_syn_data(cx) } else { Run::EMPTY };
         self.syn = Syn::Waiting;
         self.ack_now = false;
         if self.rtt.backoff() == 0 {
@@ -78,18 +86,27 @@ impl Socket {
         let window = self.rx.offer(cx.pool, limit);
         let window = if self.shut_until_accept(cx) { 0 } else { window };
         self.last_ack_sent = self.rx.nxt;
+        let mut options = Options {
+            // What the path is known to take is all that the peer should send (RFC 6691, section 5.1).
+            mss: Some(self.own_mss.min(self.path_mss)),
+            window_scale: scale.then_some(self.rcv_shift),
+            sack_permitted: self.uses_sack(),
+            ..base_options(self.timestamps(cx.now))
+        };
+        self.add_fast_open(&mut options);
         Some(Outgoing {
             seq: self.iss,
-            ack: if active { SeqNum::new(0) } else { self.rx.nxt },
+            ack: if active {
+                SeqNum::new(0)
+            } else if self.is_early() {
+                self.rx.nxt
+            } else {
+                self.irs + 1
+            },
             flags,
             window: u16::try_from(window).unwrap_or(u16::MAX),
-            options: Options {
-                mss: Some(self.own_mss),
-                window_scale: scale.then_some(self.rcv_shift),
-                sack_permitted: self.uses_sack(),
-                ..base_options(self.timestamps(cx.now))
-            },
-            run: Run::EMPTY,
+            options,
+            run,
             segment: 0,
             ect: false,
         })
@@ -130,6 +147,7 @@ impl Socket {
             }
             Probe::TailLoss if !cfg!(feature = "sack") => None,
             Probe::TailLoss => {
+                self.train = 0;
                 self.counts.probes += 1;
                 // RFC 8985, section 7.3: new data if the peer's window takes it, else the last segment again.
                 let mss = self.mss();
@@ -197,7 +215,7 @@ impl Socket {
     }
 
     fn poll_new(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
-        if self.tx.unsent_bytes() == 0 || !self.state.can_send() {
+        if self.tx.unsent_bytes() == 0 || !(self.state.can_send() || self.is_early()) {
             self.force_small = false;
             // Nothing more to send is the application's limit, not the window's.
             self.cwnd_limited = self.cwnd_limited && self.in_flight() + self.mss() > self.window.cwnd;
@@ -209,7 +227,7 @@ impl Socket {
         let credit = self.window.cwnd.saturating_sub(pipe);
         let allow = Allowance { bytes: room.min(credit), mss, burst: cx.burst.max(mss) };
         let chosen = self.tx.choose(cx.pool, allow);
-        let Some(chosen) = chosen.filter(|chosen| self.may_leave(chosen, room, credit)) else {
+        let Some(chosen) = chosen.filter(|chosen| self.may_leave(cx, chosen, room, credit)) else {
             self.cwnd_limited = credit < room.min(mss);
             if !self.has_outstanding() {
                 // Nothing will be acknowledged: only a timer gets this moving again.
@@ -238,7 +256,7 @@ impl Socket {
 
     /// Whether a segment that is not full may leave: silly-window avoidance (RFC 9293, section 3.8.6.2.1, MUST-38)
     /// and Nagle's algorithm (section 3.7.4, SHLD-7).
-    fn may_leave(&mut self, chosen: &Chosen, room: u32, credit: u32) -> bool {
+    fn may_leave(&mut self, cx: &Context<'_, '_>, chosen: &Chosen, room: u32, credit: u32) -> bool {
         let len = chosen.run.len;
         if len >= u32::from(chosen.segment) {
             return true;
@@ -260,14 +278,25 @@ impl Socket {
         if self.options.no_push {
             return !self.timers.is_set(Timer::NoPush);
         }
-        self.options.no_nagle || idle
+        let waits = match cx.profile.nagle() {
+            Nagle::AnyOutstanding => !idle,
+            Nagle::SmallOutstanding => self.small_end.after(self.tx.una),
+        };
+        self.options.no_nagle || !waits
     }
 
     fn send_new(&mut self, cx: &mut Context<'_, '_>, chosen: &Chosen) -> Outgoing {
         if !self.has_outstanding() {
             self.waiting_since = cx.now;
         }
+        if self.ack_now || self.timers.is_set(Timer::DelayedAck) {
+            // Data that answers at once: so will the next, and carry the acknowledgement.
+            self.quick_left = 0;
+        }
         self.tx.sent(cx.pool, chosen, cx.now);
+        if cfg!(feature = "platforms") && chosen.run.len < u32::from(chosen.segment) {
+            self.small_end = self.tx.nxt;
+        }
         let flight = self.in_flight();
         if flight > self.most_in_flight || self.tx.una.at_or_after(self.most_until) {
             (self.most_in_flight, self.most_until) = (flight, self.tx.nxt);
@@ -301,7 +330,10 @@ impl Socket {
             Push::QueueEmpty => is_last,
             Push::TrainEnd => chosen.push || (self.train > 1 && self.is_train_over()),
         };
-        let fin = is_last && self.fin == Fin::Due;
+        if cfg!(feature = "platforms") && push {
+            self.train = 0;
+        }
+        let fin = is_last && self.fin == Fin::Due && self.syn == Syn::Done;
         if fin {
             self.fin_leaves();
         }
@@ -311,7 +343,26 @@ impl Socket {
     /// Whether no further full segment can leave now.
     fn is_train_over(&self) -> bool {
         let credit = self.window.cwnd.saturating_sub(self.in_flight());
-        self.tx.unsent_bytes().min(self.window_room()).min(credit) < self.mss()
+        let is_last = self.tx.unsent_bytes().min(self.window_room()).min(credit) < self.mss();
+        is_last || u32::from(self.train) >= self.train_segments()
+    }
+
+    /// Segments of one train: what leaves in about a millisecond at twice the rate that the window makes, more on short
+    /// paths, at least two, and at most half of either window. So Linux sizes what it hands to the device.
+    fn train_segments(&self) -> u32 {
+        const MOST: u64 = 65_536;
+        let mss = self.mss();
+        let bytes = match self.rtt.srtt() {
+            0 => MOST,
+            srtt => {
+                let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
+                let rate = u64::from(self.window.cwnd.max(self.in_flight())) * 10_000 * percent / u64::from(srtt);
+                let near = self.rtt.min().map_or(0, |us| MOST.checked_shr(us >> 9).unwrap_or(0));
+                ((rate >> 10) + near).min(MOST)
+            }
+        };
+        let half = if self.max_wnd > 536 { self.max_wnd / 2 } else { self.max_wnd };
+        (bytes as u32 / mss).max(2).min((half / mss).max(1)).min((self.window.cwnd / mss / 2).max(1))
     }
 
     fn fin_leaves(&mut self) {
@@ -325,7 +376,7 @@ impl Socket {
 
     /// The FIN by itself, when all data has left and none of it is lost.
     fn poll_fin(&mut self, cx: &Context<'_, '_>) -> Option<Outgoing> {
-        if self.fin != Fin::Due || self.tx.unsent_bytes() > 0 || self.tx.lost > 0 {
+        if self.fin != Fin::Due || self.syn != Syn::Done || self.tx.unsent_bytes() > 0 || self.tx.lost > 0 {
             return None;
         }
         if self.snd_wnd == 0 && !self.fin_was_sent() && self.tx.outstanding() == 0 {

@@ -3,7 +3,8 @@
 use fullpipe_units::SeqNum;
 
 use super::{
-    Context, Counts, Events, Fin, Phase, Probe, Socket, SocketOptions, State, Syn, Tuple, rack::Rack, timer::Timers,
+    Context, Counts, Events, Fin, Part, Phase, Probe, Socket, SocketOptions, State, Syn, Tuple, rack::Rack,
+    timer::Timers,
 };
 use crate::{
     congestion::{Controller, Window},
@@ -26,12 +27,13 @@ pub(crate) struct Opening {
     /// The announced segment size, by the device's MTU.
     pub(crate) own_mss: u16,
     pub(crate) options: SocketOptions,
+    pub(crate) fast: Part,
 }
 
 impl Socket {
     /// A closed socket, for a free slot.
     fn closed(cx: &Context<'_, '_>, opening: &Opening) -> Self {
-        let Opening { tuple, iss, ts_offset, own_mss, options } = *opening;
+        let Opening { tuple, iss, ts_offset, own_mss, options, fast } = *opening;
         let profile = cx.profile;
         let budgets = options.budgets;
         let mut socket = Self {
@@ -101,8 +103,10 @@ impl Socket {
             cwr_until: iss,
             persist_backoff: 0,
             force_small: false,
+            small_end: iss,
             train: 0,
             seen_mss: 1,
+            fast,
             grow_from: SeqNum::new(0),
             grow_at: cx.now,
         };

@@ -2,8 +2,9 @@
 
 use fullpipe_units::SeqNum;
 
-use super::{Context, Failure, Phase, Socket, State};
+use super::{Context, Failure, Phase, Socket, State, Syn};
 use crate::{
+    profile::IcmpErrors,
     time,
     wire::{icmp::Reason, ip},
 };
@@ -20,11 +21,17 @@ impl Socket {
             Reason::TooBig(mtu) => self.on_too_big(cx, mtu, overhead),
             // RFC 9293, section 3.9.2.2, SHLD-26: hard errors abort; RFC 5927, section 5.2: not a connection that
             // has been established, which an attacker could end so.
-            Reason::Hard if matches!(self.state, State::SynSent | State::SynReceived) => {
-                self.end(cx, Some(Failure::Unreachable));
+            // MUST-56: soft errors do not abort, unless a profile says so of those that are being opened.
+            Reason::Hard | Reason::Prohibited | Reason::Soft => {
+                let ends = match cx.profile.icmp_errors() {
+                    IcmpErrors::Hard => reason == Reason::Hard,
+                    IcmpErrors::Prohibited => reason != Reason::Soft,
+                    IcmpErrors::All => true,
+                };
+                if ends && matches!(self.state, State::SynSent | State::SynReceived) {
+                    self.end(cx, Some(Failure::Unreachable));
+                }
             }
-            // MUST-56: soft errors do not abort.
-            Reason::Hard | Reason::Soft => {}
         }
     }
 
@@ -38,6 +45,13 @@ impl Socket {
             return;
         }
         self.lower_to(cx, size);
+        if self.state == State::SynSent {
+            // A SYN is too large only for its data; without it leaves at once.
+            if self.tx.outstanding() > 0 {
+                self.syn = Syn::Again;
+            }
+            return;
+        }
         self.resend_smaller(cx);
     }
 

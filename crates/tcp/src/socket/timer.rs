@@ -132,7 +132,11 @@ impl Socket {
         let answering = self.snd_wnd == 0 && time::us_since(cx.now, self.last_heard) < self.rtt.rto(&cx.profile.rto);
         let tired = self.rtt.backoff() >= cx.profile.retries || self.user_timeout_passed(cx.now);
         if tired && !answering {
-            return self.give_up(cx);
+            return if cx.profile.resets_the_silent() {
+                self.give_up(cx)
+            } else {
+                self.end(cx, Some(Failure::TimedOut))
+            };
         }
         self.counts.timeouts += 1;
         if cfg!(feature = "sack") && self.tx.reneged(cx.pool) {
@@ -148,12 +152,15 @@ impl Socket {
     }
 
     fn on_syn_timeout(&mut self, cx: &mut Context<'_, '_>) {
-        let retries = if self.state == State::SynSent { cx.profile.syn_retries } else { cx.profile.syn_ack_retries };
+        let retries = match self.state {
+            State::SynSent => self.options.syn_retries,
+            _ => cx.profile.syn_ack_retries,
+        };
         if self.rtt.backoff() >= retries || self.user_timeout_passed(cx.now) {
             self.end(cx, Some(Failure::TimedOut));
             return;
         }
-        self.syn = Syn::Due;
+        self.syn = Syn::Again;
         self.counts.timeouts += 1;
         self.counts.retransmits += 1;
         self.rtt.back_off();

@@ -7,6 +7,7 @@ use fullpipe_units::{Instant, SeqNum};
 use super::{Core, Parts, output::MAX_HEADERS};
 use crate::{
     pool::Purpose,
+    profile::SynFin,
     socket::{Endpoint, Reply, Tuple},
     wire::{
         Malformed, icmp,
@@ -94,6 +95,8 @@ impl Core {
             return self.on_stray(now, parts, &tuple, segment, None);
         };
         let reply = self.on_socket(now, parts, at, |socket, cx| socket.on_segment(cx, segment, packet.ecn));
+        #[cfg(feature = "fast-open")]
+        self.note_fast_open(now, parts, at, &tuple, Some(segment));
         match reply {
             Some(Reply::Reset) => self.send_reset(parts, &tuple, segment),
             Some(Reply::Reopen(last)) if parts.table.find_listener(tuple.local).is_some() => {
@@ -123,6 +126,7 @@ impl Core {
             return;
         }
         let listener = parts.table.find_listener(tuple.local);
+        let takes_fin = self.config.profile.syn_fin() == SynFin::Syn;
         match listener {
             // RFC 9293, section 3.10.7.2, second: no ACK can be right in LISTEN, unless a cookie was sent.
             Some(at) if flags.has(Flags::ACK) => {
@@ -130,7 +134,7 @@ impl Core {
                     self.send_reset(parts, tuple, segment);
                 }
             }
-            Some(at) if flags.has(Flags::SYN) && !flags.has(Flags::FIN) => {
+            Some(at) if flags.has(Flags::SYN) && (!flags.has(Flags::FIN) || takes_fin) => {
                 self.on_syn(now, parts, at, tuple, segment, reopened);
             }
             Some(_) => {}

@@ -76,8 +76,16 @@ impl Core {
             None => SeqNum::new(hash::initial_sequence(self.config.key, now, tuple)),
         };
         let opening = self.opening(tuple, iss, options);
-        let cx = self.context(now, &mut parts.pool);
-        let socket = Socket::accept(&cx, &opening, segment);
+        #[cfg(feature = "fast-open")]
+        let opening = self.grant(opening, segment);
+        #[cfg_attr(not(feature = "fast-open"), expect(unused_mut, reason = "only data in a SYN changes it"))]
+        let mut cx = self.context(now, &mut parts.pool);
+        #[cfg_attr(not(feature = "fast-open"), expect(unused_mut, reason = "only data in a SYN changes it"))]
+        let mut socket = Socket::accept(&cx, &opening, segment);
+        #[cfg(feature = "fast-open")]
+        if opening.fast.is_early() {
+            socket.open_early(&mut cx, segment);
+        }
         self.add(parts, at, socket);
     }
 

@@ -6,6 +6,8 @@
 //! What is *not* here: link layers ([`link`](crate::link) has one), routing (there is one device), waiting.
 
 mod error;
+#[cfg(feature = "fast-open")]
+mod fast;
 mod inner;
 mod input;
 mod listen;
@@ -30,6 +32,7 @@ use self::{
 };
 use crate::{
     pool::{Pool, Queue},
+    profile::Profile,
     socket::{Context, Endpoint, Events, Info, Socket, SocketOptions, State, Tuple},
 };
 
@@ -91,6 +94,11 @@ struct Core {
     leaving: u16,
     next_port: u16,
     next_id: u16,
+    /// What is remembered of peers for fast open, and the key before the last change.
+    #[cfg(feature = "fast-open")]
+    peers: crate::fast_open::Cache,
+    #[cfg(feature = "fast-open")]
+    former_key: Option<crate::SecretKey>,
 }
 
 /// Everything that a call works on besides [`Core`].
@@ -129,6 +137,10 @@ impl<S: Storage> Stack<S> {
             leaving: NIL,
             next_port: 0,
             next_id: 0,
+            #[cfg(feature = "fast-open")]
+            peers: crate::fast_open::Cache::new(),
+            #[cfg(feature = "fast-open")]
+            former_key: None,
         };
         Self { storage, heads: Heads::new(), core }
     }
@@ -146,6 +158,11 @@ impl<S: Storage> Stack<S> {
     /// The set-up.
     pub const fn config(&self) -> &Config {
         &self.core.config
+    }
+
+    /// The policy, to change it for what is opened from now on.
+    pub const fn profile_mut(&mut self) -> &mut Profile {
+        &mut self.core.config.profile
     }
 
     /// The pool: free buffers, high-water mark.
@@ -237,6 +254,18 @@ impl<S: Storage> Stack<S> {
         Ok(ListenerId(parts.name(at)))
     }
 
+    /// Changes what connections of a listener will get.
+    ///
+    /// # Errors
+    /// A budget out of range; `NoEntry` where the listener is gone.
+    pub fn set_listener_options(&mut self, listener: ListenerId, options: SocketOptions) -> Result<(), OpenError> {
+        let (core, mut parts) = self.parts();
+        core.check_budgets(&parts, &options)?;
+        let at = parts.entry_of(listener.0).ok_or(OpenError::NoEntry)?;
+        parts.table.listener(at).ok_or(OpenError::NoEntry)?.options = options;
+        Ok(())
+    }
+
     /// Takes the next connection whose handshake is over.
     pub fn accept(&mut self, now: Instant, listener: ListenerId) -> Option<SocketId> {
         let (core, mut parts) = self.parts();
@@ -284,6 +313,14 @@ impl<S: Storage> Stack<S> {
             }
             Ok(socket.write(cx, data))
         })?
+    }
+
+    /// Ends a record: what is written next begins a segment of its own.
+    ///
+    /// # Errors
+    /// `Gone`.
+    pub fn end_record(&mut self, now: Instant, id: SocketId) -> Result<(), SocketError> {
+        self.with(now, id, Socket::end_record)
     }
 
     /// Copies what has arrived into `out` and returns how much; zero at the end of the peer's data.

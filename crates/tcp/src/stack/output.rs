@@ -61,6 +61,8 @@ impl Core {
             parts.table.schedule(at, due);
             match out {
                 Some(out) => {
+                    #[cfg(feature = "fast-open")]
+                    let out = self.with_cookie(now, parts, at, out);
                     // To the back of the line: the others send in between.
                     parts.table.make_ready(at);
                     self.counts.packets_out += 1;

@@ -6,6 +6,8 @@
 pub mod arp;
 pub mod checksum;
 pub mod ethernet;
+#[cfg(feature = "fast-open")]
+pub mod fast_open;
 pub mod icmp;
 pub mod ip;
 pub mod ndp;
