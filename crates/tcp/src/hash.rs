@@ -5,7 +5,7 @@ use core::net::IpAddr;
 
 use fullpipe_units::Instant;
 
-use crate::socket::Tuple;
+use crate::{socket::Tuple, time};
 
 /// The stack's secret. It must be drawn at random when the stack starts and told to nobody.
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ pub(crate) enum Use {
 
 /// RFC 6528, section 3: `ISN = M + F(localip, localport, remoteip, remoteport, secretkey)`, M a clock of 4 us.
 pub(crate) fn initial_sequence(key: SecretKey, now: Instant, tuple: &Tuple) -> u32 {
-    ((now.as_nanos() / 4_000) as u32).wrapping_add(of_tuple(key, Use::InitialSequence, tuple, 0) as u32)
+    (time::ticks_of_4_us(now)).wrapping_add(of_tuple(key, Use::InitialSequence, tuple, 0) as u32)
 }
 
 /// The hash of a connection's addresses and ports, and of one more word.
@@ -40,6 +40,7 @@ pub(crate) fn of_tuple(key: SecretKey, purpose: Use, tuple: &Tuple, word: u32) -
     for addr in [tuple.local.addr, tuple.remote.addr] {
         match addr {
             IpAddr::V4(v4) => sip.word(u64::from(v4.to_bits())),
+            IpAddr::V6(_) if !cfg!(feature = "ipv6") => {}
             IpAddr::V6(v6) => {
                 let bits = v6.to_bits();
                 sip.word(bits as u64);

@@ -346,6 +346,7 @@ impl Profile {
     };
 
     /// Linux 6.x as it comes: quick acknowledgements at the start, a receive buffer that grows.
+    #[cfg(feature = "platforms")]
     pub const LINUX: Self = Self {
         name: "linux",
         budgets: Budgets { receive: 45, out_of_order: 1_000, transmit: 1_000, unacknowledged: 2_900 },
@@ -364,6 +365,7 @@ impl Profile {
     };
 
     /// FreeBSD 14: MSS, scale, SACK, timestamps in that order; 30 ms of least timeout.
+    #[cfg(feature = "platforms")]
     pub const FREEBSD: Self = Self {
         name: "freebsd",
         layout: OptionLayout {
@@ -427,6 +429,66 @@ impl Profile {
     pub fn initial_window_bytes(&self, mss: u32) -> u32 {
         let segments = u32::from(self.initial_window.clamp(2, 64));
         (segments * mss).min((segments * 1460).max(2 * mss))
+    }
+}
+
+/// What is in force of the fields that only other platforms need: without the feature `platforms` what
+/// [`Profile::DEFAULT`] says, so that the rest is compiled out.
+impl Profile {
+    pub(crate) const fn receive(&self) -> ReceivePolicy {
+        if cfg!(feature = "platforms") { self.receive } else { ReceivePolicy::Fixed }
+    }
+
+    pub(crate) const fn push(&self) -> Push {
+        if cfg!(feature = "platforms") { self.push } else { Push::WriteEnd }
+    }
+
+    pub(crate) const fn ack_count(&self) -> AckCount {
+        if cfg!(feature = "platforms") { self.ack_count } else { AckCount::FullSized }
+    }
+
+    pub(crate) const fn blind_defence(&self) -> BlindDefence {
+        if cfg!(feature = "platforms") { self.blind_defence } else { BlindDefence::Challenge }
+    }
+
+    pub(crate) const fn window_step(&self) -> WindowStep {
+        if cfg!(feature = "platforms") { self.window_step } else { WindowStep::Segment }
+    }
+
+    pub(crate) const fn window_shift(&self) -> Option<u8> {
+        if cfg!(feature = "platforms") { self.window_shift } else { None }
+    }
+
+    pub(crate) const fn nagle(&self) -> Nagle {
+        if cfg!(feature = "platforms") { self.nagle } else { Nagle::AnyOutstanding }
+    }
+
+    pub(crate) const fn window_update(&self) -> WindowUpdate {
+        if cfg!(feature = "platforms") { self.window_update } else { WindowUpdate::Segments }
+    }
+
+    pub(crate) const fn icmp_errors(&self) -> IcmpErrors {
+        if cfg!(feature = "platforms") { self.icmp_errors } else { IcmpErrors::Hard }
+    }
+
+    pub(crate) const fn syn_fin(&self) -> SynFin {
+        if cfg!(feature = "platforms") { self.syn_fin } else { SynFin::Crossing }
+    }
+
+    pub(crate) const fn time_wait(&self) -> TimeWait {
+        if cfg!(feature = "platforms") { self.time_wait } else { TimeWait::Unacceptable }
+    }
+
+    pub(crate) const fn resets_the_silent(&self) -> bool {
+        !cfg!(feature = "platforms") || self.resets_the_silent
+    }
+
+    pub(crate) const fn repeats_fin(&self) -> bool {
+        cfg!(feature = "platforms") && self.repeats_fin
+    }
+
+    pub(crate) const fn takes_unoffered(&self) -> bool {
+        cfg!(feature = "platforms") && self.takes_unoffered
     }
 }
 

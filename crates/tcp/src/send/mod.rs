@@ -11,7 +11,7 @@ use fullpipe_units::{Instant, SeqNum};
 
 use crate::{
     pool::{BufferId, Mark, NONE, Pool, Purpose, Queue, Run},
-    wire::tcp::SackBlock,
+    wire::tcp::{SackBlock, SackBlocks},
 };
 
 /// The sending half of a connection.
@@ -44,7 +44,7 @@ pub(crate) struct Sender {
     /// The buffer with the highest SACKed bytes.
     sack_high: BufferId,
     /// The blocks of the previous ACK: only what is new is looked for.
-    known: [SackBlock; 4],
+    known: [SackBlock; SackBlocks::MOST],
     pub(crate) transmit_budget: u16,
     pub(crate) unacknowledged_budget: u16,
 }
@@ -80,7 +80,11 @@ impl Delivered {
         Self { now, min_rtt_us, bytes: 0, segments: 0, sacked: 0, clean_sent_at, latest, lowest_clean }
     }
 
+    /// What only RACK asks for.
     fn add(&mut self, sent_at: Instant, end: SeqNum, retransmitted: bool) {
+        if !cfg!(feature = "sack") {
+            return;
+        }
         // RFC 8985, section 6.2, step 2: what comes back sooner than a round trip answers an earlier transmission.
         if retransmitted && crate::time::us_since(self.now, sent_at) < self.min_rtt_us {
             return;
@@ -139,7 +143,7 @@ impl Sender {
             lost_hint: NONE,
             sack_hint: NONE,
             sack_high: NONE,
-            known: [SackBlock { start: SeqNum::new(0), end: SeqNum::new(0) }; 4],
+            known: [SackBlock { start: SeqNum::new(0), end: SeqNum::new(0) }; SackBlocks::MOST],
             transmit_budget,
             unacknowledged_budget,
         }
@@ -355,7 +359,11 @@ impl Sender {
         self.list_as_latest(pool, id);
     }
 
+    /// Only RACK asks for the order of transmission.
     fn list_as_latest(&mut self, pool: &mut Pool<'_>, id: BufferId) {
+        if !cfg!(feature = "sack") {
+            return;
+        }
         self.unlist(pool, id);
         let tail = self.tx_tail;
         let slot = pool.slot_mut(id);

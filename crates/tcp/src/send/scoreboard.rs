@@ -6,14 +6,14 @@ use super::{Delivered, Sender, sent_after};
 use crate::{
     pool::{BufferId, Mark, NONE, Pool},
     time,
-    wire::tcp::SackBlock,
+    wire::tcp::{SackBlock, SackBlocks},
 };
 
 impl Sender {
     /// Takes the SACK blocks of an ACK. Blocks that name what was never sent, or is acknowledged, are ignored
     /// (RFC 2018, section 5; RFC 2883 explains the latter).
     pub(crate) fn sack(&mut self, pool: &mut Pool<'_>, blocks: &[SackBlock], delivered: &mut Delivered) {
-        let mut next_known = [SackBlock { start: self.una, end: self.una }; 4];
+        let mut next_known = [SackBlock { start: self.una, end: self.una }; SackBlocks::MOST];
         for (slot, block) in next_known.iter_mut().zip(blocks) {
             // A FIN beyond the data may be inside a block.
             let (start, end) = (block.start.later(self.una), block.end.earlier(self.nxt));
@@ -145,7 +145,7 @@ impl Sender {
             id = slot.next;
         }
         (self.sacked, self.sack_high, self.sack_hint) = (0, NONE, NONE);
-        self.known = [SackBlock { start: self.una, end: self.una }; 4];
+        self.known = [SackBlock { start: self.una, end: self.una }; SackBlocks::MOST];
     }
 
     /// Whether the first buffer was SACKED, though an acknowledgement of it would have come: the receiver reneged.

@@ -17,6 +17,7 @@ const PAWS_IDLE_NANOS: u64 = 24 * 24 * 3_600 * 1_000_000_000;
 
 impl Socket {
     /// Takes a segment for this connection.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(crate) fn on_segment(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>, ecn: Ecn) -> Reply {
         self.counts.segments_received = self.counts.segments_received.wrapping_add(1);
         self.train = 0;
@@ -57,7 +58,7 @@ impl Socket {
             return Reply::None;
         }
         // Fourth.
-        let is_odd = flags.has(Flags::FIN) && !has_ack && cx.profile.syn_fin == SynFin::Ignored;
+        let is_odd = flags.has(Flags::FIN) && !has_ack && cx.profile.syn_fin() == SynFin::Ignored;
         if !flags.has(Flags::SYN) || is_odd {
             return Reply::None;
         }
@@ -72,7 +73,7 @@ impl Socket {
             self.keep_crossing_text(cx, segment);
             return Reply::None;
         }
-        self.ecn_on = self.ecn_on && ecn_agreed;
+        self.ecn_on = self.uses_ecn() && ecn_agreed;
         self.establish(cx);
         self.take_syn_ack(cx, segment);
         self.ack_now = true;
@@ -139,7 +140,7 @@ impl Socket {
             seq += 1;
             self.ack_now = true;
         }
-        if self.state == State::TimeWait && !flags.has(Flags::RST) && cx.profile.time_wait == TimeWait::AnyButTheAck {
+        if self.state == State::TimeWait && !flags.has(Flags::RST) && cx.profile.time_wait() == TimeWait::AnyButTheAck {
             self.answer_in_time_wait(cx, segment);
             return Reply::None;
         }
@@ -155,7 +156,7 @@ impl Socket {
         }
         // Fourth: SYN (RFC 5961, section 4.2).
         if flags.has(Flags::SYN) && seq == segment.seq {
-            let takes_it = cx.profile.blind_defence == BlindDefence::None;
+            let takes_it = cx.profile.blind_defence() == BlindDefence::None;
             if takes_it && self.state.is_synchronized() && self.state != State::TimeWait {
                 self.end(cx, Some(Failure::Reset));
                 self.reset_due = true;
@@ -220,7 +221,7 @@ impl Socket {
     /// RFC 9293, section 3.10.7.4, first, and PAWS (RFC 7323, section 5.3, R1).
     fn is_acceptable(&self, cx: &Context<'_, '_>, segment: &Segment<'_>, seq: SeqNum) -> bool {
         if let (true, false, Some(timestamps)) =
-            (self.timestamps_on, segment.flags.has(Flags::RST), segment.options.timestamps)
+            (self.uses_timestamps(), segment.flags.has(Flags::RST), segment.options.timestamps)
         {
             let recent = cx.now.as_nanos().saturating_sub(self.ts_recent_at.as_nanos()) < PAWS_IDLE_NANOS;
             if recent && is_newer(self.ts_recent, timestamps.val) {
@@ -261,7 +262,7 @@ impl Socket {
             return;
         }
         let end = segment.seq + segment.payload.len() as u32;
-        if self.sack_on && end.at_or_before(self.rx.nxt) && segment.seq.before(end) {
+        if self.uses_sack() && end.at_or_before(self.rx.nxt) && segment.seq.before(end) {
             self.rx.note_duplicate(segment.seq, end);
         }
         self.ack_now = true;
@@ -269,7 +270,7 @@ impl Socket {
 
     /// Section 3.10.7.4, second, with RFC 5961, section 3.2: only the exact number resets.
     fn on_reset(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum) {
-        if seq != self.rx.nxt && cx.profile.blind_defence == BlindDefence::Challenge {
+        if seq != self.rx.nxt && cx.profile.blind_defence() == BlindDefence::Challenge {
             self.challenge(cx);
             return;
         }
@@ -304,7 +305,7 @@ impl Socket {
 
     /// RFC 7323, section 4.3: the timestamp of the segment that the next ACK answers.
     fn note_timestamp(&mut self, cx: &Context<'_, '_>, segment: &Segment<'_>, seq: SeqNum) {
-        if let (true, Some(timestamps)) = (self.timestamps_on, segment.options.timestamps)
+        if let (true, Some(timestamps)) = (self.uses_timestamps(), segment.options.timestamps)
             && seq.at_or_before(self.last_ack_sent)
             && !is_newer(self.ts_recent, timestamps.val)
         {
@@ -314,7 +315,7 @@ impl Socket {
 
     /// RFC 3168, section 6.1.3.
     fn note_ecn(&mut self, flags: Flags, ecn: Ecn, segment: &Segment<'_>) {
-        if !self.ecn_on {
+        if !self.uses_ecn() {
             return;
         }
         if flags.has(Flags::CWR) {
@@ -342,7 +343,7 @@ impl Socket {
         if segment.flags.has(Flags::FIN) && (seq + len).at_or_before(nxt + window) && self.rx.fin.is_none() {
             self.rx.fin = Some(seq + len);
         }
-        if self.sack_on && seq.before(nxt) && len > 0 {
+        if self.uses_sack() && seq.before(nxt) && len > 0 {
             self.rx.note_duplicate(seq, nxt.earlier(seq + len));
             self.ack_now = true;
         }
@@ -367,7 +368,7 @@ impl Socket {
             self.events.set(Events::READABLE);
         } else {
             self.counts.out_of_order += 1;
-            if !self.sack_on {
+            if !self.uses_sack() {
                 self.duplicates_due = self.duplicates_due.saturating_add(1);
             }
         }
@@ -378,7 +379,7 @@ impl Socket {
         self.quick_left = self.quick_left.saturating_sub(1);
         // RFC 5681, section 4.2: at once for what is out of order or fills a gap; else for every second full-sized
         // segment, or after a time (RFC 9293, section 3.8.6.3).
-        let enough = match cx.profile.ack_count {
+        let enough = match cx.profile.ack_count() {
             AckCount::FullSized => self.unacked_rx >= u32::from(policy.segments.max(1)) * u32::from(self.seen_mss),
             AckCount::Any => true,
         };
@@ -403,7 +404,7 @@ impl Socket {
             State::Established => self.state = State::CloseWait,
             State::FinWait1 => {
                 self.state = State::Closing;
-                if cx.profile.repeats_fin && self.fin == Fin::Waiting {
+                if cx.profile.repeats_fin() && self.fin == Fin::Waiting {
                     self.fin = Fin::Due;
                 }
             }

@@ -19,7 +19,7 @@ impl Socket {
             return 0;
         }
         if self.tx.unsent_bytes() == 0 && self.options.no_push {
-            self.no_push_until = time::after(cx.now, cx.profile.no_push_us);
+            self.timers.set(Timer::NoPush, time::after(cx.now, cx.profile.no_push_us));
         }
         self.raise_after_a_while(cx);
         self.train = 0;
@@ -85,7 +85,7 @@ impl Socket {
             let half = self.rx.capacity() / 2;
             let growth = self.rx.window_growth(cx.pool, self.window_limit());
             let mss = u32::from(self.own_mss);
-            let least = match cx.profile.window_update {
+            let least = match cx.profile.window_update() {
                 WindowUpdate::Segments => half.min(2 * mss),
                 WindowUpdate::Double => self.rx.window().max(half.min(2 * mss)),
             };
@@ -97,7 +97,7 @@ impl Socket {
 
     /// Doubles the budget where the application keeps up with a sender that fills it each round trip.
     fn grow_budget(&mut self, cx: &Context<'_, '_>) {
-        let ReceivePolicy::Grow { max } = cx.profile.receive else { return };
+        let ReceivePolicy::Grow { max } = cx.profile.receive() else { return };
         if self.rx.budget >= max || cx.now < self.grow_at {
             return;
         }

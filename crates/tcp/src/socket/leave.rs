@@ -28,6 +28,7 @@ pub(crate) struct Outgoing {
 
 impl Socket {
     /// The next segment that wants to leave.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
         let out = self.choose_segment(cx)?;
         self.counts.segments_sent = self.counts.segments_sent.wrapping_add(1);
@@ -71,7 +72,7 @@ impl Socket {
         self.arm_retransmit(cx);
         let active = self.state == State::SynSent;
         let profile = cx.profile;
-        let flags = match (active, self.ecn_on) {
+        let flags = match (active, self.uses_ecn()) {
             // RFC 3168, section 6.1.1.
             (true, true) => Flags::SYN.with(Flags::ECE).with(Flags::CWR),
             (true, false) => Flags::SYN,
@@ -81,7 +82,7 @@ impl Socket {
         // RFC 7323, section 2.2, and RFC 2018, section 2: in a SYN-ACK only what the SYN offered.
         let scale = if active { profile.window_scaling } else { self.scaling };
         // FreeBSD remembers little of a connection that is half open.
-        let limit = if cx.profile.takes_unoffered && !self.passive { u32::MAX } else { u16::MAX.into() };
+        let limit = if cx.profile.takes_unoffered() && !self.passive { u32::MAX } else { u16::MAX.into() };
         let window = self.rx.offer(cx.pool, limit);
         let window = if self.shut_until_accept(cx) { 0 } else { window };
         self.last_ack_sent = self.rx.nxt;
@@ -89,7 +90,7 @@ impl Socket {
             // What the path is known to take is all that the peer should send (RFC 6691, section 5.1).
             mss: Some(self.own_mss.min(self.path_mss)),
             window_scale: scale.then_some(self.rcv_shift),
-            sack_permitted: self.sack_on,
+            sack_permitted: self.uses_sack(),
             ..base_options(self.timestamps(cx.now))
         };
         self.add_fast_open(&mut options);
@@ -144,6 +145,7 @@ impl Socket {
                 let seq = self.snd_una() - 1;
                 Some(self.segment(cx, seq, Flags::default(), Run::EMPTY))
             }
+            Probe::TailLoss if !cfg!(feature = "sack") => None,
             Probe::TailLoss => {
                 self.train = 0;
                 self.counts.probes += 1;
@@ -194,7 +196,7 @@ impl Socket {
         self.tx.resent(cx.pool, chosen, cx.now);
         self.counts.bytes_retransmitted += u64::from(chosen.run.len);
         self.counts.retransmits += 1;
-        self.prr_out = self.prr_out.saturating_add(chosen.run.len);
+        self.note_sent(chosen.run.len);
         // The first segment's retransmission has a whole timeout to be acknowledged.
         if chosen.seq == self.tx.una || !self.timers.is_set(Timer::Retransmit) {
             self.arm_retransmit(cx);
@@ -203,6 +205,13 @@ impl Socket {
         // RFC 3168, section 6.1.5: retransmissions are not ECN-capable.
         let out = self.segment(cx, chosen.seq, flags, chosen.run);
         Outgoing { segment: chosen.segment, ..out }
+    }
+
+    /// What only proportional rate reduction asks for.
+    const fn note_sent(&mut self, len: u32) {
+        if cfg!(feature = "sack") {
+            self.prr_out = self.prr_out.saturating_add(len);
+        }
     }
 
     fn poll_new(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
@@ -267,13 +276,9 @@ impl Socket {
             return true;
         }
         if self.options.no_push {
-            if cx.now < self.no_push_until {
-                self.timers.set(Timer::NoPush, self.no_push_until);
-                return false;
-            }
-            return true;
+            return !self.timers.is_set(Timer::NoPush);
         }
-        let waits = match cx.profile.nagle {
+        let waits = match cx.profile.nagle() {
             Nagle::AnyOutstanding => !idle,
             Nagle::SmallOutstanding => self.small_end.after(self.tx.una),
         };
@@ -289,7 +294,7 @@ impl Socket {
             self.quick_left = 0;
         }
         self.tx.sent(cx.pool, chosen, cx.now);
-        if chosen.run.len < u32::from(chosen.segment) {
+        if cfg!(feature = "platforms") && chosen.run.len < u32::from(chosen.segment) {
             self.small_end = self.tx.nxt;
         }
         let flight = self.in_flight();
@@ -298,8 +303,10 @@ impl Socket {
         }
         self.last_data_sent = cx.now;
         self.counts.bytes_sent += u64::from(chosen.run.len);
-        self.prr_out = self.prr_out.saturating_add(chosen.run.len);
-        self.train = self.train.saturating_add(1);
+        self.note_sent(chosen.run.len);
+        if cfg!(feature = "platforms") {
+            self.train = self.train.saturating_add(1);
+        }
         self.timers.stop(Timer::Persist);
         if !self.timers.is_set(Timer::Retransmit) {
             self.arm_retransmit(cx);
@@ -312,18 +319,18 @@ impl Socket {
             flags = flags.with(Flags::CWR);
         }
         let out = self.segment(cx, chosen.seq, flags, chosen.run);
-        Outgoing { segment: chosen.segment, ect: self.ecn_on, ..out }
+        Outgoing { segment: chosen.segment, ect: self.uses_ecn(), ..out }
     }
 
     /// PSH, and the FIN where it is due and this is the last data.
     fn data_flags(&mut self, cx: &Context<'_, '_>, chosen: &Chosen) -> Flags {
         let is_last = chosen.seq + chosen.run.len == self.tx.end && self.tx.unsent_bytes() == 0;
-        let push = match cx.profile.push {
+        let push = match cx.profile.push() {
             Push::WriteEnd => chosen.push,
             Push::QueueEmpty => is_last,
             Push::TrainEnd => chosen.push || (self.train > 1 && self.is_train_over(cx.profile.least_train)),
         };
-        if push {
+        if cfg!(feature = "platforms") && push {
             self.train = 0;
         }
         let fin = is_last && self.fin == Fin::Due && self.syn == Syn::Done;
@@ -393,9 +400,9 @@ impl Socket {
     fn segment(&mut self, cx: &Context<'_, '_>, seq: SeqNum, flags: Flags, run: Run) -> Outgoing {
         let window = self.offered_window(cx);
         let mut options = base_options(self.timestamps(cx.now));
-        if self.sack_on && run.len == 0 && !flags.has(Flags::RST) {
+        if self.uses_sack() && run.len == 0 && !flags.has(Flags::RST) {
             // 40 bytes of options hold 4 blocks, or 3 beside timestamps (RFC 2018, section 3).
-            options.sack = self.rx.sack_blocks(if self.timestamps_on { 3 } else { 4 });
+            options.sack = self.rx.sack_blocks(if self.uses_timestamps() { 3 } else { 4 });
         }
         self.last_ack_sent = self.rx.nxt;
         self.ack_now = false;
@@ -403,7 +410,7 @@ impl Socket {
         self.timers.stop(Timer::DelayedAck);
         // A reset offers nothing.
         let window = if flags.has(Flags::RST) { 0 } else { window };
-        let flags = flags.with(Flags::ACK).with_if(self.echo_ce && self.ecn_on, Flags::ECE);
+        let flags = flags.with(Flags::ACK).with_if(self.echo_ce && self.uses_ecn(), Flags::ECE);
         Outgoing { seq, ack: self.rx.nxt, flags, window, options, run, segment: 0, ect: false }
     }
 
@@ -412,7 +419,7 @@ impl Socket {
         if self.shut_until_accept(cx) {
             return 0;
         }
-        let limit = if cx.profile.takes_unoffered { u32::MAX } else { self.window_limit() };
+        let limit = if cx.profile.takes_unoffered() { u32::MAX } else { self.window_limit() };
         let window = self.rx.offer(cx.pool, limit);
         u16::try_from(window >> self.rcv_shift).unwrap_or(u16::MAX)
     }
@@ -434,11 +441,11 @@ impl Socket {
     }
 
     fn timestamps(&self, now: Instant) -> Option<Timestamps> {
-        self.timestamps_on.then(|| Timestamps { val: self.timestamp(now), echo: self.ts_recent })
+        self.uses_timestamps().then(|| Timestamps { val: self.timestamp(now), echo: self.ts_recent })
     }
 
     /// Whether the profile lets this connection ask for ECN.
     pub(super) fn asks_for_ecn(cx: &Context<'_, '_>) -> bool {
-        cx.profile.ecn == EcnPolicy::Request
+        cfg!(feature = "ecn") && cx.profile.ecn == EcnPolicy::Request
     }
 }

@@ -197,7 +197,6 @@ pub struct Socket {
     /// ECN: a reduction is to be announced; none more until `cwr_until` is acknowledged.
     cwr_due: bool,
     cwr_until: SeqNum,
-    no_push_until: Instant,
     /// Zero-window probes since the window last opened.
     persist_backoff: u8,
     /// The override of silly-window avoidance: the next segment may be of any size.
@@ -262,9 +261,25 @@ impl Socket {
         matches!(self.state, State::FinWait1 | State::Closing | State::LastAck)
     }
 
+    /// Whether SACK is agreed upon.
+    const fn uses_sack(&self) -> bool {
+        cfg!(feature = "sack") && self.sack_on
+    }
+
+    /// Whether timestamps are agreed upon.
+    const fn uses_timestamps(&self) -> bool {
+        cfg!(feature = "timestamps") && self.timestamps_on
+    }
+
+    /// Whether ECN is agreed upon.
+    const fn uses_ecn(&self) -> bool {
+        cfg!(feature = "ecn") && self.ecn_on
+    }
+
     /// The data bytes of a full segment now: the peer's limit and the path's, less the options (RFC 6691).
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn mss(&self) -> u32 {
-        let options = if self.timestamps_on { 12 } else { 0 };
+        let options = if self.uses_timestamps() { 12 } else { 0 };
         u32::from(self.peer_mss.min(self.path_mss)).saturating_sub(options).max(1)
     }
 

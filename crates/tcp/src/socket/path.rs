@@ -3,7 +3,11 @@
 use fullpipe_units::SeqNum;
 
 use super::{Context, Failure, Phase, Socket, State, Syn};
-use crate::{profile::IcmpErrors, time, wire::icmp::Reason};
+use crate::{
+    profile::IcmpErrors,
+    time,
+    wire::{icmp::Reason, ip},
+};
 
 impl Socket {
     /// An ICMP error quotes a segment of this connection, starting at `seq`; `overhead` is IP and TCP header.
@@ -19,7 +23,7 @@ impl Socket {
             // has been established, which an attacker could end so.
             // MUST-56: soft errors do not abort, unless a profile says so of those that are being opened.
             Reason::Hard | Reason::Prohibited | Reason::Soft => {
-                let ends = match cx.profile.icmp_errors {
+                let ends = match cx.profile.icmp_errors() {
                     IcmpErrors::Hard => reason == Reason::Hard,
                     IcmpErrors::Prohibited => reason != Reason::Soft,
                     IcmpErrors::All => true,
@@ -34,7 +38,7 @@ impl Socket {
     fn on_too_big(&mut self, cx: &mut Context<'_, '_>, mtu: u32, overhead: u32) {
         // A router from before RFC 1191 tells no MTU; below the least that IP guarantees it is a lie (RFC 8201,
         // section 4, and, for IPv4, 552 as Linux has it, against forged ones).
-        let least = if self.tuple.remote.addr.is_ipv6() { 1280 } else { 552 };
+        let least = if ip::is_v6(self.tuple.remote.addr) { 1280 } else { 552 };
         let mtu = mtu.max(least);
         let size = u16::try_from(mtu.saturating_sub(overhead)).unwrap_or(u16::MAX);
         if size >= self.path_mss {

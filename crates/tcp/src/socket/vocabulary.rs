@@ -2,10 +2,13 @@
 
 use core::net::IpAddr;
 
-use crate::profile::{AckPolicy, Budgets, Keepalive, Profile};
+use crate::{
+    profile::{AckPolicy, Budgets, Keepalive, Profile},
+    wire::ip,
+};
 
 /// An address and a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Eq)]
 pub struct Endpoint {
     /// The address.
     pub addr: IpAddr,
@@ -17,6 +20,12 @@ impl Endpoint {
     /// The endpoint `addr`:`port`.
     pub const fn new(addr: IpAddr, port: u16) -> Self {
         Self { addr, port }
+    }
+}
+
+impl PartialEq for Endpoint {
+    fn eq(&self, other: &Self) -> bool {
+        self.port == other.port && ip::is_same(self.addr, other.addr)
     }
 }
 

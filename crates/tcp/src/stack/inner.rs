@@ -25,7 +25,7 @@ impl Core {
     }
 
     pub(super) fn is_local(&self, addr: IpAddr) -> bool {
-        self.config.addresses.contains(&Some(addr))
+        self.config.addresses.into_iter().flatten().any(|own| ip::is_same(own, addr))
     }
 
     /// Calls a connection and does what follows from any change: its timers, its wish to send, its news.
@@ -94,7 +94,7 @@ impl Core {
     }
 
     pub(super) fn own_mss(&self, tuple: &Tuple) -> u16 {
-        let headers = if tuple.remote.addr.is_ipv6() { 60 } else { 40 };
+        let headers = if ip::is_v6(tuple.remote.addr) { 60 } else { 40 };
         self.config.device.mtu.saturating_sub(headers).max(64)
     }
 
@@ -117,7 +117,7 @@ impl Core {
             // RFC 9293, section 3.9.2.3, MUST-46.
             return Err(OpenError::BadPeer(remote));
         }
-        let same_family = |addr: &IpAddr| addr.is_ipv6() == remote.addr.is_ipv6();
+        let same_family = |addr: &IpAddr| ip::is_v6(*addr) == ip::is_v6(remote.addr);
         let addr = self.config.addresses.into_iter().flatten().find(same_family).ok_or(OpenError::NoAddress)?;
         let tuple = match local_port {
             Some(port) => {

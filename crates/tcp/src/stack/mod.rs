@@ -3,7 +3,7 @@
 //! It has the house's shape. Packets that arrive go to [`Stack::on_packet`], time to [`Stack::on_timeout`]; after
 //! either, and after any call on a socket, [`Stack::poll_transmit`] gives packets until there is none, and
 //! [`Stack::next_timeout`] tells when to come back. All memory is in the [`Storage`] that the caller gives.
-//! What is *not* here: link layers, routing (there is one device), waiting.
+//! What is *not* here: link layers ([`link`](crate::link) has one), routing (there is one device), waiting.
 
 mod error;
 #[cfg(feature = "fast-open")]
@@ -242,7 +242,7 @@ impl<S: Storage> Stack<S> {
             return Err(OpenError::NoAddress);
         }
         let clash = parts.table.entries.iter().any(
-            |entry| matches!(&entry.role, Role::Listener(listener) if listener.port == port && listener.addr == addr),
+            |entry| matches!(&entry.role, Role::Listener(listener) if listener.port == port && listener.is_at(addr)),
         );
         if clash || port == 0 {
             let addr = addr.or(core.config.addresses[0]).unwrap_or(IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED));
@@ -510,10 +510,7 @@ impl<S: Storage> Stack<S> {
         call: impl FnOnce(&mut Socket, &mut Context<'_, '_>) -> R,
     ) -> Result<R, SocketError> {
         let (core, mut parts) = self.parts();
-        let at = parts.entry_of(id).ok_or(SocketError::Gone)?;
-        if parts.table.socket(at).is_none_or(|socket| socket.is_orphan()) {
-            return Err(SocketError::Gone);
-        }
+        let at = parts.connection_of(id).ok_or(SocketError::Gone)?;
         core.on_socket(now, &mut parts, at, call).ok_or(SocketError::Gone)
     }
 }
@@ -522,6 +519,13 @@ impl Parts<'_> {
     fn entry_of(&self, id: SocketId) -> Option<u16> {
         let entry = self.table.entries.get(usize::from(id.index))?;
         (entry.generation == id.generation && !matches!(entry.role, Role::Free)).then_some(id.index)
+    }
+
+    /// The entry of a connection that an application holds.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn connection_of(&mut self, id: SocketId) -> Option<u16> {
+        let at = self.entry_of(id)?;
+        self.table.socket(at).is_some_and(|socket| !socket.is_orphan()).then_some(at)
     }
 
     fn name(&self, at: u16) -> SocketId {

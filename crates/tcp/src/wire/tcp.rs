@@ -77,13 +77,17 @@ pub struct SackBlock {
 /// Up to four SACK blocks in the order of the option (RFC 2018, section 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
-    blocks: [SackBlock; 4],
+    blocks: [SackBlock; Self::MOST],
     len: u8,
 }
 
 impl SackBlocks {
+    /// What 40 bytes of options hold; none where SACK is compiled out.
+    pub const MOST: usize = if cfg!(feature = "sack") { 4 } else { 0 };
+
     /// No block.
-    pub const EMPTY: Self = Self { blocks: [SackBlock { start: SeqNum::new(0), end: SeqNum::new(0) }; 4], len: 0 };
+    pub const EMPTY: Self =
+        Self { blocks: [SackBlock { start: SeqNum::new(0), end: SeqNum::new(0) }; Self::MOST], len: 0 };
 
     /// Adds a block behind the others; the fifth and later are lost.
     pub fn push(&mut self, block: SackBlock) {
@@ -91,6 +95,35 @@ impl SackBlocks {
             *slot = block;
             self.len += 1;
         }
+    }
+
+    /// Puts a block in front; the last falls out where there is no room.
+    pub(crate) fn push_front(&mut self, block: SackBlock) {
+        let kept = usize::from(self.len).min(Self::MOST.saturating_sub(1));
+        for at in (0..kept).rev() {
+            self.blocks[at + 1] = self.blocks[at];
+        }
+        if let Some(first) = self.blocks.first_mut() {
+            *first = block;
+            self.len = kept as u8 + 1;
+        }
+    }
+
+    /// Keeps the blocks that `keep` takes.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&SackBlock) -> bool) {
+        let mut kept = 0;
+        for at in 0..usize::from(self.len) {
+            let block = self.blocks[at];
+            if keep(&block) {
+                self.blocks[kept] = block;
+                kept += 1;
+            }
+        }
+        self.len = kept as u8;
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [SackBlock] {
+        self.blocks.get_mut(..usize::from(self.len)).unwrap_or(&mut [])
     }
 
     /// Keeps the first `len` blocks.
@@ -149,13 +182,13 @@ impl Options {
                 (2, 4) => options.mss = Some(be16(option, 2)?),
                 (3, 3) => options.window_scale = Some(option[2]),
                 (4, 2) => options.sack_permitted = true,
-                (5, 10 | 18 | 26 | 34) => {
+                (5, 10 | 18 | 26 | 34) if cfg!(feature = "sack") => {
                     for at in (2..len).step_by(8) {
                         let (start, end) = (SeqNum::new(be32(option, at)?), SeqNum::new(be32(option, at + 4)?));
                         options.sack.push(SackBlock { start, end });
                     }
                 }
-                (8, 10) => {
+                (8, 10) if cfg!(feature = "timestamps") => {
                     options.timestamps = Some(Timestamps { val: be32(option, 2)?, echo: be32(option, 6)? });
                 }
                 #[cfg(feature = "fast-open")]
@@ -163,7 +196,9 @@ impl Options {
                     options.fast_open = FastOpen::parse(option).or(options.fast_open);
                 }
                 // A known kind with a length that it can't have.
-                (2..=5 | 8, _) => return Err(Malformed::Option),
+                (2..=4, _) => return Err(Malformed::Option),
+                (5, _) if cfg!(feature = "sack") => return Err(Malformed::Option),
+                (8, _) if cfg!(feature = "timestamps") => return Err(Malformed::Option),
                 _ => {}
             }
         }
@@ -189,7 +224,7 @@ impl Options {
                     }
                 }
                 OptionKind::SackPermitted => {
-                    if self.sack_permitted {
+                    if cfg!(feature = "sack") && self.sack_permitted {
                         if layout.pad_lone_sack && self.timestamps.is_none() {
                             pad_to(w, at(w), 4, 2);
                         }
@@ -197,7 +232,7 @@ impl Options {
                     }
                 }
                 OptionKind::Timestamps => {
-                    if let Some(timestamps) = self.timestamps {
+                    if let Some(timestamps) = self.timestamps.filter(|_| cfg!(feature = "timestamps")) {
                         // RFC 7323, appendix A: the values stand on word boundaries.
                         pad_to(w, at(w), 4, 2);
                         w.put(&[8, 10]);
