@@ -2,6 +2,7 @@
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use fullpipe_tcp::{
+    fast_open::FastOpenPolicy,
     profile::{Budgets, Keepalive, Profile},
     socket::{Endpoint, SocketOptions},
     stack::Stack,
@@ -20,14 +21,23 @@ const PROFILES: [Profile; 4] = [Profile::DEFAULT, Profile::NETBURNER, Profile::F
 /// length, and the bytes.
 pub fn segments(data: &[u8]) {
     let Some((pick, mut rest)) = data.split_first() else { return };
-    let profile = Profile { budgets: Budgets::all(5), ..PROFILES[usize::from(pick % 4)] };
+    // Data in SYNs needs no cookie, which no fuzzer guesses; half of the time.
+    let without = pick & 16 != 0;
+    let fast_open = FastOpenPolicy {
+        client_without_cookie: without,
+        server_without_cookie: without,
+        experimental: true,
+        ..FastOpenPolicy::ON
+    };
+    let profile = Profile { budgets: Budgets::all(5), fast_open, ..PROFILES[usize::from(pick % 4)] };
     let v6 = pick & 4 != 0;
     let mut host = Stack::new(HeapStorage::new(4, 16, 1548), config(1, v6, 1500, profile));
     let mut now = Instant::from_nanos(1_000_000_000);
-    let options = SocketOptions::of(&profile);
+    let options = SocketOptions { fast_open: pick & 8 != 0, ..SocketOptions::of(&profile) };
     let listener = host.listen(None, PORT, 2, options).expect("the first socket");
     let socket = host.connect(now, Some(5_000), Endpoint::new(addr(v6, 0), 1_024), options).expect("the second");
     let mut buffer = [0; 4_096];
+    let _goes_with_the_syn = host.write(now, socket, &buffer[..600]);
     while let [how, high, low, after @ ..] = rest {
         let len = usize::from(u16::from_be_bytes([*high, *low]) % 2_048).min(after.len());
         let (packet, next) = after.split_at(len);
@@ -93,6 +103,7 @@ fn profile(input: &mut Unstructured<'_>) -> Result<Profile> {
         timestamps: base.timestamps && flag(2),
         keepalive: flag(3).then_some(Keepalive { idle_s: 1, interval_s: 1, probes: 3 }),
         mtu_probing: flag(3),
+        fast_open: if flag(4) { FastOpenPolicy::ON } else { base.fast_open },
         budgets: Budgets::all(5),
         ..base
     })

@@ -15,6 +15,8 @@ pub(crate) enum Bench {
     Capture,
     /// The live test beside iperf3 and nuttcp: loopback and veth, by message size and number of connections.
     Measure,
+    /// The TCP engine over TUN beside smoltcp and the kernel: goodput and processor time, both ways.
+    Tcp,
 }
 
 /// Of which the median is shown.
@@ -31,6 +33,9 @@ pub(crate) fn run(shell: &Shell, what: Bench) -> Result<()> {
                 .run()?
         }
         Bench::Measure => measure::run(shell, ROUNDS)?,
+        Bench::Tcp => {
+            cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-stack --example bench_tcp").run()?
+        }
     }
     Ok(())
 }

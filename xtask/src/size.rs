@@ -1,5 +1,5 @@
 //! What the smallest IPv4 and TCP application weighs on a microcontroller: the engine in two configurations, and smoltcp
-//! built the same way (`xtask/size`).
+//! built the same way (`xtask/size`), with what each of them can do.
 
 use std::{fs, path::Path};
 
@@ -15,12 +15,34 @@ struct Application {
     features: &'static str,
     /// The most flash that it may take, in bytes, where there is an aim.
     aim: Option<u32>,
+    /// What it can do.
+    can: &'static str,
 }
 
 const APPLICATIONS: &[Application] = &[
-    Application { name: "fullpipe, NewReno without SACK", binary: "fullpipe", features: "", aim: Some(24 << 10) },
-    Application { name: "fullpipe, everything", binary: "fullpipe", features: "everything", aim: Some(48 << 10) },
-    Application { name: "smoltcp 0.13, Reno", binary: "smoltcp", features: "smoltcp", aim: None },
+    Application {
+        name: "fullpipe, NewReno without SACK",
+        binary: "fullpipe",
+        features: "",
+        aim: Some(24 << 10),
+        can: "window scaling, fast retransmit, delayed ACK, Nagle, zero-window probes, path-MTU discovery, challenge ACKs,
+  keyed initial numbers, listeners with a backlog, out-of-order data in a shared pool, user timeout, ICMP echo",
+    },
+    Application {
+        name: "fullpipe, everything",
+        binary: "fullpipe",
+        features: "everything",
+        aim: Some(48 << 10),
+        can: "also IPv6, SACK, RACK-TLP, CUBIC, timestamps and PAWS, ECN, SYN cookies, keepalive, other platforms' policies",
+    },
+    Application {
+        name: "smoltcp 0.13, Reno",
+        binary: "smoltcp",
+        features: "smoltcp",
+        aim: None,
+        can: "window scaling, fast retransmit, delayed ACK, Nagle, zero-window probes, challenge ACKs, one SACK hint,
+  out-of-order data, keepalive, user timeout, ICMP echo",
+    },
 ];
 
 /// Bytes in flash and in RAM.
@@ -32,7 +54,7 @@ struct Weight {
 /// Builds and weighs.
 pub(crate) fn run(shell: &Shell) -> Result<()> {
     println!("{:<34}{:>12}{:>14}{:>12}", "IPv4 and TCP on a Cortex-M4", "flash, B", "aim, B", "RAM, B");
-    for Application { name, binary, features, aim } in APPLICATIONS {
+    for Application { name, binary, features, aim, .. } in APPLICATIONS {
         cmd!(
             shell,
             "cargo build --quiet --locked --release --manifest-path xtask/size/Cargo.toml --target {TARGET}
@@ -45,7 +67,10 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
         let aim = aim.map_or_else(|| "-".to_owned(), |aim| aim.to_string());
         println!("{name:<34}{:>12}{aim:>14}{:>12}", weight.flash, weight.ram);
     }
-    println!("{:<34}not weighed: its sources are not part of this repository", "lwIP");
+    println!("{:<34}not weighed: its sources are not part of this repository\n", "lwIP");
+    for Application { name, can, .. } in APPLICATIONS {
+        println!("{name}: {can}");
+    }
     println!(
         "RAM is static: 4 sockets and 32 buffers of 1548 bytes, or as many bytes of buffers for smoltcp's sockets."
     );

@@ -21,6 +21,9 @@ use crate::{
 /// packetdrill sleeps until this long before an event and spins from there.
 const SPIN_US: u64 = 20;
 
+/// How a shell line begins that changes flags under way.
+const SETTINGS: &str = ": fullpipe ";
+
 type Fd = c_int;
 type Userdata = *mut c_void;
 
@@ -227,7 +230,7 @@ unsafe fn read_parts(fd: Fd, parts: *const iovec, count: usize, flags: c_int) ->
 ///
 /// # Safety
 /// `parts` points to `count` valid parts.
-unsafe fn write_parts(fd: Fd, parts: *const iovec, count: usize, flags: c_int) -> Outcome {
+unsafe fn write_parts(fd: Fd, parts: *const iovec, count: usize, flags: c_int, peer: Option<SocketAddr>) -> Outcome {
     // SAFETY: the caller's promise.
     let parts = if parts.is_null() { &[] } else { unsafe { slice::from_raw_parts(parts, count) } };
     let mut data = Vec::new();
@@ -235,7 +238,7 @@ unsafe fn write_parts(fd: Fd, parts: *const iovec, count: usize, flags: c_int) -
         // SAFETY: the caller's promise.
         data.extend_from_slice(unsafe { bytes(part.iov_base, part.iov_len) });
     }
-    calls::write(host::hold(), fd, &data, WriteHow { flags })
+    calls::write_to(host::hold(), fd, &data, WriteHow { flags }, peer)
 }
 
 extern "C" fn free(_: Userdata) {
@@ -305,12 +308,55 @@ unsafe extern "C" fn recvfrom(
     unsafe { recv(userdata, fd, data, len, flags) }
 }
 
+/// `struct sock_extended_err`, and behind it the address of nobody: writes `first` to `last` are done, and their data
+/// was copied.
+fn extended_error(first: u32, last: u32) -> [u8; 32] {
+    const ORIGIN_ZEROCOPY: u8 = 5;
+    const CODE_COPIED: u8 = 1;
+    let mut error = [0; 32];
+    (error[4], error[6]) = (ORIGIN_ZEROCOPY, CODE_COPIED);
+    error[8..12].copy_from_slice(&first.to_ne_bytes());
+    error[12..16].copy_from_slice(&last.to_ne_bytes());
+    error
+}
+
+/// Makes `data` the only control message.
+///
+/// # Safety
+/// `message` has room for `msg_controllen` bytes of control messages.
+unsafe fn put_control(message: &mut msghdr, (level, kind): (c_int, c_int), data: &[u8]) {
+    let len = data.len() as u32;
+    // SAFETY: the caller's promise; what does not fit is not written.
+    unsafe {
+        let space = libc::CMSG_SPACE(len) as usize;
+        let first = libc::CMSG_FIRSTHDR(message);
+        if first.is_null() || message.msg_controllen < space {
+            message.msg_controllen = 0;
+            return;
+        }
+        ((*first).cmsg_len, (*first).cmsg_level, (*first).cmsg_type) = (libc::CMSG_LEN(len) as usize, level, kind);
+        bytes_mut(libc::CMSG_DATA(first).cast(), data.len()).copy_from_slice(data);
+        message.msg_controllen = space;
+    }
+}
+
 unsafe extern "C" fn recvmsg(_: Userdata, fd: Fd, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: packetdrill's promise, as the system call has it.
     unsafe {
         let message = &mut *message;
+        if flags & libc::MSG_ERRQUEUE != 0 {
+            let notice = host::hold().as_mut().and_then(|host| host.take_notice(fd));
+            let Some((first, last)) = notice else { return result(Err(libc::EAGAIN)) as ssize_t };
+            put_control(message, (libc::SOL_IP, libc::IP_RECVERR), &extended_error(first, last));
+            message.msg_flags = libc::MSG_ERRQUEUE;
+            return 0;
+        }
         let len = read_parts(fd, message.msg_iov, message.msg_iovlen, flags);
-        (message.msg_controllen, message.msg_flags) = (0, 0);
+        message.msg_flags = 0;
+        match host::hold().as_mut().and_then(|host| host.readable_hint(fd)).filter(|_| len.is_ok()) {
+            Some(readable) => put_control(message, (libc::SOL_TCP, options::TCP_INQ), &readable.to_ne_bytes()),
+            None => message.msg_controllen = 0,
+        }
         result(len) as ssize_t
     }
 }
@@ -318,18 +364,18 @@ unsafe extern "C" fn recvmsg(_: Userdata, fd: Fd, message: *mut msghdr, flags: c
 unsafe extern "C" fn write(_: Userdata, fd: Fd, data: *const c_void, len: usize) -> ssize_t {
     // SAFETY: packetdrill's promise, as the system call has it.
     let data = unsafe { bytes(data, len) };
-    result(calls::write(host::hold(), fd, data, WriteHow::default())) as ssize_t
+    result(calls::write_to(host::hold(), fd, data, WriteHow::default(), None)) as ssize_t
 }
 
 unsafe extern "C" fn writev(_: Userdata, fd: Fd, parts: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: packetdrill's promise, as the system call has it.
-    result(unsafe { write_parts(fd, parts, count.max(0) as usize, 0) }) as ssize_t
+    result(unsafe { write_parts(fd, parts, count.max(0) as usize, 0, None) }) as ssize_t
 }
 
 unsafe extern "C" fn send(_: Userdata, fd: Fd, data: *const c_void, len: usize, flags: c_int) -> ssize_t {
     // SAFETY: packetdrill's promise, as the system call has it.
     let data = unsafe { bytes(data, len) };
-    result(calls::write(host::hold(), fd, data, WriteHow { flags })) as ssize_t
+    result(calls::write_to(host::hold(), fd, data, WriteHow { flags }, None)) as ssize_t
 }
 
 unsafe extern "C" fn sendto(
@@ -350,7 +396,8 @@ unsafe extern "C" fn sendmsg(_: Userdata, fd: Fd, message: *const msghdr, flags:
     // SAFETY: packetdrill's promise, as the system call has it.
     unsafe {
         let message = &*message;
-        result(write_parts(fd, message.msg_iov, message.msg_iovlen, flags)) as ssize_t
+        let peer = address_at(message.msg_name.cast(), message.msg_namelen).ok();
+        result(write_parts(fd, message.msg_iov, message.msg_iovlen, flags, peer)) as ssize_t
     }
 }
 
@@ -421,6 +468,26 @@ pub unsafe extern "C" fn getsockopt(
         } else {
             libc::syscall(libc::SYS_getsockopt, fd, level, name, value, len) as c_int
         }
+    }
+}
+
+/// The C library's function for a process that has this library in `LD_PRELOAD`: shell lines of a script that begin
+/// with [`SETTINGS`] change the host's flags, others are left to the shell.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    let text = if command.is_null() { "" } else { unsafe { CStr::from_ptr(command) }.to_str().unwrap_or("") };
+    if let Some(settings) = text.strip_prefix(SETTINGS) {
+        return host::reconfigure(&mut host::hold(), settings);
+    }
+    type System = unsafe extern "C" fn(*const c_char) -> c_int;
+    // SAFETY: the next function of that name is the C library's, which has this type.
+    unsafe {
+        let next = libc::dlsym(libc::RTLD_NEXT, c"system".as_ptr());
+        if next.is_null() { -1 } else { std::mem::transmute::<*mut c_void, System>(next)(command) }
     }
 }
 

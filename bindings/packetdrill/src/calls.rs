@@ -3,12 +3,15 @@
 use std::net::{IpAddr, SocketAddr};
 
 use fullpipe_tcp::{
-    socket::{Endpoint, Failure, SocketOptions, State},
+    socket::{Endpoint, Failure, Socket, SocketOptions, State},
     stack::{ListenerId, SocketError, SocketId},
 };
 
+use fullpipe_units::Instant;
+
 use crate::{
     host::{self, Held, Host, NO_HOST},
+    notices::Notices,
     options::Settings,
     ready::Epoll,
 };
@@ -46,6 +49,11 @@ pub(crate) struct SocketFile {
     pub(crate) failure_told: bool,
     pub(crate) is_read_shut: bool,
     pub(crate) is_write_shut: bool,
+    /// Where to connect with the first write: TCP_FASTOPEN_CONNECT, and the peer's cookie is known.
+    pub(crate) late_peer: Option<SocketAddr>,
+    pub(crate) notices: Notices,
+    /// Bytes that had arrived when some last did, and when that was.
+    pub(crate) last_data: (u64, Instant),
 }
 
 impl SocketFile {
@@ -60,6 +68,9 @@ impl SocketFile {
             failure_told: false,
             is_read_shut: false,
             is_write_shut: false,
+            late_peer: None,
+            notices: Notices::default(),
+            last_data: (0, host.now),
         }
     }
 }
@@ -80,6 +91,71 @@ impl Host {
         let file = self.file(fd).ok()?;
         let is_news = !std::mem::replace(&mut file.failure_told, true);
         is_news.then(|| errno_of(failure, self.flags.profile.name))
+    }
+
+    /// Begins to connect; the SYN leaves with the next change. `fast` asks for fast open.
+    fn open(&mut self, fd: i32, peer: SocketAddr, fast: bool) -> Result<SocketId, i32> {
+        let file = self.file(fd)?;
+        file.options.fast_open |= fast;
+        let (options, port) = (file.options, file.local_port);
+        let remote = Endpoint::new(IpAddr::to_canonical(&peer.ip()), peer.port());
+        let id = self.stack.connect(self.now, port, remote, options).map_err(|_| libc::EADDRNOTAVAIL)?;
+        self.file(fd)?.kind = Kind::Connected(id);
+        Ok(id)
+    }
+
+    /// After a write took `taken` bytes: what `MSG_EOR` and `MSG_ZEROCOPY` ask for besides.
+    fn wrote(&mut self, fd: i32, taken: i64, how: WriteHow) -> Result<(), i32> {
+        let Kind::Connected(id) = self.file(fd)?.kind else { return Ok(()) };
+        if how.flags & libc::MSG_EOR != 0 {
+            self.stack.end_record(self.now, id).map_err(|_| libc::EPIPE)?;
+        }
+        if how.flags & libc::MSG_ZEROCOPY != 0 && self.file(fd)?.settings.tells_copies && taken > 0 {
+            let Some(socket) = self.stack.socket(id) else { return Ok(()) };
+            let (info, counts) = (socket.info(), *socket.counts());
+            let end = counts.bytes_acked + u64::from(info.outstanding) + u64::from(info.unsent);
+            self.file(fd)?.notices.wrote(end);
+        }
+        Ok(())
+    }
+
+    /// The first and the last write of `fd` that are acknowledged and have not been told of.
+    pub(crate) fn take_notice(&mut self, fd: i32) -> Option<(u32, u32)> {
+        let Kind::Connected(id) = self.file(fd).ok()?.kind else { return None };
+        let acked = self.stack.socket(id)?.counts().bytes_acked;
+        self.file(fd).ok()?.notices.take(acked)
+    }
+
+    /// What `TCP_INQ` tells after a read: the bytes that can be read, or one where only the end can.
+    pub(crate) fn readable_hint(&mut self, fd: i32) -> Option<u32> {
+        let file = self.file(fd).ok()?;
+        let Kind::Connected(id) = file.kind else { return None };
+        let tells = file.settings.tells_readable;
+        let info = self.stack.info(id).filter(|_| tells)?;
+        let at_end = matches!(info.state, State::CloseWait | State::LastAck | State::Closing | State::TimeWait);
+        Some(if info.readable == 0 { at_end.into() } else { info.readable })
+    }
+
+    /// Notes when data arrives.
+    pub(crate) fn note_arrivals(&mut self) {
+        let (now, stack) = (self.now, &mut self.stack);
+        for file in self.files.values_mut() {
+            let File::Socket(file) = file else { continue };
+            let Kind::Connected(id) = file.kind else { continue };
+            // The handshake's end counts as an arrival.
+            let count = |socket: &Socket| socket.counts().bytes_received + u64::from(socket.is_open());
+            let received = stack.socket(id).map_or(0, count);
+            if received != file.last_data.0 {
+                file.last_data = (received, now);
+            }
+        }
+    }
+
+    /// Data bytes that a SYN to `peer` would carry, were fast open asked for.
+    fn syn_room(&mut self, fd: i32, peer: SocketAddr) -> Result<usize, i32> {
+        let options = SocketOptions { fast_open: true, ..self.file(fd)?.options };
+        let remote = Endpoint::new(IpAddr::to_canonical(&peer.ip()), peer.port());
+        Ok(self.stack.syn_room(self.now, remote, &options).into())
     }
 
     pub(crate) fn state(&mut self, id: SocketId) -> State {
@@ -120,10 +196,13 @@ pub(crate) fn bind(held: &mut Held, fd: i32, address: SocketAddr) -> Outcome {
 pub(crate) fn listen(held: &mut Held, fd: i32, backlog: i32) -> Outcome {
     let host = held.as_mut().ok_or(NO_HOST)?;
     let file = host.file(fd)?;
-    let (options, port) = (file.options, file.local_port.unwrap_or(0));
+    let (mut options, port) = (file.options, file.local_port.unwrap_or(0));
     if file.kind != Kind::Fresh {
         return Err(libc::EINVAL);
     }
+    let key = file.settings.fast_open_key;
+    options.fast_open |= host.flags.fast_listeners;
+    host.use_fast_open_key(key.unwrap_or(host.flags.fast_open_key));
     // One more than asked for, as Linux counts.
     let backlog = u16::try_from(backlog.max(0)).unwrap_or(u16::MAX).saturating_add(1);
     let listener = host.stack.listen(None, port, backlog, options).map_err(|_| libc::EADDRINUSE)?;
@@ -168,11 +247,14 @@ pub(crate) fn connect(mut held: Held, fd: i32, peer: SocketAddr) -> Outcome {
     let is_nonblocking = file.is_nonblocking;
     match file.kind {
         Kind::Listening(_) => return Err(libc::EOPNOTSUPP),
+        Kind::Fresh if file.late_peer.is_some() => return Err(libc::EISCONN),
         Kind::Fresh => {
-            let (options, port) = (file.options, file.local_port);
-            let remote = Endpoint::new(IpAddr::to_canonical(&peer.ip()), peer.port());
-            let id = host.stack.connect(host.now, port, remote, options).map_err(|_| libc::EADDRNOTAVAIL)?;
-            host.file(fd)?.kind = Kind::Connected(id);
+            let connects_late = file.settings.connects_late;
+            if connects_late && host.syn_room(fd, peer)? > 0 {
+                host.file(fd)?.late_peer = Some(peer);
+                return Ok(0);
+            }
+            host.open(fd, peer, connects_late)?;
             host.changed();
             if is_nonblocking {
                 return Err(libc::EINPROGRESS);
@@ -181,6 +263,10 @@ pub(crate) fn connect(mut held: Held, fd: i32, peer: SocketAddr) -> Outcome {
         Kind::Connected(_) if file.connect_told => return Err(libc::EISCONN),
         Kind::Connected(_) => {}
     }
+    wait_for_handshake(held, fd, is_nonblocking)
+}
+
+fn wait_for_handshake(held: Held, fd: i32, is_nonblocking: bool) -> Outcome {
     let attempt = |host: &mut Host| -> Option<Outcome> {
         let Kind::Connected(id) = host.file(fd).ok()?.kind else { return Some(Err(libc::EINVAL)) };
         if let Some(errno) = host.take_failure(fd) {
@@ -232,7 +318,9 @@ fn try_read(host: &mut Host, fd: i32, out: &mut [u8], how: ReadHow) -> Outcome {
     if how.has(libc::MSG_ERRQUEUE) {
         return Err(libc::EAGAIN);
     }
-    let Kind::Connected(id) = file.kind else { return Err(libc::ENOTCONN) };
+    let Kind::Connected(id) = file.kind else {
+        return Err(if file.late_peer.is_some() { libc::EAGAIN } else { libc::ENOTCONN });
+    };
     let is_read_shut = file.is_read_shut;
     let now = host.now;
     let result = if how.has(libc::MSG_PEEK) {
@@ -259,35 +347,59 @@ pub(crate) struct WriteHow {
     pub(crate) flags: i32,
 }
 
-/// Writes to a socket that may have to be connected first: MSG_FASTOPEN on Linux, any such write on FreeBSD. The engine
-/// knows no fast open (`fullpipe_tcp::refusals`), so it does what RFC 7413 falls back to.
+/// Writes to a socket that may have to be connected first: MSG_FASTOPEN and TCP_FASTOPEN_CONNECT on Linux, any such
+/// write on FreeBSD.
 pub(crate) fn write_to(mut held: Held, fd: i32, data: &[u8], how: WriteHow, peer: Option<SocketAddr>) -> Outcome {
     let host = held.as_mut().ok_or(NO_HOST)?;
     let is_freebsd = host.flags.profile.name == "freebsd";
     let file = host.file(fd)?;
-    let (is_fresh, is_nonblocking) = (file.kind == Kind::Fresh, file.is_nonblocking);
-    let implied = how.flags & libc::MSG_FASTOPEN != 0 || is_freebsd;
-    let Some(peer) = peer.filter(|_| is_fresh && implied) else { return write(held, fd, data, how) };
-    if !is_freebsd && !is_nonblocking {
-        connect(held, fd, peer)?;
-        return write(host::hold(), fd, data, how);
+    let is_nonblocking = file.is_nonblocking || how.flags & libc::MSG_DONTWAIT != 0;
+    let (kind, late_peer) = (file.kind, file.late_peer.take());
+    let asks = how.flags & libc::MSG_FASTOPEN != 0;
+    let id = match kind {
+        Kind::Fresh if is_freebsd && peer.is_some() => {
+            let id = host.open(fd, peer.ok_or(libc::EDESTADDRREQ)?, false)?;
+            let taken = host.stack.write(host.now, id, data).map_err(|_| libc::EPIPE)?;
+            host.changed();
+            return Ok(taken as i64);
+        }
+        Kind::Fresh if asks && !host.flags.profile.fast_open.client => return Err(libc::EOPNOTSUPP),
+        Kind::Fresh if asks || late_peer.is_some() => {
+            let peer = late_peer.or(peer).ok_or(libc::EOPNOTSUPP)?;
+            let room = host.syn_room(fd, peer)?;
+            let id = host.open(fd, peer, true)?;
+            let first = &data[..data.len().min(room)];
+            let taken = host.stack.write(host.now, id, first).map_err(|_| libc::EPIPE)?;
+            host.wrote(fd, taken as i64, how)?;
+            host.changed();
+            if is_nonblocking {
+                return if taken > 0 { Ok(taken as i64) } else { Err(libc::EINPROGRESS) };
+            }
+            // The rest waits for the handshake's end, as the caller does.
+            let taken = taken + host.stack.write(host.now, id, &data[taken..]).map_err(|_| libc::EPIPE)?;
+            wait_for_handshake(held, fd, false)?;
+            let rest = &data[taken..];
+            let more = if rest.is_empty() { 0 } else { write(host::hold(), fd, rest, how)? };
+            return Ok(taken as i64 + more);
+        }
+        Kind::Connected(id) if asks => id,
+        _ => return write(held, fd, data, how),
+    };
+    if host.state(id) == State::SynSent && is_nonblocking {
+        return Err(libc::EALREADY);
     }
-    file.is_nonblocking = true;
-    let connecting = connect(held, fd, peer);
-    let mut held = host::hold();
-    let host = held.as_mut().ok_or(NO_HOST)?;
-    let file = host.file(fd)?;
-    file.is_nonblocking = is_nonblocking;
-    let Kind::Connected(id) = file.kind else { return connecting };
-    if !is_freebsd {
-        return connecting;
-    }
-    let taken = host.stack.write(host.now, id, data).map_err(|_| libc::EPIPE)?;
-    host.changed();
-    Ok(taken as i64)
+    write(held, fd, data, how)
 }
 
-pub(crate) fn write(mut held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
+pub(crate) fn write(held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
+    let outcome = write_data(held, fd, data, how);
+    if let (Ok(taken), Some(host)) = (outcome, host::hold().as_mut()) {
+        host.wrote(fd, taken, how)?;
+    }
+    outcome
+}
+
+fn write_data(mut held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
     let more = how.flags & libc::MSG_MORE != 0;
     if let Some(host) = held.as_mut() {
         host.cork(fd, more)?;
@@ -321,7 +433,8 @@ fn try_write(host: &mut Host, fd: i32, data: &[u8]) -> Outcome {
     if is_write_shut {
         return Err(libc::EPIPE);
     }
-    if matches!(host.state(id), State::SynSent | State::SynReceived) {
+    let is_open = host.stack.socket(id).is_some_and(|socket| socket.is_open());
+    if !is_open && matches!(host.state(id), State::SynSent | State::SynReceived) {
         // As on Linux and FreeBSD, writing waits for the handshake.
         return if host.file(fd)?.is_nonblocking { Err(libc::EAGAIN) } else { Ok(0) };
     }

@@ -3,8 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use fullpipe_tcp::{
+    SecretKey,
     congestion::Algorithm,
-    profile::{BlindDefence, EcnPolicy, Profile, ReceivePolicy},
+    profile::{BlindDefence, EcnPolicy, Keepalive, Profile, ReceivePolicy, SynFin},
 };
 
 /// How the host is set up.
@@ -18,6 +19,14 @@ pub(crate) struct Flags {
     /// Bytes of a new socket's send buffer.
     pub(crate) send_space: u32,
     pub(crate) syn_cookies: bool,
+    /// Whether every listener takes data in SYNs, asked or not.
+    pub(crate) fast_listeners: bool,
+    /// The key of fast-open cookies.
+    pub(crate) fast_open_key: SecretKey,
+    /// What keepalive is where an application turns it on.
+    pub(crate) keepalive: Keepalive,
+    /// Whether what is known of peers is to be forgotten.
+    pub(crate) forget: bool,
 }
 
 /// What is wrong with a flag.
@@ -48,15 +57,39 @@ impl Flags {
         Ok(flags)
     }
 
+    /// The same flags with some changed, as a script's shell lines change a system's settings under way.
+    pub(crate) fn changed(&self, text: &str) -> Result<Self, BadFlag> {
+        let mut flags = self.clone();
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            let (name, value) = word.split_once('=').ok_or_else(|| bad(word, "a value is missing"))?;
+            flags.set(name, value).map_err(|reason| bad(word, reason))?;
+        }
+        Ok(flags)
+    }
+
     fn of(profile: Profile, receive_space: u32, send_space: u32) -> Self {
         let local = IpAddr::V4(Ipv4Addr::new(192, 168, 0, 1));
-        Self { local, mtu: 1500, profile, receive_space, send_space, syn_cookies: true }
+        Self {
+            local,
+            mtu: 1500,
+            profile,
+            receive_space,
+            send_space,
+            syn_cookies: true,
+            fast_listeners: false,
+            fast_open_key: SecretKey([0; 16]),
+            keepalive: Keepalive::USUAL,
+            forget: false,
+        }
     }
 
     fn of_profile(name: &str) -> Option<Self> {
         Some(match name {
             "linux" => Self::of(Profile::LINUX, 131_072, 16_384),
-            "freebsd" => Self::of(Profile::FREEBSD, 65_536, 32_768),
+            "freebsd" => {
+                let flags = Self::of(Profile::FREEBSD, 65_536, 32_768);
+                Self { keepalive: Keepalive { probes: 8, ..Keepalive::USUAL }, ..flags }
+            }
             "netburner" => Self::of(Profile::NETBURNER, 5 * SEGMENT, 5 * SEGMENT),
             _ => return None,
         })
@@ -82,9 +115,21 @@ impl Flags {
                     _ => return Err("off, accept or request"),
                 }
             }
+            "tfo" => self.set_fast_open(parse_bits(value).ok_or("a number is expected")?),
+            "tfo_key" => self.fast_open_key = parse_key(value).ok_or("four words of eight hex digits are expected")?,
             _ => return self.set_number(name, value.parse().map_err(|_| "a whole number is expected")?),
         }
         Ok(())
+    }
+
+    /// The bits of Linux's `tcp_fastopen`.
+    const fn set_fast_open(&mut self, bits: u32) {
+        let policy = &mut self.profile.fast_open;
+        policy.client = bits & 1 != 0;
+        policy.server = bits & 2 != 0;
+        policy.client_without_cookie = bits & 4 != 0;
+        policy.server_without_cookie = bits & 0x200 != 0;
+        self.fast_listeners = policy.server && bits & 0x400 != 0;
     }
 
     fn set_number(&mut self, name: &str, value: u32) -> Result<(), &'static str> {
@@ -117,6 +162,12 @@ impl Flags {
                 profile.blind_defence = if value > 0 { BlindDefence::Challenge } else { BlindDefence::None };
             }
             "cookies" => self.syn_cookies = value > 0,
+            "keep_idle_ms" => self.keepalive.idle_s = value / 1_000,
+            "keep_interval_ms" => self.keepalive.interval_s = value / 1_000,
+            "keep_probes" => self.keepalive.probes = small()?,
+            "drop_synfin" => profile.syn_fin = if value > 0 { SynFin::Ignored } else { SynFin::Syn },
+            "train" => profile.least_train = small()?,
+            "forget" => self.forget = value > 0,
             "idle_restart" => profile.restart_after_idle = value > 0,
             "mtu_probing" => profile.mtu_probing = value > 0,
             "iw" => profile.initial_window = small()?,
@@ -133,6 +184,24 @@ impl Flags {
         }
         Ok(())
     }
+}
+
+fn parse_bits(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// A key as Linux writes one: four words, each with its lowest byte last.
+fn parse_key(text: &str) -> Option<SecretKey> {
+    let mut key = [0; 16];
+    let (places, _) = key.as_chunks_mut::<4>();
+    let mut words = text.split('-');
+    for place in places {
+        *place = u32::from_str_radix(words.next()?, 16).ok()?.to_le_bytes();
+    }
+    words.next().is_none().then_some(SecretKey(key))
 }
 
 /// Whole buffers that hold `bytes`, as FreeBSD rounds a buffer up to whole segments.

@@ -89,6 +89,7 @@ impl Host {
         let mut config = Config::new(flags.local, device, SecretKey([7; 16]));
         config.profile = flags.profile;
         config.syn_cookies = flags.syn_cookies;
+        config.fast_open_key = flags.fast_open_key;
         let memory = Memory {
             bytes: vec![0; usize::from(BUFFERS) * BUFFER_SIZE],
             slots: vec![Slot::EMPTY; usize::from(BUFFERS)],
@@ -109,6 +110,21 @@ impl Host {
         }
     }
 
+    /// A shell line of the script changes settings of the system.
+    pub(crate) fn reconfigure(&mut self, flags: Flags) {
+        *self.stack.profile_mut() = flags.profile;
+        if flags.forget {
+            self.stack.forget_peers();
+        }
+        self.flags = Flags { forget: false, ..flags };
+    }
+
+    /// One key of fast-open cookies and no former one.
+    pub(crate) const fn use_fast_open_key(&mut self, key: SecretKey) {
+        self.stack.set_fast_open_key(key);
+        self.stack.set_fast_open_key(key);
+    }
+
     /// After anything that may have changed something: takes what the stack sends, and wakes who waits.
     pub(crate) fn changed(&mut self) {
         while let Some(packet) = self.stack.poll_transmit(self.now) {
@@ -125,6 +141,19 @@ impl Host {
 /// A host as the flags say.
 pub(crate) fn start(flags: Flags) {
     *hold() = Some(Host::new(flags));
+}
+
+/// Changes flags under way; a shell's exit status.
+pub(crate) fn reconfigure(held: &mut Held, text: &str) -> i32 {
+    let Some(host) = held.as_mut() else { return 1 << 8 };
+    match host.flags.changed(text) {
+        Ok(flags) => host.reconfigure(flags),
+        Err(error) => {
+            eprintln!("fullpipe: {error}");
+            return 1 << 8;
+        }
+    }
+    0
 }
 
 /// No host any more.
@@ -188,6 +217,7 @@ pub(crate) fn arrive(mut held: Held, packet: &[u8]) {
     if let Err(why) = host.stack.on_packet(host.now, packet, false) {
         eprintln!("fullpipe: the packet was dropped: {why:?}");
     }
+    host.note_arrivals();
     host.changed();
     drop(settle(held));
 }

@@ -1,6 +1,7 @@
 //! `TCP_INFO` in Linux's layout.
 
 use fullpipe_tcp::socket::State;
+use fullpipe_units::Instant;
 
 use crate::{calls::Kind, host::Host};
 
@@ -40,12 +41,19 @@ const fn number(state: State) -> u8 {
     }
 }
 
+const fn millis(at: Instant) -> u32 {
+    (at.as_nanos() / 1_000_000) as u32
+}
+
 /// What Linux calls the threshold before a loss.
 const INFINITE: u32 = 0x7fff_ffff;
 
 /// The structure for a socket.
 pub(crate) fn of(host: &mut Host, fd: i32) -> Result<[u8; LEN], i32> {
     let mut fields = Fields([0; LEN]);
+    let file = host.file(fd)?;
+    let (last_data, max_segment) = (file.last_data.1, file.options.max_segment);
+    let (host_now_ms, last_data_ms) = (millis(host.now), millis(last_data));
     let id = match host.file(fd)?.kind {
         Kind::Connected(id) => id,
         kind => {
@@ -72,21 +80,29 @@ pub(crate) fn of(host: &mut Host, fd: i32) -> Result<[u8; LEN], i32> {
     fields.u8(2, info.backoff);
     fields.u8(4, info.backoff);
     let scaling = info.snd_shift > 0 || info.rcv_shift > 0;
-    fields
-        .u8(5, u8::from(info.timestamps) | u8::from(info.sack) << 1 | u8::from(scaling) << 2 | u8::from(info.ecn) << 3);
+    fields.u8(
+        5,
+        u8::from(info.timestamps)
+            | u8::from(info.sack) << 1
+            | u8::from(scaling) << 2
+            | u8::from(info.ecn) << 3
+            | u8::from(info.syn_data) << 5,
+    );
     fields.u8(6, info.snd_shift | info.rcv_shift << 4);
     fields.u32(16, mss);
     fields.u32(20, mss);
     fields.u32(24, in_segments(info.outstanding));
     fields.u32(28, in_segments(info.sacked));
-    fields.u32(32, in_segments(info.lost));
-    fields
-        .u32(36, in_segments(info.in_flight.saturating_sub(info.outstanding.saturating_sub(info.sacked + info.lost))));
+    // Linux counts as lost what was sent again, too, until it is reported.
+    fields.u32(32, in_segments(info.lost + info.repaired));
+    fields.u32(36, in_segments(info.repaired));
+    fields.u32(52, host_now_ms.saturating_sub(last_data_ms));
     fields.u32(68, info.srtt_us);
     fields.u32(72, info.rttvar_us);
     fields.u32(76, if info.ssthresh == u32::MAX { INFINITE } else { info.ssthresh / mss });
     fields.u32(80, info.cwnd / mss);
-    fields.u32(84, u32::from(host.flags.mtu) - 40 - if info.timestamps { 12 } else { 0 });
+    let announced = (u32::from(host.flags.mtu) - 40).min(max_segment.into());
+    fields.u32(84, announced - if info.timestamps { 12 } else { 0 });
     fields.u32(88, 3);
     fields.u32(100, counts.retransmits);
     fields.u64(120, counts.bytes_acked);
@@ -95,6 +111,9 @@ pub(crate) fn of(host: &mut Host, fd: i32) -> Result<[u8; LEN], i32> {
     fields.u32(140, counts.segments_received);
     fields.u32(144, info.unsent);
     fields.u32(148, info.min_rtt_us.unwrap_or(u32::MAX));
+    // The handshake counts as a segment.
+    let opened = !matches!(info.state, State::SynSent | State::SynReceived);
+    fields.u32(192, counts.delivered + u32::from(opened));
     fields.u64(200, counts.bytes_sent + counts.bytes_retransmitted);
     fields.u64(208, counts.bytes_retransmitted);
     fields.u32(228, info.snd_wnd);

@@ -16,5 +16,6 @@ mod calls;
 mod flags;
 mod host;
 mod info;
+mod notices;
 mod options;
 mod ready;

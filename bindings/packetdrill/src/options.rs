@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fullpipe_tcp::{profile::Keepalive, socket::State};
+use fullpipe_tcp::{SecretKey, profile::Keepalive, socket::State};
 
 use crate::{
     calls::{Kind, Outcome},
@@ -19,20 +19,34 @@ pub(crate) struct Settings {
     /// SO_LINGER with no time: closing resets.
     pub(crate) lingers_not: bool,
     is_corked: bool,
+    /// TCP_FASTOPEN_CONNECT: opening waits for the first write.
+    pub(crate) connects_late: bool,
+    /// SO_ZEROCOPY.
+    pub(crate) tells_copies: bool,
+    /// TCP_INQ.
+    pub(crate) tells_readable: bool,
+    /// TCP_FASTOPEN_KEY.
+    pub(crate) fast_open_key: Option<SecretKey>,
 }
 
 /// SO_MEMINFO's number of words.
 const MEMINFO_BYTES: usize = 36;
 const SO_MEMINFO: i32 = 55;
 const TCP_CC_INFO: i32 = 26;
+const TCP_FASTOPEN_CONNECT: i32 = 30;
+const TCP_FASTOPEN_KEY: i32 = 33;
+/// The option, and the control message, of `TCP_INQ`.
+pub(crate) const TCP_INQ: i32 = 36;
 
 impl Host {
     /// Applies a socket's options to its connection, if it has one.
     fn apply(&mut self, fd: i32) -> Outcome {
         let file = self.file(fd)?;
         let (kind, options) = (file.kind, file.options);
-        if let Kind::Connected(id) = kind {
-            self.stack.set_options(self.now, id, options).map_err(|_| libc::EINVAL)?;
+        match kind {
+            Kind::Connected(id) => self.stack.set_options(self.now, id, options).map_err(|_| libc::EINVAL)?,
+            Kind::Listening(id) => self.stack.set_listener_options(id, options).map_err(|_| libc::EINVAL)?,
+            Kind::Fresh => {}
         }
         self.changed();
         Ok(0)
@@ -71,6 +85,7 @@ impl Host {
 pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> Outcome {
     let host = held.as_mut().ok_or(NO_HOST)?;
     let is_linux = host.flags.profile.name == "linux";
+    let usual = host.flags.keepalive;
     let file = host.file(fd)?;
     let number = value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
     if let (libc::SOL_SOCKET, libc::SO_LINGER) = name {
@@ -78,12 +93,20 @@ pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> O
         file.settings.lingers_not = word(0) && !word(4);
         return Ok(0);
     }
+    if let (libc::SOL_TCP, TCP_FASTOPEN_KEY) = name {
+        let key = SecretKey(*value.first_chunk().filter(|_| value.len() == 16).ok_or(libc::EINVAL)?);
+        file.settings.fast_open_key = Some(key);
+        if let Kind::Listening(_) = file.kind {
+            host.use_fast_open_key(key);
+        }
+        return Ok(0);
+    }
     let Some(number) = number else {
         return if name == (libc::SOL_TCP, libc::TCP_CONGESTION) { Ok(0) } else { Err(libc::EINVAL) };
     };
     file.settings.values.insert(name, number);
     let unsigned = number.max(0).unsigned_abs();
-    let keepalive = file.options.keepalive.unwrap_or(Keepalive::USUAL);
+    let keepalive = file.options.keepalive.unwrap_or(usual);
     match name {
         (libc::SOL_SOCKET, libc::SO_RCVBUF) => {
             file.options.budgets.receive = flags::segments(unsigned);
@@ -98,6 +121,22 @@ pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> O
             }
         }
         (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => file.options.keepalive = (number != 0).then_some(keepalive),
+        (libc::SOL_TCP, TCP_FASTOPEN_CONNECT) => {
+            file.settings.connects_late = number != 0;
+            if !host.flags.profile.fast_open.client {
+                return Err(libc::EOPNOTSUPP);
+            }
+            return Ok(0);
+        }
+        (libc::SOL_SOCKET, libc::SO_ZEROCOPY) => file.settings.tells_copies = number != 0,
+        (libc::SOL_TCP, TCP_INQ) => file.settings.tells_readable = number != 0,
+        (libc::SOL_TCP, libc::TCP_FASTOPEN) => file.options.fast_open = number != 0,
+        (libc::SOL_TCP, libc::TCP_SYNCNT) => {
+            file.options.syn_retries = u8::try_from(number).map_err(|_| libc::EINVAL)?;
+        }
+        (libc::SOL_TCP, libc::TCP_MAXSEG) => {
+            file.options.max_segment = u16::try_from(number).map_err(|_| libc::EINVAL)?;
+        }
         (libc::SOL_TCP, libc::TCP_NODELAY) => file.options.no_nagle = number != 0,
         (libc::SOL_TCP, libc::TCP_CORK) => {
             file.settings.is_corked = number != 0;
@@ -140,9 +179,11 @@ pub(crate) fn read(host: &mut Host, fd: i32, name: (i32, i32), out: &mut [u8]) -
             Kind::Connected(id) => host.stack.info(id).map_or(536, |info| info.mss as i32),
             _ => stored.unwrap_or(536),
         },
-        (libc::SOL_TCP, libc::TCP_KEEPIDLE) => file.options.keepalive.unwrap_or(Keepalive::USUAL).idle_s as i32,
-        (libc::SOL_TCP, libc::TCP_KEEPINTVL) => file.options.keepalive.unwrap_or(Keepalive::USUAL).interval_s as i32,
-        (libc::SOL_TCP, libc::TCP_KEEPCNT) if host.flags.profile.name == "freebsd" => stored.unwrap_or(8),
+        (libc::SOL_TCP, libc::TCP_KEEPIDLE) => file.options.keepalive.unwrap_or(host.flags.keepalive).idle_s as i32,
+        (libc::SOL_TCP, libc::TCP_KEEPINTVL) => {
+            file.options.keepalive.unwrap_or(host.flags.keepalive).interval_s as i32
+        }
+        (libc::SOL_TCP, libc::TCP_KEEPCNT) => file.options.keepalive.unwrap_or(host.flags.keepalive).probes.into(),
         (libc::SOL_IP, libc::IP_TTL) => stored.unwrap_or_else(|| host.flags.profile.ttl.into()),
         _ => stored.unwrap_or(0),
     };

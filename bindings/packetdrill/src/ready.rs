@@ -12,6 +12,9 @@ use crate::{
 const IN: i32 = libc::EPOLLIN | libc::EPOLLRDNORM;
 const OUT: i32 = libc::EPOLLOUT | libc::EPOLLWRNORM;
 
+/// How events are told, not which: where nothing else is left, a one-shot is used up.
+const PRIVATE: u32 = (libc::EPOLLET | libc::EPOLLONESHOT | libc::EPOLLEXCLUSIVE | libc::EPOLLWAKEUP) as u32;
+
 /// What an epoll waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Epoll {
@@ -38,18 +41,21 @@ impl Host {
     fn readiness(&mut self, fd: i32) -> (i32, u64) {
         let Ok(file) = self.file(fd) else { return (libc::EPOLLERR, 0) };
         let (kind, read_shut, write_shut, told) = (file.kind, file.is_read_shut, file.is_write_shut, file.failure_told);
+        let (is_late, told_copies) = (file.late_peer.is_some(), file.settings.tells_copies);
         match kind {
+            Kind::Fresh if is_late => (OUT, 0),
             Kind::Fresh => (libc::EPOLLOUT | libc::EPOLLHUP, 0),
             Kind::Listening(listener) => (if self.stack.has_acceptable(listener) { IN } else { 0 }, 0),
             Kind::Connected(id) => {
                 let can_write = self.stack.can_write(id);
                 let Some(socket) = self.stack.socket(id) else { return (libc::EPOLLHUP, 0) };
                 let (info, failed, counts) = (socket.info(), socket.failure().is_some() && !told, *socket.counts());
+                let is_open = socket.is_open();
                 let peer_done = matches!(
                     info.state,
                     State::CloseWait | State::LastAck | State::Closing | State::TimeWait | State::Closed
                 );
-                let handshake = matches!(info.state, State::SynSent | State::SynReceived);
+                let handshake = !is_open && matches!(info.state, State::SynSent | State::SynReceived);
                 let mut events = 0;
                 if info.state == State::Closed || ((peer_done || read_shut) && write_shut) {
                     events |= libc::EPOLLHUP;
@@ -63,7 +69,7 @@ impl Host {
                 if !handshake && (can_write || write_shut || info.state == State::Closed) {
                     events |= OUT;
                 }
-                if failed {
+                if failed || (told_copies && self.file(fd).is_ok_and(|file| file.notices.has_any(counts.bytes_acked))) {
                     events |= libc::EPOLLERR;
                 }
                 (events, counts.bytes_received + counts.bytes_acked)
@@ -127,6 +133,9 @@ fn epoll_look(host: &mut Host, epoll: i32, most: usize) -> Vec<Event> {
     let mut watched = std::mem::take(&mut watching.watched);
     let mut found = Vec::new();
     for (fd, watched) in &mut watched {
+        if watched.events & !PRIVATE == 0 {
+            continue;
+        }
         let always = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
         let (ready, count) = host.readiness(*fd);
         let events = ready as u32 & (watched.events | always);
@@ -135,7 +144,7 @@ fn epoll_look(host: &mut Host, epoll: i32, most: usize) -> Vec<Event> {
         if events != 0 && is_news && found.len() < most {
             watched.told = Some((ready, count));
             if watched.events & libc::EPOLLONESHOT as u32 != 0 {
-                watched.events = 0;
+                watched.events &= PRIVATE;
             }
             found.push(Event { events, data: watched.data });
         }

@@ -5,7 +5,7 @@ use core::net::IpAddr;
 
 use fullpipe_units::Instant;
 
-use crate::socket::Tuple;
+use crate::{socket::Tuple, time};
 
 /// The stack's secret. It must be drawn at random when the stack starts and told to nobody.
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ pub(crate) enum Use {
 
 /// RFC 6528, section 3: `ISN = M + F(localip, localport, remoteip, remoteport, secretkey)`, M a clock of 4 us.
 pub(crate) fn initial_sequence(key: SecretKey, now: Instant, tuple: &Tuple) -> u32 {
-    ((now.as_nanos() / 4_000) as u32).wrapping_add(of_tuple(key, Use::InitialSequence, tuple, 0) as u32)
+    (time::ticks_of_4_us(now)).wrapping_add(of_tuple(key, Use::InitialSequence, tuple, 0) as u32)
 }
 
 /// The hash of a connection's addresses and ports, and of one more word.
@@ -40,6 +40,7 @@ pub(crate) fn of_tuple(key: SecretKey, purpose: Use, tuple: &Tuple, word: u32) -
     for addr in [tuple.local.addr, tuple.remote.addr] {
         match addr {
             IpAddr::V4(v4) => sip.word(u64::from(v4.to_bits())),
+            IpAddr::V6(_) if !cfg!(feature = "ipv6") => {}
             IpAddr::V6(v6) => {
                 let bits = v6.to_bits();
                 sip.word(bits as u64);
@@ -48,6 +49,29 @@ pub(crate) fn of_tuple(key: SecretKey, purpose: Use, tuple: &Tuple, word: u32) -
         }
     }
     sip.finish(purpose as u64)
+}
+
+/// SipHash-2-4 of two addresses' bytes, `first` before `second`.
+#[cfg(feature = "fast-open")]
+pub(crate) fn of_addresses(key: SecretKey, first: IpAddr, second: IpAddr) -> u64 {
+    let mut sip = SipHash::new(key);
+    let len = match (first, second) {
+        (IpAddr::V4(first), IpAddr::V4(second)) => {
+            let (first, second) = (u64::from(first.to_bits().swap_bytes()), u64::from(second.to_bits().swap_bytes()));
+            sip.word(second << 32 | first);
+            8
+        }
+        _ => {
+            for addr in [first, second] {
+                let IpAddr::V6(addr) = addr else { continue };
+                let bits = addr.to_bits().swap_bytes();
+                sip.word(bits as u64);
+                sip.word((bits >> 64) as u64);
+            }
+            32
+        }
+    };
+    sip.finish(len << 56)
 }
 
 /// SipHash-2-4 (Aumasson and Bernstein, 2012) over whole 64-bit words; the final block carries the purpose in place

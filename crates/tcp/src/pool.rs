@@ -94,7 +94,7 @@ impl Slot {
     }
 }
 
-/// Marks on a buffer of the send queue.
+/// Marks on a buffer of the send queue. Those that only a feature asks for are no bits where it is compiled out: nothing has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark(u8);
 
@@ -102,13 +102,17 @@ impl Mark {
     /// A write ended here: the segment that carries the last byte pushes.
     pub(crate) const PUSH: Self = Self(1);
     /// The peer has reported all of it by SACK.
-    pub(crate) const SACKED: Self = Self(2);
+    pub(crate) const SACKED: Self = Self(if cfg!(feature = "sack") { 2 } else { 0 });
     /// Deemed lost, not retransmitted since.
     pub(crate) const LOST: Self = Self(4);
     /// Retransmitted, and not deemed lost since.
     pub(crate) const RESENT: Self = Self(8);
     /// On the order-of-transmission list.
-    pub(crate) const LISTED: Self = Self(16);
+    pub(crate) const LISTED: Self = Self(if cfg!(feature = "sack") { 16 } else { 0 });
+    /// A record ended here: nothing is appended.
+    pub(crate) const END: Self = Self(32);
+    /// Retransmitted because it was deemed lost: for the figures that Linux tells.
+    pub(crate) const REPAIR: Self = Self(if cfg!(feature = "platforms") { 64 } else { 0 });
 
     pub(crate) const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0

@@ -4,6 +4,8 @@
 //! bounds, initial window, when to acknowledge, when to push. Mechanism is elsewhere. Figures come from
 //! the sources named beside them; where a platform has no counterpart the engine's own default stands.
 
+#[cfg(feature = "fast-open")]
+use crate::fast_open::FastOpenPolicy;
 use crate::{
     congestion::Algorithm,
     wire::tcp::{OptionKind, OptionLayout},
@@ -138,6 +140,57 @@ pub enum WindowStep {
     Byte,
 }
 
+/// When a small segment waits for acknowledgements (RFC 9293, section 3.7.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nagle {
+    /// While anything is unacknowledged, as the RFC words it.
+    AnyOutstanding,
+    /// While another small segment is: Minshall's variant, by which a write of several segments never waits for its
+    /// tail. Linux.
+    SmallOutstanding,
+}
+
+/// When a window that reading has opened is told at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowUpdate {
+    /// When it has grown by two segments, or by half of the buffer.
+    Segments,
+    /// When it has doubled, too: Linux.
+    Double,
+}
+
+/// Which ICMP errors end a connection that is being opened (RFC 9293, section 3.9.2.2). None ends one that is open
+/// (RFC 5927, section 5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IcmpErrors {
+    /// Hard ones.
+    Hard,
+    /// Also those that say that something is prohibited: FreeBSD.
+    Prohibited,
+    /// Soft ones too (RFC 5461, section 4.1): Linux.
+    All,
+}
+
+/// What a SYN with FIN is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SynFin {
+    /// Nothing: nobody sends one but to find out what a host is.
+    Ignored,
+    /// A SYN for a connection that is being opened, nothing for a listener: Linux.
+    Crossing,
+    /// A SYN; the FIN comes again.
+    Syn,
+}
+
+/// What a segment in TIME-WAIT is answered with, besides a new connection's beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeWait {
+    /// An ACK where it is unacceptable, or a FIN (RFC 9293, section 3.10.7.4).
+    Unacceptable,
+    /// An ACK where it has one itself and is not just the ACK of the FIN: FreeBSD.
+    AnyButTheAck,
+}
+
 /// The policy of a stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
@@ -209,6 +262,24 @@ pub struct Profile {
     pub no_push_us: u32,
     /// Whether full segments that time out twice are taken for too large, where no ICMP says so (RFC 4821, section 7.7).
     pub mtu_probing: bool,
+    /// Segments of a train that is pushed at its end, at the least, where [`Push::TrainEnd`] is the way.
+    pub least_train: u8,
+    /// When small segments wait.
+    pub nagle: Nagle,
+    /// When the window's growth is told.
+    pub window_update: WindowUpdate,
+    /// Which ICMP errors end a connection that is being opened.
+    pub icmp_errors: IcmpErrors,
+    /// What a SYN with FIN is.
+    pub syn_fin: SynFin,
+    /// What segments in TIME-WAIT are answered with.
+    pub time_wait: TimeWait,
+    /// Whether a peer that no longer answers data is sent a reset when it is given up, in case it lives. One that fails
+    /// keepalive is in any case.
+    pub resets_the_silent: bool,
+    /// Data in SYNs, for sockets that ask for it.
+    #[cfg(feature = "fast-open")]
+    pub fast_open: FastOpenPolicy,
 }
 
 const SECOND: u32 = 1_000_000;
@@ -220,6 +291,7 @@ impl Profile {
         layout: OptionLayout {
             order: &[OptionKind::Mss, OptionKind::SackPermitted, OptionKind::Timestamps, OptionKind::WindowScale],
             pad_lone_sack: true,
+            fill_fast_open: true,
         },
         window_scaling: true,
         window_shift: None,
@@ -262,9 +334,19 @@ impl Profile {
         challenge_acks: 10,
         no_push_us: 200_000,
         mtu_probing: false,
+        least_train: 2,
+        nagle: Nagle::AnyOutstanding,
+        window_update: WindowUpdate::Segments,
+        icmp_errors: IcmpErrors::Hard,
+        syn_fin: SynFin::Crossing,
+        time_wait: TimeWait::Unacceptable,
+        resets_the_silent: true,
+        #[cfg(feature = "fast-open")]
+        fast_open: FastOpenPolicy::OFF,
     };
 
     /// Linux 6.x as it comes: quick acknowledgements at the start, a receive buffer that grows.
+    #[cfg(feature = "platforms")]
     pub const LINUX: Self = Self {
         name: "linux",
         budgets: Budgets { receive: 45, out_of_order: 1_000, transmit: 1_000, unacknowledged: 2_900 },
@@ -273,15 +355,23 @@ impl Profile {
         window_shift: Some(7),
         push: Push::TrainEnd,
         window_step: WindowStep::Byte,
+        #[cfg(feature = "fast-open")]
+        fast_open: FastOpenPolicy::LINUX,
+        nagle: Nagle::SmallOutstanding,
+        window_update: WindowUpdate::Double,
+        icmp_errors: IcmpErrors::All,
+        resets_the_silent: false,
         ..Self::DEFAULT
     };
 
     /// FreeBSD 14: MSS, scale, SACK, timestamps in that order; 30 ms of least timeout.
+    #[cfg(feature = "platforms")]
     pub const FREEBSD: Self = Self {
         name: "freebsd",
         layout: OptionLayout {
             order: &[OptionKind::Mss, OptionKind::WindowScale, OptionKind::SackPermitted, OptionKind::Timestamps],
             pad_lone_sack: false,
+            fill_fast_open: false,
         },
         budgets: Budgets { receive: 45, out_of_order: 1_000, transmit: 23, unacknowledged: 1_440 },
         receive: ReceivePolicy::Grow { max: 1_440 },
@@ -300,13 +390,18 @@ impl Profile {
         takes_unoffered: true,
         window_step: WindowStep::Byte,
         window_shift: Some(6),
+        #[cfg(feature = "fast-open")]
+        fast_open: FastOpenPolicy::FREEBSD,
+        icmp_errors: IcmpErrors::Prohibited,
+        syn_fin: SynFin::Syn,
+        time_wait: TimeWait::AnyButTheAck,
         ..Self::DEFAULT
     };
 
     /// NetBurner as its 2009 headers tell: no extensions, 0.2 s of delayed ACK, 3 s of initial timeout.
     pub const NETBURNER: Self = Self {
         name: "netburner",
-        layout: OptionLayout { order: &[OptionKind::Mss], pad_lone_sack: false },
+        layout: OptionLayout { order: &[OptionKind::Mss], pad_lone_sack: false, fill_fast_open: false },
         window_scaling: false,
         timestamps: false,
         sack: false,
@@ -334,6 +429,66 @@ impl Profile {
     pub fn initial_window_bytes(&self, mss: u32) -> u32 {
         let segments = u32::from(self.initial_window.clamp(2, 64));
         (segments * mss).min((segments * 1460).max(2 * mss))
+    }
+}
+
+/// What is in force of the fields that only other platforms need: without the feature `platforms` what
+/// [`Profile::DEFAULT`] says, so that the rest is compiled out.
+impl Profile {
+    pub(crate) const fn receive(&self) -> ReceivePolicy {
+        if cfg!(feature = "platforms") { self.receive } else { ReceivePolicy::Fixed }
+    }
+
+    pub(crate) const fn push(&self) -> Push {
+        if cfg!(feature = "platforms") { self.push } else { Push::WriteEnd }
+    }
+
+    pub(crate) const fn ack_count(&self) -> AckCount {
+        if cfg!(feature = "platforms") { self.ack_count } else { AckCount::FullSized }
+    }
+
+    pub(crate) const fn blind_defence(&self) -> BlindDefence {
+        if cfg!(feature = "platforms") { self.blind_defence } else { BlindDefence::Challenge }
+    }
+
+    pub(crate) const fn window_step(&self) -> WindowStep {
+        if cfg!(feature = "platforms") { self.window_step } else { WindowStep::Segment }
+    }
+
+    pub(crate) const fn window_shift(&self) -> Option<u8> {
+        if cfg!(feature = "platforms") { self.window_shift } else { None }
+    }
+
+    pub(crate) const fn nagle(&self) -> Nagle {
+        if cfg!(feature = "platforms") { self.nagle } else { Nagle::AnyOutstanding }
+    }
+
+    pub(crate) const fn window_update(&self) -> WindowUpdate {
+        if cfg!(feature = "platforms") { self.window_update } else { WindowUpdate::Segments }
+    }
+
+    pub(crate) const fn icmp_errors(&self) -> IcmpErrors {
+        if cfg!(feature = "platforms") { self.icmp_errors } else { IcmpErrors::Hard }
+    }
+
+    pub(crate) const fn syn_fin(&self) -> SynFin {
+        if cfg!(feature = "platforms") { self.syn_fin } else { SynFin::Crossing }
+    }
+
+    pub(crate) const fn time_wait(&self) -> TimeWait {
+        if cfg!(feature = "platforms") { self.time_wait } else { TimeWait::Unacceptable }
+    }
+
+    pub(crate) const fn resets_the_silent(&self) -> bool {
+        !cfg!(feature = "platforms") || self.resets_the_silent
+    }
+
+    pub(crate) const fn repeats_fin(&self) -> bool {
+        cfg!(feature = "platforms") && self.repeats_fin
+    }
+
+    pub(crate) const fn takes_unoffered(&self) -> bool {
+        cfg!(feature = "platforms") && self.takes_unoffered
     }
 }
 

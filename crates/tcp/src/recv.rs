@@ -24,8 +24,7 @@ pub(crate) struct Receiver {
     pub(crate) readable: u32,
     early: Queue,
     /// Runs of early data, the latest touched first (RFC 2018, section 4).
-    runs: [SackBlock; 4],
-    run_count: u8,
+    runs: SackBlocks,
     /// What arrived twice, for the next ACK (RFC 2883).
     duplicate: Option<SackBlock>,
     pub(crate) budget: u16,
@@ -57,8 +56,7 @@ impl Receiver {
             queue: Queue::EMPTY,
             readable: 0,
             early: Queue::EMPTY,
-            runs: [SackBlock::default(); 4],
-            run_count: 0,
+            runs: SackBlocks::EMPTY,
             duplicate: None,
             budget,
             early_budget,
@@ -110,7 +108,9 @@ impl Receiver {
         let free = self.free(pool).min(limit);
         let growth = free.saturating_sub(self.window());
         let segment = u32::from(self.segment);
-        let is_large = self.step == WindowStep::Byte && free >= segment.min(self.capacity() / 4).min(limit);
+        let is_large = cfg!(feature = "platforms")
+            && self.step == WindowStep::Byte
+            && free >= segment.min(self.capacity() / 4).min(limit);
         let enough = if is_large { 1 } else { segment.min(self.capacity() / 2).min(limit).max(1) };
         if growth >= enough { growth } else { 0 }
     }
@@ -130,7 +130,7 @@ impl Receiver {
     pub(crate) fn accept(&mut self, pool: &mut Pool<'_>, seq: SeqNum, data: &[u8]) -> Accepted {
         let had_gap = self.has_gap();
         // RFC 2883, section 4.2: what of it is here already, unless something older is to be told.
-        if self.duplicate.is_none() {
+        if cfg!(feature = "sack") && self.duplicate.is_none() {
             self.duplicate = self.known_part(seq, seq + data.len() as u32);
         }
         if seq == self.nxt {
@@ -146,8 +146,11 @@ impl Receiver {
 
     /// The first early data that lies between two numbers.
     fn known_part(&self, start: SeqNum, end: SeqNum) -> Option<SackBlock> {
-        let runs = self.runs.get(..usize::from(self.run_count))?;
-        let parts = runs.iter().map(|run| SackBlock { start: run.start.later(start), end: run.end.earlier(end) });
+        let parts = self
+            .runs
+            .as_slice()
+            .iter()
+            .map(|run| SackBlock { start: run.start.later(start), end: run.end.earlier(end) });
         let first = |a: SackBlock, b: SackBlock| if b.start.before(a.start) { b } else { a };
         parts.filter(|part| part.start.before(part.end)).reduce(first)
     }
@@ -228,7 +231,7 @@ impl Receiver {
         }
         self.edge = self.edge.later(self.nxt);
         let nxt = self.nxt;
-        self.retain_runs(|run| run.end.after(nxt));
+        self.runs.retain(|run| run.end.after(nxt));
     }
 
     /// Puts data that is ahead of a gap in its place.
@@ -277,6 +280,9 @@ impl Receiver {
             data = &data[fit..];
             seq += fit as u32;
         }
+        if !cfg!(feature = "sack") {
+            return;
+        }
         if seq.after(start) {
             self.add_run(SackBlock { start, end: seq });
         }
@@ -288,35 +294,21 @@ impl Receiver {
 
     /// Puts a run in front, joined with those that it touches (RFC 2018, section 4).
     fn add_run(&mut self, mut run: SackBlock) {
-        for known in &self.runs[..usize::from(self.run_count)] {
+        for known in self.runs.as_slice() {
             if known.start.at_or_before(run.end) && known.end.at_or_after(run.start) {
                 run.start = run.start.earlier(known.start);
                 run.end = run.end.later(known.end);
             }
         }
-        self.retain_runs(|known| known.end.before(run.start) || known.start.after(run.end));
+        self.runs.retain(|known| known.end.before(run.start) || known.start.after(run.end));
         // The oldest falls out.
-        let [first, second, third, _] = self.runs;
-        self.runs = [run, first, second, third];
-        self.run_count = (self.run_count + 1).min(4);
-    }
-
-    fn retain_runs(&mut self, keep: impl Fn(&SackBlock) -> bool) {
-        let mut kept = 0;
-        for at in 0..usize::from(self.run_count) {
-            let run = self.runs[at];
-            if keep(&run) {
-                self.runs[kept] = run;
-                kept += 1;
-            }
-        }
-        self.run_count = kept as u8;
+        self.runs.push_front(run);
     }
 
     /// Early data from `edge` on was dropped.
     fn cut_runs(&mut self, edge: SeqNum) {
-        self.retain_runs(|run| run.start.before(edge));
-        for run in &mut self.runs[..usize::from(self.run_count)] {
+        self.runs.retain(|run| run.start.before(edge));
+        for run in self.runs.as_mut_slice() {
             run.end = run.end.earlier(edge);
         }
     }
@@ -327,7 +319,7 @@ impl Receiver {
         if let Some(duplicate) = self.duplicate.take() {
             blocks.push(duplicate);
         }
-        for run in &self.runs[..usize::from(self.run_count)] {
+        for run in self.runs.as_slice() {
             blocks.push(*run);
         }
         blocks.truncate(limit);
@@ -336,7 +328,7 @@ impl Receiver {
 
     /// Whether the next ACK has something to tell beyond its number.
     pub(crate) const fn has_sack(&self) -> bool {
-        self.run_count > 0 || self.duplicate.is_some()
+        !self.runs.is_empty() || self.duplicate.is_some()
     }
 
     /// Copies what can be read into `out` and returns how much.
@@ -386,12 +378,17 @@ impl Receiver {
         }
     }
 
+    /// Gives the buffers of early data back.
+    pub(crate) fn clear_early(&mut self, pool: &mut Pool<'_>) {
+        self.early.clear(pool);
+        self.runs.truncate(0);
+    }
+
     /// Gives all buffers back.
     pub(crate) fn clear(&mut self, pool: &mut Pool<'_>) {
         self.queue.clear(pool);
-        self.early.clear(pool);
         self.readable = 0;
-        self.run_count = 0;
+        self.clear_early(pool);
     }
 
     /// Buffers held: in order, and early.

@@ -23,6 +23,7 @@ impl Rtt {
     }
 
     /// Takes a sample, of which about `per_round` arrive each round trip.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(crate) fn sample(&mut self, rto: &Rto, us: u32, per_round: u32) {
         // A day's round trip is a broken clock.
         let us = us.clamp(1, 1 << 30);
@@ -33,21 +34,24 @@ impl Rtt {
             self.rttvar = us / 2;
         } else {
             // Section 2.3, with alpha = 1/8 and beta = 1/4, spread over a round's samples (RFC 7323, appendix G).
-            let n = i64::from(per_round.clamp(1, 1 << 16));
-            let (srtt, rttvar) = (i64::from(self.srtt), i64::from(self.rttvar));
-            let error = i64::from(us) - srtt;
+            // All are below 2^30, so that sums and differences fit 32 bits.
+            let n = per_round.clamp(1, 1 << 16) as i32;
+            let (srtt, rttvar) = (self.srtt as i32, self.rttvar as i32);
+            let error = us as i32 - srtt;
             self.rttvar = (rttvar + (error.abs() - rttvar) / (4 * n)).clamp(0, 1 << 30) as u32;
             self.srtt = (srtt + error / (8 * n)).clamp(1, 1 << 30) as u32;
         }
         // Section 2.3: RTO = SRTT + max(G, 4 * RTTVAR). Sections 2.4, 2.5.
-        self.base = (self.srtt + (4 * self.rttvar).max(rto.margin_us)).clamp(rto.min_us, rto.max_us);
+        let margin = self.rttvar.saturating_mul(4).min(1 << 31).max(rto.margin_us);
+        self.base = (self.srtt + margin).max(rto.min_us).min(rto.max_us);
         // Section 5: a sample ends the backing off.
         self.backoff = 0;
     }
 
     /// The timeout, backed off.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(crate) fn rto(&self, rto: &Rto) -> u32 {
-        u32::try_from(u64::from(self.base) << self.backoff.min(31)).unwrap_or(u32::MAX).min(rto.max_us)
+        self.base.saturating_mul(1 << self.backoff.min(31)).min(rto.max_us)
     }
 
     /// Section 5.5: the timer expired.

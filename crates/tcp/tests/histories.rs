@@ -4,7 +4,10 @@
 mod harness;
 mod history;
 
-use fullpipe_tcp::profile::{Budgets, Keepalive, Profile};
+use fullpipe_tcp::{
+    fast_open::FastOpenPolicy,
+    profile::{Budgets, Keepalive, Profile},
+};
 use history::{Change, History, Place, Step};
 use proptest::prelude::*;
 
@@ -48,8 +51,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn profile() -> impl Strategy<Value = Profile> {
     let base = prop::sample::select(vec![Profile::DEFAULT, Profile::NETBURNER, Profile::FREEBSD, Profile::LINUX]);
-    (base, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        |(base, sack, rack, timestamps, keep)| {
+    (base, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |(base, sack, rack, timestamps, keep, fast)| {
             let keepalive = keep.then_some(Keepalive { idle_s: 1, interval_s: 1, probes: 3 });
             let budgets = Budgets::all(5);
             let mtu_probing = keep;
@@ -60,6 +63,7 @@ fn profile() -> impl Strategy<Value = Profile> {
                 keepalive,
                 budgets,
                 mtu_probing,
+                fast_open: if fast { FastOpenPolicy::ON } else { base.fast_open },
                 ..base
             }
         },

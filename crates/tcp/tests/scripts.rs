@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! options linux nonagle budget=10     the set-up; only as the first line
-//! +0    listen                        calls: listen, connect, accept, write N, read N [= M], shutdown, close, abort
+//! +0    listen                        calls: listen, connect [WRITE] [to PORT], unlisten, accept, write N, read N [= M], shutdown,
+//!                                     close, abort, record (the end of one)
 //! +0    < S 0(0) win 1000 <mss 1460>  the peer sends: flags, sequence number (length), ack, win, options, ce
 //! +0    > S. 0(0) ack 1 <...>         the stack must send, at that time; options are checked where they are given
 //! +0.2  silence                       the stack must not have sent anything until then
@@ -12,18 +13,20 @@
 //! ```
 //!
 //! Times are seconds after the line before; `*` waits for as long as it takes. Sequence numbers count from
-//! each side's SYN; `from` and `to` name the peer's port where it is not 5000. Flags are S F R P E W and `.` for ACK. `#` begins a comment.
+//! each side's SYN; `fo` is a request for a fast-open cookie, `fo ab01` a cookie, `fo own` the one that the stack gave; `from` and `to` name the peer's port where it is not 5000. Flags are S F R P E W and `.` for ACK. `#` begins a comment.
 
 mod harness;
 
 use std::{collections::VecDeque, fs, path::Path};
 
 use fullpipe_tcp::{
+    fast_open::FastOpenPolicy,
     profile::{BlindDefence, Budgets, EcnPolicy, Keepalive, Profile},
     socket::{Endpoint, Failure, SocketOptions},
     stack::{ListenerId, SocketError, SocketId, Stack},
     wire::{
         checksum::Checksum,
+        fast_open::{Cookie, FastOpen, Format},
         ip::{self, Addresses, Ecn, Packet},
         tcp::{self, CHECKSUM_AT, Flags, Header, Options, SackBlock, SackBlocks, Segment, Timestamps},
     },
@@ -44,6 +47,8 @@ struct Run {
     socket: Option<SocketId>,
     listener: Option<ListenerId>,
     sent: VecDeque<(Instant, Vec<u8>)>,
+    /// The latest cookie that the stack gave.
+    cookie: Option<Cookie>,
 }
 
 impl Run {
@@ -64,6 +69,15 @@ impl Run {
                     "nonagle" => options.no_nagle = true,
                     "nopush" => options.no_push = true,
                     "timestamps" => profile.timestamps = true,
+                    "fastopen" => {
+                        profile.fast_open =
+                            FastOpenPolicy { experimental: profile.fast_open.experimental, ..FastOpenPolicy::ON };
+                        options.fast_open = true;
+                    }
+                    "nocookie" => {
+                        profile.fast_open.client_without_cookie = true;
+                        profile.fast_open.server_without_cookie = true;
+                    }
                     "nosack" => profile.sack = false,
                     "nodefence" => profile.blind_defence = BlindDefence::None,
                     "norack" => profile.rack = false,
@@ -97,6 +111,7 @@ impl Run {
             socket: None,
             listener: None,
             sent: VecDeque::new(),
+            cookie: None,
         }
     }
 
@@ -159,9 +174,21 @@ impl Run {
                 self.listener = Some(listener.map_err(|error| error.to_string())?);
             }
             "connect" => {
-                let remote = Endpoint::new(addr(false, 2), PEER_PORT);
+                let (write, port) = match rest.split_once("to ") {
+                    Some((write, port)) => (write.trim(), port.parse().map_err(|_| "no port")?),
+                    None => (rest, PEER_PORT),
+                };
+                let remote = Endpoint::new(addr(false, 2), port);
                 let socket = self.stack.connect(now, Some(LOCAL_PORT), remote, self.options);
                 self.socket = Some(socket.map_err(|error| error.to_string())?);
+                if !write.is_empty() {
+                    // Before the SYN leaves.
+                    self.act("write", write)?;
+                }
+            }
+            "unlisten" => {
+                let listener = self.listener.take().ok_or("not listening")?;
+                self.stack.close_listener(now, listener);
             }
             "accept" => {
                 let listener = self.listener.ok_or("not listening")?;
@@ -218,6 +245,7 @@ impl Run {
                 };
                 return if read == got.trim() { Ok(()) } else { Err(format!("read {read}")) };
             }
+            "record" => self.stack.end_record(now, self.id()?).map_err(|error| error.to_string())?,
             "shutdown" => self.stack.shutdown_write(now, self.id()?).map_err(|error| error.to_string())?,
             "close" => self.stack.close(now, self.id()?).map_err(|error| error.to_string())?,
             "abort" => self.stack.abort(now, self.id()?).map_err(|error| error.to_string())?,
@@ -239,6 +267,7 @@ impl Run {
         let (kind, code, mtu) = match mtu {
             "port" => (3, 3, 0),
             "host" => (3, 1, 0),
+            "prohibited" => (3, 13, 0),
             mtu => (3, 4, mtu.parse::<u16>().map_err(|_| "no MTU")?),
         };
         let seq: u32 = seq.split('(').next().and_then(|seq| seq.parse().ok()).ok_or("no number")?;
@@ -269,6 +298,10 @@ impl Run {
             && timestamps.echo > 0
         {
             timestamps.echo = timestamps.echo.wrapping_add(self.ts_base);
+        }
+        if wanted.own_cookie {
+            let cookie = self.cookie.ok_or("no cookie was given")?;
+            options.fast_open = Some(FastOpen { cookie, format: Format::Standard });
         }
         let mut sack = SackBlocks::EMPTY;
         for block in options.sack.as_slice() {
@@ -308,6 +341,9 @@ impl Run {
             self.iss.push((port, segment.seq));
             self.ts_base = segment.options.timestamps.map_or(0, |timestamps| timestamps.val);
         }
+        if let Some(FastOpen { cookie, .. }) = segment.options.fast_open.filter(|_| segment.flags.has(Flags::ACK)) {
+            self.cookie = Some(cookie);
+        }
         let late = sent_at.since(at) + at.since(sent_at);
         if !any_time && late.as_micros() > 1_500 {
             return Err(format!("sent {late:?} off: {}", self.show(&bytes)));
@@ -320,12 +356,16 @@ impl Run {
             && port == wanted.port
             && wanted.ack.is_none_or(|ack| segment.ack.get() == ack)
             && wanted.window.is_none_or(|window| segment.window == window)
-            && wanted.options.is_none_or(|options| self.same_options(&options, &segment.options));
+            && (!wanted.own_cookie || segment.options.fast_open.is_some_and(|option| !option.cookie.is_none()))
+            && wanted.options.is_none_or(|options| self.same_options(&options, &segment.options, wanted.own_cookie));
         if same { Ok(()) } else { Err(format!("sent {}", self.show(&bytes))) }
     }
 
-    fn same_options(&self, wanted: &Options, sent: &Options) -> bool {
+    fn same_options(&self, wanted: &Options, sent: &Options, any_cookie: bool) -> bool {
         let mut sent = *sent;
+        if any_cookie {
+            sent.fast_open = None;
+        }
         if let Some(timestamps) = &mut sent.timestamps {
             timestamps.val = timestamps.val.wrapping_sub(self.ts_base);
         }
@@ -364,6 +404,8 @@ struct Wanted {
     window: Option<u16>,
     options: Option<Options>,
     ce: bool,
+    /// The options hold the cookie that the stack gave.
+    own_cookie: bool,
     /// The peer's port.
     port: u16,
 }
@@ -373,10 +415,12 @@ impl Wanted {
         let (text, options) = match text.split_once('<') {
             Some((front, rest)) => {
                 let (inside, behind) = rest.split_once('>').ok_or("no >")?;
-                (format!("{front} {behind}"), if inside == "..." { None } else { Some(parse_options(inside)?) })
+                (format!("{front} {behind}"), if inside == "..." { None } else { Some(inside.to_owned()) })
             }
             None => (text.to_owned(), None),
         };
+        let own_cookie = own_cookie(&options);
+        let options = options.map(|text| parse_options(&text)).transpose()?;
         let mut words = text.split_whitespace();
         let mut flags = Flags::default();
         for letter in words.next().ok_or("no flags")?.chars() {
@@ -401,6 +445,7 @@ impl Wanted {
             window: None,
             options,
             ce: false,
+            own_cookie,
             port: PEER_PORT,
         };
         while let Some(word) = words.next() {
@@ -416,6 +461,16 @@ impl Wanted {
         }
         Ok(wanted)
     }
+}
+
+fn own_cookie(options: &Option<String>) -> bool {
+    options.as_ref().is_some_and(|text| text.split(',').any(|part| part.trim() == "fo own"))
+}
+
+fn parse_cookie(digits: &str) -> Result<Cookie, String> {
+    let byte = |at: usize| digits.get(at..at + 2).and_then(|byte| u8::from_str_radix(byte, 16).ok());
+    let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
+    bytes.as_deref().and_then(Cookie::new).ok_or_else(|| format!("no cookie: {digits}"))
 }
 
 fn parse_options(text: &str) -> Result<Options, String> {
@@ -435,6 +490,12 @@ fn parse_options(text: &str) -> Result<Options, String> {
                     let edge = |text: &str| text.parse().map(SeqNum::new).map_err(|_| "no number".to_owned());
                     options.sack.push(SackBlock { start: edge(start)?, end: edge(end)? });
                 }
+            }
+            "fo" if words.get(1) == Some(&"own") => {}
+            "fo" | "foexp" => {
+                let format = if words[0] == "fo" { Format::Standard } else { Format::Experimental };
+                let cookie = parse_cookie(words.get(1).copied().unwrap_or(""))?;
+                options.fast_open = Some(FastOpen { cookie, format });
             }
             "nop" => {}
             word => return Err(format!("unknown option {word}")),

@@ -14,7 +14,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use script::How;
+use script::{How, Prepared};
 use xshell::{Shell, cmd};
 
 /// What to run, with what.
@@ -44,6 +44,10 @@ struct Outcome {
 /// How long a script may take; time in it is virtual.
 const LIMIT: Duration = Duration::from_secs(20);
 const MODES: [How; 2] = [How::Strict, How::Relaxed];
+
+/// The words that google/packetdrill's own harness defines for scripts.
+const DEFINITIONS: [&str; 4] =
+    ["TFO_COOKIE=3021b9d889017eeb", "CODE=host_unreachable", "CMSG_LEVEL_IP=SOL_IP", "CMSG_TYPE_RECVERR=IP_RECVERR"];
 
 /// Builds the plugin, runs the scripts, prints the table.
 pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
@@ -99,8 +103,8 @@ fn run_all(arguments: &Arguments, plugin: &Path, folder: &Path, scripts: &[PathB
             for (failure, how) in failures.iter_mut().zip(MODES) {
                 let file = folder.join(format!("{at}.pkt"));
                 let prepared = script::prepare(&text, how);
-                fs::write(&file, prepared.text)?;
-                *failure = run_one(arguments, plugin, &file, &prepared.flags)?;
+                fs::write(&file, &prepared.text)?;
+                *failure = run_one(arguments, plugin, &file, &prepared)?;
                 // Who passes the strict way passes the relaxed one.
                 if failure.is_none() {
                     break;
@@ -122,13 +126,15 @@ fn run_all(arguments: &Arguments, plugin: &Path, folder: &Path, scripts: &[PathB
 }
 
 /// Why a script fails; `None` where it passes.
-fn run_one(arguments: &Arguments, plugin: &Path, script: &Path, flags: &str) -> Result<Option<String>> {
+fn run_one(arguments: &Arguments, plugin: &Path, script: &Path, prepared: &Prepared) -> Result<Option<String>> {
     let output = script.with_extension("out");
     let file = fs::File::create(&output)?;
     let mut child = Command::new(&arguments.packetdrill)
         .arg(format!("--so_filename={}", plugin.display()))
-        .arg(format!("--so_flags={flags}"))
-        .args(["--local_ip=192.168.0.1", "--code_command=/usr/bin/env python3"])
+        .arg(format!("--so_flags={}", prepared.flags))
+        .arg(format!("--local_ip={}", prepared.local))
+        .args(["--code_command=/usr/bin/env python3"])
+        .args(DEFINITIONS.iter().map(|definition| format!("--define={definition}")))
         .arg(script)
         .env("LD_PRELOAD", plugin)
         .stdin(Stdio::null())

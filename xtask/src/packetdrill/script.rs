@@ -23,20 +23,50 @@ pub(crate) enum Suite {
 pub(crate) struct Prepared {
     pub(crate) text: String,
     pub(crate) flags: String,
+    /// The address of the host.
+    pub(crate) local: String,
 }
+
+const STATES: [(&str, &str); 11] = [
+    ("TCPI_CLOSED", "TCP_CLOSE"),
+    ("TCPI_LISTEN", "TCP_LISTEN"),
+    ("TCPI_SYN_SENT", "TCP_SYN_SENT"),
+    ("TCPI_SYN_RECEIVED", "TCP_SYN_RECV"),
+    ("TCPI_ESTABLISHED", "TCP_ESTABLISHED"),
+    ("TCPI_CLOSE_WAIT", "TCP_CLOSE_WAIT"),
+    ("TCPI_FIN_WAIT_1", "TCP_FIN_WAIT1"),
+    ("TCPI_FIN_WAIT_2", "TCP_FIN_WAIT2"),
+    ("TCPI_CLOSING", "TCP_CLOSING"),
+    ("TCPI_LAST_ACK", "TCP_LAST_ACK"),
+    ("TCPI_TIME_WAIT", "TCP_TIME_WAIT"),
+];
 
 /// Makes a script ready.
 pub(crate) fn prepare(text: &str, how: How) -> Prepared {
     let suite = if text.contains("net.inet.tcp.") { Suite::FreeBsd } else { Suite::Linux };
-    let text = chosen(text);
-    // What is set before the first socket is the set-up; what is set later can't be followed.
-    let (_, shell) = without_shell(text.split("socket(").next().unwrap_or_default());
-    let (mut text, _) = without_shell(&text);
+    let mut text = chosen(text);
+    if suite == Suite::FreeBsd {
+        // The names of states in the packetdrill that these scripts are for.
+        for (theirs, name) in STATES {
+            text = text.replace(theirs, name);
+        }
+    }
+    // What is set before the first socket is the set-up; what is set later changes flags under way.
+    let setup_len = text.find("socket(").unwrap_or(text.len());
+    let (setup, later) = text.split_at(setup_len);
+    let (setup, shell) = with_shell_as(setup, |_| "true".to_owned());
+    let (later, _) = with_shell_as(later, |shell| match changes(&settings(shell), suite, shell) {
+        changes if changes.is_empty() => "true".to_owned(),
+        changes => format!(": fullpipe {}", changes.join(",")),
+    });
+    let mut text = setup + &later;
+    let local = own_option(&text, "--local_ip").unwrap_or("192.168.0.1").to_owned();
+    let mtu = own_option(&text, "--mtu").map(|mtu| format!(",mtu={mtu}")).unwrap_or_default();
     if how == How::Relaxed {
         text = without_claims(&text);
         text = text.lines().map(|line| without_options(line, suite) + "\n").collect();
     }
-    Prepared { text, flags: flags(&settings(&shell), suite) }
+    Prepared { text, flags: flags(&settings(&shell), suite, &local) + &mtu, local }
 }
 
 /// Of what stands between `#ifdef` and `#endif` what is for FreeBSD. Lines keep their numbers.
@@ -54,8 +84,14 @@ fn chosen(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// Replaces shell lines by one that does nothing, so that every event keeps its time.
-fn without_shell(text: &str) -> (String, String) {
+/// What a script says of packetdrill's own options.
+fn own_option<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let rest = text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='))?;
+    rest.split_whitespace().next()
+}
+
+/// Replaces shell lines by others, so that every event keeps its time; also gives what they were.
+fn with_shell_as(text: &str, replacement: impl Fn(&str) -> String) -> (String, String) {
     let (mut rest, mut kept, mut shell) = (text, String::new(), String::new());
     while let Some(at) = rest.find(['`', '/']) {
         if rest[at..].starts_with("//") {
@@ -72,7 +108,8 @@ fn without_shell(text: &str) -> (String, String) {
         let Some(end) = rest[at + 1..].find('`').map(|end| at + 1 + end) else { break };
         kept.push_str(&rest[..at]);
         // Lines keep their numbers.
-        kept.push_str("`true");
+        kept.push('`');
+        kept.push_str(&replacement(&rest[at + 1..end]));
         kept.extend(rest[at..end].chars().filter(|c| *c == '\n'));
         kept.push('`');
         shell.push_str(&rest[at + 1..end]);
@@ -133,7 +170,7 @@ fn settings(shell: &str) -> BTreeMap<String, String> {
             Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
             None => after.split_at(after.find([' ', '\n', '\t']).unwrap_or(after.len())),
         };
-        let value = value.trim_end_matches('\\');
+        let value = value.trim_end_matches(['\\', ';']);
         found.insert(name.to_owned(), value.to_owned());
         rest = behind;
     }
@@ -141,8 +178,8 @@ fn settings(shell: &str) -> BTreeMap<String, String> {
 }
 
 /// The settings as flags of the plugin.
-fn flags(settings: &BTreeMap<String, String>, suite: Suite) -> String {
-    let mut flags = vec!["local=192.168.0.1".to_owned()];
+fn flags(found: &BTreeMap<String, String>, suite: Suite, local: &str) -> String {
+    let mut flags = vec![format!("local={local}")];
     let mut set = |name: &str, value: &str| flags.push(format!("{name}={value}"));
     match suite {
         Suite::Linux => {
@@ -154,8 +191,21 @@ fn flags(settings: &BTreeMap<String, String>, suite: Suite) -> String {
             set("shift", "8");
             set("syn_retries", "5");
             set("tx", "262144");
+            set("tfo", "0x70403");
+            set("tfo_key", "a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4");
         }
         Suite::FreeBsd => set("profile", "freebsd"),
+    }
+    flags.extend(changes(found, suite, ""));
+    flags.join(",")
+}
+
+/// What settings, and shell lines that are none, change of the flags.
+fn changes(settings: &BTreeMap<String, String>, suite: Suite, shell: &str) -> Vec<String> {
+    let mut flags = Vec::new();
+    let mut set = |name: &str, value: &str| flags.push(format!("{name}={value}"));
+    if shell.contains("tcp_metrics flush") {
+        set("forget", "1");
     }
     for (name, value) in settings {
         let flag = match (suite, name.as_str()) {
@@ -168,6 +218,9 @@ fn flags(settings: &BTreeMap<String, String>, suite: Suite) -> String {
             (Suite::Linux, "tcp_synack_retries") => "syn_ack_retries",
             (Suite::Linux, "tcp_mtu_probing") => "mtu_probing",
             (Suite::Linux, "tcp_recovery") => "rack",
+            (Suite::Linux, "tcp_min_tso_segs") => "train",
+            (Suite::Linux, "tcp_fastopen") => "tfo",
+            (Suite::Linux, "tcp_fastopen_key") => "tfo_key",
             (Suite::Linux, "tcp_wmem" | "tcp_rmem") => {
                 let default = value.split_whitespace().nth(1).unwrap_or_default();
                 set(if name == "tcp_wmem" { "tx" } else { "rx" }, default);
@@ -187,6 +240,10 @@ fn flags(settings: &BTreeMap<String, String>, suite: Suite) -> String {
             (Suite::FreeBsd, "net.inet.tcp.rexmit_slop") => "rto_margin_ms",
             (Suite::FreeBsd, "net.inet.tcp.delacktime") => "delack_ms",
             (Suite::FreeBsd, "net.inet.tcp.syncookies") => "cookies",
+            (Suite::FreeBsd, "net.inet.tcp.drop_synfin") => "drop_synfin",
+            (Suite::FreeBsd, "net.inet.tcp.keepidle") => "keep_idle_ms",
+            (Suite::FreeBsd, "net.inet.tcp.keepintvl") => "keep_interval_ms",
+            (Suite::FreeBsd, "net.inet.tcp.keepcnt") => "keep_probes",
             _ => continue,
         };
         set(flag, value);
@@ -194,7 +251,7 @@ fn flags(settings: &BTreeMap<String, String>, suite: Suite) -> String {
             set("scale", value);
         }
     }
-    flags.join(",")
+    flags
 }
 
 #[cfg(test)]
@@ -208,9 +265,9 @@ mod tests {
                     +.1 `sysctl -q net.ipv4.tcp_ecn=0`\n";
         let prepared = prepare(text, How::Strict);
         assert!(prepared.flags.ends_with("ecn=request,timestamps=0"), "{}", prepared.flags);
-        assert_eq!(prepared.text.matches("`true").count(), 3);
+        assert_eq!(prepared.text.matches("`true").count(), 2);
         assert_eq!(prepared.text.lines().count(), text.lines().count());
-        assert!(prepared.text.contains("+.1 `true`"));
+        assert!(prepared.text.contains("+.1 `: fullpipe ecn=off`"));
     }
 
     #[test]

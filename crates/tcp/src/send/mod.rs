@@ -11,7 +11,7 @@ use fullpipe_units::{Instant, SeqNum};
 
 use crate::{
     pool::{BufferId, Mark, NONE, Pool, Purpose, Queue, Run},
-    wire::tcp::SackBlock,
+    wire::tcp::{SackBlock, SackBlocks},
 };
 
 /// The sending half of a connection.
@@ -35,6 +35,8 @@ pub(crate) struct Sender {
     pub(crate) sacked: u32,
     /// Bytes deemed lost and not retransmitted since.
     pub(crate) lost: u32,
+    /// Bytes retransmitted after they were deemed lost, not reported since.
+    pub(crate) repaired: u32,
     /// No lost buffer comes before this one.
     lost_hint: BufferId,
     /// A buffer near which the last SACK news was.
@@ -42,7 +44,7 @@ pub(crate) struct Sender {
     /// The buffer with the highest SACKed bytes.
     sack_high: BufferId,
     /// The blocks of the previous ACK: only what is new is looked for.
-    known: [SackBlock; 4],
+    known: [SackBlock; SackBlocks::MOST],
     pub(crate) transmit_budget: u16,
     pub(crate) unacknowledged_budget: u16,
 }
@@ -52,8 +54,9 @@ pub(crate) struct Sender {
 pub(crate) struct Delivered {
     now: Instant,
     min_rtt_us: u32,
-    /// Bytes newly acknowledged or SACKed.
+    /// Bytes newly acknowledged or SACKed, and in how many buffers.
     pub(crate) bytes: u32,
+    pub(crate) segments: u32,
     /// Of these, bytes SACKed.
     pub(crate) sacked: u32,
     /// When the oldest newly acknowledged segment was sent, if it was sent once: a round-trip sample (Karn).
@@ -74,10 +77,14 @@ pub(crate) struct Latest {
 impl Delivered {
     pub(crate) const fn new(now: Instant, min_rtt_us: u32) -> Self {
         let (clean_sent_at, latest, lowest_clean) = (None, None, None);
-        Self { now, min_rtt_us, bytes: 0, sacked: 0, clean_sent_at, latest, lowest_clean }
+        Self { now, min_rtt_us, bytes: 0, segments: 0, sacked: 0, clean_sent_at, latest, lowest_clean }
     }
 
+    /// What only RACK asks for.
     fn add(&mut self, sent_at: Instant, end: SeqNum, retransmitted: bool) {
+        if !cfg!(feature = "sack") {
+            return;
+        }
         // RFC 8985, section 6.2, step 2: what comes back sooner than a round trip answers an earlier transmission.
         if retransmitted && crate::time::us_since(self.now, sent_at) < self.min_rtt_us {
             return;
@@ -132,10 +139,11 @@ impl Sender {
             tx_tail: NONE,
             sacked: 0,
             lost: 0,
+            repaired: 0,
             lost_hint: NONE,
             sack_hint: NONE,
             sack_high: NONE,
-            known: [SackBlock { start: SeqNum::new(0), end: SeqNum::new(0) }; 4],
+            known: [SackBlock { start: SeqNum::new(0), end: SeqNum::new(0) }; SackBlocks::MOST],
             transmit_budget,
             unacknowledged_budget,
         }
@@ -187,7 +195,7 @@ impl Sender {
             let tail = self.queue.tail;
             let mut fit = 0;
             // A buffer that has been sent whole is a segment of its own now.
-            if tail != NONE && self.unsent != NONE {
+            if tail != NONE && self.unsent != NONE && !pool.slot(tail).mark.has(Mark::END) {
                 fit = pool.append(tail, data, fill as usize);
             }
             if fit == 0 {
@@ -213,10 +221,18 @@ impl Sender {
         taken
     }
 
+    /// What is written next begins a buffer, and so a segment.
+    pub(crate) fn end_record(&self, pool: &mut Pool<'_>) {
+        if self.queue.tail != NONE {
+            pool.slot_mut(self.queue.tail).mark.set(Mark::END);
+        }
+    }
+
     /// Whether a write would take at least one byte.
     pub(crate) fn has_room(&self, pool: &Pool<'_>, mss: u32) -> bool {
         let (fill, _) = Self::unit(pool, mss);
-        let tail_room = self.unsent != NONE && u32::from(pool.slot(self.queue.tail).end) < fill;
+        let tail = |at: BufferId| !pool.slot(at).mark.has(Mark::END) && u32::from(pool.slot(at).end) < fill;
+        let tail_room = self.unsent != NONE && tail(self.queue.tail);
         tail_room || (self.waiting < self.transmit_budget && pool.has(Purpose::Normal))
     }
 
@@ -251,7 +267,7 @@ impl Sender {
             }
             len += piece;
             push = slot.mark.has(Mark::PUSH);
-            if piece != fill {
+            if piece != fill || slot.mark.has(Mark::END) {
                 break;
             }
             id = slot.next;
@@ -336,12 +352,18 @@ impl Sender {
         slot.mark.set(Mark::RESENT);
         if slot.mark.has(Mark::LOST) {
             slot.mark.clear(Mark::LOST);
+            slot.mark.set(Mark::REPAIR);
             self.lost -= slot.sent_len();
+            self.repaired += slot.sent_len();
         }
         self.list_as_latest(pool, id);
     }
 
+    /// Only RACK asks for the order of transmission.
     fn list_as_latest(&mut self, pool: &mut Pool<'_>, id: BufferId) {
+        if !cfg!(feature = "sack") {
+            return;
+        }
         self.unlist(pool, id);
         let tail = self.tx_tail;
         let slot = pool.slot_mut(id);
@@ -395,8 +417,12 @@ impl Sender {
                 }
             }
             first = false;
+            delivered.segments += u32::from(whole && !slot.mark.has(Mark::SACKED));
             if slot.mark.has(Mark::LOST) {
                 self.lost -= gone;
+            }
+            if slot.mark.has(Mark::REPAIR) {
+                self.repaired -= gone.min(self.repaired);
             }
             if !whole {
                 let slot = pool.slot_mut(id);
@@ -405,6 +431,7 @@ impl Sender {
                 if slot.start >= slot.sent {
                     // What is left of it has not been sent: it is a new segment.
                     slot.mark.clear(Mark::LOST);
+                    slot.mark.clear(Mark::REPAIR);
                     slot.mark.clear(Mark::RESENT);
                     slot.retransmits = 0;
                     self.unlist(pool, id);
@@ -441,7 +468,7 @@ impl Sender {
         self.queue.clear(pool);
         (self.unsent, self.tx_head, self.tx_tail) = (NONE, NONE, NONE);
         (self.lost_hint, self.sack_hint, self.sack_high) = (NONE, NONE, NONE);
-        (self.waiting, self.sacked, self.lost) = (0, 0, 0);
+        (self.waiting, self.sacked, self.lost, self.repaired) = (0, 0, 0, 0);
         self.end = self.nxt;
     }
 }

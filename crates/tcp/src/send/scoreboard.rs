@@ -6,14 +6,14 @@ use super::{Delivered, Sender, sent_after};
 use crate::{
     pool::{BufferId, Mark, NONE, Pool},
     time,
-    wire::tcp::SackBlock,
+    wire::tcp::{SackBlock, SackBlocks},
 };
 
 impl Sender {
     /// Takes the SACK blocks of an ACK. Blocks that name what was never sent, or is acknowledged, are ignored
     /// (RFC 2018, section 5; RFC 2883 explains the latter).
     pub(crate) fn sack(&mut self, pool: &mut Pool<'_>, blocks: &[SackBlock], delivered: &mut Delivered) {
-        let mut next_known = [SackBlock { start: self.una, end: self.una }; 4];
+        let mut next_known = [SackBlock { start: self.una, end: self.una }; SackBlocks::MOST];
         for (slot, block) in next_known.iter_mut().zip(blocks) {
             // A FIN beyond the data may be inside a block.
             let (start, end) = (block.start.later(self.una), block.end.earlier(self.nxt));
@@ -79,7 +79,12 @@ impl Sender {
             slot.mark.clear(Mark::LOST);
             self.lost -= len;
         }
+        if slot.mark.has(Mark::REPAIR) {
+            slot.mark.clear(Mark::REPAIR);
+            self.repaired -= len.min(self.repaired);
+        }
         self.sacked += len;
+        delivered.segments += 1;
         delivered.bytes += len;
         delivered.sacked += len;
         delivered.add(slot.sent_at, slot.last(), slot.retransmits > 0);
@@ -100,6 +105,10 @@ impl Sender {
         slot.mark.clear(Mark::RESENT);
         slot.resent = slot.start;
         let (first, len) = (slot.first(), slot.sent_len());
+        if slot.mark.has(Mark::REPAIR) {
+            slot.mark.clear(Mark::REPAIR);
+            self.repaired -= len.min(self.repaired);
+        }
         let hint = self.lost_hint;
         if self.lost == 0 || (hint != NONE && first.before(pool.slot(hint).first())) {
             self.lost_hint = id;
@@ -136,7 +145,7 @@ impl Sender {
             id = slot.next;
         }
         (self.sacked, self.sack_high, self.sack_hint) = (0, NONE, NONE);
-        self.known = [SackBlock { start: self.una, end: self.una }; 4];
+        self.known = [SackBlock { start: self.una, end: self.una }; SackBlocks::MOST];
     }
 
     /// Whether the first buffer was SACKED, though an acknowledgement of it would have come: the receiver reneged.

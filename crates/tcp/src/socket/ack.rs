@@ -5,6 +5,7 @@ use fullpipe_units::SeqNum;
 use super::{Context, Events, Fin, Phase, Socket, State, timer::Timer};
 use crate::{
     congestion::{Ack, CongestionControl as _},
+    divide,
     send::Delivered,
     time,
     wire::tcp::{Flags, Segment},
@@ -13,6 +14,7 @@ use crate::{
 impl Socket {
     /// RFC 9293, section 3.10.7.4, fifth: the ACK field, in a synchronized state. Returns false where the segment
     /// must be dropped.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(super) fn on_ack(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>) -> bool {
         let (una, nxt, ack) = (self.snd_una(), self.snd_nxt(), segment.ack);
         // RFC 5961, section 5.2: from SND.UNA - MAX.SND.WND to SND.NXT.
@@ -30,7 +32,7 @@ impl Socket {
         let window_changed = self.update_window(segment);
         let mut delivered = Delivered::new(cx.now, self.rtt.min().unwrap_or(0));
         let mut duplicate = None;
-        if cfg!(feature = "sack") && self.sack_on && !segment.options.sack.is_empty() {
+        if self.uses_sack() && !segment.options.sack.is_empty() {
             duplicate = Self::reports_duplicate(segment);
             let blocks = segment.options.sack.as_slice();
             self.tx.sack(cx.pool, blocks, &mut delivered);
@@ -45,6 +47,7 @@ impl Socket {
             && segment.payload.is_empty()
             && !window_changed
             && !segment.flags.has(Flags::SYN.with(Flags::FIN));
+        self.counts.delivered = self.counts.delivered.wrapping_add(delivered.segments);
         self.sample_rtt(cx, segment, &delivered, flight);
         if duplicate.is_some() {
             self.note_dsack();
@@ -83,7 +86,7 @@ impl Socket {
         changed
     }
 
-    fn take_acknowledged(&mut self, cx: &mut Context<'_, '_>, ack: SeqNum, delivered: &mut Delivered) {
+    pub(super) fn take_acknowledged(&mut self, cx: &mut Context<'_, '_>, ack: SeqNum, delivered: &mut Delivered) {
         let before = self.tx.una;
         let data_ack = ack.earlier(self.tx.nxt);
         self.tx.acknowledge(cx.pool, data_ack, delivered);
@@ -106,7 +109,7 @@ impl Socket {
         let per_round = flight.div_ceil(2 * self.mss());
         if let Some(sent_at) = delivered.clean_sent_at {
             self.rtt.sample(&cx.profile.rto, time::us_since(cx.now, sent_at), per_round);
-        } else if let (true, Some(timestamps)) = (self.timestamps_on, segment.options.timestamps) {
+        } else if let (true, Some(timestamps)) = (self.uses_timestamps(), segment.options.timestamps) {
             let ms = self.timestamp(cx.now).wrapping_sub(timestamps.echo);
             if timestamps.echo != 0 && ms < 1 << 20 {
                 self.rtt.sample(&cx.profile.rto, (ms * 1_000).max(500), per_round);
@@ -126,15 +129,15 @@ impl Socket {
         let mut delivered_bytes = delivered.bytes;
         if kind.news {
             self.duplicate_acks = 0;
-            if !self.sack_on {
+            if !self.uses_sack() {
                 // Duplicate ACKs have told of these already.
                 delivered_bytes = delivered_bytes.saturating_sub(self.reno_credit);
             }
             // The retransmission was acknowledged, and what duplicate ACKs had told of besides.
             self.reno_credit = self.reno_credit.saturating_sub(acked.saturating_sub(mss));
-        } else if kind.is_duplicate && (!self.sack_on || delivered.sacked > 0) {
+        } else if kind.is_duplicate && (!self.uses_sack() || delivered.sacked > 0) {
             self.duplicate_acks = self.duplicate_acks.saturating_add(1);
-            if !self.sack_on {
+            if !self.uses_sack() {
                 self.reno_credit = (self.reno_credit + mss).min(self.tx.pipe());
                 delivered_bytes += mss;
             }
@@ -145,7 +148,7 @@ impl Socket {
             self.window.cwnd = self.window.ssthresh;
         }
         self.leave_recovery_if_over();
-        if kind.news && self.phase == Phase::Recovery && !self.sack_on {
+        if kind.news && self.phase == Phase::Recovery && !self.uses_sack() {
             // RFC 6582, section 3.2, step 3: a partial acknowledgement uncovers the next loss.
             self.tx.mark_first_lost(cx.pool);
         }
@@ -161,7 +164,7 @@ impl Socket {
             }
             Phase::Recovery => {
                 self.reduce_proportionally(delivered_bytes);
-                if kind.news && !self.sack_on {
+                if kind.news && !self.uses_sack() {
                     // RFC 6582, section 3.2, step 3: the first unacknowledged segment leaves in any case.
                     self.window.cwnd = self.window.cwnd.max(self.in_flight() + mss);
                 }
@@ -184,7 +187,7 @@ impl Socket {
             self.rack_update(cx, delivered);
             return self.rack_detect(cx);
         }
-        if self.sack_on {
+        if self.uses_sack() {
             let mss = self.mss();
             return self.tx.sacked > 0 && self.tx.mark_lost_by_count(cx.pool, mss);
         }
@@ -199,7 +202,7 @@ impl Socket {
     fn reduce(&mut self, cx: &Context<'_, '_>, flight: u32) {
         let mss = self.mss();
         self.window.ssthresh = self.controller.on_congestion(&self.window, cx.now, flight, mss);
-        self.cwr_due = self.ecn_on;
+        self.cwr_due = self.uses_ecn();
         self.cwr_until = self.tx.nxt;
     }
 
@@ -212,7 +215,7 @@ impl Socket {
         self.phase = Phase::Recovery;
         self.recover = self.tx.nxt;
         (self.prr_delivered, self.prr_out) = (0, 0);
-        self.prr_flight = self.tx.outstanding().max(1);
+        self.prr_flight = if cfg!(feature = "sack") { self.tx.outstanding().max(1) } else { 1 };
         // The first retransmission leaves at once.
         self.window.cwnd = self.in_flight() + self.mss();
         self.timers.stop(Timer::TailLoss);
@@ -222,11 +225,17 @@ impl Socket {
     /// RFC 6937, section 3, with the slow-start reduction bound.
     fn reduce_proportionally(&mut self, delivered: u32) {
         let (mss, pipe, ssthresh) = (self.mss(), self.in_flight(), self.window.ssthresh);
+        if !cfg!(feature = "sack") {
+            // RFC 5681, section 3.2, steps 3 and 4: duplicate ACKs take from what is in flight instead of inflating the
+            // window.
+            self.window.cwnd = ssthresh;
+            return;
+        }
         self.prr_delivered = self.prr_delivered.saturating_add(delivered);
         let may_send = if pipe > ssthresh {
             let share = u64::from(self.prr_delivered) * u64::from(ssthresh);
-            let share = u32::try_from(share.div_ceil(u64::from(self.prr_flight))).unwrap_or(u32::MAX);
-            share.saturating_sub(self.prr_out)
+            let share = divide::by(share + u64::from(self.prr_flight - 1), self.prr_flight);
+            u32::try_from(share).unwrap_or(u32::MAX).saturating_sub(self.prr_out)
         } else {
             let limit = self.prr_delivered.saturating_sub(self.prr_out).max(delivered) + mss;
             limit.min(ssthresh - pipe)
@@ -249,7 +258,7 @@ impl Socket {
 
     /// RFC 3168, section 6.1.2: an echo halves the window as a loss would, once a round trip.
     fn react_to_ecn(&mut self, cx: &Context<'_, '_>, segment: &Segment<'_>, kind: AckKind) {
-        if !(self.ecn_on && segment.flags.has(Flags::ECE)) || self.tx.una.before(self.cwr_until) {
+        if !(self.uses_ecn() && segment.flags.has(Flags::ECE)) || self.tx.una.before(self.cwr_until) {
             return;
         }
         self.counts.ecn_reductions += 1;

@@ -4,7 +4,7 @@ use fullpipe_units::SeqNum;
 
 use super::{Context, Events, Failure, Fin, Reply, Socket, State, Syn, timer::Timer};
 use crate::{
-    profile::{AckCount, BlindDefence},
+    profile::{AckCount, BlindDefence, SynFin, TimeWait},
     time,
     wire::{
         ip::Ecn,
@@ -17,6 +17,7 @@ const PAWS_IDLE_NANOS: u64 = 24 * 24 * 3_600 * 1_000_000_000;
 
 impl Socket {
     /// Takes a segment for this connection.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(crate) fn on_segment(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>, ecn: Ecn) -> Reply {
         self.counts.segments_received = self.counts.segments_received.wrapping_add(1);
         self.train = 0;
@@ -37,6 +38,18 @@ impl Socket {
         if has_ack && (segment.ack.at_or_before(self.iss) || segment.ack.after(self.snd_nxt())) {
             return if flags.has(Flags::RST) { Reply::None } else { Reply::Reset };
         }
+        // What echoes a timestamp that was not sent answers another SYN.
+        let is_ours = |echo: u32| {
+            let (first, now) = (self.timestamp(self.last_data_sent), self.timestamp(cx.now));
+            echo.wrapping_sub(first) <= now.wrapping_sub(first)
+        };
+        if let (true, true, Some(timestamps)) = (self.timestamps_on, has_ack, segment.options.timestamps)
+            && timestamps.echo != 0
+            && !is_ours(timestamps.echo)
+            && !flags.has(Flags::RST)
+        {
+            return Reply::Reset;
+        }
         // Second.
         if flags.has(Flags::RST) {
             if has_ack {
@@ -45,7 +58,8 @@ impl Socket {
             return Reply::None;
         }
         // Fourth.
-        if !flags.has(Flags::SYN) {
+        let is_odd = flags.has(Flags::FIN) && !has_ack && cx.profile.syn_fin() == SynFin::Ignored;
+        if !flags.has(Flags::SYN) || is_odd {
             return Reply::None;
         }
         self.last_heard = cx.now;
@@ -55,17 +69,31 @@ impl Socket {
             // Simultaneous open: the same SYN again, now with an acknowledgement.
             self.ecn_on = false;
             self.state = State::SynReceived;
-            self.syn = Syn::Due;
+            self.syn = Syn::Again;
+            self.keep_crossing_text(cx, segment);
             return Reply::None;
         }
-        self.ecn_on = self.ecn_on && ecn_agreed;
+        self.ecn_on = self.uses_ecn() && ecn_agreed;
         self.establish(cx);
+        self.take_syn_ack(cx, segment);
         self.ack_now = true;
         if !segment.payload.is_empty() || flags.has(Flags::FIN) {
             self.rx.offer(cx.pool, self.window_limit());
             self.take_text(cx, segment.seq + 1, segment);
         }
         Reply::None
+    }
+
+    /// "If there are other controls or text in the segment, queue them for processing after the ESTABLISHED state has been
+    /// reached": the text; a FIN comes again.
+    fn keep_crossing_text(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>) {
+        let window = self.rx.offer(cx.pool, self.window_limit()) as usize;
+        let text = segment.payload.get(..window).unwrap_or(segment.payload);
+        if !text.is_empty() {
+            self.take_data(cx, segment.seq + 1, text);
+            self.timers.stop(Timer::DelayedAck);
+            self.ack_now = false;
+        }
     }
 
     /// The SYN has been acknowledged.
@@ -77,10 +105,11 @@ impl Socket {
             self.rtt.after_lost_syn(&cx.profile.rto);
             self.window.cwnd = self.mss();
         } else {
-            if self.syn == Syn::Waiting && self.last_data_sent > fullpipe_units::Instant::ZERO {
+            let is_timed = self.syn == Syn::Waiting && !(self.passive && self.tx.outstanding() > 0);
+            if is_timed && self.last_data_sent > fullpipe_units::Instant::ZERO {
                 self.rtt.sample(&cx.profile.rto, time::us_since(cx.now, self.last_data_sent), 1);
             }
-            self.window.cwnd = cx.profile.initial_window_bytes(self.mss());
+            self.window.cwnd = self.window.cwnd.max(cx.profile.initial_window_bytes(self.mss()));
         }
         self.syn = Syn::Done;
         self.recover = self.tx.una;
@@ -104,12 +133,16 @@ impl Socket {
         if self.state == State::SynReceived && flags.has(Flags::SYN) && seq == self.irs {
             if !flags.has(Flags::ACK) {
                 // The SYN again: the SYN-ACK was lost.
-                self.syn = Syn::Due;
+                self.syn = Syn::Again;
                 return Reply::None;
             }
             // Simultaneous open: the peer's SYN-ACK. Its SYN is known; the rest counts.
             seq += 1;
             self.ack_now = true;
+        }
+        if self.state == State::TimeWait && !flags.has(Flags::RST) && cx.profile.time_wait() == TimeWait::AnyButTheAck {
+            self.answer_in_time_wait(cx, segment);
+            return Reply::None;
         }
         // First: sequence number.
         if !self.is_acceptable(cx, segment, seq) {
@@ -123,7 +156,7 @@ impl Socket {
         }
         // Fourth: SYN (RFC 5961, section 4.2).
         if flags.has(Flags::SYN) && seq == segment.seq {
-            let takes_it = cx.profile.blind_defence == BlindDefence::None;
+            let takes_it = cx.profile.blind_defence() == BlindDefence::None;
             if takes_it && self.state.is_synchronized() && self.state != State::TimeWait {
                 self.end(cx, Some(Failure::Reset));
                 self.reset_due = true;
@@ -146,6 +179,7 @@ impl Socket {
             (self.snd_wl1, self.snd_wl2) = (seq, segment.ack);
             self.snd_wnd = u32::from(segment.window) << self.snd_shift;
             self.max_wnd = self.max_wnd.max(self.snd_wnd);
+            self.after_early(cx);
         }
         if !self.on_ack(cx, segment) {
             return Reply::None;
@@ -170,10 +204,24 @@ impl Socket {
         newer_clock || segment.seq.after(self.rx.nxt)
     }
 
+    fn answer_in_time_wait(&mut self, cx: &Context<'_, '_>, segment: &Segment<'_>) {
+        let flags = segment.flags;
+        if !flags.has(Flags::ACK) {
+            return;
+        }
+        if flags.has(Flags::FIN) {
+            self.timers.set(Timer::State, time::after(cx.now, cx.profile.time_wait_us));
+        }
+        let is_the_ack = flags == Flags::ACK && segment.payload.is_empty();
+        if !is_the_ack || segment.seq != self.rx.nxt || segment.ack != self.snd_nxt() {
+            self.ack_now = true;
+        }
+    }
+
     /// RFC 9293, section 3.10.7.4, first, and PAWS (RFC 7323, section 5.3, R1).
     fn is_acceptable(&self, cx: &Context<'_, '_>, segment: &Segment<'_>, seq: SeqNum) -> bool {
         if let (true, false, Some(timestamps)) =
-            (self.timestamps_on, segment.flags.has(Flags::RST), segment.options.timestamps)
+            (self.uses_timestamps(), segment.flags.has(Flags::RST), segment.options.timestamps)
         {
             let recent = cx.now.as_nanos().saturating_sub(self.ts_recent_at.as_nanos()) < PAWS_IDLE_NANOS;
             if recent && is_newer(self.ts_recent, timestamps.val) {
@@ -214,7 +262,7 @@ impl Socket {
             return;
         }
         let end = segment.seq + segment.payload.len() as u32;
-        if self.sack_on && end.at_or_before(self.rx.nxt) && segment.seq.before(end) {
+        if self.uses_sack() && end.at_or_before(self.rx.nxt) && segment.seq.before(end) {
             self.rx.note_duplicate(segment.seq, end);
         }
         self.ack_now = true;
@@ -222,11 +270,14 @@ impl Socket {
 
     /// Section 3.10.7.4, second, with RFC 5961, section 3.2: only the exact number resets.
     fn on_reset(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum) {
-        if seq != self.rx.nxt && cx.profile.blind_defence == BlindDefence::Challenge {
+        if seq != self.rx.nxt && cx.profile.blind_defence() == BlindDefence::Challenge {
             self.challenge(cx);
             return;
         }
         match self.state {
+            // The application may have seen it already, or will: with what came before the reset (RFC 7413,
+            // section 4.2.2, "the server might have accepted the data").
+            State::SynReceived if self.is_early() => self.end(cx, Some(Failure::Reset)),
             State::SynReceived if self.passive => {
                 // Back to LISTEN: the listener is still there.
                 self.orphan = true;
@@ -254,7 +305,7 @@ impl Socket {
 
     /// RFC 7323, section 4.3: the timestamp of the segment that the next ACK answers.
     fn note_timestamp(&mut self, cx: &Context<'_, '_>, segment: &Segment<'_>, seq: SeqNum) {
-        if let (true, Some(timestamps)) = (self.timestamps_on, segment.options.timestamps)
+        if let (true, Some(timestamps)) = (self.uses_timestamps(), segment.options.timestamps)
             && seq.at_or_before(self.last_ack_sent)
             && !is_newer(self.ts_recent, timestamps.val)
         {
@@ -264,7 +315,7 @@ impl Socket {
 
     /// RFC 3168, section 6.1.3.
     fn note_ecn(&mut self, flags: Flags, ecn: Ecn, segment: &Segment<'_>) {
-        if !self.ecn_on {
+        if !self.uses_ecn() {
             return;
         }
         if flags.has(Flags::CWR) {
@@ -276,8 +327,8 @@ impl Socket {
     }
 
     /// Seventh and eighth: `segment`'s data and FIN, the data starting at `seq`.
-    fn take_text(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum, segment: &Segment<'_>) {
-        if !self.state.can_receive() {
+    pub(super) fn take_text(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum, segment: &Segment<'_>) {
+        if !(self.state.can_receive() || self.is_early()) {
             // After the peer's FIN nothing can come; what does is ignored.
             return;
         }
@@ -292,7 +343,7 @@ impl Socket {
         if segment.flags.has(Flags::FIN) && (seq + len).at_or_before(nxt + window) && self.rx.fin.is_none() {
             self.rx.fin = Some(seq + len);
         }
-        if self.sack_on && seq.before(nxt) && len > 0 {
+        if self.uses_sack() && seq.before(nxt) && len > 0 {
             self.rx.note_duplicate(seq, nxt.earlier(seq + len));
             self.ack_now = true;
         }
@@ -317,7 +368,7 @@ impl Socket {
             self.events.set(Events::READABLE);
         } else {
             self.counts.out_of_order += 1;
-            if !self.sack_on {
+            if !self.uses_sack() {
                 self.duplicates_due = self.duplicates_due.saturating_add(1);
             }
         }
@@ -328,7 +379,7 @@ impl Socket {
         self.quick_left = self.quick_left.saturating_sub(1);
         // RFC 5681, section 4.2: at once for what is out of order or fills a gap; else for every second full-sized
         // segment, or after a time (RFC 9293, section 3.8.6.3).
-        let enough = match cx.profile.ack_count {
+        let enough = match cx.profile.ack_count() {
             AckCount::FullSized => self.unacked_rx >= u32::from(policy.segments.max(1)) * u32::from(self.seen_mss),
             AckCount::Any => true,
         };
@@ -353,7 +404,7 @@ impl Socket {
             State::Established => self.state = State::CloseWait,
             State::FinWait1 => {
                 self.state = State::Closing;
-                if cx.profile.repeats_fin && self.fin == Fin::Waiting {
+                if cx.profile.repeats_fin() && self.fin == Fin::Waiting {
                     self.fin = Fin::Due;
                 }
             }

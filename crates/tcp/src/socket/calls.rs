@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     pool::Pool,
-    profile::{Budgets, ReceivePolicy},
+    profile::{Budgets, ReceivePolicy, WindowUpdate},
     time,
 };
 
@@ -19,12 +19,17 @@ impl Socket {
             return 0;
         }
         if self.tx.unsent_bytes() == 0 && self.options.no_push {
-            self.no_push_until = time::after(cx.now, cx.profile.no_push_us);
+            self.timers.set(Timer::NoPush, time::after(cx.now, cx.profile.no_push_us));
         }
         self.raise_after_a_while(cx);
         self.train = 0;
         let mss = self.mss();
         self.tx.write(cx.pool, data, mss)
+    }
+
+    /// What is written next goes into a segment of its own.
+    pub(crate) fn end_record(&mut self, cx: &mut Context<'_, '_>) {
+        self.tx.end_record(cx.pool);
     }
 
     /// Whether a write would be taken, in part at least.
@@ -41,6 +46,9 @@ impl Socket {
 
     /// Copies what has arrived into `out` (RFC 9293, section 3.10.3) and returns how much.
     pub(crate) fn read(&mut self, cx: &mut Context<'_, '_>, out: &mut [u8]) -> usize {
+        if self.is_waiting() {
+            return 0;
+        }
         let len = self.rx.read(cx.pool, out);
         if len > 0 {
             self.after_read(cx);
@@ -50,12 +58,17 @@ impl Socket {
 
     /// The first piece of what has arrived, in place.
     pub(crate) fn peek<'p>(&self, pool: &'p Pool<'_>) -> &'p [u8] {
-        self.rx.peek(pool)
+        if self.is_waiting() { &[] } else { self.rx.peek(pool) }
     }
 
     /// Copies what has arrived into `out`, leaves it there, and returns how much.
     pub(crate) fn peek_into(&self, pool: &Pool<'_>, out: &mut [u8]) -> usize {
-        self.rx.peek_into(pool, out)
+        if self.is_waiting() { 0 } else { self.rx.peek_into(pool, out) }
+    }
+
+    /// Whether what came with the peer's SYN has to wait for the handshake's end (RFC 9293, section 3.10.7.3, fourth).
+    fn is_waiting(&self) -> bool {
+        self.state == State::SynReceived && !self.is_early()
     }
 
     /// Drops `len` bytes of that piece.
@@ -71,7 +84,12 @@ impl Socket {
             // An update for each segment read would double the traffic: one for what the peer could miss.
             let half = self.rx.capacity() / 2;
             let growth = self.rx.window_growth(cx.pool, self.window_limit());
-            if growth >= half.min(2 * u32::from(self.own_mss)) || self.rx.window() < u32::from(self.own_mss) {
+            let mss = u32::from(self.own_mss);
+            let least = match cx.profile.window_update() {
+                WindowUpdate::Segments => half.min(2 * mss),
+                WindowUpdate::Double => self.rx.window().max(half.min(2 * mss)),
+            };
+            if growth >= least || self.rx.window() < mss {
                 self.ack_now = true;
             }
         }
@@ -79,7 +97,7 @@ impl Socket {
 
     /// Doubles the budget where the application keeps up with a sender that fills it each round trip.
     fn grow_budget(&mut self, cx: &Context<'_, '_>) {
-        let ReceivePolicy::Grow { max } = cx.profile.receive else { return };
+        let ReceivePolicy::Grow { max } = cx.profile.receive() else { return };
         if self.rx.budget >= max || cx.now < self.grow_at {
             return;
         }
@@ -135,12 +153,15 @@ impl Socket {
     pub(crate) fn abort(&mut self, cx: &mut Context<'_, '_>) {
         let tell = self.state.is_synchronized() && self.state != State::TimeWait || self.state == State::SynReceived;
         self.end(cx, Some(Failure::Aborted));
-        self.reset_due = tell;
+        // A second call does not take the first one's reset back.
+        self.reset_due |= tell;
     }
 
     /// Whether the slot can be used for another connection.
     pub(crate) const fn is_free(&self) -> bool {
-        matches!(self.state, State::Closed) && (self.orphan || self.unaccepted) && !self.reset_due
+        matches!(self.state, State::Closed)
+            && (self.orphan || self.unaccepted && self.rx.readable == 0)
+            && !self.reset_due
     }
 
     /// Whether the application has let go.
@@ -154,8 +175,12 @@ impl Socket {
         self.state = State::Closed;
         self.failure = self.failure.or(failure);
         self.tx.clear(cx.pool);
-        if failure.is_some() || self.orphan {
-            self.rx.clear(cx.pool);
+        match failure {
+            // What came in order before the peer, or the path, ended it has been acknowledged: it is still read.
+            None | Some(Failure::Reset | Failure::Refused | Failure::Unreachable) if !self.orphan => {
+                self.rx.clear_early(cx.pool);
+            }
+            _ => self.rx.clear(cx.pool),
         }
         self.timers = Timers::new();
         self.probe = Probe::None;

@@ -21,6 +21,8 @@ pub struct Info {
     pub sacked: u32,
     /// Of these, bytes deemed lost and not sent again since.
     pub lost: u32,
+    /// Of these, bytes that were deemed lost and sent again, and have not been reported since.
+    pub repaired: u32,
     /// Bytes written and not sent.
     pub unsent: u32,
     /// The window that the peer offers, in bytes.
@@ -49,6 +51,8 @@ pub struct Info {
     pub in_recovery: bool,
     /// Whether a timeout found that loss.
     pub after_timeout: bool,
+    /// Whether data of the SYN was acknowledged (RFC 7413).
+    pub syn_data: bool,
     /// Bytes that can be read.
     pub readable: u32,
     /// Bytes out of order dropped for lack of budget or buffers.
@@ -67,6 +71,7 @@ impl Socket {
             outstanding: self.tx.outstanding(),
             sacked: self.tx.sacked,
             lost: self.tx.lost,
+            repaired: self.tx.repaired,
             unsent: self.tx.unsent_bytes(),
             snd_wnd: self.snd_wnd,
             rcv_wnd: self.rx.window(),
@@ -76,11 +81,12 @@ impl Socket {
             rttvar_us: self.rtt.rttvar(),
             min_rtt_us: self.rtt.min(),
             backoff: self.rtt.backoff(),
-            timestamps: self.timestamps_on,
-            sack: self.sack_on,
-            ecn: self.ecn_on,
+            timestamps: self.uses_timestamps(),
+            sack: self.uses_sack(),
+            ecn: self.uses_ecn(),
             in_recovery: self.phase != Phase::Open,
             after_timeout: self.phase == Phase::Loss,
+            syn_data: self.syn_data_taken(),
             readable: self.rx.readable,
             early_dropped: self.rx.dropped,
         }

@@ -5,7 +5,7 @@ use fullpipe_units::{Instant, SeqNum};
 use super::{Context, Fin, Phase, Probe, Socket, State, Syn, base_options, timer::Timer};
 use crate::{
     pool::Run,
-    profile::{EcnPolicy, Push},
+    profile::{EcnPolicy, Nagle, Push},
     send::{Allowance, Chosen},
     time,
     wire::tcp::{Flags, Options, Timestamps},
@@ -28,6 +28,7 @@ pub(crate) struct Outgoing {
 
 impl Socket {
     /// The next segment that wants to leave.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
         let out = self.choose_segment(cx)?;
         self.counts.segments_sent = self.counts.segments_sent.wrapping_add(1);
@@ -46,8 +47,11 @@ impl Socket {
         }
     }
 
-    fn poll_handshake(&mut self, cx: &Context<'_, '_>) -> Option<Outgoing> {
-        if self.syn != Syn::Due {
+    fn poll_handshake(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
+        if !matches!(self.syn, Syn::Due | Syn::Again) {
+            if self.is_early() {
+                return self.poll_synchronized(cx);
+            }
             // In SYN-RECEIVED an unacceptable segment is answered with the ACK of the SYN.
             if self.ack_now && self.state == State::SynReceived {
                 return Some(self.segment(cx, self.iss + 1, Flags::default(), Run::EMPTY));
@@ -55,6 +59,11 @@ impl Socket {
             self.ack_now = false;
             return None;
         }
+        if self.syn == Syn::Again {
+            self.fall_back();
+        }
+        let run =
+            if self.syn == Syn::Due && self.state == State::SynSent { self.take_syn_data(cx) } else { Run::EMPTY };
         self.syn = Syn::Waiting;
         self.ack_now = false;
         if self.rtt.backoff() == 0 {
@@ -63,7 +72,7 @@ impl Socket {
         self.arm_retransmit(cx);
         let active = self.state == State::SynSent;
         let profile = cx.profile;
-        let flags = match (active, self.ecn_on) {
+        let flags = match (active, self.uses_ecn()) {
             // RFC 3168, section 6.1.1.
             (true, true) => Flags::SYN.with(Flags::ECE).with(Flags::CWR),
             (true, false) => Flags::SYN,
@@ -73,22 +82,31 @@ impl Socket {
         // RFC 7323, section 2.2, and RFC 2018, section 2: in a SYN-ACK only what the SYN offered.
         let scale = if active { profile.window_scaling } else { self.scaling };
         // FreeBSD remembers little of a connection that is half open.
-        let limit = if cx.profile.takes_unoffered && !self.passive { u32::MAX } else { u16::MAX.into() };
+        let limit = if cx.profile.takes_unoffered() && !self.passive { u32::MAX } else { u16::MAX.into() };
         let window = self.rx.offer(cx.pool, limit);
         let window = if self.shut_until_accept(cx) { 0 } else { window };
         self.last_ack_sent = self.rx.nxt;
+        let mut options = Options {
+            // What the path is known to take is all that the peer should send (RFC 6691, section 5.1).
+            mss: Some(self.own_mss.min(self.path_mss)),
+            window_scale: scale.then_some(self.rcv_shift),
+            sack_permitted: self.uses_sack(),
+            ..base_options(self.timestamps(cx.now))
+        };
+        self.add_fast_open(&mut options);
         Some(Outgoing {
             seq: self.iss,
-            ack: if active { SeqNum::new(0) } else { self.rx.nxt },
+            ack: if active {
+                SeqNum::new(0)
+            } else if self.is_early() {
+                self.rx.nxt
+            } else {
+                self.irs + 1
+            },
             flags,
             window: u16::try_from(window).unwrap_or(u16::MAX),
-            options: Options {
-                mss: Some(self.own_mss),
-                window_scale: scale.then_some(self.rcv_shift),
-                sack_permitted: self.sack_on,
-                ..base_options(self.timestamps(cx.now))
-            },
-            run: Run::EMPTY,
+            options,
+            run,
             segment: 0,
             ect: false,
         })
@@ -127,7 +145,9 @@ impl Socket {
                 let seq = self.snd_una() - 1;
                 Some(self.segment(cx, seq, Flags::default(), Run::EMPTY))
             }
+            Probe::TailLoss if !cfg!(feature = "sack") => None,
             Probe::TailLoss => {
+                self.train = 0;
                 self.counts.probes += 1;
                 // RFC 8985, section 7.3: new data if the peer's window takes it, else the last segment again.
                 let mss = self.mss();
@@ -176,7 +196,7 @@ impl Socket {
         self.tx.resent(cx.pool, chosen, cx.now);
         self.counts.bytes_retransmitted += u64::from(chosen.run.len);
         self.counts.retransmits += 1;
-        self.prr_out = self.prr_out.saturating_add(chosen.run.len);
+        self.note_sent(chosen.run.len);
         // The first segment's retransmission has a whole timeout to be acknowledged.
         if chosen.seq == self.tx.una || !self.timers.is_set(Timer::Retransmit) {
             self.arm_retransmit(cx);
@@ -187,8 +207,15 @@ impl Socket {
         Outgoing { segment: chosen.segment, ..out }
     }
 
+    /// What only proportional rate reduction asks for.
+    const fn note_sent(&mut self, len: u32) {
+        if cfg!(feature = "sack") {
+            self.prr_out = self.prr_out.saturating_add(len);
+        }
+    }
+
     fn poll_new(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
-        if self.tx.unsent_bytes() == 0 || !self.state.can_send() {
+        if self.tx.unsent_bytes() == 0 || !(self.state.can_send() || self.is_early()) {
             self.force_small = false;
             // Nothing more to send is the application's limit, not the window's.
             self.cwnd_limited = self.cwnd_limited && self.in_flight() + self.mss() > self.window.cwnd;
@@ -249,28 +276,37 @@ impl Socket {
             return true;
         }
         if self.options.no_push {
-            if cx.now < self.no_push_until {
-                self.timers.set(Timer::NoPush, self.no_push_until);
-                return false;
-            }
-            return true;
+            return !self.timers.is_set(Timer::NoPush);
         }
-        self.options.no_nagle || idle
+        let waits = match cx.profile.nagle() {
+            Nagle::AnyOutstanding => !idle,
+            Nagle::SmallOutstanding => self.small_end.after(self.tx.una),
+        };
+        self.options.no_nagle || !waits
     }
 
     fn send_new(&mut self, cx: &mut Context<'_, '_>, chosen: &Chosen) -> Outgoing {
         if !self.has_outstanding() {
             self.waiting_since = cx.now;
         }
+        if self.ack_now || self.timers.is_set(Timer::DelayedAck) {
+            // Data that answers at once: so will the next, and carry the acknowledgement.
+            self.quick_left = 0;
+        }
         self.tx.sent(cx.pool, chosen, cx.now);
+        if cfg!(feature = "platforms") && chosen.run.len < u32::from(chosen.segment) {
+            self.small_end = self.tx.nxt;
+        }
         let flight = self.in_flight();
         if flight > self.most_in_flight || self.tx.una.at_or_after(self.most_until) {
             (self.most_in_flight, self.most_until) = (flight, self.tx.nxt);
         }
         self.last_data_sent = cx.now;
         self.counts.bytes_sent += u64::from(chosen.run.len);
-        self.prr_out = self.prr_out.saturating_add(chosen.run.len);
-        self.train = self.train.saturating_add(1);
+        self.note_sent(chosen.run.len);
+        if cfg!(feature = "platforms") {
+            self.train = self.train.saturating_add(1);
+        }
         self.timers.stop(Timer::Persist);
         if !self.timers.is_set(Timer::Retransmit) {
             self.arm_retransmit(cx);
@@ -283,18 +319,21 @@ impl Socket {
             flags = flags.with(Flags::CWR);
         }
         let out = self.segment(cx, chosen.seq, flags, chosen.run);
-        Outgoing { segment: chosen.segment, ect: self.ecn_on, ..out }
+        Outgoing { segment: chosen.segment, ect: self.uses_ecn(), ..out }
     }
 
     /// PSH, and the FIN where it is due and this is the last data.
     fn data_flags(&mut self, cx: &Context<'_, '_>, chosen: &Chosen) -> Flags {
         let is_last = chosen.seq + chosen.run.len == self.tx.end && self.tx.unsent_bytes() == 0;
-        let push = match cx.profile.push {
+        let push = match cx.profile.push() {
             Push::WriteEnd => chosen.push,
             Push::QueueEmpty => is_last,
-            Push::TrainEnd => chosen.push || (self.train > 1 && self.is_train_over()),
+            Push::TrainEnd => chosen.push || (self.train > 1 && self.is_train_over(cx.profile.least_train)),
         };
-        let fin = is_last && self.fin == Fin::Due;
+        if cfg!(feature = "platforms") && push {
+            self.train = 0;
+        }
+        let fin = is_last && self.fin == Fin::Due && self.syn == Syn::Done;
         if fin {
             self.fin_leaves();
         }
@@ -302,9 +341,28 @@ impl Socket {
     }
 
     /// Whether no further full segment can leave now.
-    fn is_train_over(&self) -> bool {
+    fn is_train_over(&self, least: u8) -> bool {
         let credit = self.window.cwnd.saturating_sub(self.in_flight());
-        self.tx.unsent_bytes().min(self.window_room()).min(credit) < self.mss()
+        let is_last = self.tx.unsent_bytes().min(self.window_room()).min(credit) < self.mss();
+        is_last || u32::from(self.train) >= self.train_segments(least)
+    }
+
+    /// Segments of one train: what leaves in about a millisecond at twice the rate that the window makes, more on short
+    /// paths, at least `least`, and at most half of either window. So Linux sizes what it hands to the device.
+    fn train_segments(&self, least: u8) -> u32 {
+        const MOST: u64 = 65_536;
+        let mss = self.mss();
+        let bytes = match self.rtt.srtt() {
+            0 => MOST,
+            srtt => {
+                let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
+                let rate = u64::from(self.window.cwnd.max(self.in_flight())) * 10_000 * percent / u64::from(srtt);
+                let near = self.rtt.min().map_or(0, |us| MOST.checked_shr(us >> 9).unwrap_or(0));
+                ((rate >> 10) + near).min(MOST)
+            }
+        };
+        let half = if self.max_wnd > 536 { self.max_wnd / 2 } else { self.max_wnd };
+        (bytes as u32 / mss).max(least.into()).min((half / mss).max(1)).min((self.window.cwnd / mss / 2).max(1))
     }
 
     fn fin_leaves(&mut self) {
@@ -318,7 +376,7 @@ impl Socket {
 
     /// The FIN by itself, when all data has left and none of it is lost.
     fn poll_fin(&mut self, cx: &Context<'_, '_>) -> Option<Outgoing> {
-        if self.fin != Fin::Due || self.tx.unsent_bytes() > 0 || self.tx.lost > 0 {
+        if self.fin != Fin::Due || self.syn != Syn::Done || self.tx.unsent_bytes() > 0 || self.tx.lost > 0 {
             return None;
         }
         if self.snd_wnd == 0 && !self.fin_was_sent() && self.tx.outstanding() == 0 {
@@ -342,9 +400,9 @@ impl Socket {
     fn segment(&mut self, cx: &Context<'_, '_>, seq: SeqNum, flags: Flags, run: Run) -> Outgoing {
         let window = self.offered_window(cx);
         let mut options = base_options(self.timestamps(cx.now));
-        if self.sack_on && run.len == 0 && !flags.has(Flags::RST) {
+        if self.uses_sack() && run.len == 0 && !flags.has(Flags::RST) {
             // 40 bytes of options hold 4 blocks, or 3 beside timestamps (RFC 2018, section 3).
-            options.sack = self.rx.sack_blocks(if self.timestamps_on { 3 } else { 4 });
+            options.sack = self.rx.sack_blocks(if self.uses_timestamps() { 3 } else { 4 });
         }
         self.last_ack_sent = self.rx.nxt;
         self.ack_now = false;
@@ -352,7 +410,7 @@ impl Socket {
         self.timers.stop(Timer::DelayedAck);
         // A reset offers nothing.
         let window = if flags.has(Flags::RST) { 0 } else { window };
-        let flags = flags.with(Flags::ACK).with_if(self.echo_ce && self.ecn_on, Flags::ECE);
+        let flags = flags.with(Flags::ACK).with_if(self.echo_ce && self.uses_ecn(), Flags::ECE);
         Outgoing { seq, ack: self.rx.nxt, flags, window, options, run, segment: 0, ect: false }
     }
 
@@ -361,7 +419,7 @@ impl Socket {
         if self.shut_until_accept(cx) {
             return 0;
         }
-        let limit = if cx.profile.takes_unoffered { u32::MAX } else { self.window_limit() };
+        let limit = if cx.profile.takes_unoffered() { u32::MAX } else { self.window_limit() };
         let window = self.rx.offer(cx.pool, limit);
         u16::try_from(window >> self.rcv_shift).unwrap_or(u16::MAX)
     }
@@ -383,11 +441,11 @@ impl Socket {
     }
 
     fn timestamps(&self, now: Instant) -> Option<Timestamps> {
-        self.timestamps_on.then(|| Timestamps { val: self.timestamp(now), echo: self.ts_recent })
+        self.uses_timestamps().then(|| Timestamps { val: self.timestamp(now), echo: self.ts_recent })
     }
 
     /// Whether the profile lets this connection ask for ECN.
     pub(super) fn asks_for_ecn(cx: &Context<'_, '_>) -> bool {
-        cx.profile.ecn == EcnPolicy::Request
+        cfg!(feature = "ecn") && cx.profile.ecn == EcnPolicy::Request
     }
 }

@@ -7,6 +7,7 @@
 mod ack;
 mod arrive;
 mod calls;
+mod fast;
 mod info;
 mod leave;
 mod open;
@@ -17,11 +18,11 @@ mod vocabulary;
 
 use fullpipe_units::{Instant, SeqNum};
 
+pub(crate) use self::{fast::Part, leave::Outgoing, open::Opening};
 pub use self::{
     info::Info,
     vocabulary::{Counts, Endpoint, Events, Failure, SocketOptions, State, Tuple},
 };
-pub(crate) use self::{leave::Outgoing, open::Opening};
 use self::{rack::Rack, timer::Timers};
 use crate::{
     congestion::{Controller, Window},
@@ -56,10 +57,12 @@ pub(crate) enum Reply {
 /// How the handshake's own SYN stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Syn {
-    /// To be sent, or sent again.
+    /// To be sent.
     Due,
     /// Sent.
     Waiting,
+    /// To be sent again.
+    Again,
     /// Acknowledged.
     Done,
 }
@@ -194,15 +197,18 @@ pub struct Socket {
     /// ECN: a reduction is to be announced; none more until `cwr_until` is acknowledged.
     cwr_due: bool,
     cwr_until: SeqNum,
-    no_push_until: Instant,
     /// Zero-window probes since the window last opened.
     persist_backoff: u8,
     /// The override of silly-window avoidance: the next segment may be of any size.
     force_small: bool,
+    /// The end of the last small segment sent.
+    small_end: SeqNum,
     /// Data segments that have left at once: since the last call or arrival. Two are a train.
     train: u8,
     /// The largest data segment received, at most `own_mss`: what counts as full-sized for acknowledging.
     seen_mss: u16,
+    /// Fast open.
+    pub(crate) fast: Part,
     /// Receive-buffer growth: what was read since, until when.
     grow_from: SeqNum,
     grow_at: Instant,
@@ -224,11 +230,15 @@ impl Socket {
         &self.counts
     }
 
+    /// Whether the application may read and write: the handshake is over, or fast open does not wait for it.
+    pub fn is_open(&self) -> bool {
+        self.state.is_synchronized() || self.is_early()
+    }
+
     /// `SND.NXT`, the FIN and the SYN included.
     fn snd_nxt(&self) -> SeqNum {
-        match self.syn {
-            Syn::Due => return self.iss,
-            Syn::Waiting | Syn::Done => {}
+        if self.syn == Syn::Due {
+            return self.iss;
         }
         match self.fin {
             Fin::Waiting | Fin::Done => self.tx.nxt + 1,
@@ -241,7 +251,7 @@ impl Socket {
     /// `SND.UNA`, the FIN and the SYN included.
     fn snd_una(&self) -> SeqNum {
         match (self.syn, self.fin) {
-            (Syn::Due | Syn::Waiting, _) => self.iss,
+            (Syn::Due | Syn::Waiting | Syn::Again, _) => self.iss,
             (Syn::Done, Fin::Done) => self.tx.una + 1,
             (Syn::Done, _) => self.tx.una,
         }
@@ -251,9 +261,25 @@ impl Socket {
         matches!(self.state, State::FinWait1 | State::Closing | State::LastAck)
     }
 
+    /// Whether SACK is agreed upon.
+    const fn uses_sack(&self) -> bool {
+        cfg!(feature = "sack") && self.sack_on
+    }
+
+    /// Whether timestamps are agreed upon.
+    const fn uses_timestamps(&self) -> bool {
+        cfg!(feature = "timestamps") && self.timestamps_on
+    }
+
+    /// Whether ECN is agreed upon.
+    const fn uses_ecn(&self) -> bool {
+        cfg!(feature = "ecn") && self.ecn_on
+    }
+
     /// The data bytes of a full segment now: the peer's limit and the path's, less the options (RFC 6691).
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn mss(&self) -> u32 {
-        let options = if self.timestamps_on { 12 } else { 0 };
+        let options = if self.uses_timestamps() { 12 } else { 0 };
         u32::from(self.peer_mss.min(self.path_mss)).saturating_sub(options).max(1)
     }
 

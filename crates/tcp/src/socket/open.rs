@@ -1,9 +1,10 @@
 //! How a connection begins: active, passive, or from a cookie.
 
-use fullpipe_units::{Instant, SeqNum};
+use fullpipe_units::SeqNum;
 
 use super::{
-    Context, Counts, Events, Fin, Phase, Probe, Socket, SocketOptions, State, Syn, Tuple, rack::Rack, timer::Timers,
+    Context, Counts, Events, Fin, Part, Phase, Probe, Socket, SocketOptions, State, Syn, Tuple, rack::Rack,
+    timer::Timers,
 };
 use crate::{
     congestion::{Controller, Window},
@@ -11,7 +12,10 @@ use crate::{
     recv::Receiver,
     rtt::Rtt,
     send::Sender,
-    wire::tcp::{Flags, MAX_SHIFT, Segment},
+    wire::{
+        ip,
+        tcp::{Flags, MAX_SHIFT, Segment},
+    },
 };
 
 /// How a new socket starts.
@@ -23,12 +27,13 @@ pub(crate) struct Opening {
     /// The announced segment size, by the device's MTU.
     pub(crate) own_mss: u16,
     pub(crate) options: SocketOptions,
+    pub(crate) fast: Part,
 }
 
 impl Socket {
     /// A closed socket, for a free slot.
     fn closed(cx: &Context<'_, '_>, opening: &Opening) -> Self {
-        let Opening { tuple, iss, ts_offset, own_mss, options } = *opening;
+        let Opening { tuple, iss, ts_offset, own_mss, options, fast } = *opening;
         let profile = cx.profile;
         let budgets = options.budgets;
         let mut socket = Self {
@@ -47,7 +52,7 @@ impl Socket {
             orphan: false,
             reset_due: false,
             unaccepted: false,
-            rx: Receiver::new(budgets.receive, budgets.out_of_order, profile.window_step),
+            rx: Receiver::new(budgets.receive, budgets.out_of_order, profile.window_step()),
             tx: Sender::new(budgets.transmit, budgets.unacknowledged),
             snd_wnd: 0,
             max_wnd: 0,
@@ -96,11 +101,12 @@ impl Socket {
             waiting_since: cx.now,
             cwr_due: false,
             cwr_until: iss,
-            no_push_until: Instant::ZERO,
             persist_backoff: 0,
             force_small: false,
+            small_end: iss,
             train: 0,
             seen_mss: 1,
+            fast,
             grow_from: SeqNum::new(0),
             grow_at: cx.now,
         };
@@ -130,7 +136,7 @@ impl Socket {
         socket.unaccepted = true;
         socket.take_peer_syn(cx, syn);
         let asks = syn.flags.has(Flags::ECE) && syn.flags.has(Flags::CWR);
-        socket.ecn_on = cx.profile.ecn != EcnPolicy::Off && asks;
+        socket.ecn_on = cfg!(feature = "ecn") && cx.profile.ecn != EcnPolicy::Off && asks;
         socket
     }
 
@@ -153,19 +159,19 @@ impl Socket {
         self.grow_from = syn.seq + 1;
         // RFC 9293, section 3.7.1, MUST-15: the default where the option is absent. A size of nothing is a lie; 64
         // bytes keep the option space of a segment inside it.
-        let default = if self.tuple.remote.addr.is_ipv6() { 1220 } else { cx.profile.default_mss };
+        let default = if ip::is_v6(self.tuple.remote.addr) { 1220 } else { cx.profile.default_mss };
         self.peer_mss = offered.mss.unwrap_or(default).max(64);
         // RFC 7323, section 2.2: both SYNs must carry the option, and shifts above 14 count as 14.
         let scaling = cx.profile.window_scaling && offered.window_scale.is_some();
         self.scaling = scaling;
         self.snd_shift = if scaling { offered.window_scale.unwrap_or(0).min(MAX_SHIFT) } else { 0 };
         self.rcv_shift = if scaling { self.shift_to_announce(cx) } else { 0 };
-        let timestamps = if first { cx.profile.timestamps } else { self.timestamps_on };
+        let timestamps = if first { cx.profile.timestamps } else { self.uses_timestamps() };
         self.timestamps_on = timestamps && offered.timestamps.is_some();
-        if let Some(timestamps) = offered.timestamps {
+        if let (true, Some(timestamps)) = (self.uses_timestamps(), offered.timestamps) {
             (self.ts_recent, self.ts_recent_at) = (timestamps.val, cx.now);
         }
-        let sack = if first { cfg!(feature = "sack") && cx.profile.sack } else { self.sack_on };
+        let sack = if first { cx.profile.sack } else { self.uses_sack() };
         self.sack_on = sack && offered.sack_permitted;
         // RFC 7323, section 2.2: the window in a SYN is never scaled.
         self.snd_wnd = u32::from(syn.window);
@@ -178,10 +184,10 @@ impl Socket {
         if !cx.profile.window_scaling {
             return 0;
         }
-        if let Some(shift) = cx.profile.window_shift {
+        if let Some(shift) = cx.profile.window_shift() {
             return shift.min(MAX_SHIFT);
         }
-        let most = match cx.profile.receive {
+        let most = match cx.profile.receive() {
             ReceivePolicy::Fixed => self.options.budgets.receive,
             ReceivePolicy::Grow { max } => max.max(self.options.budgets.receive),
         };

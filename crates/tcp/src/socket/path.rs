@@ -2,8 +2,12 @@
 
 use fullpipe_units::SeqNum;
 
-use super::{Context, Failure, Phase, Socket, State};
-use crate::{time, wire::icmp::Reason};
+use super::{Context, Failure, Phase, Socket, State, Syn};
+use crate::{
+    profile::IcmpErrors,
+    time,
+    wire::{icmp::Reason, ip},
+};
 
 impl Socket {
     /// An ICMP error quotes a segment of this connection, starting at `seq`; `overhead` is IP and TCP header.
@@ -17,24 +21,37 @@ impl Socket {
             Reason::TooBig(mtu) => self.on_too_big(cx, mtu, overhead),
             // RFC 9293, section 3.9.2.2, SHLD-26: hard errors abort; RFC 5927, section 5.2: not a connection that
             // has been established, which an attacker could end so.
-            Reason::Hard if matches!(self.state, State::SynSent | State::SynReceived) => {
-                self.end(cx, Some(Failure::Unreachable));
+            // MUST-56: soft errors do not abort, unless a profile says so of those that are being opened.
+            Reason::Hard | Reason::Prohibited | Reason::Soft => {
+                let ends = match cx.profile.icmp_errors() {
+                    IcmpErrors::Hard => reason == Reason::Hard,
+                    IcmpErrors::Prohibited => reason != Reason::Soft,
+                    IcmpErrors::All => true,
+                };
+                if ends && matches!(self.state, State::SynSent | State::SynReceived) {
+                    self.end(cx, Some(Failure::Unreachable));
+                }
             }
-            // MUST-56: soft errors do not abort.
-            Reason::Hard | Reason::Soft => {}
         }
     }
 
     fn on_too_big(&mut self, cx: &mut Context<'_, '_>, mtu: u32, overhead: u32) {
         // A router from before RFC 1191 tells no MTU; below the least that IP guarantees it is a lie (RFC 8201,
         // section 4, and, for IPv4, 552 as Linux has it, against forged ones).
-        let least = if self.tuple.remote.addr.is_ipv6() { 1280 } else { 552 };
+        let least = if ip::is_v6(self.tuple.remote.addr) { 1280 } else { 552 };
         let mtu = mtu.max(least);
         let size = u16::try_from(mtu.saturating_sub(overhead)).unwrap_or(u16::MAX);
         if size >= self.path_mss {
             return;
         }
         self.lower_to(cx, size);
+        if self.state == State::SynSent {
+            // A SYN is too large only for its data; without it leaves at once.
+            if self.tx.outstanding() > 0 {
+                self.syn = Syn::Again;
+            }
+            return;
+        }
         self.resend_smaller(cx);
     }
 

@@ -72,7 +72,7 @@ impl Rack {
 impl Socket {
     /// Whether losses are found by time.
     pub(super) const fn rack_on(&self, cx: &Context<'_, '_>) -> bool {
-        cfg!(feature = "sack") && self.sack_on && cx.profile.rack
+        self.uses_sack() && cx.profile.rack
     }
 
     /// Whether the first SACK block reports a duplicate (RFC 2883, section 4).
@@ -134,6 +134,9 @@ impl Socket {
 
     /// Section 7.2: when a tail loss probe is due, if at all.
     pub(super) fn arm_tail_loss(&mut self, cx: &Context<'_, '_>) {
+        if !cfg!(feature = "sack") {
+            return;
+        }
         let wanted = self.rack_on(cx)
             && self.phase == Phase::Open
             && self.has_outstanding()
@@ -165,7 +168,7 @@ impl Socket {
 
     /// Section 7.4: what an acknowledgement says about the probe. Returns whether the probe repaired a loss.
     pub(super) fn probe_repaired(&mut self, segment: &Segment<'_>, news: bool) -> bool {
-        let Some(end) = self.rack.probe_end else { return false };
+        let Some(end) = self.rack.probe_end.filter(|_| cfg!(feature = "sack")) else { return false };
         if segment.ack.before(end) {
             return false;
         }

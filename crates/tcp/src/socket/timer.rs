@@ -34,39 +34,41 @@ const COUNT: usize = 9;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timers {
     at: [Instant; COUNT],
-    next: Instant,
+    /// A bit for each that is set; the time of the others means nothing.
+    running: u16,
 }
 
 impl Timers {
     pub(super) const fn new() -> Self {
-        Self { at: [Instant::FAR_FUTURE; COUNT], next: Instant::FAR_FUTURE }
+        Self { at: [Instant::ZERO; COUNT], running: 0 }
     }
 
-    pub(super) fn set(&mut self, timer: Timer, at: Instant) {
-        let old = core::mem::replace(&mut self.at[timer as usize], at);
-        if at <= self.next {
-            self.next = at;
-        } else if old == self.next {
-            self.next = self.at.iter().copied().min().unwrap_or(Instant::FAR_FUTURE);
-        }
+    pub(super) const fn set(&mut self, timer: Timer, at: Instant) {
+        self.at[timer as usize] = at;
+        self.running |= 1 << timer as u16;
     }
 
-    pub(super) fn stop(&mut self, timer: Timer) {
-        if self.is_set(timer) {
-            self.set(timer, Instant::FAR_FUTURE);
-        }
+    pub(super) const fn stop(&mut self, timer: Timer) {
+        self.running &= !(1 << timer as u16);
     }
 
-    pub(super) fn is_set(&self, timer: Timer) -> bool {
-        self.at(timer) != Instant::FAR_FUTURE
+    pub(super) const fn is_set(&self, timer: Timer) -> bool {
+        self.running & 1 << timer as u16 != 0
     }
 
+    /// When a timer expires; far in the future where it is not set.
     pub(super) const fn at(&self, timer: Timer) -> Instant {
-        self.at[timer as usize]
+        if self.is_set(timer) { self.at[timer as usize] } else { Instant::FAR_FUTURE }
     }
 
-    pub(super) const fn next(&self) -> Instant {
-        self.next
+    pub(super) fn next(&self) -> Instant {
+        let mut next = Instant::FAR_FUTURE;
+        let mut left = self.running;
+        while left != 0 {
+            next = next.min(self.at[left.trailing_zeros() as usize]);
+            left &= left - 1;
+        }
+        next
     }
 
     /// Whether `timer` has expired; if so it is stopped.
@@ -81,6 +83,7 @@ impl Timers {
 
 impl Socket {
     /// Does what is due.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(crate) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
         let now = cx.now;
         if self.timers.next() > now {
@@ -89,16 +92,16 @@ impl Socket {
         if self.timers.take(Timer::State, now) {
             self.end(cx, None);
         }
-        if self.timers.take(Timer::Reap, now) {
+        if cfg!(feature = "keepalive") && self.timers.take(Timer::Reap, now) {
             self.on_reap(cx);
         }
         if self.timers.take(Timer::DelayedAck, now) {
             self.ack_now = true;
         }
-        if self.timers.take(Timer::Reorder, now) {
+        if cfg!(feature = "sack") && self.timers.take(Timer::Reorder, now) {
             self.on_reorder_timeout(cx);
         }
-        if self.timers.take(Timer::TailLoss, now) {
+        if cfg!(feature = "sack") && self.timers.take(Timer::TailLoss, now) {
             self.on_tail_loss_timeout(cx);
         }
         if self.timers.take(Timer::Retransmit, now) {
@@ -107,7 +110,7 @@ impl Socket {
         if self.timers.take(Timer::Persist, now) {
             self.on_persist(cx);
         }
-        if self.timers.take(Timer::Keepalive, now) {
+        if cfg!(feature = "keepalive") && self.timers.take(Timer::Keepalive, now) {
             self.on_keepalive(cx);
         }
         if self.timers.take(Timer::NoPush, now) {
@@ -129,10 +132,14 @@ impl Socket {
         let answering = self.snd_wnd == 0 && time::us_since(cx.now, self.last_heard) < self.rtt.rto(&cx.profile.rto);
         let tired = self.rtt.backoff() >= cx.profile.retries || self.user_timeout_passed(cx.now);
         if tired && !answering {
-            return self.give_up(cx);
+            return if cx.profile.resets_the_silent() {
+                self.give_up(cx)
+            } else {
+                self.end(cx, Some(Failure::TimedOut))
+            };
         }
         self.counts.timeouts += 1;
-        if self.tx.reneged(cx.pool) {
+        if cfg!(feature = "sack") && self.tx.reneged(cx.pool) {
             self.tx.forget_sacks(cx.pool);
         }
         self.enter_loss(cx);
@@ -145,17 +152,20 @@ impl Socket {
     }
 
     fn on_syn_timeout(&mut self, cx: &mut Context<'_, '_>) {
-        let retries = if self.state == State::SynSent { cx.profile.syn_retries } else { cx.profile.syn_ack_retries };
+        let retries = match self.state {
+            State::SynSent => self.options.syn_retries,
+            _ => cx.profile.syn_ack_retries,
+        };
         if self.rtt.backoff() >= retries || self.user_timeout_passed(cx.now) {
             self.end(cx, Some(Failure::TimedOut));
             return;
         }
-        self.syn = Syn::Due;
+        self.syn = Syn::Again;
         self.counts.timeouts += 1;
         self.counts.retransmits += 1;
         self.rtt.back_off();
         // RFC 3168, section 6.1.1.1: a SYN that may have been lost for asking is sent again without.
-        self.ecn_on = self.ecn_on && self.rtt.backoff() < 2;
+        self.ecn_on = self.uses_ecn() && self.rtt.backoff() < 2;
     }
 
     fn user_timeout_passed(&self, now: Instant) -> bool {
@@ -212,9 +222,9 @@ impl Socket {
             return;
         }
         // MUST-26: only where nothing has been heard, and (data under way probes by itself) nothing is to be sent.
-        let silent_s = time_s(cx.now, self.last_heard);
+        let silent_ns = cx.now.as_nanos().saturating_sub(self.last_heard.as_nanos());
         let busy = self.tx.outstanding() > 0 || self.tx.unsent_bytes() > 0;
-        if !busy && silent_s >= u64::from(keepalive.idle_s) {
+        if !busy && silent_ns >= u64::from(keepalive.idle_s) * 1_000_000_000 {
             if self.probes_unanswered >= keepalive.probes {
                 return self.give_up(cx);
             }
@@ -250,6 +260,9 @@ impl Socket {
     /// The timers that silence lets expire. They are not moved by each arrival but look back when they expire.
     fn arm_silence_from(&mut self, now: Instant) {
         const S: u64 = 1_000_000_000;
+        if !cfg!(feature = "keepalive") {
+            return;
+        }
         let heard = self.last_heard.as_nanos();
         match self.options.keepalive {
             Some(keepalive) => {
@@ -287,10 +300,6 @@ impl Socket {
         self.rack.forget_probe();
         self.timers.stop(Timer::TailLoss);
         self.timers.stop(Timer::Reorder);
-        self.cwr_due = self.ecn_on;
+        self.cwr_due = self.uses_ecn();
     }
-}
-
-fn time_s(now: Instant, earlier: Instant) -> u64 {
-    now.as_nanos().saturating_sub(earlier.as_nanos()) / 1_000_000_000
 }

@@ -2,10 +2,13 @@
 
 use core::net::IpAddr;
 
-use crate::profile::{AckPolicy, Budgets, Keepalive, Profile};
+use crate::{
+    profile::{AckPolicy, Budgets, Keepalive, Profile},
+    wire::ip,
+};
 
 /// An address and a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Eq)]
 pub struct Endpoint {
     /// The address.
     pub addr: IpAddr,
@@ -17,6 +20,12 @@ impl Endpoint {
     /// The endpoint `addr`:`port`.
     pub const fn new(addr: IpAddr, port: u16) -> Self {
         Self { addr, port }
+    }
+}
+
+impl PartialEq for Endpoint {
+    fn eq(&self, other: &Self) -> bool {
+        self.port == other.port && ip::is_same(self.addr, other.addr)
     }
 }
 
@@ -164,6 +173,14 @@ pub struct SocketOptions {
     /// A peer silent for so many milliseconds is taken for dead and the connection aborted, so that its buffers come
     /// back, whether or not it owes an answer.
     pub reap_after_ms: Option<u32>,
+    /// The largest segment to announce and to send, where that is less than the device's (RFC 9293, section 3.7.1).
+    pub max_segment: u16,
+    /// How often the SYN is sent again.
+    pub syn_retries: u8,
+    /// Fast open (RFC 7413), where the profile allows it: a connection may send, a listener take data in a SYN. Such
+    /// data may arrive twice.
+    #[cfg(feature = "fast-open")]
+    pub fast_open: bool,
 }
 
 impl SocketOptions {
@@ -177,6 +194,10 @@ impl SocketOptions {
             keepalive: profile.keepalive,
             user_timeout_ms: None,
             reap_after_ms: None,
+            max_segment: u16::MAX,
+            syn_retries: profile.syn_retries,
+            #[cfg(feature = "fast-open")]
+            fast_open: false,
         }
     }
 
@@ -207,6 +228,8 @@ pub struct Counts {
     pub bytes_acked: u64,
     /// Data bytes received in order.
     pub bytes_received: u64,
+    /// Data segments acknowledged, by number or by SACK.
+    pub delivered: u32,
     /// Segments sent, of any kind.
     pub segments_sent: u32,
     /// Segments received, of any kind.

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     hash::{self, Use},
     pool::Pool,
-    socket::{Context, Endpoint, Opening, Socket, SocketOptions, Tuple},
+    socket::{Context, Endpoint, Opening, Part, Socket, SocketOptions, Tuple},
     wire::{ip, tcp::Header},
 };
 
@@ -25,7 +25,7 @@ impl Core {
     }
 
     pub(super) fn is_local(&self, addr: IpAddr) -> bool {
-        self.config.addresses.contains(&Some(addr))
+        self.config.addresses.into_iter().flatten().any(|own| ip::is_same(own, addr))
     }
 
     /// Calls a connection and does what follows from any change: its timers, its wish to send, its news.
@@ -45,7 +45,7 @@ impl Core {
     pub(super) fn touched(&self, parts: &mut Parts<'_>, at: u16) {
         let Some(socket) = parts.table.socket(at) else { return };
         let (due, news) = (socket.next_timeout(), !socket.events.is_empty());
-        let acceptable = socket.unaccepted && socket.state().is_synchronized();
+        let acceptable = socket.unaccepted && (socket.state().is_synchronized() || socket.is_early());
         parts.table.schedule(at, due);
         parts.table.make_ready(at);
         if acceptable {
@@ -94,13 +94,14 @@ impl Core {
     }
 
     pub(super) fn own_mss(&self, tuple: &Tuple) -> u16 {
-        let headers = if tuple.remote.addr.is_ipv6() { 60 } else { 40 };
+        let headers = if ip::is_v6(tuple.remote.addr) { 60 } else { 40 };
         self.config.device.mtu.saturating_sub(headers).max(64)
     }
 
     pub(super) fn opening(&self, tuple: &Tuple, iss: SeqNum, options: SocketOptions) -> Opening {
         let ts_offset = hash::of_tuple(self.config.key, Use::TimestampOffset, tuple, 0) as u32;
-        Opening { tuple: *tuple, iss, ts_offset, own_mss: self.own_mss(tuple), options }
+        let own_mss = self.own_mss(tuple).min(options.max_segment.max(64));
+        Opening { tuple: *tuple, iss, ts_offset, own_mss, options, fast: Part::default() }
     }
 
     pub(super) fn connect(
@@ -116,7 +117,7 @@ impl Core {
             // RFC 9293, section 3.9.2.3, MUST-46.
             return Err(OpenError::BadPeer(remote));
         }
-        let same_family = |addr: &IpAddr| addr.is_ipv6() == remote.addr.is_ipv6();
+        let same_family = |addr: &IpAddr| ip::is_v6(*addr) == ip::is_v6(remote.addr);
         let addr = self.config.addresses.into_iter().flatten().find(same_family).ok_or(OpenError::NoAddress)?;
         let tuple = match local_port {
             Some(port) => {
@@ -130,6 +131,8 @@ impl Core {
         };
         let iss = SeqNum::new(hash::initial_sequence(self.config.key, now, &tuple));
         let opening = self.opening(&tuple, iss, options);
+        #[cfg(feature = "fast-open")]
+        let opening = self.offer(now, opening);
         let socket = Socket::connect(&self.context(now, &mut parts.pool), &opening);
         let hash = self.hash(&tuple);
         let at = parts.table.take(Role::Connection(socket)).ok_or(OpenError::NoEntry)?;

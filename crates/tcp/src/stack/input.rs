@@ -7,6 +7,7 @@ use fullpipe_units::{Instant, SeqNum};
 use super::{Core, Parts, output::MAX_HEADERS};
 use crate::{
     pool::Purpose,
+    profile::SynFin,
     socket::{Endpoint, Reply, Tuple},
     wire::{
         Malformed, icmp,
@@ -36,7 +37,7 @@ pub enum Dropped {
 pub(super) fn is_unicast(addr: IpAddr) -> bool {
     match addr {
         IpAddr::V4(v4) => !(v4.is_unspecified() || v4.is_multicast() || v4.is_broadcast()),
-        IpAddr::V6(v6) => !(v6.is_unspecified() || v6.is_multicast()),
+        IpAddr::V6(v6) => cfg!(feature = "ipv6") && !(v6.is_unspecified() || v6.is_multicast()),
     }
 }
 
@@ -72,7 +73,7 @@ impl Core {
                 self.on_tcp(now, parts, &packet, &segment);
                 Ok(())
             }
-            ip::ICMP | ip::ICMPV6 if (packet.protocol == ip::ICMPV6) == packet.dst.is_ipv6() => {
+            ip::ICMP | ip::ICMPV6 if (packet.protocol == ip::ICMPV6) == ip::is_v6(packet.dst) => {
                 match icmp::Message::parse(&packet).map_err(Dropped::Malformed)? {
                     icmp::Message::EchoRequest(message) => self.on_echo(parts, &packet, message),
                     icmp::Message::Error(error) => self.on_icmp_error(now, parts, &error),
@@ -94,6 +95,8 @@ impl Core {
             return self.on_stray(now, parts, &tuple, segment, None);
         };
         let reply = self.on_socket(now, parts, at, |socket, cx| socket.on_segment(cx, segment, packet.ecn));
+        #[cfg(feature = "fast-open")]
+        self.note_fast_open(now, parts, at, &tuple, Some(segment));
         match reply {
             Some(Reply::Reset) => self.send_reset(parts, &tuple, segment),
             Some(Reply::Reopen(last)) if parts.table.find_listener(tuple.local).is_some() => {
@@ -123,6 +126,7 @@ impl Core {
             return;
         }
         let listener = parts.table.find_listener(tuple.local);
+        let takes_fin = self.config.profile.syn_fin() == SynFin::Syn;
         match listener {
             // RFC 9293, section 3.10.7.2, second: no ACK can be right in LISTEN, unless a cookie was sent.
             Some(at) if flags.has(Flags::ACK) => {
@@ -130,7 +134,7 @@ impl Core {
                     self.send_reset(parts, tuple, segment);
                 }
             }
-            Some(at) if flags.has(Flags::SYN) && !flags.has(Flags::FIN) => {
+            Some(at) if flags.has(Flags::SYN) && (!flags.has(Flags::FIN) || takes_fin) => {
                 self.on_syn(now, parts, at, tuple, segment, reopened);
             }
             Some(_) => {}
@@ -195,7 +199,7 @@ impl Core {
         };
         let hash = self.hash(&tuple);
         if let Some(at) = parts.table.find(&tuple, hash) {
-            let overhead = if error.dst.is_ipv6() { 60 } else { 40 };
+            let overhead = if ip::is_v6(error.dst) { 60 } else { 40 };
             self.on_socket(now, parts, at, |socket, cx| socket.on_icmp(cx, error.reason, error.seq, overhead));
         }
     }

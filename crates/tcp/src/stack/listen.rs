@@ -12,7 +12,10 @@ use crate::{
     hash::{self, Use},
     socket::{Reply, Socket, SocketOptions, Tuple},
     time,
-    wire::tcp::{Flags, Header, Options, Segment},
+    wire::{
+        ip,
+        tcp::{Flags, Header, Options, Segment},
+    },
 };
 
 /// A listening port.
@@ -27,6 +30,16 @@ pub(super) struct Listener {
     pub(super) waiting: u16,
     /// When a cookie was last sent.
     pub(super) cookie_sent: Option<Instant>,
+}
+
+impl Listener {
+    /// Whether it listens at this very address, or, as the other, at all.
+    pub(super) fn is_at(&self, addr: Option<IpAddr>) -> bool {
+        match (self.addr, addr) {
+            (Some(own), Some(addr)) => ip::is_same(own, addr),
+            (own, addr) => own.is_none() && addr.is_none(),
+        }
+    }
 }
 
 /// Segment sizes that a cookie can remember.
@@ -51,7 +64,7 @@ impl Core {
         let full = listener.waiting >= listener.backlog;
         if full {
             self.counts.backlog_full += 1;
-            if self.config.syn_cookies {
+            if cfg!(feature = "cookies") && self.config.syn_cookies {
                 listener.cookie_sent = Some(now);
                 self.send_cookie(now, parts, tuple, segment);
             }
@@ -63,8 +76,13 @@ impl Core {
             None => SeqNum::new(hash::initial_sequence(self.config.key, now, tuple)),
         };
         let opening = self.opening(tuple, iss, options);
-        let cx = self.context(now, &mut parts.pool);
-        let socket = Socket::accept(&cx, &opening, segment);
+        #[cfg(feature = "fast-open")]
+        let opening = self.grant(opening, segment);
+        #[cfg_attr(not(feature = "fast-open"), expect(unused_mut, reason = "only data in a SYN changes it"))]
+        let mut cx = self.context(now, &mut parts.pool);
+        #[cfg_attr(not(feature = "fast-open"), expect(unused_mut, reason = "only data in a SYN changes it"))]
+        let mut socket = Socket::accept(&cx, &opening, segment);
+        socket.open_early(&mut cx, segment);
         self.add(parts, at, socket);
     }
 
@@ -119,6 +137,9 @@ impl Core {
         tuple: &Tuple,
         segment: &Segment<'_>,
     ) -> bool {
+        if !cfg!(feature = "cookies") {
+            return false;
+        }
         let Some(listener) = parts.table.listener(at) else { return false };
         let options = listener.options;
         let recent = listener.cookie_sent.is_some_and(|sent| time::us_since(now, sent) < 128_000_000);
@@ -144,7 +165,7 @@ impl Core {
         let opening = self.opening(tuple, iss, options);
         let mut cx = self.context(now, &mut parts.pool);
         let mut socket = Socket::from_cookie(&cx, &opening, &syn);
-        let reply = socket.on_segment(&mut cx, segment, crate::wire::ip::Ecn::NotEct);
+        let reply = socket.on_segment(&mut cx, segment, ip::Ecn::NotEct);
         debug_assert_eq!(reply, Reply::None);
         self.add(parts, at, socket);
         true
@@ -166,5 +187,5 @@ impl Core {
 
 /// The number of the period of 64 s.
 fn period(now: Instant) -> u32 {
-    (now.as_nanos() / 64_000_000_000) as u32
+    (time::seconds(now) / 64) as u32
 }

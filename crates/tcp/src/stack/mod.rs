@@ -3,9 +3,11 @@
 //! It has the house's shape. Packets that arrive go to [`Stack::on_packet`], time to [`Stack::on_timeout`]; after
 //! either, and after any call on a socket, [`Stack::poll_transmit`] gives packets until there is none, and
 //! [`Stack::next_timeout`] tells when to come back. All memory is in the [`Storage`] that the caller gives.
-//! What is *not* here: link layers, routing (there is one device), waiting.
+//! What is *not* here: link layers ([`link`](crate::link) has one), routing (there is one device), waiting.
 
 mod error;
+#[cfg(feature = "fast-open")]
+mod fast;
 mod inner;
 mod input;
 mod listen;
@@ -30,6 +32,7 @@ use self::{
 };
 use crate::{
     pool::{Pool, Queue},
+    profile::Profile,
     socket::{Context, Endpoint, Events, Info, Socket, SocketOptions, State, Tuple},
 };
 
@@ -91,6 +94,11 @@ struct Core {
     leaving: u16,
     next_port: u16,
     next_id: u16,
+    /// What is remembered of peers for fast open, and the key before the last change.
+    #[cfg(feature = "fast-open")]
+    peers: crate::fast_open::Cache,
+    #[cfg(feature = "fast-open")]
+    former_key: Option<crate::SecretKey>,
 }
 
 /// Everything that a call works on besides [`Core`].
@@ -129,6 +137,10 @@ impl<S: Storage> Stack<S> {
             leaving: NIL,
             next_port: 0,
             next_id: 0,
+            #[cfg(feature = "fast-open")]
+            peers: crate::fast_open::Cache::new(),
+            #[cfg(feature = "fast-open")]
+            former_key: None,
         };
         Self { storage, heads: Heads::new(), core }
     }
@@ -146,6 +158,11 @@ impl<S: Storage> Stack<S> {
     /// The set-up.
     pub const fn config(&self) -> &Config {
         &self.core.config
+    }
+
+    /// The policy, to change it for what is opened from now on.
+    pub const fn profile_mut(&mut self) -> &mut Profile {
+        &mut self.core.config.profile
     }
 
     /// The pool: free buffers, high-water mark.
@@ -225,7 +242,7 @@ impl<S: Storage> Stack<S> {
             return Err(OpenError::NoAddress);
         }
         let clash = parts.table.entries.iter().any(
-            |entry| matches!(&entry.role, Role::Listener(listener) if listener.port == port && listener.addr == addr),
+            |entry| matches!(&entry.role, Role::Listener(listener) if listener.port == port && listener.is_at(addr)),
         );
         if clash || port == 0 {
             let addr = addr.or(core.config.addresses[0]).unwrap_or(IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED));
@@ -235,6 +252,18 @@ impl<S: Storage> Stack<S> {
         let at = parts.table.take(Role::Listener(listener)).ok_or(OpenError::NoEntry)?;
         parts.table.link_listener(at);
         Ok(ListenerId(parts.name(at)))
+    }
+
+    /// Changes what connections of a listener will get.
+    ///
+    /// # Errors
+    /// A budget out of range; `NoEntry` where the listener is gone.
+    pub fn set_listener_options(&mut self, listener: ListenerId, options: SocketOptions) -> Result<(), OpenError> {
+        let (core, mut parts) = self.parts();
+        core.check_budgets(&parts, &options)?;
+        let at = parts.entry_of(listener.0).ok_or(OpenError::NoEntry)?;
+        parts.table.listener(at).ok_or(OpenError::NoEntry)?.options = options;
+        Ok(())
     }
 
     /// Takes the next connection whose handshake is over.
@@ -284,6 +313,14 @@ impl<S: Storage> Stack<S> {
             }
             Ok(socket.write(cx, data))
         })?
+    }
+
+    /// Ends a record: what is written next begins a segment of its own.
+    ///
+    /// # Errors
+    /// `Gone`.
+    pub fn end_record(&mut self, now: Instant, id: SocketId) -> Result<(), SocketError> {
+        self.with(now, id, Socket::end_record)
     }
 
     /// Copies what has arrived into `out` and returns how much; zero at the end of the peer's data.
@@ -473,10 +510,7 @@ impl<S: Storage> Stack<S> {
         call: impl FnOnce(&mut Socket, &mut Context<'_, '_>) -> R,
     ) -> Result<R, SocketError> {
         let (core, mut parts) = self.parts();
-        let at = parts.entry_of(id).ok_or(SocketError::Gone)?;
-        if parts.table.socket(at).is_none_or(|socket| socket.is_orphan()) {
-            return Err(SocketError::Gone);
-        }
+        let at = parts.connection_of(id).ok_or(SocketError::Gone)?;
         core.on_socket(now, &mut parts, at, call).ok_or(SocketError::Gone)
     }
 }
@@ -485,6 +519,13 @@ impl Parts<'_> {
     fn entry_of(&self, id: SocketId) -> Option<u16> {
         let entry = self.table.entries.get(usize::from(id.index))?;
         (entry.generation == id.generation && !matches!(entry.role, Role::Free)).then_some(id.index)
+    }
+
+    /// The entry of a connection that an application holds.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn connection_of(&mut self, id: SocketId) -> Option<u16> {
+        let at = self.entry_of(id)?;
+        self.table.socket(at).is_some_and(|socket| !socket.is_orphan()).then_some(at)
     }
 
     fn name(&self, at: u16) -> SocketId {

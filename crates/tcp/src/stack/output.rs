@@ -1,5 +1,7 @@
 //! Packets that leave: headers around a socket's segment.
 
+use core::net::IpAddr;
+
 use fullpipe_units::Instant;
 
 use super::{Core, Parts, table::NIL};
@@ -59,6 +61,8 @@ impl Core {
             parts.table.schedule(at, due);
             match out {
                 Some(out) => {
+                    #[cfg(feature = "fast-open")]
+                    let out = self.with_cookie(now, parts, at, out);
                     // To the back of the line: the others send in between.
                     parts.table.make_ready(at);
                     self.counts.packets_out += 1;
@@ -148,6 +152,15 @@ impl<'a> Transmit<'a> {
     /// The data behind the headers, in order.
     pub fn data(&self) -> Slices<'a> {
         self.pool.slices(self.packet.run)
+    }
+
+    /// Whom the packet is for.
+    pub fn destination(&self) -> Option<IpAddr> {
+        let header = if self.headers().is_empty() { self.data().next()? } else { self.headers() };
+        match header.first()? >> 4 {
+            4 => header.get(16..)?.first_chunk::<4>().map(|addr| (*addr).into()),
+            _ => header.get(24..)?.first_chunk::<16>().map(|addr| (*addr).into()),
+        }
     }
 
     /// The length of the whole packet in bytes.

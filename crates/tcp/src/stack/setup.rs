@@ -78,12 +78,23 @@ pub struct Config {
     pub key: SecretKey,
     /// Whether a full backlog is defended by SYN cookies; such connections lack all options but the segment size.
     pub syn_cookies: bool,
+    /// The key of fast-open cookies (RFC 7413, section 4.1.2), where servers share one; else the secret above.
+    #[cfg(feature = "fast-open")]
+    pub fast_open_key: SecretKey,
 }
 
 impl Config {
     /// A host with one address.
     pub const fn new(address: IpAddr, device: Device, key: SecretKey) -> Self {
         let addresses = [Some(address), None, None, None];
-        Self { profile: Profile::DEFAULT, addresses, device, key, syn_cookies: true }
+        Self {
+            profile: Profile::DEFAULT,
+            addresses,
+            device,
+            key,
+            syn_cookies: true,
+            #[cfg(feature = "fast-open")]
+            fast_open_key: key,
+        }
     }
 }

@@ -24,7 +24,9 @@ pub enum Reason {
     TooBig(u32),
     /// Network or host unreachable, source route failed, time exceeded: soft errors.
     Soft,
-    /// Protocol or port unreachable, administratively prohibited: hard errors.
+    /// Administratively prohibited (codes 9, 10 and 13): soft, or hard for some.
+    Prohibited,
+    /// Protocol or port unreachable: hard errors.
     Hard,
 }
 
@@ -69,6 +71,7 @@ impl<'a> Message<'a> {
             (false, 3, 4) => Reason::TooBig(u32::from(be16(head, 6)?)),
             (true, 2, _) => Reason::TooBig(be32(head, 4)?),
             (false, 3, 2 | 3) | (true, 1, 1 | 4) => Reason::Hard,
+            (false, 3, 9 | 10 | 13) => Reason::Prohibited,
             (false, 3 | 11, _) | (true, 1 | 3, _) => Reason::Soft,
             _ => return Ok(Self::Other),
         };

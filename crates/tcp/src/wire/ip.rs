@@ -123,6 +123,19 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// Whether an address is IPv6; where that is compiled out, none is.
+pub const fn is_v6(addr: IpAddr) -> bool {
+    cfg!(feature = "ipv6") && addr.is_ipv6()
+}
+
+/// Whether two addresses are the same. Where IPv6 is compiled out, those of IPv4 are all there are.
+pub fn is_same(a: IpAddr, b: IpAddr) -> bool {
+    match (a, b) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => a.to_bits() == b.to_bits(),
+        _ => cfg!(feature = "ipv6") && a == b,
+    }
+}
+
 fn v4_at(data: &[u8], at: usize) -> Result<Ipv4Addr, Malformed> {
     let bytes: &[u8; 4] = data.get(at..).and_then(|rest| rest.first_chunk()).ok_or(Malformed::Truncated)?;
     Ok((*bytes).into())
@@ -145,7 +158,7 @@ pub struct Addresses {
 impl Addresses {
     /// Whether both are IPv6.
     pub const fn is_v6(&self) -> bool {
-        self.dst.is_ipv6()
+        is_v6(self.dst)
     }
 
     /// The length of the IP header that [`write`](Self::write) makes.
@@ -158,7 +171,9 @@ impl Addresses {
         let sum = Checksum::new().word(u16::from(protocol)).word((len >> 16) as u16).word(len as u16);
         match (self.src, self.dst) {
             (IpAddr::V4(src), IpAddr::V4(dst)) => sum.bytes(&src.octets()).bytes(&dst.octets()),
-            (IpAddr::V6(src), IpAddr::V6(dst)) => sum.bytes(&src.octets()).bytes(&dst.octets()),
+            (IpAddr::V6(src), IpAddr::V6(dst)) if cfg!(feature = "ipv6") => {
+                sum.bytes(&src.octets()).bytes(&dst.octets())
+            }
             _ => sum,
         }
     }

@@ -1,12 +1,16 @@
-//! Packet formats: IPv4, IPv6, TCP and ICMP headers, read from untrusted bytes and written.
+//! Packet formats: Ethernet, ARP, IPv4, IPv6, TCP, ICMP and neighbour discovery, read from untrusted bytes and written.
 //!
 //! Reading checks lengths once and gives plain values; nothing here panics on any input, and nothing here knows a
-//! connection. What is *not* here: fragments (refused, see [`crate::refusals`]), IP options beyond skipping them,
-//! link layers.
+//! connection. What is *not* here: fragments (refused, see [`crate::refusals`]), IP options beyond skipping them.
 
+pub mod arp;
 pub mod checksum;
+pub mod ethernet;
+#[cfg(feature = "fast-open")]
+pub mod fast_open;
 pub mod icmp;
 pub mod ip;
+pub mod ndp;
 pub mod tcp;
 
 /// Why bytes are not a packet that this stack reads.

@@ -2,6 +2,8 @@
 
 use fullpipe_units::SeqNum;
 
+#[cfg(feature = "fast-open")]
+use super::fast_open::{self, FastOpen};
 use super::{Malformed, Writer, be16, be32, checksum::Checksum, ip};
 
 /// The longest TCP header: 15 words.
@@ -75,13 +77,17 @@ pub struct SackBlock {
 /// Up to four SACK blocks in the order of the option (RFC 2018, section 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
-    blocks: [SackBlock; 4],
+    blocks: [SackBlock; Self::MOST],
     len: u8,
 }
 
 impl SackBlocks {
+    /// What 40 bytes of options hold; none where SACK is compiled out.
+    pub const MOST: usize = if cfg!(feature = "sack") { 4 } else { 0 };
+
     /// No block.
-    pub const EMPTY: Self = Self { blocks: [SackBlock { start: SeqNum::new(0), end: SeqNum::new(0) }; 4], len: 0 };
+    pub const EMPTY: Self =
+        Self { blocks: [SackBlock { start: SeqNum::new(0), end: SeqNum::new(0) }; Self::MOST], len: 0 };
 
     /// Adds a block behind the others; the fifth and later are lost.
     pub fn push(&mut self, block: SackBlock) {
@@ -89,6 +95,35 @@ impl SackBlocks {
             *slot = block;
             self.len += 1;
         }
+    }
+
+    /// Puts a block in front; the last falls out where there is no room.
+    pub(crate) fn push_front(&mut self, block: SackBlock) {
+        let kept = usize::from(self.len).min(Self::MOST.saturating_sub(1));
+        for at in (0..kept).rev() {
+            self.blocks[at + 1] = self.blocks[at];
+        }
+        if let Some(first) = self.blocks.first_mut() {
+            *first = block;
+            self.len = kept as u8 + 1;
+        }
+    }
+
+    /// Keeps the blocks that `keep` takes.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&SackBlock) -> bool) {
+        let mut kept = 0;
+        for at in 0..usize::from(self.len) {
+            let block = self.blocks[at];
+            if keep(&block) {
+                self.blocks[kept] = block;
+                kept += 1;
+            }
+        }
+        self.len = kept as u8;
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [SackBlock] {
+        self.blocks.get_mut(..usize::from(self.len)).unwrap_or(&mut [])
     }
 
     /// Keeps the first `len` blocks.
@@ -120,6 +155,9 @@ pub struct Options {
     pub timestamps: Option<Timestamps>,
     /// SACK blocks.
     pub sack: SackBlocks,
+    /// Fast open: a cookie, or a request for one.
+    #[cfg(feature = "fast-open")]
+    pub fast_open: Option<FastOpen>,
 }
 
 impl Options {
@@ -144,17 +182,23 @@ impl Options {
                 (2, 4) => options.mss = Some(be16(option, 2)?),
                 (3, 3) => options.window_scale = Some(option[2]),
                 (4, 2) => options.sack_permitted = true,
-                (5, 10 | 18 | 26 | 34) => {
+                (5, 10 | 18 | 26 | 34) if cfg!(feature = "sack") => {
                     for at in (2..len).step_by(8) {
                         let (start, end) = (SeqNum::new(be32(option, at)?), SeqNum::new(be32(option, at + 4)?));
                         options.sack.push(SackBlock { start, end });
                     }
                 }
-                (8, 10) => {
+                (8, 10) if cfg!(feature = "timestamps") => {
                     options.timestamps = Some(Timestamps { val: be32(option, 2)?, echo: be32(option, 6)? });
                 }
+                #[cfg(feature = "fast-open")]
+                (fast_open::KIND | fast_open::EXPERIMENT, _) => {
+                    options.fast_open = FastOpen::parse(option).or(options.fast_open);
+                }
                 // A known kind with a length that it can't have.
-                (2..=5 | 8, _) => return Err(Malformed::Option),
+                (2..=4, _) => return Err(Malformed::Option),
+                (5, _) if cfg!(feature = "sack") => return Err(Malformed::Option),
+                (8, _) if cfg!(feature = "timestamps") => return Err(Malformed::Option),
                 _ => {}
             }
         }
@@ -180,7 +224,7 @@ impl Options {
                     }
                 }
                 OptionKind::SackPermitted => {
-                    if self.sack_permitted {
+                    if cfg!(feature = "sack") && self.sack_permitted {
                         if layout.pad_lone_sack && self.timestamps.is_none() {
                             pad_to(w, at(w), 4, 2);
                         }
@@ -188,7 +232,7 @@ impl Options {
                     }
                 }
                 OptionKind::Timestamps => {
-                    if let Some(timestamps) = self.timestamps {
+                    if let Some(timestamps) = self.timestamps.filter(|_| cfg!(feature = "timestamps")) {
                         // RFC 7323, appendix A: the values stand on word boundaries.
                         pad_to(w, at(w), 4, 2);
                         w.put(&[8, 10]);
@@ -205,6 +249,13 @@ impl Options {
             for block in blocks {
                 w.u32(block.start.get());
                 w.u32(block.end.get());
+            }
+        }
+        #[cfg(feature = "fast-open")]
+        if let Some(fast_open) = &self.fast_open {
+            fast_open.write(w);
+            if layout.fill_fast_open {
+                pad_to(w, at(w), 4, 0);
             }
         }
         // RFC 9293, section 3.1, MUST-69: padding is of zeros, which read as the end of the list.
@@ -242,6 +293,8 @@ pub struct OptionLayout {
     pub order: &'static [OptionKind],
     /// Whether SACK-permitted without timestamps fills a whole word.
     pub pad_lone_sack: bool,
+    /// Whether no-operations fill the word after a fast-open option, instead of the list's end.
+    pub fill_fast_open: bool,
 }
 
 /// A received TCP segment.
@@ -365,6 +418,7 @@ mod tests {
     const LINUX: OptionLayout = OptionLayout {
         order: &[OptionKind::Mss, OptionKind::SackPermitted, OptionKind::Timestamps, OptionKind::WindowScale],
         pad_lone_sack: true,
+        fill_fast_open: true,
     };
 
     fn written(options: Options, layout: &OptionLayout) -> Vec<u8> {
@@ -395,7 +449,7 @@ mod tests {
             window_scale: Some(7),
             sack_permitted: true,
             timestamps: Some(Timestamps { val: 9, echo: 0 }),
-            sack: SackBlocks::EMPTY,
+            ..Options::default()
         }
     }
 
@@ -412,9 +466,38 @@ mod tests {
         let layout = OptionLayout {
             order: &[OptionKind::Mss, OptionKind::WindowScale, OptionKind::SackPermitted, OptionKind::Timestamps],
             pad_lone_sack: false,
+            fill_fast_open: false,
         };
         let all = written(syn_options(), &layout);
         assert_eq!(all[20..], [2, 4, 5, 0xb4, 1, 3, 3, 7, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    #[cfg(feature = "fast-open")]
+    fn a_cookie_fills_the_option_space_to_its_end() {
+        use super::super::fast_open::{Cookie, Format};
+        let cookie = Cookie::new(&[7; 16]).unwrap();
+        let fast_open = |cookie, format| Options { fast_open: Some(FastOpen { cookie, format }), ..syn_options() };
+        let all = written(fast_open(cookie, Format::Standard), &LINUX);
+        assert_eq!((all.len(), &all[40..42]), (MAX_HEADER, &[34, 18][..]));
+        let read = Segment::parse(&packet(&all), true).unwrap().options;
+        assert_eq!(read, fast_open(cookie, Format::Standard));
+        let request = written(fast_open(Cookie::NONE, Format::Standard), &LINUX);
+        assert_eq!(request[40..], [34, 2, 1, 1]);
+        let old = written(fast_open(Cookie::new(&[1, 2, 3, 4]).unwrap(), Format::Experimental), &LINUX);
+        assert_eq!(old[40..], [254, 8, 0xf9, 0x89, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    #[cfg(feature = "fast-open")]
+    fn a_cookie_of_a_wrong_length_is_no_option() {
+        for len in [1, 2, 3, 5, 7, 15, 17, 18, 37] {
+            let mut bytes = std::vec![34, 2 + len];
+            bytes.resize(2 + usize::from(len), 9);
+            assert_eq!(Options::parse(&bytes), Ok(Options::default()), "{len}");
+        }
+        assert_eq!(Options::parse(&[34, 1]), Err(Malformed::Option));
+        assert_eq!(Options::parse(&[254, 6, 0xf9, 0x88, 1, 1]), Ok(Options::default()));
     }
 
     #[test]

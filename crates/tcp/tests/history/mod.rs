@@ -81,6 +81,11 @@ pub struct History {
     seen: Vec<(usize, Vec<u8>)>,
 }
 
+/// What a profile gives, and fast open where it may be used.
+fn options_of(profile: &Profile) -> SocketOptions {
+    SocketOptions { fast_open: profile.fast_open.client || profile.fast_open.server, ..SocketOptions::of(profile) }
+}
+
 impl History {
     pub fn new(seed: u64, profiles: [Profile; 2]) -> Self {
         let host = |at: u8| {
@@ -88,7 +93,7 @@ impl History {
             Stack::new(HeapStorage::new(6, 24, 1548), config)
         };
         let mut net = Net::new(seed, [Link::clean(5_000); 2], [host(0), host(1)]);
-        let listener = net.hosts[1].listen(None, PORT, 3, SocketOptions::of(&profiles[1])).expect("the first socket");
+        let listener = net.hosts[1].listen(None, PORT, 3, options_of(&profiles[1])).expect("the first socket");
         Self { net, ends: Vec::new(), listener, forged: false, seen: Vec::new() }
     }
 
@@ -105,10 +110,14 @@ impl History {
         let now = self.net.now;
         match *step {
             Step::Connect { port } => {
-                let options = SocketOptions::of(&self.net.hosts[0].config().profile);
+                let options = options_of(&self.net.hosts[0].config().profile);
                 let remote = Endpoint::new(addr(false, 1), PORT);
                 if let Ok(id) = self.net.hosts[0].connect(now, port, remote, options) {
                     self.add(0, id);
+                    if options.fast_open {
+                        // What is there before the SYN leaves goes with it.
+                        self.write(self.ends.len() - 1, 700);
+                    }
                 }
             }
             Step::Accept => {
@@ -128,7 +137,7 @@ impl History {
                 self.forget(socket);
             }
             Step::Options { socket, budget, no_nagle, no_push } => self.call(socket, |host, now, id| {
-                let mut options = SocketOptions::of(&host.config().profile);
+                let mut options = options_of(&host.config().profile);
                 options.budgets = Budgets::all(budget);
                 (options.no_nagle, options.no_push) = (no_nagle, no_push);
                 host.set_options(now, id, options).is_ok()

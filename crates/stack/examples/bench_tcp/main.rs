@@ -1,0 +1,92 @@
+//! Goodput and processor time per byte over TUN, MTU 1500, one connection with this machine's kernel: the engine beside
+//! smoltcp and beside the kernel's own TCP over its loopback, all in one run and in alternation.
+//! `cargo run --release -p fullpipe-stack --example bench_tcp [-- SECONDS [ROUNDS]]`
+//!
+//! Each stack is one thread that polls, works and waits, as smoltcp's own benchmark does. What is *not* compared: latency,
+//! many connections, losses.
+
+mod engine;
+mod kernel;
+mod smoltcp;
+mod world;
+
+use std::{process::ExitCode, time::Duration};
+
+use fullpipe_lab::enter_user_namespace;
+use world::{Figures, Result, World};
+
+/// Which way the stack's data goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Sends,
+    Receives,
+}
+
+/// A stack to measure.
+struct Contender {
+    name: &'static str,
+    run: fn(&World, Way, Duration) -> Result<Figures>,
+}
+
+const CONTENDERS: &[Contender] = &[
+    Contender { name: "fullpipe, its default and 64 KB", run: engine::small },
+    Contender { name: "fullpipe, for fast paths", run: engine::large },
+    Contender { name: "smoltcp 0.13, 64 KB", run: smoltcp::small },
+    Contender { name: "smoltcp 0.13, 1 MB", run: smoltcp::large },
+    Contender { name: "the kernel, loopback", run: kernel::run },
+];
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u32>());
+    let (Ok(seconds), Ok(rounds)) = (arguments.next().unwrap_or(Ok(2)), arguments.next().unwrap_or(Ok(5))) else {
+        eprintln!("usage: bench_tcp [SECONDS [ROUNDS]]");
+        return ExitCode::from(2);
+    };
+    match enter_user_namespace().map_err(Into::into).and_then(|()| run(seconds.into(), rounds)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench_tcp: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(seconds: u64, rounds: u32) -> Result<()> {
+    let world = World::new()?;
+    for way in [Way::Sends, Way::Receives] {
+        let mut all: Vec<Vec<Figures>> = CONTENDERS.iter().map(|_| Vec::new()).collect();
+        for _ in 0..rounds {
+            for (contender, figures) in CONTENDERS.iter().zip(&mut all) {
+                figures.push((contender.run)(&world, way, Duration::from_secs(seconds))?);
+            }
+        }
+        show(way, &mut all);
+    }
+    println!("Medians of {rounds} rounds of {seconds} s in alternation; least to most in brackets.");
+    println!("CPU per byte: of the stack's thread, and of the whole process with the kernel at the other end.");
+    Ok(())
+}
+
+fn show(way: Way, all: &mut [Vec<Figures>]) {
+    let title = match way {
+        Way::Sends => "the stack sends",
+        Way::Receives => "the stack receives",
+    };
+    println!("{title:<34}{:>10}{:>18}{:>16}{:>14}", "Gbit/s", "", "stack ns/KB", "both ns/KB");
+    let mut medians = Vec::new();
+    for (contender, figures) in CONTENDERS.iter().zip(all) {
+        figures.sort_by(|a, b| a.gbps.total_cmp(&b.gbps));
+        let (least, most) = (figures[0].gbps, figures[figures.len() - 1].gbps);
+        let median = figures[figures.len() / 2];
+        let Figures { gbps, stack_ns_per_kb, both_ns_per_kb } = median;
+        let range = format!("({least:.2} to {most:.2})");
+        println!("{:<34}{gbps:>10.2}{range:>18}{stack_ns_per_kb:>16.0}{both_ns_per_kb:>14.0}", contender.name);
+        medians.push(gbps);
+    }
+    let best = |prefix: &str| {
+        let named = CONTENDERS.iter().zip(&medians).filter(|(contender, _)| contender.name.starts_with(prefix));
+        named.map(|(_, gbps)| *gbps).fold(0.0, f64::max)
+    };
+    let aim = if way == Way::Sends { 3.0 } else { 2.0 };
+    println!("{:<34}{:>10.2} times smoltcp's best (aim: {aim})\n", "", best("fullpipe") / best("smoltcp"));
+}
