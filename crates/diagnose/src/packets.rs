@@ -66,9 +66,13 @@ fn is_flat(timeline: &Timeline, span: &[Interval], tops: &[f64]) -> bool {
     seen && most >= thresholds::LEAST_CEILING * timeline.mss && most - least <= slack && has_room && !lost
 }
 
-/// Less than a segment was ever in flight: there was no more to send, whatever would have taken it.
+/// No more than a segment was ever in flight: there was no more to send, whatever would have taken it, because no
+/// congestion window is smaller (RFC 5681, section 3.1). Where a capture stands away from the sender, two may seem to be
+/// for a moment.
 pub(crate) fn is_short(interval: &Interval, mss: f64) -> bool {
-    peak(interval).is_some_and(|most| most < mss) && interval.timeouts == 0 && interval.retransmits <= 0.0
+    let one =
+        |most: f64| most <= mss || most <= 2.0 * mss && interval.in_flight().is_some_and(|mean| mean <= 1.1 * mss);
+    peak(interval).is_some_and(one) && interval.timeouts == 0 && interval.retransmits <= 0.0
 }
 
 /// Most of the payload left while no acknowledgement made room for it, and nothing was lost.
@@ -92,8 +96,17 @@ pub(crate) fn is_idle(interval: &Interval) -> bool {
 fn is_fed(span: &[Interval]) -> bool {
     let all = span.iter().map(Interval::len).sum::<f64>();
     let time = |time: fn(&PacketSample) -> u64| span.iter().map(|i| part(i, time) * i.len()).sum::<f64>();
-    time(|packets| packets.starved_us.get()) < thresholds::FLAT_STARVED * all
+    let most = span.iter().filter_map(peak).fold(0.0, f64::max);
+    let mean = stats::fraction(span.iter().filter_map(|i| Some(i.in_flight()? * i.len())).sum(), all);
+    // A writer is woken when a third of its buffer is free, at the latest.
+    mean >= thresholds::SEND_BUFFER_FULL * most
+        && time(|packets| packets.starved_us.get()) < thresholds::FLAT_STARVED * all
         && time(|packets| packets.idle_us.get()) < thresholds::FLAT_IDLE * all
+}
+
+/// The timer ran out for the last segments of a flight.
+pub(crate) fn is_tail(interval: &Interval) -> bool {
+    interval.at.packets.is_some_and(|packets| packets.tails > 0)
 }
 
 /// Room was left unused for most of the interval.

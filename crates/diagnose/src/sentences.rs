@@ -6,7 +6,7 @@
 use fullpipe_units::{Bytes, Micros, Rate, bdp, window_limited_rate};
 
 use crate::{
-    Confidence, Detail, Diagnosis, End, Evidence, Limiter, PacketSample, Shares, Source, Transfer,
+    Confidence, Detail, Diagnosis, End, Evidence, Limiter, Opening, PacketSample, Shares, Source, Transfer,
     classify::Case,
     packets, thresholds,
     timeline::Interval,
@@ -92,6 +92,51 @@ pub(crate) fn insufficient(transfer: &Transfer, shares: Shares, reason: String) 
         blind: blind(transfer),
         action: "measure for longer, and with both ends in view, before changing anything".into(),
     }
+}
+
+/// The diagnosis where setting the connection up took longer than all the rest. `share` is its part of the time.
+pub(crate) fn handshake(case: &Case<'_>, opening: &Opening, share: f64, rest: Shares) -> Diagnosis {
+    let transfer = case.transfer;
+    let mut shares: Shares = rest.into_iter().map(|(limiter, part)| (limiter, part * (1.0 - share))).collect();
+    shares.insert(Limiter::Handshake, share);
+    let mut evidence = vec![opened(case, opening)];
+    if opening.is_complete {
+        evidence.push(format!("setting the connection up was {} of its time", percent(share)));
+    }
+    let opener = if transfer.sender.opened == Some(true) { &transfer.sender } else { &transfer.receiver };
+    let answerer = if transfer.sender.opened == Some(true) { &transfer.receiver } else { &transfer.sender };
+    let (opener, answerer) = (name(opener, "the end that opened"), name(answerer, "the end that answered"));
+    Diagnosis {
+        limiter: Limiter::Handshake,
+        detail: None,
+        share,
+        attainable_bps: None,
+        confidence: Confidence::High,
+        shares,
+        evidence: evidence
+            .into_iter()
+            .map(|text| Evidence { text, from_us: None, to_us: None, packets: None })
+            .collect(),
+        blind: blind(transfer),
+        action: format!(
+            "find where connection requests get lost between {opener} and {answerer}: a firewall, a lossy path, or a full \
+             queue of connections waiting to be accepted on {answerer}; connections that stay open pay this once"
+        ),
+    }
+}
+
+fn opened(case: &Case<'_>, opening: &Opening) -> String {
+    let repeated = match (opening.syns_again, opening.answers_again) {
+        (syns, 0) => format!("the SYN was sent {} times", syns + 1),
+        (0, answers) => format!("the SYN-ACK was sent {} times", answers + 1),
+        (syns, answers) => format!("the SYN was sent {} times and the SYN-ACK {} times", syns + 1, answers + 1),
+    };
+    let takes =
+        case.path.base_rtt.map(|base| format!(" where a round trip takes {}", micros(base))).unwrap_or_default();
+    if !opening.is_complete {
+        return format!("{repeated} in {}, and the connection was never set up", opening.took_us);
+    }
+    format!("{repeated}, and the handshake took {}{takes}: the rest was waiting to repeat it", opening.took_us)
 }
 
 /// What to call the receiver.

@@ -67,8 +67,10 @@ impl Queueing {
         self.tick_ns.is_some()
     }
 
+    /// Less than a tick is no queue: where the sender pauses, a few values in a row have the same blur.
     pub(crate) fn now_ns(&self) -> u64 {
-        self.last_ns.max(0.0) as u64
+        let is_seen = self.tick_ns.is_some_and(|tick_ns| self.last_ns >= tick_ns);
+        if is_seen { self.last_ns as u64 } else { 0 }
     }
 }
 
@@ -131,6 +133,19 @@ mod tests {
         echo.echoed(10_200, 0);
         echo.echoed(11_000, 4);
         assert_eq!(echo.least_ns, Some(7_000));
+    }
+
+    #[test]
+    fn bursts_without_a_queue_show_none() {
+        let mut queueing = Queueing::default();
+        // Ten packets at once, at any moment within a tick of the sender's clock.
+        for burst in 0..200_u64 {
+            let sent_us = burst * 61_370;
+            for _ in 0..10 {
+                queueing.on((sent_us + 7_000) * 1_000, (sent_us / 1_000) as u32);
+            }
+            assert_eq!(queueing.now_ns(), 0, "burst {burst}");
+        }
     }
 
     #[test]

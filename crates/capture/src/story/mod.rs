@@ -187,11 +187,21 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
     let peer = connection.half(other(sender));
     let sending = micros(half.last_data_ns.saturating_sub(half.first_data_ns.unwrap_or(half.last_data_ns)));
     let timestamps = half.syn.zip(peer.syn).is_some_and(|(own, other)| own.timestamps && other.timestamps);
-    let verdict =
-        is_worth_judging(half).then(|| transfer::transfer(connection, sender, ends)).flatten().map(|transfer| {
+    let verdict = is_worth_judging(connection, half)
+        .then(|| transfer::transfer(connection, sender, ends))
+        .flatten()
+        .map(|transfer| {
+            let unanswered = peer.counters.packets == 0 && half.counters.payload > 0;
+            let diagnosis = if unanswered {
+                let text =
+                    "only one direction was captured: without a single acknowledgement nothing tells what arrived";
+                Diagnosis::insufficient(text.to_owned())
+            } else {
+                diagnose(&transfer)
+            };
             Box::new(Verdict {
-                diagnosis: diagnose(&transfer),
-                runs: runs(&transfer),
+                diagnosis,
+                runs: if unanswered { Vec::new() } else { runs(&transfer) },
                 transfer: keep.transfers.then_some(transfer),
             })
         });
@@ -208,8 +218,11 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
 }
 
 /// Whether there is enough of a direction to be judged, or something stopped it.
-pub(crate) fn is_worth_judging(half: &Half) -> bool {
-    let stalls = half.counters.timeouts > 0 || half.counters.zero_windows > 0 || half.black_hole.is_some();
+pub(crate) fn is_worth_judging(connection: &Connection, half: &Half) -> bool {
+    let stalls = half.counters.timeouts > 0
+        || half.counters.zero_windows > 0
+        || half.black_hole.is_some()
+        || connection.syns_again + connection.answers_again > 0;
     half.counters.data_packets >= 20 || (half.counters.payload > 0 && stalls)
 }
 

@@ -212,7 +212,7 @@ impl Order {
         let (received, late) = traffic.run_watched(&lab)?;
         let mut invalid = lab.valid().err().map(|error| error.to_string());
         if late > LATEST {
-            invalid.get_or_insert(format!("the applications were woken up to {late:?} late"));
+            invalid.get_or_insert_with(|| format!("the applications were woken up to {late:?} late"));
         }
         watch.stop()?;
         // What tcpdump has not been given yet comes within its timeout of a second.
