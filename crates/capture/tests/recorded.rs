@@ -8,14 +8,14 @@ use fullpipe_capture::{Findings, Keep, Reader, Tracker};
 use fullpipe_diagnose::{Detail, Limiter};
 
 /// File name without the host, and the live test's verdict.
-const RECORDED: &[(&str, Limiter, Detail)] = &[
-    ("wan-80ms-cubic-window", Limiter::ReceiveWindow, Detail::ScaleZero),
-    ("wan-80ms-bbr-window", Limiter::ReceiveWindow, Detail::ScaleZero),
-    ("wan-80ms-cubic-buffer", Limiter::SendBuffer, Detail::BufferCap),
-    ("wan-80ms-bbr-buffer", Limiter::SendBuffer, Detail::BufferCap),
-    ("adsl2-cubic-window", Limiter::ReceiveWindow, Detail::ScalingAbsent),
-    ("bluetooth-hop-cubic-path", Limiter::Path, Detail::Saturated),
-    ("clean-10m-40ms-bbr-path", Limiter::Path, Detail::Saturated),
+const RECORDED: &[(&str, Limiter, Option<Detail>)] = &[
+    ("wan-80ms-cubic-window", Limiter::ReceiveWindow, Some(Detail::ScaleZero)),
+    ("wan-80ms-bbr-window", Limiter::ReceiveWindow, Some(Detail::ScaleZero)),
+    ("wan-80ms-cubic-buffer", Limiter::SendBuffer, Some(Detail::BufferCap)),
+    ("wan-80ms-bbr-buffer", Limiter::SendBuffer, Some(Detail::BufferCap)),
+    ("adsl2-cubic-window", Limiter::ReceiveWindow, Some(Detail::ScalingAbsent)),
+    ("bluetooth-hop-cubic-path", Limiter::Path, Some(Detail::Saturated)),
+    ("clean-10m-40ms-bbr-path", Limiter::Path, Some(Detail::Saturated)),
 ];
 
 fn read(name: &str) -> Findings {
@@ -37,7 +37,7 @@ fn both_hosts_captures_get_the_verdict_of_the_live_test() {
             assert_eq!(found.connections.len(), 1, "{name}-{host}");
             let side = found.connections[0].main_side();
             let diagnosis = &side.verdict.as_ref().unwrap().diagnosis;
-            assert_eq!((diagnosis.limiter, diagnosis.detail), (limiter, Some(detail)), "{name}-{host}: {diagnosis:#?}");
+            assert_eq!((diagnosis.limiter, diagnosis.detail), (limiter, detail), "{name}-{host}: {diagnosis:#?}");
             assert!(diagnosis.evidence.iter().any(|evidence| evidence.packets.is_some()), "{name}-{host}");
         }
     }

@@ -83,7 +83,7 @@ impl<'a> Case<'a> {
             self.timeline.intervals.iter().map(|i| windows::holding(&self.timeline, i)).collect();
         // A loss takes room away that an acknowledgement seems to make.
         let room_is_seen = self.losses.ratio < thresholds::STARVED_LOSS;
-        let levels = packets::levels(&self.timeline);
+        let levels = packets::levels(&self.timeline, self.transfer.write);
         // At the rate at which it lost before, a sender is held by what took the losses, however level it goes.
         let is_policed = |interval: &Interval| {
             self.policed.is_some_and(|rate| (interval.rate - rate).abs() <= thresholds::AGREEMENT * rate)
@@ -253,7 +253,8 @@ impl<'a> Case<'a> {
         let lost = self.losses.retransmits > 0.0;
         let by_loss = if self.losses.are_reordering() { NetworkCause::Reordering } else { NetworkCause::Loss };
 
-        if self.policed.is_some() || self.is_policed(&held, rate) {
+        let has_packets = self.timeline.intervals.iter().any(|i| i.at.packets.is_some());
+        if self.policed.is_some() || (!has_packets && self.is_policed(&held, rate)) {
             NetworkCause::Policed
         } else if self.path.has_room_above(rate) {
             match (lost, self.is_growing(&held)) {
@@ -345,7 +346,8 @@ impl<'a> Case<'a> {
         high - base >= ((factor - 1.0) * base).max(thresholds::LEAST_QUEUE_US)
     }
 
-    /// A burst, then much loss at a steady lower rate, without a queue.
+    /// A burst, then much loss at a steady lower rate, without a queue: what counters tell, where packets tell more
+    /// (`policer`).
     fn is_policed(&self, held: &[&Interval], rate: f64) -> bool {
         let (early, late) = held.split_at(held.len() / 2);
         let burst = early.iter().map(|i| i.rate).fold(0.0, f64::max);

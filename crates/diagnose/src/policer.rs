@@ -19,7 +19,8 @@ pub(crate) fn rate(timeline: &Timeline, path: &Path, losses: &Losses) -> Option<
         return None;
     }
     let intervals = &timeline.intervals;
-    let first = intervals.iter().position(|i| i.retransmits > 0.0)?;
+    // A burst of them: one alone may be chance.
+    let first = intervals.iter().position(|i| i.retransmits >= 2.0)?;
     let (before, after) = intervals.split_at(first + 1);
     let losing = |i: &&Interval| i.retransmits > 0.0;
     // What is sent again was lost a round trip before; what comes around it passed the bucket while that was empty.

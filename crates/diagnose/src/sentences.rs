@@ -115,7 +115,7 @@ pub(crate) fn handshake(case: &Case<'_>, opening: &Opening, share: f64, rest: Sh
         shares,
         evidence: evidence
             .into_iter()
-            .map(|text| Evidence { text, from_us: None, to_us: None, packets: None })
+            .map(|text| Evidence { text, from_us: None, to_us: None, packets: opening.packets })
             .collect(),
         blind: blind(transfer),
         action: format!(

@@ -27,6 +27,9 @@ pub struct Transfer {
     /// How the connection was set up, where that was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opening: Option<Opening>,
+    /// What the sender's application writes at a time, where that shows and is nearly always the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<Bytes>,
     /// What the path itself was seen to carry, from a measurement other than this transfer.
     pub path_rate: Option<PathRate>,
     /// The sender's side of the timeline, oldest first.
@@ -115,6 +118,8 @@ pub struct Opening {
     pub answers_again: u32,
     /// Payload that the sender sent before any of it was acknowledged.
     pub initial_window: Option<Bytes>,
+    /// The numbers of the first SYN and of the last packet of the handshake.
+    pub packets: Option<[u64; 2]>,
 }
 
 /// A summary of round-trip times.

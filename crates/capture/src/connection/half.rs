@@ -108,6 +108,37 @@ struct Lone {
     acked_ns: Option<u64>,
 }
 
+/// What an application writes at a time: the last segment of what a sender was given is pushed (RFC 9293, section 3.9.1)
+/// and seldom full. Those before it may be pushed too, where the sender paces.
+#[derive(Clone, Copy, Debug, Default)]
+struct Writes {
+    begun: u64,
+    count: u32,
+    /// The size that was seen last, and how often in all.
+    size: u64,
+    same: u32,
+}
+
+impl Writes {
+    /// Fewer say nothing, and of more, all but one in five are of one size.
+    const LEAST: u32 = 10;
+
+    fn end(&mut self, at: u64) {
+        let size = at.saturating_sub(self.begun);
+        self.begun = at;
+        self.count += 1;
+        if size == self.size {
+            self.same += 1;
+        } else if self.same <= self.count / 2 {
+            (self.size, self.same) = (size, 1);
+        }
+    }
+
+    const fn size(self) -> Option<u64> {
+        if self.count >= Self::LEAST && self.same >= self.count / 5 * 4 { Some(self.size) } else { None }
+    }
+}
+
 /// One direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Half {
@@ -133,6 +164,7 @@ pub(crate) struct Half {
     queueing: Queueing,
     pub(crate) flight: Flight,
     lone: Lone,
+    writes: Writes,
     /// The receiver's window is closed.
     pub(crate) closed: bool,
     raw_window: u16,
@@ -169,6 +201,7 @@ impl Half {
             queueing: Queueing::default(),
             flight: Flight::default(),
             lone: Lone::default(),
+            writes: Writes::default(),
             closed: false,
             raw_window: 0,
             round_trips: 0,
@@ -213,6 +246,11 @@ impl Half {
     pub(crate) fn sees_queues(&self) -> bool {
         let (near_ns, far_ns) = (self.near.least_ns.unwrap_or(0), self.far.least_ns.unwrap_or(0));
         self.queueing.is_known() || near_ns < 2_000_000 || near_ns <= far_ns / 3
+    }
+
+    /// What its application writes at a time, where that is nearly always the same.
+    pub(crate) fn write(&self) -> Option<u64> {
+        self.writes.size()
     }
 
     /// The sequence number of its SYN.
@@ -264,7 +302,7 @@ impl Half {
             self.una = self.una.max(from);
         }
         if let Some((value, _)) = seen.options.timestamps {
-            self.queueing.on(seen.at_ns, value);
+            self.queueing.on(seen.at_ns, value, self.near.least_ns.unwrap_or(0));
         }
         if seen.len > 0 {
             self.on_data(seen, from, peer_mss);
@@ -353,6 +391,9 @@ impl Half {
         // Every second full segment is acknowledged at once (RFC 9293, section 3.8.6.3).
         let is_alone = self.una >= from && seen.len <= mss;
         self.lone = Lone { sent_ns: now, is_small, is_alone, acked_ns: None };
+        if seen.flags.has(Flags::PSH) && seen.len % mss != 0 {
+            self.writes.end(end);
+        }
         self.snd_max = end;
         if self.sent.len() < MOST_SENT {
             self.sent.push_back(Sent { end, at_ns: now });

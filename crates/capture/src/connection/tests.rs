@@ -234,3 +234,25 @@ fn the_last_segments_of_a_flight_are_told_from_others_when_a_timer_repeats_them(
         assert_eq!((sum(|bin| bin.timeouts), sum(|bin| bin.tails)), (1, tails), "{count} segments");
     }
 }
+
+#[test]
+fn writes_of_one_size_show_in_what_is_pushed_and_not_full() {
+    for (sizes, size) in [([2_300_u32; 12], Some(2_300)), ([2_000; 12], None)] {
+        let mut wire = Wire::opened();
+        let mut offset = 0;
+        for (number, size) in sizes.into_iter().enumerate() {
+            let at_ms = 100 + 100 * number as u64;
+            let mut left = size;
+            while left > 0 {
+                let len = left.min(1_000);
+                left -= len;
+                // A sender that paces pushes what is full, too.
+                let flags = Flags(Flags::ACK.0 | Flags::PSH.0);
+                wire.put(segment(at_ms * MS, Sender::Low, flags, 101 + offset, 501, len));
+                offset += len;
+            }
+            wire.ack(at_ms + 80, offset);
+        }
+        assert_eq!(wire.connection.unwrap().half(Sender::Low).write(), size, "writes of {sizes:?}");
+    }
+}

@@ -51,6 +51,7 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
         }),
         path_mtu: connection.too_big_mtu,
         opening: opening(connection, half),
+        write: half.write().map(Bytes::new),
         path_rate: None,
         sender_samples: series.senders(coarse),
         receiver_samples: series.receivers(coarse),
@@ -83,6 +84,7 @@ fn opening(connection: &Connection, half: &Half) -> Option<Opening> {
         syns_again: connection.syns_again,
         answers_again: connection.answers_again,
         initial_window,
+        packets: connection.handshake[0].zip(connection.handshake[2].or(connection.handshake[1])).map(<[u64; 2]>::from),
     })
 }
 

@@ -174,6 +174,15 @@ fn a_level_flight_is_a_buffer_only_where_the_window_was_seen_to_be_larger() {
 }
 
 #[test]
+fn a_level_flight_of_one_write_is_the_application_s_pace() {
+    let mut story = transfer(&repeat(step(20), 80));
+    story.write = Some(Bytes::new(40 * MSS - 500));
+    assert_eq!(diagnose(&story).limiter, Limiter::Application);
+    story.write = Some(Bytes::new(60 * MSS));
+    assert_eq!(diagnose(&story).limiter, Limiter::SendBuffer);
+}
+
+#[test]
 fn a_flight_that_runs_half_empty_in_each_round_trip_is_no_full_buffer() {
     let mut burst = Step { in_flight: 10, ..step(20) };
     burst.packets.peak = Bytes::new(40 * MSS);

@@ -166,11 +166,11 @@ impl Handicap {
             Self::Policed => return vec![allow("path", &["policed"])],
             Self::DelayedAck => return vec![allow("ack_delay", &["delayed_ack"])],
             Self::TailLoss => {
-                let mut all = vec![allow("congestion_window", &["tail_loss", "rto"])];
+                // Between timeouts it is the window that they left small.
+                let mut all = vec![allow("congestion_window", &["tail_loss", "rto", "loss"])];
                 // A loss with nothing behind it leaves no trace at the receiver but the pause until it is sent again.
                 let pause = ["application", "insufficient_evidence"].map(|limiter| allow(limiter, &[]));
                 all.extend(pause.into_iter().filter(|_| !at_sender));
-                all.extend((!at_sender).then(|| allow("congestion_window", &["loss"])));
                 return all;
             }
             Self::LostSyn | Self::LostSynAck => {
