@@ -27,7 +27,7 @@ pub(crate) fn evidence(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Evidence> {
         Limiter::Path => network::path(case, ruling),
         Limiter::CongestionWindow | Limiter::Reordering => network::congestion(case, ruling),
         Limiter::SegmentSize => network::segment_size(case, ruling),
-        Limiter::Application => application(ruling),
+        Limiter::Application => application(case, ruling),
         Limiter::AckDelay => ack_delay(case, ruling),
         Limiter::Cpu => processor(case, ruling),
         Limiter::Handshake | Limiter::InsufficientEvidence => Vec::new(),
@@ -220,7 +220,8 @@ fn receive_window(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
         let (used, offered) = (bytes(in_flight), bytes(offered));
         texts.push(format!("{used} of the offered {offered} were in flight (medians){}", cwnd.unwrap_or_default()));
     }
-    texts.extend(no_queue(case, ruling).filter(|_| !offer.closed));
+    // Where the application reads slowly, its rhythm lengthens round trips, and there may be a queue besides.
+    texts.extend(no_queue(case, ruling).filter(|_| !offer.closed && !offer.is_slow_reader()));
     texts.extend(spare_path(case, ruling));
     if offer.pinned == Some(true) {
         let size = case.transfer.receiver.receive_buffer.map_or(Bytes::ZERO, |buffer| buffer.largest);
@@ -316,7 +317,12 @@ fn ceiling(ruling: &Ruling<'_>) -> Option<String> {
     ))
 }
 
-fn application(ruling: &Ruling<'_>) -> Vec<String> {
+fn application(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
+    let write = case.transfer.write.map(|write| format!("nearly each of its writes was of {write}"));
+    application_alone(ruling).into_iter().chain(write).collect()
+}
+
+fn application_alone(ruling: &Ruling<'_>) -> Vec<String> {
     if ruling.detail == Some(Detail::Idle) {
         return vec![
             "nothing was in flight and nothing waited to be sent: the application had written all it had".into(),

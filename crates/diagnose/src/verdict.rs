@@ -240,7 +240,8 @@ fn agrees(case: &Case<'_>, ruling: &Ruling<'_>) -> bool {
                 inflated && per_round_trip(ruling.median(Interval::in_flight))
             }
         },
-        Limiter::Application => ruling.detail == Some(Detail::Idle),
+        // Where something was lost, a pause may be a timer's.
+        Limiter::Application => ruling.detail == Some(Detail::Idle) && case.losses.retransmits <= 0.0,
         Limiter::CongestionWindow if ruling.detail == Some(Detail::Loss) => case.path.has_room_above(ruling.rate),
         _ => false,
     }

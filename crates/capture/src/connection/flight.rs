@@ -128,6 +128,11 @@ impl Flight {
         }
     }
 
+    /// What the sender knows to have arrived.
+    pub(crate) const fn una(&self) -> u64 {
+        self.una
+    }
+
     #[inline]
     pub(crate) const fn in_flight(&self, snd_max: u64) -> u64 {
         snd_max.saturating_sub(self.una)

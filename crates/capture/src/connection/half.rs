@@ -170,6 +170,7 @@ pub(crate) struct Half {
     raw_window: u16,
     /// The round trip from the place of capture, least seen.
     pub(crate) round_trips: u64,
+    first_from: Option<u64>,
     pub(crate) first_data_ns: Option<u64>,
     pub(crate) last_data_ns: u64,
     pub(crate) fin: Option<u64>,
@@ -205,6 +206,7 @@ impl Half {
             closed: false,
             raw_window: 0,
             round_trips: 0,
+            first_from: None,
             first_data_ns: None,
             last_data_ns: 0,
             fin: None,
@@ -383,7 +385,8 @@ impl Half {
             let above = seen.options.timestamps.map(|(value, _)| value);
             self.holes.push(self.snd_max, from, Hole { born_ns: now, above });
         }
-        if !self.acked {
+        // As the sender saw it: beside the receiver, the first acknowledgement passes before the second segment comes.
+        if self.flight.una() <= *self.first_from.get_or_insert(from) {
             self.counters.initial_window += u64::from(seen.len);
         }
         let is_small = seen.len < mss;
@@ -391,7 +394,7 @@ impl Half {
         // Every second full segment is acknowledged at once (RFC 9293, section 3.8.6.3).
         let is_alone = self.una >= from && seen.len <= mss;
         self.lone = Lone { sent_ns: now, is_small, is_alone, acked_ns: None };
-        if seen.flags.has(Flags::PSH) && seen.len % mss != 0 {
+        if seen.flags.has(Flags::PSH) && !seen.len.is_multiple_of(mss) {
             self.writes.end(end);
         }
         self.snd_max = end;

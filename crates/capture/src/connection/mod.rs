@@ -9,7 +9,7 @@ pub(crate) mod half;
 mod ranges;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::{Flags, Sender, TooBig, track::seen::Seen};
 use copies::Copies;
