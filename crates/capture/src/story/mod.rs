@@ -191,19 +191,11 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
         .then(|| transfer::transfer(connection, sender, ends))
         .flatten()
         .map(|transfer| {
-            let unanswered = peer.counters.packets == 0 && half.counters.payload > 0;
-            let diagnosis = if unanswered {
-                let text =
-                    "only one direction was captured: without a single acknowledgement nothing tells what arrived";
-                Diagnosis::insufficient(text.to_owned())
-            } else {
-                diagnose(&transfer)
+            let diagnosis = match unseen(half, peer) {
+                Some(reason) => Diagnosis::insufficient(reason.to_owned()),
+                None => diagnose(&transfer),
             };
-            Box::new(Verdict {
-                diagnosis,
-                runs: if unanswered { Vec::new() } else { runs(&transfer) },
-                transfer: keep.transfers.then_some(transfer),
-            })
+            Box::new(Verdict { diagnosis, runs: runs(&transfer), transfer: keep.transfers.then_some(transfer) })
         });
     Side {
         counters: half.counters,
@@ -215,6 +207,19 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
         rate: Rate::of(Bytes::new(half.counters.payload), sending),
         verdict,
     }
+}
+
+/// What was not captured, and leaves nothing to judge.
+fn unseen(half: &Half, peer: &Half) -> Option<&'static str> {
+    if half.counters.payload > 0 && peer.counters.packets == 0 {
+        return Some("only one direction was captured: without a single acknowledgement nothing tells what arrived");
+    }
+    // A window that stays closed says enough.
+    let nowhere = half.near.least_ns.is_none() && half.counters.payload > 0 && !half.closed;
+    nowhere.then_some(
+        "neither a handshake nor timestamps show how far the sender is from the place of capture: what it had in flight, \
+         and why no more, can't be told",
+    )
 }
 
 /// Whether there is enough of a direction to be judged, or something stopped it.
