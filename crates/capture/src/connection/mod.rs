@@ -9,7 +9,7 @@ pub(crate) mod half;
 mod ranges;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::{Flags, Sender, TooBig, track::seen::Seen};
 use copies::Copies;
@@ -42,6 +42,11 @@ pub(crate) struct Connection {
     /// Numbers of the packets of the handshake.
     pub(crate) handshake: [Option<u64>; 3],
     pub(crate) handshake_ns: Option<u64>,
+    /// From the first SYN to there.
+    pub(crate) opened_ns: Option<u64>,
+    /// SYNs and SYN-ACKs beyond the first.
+    pub(crate) syns_again: u32,
+    pub(crate) answers_again: u32,
     /// Times went backwards so often.
     pub(crate) backwards: u64,
 }
@@ -76,6 +81,9 @@ impl Connection {
             hop_limits: [0; 2],
             handshake: [None; 3],
             handshake_ns: None,
+            opened_ns: None,
+            syns_again: 0,
+            answers_again: 0,
             backwards: 0,
         }
     }
@@ -182,10 +190,12 @@ impl Connection {
             if !seen.flags.has(Flags::ACK) {
                 self.simultaneous |= self.opener.is_some_and(|opener| opener != seen.sender);
                 self.opener.get_or_insert(seen.sender);
+                self.syns_again += u32::from(self.handshake[0].is_some() && !self.simultaneous);
                 self.handshake[0].get_or_insert(seen.number);
                 return;
             }
             self.opener.get_or_insert_with(|| other(seen.sender));
+            self.answers_again += u32::from(self.handshake[1].is_some());
             self.handshake[1].get_or_insert(seen.number);
             if let Some(syn_ns) = self.syn_at_ns[peer] {
                 // From here to the end that answered, and back.
@@ -200,6 +210,8 @@ impl Connection {
             self.established = true;
             self.handshake[2] = Some(seen.number);
             self.note_way(seen.sender, now.saturating_sub(answered_ns));
+            let from_the_first = self.handshake[0] == Some(self.first_number);
+            self.opened_ns = from_the_first.then(|| now.saturating_sub(self.first_ns));
             self.handshake_ns = self.syn_at_ns[own].map(|syn_ns| now.saturating_sub(syn_ns));
         }
     }

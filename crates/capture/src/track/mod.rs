@@ -272,7 +272,11 @@ impl Young {
     /// The connection after the segments of the list. One that is over has a timeline only if it will be judged.
     fn sum_up(self) -> Option<Connection> {
         let connection = self.replay(Connection::timeless)?;
-        if connection.halves.iter().any(is_worth_judging) { self.follow() } else { Some(connection) }
+        if connection.halves.iter().any(|half| is_worth_judging(&connection, half)) {
+            self.follow()
+        } else {
+            Some(connection)
+        }
     }
 
     /// The connection as it is after the segments of the list.
