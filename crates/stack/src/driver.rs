@@ -98,8 +98,12 @@ impl Driver {
     /// A setting out of range, or a system without randomness.
     pub fn new(port: Port, settings: &Settings) -> Result<Self, StackError> {
         check(settings)?;
-        let mut key = [0; 16];
-        getrandom::fill(&mut key).map_err(|error| StackError::system("draw a random key", io::Error::other(error)))?;
+        let key = || {
+            let mut key = [0; 16];
+            getrandom::fill(&mut key)
+                .map_err(|error| StackError::system("draw a random key", io::Error::other(error)))?;
+            Ok::<_, StackError>(SecretKey(key))
+        };
         let device = Device {
             mtu: port.mtu(),
             checksum_offload: port.offload(),
@@ -113,7 +117,8 @@ impl Driver {
             profile: settings.profile,
             addresses,
             device,
-            key: SecretKey(key),
+            key: key()?,
+            fast_open_key: key()?,
             syn_cookies: settings.syn_cookies,
         };
         let memory = HeapMemory::new(settings.sockets, settings.buffers, settings.buffer_bytes);
