@@ -168,6 +168,10 @@ fn programs_that_do_not_answer_are_no_setting(host: &mut System) {
     let settings = host.settings().unwrap();
     assert_eq!(settings.platform.version, "2019");
     assert!(!settings.values.contains_key(&level));
-    let error = host.read(&address("tcpsetting Internet MinRtoMs")).unwrap_err();
+    let rto = address("tcpsetting Internet MinRtoMs");
+    let error = host.read(&rto).unwrap_err();
     assert!(matches!(error, HostError::Program { program: "PowerShell", .. }), "{error}");
+    // Which version only shows its templates is known without asking PowerShell.
+    reg(&["add", VERSION, "/v", "InstallationType", "/t", "REG_SZ", "/d", "Client", "/f"]);
+    assert!(matches!(host.writable(&rto), Err(HostError::ReadOnly { .. })));
 }

@@ -12,6 +12,7 @@
 //! *not* here: `netsh` through a language pack.
 
 mod cmdlets;
+pub mod connections;
 mod data;
 mod netsh;
 mod powershell;
@@ -84,6 +85,16 @@ impl<R: Registry, P: Runner> WindowsHost<R, P> {
     /// A host over these.
     pub fn with(registry: R, programs: P) -> Self {
         Self { registry, programs }
+    }
+
+    /// The automatic tuning level that connections have: Group Policy's where it has one, else what `settings` say. One
+    /// that is no word of the catalogue is passed on as it is.
+    pub fn tuning_level(&mut self, settings: &Settings) -> Option<String> {
+        let level = Address::Netsh { context: "tcp global".to_owned(), parameter: "autotuninglevel".to_owned() };
+        match self.writable(&level) {
+            Err(HostError::Policy { value, .. }) => Some(value),
+            _ => settings.values.get(&level).cloned().flatten(),
+        }
     }
 
     fn version(&self) -> String {

@@ -5,9 +5,12 @@ use super::powershell::Word;
 
 /// The labels of `netsh interface tcp show global` by the parameter of `set global` (observed output of several
 /// versions; a label that a version lacks is absent).
-const GLOBAL: [(&str, &str); 15] = [
+const GLOBAL: [(&str, &str); 17] = [
     ("rss", "Receive-Side Scaling State"),
     ("chimney", "Chimney Offload State"),
+    ("netdma", "NetDMA State"),
+    // So it is spelled there.
+    ("dca", "Direct Cache Acess (DCA)"),
     ("rsc", "Receive Segment Coalescing State"),
     ("autotuninglevel", "Receive Window Auto-Tuning Level"),
     ("congestionprovider", "Add-On Congestion Control Provider"),

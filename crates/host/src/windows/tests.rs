@@ -328,6 +328,8 @@ fn group_policy_is_seen_in_the_registry_and_in_the_templates() {
     let mut free = WindowsHost::with(server_2019(), scripted());
     assert_eq!(free.read(&level).expect("read").as_deref(), Some("restricted"), "in English, from the template");
     free.writable(&level).expect("nothing in the way");
+    let settings = free.settings().expect("read");
+    assert_eq!(free.tuning_level(&settings).as_deref(), Some("restricted"));
     let policed = server_2019().with(super::POLICY.0, &[(super::POLICY.1, RegistryData::text("Off"))]);
     let mut template = scripted();
     template.internet.insert("AutoTuningLevelGroupPolicy".into(), "HighlyRestricted".into());
@@ -337,6 +339,8 @@ fn group_policy_is_seen_in_the_registry_and_in_the_templates() {
     ] {
         let error = host.writable(&level).expect_err("policed");
         assert!(matches!(&error, HostError::Policy { value, .. } if value == word), "{error}");
+        let settings = host.settings().expect("read");
+        assert_eq!(host.tuning_level(&settings).as_deref(), Some(word), "what connections have");
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 pub(crate) const TARGET: &str = "x86_64-pc-windows-gnu";
-const COMPILER: &str = "x86_64-w64-mingw32-gcc";
+pub(crate) const COMPILER: &str = "x86_64-w64-mingw32-gcc";
 
 /// What a test needs that builds a program for Windows and runs it.
 pub(crate) const PROGRAMS: &[&str] = &["wine", "wineboot", COMPILER];
@@ -33,7 +33,7 @@ impl<'a> Wine<'a> {
         wine
     }
 
-    fn prefix(&self) -> PathBuf {
+    pub(crate) fn prefix(&self) -> PathBuf {
         self.folder.join("prefix")
     }
 

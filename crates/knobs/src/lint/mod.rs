@@ -192,6 +192,9 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         knob => shown(&knob.to_string()),
     };
     let Some(knob) = setting.catalogue.find(setting.knob) else {
+        if let Some(misplaced) = rules::wrong_place(setting) {
+            return vec![misplaced];
+        }
         let words = format!("{name} is no setting that bounds TCP as far as the catalogue knows");
         return vec![finding(setting.line, Level::Note, "unknown-setting", words)];
     };
@@ -212,7 +215,8 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         };
         if level > Level::Ok {
             let sure = if span.confirmed { "" } else { " (not confirmed)" };
-            let words = format!("{name} {what} on {on}{sure}: {}", span.note);
+            let because = if span.note.is_empty() { String::new() } else { format!(": {}", span.note) };
+            let words = format!("{name} {what} on {on}{sure}{because}");
             let fix = (level >= Level::Warning).then(|| "delete the line".to_owned());
             let found = Finding { fix, ..finding(setting.line, level, rule, words) };
             if span.honoured != Honoured::Unknown {

@@ -53,6 +53,32 @@ pub(super) fn wrong_type(setting: &Setting<'_>, value_type: &str) -> Option<Find
     Some(setting.error("wrong-type", words, fix))
 }
 
+/// A registry value that Windows reads under another key of TCP than the one that the recipe names.
+pub(super) fn wrong_place(setting: &Setting<'_>) -> Option<Finding> {
+    /// Below them nobody but TCP and its sockets has values of these names.
+    const OURS: [&str; 2] =
+        [r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\", r"HKLM\SYSTEM\CurrentControlSet\Services\AFD\"];
+    let Address::Registry { key, value } = setting.knob else { return None };
+    let below = |root: &str| key.get(..root.len()).is_some_and(|start| start.eq_ignore_ascii_case(root));
+    if !OURS.into_iter().any(below) {
+        return None;
+    }
+    let places: Vec<&str> = setting
+        .catalogue
+        .knobs
+        .iter()
+        .filter_map(|knob| match &knob.address {
+            Address::Registry { key, value: name } if name.eq_ignore_ascii_case(value) => Some(key.as_str()),
+            _ => None,
+        })
+        .collect();
+    let first = places.first()?;
+    let name = shown(value);
+    let words = format!("{name} does nothing under this key: documented is {}", places.join(", and "));
+    let fix = format!("set {name} under {first}, or delete the line");
+    Some(setting.warning("wrong-place", words, Some(fix)))
+}
+
 fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     let value = setting.value.trim();
     let off = value == "0";
@@ -88,6 +114,9 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             "one ICMP message now takes the path MTU down to its smallest; against black holes use net.ipv4.tcp_mtu_probing = 1".to_owned(),
             Some("net.ipv4.tcp_mtu_probing = 1".to_owned()),
         )],
+        "net.inet.tcp.path_mtu_discovery" if off => {
+            harmful("routers cut packets that are too large, or the segments stay small, whatever the path takes")
+        }
         "net.ipv4.tcp_mem" => tcp_mem(setting),
         "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem" => linux_buffers(setting, name),
         "net.core.rmem_max" | "net.core.wmem_max" => {
@@ -237,6 +266,16 @@ fn registry(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             "without selective acknowledgements each further loss in a window costs a round trip".to_owned(),
             Some("SackOpts = 1".to_owned()),
         )],
+        "disabletaskoffload" if value.is_some_and(|value| value != 0) => vec![no_offload(setting)],
+        "nonbesteffortlimit" => {
+            vec![
+                setting.note(
+                    "does-nothing",
+                    "no bandwidth is held back unless a program asks for it: there is nothing to free (KB316666)"
+                        .to_owned(),
+                ),
+            ]
+        }
         "enablepmtudiscovery" if value == Some(0) => vec![setting.error(
             "harmful",
             "packets off the subnet shrink to 576 bytes".to_owned(),
@@ -244,6 +283,15 @@ fn registry(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         )],
         _ => Vec::new(),
     }
+}
+
+fn no_offload(setting: &Setting<'_>) -> Finding {
+    setting.warning(
+        "harmful",
+        "the processor computes every checksum and cuts every segment itself: meant for finding a faulty driver"
+            .to_owned(),
+        Some("delete the line".to_owned()),
+    )
 }
 
 /// The MTU of an interface, or the frames of its driver.
@@ -315,6 +363,11 @@ fn netsh(setting: &Setting<'_>, parameter: &str) -> Vec<Finding> {
             Some("netsh interface tcp set global rss=enabled".to_owned()),
         )],
         ("congestionprovider", "ctcp") => Vec::new(),
+        ("netdma", "enabled") if other_is(setting, "chimney", "enabled") => vec![setting.warning(
+            "fights-line",
+            "NetDMA and TCP Chimney can't be used together, and another line enables TCP Chimney".to_owned(),
+            Some("netsh interface tcp set global chimney=disabled".to_owned()),
+        )],
         ("autotuning", "off") => vec![setting.error(
             "harmful",
             "send buffers stay at their fixed size, whatever the path".to_owned(),
@@ -322,6 +375,12 @@ fn netsh(setting: &Setting<'_>, parameter: &str) -> Vec<Finding> {
         )],
         _ => Vec::new(),
     }
+}
+
+/// Whether the recipe gives another parameter of `netsh interface tcp set global` this value.
+fn other_is(setting: &Setting<'_>, parameter: &str, wanted: &str) -> bool {
+    let knob = Address::Netsh { context: "tcp global".to_owned(), parameter: parameter.to_owned() };
+    setting.all.get(&knob).is_some_and(|value| value.eq_ignore_ascii_case(wanted))
 }
 
 /// The automatic tuning level, by netsh or for a template.
@@ -424,6 +483,9 @@ fn provider(setting: &Setting<'_>, template: &str, value: &str) -> Option<Findin
 }
 
 fn offload(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
+    if name.eq_ignore_ascii_case("TaskOffload") && setting.value.eq_ignore_ascii_case("disabled") {
+        return vec![no_offload(setting)];
+    }
     if name.eq_ignore_ascii_case("ReceiveSideScaling") && setting.value.eq_ignore_ascii_case("disabled") {
         let words = "without receive-side scaling one processor takes all packets and becomes the limit";
         return vec![setting.error(

@@ -91,8 +91,39 @@ fn windows_advice_is_told_by_the_version() {
         ("netsh int tcp set supplemental custom icw=10", "windows-2012", Note, "needs-filter"),
         ("netsh int tcp set supplemental internet icw=5", "windows-2019", Error, "out-of-range"),
         ("netsh int ip reset", "windows-10", Warning, "reset-is-no-undo"),
+        ("netsh int tcp set global dca=enabled", "windows-11", Warning, "does-nothing"),
+        ("netsh int tcp set global netdma=enabled", "windows-8", Warning, "does-nothing"),
+        ("netsh int tcp set global netdma=enabled", "windows-2008-r2", Ok, "fine"),
+        ("netsh int tcp set global netdma=enabled chimney=enabled", "windows-7", Warning, "fights-line"),
+        ("netsh int tcp set global netdma=enabled", "windows-xp", Warning, "not-there"),
+        ("netsh int ip set global taskoffload=disabled", "windows-10", Warning, "harmful"),
     ] {
         assert_eq!(told(Kind::Batch, line, platform), (level, rule.to_owned()), "{line} on {platform}");
+    }
+}
+
+#[test]
+fn registry_values_of_tweak_collections_are_told_by_their_version_and_place() {
+    use Level::{Note, Ok, Warning};
+    const TCP: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
+    let adapter = format!(r"{TCP}\Interfaces\{{8F6B1C1A-1111-4000-8000-00AA00389B71}}");
+    let shaper = r"HKLM\SOFTWARE\Policies\Microsoft\Windows\Psched";
+    for (key, value, platform, level, rule) in [
+        (TCP, "EnableTCPA", "windows-10", Warning, "does-nothing"),
+        (TCP, "EnableTCPA", "windows-2008", Ok, "fine"),
+        (TCP, "EnableTCPChimney", "windows-2003", Ok, "fine"),
+        (TCP, "EnableRSS", "windows-7", Note, "not-documented"),
+        (TCP, "EnableRSS", "windows-xp", Warning, "not-there"),
+        (TCP, "DisableTaskOffload", "windows-11", Warning, "harmful"),
+        (shaper, "NonBestEffortLimit", "windows-11", Note, "does-nothing"),
+        (TCP, "TcpAckFrequency", "windows-11", Warning, "wrong-place"),
+        (&adapter, "TcpAckFrequency", "windows-11", Note, "copied-advice"),
+        (&adapter, "KeepAliveTime", "windows-11", Warning, "wrong-place"),
+        (TCP, "SomethingElse", "windows-11", Note, "unknown-setting"),
+        (r"HKLM\SOFTWARE\Vendor", "MTU", "windows-11", Note, "unknown-setting"),
+    ] {
+        let line = format!("reg add \"{key}\" /v {value} /t REG_DWORD /d 1 /f");
+        assert_eq!(told(Kind::Batch, &line, platform), (level, rule.to_owned()), "{line} on {platform}");
     }
 }
 
@@ -144,6 +175,12 @@ fn a_text_where_windows_reads_a_number_does_nothing() {
     }
     let text = format!("REGEDIT4\n[{key}]\n\"Tcp1323Opts\"=\"1\"\n");
     assert_eq!(judged(Kind::Registry, &text, "windows-xp", None)[0].2, "wrong-type");
+}
+
+#[test]
+fn packets_that_routers_must_cut_harm_on_freebsd() {
+    let told = told(Kind::Sysctl, "net.inet.tcp.path_mtu_discovery=0", "freebsd-14.1");
+    assert_eq!(told, (Level::Error, "harmful".to_owned()));
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn unknown(place: Place, problem: &str) -> Refusal {
         place,
         problem: problem.to_owned(),
         expected: "sysctl -a, sysctl.conf, loader.conf, rc.conf, a .reg export, netsh interface tcp show, Get-NetTCPSetting (list, table, CSV, JSON, CliXml), ifconfig, netstat -m or a NetBurner source file",
-        way_out: "save the output of one of these commands as it is, without editing",
+        way_out: "save the output of one of these commands as it is, without editing; netsh in another language than English is not read: save Get-NetTCPSetting | ConvertTo-Json instead",
     }
 }
 

@@ -16,6 +16,11 @@ pub(super) fn powershell(text: &str) -> (Vec<Step>, Vec<Problem>) {
     read(text, '`', |word| word.starts_with('#'))
 }
 
+/// What stands between two commands of a line.
+const SEPARATORS: [&str; 5] = ["&", "&&", ";", "|", "||"];
+/// The template of a command that is handed templates by another one.
+const ALL: &str = "*";
+
 fn read(text: &str, goes_on: char, is_comment: impl Fn(&str) -> bool) -> (Vec<Step>, Vec<Problem>) {
     let (mut steps, mut problems) = (Vec::new(), Vec::new());
     let mut lines = (1..).zip(text.trim_start_matches('\u{feff}').lines());
@@ -26,12 +31,21 @@ fn read(text: &str, goes_on: char, is_comment: impl Fn(&str) -> bool) -> (Vec<St
             let Some((_, next)) = lines.next() else { break };
             line.push_str(next.trim_end());
         }
-        for command in words(&line).split(|word| ["&", "&&", ";", "|", "||"].contains(&word.as_str())) {
+        let words = words(&line);
+        let mut piped = false;
+        for command in words.split_inclusive(|word| SEPARATORS.contains(&word.as_str())) {
+            let (command, separator) = match command.split_last() {
+                Some((last, rest)) if SEPARATORS.contains(&last.as_str()) => (rest, last.as_str()),
+                _ => (command, ""),
+            };
             let command = without_prefix(command);
-            if command.first().is_none_or(|word| is_comment(word)) {
+            let from_pipe = std::mem::replace(&mut piped, separator == "|");
+            // Nothing is between the two halves of `&&`; after a comment's mark everything is comment.
+            let Some(first) = command.first() else { continue };
+            if is_comment(first) {
                 break;
             }
-            match self::command(command) {
+            match self::command(command, from_pipe.then_some(ALL)) {
                 Ok(actions) => steps.extend(actions.into_iter().map(|action| Step { line: number, action })),
                 Err(message) => problems.push(Problem { line: number, column: 1, message }),
             }
@@ -84,13 +98,14 @@ fn without_prefix(command: &[String]) -> &[String] {
 }
 
 /// What a command does to TCP: nothing for one that is of no concern, an error for one of ours that can't be read.
-fn command(words: &[String]) -> Result<Vec<Action>, String> {
+/// `template` is for a command that a pipe hands its templates.
+fn command(words: &[String], template: Option<&str>) -> Result<Vec<Action>, String> {
     let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
     let Some(first) = lower.first().map(|word| word.trim_start_matches('@')) else { return Ok(Vec::new()) };
     match first {
         "netsh" | "netsh.exe" => netsh(lower.get(1..).unwrap_or_default()),
         "reg" | "reg.exe" => reg(words, &lower),
-        "set-nettcpsetting" => set_net_tcp_setting(words),
+        "set-nettcpsetting" => set_net_tcp_setting(words, template),
         "set-netoffloadglobalsetting" => {
             Ok(parameters(words).into_iter().map(|(name, value)| Action::Set(offload(&name), value)).collect())
         }
@@ -98,6 +113,10 @@ fn command(words: &[String]) -> Result<Vec<Action>, String> {
         "set-netipinterface" => Ok(ip_interface(words)),
         // Per adapter, and to the same end.
         "disable-netadapterrss" => Ok(vec![Action::Set(offload("ReceiveSideScaling"), "Disabled".to_owned())]),
+        "disable-netadapterrsc" => Ok(vec![Action::Set(offload("ReceiveSegmentCoalescing"), "Disabled".to_owned())]),
+        "disable-netadapterlso" | "disable-netadapterchecksumoffload" => {
+            Ok(vec![Action::Set(offload("TaskOffload"), "Disabled".to_owned())])
+        }
         "new-nettransportfilter" => Ok(transport_filter(words)),
         "set-itemproperty" | "new-itemproperty" | "sp" => item_property(words, false),
         "remove-itemproperty" | "rp" => item_property(words, true),
@@ -134,6 +153,18 @@ fn netsh(words: &[String]) -> Result<Vec<Action>, String> {
             }
         }
         ["tcp", "set", "supplemental", rest @ ..] => supplemental(rest),
+        // Memory pressure protection, and profiles that went with it.
+        ["tcp", "set", "security", rest @ ..] => {
+            let set = |(parameter, value): (&str, &str)| {
+                let context = "tcp security".to_owned();
+                Action::Set(Address::Netsh { context, parameter: parameter.to_owned() }, value.to_owned())
+            };
+            Ok(rest.iter().filter_map(|word| word.split_once('=')).map(set).collect())
+        }
+        ["ip" | "ipv4", "set", "global", rest @ ..] => {
+            let value = rest.iter().find_map(|word| word.strip_prefix("taskoffload="));
+            Ok(value.map(|value| Action::Set(offload("TaskOffload"), value.to_owned())).into_iter().collect())
+        }
         ["ip" | "ipv4" | "ipv6", "set", "subinterface", device, rest @ ..] => {
             let device = device.strip_prefix("interface=").unwrap_or(device).to_owned();
             let mtu = rest.iter().find_map(|word| word.strip_prefix("mtu="));
@@ -190,7 +221,8 @@ fn transport_filter(words: &[String]) -> Vec<Action> {
     vec![Action::Set(Address::Named { kind: "transportfilter".to_owned(), name: template }, to)]
 }
 
-/// `set supplemental template=internet congestionprovider=ctcp`, whose template may also stand alone.
+/// `set supplemental template=internet congestionprovider=ctcp`. netsh also takes values without their names, in the
+/// order of its help: the template, and then those of `NAMES`.
 fn supplemental(words: &[&str]) -> Result<Vec<Action>, String> {
     const NAMES: [(&str, &str); 6] = [
         ("minrto", "MinRtoMs"),
@@ -202,12 +234,16 @@ fn supplemental(words: &[&str]) -> Result<Vec<Action>, String> {
     ];
     let mut template = None;
     let mut sets = Vec::new();
+    let mut unnamed = NAMES.iter().map(|(short, _)| *short);
     for word in words {
         match word.split_once('=') {
             Some(("template", name)) => template = Some(name),
             None if template.is_none() => template = Some(*word),
             Some((parameter, value)) => sets.push((parameter, value)),
-            None => return Err(format!("`{word}` in `netsh tcp set supplemental` is no parameter=value")),
+            None => match unnamed.next() {
+                Some(parameter) => sets.push((parameter, *word)),
+                None => return Err(format!("`{word}` in `netsh tcp set supplemental` is no parameter=value")),
+            },
         }
     }
     let template = template.ok_or("`netsh tcp set supplemental` without a template")?;
@@ -257,11 +293,11 @@ fn parameters(words: &[String]) -> Vec<(String, String)> {
     found
 }
 
-fn set_net_tcp_setting(words: &[String]) -> Result<Vec<Action>, String> {
+fn set_net_tcp_setting(words: &[String], piped: Option<&str>) -> Result<Vec<Action>, String> {
     let given = parameters(words);
     let template =
         given.iter().find(|(name, _)| name.eq_ignore_ascii_case("SettingName")).map(|(_, value)| value.clone());
-    let template = template.ok_or("Set-NetTCPSetting without -SettingName")?;
+    let template = template.or_else(|| piped.map(str::to_owned)).ok_or("Set-NetTCPSetting without -SettingName")?;
     let sets = given.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("SettingName"));
     let set = |(parameter, value)| Action::Set(Address::TcpSetting { template: template.clone(), parameter }, value);
     Ok(sets.map(set).collect())
@@ -347,6 +383,45 @@ mod tests {
         );
         let text = "netsh interface ipv4 set subinterface \"Ethernet 2\" mtu=9000 store=persistent\n";
         assert_eq!(sets(batch(text)), ["1: link ethernet 2 mtu = 9000"]);
+    }
+
+    #[test]
+    fn every_command_of_a_line_is_read() {
+        let text =
+            "net stop x && netsh int tcp set global rss=disabled || netsh winsock reset & rem netsh int ip reset\n";
+        assert_eq!(sets(batch(text)), ["1: netsh tcp global rss = disabled", "1: netsh winsock reset"]);
+    }
+
+    #[test]
+    fn a_template_may_come_from_a_pipe_and_an_offload_from_an_adapter() {
+        let text = "Get-NetTCPSetting | Set-NetTCPSetting -CongestionProvider CTCP; Set-NetTCPSetting -SettingName Internet -ForceWS Enabled\nDisable-NetAdapterLso -Name *\nDisable-NetAdapterRsc -Name *\n";
+        assert_eq!(
+            sets(powershell(text)),
+            [
+                "1: tcpsetting * CongestionProvider = CTCP",
+                "1: tcpsetting Internet ForceWS = Enabled",
+                "2: netoffload TaskOffload = Disabled",
+                "3: netoffload ReceiveSegmentCoalescing = Disabled",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_netsh_takes_without_names_is_read_in_the_order_of_its_help() {
+        let text = "netsh int tcp set supplemental custom 300 10 ctcp enabled 180\nnetsh int ip set global taskoffload=disabled\nnetsh int tcp set security mpp=disabled\n";
+        assert_eq!(
+            sets(batch(text)),
+            [
+                "1: tcpsetting custom MinRtoMs = 300",
+                "1: tcpsetting custom InitialCongestionWindowMss = 10",
+                "1: tcpsetting custom CongestionProvider = ctcp",
+                "1: tcpsetting custom CwndRestart = enabled",
+                "1: tcpsetting custom DelayedAckTimeoutMs = 180",
+                "2: netoffload TaskOffload = disabled",
+                "3: netsh tcp security mpp = disabled",
+            ]
+        );
+        assert_eq!(batch("netsh int tcp set supplemental custom 300 10 ctcp enabled 180 2 7").1.len(), 1);
     }
 
     #[test]
