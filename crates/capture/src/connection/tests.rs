@@ -256,3 +256,14 @@ fn writes_of_one_size_show_in_what_is_pushed_and_not_full() {
         assert_eq!(wire.connection.unwrap().half(Sender::Low).write(), size, "writes of {sizes:?}");
     }
 }
+
+#[test]
+fn the_initial_window_is_the_sender_s_wherever_it_was_captured() {
+    let mut wire = Wire::opened();
+    // The high end is 80 ms away; the low end, beside the capture, acknowledges at once.
+    for (at_ms, from) in [(200, 501), (201, 1_501), (202, 2_501), (290, 3_501)] {
+        wire.put(segment(at_ms * MS, Sender::High, Flags::ACK, from, 101, 1_000));
+        wire.put(segment(at_ms * MS + 1, Sender::Low, Flags::ACK, 101, from + 1_000, 0));
+    }
+    assert_eq!(wire.connection.unwrap().half(Sender::High).counters.initial_window, 3_000);
+}
