@@ -62,15 +62,15 @@ impl Socket {
         if self.syn == Syn::Again {
             self.fall_back();
         }
-        let run =
-            if self.syn == Syn::Due && self.state == State::SynSent { self.take_syn_data(cx) } else { Run::EMPTY };
+        let active = self.state == State::SynSent;
+        let is_first = self.syn == Syn::Due;
+        let run = if active && is_first { self.take_syn_data(cx) } else { Run::EMPTY };
         self.syn = Syn::Waiting;
         self.ack_now = false;
-        if self.rtt.backoff() == 0 {
+        if is_first || (!active && self.rtt.backoff() == 0) {
             self.last_data_sent = cx.now;
         }
         self.arm_retransmit(cx);
-        let active = self.state == State::SynSent;
         let profile = cx.profile;
         let flags = match (active, self.uses_ecn()) {
             // RFC 3168, section 6.1.1.
