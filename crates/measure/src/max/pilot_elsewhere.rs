@@ -27,7 +27,6 @@ impl Pilot {
 }
 
 impl Piloting {
-    #[expect(clippy::unnecessary_wraps, reason = "the signature of the system that has one")]
     pub(crate) fn start(
         pilot: &std::sync::Arc<Pilot>,
         _: Vec<Probe>,

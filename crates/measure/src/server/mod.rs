@@ -324,7 +324,7 @@ impl Hall {
     /// A thousand connections of one test come faster than a busy machine reads their cookies: those that have come get a
     /// moment before the next one is turned away.
     fn wait_for_guests(&self) {
-        for _ in 0..50 {
+        for _ in 0..500 {
             if self.guests.load(Ordering::Relaxed) < MAX_GUESTS {
                 return;
             }

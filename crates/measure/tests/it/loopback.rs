@@ -207,7 +207,8 @@ fn a_thousand_streams_are_measured_at_once() {
     let never = AtomicBool::new(false);
     let mut client = Client::connect_with(&server.target(), options, &never).unwrap();
     let spec = TestSpec { streams: 1_000, length: Length::Time(Duration::from_secs(1)), ..short() };
-    let measurement = client.run(&spec, &never, &mut |_| ()).unwrap();
+    let measurement = client.run(&spec, &never, &mut |_| ());
+    let measurement = measurement.unwrap_or_else(|error| panic!("{error}: {:#?}", server.log()));
     client.bye();
     let up = &measurement.directions[0];
     let moved = up.transfers.iter().filter(|transfer| transfer.bytes > Bytes::ZERO).count();
