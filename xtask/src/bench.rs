@@ -2,9 +2,34 @@
 
 mod measure;
 
+use std::path::PathBuf;
+
 use anyhow::Result;
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
+
+/// What to measure, and which part of it.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// What to measure.
+    #[arg(value_enum)]
+    what: Bench,
+    /// `measure`: only lines with all of these, such as `loopback,128K,1,apart` (path, size, streams, placement).
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// `measure`: only these tools, beside iperf3 as it is by default.
+    #[arg(long, value_delimiter = ',')]
+    tools: Vec<String>,
+    /// `measure`: how often each line is run.
+    #[arg(long, default_value_t = 3)]
+    rounds: u32,
+    /// `measure`: the iperf3 to compare with [default: the newest that `interop` has built, else that of the system].
+    #[arg(long)]
+    iperf3: Option<PathBuf>,
+    /// `measure`: the fullpipe to measure [default: built for release].
+    #[arg(long)]
+    fullpipe: Option<PathBuf>,
+}
 
 /// What can be measured.
 #[derive(Clone, Copy, ValueEnum)]
@@ -19,12 +44,9 @@ pub(crate) enum Bench {
     Tcp,
 }
 
-/// Of which the median is shown.
-const ROUNDS: u32 = 3;
-
 /// Builds for release and measures.
-pub(crate) fn run(shell: &Shell, what: Bench) -> Result<()> {
-    match what {
+pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
+    match arguments.what {
         Bench::Lab => {
             cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-lab --example bench_lab").run()?
         }
@@ -32,7 +54,7 @@ pub(crate) fn run(shell: &Shell, what: Bench) -> Result<()> {
             cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-ingest --example bench_capture")
                 .run()?
         }
-        Bench::Measure => measure::run(shell, ROUNDS)?,
+        Bench::Measure => measure::run(shell, arguments)?,
         Bench::Tcp => {
             cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-stack --example bench_tcp").run()?
         }

@@ -32,11 +32,7 @@ enum Task {
     /// disk). What can't be had is named, and its tests skip.
     Setup,
     /// Speed, side by side with the peers, built for release.
-    Bench {
-        /// What to measure.
-        #[arg(value_enum)]
-        what: bench::Bench,
-    },
+    Bench(bench::Arguments),
     /// The measuring protocol against versions of iperf3 that are built from source.
     Interop {
         /// A git repository to build them from.
@@ -70,7 +66,7 @@ fn main() -> Result<()> {
             setup::other_systems(&shell);
             Ok(())
         }
-        Task::Bench { what } => bench::run(&shell, what),
+        Task::Bench(arguments) => bench::run(&shell, &arguments),
         Task::Interop { source } => interop::run(&shell, &source),
         Task::Corpus(corpus) => corpus::run(&shell, &corpus),
         Task::Soak { minutes } => soak::run(&shell, minutes),

@@ -125,6 +125,25 @@ fn unsafe_code_stands_only_where_it_may() {
 }
 
 #[test]
+fn nothing_that_judges_a_path_pushes_as_hard_as_it_can() {
+    // `run_max` changes what it measures. Measuring for figures is all that it may be used for.
+    let may = |path: &str| path.starts_with("crates/measure/") || path == "crates/cli/src/commands/measure.rs";
+    let mut wrong = Vec::new();
+    let mut found = 0;
+    for file in rust_files(&root().join("crates")) {
+        let path = file.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+        if fs::read_to_string(&file).unwrap().contains("run_max") {
+            found += 1;
+            if !may(&path) {
+                wrong.push(path);
+            }
+        }
+    }
+    assert!(found > 0, "run_max has another name now");
+    assert!(wrong.is_empty(), "used outside `measure`: {wrong:#?}");
+}
+
+#[test]
 fn every_module_says_what_it_is() {
     let silent: Vec<PathBuf> = ["crates", "bindings"]
         .into_iter()

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
+    io::{self, IoSlice, Read, Write},
     net::TcpStream,
     sync::{
         Arc, OnceLock,
@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     control::is_pause,
-    sys::{send_file, sockopt, tcp_info::TcpInfo, wait},
+    max,
+    sys::{host, send_file, sockopt, tcp_info::TcpInfo, wait},
 };
 
 /// What this end does on a data connection.
@@ -57,6 +58,10 @@ pub(crate) struct Manner {
     pub(crate) pace_bps: Option<u64>,
     /// Bits per second beyond which no receiver reads.
     pub(crate) read_bps: Option<u64>,
+    /// Whether the kernel is asked about the connections while payload moves.
+    pub(crate) sampling: bool,
+    /// As fast as this host can, found by trials in so much time.
+    pub(crate) max: Option<Duration>,
 }
 
 /// What a worker shares with the thread that watches it.
@@ -80,6 +85,16 @@ pub(crate) struct Brakes {
     pub(crate) receivers: AtomicBool,
 }
 
+/// The noise that a block is made of, at the most: it fits into the second-level cache of whatever runs this, beside what
+/// the kernel copies it to, and is longer than the memory of a compressor on the way (deflate has 32 KiB).
+pub(crate) const NOISE: usize = 128 << 10;
+
+/// A block of 16 MiB, the longest that a server takes, has so many parts.
+const MOST_PARTS: usize = (16 << 20) / NOISE;
+
+/// A worker calls nothing deep, and there may be thousands.
+const STACK: usize = 256 << 10;
+
 /// How long a worker sleeps in the kernel before it looks whether it shall stop.
 const NAP: Duration = Duration::from_millis(200);
 
@@ -99,7 +114,7 @@ impl Shared {
         self.first.load(Ordering::Relaxed).checked_sub(1).map(Duration::from_micros)
     }
 
-    /// When the last payload moved, since the start.
+    /// When the last payload was read, since the start, of a receiver in a test that bytes end.
     pub(crate) fn last(&self) -> Option<Duration> {
         self.last.load(Ordering::Relaxed).checked_sub(1).map(Duration::from_micros)
     }
@@ -108,15 +123,19 @@ impl Shared {
         self.failure.get().copied()
     }
 
-    fn begin(&self, start: Instant) {
-        let now = micros_since(start);
+    pub(crate) fn begin(&self, start: Instant) {
+        // At small messages looking at the clock each time would cost a tenth of the rate.
         if self.first.load(Ordering::Relaxed) == 0 {
-            self.first.store(now, Ordering::Relaxed);
+            self.first.store(micros_since(start), Ordering::Relaxed);
         }
     }
 
-    fn add(&self, count: usize, start: Instant) {
-        self.moved.fetch_add(count as u64, Ordering::Relaxed);
+    /// Called by the connection's own worker alone.
+    pub(crate) fn add(&self, count: usize) {
+        self.moved.store(self.moved.load(Ordering::Relaxed) + count as u64, Ordering::Relaxed);
+    }
+
+    fn note_last(&self, start: Instant) {
         self.last.store(micros_since(start), Ordering::Relaxed);
     }
 
@@ -163,7 +182,7 @@ impl Baseline {
 pub(crate) fn start_worker(
     shared: &Arc<Shared>,
     role: Role,
-    manner: &Manner,
+    (manner, crowd): (&Manner, bool),
     run: &Arc<Run>,
 ) -> io::Result<JoinHandle<()>> {
     shared.stream.set_read_timeout(Some(NAP))?;
@@ -171,7 +190,12 @@ pub(crate) fn start_worker(
     // Windows does not tell how much of a write was done that timed out: there a sender waits for room before it writes.
     shared.stream.set_nonblocking(cfg!(windows) && role == Role::Send)?;
     let (shared, manner, run) = (Arc::clone(shared), manner.clone(), Arc::clone(run));
-    thread::Builder::new().name(format!("measure-{role:?}").to_lowercase()).spawn(move || {
+    let builder = thread::Builder::new().name(format!("measure-{role:?}").to_lowercase()).stack_size(STACK);
+    builder.spawn(move || {
+        // A thousand workers leave the thread that watches the clock its turn every few seconds only, unless they give way.
+        if crowd {
+            host::give_way();
+        }
         let end = match role {
             Role::Send => send(&shared, &manner, &run),
             Role::Receive => receive(&shared, &manner, &run),
@@ -189,14 +213,19 @@ pub(crate) struct Run {
     pub(crate) brakes: Brakes,
     /// What the senders may still send, where bytes end the test.
     pub(crate) left: Option<AtomicU64>,
-    /// One block of noise, which every sender writes again and again.
+    /// Noise, of which every sender makes its blocks by repeating it.
     pub(crate) payload: Vec<u8>,
     /// The same block in a file, where it is to be sent without copying.
     pub(crate) file: Option<File>,
+    /// Who says how payload moves, where that is tried.
+    pub(crate) pilot: Option<Arc<max::Pilot>>,
 }
 
 fn send(shared: &Shared, manner: &Manner, run: &Run) -> io::Result<()> {
-    let mut stream = &shared.stream;
+    if let Some(pilot) = run.pilot.as_ref().filter(|_| manner.pace_bps.is_none()) {
+        return max::send(shared, manner, run, pilot);
+    }
+    let stream = &shared.stream;
     while !run.brakes.senders.load(Ordering::Relaxed) {
         if let Some(pace) = manner.pace_bps
             && is_ahead_of(pace, shared.moved(), run.start)
@@ -204,17 +233,19 @@ fn send(shared: &Shared, manner: &Manner, run: &Run) -> io::Result<()> {
             thread::sleep(Duration::from_millis(1));
             continue;
         }
-        let claim = run.claim(run.payload.len());
-        let Some(block) = run.payload.get(..claim).filter(|block| !block.is_empty()) else { return Ok(()) };
+        let claim = run.claim(manner.block);
+        if claim == 0 {
+            return Ok(());
+        }
         shared.begin(run.start);
         let written = match &run.file {
-            Some(file) => send_file::send(stream, file, block.len()),
-            None => stream.write(block),
+            Some(file) => send_file::send(stream, file, claim),
+            None => write_repeating(stream, &run.payload, claim),
         };
         run.give_back(claim - written.as_ref().copied().unwrap_or(0));
         let complete = written.as_ref().is_ok_and(|count| *count == claim);
         match written {
-            Ok(count) => shared.add(count, run.start),
+            Ok(count) => shared.add(count),
             Err(error) if is_pause(&error) => {}
             Err(error) => return Err(error),
         }
@@ -225,12 +256,30 @@ fn send(shared: &Shared, manner: &Manner, run: &Run) -> io::Result<()> {
     Ok(())
 }
 
+/// One write of `len` bytes, which repeats the payload as often as it takes: what the kernel copies from then stays in the
+/// processor's cache (1 MB from 128 KiB of noise is a quarter faster than from 1 MB).
+pub(crate) fn write_repeating(mut stream: &TcpStream, payload: &[u8], len: usize) -> io::Result<usize> {
+    if let Some(block) = payload.get(..len) {
+        return stream.write(block);
+    }
+    let mut slices = [IoSlice::new(&[]); MOST_PARTS];
+    let mut used = 0;
+    let mut left = len;
+    for slice in &mut slices {
+        let Some(part) = payload.get(..left.min(payload.len())).filter(|part| !part.is_empty()) else { break };
+        *slice = IoSlice::new(part);
+        left -= part.len();
+        used += 1;
+    }
+    stream.write_vectored(slices.get(..used).unwrap_or_default())
+}
+
 /// Waits until the kernel would wake a writer, or a brake is set.
 ///
 /// A write that starts anew on a full send buffer adds up to a large segment to the last one that is not sent yet, beyond
 /// the buffer's limit (Linux, `tcp_sendmsg_locked`). An application that blocks starts anew only once there is room; one
 /// that wakes up to look at its brake must not, or no send buffer would limit it.
-fn wait_for_room(stream: &TcpStream, run: &Run) -> io::Result<()> {
+pub(crate) fn wait_for_room(stream: &TcpStream, run: &Run) -> io::Result<()> {
     while !run.brakes.senders.load(Ordering::Relaxed) {
         if wait::writable(stream, NAP)? {
             break;
@@ -252,6 +301,9 @@ fn receive(shared: &Shared, manner: &Manner, run: &Run) -> io::Result<()> {
             Err(error) => return Err(error),
         }
     }
+    if let Some(pilot) = run.pilot.as_ref().filter(|_| manner.read_bps.is_none()) {
+        return max::receive(shared, run, pilot);
+    }
     while !stopped() {
         if manner.read_bps.is_some_and(|limit| is_ahead_of(limit, shared.moved(), run.start)) {
             thread::sleep(Duration::from_millis(1));
@@ -271,7 +323,12 @@ fn receive(shared: &Shared, manner: &Manner, run: &Run) -> io::Result<()> {
         };
         match count {
             Ok(0) => return Ok(()),
-            Ok(count) => shared.add(count, run.start),
+            Ok(count) => {
+                shared.add(count);
+                if manner.budget.is_some() {
+                    shared.note_last(run.start);
+                }
+            }
             Err(error) if is_pause(&error) => {}
             Err(error) => return Err(error),
         }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::{
     handshake,
     lane::Role,
+    max::Push,
     report::{EndReport, FarReport, LaneReport},
     spec::Direction,
     sys::host,
@@ -33,6 +34,10 @@ pub struct Measurement {
     pub own_cpu: Cpu,
     /// Processor time of the far end's process, as it tells; with other clients at the same time it has theirs, too.
     pub far_cpu: Option<Cpu>,
+    /// What this end did to be fast, where that was asked for.
+    pub own_push: Option<Push>,
+    /// What the far end did.
+    pub far_push: Option<Push>,
     /// What went otherwise than asked, as sentences.
     pub warnings: Vec<String>,
 }

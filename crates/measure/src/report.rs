@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     handshake::View,
     lane::Role,
+    max::Push,
     sys::host,
     udp::Datagrams,
     wire::{self, Results, StreamResult},
@@ -22,6 +23,8 @@ pub(crate) struct EndReport {
     pub(crate) cpu_system_percent: f64,
     /// Which one it ran on at last, where that was looked at.
     pub(crate) processor: Option<u32>,
+    /// What it did to be fast, where it was asked to.
+    pub(crate) push: Option<Push>,
     pub(crate) lanes: Vec<LaneReport>,
 }
 
@@ -72,6 +75,7 @@ pub(crate) struct FarReport {
     pub(crate) host: String,
     pub(crate) platform: String,
     pub(crate) cpu_busy: Option<f64>,
+    pub(crate) push: Option<Push>,
     pub(crate) lanes: Vec<LaneReport>,
 }
 
@@ -118,6 +122,7 @@ impl EndReport {
             "platform": host::platform(),
             "cpu_busy": self.cpu_busy,
             "processor": self.processor,
+            "max": self.push,
             "streams": lanes,
         })
     }
@@ -165,6 +170,7 @@ impl FarReport {
             host: text("host"),
             platform: text("platform"),
             cpu_busy: value.get("cpu_busy").and_then(Value::as_f64).filter(|busy| (0.0..=1.0).contains(busy)),
+            push: value.get("max").and_then(|push| serde_json::from_value(push.clone()).ok()).map(Push::cleaned),
             lanes: value.get("streams")?.as_array()?.iter().filter_map(LaneReport::from_json).collect(),
         })
     }

@@ -5,7 +5,10 @@ use std::time::Duration;
 use fullpipe_units::{Bytes, Micros, Rate};
 use serde::{Deserialize, Serialize};
 
-use crate::{error::MeasureError, wire::MAX_STREAMS};
+use crate::{
+    error::MeasureError,
+    wire::{MAX_OWN_STREAMS, MAX_STREAMS},
+};
 
 /// A datagram holds at least its own number and the moment when it was sent.
 const DATAGRAM_LEAST: u64 = 16;
@@ -16,12 +19,15 @@ const DATAGRAM_MOST: u64 = 65_507;
 /// Two of these stay below the 8 KiB that iperf3 takes as parameters since 3.18.
 const LONGEST_TEXT: usize = 2_000;
 
+/// Turns of 25 ms each, for four ways to send and two to receive.
+const LEAST_TRIALS: Duration = Duration::from_millis(500);
+
 /// One test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestSpec {
     /// Who sends.
     pub direction: TestDirection,
-    /// Connections in each direction, 1 to 128.
+    /// Connections in each direction, 1 to 2,048; a foreign server takes 128 at most.
     pub streams: u32,
     /// When the test is over.
     pub length: Length,
@@ -64,6 +70,8 @@ pub struct TestSpec {
     pub progress_every: Duration,
     /// Pings before the load; 0 for none.
     pub pings: u32,
+    /// Read `TCP_INFO` of all connections while payload moves. Without it there are totals, and no series to judge.
+    pub sampling: bool,
 }
 
 /// What is special to a test with datagrams.
@@ -167,6 +175,7 @@ impl Default for TestSpec {
             server_output: false,
             progress_every: Duration::from_millis(500),
             pings: 10,
+            sampling: true,
         }
     }
 }
@@ -174,8 +183,11 @@ impl Default for TestSpec {
 impl TestSpec {
     pub(crate) fn check(&self) -> Result<(), MeasureError> {
         let refuse = |field, value: String, reason| Err(MeasureError::BadSpec { field, value, reason });
-        if !(1..=MAX_STREAMS).contains(&self.streams) {
-            return refuse("the number of streams", self.streams.to_string(), "1 to 128 are possible");
+        if !(1..=MAX_OWN_STREAMS).contains(&self.streams) {
+            return refuse("the number of streams", self.streams.to_string(), "1 to 2,048 are possible");
+        }
+        if self.udp.is_some() && self.streams > MAX_STREAMS {
+            return refuse("the number of streams", self.streams.to_string(), "1 to 128 are possible with datagrams");
         }
         if !(1..=1 << 20).contains(&self.block.get()) {
             return refuse("the block size", self.block.to_string(), "1 B to 1 MiB are possible");
@@ -211,6 +223,39 @@ impl TestSpec {
             }
         }
         Ok(())
+    }
+
+    /// What a test as fast as can be needs beside that.
+    pub(crate) fn check_max(&self) -> Result<(), MeasureError> {
+        let refuse = |field, value: &str, reason| Err(MeasureError::BadSpec { field, value: value.to_owned(), reason });
+        if !cfg!(target_os = "linux") {
+            return refuse("the effort", "the greatest", "only on Linux there is anything faster to try; leave it out");
+        }
+        if self.omit < LEAST_TRIALS {
+            let omit = format!("{} s", self.omit.as_secs_f64());
+            return refuse("the omitted time", &omit, "at least 0.5 s are needed to try what is fastest");
+        }
+        if matches!(self.length, Length::Bytes(_)) {
+            return refuse("the end", "a number of bytes", "to be as fast as can be takes a test that time ends");
+        }
+        let set = [(self.udp.is_some(), "datagrams"), (self.copy, "copying"), (self.zerocopy, "a file")];
+        let set = set.into_iter().chain([(self.pace.is_some(), "a rate")]).find(|(is_set, _)| *is_set);
+        match set {
+            Some((_, what)) => refuse("the way to move payload", what, "to be as fast as can be means to choose it"),
+            None => Ok(()),
+        }
+    }
+
+    /// What only a foreign server refuses; it would say no more than that the number is too large.
+    pub(crate) fn check_foreign(&self) -> Result<(), MeasureError> {
+        if self.streams <= MAX_STREAMS {
+            return Ok(());
+        }
+        Err(MeasureError::BadSpec {
+            field: "the number of streams",
+            value: self.streams.to_string(),
+            reason: "an iperf3 server takes 128 at most; `fullpipe serve` takes 2,048",
+        })
     }
 
     /// How long the transfer lasts with its omitted time, where time ends it.

@@ -17,7 +17,8 @@ use fullpipe_units::{Bytes, Micros};
 use crate::{
     flow::{Flow, Live},
     handshake::View,
-    lane::{self, Baseline, Brakes, Lane, Manner, Role, Run, Shared},
+    lane::{self, Baseline, Brakes, Lane, Manner, NOISE, Role, Run, Shared},
+    max::{Pilot, Piloting},
     report::{EndReport, LaneReport},
     sampler::{Probe, Sampler, Series},
     sys::{
@@ -25,6 +26,7 @@ use crate::{
         send_file, sockopt,
         tcp_info::TcpInfo,
     },
+    wire::MAX_STREAMS,
 };
 
 /// A transfer that is going on. Dropping it stops everything.
@@ -35,6 +37,7 @@ pub(crate) struct Moving {
     budget: Option<u64>,
     workers: Vec<JoinHandle<()>>,
     sampler: Option<Sampler>,
+    piloting: Option<Piloting>,
     cpu: CpuClock,
     process: ProcessTime,
     /// When the omitted time ended.
@@ -54,6 +57,8 @@ struct MovingLane {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
+    /// When they were read: of a thousand connections on a busy machine the last is read long after the first.
+    at: Duration,
     progress: u64,
     moved: u64,
     retransmits: u64,
@@ -63,31 +68,46 @@ impl Moving {
     /// Both ends start their clock here: the server when it has sent TEST_RUNNING, the client when it has read it.
     pub(crate) fn start(lanes: Vec<Lane>, manner: &Manner) -> io::Result<Self> {
         let sends = lanes.iter().any(|lane| lane.role == Role::Send);
-        let mut payload = vec![0u8; if sends { manner.block.max(1) } else { 0 }];
+        let mut payload = vec![0u8; if sends { manner.block.clamp(1, NOISE) } else { 0 }];
         // Noise, so that nothing on the path gains by compressing it.
         getrandom::fill(&mut payload).map_err(io::Error::other)?;
         let left = manner.budget.map(AtomicU64::new);
         // Where there is no such file, the payload is copied like any other.
-        let file = if manner.zerocopy && sends { send_file::unnamed(&payload).ok() } else { None };
-        let run = Arc::new(Run { start: Instant::now(), brakes: Brakes::default(), left, payload, file });
+        let content = || payload.iter().copied().cycle().take(manner.block).collect::<Vec<u8>>();
+        let file = if manner.zerocopy && sends { send_file::unnamed(&content()).ok() } else { None };
+        // Where there is none, payload moves as always; a client that asks for it is told by its own end.
+        let pilot = manner.max.and_then(|_| Pilot::new(&payload).ok()).map(Arc::new);
+        let run = Arc::new(Run { start: Instant::now(), brakes: Brakes::default(), left, payload, file, pilot });
         let mut moving = Self {
             lanes: lanes.into_iter().map(MovingLane::new).collect(),
             run,
             budget: manner.budget,
             workers: Vec::new(),
             sampler: None,
+            piloting: None,
             cpu: CpuClock::now(),
             process: ProcessTime::now(),
             steady_from: None,
         };
-        moving.sampler = Some(Sampler::start(moving.lanes.iter().map(MovingLane::probe).collect(), moving.run.start)?);
+        if manner.sampling {
+            moving.sampler = Some(Sampler::start(moving.probes(), moving.run.start)?);
+        }
+        let crowd = moving.lanes.len() > MAX_STREAMS as usize;
         for lane in &moving.lanes {
-            moving.workers.push(lane::start_worker(&lane.shared, lane.role, manner, &moving.run)?);
+            moving.workers.push(lane::start_worker(&lane.shared, lane.role, (manner, crowd), &moving.run)?);
+        }
+        if let (Some(pilot), Some(trials)) = (&moving.run.pilot, manner.max) {
+            moving.piloting = Some(Piloting::start(pilot, moving.probes(), moving.run.start, (trials, manner.block))?);
         }
         Ok(moving)
     }
 
-    fn report(&self, lane: &MovingLane, counts: Counts, end: Duration, mut series: Series) -> LaneReport {
+    fn probes(&self) -> Vec<Probe> {
+        self.lanes.iter().map(MovingLane::probe).collect()
+    }
+
+    fn report(&self, lane: &MovingLane, counts: Counts, mut series: Series) -> LaneReport {
+        let end = counts.at;
         // Where nothing moved at all, that took the whole time.
         let first = lane.shared.first().unwrap_or_default();
         series.count_from(Micros::from(first));
@@ -110,7 +130,7 @@ impl Moving {
             duration_us: Micros::from(over.saturating_sub(first)).get(),
             moved: counts.moved.saturating_sub(lane.mark.moved),
             steady_bytes: counts.progress.saturating_sub(lane.mark.progress),
-            steady_us: Micros::from(end.saturating_sub(self.steady_from.unwrap_or_default())).get(),
+            steady_us: Micros::from(end.saturating_sub(lane.mark.at)).get(),
             omitted_us: self.steady_from.map(|from| Micros::from(from.saturating_sub(first)).get()),
             retransmits: (lane.role == Role::Send).then(|| counts.retransmits.saturating_sub(lane.mark.retransmits)),
             congestion_control: sockopt::congestion(&lane.shared.stream),
@@ -134,6 +154,9 @@ impl Moving {
         }
         if let Some(sampler) = self.sampler.take() {
             drop(sampler.finish());
+        }
+        if let Some(piloting) = self.piloting.take() {
+            drop(piloting.finish());
         }
         for worker in self.workers.drain(..) {
             // A worker that panicked has nothing more to say than that its lane stood still.
@@ -167,7 +190,7 @@ impl Flow for Moving {
             rtt_us: info.rtt_us().map(|us| Micros::new(us.into())),
             cwnd: cwnd().filter(|_| sends),
             window: info.send_window().filter(|_| sends).map(|bytes| Bytes::new(bytes.into())),
-            retransmits: sends.then(|| self.lanes.iter().map(|lane| lane.counts().retransmits).sum()),
+            retransmits: sends.then(|| self.lanes.iter().map(|lane| lane.counts(self.run.start).retransmits).sum()),
         }
     }
 
@@ -186,8 +209,10 @@ impl Flow for Moving {
 
     fn mark_steady(&mut self) {
         self.steady_from = Some(self.elapsed());
+        self.cpu = CpuClock::now();
+        self.process = ProcessTime::now();
         for lane in &mut self.lanes {
-            lane.mark = lane.counts();
+            lane.mark = lane.counts(self.run.start);
         }
     }
 
@@ -199,11 +224,12 @@ impl Flow for Moving {
     /// blocked.
     fn stop(&mut self) -> EndReport {
         let end = self.elapsed();
-        let counts: Vec<Counts> = self.lanes.iter().map(MovingLane::counts).collect();
+        let counts: Vec<Counts> = self.lanes.iter().map(|lane| lane.counts(self.run.start)).collect();
         self.run.brakes.senders.store(true, Ordering::Relaxed);
+        let push = self.piloting.take().map(Piloting::finish);
         let all = self.sampler.take().map(Sampler::finish).unwrap_or_default();
         let process = ProcessTime::now();
-        let wall = end.as_secs_f64().max(1e-6);
+        let wall = end.saturating_sub(self.steady_from.unwrap_or_default()).as_secs_f64().max(1e-6);
         let percent = |now: f64, before: f64| (now - before).max(0.0) / wall * 100.0;
         let mut series = all.into_iter();
         let lanes = self.lanes.iter().zip(&counts);
@@ -212,9 +238,8 @@ impl Flow for Moving {
             cpu_user_percent: percent(process.user_s, self.process.user_s),
             cpu_system_percent: percent(process.system_s, self.process.system_s),
             processor: None,
-            lanes: lanes
-                .map(|(lane, counts)| self.report(lane, *counts, end, series.next().unwrap_or_default()))
-                .collect(),
+            push,
+            lanes: lanes.map(|(lane, counts)| self.report(lane, *counts, series.next().unwrap_or_default())).collect(),
         }
     }
 
@@ -254,9 +279,11 @@ impl MovingLane {
         Probe { shared: Arc::clone(&self.shared), role: self.role, baseline: self.baseline }
     }
 
-    fn counts(&self) -> Counts {
+    fn counts(&self, start: Instant) -> Counts {
+        let at = start.elapsed();
         let retransmits = TcpInfo::of(&self.shared.stream).ok().and_then(|info| info.total_retransmits());
         Counts {
+            at,
             progress: self.shared.progress(self.role, &self.baseline),
             moved: self.shared.moved(),
             retransmits: u64::from(retransmits.unwrap_or(0)).saturating_sub(self.baseline.retransmits),

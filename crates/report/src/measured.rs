@@ -135,7 +135,14 @@ pub(crate) fn sent_by(transfer: &Transfer) -> u64 {
 }
 
 /// Processor seconds of a process per gigabyte that was carried, both directions together.
-pub(crate) fn seconds_per_gb(percent: f64, measurement: &Measurement) -> Option<f64> {
+pub(crate) fn seconds_per_gb(percent: f64, measured: &Measured<'_>) -> Option<f64> {
+    let measurement = measured.measurement;
+    // Neither the bytes nor the processor time of the omitted time count.
+    if !measured.spec.omit.is_zero() {
+        let steady = measurement.directions.iter().filter_map(|direction| direction.steady_bps);
+        let bps: u64 = steady.map(Rate::bps).sum();
+        return (bps > 0).then(|| percent / 100.0 / (bps as f64 / 8e9));
+    }
     let longest = measurement.directions.iter().map(|direction| direction.seconds).max_by(f64::total_cmp)?;
     let bytes: u64 = measurement.directions.iter().map(|direction| direction.bytes.get()).sum();
     (bytes > 0).then(|| percent / 100.0 * longest / (bytes as f64 / 1e9))

@@ -9,8 +9,9 @@ use fullpipe_diagnose::{
 };
 use fullpipe_knobs::{Address, Change, Plan, TakesEffect};
 use fullpipe_measure::{
-    Capacity, CapacityOfDirection, Cpu, DirectionMeasurement, ExchangeReport, Latency, Loaded, Measurement, MtuReport,
-    PathMtu, PeerKind, SizeRow, SizeSide, StreamsRow, UnderLoad,
+    Capacity, CapacityOfDirection, Choice, Cpu, DirectionMeasurement, ExchangeReport, Harm, Latency, Left, Loaded,
+    Measurement, Mechanism, MtuReport, PathMtu, PeerKind, Push, Refused, SizeRow, SizeSide, StreamsRow, Trial,
+    UnderLoad,
 };
 use fullpipe_tune::{
     Difference, Direction, DirectionProof, Expectation, Outcome, PathErrorSummary, Restored, ScenarioFacts,
@@ -91,6 +92,15 @@ pub(crate) fn measurement() -> Measurement {
     };
     let rtt = RttSummary { min_us: Micros::new(80_000), p50_us: Micros::new(80_200), count: 10 };
     let cpu = Cpu { user_percent: 0.5, system_percent: 9.5 };
+    let trial = Trial { mechanism: Mechanism::Splice, rate_bps: 8_000_000, seconds_per_gb: 0.05 };
+    let choice = Choice {
+        mechanism: Mechanism::Splice,
+        reason: "1.50 times as fast as plain writes in the trials".to_owned(),
+        trials: vec![trial],
+        refused: vec![Refused { mechanism: Mechanism::Ring, reason: "not permitted".to_owned() }],
+        left: Some(Left { at_s: 1.5, harm: Harm::Retransmissions }),
+    };
+    let push = Push { sending: Some(choice), receiving: None };
     Measurement {
         peer: "192.0.2.1:5201".parse().unwrap(),
         peer_kind: PeerKind::Fullpipe,
@@ -110,6 +120,8 @@ pub(crate) fn measurement() -> Measurement {
         server_output: Some("listening".to_owned()),
         own_cpu: cpu,
         far_cpu: Some(cpu),
+        own_push: Some(push),
+        far_push: None,
         warnings: vec!["something".to_owned()],
     }
 }

@@ -1,11 +1,13 @@
 //! `fullpipe measure` beside iperf3 and nuttcp: the same path, the same message size, one after the other, over and over.
 //!
 //! Throughput is the receiver's, processor time that of both processes. Runs alternate, because the machine is never as
-//! fast twice; medians are shown. Every sender uses CUBIC, because the pacing timers of BBR would be measured otherwise.
+//! fast twice: the ratios are medians of the ratios of each round. Every sender uses CUBIC, because the pacing timers of
+//! BBR would be measured otherwise. `--max` is measured after its trials.
 
 use std::{
+    env,
     io::{BufRead, BufReader},
-    path::Path,
+    path::PathBuf,
     process::{Child, Command, Stdio},
     thread,
     time::Duration,
@@ -15,11 +17,14 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use xshell::{Shell, cmd};
 
+use super::Arguments;
+
 /// Of one run: Gbit/s, and processor seconds of both ends per 10^9 B.
 #[derive(Clone, Copy, Debug)]
 struct Figures {
     gbps: f64,
     seconds_per_gb: f64,
+    retransmits: f64,
 }
 
 /// Where a run goes: what stands before the command of each end, and the server's address.
@@ -41,94 +46,145 @@ const ROUTES: &[Route] = &[
 ];
 
 /// As every tool takes them; each tool's own default comes first.
-const SIZES: &[&str] = &["default", "4K", "16K", "128K", "1M"];
+const SIZES: &[&str] = &["default", "4K", "16K", "64K", "128K", "1M"];
 
 const STREAMS: &[&str] = &["1", "4"];
 
+/// The processors of client and server.
+const PLACEMENTS: &[(&str, [&str; 2])] = &[("apart", ["0", "1"]), ("together", ["0", "0"])];
+
+/// What is run, with the words that make it special; the first is what the others are compared with.
+const TOOLS: &[(&str, &[&str])] = &[
+    ("iperf3", &[]),
+    ("iperf3 -Z", &["-Z"]),
+    ("fullpipe", &[]),
+    ("fullpipe --copy", &["--copy"]),
+    ("fullpipe --max", &["--max"]),
+    ("nuttcp", &[]),
+];
+
 const PORT: &str = "15201";
 
-/// Runs everything `rounds` times and prints the medians.
-pub(super) fn run(shell: &Shell, rounds: u32) -> Result<()> {
-    cmd!(shell, "cargo build --release --locked --quiet --package fullpipe").run()?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| shell.current_dir().join("target"), Into::into);
-    let fullpipe = target.join("release/fullpipe");
+/// Seconds of a run: what is measured is steady after a tenth of one.
+const SECONDS: &str = "2";
+
+/// The programs that are compared.
+struct Programs {
+    fullpipe: String,
+    iperf3: String,
+}
+
+/// One line's conditions.
+struct Line<'a> {
+    route: &'a Route,
+    streams: &'a str,
+    size: &'a str,
+    placement: &'a str,
+    processors: [&'a str; 2],
+}
+
+/// Runs everything as often as asked and prints the medians.
+pub(super) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
+    let programs = Programs { fullpipe: fullpipe(shell, arguments)?, iperf3: iperf3(shell, arguments)? };
+    let iperf3 = &programs.iperf3;
+    let version = cmd!(shell, "{iperf3} --version").quiet().read()?;
+    println!("{}", version.lines().next().unwrap_or_default());
     let veth = Veth::make(shell);
     if let Err(error) = &veth {
         eprintln!("bench: skipped veth: {error:#}");
     }
-    let routes = ROUTES.iter().filter(|route| route.client.is_empty() || veth.is_ok());
-    println!("path      streams  size      tool         Gbit/s   s/GB   of iperf3");
-    for route in routes {
-        for streams in STREAMS {
-            for size in SIZES {
-                line(route, streams, size, &fullpipe, rounds);
+    println!("path      streams  size     placement  tool               Gbit/s    s/GB  sent again  of iperf3");
+    for route in ROUTES.iter().filter(|route| route.client.is_empty() || veth.is_ok()) {
+        for &streams in STREAMS {
+            for &size in SIZES {
+                for &(placement, processors) in PLACEMENTS {
+                    let words = [route.name, streams, size, placement];
+                    if arguments.only.iter().all(|only| words.contains(&only.as_str())) {
+                        line(&Line { route, streams, size, placement, processors }, &programs, arguments);
+                    }
+                }
             }
         }
     }
     Ok(())
 }
 
+fn fullpipe(shell: &Shell, arguments: &Arguments) -> Result<String> {
+    if let Some(program) = &arguments.fullpipe {
+        return Ok(program.to_string_lossy().into_owned());
+    }
+    cmd!(shell, "cargo build --release --locked --quiet --package fullpipe").run()?;
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| shell.current_dir().join("target"), PathBuf::from);
+    Ok(target.join("release/fullpipe").to_string_lossy().into_owned())
+}
+
+fn iperf3(shell: &Shell, arguments: &Arguments) -> Result<String> {
+    if let Some(program) = &arguments.iperf3 {
+        return Ok(program.to_string_lossy().into_owned());
+    }
+    let mut built = shell.read_dir("target/tools").unwrap_or_default();
+    built.retain(|folder| folder.join("src/iperf3").is_file());
+    built.sort();
+    Ok(built
+        .pop()
+        .map_or_else(|| "iperf3".to_owned(), |folder| folder.join("src/iperf3").to_string_lossy().into_owned()))
+}
+
 /// All tools in alternation; a tool that fails is named and left out.
-fn line(route: &Route, streams: &str, size: &str, fullpipe: &Path, rounds: u32) {
-    let tools = ["iperf3", "fullpipe", "nuttcp"];
-    let mut runs: [Vec<Figures>; 3] = Default::default();
-    for _ in 0..rounds {
-        for (tool, runs) in tools.iter().zip(&mut runs) {
-            match once(tool, route, streams, size, fullpipe) {
-                Ok(figures) => runs.push(figures),
-                Err(error) => eprintln!("bench: {tool} {} {size}: {error:#}", route.name),
-            }
-        }
-    }
-    let base = median(&runs[0]);
-    for (tool, runs) in tools.iter().zip(&runs) {
-        let Some(figures) = median(runs) else { continue };
-        let ratio = base.map_or_else(String::new, |base| {
-            format!("{:.2}x at {:.2}x", figures.gbps / base.gbps, figures.seconds_per_gb / base.seconds_per_gb)
-        });
-        let (name, gbps, seconds) = (route.name, figures.gbps, figures.seconds_per_gb);
-        println!("{name:<9} {streams:>7}  {size:<8}  {tool:<10} {gbps:>8.1} {seconds:>6.3}   {ratio}");
-    }
-}
-
-fn median(runs: &[Figures]) -> Option<Figures> {
-    let middle = |of: fn(&Figures) -> f64| {
-        let mut values: Vec<f64> = runs.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied()
+fn line(line: &Line<'_>, programs: &Programs, arguments: &Arguments) {
+    let wanted = |(name, _): &&(&str, &[&str])| {
+        arguments.tools.is_empty() || *name == "iperf3" || arguments.tools.iter().any(|tool| tool == name)
     };
-    Some(Figures { gbps: middle(|f| f.gbps)?, seconds_per_gb: middle(|f| f.seconds_per_gb)? })
+    let tools: Vec<_> = TOOLS.iter().filter(wanted).collect();
+    let mut rounds: Vec<Vec<Option<Figures>>> = Vec::new();
+    for _ in 0..arguments.rounds {
+        let round = tools.iter().map(|(tool, words)| {
+            once(tool, words, line, programs)
+                .inspect_err(|error| eprintln!("bench: {tool} {} {}: {error:#}", line.route.name, line.size))
+                .ok()
+        });
+        rounds.push(round.collect());
+    }
+    for (index, (tool, _)) in tools.iter().enumerate() {
+        let runs = || rounds.iter().filter_map(|round| round.get(index).copied().flatten());
+        let pairs = || rounds.iter().filter_map(|round| Some((round.first().copied()??, round.get(index).copied()??)));
+        let Some(gbps) = median(runs().map(|f| f.gbps)) else { continue };
+        let seconds = median(runs().map(|f| f.seconds_per_gb)).unwrap_or_default();
+        let again = median(runs().map(|f| f.retransmits)).unwrap_or_default();
+        let faster = median(pairs().map(|(base, f)| f.gbps / base.gbps)).unwrap_or_default();
+        let dearer = median(pairs().map(|(base, f)| f.seconds_per_gb / base.seconds_per_gb)).unwrap_or_default();
+        let (path, streams, size, placement) = (line.route.name, line.streams, line.size, line.placement);
+        println!(
+            "{path:<9} {streams:>7}  {size:<8} {placement:<9}  {tool:<16} {gbps:>8.1} {seconds:>7.3} {again:>11.0}  \
+             {faster:.2}x at {dearer:.2}x"
+        );
+    }
 }
 
-fn once(tool: &str, route: &Route, streams: &str, size: &str, fullpipe: &Path) -> Result<Figures> {
-    let own = fullpipe.to_string_lossy();
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+fn once(tool: &str, special: &[&'static str], line: &Line<'_>, programs: &Programs) -> Result<Figures> {
+    let &Line { route, streams, size, processors: [here, there], .. } = line;
     let listening = format!("{}:{PORT}", route.address);
     let sized = |flag: &'static str| if size == "default" { vec![] } else { vec![flag, size] };
-    let (server, client): (Vec<&str>, Vec<&str>) = match tool {
-        "iperf3" => (
-            vec!["iperf3", "-s", "-1", "-p", PORT, "--forceflush"],
-            [
-                vec!["iperf3", "-c", route.address, "-p", PORT, "-J", "-t", "3", "-C", "cubic", "-P", streams],
-                sized("-l"),
-            ]
-            .concat(),
-        ),
-        "fullpipe" => (
-            vec![&own, "serve", &listening, "--no-settings"],
-            [vec![&own, "measure", &listening, "--json", "-t", "3", "-C", "cubic", "-P", streams], sized("-l")]
-                .concat(),
-        ),
-        _ => (
-            vec!["nuttcp", "-S", "-1", "-P", PORT],
-            [vec!["nuttcp", "-P", PORT, "-T3", "-fparse", "-N", streams], sized("-l"), vec![route.address]].concat(),
-        ),
+    let (fullpipe, iperf3) = (programs.fullpipe.as_str(), programs.iperf3.as_str());
+    let (server, client): (Vec<&str>, Vec<&str>) = if tool.starts_with("iperf3") {
+        let client = [iperf3, "-c", route.address, "-p", PORT, "-J", "-t", SECONDS, "-C", "cubic", "-P", streams];
+        (vec![iperf3, "-s", "-1", "-p", PORT, "--forceflush"], [&client[..], &sized("-l")[..], special].concat())
+    } else if tool.starts_with("fullpipe") {
+        let client = [fullpipe, "measure", &listening, "--json", "-t", SECONDS, "-C", "cubic", "-P", streams];
+        (vec![fullpipe, "serve", &listening, "--no-settings"], [&client[..], &sized("-l")[..], special].concat())
+    } else {
+        let client = ["nuttcp", "-P", PORT, "-T", SECONDS, "-fparse", "-N", streams];
+        (vec!["nuttcp", "-S", "-1", "-P", PORT], [&client[..], &sized("-l")[..], &[route.address][..]].concat())
     };
-    let mut running = start(&[route.server, &server].concat(), tool == "nuttcp")?;
-    let words = [route.client, &client].concat();
-    let output = Command::new(words[0]).args(&words[1..]).output().context("starting the client");
-    drop(running.0.kill());
-    drop(running.0.wait());
-    let output = output?;
+    let _running = start(&[route.server, &["taskset", "-c", there][..], &server[..]].concat(), tool == "nuttcp")?;
+    let words = [route.client, &["taskset", "-c", here][..], &client[..]].concat();
+    let output = Command::new(words[0]).args(&words[1..]).output().context("starting the client")?;
     if !output.status.success() {
         bail!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     }
@@ -138,26 +194,35 @@ fn once(tool: &str, route: &Route, streams: &str, size: &str, fullpipe: &Path) -
 
 fn figures(tool: &str, text: &str) -> Option<Figures> {
     let number = |document: &Value, pointer: &str| document.pointer(pointer)?.as_f64();
-    let per_gb = |gbps: f64, percent: f64| Figures { gbps, seconds_per_gb: percent / 100.0 / (gbps / 8.0) };
-    match tool {
-        "iperf3" => {
-            let document: Value = serde_json::from_str(text).ok()?;
-            let gbps = number(&document, "/end/sum_received/bits_per_second")? / 1e9;
-            let cpu = |end: &str| number(&document, &format!("/end/cpu_utilization_percent/{end}_total"));
-            Some(per_gb(gbps, cpu("host")? + cpu("remote")?))
+    let per_gb = |gbps: f64, percent: f64, retransmits: f64| Figures {
+        gbps,
+        seconds_per_gb: percent / 100.0 / (gbps / 8.0),
+        retransmits,
+    };
+    if tool.starts_with("iperf3") {
+        let document: Value = serde_json::from_str(text).ok()?;
+        let gbps = number(&document, "/end/sum_received/bits_per_second")? / 1e9;
+        let cpu = |end: &str| number(&document, &format!("/end/cpu_utilization_percent/{end}_total"));
+        Some(per_gb(gbps, cpu("host")? + cpu("remote")?, number(&document, "/end/sum_sent/retransmits")?))
+    } else if tool.starts_with("fullpipe") {
+        let document: Value = serde_json::from_str(text).ok()?;
+        let of = |end: &str| number(&document, &format!("/processor/{end}/seconds_per_gb"));
+        let rate = if document["max"].is_object() { "/directions/0/steady_bps" } else { "/directions/0/rate_bps" };
+        if let Some(choice) = document.pointer("/max/own/sending") {
+            let receiving = document.pointer("/max/far/receiving/mechanism");
+            eprintln!("bench: chose {} and {:?}, left {}", choice["mechanism"], receiving, choice["left"]);
         }
-        "fullpipe" => {
-            let document: Value = serde_json::from_str(text).ok()?;
-            let of = |end: &str| number(&document, &format!("/processor/{end}/seconds_per_gb"));
-            let gbps = number(&document, "/directions/0/rate_bps")? / 1e9;
-            Some(Figures { gbps, seconds_per_gb: of("own")? + of("far")? })
-        }
-        _ => {
-            let field = |name: &str| -> Option<f64> {
-                text.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
-            };
-            Some(per_gb(field("rate_Mbps")? / 1e3, field("tx_cpu")? + field("rx_cpu")?))
-        }
+        Some(Figures {
+            gbps: number(&document, rate)? / 1e9,
+            seconds_per_gb: of("own")? + of("far")?,
+            retransmits: number(&document, "/directions/0/retransmits").unwrap_or_default(),
+        })
+    } else {
+        let field = |name: &str| -> Option<f64> {
+            text.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
+        };
+        let retransmits = field("retrans").unwrap_or_default();
+        Some(per_gb(field("rate_Mbps")? / 1e3, field("tx_cpu")? + field("rx_cpu")?, retransmits))
     }
 }
 

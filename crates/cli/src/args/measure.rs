@@ -17,6 +17,7 @@ Examples:
   fullpipe measure far.example --sizes 4k..64k     rate, processor time and round trip of each message size
   fullpipe measure far.example --pattern request-response --pair 1/1 --pair 100/64k
   fullpipe measure far.example --latency-under-load
+  fullpipe measure far.example --max -t 5          what the two hosts can push, whatever it takes
   fullpipe measure far.example --capacity          the rate that is available, with little load
   fullpipe measure far.example --iperf3-json       for dashboards that read iperf3's own layout
   fullpipe measure far.example --csv > series.csv  a line per interval and direction")]
@@ -30,8 +31,8 @@ pub(crate) struct MeasureArgs {
     /// Both ends send at the same time
     #[arg(long, help_heading = "Test")]
     pub(crate) bidir: bool,
-    /// Connections at once in each direction
-    #[arg(short = 'P', long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=128), help_heading = "Test")]
+    /// Connections at once in each direction; an iperf3 server takes 128 at most
+    #[arg(short = 'P', long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=2048), help_heading = "Test")]
     pub(crate) parallel: u16,
     /// How long to measure, in seconds (or with a unit: 500ms) [default: 10]
     #[arg(short = 't', long, value_name = "TIME", value_parser = time, help_heading = "Test")]
@@ -105,6 +106,10 @@ pub(crate) struct MeasureArgs {
     /// Send from a file without copying (`sendfile`)
     #[arg(short = 'Z', long, help_heading = "Sockets")]
     pub(crate) zerocopy: bool,
+    /// What can these hosts push? As fast as can be, by ways that change what is measured: both ends try first what is
+    /// fastest (a second more, which does not count), and the result says what they did
+    #[arg(long, conflicts_with_all = NOT_MAX, help_heading = "Sockets")]
+    pub(crate) max: bool,
     /// The receiver copies what arrives, as an application does, instead of discarding it in the kernel
     #[arg(long, help_heading = "Sockets")]
     pub(crate) copy: bool,
@@ -140,6 +145,21 @@ pub(crate) struct MeasureArgs {
 /// What makes sense for one test only.
 const SINGLE: [&str; 10] =
     ["reverse", "bidir", "bytes", "blockcount", "udp", "series", "iperf3_json", "csv", "get_server_output", "title"];
+
+/// What leaves nothing to try.
+const NOT_MAX: [&str; 11] = [
+    "bytes",
+    "blockcount",
+    "bitrate",
+    "udp",
+    "copy",
+    "zerocopy",
+    "sizes",
+    "streams",
+    "pattern",
+    "latency_under_load",
+    "capacity",
+];
 
 /// How the ends speak to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -27,6 +27,9 @@ const DATAGRAM: u64 = 1_448;
 /// iperf3's own default for datagrams, which have nothing that slows them down.
 const DATAGRAM_RATE: u64 = 1_000_000;
 
+/// For `--max`: long enough for what differs by a tenth to be told apart, three times over.
+const TRIALS: Duration = Duration::from_secs(1);
+
 pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {
     let spec = spec(args);
     let target: fullpipe_measure::Target = args.host.parse()?;
@@ -44,7 +47,9 @@ pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {
         printed(output.result(|| json::survey("measure", &survey), |look| text::survey(&survey, look)))?;
         return Ok(if cancelled { Exit::Interrupted } else { Exit::Ok });
     }
-    let measurement = client.run(&spec, &cancel, &mut |progress| live(args, output, &progress))?;
+    let mut tell = |progress: Progress| live(args, output, &progress);
+    let measurement =
+        if args.max { client.run_max(&spec, &cancel, &mut tell)? } else { client.run(&spec, &cancel, &mut tell)? };
     client.bye();
     show(args, output, &spec, &measurement)
 }
@@ -140,7 +145,7 @@ fn spec(args: &MeasureArgs) -> TestSpec {
         direction,
         streams: args.parallel.into(),
         length,
-        omit: args.omit.map_or(Duration::ZERO, Duration::from),
+        omit: args.omit.map_or(if args.max { TRIALS } else { Duration::ZERO }, Duration::from),
         block,
         udp: args.udp.then_some(UdpSpec { counters_64bit: args.udp_counters_64bit }),
         copy: args.copy,

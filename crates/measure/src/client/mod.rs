@@ -227,7 +227,24 @@ impl Client {
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Measurement, MeasureError> {
         spec.check()?;
-        test::run(self, spec, cancel, progress)
+        test::run(self, spec, test::Effort::Truthful, cancel, progress)
+    }
+
+    /// Runs a test as fast as the hosts can: not how a path behaves, but what can be pushed through it. Both ends try in the
+    /// omitted time how they are fastest, where the far end is one of ours; a foreign one does what it always does. For
+    /// figures only: no diagnosis may be made of it.
+    ///
+    /// # Errors
+    /// As [`Client::run`]; also for a test that leaves no time to try anything, or nothing to choose.
+    pub fn run_max(
+        &mut self,
+        spec: &TestSpec,
+        cancel: &AtomicBool,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Measurement, MeasureError> {
+        spec.check()?;
+        spec.check_max()?;
+        test::run(self, spec, test::Effort::Max, cancel, progress)
     }
 
     /// Asks and times the answers. `progress` is told how many there were, every second.

@@ -21,7 +21,7 @@ use crate::{
     patience::Patience,
     report::{EndReport, FarReport},
     spec::{Length, Phase, Progress, TestDirection, TestSpec},
-    sys::{sockopt, traffic_class},
+    sys::{host, sockopt, traffic_class},
     target,
     transfer::Moving,
     udp::{self, UdpFlow, UdpLane},
@@ -43,24 +43,38 @@ enum Ending {
     Cancelled,
 }
 
+/// How payload is moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// Fast, and without changing what is measured.
+    Truthful,
+    /// As fast as the hosts can.
+    Max,
+}
+
 pub(super) fn run(
     client: &mut Client,
     spec: &TestSpec,
+    effort: Effort,
     cancel: &AtomicBool,
     progress: Report<'_>,
 ) -> Result<Measurement, MeasureError> {
+    if client.kind == PeerKind::Iperf3 {
+        spec.check_foreign()?;
+    }
+    host::allow_files(u64::from(spec.streams) * 2);
     progress(told(Phase::Idle, spec));
     if spec.pings > 0 && client.kind == PeerKind::Fullpipe {
         client.ping(spec.pings)?;
     }
     progress(told(Phase::Connecting, spec));
-    let (mut control, cookie) = open_control(client, spec, cancel)?;
+    let (mut control, cookie) = open_control(client, (spec, effort), cancel)?;
     let patience = || Patience::new(client.options.answer).unless(cancel);
     let lanes = Lanes::open(client, spec, &cookie, cancel)?;
     expect(&mut control, State::TestStart, patience())?;
     expect(&mut control, State::TestRunning, patience())?;
     let failed = |source| MeasureError::Io { peer: client.peer, operation: "starting the transfer", source };
-    let mut moving = lanes.start(spec).map_err(failed)?;
+    let mut moving = lanes.start(spec, effort).map_err(failed)?;
 
     let ending = watch(client, spec, cancel, &mut control, moving.as_mut(), progress)?;
     progress(told(Phase::Finishing, spec));
@@ -94,6 +108,8 @@ pub(super) fn run(
         server_output: accounts.results.as_ref().and_then(|results| results.server_output.clone()),
         far_cpu: accounts.results.as_ref().map(Cpu::of_results),
         own_cpu: Cpu::of_report(&accounts.own),
+        own_push: accounts.own.push.clone(),
+        far_push: accounts.far.as_ref().and_then(|far| far.push.clone()),
         directions: accounts.directions(),
         cancelled: ending == Ending::Cancelled,
         warnings,
@@ -101,7 +117,11 @@ pub(super) fn run(
 }
 
 /// A foreign server serves one client at a time and needs a moment between two.
-fn open_control(client: &Client, spec: &TestSpec, cancel: &AtomicBool) -> Result<(Control, Cookie), MeasureError> {
+fn open_control(
+    client: &Client,
+    test: (&TestSpec, Effort),
+    cancel: &AtomicBool,
+) -> Result<(Control, Cookie), MeasureError> {
     let again_until = Instant::now() + Duration::from_secs(3);
     loop {
         let cookie = session::cookie(client.peer)?;
@@ -109,7 +129,7 @@ fn open_control(client: &Client, spec: &TestSpec, cancel: &AtomicBool) -> Result
             let connecting = Patience::new(client.options.connect).unless(cancel);
             let stream = target::connect_control(client.peer, connecting)?;
             let answering = Patience::new(client.options.answer).unless(cancel);
-            session::open_with(stream, client.peer, &client.signed(params(client, spec)), &cookie, answering)
+            session::open_with(stream, client.peer, &client.signed(params(client, test)), &cookie, answering)
         };
         match attempt() {
             Ok((control, State::CreateStreams)) => return Ok((control, cookie)),
@@ -125,7 +145,7 @@ fn open_control(client: &Client, spec: &TestSpec, cancel: &AtomicBool) -> Result
     }
 }
 
-fn params(client: &Client, spec: &TestSpec) -> Params {
+fn params(client: &Client, (spec, effort): (&TestSpec, Effort)) -> Params {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let whole_seconds = |time: Duration| time.as_secs() + u64::from(time.subsec_nanos() > 0);
     let (time, num) = match spec.length {
@@ -158,6 +178,8 @@ fn params(client: &Client, spec: &TestSpec) -> Params {
         ours: Some(OurParams {
             version: wire::VERSION,
             copy: spec.copy,
+            max: effort == Effort::Max,
+            unsampled: !spec.sampling,
             indexed: client.kind == PeerKind::Fullpipe,
             time_ms: time.map(millis),
             omit_ms: Some(millis(spec.omit)),
@@ -169,7 +191,7 @@ fn params(client: &Client, spec: &TestSpec) -> Params {
     }
 }
 
-fn manner(spec: &TestSpec) -> Manner {
+fn manner(spec: &TestSpec, effort: Effort) -> Manner {
     let budget = match spec.length {
         Length::Bytes(bytes) => Some(bytes.get()),
         Length::Time(_) => None,
@@ -181,6 +203,8 @@ fn manner(spec: &TestSpec) -> Manner {
         zerocopy: spec.zerocopy,
         pace_bps: spec.pace.map(Rate::bps),
         read_bps: None,
+        sampling: spec.sampling,
+        max: Some(spec.omit).filter(|_| effort == Effort::Max),
     }
 }
 
@@ -208,12 +232,12 @@ impl Lanes {
         open_lanes(client, spec, cookie, cancel).map(Self::Tcp)
     }
 
-    fn start(self, spec: &TestSpec) -> io::Result<Box<dyn Flow>> {
+    fn start(self, spec: &TestSpec, effort: Effort) -> io::Result<Box<dyn Flow>> {
         Ok(match self {
-            Self::Tcp(lanes) => Box::new(Moving::start(lanes, &manner(spec))?),
+            Self::Tcp(lanes) => Box::new(Moving::start(lanes, &manner(spec, effort))?),
             Self::Udp(lanes) => {
                 let wide = spec.udp.is_some_and(|udp| udp.counters_64bit);
-                Box::new(UdpFlow::start(lanes, &manner(spec), wide)?)
+                Box::new(UdpFlow::start(lanes, &manner(spec, effort), wide)?)
             }
         })
     }

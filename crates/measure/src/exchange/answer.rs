@@ -181,6 +181,7 @@ impl Flow for Answering {
             cpu_user_percent: percent(process.user_s, self.process.user_s),
             cpu_system_percent: percent(process.system_s, self.process.system_s),
             processor: u32::try_from(self.processor.load(Ordering::Relaxed)).ok(),
+            push: None,
             lanes: Vec::new(),
         }
     }

@@ -23,7 +23,7 @@ use crate::{
     lane::{self, Lane, Manner, Role},
     patience::Patience,
     report::EndReport,
-    sys::{sockopt, traffic_class},
+    sys::{host, sockopt, traffic_class},
     transfer::Moving,
     udp::{Doorkeeper, UdpFlow, UdpLane},
     wire::{self, COOKIE_LEN, INDEX_LEN, PARAMS_ACCEPTED, Params, State},
@@ -134,6 +134,7 @@ impl<'a> Session<'a> {
             self.tell_error(27);
             return Err(MeasureError::BadMessage { peer: self.peer, operation: HANDSHAKE, problem });
         }
+        host::allow_files(params.connections() as u64);
         // Greetings with datagrams have no cookie: no other test may wait for them from here on.
         let door = if params.udp { Some(self.hold_door()?) } else { None };
         let patience = self.patience();
@@ -360,6 +361,9 @@ impl<'a> Session<'a> {
             zerocopy: params.zerocopy,
             pace_bps: params.bandwidth.into_iter().chain(share).min(),
             read_bps: share,
+            sampling: !params.ours.is_some_and(|ours| ours.unsampled),
+            // Where bytes end a test there is no time for trials.
+            max: Some(omit).filter(|_| params.num == 0 && params.ours.is_some_and(|ours| ours.max)),
         }
     }
 

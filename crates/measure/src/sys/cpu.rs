@@ -63,6 +63,13 @@ impl ProcessTime {
     }
 }
 
+/// Processor seconds of this process so far, finer than [`ProcessTime`] and not told apart.
+#[cfg(target_os = "linux")]
+pub(crate) fn process_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
 #[cfg(unix)]
 #[expect(clippy::unnecessary_wraps, reason = "other systems have no such figure")]
 fn ticks_per_second() -> Option<f64> {

@@ -43,6 +43,36 @@ pub(crate) fn processor() -> Option<u32> {
     None
 }
 
+/// Sees to it that this process may open so many more files, as far as the administrator lets it: the usual limit, 1,024,
+/// is one for programs that use `select`.
+#[cfg(unix)]
+pub(crate) fn allow_files(more: u64) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    /// What a process of ours has open beside its connections, with as much for other tests at the same time.
+    const OTHERS: u64 = 512;
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = more.saturating_add(OTHERS).min(limit.maximum.unwrap_or(u64::MAX));
+    if limit.current.is_some_and(|current| current < wanted) {
+        // Where it is refused, opening the first connection too many says so.
+        setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit }).unwrap_or_default();
+    }
+}
+
+/// Has this thread run after those of the usual priority.
+#[cfg(target_os = "linux")]
+pub(crate) fn give_way() {
+    // Of this thread alone on Linux (setpriority(2)); where it is refused, the test lasts longer than it should.
+    rustix::process::setpriority_process(None, 10).unwrap_or_default();
+}
+
+/// Elsewhere a priority is that of a whole process.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn give_way() {}
+
+/// There is no such limit.
+#[cfg(not(unix))]
+pub(crate) fn allow_files(_: u64) {}
+
 /// The congestion control that a new socket gets.
 pub(crate) fn congestion_control() -> Option<String> {
     sysctl("net/ipv4/tcp_congestion_control")

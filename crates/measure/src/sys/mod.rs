@@ -6,6 +6,8 @@
 pub(crate) mod cpu;
 pub(crate) mod host;
 #[cfg(target_os = "linux")]
+pub(crate) mod ring;
+#[cfg(target_os = "linux")]
 pub(crate) mod send_file;
 #[cfg(not(target_os = "linux"))]
 #[path = "send_file_elsewhere.rs"]
@@ -15,6 +17,8 @@ pub(crate) mod sockopt;
 #[cfg(not(target_os = "linux"))]
 #[path = "sockopt_elsewhere.rs"]
 pub(crate) mod sockopt;
+#[cfg(target_os = "linux")]
+pub(crate) mod splice;
 #[cfg(target_os = "linux")]
 pub(crate) mod stamp;
 #[cfg(not(target_os = "linux"))]

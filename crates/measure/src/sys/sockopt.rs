@@ -137,6 +137,17 @@ pub(crate) fn discard_available(socket: impl AsFd, len: usize) -> io::Result<usi
     discard_with(socket, len, 0)
 }
 
+/// The same, but never waits: an error of the kind that is a pause where nothing is there.
+pub(crate) fn discard_now(socket: impl AsFd, len: usize) -> io::Result<usize> {
+    discard_with(socket, len, libc::MSG_DONTWAIT)
+}
+
+/// Has the kernel wake a reader only once so many bytes are there, and lend the connection twice that as its buffer
+/// (`SO_RCVLOWAT`, Linux 4.18).
+pub(crate) fn set_receive_mark(socket: impl AsFd, bytes: i32) -> io::Result<()> {
+    set_int(socket, (libc::SOL_SOCKET, libc::SO_RCVLOWAT), bytes)
+}
+
 fn discard_with(socket: impl AsFd, len: usize, flags: libc::c_int) -> io::Result<usize> {
     // SAFETY: with MSG_TRUNC a TCP socket never writes to the buffer (tcp(7)), so that a null pointer is never followed.
     let count = unsafe { libc::recv(socket.as_fd().as_raw_fd(), ptr::null_mut(), len, libc::MSG_TRUNC | flags) };

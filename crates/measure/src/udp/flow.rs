@@ -254,6 +254,7 @@ impl Flow for UdpFlow {
             cpu_user_percent: percent(process.user_s, self.process.user_s),
             cpu_system_percent: percent(process.system_s, self.process.system_s),
             processor: None,
+            push: None,
             lanes: self.lanes.iter().zip(counts).map(|(lane, counts)| lane.report(counts, (end, steady))).collect(),
         }
     }

@@ -41,6 +41,9 @@ pub(crate) const TALK_LIMIT: u32 = 4 * 1024 * 1024;
 /// The most streams in one direction (iperf3's limit).
 pub(crate) const MAX_STREAMS: u32 = 128;
 
+/// What one of our servers takes of one of our clients: a thread and a descriptor each.
+pub(crate) const MAX_OWN_STREAMS: u32 = 2_048;
+
 /// A byte on the control connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{MAX_STREAMS, VERSION, number};
+use super::{MAX_OWN_STREAMS, MAX_STREAMS, VERSION, number};
 use crate::exchange::Pattern;
 
 /// iperf3's own default block.
@@ -69,6 +69,10 @@ pub(crate) struct OurParams {
     pub(crate) conversation: bool,
     /// The receiving application copies the payload instead of discarding it in the kernel.
     pub(crate) copy: bool,
+    /// Both ends find out in the omitted time how to be fastest.
+    pub(crate) max: bool,
+    /// Nobody reads `TCP_INFO` while payload moves.
+    pub(crate) unsampled: bool,
     /// The ends answer each other instead of filling the path.
     pub(crate) exchange: Option<Pattern>,
     /// Each data connection's cookie is followed by its number.
@@ -192,7 +196,9 @@ impl Params {
         match () {
             () if params.time_s > 86_400 => refuse(5, "the test would last more than a day"),
             () if params.omit_s > 600 => refuse(12, "more than 600 s would be omitted"),
-            () if !(1..=MAX_STREAMS).contains(&params.parallel) => refuse(6, "the number of streams is not 1 to 128"),
+            () if !(1..=params.most_streams()).contains(&params.parallel) => {
+                refuse(6, "the number of streams is not 1 to 128 (2,048 of a fullpipe client)")
+            }
             () if params.block > 16 << 20 => refuse(7, "the block is larger than 16 MiB"),
             () if params.udp && !(UDP_BLOCK_LEAST..=UDP_BLOCK_MOST).contains(&params.block) => {
                 refuse(20, "the datagram is not 16 B to 65,507 B long")
@@ -200,6 +206,10 @@ impl Params {
             () if params.window.is_some_and(|w| w > 512 << 20) => refuse(8, "the socket buffer is larger than 512 MiB"),
             () => Ok(params),
         }
+    }
+
+    fn most_streams(&self) -> u32 {
+        if self.ours.is_some() && !self.udp { MAX_OWN_STREAMS } else { MAX_STREAMS }
     }
 
     /// Data connections that belong to the test.
@@ -212,7 +222,14 @@ impl OurParams {
     fn to_json(self) -> Value {
         let mut map = Map::new();
         map.insert("version".to_owned(), json!(self.version));
-        for (key, flag) in [("conversation", self.conversation), ("copy", self.copy), ("indexed", self.indexed)] {
+        let flags = [
+            ("conversation", self.conversation),
+            ("copy", self.copy),
+            ("max", self.max),
+            ("unsampled", self.unsampled),
+            ("indexed", self.indexed),
+        ];
+        for (key, flag) in flags {
             if flag {
                 map.insert(key.to_owned(), json!(true));
             }
@@ -240,6 +257,8 @@ impl OurParams {
             exchange: value.get("exchange").and_then(pattern),
             conversation: number::flag(value.get("conversation")),
             copy: number::flag(value.get("copy")),
+            max: number::flag(value.get("max")),
+            unsampled: number::flag(value.get("unsampled")),
             indexed: number::flag(value.get("indexed")),
             time_ms: count("time_ms").filter(|&ms| ms <= 86_400_000),
             omit_ms: count("omit_ms").filter(|&ms| ms <= 600_000),
@@ -312,7 +331,7 @@ mod tests {
             time_ms in proptest::option::of(0u64..86_400_000),
             (congestion, title) in (proptest::option::of("[a-z]{1,15}"), proptest::option::of("[ -~]{1,40}")),
         ) {
-            let ours = OurParams { version: VERSION, copy, indexed: nodelay, time_ms, send_buffer: window, ..OurParams::default() };
+            let ours = OurParams { version: VERSION, copy, max: reverse, indexed: nodelay, time_ms, send_buffer: window, ..OurParams::default() };
             let params = Params { omit_s, time_s, num, parallel, reverse, bidirectional, nodelay, block, mss, window,
                 congestion, extra_data: title.clone(), title, server_output: copy, zerocopy: reverse, ours: Some(ours),
                 ..Params::default() };

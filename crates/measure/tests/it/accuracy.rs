@@ -164,3 +164,63 @@ fn a_queue_shows_as_latency_under_load() {
         Ok(())
     });
 }
+
+/// One run of each kind in turn: what it carried, its round trip under load, and what was sent again.
+fn by_turns(made: &Made, spec: &TestSpec, rounds: usize) -> [Vec<[f64; 3]>; 2] {
+    let never = AtomicBool::new(false);
+    let mut found = [Vec::new(), Vec::new()];
+    for _ in 0..rounds {
+        for (copy, found) in [true, false].into_iter().zip(&mut found) {
+            let spec = TestSpec { copy, ..spec.clone() };
+            let measurement = made.measure(|client| client.run(&spec, &never, &mut |_| ()).unwrap());
+            let up = &measurement.directions[0];
+            let rtt = up.loaded_rtt.unwrap().p50_us.get() as f64;
+            let segments = up.bytes.get() as f64 / 1_448.0;
+            let again = up.retransmits.unwrap() as f64 / segments.max(1.0);
+            found.push([up.rate_bps.unwrap().bps() as f64, rtt, again]);
+        }
+    }
+    found
+}
+
+fn middle(runs: &[[f64; 3]], figure: usize) -> f64 {
+    let mut values: Vec<f64> = runs.iter().map(|run| run[figure]).collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[test]
+fn a_receiver_that_discards_in_the_kernel_measures_what_one_that_reads_does() {
+    const NAME: &str = "a_receiver_that_discards_in_the_kernel_measures_what_one_that_reads_does";
+    let Some(_turn) = turn(NAME) else { return };
+    let millis = Micros::from_millis;
+    let time = Length::Time(millis(1_500).into());
+    let usual = TestSpec { length: time, ..short() };
+    let small = TestSpec { receive_buffer: Some(fullpipe_units::Bytes::new(16_384)), ..usual.clone() };
+    // A queue that fills, one that overflows, and a window that holds the sender back.
+    let cases = [
+        ("full queue", link(20_000_000, millis(10), millis(60)), &usual, 0.10),
+        // When a loss comes decides on much of a rate; a receiver that did harm would halve it every time.
+        ("losses", link(20_000_000, millis(10), millis(6)), &usual, 0.35),
+        ("16 KB window", link(20_000_000, millis(10), millis(60)), &small, 0.10),
+    ];
+    for (case, hop, spec, rate_allowed) in cases {
+        let made = Made::new(hop, IpVersions::V4);
+        eventually(NAME, || {
+            let [reads, discards] = by_turns(&made, spec, 3);
+            for (figure, name, allowed) in [(0, "rate", rate_allowed), (1, "round trip under load", 0.15)] {
+                let ratio = middle(&discards, figure) / middle(&reads, figure);
+                println!("{case}: {name} {ratio:.3} of that of a reader ({:.0})", middle(&reads, figure));
+                near(&format!("{case}: {name}"), ratio, 1.0, allowed)?;
+            }
+            let [reads, discards] = [middle(&reads, 2), middle(&discards, 2)];
+            println!(
+                "{case}: {:.3} % of the segments sent again, {:.3} % with a reader",
+                discards * 100.0,
+                reads * 100.0
+            );
+            // Losses come in bursts at the end of slow start: one more or less is noise, four times as many are not.
+            near(&format!("{case}: sent again"), discards, reads, reads * 0.75 + 0.002)
+        });
+    }
+}

@@ -200,11 +200,40 @@ fn congestion_control_that_is_missing_here_is_an_error_that_names_it() {
 }
 
 #[test]
+fn a_thousand_streams_are_measured_at_once() {
+    let server =
+        Running::with(fullpipe_measure::ServerOptions { answer: Duration::from_secs(20), ..quick_server() }, None);
+    let options = fullpipe_measure::ClientOptions { answer: Duration::from_secs(20), ..Default::default() };
+    let never = AtomicBool::new(false);
+    let mut client = Client::connect_with(&server.target(), options, &never).unwrap();
+    let spec = TestSpec { streams: 1_000, length: Length::Time(Duration::from_secs(1)), ..short() };
+    let measurement = client.run(&spec, &never, &mut |_| ());
+    let measurement = measurement.unwrap_or_else(|error| panic!("{error}: {:#?}", server.log()));
+    client.bye();
+    let up = &measurement.directions[0];
+    let moved = up.transfers.iter().filter(|transfer| transfer.bytes > Bytes::ZERO).count();
+    println!("{:?} over {} connections, {moved} of which moved payload", up.rate_bps, up.transfers.len());
+    assert_eq!(up.transfers.len(), 1_000);
+    // Two busy processors do not get round to every one within a second.
+    assert!(moved > 500, "{moved}");
+    assert_eq!(measurement.warnings, Vec::<String>::new());
+}
+
+#[test]
+fn without_sampling_there_are_totals_and_no_series() {
+    let server = Running::start();
+    let measurement = run(&server, &TestSpec { sampling: false, ..short() }).unwrap();
+    let up = &measurement.directions[0];
+    assert!(up.rate_bps.unwrap().bps() > 0);
+    assert!(up.transfers.iter().all(|t| t.sender_samples.is_empty() && t.receiver_samples.is_empty()));
+}
+
+#[test]
 fn an_impossible_test_is_refused_before_anything_is_sent() {
     let server = Running::start();
     for spec in [
         TestSpec { streams: 0, ..short() },
-        TestSpec { streams: 129, ..short() },
+        TestSpec { streams: 2_049, ..short() },
         TestSpec { block: Bytes::new(0), ..short() },
         TestSpec { length: Length::Bytes(Bytes::ZERO), ..short() },
         TestSpec { omit: Duration::from_secs(601), ..short() },

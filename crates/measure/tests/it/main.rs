@@ -9,6 +9,8 @@ mod hostile_client;
 mod hostile_server;
 mod interop;
 mod loopback;
+#[cfg(target_os = "linux")]
+mod max;
 mod patterns;
 mod support;
 mod transcript;

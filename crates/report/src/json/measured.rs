@@ -1,6 +1,6 @@
 //! The document of `measure`.
 
-use fullpipe_measure::{Cpu, DirectionMeasurement, Measurement};
+use fullpipe_measure::{Cpu, DirectionMeasurement, Push};
 use fullpipe_units::Micros;
 use serde_json::{Value, json};
 
@@ -20,9 +20,13 @@ pub fn measured(command: &str, measured: &Measured<'_>) -> Value {
             "cancelled": measurement.cancelled,
             "directions": directions.collect::<Vec<_>>(),
             "processor": {
-                "own": processor(&measurement.own_cpu, measurement),
-                "far": measurement.far_cpu.as_ref().map(|cpu| processor(cpu, measurement)),
+                "own": processor(&measurement.own_cpu, measured),
+                "far": measurement.far_cpu.as_ref().map(|cpu| processor(cpu, measured)),
             },
+            "max": measurement.own_push.as_ref().map(|own| json!({
+                "own": push(own),
+                "far": measurement.far_push.as_ref().map(push),
+            })),
             "server_output": measurement.server_output,
             "warnings": measurement.warnings,
         }),
@@ -47,12 +51,16 @@ pub fn survey(command: &str, survey: &Survey) -> Value {
     )
 }
 
-fn processor(cpu: &Cpu, measurement: &Measurement) -> Value {
+fn processor(cpu: &Cpu, measured: &Measured<'_>) -> Value {
     json!({
         "user_percent": cpu.user_percent,
         "system_percent": cpu.system_percent,
-        "seconds_per_gb": seconds_per_gb(cpu.percent(), measurement),
+        "seconds_per_gb": seconds_per_gb(cpu.percent(), measured),
     })
+}
+
+fn push(push: &Push) -> Value {
+    json!({ "sending": push.sending, "receiving": push.receiving })
 }
 
 fn one_direction(direction: &DirectionMeasurement, measured: &Measured<'_>) -> Value {

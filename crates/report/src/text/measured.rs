@@ -39,7 +39,8 @@ pub fn measured(measured: &Measured<'_>, look: Look) -> String {
         put_direction(&mut page, direction);
     }
     page.gap();
-    put_processor(&mut page, measurement);
+    put_processor(&mut page, measured);
+    put_push(&mut page, measurement);
     let peer = match measurement.peer_kind {
         PeerKind::Fullpipe => "fullpipe; both ends were seen",
         PeerKind::Iperf3 => "an iperf3 server; only this end was seen",
@@ -101,10 +102,29 @@ fn limited(last: Option<&fullpipe_diagnose::SenderSample>) -> Option<String> {
     ))
 }
 
-fn put_processor(page: &mut Page, measurement: &Measurement) {
+/// What `--max` did, so that nobody takes it for what an application gets.
+fn put_push(page: &mut Page, measurement: &Measurement) {
+    let ends = [("here", measurement.own_push.as_ref()), ("there", measurement.far_push.as_ref())];
+    for (end, push) in ends.into_iter().filter_map(|(end, push)| Some((end, push?))) {
+        for (role, choice) in [("sent", &push.sending), ("received", &push.receiving)] {
+            let Some(choice) = choice else { continue };
+            let mut text = format!("{role} {end} with {}: {}", choice.mechanism.name(), choice.reason);
+            for refused in &choice.refused {
+                text += &format!("; {} can't be used: {}", refused.mechanism.name(), refused.reason);
+            }
+            if let Some(left) = choice.left {
+                text += &format!("; left after {:.1} s, because {}", left.at_s, left.harm.told());
+            }
+            page.field("max", &text);
+        }
+    }
+}
+
+fn put_processor(page: &mut Page, measured: &Measured<'_>) {
+    let measurement = measured.measurement;
     let of = |cpu: &Cpu| {
         let mut text = format!("{:.0} %", cpu.percent());
-        if let Some(seconds) = seconds_per_gb(cpu.percent(), measurement) {
+        if let Some(seconds) = seconds_per_gb(cpu.percent(), measured) {
             text += &format!(" ({seconds:.3} s per GB)");
         }
         text
