@@ -165,11 +165,27 @@ fn a_reset_to_the_journal_undoes_that_run_and_the_later_ones() {
         }
         plan tcp_timestamps; plan tcp_sack; plan tcp_window_scaling
         cat $A $W /proc/sys/net/ipv4/tcp_timestamps
+        $F reset --to-journal 2 --json > asked.json && exit 1 || test $? = 20
+        $F undo --json > undo-asked.json && exit 1 || test $? = 20
         $F reset --to-journal 2 --yes --json > reset.json
         cat $A $W /proc/sys/net/ipv4/tcp_timestamps
         $F reset --to-journal 9 --yes --json > unknown.json && exit 1 || test $? = 22"#;
     let Some(output) = in_namespace("a_reset_to_the_journal", folder.path(), script) else { return };
     assert_eq!(lines(&output), ["0", "0", "0", "1", "1", "0"]);
+    let put_back = |name: &str| -> Vec<String> {
+        let document = file(folder.path(), name);
+        assert_eq!(document["error"]["kind"], "not_confirmed", "{document}");
+        let told =
+            |change: &Value| format!("{} {} {} -> {}", change["run"], change["knob"], change["from"], change["to"]);
+        document["changes"].as_array().unwrap().iter().map(told).collect()
+    };
+    let scaling = r#"3 "net.ipv4.tcp_window_scaling" "0" -> "1""#;
+    assert_eq!(
+        put_back("asked.json"),
+        [scaling, r#"2 "net.ipv4.tcp_sack" "0" -> "1""#],
+        "newest first, and nothing done"
+    );
+    assert_eq!(put_back("undo-asked.json"), [scaling]);
     let reset = file(folder.path(), "reset.json");
     assert_eq!((&reset["command"], &reset["complete"]), (&Value::from("reset"), &Value::from(true)));
     assert_eq!(reset["undone"].as_array().unwrap().len(), 2);

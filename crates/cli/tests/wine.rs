@@ -5,6 +5,10 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
+#[path = "wine/connections.rs"]
+mod connections;
+#[path = "wine/netsh.rs"]
+mod netsh;
 #[path = "wine/settings.rs"]
 mod settings;
 #[path = "../../host/tests/toolchain/mod.rs"]
@@ -25,7 +29,7 @@ use wine::{PROGRAMS, TARGET, Wine};
 #[test]
 fn fullpipe_exe_runs_and_measures_under_wine() {
     if let Some(missing) = toolchain::missing(PROGRAMS, TARGET) {
-        println!("skipped fullpipe_exe_runs_and_measures_with_linux_at_either_end: {missing} is missing");
+        println!("skipped fullpipe_exe_runs_and_measures_under_wine: {missing} is missing");
         return;
     }
     let program = build();
@@ -43,6 +47,9 @@ fn fullpipe_exe_runs_and_measures_under_wine() {
     };
     it_tells_of_itself(&windows);
     settings::are_planned_applied_undone_and_linted(&wine, folder.path(), &windows);
+    netsh::batch_files_say_to_netsh_what_they_are_meant_to(&wine, folder.path());
+    connections::are_listed_with_their_programs(&windows);
+    connections::tell_of_pinned_buffers(&wine, folder.path(), &windows);
     a_capture_is_read(&windows);
     what_makes_a_path_says_that_it_needs_linux(&windows);
     a_check_reports_both_directions(linux(), windows());

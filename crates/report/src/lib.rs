@@ -27,7 +27,7 @@ pub use changes::{AppliedPlan, PlatformPlan};
 pub use clean::clean;
 pub use measured::Measured;
 pub use problem::Problem;
-pub use settings::SettingsList;
+pub use settings::{Connections, SettingsList};
 pub use stack::{DeviceRow, DeviceTable, StackConnection, StackPool, StackRun};
 pub use standing::{Reading, Standing};
 pub use survey::Survey;

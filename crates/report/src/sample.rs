@@ -402,3 +402,27 @@ pub(crate) fn captures() -> CaptureList {
         problem_count: 2,
     }
 }
+
+/// Two connections of a Windows host: one whose application set its buffer, one whose statistics are off.
+pub(crate) fn connections() -> crate::Connections {
+    use fullpipe_host::windows::connections::{Connection, Counters, Observed, Seen, StatisticsError};
+
+    let end = |port| std::net::SocketAddr::from(([192, 0, 2, 1], port));
+    let mut last = Counters::default();
+    last.receive.max_rwin_sent = 64_512;
+    last.receive.win_scale_sent = 0;
+    last.observed.win_scale_rcvd = 7;
+    let seen = Seen { first: None, last, elapsed: std::time::Duration::ZERO };
+    let one = |pid, program: Option<&str>, verdict| Observed {
+        connection: Connection { local: end(5201), remote: end(50_000), pid },
+        program: program.map(str::to_owned),
+        verdict,
+    };
+    crate::Connections {
+        level: Some("normal".to_owned()),
+        observed: vec![
+            one(4711, Some("ftp\u{1b}[31m.exe"), Ok(seen.judge(Some("normal")))),
+            one(4, None, Err(StatisticsError::Off)),
+        ],
+    }
+}

@@ -210,6 +210,12 @@ pub const UNDO: &[Key] = &[
     key("undone[].why", "string?", "`gone`, `elsewhere`, `failed`: how or why"),
     key("complete", "boolean", "whether nothing is left to put back of what was asked for"),
     key("journal_problem", "string?", "why the journal could not be marked"),
+    key("changes[]", "object", "what would be put back, in that order; only beside the error `not_confirmed`"),
+    key("changes[].run", "integer", "the run that changed it"),
+    key("changes[].knob", "string?", "the setting; `null`: it is a file"),
+    key("changes[].file", "string?", "the path of the boot-time file; `null`: it is a setting"),
+    key("changes[].from", "string?", "what the run put there; `null`: absent"),
+    key("changes[].to", "string?", "what was there before; `null`: absent"),
 ];
 
 /// What `lab list` prints.

@@ -1,5 +1,6 @@
 //! What `settings` shows: the rows of a machine, with those that its catalogue doesn't know where all are asked for.
 
+use fullpipe_host::windows::connections::{Observed, StatisticsError};
 use fullpipe_knobs::{
     catalogue::{Described, Honoured},
     reading::{Contradiction, Merged, Reading, SettingRow, table},
@@ -16,6 +17,35 @@ pub struct SettingsList<'a> {
     pub rows: Vec<SettingRow>,
     /// How many are not shown, because they are absent or unknown to the catalogue.
     pub hidden: usize,
+    /// The host's connections, where they were asked for.
+    pub connections: Option<&'a Connections>,
+}
+
+/// The connections of this host, and what tells of pinned buffers.
+#[derive(Debug)]
+pub struct Connections {
+    /// The machine's automatic tuning level, where it is known.
+    pub level: Option<String>,
+    /// The connections.
+    pub observed: Vec<Observed>,
+}
+
+impl Connections {
+    /// How many have a buffer that their application very likely set.
+    pub(crate) fn pinned(&self) -> usize {
+        let is_pinned = |one: &&Observed| {
+            let ends = one.verdict.as_ref().map(|verdict| [verdict.receive.pinned, verdict.send.pinned]);
+            ends.is_ok_and(|ends| ends.contains(&Some(true)))
+        };
+        self.observed.iter().filter(is_pinned).count()
+    }
+
+    /// Why no connection tells anything, where it is the same for all.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let problem = |one: &Observed| one.verdict.as_ref().err().map(StatisticsError::to_string);
+        let first = problem(self.observed.first()?)?;
+        self.observed.iter().all(|one| problem(one).as_ref() == Some(&first)).then_some(first)
+    }
 }
 
 impl<'a> SettingsList<'a> {
@@ -49,7 +79,7 @@ impl<'a> SettingsList<'a> {
             rows.retain(|row| row.described.value.is_some() || row.file.is_some());
         }
         let hidden = everything.saturating_sub(rows.len());
-        Self { merged, readings, rows, hidden }
+        Self { merged, readings, rows, hidden, connections: None }
     }
 
     pub(crate) fn contradictions(&self) -> &[Contradiction] {

@@ -1,6 +1,6 @@
 //! The arguments of the commands about settings: `settings`, `plan`, `apply`, `lint`, `reset`.
 
-use std::{num::NonZeroU32, path::PathBuf};
+use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum, ValueHint};
 use fullpipe_knobs::{FrameSizes, Ipsec, ParsePlatformError, Platform};
@@ -19,7 +19,8 @@ Examples:
   fullpipe settings --from sysctl.txt
   fullpipe settings --from loader.conf sysctl.conf rc.conf --platform freebsd-14.1
   ssh far.example sysctl -a | fullpipe settings --from -
-  fullpipe settings --json | jq '.settings[] | select(.is_default == false)'")]
+  fullpipe settings --json | jq '.settings[] | select(.is_default == false)'
+  fullpipe settings --connections --watch 5s      on Windows: whose socket buffers are pinned")]
 pub(crate) struct SettingsArgs {
     /// Read these files instead of this host; `-` is standard input
     #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath)]
@@ -30,6 +31,13 @@ pub(crate) struct SettingsArgs {
     /// Also show what is absent, and what the catalogue doesn't know
     #[arg(long)]
     pub(crate) all: bool,
+    /// Also show this host's TCP connections, and whether their applications pinned their buffers (Windows)
+    #[arg(long, conflicts_with = "from")]
+    pub(crate) connections: bool,
+    /// Switch the statistics of these connections on for this time, as an administrator, and off again: what a connection
+    /// does meanwhile tells of its buffers
+    #[arg(long, value_name = "TIME", requires = "connections", value_parser = watch)]
+    pub(crate) watch: Option<Duration>,
 }
 
 /// Plan for a path on any platform, from its rate and round-trip time; changes nothing
@@ -263,5 +271,14 @@ fn rtt(text: &str) -> Result<Micros, String> {
         Ok(rtt)
     } else {
         Err("expected a time from 1us to 60s, such as 80ms".to_owned())
+    }
+}
+
+fn watch(text: &str) -> Result<Duration, String> {
+    let time: Micros = text.parse().map_err(|error: ParseUnitError| error.to_string())?;
+    if (1_000..=3_600_000_000).contains(&time.get()) {
+        Ok(Duration::from_micros(time.get()))
+    } else {
+        Err("expected a time from 1ms to 1h, such as 5s".to_owned())
     }
 }

@@ -1,15 +1,19 @@
 //! `fullpipe settings`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
+#[cfg(windows)]
+use fullpipe_host::windows::connections::{SystemStatistics, observe};
 use fullpipe_host::{Host, SystemHost};
 use fullpipe_knobs::{
-    Platform,
+    Platform, Settings,
     reading::{self, Merged, Reading, merge},
 };
-use fullpipe_report::{SettingsList, json, text};
+use fullpipe_report::{Connections, SettingsList, json, text};
 
 use super::{Ended, input::Input, printed};
+#[cfg(not(windows))]
+use crate::exit::Exit;
 use crate::{args::SettingsArgs, failure::Failure, output::Output};
 
 pub(super) fn run(args: &SettingsArgs, output: Output) -> Ended {
@@ -18,8 +22,24 @@ pub(super) fn run(args: &SettingsArgs, output: Output) -> Ended {
     } else {
         of_files(&args.from, args.platform.as_ref())?
     };
-    let list = SettingsList::new(&merged, &readings, args.all);
+    let connections = args.connections.then(|| connections(&merged.settings, args.watch)).transpose()?;
+    let list = SettingsList { connections: connections.as_ref(), ..SettingsList::new(&merged, &readings, args.all) };
     printed(output.result(|| json::settings("settings", &list), |look| text::settings(&list, look)))
+}
+
+/// This host's connections.
+#[cfg(windows)]
+fn connections(settings: &Settings, watch: Option<Duration>) -> Result<Connections, Failure> {
+    let level = SystemHost::new().tuning_level(settings);
+    let observed = observe(&mut SystemStatistics::new()?, level.as_deref(), watch)?;
+    Ok(Connections { level, observed })
+}
+
+#[cfg(not(windows))]
+fn connections(_: &Settings, _: Option<Duration>) -> Result<Connections, Failure> {
+    let words = "--connections reads Windows' own statistics of connections, and this is no Windows; `fullpipe check` \
+                 tells of pinned buffers of the connections that it makes, and `ss -tmi` shows those of others on Linux";
+    Err(Failure::new(Exit::Unsupported, words))
 }
 
 /// What files tell of the machine that they are all of.

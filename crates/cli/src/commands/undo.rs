@@ -13,7 +13,9 @@ pub(super) fn run(args: &UndoArgs, output: Output) -> Ended {
         _ => {
             let mut journal = journal::open()?;
             let runs = chosen(args, &journal)?;
-            ask(&journal, &runs, args.yes, output)?;
+            if let Some(refused) = ask("undo", &journal, &runs, args.yes, output)? {
+                return Ok(refused);
+            }
             put_back(&mut journal, &runs, args.force)?
         }
     };
@@ -25,7 +27,9 @@ pub(super) fn back_to(first: RunId, yes: bool, output: Output) -> Ended {
     let mut journal = journal::open()?;
     let first = journal.run(first)?.id;
     let runs: Vec<RunId> = journal.outstanding()?.iter().map(|run| run.id).filter(|run| *run >= first).collect();
-    ask(&journal, &runs, yes, output)?;
+    if let Some(refused) = ask("reset", &journal, &runs, yes, output)? {
+        return Ok(refused);
+    }
     let report = put_back(&mut journal, &runs, false)?;
     show("reset", &report, output)
 }
@@ -35,17 +39,22 @@ fn show(command: &str, report: &UndoReport, output: Output) -> Ended {
     Ok(exit(report))
 }
 
-/// Shows the runs and asks, unless there is nothing to put back.
-fn ask(journal: &Journal, runs: &[RunId], yes: bool, output: Output) -> Result<(), Failure> {
-    if runs.is_empty() {
-        return Ok(());
+/// Shows the runs and asks, unless there is nothing to put back. Gives the exit code where nobody can be asked and the
+/// list is all that there is to give.
+fn ask(command: &str, journal: &Journal, runs: &[RunId], yes: bool, output: Output) -> Result<Option<Exit>, Failure> {
+    if runs.is_empty() || yes {
+        return Ok(None);
     }
-    if !output.is_json() && !yes {
-        let outstanding = journal.outstanding()?;
-        let affected: Vec<RunRecord> = outstanding.into_iter().filter(|run| runs.contains(&run.id)).collect();
-        output.remark(&text::history(&affected, output.look()));
+    let outstanding = journal.outstanding()?;
+    let affected: Vec<RunRecord> = outstanding.into_iter().filter(|run| runs.contains(&run.id)).collect();
+    if output.is_json() {
+        let failure = Failure::nobody_to_ask();
+        let document = || json::undo_not_confirmed(command, &affected, &failure.problem());
+        printed(output.result(document, |_| String::new()))?;
+        return Ok(Some(failure.exit));
     }
-    confirm(output, yes, "Put back what was there before?")
+    output.remark(&text::history(&affected, output.look()));
+    confirm(output, yes, "Put back what was there before?").map(|()| None)
 }
 
 /// Which runs are meant, newest first.

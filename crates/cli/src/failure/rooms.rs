@@ -2,7 +2,9 @@
 
 use std::{error::Error, io};
 
-use fullpipe_host::{ApplyError, ApplyFault, ExportFolderError, HostError, JournalError};
+use fullpipe_host::{
+    ApplyError, ApplyFault, ExportFolderError, HostError, JournalError, windows::connections::StatisticsError,
+};
 use fullpipe_knobs::{
     export::ExportError,
     reading::{MergeError, ReadingError},
@@ -39,6 +41,7 @@ failures! {
     MergeError => |_: &MergeError| Exit::InputInvalid,
     ExportError => export,
     ExportFolderError => export_folder,
+    StatisticsError => statistics,
     fullpipe_ingest::Error => ingest,
 }
 
@@ -47,6 +50,15 @@ failures! {
     LabError => lab,
     StackError => stack,
     CouldNotKeepUp => |_: &CouldNotKeepUp| Exit::PathNotKept,
+}
+
+fn statistics(error: &StatisticsError) -> Exit {
+    match error {
+        StatisticsError::Missing { .. } => Exit::Unsupported,
+        StatisticsError::Denied => Exit::NoPermission,
+        StatisticsError::System { source, .. } => exit_of_io(source),
+        _ => Exit::System,
+    }
 }
 
 /// What is not there, or is no capture, is the input's fault; the rest is the system's.

@@ -1,10 +1,10 @@
 //! The documents about the journal.
 
-use fullpipe_host::{Entry, EntryKind, Outcome, RunRecord, RunState, UndoReport, UndoneEntry};
+use fullpipe_host::{Entry, EntryKind, EntryState, Outcome, RunId, RunRecord, RunState, UndoReport, UndoneEntry};
 use serde_json::{Value, json};
 
-use super::document;
-use crate::{Reading, Standing, standing::lossy};
+use super::{document, with_problem};
+use crate::{Problem, Reading, Standing, standing::lossy};
 
 /// Every run, in the order given.
 pub fn history(command: &str, runs: &[RunRecord]) -> Value {
@@ -28,6 +28,26 @@ pub fn undo(command: &str, report: &UndoReport) -> Value {
             "journal_problem": report.unmarked.as_ref().map(ToString::to_string),
         }),
     )
+}
+
+/// What an undo would put back, beside the error that nobody was there to agree to it.
+pub fn undo_not_confirmed(command: &str, runs: &[RunRecord], problem: &Problem) -> Value {
+    let changes = runs.iter().flat_map(|run| {
+        let outstanding = run.entries.iter().rev().filter(|entry| entry.state.is_outstanding());
+        outstanding.map(move |entry| put_back(run.id, entry))
+    });
+    with_problem(document(command, json!({ "changes": changes.collect::<Vec<_>>() })), problem)
+}
+
+fn put_back(run: RunId, entry: &Entry) -> Value {
+    let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(lossy);
+    json!({
+        "run": run,
+        "knob": (entry.kind == EntryKind::Setting).then_some(&entry.place),
+        "file": (entry.kind == EntryKind::File).then_some(&entry.place),
+        "from": text(if entry.state == EntryState::Written { &entry.read_back } else { &entry.intended }),
+        "to": text(&entry.before),
+    })
 }
 
 fn run(run: &RunRecord, readings: &[Reading]) -> Value {

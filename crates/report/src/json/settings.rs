@@ -1,6 +1,9 @@
 //! The documents about settings, plans for a platform, what was applied, and findings.
 
-use fullpipe_host::Applied;
+use fullpipe_host::{
+    Applied,
+    windows::connections::{End, Observed},
+};
 use fullpipe_knobs::{
     Address, Goal, Plan,
     lint::{Finding, Level, sarif},
@@ -35,8 +38,25 @@ pub fn settings(command: &str, list: &SettingsList<'_>) -> Value {
             })).collect::<Vec<_>>(),
             "remarks": remarks.collect::<Vec<_>>(),
             "contradictions": list.contradictions().iter().map(contradiction).collect::<Vec<_>>(),
+            "tuning_level": list.connections.and_then(|connections| connections.level.as_deref()),
+            "connections": list.connections.iter().flat_map(|connections| &connections.observed).map(connection)
+                .collect::<Vec<_>>(),
         }),
     )
+}
+
+fn connection(one: &Observed) -> Value {
+    let end = |end: &End| json!({ "largest": end.largest, "pinned": end.pinned, "why": end.why });
+    let verdict = one.verdict.as_ref().ok();
+    json!({
+        "local": one.connection.local.to_string(),
+        "remote": one.connection.remote.to_string(),
+        "pid": one.connection.pid,
+        "program": one.program,
+        "receive": verdict.map(|verdict| end(&verdict.receive)),
+        "send": verdict.map(|verdict| end(&verdict.send)),
+        "problem": one.verdict.as_ref().err().map(ToString::to_string),
+    })
 }
 
 fn row(row: &SettingRow) -> Value {

@@ -45,6 +45,29 @@ pub const SETTINGS: &[Key] = &[
     key("contradictions[].left.line", "integer", "the line, from 1"),
     key("contradictions[].left.column", "integer", "the column, from 1"),
     key("contradictions[].message", "string", "why the one counts"),
+    key("tuning_level", "string?", "Windows, with `--connections`: the automatic tuning level that connections have"),
+    key("connections[]", "object", "an established connection of this host; none without `--connections`"),
+    key("connections[].local", "string", "address and port of this host"),
+    key("connections[].remote", "string", "those of the other"),
+    key("connections[].pid", "integer", "the process that it belongs to"),
+    key("connections[].program", "string?", "the file name of its program; `null`: not told"),
+    key("connections[].receive", "object?", "its receive window; `null`: there is a `problem`"),
+    key("connections[].receive.largest", "integer", "the largest window that it offered; B"),
+    key(
+        "connections[].receive.pinned",
+        "boolean?",
+        "whether its application very likely set SO_RCVBUF; `null`: nothing tells",
+    ),
+    key("connections[].receive.why", "string", "what tells it, or why nothing does"),
+    key("connections[].send", "object?", "its send buffer; `null`: there is a `problem`"),
+    key("connections[].send.largest", "integer", "the most that was in flight; B"),
+    key(
+        "connections[].send.pinned",
+        "boolean?",
+        "whether its application very likely set SO_SNDBUF; `null`: nothing tells",
+    ),
+    key("connections[].send.why", "string", "what tells it, or why nothing does"),
+    key("connections[].problem", "string?", "why its statistics could not be had"),
 ];
 
 /// What `plan` prints.

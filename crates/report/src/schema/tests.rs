@@ -54,7 +54,9 @@ fn every_key_of_settings_is_documented() {
     let platform = "linux-6.18".parse().unwrap();
     let merged = fullpipe_knobs::reading::merge(&readings, Some(&platform)).unwrap();
     let list = crate::SettingsList::new(&merged, &readings, false);
-    hold(&[json::settings("settings", &list)], SETTINGS, &[]);
+    let connections = sample::connections();
+    let with = crate::SettingsList { connections: Some(&connections), ..list.clone() };
+    hold(&[json::settings("settings", &list), json::settings("settings", &with)], SETTINGS, &[]);
 }
 
 #[test]
@@ -333,6 +335,17 @@ fn every_key_about_the_journal_is_documented_and_exists() {
     assert_eq!(status["left_behind"], true);
     let report = fullpipe_host::undo(&mut host, &mut journal, Which::All, UndoOptions::default()).unwrap();
     let undo = json::undo("undo", &report);
-    hold(std::slice::from_ref(&undo), UNDO, &[]);
+    let problem = Problem { kind: "not_confirmed", message: "nobody to ask".to_owned(), hint: None };
+    let refused = json::undo_not_confirmed("undo", &history, &problem);
+    assert_eq!(
+        refused["changes"].as_array().map(Vec::len),
+        Some(4),
+        "both runs that stand, with their files: {refused}"
+    );
+    assert_eq!(refused["error"]["kind"], "not_confirmed");
+    let changes = serde_json::json!({ "changes": refused["changes"] });
+    let mut whole = undo.clone();
+    whole["changes"] = changes["changes"].clone();
+    hold(std::slice::from_ref(&whole), UNDO, &[]);
     assert_eq!(undo["complete"], false, "somebody changed tcp_rmem, so it was left alone: {undo}");
 }

@@ -1,12 +1,13 @@
 //! The settings of one machine, with what its catalogue says of them.
 
+use fullpipe_host::windows::connections::End;
 use fullpipe_knobs::{
     catalogue::Honoured,
     reading::{Place, Reading, RemarkKind, SettingRow},
 };
 
 use super::page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent};
-use crate::{SettingsList, settings::is_default};
+use crate::{Connections, SettingsList, settings::is_default};
 
 /// Each setting with its value, default and meaning, and what is to be said of the files.
 pub fn settings(list: &SettingsList<'_>, look: Look) -> String {
@@ -26,12 +27,30 @@ pub fn settings(list: &SettingsList<'_>, look: Look) -> String {
         put_row(&mut page, row);
     }
     put_remarks(&mut page, list);
+    if let Some(connections) = list.connections {
+        put_connections(&mut page, connections);
+    }
+    let platform = &list.merged.settings.platform;
+    let versions_differ = ["linux", "windows", "freebsd"].contains(&platform.family.as_str());
+    if versions_differ && platform.version.is_empty() && !list.rows.is_empty() {
+        page.gap();
+        let words = "which version this is is not told, and defaults differ by it; name it: --platform";
+        page.marked("note", DIM, &format!("{words} {}-{}", platform.family, example_version(&platform.family)));
+    }
     if list.hidden > 0 {
         page.gap();
         let words = format!("{} not shown: absent, or not in the catalogue; --all shows all", list.hidden);
         page.marked("note", DIM, &words);
     }
     page.finish()
+}
+
+fn example_version(family: &str) -> &'static str {
+    match family {
+        "windows" => "2012",
+        "freebsd" => "14.1",
+        _ => "6.18",
+    }
 }
 
 fn put_file(page: &mut Page, reading: &Reading) {
@@ -71,7 +90,7 @@ fn put_row(page: &mut Page, row: &SettingRow) {
         Honoured::Ignored => ("IGNORED by this version", BAD),
         Honoured::ReadOnly => ("read-only in this version", WARN),
         Honoured::Absent => ("this version has no such setting", WARN),
-        _ => ("not known whether this version honours it", DIM),
+        _ => ("not known for a fact whether this version honours it", DIM),
     };
     match (words, row.note.as_str()) {
         ("", "") => {}
@@ -111,6 +130,44 @@ fn put_remarks(page: &mut Page, list: &SettingsList<'_>) {
         );
         page.paragraph(6, PLAIN, &words);
     }
+}
+
+fn put_connections(page: &mut Page, connections: &Connections) {
+    let pinned = connections.pinned();
+    let total = count(connections.observed.len(), "connection");
+    let (style, statement) = match pinned {
+        0 => (PLAIN, format!("{total}; none is known to have a buffer that its application set")),
+        _ => (WARN, format!("{total}; {pinned} very likely with a buffer that the application set")),
+    };
+    page.title("connections", style, &statement);
+    let shared = connections.problem();
+    for one in &connections.observed {
+        let program = one.program.as_deref().unwrap_or("a program that is not told");
+        let ends = format!("{} - {}", one.connection.local, one.connection.remote);
+        let whose = format!("  {program} (process {})", one.connection.pid);
+        page.pieces(2, &[(NAME, &ends), (DIM, &whose)]);
+        match &one.verdict {
+            Ok(verdict) => {
+                put_end(page, "receive window", &verdict.receive);
+                put_end(page, "in flight", &verdict.send);
+            }
+            Err(problem) if shared.is_none() => page.paragraph(6, DIM, &format!("not known: {problem}")),
+            Err(_) => {}
+        }
+    }
+    if let Some(problem) = shared {
+        page.gap();
+        page.marked("note", DIM, &format!("which buffers are pinned is not known: {problem}"));
+    }
+}
+
+fn put_end(page: &mut Page, name: &str, end: &End) {
+    let (style, word) = match end.pinned {
+        Some(true) => (WARN, "PINNED: "),
+        Some(false) => (GOOD, "not pinned: "),
+        None => (DIM, ""),
+    };
+    page.paragraph(6, style, &format!("{name} at most {} B: {word}{}", end.largest, end.why));
 }
 
 /// `loader.conf:3:1`, as compilers name a place.

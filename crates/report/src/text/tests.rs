@@ -90,3 +90,23 @@ fn a_capture_is_told_with_its_setting_and_its_problems() {
         assert!(story.contains(words), "{words} is missing: {story}");
     }
 }
+
+#[test]
+fn connections_tell_whose_buffer_is_pinned_and_what_is_not_known() {
+    let merged = fullpipe_knobs::reading::Merged::default();
+    let text = |connections: &crate::Connections| {
+        let list =
+            crate::SettingsList { connections: Some(connections), ..crate::SettingsList::new(&merged, &[], false) };
+        plain(&settings(&list, WIDE))
+    };
+    let mut connections = sample::connections();
+    let page = text(&connections);
+    assert!(page.contains("2 connections; 1 very likely with a buffer that the application set"), "{page}");
+    assert!(page.contains("PINNED: it offered window scale 0 where the level gives 8"), "{page}");
+    assert!(page.contains("not known: its statistics are off") && page.contains("process 4711"), "{page}");
+    assert!(!page.contains('\u{1b}'), "the name of a program is cleaned");
+    connections.observed.remove(0);
+    let page = text(&connections);
+    assert_eq!(page.matches("its statistics are off").count(), 1, "{page}");
+    assert!(page.contains("which buffers are pinned is not known"), "{page}");
+}

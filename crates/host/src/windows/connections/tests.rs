@@ -1,3 +1,5 @@
+//! The rules over counters made by hand, and the flow over a machine that stands in for Windows.
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
