@@ -96,6 +96,7 @@ fn replay(shell: &Shell) -> Result<()> {
 pub(crate) fn generate(shell: &Shell) -> Result<()> {
     let _env = shell.push_env("FULLPIPE_GENERATE", "1");
     cmd!(shell, "cargo test --locked --package fullpipe --test generated").run()?;
+    cmd!(shell, "cargo test --locked --package fullpipe-knobs --lib the_pages_under_docs").run()?;
     Ok(())
 }
 

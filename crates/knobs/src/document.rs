@@ -89,14 +89,14 @@ mod tests {
 
     use super::*;
 
-    /// `FULLPIPE_UPDATE_DOCS=1 cargo test -p fullpipe-knobs pages` writes the pages anew.
+    /// `cargo xtask generate` writes the pages anew.
     #[test]
     fn the_pages_under_docs_are_those_of_the_catalogue() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings");
         for catalogue in Catalogue::all() {
             let file = folder.join(format!("{}.md", catalogue.family));
             let text = page(catalogue);
-            if env::var_os("FULLPIPE_UPDATE_DOCS").is_some() {
+            if env::var_os("FULLPIPE_GENERATE").is_some() {
                 fs::create_dir_all(&folder).unwrap();
                 fs::write(&file, &text).unwrap();
             }
