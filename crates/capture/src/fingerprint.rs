@@ -85,6 +85,18 @@ pub(crate) fn guess(connection: &Connection, sender: Sender) -> Option<Platform>
     SHAPES.iter().filter(|_| is_whole && has_size(syn)).find(fits).map(|shape| shape.platform)
 }
 
+impl Platform {
+    /// A number for it that holds within this process.
+    pub(crate) fn code(&self) -> Option<u64> {
+        SHAPES.iter().position(|shape| shape.platform == *self).map(|place| place as u64)
+    }
+
+    /// What has that number.
+    pub(crate) fn coded(code: u64) -> Option<Self> {
+        SHAPES.get(usize::try_from(code).ok()?).map(|shape| shape.platform)
+    }
+}
+
 const fn has_size(syn: SynOptions) -> bool {
     syn.mss.is_some()
 }
