@@ -30,7 +30,7 @@ impl<T> Slab<T> {
     /// Adds an element; tells its number.
     pub(crate) fn push(&mut self, value: T) -> u32 {
         let number = self.len();
-        if number % BLOCK == 0 {
+        if number.is_multiple_of(BLOCK) {
             self.blocks.push(Vec::with_capacity(BLOCK));
         }
         if let Some(last) = self.blocks.last_mut() {

@@ -4,29 +4,47 @@
 
 use std::path::PathBuf;
 
-use fullpipe_capture::{Findings, Keep, Reader, Tracker};
-use fullpipe_diagnose::{Detail, Limiter};
+use fullpipe_capture::{Findings, Keep, Reader, Segment, Sink, TooBig, Tracker};
+use fullpipe_diagnose::{Confidence, Detail, Limiter};
 
 /// File name without the host, and the live test's verdict.
-const RECORDED: &[(&str, Limiter, Detail)] = &[
-    ("wan-80ms-cubic-window", Limiter::ReceiveWindow, Detail::ScaleZero),
-    ("wan-80ms-bbr-window", Limiter::ReceiveWindow, Detail::ScaleZero),
-    ("wan-80ms-cubic-buffer", Limiter::SendBuffer, Detail::BufferCap),
-    ("wan-80ms-bbr-buffer", Limiter::SendBuffer, Detail::BufferCap),
-    ("adsl2-cubic-window", Limiter::ReceiveWindow, Detail::ScalingAbsent),
-    ("bluetooth-hop-cubic-path", Limiter::Path, Detail::Saturated),
-    ("clean-10m-40ms-bbr-path", Limiter::Path, Detail::Saturated),
+const RECORDED: &[(&str, Limiter, Option<Detail>)] = &[
+    ("wan-80ms-cubic-window", Limiter::ReceiveWindow, Some(Detail::ScaleZero)),
+    ("wan-80ms-bbr-window", Limiter::ReceiveWindow, Some(Detail::ScaleZero)),
+    ("wan-80ms-cubic-buffer", Limiter::SendBuffer, Some(Detail::BufferCap)),
+    ("wan-80ms-bbr-buffer", Limiter::SendBuffer, Some(Detail::BufferCap)),
+    ("adsl2-cubic-window", Limiter::ReceiveWindow, Some(Detail::ScalingAbsent)),
+    ("bluetooth-hop-cubic-path", Limiter::Path, Some(Detail::Saturated)),
+    ("clean-10m-40ms-bbr-path", Limiter::Path, Some(Detail::Saturated)),
+    ("100m-80ms-bbr-nagle", Limiter::AckDelay, Some(Detail::Nagle)),
+    ("50m-40ms-cubic-delayed-ack", Limiter::AckDelay, Some(Detail::DelayedAck)),
+    ("10m-100ms-cubic-lost-syn-ack", Limiter::Handshake, None),
+    ("20m-150ms-bbr-send-buffer", Limiter::SendBuffer, Some(Detail::BufferCap)),
+    ("20m-150ms-cubic-idle", Limiter::Application, None),
+    ("20m-150ms-cubic-small-start", Limiter::CongestionWindow, Some(Detail::SlowStart)),
+    ("2m-230ms-cubic-policed", Limiter::Path, Some(Detail::Policed)),
+    ("2m-230ms-cubic-stuck-reader", Limiter::ReceiveWindow, Some(Detail::ZeroWindow)),
+];
+
+/// What only the sender's end sees.
+const AT_THE_SENDER: &[(&str, Limiter, Option<Detail>)] = &[
+    ("10m-100ms-cubic-black-hole-a", Limiter::SegmentSize, Some(Detail::MtuBlackHole)),
+    ("50m-40ms-cubic-tail-loss-a", Limiter::CongestionWindow, Some(Detail::TailLoss)),
 ];
 
 fn read(name: &str) -> Findings {
+    let mut tracker = Tracker::new(1, Keep { transfers: true });
+    read_into(name, &mut tracker);
+    tracker.finish()
+}
+
+fn read_into<S: Sink>(name: &str, sink: &mut S) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name).with_extension("pcap");
     let bytes = std::fs::read(path).unwrap();
-    let mut tracker = Tracker::new(1, Keep { transfers: true });
     let mut reader = Reader::new();
-    let used = reader.read(&bytes, &mut tracker).unwrap();
+    let used = reader.read(&bytes, sink).unwrap();
     // A capture that ends within a packet is told so, and what came before counts.
-    reader.finish(&bytes[used..], &mut tracker).unwrap();
-    tracker.finish()
+    reader.finish(&bytes[used..], sink).unwrap();
 }
 
 #[test]
@@ -38,9 +56,74 @@ fn both_hosts_captures_get_the_verdict_of_the_live_test() {
             let report = found.connections.get(0).unwrap();
             let side = report.main_side();
             let diagnosis = &side.verdict.as_ref().unwrap().diagnosis;
-            assert_eq!((diagnosis.limiter, diagnosis.detail), (limiter, Some(detail)), "{name}-{host}: {diagnosis:#?}");
+            assert_eq!((diagnosis.limiter, diagnosis.detail), (limiter, detail), "{name}-{host}: {diagnosis:#?}");
             assert!(diagnosis.evidence.iter().any(|evidence| evidence.packets.is_some()), "{name}-{host}");
         }
+    }
+}
+
+#[test]
+fn what_never_arrives_is_told_at_the_sender_and_doubted_at_the_receiver() {
+    for &(name, limiter, detail) in AT_THE_SENDER {
+        let found = read(name);
+        let report = found.connections.get(0).unwrap();
+        let diagnosis = &report.main_side().verdict.as_ref().unwrap().diagnosis;
+        assert_eq!((diagnosis.limiter, diagnosis.detail), (limiter, detail), "{name}: {diagnosis:#?}");
+    }
+    assert!(read("10m-100ms-cubic-black-hole-b").connections.get(0).unwrap().main_side().verdict.is_none());
+    let found = read("50m-40ms-cubic-tail-loss-b");
+    let report = found.connections.get(0).unwrap();
+    let diagnosis = &report.main_side().verdict.as_ref().unwrap().diagnosis;
+    assert!(diagnosis.confidence < Confidence::High, "{diagnosis:#?}");
+    assert!(diagnosis.blind.iter().any(|doubt| doubt.contains("retransmission timer")), "{diagnosis:#?}");
+}
+
+#[test]
+fn one_direction_alone_is_not_enough() {
+    for &(name, ..) in RECORDED {
+        for data in [true, false] {
+            let limiter = main_limiter(&format!("{name}-a"), |_, segment| (segment.payload_len > 0) == data);
+            assert!(limiter.is_none_or(|limiter| limiter == Limiter::InsufficientEvidence), "{name}: {limiter:?}");
+        }
+    }
+}
+
+#[test]
+fn without_the_beginning_the_verdict_is_the_same_or_none() {
+    let begins = |name: &str| name.ends_with("lost-syn-ack") || name.ends_with("small-start");
+    for &(name, limiter, _) in RECORDED.iter().filter(|(name, ..)| !begins(name)) {
+        for host in ["a", "b"] {
+            let found = main_limiter(&format!("{name}-{host}"), |number, _| number > 30);
+            let is_doubted = found.is_none_or(|found| found == Limiter::InsufficientEvidence);
+            assert!(is_doubted || found == Some(limiter), "{name}-{host}: {found:?}");
+        }
+    }
+}
+
+/// The verdict on the first connection, if only some segments, told by their number, are seen of it.
+fn main_limiter(name: &str, passes: impl Fn(u64, &Segment<'_>) -> bool) -> Option<Limiter> {
+    let mut sink = Picked { tracker: Tracker::new(1, Keep { transfers: false }), passes, number: 0 };
+    read_into(name, &mut sink);
+    let found = sink.tracker.finish();
+    Some(found.connections.get(0)?.main_side().verdict.as_ref()?.diagnosis.limiter)
+}
+
+struct Picked<F> {
+    tracker: Tracker,
+    passes: F,
+    number: u64,
+}
+
+impl<F: Fn(u64, &Segment<'_>) -> bool> Sink for Picked<F> {
+    fn segment(&mut self, segment: &Segment<'_>) {
+        self.number += 1;
+        if (self.passes)(self.number, segment) {
+            self.tracker.segment(segment);
+        }
+    }
+
+    fn too_big(&mut self, notice: &TooBig) {
+        self.tracker.too_big(notice);
     }
 }
 

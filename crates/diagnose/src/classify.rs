@@ -9,7 +9,7 @@ use crate::{
     loss::Losses,
     packets::{self, Level},
     path::{Path, Suspect},
-    stats, thresholds,
+    policer, stats, thresholds,
     timeline::{Interval, Timeline},
     windows::{self, Holding, Offer},
 };
@@ -39,15 +39,20 @@ pub(crate) struct Case<'a> {
     pub(crate) path: Path,
     pub(crate) losses: Losses,
     pub(crate) offer: Offer,
+    /// The rate of a policer on the path, in bit/s.
+    policed: Option<f64>,
 }
 
 impl<'a> Case<'a> {
     /// `others` is what other streams of the same test carried meanwhile, in bit/s.
     pub(crate) fn new(transfer: &'a Transfer, others: f64) -> Self {
         let timeline = Timeline::new(transfer);
+        let path = Path::new(transfer, &timeline, others);
+        let losses = Losses::new(transfer, &timeline);
         Self {
-            path: Path::new(transfer, &timeline, others),
-            losses: Losses::new(transfer, &timeline),
+            policed: policer::rate(&timeline, &path, &losses),
+            path,
+            losses,
             offer: Offer::new(transfer, &timeline),
             timeline,
             transfer,
@@ -78,12 +83,30 @@ impl<'a> Case<'a> {
             self.timeline.intervals.iter().map(|i| windows::holding(&self.timeline, i)).collect();
         // A loss takes room away that an acknowledgement seems to make.
         let room_is_seen = self.losses.ratio < thresholds::STARVED_LOSS;
-        let levels = packets::levels(&self.timeline);
+        let levels = packets::levels(&self.timeline, self.transfer.write);
+        // At the rate at which it lost before, a sender is held by what took the losses, however level it goes.
+        let is_policed = |interval: &Interval| {
+            self.policed.is_some_and(|rate| (interval.rate - rate).abs() <= thresholds::AGREEMENT * rate)
+        };
+        // A sender that paces learns the rate at which the other end reads, and keeps a little below what it offers.
+        let is_read_slowly = |interval: &Interval| {
+            let near = |most: f64| {
+                // Where the scale of windows was not seen, that they shrink to less than half and stay there is enough.
+                interval.offered().is_none_or(|window| most >= (1.0 - thresholds::SLACK_OF_WINDOW) * window)
+            };
+            self.offer.is_slow_reader() && packets::peak(interval).is_some_and(near)
+        };
         for ((holding, interval), level) in holdings.iter_mut().zip(&self.timeline.intervals).zip(levels) {
             *holding = match (*holding, level) {
+                (Holding::Network | Holding::SendBuffer | Holding::Supply { idle: false }, _)
+                    if is_read_slowly(interval) =>
+                {
+                    Holding::OfferedWindow
+                }
                 (Holding::Network, _) if room_is_seen && packets::is_starved(interval) => {
                     Holding::Supply { idle: false }
                 }
+                (Holding::Network, Some(_)) if is_policed(interval) => Holding::Network,
                 (Holding::Network, Some(Level::Ceiling)) => Holding::SendBuffer,
                 (Holding::Network, Some(Level::Writes)) => Holding::Supply { idle: false },
                 (holding, _) => holding,
@@ -230,7 +253,8 @@ impl<'a> Case<'a> {
         let lost = self.losses.retransmits > 0.0;
         let by_loss = if self.losses.are_reordering() { NetworkCause::Reordering } else { NetworkCause::Loss };
 
-        if self.is_policed(&held, rate) {
+        let has_packets = self.timeline.intervals.iter().any(|i| i.at.packets.is_some());
+        if self.policed.is_some() || (!has_packets && self.is_policed(&held, rate)) {
             NetworkCause::Policed
         } else if self.path.has_room_above(rate) {
             match (lost, self.is_growing(&held)) {
@@ -312,13 +336,18 @@ impl<'a> Case<'a> {
         self.is_queueing_by(held, thresholds::QUEUE_FACTOR_CONGESTION)
     }
 
+    /// Two segments' share of what is in flight is allowed for, as in [`Path::is_full`].
     fn is_queueing_by(&self, held: &[&Interval], factor: f64) -> bool {
-        let rtts = held.iter().filter_map(|i| i.rtt().map(|rtt| (rtt, i.len())));
-        let Some((high, base)) = stats::quantile(rtts, 0.75).zip(self.path.base_rtt) else { return false };
+        let excess = held.iter().filter_map(|i| {
+            let allowance = self.path.allowance(i.in_flight().unwrap_or(0.0));
+            Some((i.rtt()? - allowance * self.path.base_rtt?, i.len()))
+        });
+        let Some((high, base)) = stats::quantile(excess, 0.75).zip(self.path.base_rtt) else { return false };
         high - base >= ((factor - 1.0) * base).max(thresholds::LEAST_QUEUE_US)
     }
 
-    /// A burst, then much loss at a steady lower rate, without a queue.
+    /// A burst, then much loss at a steady lower rate, without a queue: what counters tell, where packets tell more
+    /// (`policer`).
     fn is_policed(&self, held: &[&Interval], rate: f64) -> bool {
         let (early, late) = held.split_at(held.len() / 2);
         let burst = early.iter().map(|i| i.rate).fold(0.0, f64::max);
@@ -360,6 +389,7 @@ fn stall(interval: &Interval, black_hole: bool) -> Label {
     if black_hole {
         return Label::new(Limiter::SegmentSize, Some(Detail::MtuBlackHole));
     }
-    let detail = if interval.not_sent() == Some(0.0) { Detail::TailLoss } else { Detail::Rto };
+    let is_tail = interval.not_sent() == Some(0.0) || packets::is_tail(interval);
+    let detail = if is_tail { Detail::TailLoss } else { Detail::Rto };
     Label::new(Limiter::CongestionWindow, Some(detail))
 }

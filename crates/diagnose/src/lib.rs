@@ -10,6 +10,7 @@ mod diagnosis;
 mod loss;
 mod packets;
 mod path;
+mod policer;
 pub mod proof;
 mod receiver;
 mod sentences;
@@ -24,8 +25,8 @@ mod windows;
 pub use diagnosis::{Confidence, Detail, Diagnosis, Evidence, Limiter, Shares};
 pub use streams::diagnose_streams;
 pub use transfer::{
-    Buffer, CongestionState, End, PacketSample, PathRate, ReceiverSample, RttSummary, SenderSample, Source, SynFacts,
-    Transfer,
+    Buffer, CongestionState, End, Opening, PacketSample, PathRate, ReceiverSample, RttSummary, SenderSample, Source,
+    SynFacts, Transfer,
 };
 pub use verdict::{Run, diagnose, runs};
 pub use windows::held_share;

@@ -1,6 +1,8 @@
 //! What a capture shows in place of the sender's own counters: an amount in flight that never goes beyond the same
 //! ceiling, and time in which nothing was under way. What is *not* here: windows and queues, which every source sees.
 
+use fullpipe_units::Bytes;
+
 use crate::{
     stats, thresholds,
     timeline::{Interval, Timeline},
@@ -20,7 +22,7 @@ pub(crate) enum Level {
 ///
 /// Nothing else makes the most in flight of one round trip equal to that of the next to within a segment: a congestion
 /// window grows, and one that follows the path's rate probes it.
-pub(crate) fn levels(timeline: &Timeline) -> Vec<Option<Level>> {
+pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>) -> Vec<Option<Level>> {
     let intervals = &timeline.intervals;
     let mut levels = vec![None; intervals.len()];
     let Some(base) = timeline.base_rtt else { return levels };
@@ -34,7 +36,9 @@ pub(crate) fn levels(timeline: &Timeline) -> Vec<Option<Level>> {
         }
         let is_long = to > from && intervals[to - 1].to_us as f64 - start >= 0.8 * thresholds::FLAT_ROUND_TRIPS * base;
         if is_long && is_flat(timeline, &intervals[from..to], &tops[from..to]) {
-            let level = if is_fed(&intervals[from..to]) { Level::Ceiling } else { Level::Writes };
+            let span = &intervals[from..to];
+            let is_ceiling = is_fed(span) && !is_one_write(timeline, span, write);
+            let level = if is_ceiling { Level::Ceiling } else { Level::Writes };
             levels[from..to].fill(Some(level));
         }
         from += 1;
@@ -66,9 +70,13 @@ fn is_flat(timeline: &Timeline, span: &[Interval], tops: &[f64]) -> bool {
     seen && most >= thresholds::LEAST_CEILING * timeline.mss && most - least <= slack && has_room && !lost
 }
 
-/// Less than a segment was ever in flight: there was no more to send, whatever would have taken it.
+/// No more than a segment was ever in flight: there was no more to send, whatever would have taken it, because no
+/// congestion window is smaller (RFC 5681, section 3.1). Where a capture stands away from the sender, two may seem to be
+/// for a moment.
 pub(crate) fn is_short(interval: &Interval, mss: f64) -> bool {
-    peak(interval).is_some_and(|most| most < mss) && interval.timeouts == 0 && interval.retransmits <= 0.0
+    let one =
+        |most: f64| most <= mss || most <= 2.0 * mss && interval.in_flight().is_some_and(|mean| mean <= 1.1 * mss);
+    peak(interval).is_some_and(one) && interval.timeouts == 0 && interval.retransmits <= 0.0
 }
 
 /// Most of the payload left while no acknowledgement made room for it, and nothing was lost.
@@ -88,12 +96,27 @@ pub(crate) fn is_idle(interval: &Interval) -> bool {
     part(interval, |packets| packets.idle_us.get()) >= thresholds::MOST_OF_INTERVAL
 }
 
+/// What is in flight at most is what the application writes at a time: a pace that fits the round trip leaves no pause.
+fn is_one_write(timeline: &Timeline, span: &[Interval], write: Option<Bytes>) -> bool {
+    let most = span.iter().filter_map(peak).fold(0.0, f64::max);
+    write.is_some_and(|write| (most - write.get() as f64).abs() <= thresholds::FLAT_SEGMENTS * timeline.mss)
+}
+
 /// The sender used room as soon as it had it, and always had something under way.
 fn is_fed(span: &[Interval]) -> bool {
     let all = span.iter().map(Interval::len).sum::<f64>();
     let time = |time: fn(&PacketSample) -> u64| span.iter().map(|i| part(i, time) * i.len()).sum::<f64>();
-    time(|packets| packets.starved_us.get()) < thresholds::FLAT_STARVED * all
+    let most = span.iter().filter_map(peak).fold(0.0, f64::max);
+    let mean = stats::fraction(span.iter().filter_map(|i| Some(i.in_flight()? * i.len())).sum(), all);
+    // A writer is woken when a third of its buffer is free, at the latest.
+    mean >= thresholds::SEND_BUFFER_FULL * most
+        && time(|packets| packets.starved_us.get()) < thresholds::FLAT_STARVED * all
         && time(|packets| packets.idle_us.get()) < thresholds::FLAT_IDLE * all
+}
+
+/// The timer ran out for the last segments of a flight.
+pub(crate) fn is_tail(interval: &Interval) -> bool {
+    interval.at.packets.is_some_and(|packets| packets.tails > 0)
 }
 
 /// Room was left unused for most of the interval.

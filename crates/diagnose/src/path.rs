@@ -85,9 +85,13 @@ impl Path {
     ///
     /// Two segments' share of these are allowed for: a full-size segment and the wait of a delayed ACK for its second
     /// one lengthen the round trip without any queue.
-    fn is_inflated(&self, rtt: f64, in_flight: f64, factor: f64) -> bool {
-        let allowance = stats::fraction(2.0 * self.mss, in_flight).min(1.0);
-        self.base_rtt.is_some_and(|base| rtt >= (factor + allowance) * base)
+    pub(crate) fn is_inflated(&self, rtt: f64, in_flight: f64, factor: f64) -> bool {
+        self.base_rtt.is_some_and(|base| rtt >= (factor + self.allowance(in_flight)) * base)
+    }
+
+    /// The part of a round trip by which full-size segments lengthen it without any queue.
+    pub(crate) fn allowance(&self, in_flight: f64) -> f64 {
+        stats::fraction(2.0 * self.mss, in_flight).min(1.0)
     }
 
     /// Whether a queue stood through most of `held`, the time in which a window or buffer was used up.

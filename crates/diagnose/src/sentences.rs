@@ -6,7 +6,7 @@
 use fullpipe_units::{Bytes, Micros, Rate, bdp, window_limited_rate};
 
 use crate::{
-    Confidence, Detail, Diagnosis, End, Evidence, Limiter, PacketSample, Shares, Source, Transfer,
+    Confidence, Detail, Diagnosis, End, Evidence, Limiter, Opening, PacketSample, Shares, Source, Transfer,
     classify::Case,
     packets, thresholds,
     timeline::Interval,
@@ -27,7 +27,7 @@ pub(crate) fn evidence(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Evidence> {
         Limiter::Path => network::path(case, ruling),
         Limiter::CongestionWindow | Limiter::Reordering => network::congestion(case, ruling),
         Limiter::SegmentSize => network::segment_size(case, ruling),
-        Limiter::Application => application(ruling),
+        Limiter::Application => application(case, ruling),
         Limiter::AckDelay => ack_delay(case, ruling),
         Limiter::Cpu => processor(case, ruling),
         Limiter::Handshake | Limiter::InsufficientEvidence => Vec::new(),
@@ -92,6 +92,46 @@ pub(crate) fn insufficient(transfer: &Transfer, shares: Shares, reason: String) 
         blind: blind(transfer),
         action: "measure for longer, and with both ends in view, before changing anything".into(),
     }
+}
+
+/// The diagnosis where setting the connection up took longer than all the rest. `share` is its part of the time.
+pub(crate) fn handshake(case: &Case<'_>, opening: &Opening, share: f64, rest: Shares) -> Diagnosis {
+    let transfer = case.transfer;
+    let mut shares: Shares = rest.into_iter().map(|(limiter, part)| (limiter, part * (1.0 - share))).collect();
+    shares.insert(Limiter::Handshake, share);
+    let mut evidence = vec![opened(case, opening)];
+    evidence.push(format!("setting the connection up was {} of its time", percent(share)));
+    let opener = if transfer.sender.opened == Some(true) { &transfer.sender } else { &transfer.receiver };
+    let answerer = if transfer.sender.opened == Some(true) { &transfer.receiver } else { &transfer.sender };
+    let (opener, answerer) = (name(opener, "the end that opened"), name(answerer, "the end that answered"));
+    Diagnosis {
+        limiter: Limiter::Handshake,
+        detail: None,
+        share,
+        attainable_bps: None,
+        confidence: Confidence::High,
+        shares,
+        evidence: evidence
+            .into_iter()
+            .map(|text| Evidence { text, from_us: None, to_us: None, packets: opening.packets })
+            .collect(),
+        blind: blind(transfer),
+        action: format!(
+            "find where connection requests get lost between {opener} and {answerer}: a firewall, a lossy path, or a full \
+             queue of connections waiting to be accepted on {answerer}; connections that stay open pay this once"
+        ),
+    }
+}
+
+fn opened(case: &Case<'_>, opening: &Opening) -> String {
+    let repeated = match (opening.syns_again, opening.answers_again) {
+        (syns, 0) => format!("the SYN was sent {} times", syns + 1),
+        (0, answers) => format!("the SYN-ACK was sent {} times", answers + 1),
+        (syns, answers) => format!("the SYN was sent {} times and the SYN-ACK {} times", syns + 1, answers + 1),
+    };
+    let takes =
+        case.path.base_rtt.map(|base| format!(" where a round trip takes {}", micros(base))).unwrap_or_default();
+    format!("{repeated}, and the handshake took {}{takes}: the rest was waiting to repeat it", opening.took_us)
 }
 
 /// What to call the receiver.
@@ -175,7 +215,8 @@ fn receive_window(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
         let (used, offered) = (bytes(in_flight), bytes(offered));
         texts.push(format!("{used} of the offered {offered} were in flight (medians){}", cwnd.unwrap_or_default()));
     }
-    texts.extend(no_queue(case, ruling).filter(|_| !offer.closed));
+    // Where the application reads slowly, its rhythm lengthens round trips, and there may be a queue besides.
+    texts.extend(no_queue(case, ruling).filter(|_| !offer.closed && !offer.is_slow_reader()));
     texts.extend(spare_path(case, ruling));
     if offer.pinned == Some(true) {
         let size = case.transfer.receiver.receive_buffer.map_or(Bytes::ZERO, |buffer| buffer.largest);
@@ -271,7 +312,12 @@ fn ceiling(ruling: &Ruling<'_>) -> Option<String> {
     ))
 }
 
-fn application(ruling: &Ruling<'_>) -> Vec<String> {
+fn application(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
+    let write = case.transfer.write.map(|write| format!("nearly each of its writes was of {write}"));
+    application_alone(ruling).into_iter().chain(write).collect()
+}
+
+fn application_alone(ruling: &Ruling<'_>) -> Vec<String> {
     if ruling.detail == Some(Detail::Idle) {
         return vec![
             "nothing was in flight and nothing waited to be sent: the application had written all it had".into(),

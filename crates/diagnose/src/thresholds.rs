@@ -111,6 +111,9 @@ pub(crate) const GROWING: f64 = 1.02;
 /// times what a loaded lab adds at 40 ms.
 pub(crate) const QUEUE_FACTOR_SLIGHT: f64 = 1.03;
 
+/// Segments that a connection may begin with (RFC 6928, section 2).
+pub(crate) const INITIAL_SEGMENTS: f64 = 10.0;
+
 /// A policer drops at least this part once its bucket is empty ...
 pub(crate) const POLICED_LOSS: f64 = 0.015;
 
@@ -120,7 +123,10 @@ pub(crate) const POLICED_BURST: f64 = 1.3;
 /// ... and holds the later rate within `AGREEMENT` of its mean for this part of the time.
 pub(crate) const POLICED_LEVEL: f64 = 0.8;
 
-/// ... of no fewer segments than this, lest chance be taken for it: of 15 expected, 11 to 19 is what one sees.
+/// ... and this many segments at a time: all that is above its rate for a round trip, where chance takes one ...
+pub(crate) const POLICED_BURST_SEGMENTS: f64 = 3.0;
+
+/// ... and of no fewer segments than this, lest chance be taken for it: of 15 expected, 11 to 19 is what one sees.
 pub(crate) const POLICED_LEAST: f64 = 15.0;
 
 /// At least this part of the retransmissions came back as duplicate SACKs: not lost but late.
@@ -155,7 +161,7 @@ pub(crate) const FLAT: f64 = 0.01;
 
 /// ... unless the sender let room go by for this part of that time: then the application writes as much each time. A
 /// sender with data waits for no more than its pacing or a wake-up.
-pub(crate) const FLAT_STARVED: f64 = 0.25;
+pub(crate) const FLAT_STARVED: f64 = 0.05;
 
 /// Fewer segments than this in flight are a message, not a ceiling.
 pub(crate) const LEAST_CEILING: f64 = 4.0;

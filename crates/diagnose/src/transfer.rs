@@ -24,6 +24,12 @@ pub struct Transfer {
     pub idle_rtt: Option<RttSummary>,
     /// The largest IP packet that passes unfragmented in this direction, in bytes.
     pub path_mtu: Option<u32>,
+    /// How the connection was set up, where that was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opening: Option<Opening>,
+    /// What the sender's application writes at a time, where that shows and is nearly always the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<Bytes>,
     /// What the path itself was seen to carry, from a measurement other than this transfer.
     pub path_rate: Option<PathRate>,
     /// The sender's side of the timeline, oldest first.
@@ -97,6 +103,21 @@ pub struct Buffer {
     pub largest: Bytes,
     /// Whether the application set it (`SO_RCVBUF`, `SO_SNDBUF`), which switches automatic sizing off.
     pub pinned: bool,
+}
+
+/// How a connection began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opening {
+    /// From the first SYN to the acknowledgement of the SYN-ACK.
+    pub took_us: Micros,
+    /// SYN packets beyond the first.
+    pub syns_again: u32,
+    /// SYN-ACK packets beyond the first.
+    pub answers_again: u32,
+    /// Payload that the sender sent before any of it was acknowledged.
+    pub initial_window: Option<Bytes>,
+    /// The numbers of the first SYN and of the last packet of the handshake.
+    pub packets: Option<[u64; 2]>,
 }
 
 /// A summary of round-trip times.
@@ -190,6 +211,9 @@ pub struct PacketSample {
     pub closed_us: Micros,
     /// Time with nothing in flight.
     pub idle_us: Micros,
+    /// Payload that became known to have arrived, by selective acknowledgements too.
+    #[serde(default)]
+    pub delivered: Bytes,
     /// Payload sent, repeats included.
     pub sent: Bytes,
     /// Of that, sent while something was in flight and no acknowledgement had just made room.
@@ -204,6 +228,9 @@ pub struct PacketSample {
     pub delayed: u32,
     /// How long they waited.
     pub delayed_us: Micros,
+    /// Timeouts of the last segments of a flight: fewer than three followed, which is what a duplicate-ACK count needs.
+    #[serde(default)]
+    pub tails: u32,
     /// The number of the first packet with payload.
     pub first: Option<u64>,
     /// The number of the last packet with payload.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fullpipe_units::Rate;
 
 use crate::{
-    Confidence, Detail, Diagnosis, Limiter, Shares, Source, Transfer,
+    Confidence, Detail, Diagnosis, Limiter, Opening, Shares, Source, Transfer,
     classify::{Case, Label},
     packets, receiver, sentences, stats, thresholds,
     timeline::Interval,
@@ -55,10 +55,16 @@ pub(crate) fn judge(transfer: &Transfer, others: f64) -> Diagnosis {
     }
     let labels = case.labels();
     let shares = shares(&case, &labels);
+    if let Some((opening, share)) = slow_opening(&case) {
+        return sentences::handshake(&case, opening, share, shares);
+    }
     if let Some(reason) = missing(&case) {
         return sentences::insufficient(transfer, shares, reason);
     }
     let ruling = Ruling::new(&case, &labels);
+    if let Some(reason) = ambiguous(&case, &ruling) {
+        return sentences::insufficient(transfer, shares, reason);
+    }
     Diagnosis {
         limiter: ruling.limiter,
         detail: ruling.detail,
@@ -151,6 +157,14 @@ fn shares(case: &Case<'_>, labels: &[Label]) -> Shares {
     shares
 }
 
+/// The setting-up of the connection, where it had to be repeated and took longer than all that followed; with its part.
+fn slow_opening<'a>(case: &Case<'a>) -> Option<(&'a Opening, f64)> {
+    let opening = case.transfer.opening.as_ref()?;
+    let took = opening.took_us.get() as f64;
+    let share = stats::fraction(took, took + case.timeline.span_us);
+    (opening.syns_again + opening.answers_again > 0 && share >= thresholds::CLEAR_SHARE).then_some((opening, share))
+}
+
 /// Why there is too little to judge, if there is.
 fn missing(case: &Case<'_>) -> Option<String> {
     let timeline = &case.timeline;
@@ -167,6 +181,18 @@ fn missing(case: &Case<'_>) -> Option<String> {
     let segments = timeline.acked() / timeline.mss;
     (segments < thresholds::LEAST_SEGMENTS && !stalled)
         .then(|| format!("only {segments:.0} segments were acknowledged"))
+}
+
+/// Why the ruling could as well be another, if it could.
+fn ambiguous(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
+    let windows_unseen = case.transfer.sender_samples.iter().all(|sample| sample.offered_window.is_none());
+    let most = ruling.intervals.iter().filter_map(|i| packets::peak(i)).reduce(f64::max)?;
+    (ruling.limiter == Limiter::SendBuffer && windows_unseen).then(|| {
+        format!(
+            "never more than {most:.0} B were in flight, the same in each round trip: that is the receiver's window or the \
+             sender's buffer, and only the SYN packets, which were not seen, tell what the window is"
+        )
+    })
 }
 
 fn attainable(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<Rate> {
@@ -214,7 +240,8 @@ fn agrees(case: &Case<'_>, ruling: &Ruling<'_>) -> bool {
                 inflated && per_round_trip(ruling.median(Interval::in_flight))
             }
         },
-        Limiter::Application => ruling.detail == Some(Detail::Idle),
+        // Where something was lost, a pause may be a timer's.
+        Limiter::Application => ruling.detail == Some(Detail::Idle) && case.losses.retransmits <= 0.0,
         Limiter::CongestionWindow if ruling.detail == Some(Detail::Loss) => case.path.has_room_above(ruling.rate),
         _ => false,
     }

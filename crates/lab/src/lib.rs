@@ -44,4 +44,5 @@ pub use host::LabHost;
 pub use lab::{Lab, LabOptions};
 pub use rights::{enter_user_namespace, preflight};
 pub use stats::PathError;
+pub use sys::unacknowledged;
 pub use tun::{Offload, Tun};

@@ -47,6 +47,14 @@ pub(crate) fn tun_set_offload(fd: BorrowedFd<'_>, offloads: u32) -> io::Result<(
     check(unsafe { libc::ioctl(fd.as_raw_fd(), TUNSETOFFLOAD, c_ulong::from(offloads)) })
 }
 
+/// How many bytes were written to a connection and not yet acknowledged (tcp(7), SIOCOUTQ).
+pub fn unacknowledged(socket: impl AsFd) -> io::Result<u32> {
+    let mut bytes: c_int = 0;
+    // SAFETY: SIOCOUTQ, which has the number of TIOCOUTQ, writes one `int`, which lives until the call returns.
+    check(unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) })?;
+    u32::try_from(bytes).map_err(|_| io::Error::other("the kernel counts less than nothing"))
+}
+
 /// Sets the size of the virtio-net header in front of each packet.
 pub(crate) fn tun_set_vnet_header_size(fd: BorrowedFd<'_>, size: c_int) -> io::Result<()> {
     // SAFETY: TUNSETVNETHDRSZ reads one `int`, which lives until the call returns.

@@ -219,6 +219,8 @@ impl Accounts<'_> {
             duration_us: Micros::new(duration_us),
             idle_rtt: self.idle_rtt,
             path_mtu: told_mtu,
+            opening: None,
+            write: None,
             path_rate: None,
             sender_samples: samples(own, far, |lane| &lane.sender_samples),
             receiver_samples: samples(own, far, |lane| &lane.receiver_samples),

@@ -1,12 +1,12 @@
-//! One hop: MTU, queue, link, loss, duplication and the wire, in this order.
+//! One hop: MTU, policer, queue, link, loss, duplication and the wire, in this order.
 
 use core::time::Duration;
 
 use fullpipe_units::{Instant, Micros, bdp};
 
 use crate::{
-    DelayLine, Departure, Fate, HopSpec, HopStats, Link, LossProcess, Machine, MtuSpec, OversizeVerdict, Queue,
-    QueueLimit, QueueSize, Random, Segment,
+    DelayLine, Departure, Fate, HopSpec, HopStats, Link, LossProcess, Machine, MtuSpec, OversizeVerdict, Policer,
+    Queue, QueueLimit, QueueSize, Random, Segment,
 };
 
 /// One hop in one direction.
@@ -14,6 +14,7 @@ use crate::{
 pub struct Hop<T> {
     index: usize,
     mtu: Option<MtuSpec>,
+    policer: Option<Policer>,
     link: Option<Link<T>>,
     loss: Option<LossProcess>,
     duplicate: Option<(f64, Random)>,
@@ -46,6 +47,7 @@ impl<T: Clone> Hop<T> {
         Self {
             index: place.index,
             mtu: spec.mtu,
+            policer: spec.police.map(Policer::new),
             link,
             loss: spec.loss.map(|loss| LossProcess::new(loss, stream("loss"))),
             duplicate: (spec.duplicate > 0.0).then(|| (spec.duplicate, Random::new(stream("duplicate")))),
@@ -127,6 +129,10 @@ impl<T: Clone> Machine<T> for Hop<T> {
                     self.refused = Some(Departure { at: now, segment, fate });
                 }
             }
+            return;
+        }
+        if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, segment.len)) {
+            self.counted.policed += 1;
             return;
         }
         match &mut self.link {

@@ -1,8 +1,8 @@
 //! A made path: links, queues, loss, delay and scenarios, with time as an argument.
 //!
-//! [`OneWay`] is one direction of a path, a chain of [`Hop`]s. Each hop refuses what is larger than its MTU, queues
-//! and serialises at its rate, then loses, duplicates, delays and reorders what is on the wire. All of them are
-//! [`Machine`]s: packets and the current time go in, departures with their *planned* times come out. The lab drives
+//! [`OneWay`] is one direction of a path, a chain of [`Hop`]s. Each hop refuses what is larger than its MTU, drops
+//! what a policer has no tokens for, queues and serialises at its rate, then loses, duplicates, delays and reorders what
+//! is on the wire. All of them are [`Machine`]s: packets and the current time go in, departures with their *planned* times come out. The lab drives
 //! them with the real clock and TUN devices, the simulator with a virtual clock.
 //!
 //! [`Scenario`] is a file that describes a path, its two ends and what must come out.
@@ -18,6 +18,7 @@ mod loss;
 mod machine;
 mod one_way;
 mod path_spec;
+mod policer;
 mod queue;
 mod random;
 mod scenario;
@@ -31,6 +32,7 @@ pub use loss::LossProcess;
 pub use machine::{Departure, Ecn, Fate, Machine, Segment};
 pub use one_way::OneWay;
 pub use path_spec::{Headers, IpVersions, PathHop, PathSpec};
+pub use policer::Policer;
 pub use queue::{Queue, QueueLimit, Refused};
 pub use random::Random;
 pub use scenario::{
@@ -38,7 +40,7 @@ pub use scenario::{
     IPV4_NETWORK, IPV6_NETWORK, LIMITERS, Roles, Scenario, ScenarioError, Side, Sweep, TestSpec,
 };
 pub use spec::{
-    CoDelSpec, Discipline, HopSpec, JitterSpec, LossSpec, MtuSpec, OversizeVerdict, QueueSize, QueueSpec, RedSpec,
-    ReorderBy, ReorderSpec, Spread,
+    CoDelSpec, Discipline, HopSpec, JitterSpec, LossSpec, MtuSpec, OversizeVerdict, PolicerSpec, QueueSize, QueueSpec,
+    RedSpec, ReorderBy, ReorderSpec, Spread,
 };
 pub use stats::{HopStats, QueueStats};

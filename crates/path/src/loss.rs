@@ -7,17 +7,21 @@ use crate::{LossSpec, Random};
 pub struct LossProcess {
     spec: LossSpec,
     bad: bool,
+    /// Packets judged so far.
+    seen: u64,
     random: Random,
 }
 
 impl LossProcess {
     /// A process that draws from the stream `seed`; Gilbert-Elliott starts in the good state.
     pub fn new(spec: LossSpec, seed: u64) -> Self {
-        Self { spec, bad: false, random: Random::new(seed) }
+        Self { spec, bad: false, seen: 0, random: Random::new(seed) }
     }
 
     /// Whether the next packet is lost.
     pub fn loses(&mut self) -> bool {
+        let number = self.seen;
+        self.seen += 1;
         match self.spec {
             LossSpec::Bernoulli(probability) => self.random.chance(probability),
             LossSpec::GilbertElliott { p, r, good, bad } => {
@@ -28,6 +32,7 @@ impl LossProcess {
                 }
                 self.random.chance(if self.bad { bad } else { good })
             }
+            LossSpec::Row { first, count } => number.checked_sub(first).is_some_and(|place| place < count),
         }
     }
 }
@@ -61,6 +66,13 @@ mod tests {
         assert_eq!(run(LossSpec::Bernoulli(0.0), 1, 1_000).0, 0);
         assert_eq!(run(LossSpec::Bernoulli(1.0), 1, 1_000).0, 1_000);
         assert_eq!(run(LossSpec::GilbertElliott { p: 0.0, r: 1.0, good: 0.0, bad: 1.0 }, 1, 1_000).0, 0);
+    }
+
+    #[test]
+    fn a_row_is_lost_once_and_at_its_place() {
+        let mut process = LossProcess::new(LossSpec::Row { first: 3, count: 2 }, 1);
+        let lost: Vec<u32> = (0..1_000).filter(|_| process.loses()).collect();
+        assert_eq!(lost, [3, 4]);
     }
 
     #[test]

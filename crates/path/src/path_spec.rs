@@ -141,10 +141,16 @@ impl PathSpec {
         let mtu = self.path_mtu();
         let payload = u128::from(mtu.saturating_sub(headers.len()));
         self.legs(direction)
-            .filter_map(|hop| {
-                let wire = u128::from(mtu) + u128::from(hop.overhead);
-                let bps = u128::from(hop.rate?.bps()) * payload / wire.max(1);
-                Some(Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX)))
+            .flat_map(|hop| {
+                let link = hop.rate.map(|rate| (rate, hop.overhead));
+                let policer = hop.police.map(|policer| (policer.rate, 0));
+                [link, policer]
+            })
+            .flatten()
+            .map(|(rate, overhead)| {
+                let wire = u128::from(mtu) + u128::from(overhead);
+                let bps = u128::from(rate.bps()) * payload / wire.max(1);
+                Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX))
             })
             .min()
     }

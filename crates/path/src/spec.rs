@@ -23,6 +23,17 @@ pub struct HopSpec {
     pub duplicate: f64,
     /// The largest packet, where the hop checks it.
     pub mtu: Option<MtuSpec>,
+    /// A rate that is enforced by dropping, before the queue.
+    pub police: Option<PolicerSpec>,
+}
+
+/// A token bucket that drops what finds too few tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicerSpec {
+    /// How fast it fills, counted on IP length.
+    pub rate: Rate,
+    /// What it holds when full, at least one packet.
+    pub burst: Bytes,
 }
 
 /// The limit of a queue and how it drops.
@@ -144,6 +155,13 @@ pub enum LossSpec {
         /// The loss probability in the bad state.
         bad: f64,
     },
+    /// So many packets in a row, and no others.
+    Row {
+        /// The number of the first of them, counted from 0.
+        first: u64,
+        /// How many.
+        count: u64,
+    },
 }
 
 impl LossSpec {
@@ -154,6 +172,7 @@ impl LossSpec {
             // The chain starts in the good state and never leaves it.
             Self::GilbertElliott { p, good, .. } if p <= 0.0 => good,
             Self::GilbertElliott { p, r, good, bad } => (r * good + p * bad) / (p + r),
+            Self::Row { .. } => 0.0,
         }
     }
 }

@@ -48,6 +48,8 @@ pub struct HopStats {
     pub too_big: u64,
     /// Larger than the MTU, dropped without a word.
     pub black_holed: u64,
+    /// Dropped by the policer.
+    pub policed: u64,
     /// Copies that were added.
     pub duplicated: u64,
     /// Taken out of order on purpose.
@@ -58,7 +60,8 @@ impl HopStats {
     /// All packets that came in and will never come out, whatever the reason.
     pub fn dropped(&self) -> u64 {
         let queue = &self.queue;
-        queue.dropped_full + queue.dropped_red + queue.dropped_codel + self.lost + self.too_big + self.black_holed
+        let in_queue = queue.dropped_full + queue.dropped_red + queue.dropped_codel;
+        in_queue + self.lost + self.too_big + self.black_holed + self.policed
     }
 }
 

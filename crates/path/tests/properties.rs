@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fullpipe_path::{
     CoDelSpec, Departure, Discipline, Ecn, Fate, HopSpec, JitterSpec, LossSpec, Machine, MtuSpec, OneWay,
-    OversizeVerdict, QueueSize, QueueSpec, RedSpec, ReorderBy, ReorderSpec, Segment, Spread,
+    OversizeVerdict, PolicerSpec, QueueSize, QueueSpec, RedSpec, ReorderBy, ReorderSpec, Segment, Spread,
 };
 use fullpipe_units::{Bytes, Instant, Micros, Rate};
 use proptest::{option, prelude::*};
@@ -53,6 +53,7 @@ fn loss() -> impl Strategy<Value = LossSpec> {
         (0.0_f64..=1.0).prop_map(LossSpec::Bernoulli),
         (0.0_f64..=1.0, 0.01_f64..=1.0, 0.0_f64..=1.0, 0.0_f64..=1.0)
             .prop_map(|(p, r, good, bad)| LossSpec::GilbertElliott { p, r, good, bad }),
+        (0_u64..100, 0_u64..100).prop_map(|(first, count)| LossSpec::Row { first, count }),
     ]
 }
 
@@ -83,8 +84,9 @@ fn orderly_hop() -> impl Strategy<Value = HopSpec> {
         option::of(loss()),
         prop_oneof![Just(0.0), 0.0_f64..=1.0],
         option::weighted(0.2, mtu),
+        option::weighted(0.2, (10_000_u64..100_000_000, 1_500_u64..100_000)),
     )
-        .prop_map(|(rate, overhead, (size, discipline), delay, spread, loss, duplicate, mtu)| HopSpec {
+        .prop_map(|(rate, overhead, (size, discipline), delay, spread, loss, duplicate, mtu, police)| HopSpec {
             rate: rate.map(Rate::from_bps),
             overhead,
             queue: QueueSpec { size, discipline },
@@ -94,6 +96,7 @@ fn orderly_hop() -> impl Strategy<Value = HopSpec> {
             reorder: None,
             duplicate,
             mtu,
+            police: police.map(|(bps, burst)| PolicerSpec { rate: Rate::from_bps(bps), burst: Bytes::new(burst) }),
         })
 }
 

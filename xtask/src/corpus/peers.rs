@@ -26,6 +26,15 @@ struct Repeats {
     mss: u64,
 }
 
+/// How the counts of one transfer compare.
+#[derive(Debug, PartialEq, Eq)]
+enum Comparison {
+    Same,
+    /// They count other things, and this is what.
+    Explained(String),
+    Open(String),
+}
+
 /// Prints, of each run, what the peers that are here counted at the sender.
 pub(crate) fn print(shell: &Shell, dir: &Path, runs: &[Run], judged: &Judged) {
     for peer in ["tcptrace", "tshark"] {
@@ -37,14 +46,18 @@ pub(crate) fn print(shell: &Shell, dir: &Path, runs: &[Run], judged: &Judged) {
         let file = &run.vantages.get(&run.sender)?.file;
         Some((run, file, judged.get(file)?))
     });
-    let (mut all, mut same, mut lines) = (0, 0, Vec::new());
+    let (mut all, mut same, mut explained, mut lines) = (0, 0, 0, Vec::new());
     let (mut conversations, mut same_conversations) = (0, 0);
     for (run, file, connection) in at_sender {
         let Some(repeats) = Repeats::of(shell, dir, run, file, connection) else { continue };
         all += 1;
-        match repeats.difference() {
-            None => same += 1,
-            Some(reason) => lines.push(repeats.line(&run.name, &reason)),
+        match repeats.comparison() {
+            Comparison::Same => same += 1,
+            Comparison::Explained(reason) => {
+                explained += 1;
+                lines.push(repeats.line(&run.name, &reason));
+            }
+            Comparison::Open(reason) => lines.push(repeats.line(&run.name, &format!("not explained: {reason}"))),
         }
         if connection.packets > MOST_FOR_TSHARK {
             continue;
@@ -57,7 +70,10 @@ pub(crate) fn print(shell: &Shell, dir: &Path, runs: &[Run], judged: &Judged) {
             }
         }
     }
-    println!("at the sender, {same} of {all} captures have the retransmissions that tcptrace and the kernel count");
+    println!(
+        "at the sender, {same} of {all} captures have the retransmissions that tcptrace and the kernel count, and in \
+         {explained} more the difference is explained"
+    );
     println!("{same_conversations} of {conversations} conversations have tshark's packets, bytes and duration");
     if !lines.is_empty() {
         println!("{:<36} {:>15} {:>21} {:>7}  difference", "run", "ours (ooo)", "tcptrace (ooo)", "kernel");
@@ -82,26 +98,37 @@ impl Repeats {
         })
     }
 
-    /// What differs, and why where that is known; `None` where all agree.
-    fn difference(&self) -> Option<String> {
-        let segments = self.ours.1.div_ceil(self.mss.max(1)).max(self.ours.0);
-        let mut words = Vec::new();
-        if let Some((packets, bytes, out_of_order)) = self.tcptrace {
-            if bytes != self.ours.1 {
-                words.push("other bytes than tcptrace".to_owned());
-            } else if packets != self.ours.0 {
-                words.push("other packets than tcptrace, the same bytes".to_owned());
+    /// What differs, and why where that is known.
+    fn comparison(&self) -> Comparison {
+        let (packets, bytes) = self.ours;
+        // A packet beside the sender is often a super-segment.
+        let segments = bytes.div_ceil(self.mss.max(1)).max(packets);
+        let peer = self.tcptrace.map_or((0, 0, 0), |(theirs, their_bytes, late)| {
+            let more = |theirs: u64, ours: u64| theirs.cast_signed() - ours.cast_signed();
+            (more(theirs, packets), more(their_bytes, bytes), more(late, self.ours_out_of_order))
+        });
+        let kernel = self.kernel.map_or(0, |kernel| kernel.cast_signed() - segments.cast_signed());
+        match (peer, kernel) {
+            ((0, 0, 0), 0) => Comparison::Same,
+            // A SYN or FIN takes one number of the sequence space.
+            ((more, more_bytes, 0), kernel) if more > 0 && more == more_bytes && kernel == more => {
+                Comparison::Explained(format!("{more} repeated SYN or FIN, which carry no payload"))
             }
-            if out_of_order != self.ours_out_of_order {
-                words.push("tcptrace takes some for reordered".to_owned());
+            ((0, 0, 0), -1) => {
+                Comparison::Explained("one after the last sample of ss, which is up to 250 ms old".into())
             }
+            // Each packet rounds up to whole segments once.
+            ((0, 0, 0), more) if more.unsigned_abs() <= packets => {
+                Comparison::Explained(format!("{more} segments: packets that end in part of one"))
+            }
+            ((0, 1, 0), 0) => Comparison::Explained("a FIN on one of them takes a number of the sequence space".into()),
+            ((0, more_bytes, 0), 0) => Comparison::Explained(format!(
+                "tcptrace has {more_bytes:+} bytes in as many packets; the kernel counts as we do"
+            )),
+            ((more, more_bytes, late), kernel) => Comparison::Open(format!(
+                "tcptrace {more:+} packets, {more_bytes:+} bytes, {late:+} out of order; the kernel {kernel:+} segments"
+            )),
         }
-        if let Some(kernel) = self.kernel.filter(|kernel| *kernel != segments) {
-            let by = kernel.abs_diff(segments);
-            // Partial segments round up once each; the last sample of ss is up to 250 ms old.
-            words.push(format!("{by} segments from the kernel's count"));
-        }
-        (!words.is_empty()).then(|| words.join("; "))
     }
 
     fn line(&self, name: &str, reason: &str) -> String {
@@ -192,6 +219,18 @@ mod tests {
         let csv = "#x\n\nconn_#,unique_bytes_sent_a2b,unique_bytes_sent_b2a,rexmt_data_pkts_b2a,rexmt_data_bytes_b2a,\
                    outoforder_pkts_b2a\n\n1, 0, 99, 6, 8688, 2\n";
         assert_eq!(of_tcptrace(csv), Some((6, 8_688, 2)));
+
+        let counts = |tcptrace, kernel| Repeats {
+            ours: (23, 33_304),
+            ours_out_of_order: 0,
+            tcptrace: Some(tcptrace),
+            kernel: Some(kernel),
+            mss: 1_448,
+        };
+        assert_eq!(counts((23, 33_304, 0), 23).comparison(), Comparison::Same);
+        let fin = counts((24, 33_305, 0), 24).comparison();
+        assert_eq!(fin, Comparison::Explained("1 repeated SYN or FIN, which carry no payload".to_owned()));
+        assert!(matches!(counts((20, 28_960, 3), 23).comparison(), Comparison::Open(_)));
 
         let conv =
             Conversation::in_table("a:1 <-> b:2  3054 7704 kB  3009 160 kB  6063 7864 kB  0.000000000  7.0006\n");

@@ -32,11 +32,14 @@ pub(crate) struct Bin {
     pub(crate) closed_ns: u64,
     /// Offered window at the end.
     pub(crate) window: Option<u64>,
-    /// The shortest round trip: a queue that stands lengthens all, a burst or a delayed acknowledgement only some.
+    /// The shortest round trip, but for the shortest way between sender and place of capture, which may become known
+    /// later: a queue that stands lengthens all, a burst or a delayed acknowledgement only some.
     pub(crate) rtt_ns: Option<u64>,
     pub(crate) retransmits: u32,
     pub(crate) retransmitted: u64,
     pub(crate) timeouts: u32,
+    /// Of those, with fewer than three segments behind what was lost.
+    pub(crate) tails: u32,
     /// Segments that were late: sent once, overtaken.
     pub(crate) reordered: u32,
     pub(crate) dsacks: u32,
@@ -69,6 +72,7 @@ impl Bin {
         self.retransmits += later.retransmits;
         self.retransmitted += later.retransmitted;
         self.timeouts += later.timeouts;
+        self.tails += later.tails;
         self.reordered += later.reordered;
         self.dsacks += later.dsacks;
         self.out_of_order += later.out_of_order;

@@ -28,8 +28,9 @@ pub(crate) struct Queueing {
 }
 
 impl Queueing {
-    /// A segment with timestamp `value` passed.
-    pub(crate) fn on(&mut self, at_ns: u64, value: u32) {
+    /// A segment with timestamp `value` passed. A queue stands if it is there for all of a round trip, `trip_ns`: a burst
+    /// queues behind itself, and what answers an acknowledgement after it doesn't.
+    pub(crate) fn on(&mut self, at_ns: u64, value: u32, trip_ns: u64) {
         let Some((first, first_ns)) = self.first else {
             self.first = Some((value, at_ns));
             return;
@@ -55,7 +56,7 @@ impl Queueing {
         self.least = Some((least, at_ns));
         if at_ns >= self.epoch_until_ns {
             self.last_ns = if self.epoch_until_ns == 0 { 0.0 } else { self.epoch_least };
-            self.epoch_until_ns = at_ns + (4.0 * tick_ns) as u64;
+            self.epoch_until_ns = at_ns.saturating_add(trip_ns.max((4.0 * tick_ns) as u64));
             self.epoch_least = f64::MAX;
         }
         // The least of a few ticks: one value alone is blurred by a whole tick.
@@ -67,8 +68,10 @@ impl Queueing {
         self.tick_ns.is_some()
     }
 
+    /// Less than a tick is no queue: where the sender pauses, a few values in a row have the same blur.
     pub(crate) fn now_ns(&self) -> u64 {
-        self.last_ns.max(0.0) as u64
+        let is_seen = self.tick_ns.is_some_and(|tick_ns| self.last_ns >= tick_ns);
+        if is_seen { self.last_ns as u64 } else { 0 }
     }
 }
 
@@ -140,13 +143,38 @@ mod tests {
     }
 
     #[test]
+    fn bursts_without_a_queue_show_none() {
+        let mut queueing = Queueing::default();
+        // Ten packets at once, at any moment within a tick of the sender's clock.
+        for burst in 0..200_u64 {
+            let sent_us = burst * 61_370;
+            for _ in 0..10 {
+                queueing.on((sent_us + 7_000) * 1_000, (sent_us / 1_000) as u32, 0);
+            }
+            assert_eq!(queueing.now_ns(), 0, "burst {burst}");
+        }
+    }
+
+    #[test]
+    fn a_burst_that_queues_behind_itself_is_no_standing_queue() {
+        let mut queueing = Queueing::default();
+        for burst in 0..100_u64 {
+            let sent_us = burst * 130_000;
+            for place in 0..12 {
+                queueing.on((sent_us + 7_000 + place * 1_200) * 1_000, (sent_us / 1_000) as u32, 100_000_000);
+                assert_eq!(queueing.now_ns(), 0, "burst {burst}");
+            }
+        }
+    }
+
+    #[test]
     fn a_queue_shows_in_the_timestamps_whatever_their_rate() {
         for tick_us in [1_u64, 1_000, 10_000] {
             let mut queueing = Queueing::default();
             for step in 0..4_000_u64 {
                 let sent_us = step * 500;
                 let queue_us = if step > 2_000 { 30_000 } else { 0 };
-                queueing.on((sent_us + 7_000 + queue_us) * 1_000, (sent_us / tick_us) as u32);
+                queueing.on((sent_us + 7_000 + queue_us) * 1_000, (sent_us / tick_us) as u32, 0);
             }
             let seen = queueing.now_ns() / 1_000;
             assert!((29_000..31_000).contains(&seen), "{tick_us}: {seen}");

@@ -35,6 +35,8 @@ pub(crate) struct Flight {
     /// The largest segment: offloads send many at once.
     pub(crate) burst: u64,
     pub(crate) mss: u64,
+    /// More than twice the window was in flight: it must be scaled by more than is known.
+    pub(crate) is_beyond: bool,
     pub(crate) bins: Option<Bins>,
     /// Whether a timeline is of no use: most connections are too short for one, and it is most of the work.
     is_timeless: bool,
@@ -119,6 +121,7 @@ impl Flight {
             return;
         }
         let in_flight = self.in_flight(snd_max);
+        self.is_beyond |= self.edge.is_some_and(|edge| in_flight > 2 * edge.saturating_sub(self.una).max(self.mss));
         let held = in_flight > 0 && self.is_window_used(in_flight);
         let closed = self.closed;
         let Some(bins) = &mut self.bins else { return };
@@ -141,6 +144,11 @@ impl Flight {
             bin.closed_ns += if closed { span_ns } else { 0 };
             self.since_ns = until_ns;
         }
+    }
+
+    /// What the sender knows to have arrived.
+    pub(crate) const fn una(&self) -> u64 {
+        self.una
     }
 
     #[inline]

@@ -11,6 +11,7 @@ use super::{
     clock::{Echo, Queueing},
     flight::{Flight, Told},
     ranges::Ranges,
+    writes::Writes,
 };
 use crate::Flags;
 use crate::track::{options::SynOptions, seen::Seen};
@@ -29,6 +30,9 @@ const ACK_DELAY_NS: std::ops::RangeInclusive<u64> = 25_000_000..=500_000_000;
 
 /// An answer within this is one to the acknowledgement before it.
 const PROMPT_NS: u64 = 4_000_000;
+
+/// ... and no more than this before the shortest way there and back: the clock of the capture.
+const EARLY_NS: u64 = 1_000_000;
 
 /// Room that is left unused for this part of a round trip, and this long, is unused for want of data: pacing sends two
 /// segments at a time, and a window of ten has five such gaps.
@@ -130,10 +134,13 @@ pub(crate) struct Half {
     queueing: Queueing,
     pub(crate) flight: Flight,
     lone: Lone,
-    closed: bool,
+    writes: Writes,
+    /// The receiver's window is closed.
+    pub(crate) closed: bool,
     raw_window: u16,
     /// The round trip from the place of capture, least seen.
     pub(crate) round_trips: u64,
+    first_from: Option<u64>,
     pub(crate) first_data_ns: Option<u64>,
     pub(crate) last_data_ns: u64,
     pub(crate) fin: Option<u64>,
@@ -171,9 +178,11 @@ impl Half {
             queueing: Queueing::default(),
             flight: Flight::default(),
             lone: Lone::default(),
+            writes: Writes::default(),
             closed: false,
             raw_window: 0,
             round_trips: 0,
+            first_from: None,
             first_data_ns: None,
             last_data_ns: 0,
             fin: None,
@@ -208,7 +217,8 @@ impl Half {
             (Some(allowed), _) => allowed,
             (None, 0) => 1_460,
             // Without a SYN, what exceeds an Ethernet frame is more likely an offload than a jumbo frame.
-            (None, largest) => largest.min(1_460),
+            // And what is smaller than every path carries is a message.
+            (None, largest) => largest.clamp(536, 1_460),
         }
     }
 
@@ -223,6 +233,11 @@ impl Half {
     pub(crate) fn sees_queues(&self) -> bool {
         let (near_ns, far_ns) = (self.near.least_ns.unwrap_or(0), self.far.least_ns.unwrap_or(0));
         self.queueing.is_known() || near_ns < 2_000_000 || near_ns <= far_ns / 3
+    }
+
+    /// What its application writes at a time, where that is nearly always the same.
+    pub(crate) fn write(&self) -> Option<u64> {
+        self.writes.size()
     }
 
     /// The sequence number of its SYN.
@@ -274,7 +289,7 @@ impl Half {
             self.una = self.una.max(from);
         }
         if let Some((value, _)) = seen.options.timestamps {
-            self.queueing.on(seen.at_ns, value);
+            self.queueing.on(seen.at_ns, value, self.near.least_ns.unwrap_or(0));
         }
         if seen.len > 0 {
             self.on_data(seen, from, peer_mss);
@@ -358,12 +373,18 @@ impl Half {
             let above = seen.options.timestamps.map(|(value, _)| value);
             self.holes.push(self.snd_max, from, Hole { born_ns: now, above });
         }
-        if !self.acked {
+        // As the sender saw it: beside the receiver, the first acknowledgement passes before the second segment comes.
+        if self.flight.una() <= *self.first_from.get_or_insert(from) {
             self.counters.initial_window += u64::from(seen.len);
         }
         let is_small = seen.len < mss;
         self.note_answer(now, from, is_small);
-        self.lone = Lone { sent_ns: now, is_small, is_alone: self.una >= from, acked_ns: None };
+        // Every second full segment is acknowledged at once (RFC 9293, section 3.8.6.3).
+        let is_alone = self.una >= from && seen.len <= mss;
+        self.lone = Lone { sent_ns: now, is_small, is_alone, acked_ns: None };
+        if seen.flags.has(Flags::PSH) && !seen.len.is_multiple_of(mss) {
+            self.writes.end(end);
+        }
         self.snd_max = end;
         if self.sent.len() < MOST_SENT {
             self.sent.push_back(Sent { end, at_ns: now });
@@ -376,7 +397,10 @@ impl Half {
         let Some(acked_ns) = lone.acked_ns.filter(|_| from == self.snd_max && lone.is_alone) else { return };
         let least = self.far.least_ns.unwrap_or(0);
         let delay_ns = acked_ns.saturating_sub(lone.sent_ns).saturating_sub(least);
-        let prompt = now.saturating_sub(acked_ns) <= self.shift_ns() + PROMPT_NS;
+        // No sooner than the acknowledgement can have reached the sender and the answer come back, and not much later.
+        let answered_ns = now.saturating_sub(acked_ns);
+        let near_ns = self.near.least_ns.unwrap_or(0);
+        let prompt = (near_ns.saturating_sub(EARLY_NS)..=self.shift_ns() + PROMPT_NS).contains(&answered_ns);
         if !prompt || !ACK_DELAY_NS.contains(&delay_ns) {
             return;
         }
@@ -403,6 +427,11 @@ impl Half {
             sent.at_ns = seen.at_ns;
         }
         self.note_loss(again, by_timer);
+        // Three segments above the hole would have been told by as many duplicate acknowledgements (RFC 5681).
+        let is_tail = by_timer && self.snd_max.saturating_sub(from) <= 3 * self.flight.mss;
+        if let Some(bins) = self.flight.bins.as_mut().filter(|_| is_tail) {
+            bins.now().tails += 1;
+        }
         self.note_stuck(from, end, seen.len);
         self.karn = self.karn.max(self.snd_max);
     }
@@ -545,9 +574,10 @@ impl Half {
             self.rttvar_ns = self.rttvar_ns - self.rttvar_ns / 4 + self.srtt_ns.abs_diff(whole_ns) / 4;
             self.srtt_ns = self.srtt_ns - self.srtt_ns / 8 + whole_ns / 8;
         }
+        let seen_ns = trip_ns.saturating_add(self.queueing.now_ns());
         if let Some(bins) = &mut self.flight.bins {
             let bin = bins.now();
-            bin.rtt_ns = shortest(bin.rtt_ns, Some(whole_ns));
+            bin.rtt_ns = shortest(bin.rtt_ns, Some(seen_ns));
         }
     }
 

@@ -7,9 +7,10 @@ mod copies;
 mod flight;
 pub(crate) mod half;
 mod ranges;
+mod writes;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::{Flags, Sender, TooBig, track::seen::Seen};
 use copies::Copies;
@@ -42,6 +43,11 @@ pub(crate) struct Connection {
     /// Numbers of the packets of the handshake.
     pub(crate) handshake: [Option<u64>; 3],
     pub(crate) handshake_ns: Option<u64>,
+    /// From the first SYN to there.
+    pub(crate) opened_ns: Option<u64>,
+    /// SYNs and SYN-ACKs beyond the first.
+    pub(crate) syns_again: u32,
+    pub(crate) answers_again: u32,
     /// Times went backwards so often.
     pub(crate) backwards: u64,
 }
@@ -69,7 +75,8 @@ impl Connection {
         (*reset_by, *copied, *options_cut, *too_big_mtu) = (None, 0, false, None);
         (*first_sender, *first_number) = (first.sender, first.number);
         (*first_ns, *last_ns) = (first.at_ns, first.at_ns);
-        let Self { hop_limits, handshake, handshake_ns, backwards, .. } = self;
+        let Self { hop_limits, handshake, handshake_ns, opened_ns, syns_again, answers_again, backwards, .. } = self;
+        (*opened_ns, *syns_again, *answers_again) = (None, 0, 0);
         (*hop_limits, *handshake, *handshake_ns, *backwards) = ([0; 2], [None; 3], None, 0);
     }
 
@@ -168,10 +175,12 @@ impl Connection {
             if !seen.flags.has(Flags::ACK) {
                 self.simultaneous |= self.opener.is_some_and(|opener| opener != seen.sender);
                 self.opener.get_or_insert(seen.sender);
+                self.syns_again += u32::from(self.handshake[0].is_some() && !self.simultaneous);
                 self.handshake[0].get_or_insert(seen.number);
                 return;
             }
             self.opener.get_or_insert_with(|| other(seen.sender));
+            self.answers_again += u32::from(self.handshake[1].is_some());
             self.handshake[1].get_or_insert(seen.number);
             if let Some(syn_ns) = self.syn_at_ns[peer] {
                 // From here to the end that answered, and back.
@@ -186,6 +195,8 @@ impl Connection {
             self.established = true;
             self.handshake[2] = Some(seen.number);
             self.note_way(seen.sender, now.saturating_sub(answered_ns));
+            let from_the_first = self.handshake[0] == Some(self.first_number);
+            self.opened_ns = from_the_first.then(|| now.saturating_sub(self.first_ns));
             self.handshake_ns = self.syn_at_ns[own].map(|syn_ns| now.saturating_sub(syn_ns));
         }
     }

@@ -179,3 +179,97 @@ fn a_clock_that_steps_back_loses_nothing() {
     wire.data(200, 0, 1_000).ack(150, 1_000).data(151, 1_000, 1_000);
     assert_eq!((wire.low().payload, wire.connection.as_ref().unwrap().backwards), (2_000, 2));
 }
+
+#[test]
+fn only_an_answer_as_late_as_the_way_there_and_back_waited_for_an_acknowledgement() {
+    // The high end is 80 ms away, and the low end, beside the capture, delays an acknowledgement by 40 ms.
+    for (answered_ms, waits) in [(290, 0), (321, 1), (400, 0)] {
+        let mut wire = Wire::opened();
+        wire.put(segment(200 * MS, Sender::High, Flags::ACK, 501, 101, 10));
+        wire.put(segment(240 * MS, Sender::Low, Flags::ACK, 101, 511, 0));
+        wire.put(segment(answered_ms * MS, Sender::High, Flags::ACK, 511, 101, 10));
+        let connection = wire.connection.unwrap();
+        let (bins, _) = connection.half(Sender::High).flight.bins.as_ref().unwrap().coarse(1);
+        assert_eq!(bins.iter().map(|bin| bin.nagle).sum::<u32>(), waits, "answered at {answered_ms} ms");
+    }
+}
+
+#[test]
+fn a_repeated_syn_counts_from_the_first() {
+    let mut wire = Wire::new();
+    for at_ms in [0, 1_000, 2_000] {
+        wire.put(segment(at_ms * MS, Sender::Low, Flags::SYN, 100, 0, 0));
+    }
+    wire.put(segment(2_080 * MS, Sender::High, Flags(0x12), 500, 101, 0));
+    wire.put(segment(2_081 * MS, Sender::Low, Flags::ACK, 101, 501, 0));
+    let connection = wire.connection.unwrap();
+    assert_eq!((connection.syns_again, connection.answers_again), (2, 0));
+    assert_eq!(connection.opened_ns, Some(2_081 * MS));
+    // The round trip is that of the last.
+    assert_eq!(connection.half(Sender::High).near.least_ns, Some(80 * MS));
+}
+
+#[test]
+fn more_in_flight_than_a_window_says_shows_a_scale_that_was_not_seen() {
+    for (window, is_beyond) in [(500, true), (2_600, false)] {
+        let mut wire = Wire::new();
+        wire.data(0, 0, 1_000);
+        let mut ack = segment(80 * MS, Sender::High, Flags::ACK, 501, 1_101, 0);
+        ack.window = window;
+        wire.put(ack);
+        for step in 1..6 {
+            wire.data(81 + u64::from(step), step * 1_000, 1_000);
+        }
+        wire.ack(200, 6_000);
+        let connection = wire.connection.unwrap();
+        assert_eq!(connection.half(Sender::Low).flight.is_beyond, is_beyond, "window {window}");
+    }
+}
+
+#[test]
+fn the_last_segments_of_a_flight_are_told_from_others_when_a_timer_repeats_them() {
+    for (count, tails) in [(2, 1), (6, 0)] {
+        let mut wire = Wire::opened();
+        for step in 0..count {
+            wire.data(100, step * 1_000, 1_000);
+        }
+        wire.data(500, 0, 1_000);
+        let connection = wire.connection.unwrap();
+        let (bins, _) = connection.half(Sender::Low).flight.bins.as_ref().unwrap().coarse(1);
+        let sum = |of: fn(&bins::Bin) -> u32| bins.iter().map(of).sum::<u32>();
+        assert_eq!((sum(|bin| bin.timeouts), sum(|bin| bin.tails)), (1, tails), "{count} segments");
+    }
+}
+
+#[test]
+fn writes_of_one_size_show_in_what_is_pushed_and_not_full() {
+    for (sizes, size) in [([2_300_u32; 12], Some(2_300)), ([2_000; 12], None)] {
+        let mut wire = Wire::opened();
+        let mut offset = 0;
+        for (number, size) in sizes.into_iter().enumerate() {
+            let at_ms = 100 + 100 * number as u64;
+            let mut left = size;
+            while left > 0 {
+                let len = left.min(1_000);
+                left -= len;
+                // A sender that paces pushes what is full, too.
+                let flags = Flags(Flags::ACK.0 | Flags::PSH.0);
+                wire.put(segment(at_ms * MS, Sender::Low, flags, 101 + offset, 501, len));
+                offset += len;
+            }
+            wire.ack(at_ms + 80, offset);
+        }
+        assert_eq!(wire.connection.unwrap().half(Sender::Low).write(), size, "writes of {sizes:?}");
+    }
+}
+
+#[test]
+fn the_initial_window_is_the_sender_s_wherever_it_was_captured() {
+    let mut wire = Wire::opened();
+    // The high end is 80 ms away; the low end, beside the capture, acknowledges at once.
+    for (at_ms, from) in [(200, 501), (201, 1_501), (202, 2_501), (290, 3_501)] {
+        wire.put(segment(at_ms * MS, Sender::High, Flags::ACK, from, 101, 1_000));
+        wire.put(segment(at_ms * MS + 1, Sender::Low, Flags::ACK, 101, from + 1_000, 0));
+    }
+    assert_eq!(wire.connection.unwrap().half(Sender::High).counters.initial_window, 3_000);
+}

@@ -166,13 +166,15 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
     let peer = connection.half(other(sender));
     let sending = micros(half.last_data_ns.saturating_sub(half.first_data_ns.unwrap_or(half.last_data_ns)));
     let timestamps = half.syn.zip(peer.syn).is_some_and(|(own, other)| own.timestamps && other.timestamps);
-    let verdict =
-        is_worth_judging(half).then(|| transfer::transfer(connection, sender, ends)).flatten().map(|transfer| {
-            Box::new(Verdict {
-                diagnosis: diagnose(&transfer),
-                runs: runs(&transfer),
-                transfer: keep.transfers.then_some(transfer),
-            })
+    let verdict = is_worth_judging(connection, half)
+        .then(|| transfer::transfer(connection, sender, ends))
+        .flatten()
+        .map(|transfer| {
+            let diagnosis = match unseen(half, peer) {
+                Some(reason) => Diagnosis::insufficient(reason.to_owned()),
+                None => diagnose(&transfer),
+            };
+            Box::new(Verdict { diagnosis, runs: runs(&transfer), transfer: keep.transfers.then_some(transfer) })
         });
     Side {
         counters: half.counters,
@@ -186,9 +188,25 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
     }
 }
 
+/// What was not captured, and leaves nothing to judge.
+fn unseen(half: &Half, peer: &Half) -> Option<&'static str> {
+    if half.counters.payload > 0 && peer.counters.packets == 0 {
+        return Some("only one direction was captured: without a single acknowledgement nothing tells what arrived");
+    }
+    // A window that stays closed says enough.
+    let nowhere = half.near.least_ns.is_none() && half.counters.payload > 0 && !half.closed;
+    nowhere.then_some(
+        "neither a handshake nor timestamps show how far the sender is from the place of capture: what it had in flight, \
+         and why no more, can't be told",
+    )
+}
+
 /// Whether there is enough of a direction to be judged, or something stopped it.
-pub(crate) fn is_worth_judging(half: &Half) -> bool {
-    let stalls = half.counters.timeouts > 0 || half.counters.zero_windows > 0 || half.black_hole.is_some();
+pub(crate) fn is_worth_judging(connection: &Connection, half: &Half) -> bool {
+    let stalls = half.counters.timeouts > 0
+        || half.counters.zero_windows > 0
+        || half.black_hole.is_some()
+        || connection.syns_again + connection.answers_again > 0;
     half.counters.data_packets >= 20 || (half.counters.payload > 0 && stalls)
 }
 

@@ -2,7 +2,9 @@
 
 use core::net::IpAddr;
 
-use fullpipe_diagnose::{End, PacketSample, ReceiverSample, RttSummary, SenderSample, Source, SynFacts, Transfer};
+use fullpipe_diagnose::{
+    End, Opening, PacketSample, ReceiverSample, RttSummary, SenderSample, Source, SynFacts, Transfer,
+};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use super::{facts, micros};
@@ -21,11 +23,20 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
     let bins = half.flight.bins.as_ref()?;
     let trip_ns = connection.trip_ns();
     let (coarse, width_ns) = bins.coarse((trip_ns / 2).max(LEAST_STEP_NS));
-    let sending_ns = half.last_data_ns.saturating_sub(bins.start_ns());
+    // A sender before a closed window has more to send, for as long as it asks.
+    let last_ns = if half.closed { connection.last_ns } else { half.last_data_ns };
+    let sending_ns = last_ns.saturating_sub(bins.start_ns());
     // The last flight counts until it is acknowledged.
-    let until = (sending_ns + trip_ns).div_ceil(width_ns).max(1);
+    let until = if half.closed { sending_ns / width_ns } else { (sending_ns + trip_ns).div_ceil(width_ns) }.max(1);
     let coarse = &coarse[..coarse.len().min(usize::try_from(until).unwrap_or(usize::MAX))];
-    let series = Series { width_ns, mss: mss(connection, sender), trip_ns, sees_queues: half.sees_queues() };
+    let series = Series {
+        width_ns,
+        mss: mss(connection, sender),
+        trip_ns,
+        near_ns: half.near.least_ns.unwrap_or(0),
+        sees_queues: half.sees_queues(),
+        sees_windows: !is_scale_hidden(connection, sender),
+    };
     let idle = micros(trip_ns);
     Some(Transfer {
         source: Source::Capture,
@@ -39,10 +50,25 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
             count: u32::try_from(half.round_trips).unwrap_or(u32::MAX),
         }),
         path_mtu: connection.too_big_mtu,
+        opening: opening(connection, half),
+        write: half.write().map(Bytes::new),
         path_rate: None,
         sender_samples: series.senders(coarse),
         receiver_samples: series.receivers(coarse),
         blind: blind(connection, sender, half),
+    })
+}
+
+fn opening(connection: &Connection, half: &Half) -> Option<Opening> {
+    connection.handshake[0].filter(|syn| *syn == connection.first_number)?;
+    let took_ns = connection.opened_ns?;
+    let initial_window = (half.counters.initial_window > 0).then(|| Bytes::new(half.counters.initial_window));
+    Some(Opening {
+        took_us: micros(took_ns),
+        syns_again: connection.syns_again,
+        answers_again: connection.answers_again,
+        initial_window,
+        packets: connection.handshake[0].zip(connection.handshake[2].or(connection.handshake[1])).map(<[u64; 2]>::from),
     })
 }
 
@@ -83,6 +109,14 @@ fn blind(connection: &Connection, sender: Sender, half: &Half) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let (near_ns, far_ns) = (half.near.least_ns.unwrap_or(0), half.far.least_ns.unwrap_or(0));
+    if near_ns > far_ns && half.counters.retransmissions + half.counters.out_of_order > 0 {
+        blind.push(
+            "it was captured behind most of the path, where segments that were lost before are never seen: a pause may be \
+             the sender's retransmission timer"
+                .to_owned(),
+        );
+    }
     if peer.counters.packets == 0 {
         blind.push("only one direction was captured: no acknowledgement of this data was seen".to_owned());
     }
@@ -90,7 +124,13 @@ fn blind(connection: &Connection, sender: Sender, half: &Half) -> Vec<String> {
         let lost = Bytes::new(half.counters.unseen);
         blind.push(format!("the capture lost packets: {lost} were acknowledged that it doesn't have"));
     }
-    if connection.shift(other(sender)).is_none() {
+    if is_scale_hidden(connection, sender) {
+        blind.push(
+            "the scale of the receiver's window is unknown, because its SYN was not seen, and more was in flight than the \
+             window says without one: whether the window was used up can't be told"
+                .to_owned(),
+        );
+    } else if connection.shift(other(sender)).is_none() {
         blind.push("the window scale is unknown, so that the offered window is taken as unscaled".to_owned());
     }
     if connection.options_cut {
@@ -99,10 +139,19 @@ fn blind(connection: &Connection, sender: Sender, half: &Half) -> Vec<String> {
     blind
 }
 
+/// Windows are scaled by an amount that was not seen.
+fn is_scale_hidden(connection: &Connection, sender: Sender) -> bool {
+    connection.shift(other(sender)).is_none() && connection.half(sender).flight.is_beyond
+}
+
 struct Series {
     width_ns: u64,
     mss: u32,
     trip_ns: u64,
+    /// From the place of capture to the sender and back, at least.
+    near_ns: u64,
+    /// Otherwise the windows lack a scale that was not seen, and say no more than by how much they change.
+    sees_windows: bool,
     /// Otherwise the round trips that were taken are no more than a part of what the sender saw.
     sees_queues: bool,
 }
@@ -136,12 +185,12 @@ impl Series {
         let small = |count: Option<u32>, more: u32| count.map(|count| count.saturating_add(more));
         let idle_ns = width_ns.saturating_sub(bin.busy_ns);
         let in_flight = if bin.busy_ns > 0 { (bin.flight_ns / bin.busy_ns as f64) as u64 } else { 0 };
-        let rtt = bin.rtt_ns.filter(|_| self.sees_queues).map(micros);
+        let rtt = bin.rtt_ns.filter(|_| self.sees_queues).map(|rtt_ns| micros(rtt_ns.saturating_add(self.near_ns)));
         SenderSample {
             at_us: Micros::new(before.at_us.get() + width_ns / 1_000),
             acked: Bytes::new(before.acked.get() + bin.acked),
             in_flight: Some(Bytes::new(in_flight)),
-            offered_window: bin.window.map(Bytes::new).or(before.offered_window),
+            offered_window: bin.window.filter(|_| self.sees_windows).map(Bytes::new).or(before.offered_window),
             rtt_us: rtt.or(before.rtt_us),
             retransmits: sum(before.retransmits, bin.retransmits),
             retransmitted: before.retransmitted.map(|bytes| Bytes::new(bytes.get() + bin.retransmitted)),
@@ -152,9 +201,10 @@ impl Series {
             busy_us: before.busy_us.map(|busy| Micros::new(busy.get() + bin.busy_ns / 1_000)),
             packets: Some(PacketSample {
                 peak: Bytes::new(bin.peak),
-                held_us: micros(bin.held_ns),
+                held_us: if self.sees_windows { micros(bin.held_ns) } else { Micros::ZERO },
                 closed_us: micros(bin.closed_ns),
                 idle_us: micros(idle_ns),
+                delivered: Bytes::new(bin.delivered),
                 sent: Bytes::new(bin.sent),
                 unprompted: Bytes::new(bin.unprompted),
                 starved_us: micros(bin.starved_ns),
@@ -162,6 +212,7 @@ impl Series {
                 nagle_us: micros(bin.nagle_ns),
                 delayed: bin.delayed,
                 delayed_us: micros(bin.delayed_ns),
+                tails: bin.tails,
                 first: bin.packets.map(|(first, _)| first),
                 last: bin.packets.map(|(_, last)| last),
             }),

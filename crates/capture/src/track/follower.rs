@@ -281,7 +281,7 @@ impl Entry {
     /// judged.
     fn sum_up(&self, room: Option<Box<Connection>>, journal: &Journal) -> Option<Box<Connection>> {
         let mut connection = self.replay(room, true, journal)?;
-        if connection.halves.iter().any(is_worth_judging) {
+        if connection.halves.iter().any(|half| is_worth_judging(&connection, half)) {
             connection = self.replay(Some(connection), false, journal)?;
         }
         Some(connection)

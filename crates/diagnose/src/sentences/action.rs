@@ -1,7 +1,7 @@
 //! The one thing to do, naming the end that must do it.
 
 use super::{needed, receiver, sender};
-use crate::{Detail, Limiter, classify::Case, verdict::Ruling, windows::Scaling};
+use crate::{Detail, Limiter, classify::Case, thresholds, verdict::Ruling, windows::Scaling};
 
 /// One sentence: which end, and what to do there.
 pub(crate) fn action(case: &Case<'_>, ruling: &Ruling<'_>) -> String {
@@ -17,6 +17,10 @@ pub(crate) fn action(case: &Case<'_>, ruling: &Ruling<'_>) -> String {
             format!("no TCP setting raises a policed rate; pace {sender} just below it to avoid the losses")
         }
         Limiter::Path => "nothing to set: the path is full, and only a faster link would help".into(),
+        Limiter::CongestionWindow if is_small_start(case, ruling) => format!(
+            "on {sender}, let connections begin with {:.0} segments (RFC 6928), or keep them open",
+            thresholds::INITIAL_SEGMENTS
+        ),
         Limiter::CongestionWindow | Limiter::Reordering => congestion(ruling, &sender, &receiver),
         Limiter::SegmentSize if ruling.detail == Some(Detail::MtuBlackHole) => {
             format!("on {sender}, let TCP probe the path MTU or lower the MTU towards this destination")
@@ -35,6 +39,14 @@ pub(crate) fn action(case: &Case<'_>, ruling: &Ruling<'_>) -> String {
         Limiter::Handshake => "keep connections open instead of setting up new ones".into(),
         Limiter::InsufficientEvidence => "measure for longer before changing anything".into(),
     }
+}
+
+/// The sender began with less than it may.
+fn is_small_start(case: &Case<'_>, ruling: &Ruling<'_>) -> bool {
+    let begun = case.transfer.opening.and_then(|opening| opening.initial_window);
+    let is_small =
+        begun.is_some_and(|begun| begun.get() as f64 <= (thresholds::INITIAL_SEGMENTS - 1.0) * case.timeline.mss);
+    ruling.detail == Some(Detail::SlowStart) && is_small
 }
 
 fn receive_window(case: &Case<'_>, ruling: &Ruling<'_>, receiver: &str) -> String {

@@ -4,7 +4,7 @@
 use fullpipe_units::{Rate, window_limited_rate};
 
 use super::{bytes, measured, micros, percent, spare_path};
-use crate::{Detail, classify::Case, stats, thresholds, timeline::Interval, verdict::Ruling};
+use crate::{Detail, classify::Case, packets, stats, thresholds, timeline::Interval, verdict::Ruling};
 
 pub(super) fn path(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
     let mut texts = Vec::new();
@@ -78,7 +78,7 @@ fn plateau(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
 pub(super) fn congestion(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
     let mut texts = Vec::new();
     match ruling.detail {
-        Some(Detail::SlowStart) => texts.extend(opening(ruling)),
+        Some(Detail::SlowStart) => texts.extend(opening(case, ruling)),
         Some(Detail::Rto | Detail::TailLoss) => texts.push(format!(
             "{} retransmission timeouts: nothing but the timer noticed what was lost{}",
             case.losses.timeouts,
@@ -104,16 +104,29 @@ pub(super) fn congestion(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
     texts
 }
 
-fn opening(ruling: &Ruling<'_>) -> Option<String> {
-    let (first, last) = (ruling.intervals.first()?, ruling.intervals.last()?);
+fn opening(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
+    let ends = ruling.intervals.iter().find(|i| i.rate > 0.0).zip(ruling.intervals.last());
+    let Some((first, last)) = ends else { return Vec::new() };
     let (from, to) = (Rate::from_bps(first.rate as u64), Rate::from_bps(last.rate as u64));
-    let window = |i: &Interval| i.cwnd().map_or_else(|| "unseen".into(), |cwnd| bytes(cwnd).to_string());
-    Some(format!(
-        "the congestion window was still opening, from {} to {}, and the rate with it, from {from} to {to}; nothing \
-         else was in its way",
-        window(first),
-        window(last)
-    ))
+    let seen = |i: &Interval| i.cwnd().is_some();
+    let what = if seen(first) && seen(last) { "the congestion window was" } else { "what was in flight was" };
+    let most = ruling.intervals.iter().filter_map(|i| packets::peak(i)).fold(0.0, f64::max);
+    let sizes = match first.cwnd().zip(last.cwnd()) {
+        Some((first, last)) => format!("from {} to {}, ", bytes(first), bytes(last)),
+        None => format!("up to {}, ", bytes(most)),
+    };
+    let growth =
+        format!("{what} still growing, {sizes}and the rate with it, from {from} to {to}; nothing else was in its way");
+    std::iter::once(growth).chain(initial_window(case)).collect()
+}
+
+/// What the sender began with, against the ten segments of RFC 6928.
+fn initial_window(case: &Case<'_>) -> Option<String> {
+    let begun = case.transfer.opening.and_then(|opening| opening.initial_window)?;
+    let segments = (begun.get() as f64 / case.timeline.mss).ceil();
+    let allowed = thresholds::INITIAL_SEGMENTS;
+    let verdict = if segments < allowed { format!("; RFC 6928 allows {allowed:.0}") } else { String::new() };
+    Some(format!("it began with {begun} before the first acknowledgement: {segments:.0} segments{verdict}"))
 }
 
 /// What losses allow: `1.22 x MSS / (RTT x sqrt p)` (Mathis 1997) for a sender of the Reno family; CUBIC stays near it

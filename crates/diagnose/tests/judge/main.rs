@@ -3,6 +3,7 @@
 mod hostile;
 mod limiters;
 mod network;
+mod packets;
 mod recorded;
 mod reference;
 mod world;

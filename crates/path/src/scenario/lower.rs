@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     CoDelSpec, Discipline, HopSpec, IpVersions, JitterSpec, LossSpec, MtuSpec, OversizeVerdict, PathHop, PathSpec,
-    QueueSize, QueueSpec, RedSpec, ReorderBy, ReorderSpec, Spread,
+    PolicerSpec, QueueSize, QueueSpec, RedSpec, ReorderBy, ReorderSpec, Spread,
 };
 
 /// What is wrong, and where in the text.
@@ -164,7 +164,17 @@ fn leg(raw: raw::Leg, path_mtu: u32, ip: IpVersions) -> Result<HopSpec, Problem>
         reorder: raw.reorder.map(|raw| reorder(&raw, delay)).transpose()?,
         duplicate: raw.duplicate.map_or(0.0, |probability| probability.0),
         mtu,
+        police: raw.police.map(|raw| police(&raw, largest)).transpose()?,
     })
+}
+
+fn police(spanned: &Spanned<raw::Police>, largest: u32) -> Result<PolicerSpec, Problem> {
+    let raw = spanned.get_ref();
+    if raw.burst.0.get() < u64::from(largest) {
+        let message = format!("a bucket of {} never lets a packet of {largest} bytes pass", raw.burst.0);
+        return problem(spanned.span(), message);
+    }
+    Ok(PolicerSpec { rate: raw.rate.0, burst: raw.burst.0 })
 }
 
 fn hop_mtu(raw: &Spanned<raw::Mtu>, ip: IpVersions) -> Result<MtuSpec, Problem> {

@@ -102,6 +102,7 @@ pub(super) struct Hop {
     reorder: Option<Spanned<Reorder>>,
     duplicate: Option<Probability>,
     mtu: Option<Spanned<Mtu>>,
+    police: Option<Spanned<Police>>,
     #[serde(default)]
     ab: Leg,
     #[serde(default)]
@@ -121,6 +122,7 @@ pub(super) struct Leg {
     pub(super) reorder: Option<Spanned<Reorder>>,
     pub(super) duplicate: Option<Probability>,
     pub(super) mtu: Option<Spanned<Mtu>>,
+    pub(super) police: Option<Spanned<Police>>,
 }
 
 impl Hop {
@@ -136,6 +138,7 @@ impl Hop {
             reorder: self.reorder,
             duplicate: self.duplicate,
             mtu: self.mtu,
+            police: self.police,
         };
         (self.ab.or(common.clone()), self.ba.or(common))
     }
@@ -153,8 +156,16 @@ impl Leg {
             reorder: self.reorder.or(common.reorder),
             duplicate: self.duplicate.or(common.duplicate),
             mtu: self.mtu.or(common.mtu),
+            police: self.police.or(common.police),
         }
     }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Police {
+    pub(super) rate: RateAboveZero,
+    pub(super) burst: Size,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -3,7 +3,7 @@
 use fullpipe_units::{Bytes, Micros, window_limited_rate};
 
 use super::*;
-use crate::{Headers, HopSpec, IpVersions, LossSpec, Machine, QueueLimit, ReorderBy, Segment, Spread};
+use crate::{Headers, HopSpec, IpVersions, LossSpec, Machine, PolicerSpec, QueueLimit, ReorderBy, Segment, Spread};
 
 const V4: Headers = Headers { ipv6: false, timestamps: true };
 
@@ -184,6 +184,7 @@ loss = { p = 0.01, r = 0.3, bad = 0.8 }
 reorder = { probability = 0.1, gap = 3 }
 duplicate = 0.001
 mtu = { bytes = 1400, oversize = "silent" }
+police = { rate = "5M", burst = 64000 }
 queue = { time = "50ms", codel = { target = "5ms", interval = "100ms", ecn = true } }
 [path.hops.ab]
 rate = "20M"
@@ -193,6 +194,8 @@ loss = 0.5
     let scenario = Scenario::parse(&text, "test").unwrap();
     let hop = &scenario.path.hops[0];
     assert_eq!((hop.ab.rate, hop.ba.rate), (Some(Rate::from_bps(20_000_000)), Some(Rate::from_bps(10_000_000))));
+    let policer = PolicerSpec { rate: Rate::from_bps(5_000_000), burst: Bytes::new(64_000) };
+    assert_eq!((hop.ab.police, hop.ba.police), (Some(policer), Some(policer)));
     assert_eq!(hop.ab.loss, Some(LossSpec::Bernoulli(0.5)));
     assert_eq!(hop.ba.loss, Some(LossSpec::GilbertElliott { p: 0.01, r: 0.3, good: 0.0, bad: 0.8 }));
     assert_eq!(hop.ab.jitter.unwrap().spread, Spread::Normal(Micros::from_millis(2)));
@@ -250,6 +253,7 @@ fn impossible_scenarios_are_refused_with_place_field_and_what_is_allowed() {
             "small mtu of a hop for v6",
             edit("mtu = 1500\n", "mtu = 1500\nip = \"v6\"\n").replace("rate = \"1M\"", "mtu = 1200"),
         ),
+        ("bucket below a packet", minimal("police = { rate = \"1M\", burst = 1000 }")),
         ("unknown verdict", minimal("mtu = { bytes = 1400, oversize = \"mute\" }")),
         ("unknown ip version", edit("mtu = 1500\n", "mtu = 1500\nip = \"v5\"\n")),
         ("no hops", edit("[[path.hops]]\nrate = \"1M\"", "hops = []")),

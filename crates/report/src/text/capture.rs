@@ -1,7 +1,7 @@
 //! What was found in captures, on a terminal: a few lines per connection, or one connection's story.
 
 use fullpipe_capture::{Report, Side};
-use fullpipe_diagnose::{Diagnosis, Run};
+use fullpipe_diagnose::{Diagnosis, Limiter, Run};
 use fullpipe_units::{Bytes, Micros};
 
 use super::{
@@ -147,8 +147,9 @@ fn put_direction(page: &mut Page, report: &Report, place: usize) {
         let packets = evidence.packets.map(|[from, to]| format!(" (packets {from} to {to})")).unwrap_or_default();
         page.field(if index == 0 { "because" } else { "" }, &format!("{}{packets}", evidence.text));
     }
-    let runs = side.verdict.as_ref().map(|verdict| verdict.runs.as_slice()).unwrap_or_default();
-    put_timeline(page, runs);
+    // What was not enough for a verdict is not enough for many small ones.
+    let judged = side.verdict.as_ref().filter(|_| told.limiter != Limiter::InsufficientEvidence);
+    put_timeline(page, judged.map(|verdict| verdict.runs.as_slice()).unwrap_or_default());
     page.field("do", &told.action);
     for (index, blind) in told.blind.iter().enumerate() {
         page.field(if index == 0 { "not seen" } else { "" }, blind);

@@ -1,0 +1,254 @@
+//! What packets alone show: timelines as a capture makes them, of intervals of half a round trip.
+
+use fullpipe_diagnose::{
+    Detail, End, Limiter, Opening, PacketSample, ReceiverSample, RttSummary, SenderSample, Source, SynFacts, Transfer,
+    diagnose,
+};
+use fullpipe_units::{Bytes, Micros};
+
+const MSS: u64 = 1_448;
+const RTT_US: u64 = 80_000;
+const STEP_US: u64 = RTT_US / 2;
+
+/// One interval.
+#[derive(Clone, Copy)]
+struct Step {
+    /// Segments that arrived.
+    arrived: u64,
+    /// Segments in flight.
+    in_flight: u64,
+    lost: u64,
+    rtt_us: u64,
+    window: Option<u64>,
+    packets: PacketSample,
+    timeouts: u64,
+}
+
+/// So many segments in each half of a round trip.
+fn step(arrived: u64) -> Step {
+    let in_flight = 2 * arrived;
+    let packets = PacketSample { sent: Bytes::new(arrived * MSS), ..PacketSample::default() };
+    Step { arrived, in_flight, lost: 0, rtt_us: RTT_US, window: Some(4_000_000), packets, timeouts: 0 }
+}
+
+fn losing(arrived: u64, lost: u64) -> Step {
+    Step { lost, ..step(arrived) }
+}
+
+fn end(name: &str, opened: bool, scale: Option<u8>) -> End {
+    let syn = SynFacts { mss: Some(1_460), window_scale: scale, timestamps: true, ..SynFacts::default() };
+    End { name: name.to_owned(), syn: scale.map(|_| syn), opened: Some(opened), ..End::default() }
+}
+
+fn transfer(steps: &[Step]) -> Transfer {
+    let mut sample = SenderSample {
+        mss: Some(MSS as u32),
+        retransmits: Some(0),
+        timeouts: Some(0),
+        packets: Some(PacketSample::default()),
+        ..SenderSample::default()
+    };
+    let mut samples = vec![sample];
+    let mut receivers = Vec::new();
+    let mut largest = 0;
+    for step in steps {
+        let bytes = step.arrived * MSS;
+        largest = largest.max(step.window.unwrap_or(0));
+        sample = SenderSample {
+            at_us: Micros::new(sample.at_us.get() + STEP_US),
+            acked: Bytes::new(sample.acked.get() + bytes),
+            in_flight: Some(Bytes::new(step.in_flight * MSS)),
+            offered_window: step.window.map(Bytes::new),
+            rtt_us: Some(Micros::new(step.rtt_us)),
+            retransmits: sample.retransmits.map(|count| count + step.lost),
+            timeouts: sample.timeouts.map(|count| count + step.timeouts),
+            packets: Some(PacketSample {
+                peak: step.packets.peak.max(Bytes::new(step.in_flight * MSS)),
+                delivered: Bytes::new(bytes),
+                ..step.packets
+            }),
+            ..sample
+        };
+        samples.push(sample);
+        receivers.push(ReceiverSample {
+            at_us: sample.at_us,
+            received: sample.acked,
+            offered_window: step.window.map(Bytes::new),
+            unread: step.window.map(|window| Bytes::new(largest - window)),
+            ..ReceiverSample::default()
+        });
+    }
+    let rtt = Micros::new(RTT_US);
+    Transfer {
+        source: Source::Capture,
+        sender: end("a", true, Some(7)),
+        receiver: end("b", false, Some(7)),
+        bytes: sample.acked,
+        duration_us: sample.at_us,
+        idle_rtt: Some(RttSummary { min_us: rtt, p50_us: rtt, count: 9 }),
+        sender_samples: samples,
+        receiver_samples: receivers,
+        ..Transfer::default()
+    }
+}
+
+fn repeat(step: Step, count: usize) -> Vec<Step> {
+    vec![step; count]
+}
+
+/// Doubling up to 100 segments in half a round trip, then what a bucket lets through: 40.
+fn policed() -> Vec<Step> {
+    let mut steps: Vec<Step> = [10, 20, 40, 80, 100, 100].into_iter().map(step).collect();
+    steps.extend(repeat(losing(40, 30), 8));
+    // Growth up to the rate, and beyond it.
+    for part in [28, 30, 32, 34, 36, 38, 39, 40, 40, 40] {
+        steps.extend(repeat(step(part), 4));
+    }
+    steps.extend(repeat(losing(40, 6), 3));
+    for part in [28, 30, 32, 34, 36, 38, 39, 40, 40, 40] {
+        steps.extend(repeat(step(part), 4));
+    }
+    steps
+}
+
+#[test]
+fn losses_at_one_rate_after_a_faster_beginning_and_without_a_queue_are_a_policer() {
+    let found = diagnose(&transfer(&policed()));
+    assert_eq!((found.limiter, found.detail), (Limiter::Path, Some(Detail::Policed)), "{found:#?}");
+}
+
+#[test]
+fn the_same_losses_with_a_queue_are_a_full_link() {
+    let mut steps = policed();
+    steps.iter_mut().skip(4).for_each(|step| step.rtt_us = 2 * RTT_US);
+    let found = diagnose(&transfer(&steps));
+    assert_eq!((found.limiter, found.detail), (Limiter::Path, Some(Detail::Saturated)), "{found:#?}");
+}
+
+#[test]
+fn a_link_is_never_faster_than_where_it_loses_and_no_policer() {
+    let mut steps = policed();
+    steps.iter_mut().for_each(|step| step.arrived = step.arrived.min(40));
+    let found = diagnose(&transfer(&steps));
+    assert_ne!(found.detail, Some(Detail::Policed), "{found:#?}");
+}
+
+#[test]
+fn single_losses_at_any_rate_are_no_policer() {
+    let mut steps: Vec<Step> = [10, 20, 40, 80].into_iter().map(step).collect();
+    for round in 0..30_u64 {
+        steps.extend(repeat(step(8 + round * 7 % 13), 5));
+        steps.push(losing(8 + round * 7 % 13, 1));
+    }
+    let found = diagnose(&transfer(&steps));
+    assert_eq!((found.limiter, found.detail), (Limiter::CongestionWindow, Some(Detail::Loss)), "{found:#?}");
+}
+
+#[test]
+fn a_level_flight_at_the_rate_of_a_policer_is_no_send_buffer() {
+    let mut steps: Vec<Step> = [10, 20, 40, 80, 100, 100].into_iter().map(step).collect();
+    steps.extend(repeat(losing(40, 30), 8));
+    steps.extend(repeat(step(40), 80));
+    let found = diagnose(&transfer(&steps));
+    assert_eq!((found.limiter, found.detail), (Limiter::Path, Some(Detail::Policed)), "{found:#?}");
+}
+
+#[test]
+fn one_segment_at_a_time_is_the_application_and_no_opening_window() {
+    let lone = Step { in_flight: 1, ..step(1) };
+    let found = diagnose(&transfer(&repeat(lone, 80)));
+    assert_eq!(found.limiter, Limiter::Application, "{found:#?}");
+}
+
+#[test]
+fn a_level_flight_is_a_buffer_only_where_the_window_was_seen_to_be_larger() {
+    let steps = repeat(step(20), 80);
+    assert_eq!(diagnose(&transfer(&steps)).limiter, Limiter::SendBuffer);
+    // No SYN, and so no scale.
+    let blind: Vec<Step> = steps.iter().map(|step| Step { window: None, ..*step }).collect();
+    let mut story = transfer(&blind);
+    (story.sender.syn, story.receiver.syn) = (None, None);
+    let found = diagnose(&story);
+    assert_eq!(found.limiter, Limiter::InsufficientEvidence, "{found:#?}");
+    assert!(found.evidence[0].text.contains("SYN"), "{found:#?}");
+}
+
+#[test]
+fn a_level_flight_of_one_write_is_the_application_s_pace() {
+    let mut story = transfer(&repeat(step(20), 80));
+    story.write = Some(Bytes::new(40 * MSS - 500));
+    assert_eq!(diagnose(&story).limiter, Limiter::Application);
+    story.write = Some(Bytes::new(60 * MSS));
+    assert_eq!(diagnose(&story).limiter, Limiter::SendBuffer);
+}
+
+#[test]
+fn a_flight_that_runs_half_empty_in_each_round_trip_is_no_full_buffer() {
+    let mut burst = Step { in_flight: 10, ..step(20) };
+    burst.packets.peak = Bytes::new(40 * MSS);
+    let found = diagnose(&transfer(&repeat(burst, 80)));
+    assert_eq!(found.limiter, Limiter::Application, "{found:#?}");
+}
+
+#[test]
+fn a_paced_sender_just_below_a_window_that_shrank_is_held_by_the_reader() {
+    let mut steps: Vec<Step> = [10, 20, 40, 80].into_iter().map(step).collect();
+    // 80 segments of a window of 100 in flight, of which nothing was prompted.
+    let mut paced = Step { window: Some(100 * MSS), ..step(40) };
+    paced.packets.unprompted = paced.packets.sent;
+    steps.extend(repeat(paced, 80));
+    let found = diagnose(&transfer(&steps));
+    assert_eq!((found.limiter, found.detail), (Limiter::ReceiveWindow, Some(Detail::SlowReader)), "{found:#?}");
+}
+
+#[test]
+fn a_timer_for_the_end_of_a_flight_is_a_tail_loss() {
+    let silent = Step { in_flight: 2, ..step(0) };
+    let mut timeout = Step { lost: 1, timeouts: 1, ..silent };
+    let mut cycle = repeat(step(3), 2);
+    cycle.extend(repeat(silent, 5));
+    cycle.push(timeout);
+    let rto: Vec<Step> = cycle.iter().copied().cycle().take(80).collect();
+    let found = diagnose(&transfer(&rto));
+    assert_eq!((found.limiter, found.detail), (Limiter::CongestionWindow, Some(Detail::Rto)), "{found:#?}");
+    timeout.packets.tails = 1;
+    cycle.pop();
+    cycle.push(timeout);
+    let tail: Vec<Step> = cycle.iter().copied().cycle().take(80).collect();
+    let found = diagnose(&transfer(&tail));
+    assert_eq!((found.limiter, found.detail), (Limiter::CongestionWindow, Some(Detail::TailLoss)), "{found:#?}");
+}
+
+#[test]
+fn a_handshake_that_was_repeated_and_took_most_of_the_time_is_the_limiter() {
+    let mut story = transfer(&[step(10), step(4)]);
+    let opening = Opening { took_us: Micros::from_millis(2_080), syns_again: 2, ..Opening::default() };
+    story.opening = Some(opening);
+    let found = diagnose(&story);
+    assert_eq!(found.limiter, Limiter::Handshake, "{found:#?}");
+    assert!(found.evidence[0].text.contains("sent 3 times"), "{found:#?}");
+    assert!(found.shares.values().sum::<f64>() <= 1.0 + 1e-9, "{found:#?}");
+    // One round trip, however short the rest is, is what a handshake takes.
+    story.opening = Some(Opening { took_us: Micros::new(RTT_US), syns_again: 0, ..opening });
+    assert_eq!(diagnose(&story).limiter, Limiter::InsufficientEvidence);
+}
+
+#[test]
+fn a_small_initial_window_is_named_with_what_is_allowed() {
+    let steps: Vec<Step> = [1, 1, 2, 2, 4, 4, 8, 8, 16, 16].into_iter().map(step).collect();
+    let mut story = transfer(&steps);
+    let initial_window = Some(Bytes::new(2 * MSS));
+    story.opening = Some(Opening { initial_window, ..Opening::default() });
+    let found = diagnose(&story);
+    assert_eq!((found.limiter, found.detail), (Limiter::CongestionWindow, Some(Detail::SlowStart)), "{found:#?}");
+    assert!(found.evidence.iter().any(|reason| reason.text.contains("2 segments; RFC 6928 allows 10")), "{found:#?}");
+    assert!(found.action.contains("begin with 10 segments"), "{found:#?}");
+}
+
+#[test]
+fn too_few_round_trips_or_segments_are_not_enough() {
+    for steps in [repeat(step(20), 6), repeat(step(1), 12)] {
+        let found = diagnose(&transfer(&steps));
+        assert_eq!(found.limiter, Limiter::InsufficientEvidence, "{found:#?}");
+    }
+}
