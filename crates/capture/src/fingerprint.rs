@@ -88,6 +88,18 @@ pub(crate) fn guess(connection: &Connection, sender: Sender) -> Option<Platform>
     SHAPES.iter().filter(|_| is_whole && has_size(syn)).find(fits).map(|shape| shape.platform)
 }
 
+impl Platform {
+    /// A number for it that holds within this process.
+    pub(crate) fn code(&self) -> Option<u64> {
+        SHAPES.iter().position(|shape| shape.platform == *self).map(|place| place as u64)
+    }
+
+    /// What has that number.
+    pub(crate) fn coded(code: u64) -> Option<Self> {
+        SHAPES.get(usize::try_from(code).ok()?).map(|shape| shape.platform)
+    }
+}
+
 const fn has_size(syn: SynOptions) -> bool {
     syn.mss.is_some()
 }
@@ -131,7 +143,8 @@ mod tests {
             (syn.hop_limit, syn.window) = (hop_limit, window);
             syn.options.syn =
                 SynOptions { mss: Some(1_460), window_scale: scale, layout: layout(kinds), ..SynOptions::default() };
-            let mut connection = Connection::new(&syn);
+            let mut connection = Connection::default();
+            connection.restart(&syn, false);
             connection.on(&syn);
             let found = guess(&connection, Sender::Low).map(|platform| platform.catalogue);
             assert_eq!(found, expected, "{hop_limit}:{window},{scale:?}:{kinds:?}");

@@ -1,29 +1,28 @@
-//! Which connection a segment belongs to: from the ends of a flow, whichever way it goes, to a dense number. What is
-//! *not* here: what is known of a connection (whoever calls keeps a `Vec` of that, with the numbers as its indices),
-//! and time (see [`Table::patrol`]).
+//! Which connection a segment belongs to: from the ends of a flow, whichever way it goes, to what is kept of it. What is
+//! *not* here: what that is, and time (see [`Table::patrol`]).
 //!
 //! With 200,000 connections taking turns, nearly each look-up misses the cache, and what counts is how many lines of it
-//! one touches: one of the index (8 bytes for each place) and one of the keys (40 bytes each).
+//! one touches: one of the index (8 bytes for each place), and those of the key (40 bytes) with its value behind it. And
+//! it counts whether several misses are under way at once: see [`Table::touch_index`].
 //!
 //! ```
 //! # use core::net::IpAddr;
 //! # use fullpipe_capture::{Endpoint, Flow, Key, Sender, Table};
 //! # let end = |text: &str, port| Endpoint { address: text.parse::<IpAddr>().unwrap().into(), port };
 //! let flow = Flow { from: end("10.0.0.2", 80), to: end("10.0.0.1", 40000), outer: 0 };
-//! let mut table = Table::new(0x5EED);
-//! let mut states: Vec<u64> = Vec::new();
+//! let mut table: Table<u64> = Table::new(0x5EED);
 //! for flow in [flow, flow.reversed()] {
 //!     let (key, sender) = Key::of(&flow);
 //!     let (slot, is_new) = table.find_or_insert(&key);
-//!     if is_new && slot.index() == states.len() {
-//!         states.push(0); // else a slot that was freed is used again: reset its state
-//!     }
-//!     states[slot.index()] += 1;
+//!     *table.value_mut(slot) += 1;
 //! }
-//! assert_eq!(states, [2]);
+//! assert_eq!(table.slots().map(|slot| *table.value(slot)).collect::<Vec<_>>(), [2]);
 //! ```
 
-use crate::segment::{Address, Endpoint, Flow};
+use crate::{
+    segment::{Address, Endpoint, Flow},
+    slab::Slab,
+};
 
 #[cfg(test)]
 mod tests;
@@ -33,9 +32,10 @@ mod tests;
 pub struct Key([u64; 5]);
 
 /// Which of a key's ends sent a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sender {
     /// The one with the smaller address, or with the smaller port of one address.
+    #[default]
     Low,
     /// The other one.
     High,
@@ -77,23 +77,62 @@ impl Key {
 pub struct Slot(u32);
 
 impl Slot {
-    /// As the index of what the caller keeps for each connection.
+    /// The number itself.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A map from keys to slots: open addressing with linear probing, in which each place holds 32 bits of its key's hash
+/// 32 bits of a key's hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tag(pub(crate) u32);
+
+/// Makes tags from keys, with a secret, so that nobody can make a capture whose connections all fall into one place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tags([u64; 4]);
+
+impl Tags {
+    pub(crate) fn new(seed: u64) -> Self {
+        // SplitMix64 (Steele, Lea, Flood 2014): four words that share no pattern with the seed.
+        let mut state = seed;
+        Self([(); 4].map(|()| {
+            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            mixed ^ (mixed >> 31)
+        }))
+    }
+
+    /// Multiply and fold, as wyhash and foldhash do: three multiplications, and without the seed no collision can be
+    /// computed. It needs no more than that, since nobody sees a hash or the time of one look-up from outside.
+    #[inline]
+    pub(crate) fn of(&self, key: &Key) -> Tag {
+        let Key([low, high, low_top, high_top, rest]) = *key;
+        let [a, b, c, d] = self.0;
+        let bottom = fold(low ^ a, high ^ b);
+        let top = fold(low_top ^ c, high_top ^ d);
+        Tag((fold(bottom ^ top.rotate_left(29) ^ rest, a.rotate_left(32) ^ d) >> 16) as u32)
+    }
+}
+
+/// A connection's key, and what is kept of it, which begins in the same line of the cache.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+struct Place<T> {
+    key: Key,
+    value: T,
+}
+
+/// A map from keys to values: open addressing with linear probing, in which each place holds 32 bits of its key's hash
 /// beside the slot, so that keys are only read where they (almost certainly) match, and growing reads none.
 #[derive(Clone, Debug)]
-pub struct Table {
-    /// Secret, so that nobody can make a capture whose connections all fall into one place.
-    seed: [u64; 4],
+pub struct Table<T = ()> {
+    tags: Tags,
     /// `tag << 32 | slot + 1`, or 0 for a free place. A power of two long; a tag's home is its lowest bits.
     index: Vec<u64>,
-    keys: Vec<Key>,
-    /// What the key of a slot says of it is only true of the slots that are not in here.
+    places: Slab<Place<T>>,
+    /// What the place of a slot says is only true of the slots that are not in here.
     free: Vec<u32>,
     /// Which slots are in use, a bit for each.
     used: Vec<u64>,
@@ -101,23 +140,19 @@ pub struct Table {
     patrol: u32,
 }
 
-impl Table {
+impl<T: Default> Table<T> {
     /// An empty table. `seed` must be one that the author of a capture can't foresee.
     pub fn new(seed: u64) -> Self {
-        // SplitMix64 (Steele, Lea, Flood 2014): four words that share no pattern with the seed.
-        let mut state = seed;
-        let seed = [(); 4].map(|()| {
-            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            mixed ^ (mixed >> 31)
-        });
-        Self { seed, index: vec![0; 16], keys: Vec::new(), free: Vec::new(), used: Vec::new(), patrol: 0 }
+        Self::with_tags(Tags::new(seed))
+    }
+
+    pub(crate) fn with_tags(tags: Tags) -> Self {
+        Self { tags, index: vec![0; 16], places: Slab::default(), free: Vec::new(), used: Vec::new(), patrol: 0 }
     }
 
     /// How many connections are in the table.
     pub const fn len(&self) -> usize {
-        self.keys.len() - self.free.len()
+        self.places.len() - self.free.len()
     }
 
     /// Whether there are none.
@@ -128,18 +163,45 @@ impl Table {
     /// The slot of a connection that is known.
     #[inline]
     pub fn find(&self, key: &Key) -> Option<Slot> {
-        self.probe(self.tag(key), key).ok()
+        self.probe(self.tags.of(key), key).ok()
     }
 
-    /// The slot of a connection, and whether it was given out just now.
-    ///
-    /// A new slot is either the number of slots so far (the caller's `Vec` grows by one) or one that was removed.
+    /// The slot of a connection, and whether it was given out just now; then its value is the default.
     #[inline]
     pub fn find_or_insert(&mut self, key: &Key) -> (Slot, bool) {
-        let tag = self.tag(key);
+        self.find_or_insert_tagged(self.tags.of(key), key)
+    }
+
+    /// The same where the tag is known.
+    #[inline]
+    pub(crate) fn find_or_insert_tagged(&mut self, tag: Tag, key: &Key) -> (Slot, bool) {
         match self.probe(tag, key) {
             Ok(slot) => (slot, false),
             Err(place) => (self.insert(place, tag, key), true),
+        }
+    }
+
+    /// Reads where the look-up of a tag will begin. Whoever does this for many tags, then [`Table::touch_place`] for each
+    /// of them, waits for memory once and not for each.
+    #[inline]
+    pub(crate) fn touch_index(&self, tag: Tag) -> u64 {
+        self.index[tag.0 as usize & self.mask()]
+    }
+
+    /// What the first place with this tag holds, which is almost certainly that of its key; and something of that key.
+    #[inline]
+    pub(crate) fn touch_place(&self, tag: Tag) -> Option<(u64, &T)> {
+        let mask = self.mask();
+        let mut place = tag.0 as usize & mask;
+        loop {
+            let entry = self.index[place];
+            if entry == 0 {
+                return None;
+            }
+            if (entry >> 32) as u32 == tag.0 {
+                return self.places.get((entry as u32).wrapping_sub(1)).map(|place| (place.key.0[0], &place.value));
+            }
+            place = (place + 1) & mask;
         }
     }
 
@@ -149,7 +211,34 @@ impl Table {
     ///
     /// Where this table never gave that slot out.
     pub fn key(&self, slot: Slot) -> &Key {
-        &self.keys[slot.index()]
+        &self.place(slot).key
+    }
+
+    /// The value of a slot that is in use.
+    ///
+    /// # Panics
+    ///
+    /// Where this table never gave that slot out.
+    #[inline]
+    pub fn value(&self, slot: Slot) -> &T {
+        &self.place(slot).value
+    }
+
+    /// The same, to be changed.
+    ///
+    /// # Panics
+    ///
+    /// Where this table never gave that slot out.
+    #[inline]
+    #[expect(clippy::expect_used, reason = "slots come from this table; another table's is a fault of the caller")]
+    pub fn value_mut(&mut self, slot: Slot) -> &mut T {
+        &mut self.places.get_mut(slot.0).expect("a slot of this table").value
+    }
+
+    #[inline]
+    #[expect(clippy::expect_used, reason = "slots come from this table; another table's is a fault of the caller")]
+    fn place(&self, slot: Slot) -> &Place<T> {
+        self.places.get(slot.0).expect("a slot of this table")
     }
 
     /// Forgets a connection: its slot is given out again. Nothing happens where the slot is free already.
@@ -157,20 +246,21 @@ impl Table {
         if !self.is_used(slot) {
             return;
         }
-        let tag = self.tag(&self.keys[slot.index()]);
+        let tag = self.tags.of(self.key(slot));
         let mask = self.mask();
-        let mut place = tag as usize & mask;
+        let mut place = tag.0 as usize & mask;
         while self.index[place] as u32 != slot.0 + 1 {
             place = (place + 1) & mask;
         }
         self.close_gap(place);
         self.used[slot.index() / 64] &= !(1 << (slot.index() % 64));
         self.free.push(slot.0);
+        *self.value_mut(slot) = T::default();
     }
 
     /// All slots in use, in the order of their numbers.
     pub fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
-        (0..self.keys.len() as u32).map(Slot).filter(|slot| self.is_used(*slot))
+        (0..self.places.len() as u32).map(Slot).filter(|slot| self.is_used(*slot))
     }
 
     /// Looks at the next `steps` slots in turn, from the last one back to the first, and removes those of which
@@ -178,11 +268,15 @@ impl Table {
     ///
     /// This is how idle connections age without a list that each packet would have to reorder: whoever calls this with
     /// two steps for each new connection has looked at every slot before the table can have doubled.
-    pub fn patrol(&mut self, steps: u32, mut is_over: impl FnMut(Slot) -> bool) {
-        for _ in 0..steps.min(self.keys.len() as u32) {
+    pub fn patrol(&mut self, steps: u32, mut is_over: impl FnMut(&Key, &mut T) -> bool) {
+        for _ in 0..steps.min(self.places.len() as u32) {
             let slot = Slot(self.patrol);
-            self.patrol = if slot.index() + 1 >= self.keys.len() { 0 } else { slot.0 + 1 };
-            if self.is_used(slot) && is_over(slot) {
+            self.patrol = if slot.index() + 1 >= self.places.len() { 0 } else { slot.0 + 1 };
+            if !self.is_used(slot) {
+                continue;
+            }
+            let Some(place) = self.places.get_mut(slot.0) else { continue };
+            if is_over(&place.key, &mut place.value) {
                 self.remove(slot);
             }
         }
@@ -198,31 +292,18 @@ impl Table {
         self.index.len() - 1
     }
 
-    /// 32 bits of the key's hash.
-    ///
-    /// Multiply and fold, as wyhash and foldhash do: three multiplications, and without the seed no collision can be
-    /// computed. It needs no more than that, since nobody sees a hash or the time of one look-up from outside.
-    #[inline]
-    fn tag(&self, key: &Key) -> u32 {
-        let Key([low, high, low_top, high_top, rest]) = *key;
-        let [a, b, c, d] = self.seed;
-        let bottom = fold(low ^ a, high ^ b);
-        let top = fold(low_top ^ c, high_top ^ d);
-        (fold(bottom ^ top.rotate_left(29) ^ rest, a.rotate_left(32) ^ d) >> 16) as u32
-    }
-
     /// The slot that holds the key, else the place where it would go.
     #[inline]
-    fn probe(&self, tag: u32, key: &Key) -> Result<Slot, usize> {
+    fn probe(&self, tag: Tag, key: &Key) -> Result<Slot, usize> {
         let mask = self.mask();
-        let mut place = tag as usize & mask;
+        let mut place = tag.0 as usize & mask;
         loop {
             let entry = self.index[place];
             if entry == 0 {
                 return Err(place);
             }
             let slot = Slot((entry as u32).wrapping_sub(1));
-            if (entry >> 32) as u32 == tag && self.keys.get(slot.index()).is_some_and(|other| key.is(other)) {
+            if (entry >> 32) as u32 == tag.0 && self.places.get(slot.0).is_some_and(|place| key.is(&place.key)) {
                 return Ok(slot);
             }
             place = (place + 1) & mask;
@@ -230,23 +311,23 @@ impl Table {
     }
 
     #[cold]
-    fn insert(&mut self, place: usize, tag: u32, key: &Key) -> Slot {
+    fn insert(&mut self, place: usize, tag: Tag, key: &Key) -> Slot {
+        let new = Place { key: *key, value: T::default() };
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.keys[slot as usize] = *key;
+                if let Some(place) = self.places.get_mut(slot) {
+                    *place = new;
+                }
                 Slot(slot)
             }
-            None => {
-                self.keys.push(*key);
-                // 2^32 keys would be 160 GB.
-                Slot((self.keys.len() - 1) as u32)
-            }
+            // 2^32 places would be 256 GB.
+            None => Slot(self.places.push(new)),
         };
         if slot.index() / 64 >= self.used.len() {
             self.used.push(0);
         }
         self.used[slot.index() / 64] |= 1 << (slot.index() % 64);
-        self.index[place] = (u64::from(tag) << 32) | u64::from(slot.0 + 1);
+        self.index[place] = (u64::from(tag.0) << 32) | u64::from(slot.0 + 1);
         // Beyond three quarters, linear probing looks at more than one line of the cache for what is not there.
         if self.len() * 4 > self.index.len() * 3 {
             self.grow();

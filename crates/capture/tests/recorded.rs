@@ -53,7 +53,8 @@ fn both_hosts_captures_get_the_verdict_of_the_live_test() {
         for host in ["a", "b"] {
             let found = read(&format!("{name}-{host}"));
             assert_eq!(found.connections.len(), 1, "{name}-{host}");
-            let side = found.connections[0].main_side();
+            let report = found.connections.get(0).unwrap();
+            let side = report.main_side();
             let diagnosis = &side.verdict.as_ref().unwrap().diagnosis;
             assert_eq!((diagnosis.limiter, diagnosis.detail), (limiter, detail), "{name}-{host}: {diagnosis:#?}");
             assert!(diagnosis.evidence.iter().any(|evidence| evidence.packets.is_some()), "{name}-{host}");
@@ -65,12 +66,14 @@ fn both_hosts_captures_get_the_verdict_of_the_live_test() {
 fn what_never_arrives_is_told_at_the_sender_and_doubted_at_the_receiver() {
     for &(name, limiter, detail) in AT_THE_SENDER {
         let found = read(name);
-        let diagnosis = &found.connections[0].main_side().verdict.as_ref().unwrap().diagnosis;
+        let report = found.connections.get(0).unwrap();
+        let diagnosis = &report.main_side().verdict.as_ref().unwrap().diagnosis;
         assert_eq!((diagnosis.limiter, diagnosis.detail), (limiter, detail), "{name}: {diagnosis:#?}");
     }
-    assert!(read("10m-100ms-cubic-black-hole-b").connections[0].main_side().verdict.is_none());
+    assert!(read("10m-100ms-cubic-black-hole-b").connections.get(0).unwrap().main_side().verdict.is_none());
     let found = read("50m-40ms-cubic-tail-loss-b");
-    let diagnosis = &found.connections[0].main_side().verdict.as_ref().unwrap().diagnosis;
+    let report = found.connections.get(0).unwrap();
+    let diagnosis = &report.main_side().verdict.as_ref().unwrap().diagnosis;
     assert!(diagnosis.confidence < Confidence::High, "{diagnosis:#?}");
     assert!(diagnosis.blind.iter().any(|doubt| doubt.contains("retransmission timer")), "{diagnosis:#?}");
 }
@@ -102,7 +105,7 @@ fn main_limiter(name: &str, passes: impl Fn(u64, &Segment<'_>) -> bool) -> Optio
     let mut sink = Picked { tracker: Tracker::new(1, Keep { transfers: false }), passes, number: 0 };
     read_into(name, &mut sink);
     let found = sink.tracker.finish();
-    Some(found.connections.first()?.main_side().verdict.as_ref()?.diagnosis.limiter)
+    Some(found.connections.get(0)?.main_side().verdict.as_ref()?.diagnosis.limiter)
 }
 
 struct Picked<F> {
@@ -127,7 +130,7 @@ impl<F: Fn(u64, &Segment<'_>) -> bool> Sink for Picked<F> {
 #[test]
 fn windows_and_round_trips_are_the_same_from_either_host() {
     for &(name, ..) in RECORDED {
-        let [a, b] = ["a", "b"].map(|host| read(&format!("{name}-{host}")).connections.remove(0));
+        let [a, b] = ["a", "b"].map(|host| read(&format!("{name}-{host}")).connections.get(0).unwrap().into_owned());
         let trip = |report: &fullpipe_capture::Report| report.rtt.unwrap().get() as f64;
         assert!((trip(&a) / trip(&b) - 1.0).abs() < 0.2, "{name}: {:?} and {:?}", a.rtt, b.rtt);
         assert_eq!(a.sides[0].syn, b.sides[0].syn, "{name}");
@@ -140,7 +143,8 @@ fn windows_and_round_trips_are_the_same_from_either_host() {
 #[test]
 fn the_arithmetic_of_the_window_stands_in_the_evidence() {
     let found = read("wan-80ms-cubic-window-b");
-    let verdict = found.connections[0].main_side().verdict.as_ref().unwrap();
+    let report = found.connections.get(0).unwrap();
+    let verdict = report.main_side().verdict.as_ref().unwrap();
     let told: Vec<&str> = verdict.diagnosis.evidence.iter().map(|evidence| evidence.text.as_str()).collect();
     assert!(told[0].contains("65,535 B x 8 / 80."), "{told:?}");
     let spans: u64 = verdict.runs.iter().map(|run| run.to_us - run.from_us).sum();

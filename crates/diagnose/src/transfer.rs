@@ -108,10 +108,8 @@ pub struct Buffer {
 /// How a connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opening {
-    /// From the first SYN to the acknowledgement of the SYN-ACK, or to the last packet where there was none.
+    /// From the first SYN to the acknowledgement of the SYN-ACK.
     pub took_us: Micros,
-    /// Whether it was set up at last.
-    pub is_complete: bool,
     /// SYN packets beyond the first.
     pub syns_again: u32,
     /// SYN-ACK packets beyond the first.

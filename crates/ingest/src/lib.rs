@@ -9,8 +9,9 @@ mod decompress;
 mod error;
 mod pump;
 mod source;
+mod team;
 
-use std::{ops::ControlFlow, path::PathBuf};
+use std::{num::NonZeroUsize, ops::ControlFlow, path::PathBuf};
 
 use fullpipe_capture::{Problems, Sink, Totals};
 
@@ -18,6 +19,7 @@ pub use decompress::Compression;
 pub use error::Error;
 pub use pump::read_source;
 pub use source::Source;
+pub use team::Team;
 
 /// How captures are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,20 @@ pub enum Reading {
     Along,
     /// A thread of its own, which also decompresses, up to two pieces ahead.
     Ahead,
+    /// A thread of its own where there is something to decompress, which takes longer than all the rest.
+    AheadIfCompressed,
+}
+
+impl Options {
+    /// What goes well with a [`Team`] of so many threads.
+    pub fn beside(threads: NonZeroUsize) -> Self {
+        let reading = match threads.get() {
+            1 => Reading::Along,
+            2 => Reading::AheadIfCompressed,
+            _ => Reading::Ahead,
+        };
+        Self { reading, ..Self::default() }
+    }
 }
 
 impl Default for Options {

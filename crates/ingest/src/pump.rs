@@ -25,9 +25,15 @@ pub fn read_source<S: Sink>(
 ) -> Result<Outcome, Error> {
     let position = source.position();
     let Source { name, stream, compression, size, .. } = source;
-    let mut pieces = match options.reading {
-        Reading::Along => Pieces::Along { stream, piece: Piece::new(options.piece) },
-        Reading::Ahead => ahead(stream, options.piece),
+    let is_ahead = match options.reading {
+        Reading::Along => false,
+        Reading::Ahead => true,
+        Reading::AheadIfCompressed => compression.is_some(),
+    };
+    let mut pieces = if is_ahead {
+        ahead(stream, options.piece)
+    } else {
+        Pieces::Along { stream, piece: Piece::new(options.piece) }
     };
     let mut reader = Reader::after(before);
     let mut kept = Vec::with_capacity(Reader::KEPT);

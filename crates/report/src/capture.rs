@@ -1,9 +1,9 @@
 //! What was found in captures, put in order for a reader: worst first, with the setting that lifts each limit. What is
 //! *not* here: how it looks (`text`, `json`, `csv`).
 
-use std::{cmp::Ordering, net::IpAddr};
+use std::net::IpAddr;
 
-use fullpipe_capture::{Endpoint, Report, Side};
+use fullpipe_capture::{Endpoint, Report, Reports, Side};
 use fullpipe_diagnose::{Detail, Limiter};
 use fullpipe_knobs::{Catalogue, Goal, Packets, Platform, PlatformRequest, plan_platform};
 use fullpipe_units::{Bytes, Micros, Rate, bdp};
@@ -12,7 +12,7 @@ use fullpipe_units::{Bytes, Micros, Rate, bdp};
 #[derive(Clone, Debug, Default)]
 pub struct CaptureList {
     /// The connections, worst first.
-    pub connections: Vec<Report>,
+    pub connections: Reports,
     /// How many of them are to be shown.
     pub shown: usize,
     /// Connections that were only counted, because there were too many without payload.
@@ -65,18 +65,10 @@ pub struct Advice {
 }
 
 impl CaptureList {
-    /// Puts the connections in order: those first in which most time was lost to something that can be lifted.
+    /// Puts as many connections as are to be shown in order: those first in which most time was lost to something that can
+    /// be lifted.
     pub fn sort(&mut self) {
-        let bytes = |report: &Report| report.payload();
-        self.connections.sort_by(|a, b| {
-            let by_weight = b.weight().partial_cmp(&a.weight()).unwrap_or(Ordering::Equal);
-            by_weight.then_with(|| bytes(b).cmp(&bytes(a))).then_with(|| a.number.cmp(&b.number))
-        });
-    }
-
-    /// The connection with that number.
-    pub fn numbered(&self, number: u64) -> Option<&Report> {
-        self.connections.iter().find(|report| report.number == number)
+        self.connections.worst_first(self.shown);
     }
 }
 

@@ -83,6 +83,12 @@ pub(crate) struct Echo {
 }
 
 impl Echo {
+    /// As new, with the room that the list had.
+    pub(super) fn empty(&mut self) {
+        self.awaited.clear();
+        self.least_ns = None;
+    }
+
     /// A segment towards the end carried `value`.
     #[inline]
     pub(crate) fn sent(&mut self, at_ns: u64, value: u32) {

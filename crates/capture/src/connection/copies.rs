@@ -30,6 +30,12 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
+    /// As new, with the room that the list had.
+    pub(super) fn empty(&mut self) {
+        self.prints.clear();
+        self.next = 0;
+    }
+
     /// Whether `seen` is a copy of a packet before; else it is noted. `is_old` where it carries nothing new, without
     /// which it can't be one. `trip_ns` is the shortest round trip, where it is known.
     #[inline]

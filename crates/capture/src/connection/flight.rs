@@ -1,7 +1,7 @@
 //! What is in flight in one direction, as its sender sees it: acknowledgements that pass the place of capture act only
 //! when they have reached the sender. What is *not* here: which bytes were seen twice (`half`).
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, mem::take};
 
 use super::bins::Bins;
 
@@ -39,7 +39,7 @@ pub(crate) struct Flight {
     pub(crate) is_beyond: bool,
     pub(crate) bins: Option<Bins>,
     /// Whether a timeline is of no use: most connections are too short for one, and it is most of the work.
-    pub(crate) is_timeless: bool,
+    is_timeless: bool,
 }
 
 /// What an acknowledgement says.
@@ -51,6 +51,13 @@ pub(crate) struct Told {
 }
 
 impl Flight {
+    /// As new, with the room that the list had.
+    pub(super) fn empty(&mut self, is_timeless: bool) {
+        self.pending.clear();
+        let pending = take(&mut self.pending);
+        *self = Self { pending, is_timeless, ..Self::default() };
+    }
+
     /// Begins the timeline with the first payload.
     pub(crate) fn begin(&mut self, at_ns: u64, una: u64) {
         if self.bins.is_none() && !self.is_timeless {
@@ -63,6 +70,9 @@ impl Flight {
     /// An acknowledgement that reaches the sender at `at_ns`.
     #[inline]
     pub(crate) fn tell(&mut self, at_ns: u64, told: Told) {
+        if self.is_timeless {
+            return;
+        }
         let after = self.pending.back().map_or(0, |last| last.at_ns);
         let pending = Pending { at_ns: at_ns.max(after), una: told.una, edge: told.edge, closed: told.closed };
         if self.pending.len() >= MOST_PENDING
@@ -77,6 +87,13 @@ impl Flight {
     /// Everything up to `now_ns` has happened; `snd_max` was sent before the first of it.
     #[inline]
     pub(crate) fn advance(&mut self, now_ns: u64, snd_max: u64) {
+        if self.is_timeless {
+            return;
+        }
+        if self.pending.is_empty() && self.bins.is_none() {
+            self.since_ns = self.since_ns.max(now_ns);
+            return;
+        }
         while let Some(next) = self.pending.front().copied().filter(|next| next.at_ns <= now_ns) {
             self.pending.pop_front();
             self.pass(next.at_ns, snd_max);
@@ -99,14 +116,15 @@ impl Flight {
 
     /// Time goes on, and nothing changes.
     fn pass(&mut self, to_ns: u64, snd_max: u64) {
+        if self.bins.is_none() || to_ns <= self.since_ns {
+            self.since_ns = self.since_ns.max(to_ns);
+            return;
+        }
         let in_flight = self.in_flight(snd_max);
         self.is_beyond |= self.edge.is_some_and(|edge| in_flight > 2 * edge.saturating_sub(self.una).max(self.mss));
         let held = in_flight > 0 && self.is_window_used(in_flight);
         let closed = self.closed;
-        let Some(bins) = &mut self.bins else {
-            self.since_ns = self.since_ns.max(to_ns);
-            return;
-        };
+        let Some(bins) = &mut self.bins else { return };
         bins.reach(to_ns);
         while self.since_ns < to_ns {
             let end_ns = bins.end_ns();

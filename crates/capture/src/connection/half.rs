@@ -2,7 +2,7 @@
 //! what that says of round trips and losses. What is *not* here: the handshake, and time as the sender sees it
 //! (`flight`).
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, mem::take};
 
 use fullpipe_units::SeqNum;
 
@@ -150,8 +150,14 @@ pub(crate) struct Half {
     newest_value: Option<u32>,
 }
 
+impl Default for Half {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Half {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self {
             counters: Counters::default(),
             syn: None,
@@ -184,6 +190,15 @@ impl Half {
             black_hole: None,
             newest_value: None,
         }
+    }
+
+    /// As new, with the room that the lists had.
+    pub(super) fn restart(&mut self, is_timeless: bool) {
+        self.sent.clear();
+        self.near.empty();
+        self.flight.empty(is_timeless);
+        let (sent, near, flight) = (take(&mut self.sent), take(&mut self.near), take(&mut self.flight));
+        *self = Self { sent, near, flight, ..Self::new() };
     }
 
     /// The payload of a full segment, as the SYN of the receiver allows and as was seen.
@@ -332,6 +347,9 @@ impl Half {
     }
 
     fn note_bin(&mut self, seen: &Seen, is_new: bool) {
+        if self.flight.bins.is_none() {
+            return;
+        }
         let in_flight = self.flight.in_flight(self.snd_max);
         let unprompted = self.flight.unprompted_ns(seen.at_ns) > PROMPT_NS && is_new;
         let starved_ns = if is_new { self.flight.fill(seen.at_ns) } else { 0 };

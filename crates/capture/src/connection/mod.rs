@@ -17,7 +17,7 @@ use copies::Copies;
 use half::Half;
 
 /// A connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Connection {
     /// By [`Sender`]: what the low end and what the high end sends.
     pub(crate) halves: [Half; 2],
@@ -61,32 +61,23 @@ pub(crate) const fn other(sender: Sender) -> Sender {
 }
 
 impl Connection {
-    pub(crate) fn new(first: &Seen) -> Self {
-        Self {
-            halves: [Half::new(), Half::new()],
-            copies: [Copies::default(), Copies::default()],
-            opener: None,
-            simultaneous: false,
-            syn_at_ns: [None; 2],
-            answered_ns: None,
-            established: false,
-            syns: 0,
-            reset_by: None,
-            first_sender: first.sender,
-            first_number: first.number,
-            first_ns: first.at_ns,
-            last_ns: first.at_ns,
-            copied: 0,
-            options_cut: false,
-            too_big_mtu: None,
-            hop_limits: [0; 2],
-            handshake: [None; 3],
-            handshake_ns: None,
-            opened_ns: None,
-            syns_again: 0,
-            answers_again: 0,
-            backwards: 0,
-        }
+    /// One that begins with `first`, whatever was here before; the room that its lists had stays. `is_timeless` where no
+    /// timeline is wanted: most connections are too short to be judged, and it is most of the work.
+    pub(crate) fn restart(&mut self, first: &Seen, is_timeless: bool) {
+        // In place, and by name: moving two kilobytes about is most of the time that a short connection takes.
+        let Self { halves, copies, opener, simultaneous, syn_at_ns, answered_ns, established, syns, .. } = self;
+        halves.iter_mut().for_each(|half| half.restart(is_timeless));
+        copies.iter_mut().for_each(Copies::empty);
+        (*opener, *simultaneous, *syn_at_ns) = (None, false, [None; 2]);
+        (*answered_ns, *established, *syns) = (None, false, 0);
+        let Self { reset_by, first_sender, first_number, first_ns, last_ns, copied, options_cut, too_big_mtu, .. } =
+            self;
+        (*reset_by, *copied, *options_cut, *too_big_mtu) = (None, 0, false, None);
+        (*first_sender, *first_number) = (first.sender, first.number);
+        (*first_ns, *last_ns) = (first.at_ns, first.at_ns);
+        let Self { hop_limits, handshake, handshake_ns, opened_ns, syns_again, answers_again, backwards, .. } = self;
+        (*opened_ns, *syns_again, *answers_again) = (None, 0, 0);
+        (*hop_limits, *handshake, *handshake_ns, *backwards) = ([0; 2], [None; 3], None, 0);
     }
 
     pub(crate) fn half(&self, sender: Sender) -> &Half {
@@ -103,13 +94,6 @@ impl Connection {
             (Some(Some(shift)), None) if self.opener != Some(sender) => Some(shift),
             _ => None,
         }
-    }
-
-    /// The same without a timeline.
-    pub(crate) fn timeless(first: &Seen) -> Self {
-        let mut connection = Self::new(first);
-        connection.halves.iter_mut().for_each(|half| half.flight.is_timeless = true);
-        connection
     }
 
     /// One segment, in the order of the file.

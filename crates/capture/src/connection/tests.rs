@@ -42,7 +42,13 @@ impl Wire {
         seen.number = self.number;
         // Each has its own identification, as systems give it.
         seen.id = seen.id.or(Some(self.number as u16));
-        self.connection.get_or_insert_with(|| Connection::new(&seen)).on(&seen);
+        self.connection
+            .get_or_insert_with(|| {
+                let mut connection = Connection::default();
+                connection.restart(&seen, false);
+                connection
+            })
+            .on(&seen);
         self
     }
 

@@ -1,7 +1,11 @@
 //! A connection's story: its figures, the transfers of both directions, and what limited each. What is *not* here:
 //! following it packet by packet (`connection`), and judging (`diagnose`).
 
+mod packed;
+mod reports;
 mod transfer;
+
+pub use reports::Reports;
 
 use fullpipe_diagnose::{Detail, Diagnosis, Limiter, Run, SynFacts, Transfer, diagnose, runs};
 use fullpipe_units::{Bytes, Micros, Rate};
@@ -125,31 +129,6 @@ impl Report {
             _ => 1.0,
         };
         1.0 + part * verdict.diagnosis.share * side.sending.as_secs_f64()
-    }
-}
-
-/// Makes reports.
-#[derive(Debug)]
-pub(crate) struct Stories {
-    keep: Keep,
-    reports: Vec<Report>,
-}
-
-impl Stories {
-    pub(crate) const fn new(keep: Keep) -> Self {
-        Self { keep, reports: Vec::new() }
-    }
-
-    pub(crate) fn tell(&mut self, key: &Key, connection: &Connection) {
-        self.reports.push(report(key, connection, self.keep));
-    }
-
-    pub(crate) fn in_order(mut self) -> Vec<Report> {
-        self.reports.sort_unstable_by_key(|report| report.first_packet);
-        for (number, report) in (1..).zip(&mut self.reports) {
-            report.number = number;
-        }
-        self.reports
     }
 }
 

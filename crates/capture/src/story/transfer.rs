@@ -20,7 +20,7 @@ const LEAST_STEP_NS: u64 = 1_000_000;
 /// `None` where the direction carried no payload.
 pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [Endpoint; 2]) -> Option<Transfer> {
     let half = connection.half(sender);
-    let Some(bins) = half.flight.bins.as_ref() else { return never_opened(connection, sender, [from, to]) };
+    let bins = half.flight.bins.as_ref()?;
     let trip_ns = connection.trip_ns();
     let (coarse, width_ns) = bins.coarse((trip_ns / 2).max(LEAST_STEP_NS));
     // A sender before a closed window has more to send, for as long as it asks.
@@ -59,28 +59,12 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
     })
 }
 
-/// A connection that was asked for again and again, and never set up.
-fn never_opened(connection: &Connection, sender: Sender, [from, to]: [Endpoint; 2]) -> Option<Transfer> {
-    let repeats = connection.syns_again + connection.answers_again;
-    if connection.established || connection.opener != Some(sender) || repeats == 0 {
-        return None;
-    }
-    Some(Transfer {
-        source: Source::Capture,
-        sender: end(connection, sender, from),
-        receiver: end(connection, other(sender), to),
-        opening: opening(connection, connection.half(sender)),
-        ..Transfer::default()
-    })
-}
-
 fn opening(connection: &Connection, half: &Half) -> Option<Opening> {
     connection.handshake[0].filter(|syn| *syn == connection.first_number)?;
-    let took_ns = connection.opened_ns.unwrap_or(connection.last_ns - connection.first_ns);
+    let took_ns = connection.opened_ns?;
     let initial_window = (half.counters.initial_window > 0).then(|| Bytes::new(half.counters.initial_window));
     Some(Opening {
         took_us: micros(took_ns),
-        is_complete: connection.opened_ns.is_some(),
         syns_again: connection.syns_again,
         answers_again: connection.answers_again,
         initial_window,

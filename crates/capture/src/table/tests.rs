@@ -7,6 +7,16 @@ use proptest::prelude::*;
 
 use super::*;
 
+impl<T: Default> Table<T> {
+    pub(crate) fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(crate) fn index_bytes(&self) -> usize {
+        self.index.len() * size_of::<u64>()
+    }
+}
+
 fn end(address: u32, port: u16) -> Endpoint {
     Endpoint { address: IpAddr::V4(Ipv4Addr::from(address)).into(), port }
 }
@@ -36,15 +46,17 @@ fn what_carried_a_flow_tells_it_apart() {
 
 #[test]
 fn a_patrol_meets_every_slot_and_frees_those_that_are_over() {
-    let mut table = Table::new(3);
+    let mut table: Table<u32> = Table::new(3);
     for number in 0..100 {
-        table.find_or_insert(&key(number));
+        let (slot, _) = table.find_or_insert(&key(number));
+        *table.value_mut(slot) = number;
     }
     let mut met = Vec::new();
     for _ in 0..50 {
-        table.patrol(2, |slot| {
-            met.push(slot.index());
-            slot.index() % 3 == 0
+        table.patrol(2, |met_key, number| {
+            assert_eq!(met_key, &key(*number));
+            met.push(*number);
+            *number % 3 == 0
         });
     }
     assert_eq!(met, (0..100).collect::<Vec<_>>());
@@ -53,12 +65,13 @@ fn a_patrol_meets_every_slot_and_frees_those_that_are_over() {
     assert_eq!(table.find(&key(3)), None);
     let (slot, is_new) = table.find_or_insert(&key(1000));
     assert!(is_new && slot.index() < 100, "slots are used again");
+    assert_eq!(*table.value(slot), 0, "and know nothing of their former use");
 }
 
 #[test]
 fn close_addresses_and_ports_spread_over_the_index() {
     for seed in 0..4 {
-        let mut table = Table::new(seed);
+        let mut table: Table = Table::new(seed);
         for number in 0..190_000 {
             table.find_or_insert(&key(number));
         }
@@ -76,7 +89,7 @@ proptest! {
         seed: u64,
         steps in prop::collection::vec((0_u8..4, 0_u32..150), 0..2000),
     ) {
-        let mut table = Table::new(seed);
+        let mut table: Table = Table::new(seed);
         let mut map: HashMap<u32, Slot> = HashMap::new();
         for (what, number) in steps {
             let found = table.find(&key(number));

@@ -27,19 +27,16 @@ pub(crate) struct SynOptions {
 }
 
 impl Options {
-    /// Reads what was captured; a length that lies ends the list.
+    /// The timestamps where there is nothing else.
     #[inline]
-    pub(crate) fn parse(bytes: &[u8]) -> Self {
+    pub(crate) fn timestamps_alone(bytes: &[u8]) -> Option<[u32; 2]> {
         // Nearly every segment has exactly this: two no-operations and the timestamps (RFC 7323, appendix A).
-        if let [1, 1, 8, 10, rest @ ..] = bytes
-            && rest.len() == 8
-        {
-            return Self { timestamps: Some((word(rest, 0), word(rest, 4))), ..Self::default() };
-        }
-        Self::walk(bytes)
+        let [1, 1, 8, 10, a, b, c, d, e, f, g, h] = *bytes else { return None };
+        Some([u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])])
     }
 
-    fn walk(mut bytes: &[u8]) -> Self {
+    /// Reads what was captured; a length that lies ends the list.
+    pub(crate) fn walk(mut bytes: &[u8]) -> Self {
         let mut options = Self::default();
         let mut place = 0;
         while let [kind, rest @ ..] = bytes {
@@ -97,7 +94,7 @@ mod tests {
     #[test]
     fn a_syn_of_linux_is_read_in_its_order() {
         let bytes = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 7, 0, 0, 0, 0, 1, 3, 3, 10];
-        let options = Options::parse(&bytes);
+        let options = Options::walk(&bytes);
         assert_eq!(options.syn.mss, Some(1460));
         assert_eq!(options.syn.window_scale, Some(10));
         assert!(options.syn.sack_permitted && options.syn.timestamps);
@@ -108,10 +105,10 @@ mod tests {
     #[test]
     fn lengths_that_lie_end_the_list() {
         for bytes in [&[2, 0][..], &[2, 1], &[5, 40, 0], &[8], &[3, 255, 1], &[2, 4, 5]] {
-            let options = Options::parse(bytes);
+            let options = Options::walk(bytes);
             assert_eq!((options.syn.mss, options.sack_count, options.timestamps), (None, 0, None), "{bytes:?}");
         }
-        let wide = Options::parse(&[3, 3, 200]);
+        let wide = Options::walk(&[3, 3, 200]);
         assert_eq!(wide.syn.window_scale, Some(14));
     }
 
@@ -119,7 +116,7 @@ mod tests {
     fn blocks_are_read_behind_no_operations() {
         let mut bytes = vec![1, 1, 5, 18];
         bytes.extend([0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 0, 6]);
-        let options = Options::parse(&bytes);
+        let options = Options::walk(&bytes);
         assert_eq!(options.sack(), [(SeqNum::new(1), SeqNum::new(2)), (SeqNum::new(5), SeqNum::new(6))]);
     }
 }

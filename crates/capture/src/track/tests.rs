@@ -6,7 +6,7 @@ use fullpipe_units::SeqNum;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Endpoint, Flow, LinkStamp, Network};
+use crate::{Endpoint, Flags, Flow, LinkStamp, Network};
 
 fn end(host: u8, port: u16) -> Endpoint {
     Endpoint { address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)).into(), port }
@@ -38,8 +38,8 @@ fn a_port_used_again_is_another_connection_and_a_repeated_syn_is_not() {
     tracker.segment(&segment(4, 5_000, Flags::SYN, 9_000, 0));
     tracker.segment(&segment(5, 5_000, Flags::ACK, 9_001, 10));
     let found = tracker.finish();
-    assert_eq!(found.connections.iter().map(Report::packets).collect::<Vec<_>>(), [3, 2]);
-    assert_eq!(found.connections[0].handshake.syns, 2);
+    assert_eq!(found.connections.iter().map(|report| report.packets()).collect::<Vec<_>>(), [3, 2]);
+    assert_eq!(found.connections.get(0).unwrap().handshake.syns, 2);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_syn_that_crosses_another_is_the_same_connection() {
     tracker.segment(&Segment { flow: syn.flow.reversed(), seq: SeqNum::new(700), at_ns: 2, ..syn });
     let found = tracker.finish();
     assert_eq!(found.connections.len(), 1);
-    assert!(found.connections[0].handshake.simultaneous);
+    assert!(found.connections.get(0).unwrap().handshake.simultaneous);
 }
 
 #[test]
@@ -61,9 +61,60 @@ fn a_long_connection_is_counted_from_its_first_segment_on() {
         tracker.segment(&segment(1_000_000 * u64::from(step + 1), 5_000, Flags::ACK, 1 + step * 100, 100));
     }
     let found = tracker.finish();
-    let side = found.connections[0].main_side();
+    let report = found.connections.get(0).unwrap();
+    let side = report.main_side();
     assert_eq!((side.counters.payload, side.counters.data_packets), (100_000, 1_000));
     assert!(side.verdict.is_some());
+}
+
+/// A connection of five segments that both ends close.
+fn short(tracker: &mut Tracker, number: u32, at_ns: u64) {
+    let flow = Flow {
+        from: Endpoint {
+            address: IpAddr::V4(Ipv4Addr::from(0x0A01_0000 + number / 50_000)).into(),
+            port: number as u16,
+        },
+        to: end(2, 80),
+        outer: 0,
+    };
+    for (step, flags, len, back) in
+        [(0, 0x02, 0, false), (1, 0x12, 0, true), (2, 0x10, 300, false), (3, 0x11, 0, false), (4, 0x11, 900, true)]
+    {
+        let flow = if back { flow.reversed() } else { flow };
+        tracker.segment(&Segment { flow, ..segment(at_ns + step * 1_000, 0, Flags(flags), step as u32 * 400, len) });
+    }
+}
+
+#[test]
+fn connections_that_are_over_make_room_for_others() {
+    let mut tracker = Tracker::new(1, Keep::default());
+    // 400 a second for 300 s; each is over 60 s after its end.
+    for number in 0..120_000 {
+        short(&mut tracker, number, u64::from(number) * 2_500_000);
+    }
+    let places: usize = tracker.followers.iter().map(Follower::places).sum();
+    assert!(
+        places < 130_000,
+        "{places} are kept of at most 60,000 that are not over, and as many until the patrol comes"
+    );
+    let found = tracker.finish();
+    assert_eq!(found.connections.len(), 120_000);
+    assert!(found.connections.iter().all(|report| report.payload().get() == 1_200));
+}
+
+#[test]
+fn a_flood_of_requests_takes_little_room_and_is_told() {
+    let mut tracker = Tracker::new(1, Keep::default());
+    for number in 0..50_000_u32 {
+        let mut syn = segment(u64::from(number) * 1_000, 0, Flags::SYN, number, 0);
+        syn.flow.from =
+            Endpoint { address: IpAddr::V4(Ipv4Addr::from(number.wrapping_mul(2_654_435_761))).into(), port: 7 };
+        tracker.segment(&syn);
+    }
+    let bytes: usize = tracker.followers.iter().map(Follower::room).sum();
+    assert!(bytes < 50_000 * 256, "{bytes} bytes");
+    let found = tracker.finish();
+    assert_eq!((found.connections.len(), found.unlisted), (50_000, 0));
 }
 
 proptest! {

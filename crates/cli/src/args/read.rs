@@ -18,6 +18,7 @@ Examples:
   fullpipe read slow.pcapng.gz --conn 3
   fullpipe read slow.pcap --filter 'host 10.0.0.2 port 5201 time 3s..60s'
   tcpdump -i eth0 -s 128 -U -w - tcp | fullpipe read -
+  fullpipe read slow.pcap --parquet slow.parquet
   fullpipe read a.pcap b.pcap --json | jq '.connections[] | {a, b, rate_bps, limiter: .diagnosis.limiter}'
 
 Filter: any of `host ADDRESS`, `port NUMBER`, `net ADDRESS/BITS`, `time FROM..TO` (since the first segment); all must hold.")]
@@ -31,10 +32,16 @@ pub(crate) struct ReadArgs {
     /// Only segments that match
     #[arg(long, value_name = "FILTER")]
     pub(crate) filter: Option<Filter>,
-    /// Show at most this many connections [default: 20, all with --json and --csv]
+    /// Show at most this many connections [default: 20, all with --json, --csv and --parquet]
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<NonZeroUsize>,
+    /// Read and follow with this many threads; what is found is the same [default: one for each core, up to 6]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
     /// Print comma-separated values, a line per connection
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
+    /// Also write those lines to a Parquet file, for pyarrow, DuckDB or Polars
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "conn")]
+    pub(crate) parquet: Option<PathBuf>,
 }

@@ -1,15 +1,17 @@
 //! `fullpipe read`.
 
 use std::{
+    fs::File,
     hash::{BuildHasher, RandomState},
     num::NonZeroUsize,
     ops::ControlFlow,
+    path::Path,
     sync::atomic::Ordering,
 };
 
-use fullpipe_capture::{Filtered, Keep, Tracker};
-use fullpipe_ingest::{Captures, Error, Options, Progress, Reading, read_all};
-use fullpipe_report::{CaptureFile, CaptureList, CaptureProblem, clean, csv, json, text};
+use fullpipe_capture::{Filtered, Keep};
+use fullpipe_ingest::{Captures, Error, Options, Progress, Team, read_all};
+use fullpipe_report::{CaptureFile, CaptureList, CaptureProblem, clean, csv, json, parquet, text};
 use fullpipe_units::Bytes;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -24,9 +26,10 @@ pub(super) fn run(args: &ReadArgs, output: Output) -> Ended {
     let bar = bar(output);
     // The standard library's own source of randomness: nobody can foresee it, and it needs no crate.
     let seed = RandomState::new().hash_one(0_u8);
-    let mut sink = Filtered::new(args.filter.clone().unwrap_or_default(), Tracker::new(seed, Keep::default()));
-    let options = Options { reading: Reading::Ahead, ..Options::default() };
-    let mut captures = read_all(&args.files, options, &mut sink, |progress| {
+    let threads = args.threads.unwrap_or_else(usual_threads);
+    let team = Team::new(seed, Keep::default(), threads);
+    let mut sink = Filtered::new(args.filter.clone().unwrap_or_default(), team);
+    let mut captures = read_all(&args.files, Options::beside(threads), &mut sink, |progress| {
         show(&bar, progress);
         if cancel.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -36,24 +39,34 @@ pub(super) fn run(args: &ReadArgs, output: Output) -> Ended {
     }
     let found = sink.into_inner().finish();
     let mut list = CaptureList { connections: found.connections, unlisted: found.unlisted, ..CaptureList::default() };
-    list.sort();
+    tell_files(&captures, &mut list);
+    if let Some(path) = &args.parquet {
+        list.shown = args.top.map_or(usize::MAX, NonZeroUsize::get);
+        list.sort();
+        write_parquet(path, &list)?;
+    }
     let all = output.is_json() || args.csv;
     list.shown = args.top.map_or(if all { usize::MAX } else { USUALLY_SHOWN }, NonZeroUsize::get);
-    tell_files(&captures, &mut list);
+    list.sort();
     let broken = !captures.failed.is_empty() || captures.files.iter().any(|file| file.broken.is_some());
     print(args, list, output)?;
     Ok(if broken { Exit::InputInvalid } else { Exit::Ok })
 }
 
+/// As many as the machine has, up to what is of use.
+fn usual_threads() -> NonZeroUsize {
+    std::thread::available_parallelism().map_or(NonZeroUsize::MIN, |cores| cores.min(Team::MOST_THREADS))
+}
+
 fn print(args: &ReadArgs, mut list: CaptureList, output: Output) -> Ended {
     if let Some(number) = args.conn {
         let count = list.connections.len();
-        list.connections.retain(|report| report.number == number);
-        let Some(report) = list.connections.first() else {
+        list.connections.keep_numbered(number);
+        let Some(report) = list.connections.get(0) else {
             let text = format!("there is no connection {number} in the capture; give one from 1 to {count}");
             return Err(Failure::new(Exit::Usage, &text));
         };
-        return printed(output.result(|| json::captures("read", &list), |look| text::capture_story(report, look)));
+        return printed(output.result(|| json::captures("read", &list), |look| text::capture_story(&report, look)));
     }
     if args.csv {
         let page = csv::captures(&list)
@@ -61,6 +74,13 @@ fn print(args: &ReadArgs, mut list: CaptureList, output: Output) -> Ended {
         return printed(output.verbatim(&page));
     }
     printed(output.result(|| json::captures("read", &list), |look| text::captures(&list, look)))
+}
+
+fn write_parquet(path: &Path, list: &CaptureList) -> Result<(), Failure> {
+    let operation = || format!("writing {}", clean(&path.display().to_string()));
+    let file = File::create(path).map_err(|error| Failure::system(&operation(), &error))?;
+    parquet::captures(list, file)
+        .map_err(|error| Failure::new(Exit::System, &format!("{}: {}", operation(), clean(&error.to_string()))))
 }
 
 /// What was read, and what could not be.

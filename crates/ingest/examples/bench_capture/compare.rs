@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{self, Read},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -12,7 +12,7 @@ use std::{
 use crate::make::{Kind, make};
 
 /// How often each is run; tshark, which takes a hundred times as long, only once.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 
 /// Whoever takes longer than this is stopped, and not run again on that file.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -38,15 +38,34 @@ pub(crate) fn run() -> io::Result<()> {
     let tools: Vec<Tool> = tools()?.into_iter().filter(|tool| exists(&tool.command[0])).collect();
     let folder = tempfile::tempdir()?;
     println!("{:<9}{:<28}{:>9}{:>9}{:>9}{:>9}{:>10}", "file", "tool", "s", "CPU s", "GB/s", "Mpps", "peak MB");
-    for kind in Kind::ALL {
+    for kind in Kind::FILES {
         // It would take two minutes and 4.7 GB for 9 million packets; the other files show its pace.
         let fits = |tool: &&Tool| !matches!(kind, Kind::Headers) || !tool.name.starts_with("tshark");
         let tools: Vec<&Tool> = tools.iter().filter(fits).collect();
         let path = folder.path().join(format!("{}.pcap", kind.name()));
-        make(kind, &path)?;
+        make(kind, fs::File::create(&path)?)?;
         measure(kind, &path, &tools)?;
         fs::remove_file(&path)?;
     }
+    for kind in Kind::STREAMS {
+        for threads in ["1", "2"] {
+            stream(kind, threads)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a capture while it is read from a pipe.
+fn stream(kind: Kind, threads: &str) -> io::Result<()> {
+    let own = std::env::current_exe()?;
+    let mut command = Command::new(own);
+    command.args(["follow", "--threads", threads, "-"]).stdin(Stdio::piped());
+    let (start, mut child) = (Instant::now(), command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+    let maker = child.stdin.take().map(|pipe| thread::spawn(move || make(kind, pipe)));
+    let run = watch(&mut child, start)?;
+    let bytes = maker.and_then(|maker| maker.join().ok()).transpose()?.unwrap_or(0);
+    let name = if threads == "1" { "connections, one thread" } else { "connections, two threads" };
+    line(kind, name, &run, bytes);
     Ok(())
 }
 
@@ -62,7 +81,7 @@ fn tools() -> io::Result<Vec<Tool>> {
         tool("segments, one thread", ROUNDS, &[&own, "count", "{}"]),
         tool("segments, reading ahead", ROUNDS, &[&own, "count", "--ahead", "{}"]),
         tool("connections, one thread", ROUNDS, &[&own, "follow", "{}"]),
-        tool("connections, reading ahead", ROUNDS, &[&own, "follow", "--ahead", "{}"]),
+        tool("connections, two threads", ROUNDS, &[&own, "follow", "--threads", "2", "{}"]),
         tool("tcptrace -n -l", ROUNDS, &["tcptrace", "-n", "-l", "{}"]),
         tool("tshark -n -z conv,tcp", 1, &["tshark", "-n", "-q", "-z", "conv,tcp", "-r", "{}"]),
     ])
@@ -70,7 +89,6 @@ fn tools() -> io::Result<Vec<Tool>> {
 
 fn measure(kind: Kind, path: &Path, tools: &[&Tool]) -> io::Result<()> {
     warm(path)?;
-    let (packets, ..) = kind.shape();
     let bytes = fs::metadata(path)?.len();
     let mut runs: Vec<Vec<Run>> = tools.iter().map(|_| Vec::new()).collect();
     for round in 0..ROUNDS {
@@ -83,19 +101,24 @@ fn measure(kind: Kind, path: &Path, tools: &[&Tool]) -> io::Result<()> {
     for (tool, mut runs) in tools.iter().zip(runs) {
         runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
         let Some(median) = runs.get(runs.len() / 2) else { continue };
-        println!(
-            "{:<9}{:<28}{:>9.3}{:>9.2}{:>9.2}{:>9.2}{:>10.1}{}",
-            kind.name(),
-            tool.name,
-            median.seconds,
-            median.cpu_seconds,
-            bytes as f64 / median.seconds / 1e9,
-            f64::from(packets) / median.seconds / 1e6,
-            median.peak_kb as f64 / 1024.0,
-            if median.was_stopped { "  stopped, not done" } else { "" },
-        );
+        line(kind, tool.name, median, bytes);
     }
     Ok(())
+}
+
+fn line(kind: Kind, tool: &str, run: &Run, bytes: u64) {
+    let (packets, ..) = kind.shape();
+    println!(
+        "{:<9}{:<28}{:>9.3}{:>9.2}{:>9.2}{:>9.2}{:>10.1}{}",
+        kind.name(),
+        tool,
+        run.seconds,
+        run.cpu_seconds,
+        bytes as f64 / run.seconds / 1e9,
+        f64::from(packets) / run.seconds / 1e6,
+        run.peak_kb as f64 / 1024.0,
+        if run.was_stopped { "  stopped, not done" } else { "" },
+    );
 }
 
 fn once(tool: &Tool, path: &Path) -> io::Result<Run> {
@@ -103,6 +126,10 @@ fn once(tool: &Tool, path: &Path) -> io::Result<Run> {
     let words: Vec<&str> = tool.command.iter().map(|word| if word == "{}" { &path } else { word.as_str() }).collect();
     let start = Instant::now();
     let mut child = Command::new(words[0]).args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    watch(&mut child, start)
+}
+
+fn watch(child: &mut Child, start: Instant) -> io::Result<Run> {
     let own = PathBuf::from(format!("/proc/{}", child.id()));
     let (mut peak_kb, mut cpu_seconds, mut was_stopped) = (0, 0.0_f64, false);
     while child.try_wait()?.is_none() {

@@ -1,42 +1,47 @@
 //! Reading down to segments and which connection each belongs to, or all the way to judged connections.
 
-use std::{ops::ControlFlow, path::PathBuf, time::Instant};
+use std::{num::NonZeroUsize, ops::ControlFlow, path::PathBuf, time::Instant};
 
-use fullpipe_capture::{Keep, Key, Segment, Sink, Table, TooBig, Tracker};
-use fullpipe_ingest::{Options, Reading, read_all};
+use fullpipe_capture::{Keep, Key, Segment, Sink, Table, TooBig};
+use fullpipe_ingest::{Options, Reading, Team, read_all};
 
 /// Adds up what it gets, for each connection.
 struct Count {
     segments: u64,
     payload: u64,
-    table: Table,
-    connections: Vec<u64>,
+    /// Segments of each connection.
+    table: Table<u64>,
 }
 
 impl Sink for Count {
     fn segment(&mut self, segment: &Segment<'_>) {
         self.segments += 1;
         self.payload += u64::from(segment.payload_len);
-        let (slot, is_new) = self.table.find_or_insert(&Key::of(&segment.flow).0);
-        if is_new {
-            self.connections.push(0);
-        }
-        self.connections[slot.index()] += 1;
+        let (slot, _) = self.table.find_or_insert(&Key::of(&segment.flow).0);
+        *self.table.value_mut(slot) += 1;
     }
 
     fn too_big(&mut self, _: &TooBig) {}
 }
 
 pub(crate) fn count(arguments: &[&str]) {
-    let mut count = Count { segments: 0, payload: 0, table: Table::new(1), connections: Vec::new() };
+    let mut count = Count { segments: 0, payload: 0, table: Table::new(1) };
     read(arguments, &mut count);
     println!("{} segments, {} payload bytes, {} connections", count.segments, count.payload, count.table.len());
 }
 
 pub(crate) fn follow(arguments: &[&str]) {
-    let mut tracker = Tracker::new(1, Keep::default());
-    read(arguments, &mut tracker);
-    let findings = tracker.finish();
+    let (mut threads, mut rest) = (NonZeroUsize::MIN, Vec::new());
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match *argument {
+            "--threads" => threads = arguments.next().and_then(|count| count.parse().ok()).unwrap_or(threads),
+            other => rest.push(other),
+        }
+    }
+    let mut team = Team::new(1, Keep::default(), threads);
+    read(&rest, &mut team);
+    let findings = team.finish();
     println!("{} segments, {} connections", findings.segments, findings.connections.len());
 }
 

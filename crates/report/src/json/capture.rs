@@ -15,7 +15,7 @@ pub fn captures(command: &str, list: &CaptureList) -> Value {
     document(
         command,
         json!({
-            "connections": shown.map(connection).collect::<Vec<_>>(),
+            "connections": shown.map(|report| connection(&report)).collect::<Vec<_>>(),
             "connection_count": list.connections.len() as u64 + list.unlisted,
             "files": list.files.iter().map(|file| json!({
                 "file": file.name, "packets": file.packets, "bytes": file.bytes, "segments": file.segments,

@@ -29,7 +29,7 @@ pub fn captures(list: &CaptureList, look: Look) -> String {
     let statement = format!("{} in {packets} packets{problems}", count(connections, "connection"));
     page.title("capture", style, &statement);
     for report in list.connections.iter().take(list.shown) {
-        put_line(&mut page, report);
+        put_line(&mut page, &report);
     }
     let more = connections - list.shown.min(list.connections.len());
     if more > 0 {
