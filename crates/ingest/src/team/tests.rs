@@ -14,10 +14,10 @@ const CLIENTS: u32 = 700;
 fn segment(number: u64, client: u32, step: u32) -> Segment<'static> {
     let end = |host: u32, port| Endpoint { address: IpAddr::V4(Ipv4Addr::from(0x0A00_0000 + host)).into(), port };
     let there = Flow { from: end(client % 90 + 2, 1_000 + (client / 90) as u16), to: end(1, 443), outer: 0 };
-    let is_anew = client % 5 == 0 && step >= 30;
+    let is_anew = client.is_multiple_of(5) && step >= 30;
     let (first, step) = if is_anew { (90_000, step - 30) } else { (0, step) };
     let is_answer = step % 3 == 1;
-    let lost = if client % 7 == 0 && step % 11 == 6 { 2 } else { 0 };
+    let lost = if client.is_multiple_of(7) && step % 11 == 6 { 2 } else { 0 };
     let sent = first + 1 + (step.saturating_sub(3) - lost.min(step.saturating_sub(3))) * 1_000;
     let (flags, seq, ack, len) = match step {
         0 => (Flags::SYN, first, 0, 0),
@@ -49,7 +49,7 @@ fn feed(sink: &mut impl Sink) {
             number += 1;
             let segment = segment(number, client, step);
             sink.segment(&segment);
-            if client % 50 == 0 && step == 9 {
+            if client.is_multiple_of(50) && step == 9 {
                 let (about, seq) = (segment.flow, segment.seq);
                 sink.too_big(&TooBig { number, at_ns: segment.at_ns, about, seq, mtu: Some(1_400) });
             }
