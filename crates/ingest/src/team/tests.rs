@@ -49,7 +49,7 @@ fn feed(sink: &mut impl Sink) {
             number += 1;
             let segment = segment(number, client, step);
             sink.segment(&segment);
-            if client % 50 == 0 && step == 9 {
+            if client.is_multiple_of(50) && step == 9 {
                 let (about, seq) = (segment.flow, segment.seq);
                 sink.too_big(&TooBig { number, at_ns: segment.at_ns, about, seq, mtu: Some(1_400) });
             }
