@@ -166,6 +166,7 @@ impl Flags {
             "keep_interval_ms" => self.keepalive.interval_s = value / 1_000,
             "keep_probes" => self.keepalive.probes = small()?,
             "drop_synfin" => profile.syn_fin = if value > 0 { SynFin::Ignored } else { SynFin::Syn },
+            "train" => profile.least_train = small()?,
             "forget" => self.forget = value > 0,
             "idle_restart" => profile.restart_after_idle = value > 0,
             "mtu_probing" => profile.mtu_probing = value > 0,

@@ -262,6 +262,8 @@ pub struct Profile {
     pub no_push_us: u32,
     /// Whether full segments that time out twice are taken for too large, where no ICMP says so (RFC 4821, section 7.7).
     pub mtu_probing: bool,
+    /// Segments of a train that is pushed at its end, at the least, where [`Push::TrainEnd`] is the way.
+    pub least_train: u8,
     /// When small segments wait.
     pub nagle: Nagle,
     /// When the window's growth is told.
@@ -332,6 +334,7 @@ impl Profile {
         challenge_acks: 10,
         no_push_us: 200_000,
         mtu_probing: false,
+        least_train: 2,
         nagle: Nagle::AnyOutstanding,
         window_update: WindowUpdate::Segments,
         icmp_errors: IcmpErrors::Hard,

@@ -27,10 +27,30 @@ pub(crate) struct Prepared {
     pub(crate) local: String,
 }
 
+const STATES: [(&str, &str); 11] = [
+    ("TCPI_CLOSED", "TCP_CLOSE"),
+    ("TCPI_LISTEN", "TCP_LISTEN"),
+    ("TCPI_SYN_SENT", "TCP_SYN_SENT"),
+    ("TCPI_SYN_RECEIVED", "TCP_SYN_RECV"),
+    ("TCPI_ESTABLISHED", "TCP_ESTABLISHED"),
+    ("TCPI_CLOSE_WAIT", "TCP_CLOSE_WAIT"),
+    ("TCPI_FIN_WAIT_1", "TCP_FIN_WAIT1"),
+    ("TCPI_FIN_WAIT_2", "TCP_FIN_WAIT2"),
+    ("TCPI_CLOSING", "TCP_CLOSING"),
+    ("TCPI_LAST_ACK", "TCP_LAST_ACK"),
+    ("TCPI_TIME_WAIT", "TCP_TIME_WAIT"),
+];
+
 /// Makes a script ready.
 pub(crate) fn prepare(text: &str, how: How) -> Prepared {
     let suite = if text.contains("net.inet.tcp.") { Suite::FreeBsd } else { Suite::Linux };
-    let text = chosen(text);
+    let mut text = chosen(text);
+    if suite == Suite::FreeBsd {
+        // The names of states in the packetdrill that these scripts are for.
+        for (theirs, name) in STATES {
+            text = text.replace(theirs, name);
+        }
+    }
     // What is set before the first socket is the set-up; what is set later changes flags under way.
     let setup_len = text.find("socket(").unwrap_or(text.len());
     let (setup, later) = text.split_at(setup_len);
@@ -40,12 +60,13 @@ pub(crate) fn prepare(text: &str, how: How) -> Prepared {
         changes => format!(": fullpipe {}", changes.join(",")),
     });
     let mut text = setup + &later;
-    let local = local_address(&text).to_owned();
+    let local = own_option(&text, "--local_ip").unwrap_or("192.168.0.1").to_owned();
+    let mtu = own_option(&text, "--mtu").map(|mtu| format!(",mtu={mtu}")).unwrap_or_default();
     if how == How::Relaxed {
         text = without_claims(&text);
         text = text.lines().map(|line| without_options(line, suite) + "\n").collect();
     }
-    Prepared { text, flags: flags(&settings(&shell), suite, &local), local }
+    Prepared { text, flags: flags(&settings(&shell), suite, &local) + &mtu, local }
 }
 
 /// Of what stands between `#ifdef` and `#endif` what is for FreeBSD. Lines keep their numbers.
@@ -63,10 +84,10 @@ fn chosen(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// The host's address: the script's, or the one that all others get.
-fn local_address(text: &str) -> &str {
-    let given = text.lines().find_map(|line| line.trim().strip_prefix("--local_ip="));
-    given.map_or("192.168.0.1", |rest| rest.split_whitespace().next().unwrap_or(rest))
+/// What a script says of packetdrill's own options.
+fn own_option<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let rest = text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='))?;
+    rest.split_whitespace().next()
 }
 
 /// Replaces shell lines by others, so that every event keeps its time; also gives what they were.
@@ -197,6 +218,7 @@ fn changes(settings: &BTreeMap<String, String>, suite: Suite, shell: &str) -> Ve
             (Suite::Linux, "tcp_synack_retries") => "syn_ack_retries",
             (Suite::Linux, "tcp_mtu_probing") => "mtu_probing",
             (Suite::Linux, "tcp_recovery") => "rack",
+            (Suite::Linux, "tcp_min_tso_segs") => "train",
             (Suite::Linux, "tcp_fastopen") => "tfo",
             (Suite::Linux, "tcp_fastopen_key") => "tfo_key",
             (Suite::Linux, "tcp_wmem" | "tcp_rmem") => {

@@ -53,10 +53,6 @@ mod on {
             Self { option, is_early, ..Self::default() }
         }
 
-        pub(crate) const fn is_early(&self) -> bool {
-            self.is_early
-        }
-
         pub(crate) const fn room(&self) -> u16 {
             self.room
         }
@@ -123,6 +119,9 @@ mod on {
 
         /// The peer's SYN, taken with a right cookie (section 4.2.2): its data is there to be read, and answers may leave.
         pub(crate) fn open_early(&mut self, cx: &mut Context<'_, '_>, syn: &Segment<'_>) {
+            if !self.fast.is_early {
+                return;
+            }
             self.window.cwnd = cx.profile.initial_window_bytes(self.mss());
             self.rx.offer(cx.pool, self.window_limit());
             if !syn.payload.is_empty() {
@@ -160,10 +159,19 @@ mod off {
     pub(crate) struct Part;
 
     #[expect(clippy::unused_self, reason = "the questions are those of the build that has fast open")]
-    impl Socket {
-        pub(crate) const fn is_early(&self) -> bool {
+    impl Part {
+        const fn is_early(self) -> bool {
             false
         }
+    }
+
+    #[expect(clippy::unused_self, reason = "the questions are those of the build that has fast open")]
+    impl Socket {
+        pub(crate) const fn is_early(&self) -> bool {
+            self.fast.is_early()
+        }
+
+        pub(crate) const fn open_early(&mut self, _: &mut Context<'_, '_>, _: &Segment<'_>) {}
 
         pub(crate) const fn syn_data_taken(&self) -> bool {
             false

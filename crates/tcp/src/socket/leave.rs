@@ -62,15 +62,15 @@ impl Socket {
         if self.syn == Syn::Again {
             self.fall_back();
         }
-        let run =
-            if self.syn == Syn::Due && self.state == State::SynSent { self.take_syn_data(cx) } else { Run::EMPTY };
+        let active = self.state == State::SynSent;
+        let is_first = self.syn == Syn::Due;
+        let run = if active && is_first { self.take_syn_data(cx) } else { Run::EMPTY };
         self.syn = Syn::Waiting;
         self.ack_now = false;
-        if self.rtt.backoff() == 0 {
+        if is_first || (!active && self.rtt.backoff() == 0) {
             self.last_data_sent = cx.now;
         }
         self.arm_retransmit(cx);
-        let active = self.state == State::SynSent;
         let profile = cx.profile;
         let flags = match (active, self.uses_ecn()) {
             // RFC 3168, section 6.1.1.
@@ -328,7 +328,7 @@ impl Socket {
         let push = match cx.profile.push() {
             Push::WriteEnd => chosen.push,
             Push::QueueEmpty => is_last,
-            Push::TrainEnd => chosen.push || (self.train > 1 && self.is_train_over()),
+            Push::TrainEnd => chosen.push || (self.train > 1 && self.is_train_over(cx.profile.least_train)),
         };
         if cfg!(feature = "platforms") && push {
             self.train = 0;
@@ -341,15 +341,15 @@ impl Socket {
     }
 
     /// Whether no further full segment can leave now.
-    fn is_train_over(&self) -> bool {
+    fn is_train_over(&self, least: u8) -> bool {
         let credit = self.window.cwnd.saturating_sub(self.in_flight());
         let is_last = self.tx.unsent_bytes().min(self.window_room()).min(credit) < self.mss();
-        is_last || u32::from(self.train) >= self.train_segments()
+        is_last || u32::from(self.train) >= self.train_segments(least)
     }
 
     /// Segments of one train: what leaves in about a millisecond at twice the rate that the window makes, more on short
-    /// paths, at least two, and at most half of either window. So Linux sizes what it hands to the device.
-    fn train_segments(&self) -> u32 {
+    /// paths, at least `least`, and at most half of either window. So Linux sizes what it hands to the device.
+    fn train_segments(&self, least: u8) -> u32 {
         const MOST: u64 = 65_536;
         let mss = self.mss();
         let bytes = match self.rtt.srtt() {
@@ -362,7 +362,7 @@ impl Socket {
             }
         };
         let half = if self.max_wnd > 536 { self.max_wnd / 2 } else { self.max_wnd };
-        (bytes as u32 / mss).max(2).min((half / mss).max(1)).min((self.window.cwnd / mss / 2).max(1))
+        (bytes as u32 / mss).max(least.into()).min((half / mss).max(1)).min((self.window.cwnd / mss / 2).max(1))
     }
 
     fn fin_leaves(&mut self) {

@@ -82,10 +82,7 @@ impl Core {
         let mut cx = self.context(now, &mut parts.pool);
         #[cfg_attr(not(feature = "fast-open"), expect(unused_mut, reason = "only data in a SYN changes it"))]
         let mut socket = Socket::accept(&cx, &opening, segment);
-        #[cfg(feature = "fast-open")]
-        if opening.fast.is_early() {
-            socket.open_early(&mut cx, segment);
-        }
+        socket.open_early(&mut cx, segment);
         self.add(parts, at, socket);
     }
 

@@ -160,7 +160,7 @@ impl<S: Storage> Stack<S> {
         &self.core.config
     }
 
-    /// The policy, to change it for what is opened from now on.
+    /// The policy, to change it: what a handshake agrees upon counts from the next one on, timers and the like at once.
     pub const fn profile_mut(&mut self) -> &mut Profile {
         &mut self.core.config.profile
     }
