@@ -45,9 +45,13 @@ static int receive_all(int fd) {
     return 0;
 }
 
-int main(void) {
+/* With any argument the device carries Ethernet frames. */
+int main(int argc, char **argv) {
+    static const uint8_t mac[6] = {2, 0, 0, 0, 0, 2};
+    (void)argv;
     if (start_peer() != 0) return fail("the peer", 0);
-    int code = fullpipe_start("fpc0", "10.83.0.2", "10.83.0.1", 24);
+    int code = argc > 1 ? fullpipe_start_ethernet("fpc0", mac, "10.83.0.2", "10.83.0.1", 24)
+                        : fullpipe_start("fpc0", "10.83.0.2", "10.83.0.1", 24);
     if (code != 0) return fail("fullpipe_start", code);
     uint16_t all = GetFreeCount();
 

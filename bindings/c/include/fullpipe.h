@@ -50,6 +50,9 @@ typedef uint32_t IPADDR;
 /* Starts the stack at address `own` on the TUN device `device`, which is made if it isn't there; its other side gets the
  * address `kernel` with `prefix` bits. The addresses are text. Returns 0 or a TCP_ERR_; why goes to standard error. */
 int fullpipe_start(const char *device, const char *own, const char *kernel, int prefix);
+/* The same on the TAP device `device`, which carries Ethernet frames: the stack is the station `mac` (6 bytes, a single
+ * station's), finds its neighbours by ARP, and sends what is beyond the prefix to the kernel. */
+int fullpipe_start_ethernet(const char *device, const uint8_t *mac, const char *own, const char *kernel, int prefix);
 /* Waits until what was written has arrived, at most for `ticks`, and stops. All sockets are gone. */
 void fullpipe_stop(uint32_t ticks);
 

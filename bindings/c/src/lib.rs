@@ -13,7 +13,8 @@ use std::{
     slice,
 };
 
-use sockets::{Call, Code};
+use fullpipe_tcp::wire::ethernet::Mac;
+use sockets::{Call, Carries, Code};
 
 /// As C has it.
 fn number(call: Call) -> c_int {
@@ -56,7 +57,26 @@ pub unsafe extern "C" fn fullpipe_start(
 ) -> c_int {
     // SAFETY: the caller's promise.
     let (device, own, kernel) = unsafe { (text(device), text(own), text(kernel)) };
-    number(sockets::start(device, own, kernel, prefix))
+    number(sockets::start(device, own, kernel, prefix, Carries::Packets))
+}
+
+/// Starts the stack as a station on Ethernet.
+///
+/// # Safety
+/// The pointers are null or C strings; `mac` is null or points to six bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fullpipe_start_ethernet(
+    device: *const c_char,
+    mac: *const u8,
+    own: *const c_char,
+    kernel: *const c_char,
+    prefix: c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let (device, own, kernel) = unsafe { (text(device), text(own), text(kernel)) };
+    // SAFETY: the caller's promise.
+    let mac = if mac.is_null() { [0; 6] } else { unsafe { *mac.cast::<[u8; 6]>() } };
+    number(sockets::start(device, own, kernel, prefix, Carries::Frames(Mac(mac))))
 }
 
 /// Stops the stack.

@@ -10,8 +10,10 @@ use std::{
 
 use fullpipe_stack::{Connection, Host, Listener, Port, Settings, StackError};
 use fullpipe_tcp::{
+    link::{LinkSetup, Prefix},
     profile::{Budgets, Profile},
     socket::SocketOptions,
+    wire::ethernet::Mac,
 };
 
 /// The first socket's number: a NetBurner's sockets follow its serial ports.
@@ -116,20 +118,40 @@ fn time_of(ticks: u32, default: Option<Duration>) -> Option<Duration> {
     if ticks == 0 { default } else { Some(TICK * ticks) }
 }
 
-pub(crate) fn start(device_name: &str, own: &str, kernel: &str, prefix: i32) -> Call {
-    let started = open(device_name, own, kernel, prefix).inspect_err(|why| eprintln!("fullpipe: {why}"));
+/// What the device carries.
+#[derive(Clone, Copy)]
+pub(crate) enum Carries {
+    /// IP packets.
+    Packets,
+    /// Ethernet frames, to this station.
+    Frames(Mac),
+}
+
+pub(crate) fn start(device_name: &str, own: &str, kernel: &str, prefix: i32, carries: Carries) -> Call {
+    let started = open(device_name, own, kernel, prefix, carries).inspect_err(|why| eprintln!("fullpipe: {why}"));
     let host = started.map_err(|_| Code::NoConnection)?;
     *device() = Some(Device { host, sockets: BTreeMap::new() });
     Ok(0)
 }
 
-fn open(device_name: &str, own: &str, kernel: &str, prefix: i32) -> Result<Host, String> {
+fn open(device_name: &str, own: &str, kernel: &str, prefix: i32, carries: Carries) -> Result<Host, String> {
     let ipv4 =
         |text: &str| -> Result<Ipv4Addr, String> { text.parse().map_err(|_| format!("{text:?} is no IPv4 address")) };
     let prefix = u8::try_from(prefix).ok().filter(|prefix| *prefix <= 32).ok_or("a prefix has 0 to 32 bits")?;
-    let port =
-        Port::tun(device_name, MTU, &[(IpAddr::V4(ipv4(kernel)?), prefix)]).map_err(|error| error.to_string())?;
-    let settings = Settings { profile: Profile::NETBURNER, ..Settings::new(&[IpAddr::V4(ipv4(own)?)]) };
+    let (own, kernel) = (ipv4(own)?, ipv4(kernel)?);
+    let other_side = [(IpAddr::V4(kernel), prefix)];
+    let port = match carries {
+        Carries::Packets => Port::tun(device_name, MTU, &other_side),
+        Carries::Frames(mac) if !mac.is_unicast() => return Err("that hardware address is no single station's".into()),
+        Carries::Frames(mac) => {
+            let prefixes = [Some(Prefix { addr: own.into(), bits: prefix }), None, None, None];
+            // The kernel forwards, where it is told to.
+            let setup = LinkSetup { mac, prefixes, gateway_v4: Some(kernel), gateway_v6: None };
+            Port::tap(device_name, MTU, &other_side, setup)
+        }
+    };
+    let port = port.map_err(|error| error.to_string())?;
+    let settings = Settings { profile: Profile::NETBURNER, ..Settings::new(&[own.into()]) };
     Host::start(port, settings).map_err(|error| error.to_string())
 }
 

@@ -59,8 +59,11 @@ fn a_c_program_moves_4_mb_both_ways() {
         .expect("cc runs");
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     let program = program.to_string_lossy();
-    let output = run("unshare", &["--net", &program]).expect("unshare runs");
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{text}");
-    assert!(text.contains("4194304 bytes each way, 256 of 256 buffers free"), "{text}");
+    // Over a TUN device, then over Ethernet.
+    for arguments in [&["--net", &program][..], &["--net", &program, "ethernet"]] {
+        let output = run("unshare", arguments).expect("unshare runs");
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{text}");
+        assert!(text.contains("4194304 bytes each way, 256 of 256 buffers free"), "{text}");
+    }
 }

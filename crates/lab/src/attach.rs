@@ -1,4 +1,4 @@
-//! A TUN device of this machine's own kernel, for a stack in user space on its other side.
+//! A TUN or TAP device of this machine's own kernel, for a stack in user space on its other side.
 
 use std::{io, net::IpAddr};
 
@@ -15,6 +15,23 @@ use crate::{
 /// # Errors
 /// What is needed where a right is missing, else what the kernel refused.
 pub fn attach(name: &str, mtu: u16, addresses: &[(IpAddr, u8)]) -> Result<(Tun, Offload), LabError> {
+    attach_made(name, mtu, addresses, Tun::create)
+}
+
+/// As [`attach`], but the device carries Ethernet frames (TAP).
+///
+/// # Errors
+/// As for [`attach`].
+pub fn attach_ethernet(name: &str, mtu: u16, addresses: &[(IpAddr, u8)]) -> Result<(Tun, Offload), LabError> {
+    attach_made(name, mtu, addresses, Tun::create_ethernet)
+}
+
+fn attach_made(
+    name: &str,
+    mtu: u16,
+    addresses: &[(IpAddr, u8)],
+    create: fn(&str) -> io::Result<Tun>,
+) -> Result<(Tun, Offload), LabError> {
     crate::tun::check_access()?;
     let failed = |source| LabError::Device { device: name.to_owned(), source };
     let mut netlink = Netlink::open().map_err(failed)?;
@@ -23,7 +40,7 @@ pub fn attach(name: &str, mtu: u16, addresses: &[(IpAddr, u8)]) -> Result<(Tun, 
         Err(NetError::NoSuchLink { .. }) => false,
         Err(error) => return Err(failed(error)),
     };
-    let tun = Tun::create(name).map_err(|source| match source.kind() {
+    let tun = create(name).map_err(|source| match source.kind() {
         io::ErrorKind::PermissionDenied => LabError::TunRights { device: name.to_owned() },
         _ => LabError::system(format!("make the TUN device {name}"), source),
     })?;

@@ -36,7 +36,7 @@ mod too_big;
 mod tun;
 pub mod vnet;
 
-pub use attach::attach;
+pub use attach::{attach, attach_ethernet};
 pub use driver::{Priority, raise_priority};
 pub use error::{CouldNotKeepUp, LabError};
 pub use fullpipe_path::{DEVICE, Side};

@@ -25,6 +25,7 @@ const TUNSETOFFLOAD: libc::Ioctl = 0x4004_54d0;
 const TUNSETVNETHDRSZ: libc::Ioctl = 0x4004_54d8;
 
 pub(crate) const IFF_TUN: i16 = 0x0001;
+pub(crate) const IFF_TAP: i16 = 0x0002;
 pub(crate) const IFF_NO_PI: i16 = 0x1000;
 pub(crate) const IFF_VNET_HDR: i16 = 0x4000;
 

@@ -47,8 +47,17 @@ pub enum Offload {
 impl Tun {
     /// Makes the device `name` in the network namespace of the calling thread.
     pub(crate) fn create(name: &str) -> io::Result<Self> {
+        Self::create_kind(name, sys::IFF_TUN)
+    }
+
+    /// Makes the device `name` as an Ethernet device (TAP).
+    pub(crate) fn create_ethernet(name: &str) -> io::Result<Self> {
+        Self::create_kind(name, sys::IFF_TAP)
+    }
+
+    fn create_kind(name: &str, kind: i16) -> io::Result<Self> {
         let descriptor = rustix::fs::open(TUN_NODE, OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
-        sys::tun_set_iff(descriptor.as_fd(), name, sys::IFF_TUN | sys::IFF_NO_PI | sys::IFF_VNET_HDR)?;
+        sys::tun_set_iff(descriptor.as_fd(), name, kind | sys::IFF_NO_PI | sys::IFF_VNET_HDR)?;
         sys::tun_set_vnet_header_size(descriptor.as_fd(), VNET_LEN as _)?;
         Ok(Self { descriptor: Arc::new(descriptor) })
     }

@@ -112,9 +112,8 @@ impl Driver {
         let config = Config {
             profile: settings.profile,
             addresses,
-            device,
-            key: SecretKey(key),
             syn_cookies: settings.syn_cookies,
+            ..Config::new(settings.addresses[0], device, SecretKey(key))
         };
         let memory = HeapMemory::new(settings.sockets, settings.buffers, settings.buffer_bytes);
         Ok(Self {
@@ -160,7 +159,8 @@ impl Driver {
         }
         self.stack.on_timeout(self.now());
         while self.transmit() {}
-        let at = if more { Some(self.now()) } else { self.stack.next_timeout() };
+        let link = self.tend_link();
+        let at = if more { Some(self.now()) } else { earlier(self.stack.next_timeout(), link) };
         Ok(Next { at, on_packet: true })
     }
 
@@ -169,6 +169,7 @@ impl Driver {
         loop {
             let now = self.now();
             self.stack.on_timeout(now);
+            let link = self.tend_link();
             if let Some(until) = self.pace.busy(now) {
                 return Ok(Next { at: Some(until), on_packet: false });
             }
@@ -178,19 +179,30 @@ impl Driver {
             };
             let Some(packets) = handled else {
                 self.pace.rest();
-                return Ok(Next { at: self.stack.next_timeout(), on_packet: true });
+                return Ok(Next { at: earlier(self.stack.next_timeout(), link), on_packet: true });
             };
             self.pace.spend(now, packets);
         }
     }
 
+    /// What neighbours are asked and answered; when there will be more of it.
+    fn tend_link(&mut self) -> Option<Instant> {
+        let next = self.port.on_timeout(self.now());
+        if self.port.write_own().is_err() {
+            self.counts.refused += 1;
+        }
+        next
+    }
+
     /// Takes one frame; how many packets it stood for, `None` where none waited.
     fn receive(&mut self) -> io::Result<Option<u32>> {
         let now = self.now();
-        let Some(arrived) = self.port.read()? else { return Ok(None) };
+        let Some(arrived) = self.port.read(now)? else { return Ok(None) };
         self.counts.frames_in += 1;
         // A packet that is dropped has been counted by the stack.
-        self.stack.on_packet(now, arrived.packet, arrived.verified).ok();
+        if let Some(packet) = arrived.packet {
+            self.stack.on_packet(now, packet, arrived.verified).ok();
+        }
         Ok(Some(arrived.segments))
     }
 
@@ -199,7 +211,7 @@ impl Driver {
         let now = self.now();
         let Some(packet) = self.stack.poll_transmit(now) else { return false };
         self.counts.frames_out += 1;
-        if self.port.write(&packet).is_err() {
+        if self.port.write(now, &packet).is_err() {
             // As with a full queue of a network card: TCP sends it again.
             self.counts.refused += 1;
         }
@@ -247,6 +259,11 @@ impl Driver {
     pub(crate) fn port(&self) -> &Port {
         &self.port
     }
+}
+
+/// The earlier of two times, where there are any.
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    [one, other].into_iter().flatten().min()
 }
 
 /// Waits until a descriptor can be read, at most for `limit`.
