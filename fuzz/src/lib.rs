@@ -5,6 +5,7 @@
 
 pub mod captures;
 pub mod engine;
+pub mod ethernet;
 pub mod foreign;
 pub mod plans;
 pub mod text;
@@ -32,6 +33,7 @@ pub const TARGETS: &[Target] = &[
     ("plan", plans::plan),
     ("export", plans::export),
     ("capture", captures::capture),
+    ("frames", ethernet::frames),
     ("segments", engine::segments),
     ("histories", engine::histories),
 ];

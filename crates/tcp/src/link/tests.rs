@@ -1,3 +1,5 @@
+//! Neighbours that answer, move, forge and flood.
+
 use std::{vec, vec::Vec};
 
 use proptest::prelude::*;

@@ -118,9 +118,9 @@ mod on {
         }
 
         /// The peer's SYN, taken with a right cookie (section 4.2.2): its data is there to be read, and answers may leave.
-        pub(crate) fn open_early(&mut self, cx: &mut Context<'_, '_>, syn: &Segment<'_>) {
+        pub(crate) fn open_early(mut self, cx: &mut Context<'_, '_>, syn: &Segment<'_>) -> Self {
             if !self.fast.is_early {
-                return;
+                return self;
             }
             self.window.cwnd = cx.profile.initial_window_bytes(self.mss());
             self.rx.offer(cx.pool, self.window_limit());
@@ -129,6 +129,7 @@ mod on {
                 self.fast.is_taken = self.rx.readable > 0;
                 self.timers.stop(Timer::DelayedAck);
             }
+            self
         }
 
         /// The handshake of an early connection is over: what it sent before is timed from now.
@@ -156,7 +157,7 @@ mod off {
 
     /// Nothing.
     #[derive(Clone, Copy, Debug, Default)]
-    pub(crate) struct Part;
+    pub(crate) struct Part {}
 
     #[expect(clippy::unused_self, reason = "the questions are those of the build that has fast open")]
     impl Part {
@@ -171,7 +172,9 @@ mod off {
             self.fast.is_early()
         }
 
-        pub(crate) const fn open_early(&mut self, _: &mut Context<'_, '_>, _: &Segment<'_>) {}
+        pub(crate) const fn open_early(self, _: &mut Context<'_, '_>, _: &Segment<'_>) -> Self {
+            self
+        }
 
         pub(crate) const fn syn_data_taken(&self) -> bool {
             false
@@ -179,14 +182,14 @@ mod off {
 
         pub(crate) const fn add_fast_open(&self, _: &mut Options) {}
 
-        pub(crate) const fn take_syn_data(&mut self, _: &mut Context<'_, '_>) -> Run {
+        pub(crate) const fn take_syn_data(&self, _: &mut Context<'_, '_>) -> Run {
             Run::EMPTY
         }
 
-        pub(crate) const fn fall_back(&mut self) {}
+        pub(crate) const fn fall_back(&self) {}
 
-        pub(crate) const fn take_syn_ack(&mut self, _: &mut Context<'_, '_>, _: &Segment<'_>) {}
+        pub(crate) const fn take_syn_ack(&self, _: &mut Context<'_, '_>, _: &Segment<'_>) {}
 
-        pub(crate) const fn after_early(&mut self, _: &Context<'_, '_>) {}
+        pub(crate) const fn after_early(&self, _: &Context<'_, '_>) {}
     }
 }

@@ -9,6 +9,10 @@ use crate::{
     wire::tcp::{SackBlock, Segment},
 };
 
+/// How soon a tail loss probe may leave. On a path of 20 us twice the round-trip time is less than a busy host takes to
+/// get to the segment: each probe would be for nothing. Linux's least is two ticks (TCP_TIMEOUT_MIN), 2 ms at 1000 Hz.
+const LEAST_PROBE_US: u32 = 2_000;
+
 /// The algorithm's variables (RFC 8985, section 5.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rack {
@@ -146,7 +150,7 @@ impl Socket {
             return self.timers.stop(Timer::TailLoss);
         }
         let srtt = self.rtt.srtt();
-        let mut wait = if srtt > 0 { srtt.saturating_mul(2) } else { 1_000_000 };
+        let mut wait = if srtt > 0 { srtt.saturating_mul(2).max(LEAST_PROBE_US) } else { 1_000_000 };
         if self.tx.outstanding() <= self.mss() {
             // One segment: the peer may delay its acknowledgement.
             wait = wait.saturating_add(200_000);

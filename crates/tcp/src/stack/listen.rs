@@ -78,11 +78,8 @@ impl Core {
         let opening = self.opening(tuple, iss, options);
         #[cfg(feature = "fast-open")]
         let opening = self.grant(opening, segment);
-        #[cfg_attr(not(feature = "fast-open"), expect(unused_mut, reason = "only data in a SYN changes it"))]
         let mut cx = self.context(now, &mut parts.pool);
-        #[cfg_attr(not(feature = "fast-open"), expect(unused_mut, reason = "only data in a SYN changes it"))]
-        let mut socket = Socket::accept(&cx, &opening, segment);
-        socket.open_early(&mut cx, segment);
+        let socket = Socket::accept(&cx, &opening, segment).open_early(&mut cx, segment);
         self.add(parts, at, socket);
     }
 
