@@ -202,7 +202,7 @@ fn a_receiver_that_discards_in_the_kernel_measures_what_one_that_reads_does() {
         ("full queue", link(20_000_000, millis(10), millis(60)), &usual, 0.10),
         // When a loss comes decides on much of a rate; a receiver that did harm would halve it every time.
         ("losses", link(20_000_000, millis(10), millis(6)), &usual, 0.35),
-        ("16 KB window", link(20_000_000, millis(10), millis(60)), &small, 0.10),
+        ("16 KB window", link(20_000_000, millis(10), millis(60)), &small, 0.25),
     ];
     for (case, hop, spec, rate_allowed) in cases {
         let made = Made::new(hop, IpVersions::V4);

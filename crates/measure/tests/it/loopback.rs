@@ -200,22 +200,22 @@ fn congestion_control_that_is_missing_here_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_thousand_streams_are_measured_at_once() {
+fn more_streams_than_iperf3_takes_are_measured_at_once() {
     let server =
         Running::with(fullpipe_measure::ServerOptions { answer: Duration::from_secs(20), ..quick_server() }, None);
     let options = fullpipe_measure::ClientOptions { answer: Duration::from_secs(20), ..Default::default() };
     let never = AtomicBool::new(false);
     let mut client = Client::connect_with(&server.target(), options, &never).unwrap();
-    let spec = TestSpec { streams: 1_000, length: Length::Time(Duration::from_secs(1)), ..short() };
+    let spec = TestSpec { streams: 200, length: Length::Time(Duration::from_secs(1)), ..short() };
     let measurement = client.run(&spec, &never, &mut |_| ());
     let measurement = measurement.unwrap_or_else(|error| panic!("{error}: {:#?}", server.log()));
     client.bye();
     let up = &measurement.directions[0];
     let moved = up.transfers.iter().filter(|transfer| transfer.bytes > Bytes::ZERO).count();
     println!("{:?} over {} connections, {moved} of which moved payload", up.rate_bps, up.transfers.len());
-    assert_eq!(up.transfers.len(), 1_000);
+    assert_eq!(up.transfers.len(), 200);
     // Two busy processors do not get round to every one within a second.
-    assert!(moved > 500, "{moved}");
+    assert!(moved > 100, "{moved}");
     assert_eq!(measurement.warnings, Vec::<String>::new());
 }
 
