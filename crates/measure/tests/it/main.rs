@@ -9,6 +9,9 @@ mod hostile_client;
 mod hostile_server;
 mod interop;
 mod loopback;
+#[cfg(target_os = "linux")]
+mod message_sizes;
+mod options;
 mod patterns;
 mod support;
 mod transcript;
