@@ -131,6 +131,7 @@ Examples:
   fullpipe serve                                     every address, port 5201
   fullpipe serve 192.0.2.7:5301                      one address and port
   fullpipe serve --max-time 60 --max-rate 500M --allow 10.0.0.0/8
+  fullpipe serve --authorized-users-path users.csv --rsa-private-key-path private.pem
   fullpipe serve --allow-tune --key-file lab.key     let holders of the key tune this machine")]
 pub(crate) struct ServeArgs {
     /// Where to listen: an address, a port, or both
@@ -157,6 +158,18 @@ pub(crate) struct ServeArgs {
     /// The most payload of a test; one that reaches it is ended
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     pub(crate) max_bytes: Option<Bytes>,
+    /// Let in only who is in this file: a line per name, NAME,SHA256 of `{NAME}PASSWORD`, as iperf3 has it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "rsa_private_key_path", help_heading = "Names and passwords")]
+    pub(crate) authorized_users_path: Option<PathBuf>,
+    /// The private RSA key (PEM) whose public half clients encrypt their names and passwords with
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "authorized_users_path", help_heading = "Names and passwords")]
+    pub(crate) rsa_private_key_path: Option<PathBuf>,
+    /// How far the clocks of both ends may be apart, in seconds (or with a unit) [default: 10]
+    #[arg(long, value_name = "TIME", value_parser = seconds, requires = "rsa_private_key_path", help_heading = "Names and passwords")]
+    pub(crate) time_skew_threshold: Option<Micros>,
+    /// Also let in clients before 3.17 of iperf3, which pad as PKCS #1 v1.5 does
+    #[arg(long, requires = "rsa_private_key_path", help_heading = "Names and passwords")]
+    pub(crate) use_pkcs1_padding: bool,
     /// Let in only clients from this network (192.0.2.0/24, 2001:db8::/32, an address); can be given several times
     #[arg(long, value_name = "CIDR", help_heading = "Limits")]
     pub(crate) allow: Vec<Network>,

@@ -13,6 +13,7 @@ mod failure;
 mod generated;
 mod interrupt;
 mod output;
+mod password;
 mod progress;
 
 use std::process::ExitCode;

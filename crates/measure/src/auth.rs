@@ -127,6 +127,7 @@ pub struct Users {
     /// Lower-case hexadecimal digits of SHA-256, by name.
     digests: HashMap<String, String>,
     skew: Duration,
+    padding: Padding,
 }
 
 impl fmt::Debug for Users {
@@ -163,15 +164,30 @@ impl Users {
                 .ok_or_else(|| AuthError::Users { file: file.clone(), line: number + 1 })?;
             digests.insert(name.to_owned(), digest.to_ascii_lowercase());
         }
-        Ok(Self { key, digests, skew })
+        Ok(Self { key, digests, skew, padding: Padding::Oaep })
+    }
+
+    /// With [`Padding::Pkcs1`] clients before 3.17 are let in, too; newer ones are in any case.
+    #[must_use]
+    pub fn with_padding(self, padding: Padding) -> Self {
+        Self { padding, ..self }
     }
 
     /// The name that the token shows, or why it is not let in.
     pub(crate) fn check(&self, token: Option<&str>, now: SystemTime) -> Result<String, &'static str> {
         let token = token.ok_or("it showed no name and password")?;
         let encrypted = Base64::decode_vec(token).map_err(|_| "its token is no base64")?;
-        let plain = [true, false].into_iter().find_map(|newer| self.open(&encrypted, newer));
-        let (user, password, seconds) = plain.ok_or("its token is not encrypted with this server's key")?;
+        let plain = match self.padding {
+            Padding::Oaep => self.open(&encrypted, Padding::Oaep).ok_or(
+                "its token is not for this server's key, or padded as iperf3 does up to 3.16 (let in with \
+                     --use-pkcs1-padding)",
+            ),
+            Padding::Pkcs1 => [Padding::Oaep, Padding::Pkcs1]
+                .into_iter()
+                .find_map(|padding| self.open(&encrypted, padding))
+                .ok_or("its token is not for this server's key"),
+        };
+        let (user, password, seconds) = plain?;
         if seconds.abs_diff(unix(now)) > self.skew.as_secs() {
             return Err("its clock is too far from this one");
         }
@@ -180,12 +196,11 @@ impl Users {
         if self.digests.get(&user) == Some(&digits) { Ok(clean(&user)) } else { Err("its name or password is wrong") }
     }
 
-    fn open(&self, encrypted: &[u8], newer: bool) -> Option<(String, String, u64)> {
+    fn open(&self, encrypted: &[u8], padding: Padding) -> Option<(String, String, u64)> {
         let mut random = UnwrapErr(getrandom::SysRng);
-        let plain = if newer {
-            self.key.decrypt_blinded(&mut random, Oaep::<Sha1>::new(), encrypted)
-        } else {
-            self.key.decrypt_blinded(&mut random, Pkcs1v15Encrypt, encrypted)
+        let plain = match padding {
+            Padding::Oaep => self.key.decrypt_blinded(&mut random, Oaep::<Sha1>::new(), encrypted),
+            Padding::Pkcs1 => self.key.decrypt_blinded(&mut random, Pkcs1v15Encrypt, encrypted),
         };
         let text = String::from_utf8(plain.ok()?).ok()?;
         let mut words = text.split_whitespace();

@@ -70,6 +70,15 @@ pub enum MeasureError {
         /// The peer.
         peer: SocketAddr,
     },
+    /// An iperf3 server answered once and then closed its port.
+    #[error(
+        "{peer} answered one session and then closed its port, as `iperf3 -s -1` does, and this takes several; start it \
+         without -1, or start `fullpipe serve` there"
+    )]
+    OneTest {
+        /// The peer.
+        peer: SocketAddr,
+    },
     /// Something else listens there.
     #[error("{peer} is {foreign}, not a fullpipe or iperf3 server; check the port")]
     NotAServer {
@@ -262,6 +271,7 @@ impl MeasureError {
             Self::Refused { .. } => "refused",
             Self::Timeout { .. } | Self::LookupTimeout { .. } => "timeout",
             Self::Busy { .. } => "busy",
+            Self::OneTest { .. } => "one_test",
             Self::NotAServer { .. } => "not_a_server",
             Self::NotAClient { .. } => "not_a_client",
             Self::NeedsFullpipe { .. } => "needs_fullpipe",

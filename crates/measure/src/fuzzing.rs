@@ -80,6 +80,7 @@ fn lane(id: u32, role: Role) -> LaneReport {
         omitted_us: None,
         retransmits: Some(0),
         datagrams: None,
+        datagram_series: Vec::new(),
         congestion_control: None,
         send_buffer: None,
         receive_buffer: None,

@@ -35,9 +35,9 @@ mod udp;
 mod wire;
 
 pub use auth::{AuthError, Credentials, Padding, Users};
-pub use client::{Client, ClientOptions, Loaded, SizeRow, SizeSide, StreamsRow, UnderLoad};
+pub use client::{Client, ClientOptions, Loaded, SizeRow, SizeSide, StreamsRow, TcpMtu, UnderLoad};
 pub use error::{Fault, Foreign, MeasureError};
-pub use exchange::{ExchangeReport, ExchangeSpec, Latency};
+pub use exchange::{DELAYED, ExchangeReport, ExchangeSpec, Latency};
 pub use max::{Choice, Harm, Left, Mechanism, Push, Refused, Trial};
 pub use measurement::{Cpu, DirectionMeasurement, Measurement, PeerKind};
 pub use mtu::{MtuReport, PathMtu};
@@ -47,4 +47,4 @@ pub use sys::host::name as host_name;
 pub use talk::{Disconnect, Hello, Steward, StewardError};
 pub use target::{DEFAULT_PORT, Family, Target};
 pub use train::{Capacity, CapacityOfDirection};
-pub use udp::Datagrams;
+pub use udp::{DatagramSample, Datagrams};

@@ -13,7 +13,7 @@ use crate::{
     report::{EndReport, FarReport, LaneReport},
     spec::Direction,
     sys::host,
-    udp::Datagrams,
+    udp::{DatagramSample, Datagrams},
     wire::Results,
 };
 
@@ -98,10 +98,34 @@ pub struct DirectionMeasurement {
     pub idle_rtt: Option<RttSummary>,
     /// Round trips of the payload's own segments, as the sender's kernel smoothed them.
     pub loaded_rtt: Option<RttSummary>,
+    /// What the kernel of the first sender believed to be the path MTU at the end, in bytes.
+    pub kernel_mtu: Option<u32>,
     /// What became of the datagrams, where it were datagrams.
     pub datagrams: Option<Datagrams>,
+    /// How that came, all streams together; of what was sent where the receiver does not tell.
+    pub datagram_series: Vec<DatagramSample>,
     /// One per connection; none of datagrams.
     pub transfers: Vec<Transfer>,
+}
+
+#[cfg(test)]
+impl DirectionMeasurement {
+    pub(crate) fn nothing(direction: Direction) -> Self {
+        Self {
+            direction,
+            bytes: Bytes::ZERO,
+            seconds: 0.0,
+            rate_bps: None,
+            steady_bps: None,
+            retransmits: None,
+            idle_rtt: None,
+            loaded_rtt: None,
+            kernel_mtu: None,
+            datagrams: None,
+            datagram_series: Vec::new(),
+            transfers: Vec::new(),
+        }
+    }
 }
 
 /// All that a measurement is put together from.
@@ -132,6 +156,8 @@ impl Accounts<'_> {
         let mut retransmits = Some(0);
         let mut transfers = Vec::new();
         let mut datagrams = None;
+        let mut datagram_series = Vec::new();
+        let mut kernel_mtu = None;
         for own in lanes {
             let far = self.far.as_ref().and_then(|far| far.lane(own.id));
             let told = self.results.as_ref().and_then(|results| results.stream(own.id));
@@ -140,6 +166,8 @@ impl Accounts<'_> {
                 whole.add(bytes, us);
                 steady.add(bytes, us);
                 datagrams = Some(datagrams.map_or(became, |sum: Datagrams| sum.and(became)));
+                let receiver = if role == Role::Send { far } else { None };
+                DatagramSample::add(&mut datagram_series, &receiver.unwrap_or(own).datagram_series);
                 retransmits = None;
                 continue;
             }
@@ -155,6 +183,7 @@ impl Accounts<'_> {
                 (lane, _) => steady.add(lane.steady_bytes, lane.steady_us),
             }
             let sender = if role == Role::Send { Some(*own) } else { far };
+            kernel_mtu = kernel_mtu.or_else(|| sender?.path_mtu);
             let lost = sender
                 .and_then(|lane| lane.retransmits)
                 .or_else(|| told.filter(|_| role == Role::Receive)?.retransmits);
@@ -170,7 +199,9 @@ impl Accounts<'_> {
             retransmits,
             idle_rtt: self.idle_rtt,
             loaded_rtt: loaded_rtt(&transfers),
+            kernel_mtu,
             datagrams,
+            datagram_series,
             transfers,
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     lane::Role,
     max::Push,
     sys::host,
-    udp::Datagrams,
+    udp::{DatagramSample, Datagrams},
     wire::{self, Results, StreamResult},
 };
 
@@ -52,6 +52,9 @@ pub(crate) struct LaneReport {
     /// Of a connection that is none: what became of its datagrams after the omitted time.
     #[serde(default)]
     pub(crate) datagrams: Option<Datagrams>,
+    /// How that came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) datagram_series: Vec<DatagramSample>,
     #[serde(default)]
     pub(crate) congestion_control: Option<String>,
     #[serde(default)]
@@ -130,7 +133,11 @@ impl EndReport {
 
 impl LaneReport {
     fn to_json(&self, budget: usize) -> Value {
-        let mut value = serde_json::to_value(self).unwrap_or_default();
+        let mut thin = self.clone();
+        while thin.datagram_series.len() > 64 && thin.datagram_series.len() * DatagramSample::LONGEST_TEXT > budget {
+            crate::sampler::every_other(&mut thin.datagram_series);
+        }
+        let mut value = serde_json::to_value(&thin).unwrap_or_default();
         let (mut sender, mut receiver) = (self.sender_samples.clone(), self.receiver_samples.clone());
         let series = loop {
             let series = match self.role {

@@ -138,6 +138,7 @@ impl Moving {
             receive_buffer: buffer(largest(sampled_receive, memory.map(|m| m.receive_buffer)), pinned.receive),
             view: lane.view,
             datagrams: None,
+            datagram_series: Vec::new(),
             path_mtu: TcpInfo::of(&lane.shared.stream).ok().and_then(|info| info.path_mtu()),
             sender_samples: series.sender,
             receiver_samples: series.receiver,

@@ -1,7 +1,7 @@
 //! What `measure` found, cut into intervals: the form from which text, JSON and CSV are made.
 
 use fullpipe_diagnose::{ReceiverSample, SenderSample, Transfer};
-use fullpipe_measure::{Direction, DirectionMeasurement, Measurement, TestSpec};
+use fullpipe_measure::{DatagramSample, Direction, DirectionMeasurement, Measurement, TestSpec};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 /// The most intervals that are shown of a test, however short they were asked for.
@@ -30,6 +30,11 @@ pub(crate) struct Interval {
     pub(crate) rtt_us: Option<Micros>,
     pub(crate) cwnd: Option<Bytes>,
     pub(crate) window: Option<Bytes>,
+    /// Of datagrams: those that arrived, or were sent where the receiver does not tell.
+    pub(crate) packets: Option<u64>,
+    pub(crate) lost: Option<u64>,
+    pub(crate) out_of_order: Option<u64>,
+    pub(crate) jitter_us: Option<f64>,
 }
 
 impl Interval {
@@ -59,6 +64,9 @@ pub(crate) fn name(direction: Direction) -> &'static str {
 
 /// Of all connections of a direction together.
 pub(crate) fn intervals(direction: &DirectionMeasurement, every: Micros) -> Vec<Interval> {
+    if !direction.datagram_series.is_empty() {
+        return of_datagrams(&direction.datagram_series, every);
+    }
     let mut all: Vec<Interval> = Vec::new();
     for transfer in &direction.transfers {
         for (index, interval) in of_transfer(transfer, every).iter().enumerate() {
@@ -73,15 +81,12 @@ pub(crate) fn intervals(direction: &DirectionMeasurement, every: Micros) -> Vec<
 
 /// Of one connection: what arrived, or was acknowledged where the receiver was not seen.
 pub(crate) fn of_transfer(transfer: &Transfer, every: Micros) -> Vec<Interval> {
-    let end = transfer.duration_us.get();
-    // No finer than a hundredth of a second: samples are not.
-    let every = every.get().max(10_000).max(end / MOST_INTERVALS as u64);
-    let mut edges: Vec<u64> = (0..).map(|index| index * every).take_while(|at| *at < end).collect();
-    edges.push(end);
+    // Samples are no finer than a hundredth of a second.
+    let spans = spans(transfer.duration_us.get(), every.get().max(10_000));
     let points = points(transfer);
-    let edges = edges.windows(2).filter_map(|pair| <&[u64; 2]>::try_from(pair).ok());
-    edges
-        .map(|&[from_us, to_us]| {
+    spans
+        .into_iter()
+        .map(|(from_us, to_us)| {
             let sender = last_before(&transfer.sender_samples, to_us);
             let retransmits = |at| last_before(&transfer.sender_samples, at).and_then(|sample| sample.retransmits);
             Interval {
@@ -92,9 +97,44 @@ pub(crate) fn of_transfer(transfer: &Transfer, every: Micros) -> Vec<Interval> {
                 rtt_us: sender.and_then(|sample| sample.rtt_us),
                 cwnd: sender.and_then(|sample| sample.cwnd),
                 window: sender.and_then(|sample| sample.offered_window),
+                ..Interval::default()
             }
         })
         .collect()
+}
+
+/// Of datagrams, all streams together.
+fn of_datagrams(series: &[DatagramSample], every: Micros) -> Vec<Interval> {
+    // Samples are no finer than a tenth of a second.
+    let end = series.last().map_or(0, |last| last.at_us.get());
+    let grown = |of: &dyn Fn(&DatagramSample) -> Option<u64>, (from_us, to_us): (u64, u64)| {
+        let points: Option<Vec<(u64, u64)>> = series.iter().map(|s| Some((s.at_us.get(), of(s)?))).collect();
+        let points = points?;
+        Some(carried(&points, to_us).saturating_sub(carried(&points, from_us)))
+    };
+    spans(end, every.get().max(100_000))
+        .into_iter()
+        .map(|(from_us, to_us)| {
+            let span = (from_us, to_us);
+            let last = series.partition_point(|sample| sample.at_us.get() <= to_us).checked_sub(1);
+            Interval {
+                from_us,
+                to_us,
+                bytes: grown(&|sample| Some(sample.bytes), span).unwrap_or(0),
+                packets: grown(&|sample| Some(sample.packets), span),
+                lost: grown(&|sample| sample.lost, span),
+                out_of_order: grown(&|sample| sample.out_of_order, span),
+                jitter_us: last.and_then(|index| series.get(index)?.jitter_us),
+                ..Interval::default()
+            }
+        })
+        .collect()
+}
+
+/// From the beginning to `end_us`, each as long as asked for, or longer where they would be too many.
+fn spans(end_us: u64, every_us: u64) -> Vec<(u64, u64)> {
+    let every = every_us.max(end_us / MOST_INTERVALS as u64);
+    (0..).map(|index| index * every).take_while(|at| *at < end_us).map(|at| (at, (at + every).min(end_us))).collect()
 }
 
 /// How much had been carried when.
@@ -177,6 +217,25 @@ mod tests {
             intervals.iter().map(|interval| interval.to_us).collect::<Vec<_>>(),
             [1_000_000, 2_000_000, 2_200_000]
         );
+    }
+
+    #[test]
+    fn datagrams_are_counted_by_interval() {
+        let sample = |at_ms: u64, packets: u64, lost: u64| DatagramSample {
+            at_us: Micros::from_millis(at_ms),
+            packets,
+            bytes: packets * 100,
+            lost: Some(lost),
+            jitter_us: Some(at_ms as f64),
+            ..DatagramSample::default()
+        };
+        let series = [sample(0, 0, 0), sample(900, 90, 1), sample(1_100, 110, 3), sample(1_500, 150, 3)];
+        let found: Vec<_> = of_datagrams(&series, Micros::from_secs(1))
+            .iter()
+            .map(|i| (i.to_us, i.packets, i.bytes, i.lost, i.out_of_order, i.jitter_us))
+            .collect();
+        let first = (1_000_000, Some(100), 10_000, Some(2), None, Some(900.0));
+        assert_eq!(found, [first, (1_500_000, Some(50), 5_000, Some(1), None, Some(1_500.0))]);
     }
 
     #[test]

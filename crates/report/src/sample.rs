@@ -10,7 +10,7 @@ use fullpipe_diagnose::{
 use fullpipe_knobs::{Address, Change, Plan, TakesEffect};
 use fullpipe_measure::{
     Capacity, CapacityOfDirection, Choice, Cpu, DirectionMeasurement, ExchangeReport, Harm, Latency, Left, Loaded,
-    Measurement, Mechanism, MtuReport, PathMtu, PeerKind, Push, Refused, SizeRow, SizeSide, StreamsRow, Trial,
+    Measurement, Mechanism, MtuReport, PathMtu, PeerKind, Push, Refused, SizeRow, SizeSide, StreamsRow, TcpMtu, Trial,
     UnderLoad,
 };
 use fullpipe_tune::{
@@ -113,7 +113,9 @@ pub(crate) fn measurement() -> Measurement {
             retransmits: Some(3),
             idle_rtt: Some(rtt),
             loaded_rtt: Some(rtt),
+            kernel_mtu: Some(1_500),
             datagrams: None,
+            datagram_series: Vec::new(),
             transfers: vec![transfer],
         }],
         cancelled: false,
@@ -135,12 +137,15 @@ pub(crate) fn survey() -> crate::Survey {
         own_seconds_per_gb: Some(0.25),
         far_seconds_per_gb: Some(0.25),
         retransmits: Some(0),
+        window_share: Some(0.75),
+        buffer_share: Some(0.0),
     };
     let cpu = Cpu { user_percent: 0.5, system_percent: 9.5 };
     let mtu = PathMtu { mtu: Some(1_400), black_hole: true, interface_mtu: Some(1_500) };
-    let (round_trip_us, split_us) = (Some(55.5), Some(41_000.5));
+    let (round_trip_us, split_us, split_delayed) = (Some(55.5), Some(41_000.5), Some(0.9));
+    let up = fullpipe_measure::Direction::Up;
     crate::Survey {
-        sizes: vec![SizeRow { size: Bytes::new(1_000), up: side, down: side, round_trip_us, split_us }],
+        sizes: vec![SizeRow { size: Bytes::new(1_000), up: side, down: side, round_trip_us, split_us, split_delayed }],
         streams: vec![StreamsRow { streams: 4, up_bps: side.rate_bps, down_bps: side.rate_bps, retransmits: Some(1) }],
         exchanges: vec![ExchangeReport {
             request: Bytes::new(1),
@@ -154,6 +159,7 @@ pub(crate) fn survey() -> crate::Survey {
             per_second: 6.5,
             latency: Some(latency),
             connecting: Some(latency),
+            asking: Some(latency),
             own_processor: Some(0),
             far_processor: Some(1),
             own_cpu: cpu,
@@ -161,19 +167,29 @@ pub(crate) fn survey() -> crate::Survey {
             cancelled: false,
         }],
         under_load: Some(UnderLoad {
+            streams: 4,
             idle: Some(latency),
+            idle_connecting: Some(latency),
+            idle_asking: Some(latency),
             idle_per_minute: Some(1.5e6),
             loaded: vec![Loaded {
-                direction: fullpipe_measure::Direction::Up,
+                direction: up,
                 rate_bps: side.rate_bps,
+                steady: Some(false),
                 latency: Some(latency),
-                per_minute: Some(1.5e6),
+                connecting: Some(latency),
+                asking: Some(latency),
+                own_rtt_us: Some(55.5),
+                foreign_per_minute: Some(1.5e6),
+                own_per_minute: Some(0.5e6),
+                per_minute: Some(1e6),
             }],
         }),
         mtu: Some(MtuReport { up: mtu, down: mtu }),
+        tcp_mtu: vec![TcpMtu { direction: up, path_mtu: Some(1_500), mss: Some(1_448), bytes: Bytes::ZERO }],
         capacity: Some(Capacity {
             directions: vec![CapacityOfDirection {
-                direction: fullpipe_measure::Direction::Up,
+                direction: up,
                 available_bps: side.rate_bps,
                 low_bps: side.rate_bps,
                 high_bps: side.rate_bps,

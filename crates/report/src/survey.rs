@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use fullpipe_measure::{Capacity, ExchangeReport, MtuReport, PeerKind, SizeRow, StreamsRow, UnderLoad};
+use fullpipe_measure::{Capacity, ExchangeReport, MtuReport, PeerKind, SizeRow, StreamsRow, TcpMtu, UnderLoad};
 
 /// The answer; what was not asked is empty.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub struct Survey {
     pub under_load: Option<UnderLoad>,
     /// The path MTU of both directions.
     pub mtu: Option<MtuReport>,
+    /// What TCP makes of it, a direction each.
+    pub tcp_mtu: Vec<TcpMtu>,
     /// The rate that is available.
     pub capacity: Option<Capacity>,
 }
@@ -42,6 +44,7 @@ impl Survey {
             exchanges: Vec::new(),
             under_load: None,
             mtu: None,
+            tcp_mtu: Vec::new(),
             capacity: None,
         }
     }

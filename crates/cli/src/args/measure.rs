@@ -1,5 +1,7 @@
 //! The arguments of `measure`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum, ValueHint};
 use fullpipe_units::{Bytes, Micros, Rate};
 
@@ -20,7 +22,8 @@ Examples:
   fullpipe measure far.example --max -t 5          what the two hosts can push, whatever it takes
   fullpipe measure far.example --capacity          the rate that is available, with little load
   fullpipe measure far.example --iperf3-json       for dashboards that read iperf3's own layout
-  fullpipe measure far.example --csv > series.csv  a line per interval and direction")]
+  fullpipe measure far.example --csv > series.csv  a line per interval and direction
+  fullpipe measure far.example --username reader --rsa-public-key-path public.pem")]
 pub(crate) struct MeasureArgs {
     /// The far machine: a name or an address, with a port where it isn't 5201
     #[arg(value_name = "HOST", value_hint = ValueHint::Hostname)]
@@ -31,10 +34,12 @@ pub(crate) struct MeasureArgs {
     /// Both ends send at the same time
     #[arg(long, help_heading = "Test")]
     pub(crate) bidir: bool,
-    /// Connections at once in each direction; an iperf3 server takes 128 at most
-    #[arg(short = 'P', long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=2048), help_heading = "Test")]
-    pub(crate) parallel: u16,
-    /// How long to measure, in seconds (or with a unit: 500ms) [default: 10]
+    /// Connections at once in each direction; an iperf3 server takes 128 at most [default: 1; 4 with
+    /// --latency-under-load]
+    #[arg(short = 'P', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2048), help_heading = "Test")]
+    pub(crate) parallel: Option<u16>,
+    /// How long to measure, in seconds (or with a unit: 500ms) [default: 10; 2 for each test of several, 4 with
+    /// --latency-under-load]
     #[arg(short = 't', long, value_name = "TIME", value_parser = time, help_heading = "Test")]
     pub(crate) time: Option<Micros>,
     /// How much to transfer instead, in each direction
@@ -76,10 +81,11 @@ pub(crate) struct MeasureArgs {
     /// Write each request in two halves and leave Nagle's algorithm on
     #[arg(long, requires = "pattern", help_heading = "Questions of several tests")]
     pub(crate) split: bool,
-    /// Time round trips without load and beside payload in each direction
+    /// Time round trips without load and beside payload in each direction, in milliseconds and per minute
     #[arg(long, conflicts_with_all = SINGLE, help_heading = "Questions of several tests")]
     pub(crate) latency_under_load: bool,
-    /// Find the largest packet that passes in each direction, and whether larger ones vanish without a word
+    /// Find the largest packet that passes in each direction, whether larger ones vanish without a word, and what TCP
+    /// makes of it
     #[arg(long, conflicts_with_all = SINGLE, help_heading = "Questions of several tests")]
     pub(crate) mtu: bool,
     /// Find the rate that is available in each direction, by short trains of datagrams: little load, a few seconds
@@ -119,6 +125,15 @@ pub(crate) struct MeasureArgs {
     /// IPv6 only
     #[arg(short = '6', long, help_heading = "Sockets")]
     pub(crate) ipv6: bool,
+    /// Show this name to the server, with the password from the variable IPERF3_PASSWORD, or asked for on the terminal
+    #[arg(long, value_name = "NAME", requires = "rsa_public_key_path", help_heading = "Names and passwords")]
+    pub(crate) username: Option<String>,
+    /// The server's public RSA key (PEM)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "username", help_heading = "Names and passwords")]
+    pub(crate) rsa_public_key_path: Option<PathBuf>,
+    /// Pad as PKCS #1 v1.5 does, for servers before 3.17 of iperf3
+    #[arg(long, requires = "username", help_heading = "Names and passwords")]
+    pub(crate) use_pkcs1_padding: bool,
     /// Time between two lines
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1", value_parser = time, help_heading = "Output")]
     pub(crate) interval: Micros,

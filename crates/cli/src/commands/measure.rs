@@ -6,8 +6,8 @@ use std::{
 };
 
 use fullpipe_measure::{
-    Client, ClientOptions, Direction, ExchangeSpec, Family, Length, Measurement, Phase, Progress, TestDirection,
-    TestSpec, UdpSpec,
+    Client, ClientOptions, Credentials, Direction, ExchangeSpec, Family, Length, MeasureError, Measurement, Padding,
+    Phase, Progress, TestDirection, TestSpec, UdpSpec,
 };
 use fullpipe_report::{Measured, Survey, csv, json, text};
 use fullpipe_units::{Bytes, Rate};
@@ -19,6 +19,7 @@ use crate::{
     failure::Failure,
     interrupt,
     output::Output,
+    password,
 };
 
 /// What fits into one packet of almost every path, with IPv6 and a tunnel around it.
@@ -38,9 +39,13 @@ pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {
         (_, true) => Family::V6,
         _ => Family::Any,
     };
+    // Before Ctrl-C is caught: at the question for a password it ends the program.
+    let credentials = credentials(args, output)?;
     let cancel = interrupt::cancel_flag()?;
     let options = ClientOptions { family, ..ClientOptions::default() };
-    let mut client = Client::connect_with(&target, options, &cancel)?;
+    let first = Some(&spec).filter(|_| !asks_several(args));
+    let mut client = Client::connect_for(&target, options, (credentials, first), &cancel)
+        .map_err(|error| turned_away(args, error))?;
     if let Some(survey) = survey(args, &spec, &mut client, output, &cancel)? {
         client.bye();
         let cancelled = cancel.load(Ordering::Relaxed);
@@ -54,6 +59,33 @@ pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {
     show(args, output, &spec, &measurement)
 }
 
+/// Who the user is, where the server wants to know.
+fn credentials(args: &MeasureArgs, output: Output) -> Result<Option<Credentials>, Failure> {
+    let (Some(name), Some(key)) = (&args.username, &args.rsa_public_key_path) else { return Ok(None) };
+    let padding = if args.use_pkcs1_padding { Padding::Pkcs1 } else { Padding::Oaep };
+    Ok(Some(Credentials::new(name, &password::of(name, output)?, key, padding)?))
+}
+
+/// What a server that wants names says of a wrong one; 3.21 only closes the connection.
+fn turned_away(args: &MeasureArgs, error: MeasureError) -> Failure {
+    let hint = match (&error, args.username.is_some()) {
+        (MeasureError::ServerError { code: 142, .. } | MeasureError::Closed { .. }, true) => {
+            "check the name, the password, the clocks of both ends and the padding (up to 3.16 iperf3 takes only \
+             --use-pkcs1-padding, from 3.17 on only what comes without it)"
+        }
+        (MeasureError::ServerError { code: 142, .. }, false) => "give --username and --rsa-public-key-path",
+        _ => return error.into(),
+    };
+    let exit = Failure::from(error).exit;
+    Failure::new(exit, &format!("the server does not let this client in; {hint}"))
+}
+
+/// Whether the question takes several tests.
+fn asks_several(args: &MeasureArgs) -> bool {
+    let single = args.sizes.is_none() && args.streams.is_none() && args.pattern.is_none();
+    !single || args.latency_under_load || args.mtu || args.capacity
+}
+
 /// A question of several tests, where one was asked.
 fn survey(
     args: &MeasureArgs,
@@ -63,7 +95,8 @@ fn survey(
     cancel: &AtomicBool,
 ) -> Result<Option<Survey>, Failure> {
     // Many tests: each shorter than one alone.
-    let time = args.time.map_or(Duration::from_secs(2), Duration::from);
+    let usual = if args.latency_under_load { Duration::from_secs(4) } else { Duration::from_secs(2) };
+    let time = args.time.map_or(usual, Duration::from);
     let spec = TestSpec { length: Length::Time(time), ..spec.clone() };
     let mut done = |done: usize, of: usize| output.remark(&format!("{done} of {of} done\n"));
     let mut survey = Survey::new(&args.host, client.peer(), client.peer_kind());
@@ -83,12 +116,13 @@ fn survey(
             let spec = ExchangeSpec {
                 request,
                 response,
-                streams: args.parallel.into(),
+                streams: spec.streams,
                 time,
                 split: args.split,
                 nodelay: !args.split || args.no_delay,
                 spin: args.spin,
                 connect: pattern == PatternName::ConnectRequestResponse,
+                every: None,
             };
             survey.exchanges.push(client.exchange(&spec, cancel, &mut |_| ())?);
         }
@@ -96,6 +130,7 @@ fn survey(
         survey.under_load = Some(client.under_load(&spec, cancel, &mut done)?);
     } else if args.mtu {
         survey.mtu = Some(client.probe_mtu()?);
+        survey.tcp_mtu = client.tcp_mtu(cancel)?;
     } else if args.capacity {
         survey.capacity = Some(client.capacity(&[Direction::Up, Direction::Down], cancel, &mut done)?);
     } else {
@@ -128,6 +163,8 @@ fn live(args: &MeasureArgs, output: Output, progress: &Progress) {
 
 fn spec(args: &MeasureArgs) -> TestSpec {
     let usual = TestSpec::default();
+    // One connection may not fill the path, and then nothing waits in its queues.
+    let usual_streams = if args.latency_under_load { 4 } else { usual.streams };
     let block = args.length.unwrap_or(if args.udp { Bytes::new(DATAGRAM) } else { usual.block });
     let length = match (args.bytes, args.blockcount) {
         (Some(bytes), _) => Length::Bytes(bytes),
@@ -143,7 +180,7 @@ fn spec(args: &MeasureArgs) -> TestSpec {
     };
     TestSpec {
         direction,
-        streams: args.parallel.into(),
+        streams: args.parallel.map_or(usual_streams, u32::from),
         length,
         omit: args.omit.map_or(if args.max { TRIALS } else { Duration::ZERO }, Duration::from),
         block,

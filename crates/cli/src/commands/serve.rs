@@ -8,7 +8,7 @@ use std::{
 };
 
 use fullpipe_host::journal;
-use fullpipe_measure::ServerOptions;
+use fullpipe_measure::{Padding, ServerOptions, Users};
 use fullpipe_report::clean;
 use fullpipe_tune::{Key, ServeOptions};
 
@@ -35,6 +35,7 @@ pub(super) fn run(args: &ServeArgs, output: Output) -> Ended {
             max_rate: args.max_rate,
             max_bytes: args.max_bytes,
             allow: args.allow.clone(),
+            users: users(args)?.map(Arc::new),
             ..usual
         },
     };
@@ -42,6 +43,16 @@ pub(super) fn run(args: &ServeArgs, output: Output) -> Ended {
     let log = Arc::new(move |line: &str| output.remark(&format!("{}\n", clean(line))));
     fullpipe_tune::serve(&options, &stop, &mut |address| ready(output, address), log)?;
     Ok(Exit::Ok)
+}
+
+/// Who may test, where names are asked for.
+fn users(args: &ServeArgs) -> Result<Option<Users>, Failure> {
+    /// iperf3's own.
+    const SKEW: Duration = Duration::from_secs(10);
+    let (Some(key), Some(names)) = (&args.rsa_private_key_path, &args.authorized_users_path) else { return Ok(None) };
+    let padding = if args.use_pkcs1_padding { Padding::Pkcs1 } else { Padding::Oaep };
+    let skew = args.time_skew_threshold.map_or(SKEW, Duration::from);
+    Ok(Some(Users::read(key, names, skew)?.with_padding(padding)))
 }
 
 /// Tells where the server listens: a script that starts it waits for this line.

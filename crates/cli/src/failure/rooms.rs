@@ -11,7 +11,7 @@ use fullpipe_knobs::{
 };
 #[cfg(target_os = "linux")]
 use fullpipe_lab::{CouldNotKeepUp, LabError};
-use fullpipe_measure::MeasureError;
+use fullpipe_measure::{AuthError, MeasureError};
 use fullpipe_path::ScenarioError;
 #[cfg(target_os = "linux")]
 use fullpipe_stack::StackError;
@@ -35,6 +35,7 @@ failures! {
     HostError => host,
     JournalError => journal,
     MeasureError => measure,
+    AuthError => auth,
     ScenarioError => |_: &ScenarioError| Exit::ScenarioInvalid,
     KeyError => key,
     ReadingError => |_: &ReadingError| Exit::InputInvalid,
@@ -125,13 +126,23 @@ fn tune(error: &TuneError) -> Exit {
     }
 }
 
+/// What a file lacks is the input's fault.
+fn auth(error: &AuthError) -> Exit {
+    match error {
+        AuthError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::InputInvalid,
+        AuthError::Read { source, .. } => exit_of_io(source),
+        AuthError::Unfit => Exit::Usage,
+        _ => Exit::InputInvalid,
+    }
+}
+
 fn measure(error: &MeasureError) -> Exit {
     match error {
         MeasureError::BadTarget { .. } | MeasureError::BadSpec { .. } => Exit::Usage,
         MeasureError::UnknownName { .. } | MeasureError::LookupTimeout { .. } => Exit::NameUnknown,
         MeasureError::Unreachable { source, .. } => permission_or(source, Exit::Unreachable),
         MeasureError::Timeout { .. } => Exit::Unreachable,
-        MeasureError::Refused { .. } => Exit::Refused,
+        MeasureError::Refused { .. } | MeasureError::OneTest { .. } => Exit::Refused,
         MeasureError::Busy { .. } => Exit::Busy,
         MeasureError::NotAServer { .. } | MeasureError::BadMessage { .. } | MeasureError::TooLarge { .. } => {
             Exit::NotAServer

@@ -25,12 +25,13 @@ const LOOK: Duration = Duration::from_millis(10);
 
 const ASKING: &str = "asking and answering";
 
+/// Also gives the times themselves.
 pub(super) fn run(
     client: &Client,
     spec: &ExchangeSpec,
     cancel: &AtomicBool,
     progress: &mut (dyn FnMut(u64) + Send),
-) -> Result<ExchangeReport, MeasureError> {
+) -> Result<(ExchangeReport, Asked), MeasureError> {
     let peer = client.peer;
     if client.kind != PeerKind::Fullpipe {
         return Err(MeasureError::NeedsFullpipe { peer, operation: ASKING });
@@ -81,12 +82,13 @@ pub(super) fn run(
     let own = used(&process, start);
     let results = test::finish(client, &mut control, &own)?;
     control.close();
-    Ok(ExchangeReport {
+    let report = ExchangeReport {
         far_cpu: Some(Cpu::of_results(&results)),
         far_processor: results.ours.as_ref().and_then(|ours| ours.get("processor")?.as_u64()?.try_into().ok()),
         cancelled: cancel.load(Ordering::Relaxed),
         ..report(spec, &asked, answered.load(Ordering::Relaxed), &own)
-    })
+    };
+    Ok((report, asked))
 }
 
 fn report(spec: &ExchangeSpec, asked: &Asked, transactions: u64, own: &EndReport) -> ExchangeReport {
@@ -102,6 +104,7 @@ fn report(spec: &ExchangeSpec, asked: &Asked, transactions: u64, own: &EndReport
         per_second: transactions as f64 / asked.seconds.max(1e-6),
         latency: Latency::of(&asked.times),
         connecting: Latency::of(&asked.connecting),
+        asking: Latency::of(&asked.asking),
         own_processor: asked.processor,
         far_processor: None,
         own_cpu: Cpu::of_report(own),

@@ -4,6 +4,7 @@
 //! runs tests on connections of their own. Against a foreign iperf3 server there is no conversation, only tests.
 
 mod exchange;
+mod load;
 mod session;
 mod survey;
 mod test;
@@ -30,10 +31,13 @@ use crate::{
     sys::tcp_info::TcpInfo,
     talk::{self, Hello},
     target::{Family, Target},
-    wire::{Params, State, TALK_LIMIT},
+    wire::{Cookie, OurParams, Params, State, TALK_LIMIT},
 };
 
-pub use self::survey::{Loaded, SizeRow, SizeSide, StreamsRow, UnderLoad};
+pub use self::{
+    load::{Loaded, UnderLoad},
+    survey::{SizeRow, SizeSide, StreamsRow, TcpMtu},
+};
 pub(crate) use self::{survey::Done, test::greet};
 
 /// How long a client waits for what.
@@ -69,8 +73,18 @@ pub struct Client {
     options: ClientOptions,
     kind: PeerKind,
     talk: Option<Talk>,
+    agreed: Option<Agreed>,
     idle_rtt: Option<RttSummary>,
     mtu: Option<MtuReport>,
+}
+
+/// A session in which a foreign server waits for the data connections of a test: one that was started for a single test
+/// (`iperf3 -s -1`) gives no second.
+#[derive(Debug)]
+struct Agreed {
+    control: Control,
+    cookie: Cookie,
+    spec: TestSpec,
 }
 
 #[derive(Debug)]
@@ -107,6 +121,22 @@ impl Client {
         credentials: Option<Credentials>,
         cancel: &AtomicBool,
     ) -> Result<Self, MeasureError> {
+        Self::connect_for(target, options, (credentials, None), cancel)
+    }
+
+    /// Connects and asks for a first test in the same breath, which a later [`Client::run`] with the same specification
+    /// then runs: all that a server needs that was started for a single test. Whoever does not run it next leaves that
+    /// session.
+    ///
+    /// # Errors
+    /// As [`Client::connect_as`], and [`MeasureError::BadSpec`] before anything is sent.
+    pub fn connect_for(
+        target: &Target,
+        options: ClientOptions,
+        (credentials, first): (Option<Credentials>, Option<&TestSpec>),
+        cancel: &AtomicBool,
+    ) -> Result<Self, MeasureError> {
+        first.map_or(Ok(()), TestSpec::check)?;
         let addresses = target.resolve(options.family, Patience::new(options.connect).unless(cancel))?;
         let stream = crate::target::connect_any(&addresses, Patience::new(options.connect).unless(cancel))?;
         let answer = || Patience::new(options.answer).unless(cancel);
@@ -114,8 +144,9 @@ impl Client {
             peer: addresses.first().copied().unwrap_or_else(|| ([0, 0, 0, 0], target.port).into()),
             source,
         })?;
-        let (mut control, state) =
-            session::open(stream, peer, &with_token(Params::conversation(), credentials.as_ref()), answer())?;
+        let cookie = session::cookie(peer)?;
+        let params = with_token(first.map_or_else(Params::conversation, asked_first), credentials.as_ref());
+        let (mut control, state) = session::open_with(stream, peer, &params, &cookie, answer())?;
         let mut client = Self {
             target: target.clone(),
             credentials,
@@ -123,6 +154,7 @@ impl Client {
             options,
             kind: PeerKind::Iperf3,
             talk: None,
+            agreed: None,
             idle_rtt: None,
             mtu: None,
         };
@@ -134,7 +166,10 @@ impl Client {
         } else {
             // The handshake's own round trip is all that a foreign server shows without load.
             client.idle_rtt = handshake_rtt(&control);
-            session::leave(control);
+            match first {
+                Some(spec) => client.agreed = Some(Agreed { control, cookie, spec: spec.clone() }),
+                None => session::leave(control),
+            }
         }
         Ok(client)
     }
@@ -259,11 +294,14 @@ impl Client {
         progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<ExchangeReport, MeasureError> {
         spec.check()?;
-        exchange::run(self, spec, cancel, progress)
+        exchange::run(self, spec, cancel, progress).map(|(report, _)| report)
     }
 
     /// Ends the conversation with a word, so that the far end's steward knows that nothing was lost.
     pub fn bye(mut self) {
+        if let Some(Agreed { control, .. }) = self.agreed.take() {
+            session::leave(control);
+        }
         if let Some(Talk { mut control, .. }) = self.talk.take() {
             let patience = Patience::new(self.options.answer.min(Duration::from_secs(2)));
             // Whether it is still heard or not, the connection ends here.
@@ -291,6 +329,13 @@ impl Client {
     fn peer_name(&self) -> String {
         clean(&self.target.host)
     }
+}
+
+/// The parameters of a test, by which one of ours opens a conversation and a foreign server the test.
+fn asked_first(spec: &TestSpec) -> Params {
+    let params = test::params(PeerKind::Iperf3, (spec, test::Effort::Truthful));
+    let ours = OurParams { conversation: true, ..params.ours.unwrap_or_default() };
+    Params { ours: Some(ours), ..params }
 }
 
 /// A token of its own for each session, since it holds the moment.

@@ -24,16 +24,6 @@ pub(super) fn cookie(peer: SocketAddr) -> Result<Cookie, MeasureError> {
     Cookie::random().map_err(failed)
 }
 
-/// Opens a session with a cookie of its own.
-pub(super) fn open(
-    stream: TcpStream,
-    peer: SocketAddr,
-    params: &Params,
-    patience: Patience<'_>,
-) -> Result<(Control, State), MeasureError> {
-    open_with(stream, peer, params, &cookie(peer)?, patience)
-}
-
 /// Sends cookie and parameters; returns what the server answered to these: CREATE_STREAMS or a conversation.
 pub(super) fn open_with(
     stream: TcpStream,

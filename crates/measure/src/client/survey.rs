@@ -1,19 +1,19 @@
-//! Several tests that answer one question together: which message size, how many streams, how much load on the latency.
+//! Several tests that answer one question together: which message size, how many streams, which segments.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
-    thread,
     time::Duration,
 };
 
-use fullpipe_units::{Bytes, Rate};
+use fullpipe_diagnose::SenderSample;
+use fullpipe_units::{Bytes, Micros, Rate};
 use serde::Serialize;
 
 use super::Client;
 use crate::{
     error::MeasureError,
-    exchange::{ExchangeReport, ExchangeSpec, Latency},
-    measurement::{Cpu, Measurement, PeerKind},
+    exchange::{self, Asked, ExchangeSpec, Latency},
+    measurement::{Cpu, DirectionMeasurement, Measurement, PeerKind},
     spec::{Direction, Length, TestDirection, TestSpec},
 };
 
@@ -31,6 +31,8 @@ pub struct SizeRow {
     /// The same where the message is written in two halves and Nagle's algorithm is on: the second half waits for the
     /// acknowledgement of the first, and that for the delay of the receiver's.
     pub split_us: Option<f64>,
+    /// The part of these messages that waited for a delayed acknowledgement, 0 to 1.
+    pub split_delayed: Option<f64>,
 }
 
 /// One direction of a [`SizeRow`].
@@ -46,6 +48,10 @@ pub struct SizeSide {
     pub far_seconds_per_gb: Option<f64>,
     /// Segments sent again.
     pub retransmits: Option<u64>,
+    /// The part of the time in which the sender had something to send and the receiver's window held it back, 0 to 1.
+    pub window_share: Option<f64>,
+    /// The same of the send buffer.
+    pub buffer_share: Option<f64>,
 }
 
 /// What so many streams carry together.
@@ -61,28 +67,17 @@ pub struct StreamsRow {
     pub retransmits: Option<u64>,
 }
 
-/// Round trips beside payload in a direction.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Loaded {
+/// What TCP makes of the path MTU in a direction, beside what probing found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TcpMtu {
     /// Which way the payload goes.
     pub direction: Direction,
-    /// What it carried meanwhile.
-    pub rate_bps: Option<Rate>,
-    /// The round trips, on a connection of their own.
-    pub latency: Option<Latency>,
-    /// How many of these go one after another into a minute.
-    pub per_minute: Option<f64>,
-}
-
-/// Round trips without and with load.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct UnderLoad {
-    /// Without.
-    pub idle: Option<Latency>,
-    /// How many of these go one after another into a minute.
-    pub idle_per_minute: Option<f64>,
-    /// With payload in each direction in turn.
-    pub loaded: Vec<Loaded>,
+    /// The path MTU that the sender's kernel believed in at the end; absent where its system does not tell.
+    pub path_mtu: Option<u32>,
+    /// The payload of its full segments at the end.
+    pub mss: Option<u32>,
+    /// Payload that arrived.
+    pub bytes: Bytes,
 }
 
 /// What is told while tests run: how many are done, of how many.
@@ -109,10 +104,17 @@ impl Client {
                 self.run(&spec, cancel, &mut |_| ()).map(|measurement| side(&measurement, size))
             });
             let (up, down) = (up?, down?);
-            let mut row = SizeRow { size, up, down, round_trip_us: None, split_us: None };
+            let mut row = SizeRow { size, up, down, round_trip_us: None, split_us: None, split_delayed: None };
             if self.kind == PeerKind::Fullpipe && !cancel.load(Ordering::Relaxed) {
-                row.round_trip_us = self.median(size, false, cancel)?;
-                row.split_us = self.median(size, true, cancel)?;
+                let whole = self.ask_with(size, false, cancel)?.times;
+                let split = self.ask_with(size, true, cancel)?.times;
+                row.round_trip_us = Latency::of(&whole).map(|latency| latency.p50_us);
+                row.split_us = Latency::of(&split).map(|latency| latency.p50_us);
+                // The quickest of the whole messages waited for nothing.
+                let quick = Latency::of(&whole).map(|latency| Duration::from_secs_f64(latency.min_us / 1e6));
+                row.split_delayed = quick
+                    .filter(|_| !split.is_empty())
+                    .map(|quick| exchange::delayed(&split, quick) as f64 / split.len() as f64);
             }
             if cancel.load(Ordering::Relaxed) {
                 break;
@@ -122,11 +124,11 @@ impl Client {
         Ok(rows)
     }
 
-    fn median(&mut self, size: Bytes, split: bool, cancel: &AtomicBool) -> Result<Option<f64>, MeasureError> {
+    fn ask_with(&self, size: Bytes, split: bool, cancel: &AtomicBool) -> Result<Asked, MeasureError> {
         // A delayed acknowledgement takes 40 ms on Linux and 200 ms elsewhere: enough of these for a median.
         let time = Duration::from_millis(if split { 1_000 } else { 300 });
         let spec = ExchangeSpec { request: size, split, nodelay: !split, time, ..ExchangeSpec::default() };
-        Ok(self.exchange(&spec, cancel, &mut |_| ())?.latency.map(|latency| latency.p50_us))
+        super::exchange::run(self, &spec, cancel, &mut |_| ()).map(|(_, asked)| asked)
     }
 
     /// Runs a test of each direction with every number of streams: more that carry more than one say that one is limited
@@ -163,69 +165,40 @@ impl Client {
         Ok(rows)
     }
 
-    /// Times round trips alone and beside payload in each direction, on connections of their own.
+    /// A little payload over a connection in each direction, and what its kernel makes of the path MTU.
     ///
     /// # Errors
-    /// [`MeasureError::NeedsFullpipe`] with a foreign server; otherwise those of [`Client::run`].
-    pub fn under_load(
-        &mut self,
-        spec: &TestSpec,
-        cancel: &AtomicBool,
-        done: Done<'_>,
-    ) -> Result<UnderLoad, MeasureError> {
-        const STEPS: usize = 3;
-        done(0, STEPS);
-        let time = match spec.length {
-            Length::Time(time) => time,
-            Length::Bytes(_) => Duration::from_secs(5),
-        };
-        let idle_spec = ExchangeSpec { time: time.min(Duration::from_secs(3)), ..ExchangeSpec::default() };
-        let idle = self.exchange(&idle_spec, cancel, &mut |_| ())?.latency;
-        let mut loaded = Vec::new();
-        for (step, direction) in [(1, Direction::Up), (2, Direction::Down)] {
-            if cancel.load(Ordering::Relaxed) {
-                break;
-            }
-            done(step, STEPS);
-            let (measurement, asked) = self.beside_load(spec, direction, time, cancel)?;
-            let latency = asked.latency;
-            loaded.push(Loaded {
+    /// Those of [`Client::run`].
+    pub fn tcp_mtu(&mut self, cancel: &AtomicBool) -> Result<Vec<TcpMtu>, MeasureError> {
+        // Long enough for a loss to be repaired, or for none of the full segments to arrive.
+        let round_trip = self.idle_rtt.map_or(Duration::ZERO, |rtt| rtt.p50_us.into());
+        let time = Duration::from_millis(500) + round_trip * 6;
+        let mut found = Vec::new();
+        for (direction, test) in [(Direction::Up, TestDirection::Up), (Direction::Down, TestDirection::Down)] {
+            let spec = TestSpec {
+                direction: test,
+                length: Length::Time(time),
+                block: Bytes::new(16_384),
+                pace: Some(LITTLE),
+                pings: 0,
+                ..TestSpec::default()
+            };
+            let measurement = self.run(&spec, cancel, &mut |_| ())?;
+            let measured = measurement.directions.first();
+            let last = measured.and_then(|direction| direction.transfers.first()?.sender_samples.last());
+            found.push(TcpMtu {
                 direction,
-                rate_bps: measurement.directions.first().and_then(|direction| direction.rate_bps),
-                latency,
-                per_minute: latency.map(|latency| latency.per_minute()),
+                path_mtu: measured.and_then(|direction| direction.kernel_mtu),
+                mss: last.and_then(|sample| sample.mss),
+                bytes: measured.map_or(Bytes::ZERO, |direction| direction.bytes),
             });
         }
-        Ok(UnderLoad { idle, idle_per_minute: idle.map(|idle| idle.per_minute()), loaded })
-    }
-
-    fn beside_load(
-        &mut self,
-        spec: &TestSpec,
-        direction: Direction,
-        time: Duration,
-        cancel: &AtomicBool,
-    ) -> Result<(Measurement, ExchangeReport), MeasureError> {
-        // The queue on the way needs a moment to build up; the round trips begin after it and end before the payload.
-        let lead = (time / 5).min(Duration::from_secs(1));
-        let direction = match direction {
-            Direction::Up => TestDirection::Up,
-            Direction::Down => TestDirection::Down,
-        };
-        let spec = TestSpec { direction, length: Length::Time(time + lead * 2), pings: 0, ..spec.clone() };
-        let mut other = Self::connect_as(&self.target, self.options, self.credentials.clone(), cancel)?;
-        let (measured, asked) = thread::scope(|scope| {
-            let load = scope.spawn(|| self.run(&spec, cancel, &mut |_| ()));
-            thread::sleep(lead);
-            let asking = ExchangeSpec { time, ..ExchangeSpec::default() };
-            let asked = other.exchange(&asking, cancel, &mut |_| ());
-            (load.join(), asked)
-        });
-        other.bye();
-        let lost = MeasureError::Closed { peer: self.peer, operation: "measuring under load" };
-        Ok((measured.unwrap_or(Err(lost))?, asked?))
+        Ok(found)
     }
 }
+
+/// Enough for full segments, and no load.
+const LITTLE: Rate = Rate::from_bps(4_000_000);
 
 fn side(measurement: &Measurement, size: Bytes) -> SizeSide {
     let Some(direction) = measurement.directions.first() else { return SizeSide::default() };
@@ -237,5 +210,18 @@ fn side(measurement: &Measurement, size: Bytes) -> SizeSide {
         own_seconds_per_gb: per_gb(&measurement.own_cpu),
         far_seconds_per_gb: measurement.far_cpu.as_ref().and_then(per_gb),
         retransmits: direction.retransmits,
+        window_share: share(direction, |sample| sample.rwnd_limited_us),
+        buffer_share: share(direction, |sample| sample.sndbuf_limited_us),
     }
+}
+
+/// A part of the senders' busy time, as their kernels tell.
+fn share(direction: &DirectionMeasurement, of: impl Fn(&SenderSample) -> Option<Micros>) -> Option<f64> {
+    let last = direction.transfers.iter().filter_map(|transfer| transfer.sender_samples.last());
+    let (mut part, mut busy) = (0, 0);
+    for sample in last {
+        part += of(sample)?.get();
+        busy += sample.busy_us?.get();
+    }
+    (busy > 0).then(|| part as f64 / busy as f64)
 }

@@ -11,7 +11,7 @@ use std::{
 use fullpipe_units::{Bytes, Micros, Rate};
 use socket2::{SockRef, Socket};
 
-use super::{Client, session};
+use super::{Agreed, Client, session};
 use crate::{
     control::{Control, is_pause},
     error::MeasureError,
@@ -118,10 +118,15 @@ pub(super) fn run(
 
 /// A foreign server serves one client at a time and needs a moment between two.
 fn open_control(
-    client: &Client,
+    client: &mut Client,
     test: (&TestSpec, Effort),
     cancel: &AtomicBool,
 ) -> Result<(Control, Cookie), MeasureError> {
+    match client.agreed.take() {
+        Some(agreed) if test == (&agreed.spec, Effort::Truthful) => return Ok((agreed.control, agreed.cookie)),
+        Some(Agreed { control, .. }) => session::leave(control),
+        None => {}
+    }
     let again_until = Instant::now() + Duration::from_secs(3);
     loop {
         let cookie = session::cookie(client.peer)?;
@@ -129,7 +134,7 @@ fn open_control(
             let connecting = Patience::new(client.options.connect).unless(cancel);
             let stream = target::connect_control(client.peer, connecting)?;
             let answering = Patience::new(client.options.answer).unless(cancel);
-            session::open_with(stream, client.peer, &client.signed(params(client, test)), &cookie, answering)
+            session::open_with(stream, client.peer, &client.signed(params(client.kind, test)), &cookie, answering)
         };
         match attempt() {
             Ok((control, State::CreateStreams)) => return Ok((control, cookie)),
@@ -140,12 +145,16 @@ fn open_control(
                 Patience::new(Duration::ZERO).unless(cancel).check_cancelled()?;
                 thread::sleep(Duration::from_millis(100));
             }
+            // It has answered before.
+            Err(MeasureError::Refused { peer }) if client.kind == PeerKind::Iperf3 => {
+                return Err(MeasureError::OneTest { peer });
+            }
             Err(error) => return Err(error),
         }
     }
 }
 
-fn params(client: &Client, (spec, effort): (&TestSpec, Effort)) -> Params {
+pub(super) fn params(kind: PeerKind, (spec, effort): (&TestSpec, Effort)) -> Params {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let whole_seconds = |time: Duration| time.as_secs() + u64::from(time.subsec_nanos() > 0);
     let (time, num) = match spec.length {
@@ -180,7 +189,7 @@ fn params(client: &Client, (spec, effort): (&TestSpec, Effort)) -> Params {
             copy: spec.copy,
             max: effort == Effort::Max,
             unsampled: !spec.sampling,
-            indexed: client.kind == PeerKind::Fullpipe,
+            indexed: kind == PeerKind::Fullpipe,
             time_ms: time.map(millis),
             omit_ms: Some(millis(spec.omit)),
             send_buffer: buffer(spec.send_buffer),

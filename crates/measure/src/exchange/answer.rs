@@ -46,6 +46,11 @@ impl Answers {
         self.pattern.get().copied()
     }
 
+    /// How many requests were answered.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
     /// Answers the one request of a connection.
     pub(crate) fn answer(&self, stream: &TcpStream, pattern: Pattern, stop: &AtomicBool) {
         let until = Instant::now() + ONE_REQUEST;

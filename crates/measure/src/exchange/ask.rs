@@ -30,6 +30,8 @@ const WARM_UP: u32 = 10;
 pub(crate) struct Asked {
     pub(crate) times: Times,
     pub(crate) connecting: Times,
+    /// Of requests alone, where each had a connection of its own.
+    pub(crate) asking: Times,
     pub(crate) seconds: f64,
     pub(crate) processor: Option<u32>,
 }
@@ -42,8 +44,21 @@ struct Asking<'a> {
     start: Instant,
     stop: &'a AtomicBool,
     answered: &'a AtomicU64,
-    heard: Mutex<(Times, Times)>,
+    heard: Mutex<Heard>,
     processor: AtomicU64,
+}
+
+/// What workers have timed.
+struct Heard {
+    times: Times,
+    connecting: Times,
+    asking: Times,
+}
+
+impl Heard {
+    fn nothing() -> Self {
+        Self { times: no_times(), connecting: no_times(), asking: no_times() }
+    }
 }
 
 /// Asks until `stop` is set; `answered` counts the answers. Without `streams` each request opens a connection.
@@ -61,7 +76,7 @@ pub(crate) fn ask(
         start: Instant::now(),
         stop,
         answered,
-        heard: Mutex::new((no_times(), no_times())),
+        heard: Mutex::new(Heard::nothing()),
         processor: AtomicU64::new(u64::MAX),
     };
     let failed = |source| MeasureError::Io { peer, operation: "asking", source };
@@ -78,9 +93,9 @@ pub(crate) fn ask(
         Err(error) if !stop.load(Ordering::Relaxed) => return Err(failed(error)),
         _ => {}
     }
-    let (times, connecting) = asking.heard.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let Heard { times, connecting, asking: alone } = asking.heard.into_inner().unwrap_or_else(PoisonError::into_inner);
     let processor = u32::try_from(asking.processor.load(Ordering::Relaxed)).ok();
-    Ok(Asked { times, connecting, seconds, processor })
+    Ok(Asked { times, connecting, asking: alone, seconds, processor })
 }
 
 impl Asking<'_> {
@@ -98,7 +113,7 @@ impl Asking<'_> {
         stream.set_write_timeout(Some(NAP))?;
         stream.set_nonblocking(self.spec.spin)?;
         let mut exchange = Exchange::new(self.spec);
-        let mut times = no_times();
+        let mut heard = Heard::nothing();
         let outcome = loop {
             if self.stopped() {
                 break Ok(());
@@ -109,16 +124,17 @@ impl Asking<'_> {
             }
             self.answered.fetch_add(1, Ordering::Relaxed);
             if self.is_warm() {
-                note(&mut times, began.elapsed());
+                note(&mut heard.times, began.elapsed());
             }
+            self.rest(began);
         };
-        self.give(&times, &no_times());
+        self.give(&heard);
         outcome
     }
 
     fn connect_and_ask(&self) -> io::Result<()> {
         let mut exchange = Exchange::new(self.spec);
-        let (mut times, mut connecting) = (no_times(), no_times());
+        let mut heard = Heard::nothing();
         let outcome = loop {
             if self.stopped() {
                 break Ok(());
@@ -128,14 +144,17 @@ impl Asking<'_> {
                 Ok(connected) => {
                     self.answered.fetch_add(1, Ordering::Relaxed);
                     if self.is_warm() {
-                        note(&mut connecting, connected);
-                        note(&mut times, began.elapsed());
+                        let whole = began.elapsed();
+                        note(&mut heard.connecting, connected);
+                        note(&mut heard.times, whole);
+                        note(&mut heard.asking, whole.saturating_sub(connected));
                     }
+                    self.rest(began);
                 }
                 Err(error) => break if self.stopped() { Ok(()) } else { Err(error) },
             }
         };
-        self.give(&times, &connecting);
+        self.give(&heard);
         outcome
     }
 
@@ -154,12 +173,23 @@ impl Asking<'_> {
         Ok(connected)
     }
 
-    fn give(&self, times: &Times, connecting: &Times) {
+    /// Until it is time for the next request.
+    fn rest(&self, began: Instant) {
+        let Some(every) = self.spec.every else { return };
+        while !self.stopped()
+            && let Some(rest) = every.checked_sub(began.elapsed()).filter(|rest| !rest.is_zero())
+        {
+            thread::sleep(rest.min(NAP));
+        }
+    }
+
+    fn give(&self, own: &Heard) {
         self.processor.store(host::processor().map_or(u64::MAX, u64::from), Ordering::Relaxed);
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         // All have the same bounds, so that adding can't fail.
-        heard.0 += times;
-        heard.1 += connecting;
+        heard.times += &own.times;
+        heard.connecting += &own.connecting;
+        heard.asking += &own.asking;
     }
 }
 

@@ -61,6 +61,9 @@ pub struct ExchangeSpec {
     pub spin: bool,
     /// Open a connection for each request.
     pub connect: bool,
+    /// From the beginning of a request to that of the next one, where the answer does not take longer; as soon as the
+    /// answer is there where it is absent.
+    pub every: Option<Duration>,
 }
 
 impl Default for ExchangeSpec {
@@ -75,6 +78,7 @@ impl Default for ExchangeSpec {
             nodelay: true,
             spin: false,
             connect: false,
+            every: None,
         }
     }
 }
@@ -103,7 +107,7 @@ impl ExchangeSpec {
 }
 
 /// What came of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ExchangeReport {
     /// The size of a request.
     pub request: Bytes,
@@ -128,6 +132,8 @@ pub struct ExchangeReport {
     pub latency: Option<Latency>,
     /// Of the handshake of each connection, where each request had its own.
     pub connecting: Option<Latency>,
+    /// Of the request alone, after that handshake.
+    pub asking: Option<Latency>,
     /// The processor that this end ran on at the end, and the far end, where the systems tell.
     pub own_processor: Option<u32>,
     /// See above.
@@ -149,6 +155,8 @@ pub struct Latency {
     pub min_us: f64,
     /// The mean.
     pub mean_us: f64,
+    /// The mean without the longest twentieth.
+    pub trimmed_us: f64,
     /// Half took longer.
     pub p50_us: f64,
     /// A tenth took longer.
@@ -171,6 +179,7 @@ impl Latency {
             count: times.len(),
             min_us: times.min() as f64 / 1e3,
             mean_us: times.mean() / 1e3,
+            trimmed_us: trimmed_mean(times) / 1e3,
             p50_us: at(0.5),
             p90_us: at(0.9),
             p99_us: at(0.99),
@@ -179,11 +188,31 @@ impl Latency {
             max_us: times.max() as f64 / 1e3,
         })
     }
+}
 
-    /// How many of these go one after another into a minute: the measure of responsiveness under load.
-    pub fn per_minute(&self) -> f64 {
-        if self.p50_us > 0.0 { 60e6 / self.p50_us } else { 0.0 }
+/// No acknowledgement is delayed by less: Linux waits 40 ms at the least (`TCP_DELACK_MIN`), other systems 200 ms (RFC
+/// 1122, section 4.2.3.2, allows 500 ms), and timers may be early by a tick of up to 10 ms.
+pub const DELAYED: Duration = Duration::from_millis(30);
+
+/// How many were longer than `quick` by [`DELAYED`] or more.
+pub(crate) fn delayed(times: &Times, quick: Duration) -> u64 {
+    let from = u64::try_from((quick + DELAYED).as_nanos()).unwrap_or(LONGEST_NS);
+    times.count_between(from.min(LONGEST_NS), LONGEST_NS)
+}
+
+/// Of the shortest 95 %.
+fn trimmed_mean(times: &Times) -> f64 {
+    let keep = times.len() - times.len() / 20;
+    let (mut kept, mut sum) = (0, 0.0);
+    for step in times.iter_recorded() {
+        let count = step.count_at_value().min(keep - kept);
+        sum += times.median_equivalent(step.value_iterated_to()) as f64 * count as f64;
+        kept += count;
+        if kept == keep {
+            break;
+        }
     }
+    sum / kept.max(1) as f64
 }
 
 /// Nanoseconds, to a thousandth of each.
@@ -216,8 +245,21 @@ mod tests {
         for (found, expected) in [(latency.p50_us, 5e3), (latency.p99_us, 9.9e3), (latency.p99_99_us, 9.999e3)] {
             assert!((found / expected - 1.0).abs() < 0.002, "{latency:?}");
         }
-        assert!((latency.per_minute() / 12_000.0 - 1.0).abs() < 0.002);
+        // The mean of 1 to 9,500.
+        assert!((latency.trimmed_us / 4_750.5 - 1.0).abs() < 0.002, "{latency:?}");
         assert_eq!(Latency::of(&no_times()), None);
+    }
+
+    #[test]
+    fn the_longest_twentieth_is_trimmed() {
+        let mut times = no_times();
+        (0..95).for_each(|_| note(&mut times, Duration::from_micros(10)));
+        (0..5).for_each(|_| note(&mut times, Duration::from_secs(1)));
+        let latency = Latency::of(&times).unwrap();
+        assert!((latency.trimmed_us / 10.0 - 1.0).abs() < 0.002, "{latency:?}");
+        assert_eq!(delayed(&times, Duration::from_micros(10)), 5);
+        assert_eq!(delayed(&times, Duration::from_secs(1)), 0);
+        assert_eq!(delayed(&no_times(), Duration::ZERO), 0);
     }
 
     #[test]

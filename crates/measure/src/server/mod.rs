@@ -136,6 +136,8 @@ impl fmt::Debug for Server {
 #[derive(Default)]
 struct Hall {
     guests: AtomicUsize,
+    /// Whether guests are being turned away, and that was said.
+    is_crowded: AtomicBool,
     accepted: AtomicU64,
     sessions: Mutex<HashMap<Cookie, Entrance>>,
     tests: AtomicUsize,
@@ -193,7 +195,8 @@ impl Server {
                     continue;
                 }
                 let (stream, peer) = match self.listener.accept() {
-                    Ok(accepted) => accepted,
+                    // An IPv4 client of a socket for both kinds is shown as what it is.
+                    Ok((stream, peer)) => (stream, SocketAddr::new(peer.ip().to_canonical(), peer.port())),
                     Err(error) if is_of_one_connection(&error) => continue,
                     Err(error) => {
                         // Out of descriptors or memory: give the sessions time to end instead of spinning.
@@ -209,10 +212,18 @@ impl Server {
                 }
                 self.hall.wait_for_guests();
                 let order = self.hall.accepted.fetch_add(1, Ordering::Relaxed);
-                if self.hall.guests.fetch_add(1, Ordering::Relaxed) >= MAX_GUESTS {
+                let guests = self.hall.guests.fetch_add(1, Ordering::Relaxed);
+                if guests >= MAX_GUESTS {
                     self.hall.guests.fetch_sub(1, Ordering::Relaxed);
+                    // Once for each flood.
+                    if !self.hall.is_crowded.swap(true, Ordering::Relaxed) {
+                        self.log(&format!("{peer}: turned away, {guests} others came and have not said who they are"));
+                    }
                     refuse(&stream);
                     continue;
+                }
+                if guests < MAX_GUESTS / 2 {
+                    self.hall.is_crowded.store(false, Ordering::Relaxed);
                 }
                 let spawned = thread::Builder::new()
                     .name("measure-guest".to_owned())
@@ -233,7 +244,7 @@ impl Server {
         let (control, cookie, syn) = match arrived {
             Ok(arrived) => arrived,
             Err(MeasureError::Cancelled) => return,
-            Err(error) => return self.log(&format!("{peer}: {error}")),
+            Err(error) => return self.log(&told(peer, &error)),
         };
         // A client of ours opens all its connections without waiting for us.
         let (sender, arrivals) = sync_channel(MAX_OWN_STREAMS as usize);
@@ -309,7 +320,7 @@ impl Server {
     ) {
         match session::Session::new(self, control, peer, arriving, stop).run() {
             Ok(line) => self.log(&format!("{peer}: {line}")),
-            Err(error) => self.log(&format!("{peer}: {error}")),
+            Err(error) => self.log(&told(peer, &error)),
         }
     }
 
@@ -336,6 +347,12 @@ impl Hall {
         // Nothing is left half done under this lock, so that a panic elsewhere does not spoil the map.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Most errors name the peer themselves.
+fn told(peer: SocketAddr, error: &MeasureError) -> String {
+    let text = error.to_string();
+    if text.contains(&peer.to_string()) { text } else { format!("{peer}: {text}") }
 }
 
 /// "Busy", as far as the peer still listens.

@@ -171,7 +171,7 @@ impl<'a> Session<'a> {
         moving.release(params.ours.is_some());
         watched?;
         self.exchange(params, &report)?;
-        Ok(line(params, &report))
+        Ok(line(params, &report, pattern.map(|_| self.answers.count())))
     }
 
     /// Collects the data connections and puts them in the order in which the client counts them.
@@ -476,14 +476,24 @@ fn prepare(arrival: &Arrival, params: &Params, role: Role) {
     }
 }
 
-fn line(params: &Params, report: &EndReport) -> String {
+/// `answered`: requests, where the ends answered each other instead of filling the path.
+fn line(params: &Params, report: &EndReport, answered: Option<u64>) -> String {
     let total = |role| -> u64 { report.lanes.iter().filter(|lane| lane.role == role).map(|lane| lane.bytes).sum() };
     let longest = report.lanes.iter().map(|lane| lane.duration_us).max().unwrap_or(0);
-    let version = params.client_version.as_deref().unwrap_or("an unnamed client");
+    let client = match params.client_version.as_deref() {
+        None => "an unnamed client".to_owned(),
+        // iperf3 gives its number alone.
+        Some(version) if version.starts_with(|c: char| c.is_ascii_digit()) => format!("iperf3 {version}"),
+        Some(version) => version.to_owned(),
+    };
     let title = params.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
+    if let Some(answered) = answered {
+        return format!("{client}{title}: {answered} requests answered");
+    }
+    let streams = report.lanes.len();
     format!(
-        "{version}{title}: {} streams, {:.2} s, received {} B, sent {} B",
-        report.lanes.len(),
+        "{client}{title}: {streams} stream{}, {:.2} s, received {} B, sent {} B",
+        if streams == 1 { "" } else { "s" },
         longest as f64 / 1e6,
         total(Role::Receive),
         total(Role::Send)

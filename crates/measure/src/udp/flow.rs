@@ -13,7 +13,7 @@ use std::{
 
 use fullpipe_units::Micros;
 
-use super::{Arrivals, Datagrams, Header};
+use super::{Arrivals, DatagramSample, Datagrams, Header, series::Watcher};
 use crate::{
     control::is_pause,
     flow::{Flow, Live},
@@ -45,6 +45,7 @@ pub(crate) struct UdpFlow {
     cpu: CpuClock,
     process: ProcessTime,
     steady_from: Option<Duration>,
+    watcher: Option<Watcher>,
 }
 
 #[derive(Debug)]
@@ -101,6 +102,7 @@ impl UdpFlow {
             cpu: CpuClock::now(),
             process: ProcessTime::now(),
             steady_from: None,
+            watcher: None,
         };
         for lane in &flow.lanes {
             lane.shared.socket.set_read_timeout(Some(NAP))?;
@@ -117,6 +119,13 @@ impl UdpFlow {
             })?;
             flow.workers.push(worker);
         }
+        let shared: Vec<_> = flow.lanes.iter().map(|lane| (lane.role, Arc::clone(&lane.shared))).collect();
+        let count = move |stream: usize, at_us| {
+            shared
+                .get(stream)
+                .map_or_else(DatagramSample::default, |(role, shared)| shared.counts().sample(*role, at_us))
+        };
+        flow.watcher = Some(Watcher::start(flow.lanes.len(), flow.start, count)?);
         Ok(flow)
     }
 
@@ -249,13 +258,18 @@ impl Flow for UdpFlow {
         let process = ProcessTime::now();
         let percent = |now: f64, before: f64| (now - before).max(0.0) / end.as_secs_f64().max(1e-6) * 100.0;
         let steady = end.saturating_sub(self.steady_from.unwrap_or_default());
+        let mut series = self.watcher.as_mut().map(Watcher::finish).unwrap_or_default().into_iter();
+        let report = |(lane, counts): (&Moving, Counts)| LaneReport {
+            datagram_series: series.next().unwrap_or_default(),
+            ..lane.report(counts, (end, steady))
+        };
         EndReport {
             cpu_busy: CpuClock::now().busiest_since(&self.cpu),
             cpu_user_percent: percent(process.user_s, self.process.user_s),
             cpu_system_percent: percent(process.system_s, self.process.system_s),
             processor: None,
             push: None,
-            lanes: self.lanes.iter().zip(counts).map(|(lane, counts)| lane.report(counts, (end, steady))).collect(),
+            lanes: self.lanes.iter().zip(counts).map(report).collect(),
         }
     }
 
@@ -300,6 +314,7 @@ impl Moving {
             omitted_us: (steady < whole).then(|| Micros::from(whole.saturating_sub(steady)).get()),
             retransmits: None,
             datagrams: Some(datagrams),
+            datagram_series: Vec::new(),
             congestion_control: None,
             send_buffer: None,
             receive_buffer: None,
@@ -307,6 +322,24 @@ impl Moving {
             path_mtu: None,
             sender_samples: Vec::new(),
             receiver_samples: Vec::new(),
+        }
+    }
+}
+
+impl Counts {
+    fn sample(&self, role: Role, at_us: Micros) -> DatagramSample {
+        let (packets, bytes) = (self.packets, self.bytes);
+        let became = self.arrivals.since(&Arrivals::default());
+        match role {
+            Role::Send => DatagramSample { at_us, packets, bytes, ..DatagramSample::default() },
+            Role::Receive => DatagramSample {
+                at_us,
+                packets,
+                bytes,
+                lost: Some(became.lost),
+                out_of_order: became.out_of_order,
+                jitter_us: became.jitter_us,
+            },
         }
     }
 }

@@ -6,11 +6,13 @@
 
 mod door;
 mod flow;
+mod series;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::series::DatagramSample;
 pub(crate) use self::{
     door::{Door, Doorkeeper, HELLO},
     flow::{UdpFlow, UdpLane},

@@ -54,34 +54,40 @@ fn credentials(folder: &Path, password: &str, padding: Padding) -> Credentials {
     Credentials::new("reader", password, &folder.join("public.pem"), padding).unwrap()
 }
 
-fn guarded(folder: &Path) -> Running {
+fn guarded(folder: &Path, padding: Padding) -> Running {
     let users = Users::read(&folder.join("private.pem"), &folder.join("users.csv"), Duration::from_secs(10)).unwrap();
+    let users = users.with_padding(padding);
     Running::with(fullpipe_measure::ServerOptions { users: Some(Arc::new(users)), ..quick_server() }, None)
 }
 
 #[test]
 fn our_server_lets_in_who_has_a_name_and_nobody_else() {
     let Some(keys) = keys("our_server_lets_in_who_has_a_name_and_nobody_else") else { return };
-    let server = guarded(keys.path());
-    let connect = |credentials| {
+    let server = guarded(keys.path(), Padding::Pkcs1);
+    let connect = |server: &Running, credentials| {
         let never = AtomicBool::new(false);
         let mut client = Client::connect_as(&server.target(), ClientOptions::default(), credentials, &never)?;
         client.run(&short(), &never, &mut |_| ())
     };
     for padding in [Padding::Oaep, Padding::Pkcs1] {
-        connect(Some(credentials(keys.path(), "secret", padding))).unwrap();
-        let wrong = connect(Some(credentials(keys.path(), "guess", padding))).unwrap_err();
+        connect(&server, Some(credentials(keys.path(), "secret", padding))).unwrap();
+        let wrong = connect(&server, Some(credentials(keys.path(), "guess", padding))).unwrap_err();
         assert!(matches!(wrong, MeasureError::ServerError { code: 142, .. }), "{wrong}");
     }
-    assert!(matches!(connect(None), Err(MeasureError::ServerError { code: 142, .. })));
+    assert!(matches!(connect(&server, None), Err(MeasureError::ServerError { code: 142, .. })));
     server.wait_for_line(|line| line.contains("its name or password is wrong"));
     server.wait_for_line(|line| line.contains("it showed no name and password"));
+    let strict = guarded(keys.path(), Padding::Oaep);
+    connect(&strict, Some(credentials(keys.path(), "secret", Padding::Oaep))).unwrap();
+    let old = connect(&strict, Some(credentials(keys.path(), "secret", Padding::Pkcs1))).unwrap_err();
+    assert!(matches!(old, MeasureError::ServerError { code: 142, .. }), "{old}");
+    strict.wait_for_line(|line| line.contains("let in with --use-pkcs1-padding"));
 }
 
 #[test]
 fn a_real_client_shows_its_name_to_our_server() {
     let Some(keys) = keys("a_real_client_shows_its_name_to_our_server") else { return };
-    let server = guarded(keys.path());
+    let server = guarded(keys.path(), padding());
     let port = server.address.port().to_string();
     let run = |password: &str| {
         Command::new("iperf3")
@@ -94,6 +100,7 @@ fn a_real_client_shows_its_name_to_our_server() {
     };
     assert!(run("secret").status.success());
     assert!(!run("guess").status.success());
+    println!("interop| real client | --username, {:?} padding | ok | let in, and not with a wrong password", padding());
 }
 
 #[test]
@@ -113,4 +120,5 @@ fn our_client_shows_its_name_to_a_real_server() {
     connect("secret").unwrap().run(&spec, &never, &mut |_| ()).unwrap();
     let error = connect("guess").map(|_| ()).unwrap_err();
     assert!(matches!(error, MeasureError::ServerError { .. } | MeasureError::Closed { .. }), "{error}");
+    println!("interop| real server | --username, {:?} padding | ok | let in, and not with a wrong password", padding());
 }

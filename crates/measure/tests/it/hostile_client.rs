@@ -126,6 +126,67 @@ fn a_giant_announcement_is_refused_before_it_is_read() {
 }
 
 #[test]
+fn a_client_that_trickles_is_let_go_with_the_deadline() {
+    let server = Running::start();
+    let trickle = |mut stream: TcpStream, bytes: Vec<u8>| {
+        std::thread::spawn(move || {
+            for byte in bytes {
+                // It may have been let go.
+                if stream.write_all(&[byte]).is_err() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        })
+    };
+    let cookie = trickle(connect(server.address), COOKIE.to_vec());
+    let mut slow = connect(server.address);
+    slow.write_all(&[&b"yy"[..], &COOKIE[2..]].concat()).unwrap();
+    assert_eq!(byte(&mut slow), 9);
+    let params = trickle(slow, frame(r#"{"tcp":true,"time":9,"title":"0123456789"}"#));
+    // 1.5 s for each answer; they would take 4 s.
+    server.wait_for_line(|line| line.contains("not a fullpipe or iperf3 client"));
+    server.wait_for_line(|line| line.contains("the handshake with") && line.contains("no answer within 1.5 s"));
+    run(&server, &short()).unwrap();
+    cookie.join().unwrap();
+    params.join().unwrap();
+}
+
+#[test]
+fn a_flood_of_silent_connections_is_bounded_and_said_once() {
+    let options = fullpipe_measure::ServerOptions { answer: Duration::from_secs(20), ..quick_server() };
+    let server = Running::with(options, None);
+    let mut held: Vec<TcpStream> = (0..300).map(|_| connect(server.address)).collect();
+    let turned_away = |line: &&String| line.contains("turned away, 256 others came");
+    server.wait_for_line(|line| turned_away(&&line.to_owned()));
+    // The last are told that the server is busy.
+    assert_eq!(byte(held.last_mut().unwrap()), 0xff);
+    assert_eq!(server.log().iter().filter(turned_away).count(), 1, "{:#?}", server.log());
+    drop(held);
+    server.wait_for_line(|line| line.contains("accepts and stays silent"));
+    let mut last = run(&server, &short());
+    for _ in 0..100 {
+        if last.is_ok() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        last = run(&server, &short());
+    }
+    last.unwrap();
+}
+
+#[test]
+fn deep_json_is_refused_and_costs_no_stack() {
+    let server = Running::start();
+    let mut control = connect(server.address);
+    control.write_all(COOKIE).unwrap();
+    assert_eq!(byte(&mut control), 9);
+    control.write_all(&frame(&"[".repeat(7_000))).unwrap();
+    server.wait_for_line(|line| line.contains("not JSON"));
+    run(&server, &short()).unwrap();
+}
+
+#[test]
 fn parameters_out_of_range_get_the_error_code() {
     let server = Running::start();
     for (params, code) in [(r#"{"tcp":true,"parallel":1000}"#, 6), (r#"{"sctp":true}"#, 13), ("[]", 114)] {

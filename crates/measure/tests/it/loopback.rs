@@ -356,6 +356,14 @@ fn datagrams_are_counted_at_both_ends() {
         assert!(datagrams.packets > 0 && datagrams.out_of_order == Some(0), "{datagrams:?}");
         assert_eq!(direction.transfers.len(), 0);
         assert!(direction.bytes.get() >= 1_200);
+        // The series also has the time that was omitted.
+        let last = direction.datagram_series.last().unwrap();
+        assert!(last.packets >= datagrams.packets && last.bytes >= direction.bytes.get(), "{direction:?}");
+        assert!(
+            last.lost.is_some() && last.jitter_us.is_some() && direction.datagram_series.len() > 2,
+            "{direction:?}"
+        );
+        assert!(direction.datagram_series.is_sorted_by_key(|sample| (sample.at_us, sample.packets)), "{direction:?}");
     }
 }
 

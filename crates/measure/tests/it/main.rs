@@ -11,6 +11,9 @@ mod interop;
 mod loopback;
 #[cfg(target_os = "linux")]
 mod max;
+#[cfg(target_os = "linux")]
+mod message_sizes;
+mod options;
 mod patterns;
 mod support;
 mod transcript;

@@ -57,6 +57,18 @@ fn each_request_can_have_a_connection_of_its_own() {
     assert!(report.transactions > 0, "{report:?}");
     assert_eq!(latency.count, connecting.count);
     assert!(connecting.p50_us <= latency.p50_us);
+    assert_eq!(report.asking.unwrap().count, connecting.count);
+}
+
+#[test]
+fn requests_can_be_asked_at_a_pace() {
+    let server = Running::start();
+    for connect in [false, true] {
+        let every = Some(Duration::from_millis(50));
+        let report = exchange(&server, &ExchangeSpec { connect, every, ..brief() }).unwrap();
+        // Six in 300 ms at the most, and one more at either end.
+        assert!((1..=8).contains(&report.transactions), "{report:?}");
+    }
 }
 
 #[test]
@@ -89,6 +101,10 @@ fn sizes_and_streams_are_swept_in_both_directions() {
             assert!(side.own_seconds_per_gb.is_some() && side.far_seconds_per_gb.is_some(), "{row:?}");
         }
         assert!(row.round_trip_us.unwrap() > 0.0 && row.split_us.is_some(), "{row:?}");
+        if cfg!(target_os = "linux") {
+            let shares = [row.up.window_share, row.up.buffer_share, row.down.window_share, row.down.buffer_share];
+            assert!(shares.iter().all(|share| share.is_some_and(|share| (0.0..=1.0).contains(&share))), "{row:?}");
+        }
     }
     let rows = client.sweep_streams(&spec, &[1, 3], &never, &mut |_, _| ()).unwrap();
     assert_eq!(rows.iter().map(|row| row.streams).collect::<Vec<_>>(), [1, 3]);
@@ -103,9 +119,14 @@ fn latency_is_timed_beside_payload_in_each_direction() {
     let spec = TestSpec { length: Length::Time(Duration::from_millis(400)), ..short() };
     let report = client.under_load(&spec, &AtomicBool::new(false), &mut |_, _| ()).unwrap();
     assert!(report.idle.unwrap().count > 0 && report.idle_per_minute.unwrap() > 0.0);
+    assert!(report.idle_connecting.unwrap().count > 0 && report.idle_asking.unwrap().count > 0);
     assert_eq!(report.loaded.len(), 2);
     for loaded in &report.loaded {
         assert!(loaded.latency.unwrap().count > 0 && loaded.rate_bps.unwrap().bps() > 0, "{loaded:?}");
+        if cfg!(target_os = "linux") {
+            let both = [loaded.foreign_per_minute, loaded.own_per_minute].map(Option::unwrap);
+            assert!((loaded.per_minute.unwrap() - (both[0] + both[1]) / 2.0).abs() < 1.0, "{loaded:?}");
+        }
     }
     client.bye();
 }

@@ -27,11 +27,15 @@ impl Running {
     }
 
     pub(crate) fn with(options: ServerOptions, steward: Option<Arc<dyn Steward>>) -> Self {
+        Self::at("127.0.0.1:0".parse().unwrap(), options, steward)
+    }
+
+    pub(crate) fn at(address: SocketAddr, options: ServerOptions, steward: Option<Arc<dyn Steward>>) -> Self {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let written = Arc::clone(&lines);
         let log = Arc::new(move |line: &str| written.lock().unwrap().push(line.to_owned()));
         let options = ServerOptions { log: Some(log), ..options };
-        let server = Server::bind("127.0.0.1:0".parse().unwrap(), options, steward).unwrap();
+        let server = Server::bind(address, options, steward).unwrap();
         let address = server.local_addr();
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);

@@ -105,7 +105,17 @@ fn figures(interval: &Interval, sender: bool) -> Map<String, Value> {
     let (from, to) = (interval.from_us as f64 / 1e6, interval.to_us as f64 / 1e6);
     let mut map = span(from, to, interval.bytes, sender);
     map.insert("omitted".to_owned(), json!(false));
-    if sender {
+    if let Some(packets) = interval.packets {
+        // Those that were lost had been sent.
+        let packets = packets.saturating_add(interval.lost.unwrap_or(0));
+        map.insert("packets".to_owned(), json!(packets));
+        if let Some(lost) = interval.lost.filter(|_| !sender) {
+            let share = lost as f64 / packets.max(1) as f64;
+            map.insert("jitter_ms".to_owned(), json!(interval.jitter_us.unwrap_or(0.0) / 1e3));
+            map.insert("lost_packets".to_owned(), json!(lost));
+            map.insert("lost_percent".to_owned(), json!(share * 100.0));
+        }
+    } else if sender {
         map.insert("retransmits".to_owned(), json!(interval.retransmits.unwrap_or(0)));
         map.insert("snd_cwnd".to_owned(), json!(interval.cwnd.map_or(0, Bytes::get)));
         map.insert("snd_wnd".to_owned(), json!(interval.window.map_or(0, Bytes::get)));

@@ -46,6 +46,7 @@ pub fn survey(command: &str, survey: &Survey) -> Value {
             "exchanges": survey.exchanges,
             "under_load": survey.under_load,
             "mtu": survey.mtu,
+            "tcp_mtu": survey.tcp_mtu,
             "capacity": survey.capacity.as_ref().map_or(&[][..], |capacity| &capacity.directions),
         }),
     )
@@ -75,6 +76,7 @@ fn one_direction(direction: &DirectionMeasurement, measured: &Measured<'_>) -> V
         "retransmits": direction.retransmits,
         "idle_rtt_us": direction.idle_rtt.map(|rtt| rtt.min_us),
         "loaded_rtt_us": direction.loaded_rtt.map(|rtt| rtt.p50_us),
+        "kernel_mtu": direction.kernel_mtu,
         "datagrams": direction.datagrams.map(|datagrams| json!({
             "packets": datagrams.packets,
             "lost": datagrams.lost,
@@ -119,5 +121,9 @@ fn interval(interval: &Interval) -> Value {
         "rtt_us": interval.rtt_us,
         "cwnd": interval.cwnd,
         "window": interval.window,
+        "packets": interval.packets,
+        "lost": interval.lost,
+        "out_of_order": interval.out_of_order,
+        "jitter_us": interval.jitter_us,
     })
 }

@@ -213,6 +213,36 @@ fn the_layout_of_iperf3_has_the_keys_that_dashboards_read() {
 }
 
 #[test]
+fn intervals_of_datagrams_have_their_own_figures() {
+    let spec = fullpipe_measure::TestSpec {
+        udp: Some(fullpipe_measure::UdpSpec { counters_64bit: false }),
+        progress_every: std::time::Duration::from_secs(1),
+        ..fullpipe_measure::TestSpec::default()
+    };
+    let sample = |at_s: u64| fullpipe_measure::DatagramSample {
+        at_us: fullpipe_units::Micros::from_secs(at_s),
+        packets: 90 * at_s,
+        bytes: 9_000 * at_s,
+        lost: Some(10 * at_s),
+        out_of_order: Some(0),
+        jitter_us: Some(12.5),
+    };
+    let mut measurement = sample::measurement();
+    let direction = &mut measurement.directions[0];
+    direction.direction = fullpipe_measure::Direction::Down;
+    (direction.transfers, direction.datagram_series) = (Vec::new(), (0..=2).map(sample).collect());
+    let measured = crate::Measured { host: "far", spec: &spec, measurement: &measurement, series: false };
+    let lines = [
+        "direction,from_s,to_s,bytes,rate_bps,packets,lost,out_of_order,jitter_us",
+        "down,0.000,1.000,9000,72000,90,10,0,12.5",
+        "down,1.000,2.000,9000,72000,90,10,0,12.5",
+    ];
+    assert_eq!(crate::csv::measured(&measured).lines().collect::<Vec<_>>(), lines);
+    let sum = json::iperf3(&measured)["intervals"][1]["sum"].clone();
+    assert_eq!((sum["packets"].as_u64(), sum["lost_percent"].as_f64()), (Some(100), Some(10.0)), "{sum}");
+}
+
+#[test]
 fn every_key_of_the_list_of_scenarios_is_documented() {
     let names = ["wan-80ms", "bluetooth-hop"];
     let scenarios = names.map(|name| fullpipe_path::Scenario::named(name).unwrap());

@@ -69,7 +69,9 @@ fn put_direction(page: &mut Page, direction: &DirectionMeasurement) {
         page.field("datagrams", &datagrams.to_string());
         return;
     }
-    page.field("steady", &format!("{} without slow start", or_dash(direction.steady_bps)));
+    if let Some(steady) = direction.steady_bps {
+        page.field("steady", &format!("{steady} without slow start"));
+    }
     let idle = direction.idle_rtt.map(|rtt| rtt.min_us);
     let loaded = direction.loaded_rtt.map(|rtt| rtt.p50_us);
     page.field("round trip", &format!("{} idle (smallest), {} loaded (median)", or_dash(idle), or_dash(loaded)));

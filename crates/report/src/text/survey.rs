@@ -1,11 +1,13 @@
 //! What `measure` found with several tests: a table each.
 
+use anstyle::Style;
 use fullpipe_measure::{
-    Capacity, CapacityOfDirection, ExchangeReport, Latency, MtuReport, PathMtu, SizeRow, StreamsRow, UnderLoad,
+    Capacity, CapacityOfDirection, Direction, ExchangeReport, Latency, Loaded, MtuReport, PathMtu, SizeRow, SizeSide,
+    StreamsRow, TcpMtu, UnderLoad,
 };
-use fullpipe_units::Rate;
+use fullpipe_units::{Bytes, Rate};
 
-use super::page::{DIM, Look, PLAIN, Page, TITLE, WARN, or_dash, percent};
+use super::page::{DIM, Look, PLAIN, Page, TITLE, WARN, count, or_dash, percent};
 use crate::Survey;
 
 /// The tables of what was asked.
@@ -24,7 +26,7 @@ pub fn survey(survey: &Survey, look: Look) -> String {
         put_under_load(&mut page, under_load);
     }
     if let Some(mtu) = &survey.mtu {
-        put_mtu(&mut page, mtu);
+        put_mtu(&mut page, mtu, &survey.tcp_mtu);
     }
     if let Some(capacity) = &survey.capacity {
         put_capacity(&mut page, capacity);
@@ -65,44 +67,82 @@ fn time(us: Option<f64>) -> String {
 }
 
 fn put_sizes(page: &mut Page, rows: &[SizeRow]) {
-    let headings = ["message", "up", "s/GB", "down", "s/GB", "round trip", "in two halves"];
+    let headings = ["message", "up", "s/GB", "waited", "down", "s/GB", "waited", "round trip", "in two halves"];
     let both = |own: Option<f64>, far: Option<f64>| fixed(own.zip(far).map(|(own, far)| own + far).or(own), 3);
+    let side = |side: &SizeSide| {
+        [or_dash(side.rate_bps), both(side.own_seconds_per_gb, side.far_seconds_per_gb), waited(side)]
+    };
     let cells = rows.iter().map(|row| {
-        vec![
-            row.size.to_string(),
-            or_dash(row.up.rate_bps),
-            both(row.up.own_seconds_per_gb, row.up.far_seconds_per_gb),
-            or_dash(row.down.rate_bps),
-            both(row.down.own_seconds_per_gb, row.down.far_seconds_per_gb),
-            time(row.round_trip_us),
-            time(row.split_us),
-        ]
+        let ends = [time(row.round_trip_us), time(row.split_us)];
+        [&[row.size.to_string()][..], &side(&row.up), &side(&row.down), &ends].concat()
     });
     table(page, &headings, &cells.collect::<Vec<_>>());
     page.gap();
     page.paragraph(
         2,
         DIM,
-        "s/GB: processor seconds of both ends per 10^9 B. Round trip: a message and an answer of one byte, median, small \
-         writes leaving at once. In two halves: the message in two writes with Nagle's algorithm on, so that the second \
-         waits for a delayed acknowledgement.",
+        "s/GB: processor seconds of both ends per 10^9 B. Waited: the part of the time in which the sender had something \
+         to send and stood waiting, for an acknowledgement that opens the receiver's window or for room in its own buffer. \
+         Round trip: a message and an answer of one byte, median, small writes leaving at once and both ends asleep while \
+         they wait. In two halves: the message in two writes with Nagle's algorithm on, so that the second waits for the \
+         acknowledgement of the first, and that for its delay.",
     );
-    let held = rows
-        .iter()
-        .find(|row| row.round_trip_us.zip(row.split_us).is_some_and(|(whole, split)| split > whole + DELAYED_US));
-    if let Some(row) = held {
-        let text = format!(
-            "Nagle's algorithm and delayed acknowledgements hold each message of {} that is written in two halves for {}: \
-             write it at once, or set TCP_NODELAY",
-            row.size,
-            time(row.split_us)
-        );
+    for (name, of) in [("up", size_up as fn(&SizeRow) -> &SizeSide), ("down", size_down)] {
+        if let Some(text) = window_says(rows, of) {
+            page.styled_field(name, WARN, &text);
+        }
+    }
+    if let Some(text) = delay_says(rows) {
         page.styled_field("note", WARN, &text);
     }
 }
 
-/// No acknowledgement is delayed by less (Linux: TCP_DELACK_MIN is 40 ms, and timers may be a little early).
-const DELAYED_US: f64 = 30_000.0;
+fn size_up(row: &SizeRow) -> &SizeSide {
+    &row.up
+}
+
+fn size_down(row: &SizeRow) -> &SizeSide {
+    &row.down
+}
+
+/// For what the sender waited longest.
+fn waited(side: &SizeSide) -> String {
+    let Some((window, buffer)) = side.window_share.zip(side.buffer_share) else { return "-".to_owned() };
+    match window.max(buffer) {
+        most if most < 0.01 => "no".to_owned(),
+        most if window >= buffer => format!("window {}", percent(most)),
+        most => format!("buffer {}", percent(most)),
+    }
+}
+
+/// Which messages the receiver's window holds back most of the time.
+fn window_says(rows: &[SizeRow], of: fn(&SizeRow) -> &SizeSide) -> Option<String> {
+    let sizes = sizes_of(rows, |row| of(row).window_share.is_some_and(|share| share >= 0.5))?;
+    Some(format!(
+        "the receiver's window holds the sender back most of the time with messages of {sizes}; `fullpipe check` says what \
+         keeps it small"
+    ))
+}
+
+/// Which messages in two halves wait for a delayed acknowledgement most of the time.
+fn delay_says(rows: &[SizeRow]) -> Option<String> {
+    let waits = |row: &SizeRow| row.split_delayed.is_some_and(|part| part >= 0.5);
+    let (sizes, first) = (sizes_of(rows, waits)?, rows.iter().find(|row| waits(row))?);
+    Some(format!(
+        "Nagle's algorithm and delayed acknowledgements hold messages of {sizes} that are written in two halves ({} of \
+         those of {} wait, half of all longer than {}): write them at once, or set TCP_NODELAY",
+        percent(first.split_delayed.unwrap_or(0.0)),
+        first.size,
+        time(first.split_us)
+    ))
+}
+
+/// From the smallest to the largest of which it holds.
+fn sizes_of(rows: &[SizeRow], holds: impl Fn(&SizeRow) -> bool) -> Option<String> {
+    let held: Vec<&SizeRow> = rows.iter().filter(|row| holds(row)).collect();
+    let (first, last) = (held.first()?.size, held.last()?.size);
+    Some(if first == last { first.to_string() } else { format!("{first} to {last}") })
+}
 
 fn put_streams(page: &mut Page, rows: &[StreamsRow]) {
     let cells = rows
@@ -202,26 +242,87 @@ fn put_exchange(page: &mut Page, exchange: &ExchangeReport) {
 }
 
 fn put_under_load(page: &mut Page, under_load: &UnderLoad) {
-    let row = |name: &str, rate: String, latency: Option<&Latency>, per_minute: Option<f64>| {
-        vec![
-            name.to_owned(),
-            rate,
-            time(latency.map(|latency| latency.p50_us)),
-            time(latency.map(|latency| latency.p99_us)),
-            fixed(per_minute, 0),
-        ]
+    let kept =
+        |latency: Option<Latency>| [latency.map(|latency| latency.p50_us), latency.map(|latency| latency.p99_us)];
+    let trimmed = |latency: Option<Latency>| latency.map(|latency| latency.trimmed_us);
+    let row = |name: &str, rate: Option<Rate>, times: &[Option<f64>], per_minute: Option<f64>| {
+        let times = times.iter().map(|us| time(*us));
+        [name.to_owned(), or_dash(rate)].into_iter().chain(times).chain([fixed(per_minute, 0)]).collect::<Vec<_>>()
     };
-    let mut rows = vec![row("idle", "-".to_owned(), under_load.idle.as_ref(), under_load.idle_per_minute)];
+    let [p50, p99] = kept(under_load.idle);
+    let new = [under_load.idle_connecting, under_load.idle_asking].map(trimmed);
+    let mut rows = vec![row("idle", None, &[p50, p99, new[0], new[1], None], under_load.idle_per_minute)];
     for loaded in &under_load.loaded {
-        let name = crate::measured::name(loaded.direction);
-        rows.push(row(name, or_dash(loaded.rate_bps), loaded.latency.as_ref(), loaded.per_minute));
+        let [p50, p99] = kept(loaded.latency);
+        let times = [p50, p99, trimmed(loaded.connecting), trimmed(loaded.asking), loaded.own_rtt_us];
+        rows.push(row(crate::measured::name(loaded.direction), loaded.rate_bps, &times, loaded.per_minute));
     }
-    table(page, &["load", "rate", "round trip", "p99", "per minute"], &rows);
+    let headings = ["load", "rate", "round trip", "p99", "handshake", "request", "own segments", "per minute"];
+    table(page, &headings, &rows);
+    page.gap();
+    for loaded in &under_load.loaded {
+        if let Some(text) = load_says(under_load, loaded) {
+            page.field(crate::measured::name(loaded.direction), &text);
+        }
+    }
+    let text = format!(
+        "Round trip: one byte and an answer on a connection that is kept, beside {} with payload; median; both ends sleep \
+         while they wait. Per minute: the responsiveness of draft-ietf-ippm-responsiveness without TLS, from the \
+         handshakes and first requests of new connections and the round trips of the payload's own segments (means \
+         without the longest twentieth). Requests are single bytes and no HTTP, and the number of connections is fixed: \
+         compare it with itself rather than with other tools.",
+        count(under_load.streams as usize, "connection")
+    );
+    page.paragraph(2, DIM, &text);
 }
 
-fn put_mtu(page: &mut Page, mtu: &MtuReport) {
-    for (name, path) in [("up", &mtu.up), ("down", &mtu.down)] {
-        page.field(name, &path_mtu(path));
+/// What the load adds, and whether it filled the path.
+fn load_says(under_load: &UnderLoad, loaded: &Loaded) -> Option<String> {
+    let (idle, full) = (under_load.idle?.p50_us, loaded.latency?.p50_us);
+    let mut text = format!("{} idle, {} loaded", time(Some(idle)), time(Some(full)));
+    if full > idle {
+        text += &format!(": payload adds {}", time(Some(full - idle)));
+    }
+    if loaded.steady == Some(false) {
+        text += "; its rate did not stand still, so that the path may not have been full: try a longer -t or more \
+                 connections (-P)";
+    }
+    Some(text)
+}
+
+fn put_mtu(page: &mut Page, mtu: &MtuReport, tcp: &[TcpMtu]) {
+    for (direction, path) in [(Direction::Up, &mtu.up), (Direction::Down, &mtu.down)] {
+        page.title(crate::measured::name(direction), PLAIN, &path_mtu(path));
+        if let Some(tcp) = tcp.iter().find(|tcp| tcp.direction == direction) {
+            let (style, text) = tcp_says(path, tcp);
+            page.styled_field("TCP", style, &text);
+        }
+    }
+    if let Some(both) = mtu.up.mtu.zip(mtu.down.mtu).map(|(up, down)| up.min(down)) {
+        let jumbo = if both > ETHERNET { " (a jumbo packet)" } else { "" };
+        page.gap();
+        page.field("both ways", &format!("{both} B is the largest that both ends and the path take{jumbo}"));
+    }
+}
+
+/// What an Ethernet frame carries that is no jumbo frame.
+const ETHERNET: u32 = 1_500;
+
+/// What TCP makes of the path MTU that was probed.
+fn tcp_says(path: &PathMtu, tcp: &TcpMtu) -> (Style, String) {
+    let kernel = tcp.path_mtu.map(|mtu| format!("; its kernel believes in a path MTU of {mtu} B")).unwrap_or_default();
+    let segments = format!("segments of {} B{kernel}", or_dash(tcp.mss));
+    if tcp.bytes == Bytes::ZERO {
+        let way_out = "let ICMP \"too big\" pass, give the sender's route the path's MTU, or let the sender probe \
+                       (net.ipv4.tcp_mtu_probing = 1)";
+        return (WARN, format!("{segments}, and nothing arrives: {way_out}"));
+    }
+    match path.mtu.zip(tcp.path_mtu) {
+        Some((probed, believed)) if believed < probed => (WARN, format!("{segments}, less than passes")),
+        Some((probed, believed)) if believed > probed => {
+            (WARN, format!("{segments}, more than passes, and only some of it arrives"))
+        }
+        _ => (PLAIN, segments),
     }
 }
 
