@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 #[cfg(windows)]
-use fullpipe_host::windows::connections::{SystemStatistics, observe};
+use fullpipe_host::windows::connections::{SystemStatistics, Watch, observe};
 use fullpipe_host::{Host, SystemHost};
 use fullpipe_knobs::{
     Platform, Settings,
@@ -31,6 +31,9 @@ pub(super) fn run(args: &SettingsArgs, output: Output) -> Ended {
 #[cfg(windows)]
 fn connections(settings: &Settings, watch: Option<Duration>) -> Result<Connections, Failure> {
     let level = SystemHost::new().tuning_level(settings);
+    // What was switched on is switched off again, also where Ctrl-C ends the watch.
+    let cancel = crate::interrupt::cancel_flag()?;
+    let watch = watch.map(|time| Watch { time, cancel: &cancel });
     let observed = observe(&mut SystemStatistics::new()?, level.as_deref(), watch)?;
     Ok(Connections { level, observed })
 }

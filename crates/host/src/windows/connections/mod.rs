@@ -17,7 +17,13 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+    time::{Duration, Instant},
+};
 
 pub use judge::{End, Seen, Verdict};
 pub use layout::{Counters, DataRod, Group, ObsRecRod, PathRod, RecRod, SendBuffRod, SndCongRod};
@@ -98,12 +104,36 @@ pub struct Observed {
     pub verdict: Result<Verdict, StatisticsError>,
 }
 
+/// How long connections are watched.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch<'a> {
+    /// For this time.
+    pub time: Duration,
+    /// Ends it early; what was seen until then is told.
+    pub cancel: &'a AtomicBool,
+}
+
+impl Watch<'_> {
+    /// Waits, and tells for how long.
+    fn wait(&self) -> Duration {
+        const STEP: Duration = Duration::from_millis(50);
+        let start = Instant::now();
+        loop {
+            let left = self.time.saturating_sub(start.elapsed());
+            if left.is_zero() || self.cancel.load(Relaxed) {
+                return start.elapsed();
+            }
+            thread::sleep(left.min(STEP));
+        }
+    }
+}
+
 /// Looks at every established connection. With `watch` the statistics are switched on for that time where they are off,
 /// and read at both of its ends. `level` is the machine's automatic tuning level, where it is known.
 pub fn observe(
     system: &mut impl Statistics,
     level: Option<&str>,
-    watch: Option<Duration>,
+    watch: Option<Watch<'_>>,
 ) -> Result<Vec<Observed>, StatisticsError> {
     let connections = system.connections()?;
     let Some(watch) = watch else {
@@ -115,13 +145,11 @@ pub fn observe(
     };
     let mut watched = Watched { system: &mut *system, switched: Vec::new() };
     let first: Vec<_> = connections.iter().map(|connection| watched.begin(connection)).collect();
-    if first.iter().any(Result::is_ok) {
-        std::thread::sleep(watch);
-    }
+    let elapsed = if first.iter().any(Result::is_ok) { watch.wait() } else { Duration::ZERO };
     let verdicts = connections.iter().zip(first).map(|(connection, first)| -> Result<Verdict, StatisticsError> {
         let first = first?;
         let last = watched.system.counters(connection)?;
-        Ok(Seen { first: Some(first), last, elapsed: watch }.judge(level))
+        Ok(Seen { first: Some(first), last, elapsed }.judge(level))
     });
     let verdicts: Vec<_> = verdicts.collect();
     drop(watched);

@@ -146,12 +146,23 @@ impl Statistics for Machine {
 fn statistics_are_off_again_afterwards_and_what_was_on_stays_on() {
     let start = BTreeSet::from([(1, Group::Rec as u32)]);
     let mut machine = Machine { on: start.clone(), ended: true, ..Machine::default() };
-    let observed = observe(&mut machine, Some("normal"), Some(Duration::from_millis(1))).expect("observed");
+    let cancel = AtomicBool::new(false);
+    let watch = Watch { time: Duration::from_millis(1), cancel: &cancel };
+    let observed = observe(&mut machine, Some("normal"), Some(watch)).expect("observed");
     assert_eq!(machine.on, start);
     assert_eq!(observed[0].program.as_deref(), Some("iperf3.exe"));
     let verdict = observed[0].verdict.as_ref().expect("judged");
     assert_eq!(verdict.receive.pinned, Some(true));
     assert!(matches!(observed[1].verdict, Err(StatisticsError::Gone)));
+}
+
+#[test]
+fn an_interrupted_watch_ends_and_switches_off_again() {
+    let mut machine = Machine::default();
+    let watch = Watch { time: Duration::from_secs(3_600), cancel: &AtomicBool::new(true) };
+    let observed = observe(&mut machine, Some("normal"), Some(watch)).expect("observed at once");
+    assert!(observed.iter().all(|one| one.verdict.is_ok()), "{observed:?}");
+    assert!(machine.on.is_empty());
 }
 
 #[test]
@@ -161,7 +172,8 @@ fn nothing_is_switched_on_without_being_asked_to_watch() {
     assert!(observed.iter().all(|one| matches!(one.verdict, Err(StatisticsError::Off))), "{observed:?}");
     assert!(machine.on.is_empty());
     machine.denied = true;
-    let observed = observe(&mut machine, None, Some(Duration::from_secs(3600))).expect("observed at once");
+    let watch = Watch { time: Duration::from_secs(3_600), cancel: &AtomicBool::new(false) };
+    let observed = observe(&mut machine, None, Some(watch)).expect("observed at once");
     assert!(observed.iter().all(|one| matches!(one.verdict, Err(StatisticsError::Denied))), "{observed:?}");
 }
 
