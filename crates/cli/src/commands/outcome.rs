@@ -32,9 +32,7 @@ pub(super) fn show_expected(command: &str, outcome: &Outcome, output: Output) ->
 
 /// Shows an outcome of which something should stay in force; nothing to change is fine, nothing that helped is not.
 pub(super) fn show_kept(command: &str, outcome: &Outcome, output: Output) -> Ended {
-    let tried = !outcome.proofs.is_empty();
-    let kept = outcome.proofs.iter().any(|proof| proof.kept);
-    if !tried || kept {
+    if !is_in_vain(outcome) {
         show(command, outcome, output)?;
         return Ok(Exit::Ok);
     }
@@ -42,4 +40,40 @@ pub(super) fn show_kept(command: &str, outcome: &Outcome, output: Output) -> End
     advised.notes.push(RESET.to_owned());
     show(command, &advised, output)?;
     Ok(Exit::NotProven)
+}
+
+/// Whether something was tried, and none of it was kept.
+fn is_in_vain(outcome: &Outcome) -> bool {
+    !outcome.proofs.is_empty() && !outcome.proofs.iter().any(|proof| proof.kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use fullpipe_diagnose::proof::{Decision, Pair, compare};
+    use fullpipe_tune::DirectionProof;
+    use fullpipe_units::Rate;
+
+    use super::*;
+
+    /// Two directions of which the first `kept` were kept.
+    fn tried(kept: usize) -> Outcome {
+        let rate = Rate::from_bps(6_400_000);
+        let proof = compare(&[Pair { before: rate, after: rate }; 4], 1.05);
+        let proof_of = |place: usize| DirectionProof {
+            direction: ["a->b", "b->a"][place].to_owned(),
+            knobs: Vec::new(),
+            proof,
+            decision: Decision::NotShown,
+            helped: place < kept,
+            kept: place < kept,
+        };
+        Outcome { proofs: vec![proof_of(0), proof_of(1)], ..Outcome::default() }
+    }
+
+    #[test]
+    fn a_reset_is_offered_where_all_that_was_tried_was_in_vain() {
+        assert!(is_in_vain(&tried(0)));
+        assert!(!is_in_vain(&tried(1)), "one direction gained");
+        assert!(!is_in_vain(&Outcome::default()), "there was nothing to try");
+    }
 }
