@@ -55,7 +55,8 @@ impl Pair {
 
     fn serve(&self, arguments: &[&str]) -> Running {
         let log = self.path("serve.log");
-        let mut all = vec!["serve", "10.80.0.2:5201"];
+        // Ten times the path's rate: the kernel paces, without which the small buffer does not hold (wan-80ms-sender).
+        let mut all = vec!["serve", "10.80.0.2:5201", "--max-rate", "1G"];
         all.extend(arguments);
         let child = self
             .fullpipe(Side::B, &all)

@@ -188,9 +188,10 @@ impl<'a> Session<'a> {
             let problem = "the data connections are not numbered from 0".to_owned();
             return Err(MeasureError::BadMessage { peer: self.peer, operation: WAITING, problem });
         }
+        let pace_bps = self.manner(params).pace_bps;
         let lane = |(index, arrival): (usize, Arrival)| {
             let role = role_of(index, params);
-            prepare(&arrival, params, role);
+            prepare(&arrival, params, role, pace_bps);
             let preamble = (COOKIE_LEN + if indexed { INDEX_LEN } else { 0 }) as u64;
             let id = wire::stream_id(index);
             Lane { id, role, stream: arrival.stream, saved_syn: arrival.syn, opened: false, preamble }
@@ -443,8 +444,8 @@ fn prepare_datagrams(socket: &UdpSocket, params: &Params, role: Role) {
 }
 
 /// Options that the client asked for. One that can't be set is left as it was: the results tell the congestion control
-/// that was used and the sizes that the buffers had.
-fn prepare(arrival: &Arrival, params: &Params, role: Role) {
+/// that was used and the sizes that the buffers had. `pace_bps` is what a sender paces itself to.
+fn prepare(arrival: &Arrival, params: &Params, role: Role, pace_bps: Option<u64>) {
     let socket = SockRef::from(&arrival.stream);
     drop(socket.set_tcp_nodelay(params.nodelay));
     let ours = params.ours.unwrap_or_default();
@@ -470,7 +471,7 @@ fn prepare(arrival: &Arrival, params: &Params, role: Role) {
         drop(traffic_class::mark(&socket, tos));
     }
     if role == Role::Send
-        && let Some(bytes_per_second) = lane::pacing(params.fqrate, params.bandwidth)
+        && let Some(bytes_per_second) = lane::pacing(params.fqrate, pace_bps)
     {
         drop(sockopt::set_max_pacing_rate(&arrival.stream, bytes_per_second));
     }
