@@ -152,7 +152,9 @@ fn limits_hold_for_a_real_client() {
     let server = Running::with(small, None);
     let output = iperf3(server.address, &["-t", "9"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(report["error"].as_str().unwrap().contains("terminated"), "{report:#}");
+    // Its writer may meet the closed connection before its reader meets the word.
+    let error = report["error"].as_str().unwrap();
+    assert!(["terminated", "unable to write"].iter().any(|word| error.contains(word)), "{report:#}");
     server.wait_for_line(|line| line.contains("it reached the 5,000,000 B"));
 }
 

@@ -68,7 +68,7 @@ const CLIENT: &[&str] = &[
     "-k 40",
     "-R -n 2M",
     "-R -k 40",
-    "--bidir -n 2M",
+    "--bidir -t 1",
     "-P 4 -n 4M",
     "-P 4 -R -n 4M",
     "--bidir -P 2 -t 1",
