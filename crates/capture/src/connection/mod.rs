@@ -64,20 +64,41 @@ impl Connection {
     /// One that begins with `first`, whatever was here before; the room that its lists had stays. `is_timeless` where no
     /// timeline is wanted: most connections are too short to be judged, and it is most of the work.
     pub(crate) fn restart(&mut self, first: &Seen, is_timeless: bool) {
-        // In place, and by name: moving two kilobytes about is most of the time that a short connection takes.
-        let Self { halves, copies, opener, simultaneous, syn_at_ns, answered_ns, established, syns, .. } = self;
+        // In place: moving two kilobytes about is most of the time that a short connection takes. By name, all of them, so
+        // that the compiler asks for what is added.
+        let Self {
+            halves,
+            copies,
+            opener,
+            simultaneous,
+            syn_at_ns,
+            answered_ns,
+            established,
+            syns,
+            reset_by,
+            first_sender,
+            first_number,
+            first_ns,
+            last_ns,
+            copied,
+            options_cut,
+            too_big_mtu,
+            hop_limits,
+            handshake,
+            handshake_ns,
+            opened_ns,
+            syns_again,
+            answers_again,
+            backwards,
+        } = self;
         halves.iter_mut().for_each(|half| half.restart(is_timeless));
         copies.iter_mut().for_each(Copies::empty);
-        (*opener, *simultaneous, *syn_at_ns) = (None, false, [None; 2]);
-        (*answered_ns, *established, *syns) = (None, false, 0);
-        let Self { reset_by, first_sender, first_number, first_ns, last_ns, copied, options_cut, too_big_mtu, .. } =
-            self;
-        (*reset_by, *copied, *options_cut, *too_big_mtu) = (None, 0, false, None);
+        (*opener, *simultaneous, *reset_by, *established) = (None, false, None, false);
+        (*syn_at_ns, *answered_ns, *handshake, *handshake_ns, *opened_ns) = ([None; 2], None, [None; 3], None, None);
+        (*syns, *syns_again, *answers_again) = (0, 0, 0);
+        (*copied, *backwards, *options_cut, *too_big_mtu, *hop_limits) = (0, 0, false, None, [0; 2]);
         (*first_sender, *first_number) = (first.sender, first.number);
         (*first_ns, *last_ns) = (first.at_ns, first.at_ns);
-        let Self { hop_limits, handshake, handshake_ns, opened_ns, syns_again, answers_again, backwards, .. } = self;
-        (*opened_ns, *syns_again, *answers_again) = (None, 0, 0);
-        (*hop_limits, *handshake, *handshake_ns, *backwards) = ([0; 2], [None; 3], None, 0);
     }
 
     pub(crate) fn half(&self, sender: Sender) -> &Half {

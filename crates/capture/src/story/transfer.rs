@@ -60,7 +60,6 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
 }
 
 fn opening(connection: &Connection, half: &Half) -> Option<Opening> {
-    connection.handshake[0].filter(|syn| *syn == connection.first_number)?;
     let took_ns = connection.opened_ns?;
     let initial_window = (half.counters.initial_window > 0).then(|| Bytes::new(half.counters.initial_window));
     Some(Opening {
