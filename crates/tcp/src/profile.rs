@@ -435,60 +435,65 @@ impl Profile {
 /// What is in force of the fields that only other platforms need: without the feature `platforms` what
 /// [`Profile::DEFAULT`] says, so that the rest is compiled out.
 impl Profile {
+    const fn worn(&self) -> &Self {
+        const PLAIN: &Profile = &Profile::DEFAULT;
+        if cfg!(feature = "platforms") { self } else { PLAIN }
+    }
+
     pub(crate) const fn receive(&self) -> ReceivePolicy {
-        if cfg!(feature = "platforms") { self.receive } else { ReceivePolicy::Fixed }
+        self.worn().receive
     }
 
     pub(crate) const fn push(&self) -> Push {
-        if cfg!(feature = "platforms") { self.push } else { Push::WriteEnd }
+        self.worn().push
     }
 
     pub(crate) const fn ack_count(&self) -> AckCount {
-        if cfg!(feature = "platforms") { self.ack_count } else { AckCount::FullSized }
+        self.worn().ack_count
     }
 
     pub(crate) const fn blind_defence(&self) -> BlindDefence {
-        if cfg!(feature = "platforms") { self.blind_defence } else { BlindDefence::Challenge }
+        self.worn().blind_defence
     }
 
     pub(crate) const fn window_step(&self) -> WindowStep {
-        if cfg!(feature = "platforms") { self.window_step } else { WindowStep::Segment }
+        self.worn().window_step
     }
 
     pub(crate) const fn window_shift(&self) -> Option<u8> {
-        if cfg!(feature = "platforms") { self.window_shift } else { None }
+        self.worn().window_shift
     }
 
     pub(crate) const fn nagle(&self) -> Nagle {
-        if cfg!(feature = "platforms") { self.nagle } else { Nagle::AnyOutstanding }
+        self.worn().nagle
     }
 
     pub(crate) const fn window_update(&self) -> WindowUpdate {
-        if cfg!(feature = "platforms") { self.window_update } else { WindowUpdate::Segments }
+        self.worn().window_update
     }
 
     pub(crate) const fn icmp_errors(&self) -> IcmpErrors {
-        if cfg!(feature = "platforms") { self.icmp_errors } else { IcmpErrors::Hard }
+        self.worn().icmp_errors
     }
 
     pub(crate) const fn syn_fin(&self) -> SynFin {
-        if cfg!(feature = "platforms") { self.syn_fin } else { SynFin::Crossing }
+        self.worn().syn_fin
     }
 
     pub(crate) const fn time_wait(&self) -> TimeWait {
-        if cfg!(feature = "platforms") { self.time_wait } else { TimeWait::Unacceptable }
+        self.worn().time_wait
     }
 
     pub(crate) const fn resets_the_silent(&self) -> bool {
-        !cfg!(feature = "platforms") || self.resets_the_silent
+        self.worn().resets_the_silent
     }
 
     pub(crate) const fn repeats_fin(&self) -> bool {
-        cfg!(feature = "platforms") && self.repeats_fin
+        self.worn().repeats_fin
     }
 
     pub(crate) const fn takes_unoffered(&self) -> bool {
-        cfg!(feature = "platforms") && self.takes_unoffered
+        self.worn().takes_unoffered
     }
 }
 
