@@ -63,14 +63,25 @@ impl SystemStatistics {
     }
 
     /// The address of a call; `None` where the library has none of that name.
-    fn address(&self, call: &CStr) -> Option<Found> {
+    /// A call, and its name for messages.
+    fn call(&self, name: &'static CStr) -> Result<(Found, &'static str), StatisticsError> {
+        let call = name.to_str().unwrap_or_default();
         // SAFETY: the library stays loaded, and the name ends in a zero.
-        unsafe { GetProcAddress(self.library, call.as_ptr().cast()) }
+        let found = unsafe { GetProcAddress(self.library, name.as_ptr().cast()) };
+        Ok((found.ok_or(StatisticsError::Missing { call })?, call))
+    }
+
+    /// Of two calls the one that is for such a connection.
+    fn call_for(
+        &self,
+        connection: &Connection,
+        [v4, v6]: [&'static CStr; 2],
+    ) -> Result<(Found, &'static str), StatisticsError> {
+        self.call(if connection.local.is_ipv4() { v4 } else { v6 })
     }
 
     fn table(&self, family: u32) -> Result<Vec<u8>, StatisticsError> {
-        const CALL: &str = "GetExtendedTcpTable";
-        let address = self.address(c"GetExtendedTcpTable").ok_or(StatisticsError::Missing { call: CALL })?;
+        let (address, name) = self.call(c"GetExtendedTcpTable")?;
         // SAFETY: iphlpapi.h declares this call so: table, size, order, family, class, reserved.
         let call = unsafe { transmute::<Found, TableCall>(address) };
         let mut size = 0_u32;
@@ -87,10 +98,10 @@ impl SystemStatistics {
                 // Room for those that come until the next call, too.
                 ERROR_INSUFFICIENT_BUFFER => size = size.saturating_add(4096),
                 ERROR_NOT_SUPPORTED => return Ok(Vec::new()),
-                code => return Err(failed(CALL, code)),
+                code => return Err(failed(name, code)),
             }
         }
-        Err(failed(CALL, ERROR_INSUFFICIENT_BUFFER))
+        Err(failed(name, ERROR_INSUFFICIENT_BUFFER))
     }
 
     /// Reads what can be set (`Rw`) or what changes (`Rod`) of a group into the buffers; one of the two may be empty.
@@ -101,12 +112,8 @@ impl SystemStatistics {
         rw: &mut [u8],
         rod: &mut [u8],
     ) -> Result<(), StatisticsError> {
-        let (name, call) = if connection.local.is_ipv4() {
-            (c"GetPerTcpConnectionEStats", "GetPerTcpConnectionEStats")
-        } else {
-            (c"GetPerTcp6ConnectionEStats", "GetPerTcp6ConnectionEStats")
-        };
-        let address = self.address(name).ok_or(StatisticsError::Missing { call })?;
+        let names = [c"GetPerTcpConnectionEStats", c"GetPerTcp6ConnectionEStats"];
+        let (address, call) = self.call_for(connection, names)?;
         // SAFETY: iphlpapi.h declares both calls so.
         let read = unsafe { transmute::<Found, ReadCall>(address) };
         let row = table::row(connection);
@@ -178,12 +185,8 @@ impl Statistics for SystemStatistics {
     }
 
     fn collect(&mut self, connection: &Connection, group: Group, to: Collection) -> Result<(), StatisticsError> {
-        let (name, call) = if connection.local.is_ipv4() {
-            (c"SetPerTcpConnectionEStats", "SetPerTcpConnectionEStats")
-        } else {
-            (c"SetPerTcp6ConnectionEStats", "SetPerTcp6ConnectionEStats")
-        };
-        let address = self.address(name).ok_or(StatisticsError::Missing { call })?;
+        let names = [c"SetPerTcpConnectionEStats", c"SetPerTcp6ConnectionEStats"];
+        let (address, call) = self.call_for(connection, names)?;
         // SAFETY: iphlpapi.h declares both calls so.
         let set = unsafe { transmute::<Found, SetCall>(address) };
         let row = table::row(connection);
