@@ -19,7 +19,7 @@ use fullpipe_path::{
 };
 use fullpipe_units::{Bytes, Micros, Rate};
 
-use crate::support::{quick_server, short};
+use crate::support::{median, quick_server, short};
 
 /// One lab at a time: they disturb each other's timing. `None`, and the reason printed, where there can be none.
 pub(crate) fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
@@ -273,9 +273,7 @@ fn by_turns(made: &Made, spec: &TestSpec, rounds: usize) -> [Vec<[f64; 3]>; 2] {
 }
 
 fn middle(runs: &[[f64; 3]], figure: usize) -> f64 {
-    let mut values: Vec<f64> = runs.iter().map(|run| run[figure]).collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    median(runs.iter().map(|run| run[figure]))
 }
 
 #[test]

@@ -24,7 +24,7 @@ use fullpipe_units::{Bytes, Rate};
 
 use crate::{
     accuracy::{eventually, turn},
-    support::{quick_server, short},
+    support::{self, quick_server, short},
 };
 
 const CLIENT: &str = "10.81.0.1/24";
@@ -114,9 +114,7 @@ fn show(when: &str, rows: &[SizeRow]) {
 
 /// The middle of both directions of all sizes.
 fn median(rows: &[SizeRow], of: impl Fn(&SizeSide) -> Option<f64>) -> f64 {
-    let mut all: Vec<f64> = rows.iter().flat_map(|row| [row.up, row.down]).filter_map(|side| of(&side)).collect();
-    all.sort_by(f64::total_cmp);
-    all[all.len() / 2]
+    support::median(rows.iter().flat_map(|row| [row.up, row.down]).filter_map(|side| of(&side)))
 }
 
 #[test]

@@ -102,6 +102,14 @@ pub(crate) fn short() -> TestSpec {
     }
 }
 
+/// The middle of some figures.
+#[cfg(target_os = "linux")]
+pub(crate) fn median(figures: impl Iterator<Item = f64>) -> f64 {
+    let mut all: Vec<f64> = figures.collect();
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
 pub(crate) fn run(server: &Running, spec: &TestSpec) -> Result<Measurement, MeasureError> {
     let mut client = Client::connect(&server.target())?;
     let measurement = client.run(spec, &AtomicBool::new(false), &mut |_| ());
