@@ -112,6 +112,15 @@ pub enum Direction {
     Down,
 }
 
+impl From<Direction> for TestDirection {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Up => Self::Up,
+            Direction::Down => Self::Down,
+        }
+    }
+}
+
 /// How far a test has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {

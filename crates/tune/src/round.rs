@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fullpipe_diagnose::proof::{self, Criteria, Decision, Pair};
 use fullpipe_knobs::{Change, Plan, Settings};
-use fullpipe_measure::{Length, TestDirection, TestSpec};
+use fullpipe_measure::{Length, TestSpec};
 use fullpipe_units::{Micros, Rate};
 
 use crate::{
@@ -150,10 +150,7 @@ impl Round<'_> {
             fullpipe_measure::Direction::Down => (&self.applications.server, &self.applications.client),
         };
         let spec = TestSpec {
-            direction: match direction {
-                fullpipe_measure::Direction::Up => TestDirection::Up,
-                fullpipe_measure::Direction::Down => TestDirection::Down,
-            },
+            direction: direction.into(),
             streams,
             length: Length::Time(lengths.measure),
             omit: lengths.omit,

@@ -24,7 +24,7 @@ use crate::{
     error::MeasureError,
     exchange::{ExchangeReport, ExchangeSpec, Latency},
     measurement::DirectionMeasurement,
-    spec::{Direction, Length, TestDirection, TestSpec},
+    spec::{Direction, Length, TestSpec},
 };
 
 /// Round trips without and with load.
@@ -135,11 +135,8 @@ impl Client {
         // The queue on the way needs a while to fill; round trips begin after it and end before the payload.
         let lead = (time / 2).clamp(Duration::from_millis(200), Duration::from_secs(2));
         let tail = Duration::from_millis(300);
-        let test = match direction {
-            Direction::Up => TestDirection::Up,
-            Direction::Down => TestDirection::Down,
-        };
-        let spec = TestSpec { direction: test, length: Length::Time(lead + time + tail), pings: 0, ..spec.clone() };
+        let length = Length::Time(lead + time + tail);
+        let spec = TestSpec { direction: direction.into(), length, pings: 0, ..spec.clone() };
         let other = Self::connect_as(&self.target, self.options, self.credentials.clone(), cancel)?;
         let (measured, asked) = thread::scope(|scope| {
             let load = scope.spawn(|| self.run(&spec, cancel, &mut |_| ()));

@@ -106,15 +106,15 @@ impl Client {
             let (up, down) = (up?, down?);
             let mut row = SizeRow { size, up, down, round_trip_us: None, split_us: None, split_delayed: None };
             if self.kind == PeerKind::Fullpipe && !cancel.load(Ordering::Relaxed) {
-                let whole = self.ask_with(size, false, cancel)?.times;
+                let whole = Latency::of(&self.ask_with(size, false, cancel)?.times);
                 let split = self.ask_with(size, true, cancel)?.times;
-                row.round_trip_us = Latency::of(&whole).map(|latency| latency.p50_us);
+                row.round_trip_us = whole.map(|latency| latency.p50_us);
                 row.split_us = Latency::of(&split).map(|latency| latency.p50_us);
                 // The quickest of the whole messages waited for nothing.
-                let quick = Latency::of(&whole).map(|latency| Duration::from_secs_f64(latency.min_us / 1e6));
-                row.split_delayed = quick
-                    .filter(|_| !split.is_empty())
-                    .map(|quick| exchange::delayed(&split, quick) as f64 / split.len() as f64);
+                row.split_delayed = whole.filter(|_| !split.is_empty()).map(|whole| {
+                    let quick = Duration::from_secs_f64(whole.min_us / 1e6);
+                    exchange::delayed(&split, quick) as f64 / split.len() as f64
+                });
             }
             if cancel.load(Ordering::Relaxed) {
                 break;
@@ -174,9 +174,9 @@ impl Client {
         let round_trip = self.idle_rtt.map_or(Duration::ZERO, |rtt| rtt.p50_us.into());
         let time = Duration::from_millis(500) + round_trip * 6;
         let mut found = Vec::new();
-        for (direction, test) in [(Direction::Up, TestDirection::Up), (Direction::Down, TestDirection::Down)] {
+        for direction in [Direction::Up, Direction::Down] {
             let spec = TestSpec {
-                direction: test,
+                direction: direction.into(),
                 length: Length::Time(time),
                 block: Bytes::new(16_384),
                 pace: Some(LITTLE),

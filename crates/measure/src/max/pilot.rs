@@ -19,7 +19,7 @@ use super::{
     tools::GATHERABLE,
 };
 use crate::{
-    lane::{Role, Shared},
+    lane::Role,
     sampler::Probe,
     sys::{cpu, splice::Pages, tcp_info::TcpInfo},
 };
@@ -214,7 +214,7 @@ impl Flight {
             let readings = vec![self.read(role)];
             (role, choice, readings, false)
         });
-        while !self.stop.load(Ordering::Relaxed) {
+        while !self.is_over() {
             self.wait_until(self.start.elapsed() + LOOK);
             for (role, choice, readings, suspected) in &mut ends {
                 let plain = if *role == Role::Send { Mechanism::Write } else { Mechanism::Wait };
@@ -257,7 +257,7 @@ impl Flight {
         let mut reading =
             Reading { at: self.start.elapsed(), processor_s: cpu::process_seconds(), ..Reading::default() };
         for probe in self.probes.iter().filter(|probe| probe.role == role) {
-            reading.take(role, &probe.shared, probe);
+            reading.take(probe);
         }
         reading
     }
@@ -276,11 +276,11 @@ struct Reading {
 }
 
 impl Reading {
-    fn take(&mut self, role: Role, shared: &Shared, probe: &Probe) {
-        let Ok(info) = TcpInfo::of(&shared.stream) else { return };
+    fn take(&mut self, probe: &Probe) {
+        let Ok(info) = TcpInfo::of(&probe.shared.stream) else { return };
         let mss = u64::from(info.send_mss().unwrap_or(1_448).max(1));
-        self.bytes += shared.progress(role, &probe.baseline);
-        match role {
+        self.bytes += probe.shared.progress(probe.role, &probe.baseline);
+        match probe.role {
             Role::Send => {
                 self.astray += u64::from(info.total_retransmits().unwrap_or(0));
                 self.segments += info.bytes_sent().or_else(|| info.bytes_acked()).unwrap_or(0) / mss;
