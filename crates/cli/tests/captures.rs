@@ -41,3 +41,32 @@ fn columns_are_written_beside_what_is_printed() {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(document["error"]["message"].as_str().unwrap().contains("connections.parquet"), "{document}");
 }
+
+#[test]
+fn a_capture_is_not_written_over_and_a_file_is_replaced_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = folder.path().join("slow.pcap");
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../capture/tests/data/wan-80ms-cubic-window-b.pcap");
+    std::fs::copy(data, &capture).unwrap();
+    let read_here = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fullpipe"));
+        command
+            .current_dir(folder.path())
+            .args(["read", "slow.pcap"])
+            .args(words)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    };
+    let output = read_here(&["--parquet", "../x/../slow.pcap"]);
+    assert_ne!(output.status.code(), Some(0), "{output:?}");
+    let output = read_here(&["--parquet", "./slow.pcap"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is one of the captures"), "{output:?}");
+    assert!(std::fs::read(&capture).unwrap() == std::fs::read(data).unwrap());
+    std::fs::write(folder.path().join("slow.parquet"), "earlier").unwrap();
+    assert!(read_here(&["--parquet", "slow.parquet"]).status.success());
+    assert!(std::fs::read(folder.path().join("slow.parquet")).unwrap().starts_with(b"PAR1"));
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}

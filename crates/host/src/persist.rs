@@ -97,8 +97,13 @@ fn key(line: &str) -> Option<&str> {
     (!key.starts_with(['#', ';'])).then_some(key)
 }
 
-/// Puts a file in place so that at any moment, power failure included, it is the old one or the new one.
-pub(crate) fn write_atomically(file: &Path, content: &[u8], mode: Option<u32>) -> io::Result<()> {
+/// Puts a file in place so that at any moment, power failure included, it is the old one or the new one. `mode` has its
+/// permission bits, where they are not to be the usual ones.
+///
+/// # Errors
+///
+/// What the system says; the old file is untouched then, and nothing is left beside it.
+pub fn write_atomically(file: &Path, content: &[u8], mode: Option<u32>) -> io::Result<()> {
     let folder = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let temporary = write_beside(file, content, mode)?;
     fs::rename(&temporary, file).and_then(|()| sync_folder(folder)).inspect_err(|_| {

@@ -1,15 +1,17 @@
 //! `fullpipe read`.
 
 use std::{
-    fs::File,
+    fs,
     hash::{BuildHasher, RandomState},
+    io,
     num::NonZeroUsize,
     ops::ControlFlow,
-    path::Path,
+    path::{Path, PathBuf},
     sync::atomic::Ordering,
 };
 
 use fullpipe_capture::{Filtered, Keep};
+use fullpipe_host::persist;
 use fullpipe_ingest::{Captures, Error, Options, Progress, Team, read_all};
 use fullpipe_report::{CaptureFile, CaptureList, CaptureProblem, clean, csv, json, parquet, text};
 use fullpipe_units::Bytes;
@@ -22,6 +24,9 @@ use crate::{args::ReadArgs, exit::Exit, failure::Failure, interrupt, output::Out
 const USUALLY_SHOWN: usize = 20;
 
 pub(super) fn run(args: &ReadArgs, output: Output) -> Ended {
+    if let Some(path) = &args.parquet {
+        check_parquet(path, &args.files)?;
+    }
     let cancel = interrupt::cancel_flag()?;
     let bar = bar(output);
     // The standard library's own source of randomness: nobody can foresee it, and it needs no crate.
@@ -40,14 +45,14 @@ pub(super) fn run(args: &ReadArgs, output: Output) -> Ended {
     let found = sink.into_inner().finish();
     let mut list = CaptureList { connections: found.connections, unlisted: found.unlisted, ..CaptureList::default() };
     tell_files(&captures, &mut list);
-    if let Some(path) = &args.parquet {
-        list.shown = args.top.map_or(usize::MAX, NonZeroUsize::get);
-        list.sort();
-        write_parquet(path, &list)?;
-    }
-    let all = output.is_json() || args.csv;
-    list.shown = args.top.map_or(if all { usize::MAX } else { USUALLY_SHOWN }, NonZeroUsize::get);
+    let shown = |usually| args.top.map_or(usually, NonZeroUsize::get);
+    let usually = if output.is_json() || args.csv { usize::MAX } else { USUALLY_SHOWN };
+    list.shown = shown(if args.parquet.is_some() { usize::MAX } else { usually });
     list.sort();
+    if let Some(path) = &args.parquet {
+        write_parquet(path, &list)?;
+        list.shown = shown(usually);
+    }
     let broken = !captures.failed.is_empty() || captures.files.iter().any(|file| file.broken.is_some());
     print(args, list, output)?;
     Ok(if broken { Exit::InputInvalid } else { Exit::Ok })
@@ -76,11 +81,34 @@ fn print(args: &ReadArgs, mut list: CaptureList, output: Output) -> Ended {
     printed(output.result(|| json::captures("read", &list), |look| text::captures(&list, look)))
 }
 
+/// Before all is read: whether the columns can go there.
+fn check_parquet(path: &Path, captures: &[PathBuf]) -> Result<(), Failure> {
+    let there = fs::canonicalize(path).ok();
+    if there.is_some() && captures.iter().any(|capture| fs::canonicalize(capture).ok() == there) {
+        let text =
+            format!("{} is one of the captures; give the columns another file", clean(&path.display().to_string()));
+        return Err(Failure::new(Exit::Usage, &text));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    fs::read_dir(folder.unwrap_or_else(|| Path::new(".")))
+        .map(drop)
+        .map_err(|error| Failure::system(&writing(path), &error))
+}
+
 fn write_parquet(path: &Path, list: &CaptureList) -> Result<(), Failure> {
-    let operation = || format!("writing {}", clean(&path.display().to_string()));
-    let file = File::create(path).map_err(|error| Failure::system(&operation(), &error))?;
-    parquet::captures(list, file)
-        .map_err(|error| Failure::new(Exit::System, &format!("{}: {}", operation(), clean(&error.to_string()))))
+    let mut columns = Vec::new();
+    parquet::captures(list, &mut columns)
+        .map_err(|error| Failure::new(Exit::System, &format!("{}: {}", writing(path), clean(&error.to_string()))))?;
+    // What is no file, such as a pipe, can't be replaced.
+    let put: io::Result<()> = match fs::metadata(path) {
+        Ok(there) if !there.is_file() => fs::write(path, columns),
+        _ => persist::write_atomically(&fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()), &columns, None),
+    };
+    put.map_err(|error| Failure::system(&writing(path), &error))
+}
+
+fn writing(path: &Path) -> String {
+    format!("writing {}", clean(&path.display().to_string()))
 }
 
 /// What was read, and what could not be.
