@@ -140,9 +140,7 @@ impl Port {
         }
         send(&self.tun, &parts[..count])
     }
-}
 
-impl Port {
     /// Sends the frames of the link's own.
     pub(crate) fn write_own(&mut self) -> io::Result<()> {
         let Some(link) = &mut self.link else { return Ok(()) };
