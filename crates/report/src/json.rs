@@ -102,6 +102,11 @@ pub fn page(command: &str, page: &str) -> Value {
     document(command, json!({ "text": page }))
 }
 
+/// The word that stands for a value in documents; `None` where it is no word.
+pub(crate) fn word(value: &impl Serialize) -> Option<String> {
+    serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
+}
+
 /// `body` with `schema` and `command` before everything else.
 pub(crate) fn document(command: &str, body: Value) -> Value {
     let mut whole = json!({ "schema": SCHEMA, "command": command });

@@ -107,10 +107,14 @@ pub(crate) fn of_transfer(transfer: &Transfer, every: Micros) -> Vec<Interval> {
 fn of_datagrams(series: &[DatagramSample], every: Micros) -> Vec<Interval> {
     // Samples are no finer than a tenth of a second.
     let end = series.last().map_or(0, |last| last.at_us.get());
-    let grown = |of: &dyn Fn(&DatagramSample) -> Option<u64>, (from_us, to_us): (u64, u64)| {
-        let points: Option<Vec<(u64, u64)>> = series.iter().map(|s| Some((s.at_us.get(), of(s)?))).collect();
-        let points = points?;
-        Some(carried(&points, to_us).saturating_sub(carried(&points, from_us)))
+    let points = |of: fn(&DatagramSample) -> Option<u64>| -> Option<Vec<(u64, u64)>> {
+        series.iter().map(|sample| Some((sample.at_us.get(), of(sample)?))).collect()
+    };
+    let (bytes, packets) = (points(|sample| Some(sample.bytes)), points(|sample| Some(sample.packets)));
+    let (lost, out_of_order) = (points(|sample| sample.lost), points(|sample| sample.out_of_order));
+    let grown = |points: &Option<Vec<(u64, u64)>>, (from_us, to_us): (u64, u64)| {
+        let points = points.as_deref()?;
+        Some(carried(points, to_us).saturating_sub(carried(points, from_us)))
     };
     spans(end, every.get().max(100_000))
         .into_iter()
@@ -120,10 +124,10 @@ fn of_datagrams(series: &[DatagramSample], every: Micros) -> Vec<Interval> {
             Interval {
                 from_us,
                 to_us,
-                bytes: grown(&|sample| Some(sample.bytes), span).unwrap_or(0),
-                packets: grown(&|sample| Some(sample.packets), span),
-                lost: grown(&|sample| sample.lost, span),
-                out_of_order: grown(&|sample| sample.out_of_order, span),
+                bytes: grown(&bytes, span).unwrap_or(0),
+                packets: grown(&packets, span),
+                lost: grown(&lost, span),
+                out_of_order: grown(&out_of_order, span),
                 jitter_us: last.and_then(|index| series.get(index)?.jitter_us),
                 ..Interval::default()
             }

@@ -16,9 +16,8 @@ use parquet::{
     },
     schema::types::Type,
 };
-use serde::Serialize;
 
-use crate::{capture::CaptureList, row::Row};
+use crate::{capture::CaptureList, json::word, row::Row};
 
 /// Connections that are held as rows at once, and read as one group.
 const GROUP: usize = 32 * 1024;
@@ -64,8 +63,8 @@ const COLUMNS: &[Column] = &[
     column("mss", "B", Values::Count(|row| row.mss.into())),
     column("window_scale_a", "", Values::MaybeCount(|row| row.window_scale_a.map(u64::from))),
     column("window_scale_b", "", Values::MaybeCount(|row| row.window_scale_b.map(u64::from))),
-    column("limiter", "", Values::Text(|row| key(&row.limiter).unwrap_or_default())),
-    column("detail", "", Values::MaybeText(|row| row.detail.as_ref().and_then(key))),
+    column("limiter", "", Values::Text(|row| word(&row.limiter).unwrap_or_default())),
+    column("detail", "", Values::MaybeText(|row| row.detail.as_ref().and_then(word))),
     column("share", "of the time", Values::Number(|row| row.share)),
     column("attainable_bps", "bit/s", Values::MaybeCount(|row| row.attainable_bps)),
     column("action", "", Values::Text(|row| row.action.clone())),
@@ -147,11 +146,6 @@ impl Column {
 /// 1 where there is a value, 0 where there is none.
 fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
     values.iter().map(|value| i16::from(value.is_some())).collect()
-}
-
-/// The word that the JSON document has for it.
-fn key(word: &impl Serialize) -> Option<String> {
-    serde_json::to_value(word).ok()?.as_str().map(str::to_owned)
 }
 
 #[cfg(test)]

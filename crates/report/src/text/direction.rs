@@ -4,6 +4,7 @@ use fullpipe_diagnose::{Confidence, Detail, Diagnosis, Limiter};
 use fullpipe_tune::Direction;
 
 use super::page::{BAD, GOOD, Look, NAME, PLAIN, Page, WARN, bar, or_dash, percent};
+use crate::json::word;
 
 /// How many reasons are shown unless everything is asked for.
 const REASONS: usize = 3;
@@ -124,9 +125,6 @@ pub(crate) fn detail_words(detail: Detail) -> String {
         Detail::MtuBlackHole => "MTU black hole".to_owned(),
         Detail::SmallMss => "small MSS".to_owned(),
         // The other words, and those to come, read well as they are spelt in JSON.
-        other => serde_json::to_value(other)
-            .ok()
-            .and_then(|value| value.as_str().map(|word| word.replace('_', " ")))
-            .unwrap_or_default(),
+        other => word(&other).unwrap_or_default().replace('_', " "),
     }
 }
