@@ -17,6 +17,7 @@ pub mod reading;
 pub mod recipe;
 mod settings;
 pub mod sysctl_conf;
+mod tuning_level;
 mod version;
 
 pub use address::{Address, ParseAddressError};
@@ -25,3 +26,4 @@ pub use packets::{FrameSizes, Ipsec, Packets};
 pub use plan::{Change, Plan, TakesEffect};
 pub use planner::{Flow, Goal, PlanHost, PlanRequest, PlatformRequest, plan, plan_platform};
 pub use settings::{Link, MachineFacts, Mbufs, Origin, ParsePlatformError, Platform, Route, Settings};
+pub use tuning_level::TuningLevel;

@@ -4,7 +4,7 @@ use fullpipe_units::{Bytes, window_limited_rate};
 
 use super::{Finding, Level, Setting, finding, shown};
 use crate::{
-    Address,
+    Address, TuningLevel,
     packets::{ETHERNET, ETHERNET_HEADER, mtu_of_frame},
 };
 
@@ -391,18 +391,18 @@ fn tuning_level(setting: &Setting<'_>, level: &str) -> Vec<Finding> {
         }
         _ => "netsh interface tcp set global autotuninglevel=normal".to_owned(),
     });
-    let largest = match level {
-        "disabled" => 65_535,
-        "highlyrestricted" => 262_140,
-        "restricted" => 1_048_560,
-        "experimental" => {
+    let window = match TuningLevel::named(level) {
+        Some(low @ (TuningLevel::Disabled | TuningLevel::HighlyRestricted | TuningLevel::Restricted)) => {
+            low.largest_window()
+        }
+        Some(TuningLevel::Experimental) => {
             let words = "for research: it can hurt common uses much, says netsh itself";
             return vec![setting.warning("harmful", words.to_owned(), fix)];
         }
-        "normal" | "default" => return Vec::new(),
-        _ => return vec![malformed(setting, "disabled, highlyrestricted, restricted, normal or experimental")],
+        Some(TuningLevel::Normal) => return Vec::new(),
+        None if level == "default" => return Vec::new(),
+        None => return vec![malformed(setting, "disabled, highlyrestricted, restricted, normal or experimental")],
     };
-    let window = Bytes::new(largest);
     let (rtt, of_path) = match setting.path {
         Some((_, rtt)) => (rtt, ""),
         None => (fullpipe_units::Micros::from_millis(80), " for example"),

@@ -21,7 +21,7 @@ mod notes;
 mod platform;
 mod route;
 mod settle;
-mod sizing;
+pub(crate) mod sizing;
 mod windows;
 
 use core::net::IpAddr;

@@ -7,7 +7,7 @@ use super::{Flow, Goal, PlanHost, PlanRequest};
 use crate::{Settings, version};
 
 /// The largest window without the window-scale option (RFC 9293, section 3.1).
-pub(super) const UNSCALED: Bytes = Bytes::new(65_535);
+pub(crate) const UNSCALED: Bytes = Bytes::new(65_535);
 
 /// Room beyond one bandwidth-delay product, in percent, and why.
 ///

@@ -8,7 +8,7 @@ use super::{
     sizing::UNSCALED,
 };
 use crate::{
-    Address,
+    Address, TuningLevel,
     packets::{ETHERNET, ETHERNET_HEADER},
 };
 
@@ -17,14 +17,6 @@ const PARAMETERS: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Paramete
 const SMALLEST_DEFAULT: u64 = 8760;
 /// The most that TcpWindowSize takes (KB224829).
 const LARGEST_WINDOW: u64 = 0x3FFF_C000;
-/// Largest windows by level (Microsoft: Performance tuning network adapters).
-const LEVELS: [(&str, u64); 5] = [
-    ("disabled", 65_535),
-    ("highlyrestricted", 262_140),
-    ("restricted", 1_048_560),
-    ("normal", 16_776_960),
-    ("experimental", 1_073_725_440),
-];
 
 pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     if draft.is_at_least("vista") {
@@ -111,36 +103,35 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
 fn automatic(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     let (window, arithmetic) = draft.pipe.window(request.goal);
     let knob = Address::Netsh { context: "tcp global".to_owned(), parameter: "autotuninglevel".to_owned() };
-    let now = draft.now(&knob).map(str::to_ascii_lowercase);
-    let ceiling = |level: &str| LEVELS.iter().find(|(name, _)| *name == level).map(|(_, bytes)| *bytes);
-    let enough = now.as_deref().and_then(ceiling).is_some_and(|bytes| bytes >= window.get());
-    let at_normal = matches!(now.as_deref(), Some("normal" | "experimental"));
-    let memory = Bytes::new(LEVELS[3].1.min(window.get()).saturating_mul(draft.connections));
+    let now = draft.now(&knob).and_then(TuningLevel::named);
+    let normal = TuningLevel::Normal.largest_window();
+    let enough = now.is_some_and(|level| level.largest_window() >= window);
+    let at_normal = matches!(now, Some(TuningLevel::Normal | TuningLevel::Experimental));
+    let memory = Bytes::new(normal.min(window).get().saturating_mul(draft.connections));
     if request.memory_bound.is_some_and(|bound| bound < memory) {
         draft.note(format!(
             "{} connections could take {memory}, more than the memory bound, and no level but `restricted` ({}) keeps them below: nothing is set",
             draft.connections,
-            Bytes::new(LEVELS[2].1)
+            TuningLevel::Restricted.largest_window()
         ));
     } else if !enough && !at_normal {
-        let reason = now.as_deref().and_then(ceiling).map_or_else(
+        let reason = now.map_or_else(
             || "normal is the default; the command changes nothing where it stands, and undoes the advice to restrict it".to_owned(),
-            |bytes| format!("the level holds every window down to {}", Bytes::new(bytes)),
+            |level| format!("the level holds every window down to {}", level.largest_window()),
         );
         draft.ask(Ask {
             knob,
             to: "normal".to_owned(),
             reason,
-            arithmetic: format!("{arithmetic} of window; normal offers shift 8: up to {}", Bytes::new(LEVELS[3].1)),
+            arithmetic: format!("{arithmetic} of window; normal offers shift 8: up to {normal}"),
             memory: Some(memory),
         });
     }
-    if window.get() > LEVELS[3].1 {
-        let at_most = window_limited_rate(Bytes::new(LEVELS[3].1), request.rtt);
+    if window > normal {
+        let at_most = window_limited_rate(normal, request.rtt);
         let rate = at_most.map_or_else(String::new, |rate| format!(", {rate} at this round-trip time"));
         draft.note(format!(
-            "a window of {window} is more than the level normal gives ({}{rate}); `experimental` is for research and can hurt much: use several connections",
-            Bytes::new(LEVELS[3].1)
+            "a window of {window} is more than the level normal gives ({normal}{rate}); `experimental` is for research and can hurt much: use several connections"
         ));
     }
     draft.note(

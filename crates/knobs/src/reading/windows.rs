@@ -7,7 +7,7 @@ use super::{
     Place, Refusal, RemarkKind,
     sheet::{Sheet, known, shown},
 };
-use crate::{Address, Link};
+use crate::{Address, Link, TuningLevel};
 
 /// One property of one object.
 #[derive(Clone, Debug)]
@@ -135,13 +135,14 @@ pub(super) fn template_value(place: Place, template: &str, parameter: &str, valu
 
 /// The word for a value that may stand as a number: JSON and CSV may have numbers where the list has words.
 fn word(parameter: &str, value: &str) -> Option<&'static str> {
-    const LEVELS: &[&str] = &["Disabled", "HighlyRestricted", "Restricted", "Normal", "Experimental"];
     const SWITCH: &[&str] = &["Disabled", "Enabled"];
     let words: &[&'static str] = match parameter {
         "CwndRestart" if value.eq_ignore_ascii_case("disabled") => return Some("False"),
         "CwndRestart" if value.eq_ignore_ascii_case("enabled") => return Some("True"),
         "CwndRestart" => &["False", "True"],
-        "AutoTuningLevelLocal" | "AutoTuningLevelGroupPolicy" => LEVELS,
+        "AutoTuningLevelLocal" | "AutoTuningLevelGroupPolicy" => {
+            return TuningLevel::ALL.get(value.parse::<usize>().ok()?).map(|level| level.name());
+        }
         "AutoTuningLevelEffective" => &["Local", "GroupPolicy"],
         "MemoryPressureProtection" => &["Disabled", "Enabled", "Default"],
         "CongestionProvider" => &["Default", "", "CTCP", "DCTCP"],

@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+use fullpipe_knobs::TuningLevel;
+
 use super::Counters;
 
 /// `WinScaleSent` and `WinScaleRcvd` where there was no option: the document's -1 in an unsigned byte.
@@ -78,10 +80,10 @@ impl Seen {
                 return (Some(false), why);
             }
         }
-        let Some(shift) = level.and_then(shift) else {
+        let Some(level) = level.and_then(TuningLevel::named) else {
             return (None, "the automatic tuning level of this machine is not known".to_owned());
         };
-        let Shift::Scaled(shift) = shift else {
+        let Some(shift) = level.scale() else {
             let why = "the machine's automatic tuning level is `disabled`: windows stay below 64 KiB, set or not";
             return (None, why.to_owned());
         };
@@ -108,11 +110,11 @@ impl Seen {
         let used = self.first.filter(steady);
         let used = used.and_then(|first| self.in_a_round(received(&self.last).saturating_sub(received(&first))));
         match used {
-            Some(used) if is_used_up(used, largest) && largest.saturating_mul(2) <= UNSCALED << shift => {
+            Some(used) if is_used_up(used, largest) && largest.saturating_mul(2) <= level.largest_window().get() => {
                 let why = format!(
                     "{used} B came in each round trip and its window stayed at {largest} B, where the level allows {} B: \
                      very likely its application set SO_RCVBUF",
-                    UNSCALED << shift
+                    level.largest_window().get()
                 );
                 (Some(true), why)
             }
@@ -169,27 +171,6 @@ impl Seen {
             0 => "its round-trip time is below a millisecond, or not known: nothing tells".to_owned(),
             _ => format!("its round trip takes {rtt} ms; watch at least ten of them, with --watch"),
         }
-    }
-}
-
-/// The window scale that a level gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shift {
-    /// No option at all.
-    None,
-    /// This one.
-    Scaled(u8),
-}
-
-/// As the catalogue has it (Microsoft: Performance tuning network adapters).
-fn shift(level: &str) -> Option<Shift> {
-    match level.to_ascii_lowercase().as_str() {
-        "disabled" => Some(Shift::None),
-        "highlyrestricted" => Some(Shift::Scaled(2)),
-        "restricted" => Some(Shift::Scaled(4)),
-        "normal" => Some(Shift::Scaled(8)),
-        "experimental" => Some(Shift::Scaled(14)),
-        _ => None,
     }
 }
 
