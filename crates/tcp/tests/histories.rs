@@ -70,6 +70,20 @@ fn profile() -> impl Strategy<Value = Profile> {
     )
 }
 
+/// More connections than the table holds: the data of a SYN that finds no entry holds no buffer.
+#[test]
+fn a_syn_without_an_entry_takes_no_buffer() {
+    let profile = Profile { budgets: Budgets::all(5), fast_open: FastOpenPolicy::ON, ..Profile::DEFAULT };
+    let mut history = History::new(0, [profile, profile]);
+    for _ in 0..6 {
+        history.apply(&Step::Connect { port: None });
+        history.apply(&Step::Run { us: 15_000 });
+        history.apply(&Step::Accept);
+        history.check();
+    }
+    history.finish();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 2_000, ..ProptestConfig::default() })]
 

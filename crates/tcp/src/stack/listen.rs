@@ -70,6 +70,11 @@ impl Core {
             }
             return;
         }
+        if !parts.table.has_free() {
+            // Looked at before anything is made: data of the SYN would already hold a buffer.
+            self.counts.no_entry += 1;
+            return;
+        }
         let iss = match reopened {
             // RFC 9293, section 3.6.1, MAY-2: "a sequence number larger than the largest ... of the previous".
             Some(last) => last + 0x2_0000,
@@ -83,13 +88,10 @@ impl Core {
         self.add(parts, at, socket);
     }
 
-    /// Puts a new connection of listener `at` into the table.
-    fn add(&mut self, parts: &mut Parts<'_>, at: u16, socket: Socket) {
+    /// Puts a new connection of listener `at` into the table, which must have a free entry.
+    fn add(&self, parts: &mut Parts<'_>, at: u16, socket: Socket) {
         let hash = self.hash(&socket.tuple);
-        let Some(child) = parts.table.take(Role::Connection(socket)) else {
-            self.counts.no_entry += 1;
-            return;
-        };
+        let Some(child) = parts.table.take(Role::Connection(socket)) else { return };
         if let Some(entry) = parts.table.entry(child) {
             entry.parent = at;
         }
