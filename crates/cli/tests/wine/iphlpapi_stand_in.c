@@ -16,7 +16,6 @@
 #define PORT(number) ((number) >> 8 | ((number) & 255) << 8)
 
 static unsigned char on[2][TcpConnectionEstatsMaximum];
-static unsigned reads[2];
 
 static ULONG give(void *to, DWORD *size, const void *table, DWORD needed)
 {
@@ -74,8 +73,11 @@ static ULONG get(int which, TCP_ESTATS_TYPE type, PUCHAR rw, ULONG rw_size, PUCH
         group->WinScaleRcvd = 7;
     } else if (type == TcpConnectionEstatsData) {
         GROUP(TCP_ESTATS_DATA_ROD_v0);
-        /* 64,000 B in each of the 200 round trips of a millisecond that are between two readings. */
-        group->ThruBytesReceived = 12800000ull * reads[which]++;
+        /* 64,000 B in each millisecond, which is a round trip. */
+        LARGE_INTEGER ticks, each_second;
+        QueryPerformanceCounter(&ticks);
+        QueryPerformanceFrequency(&each_second);
+        group->ThruBytesReceived = 64e6 * ticks.QuadPart / each_second.QuadPart;
     } else if (type == TcpConnectionEstatsPath) {
         GROUP(TCP_ESTATS_PATH_ROD_v0);
         group->SampleRtt = group->SmoothedRtt = 1;

@@ -62,8 +62,7 @@ impl SystemStatistics {
         Ok(Self { library })
     }
 
-    /// The address of a call; `None` where the library has none of that name.
-    /// A call, and its name for messages.
+    /// The address of a call, and its name for messages.
     fn call(&self, name: &'static CStr) -> Result<(Found, &'static str), StatisticsError> {
         let call = name.to_str().unwrap_or_default();
         // SAFETY: the library stays loaded, and the name ends in a zero.
