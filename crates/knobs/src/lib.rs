@@ -18,6 +18,7 @@ pub mod recipe;
 mod settings;
 pub mod sysctl_conf;
 mod tuning_level;
+mod value;
 mod version;
 
 pub use address::{Address, ParseAddressError};

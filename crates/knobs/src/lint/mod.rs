@@ -229,6 +229,16 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         return vec![wrong];
     }
     let mut found = rules::apply(setting);
+    // A rule that calls the value wrong has better words for it.
+    if found.iter().all(|finding| finding.level < Level::Error)
+        && let Some(wrong) = knob.wrong_value(setting.value)
+    {
+        return vec![setting.error(
+            "out-of-range",
+            format!("{name} can't be `{}`: {wrong}", shown(setting.value)),
+            None,
+        )];
+    }
     if let Some(undocumented) = undocumented {
         // What harms where it acts is worth a word although nobody says whether it acts.
         found.retain(|finding| finding.level >= Level::Warning);

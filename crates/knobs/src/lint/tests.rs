@@ -66,6 +66,15 @@ fn a_buffer_is_judged_by_the_path() {
 }
 
 #[test]
+fn a_value_that_no_system_takes_is_told() {
+    for line in ["net.core.rmem_max = banana", "net.ipv4.tcp_window_scaling = yes", "net.core.somaxconn = 1.5"] {
+        assert_eq!(told(Kind::Sysctl, line, "linux-6.18"), (Level::Error, "out-of-range".to_owned()), "{line}");
+    }
+    let line = "netsh int tcp set global rss=banana";
+    assert_eq!(told(Kind::Batch, line, "windows-10"), (Level::Error, "out-of-range".to_owned()));
+}
+
+#[test]
 fn lines_that_fight_are_told_apart_from_repeated_ones() {
     let text = "net.ipv4.tcp_sack = 1\nnet.ipv4.tcp_sack = 1\nnet.ipv4.tcp_sack = 0\n";
     let found = judged(Kind::Sysctl, text, "linux-6.18", None);

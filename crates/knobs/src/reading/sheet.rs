@@ -158,7 +158,7 @@ impl Sheet {
         let mut remarks = Vec::new();
         for found in &self.found {
             let Some(knob) = families.iter().find_map(|catalogue| catalogue.find(&found.knob)) else { continue };
-            if let Some(wrong) = found.value.as_deref().and_then(|value| wrong_value(knob, value)) {
+            if let Some(wrong) = found.value.as_deref().and_then(|value| knob.wrong_value(value)) {
                 let shape = format!(
                     "{} can't be `{}`: {wrong}",
                     shown_knob(&found.knob),
@@ -171,51 +171,6 @@ impl Sheet {
             self.remark(RemarkKind::OutOfRange, place, message);
         }
     }
-}
-
-/// Why a value is none that a setting takes, as far as its row says so in numbers.
-fn wrong_value(knob: &Knob, value: &str) -> Option<String> {
-    let numbers: Vec<Option<i64>> = match knob.value_type.as_str() {
-        // Windows writes its booleans as words.
-        "boolean" if !knob.range.starts_with(|c: char| c.is_ascii_digit()) => return None,
-        "integer" | "boolean" | "REG_DWORD" => vec![number(value)],
-        "three integers" => value.split_whitespace().map(number).collect(),
-        _ => return None,
-    };
-    if knob.value_type == "three integers" && numbers.len() != 3 {
-        return Some("three numbers are expected".to_owned());
-    }
-    let numbers: Option<Vec<i64>> = numbers.into_iter().collect();
-    let Some(numbers) = numbers else { return Some("a number is expected".to_owned()) };
-    let (low, high) = bounds(&knob.range)?;
-    numbers.iter().any(|n| *n < low || *n > high).then(|| format!("its range is {}", knob.range))
-}
-
-/// The bounds of a range that is written in numbers alone: `0 or 1`, `300 to 3000, in steps of 10`.
-fn bounds(range: &str) -> Option<(i64, i64)> {
-    if range == "0 or 1" {
-        return Some((0, 1));
-    }
-    let plain = range.split_once(", in steps of ").map_or(range, |(plain, _)| plain);
-    let (low, high) = plain.split_once(" to ")?;
-    Some((number(low)?, number(high)?))
-}
-
-/// A number in decimal or hexadecimal, or with the multiplier that FreeBSD's loader takes (`64k`).
-pub(super) fn number(text: &str) -> Option<i64> {
-    let text = text.trim();
-    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        return i64::from_str_radix(hex, 16).ok();
-    }
-    let shift = match text.chars().next_back()?.to_ascii_lowercase() {
-        'k' => 10,
-        'm' => 20,
-        'g' => 30,
-        't' => 40,
-        _ => 0,
-    };
-    let digits = if shift == 0 { text } else { text.get(..text.len() - 1)? };
-    digits.parse::<i64>().ok()?.checked_mul(1 << shift)
 }
 
 /// Whether two values are the same to the machine: runs of spaces and the case of names make no difference.

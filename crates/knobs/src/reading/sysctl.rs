@@ -2,14 +2,12 @@
 
 use fullpipe_units::Bytes;
 
-use super::{
-    Place, RemarkKind, scan,
-    sheet::{Sheet, number},
-};
+use super::{Place, RemarkKind, scan, sheet::Sheet};
 use crate::{
     Address,
     recipe::{self, Action, Kind},
     sysctl_conf,
+    value::number,
 };
 
 /// What `sysctl -a` printed. Lines that begin with no name go on with the value above them (`kern.geom.conftxt`).
