@@ -42,8 +42,7 @@ pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
     let beside = Beside::start(shell)?;
     let others = cmd!(shell, "cargo test --locked --workspace --no-fail-fast -- --skip {BUILDS} --skip {RUNS}").run();
     beside.finish()?;
-    let systems: Vec<String> = OTHER_SYSTEMS.iter().flat_map(|name| ["--package".into(), (*name).into()]).collect();
-    let runs = cmd!(shell, "cargo test --locked {systems...} --test wine --no-fail-fast -- {RUNS}").run();
+    let runs = cmd!(shell, "cargo test --locked --workspace --test wine --no-fail-fast -- {RUNS}").run();
     others?;
     runs?;
     replay(shell)
