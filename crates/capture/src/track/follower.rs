@@ -5,7 +5,7 @@ use super::{
     Findings, Keep,
     batch::{Batch, Note, PARTS},
     journal::{Journal, List},
-    options::SynOptions,
+    options::{Options, SynOptions},
     seen::Seen,
 };
 use crate::{
@@ -96,7 +96,8 @@ impl Follower {
                 while let Some((_, notice)) = messages.next_if(|(before, _)| *before <= round * AT_ONCE + place) {
                     self.too_big(notice);
                 }
-                self.segment(note, &note.seen(&mut rare));
+                let options = if note.is_rare { rare.next() } else { None };
+                self.segment(note, options.unwrap_or(&Options::NONE));
             }
         }
         messages.for_each(|(_, notice)| self.too_big(notice));
@@ -129,7 +130,9 @@ impl Follower {
         core::hint::black_box(places.fold(0, |sum, (key, entry)| sum ^ key ^ entry.list.touch() ^ entry.syn[0].layout));
     }
 
-    fn segment(&mut self, note: &Note, seen: &Seen) {
+    #[inline]
+    fn segment(&mut self, note: &Note, options: &Options) {
+        let seen = &note.seen;
         self.segments += 1;
         self.now_ns = self.now_ns.max(seen.at_ns);
         let (slot, is_new) = self.table.find_or_insert_tagged(note.tag, &note.key);
@@ -140,15 +143,17 @@ impl Follower {
         }
         match &mut entry.followed {
             Some(connection) => {
-                connection.options_cut |= note.options_cut();
-                connection.on(seen);
+                if note.options_cut {
+                    connection.options_cut = true;
+                }
+                connection.on(seen, options);
             }
             None => {
-                entry.list.options_cut |= note.options_cut();
-                if entry.keep(seen, teller.journal) {
+                entry.list.options_cut |= note.options_cut;
+                if entry.keep(seen, options, teller.journal) {
                     entry.follow(teller.journal);
-                    if let Some(connection) = entry.followed.as_mut().filter(|_| seen.options.sack_count > 0) {
-                        connection.on(seen);
+                    if let Some(connection) = entry.followed.as_mut().filter(|_| options.sack_count > 0) {
+                        connection.on(seen, options);
                     }
                 }
             }
@@ -241,7 +246,7 @@ impl Entry {
 
     /// Whether a SYN with another initial sequence number begins another connection between the same ports.
     fn is_another(&self, syn: &Seen, journal: &Journal) -> bool {
-        let (sender, seq) = (syn.sender, syn.seq.get());
+        let (sender, seq) = (syn.sender(), syn.seq.get());
         if let Some(connection) = &self.followed {
             return connection.half(sender).isn().is_none_or(|isn| isn != seq);
         }
@@ -249,7 +254,7 @@ impl Entry {
             return false;
         }
         let syns = || journal.segments(&self.list).filter(|kept| kept.flags.has(Flags::SYN));
-        match syns().filter(|kept| kept.sender == sender).last() {
+        match syns().filter(|kept| kept.sender() == sender).last() {
             Some(kept) => kept.seq.get() != seq,
             // It crosses another one that was not answered yet (RFC 9293, section 3.5).
             None => syns().count() < self.list.len(),
@@ -258,18 +263,19 @@ impl Entry {
 
     /// Notes a segment; says whether the connection is now worth following. One with SACK blocks is, and is not kept,
     /// because there is no room for them here.
-    fn keep(&mut self, seen: &Seen, journal: &mut Journal) -> bool {
-        let own = seen.sender as usize;
+    #[inline]
+    fn keep(&mut self, seen: &Seen, options: &Options, journal: &mut Journal) -> bool {
+        let own = seen.sender() as usize;
         self.last_ns = self.last_ns.max(seen.at_ns);
         if seen.flags.has(Flags::SYN) {
-            self.syn[own] = seen.options.syn;
+            self.syn[own] = options.syn;
         }
         if seen.flags.has(Flags::RST) {
             self.list.closed = 3;
         } else if seen.flags.has(Flags::FIN) {
             self.list.closed |= 1 << own;
         }
-        if seen.options.sack_count > 0 && !self.list.is_empty() {
+        if options.sack_count > 0 && !self.list.is_empty() {
             return true;
         }
         journal.push(&mut self.list, seen);
@@ -298,11 +304,12 @@ impl Entry {
         let mut connection = room.unwrap_or_default();
         connection.restart(segments.peek()?, is_timeless);
         connection.options_cut = self.list.options_cut;
-        for mut seen in segments {
+        for seen in segments {
             if seen.flags.has(Flags::SYN) {
-                seen.options.syn = self.syn[seen.sender as usize];
+                connection.on(&seen, &Options { syn: self.syn[seen.sender() as usize], ..Options::NONE });
+            } else {
+                connection.on(&seen, &Options::NONE);
             }
-            connection.on(&seen);
         }
         Some(connection)
     }
