@@ -1,7 +1,7 @@
 //! What is in flight in one direction, as its sender sees it: acknowledgements that pass the place of capture act only
 //! when they have reached the sender. What is *not* here: which bytes were seen twice (`half`).
 
-use std::{collections::VecDeque, mem::take};
+use std::collections::VecDeque;
 
 use super::bins::Bins;
 
@@ -53,11 +53,28 @@ pub(crate) struct Told {
 }
 
 impl Flight {
-    /// As new, with the room that the list had.
-    pub(super) fn empty(&mut self, is_timeless: bool) {
-        self.pending.clear();
-        let pending = take(&mut self.pending);
-        *self = Self { pending, is_timeless, ..Self::default() };
+    /// As new, with the room that the list had. In place and by name, as the connection does it.
+    pub(super) fn restart(&mut self, timeless: bool) {
+        let Self {
+            una,
+            edge,
+            closed,
+            pending,
+            told,
+            told_ns,
+            since_ns,
+            prompted_ns,
+            room_ns,
+            burst,
+            mss,
+            is_beyond,
+            bins,
+            is_timeless,
+        } = self;
+        (*una, *edge, *closed, *told, *told_ns) = (0, None, false, None, 0);
+        (*since_ns, *prompted_ns, *room_ns, *burst, *mss) = (0, 0, None, 0, 0);
+        (*is_beyond, *bins, *is_timeless) = (false, None, timeless);
+        pending.clear();
     }
 
     /// Begins the timeline with the first payload.

@@ -2,7 +2,7 @@
 //! what that says of round trips and losses. What is *not* here: the handshake, and time as the sender sees it
 //! (`flight`).
 
-use std::{collections::VecDeque, mem::take};
+use std::collections::VecDeque;
 
 use fullpipe_units::SeqNum;
 
@@ -195,11 +195,50 @@ impl Half {
 
     /// As new, with the room that the lists had.
     pub(super) fn restart(&mut self, is_timeless: bool) {
-        self.sent.clear();
-        self.near.empty();
-        self.flight.empty(is_timeless);
-        let (sent, near, flight) = (take(&mut self.sent), take(&mut self.near), take(&mut self.flight));
-        *self = Self { sent, near, flight, ..Self::new() };
+        // In place and by name, as the connection does it.
+        let Self {
+            counters,
+            syn,
+            syn_window,
+            origin,
+            snd_max,
+            una,
+            acked,
+            holes,
+            sacked,
+            sent,
+            karn,
+            duplicates,
+            srtt_ns,
+            rttvar_ns,
+            far,
+            near,
+            queueing,
+            flight,
+            lone,
+            writes,
+            closed,
+            raw_window,
+            round_trips,
+            first_from,
+            first_data_ns,
+            last_data_ns,
+            fin,
+            stuck,
+            black_hole,
+        } = self;
+        (*counters, *syn, *syn_window, *origin) = (Counters::default(), None, None, None);
+        (*snd_max, *una, *acked, *karn, *duplicates) = (BASE, BASE, false, 0, 0);
+        (*srtt_ns, *rttvar_ns, *queueing) = (0, 0, Queueing::default());
+        (*lone, *writes, *closed, *raw_window) = (Lone::default(), Writes::default(), false, 0);
+        (*round_trips, *first_from, *first_data_ns, *last_data_ns) = (0, None, None, 0);
+        (*fin, *stuck, *black_hole) = (None, None, None);
+        holes.empty();
+        sacked.empty();
+        sent.clear();
+        far.empty();
+        near.empty();
+        flight.restart(is_timeless);
     }
 
     /// The payload of a full segment, as the SYN of the receiver allows and as was seen.

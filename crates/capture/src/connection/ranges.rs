@@ -26,6 +26,12 @@ impl<T: Copy> Ranges<T> {
         Self { ranges: Vec::new(), dropped: 0 }
     }
 
+    /// As new, with the room that the list had.
+    pub(super) fn empty(&mut self) {
+        self.ranges.clear();
+        self.dropped = 0;
+    }
+
     /// Adds a range above all others.
     pub(crate) fn push(&mut self, from: u64, to: u64, note: T) {
         if self.ranges.len() >= MOST {

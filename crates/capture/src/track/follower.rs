@@ -88,19 +88,23 @@ impl Follower {
 
     /// Follows what is in a batch of its part.
     pub fn follow(&mut self, batch: &Batch) {
-        let mut messages = batch.too_big.iter().peekable();
+        let mut messages = batch.too_big.iter();
+        let mut message = messages.next();
         let mut rare = batch.rare();
         for (round, notes) in batch.notes.chunks(AT_ONCE).enumerate() {
             self.touch(notes);
             for (place, note) in notes.iter().enumerate() {
-                while let Some((_, notice)) = messages.next_if(|(before, _)| *before <= round * AT_ONCE + place) {
+                while let Some((before, notice)) = message
+                    && *before <= round * AT_ONCE + place
+                {
                     self.too_big(notice);
+                    message = messages.next();
                 }
                 let options = if note.is_rare { rare.next() } else { None };
                 self.segment(note, options.unwrap_or(&Options::NONE));
             }
         }
-        messages.for_each(|(_, notice)| self.too_big(notice));
+        message.into_iter().chain(messages).for_each(|(_, notice)| self.too_big(notice));
     }
 
     /// The stories of all connections.
@@ -253,11 +257,17 @@ impl Entry {
         if self.list.is_empty() {
             return false;
         }
-        let syns = || journal.segments(&self.list).filter(|kept| kept.flags.has(Flags::SYN));
-        match syns().filter(|kept| kept.sender() == sender).last() {
-            Some(kept) => kept.seq.get() != seq,
+        let (mut own, mut syns) = (None, 0);
+        journal.each(&self.list, |kept| {
+            if kept.flags.has(Flags::SYN) {
+                syns += 1;
+                own = Some(kept).filter(|kept| kept.sender() == sender).map(|kept| kept.seq.get()).or(own);
+            }
+        });
+        match own {
+            Some(kept) => kept != seq,
             // It crosses another one that was not answered yet (RFC 9293, section 3.5).
-            None => syns().count() < self.list.len(),
+            None => syns < self.list.len(),
         }
     }
 
@@ -300,17 +310,23 @@ impl Entry {
     }
 
     fn replay(&self, room: Option<Box<Connection>>, is_timeless: bool, journal: &Journal) -> Option<Box<Connection>> {
-        let mut segments = journal.segments(&self.list).peekable();
-        let mut connection = room.unwrap_or_default();
-        connection.restart(segments.peek()?, is_timeless);
-        connection.options_cut = self.list.options_cut;
-        for seen in segments {
-            if seen.flags.has(Flags::SYN) {
-                connection.on(&seen, &Options { syn: self.syn[seen.sender() as usize], ..Options::NONE });
-            } else {
-                connection.on(&seen, &Options::NONE);
-            }
+        if self.list.is_empty() {
+            return None;
         }
+        let mut connection = room.unwrap_or_default();
+        let mut is_first = true;
+        journal.each(&self.list, |seen| {
+            if is_first {
+                connection.restart(seen, is_timeless);
+                connection.options_cut = self.list.options_cut;
+                is_first = false;
+            }
+            if seen.flags.has(Flags::SYN) {
+                connection.on(seen, &Options { syn: self.syn[seen.sender() as usize], ..Options::NONE });
+            } else {
+                connection.on(seen, &Options::NONE);
+            }
+        });
         Some(connection)
     }
 }

@@ -113,18 +113,31 @@ impl Journal {
         }
     }
 
-    /// All segments of a list, oldest first, without SACK blocks and the options of a SYN.
-    pub(super) fn segments<'a>(&'a self, list: &'a List) -> impl Iterator<Item = Seen> + 'a {
-        let mut records = self.records(list);
-        core::iter::from_fn(move || {
-            let record = records.next()?;
-            let parts = read_plain(list, record);
-            if record[3] >> 48 >> bit::HEADER == 0 {
-                records.next().map(|record| Seen::new(read_rest(parts, record)))
-            } else {
-                Some(Seen::new(parts))
+    /// Hands over all segments of a list, oldest first, without SACK blocks and the options of a SYN.
+    #[inline]
+    pub(super) fn each(&self, list: &List, mut take: impl FnMut(&Seen)) {
+        let count = lines(list);
+        let mut chain = [0_u32; MOST_LINES];
+        let mut line = list.tail;
+        for place in chain[..count].iter_mut().rev() {
+            *place = line;
+            line = self.before.get(line as usize).copied().unwrap_or(0);
+        }
+        let (mut left, mut begun) = (usize::from(list.records), None);
+        for Line(records) in chain[..count].iter().filter_map(|line| self.lines.get(*line)) {
+            for record in &records[..left.min(2)] {
+                let (parts, is_whole) = match begun.take() {
+                    Some(parts) => (read_rest(parts, record), true),
+                    None => (read_plain(list, record), record[3] >> 48 >> bit::HEADER != 0),
+                };
+                if is_whole {
+                    take(&Seen::new(parts));
+                } else {
+                    begun = Some(parts);
+                }
             }
-        })
+            left = left.saturating_sub(2);
+        }
     }
 
     /// Brings a list into the cache.
@@ -170,18 +183,6 @@ impl Journal {
             };
         }
         list.records += 1;
-    }
-
-    fn records<'a>(&'a self, list: &'a List) -> impl Iterator<Item = &'a Record> + 'a {
-        let count = lines(list);
-        let mut chain = [0_u32; MOST_LINES];
-        let mut line = list.tail;
-        for place in chain[..count].iter_mut().rev() {
-            *place = line;
-            line = self.before.get(line as usize).copied().unwrap_or(0);
-        }
-        let lines = chain.into_iter().take(count).filter_map(|line| self.lines.get(line));
-        lines.flat_map(|Line(records)| records).take(usize::from(list.records))
     }
 }
 
@@ -330,7 +331,8 @@ mod tests {
                 kept.push(format!("{seen:?}"));
             }
             for (list, kept) in &lists {
-                let back: Vec<String> = journal.segments(list).map(|seen| format!("{seen:?}")).collect();
+                let mut back = Vec::new();
+                journal.each(list, |seen| back.push(format!("{seen:?}")));
                 prop_assert_eq!(&back, kept);
             }
             for (mut list, _) in lists {
