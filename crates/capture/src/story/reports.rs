@@ -1,5 +1,5 @@
 //! The reports of a capture: those that were judged as they are, the others packed, so that a million connections take
-//! 130 MB and not a gigabyte. What is *not* here: what is in a report.
+//! 115 MB and not a gigabyte. What is *not* here: what is in a report.
 
 use std::{borrow::Cow, cmp::Ordering};
 
