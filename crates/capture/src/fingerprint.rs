@@ -116,7 +116,7 @@ const fn initial_hop_limit(seen: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Flags, connection::tests::segment};
+    use crate::{Flags, connection::tests::segment, track::options::Options};
 
     /// Signatures of p0f 3.09: `hop limit : window, scale : options`.
     #[test]
@@ -141,11 +141,11 @@ mod tests {
         ] {
             let mut syn = segment(0, Sender::Low, Flags::SYN, 1, 0, 0);
             (syn.hop_limit, syn.window) = (hop_limit, window);
-            syn.options.syn =
+            let options =
                 SynOptions { mss: Some(1_460), window_scale: scale, layout: layout(kinds), ..SynOptions::default() };
             let mut connection = Connection::default();
             connection.restart(&syn, false);
-            connection.on(&syn);
+            connection.on(&syn, &Options { syn: options, ..Options::NONE });
             let found = guess(&connection, Sender::Low).map(|platform| platform.catalogue);
             assert_eq!(found, expected, "{hop_limit}:{window},{scale:?}:{kinds:?}");
         }

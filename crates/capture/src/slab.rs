@@ -2,9 +2,11 @@
 //!
 //! Doubling a `Vec` needs room for both for a moment, and copies what is aligned to lines of the cache.
 
-/// Elements of one block: with those of 128 bytes, 128 KiB.
+/// Elements of one block: with those of 128 bytes, 512 KiB. An allocator maps blocks of that size one by one, and only what
+/// is used of one takes memory; smaller ones grow the heap of a thread in steps of a few pages, with a call of the kernel
+/// for each.
 const BLOCK: usize = 1 << SHIFT;
-const SHIFT: u32 = 10;
+const SHIFT: u32 = 12;
 
 /// A growing list.
 #[derive(Clone, Debug)]

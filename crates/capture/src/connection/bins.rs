@@ -98,13 +98,17 @@ pub(crate) fn shortest(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 pub(crate) struct Bins {
     start_ns: u64,
     width_ns: u64,
-    /// The last bin is the one that is being filled.
-    bins: Vec<Bin>,
+    /// When the bin that is being filled ends.
+    end_ns: u64,
+    full: Vec<Bin>,
+    /// The one after them, which is being filled: nearly every packet looks for it.
+    now: Bin,
 }
 
 impl Bins {
     pub(crate) fn starting(start_ns: u64) -> Self {
-        Self { start_ns, width_ns: FIRST_WIDTH_NS, bins: vec![Bin::default()] }
+        let end_ns = start_ns.saturating_add(FIRST_WIDTH_NS);
+        Self { start_ns, width_ns: FIRST_WIDTH_NS, end_ns, full: Vec::new(), now: Bin::default() }
     }
 
     pub(crate) const fn start_ns(&self) -> u64 {
@@ -113,25 +117,26 @@ impl Bins {
 
     /// The bin that is being filled.
     #[inline]
-    pub(crate) fn now(&mut self) -> &mut Bin {
-        if self.bins.is_empty() {
-            self.bins.push(Bin::default());
-        }
-        let last = self.bins.len() - 1;
-        &mut self.bins[last]
+    pub(crate) const fn now(&mut self) -> &mut Bin {
+        &mut self.now
     }
 
     /// When the bin that is being filled ends.
     #[inline]
-    pub(crate) fn end_ns(&self) -> u64 {
-        self.start_ns.saturating_add(self.width_ns.saturating_mul(self.bins.len() as u64))
+    pub(crate) const fn end_ns(&self) -> u64 {
+        self.end_ns
+    }
+
+    const fn count(&self) -> usize {
+        self.full.len() + 1
     }
 
     /// Charges the `span_ns` before `now_ns` to `part` of the bins that it lies in.
     pub(crate) fn spread(&mut self, now_ns: u64, span_ns: u64, part: fn(&mut Bin) -> &mut u64) {
         let mut left_ns = span_ns.min(now_ns.saturating_sub(self.start_ns));
         let mut end_ns = now_ns;
-        for (index, bin) in self.bins.iter_mut().enumerate().rev() {
+        let places = (0..self.count()).rev();
+        for (index, bin) in places.zip(core::iter::once(&mut self.now).chain(self.full.iter_mut().rev())) {
             let begun_ns = self.start_ns.saturating_add(self.width_ns.saturating_mul(index as u64));
             let here_ns = end_ns.saturating_sub(begun_ns).min(left_ns);
             *part(bin) += here_ns;
@@ -145,12 +150,13 @@ impl Bins {
 
     /// Begins the next bin.
     pub(crate) fn next(&mut self) {
-        if self.bins.len() >= MOST {
+        if self.count() >= MOST {
             self.halve();
             // After halving an even number of bins, the last one is full just as it was.
         }
-        let window = self.now().window;
-        self.bins.push(Bin { window, ..Bin::default() });
+        let new = Bin { window: self.now.window, ..Bin::default() };
+        self.full.push(core::mem::replace(&mut self.now, new));
+        self.note_end();
     }
 
     /// Makes the bins as wide as they have to be for `to_ns`. Many calls of [`Bins::next`] come to the same, but after a
@@ -165,34 +171,50 @@ impl Bins {
 
     /// Joins neighbours. The last bin of an odd number stays as it is: half full.
     fn halve(&mut self) {
-        for index in 0..self.bins.len() / 2 {
-            let mut bin = self.bins[2 * index];
-            bin.absorb(&self.bins[2 * index + 1]);
-            self.bins[index] = bin;
+        let count = self.count();
+        self.full.push(self.now);
+        for index in 0..count / 2 {
+            let mut bin = self.full[2 * index];
+            bin.absorb(&self.full[2 * index + 1]);
+            self.full[index] = bin;
         }
-        let count = self.bins.len();
         if count % 2 == 1 {
-            self.bins.swap(count / 2, count - 1);
+            self.full.swap(count / 2, count - 1);
         }
-        self.bins.truncate(count.div_ceil(2));
+        self.full.truncate(count.div_ceil(2));
+        self.now = self.full.pop().unwrap_or_default();
         self.width_ns = self.width_ns.saturating_mul(2);
+        self.note_end();
+    }
+
+    fn note_end(&mut self) {
+        self.end_ns = self.start_ns.saturating_add(self.width_ns.saturating_mul(self.count() as u64));
     }
 
     /// Neighbours joined until each spans at least `least_ns`; with the width that results.
     pub(crate) fn coarse(&self, least_ns: u64) -> (Vec<Bin>, u64) {
         let factor = least_ns.div_ceil(self.width_ns.max(1)).max(1);
-        let joined = self.bins.chunks(usize::try_from(factor).unwrap_or(usize::MAX)).map(|chunk| {
-            let mut bin = chunk[0];
-            chunk[1..].iter().for_each(|later| bin.absorb(later));
-            bin
-        });
-        (joined.collect(), self.width_ns.saturating_mul(factor))
+        let many = usize::try_from(factor).unwrap_or(usize::MAX);
+        let mut joined: Vec<Bin> = Vec::with_capacity(self.count().div_ceil(many));
+        for (place, bin) in self.full.iter().chain([&self.now]).enumerate() {
+            match joined.last_mut().filter(|_| !place.is_multiple_of(many)) {
+                Some(last) => last.absorb(bin),
+                None => joined.push(*bin),
+            }
+        }
+        (joined, self.width_ns.saturating_mul(factor))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Bins {
+        fn all(&self) -> Vec<Bin> {
+            self.coarse(0).0
+        }
+    }
 
     #[test]
     fn a_long_pause_comes_to_the_same_as_many_steps() {
@@ -214,7 +236,7 @@ mod tests {
                 }
                 bins.now().acked += 100;
             }
-            assert_eq!((one.width_ns, &one.bins), (other.width_ns, &other.bins), "{count} bins before the pause");
+            assert_eq!((one.width_ns, one.all()), (other.width_ns, other.all()), "{count} bins before the pause");
         }
     }
 
@@ -226,9 +248,9 @@ mod tests {
             bins.now().acked += step;
             total += step;
             bins.next();
-            assert!(bins.bins.len() <= MOST);
+            assert!(bins.count() <= MOST);
         }
-        assert_eq!(bins.bins.iter().map(|bin| bin.acked).sum::<u64>(), total);
+        assert_eq!(bins.all().iter().map(|bin| bin.acked).sum::<u64>(), total);
         assert!(bins.width_ns > FIRST_WIDTH_NS);
         let (coarse, width) = bins.coarse(bins.width_ns * 3);
         assert_eq!(coarse.iter().map(|bin| bin.acked).sum::<u64>(), total);

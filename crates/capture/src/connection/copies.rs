@@ -46,9 +46,9 @@ impl Copies {
             ack: seen.ack.get(),
             len: seen.len,
             link: seen.link,
-            value: seen.options.timestamps.map_or(0, |(value, _)| value),
+            value: seen.value().unwrap_or(0),
             flags: seen.flags.0,
-            id: seen.id.unwrap_or(0),
+            id: seen.id().unwrap_or(0),
             hop_limit: seen.hop_limit,
         };
         if is_old && self.prints.iter().any(|earlier| print.is_copy_of(earlier, seen, trip_ns)) {
@@ -78,7 +78,7 @@ impl Print {
             return true;
         }
         let other_way = self.hop_limit != earlier.hop_limit || self.link != earlier.link;
-        let elsewhere = other_way && seen.options.timestamps.is_some();
+        let elsewhere = other_way && seen.timestamps().is_some();
         elsewhere || (gap_ns < trip_ns / 2 && (seen.len > 0 || seen.flags.has(Flags(Flags::SYN.0 | Flags::FIN.0))))
     }
 }

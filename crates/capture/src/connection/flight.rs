@@ -1,7 +1,7 @@
 //! What is in flight in one direction, as its sender sees it: acknowledgements that pass the place of capture act only
 //! when they have reached the sender. What is *not* here: which bytes were seen twice (`half`).
 
-use std::{collections::VecDeque, mem::take};
+use std::collections::VecDeque;
 
 use super::bins::Bins;
 
@@ -15,9 +15,7 @@ const SLACK_SEGMENTS: u64 = 3;
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     at_ns: u64,
-    una: u64,
-    edge: Option<u64>,
-    closed: bool,
+    told: Told,
 }
 
 /// The flight of one direction.
@@ -27,6 +25,9 @@ pub(crate) struct Flight {
     edge: Option<u64>,
     closed: bool,
     pending: VecDeque<Pending>,
+    /// What the last acknowledgement said, since the timeline began, and when it reaches the sender.
+    told: Option<Told>,
+    told_ns: u64,
     since_ns: u64,
     /// When the last acknowledgement reached the sender that made room.
     prompted_ns: u64,
@@ -43,19 +44,37 @@ pub(crate) struct Flight {
 }
 
 /// What an acknowledgement says.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) una: u64,
-    pub(crate) edge: Option<u64>,
+    /// How far it lets the sender send.
+    pub(crate) edge: u64,
     pub(crate) closed: bool,
 }
 
 impl Flight {
-    /// As new, with the room that the list had.
-    pub(super) fn empty(&mut self, is_timeless: bool) {
-        self.pending.clear();
-        let pending = take(&mut self.pending);
-        *self = Self { pending, is_timeless, ..Self::default() };
+    /// As new, with the room that the list had. In place and by name, as the connection does it.
+    pub(super) fn restart(&mut self, timeless: bool) {
+        let Self {
+            una,
+            edge,
+            closed,
+            pending,
+            told,
+            told_ns,
+            since_ns,
+            prompted_ns,
+            room_ns,
+            burst,
+            mss,
+            is_beyond,
+            bins,
+            is_timeless,
+        } = self;
+        (*una, *edge, *closed, *told, *told_ns) = (0, None, false, None, 0);
+        (*since_ns, *prompted_ns, *room_ns, *burst, *mss) = (0, 0, None, 0, 0);
+        (*is_beyond, *bins, *is_timeless) = (false, None, timeless);
+        pending.clear();
     }
 
     /// Begins the timeline with the first payload.
@@ -64,6 +83,16 @@ impl Flight {
             self.bins = Some(Bins::starting(at_ns));
             (self.since_ns, self.prompted_ns) = (at_ns, at_ns);
             self.una = self.una.max(una);
+            self.say_again(at_ns);
+        }
+    }
+
+    /// The timeline has yet to hear what was said before it began.
+    fn say_again(&mut self, now_ns: u64) {
+        if self.told_ns <= now_ns {
+            self.told = None;
+        } else if let Some(told) = self.told.filter(|_| self.pending.is_empty()) {
+            self.pending.push_back(Pending { at_ns: self.told_ns, told });
         }
     }
 
@@ -73,8 +102,13 @@ impl Flight {
         if self.is_timeless {
             return;
         }
-        let after = self.pending.back().map_or(0, |last| last.at_ns);
-        let pending = Pending { at_ns: at_ns.max(after), una: told.una, edge: told.edge, closed: told.closed };
+        self.told_ns = self.told_ns.max(at_ns);
+        // What a sender of data acknowledges meanwhile is nearly always the same, and then nothing changes.
+        if self.told == Some(told) {
+            return;
+        }
+        self.told = Some(told);
+        let pending = Pending { at_ns: self.told_ns, told };
         if self.pending.len() >= MOST_PENDING
             && let Some(last) = self.pending.back_mut()
         {
@@ -90,38 +124,42 @@ impl Flight {
         if self.is_timeless {
             return;
         }
-        if self.pending.is_empty() && self.bins.is_none() {
-            self.since_ns = self.since_ns.max(now_ns);
-            return;
-        }
-        while let Some(next) = self.pending.front().copied().filter(|next| next.at_ns <= now_ns) {
-            self.pending.pop_front();
-            self.pass(next.at_ns, snd_max);
-            let moved = next.una > self.una || next.edge > self.edge;
-            if moved {
-                self.prompted_ns = next.at_ns;
-                self.room_ns = self.room_ns.or(Some(next.at_ns));
-            }
-            if let Some(bins) = &mut self.bins {
-                let bin = bins.now();
-                bin.acked += next.una.saturating_sub(self.una);
-                bin.window = next.edge.map(|edge| edge.saturating_sub(next.una)).or(bin.window);
-            }
-            self.una = self.una.max(next.una);
-            self.edge = self.edge.max(next.edge);
-            self.closed = next.closed;
+        if !self.pending.is_empty() {
+            self.arrive(now_ns, snd_max);
         }
         self.pass(now_ns, snd_max);
     }
 
+    /// What reaches the sender until then does.
+    fn arrive(&mut self, now_ns: u64, snd_max: u64) {
+        while let Some(&Pending { at_ns, told }) = self.pending.front()
+            && at_ns <= now_ns
+        {
+            self.pending.pop_front();
+            self.pass(at_ns, snd_max);
+            if told.una > self.una || self.edge.is_none_or(|edge| told.edge > edge) {
+                self.prompted_ns = at_ns;
+                self.room_ns = self.room_ns.or(Some(at_ns));
+            }
+            if let Some(bins) = &mut self.bins {
+                let bin = bins.now();
+                bin.acked += told.una.saturating_sub(self.una);
+                bin.window = Some(told.edge.saturating_sub(told.una));
+            }
+            self.una = self.una.max(told.una);
+            self.edge = self.edge.max(Some(told.edge));
+            self.closed = told.closed;
+        }
+    }
+
     /// Time goes on, and nothing changes.
+    #[inline]
     fn pass(&mut self, to_ns: u64, snd_max: u64) {
         if self.bins.is_none() || to_ns <= self.since_ns {
             self.since_ns = self.since_ns.max(to_ns);
             return;
         }
         let in_flight = self.in_flight(snd_max);
-        self.is_beyond |= self.edge.is_some_and(|edge| in_flight > 2 * edge.saturating_sub(self.una).max(self.mss));
         let held = in_flight > 0 && self.is_window_used(in_flight);
         let closed = self.closed;
         let Some(bins) = &mut self.bins else { return };
@@ -140,8 +178,12 @@ impl Flight {
                 bin.flight_ns += in_flight as f64 * span_ns as f64;
                 bin.peak = bin.peak.max(in_flight);
             }
-            bin.held_ns += if held { span_ns } else { 0 };
-            bin.closed_ns += if closed { span_ns } else { 0 };
+            if held {
+                bin.held_ns += span_ns;
+            }
+            if closed {
+                bin.closed_ns += span_ns;
+            }
             self.since_ns = until_ns;
         }
     }
@@ -166,12 +208,16 @@ impl Flight {
         self.room_ns.take().map_or(0, |room_ns| now_ns.saturating_sub(room_ns))
     }
 
-    fn is_window_used(&self, in_flight: u64) -> bool {
+    /// Whether no more fits into the offered window.
+    #[inline]
+    fn is_window_used(&mut self, in_flight: u64) -> bool {
         let Some(edge) = self.edge else { return false };
         let window = edge.saturating_sub(self.una);
+        if in_flight > 2 * window.max(self.mss) {
+            self.is_beyond = true;
+        }
         let free = window.saturating_sub(in_flight);
-        let slack = (SLACK_SEGMENTS * self.mss).max(self.burst).max(window / 10);
         // Small windows would count as used when half empty: never while more than a quarter of them is free.
-        free <= slack.min((window / 4).max(self.mss))
+        free <= (window / 4).max(self.mss) && free <= (SLACK_SEGMENTS * self.mss).max(self.burst).max(window / 10)
     }
 }

@@ -2,7 +2,7 @@
 //! what that says of round trips and losses. What is *not* here: the handshake, and time as the sender sees it
 //! (`flight`).
 
-use std::{collections::VecDeque, mem::take};
+use std::collections::VecDeque;
 
 use fullpipe_units::SeqNum;
 
@@ -14,7 +14,10 @@ use super::{
     writes::Writes,
 };
 use crate::Flags;
-use crate::track::{options::SynOptions, seen::Seen};
+use crate::track::{
+    options::{Options, SynOptions},
+    seen::Seen,
+};
 
 /// Positions in the stream count from here, so that there is room for bytes before the first that was seen.
 const BASE: u64 = 1 << 32;
@@ -147,7 +150,6 @@ pub(crate) struct Half {
     /// Segments that were sent again and again at one size without being acknowledged: the largest such size.
     stuck: Option<(u64, u32, u32)>,
     pub(crate) black_hole: Option<(u32, u32)>,
-    newest_value: Option<u32>,
 }
 
 impl Default for Half {
@@ -188,38 +190,78 @@ impl Half {
             fin: None,
             stuck: None,
             black_hole: None,
-            newest_value: None,
         }
     }
 
     /// As new, with the room that the lists had.
     pub(super) fn restart(&mut self, is_timeless: bool) {
-        self.sent.clear();
-        self.near.empty();
-        self.flight.empty(is_timeless);
-        let (sent, near, flight) = (take(&mut self.sent), take(&mut self.near), take(&mut self.flight));
-        *self = Self { sent, near, flight, ..Self::new() };
+        // In place and by name, as the connection does it.
+        let Self {
+            counters,
+            syn,
+            syn_window,
+            origin,
+            snd_max,
+            una,
+            acked,
+            holes,
+            sacked,
+            sent,
+            karn,
+            duplicates,
+            srtt_ns,
+            rttvar_ns,
+            far,
+            near,
+            queueing,
+            flight,
+            lone,
+            writes,
+            closed,
+            raw_window,
+            round_trips,
+            first_from,
+            first_data_ns,
+            last_data_ns,
+            fin,
+            stuck,
+            black_hole,
+        } = self;
+        (*counters, *syn, *syn_window, *origin) = (Counters::default(), None, None, None);
+        (*snd_max, *una, *acked, *karn, *duplicates) = (BASE, BASE, false, 0, 0);
+        (*srtt_ns, *rttvar_ns, *queueing) = (0, 0, Queueing::default());
+        (*lone, *writes, *closed, *raw_window) = (Lone::default(), Writes::default(), false, 0);
+        (*round_trips, *first_from, *first_data_ns, *last_data_ns) = (0, None, None, 0);
+        (*fin, *stuck, *black_hole) = (None, None, None);
+        holes.empty();
+        sacked.empty();
+        sent.clear();
+        far.empty();
+        near.empty();
+        flight.restart(is_timeless);
     }
 
     /// The payload of a full segment, as the SYN of the receiver allows and as was seen.
     pub(crate) fn mss(&self, announced: Option<u16>, timestamps: bool) -> u32 {
         // RFC 6691: options are not part of the announced size; timestamps take 12 bytes of each segment.
         let allowed = announced.map(|mss| u32::from(mss).saturating_sub(if timestamps { 12 } else { 0 }).max(1));
-        // Segments that are nearly all of one size are full, unless they are messages: those of one size that is below
-        // what every path carries (RFC 9293, section 3.7.1).
-        let counters = &self.counters;
-        let is_bulk = counters.data_packets >= 100
-            && counters.largest >= 536
-            && counters.payload >= counters.data_packets.saturating_mul(u64::from(counters.largest)) / 10 * 9;
         match (allowed, self.counters.largest) {
-            (Some(allowed), 0) => allowed,
-            (Some(allowed), largest) if is_bulk => allowed.min(largest),
+            (Some(allowed), largest) if largest < allowed && self.is_bulk() => largest,
             (Some(allowed), _) => allowed,
             (None, 0) => 1_460,
             // Without a SYN, what exceeds an Ethernet frame is more likely an offload than a jumbo frame.
             // And what is smaller than every path carries is a message.
             (None, largest) => largest.clamp(536, 1_460),
         }
+    }
+
+    /// Segments that are nearly all of one size are full, unless they are messages: those of one size that is below what
+    /// every path carries (RFC 9293, section 3.7.1).
+    fn is_bulk(&self) -> bool {
+        let counters = &self.counters;
+        counters.data_packets >= 100
+            && counters.largest >= 536
+            && counters.payload >= counters.data_packets.saturating_mul(u64::from(counters.largest)) / 10 * 9
     }
 
     /// From the place of capture to the sender and back, now: the least seen, and what queues on the way here.
@@ -280,7 +322,9 @@ impl Half {
     pub(crate) fn on_segment(&mut self, seen: &Seen, peer_mss: Option<u16>) {
         self.counters.packets += 1;
         self.counters.ip_bytes += u64::from(seen.length);
-        self.counters.marked += u64::from(seen.ecn == 3);
+        if seen.ecn() == 3 {
+            self.counters.marked += 1;
+        }
         let is_syn = seen.flags.has(Flags::SYN);
         let mut from = self.position(seen.seq);
         if is_syn {
@@ -288,7 +332,7 @@ impl Half {
             self.snd_max = self.snd_max.max(from);
             self.una = self.una.max(from);
         }
-        if let Some((value, _)) = seen.options.timestamps {
+        if let Some(value) = seen.value() {
             self.queueing.on(seen.at_ns, value, self.near.least_ns.unwrap_or(0));
         }
         if seen.len > 0 {
@@ -299,16 +343,13 @@ impl Half {
         if seen.flags.has(Flags::FIN) {
             self.fin = Some(from + u64::from(seen.len));
         }
-        if let Some((value, _)) = seen.options.timestamps {
-            self.newest_value = Some(value);
-        }
     }
 
     fn on_data(&mut self, seen: &Seen, from: u64, peer_mss: Option<u16>) {
         let end = from + u64::from(seen.len);
         let now = seen.at_ns;
         self.counters.largest = self.counters.largest.max(seen.len);
-        let mss = self.mss(peer_mss, seen.options.timestamps.is_some());
+        let mss = self.mss(peer_mss, seen.timestamps().is_some());
         self.flight.mss = u64::from(mss);
         self.flight.burst = self.flight.burst.max(u64::from(seen.len));
         self.counters.data_packets += 1;
@@ -363,15 +404,17 @@ impl Half {
         bin.sent += u64::from(seen.len);
         bin.unprompted += if unprompted && in_flight > 0 { u64::from(seen.len) } else { 0 };
         bin.peak = bin.peak.max(in_flight + if is_new { u64::from(seen.len) } else { 0 });
-        bin.marked += u32::from(seen.ecn == 3);
-        bin.packets = Some((bin.packets.map_or(seen.number, |(first, _)| first), seen.number));
+        bin.marked += u32::from(seen.ecn() == 3);
+        match &mut bin.packets {
+            Some((_, last)) => *last = seen.number,
+            none => *none = Some((seen.number, seen.number)),
+        }
     }
 
     fn on_fresh(&mut self, seen: &Seen, (from, end): (u64, u64), mss: u32) {
         let now = seen.at_ns;
         if from > self.snd_max {
-            let above = seen.options.timestamps.map(|(value, _)| value);
-            self.holes.push(self.snd_max, from, Hole { born_ns: now, above });
+            self.holes.push(self.snd_max, from, Hole { born_ns: now, above: seen.value() });
         }
         // As the sender saw it: beside the receiver, the first acknowledgement passes before the second segment comes.
         if self.flight.una() <= *self.first_from.get_or_insert(from) {
@@ -442,8 +485,7 @@ impl Half {
         let age_ns = seen.at_ns.saturating_sub(hole.born_ns);
         let near_ns = self.near.least_ns.unwrap_or(0);
         let trip_ns = near_ns + self.far.least_ns.unwrap_or(0);
-        let value = seen.options.timestamps.map(|(value, _)| value);
-        let is_original = match (value, hole.above) {
+        let is_original = match (seen.value(), hole.above) {
             // What was sent after the segment above it was sent again.
             (Some(value), Some(above)) if value != above => above.wrapping_sub(value).cast_signed() > 0,
             _ => age_ns < (trip_ns / 2).max(3_000_000),
@@ -496,22 +538,23 @@ impl Half {
         }
     }
 
-    /// An acknowledgement of this direction's data, from its receiver. `shift` is the receiver's window scale, where it
-    /// is known.
-    pub(crate) fn on_ack(&mut self, seen: &Seen, shift: Option<u8>) {
+    /// An acknowledgement of this direction's data, from its receiver. `shift` is the receiver's window scale.
+    pub(crate) fn on_ack(&mut self, seen: &Seen, options: &Options, shift: u8) {
         if !seen.flags.has(Flags::ACK) || seen.flags.has(Flags::RST) {
             return;
         }
         let now = seen.at_ns;
         let is_syn = seen.flags.has(Flags::SYN);
         let ack = self.position(seen.ack);
-        let window = if is_syn { u64::from(seen.window) } else { u64::from(seen.window) << shift.unwrap_or(0) };
+        let window = if is_syn { u64::from(seen.window) } else { u64::from(seen.window) << shift };
         self.counters.largest_window = self.counters.largest_window.max(window);
         if ack > self.snd_max {
             self.on_unseen(ack);
         }
         let closed = seen.window == 0 && !is_syn && !seen.flags.has(Flags::FIN);
-        self.counters.zero_windows += u64::from(closed && !self.closed);
+        if closed && !self.closed {
+            self.counters.zero_windows += 1;
+        }
         self.closed = closed;
         if ack > self.una || !self.acked {
             self.on_new_ack(now, ack, seen.len == 0);
@@ -520,11 +563,13 @@ impl Half {
             self.duplicates += 1;
         }
         self.raw_window = seen.window;
-        let delivered = self.on_sack(seen, ack);
-        if let Some(bins) = self.flight.bins.as_mut().filter(|_| delivered > 0) {
-            bins.now().delivered += delivered;
+        if options.sack_count > 0 {
+            let delivered = self.on_sack(options, ack);
+            if let Some(bins) = &mut self.flight.bins {
+                bins.now().delivered += delivered;
+            }
         }
-        let told = Told { una: ack, edge: Some(ack.saturating_add(window)), closed };
+        let told = Told { una: ack, edge: ack.saturating_add(window), closed };
         self.flight.tell(now.saturating_add(self.shift_ns()), told);
     }
 
@@ -582,15 +627,15 @@ impl Half {
     }
 
     /// Notes the blocks; tells how many bytes are newly known to have arrived.
-    fn on_sack(&mut self, seen: &Seen, ack: u64) -> u64 {
+    fn on_sack(&mut self, options: &Options, ack: u64) -> u64 {
         let mut delivered = 0;
-        for (index, &(left, right)) in seen.options.sack().iter().enumerate() {
+        for (index, &(left, right)) in options.sack().iter().enumerate() {
             let (from, to) = (self.position(left), self.position(right));
             if from >= to || to > self.snd_max {
                 continue;
             }
             // RFC 2883, section 4: a first block below the acknowledgement, or within the second, is a duplicate.
-            if index == 0 && (to <= ack || self.is_within_second(seen, (from, to))) {
+            if index == 0 && (to <= ack || self.is_within_second(options, (from, to))) {
                 self.counters.dsacks += 1;
                 if let Some(bins) = &mut self.flight.bins {
                     bins.now().dsacks += 1;
@@ -604,8 +649,8 @@ impl Half {
         delivered
     }
 
-    fn is_within_second(&mut self, seen: &Seen, (from, to): (u64, u64)) -> bool {
-        let Some(&(left, right)) = seen.options.sack().get(1) else { return false };
+    fn is_within_second(&mut self, options: &Options, (from, to): (u64, u64)) -> bool {
+        let Some(&(left, right)) = options.sack().get(1) else { return false };
         let (low, high) = (self.position(left), self.position(right));
         low <= from && to <= high
     }

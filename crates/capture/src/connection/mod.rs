@@ -12,7 +12,10 @@ mod writes;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::{Flags, Sender, TooBig, track::seen::Seen};
+use crate::{
+    Flags, Sender, TooBig,
+    track::{options::Options, seen::Seen},
+};
 use copies::Copies;
 use half::Half;
 
@@ -27,6 +30,8 @@ pub(crate) struct Connection {
     /// Both ends sent one (RFC 9293, section 3.5).
     pub(crate) simultaneous: bool,
     syn_at_ns: [Option<u64>; 2],
+    /// By [`Sender`]: the scale of the windows that it offers, 0 where that isn't known. Only a SYN changes it.
+    shifts: [u8; 2],
     /// Where the SYN-ACK passed, and what acknowledges it is awaited.
     answered_ns: Option<u64>,
     pub(crate) established: bool,
@@ -72,6 +77,7 @@ impl Connection {
             opener,
             simultaneous,
             syn_at_ns,
+            shifts,
             answered_ns,
             established,
             syns,
@@ -95,9 +101,9 @@ impl Connection {
         copies.iter_mut().for_each(Copies::empty);
         (*opener, *simultaneous, *reset_by, *established) = (None, false, None, false);
         (*syn_at_ns, *answered_ns, *handshake, *handshake_ns, *opened_ns) = ([None; 2], None, [None; 3], None, None);
-        (*syns, *syns_again, *answers_again) = (0, 0, 0);
+        (*shifts, *syns, *syns_again, *answers_again) = ([0; 2], 0, 0, 0);
         (*copied, *backwards, *options_cut, *too_big_mtu, *hop_limits) = (0, 0, false, None, [0; 2]);
-        (*first_sender, *first_number) = (first.sender, first.number);
+        (*first_sender, *first_number) = (first.sender(), first.number);
         (*first_ns, *last_ns) = (first.at_ns, first.at_ns);
     }
 
@@ -118,22 +124,23 @@ impl Connection {
     }
 
     /// One segment, in the order of the file.
-    pub(crate) fn on(&mut self, seen: &Seen) {
+    pub(crate) fn on(&mut self, seen: &Seen, options: &Options) {
         // The order of the file holds; a clock that was set back doesn't undo what happened. (Copying each segment would
         // be a quarter of the time in here.)
         let later;
         let seen = if seen.at_ns < self.last_ns {
             self.backwards += 1;
-            later = Seen { at_ns: self.last_ns, ..*seen };
+            later = seen.at(self.last_ns);
             &later
         } else {
             seen
         };
-        let (own, peer) = (seen.sender as usize, other(seen.sender) as usize);
+        let sender = seen.sender();
         self.last_ns = seen.at_ns;
-        let trip_ns = self.trip_ns();
         let is_old = self.carries_nothing_new(seen);
-        if self.copies[own].is_copy(seen, is_old, trip_ns) {
+        // Only what is old can be a copy, and needs the round trip.
+        let trip_ns = if is_old { self.trip_ns() } else { 0 };
+        if self.copies[sender as usize].is_copy(seen, is_old, trip_ns) {
             self.copied += 1;
             return;
         }
@@ -141,21 +148,27 @@ impl Connection {
             let snd_max = half.snd_max();
             half.flight.advance(seen.at_ns, snd_max);
         }
-        self.hop_limits[own] = seen.hop_limit;
-        self.on_handshake(seen);
-        if let Some((value, echo)) = seen.options.timestamps {
+        self.hop_limits[sender as usize] = seen.hop_limit;
+        let is_syn = seen.flags.has(Flags::SYN);
+        if is_syn {
+            self.on_syn(seen, options);
+            self.shifts = [Sender::Low, Sender::High].map(|sender| self.shift(sender).unwrap_or(0));
+        } else if !self.established && self.answered_ns.is_some() {
+            self.on_answer(seen);
+        }
+        let [low, high] = &mut self.halves;
+        let (own, peer) = if sender == Sender::Low { (low, high) } else { (high, low) };
+        if let Some([value, echo]) = seen.timestamps() {
             // Towards the other end, and back from this one.
-            self.halves[peer].near.sent(seen.at_ns, value);
-            if seen.flags.has(Flags::ACK) && !seen.flags.has(Flags::SYN) {
-                self.halves[own].near.echoed(seen.at_ns, echo);
+            peer.near.sent(seen.at_ns, value);
+            if seen.flags.has(Flags::ACK) && !is_syn {
+                own.near.echoed(seen.at_ns, echo);
             }
         }
-        let peer_mss = self.halves[peer].syn.and_then(|syn| syn.mss);
-        self.halves[own].on_segment(seen, peer_mss);
-        let shift = self.shift(seen.sender);
-        self.halves[peer].on_ack(seen, shift);
+        own.on_segment(seen, peer.syn.and_then(|syn| syn.mss));
+        peer.on_ack(seen, options, self.shifts[sender as usize]);
         if seen.flags.has(Flags::RST) {
-            self.reset_by.get_or_insert(seen.sender);
+            self.reset_by.get_or_insert(sender);
         }
     }
 
@@ -170,12 +183,16 @@ impl Connection {
         self.reset_by.is_some() || self.halves.iter().all(|half| half.fin.is_some())
     }
 
+    #[inline]
     fn carries_nothing_new(&self, seen: &Seen) -> bool {
-        let half = self.half(seen.sender);
-        if seen.flags.has(Flags::SYN) || seen.flags.has(Flags::FIN) {
+        if seen.flags.has(Flags(Flags::SYN.0 | Flags::FIN.0)) {
             return true;
         }
-        if seen.len == 0 { self.half(other(seen.sender)).is_acked(seen.ack) } else { half.is_below(seen.seq, seen.len) }
+        if seen.len == 0 {
+            self.half(other(seen.sender())).is_acked(seen.ack)
+        } else {
+            self.half(seen.sender()).is_below(seen.seq, seen.len)
+        }
     }
 
     /// The shortest round trip between the ends, as far as it is known.
@@ -185,41 +202,47 @@ impl Connection {
         of(low).into_iter().chain(of(high)).min().unwrap_or(0)
     }
 
-    fn on_handshake(&mut self, seen: &Seen) {
-        let (own, peer) = (seen.sender as usize, other(seen.sender) as usize);
+    #[cold]
+    fn on_syn(&mut self, seen: &Seen, options: &Options) {
+        let sender = seen.sender();
+        let (own, peer) = (sender as usize, other(sender) as usize);
         let now = seen.at_ns;
-        if seen.flags.has(Flags::SYN) {
-            self.syns += 1;
-            self.halves[own].syn = Some(seen.options.syn);
-            self.halves[own].syn_window = Some(seen.window);
-            self.syn_at_ns[own] = Some(now);
-            if !seen.flags.has(Flags::ACK) {
-                self.simultaneous |= self.opener.is_some_and(|opener| opener != seen.sender);
-                self.opener.get_or_insert(seen.sender);
-                self.syns_again += u32::from(self.handshake[0].is_some() && !self.simultaneous);
-                self.handshake[0].get_or_insert(seen.number);
-                return;
-            }
-            self.opener.get_or_insert_with(|| other(seen.sender));
-            self.answers_again += u32::from(self.handshake[1].is_some());
-            self.handshake[1].get_or_insert(seen.number);
-            if let Some(syn_ns) = self.syn_at_ns[peer] {
-                // From here to the end that answered, and back.
-                self.note_way(seen.sender, now.saturating_sub(syn_ns));
-            }
-            self.answered_ns = Some(now);
-        } else if let Some(answered_ns) = self.answered_ns
-            && !self.established
-            && self.opener == Some(seen.sender)
-            && seen.flags.has(Flags::ACK)
-        {
-            self.established = true;
-            self.handshake[2] = Some(seen.number);
-            self.note_way(seen.sender, now.saturating_sub(answered_ns));
-            let from_the_first = self.handshake[0] == Some(self.first_number);
-            self.opened_ns = from_the_first.then(|| now.saturating_sub(self.first_ns));
-            self.handshake_ns = self.syn_at_ns[own].map(|syn_ns| now.saturating_sub(syn_ns));
+        self.syns += 1;
+        self.halves[own].syn = Some(options.syn);
+        self.halves[own].syn_window = Some(seen.window);
+        self.syn_at_ns[own] = Some(now);
+        if !seen.flags.has(Flags::ACK) {
+            self.simultaneous |= self.opener.is_some_and(|opener| opener != sender);
+            self.opener.get_or_insert(sender);
+            self.syns_again += u32::from(self.handshake[0].is_some() && !self.simultaneous);
+            self.handshake[0].get_or_insert(seen.number);
+            return;
         }
+        self.opener.get_or_insert_with(|| other(sender));
+        self.answers_again += u32::from(self.handshake[1].is_some());
+        self.handshake[1].get_or_insert(seen.number);
+        if let Some(syn_ns) = self.syn_at_ns[peer] {
+            // From here to the end that answered, and back.
+            self.note_way(sender, now.saturating_sub(syn_ns));
+        }
+        self.answered_ns = Some(now);
+    }
+
+    /// What may acknowledge the SYN-ACK.
+    #[cold]
+    fn on_answer(&mut self, seen: &Seen) {
+        let sender = seen.sender();
+        let Some(answered_ns) = self.answered_ns else { return };
+        if self.opener != Some(sender) || !seen.flags.has(Flags::ACK) {
+            return;
+        }
+        let now = seen.at_ns;
+        self.established = true;
+        self.handshake[2] = Some(seen.number);
+        self.note_way(sender, now.saturating_sub(answered_ns));
+        let from_the_first = self.handshake[0] == Some(self.first_number);
+        self.opened_ns = from_the_first.then(|| now.saturating_sub(self.first_ns));
+        self.handshake_ns = self.syn_at_ns[sender as usize].map(|syn_ns| now.saturating_sub(syn_ns));
     }
 
     /// From the place of capture to `end` and back took this long: it is near to its own data and far from the other's.

@@ -3,7 +3,10 @@
 use fullpipe_units::SeqNum;
 
 use super::*;
-use crate::track::options::{Options, SynOptions};
+use crate::track::{
+    options::{Options, SynOptions},
+    seen::Parts,
+};
 
 const MS: u64 = 1_000_000;
 
@@ -14,22 +17,22 @@ pub(crate) struct Wire {
 }
 
 pub(crate) fn segment(at_ns: u64, sender: Sender, flags: Flags, seq: u32, ack: u32, len: u32) -> Seen {
-    Seen {
-        number: 0,
+    Seen::new(Parts {
         at_ns,
+        number: 0,
         sender,
         seq: SeqNum::new(seq),
         ack: SeqNum::new(ack),
-        flags,
-        window: 60_000,
+        timestamps: None,
         len,
         length: len + 40,
+        link: 0,
+        window: 60_000,
+        flags,
         id: None,
         hop_limit: 64,
         ecn: 0,
-        link: 0,
-        options: Options::default(),
-    }
+    })
 }
 
 impl Wire {
@@ -37,18 +40,22 @@ impl Wire {
         Self { number: 0, connection: None }
     }
 
-    fn put(&mut self, mut seen: Seen) -> &mut Self {
+    fn put(&mut self, seen: Seen) -> &mut Self {
+        self.put_with(seen, SynOptions::default())
+    }
+
+    fn put_with(&mut self, mut seen: Seen, syn: SynOptions) -> &mut Self {
         self.number += 1;
         seen.number = self.number;
         // Each has its own identification, as systems give it.
-        seen.id = seen.id.or(Some(self.number as u16));
+        seen = seen.with_id(seen.id().unwrap_or(self.number as u16));
         self.connection
             .get_or_insert_with(|| {
                 let mut connection = Connection::default();
                 connection.restart(&seen, false);
                 connection
             })
-            .on(&seen);
+            .on(&seen, &Options { syn, ..Options::NONE });
         self
     }
 
@@ -56,12 +63,8 @@ impl Wire {
     fn opened() -> Self {
         let mut wire = Self::new();
         let syn = SynOptions { mss: Some(1_000), window_scale: Some(2), ..SynOptions::default() };
-        let with = |mut seen: Seen, syn| {
-            seen.options.syn = syn;
-            seen
-        };
-        wire.put(with(segment(0, Sender::Low, Flags::SYN, 100, 0, 0), syn));
-        wire.put(with(segment(80 * MS, Sender::High, Flags(0x12), 500, 101, 0), syn));
+        wire.put_with(segment(0, Sender::Low, Flags::SYN, 100, 0, 0), syn);
+        wire.put_with(segment(80 * MS, Sender::High, Flags(0x12), 500, 101, 0), syn);
         wire.put(segment(80 * MS + 1, Sender::Low, Flags::ACK, 101, 501, 0));
         wire
     }
@@ -109,14 +112,14 @@ fn bytes_seen_before_are_a_retransmission_and_others_below_the_highest_are_late(
 fn a_copy_is_dropped_however_long_it_took_and_a_retransmission_is_not() {
     let mut wire = Wire::opened();
     let mut seen = segment(100 * MS, Sender::Low, Flags::ACK, 101, 501, 1_000);
-    seen.id = Some(77);
+    seen = seen.with_id(77);
     wire.put(seen);
     seen.at_ns += 19 * MS;
     seen.hop_limit -= 1;
     wire.put(seen);
     assert_eq!((wire.connection.as_ref().unwrap().copied, wire.low().retransmissions), (1, 0));
     seen.at_ns += 90 * MS;
-    seen.id = Some(78);
+    seen = seen.with_id(78);
     wire.put(seen);
     assert_eq!((wire.connection.as_ref().unwrap().copied, wire.low().retransmissions), (1, 1));
     // Beyond any path's delay, the same identification has come round again.

@@ -10,6 +10,9 @@ use crate::{
     walk::{Decoder, Packet},
 };
 
+/// What each record begins with: seconds, their fraction, and the two lengths.
+const SHORTEST: usize = 16;
+
 #[derive(Clone, Debug)]
 pub(super) struct Pcap {
     is_big_endian: bool,
@@ -86,8 +89,10 @@ impl Pcap {
 
     fn records<const BIG: bool, S: Sink>(&mut self, bytes: &[u8], decoder: &mut Decoder, sink: &mut S) -> Step {
         let mut rest = bytes;
-        while rest.len() >= self.record {
-            let (mut captured, mut length) = (u32_at::<BIG>(rest, 8), u32_at::<BIG>(rest, 12));
+        while let Some(header) = rest.first_chunk::<SHORTEST>()
+            && rest.len() >= self.record
+        {
+            let (mut captured, mut length) = (u32_at::<BIG>(header, 8), u32_at::<BIG>(header, 12));
             if self.may_be_exchanged && captured > length {
                 core::mem::swap(&mut captured, &mut length);
             }
@@ -101,10 +106,10 @@ impl Pcap {
                 break;
             }
             let head = &rest[self.record..whole.min(self.record + HEAD)];
-            let fraction = u64::from(u32_at::<BIG>(rest, 4)) * self.fraction_ns;
+            let fraction = u64::from(u32_at::<BIG>(header, 4)) * self.fraction_ns;
             decoder.packet(
                 Packet {
-                    at_ns: u64::from(u32_at::<BIG>(rest, 0)) * 1_000_000_000 + fraction,
+                    at_ns: u64::from(u32_at::<BIG>(header, 0)) * 1_000_000_000 + fraction,
                     link: self.link,
                     interface: if self.record == 24 { u32_at::<BIG>(rest, 16) } else { 0 },
                     is_big_endian: BIG,

@@ -1,7 +1,7 @@
 //! Segments in several IP fragments (RFC 791, section 3.2; RFC 8200, section 4.5). Only the first one has TCP's header,
 //! and only the last one tells how long the segment is. What is *not* here: the payload, of which nothing is kept.
 
-use super::{Datagram, protocol};
+use super::{Datagram, protocol, tcp::Header};
 use crate::{
     problem::ProblemKind,
     segment::{Address, Segment, Sink},
@@ -130,7 +130,7 @@ impl<S: Sink> Walk<'_, S> {
     }
 
     fn first(&self, view: View<'_>, datagram: &Datagram) -> Result<First, ProblemKind> {
-        let segment = self.tcp_segment(view, datagram)?;
+        let segment = self.segment(Header::of(view)?, view, datagram);
         let mut options = [0; 40];
         options[..segment.options.len()].copy_from_slice(segment.options);
         Ok(First {

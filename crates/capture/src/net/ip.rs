@@ -64,6 +64,10 @@ impl<S: Sink> Walk<'_, S> {
         };
         let payload = within(view.skip(header_len)?, length - header_len as u32);
         if fragment & 0x3FFF == 0 {
+            // Nearly all: not through what is called for all.
+            if header[9] == protocol::TCP {
+                return self.tcp(payload, &datagram);
+            }
             return self.carried(header[9], payload, &datagram);
         }
         let id = u32::from(u16::from_be_bytes([header[4], header[5]]));
@@ -133,7 +137,6 @@ impl<S: Sink> Walk<'_, S> {
     }
 
     /// What a whole packet carries, or the first part of one.
-    #[inline]
     pub(super) fn carried(&mut self, next: u8, view: View<'_>, datagram: &Datagram) -> Walked {
         match next {
             protocol::TCP => self.tcp(view, datagram),

@@ -148,7 +148,7 @@ fn report(key: &Key, connection: &Connection, keep: Keep) -> Report {
         started_ns: connection.first_ns,
         lasted: micros(connection.last_ns - connection.first_ns),
         rtt: (trip_ns > 0).then(|| micros(trip_ns)),
-        sides: [a, b].map(|sender| side(connection, sender, [end(sender), end(other(sender))], keep)),
+        sides: [side(connection, a, [end(a), end(b)], keep), side(connection, b, [end(b), end(a)], keep)],
         handshake: Handshake {
             syns: connection.syns,
             packets: connection.handshake,

@@ -18,9 +18,16 @@ mod bit {
     pub(super) const RESET_BY: u64 = 2;
 }
 
+/// No report takes more: 10 bytes for each number of at most 64 bits, of which a side has 29 and all else 15, and two
+/// addresses.
+const LONGEST: usize = 10 * (2 * 29 + 15) + 2 * 16;
+
 /// Adds a report to `bytes`. Its number, and verdicts, are not part of it.
 pub(super) fn pack(report: &Report, bytes: &mut Vec<u8>) {
-    let mut into = Packer(bytes);
+    // Room for all, and what is over given back: a look for room with each byte takes longer than the byte.
+    let from = bytes.len();
+    bytes.resize(from + LONGEST, 0);
+    let mut into = Packer { room: &mut bytes[from..], len: 0 };
     let is_ipv4 = [report.a, report.b].iter().all(|end| end.address.0 >> 32 == MAPPED >> 32);
     let reset_by = report.reset_by.map_or(0, |side| u64::from(side) + 1);
     into.number(
@@ -45,6 +52,8 @@ pub(super) fn pack(report: &Report, bytes: &mut Vec<u8>) {
     into.number(report.copies);
     into.number(report.backwards);
     report.sides.iter().for_each(|side| into.side(side));
+    let len = into.len;
+    bytes.truncate(from + len);
 }
 
 /// What [`pack`] added at the beginning of `bytes`.
@@ -79,15 +88,25 @@ pub(super) fn unpack(bytes: &[u8]) -> Report {
     }
 }
 
-struct Packer<'a>(&'a mut Vec<u8>);
+struct Packer<'a> {
+    room: &'a mut [u8],
+    len: usize,
+}
 
 impl Packer<'_> {
+    #[inline]
+    fn byte(&mut self, byte: u8) {
+        self.room[self.len] = byte;
+        self.len += 1;
+    }
+
+    #[inline]
     fn number(&mut self, mut number: u64) {
         while number > 0x7F {
-            self.0.push(number as u8 | 0x80);
+            self.byte(number as u8 | 0x80);
             number >>= 7;
         }
-        self.0.push(number as u8);
+        self.byte(number as u8);
     }
 
     /// `u64::MAX` is none; no count or time is that large.
@@ -97,14 +116,17 @@ impl Packer<'_> {
 
     fn address(&mut self, Address(bits): Address, is_ipv4: bool) {
         let from = if is_ipv4 { 12 } else { 0 };
-        self.0.extend_from_slice(&bits.to_be_bytes()[from..]);
+        bits.to_be_bytes()[from..].iter().for_each(|byte| self.byte(*byte));
     }
 
     fn side(&mut self, side: &Side) {
         let counts = counts(&side.counters);
-        let set = counts.iter().enumerate().fold(0, |set, (place, count)| set | u64::from(*count > 0) << place);
+        let mut set = counts.iter().enumerate().fold(0, |set, (place, count)| set | u64::from(*count > 0) << place);
         self.number(set);
-        counts.into_iter().filter(|count| *count > 0).for_each(|count| self.number(count));
+        while set > 0 {
+            self.number(counts[set.trailing_zeros() as usize % COUNTS]);
+            set &= set - 1;
+        }
         self.number(side.mss.into());
         match &side.syn {
             None => self.number(0),

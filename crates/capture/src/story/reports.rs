@@ -1,5 +1,5 @@
 //! The reports of a capture: those that were judged as they are, the others packed, so that a million connections take
-//! 130 MB and not a gigabyte. What is *not* here: what is in a report.
+//! 115 MB and not a gigabyte. What is *not* here: what is in a report.
 
 use std::{borrow::Cow, cmp::Ordering};
 
@@ -18,15 +18,24 @@ pub struct Reports {
     parts: Vec<Part>,
 }
 
-/// What order is made by, and where the report is.
+/// What order is made by, and where the report is: 32 bytes, because there is one for each connection.
 #[derive(Clone, Copy, Debug)]
 struct Told {
+    /// Until all are numbered, that of its first packet.
     number: u64,
-    first_packet: u64,
     payload: u64,
     weight: f64,
-    part: u32,
-    place: Place,
+    /// Its place among the judged ones, or where its bytes begin in units of [`UNIT`].
+    place: u32,
+    /// There is one for each follower.
+    part: u16,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Judged,
+    Packed,
 }
 
 impl Told {
@@ -34,14 +43,6 @@ impl Told {
         let by_weight = other.weight.partial_cmp(&self.weight).unwrap_or(Ordering::Equal);
         by_weight.then_with(|| other.payload.cmp(&self.payload)).then_with(|| self.number.cmp(&other.number))
     }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Place {
-    /// Its place among those that were judged.
-    Whole(u32),
-    /// Where its bytes begin, in units of [`UNIT`].
-    Packed(u32),
 }
 
 /// Packed reports begin at multiples of this, so that 32 bits reach as far as memory does.
@@ -107,45 +108,48 @@ impl Reports {
         }
         let last = self.parts.len() - 1;
         let part = &mut self.parts[last];
-        let (first_packet, payload, weight) = (report.first_packet, report.payload().get(), report.weight());
-        let place = if report.sides.iter().any(|side| side.verdict.is_some()) {
+        let (number, payload, weight) = (report.first_packet, report.payload().get(), report.weight());
+        let (kind, place) = if report.sides.iter().any(|side| side.verdict.is_some()) {
             part.judged.push(report);
-            Place::Whole((part.judged.len() - 1) as u32)
+            (Kind::Judged, part.judged.len() - 1)
         } else {
             let from = part.packed.len() / UNIT;
             pack(&report, &mut part.packed);
             part.packed.resize(part.packed.len().next_multiple_of(UNIT), 0);
-            Place::Packed(from as u32)
+            (Kind::Packed, from)
         };
-        self.told.push(Told { number: 0, first_packet, payload, weight, part: last as u32, place });
+        self.told.push(Told { number, payload, weight, place: place as u32, part: last as u16, kind });
     }
 
     /// Adds those of another part.
     pub(crate) fn append(&mut self, other: Self) {
-        let before = self.parts.len() as u32;
+        let before = self.parts.len() as u16;
         self.parts.extend(other.parts);
         self.told.extend(other.told.into_iter().map(|told| Told { part: told.part + before, ..told }));
+    }
+
+    /// Makes room for as many.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.told.reserve_exact(count);
     }
 
     /// Numbers them, in the order of their first packets.
     pub(crate) fn number(&mut self) {
         // What each part tells is nearly in order: a stable sort merges what it finds sorted.
-        self.told.sort_by_key(|told| told.first_packet);
+        self.told.sort_by_key(|told| told.number);
         for (number, told) in (1..).zip(&mut self.told) {
             told.number = number;
-            if let Place::Whole(place) = told.place {
-                self.parts[told.part as usize].judged[place as usize].number = number;
+            if matches!(told.kind, Kind::Judged) {
+                self.parts[usize::from(told.part)].judged[told.place as usize].number = number;
             }
         }
     }
 
     fn report(&self, told: &Told) -> Cow<'_, Report> {
-        let part = &self.parts[told.part as usize];
-        match told.place {
-            Place::Whole(place) => Cow::Borrowed(&part.judged[place as usize]),
-            Place::Packed(from) => {
-                Cow::Owned(Report { number: told.number, ..unpack(&part.packed[from as usize * UNIT..]) })
-            }
+        let (part, place) = (&self.parts[usize::from(told.part)], told.place as usize);
+        match told.kind {
+            Kind::Judged => Cow::Borrowed(&part.judged[place]),
+            Kind::Packed => Cow::Owned(Report { number: told.number, ..unpack(&part.packed[place * UNIT..]) }),
         }
     }
 }

@@ -1,14 +1,12 @@
 //! Segments sorted into parts, so that each part's connections can be followed by themselves: by another thread, or
 //! simply many at once. What is *not* here: following them, and threads.
 
-use fullpipe_units::SeqNum;
-
 use super::{
     options::Options,
-    seen::{LATEST_NS, Seen},
+    seen::{Parts, Seen},
 };
 use crate::{
-    Flags, Key, Segment, Sender, TooBig,
+    Flags, Key, Segment, TooBig,
     table::{Tag, Tags},
 };
 
@@ -16,36 +14,16 @@ use crate::{
 /// three followers busy at most.
 pub const PARTS: usize = 4;
 
-/// A segment with what sorting found out about it. Numbers of one size each: the thread that reads packets writes little
-/// else, and structures in structures would be copied in pieces.
+/// A segment with what sorting found out about it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Note {
     pub(super) key: Key,
-    at_ns: u64,
-    number: u64,
     pub(super) tag: Tag,
-    seq: u32,
-    ack: u32,
-    timestamps: [u32; 2],
-    len: u32,
-    length: u32,
-    link: u32,
-    window: u16,
-    pub(super) flags: Flags,
-    id: u16,
-    hop_limit: u8,
-    bits: u8,
-}
-
-/// Bits of a note: ECN in the lowest two, then these.
-mod bit {
-    /// The high end sent it.
-    pub(super) const HIGH: u8 = 4;
-    pub(super) const ID: u8 = 8;
-    pub(super) const TIMESTAMPS: u8 = 16;
-    pub(super) const OPTIONS_CUT: u8 = 32;
-    /// It has other options than timestamps.
-    pub(super) const RARE: u8 = 64;
+    /// Whether the capture cut its options.
+    pub(super) options_cut: bool,
+    /// Whether it has other options than timestamps: see [`Batch::rare`].
+    pub(super) is_rare: bool,
+    pub(super) seen: Seen,
 }
 
 /// Segments of one part's connections, in the order of the file.
@@ -96,7 +74,7 @@ impl Batch {
         self.too_big.clear();
     }
 
-    /// The options that [`Note::seen`] asks for.
+    /// The options of those notes that have others than timestamps.
     pub(super) fn rare(&self) -> impl Iterator<Item = &Options> {
         self.rare.iter()
     }
@@ -126,35 +104,31 @@ impl Sorter {
         let (key, sender) = Key::of(&segment.flow);
         let tag = self.tags.of(&key);
         let batch = &mut self.batches[part(tag)];
-        let timestamps = Options::timestamps_alone(segment.options);
-        let network = &segment.network;
-        let set = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+        let mut timestamps = Options::timestamps_alone(segment.options);
         let is_rare = timestamps.is_none() && !segment.options.is_empty();
-        batch.notes.push(Note {
-            key,
+        if is_rare {
+            let options = Options::walk(segment.options);
+            timestamps = options.timestamps;
+            batch.rare.push(options);
+        }
+        let network = &segment.network;
+        let seen = Seen::new(Parts {
             at_ns: segment.at_ns,
             number: segment.number,
-            tag,
-            seq: segment.seq.get(),
-            ack: segment.ack.get(),
-            timestamps: timestamps.unwrap_or_default(),
+            sender,
+            seq: segment.seq,
+            ack: segment.ack,
+            timestamps,
             len: segment.payload_len,
             length: network.length,
             link: segment.link.0,
             window: segment.window,
             flags: segment.flags,
-            id: network.id.unwrap_or(0),
+            id: network.id,
             hop_limit: network.hop_limit,
-            bits: network.ecn & 3
-                | set(sender == Sender::High, bit::HIGH)
-                | set(network.id.is_some(), bit::ID)
-                | set(timestamps.is_some(), bit::TIMESTAMPS)
-                | set(segment.options_cut, bit::OPTIONS_CUT)
-                | set(is_rare, bit::RARE),
+            ecn: network.ecn,
         });
-        if is_rare {
-            batch.rare.push(Options::walk(segment.options));
-        }
+        batch.notes.push(Note { key, tag, options_cut: segment.options_cut, is_rare, seen });
         batch.is_full().then_some(batch)
     }
 
@@ -179,43 +153,9 @@ const fn part(Tag(tag): Tag) -> usize {
 }
 
 impl Note {
-    const fn has(&self, bit: u8) -> bool {
-        self.bits & bit != 0
-    }
-
-    pub(super) const fn options_cut(&self) -> bool {
-        self.has(bit::OPTIONS_CUT)
-    }
-
     /// Whether it opens a connection: a SYN that answers nothing.
-    pub(super) const fn opens(&self) -> bool {
-        self.flags.has(Flags::SYN) && !self.flags.has(Flags::ACK)
-    }
-
-    /// The segment; `rare` are the options of those that have others than timestamps, from this one on.
     #[inline]
-    pub(super) fn seen<'a>(&self, rare: &mut impl Iterator<Item = &'a Options>) -> Seen {
-        let options = if self.has(bit::RARE) {
-            rare.next().copied().unwrap_or_default()
-        } else {
-            let [value, echo] = self.timestamps;
-            Options { timestamps: self.has(bit::TIMESTAMPS).then_some((value, echo)), ..Options::default() }
-        };
-        Seen {
-            number: self.number,
-            at_ns: self.at_ns.min(LATEST_NS),
-            sender: if self.has(bit::HIGH) { Sender::High } else { Sender::Low },
-            seq: SeqNum::new(self.seq),
-            ack: SeqNum::new(self.ack),
-            flags: self.flags,
-            window: self.window,
-            len: self.len,
-            length: self.length,
-            id: self.has(bit::ID).then_some(self.id),
-            hop_limit: self.hop_limit,
-            ecn: self.bits & 3,
-            link: self.link,
-            options,
-        }
+    pub(super) const fn opens(&self) -> bool {
+        self.seen.flags.has(Flags::SYN) && !self.seen.flags.has(Flags::ACK)
     }
 }

@@ -5,7 +5,7 @@ use super::{
     Findings, Keep,
     batch::{Batch, Note, PARTS},
     journal::{Journal, List},
-    options::SynOptions,
+    options::{Options, SynOptions},
     seen::Seen,
 };
 use crate::{
@@ -88,18 +88,23 @@ impl Follower {
 
     /// Follows what is in a batch of its part.
     pub fn follow(&mut self, batch: &Batch) {
-        let mut messages = batch.too_big.iter().peekable();
+        let mut messages = batch.too_big.iter();
+        let mut message = messages.next();
         let mut rare = batch.rare();
         for (round, notes) in batch.notes.chunks(AT_ONCE).enumerate() {
             self.touch(notes);
             for (place, note) in notes.iter().enumerate() {
-                while let Some((_, notice)) = messages.next_if(|(before, _)| *before <= round * AT_ONCE + place) {
+                while let Some((before, notice)) = message
+                    && *before <= round * AT_ONCE + place
+                {
                     self.too_big(notice);
+                    message = messages.next();
                 }
-                self.segment(note, &note.seen(&mut rare));
+                let options = if note.is_rare { rare.next() } else { None };
+                self.segment(note, options.unwrap_or(&Options::NONE));
             }
         }
-        messages.for_each(|(_, notice)| self.too_big(notice));
+        message.into_iter().chain(messages).for_each(|(_, notice)| self.too_big(notice));
     }
 
     /// The stories of all connections.
@@ -129,7 +134,9 @@ impl Follower {
         core::hint::black_box(places.fold(0, |sum, (key, entry)| sum ^ key ^ entry.list.touch() ^ entry.syn[0].layout));
     }
 
-    fn segment(&mut self, note: &Note, seen: &Seen) {
+    #[inline]
+    fn segment(&mut self, note: &Note, options: &Options) {
+        let seen = &note.seen;
         self.segments += 1;
         self.now_ns = self.now_ns.max(seen.at_ns);
         let (slot, is_new) = self.table.find_or_insert_tagged(note.tag, &note.key);
@@ -140,15 +147,17 @@ impl Follower {
         }
         match &mut entry.followed {
             Some(connection) => {
-                connection.options_cut |= note.options_cut();
-                connection.on(seen);
+                if note.options_cut {
+                    connection.options_cut = true;
+                }
+                connection.on(seen, options);
             }
             None => {
-                entry.list.options_cut |= note.options_cut();
-                if entry.keep(seen, teller.journal) {
+                entry.list.options_cut |= note.options_cut;
+                if entry.keep(seen, options, teller.journal) {
                     entry.follow(teller.journal);
-                    if let Some(connection) = entry.followed.as_mut().filter(|_| seen.options.sack_count > 0) {
-                        connection.on(seen);
+                    if let Some(connection) = entry.followed.as_mut().filter(|_| options.sack_count > 0) {
+                        connection.on(seen, options);
                     }
                 }
             }
@@ -241,35 +250,42 @@ impl Entry {
 
     /// Whether a SYN with another initial sequence number begins another connection between the same ports.
     fn is_another(&self, syn: &Seen, journal: &Journal) -> bool {
-        let (sender, seq) = (syn.sender, syn.seq.get());
+        let (sender, seq) = (syn.sender(), syn.seq.get());
         if let Some(connection) = &self.followed {
             return connection.half(sender).isn().is_none_or(|isn| isn != seq);
         }
         if self.list.is_empty() {
             return false;
         }
-        let syns = || journal.segments(&self.list).filter(|kept| kept.flags.has(Flags::SYN));
-        match syns().filter(|kept| kept.sender == sender).last() {
-            Some(kept) => kept.seq.get() != seq,
+        let (mut own, mut syns) = (None, 0);
+        journal.each(&self.list, |kept| {
+            if kept.flags.has(Flags::SYN) {
+                syns += 1;
+                own = Some(kept).filter(|kept| kept.sender() == sender).map(|kept| kept.seq.get()).or(own);
+            }
+        });
+        match own {
+            Some(kept) => kept != seq,
             // It crosses another one that was not answered yet (RFC 9293, section 3.5).
-            None => syns().count() < self.list.len(),
+            None => syns < self.list.len(),
         }
     }
 
     /// Notes a segment; says whether the connection is now worth following. One with SACK blocks is, and is not kept,
     /// because there is no room for them here.
-    fn keep(&mut self, seen: &Seen, journal: &mut Journal) -> bool {
-        let own = seen.sender as usize;
+    #[inline]
+    fn keep(&mut self, seen: &Seen, options: &Options, journal: &mut Journal) -> bool {
+        let own = seen.sender() as usize;
         self.last_ns = self.last_ns.max(seen.at_ns);
         if seen.flags.has(Flags::SYN) {
-            self.syn[own] = seen.options.syn;
+            self.syn[own] = options.syn;
         }
         if seen.flags.has(Flags::RST) {
             self.list.closed = 3;
         } else if seen.flags.has(Flags::FIN) {
             self.list.closed |= 1 << own;
         }
-        if seen.options.sack_count > 0 && !self.list.is_empty() {
+        if options.sack_count > 0 && !self.list.is_empty() {
             return true;
         }
         journal.push(&mut self.list, seen);
@@ -294,16 +310,23 @@ impl Entry {
     }
 
     fn replay(&self, room: Option<Box<Connection>>, is_timeless: bool, journal: &Journal) -> Option<Box<Connection>> {
-        let mut segments = journal.segments(&self.list).peekable();
-        let mut connection = room.unwrap_or_default();
-        connection.restart(segments.peek()?, is_timeless);
-        connection.options_cut = self.list.options_cut;
-        for mut seen in segments {
-            if seen.flags.has(Flags::SYN) {
-                seen.options.syn = self.syn[seen.sender as usize];
-            }
-            connection.on(&seen);
+        if self.list.is_empty() {
+            return None;
         }
+        let mut connection = room.unwrap_or_default();
+        let mut is_first = true;
+        journal.each(&self.list, |seen| {
+            if is_first {
+                connection.restart(seen, is_timeless);
+                connection.options_cut = self.list.options_cut;
+                is_first = false;
+            }
+            if seen.flags.has(Flags::SYN) {
+                connection.on(seen, &Options { syn: self.syn[seen.sender() as usize], ..Options::NONE });
+            } else {
+                connection.on(seen, &Options::NONE);
+            }
+        });
         Some(connection)
     }
 }

@@ -5,7 +5,7 @@
 
 use fullpipe_units::SeqNum;
 
-use super::{options::Options, seen::Seen};
+use super::seen::{Parts, Seen};
 use crate::{Flags, Sender, slab::Slab};
 
 /// One record, or what didn't fit into the one before it.
@@ -52,6 +52,17 @@ pub(super) struct List {
 /// follows.
 const HEADERS: [u32; 8] = [0, 40, 44, 48, 52, 60, 72, 80];
 
+/// The codes of headers, by their lengths in units of 4 bytes: a look at this instead of a search for each segment.
+const CODES: [u8; 21] = {
+    let mut codes = [0; 21];
+    let mut code = 1;
+    while code < HEADERS.len() {
+        codes[HEADERS[code] as usize / 4] = code as u8;
+        code += 1;
+    }
+    codes
+};
+
 /// Bits of a record's last 16: the flags, then these, then the code of the header's length.
 mod bit {
     pub(super) const HIGH: u64 = 8;
@@ -84,8 +95,9 @@ impl List {
 
 impl Journal {
     /// Adds a segment.
+    #[inline]
     pub(super) fn push(&mut self, list: &mut List, seen: &Seen) {
-        let own = seen.sender as usize;
+        let own = seen.sender() as usize;
         if list.segments == 0 {
             (list.first_ns, list.first_number) = (seen.at_ns, seen.number);
         }
@@ -101,18 +113,31 @@ impl Journal {
         }
     }
 
-    /// All segments of a list, oldest first, without SACK blocks and the options of a SYN.
-    pub(super) fn segments<'a>(&'a self, list: &'a List) -> impl Iterator<Item = Seen> + 'a {
-        let mut records = self.records(list);
-        core::iter::from_fn(move || {
-            let record = records.next()?;
-            let seen = read_plain(list, record);
-            if record[3] >> 48 >> bit::HEADER == 0 {
-                records.next().map(|record| read_rest(seen, record))
-            } else {
-                Some(seen)
+    /// Hands over all segments of a list, oldest first, without SACK blocks and the options of a SYN.
+    #[inline]
+    pub(super) fn each(&self, list: &List, mut take: impl FnMut(&Seen)) {
+        let count = lines(list);
+        let mut chain = [0_u32; MOST_LINES];
+        let mut line = list.tail;
+        for place in chain[..count].iter_mut().rev() {
+            *place = line;
+            line = self.before.get(line as usize).copied().unwrap_or(0);
+        }
+        let (mut left, mut begun) = (usize::from(list.records), None);
+        for Line(records) in chain[..count].iter().filter_map(|line| self.lines.get(*line)) {
+            for record in &records[..left.min(2)] {
+                let (parts, is_whole) = match begun.take() {
+                    Some(parts) => (read_rest(parts, record), true),
+                    None => (read_plain(list, record), record[3] >> 48 >> bit::HEADER != 0),
+                };
+                if is_whole {
+                    take(&Seen::new(parts));
+                } else {
+                    begun = Some(parts);
+                }
             }
-        })
+            left = left.saturating_sub(2);
+        }
     }
 
     /// Brings a list into the cache.
@@ -159,18 +184,6 @@ impl Journal {
         }
         list.records += 1;
     }
-
-    fn records<'a>(&'a self, list: &'a List) -> impl Iterator<Item = &'a Record> + 'a {
-        let count = lines(list);
-        let mut chain = [0_u32; MOST_LINES];
-        let mut line = list.tail;
-        for place in chain[..count].iter_mut().rev() {
-            *place = line;
-            line = self.before.get(line as usize).copied().unwrap_or(0);
-        }
-        let lines = chain.into_iter().take(count).filter_map(|line| self.lines.get(line));
-        lines.flat_map(|Line(records)| records).take(usize::from(list.records))
-    }
 }
 
 /// Lines of the longest list: each segment may take two records, and there are 64 (`LONGEST_LIST`) or one more.
@@ -183,7 +196,7 @@ fn lines(list: &List) -> usize {
 /// The code of the header's length, or 0 where something of the segment doesn't fit into one record.
 #[inline]
 fn code(list: &List, seen: &Seen) -> u64 {
-    let own = seen.sender as usize;
+    let own = seen.sender() as usize;
     let fits = seen.at_ns >= list.first_ns
         && (seen.at_ns - list.first_ns) >> TIME_BITS == 0
         && seen.number >= list.first_number
@@ -193,45 +206,47 @@ fn code(list: &List, seen: &Seen) -> u64 {
         && seen.link == list.links[own]
         && seen.hop_limit == list.hop_limits[own];
     let header = seen.length.wrapping_sub(seen.len);
-    if !fits || header == 0 {
+    if !fits || !header.is_multiple_of(4) {
         return 0;
     }
-    HEADERS.iter().position(|known| *known == header).unwrap_or(0) as u64
+    CODES.get(header as usize / 4).map_or(0, |code| u64::from(*code))
 }
 
 #[inline]
 fn plain(list: &List, seen: &Seen, header: u64) -> Record {
     let time = seen.at_ns.wrapping_sub(list.first_ns) & ((1 << TIME_BITS) - 1);
     let number = seen.number.wrapping_sub(list.first_number) & ((1 << NUMBER_BITS) - 1);
-    let (value, echo) = seen.options.timestamps.unwrap_or_default();
+    let [value, echo] = seen.timestamps().unwrap_or_default();
     let bits = u64::from(seen.flags.0 & 0xFF)
-        | (seen.sender as u64) << bit::HIGH
-        | u64::from(seen.options.timestamps.is_some()) << bit::TIMESTAMPS
-        | u64::from(seen.id.is_some()) << bit::ID
-        | u64::from(seen.ecn & 3) << bit::ECN
+        | (seen.sender() as u64) << bit::HIGH
+        | u64::from(seen.timestamps().is_some()) << bit::TIMESTAMPS
+        | u64::from(seen.id().is_some()) << bit::ID
+        | u64::from(seen.ecn()) << bit::ECN
         | header << bit::HEADER;
     [
         time | number << TIME_BITS,
         u64::from(seen.seq.get()) | u64::from(seen.ack.get()) << 32,
         u64::from(value) | u64::from(echo) << 32,
         u64::from(seen.window)
-            | u64::from(seen.id.unwrap_or(0)) << 16
+            | u64::from(seen.id().unwrap_or(0)) << 16
             | u64::from(seen.len & 0xFFFF) << 32
             | bits << 48,
     ]
 }
 
-fn read_plain(list: &List, [when, sequence, stamps, rest]: &Record) -> Seen {
+#[inline]
+fn read_plain(list: &List, [when, sequence, stamps, rest]: &Record) -> Parts {
     let bits = rest >> 48;
     let has = |place: u64| bits >> place & 1 == 1;
     let sender = if has(bit::HIGH) { Sender::High } else { Sender::Low };
     let len = (rest >> 32) as u32 & 0xFFFF;
-    Seen {
+    Parts {
         number: list.first_number.wrapping_add(when >> TIME_BITS),
         at_ns: list.first_ns.wrapping_add(when & ((1 << TIME_BITS) - 1)),
         sender,
         seq: SeqNum::new(*sequence as u32),
         ack: SeqNum::new((sequence >> 32) as u32),
+        timestamps: has(bit::TIMESTAMPS).then_some([*stamps as u32, (stamps >> 32) as u32]),
         flags: Flags(bits as u16 & 0xFF),
         window: *rest as u16,
         len,
@@ -240,10 +255,6 @@ fn read_plain(list: &List, [when, sequence, stamps, rest]: &Record) -> Seen {
         hop_limit: list.hop_limits[sender as usize],
         ecn: (bits >> bit::ECN) as u8 & 3,
         link: list.links[sender as usize],
-        options: Options {
-            timestamps: has(bit::TIMESTAMPS).then_some((*stamps as u32, (stamps >> 32) as u32)),
-            ..Options::default()
-        },
     }
 }
 
@@ -258,8 +269,8 @@ fn rest(seen: &Seen) -> Record {
     ]
 }
 
-fn read_rest(seen: Seen, [at_ns, number, lengths, link]: &Record) -> Seen {
-    Seen {
+fn read_rest(parts: Parts, [at_ns, number, lengths, link]: &Record) -> Parts {
+    Parts {
         at_ns: *at_ns,
         number: number & ((1 << 40) - 1),
         hop_limit: (number >> 40) as u8,
@@ -267,7 +278,7 @@ fn read_rest(seen: Seen, [at_ns, number, lengths, link]: &Record) -> Seen {
         len: *lengths as u32,
         length: (lengths >> 32) as u32,
         link: *link as u32,
-        ..seen
+        ..parts
     }
 }
 
@@ -286,7 +297,7 @@ mod tests {
     fn seen(at_ns: u64, [seq, ack, len, more]: [u32; 4], bits: u32) -> Seen {
         // Mostly what fits into one record.
         let usual = bits & 0b1111 != 0;
-        Seen {
+        Seen::new(Parts {
             number: if usual { at_ns % 1_000 } else { at_ns },
             at_ns: if usual { 1_000 + u64::from(more) } else { at_ns },
             sender: if bits & 16 == 0 { Sender::Low } else { Sender::High },
@@ -296,12 +307,12 @@ mod tests {
             window: more as u16,
             len: if usual { len & 0xFFFF } else { len },
             length: if usual { (len & 0xFFFF) + 52 } else { more },
+            timestamps: (bits & 64 != 0).then_some([seq, more]),
             id: (bits & 32 != 0).then_some(ack as u16),
             hop_limit: if usual { 64 } else { 63 },
             ecn: bits as u8 & 3,
             link: if usual { 5 } else { more },
-            options: Options { timestamps: (bits & 64 != 0).then_some((seq, more)), ..Options::default() },
-        }
+        })
     }
 
     proptest! {
@@ -320,7 +331,8 @@ mod tests {
                 kept.push(format!("{seen:?}"));
             }
             for (list, kept) in &lists {
-                let back: Vec<String> = journal.segments(list).map(|seen| format!("{seen:?}")).collect();
+                let mut back = Vec::new();
+                journal.each(list, |seen| back.push(format!("{seen:?}")));
                 prop_assert_eq!(&back, kept);
             }
             for (mut list, _) in lists {

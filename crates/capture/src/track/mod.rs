@@ -49,7 +49,9 @@ pub struct Findings {
 impl Findings {
     /// What the followers of all parts found, as one.
     pub fn join(parts: impl IntoIterator<Item = Self>) -> Self {
+        let parts: Vec<Self> = parts.into_iter().collect();
         let mut whole = Self::default();
+        whole.connections.reserve(parts.iter().map(|part| part.connections.len()).sum());
         for part in parts {
             whole.connections.append(part.connections);
             whole.unlisted += part.unlisted;

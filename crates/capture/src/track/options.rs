@@ -7,7 +7,7 @@ use fullpipe_units::SeqNum;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Options {
     /// Timestamp value and echo (RFC 7323, section 3.2).
-    pub(crate) timestamps: Option<(u32, u32)>,
+    pub(crate) timestamps: Option<[u32; 2]>,
     /// SACK blocks (RFC 2018, section 3); only the first `sack_count` count.
     pub(crate) sack: [(SeqNum, SeqNum); 4],
     pub(crate) sack_count: u8,
@@ -27,6 +27,14 @@ pub(crate) struct SynOptions {
 }
 
 impl Options {
+    /// None at all.
+    pub(crate) const NONE: Self = Self {
+        timestamps: None,
+        sack: [(SeqNum::new(0), SeqNum::new(0)); 4],
+        sack_count: 0,
+        syn: SynOptions { mss: None, window_scale: None, sack_permitted: false, timestamps: false, layout: 0 },
+    };
+
     /// The timestamps where there is nothing else.
     #[inline]
     pub(crate) fn timestamps_alone(bytes: &[u8]) -> Option<[u32; 2]> {
@@ -71,7 +79,7 @@ impl Options {
                 }
             }
             (8, 8) => {
-                self.timestamps = Some((word(body, 0), word(body, 4)));
+                self.timestamps = Some([word(body, 0), word(body, 4)]);
                 self.syn.timestamps = true;
             }
             _ => {}
@@ -98,7 +106,7 @@ mod tests {
         assert_eq!(options.syn.mss, Some(1460));
         assert_eq!(options.syn.window_scale, Some(10));
         assert!(options.syn.sack_permitted && options.syn.timestamps);
-        assert_eq!(options.timestamps, Some((7, 0)));
+        assert_eq!(options.timestamps, Some([7, 0]));
         assert_eq!(options.syn.layout, 0x31842);
     }
 

@@ -41,7 +41,7 @@ proptest! {
         raw in proptest::collection::vec((0_u8..4, 0_u64..4), 0..50), looked_at in 0_usize..60,
     ) {
         let told = raw.iter().zip(1..).map(|((weight, payload), number)| Told {
-            number, first_packet: number, payload: *payload, weight: f64::from(*weight), part: 0, place: Place::Packed(0),
+            number, payload: *payload, weight: f64::from(*weight), part: 0, place: 0, kind: Kind::Packed,
         });
         let mut all = Reports { told: told.collect(), ..Reports::default() };
         let mut some = all.clone();
