@@ -26,7 +26,7 @@
 //! A device that carries Ethernet frames has a [`link::Link`] in between, which finds the neighbours.
 //!
 //! Features, all on by default, leave out what an application does without: `ipv6`; `sack` (RFC 2018, with RACK-TLP and DSACK);
-//! `cubic`; `timestamps` (and PAWS); `ecn`; `fast-open`; `cookies` (SYN cookies); `keepalive` (and reaping by age); `large-tables` (many
+//! `cubic`; `counts` (what a socket and a stack have counted); `timestamps` (and PAWS); `ecn`; `fast-open`; `cookies` (SYN cookies); `keepalive` (and reaping by age); `large-tables` (many
 //! sockets are found as fast as few); `platforms` (the profiles of other systems, and receive buffers that grow). Without all of them it is TCP with window scaling, NewReno, delayed acknowledgements, Nagle,
 //! the user timeout, zero-window probes, path-MTU discovery and the defences of RFC 5961.
 //!
@@ -53,6 +53,7 @@ mod rtt;
 mod send;
 pub mod socket;
 pub mod stack;
+mod tally;
 mod time;
 pub mod wire;
 

@@ -14,6 +14,9 @@ use crate::{
     wire::tcp::{SackBlock, SackBlocks},
 };
 
+/// Blocks of an ACK that are remembered: as many as fit beside timestamps (RFC 2018, section 3).
+const KNOWN: usize = if SackBlocks::MOST < 3 { SackBlocks::MOST } else { 3 };
+
 /// The sending half of a connection.
 #[derive(Debug)]
 pub(crate) struct Sender {
@@ -43,8 +46,8 @@ pub(crate) struct Sender {
     sack_hint: BufferId,
     /// The buffer with the highest SACKed bytes.
     sack_high: BufferId,
-    /// The blocks of the previous ACK: only what is new is looked for.
-    known: [SackBlock; SackBlocks::MOST],
+    /// The first blocks of the previous ACK: only what is new is looked for.
+    known: [SackBlock; KNOWN],
     pub(crate) transmit_budget: u16,
     pub(crate) unacknowledged_budget: u16,
 }
@@ -143,7 +146,7 @@ impl Sender {
             lost_hint: NONE,
             sack_hint: NONE,
             sack_high: NONE,
-            known: [SackBlock { start: SeqNum::new(0), end: SeqNum::new(0) }; SackBlocks::MOST],
+            known: [SackBlock { start: SeqNum::new(0), end: SeqNum::new(0) }; KNOWN],
             transmit_budget,
             unacknowledged_budget,
         }

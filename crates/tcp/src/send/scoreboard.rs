@@ -2,25 +2,27 @@
 
 use fullpipe_units::{Instant, SeqNum};
 
-use super::{Delivered, Sender, sent_after};
+use super::{Delivered, KNOWN, Sender, sent_after};
 use crate::{
     pool::{BufferId, Mark, NONE, Pool},
     time,
-    wire::tcp::{SackBlock, SackBlocks},
+    wire::tcp::SackBlock,
 };
 
 impl Sender {
     /// Takes the SACK blocks of an ACK. Blocks that name what was never sent, or is acknowledged, are ignored
     /// (RFC 2018, section 5; RFC 2883 explains the latter).
     pub(crate) fn sack(&mut self, pool: &mut Pool<'_>, blocks: &[SackBlock], delivered: &mut Delivered) {
-        let mut next_known = [SackBlock { start: self.una, end: self.una }; SackBlocks::MOST];
-        for (slot, block) in next_known.iter_mut().zip(blocks) {
+        let mut next_known = [SackBlock { start: self.una, end: self.una }; KNOWN];
+        for (at, block) in blocks.iter().enumerate() {
             // A FIN beyond the data may be inside a block.
             let (start, end) = (block.start.later(self.una), block.end.earlier(self.nxt));
             if block.start.before(self.una) || !start.before(end) || block.end.after(self.nxt + 1) {
                 continue;
             }
-            *slot = SackBlock { start, end };
+            if let Some(slot) = next_known.get_mut(at) {
+                *slot = SackBlock { start, end };
+            }
             self.sack_news(pool, start, end, delivered);
         }
         self.known = next_known;
@@ -145,7 +147,7 @@ impl Sender {
             id = slot.next;
         }
         (self.sacked, self.sack_high, self.sack_hint) = (0, NONE, NONE);
-        self.known = [SackBlock { start: self.una, end: self.una }; SackBlocks::MOST];
+        self.known = [SackBlock { start: self.una, end: self.una }; KNOWN];
     }
 
     /// Whether the first buffer was SACKED, though an acknowledgement of it would have come: the receiver reneged.

@@ -5,7 +5,7 @@ use fullpipe_units::SeqNum;
 use super::{Context, Failure, Phase, Socket, State, Syn};
 use crate::{
     profile::IcmpErrors,
-    time,
+    time::Millis,
     wire::{icmp::Reason, ip},
 };
 
@@ -82,14 +82,14 @@ impl Socket {
 
     fn lower_to(&mut self, cx: &Context<'_, '_>, size: u16) {
         self.path_mss = size;
-        self.path_lowered_at = cx.now;
+        self.path_lowered_at = Millis::of(cx.now);
     }
 
     /// RFC 1191, section 6.3, and RFC 8201, section 4: after ten minutes the path may have become wider; a full
     /// segment tells.
     pub(super) fn raise_after_a_while(&mut self, cx: &Context<'_, '_>) {
-        const TEN_MINUTES_US: u32 = 600_000_000;
-        if self.path_mss < self.own_mss && time::us_since(cx.now, self.path_lowered_at) >= TEN_MINUTES_US {
+        const TEN_MINUTES_MS: u32 = 600_000;
+        if self.path_mss < self.own_mss && Millis::of(cx.now).since(self.path_lowered_at) >= TEN_MINUTES_MS {
             self.path_mss = self.own_mss;
         }
     }

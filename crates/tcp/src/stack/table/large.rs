@@ -3,7 +3,7 @@
 use fullpipe_units::Instant;
 
 use super::{NIL, Role, Table};
-use crate::socket::Tuple;
+use crate::{socket::Tuple, time::Stamp};
 
 /// An entry's part in the buckets and the heap.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl Table<'_> {
     }
 
     fn due_at(&self, place: u16) -> Instant {
-        self.entries[usize::from(self.entries[usize::from(place)].place.heap_item)].due
+        self.entries[usize::from(self.entries[usize::from(place)].place.heap_item)].due.instant()
     }
 
     /// Tells when an entry's next timer expires. One that moves to a later time is left where it is until it comes
@@ -106,12 +106,12 @@ impl Table<'_> {
             }
             let place = self.heads.heap_len;
             self.heads.heap_len += 1;
-            entry.due = due;
+            entry.due = Stamp::of(due);
             entry.place.heap_place = place;
             self.entries[usize::from(place)].place.heap_item = at;
             self.sift_up(place);
-        } else if due < entry.due {
-            entry.due = due;
+        } else if due < entry.due.instant() {
+            entry.due = Stamp::of(due);
             let place = entry.place.heap_place;
             self.sift_up(place);
         }

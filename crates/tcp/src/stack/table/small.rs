@@ -3,14 +3,14 @@
 use fullpipe_units::Instant;
 
 use super::{Role, Table};
-use crate::socket::Tuple;
+use crate::{socket::Tuple, time::Stamp};
 
 #[expect(clippy::unused_self, reason = "the calls are those of a table of many entries")]
 impl Table<'_> {
     /// Before its first use: no entry has a timer.
     pub(super) fn place_nowhere(&mut self) {
         for entry in &mut *self.entries {
-            entry.due = Instant::FAR_FUTURE;
+            entry.due = Stamp::of(Instant::FAR_FUTURE);
         }
     }
 
@@ -43,7 +43,7 @@ impl Table<'_> {
         let mut earliest = (0, Instant::FAR_FUTURE);
         // Before the first use no time means anything.
         for at in 0..self.heads.untouched {
-            let due = self.entries[usize::from(at)].due;
+            let due = self.entries[usize::from(at)].due.instant();
             if due < earliest.1 {
                 earliest = (at, due);
             }
@@ -53,7 +53,7 @@ impl Table<'_> {
 
     /// Tells when an entry's next timer expires.
     pub(in crate::stack) fn schedule(&mut self, at: u16, due: Instant) {
-        self.entries[usize::from(at)].due = due;
+        self.entries[usize::from(at)].due = Stamp::of(due);
     }
 
     /// An entry has no timer any more.
