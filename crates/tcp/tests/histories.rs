@@ -55,7 +55,7 @@ fn profile() -> impl Strategy<Value = Profile> {
         |(base, sack, rack, timestamps, keep, fast)| {
             let keepalive = keep.then_some(Keepalive { idle_s: 1, interval_s: 1, probes: 3 });
             let budgets = Budgets::all(5);
-            let mtu_probing = keep;
+            let (mtu_probing, initial_mss) = (keep, keep.then_some(1_000));
             Profile {
                 sack: base.sack && sack,
                 rack,
@@ -63,6 +63,7 @@ fn profile() -> impl Strategy<Value = Profile> {
                 keepalive,
                 budgets,
                 mtu_probing,
+                initial_mss,
                 fast_open: if fast { FastOpenPolicy::ON } else { base.fast_open },
                 ..base
             }

@@ -278,6 +278,35 @@ impl Sender {
         (len > 0).then_some(Chosen { seq, run: Run { first: self.unsent, offset, len }, push, segment: unit as u16 })
     }
 
+    /// The next `len` bytes that were never sent, as one segment, whatever buffers they lie in.
+    #[cfg(feature = "path-search")]
+    pub(crate) fn choose_one(&self, pool: &Pool<'_>, len: u32) -> Option<Chosen> {
+        if self.unsent == NONE || pool.slot(self.unsent).mark.has(Mark::LOST) {
+            return None;
+        }
+        let mut credit = self.unacknowledged_budget.saturating_sub(self.held_sent());
+        let first = pool.slot(self.unsent);
+        let (offset, seq) = (first.sent, first.sent_end());
+        let (mut id, mut left, mut push) = (self.unsent, len, false);
+        while left > 0 {
+            if id == NONE {
+                return None;
+            }
+            let slot = pool.slot(id);
+            if slot.sent == 0 {
+                credit = credit.checked_sub(1)?;
+            }
+            let piece = u32::from(slot.end - slot.sent);
+            if piece < left && slot.mark.has(Mark::END) {
+                return None;
+            }
+            push = piece <= left && slot.mark.has(Mark::PUSH);
+            left -= piece.min(left);
+            id = slot.next;
+        }
+        Some(Chosen { seq, run: Run { first: self.unsent, offset, len }, push, segment: len as u16 })
+    }
+
     /// Notes that chosen new data left.
     pub(crate) fn sent(&mut self, pool: &mut Pool<'_>, chosen: &Chosen, now: Instant) {
         let mut left = chosen.run.len;

@@ -120,6 +120,32 @@ impl Sender {
         true
     }
 
+    /// Bytes deemed lost in the buffers that hold something of what lies between two numbers.
+    #[cfg(feature = "path-search")]
+    pub(crate) fn lost_between(&self, pool: &Pool<'_>, start: SeqNum, end: SeqNum) -> u32 {
+        let (mut lost, mut id) = (0, self.queue.head);
+        while id != NONE && pool.slot(id).first().before(end) {
+            let slot = pool.slot(id);
+            if slot.mark.has(Mark::LOST) && slot.sent_end().after(start) {
+                lost += slot.sent_len();
+            }
+            id = slot.next;
+        }
+        lost
+    }
+
+    /// Deems what lies between two numbers lost, as far as it is outstanding.
+    #[cfg(feature = "path-search")]
+    pub(crate) fn mark_lost_between(&mut self, pool: &mut Pool<'_>, start: SeqNum, end: SeqNum) {
+        let mut id = self.queue.head;
+        while id != NONE && pool.slot(id).first().before(end) {
+            if pool.slot(id).sent_end().after(start) {
+                self.mark_lost(pool, id);
+            }
+            id = pool.slot(id).next;
+        }
+    }
+
     /// Deems the first buffer lost (RFC 6582, section 3.2, steps 2 and 3); returns whether it was not before.
     pub(crate) fn mark_first_lost(&mut self, pool: &mut Pool<'_>) -> bool {
         self.queue.head != NONE && self.mark_lost(pool, self.queue.head)

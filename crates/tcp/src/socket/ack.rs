@@ -147,12 +147,14 @@ impl Socket {
             self.reduce(cx, kind.flight);
             self.window.cwnd = self.window.ssthresh;
         }
+        self.note_probe_acknowledged(cx);
         self.leave_recovery_if_over();
         if kind.news && self.phase == Phase::Recovery && !self.uses_sack() {
             // RFC 6582, section 3.2, step 3: a partial acknowledgement uncovers the next loss.
             self.tx.mark_first_lost(cx.pool);
         }
         let found = self.find_losses(cx, delivered);
+        let found = found && !(self.phase == Phase::Open && self.probe_alone_is_lost(cx));
         match self.phase {
             Phase::Open if found => self.enter_recovery(cx),
             Phase::Open => {

@@ -113,6 +113,7 @@ impl Socket {
         }
         self.syn = Syn::Done;
         self.recover = self.tx.una;
+        self.begin_search(cx);
         self.cwr_until = self.tx.una;
         self.waiting_since = Millis::of(cx.now);
         self.grow_at = Stamp::of(time::after(cx.now, self.rtt.srtt().max(1_000)));

@@ -225,6 +225,9 @@ impl Socket {
         let mss = self.mss();
         let (room, pipe) = (self.window_room(), self.in_flight());
         let credit = self.window.cwnd.saturating_sub(pipe);
+        if let Some(probe) = self.choose_probe(cx, room.min(credit)) {
+            return Some(self.send_new(cx, &probe));
+        }
         let allow = Allowance { bytes: room.min(credit), mss, burst: cx.burst.max(mss) };
         let chosen = self.tx.choose(cx.pool, allow);
         let Some(chosen) = chosen.filter(|chosen| self.may_leave(cx, chosen, room, credit)) else {

@@ -14,11 +14,14 @@ mod leave;
 mod open;
 mod path;
 mod rack;
+mod search;
 mod timer;
 mod vocabulary;
 
 use fullpipe_units::{Instant, SeqNum};
 
+#[cfg(feature = "path-search")]
+use self::search::Search;
 pub(crate) use self::{fast::Part, leave::Outgoing, open::Opening};
 pub use self::{
     info::Info,
@@ -146,8 +149,13 @@ pub struct Socket {
     own_mss: u16,
     /// What the path is known to take: TCP payload without options.
     path_mss: u16,
-    /// When that became less than the device's.
-    path_lowered_at: Millis,
+    /// When that was last learnt.
+    path_learnt_at: Millis,
+    /// Seconds that have to pass from then before a larger one is tried.
+    #[cfg(feature = "path-search")]
+    path_pause_s: u16,
+    #[cfg(feature = "path-search")]
+    search: Search,
 
     // Options in force.
     timestamps_on: bool,

@@ -67,7 +67,11 @@ impl Socket {
             peer_mss: own_mss,
             own_mss,
             path_mss: own_mss,
-            path_lowered_at: now,
+            path_learnt_at: now,
+            #[cfg(feature = "path-search")]
+            path_pause_s: 0,
+            #[cfg(feature = "path-search")]
+            search: super::search::Search::new(),
             timestamps_on: false,
             sack_on: false,
             ecn_on: false,

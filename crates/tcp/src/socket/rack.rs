@@ -150,7 +150,7 @@ impl Socket {
 
     /// Section 6.3: the reordering timer.
     pub(super) fn on_reorder_timeout(&mut self, cx: &mut Context<'_, '_>) {
-        if self.rack_detect(cx) && self.phase == Phase::Open {
+        if self.rack_detect(cx) && self.phase == Phase::Open && !self.probe_alone_is_lost(cx) {
             self.enter_recovery(cx);
         }
     }

@@ -187,6 +187,7 @@ impl Socket {
         if self.fin == Fin::Waiting {
             self.fin = Fin::Due;
         }
+        self.note_probe_timeout();
         self.probe_for_black_hole(cx);
         self.rtt.back_off();
         self.arm_retransmit(cx);
