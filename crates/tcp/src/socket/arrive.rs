@@ -400,6 +400,8 @@ impl Socket {
     /// Eighth: the FIN is next in order.
     fn take_fin(&mut self, cx: &mut Context<'_, '_>) {
         self.rx.take_fin();
+        // What was sent beyond the end is no data.
+        self.rx.clear_early(cx.pool);
         self.ack_now = true;
         self.events.set(Events::READABLE);
         match self.state {

@@ -135,8 +135,8 @@ impl Socket {
             self.abort(cx);
             return;
         }
-        if self.state == State::SynSent && self.tx.unsent_bytes() == 0 {
-            // RFC 9293, section 3.10.4: nothing was sent and nothing is to be.
+        if self.state == State::SynSent && self.tx.unsent_bytes() + self.tx.outstanding() == 0 {
+            // RFC 9293, section 3.10.4: nothing was sent, with the SYN neither, and nothing is to be.
             self.end(cx, None);
             return;
         }

@@ -172,7 +172,7 @@ impl Socket {
         // MUST-37); it is only asked again.
         let answering = self.snd_wnd == 0 && self.silent_ms(cx.now) < self.rtt.rto(&cx.profile.rto) / 1_000;
         let tired = self.rtt.backoff() >= cx.profile.retries || self.user_timeout_passed(cx.now);
-        if tired && !answering {
+        if tired && (!answering || self.orphan) {
             return if cx.profile.resets_the_silent() {
                 self.give_up(cx)
             } else {
@@ -230,8 +230,10 @@ impl Socket {
             self.force_small = true;
             return;
         }
-        // Unanswered probes end the connection as unanswered retransmissions do.
+        // Unanswered probes end the connection as unanswered retransmissions do. One that its application has let go of
+        // ends even though they are answered: RFC 6429 leaves that to whoever needs the memory.
         if self.probes_unanswered >= cx.profile.retries
+            || (self.orphan && self.persist_backoff >= cx.profile.retries)
             || (self.probes_unanswered > 0 && self.user_timeout_passed(cx.now))
         {
             return self.give_up(cx);
