@@ -77,9 +77,10 @@ pub struct AckPolicy {
 /// Keepalive probes (RFC 9293, section 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
-    /// Silence before the first probe, in seconds; two hours where the application does not say (MUST-27).
+    /// Silence before the first probe, in seconds; two hours where the application does not say (MUST-27). More than 24
+    /// days count as that.
     pub idle_s: u32,
-    /// Seconds between probes.
+    /// Seconds between probes. More than 71 minutes count as that.
     pub interval_s: u32,
     /// So many unanswered probes end the connection.
     pub probes: u8,

@@ -65,7 +65,8 @@ impl Timers {
                 for at in &mut self.after_us {
                     *at = at.saturating_sub(passed);
                 }
-                self.base = Stamp::of(now);
+                let moved = time::after(self.base.instant(), passed).max(now);
+                self.base = Stamp::of(if self.running == 0 { now } else { moved });
                 us
             }
         };
@@ -330,4 +331,58 @@ impl Socket {
 /// The silence before the first probe; what is told apart from less, at the most.
 fn idle_ms(keepalive: Keepalive) -> u32 {
     keepalive.idle_s.saturating_mul(1_000).min(1 << 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: [Timer; 4] = [Timer::Retransmit, Timer::DelayedAck, Timer::State, Timer::Silence];
+
+    #[test]
+    fn the_persist_timer_takes_the_place_of_the_retransmission_timer() {
+        let mut timers = Timers::new();
+        let now = Instant::from_nanos(5_000_000_000);
+        timers.set(Timer::Retransmit, now, 1_000);
+        timers.set(Timer::Persist, now, 3_000);
+        assert!(timers.is_set(Timer::Persist) && !timers.is_set(Timer::Retransmit));
+        assert_eq!(timers.next(), time::after(now, 3_000));
+        timers.set(Timer::Retransmit, now, 2_000);
+        assert!(!timers.is_set(Timer::Persist));
+        assert_eq!(timers.next(), time::after(now, 2_000));
+    }
+
+    proptest! {
+        /// Whatever is set when, each expires at its time to the microsecond: also after hours in which none ran.
+        #[test]
+        fn each_expires_at_its_time(
+            steps in prop::collection::vec((0_usize..4, prop_oneof![0_u64..10_000_000, 0_u64..20_000_000_000_000], any::<u32>()), 1..60)
+        ) {
+            let (mut timers, mut now) = (Timers::new(), Instant::from_nanos(1));
+            let mut model = [None; 4];
+            for (which, passes_ns, us) in steps {
+                now = Instant::from_nanos(now.as_nanos() + passes_ns);
+                for (timer, at) in ALL.into_iter().zip(&mut model) {
+                    let due = at.is_some_and(|at| at <= now);
+                    let near = at.is_some_and(|at: Instant| at.as_nanos().abs_diff(now.as_nanos()) < 1_000);
+                    let taken = timers.take(timer, now);
+                    prop_assert!(taken == due || near, "{timer:?} at {at:?}, now {now:?}");
+                    if taken || due {
+                        timers.stop(timer);
+                        *at = None;
+                    }
+                }
+                timers.set(ALL[which], now, us);
+                model[which] = Some(time::after(now, us));
+                for (timer, at) in ALL.into_iter().zip(model) {
+                    match at {
+                        Some(at) => prop_assert!(timers.at(timer).as_nanos().abs_diff(at.as_nanos()) < 1_000),
+                        None => prop_assert!(!timers.is_set(timer)),
+                    }
+                }
+            }
+        }
+    }
 }
