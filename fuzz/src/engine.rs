@@ -79,7 +79,8 @@ pub fn histories(data: &[u8]) {
 
 fn history(input: &mut Unstructured<'_>) -> Result<()> {
     let seed = u64::from(u32::arbitrary(input)?);
-    let mut history = History::new(seed, [profile(input)?, profile(input)?]);
+    let v6 = seed >> 31 == 1;
+    let mut history = History::over(v6, seed, [profile(input)?, profile(input)?]);
     history.apply(&Step::Connect { port: None });
     for _ in 0..80 {
         let Ok(step) = step(input) else { break };
@@ -103,6 +104,7 @@ fn profile(input: &mut Unstructured<'_>) -> Result<Profile> {
         timestamps: base.timestamps && flag(2),
         keepalive: flag(3).then_some(Keepalive { idle_s: 1, interval_s: 1, probes: 3 }),
         mtu_probing: flag(3),
+        initial_mss: flag(5).then_some(1_000),
         fast_open: if flag(4) { FastOpenPolicy::ON } else { base.fast_open },
         budgets: Budgets::all(5),
         ..base
@@ -110,8 +112,12 @@ fn profile(input: &mut Unstructured<'_>) -> Result<Profile> {
 }
 
 fn step(input: &mut Unstructured<'_>) -> Result<Step> {
-    let kind = u8::arbitrary(input)? % 12;
-    let socket = if matches!(kind, 2..=7) { usize::from(u8::arbitrary(input)? % 6) } else { 0 };
+    // The last bytes are the steps that came later, so that older inputs mean what they meant.
+    let kind = match u8::arbitrary(input)? {
+        byte @ 0..240 => byte % 12,
+        byte => 12 + byte % 4,
+    };
+    let socket = if matches!(kind, 2..=7 | 12) { usize::from(u8::arbitrary(input)? % 6) } else { 0 };
     let per_million = |input: &mut Unstructured<'_>| Ok(u32::from(u8::arbitrary(input)?) * 1_200);
     Ok(match kind {
         0 => Step::Connect { port: Option::<u8>::arbitrary(input)?.map(|port| 5_000 + u16::from(port % 3)) },
@@ -133,6 +139,31 @@ fn step(input: &mut Unstructured<'_>) -> Result<Step> {
             mtu: if bool::arbitrary(input)? { 65_535 } else { 600 + usize::from(u8::arbitrary(input)?) * 3 },
         },
         10 => Step::Cut,
+        12 => {
+            let limit = |input: &mut Unstructured<'_>| Ok(Option::<u16>::arbitrary(input)?.map(|ms| 1 + u32::from(ms)));
+            Step::Limits {
+                socket,
+                user_timeout_ms: limit(input)?,
+                reap_after_ms: limit(input)?,
+                keepalive: bool::arbitrary(input)?,
+            }
+        }
+        13 => Step::Listener,
+        14 => {
+            let byte = u8::arbitrary(input)?;
+            Step::Echoes { host: usize::from(byte & 1), count: (byte >> 1) % 20 }
+        }
+        15 => {
+            let byte = u8::arbitrary(input)?;
+            Step::Icmp {
+                host: usize::from(byte & 1),
+                pick: usize::from(byte >> 1) % 32,
+                kind: u8::arbitrary(input)? % 12,
+                code: u8::arbitrary(input)? % 16,
+                mtu: u16::arbitrary(input)? % 1_600,
+                by: i32::from(i16::arbitrary(input)?) % 3_000,
+            }
+        }
         _ => {
             let byte = u8::arbitrary(input)?;
             Step::Forge { host: usize::from(byte & 1), pick: usize::from(byte >> 1) % 32, change: change(input)? }

@@ -26,14 +26,14 @@ const APPLICATIONS: &[Application] = &[
         features: "",
         aim: Some(24 << 10),
         can: "window scaling, fast retransmit, delayed ACK, Nagle, zero-window probes, path-MTU discovery, challenge ACKs,
-  keyed initial numbers, listeners with a backlog, out-of-order data in a shared pool, user timeout, ICMP echo",
+  keyed initial numbers, listeners with a backlog, out-of-order data in a shared pool, user timeout, ICMP echo; without counts",
     },
     Application {
         name: "fullpipe, everything",
         binary: "fullpipe",
         features: "everything",
         aim: Some(48 << 10),
-        can: "also IPv6, SACK, RACK-TLP, CUBIC, timestamps and PAWS, ECN, SYN cookies, keepalive, other platforms' policies",
+        can: "also counts, tables of many sockets, fast open, IPv6, SACK, RACK-TLP, CUBIC, timestamps and PAWS, ECN, SYN cookies, keepalive, other platforms' policies",
     },
     Application {
         name: "smoltcp 0.13, Reno",
@@ -54,16 +54,9 @@ struct Weight {
 /// Builds and weighs.
 pub(crate) fn run(shell: &Shell) -> Result<()> {
     println!("{:<34}{:>12}{:>14}{:>12}", "IPv4 and TCP on a Cortex-M4", "flash, B", "aim, B", "RAM, B");
-    for Application { name, binary, features, aim, .. } in APPLICATIONS {
-        cmd!(
-            shell,
-            "cargo build --quiet --locked --release --manifest-path xtask/size/Cargo.toml --target {TARGET}
-             --bin {binary} --features {features}"
-        )
-        .quiet()
-        .run()?;
-        let folder = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "xtask/size/target".to_owned());
-        let weight = weigh(&Path::new(&folder).join(TARGET).join("release").join(binary))?;
+    for application in APPLICATIONS {
+        let weight = build(shell, application)?;
+        let Application { name, aim, .. } = application;
         let aim = aim.map_or_else(|| "-".to_owned(), |aim| aim.to_string());
         println!("{name:<34}{:>12}{aim:>14}{:>12}", weight.flash, weight.ram);
     }
@@ -72,9 +65,23 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
         println!("{name}: {can}");
     }
     println!(
-        "RAM is static: 4 sockets and 32 buffers of 1548 bytes, or as many bytes of buffers for smoltcp's sockets."
+        "RAM is static: 4 sockets and 32 buffers of 1548 bytes, or as many bytes of buffers for smoltcp's sockets. The engine's \
+         build refuses a socket of more than 640 bytes."
     );
     Ok(())
+}
+
+fn build(shell: &Shell, application: &Application) -> Result<Weight> {
+    let Application { binary, features, .. } = application;
+    cmd!(
+        shell,
+        "cargo build --quiet --locked --release --manifest-path xtask/size/Cargo.toml --target {TARGET}
+         --bin {binary} --features {features}"
+    )
+    .quiet()
+    .run()?;
+    let folder = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "xtask/size/target".to_owned());
+    weigh(&shell.current_dir().join(folder).join(TARGET).join("release").join(binary))
 }
 
 /// Adds up the sections that are loaded (ELF, 32 bits, little-endian).
@@ -106,4 +113,27 @@ fn weigh(path: &Path) -> Result<Weight> {
         }
     }
     Ok(weight)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engine_keeps_to_its_aims() {
+        let shell = Shell::new().expect("a folder to be in");
+        shell.change_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        let library = cmd!(shell, "rustc --print target-libdir --target {TARGET}").quiet().ignore_stderr().read();
+        if !library.is_ok_and(|folder| Path::new(&folder).is_dir()) {
+            println!(
+                "skipped the_engine_keeps_to_its_aims: Rust's library for {TARGET} is missing (rustup target add {TARGET})"
+            );
+            return;
+        }
+        for application in APPLICATIONS.iter().filter(|application| application.aim.is_some()) {
+            let weight = build(&shell, application).expect("it builds");
+            let aim = application.aim.expect("filtered above");
+            assert!(weight.flash <= aim, "{}: {} B of flash, {aim} B are the aim", application.name, weight.flash);
+        }
+    }
 }

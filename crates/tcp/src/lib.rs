@@ -25,10 +25,12 @@
 //!
 //! A device that carries Ethernet frames has a [`link::Link`] in between, which finds the neighbours.
 //!
-//! Features, all on by default, leave out what an application does without: `ipv6`; `sack` (RFC 2018, with RACK-TLP and DSACK);
-//! `cubic`; `timestamps` (and PAWS); `ecn`; `fast-open`; `cookies` (SYN cookies); `keepalive` (and reaping by age); `platforms` (the profiles of other systems, and receive
-//! buffers that grow). Without all of them it is TCP with window scaling, NewReno, delayed acknowledgements, Nagle,
-//! the user timeout, zero-window probes, path-MTU discovery and the defences of RFC 5961.
+//! Features, all on by default, leave out what an application does without: `ipv6`; `sack` (RFC 2018, with RACK-TLP and
+//! DSACK); `cubic`; `counts` (what a socket and a stack have counted); `timestamps` (and PAWS); `ecn`; `fast-open`; `cookies`
+//! (SYN cookies); `keepalive` (and reaping by age); `large-tables` (many sockets are found as fast as few); `path-search`
+//! (larger segments are searched for: RFC 4821); `platforms` (the profiles of other systems, and receive buffers that grow).
+//! Without all of them it is TCP with window scaling, NewReno, delayed acknowledgements, Nagle, the user timeout, zero-window
+//! probes, path-MTU discovery and the defences of RFC 5961.
 //!
 //! What platforms do differently is data: [`profile::Profile`]. What the RFCs ask for and this engine does not do
 //! is in [`refusals`]. Read first: RFC 9293; then [`socket`] for the state machine, `send` and `recv` for its
@@ -53,6 +55,7 @@ mod rtt;
 mod send;
 pub mod socket;
 pub mod stack;
+mod tally;
 mod time;
 pub mod wire;
 

@@ -77,9 +77,10 @@ pub struct AckPolicy {
 /// Keepalive probes (RFC 9293, section 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
-    /// Silence before the first probe, in seconds; two hours where the application does not say (MUST-27).
+    /// Silence before the first probe, in seconds; two hours where the application does not say (MUST-27). More than 24
+    /// days count as that.
     pub idle_s: u32,
-    /// Seconds between probes.
+    /// Seconds between probes. More than 71 minutes count as that.
     pub interval_s: u32,
     /// So many unanswered probes end the connection.
     pub probes: u8,
@@ -260,8 +261,12 @@ pub struct Profile {
     pub challenge_acks: u8,
     /// How long partial segments wait under SO_NOPUSH.
     pub no_push_us: u32,
-    /// Whether full segments that time out twice are taken for too large, where no ICMP says so (RFC 4821, section 7.7).
+    /// Whether full segments that time out twice are taken for too large, where no ICMP says so (RFC 4821, section 7.7),
+    /// and larger ones are searched for (section 7), without which the largest are tried again after ten minutes.
     pub mtu_probing: bool,
+    /// The segment size from which that search begins (RFC 4821, section 7.2); the largest without.
+    #[cfg(feature = "path-search")]
+    pub initial_mss: Option<u16>,
     /// Segments of a train that is pushed at its end, at the least, where [`Push::TrainEnd`] is the way.
     pub least_train: u8,
     /// When small segments wait.
@@ -334,6 +339,8 @@ impl Profile {
         challenge_acks: 10,
         no_push_us: 200_000,
         mtu_probing: false,
+        #[cfg(feature = "path-search")]
+        initial_mss: None,
         least_train: 2,
         nagle: Nagle::AnyOutstanding,
         window_update: WindowUpdate::Segments,

@@ -25,19 +25,22 @@ pub(crate) struct Receiver {
     early: Queue,
     /// Runs of early data, the latest touched first (RFC 2018, section 4).
     runs: SackBlocks,
-    /// What arrived twice, for the next ACK (RFC 2883).
-    duplicate: Option<SackBlock>,
+    /// What arrived twice, for the next ACK (RFC 2883); empty for nothing.
+    duplicate: SackBlock,
     pub(crate) budget: u16,
     pub(crate) early_budget: u16,
     /// Bytes that one buffer counts for: the announced segment size, as far as it fits.
     segment: u16,
     /// By how much the window may grow at least.
     step: WindowStep,
-    /// The sequence number of the peer's FIN, once seen.
-    pub(crate) fin: Option<SeqNum>,
+    /// Whether the peer's FIN has been seen, and its sequence number.
+    has_fin: bool,
+    fin: SeqNum,
     /// Bytes of early data dropped for lack of budget or buffers.
     pub(crate) dropped: u32,
 }
+
+const NO_BLOCK: SackBlock = SackBlock { start: SeqNum::new(0), end: SeqNum::new(0) };
 
 /// What became of a segment's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,12 +60,13 @@ impl Receiver {
             readable: 0,
             early: Queue::EMPTY,
             runs: SackBlocks::EMPTY,
-            duplicate: None,
+            duplicate: NO_BLOCK,
             budget,
             early_budget,
             segment: 536,
             step,
-            fin: None,
+            has_fin: false,
+            fin: SeqNum::new(0),
             dropped: 0,
         }
     }
@@ -130,7 +134,7 @@ impl Receiver {
     pub(crate) fn accept(&mut self, pool: &mut Pool<'_>, seq: SeqNum, data: &[u8]) -> Accepted {
         let had_gap = self.has_gap();
         // RFC 2883, section 4.2: what of it is here already, unless something older is to be told.
-        if cfg!(feature = "sack") && self.duplicate.is_none() {
+        if cfg!(feature = "sack") && self.duplicate.is_empty() {
             self.duplicate = self.known_part(seq, seq + data.len() as u32);
         }
         if seq == self.nxt {
@@ -145,14 +149,26 @@ impl Receiver {
     }
 
     /// The first early data that lies between two numbers.
-    fn known_part(&self, start: SeqNum, end: SeqNum) -> Option<SackBlock> {
+    fn known_part(&self, start: SeqNum, end: SeqNum) -> SackBlock {
         let parts = self
             .runs
             .as_slice()
             .iter()
             .map(|run| SackBlock { start: run.start.later(start), end: run.end.earlier(end) });
         let first = |a: SackBlock, b: SackBlock| if b.start.before(a.start) { b } else { a };
-        parts.filter(|part| part.start.before(part.end)).reduce(first)
+        parts.filter(|part| part.start.before(part.end)).reduce(first).unwrap_or(NO_BLOCK)
+    }
+
+    /// Notes where the peer's data ends; the first FIN counts.
+    pub(crate) const fn note_fin(&mut self, at: SeqNum) {
+        if !self.has_fin {
+            (self.has_fin, self.fin) = (true, at);
+        }
+    }
+
+    /// Whether the FIN is next in order.
+    pub(crate) fn is_fin_next(&self) -> bool {
+        self.has_fin && self.fin == self.nxt
     }
 
     /// Takes the FIN, which is next in order.
@@ -163,7 +179,7 @@ impl Receiver {
 
     /// Notes that a segment, or its front, had arrived before (RFC 2883, section 4).
     pub(crate) const fn note_duplicate(&mut self, start: SeqNum, end: SeqNum) {
-        self.duplicate = Some(SackBlock { start, end });
+        self.duplicate = SackBlock { start, end };
     }
 
     /// Appends to what can be read; returns how much, which is less where the pool is empty.
@@ -288,7 +304,7 @@ impl Receiver {
         }
         if !fresh && seq == end {
             // More exactly than the runs tell, of which only four are kept.
-            self.duplicate = Some(SackBlock { start, end });
+            self.duplicate = SackBlock { start, end };
         }
     }
 
@@ -316,8 +332,8 @@ impl Receiver {
     /// The blocks for the next ACK, at most `limit`; the report of a duplicate comes first and once.
     pub(crate) fn sack_blocks(&mut self, limit: usize) -> SackBlocks {
         let mut blocks = SackBlocks::EMPTY;
-        if let Some(duplicate) = self.duplicate.take() {
-            blocks.push(duplicate);
+        if !self.duplicate.is_empty() {
+            blocks.push(core::mem::replace(&mut self.duplicate, NO_BLOCK));
         }
         for run in self.runs.as_slice() {
             blocks.push(*run);
@@ -327,8 +343,8 @@ impl Receiver {
     }
 
     /// Whether the next ACK has something to tell beyond its number.
-    pub(crate) const fn has_sack(&self) -> bool {
-        !self.runs.is_empty() || self.duplicate.is_some()
+    pub(crate) fn has_sack(&self) -> bool {
+        !self.runs.is_empty() || !self.duplicate.is_empty()
     }
 
     /// Copies what can be read into `out` and returns how much.

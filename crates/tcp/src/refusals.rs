@@ -13,7 +13,7 @@
 //! | RFC 9293, 3.7.1, IP options and source routes (MUST-49, -50 and following) | passing IP options to and from the application | Routers drop such packets. |
 //! | RFC 9293, 3.9.2.1, precedence and security | compartments | Obsolete (RFC 9293 itself keeps only the field). |
 //! | RFC 5681, 3.1 | one segment of growth an ACK in slow start | Receivers and devices that merge segments send one ACK for many; [`Profile::slow_start_limit`](crate::profile::Profile::slow_start_limit) bounds it where wanted. |
-//! | RFC 4821, 7.2 to 7.4 | searching for a larger size with probe segments | A size that ICMP or repeated timeouts lowered is tried in full again after ten minutes (RFC 1191, 6.3); black holes are found by timeouts ([`Profile::mtu_probing`](crate::profile::Profile::mtu_probing)). |
+//! | RFC 4821, 6.2 and 7.5 | delaying data until there is enough for a probe | Data never waits: a probe leaves when enough is queued. Without [`Profile::mtu_probing`](crate::profile::Profile::mtu_probing) a size that ICMP lowered is tried in full again after ten minutes (RFC 1191, 6.3). |
 //! | RFC 5682, RFC 3522 | undoing a spurious timeout | Not yet. |
 //! | RFC 7413, 4.1.2 | the peer's address alone in a cookie | Both addresses, as Linux has it: a host of several addresses gives several cookies. The key is changed by the caller ([`set_fast_open_key`](crate::stack::Stack::set_fast_open_key)), not by a timer. |
 //! | RFC 7413, 5.1 | a count of fast-open requests under way beside the backlog, and of those that were reset | The backlog bounds both: what was reset before it was accepted stays in it until it is. |

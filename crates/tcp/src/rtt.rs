@@ -8,23 +8,23 @@ pub(crate) struct Rtt {
     /// Smoothed round-trip time, zero before the first sample.
     srtt: u32,
     rttvar: u32,
-    /// The timeout before backing off.
-    base: u32,
     /// How often the timer has expired in a row: the timeout is doubled as often.
     backoff: u8,
+    /// Whether the SYN had to be sent again.
+    is_syn_lost: bool,
     /// The least sample so far; `u32::MAX` before the first.
     min: u32,
 }
 
 impl Rtt {
     /// RFC 6298, section 2.1: before a sample the timeout is the initial one.
-    pub(crate) const fn new(rto: &Rto) -> Self {
-        Self { srtt: 0, rttvar: 0, base: rto.initial_us, backoff: 0, min: u32::MAX }
+    pub(crate) const fn new() -> Self {
+        Self { srtt: 0, rttvar: 0, backoff: 0, is_syn_lost: false, min: u32::MAX }
     }
 
     /// Takes a sample, of which about `per_round` arrive each round trip.
     #[cfg_attr(target_pointer_width = "32", inline(never))]
-    pub(crate) fn sample(&mut self, rto: &Rto, us: u32, per_round: u32) {
+    pub(crate) fn sample(&mut self, us: u32, per_round: u32) {
         // A day's round trip is a broken clock.
         let us = us.clamp(1, 1 << 30);
         self.min = self.min.min(us);
@@ -41,9 +41,6 @@ impl Rtt {
             self.rttvar = (rttvar + (error.abs() - rttvar) / (4 * n)).clamp(0, 1 << 30) as u32;
             self.srtt = (srtt + error / (8 * n)).clamp(1, 1 << 30) as u32;
         }
-        // Section 2.3: RTO = SRTT + max(G, 4 * RTTVAR). Sections 2.4, 2.5.
-        let margin = self.rttvar.saturating_mul(4).min(1 << 31).max(rto.margin_us);
-        self.base = (self.srtt + margin).max(rto.min_us).min(rto.max_us);
         // Section 5: a sample ends the backing off.
         self.backoff = 0;
     }
@@ -51,7 +48,20 @@ impl Rtt {
     /// The timeout, backed off.
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(crate) fn rto(&self, rto: &Rto) -> u32 {
-        self.base.saturating_mul(1 << self.backoff.min(31)).min(rto.max_us)
+        self.base(rto).saturating_mul(1 << self.backoff.min(31)).min(rto.max_us)
+    }
+
+    /// The timeout before backing off.
+    fn base(&self, rto: &Rto) -> u32 {
+        if self.srtt > 0 {
+            // Section 2.3: RTO = SRTT + max(G, 4 * RTTVAR). Sections 2.4, 2.5.
+            let margin = self.rttvar.saturating_mul(4).min(1 << 31).max(rto.margin_us);
+            (self.srtt + margin).max(rto.min_us).min(rto.max_us)
+        } else if self.is_syn_lost {
+            rto.initial_us.max(rto.after_lost_syn_us)
+        } else {
+            rto.initial_us
+        }
     }
 
     /// Section 5.5: the timer expired.
@@ -65,10 +75,8 @@ impl Rtt {
     }
 
     /// Section 5.7: the SYN's timer expired and the handshake is over.
-    pub(crate) fn after_lost_syn(&mut self, rto: &Rto) {
-        if self.srtt == 0 {
-            self.base = self.base.max(rto.after_lost_syn_us);
-        }
+    pub(crate) const fn after_lost_syn(&mut self) {
+        self.is_syn_lost = true;
         self.backoff = 0;
     }
 
@@ -105,29 +113,29 @@ mod tests {
 
     #[test]
     fn the_first_sample_makes_three_round_trips() {
-        let mut rtt = Rtt::new(&RTO);
+        let mut rtt = Rtt::new();
         assert_eq!(rtt.rto(&RTO), 1_000_000);
-        rtt.sample(&RTO, 80_000, 1);
+        rtt.sample(80_000, 1);
         assert_eq!((rtt.srtt(), rtt.rttvar(), rtt.rto(&RTO)), (80_000, 40_000, 240_000));
     }
 
     #[test]
     fn expiry_doubles_up_to_the_bound_and_a_sample_ends_it() {
-        let mut rtt = Rtt::new(&RTO);
+        let mut rtt = Rtt::new();
         for expected in [2_000_000, 4_000_000, 8_000_000, 16_000_000, 32_000_000, 60_000_000, 60_000_000] {
             rtt.back_off();
             assert_eq!(rtt.rto(&RTO), expected);
         }
-        rtt.sample(&RTO, 1_000, 1);
+        rtt.sample(1_000, 1);
         assert_eq!(rtt.rto(&RTO), 3_000);
     }
 
     proptest! {
         #[test]
         fn the_timeout_stays_in_its_bounds(samples in prop::collection::vec((any::<u32>(), any::<u32>()), 0..50)) {
-            let mut rtt = Rtt::new(&RTO);
+            let mut rtt = Rtt::new();
             for (us, per_round) in samples {
-                rtt.sample(&RTO, us, per_round);
+                rtt.sample(us, per_round);
                 prop_assert!((RTO.min_us..=RTO.max_us).contains(&rtt.rto(&RTO)));
             }
         }

@@ -1,6 +1,7 @@
 //! Builds the engine for a microcontroller (Cortex-M4F), with all features and with none.
 //!
-//! Nothing is run there. Where Rust's library for it is missing, a test says so and passes.
+//! Nothing is run there; what the smallest engine does is seen here. Where Rust's library for it is missing, a test says
+//! so and passes.
 
 use std::{path::PathBuf, process::Command};
 
@@ -33,4 +34,19 @@ fn the_engine_builds_for_a_microcontroller() {
 #[test]
 fn the_smallest_engine_builds_for_a_microcontroller() {
     builds("the_smallest_engine_builds_for_a_microcontroller", &["--no-default-features"]);
+}
+
+#[test]
+fn the_smallest_engine_transfers() {
+    let output = Command::new(env!("CARGO"))
+        .args(["test", "--quiet", "--package", env!("CARGO_PKG_NAME"), "--no-default-features", "--test", "smallest"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

@@ -39,14 +39,33 @@ fn step() -> impl Strategy<Value = Step> {
         1 => socket.clone().prop_map(|socket| Step::Shutdown { socket }),
         1 => socket.clone().prop_map(|socket| Step::Close { socket }),
         1 => socket.clone().prop_map(|socket| Step::Abort { socket }),
-        1 => (socket, 1_u16..12, any::<bool>(), any::<bool>())
+        1 => (socket.clone(), 1_u16..12, any::<bool>(), any::<bool>())
             .prop_map(|(socket, budget, no_nagle, no_push)| Step::Options { socket, budget, no_nagle, no_push }),
-        12 => prop_oneof![0_u64..30_000, 0_u64..3_000_000].prop_map(|us| Step::Run { us }),
+        1 => (socket, limit(), limit(), any::<bool>()).prop_map(|(socket, user_timeout_ms, reap_after_ms, keepalive)| {
+            Step::Limits { socket, user_timeout_ms, reap_after_ms, keepalive }
+        }),
+        1 => Just(Step::Listener),
+        1 => (0_usize..2, 1_u8..20).prop_map(|(host, count)| Step::Echoes { host, count }),
+        12 => prop_oneof![8 => 0_u64..30_000, 8 => 0_u64..3_000_000, 1 => 0_u64..300_000_000].prop_map(|us| Step::Run { us }),
         2 => (rate(), rate(), rate(), prop_oneof![3 => Just(65_535_usize), 1 => 600_usize..1500])
             .prop_map(|(loss, reorder, duplicate, mtu)| Step::Path { loss, reorder, duplicate, mtu }),
         1 => Just(Step::Cut),
         6 => (0_usize..2, 0_usize..32, change()).prop_map(|(host, pick, change)| Step::Forge { host, pick, change }),
+        2 => icmp(),
     ]
+}
+
+fn limit() -> impl Strategy<Value = Option<u32>> {
+    prop::option::of(prop_oneof![1_u32..5_000, 1_u32..500_000])
+}
+
+/// Errors of either version: unreachable for all its reasons, too big, time exceeded.
+fn icmp() -> impl Strategy<Value = Step> {
+    let kind =
+        prop::sample::select(vec![(3_u8, 4_u8), (3, 1), (3, 2), (3, 3), (3, 13), (11, 0), (2, 0), (1, 0), (1, 4)]);
+    let by = prop_oneof![2 => Just(0), 1 => -3_000_i32..3_000];
+    (0_usize..2, 0_usize..32, kind, prop_oneof![0_u16..100, 500_u16..1_600], by)
+        .prop_map(|(host, pick, (kind, code), mtu, by)| Step::Icmp { host, pick, kind, code, mtu, by })
 }
 
 fn profile() -> impl Strategy<Value = Profile> {
@@ -55,7 +74,7 @@ fn profile() -> impl Strategy<Value = Profile> {
         |(base, sack, rack, timestamps, keep, fast)| {
             let keepalive = keep.then_some(Keepalive { idle_s: 1, interval_s: 1, probes: 3 });
             let budgets = Budgets::all(5);
-            let mtu_probing = keep;
+            let (mtu_probing, initial_mss) = (keep, keep.then_some(1_000));
             Profile {
                 sack: base.sack && sack,
                 rack,
@@ -63,6 +82,7 @@ fn profile() -> impl Strategy<Value = Profile> {
                 keepalive,
                 budgets,
                 mtu_probing,
+                initial_mss,
                 fast_open: if fast { FastOpenPolicy::ON } else { base.fast_open },
                 ..base
             }
@@ -89,11 +109,12 @@ proptest! {
 
     #[test]
     fn any_history_gives_every_buffer_back(
+        v6: bool,
         seed: u64,
         profiles in [profile(), profile()],
         steps in prop::collection::vec(step(), 1..80),
     ) {
-        let mut history = History::new(seed, profiles);
+        let mut history = History::over(v6, seed, profiles);
         history.apply(&Step::Connect { port: None });
         for step in &steps {
             history.apply(step);

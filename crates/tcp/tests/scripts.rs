@@ -82,6 +82,7 @@ impl Run {
                     "nodefence" => profile.blind_defence = BlindDefence::None,
                     "norack" => profile.rack = false,
                     "noscale" => profile.window_scaling = false,
+                    "probing" => profile.mtu_probing = true,
                     "ecn" => profile.ecn = EcnPolicy::Request,
                     "linux" | "freebsd" | "netburner" => {}
                     _ => panic!("unknown option {word}"),
@@ -94,6 +95,7 @@ impl Run {
                             options.keepalive = Some(Keepalive { idle_s: value, interval_s: value, probes: 2 });
                         }
                         "usertimeout" => options.user_timeout_ms = Some(value),
+                        "mss" => profile.initial_mss = Some(value as u16),
                         "reap" => options.reap_after_ms = Some(value),
                         "delack" => options.ack.delay_us = value,
                         _ => panic!("unknown option {name}"),

@@ -205,3 +205,31 @@ fn loss_costs_what_the_square_root_law_says_and_few_timeouts() {
         }
     }
 }
+
+/// RFC 4821 on a path that drops what is too large and says nothing: the size that fits is found, and what that took is no
+/// congestion.
+#[test]
+fn larger_segments_are_found_without_a_loss_that_counts() {
+    for (sack, rack, timestamps) in [(true, true, true), (true, false, false), (false, false, true)] {
+        let profile =
+            Profile { sack, rack, timestamps, mtu_probing: true, initial_mss: Some(1_000), ..Profile::DEFAULT };
+        let host = |at: u8| Stack::new(HeapStorage::new(4, 256, 1548), config(at, false, 1500, profile));
+        let narrow = Link { mtu: 1_300, ..Link::clean(5_000) };
+        let mut net = Net::new(1, [narrow, Link::clean(5_000)], [host(0), host(1)]);
+        let mut options = SocketOptions::of(&profile);
+        options.budgets = Budgets::all(20);
+        let ends = open(&mut net, false, [options; 2]);
+        let mut flow = Flow::new(1, 40_000_000);
+        while !flow.ended {
+            flow.pump_out(&mut net, 0, ends.0);
+            flow.pump_in(&mut net, 1, ends.1);
+            net.step(fullpipe_units::Instant::FAR_FUTURE);
+        }
+        let info = net.hosts[0].info(ends.0).expect("not closed yet");
+        let counts = *net.hosts[0].socket(ends.0).expect("not closed yet").counts();
+        let fits = 1_300 - 40 - if timestamps { 12 } else { 0 };
+        eprintln!("sack {sack} rack {rack}: {} of {fits} bytes, {} sent again", info.mss, counts.retransmits);
+        assert!((fits - 8..=fits).contains(&info.mss), "{} bytes, {fits} fit", info.mss);
+        assert_eq!((counts.timeouts, counts.recoveries), (0, 0), "sack {sack} rack {rack}");
+    }
+}

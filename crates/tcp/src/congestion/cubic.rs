@@ -3,13 +3,14 @@
 use fullpipe_units::Instant;
 
 use super::{Ack, CongestionControl, Window};
-use crate::time;
+use crate::time::{self, Stamp};
 
 /// A window that grows with the cube of the time since the last loss.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cubic {
-    /// When the current epoch of congestion avoidance began; `None` before its first ACK.
-    epoch: Option<Instant>,
+    /// When the current epoch of congestion avoidance began; nothing before its first ACK.
+    epoch: Stamp,
+    in_epoch: bool,
     /// The window at which the last loss happened, after fast convergence (`W_max`).
     w_max: u32,
     /// The window that the cubic aims at in this epoch: `W_max`, or where the epoch began if that is larger.
@@ -27,7 +28,7 @@ pub struct Cubic {
 
 impl Cubic {
     fn start_epoch(&mut self, now: Instant, cwnd: u32, mss: u32) {
-        self.epoch = Some(now);
+        (self.epoch, self.in_epoch) = (Stamp::of(now), true);
         self.w_est = cwnd;
         (self.cubic_rest, self.est_rest) = (0, 0);
         if cwnd < self.w_max {
@@ -77,15 +78,11 @@ impl CongestionControl for Cubic {
         if acked == 0 {
             return;
         }
-        let epoch = match self.epoch {
-            Some(epoch) => epoch,
-            None => {
-                self.start_epoch(ack.now, window.cwnd, ack.mss);
-                ack.now
-            }
-        };
+        if !self.in_epoch {
+            self.start_epoch(ack.now, window.cwnd, ack.mss);
+        }
         self.grow_estimate(acked, window.cwnd, ack.mss);
-        let t_ms = time::us_since(ack.now, epoch) / 1_000;
+        let t_ms = time::us_since(ack.now, self.epoch.instant()) / 1_000;
         // Section 4.2: the target is a round trip ahead, and at most half as much again.
         let target = self.w_cubic(t_ms.saturating_add(ack.srtt_us / 1_000), ack.mss);
         let target = target.clamp(window.cwnd, window.cwnd.saturating_add(window.cwnd / 2));
@@ -106,7 +103,7 @@ impl CongestionControl for Cubic {
         // Section 4.7, fast convergence: a flow that lost below its last maximum yields some more.
         self.w_max = if cwnd < self.w_max { (u64::from(cwnd) * 85 / 100) as u32 } else { cwnd };
         self.prior = cwnd;
-        self.epoch = None;
+        self.in_epoch = false;
         // Section 4.6: ssthresh = flight_size * 0.7, and at least two segments. A flight below the window means that
         // something else was limiting; one above it that recovery had let the window shrink already.
         let flight = flight.min(cwnd);
@@ -115,9 +112,7 @@ impl CongestionControl for Cubic {
 
     fn on_idle(&mut self, us: u32) {
         // Section 5.8: time without data must not count.
-        if let Some(epoch) = self.epoch {
-            self.epoch = Some(time::after(epoch, us));
-        }
+        self.epoch = Stamp::of(time::after(self.epoch.instant(), us));
     }
 }
 

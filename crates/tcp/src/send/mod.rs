@@ -14,6 +14,9 @@ use crate::{
     wire::tcp::{SackBlock, SackBlocks},
 };
 
+/// Blocks of an ACK that are remembered: as many as fit beside timestamps (RFC 2018, section 3).
+const KNOWN: usize = if SackBlocks::MOST < 3 { SackBlocks::MOST } else { 3 };
+
 /// The sending half of a connection.
 #[derive(Debug)]
 pub(crate) struct Sender {
@@ -43,8 +46,8 @@ pub(crate) struct Sender {
     sack_hint: BufferId,
     /// The buffer with the highest SACKed bytes.
     sack_high: BufferId,
-    /// The blocks of the previous ACK: only what is new is looked for.
-    known: [SackBlock; SackBlocks::MOST],
+    /// The first blocks of the previous ACK: only what is new is looked for.
+    known: [SackBlock; KNOWN],
     pub(crate) transmit_budget: u16,
     pub(crate) unacknowledged_budget: u16,
 }
@@ -143,7 +146,7 @@ impl Sender {
             lost_hint: NONE,
             sack_hint: NONE,
             sack_high: NONE,
-            known: [SackBlock { start: SeqNum::new(0), end: SeqNum::new(0) }; SackBlocks::MOST],
+            known: [SackBlock { start: SeqNum::new(0), end: SeqNum::new(0) }; KNOWN],
             transmit_budget,
             unacknowledged_budget,
         }
@@ -273,6 +276,35 @@ impl Sender {
             id = slot.next;
         }
         (len > 0).then_some(Chosen { seq, run: Run { first: self.unsent, offset, len }, push, segment: unit as u16 })
+    }
+
+    /// The next `len` bytes that were never sent, as one segment, whatever buffers they lie in.
+    #[cfg(feature = "path-search")]
+    pub(crate) fn choose_one(&self, pool: &Pool<'_>, len: u32) -> Option<Chosen> {
+        if self.unsent == NONE || pool.slot(self.unsent).mark.has(Mark::LOST) {
+            return None;
+        }
+        let mut credit = self.unacknowledged_budget.saturating_sub(self.held_sent());
+        let first = pool.slot(self.unsent);
+        let (offset, seq) = (first.sent, first.sent_end());
+        let (mut id, mut left, mut push) = (self.unsent, len, false);
+        while left > 0 {
+            if id == NONE {
+                return None;
+            }
+            let slot = pool.slot(id);
+            if slot.sent == 0 {
+                credit = credit.checked_sub(1)?;
+            }
+            let piece = u32::from(slot.end - slot.sent);
+            if piece < left && slot.mark.has(Mark::END) {
+                return None;
+            }
+            push = piece <= left && slot.mark.has(Mark::PUSH);
+            left -= piece.min(left);
+            id = slot.next;
+        }
+        Some(Chosen { seq, run: Run { first: self.unsent, offset, len }, push, segment: len as u16 })
     }
 
     /// Notes that chosen new data left.

@@ -2,25 +2,27 @@
 
 use fullpipe_units::{Instant, SeqNum};
 
-use super::{Delivered, Sender, sent_after};
+use super::{Delivered, KNOWN, Sender, sent_after};
 use crate::{
     pool::{BufferId, Mark, NONE, Pool},
     time,
-    wire::tcp::{SackBlock, SackBlocks},
+    wire::tcp::SackBlock,
 };
 
 impl Sender {
     /// Takes the SACK blocks of an ACK. Blocks that name what was never sent, or is acknowledged, are ignored
     /// (RFC 2018, section 5; RFC 2883 explains the latter).
     pub(crate) fn sack(&mut self, pool: &mut Pool<'_>, blocks: &[SackBlock], delivered: &mut Delivered) {
-        let mut next_known = [SackBlock { start: self.una, end: self.una }; SackBlocks::MOST];
-        for (slot, block) in next_known.iter_mut().zip(blocks) {
+        let mut next_known = [SackBlock { start: self.una, end: self.una }; KNOWN];
+        for (at, block) in blocks.iter().enumerate() {
             // A FIN beyond the data may be inside a block.
             let (start, end) = (block.start.later(self.una), block.end.earlier(self.nxt));
             if block.start.before(self.una) || !start.before(end) || block.end.after(self.nxt + 1) {
                 continue;
             }
-            *slot = SackBlock { start, end };
+            if let Some(slot) = next_known.get_mut(at) {
+                *slot = SackBlock { start, end };
+            }
             self.sack_news(pool, start, end, delivered);
         }
         self.known = next_known;
@@ -118,6 +120,32 @@ impl Sender {
         true
     }
 
+    /// Bytes deemed lost in the buffers that hold something of what lies between two numbers.
+    #[cfg(feature = "path-search")]
+    pub(crate) fn lost_between(&self, pool: &Pool<'_>, start: SeqNum, end: SeqNum) -> u32 {
+        let (mut lost, mut id) = (0, self.queue.head);
+        while id != NONE && pool.slot(id).first().before(end) {
+            let slot = pool.slot(id);
+            if slot.mark.has(Mark::LOST) && slot.sent_end().after(start) {
+                lost += slot.sent_len();
+            }
+            id = slot.next;
+        }
+        lost
+    }
+
+    /// Deems what lies between two numbers lost, as far as it is outstanding.
+    #[cfg(feature = "path-search")]
+    pub(crate) fn mark_lost_between(&mut self, pool: &mut Pool<'_>, start: SeqNum, end: SeqNum) {
+        let mut id = self.queue.head;
+        while id != NONE && pool.slot(id).first().before(end) {
+            if pool.slot(id).sent_end().after(start) {
+                self.mark_lost(pool, id);
+            }
+            id = pool.slot(id).next;
+        }
+    }
+
     /// Deems the first buffer lost (RFC 6582, section 3.2, steps 2 and 3); returns whether it was not before.
     pub(crate) fn mark_first_lost(&mut self, pool: &mut Pool<'_>) -> bool {
         self.queue.head != NONE && self.mark_lost(pool, self.queue.head)
@@ -145,7 +173,7 @@ impl Sender {
             id = slot.next;
         }
         (self.sacked, self.sack_high, self.sack_hint) = (0, NONE, NONE);
-        self.known = [SackBlock { start: self.una, end: self.una }; SackBlocks::MOST];
+        self.known = [SackBlock { start: self.una, end: self.una }; KNOWN];
     }
 
     /// Whether the first buffer was SACKED, though an acknowledgement of it would have come: the receiver reneged.
@@ -181,7 +209,10 @@ impl Sender {
         let (mut any, mut wait) = (false, None);
         while self.tx_head != NONE {
             let slot = pool.slot(self.tx_head);
-            if !sent_after(latest.0, latest.1, slot.sent_at, slot.sent_end()) {
+            // Where a clock shows the same time for both, the order of numbers is that of transmission, but not for what was
+            // sent again.
+            let may_be_later = slot.retransmits > 0 && slot.sent_at == latest.0;
+            if may_be_later || !sent_after(latest.0, latest.1, slot.sent_at, slot.sent_end()) {
                 break;
             }
             let due = time::after(slot.sent_at, allowed_us);

@@ -7,7 +7,7 @@ use crate::{
     congestion::{Ack, CongestionControl as _},
     divide,
     send::Delivered,
-    time,
+    time::{self, Millis},
     wire::tcp::{Flags, Segment},
 };
 
@@ -47,7 +47,7 @@ impl Socket {
             && segment.payload.is_empty()
             && !window_changed
             && !segment.flags.has(Flags::SYN.with(Flags::FIN));
-        self.counts.delivered = self.counts.delivered.wrapping_add(delivered.segments);
+        self.counts.note(|counts| counts.delivered = counts.delivered.wrapping_add(delivered.segments));
         self.sample_rtt(cx, segment, &delivered, flight);
         if duplicate.is_some() {
             self.note_dsack();
@@ -90,8 +90,8 @@ impl Socket {
         let before = self.tx.una;
         let data_ack = ack.earlier(self.tx.nxt);
         self.tx.acknowledge(cx.pool, data_ack, delivered);
-        self.counts.bytes_acked += u64::from(data_ack.distance_from(before));
-        self.waiting_since = cx.now;
+        self.counts.note(|counts| counts.bytes_acked += u64::from(data_ack.distance_from(before)));
+        self.waiting_since = Millis::of(cx.now);
         if ack == self.tx.nxt + 1 && self.fin != Fin::Open {
             self.fin = Fin::Done;
         }
@@ -108,11 +108,11 @@ impl Socket {
         // RFC 7323, appendix G: samples in a round trip when every second segment is acknowledged.
         let per_round = flight.div_ceil(2 * self.mss());
         if let Some(sent_at) = delivered.clean_sent_at {
-            self.rtt.sample(&cx.profile.rto, time::us_since(cx.now, sent_at), per_round);
+            self.rtt.sample(time::us_since(cx.now, sent_at), per_round);
         } else if let (true, Some(timestamps)) = (self.uses_timestamps(), segment.options.timestamps) {
             let ms = self.timestamp(cx.now).wrapping_sub(timestamps.echo);
             if timestamps.echo != 0 && ms < 1 << 20 {
-                self.rtt.sample(&cx.profile.rto, (ms * 1_000).max(500), per_round);
+                self.rtt.sample((ms * 1_000).max(500), per_round);
             }
         }
     }
@@ -147,12 +147,14 @@ impl Socket {
             self.reduce(cx, kind.flight);
             self.window.cwnd = self.window.ssthresh;
         }
+        self.note_probe_acknowledged(cx);
         self.leave_recovery_if_over();
         if kind.news && self.phase == Phase::Recovery && !self.uses_sack() {
             // RFC 6582, section 3.2, step 3: a partial acknowledgement uncovers the next loss.
             self.tx.mark_first_lost(cx.pool);
         }
         let found = self.find_losses(cx, delivered);
+        let found = found && !(self.phase == Phase::Open && self.probe_alone_is_lost(cx));
         match self.phase {
             Phase::Open if found => self.enter_recovery(cx),
             Phase::Open => {
@@ -211,7 +213,7 @@ impl Socket {
         // RFC 5681, section 3.2, step 2: FlightSize is what was not acknowledged by number, whatever SACK has told of it,
         // less what limited transmit added to the window.
         self.reduce(cx, self.tx.outstanding().min(self.window.cwnd));
-        self.counts.recoveries += 1;
+        self.counts.note(|counts| counts.recoveries += 1);
         self.phase = Phase::Recovery;
         self.recover = self.tx.nxt;
         (self.prr_delivered, self.prr_out) = (0, 0);
@@ -261,7 +263,7 @@ impl Socket {
         if !(self.uses_ecn() && segment.flags.has(Flags::ECE)) || self.tx.una.before(self.cwr_until) {
             return;
         }
-        self.counts.ecn_reductions += 1;
+        self.counts.note(|counts| counts.ecn_reductions += 1);
         self.reduce(cx, kind.flight);
         self.window.cwnd = self.window.ssthresh;
     }
@@ -314,7 +316,7 @@ impl Socket {
             State::FinWait1 => {
                 self.state = State::FinWait2;
                 if self.is_orphan() {
-                    self.timers.set(Timer::State, time::after(cx.now, cx.profile.fin_wait_2_us));
+                    self.timers.set(Timer::State, cx.now, cx.profile.fin_wait_2_us);
                 }
             }
             State::Closing => self.enter_time_wait(cx),

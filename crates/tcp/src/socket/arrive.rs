@@ -1,11 +1,11 @@
 //! SEGMENT ARRIVES (RFC 9293, section 3.10.7), in the order of the RFC.
 
-use fullpipe_units::SeqNum;
+use fullpipe_units::{Instant, SeqNum};
 
 use super::{Context, Events, Failure, Fin, Reply, Socket, State, Syn, timer::Timer};
 use crate::{
     profile::{AckCount, BlindDefence, SynFin, TimeWait},
-    time,
+    time::{self, Millis, Stamp},
     wire::{
         ip::Ecn,
         tcp::{Flags, Segment},
@@ -13,13 +13,13 @@ use crate::{
 };
 
 /// RFC 7323, section 5.5: after 24 days of silence the peer's clock may have wrapped.
-const PAWS_IDLE_NANOS: u64 = 24 * 24 * 3_600 * 1_000_000_000;
+const PAWS_IDLE: u32 = time::about_seconds(Instant::from_nanos(24 * 24 * 3_600 * 1_000_000_000));
 
 impl Socket {
     /// Takes a segment for this connection.
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(crate) fn on_segment(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>, ecn: Ecn) -> Reply {
-        self.counts.segments_received = self.counts.segments_received.wrapping_add(1);
+        self.counts.note(|counts| counts.segments_received = counts.segments_received.wrapping_add(1));
         self.train = 0;
         match self.state {
             // Section 3.10.7.1.
@@ -35,12 +35,12 @@ impl Socket {
         let flags = segment.flags;
         let has_ack = flags.has(Flags::ACK);
         // First: ISS < SEG.ACK <= SND.NXT.
-        if has_ack && (segment.ack.at_or_before(self.iss) || segment.ack.after(self.snd_nxt())) {
+        if has_ack && (segment.ack.at_or_before(self.iss()) || segment.ack.after(self.snd_nxt())) {
             return if flags.has(Flags::RST) { Reply::None } else { Reply::Reset };
         }
         // What echoes a timestamp that was not sent answers another SYN.
         let is_ours = |echo: u32| {
-            let (first, now) = (self.timestamp(self.last_data_sent), self.timestamp(cx.now));
+            let (first, now) = (self.timestamp(self.last_data_sent.instant()), self.timestamp(cx.now));
             echo.wrapping_sub(first) <= now.wrapping_sub(first)
         };
         if let (true, true, Some(timestamps)) = (self.timestamps_on, has_ack, segment.options.timestamps)
@@ -62,7 +62,7 @@ impl Socket {
         if !flags.has(Flags::SYN) || is_odd {
             return Reply::None;
         }
-        self.last_heard = cx.now;
+        self.last_heard = Millis::of(cx.now);
         self.take_peer_syn(cx, segment);
         let ecn_agreed = flags.has(Flags::ECE) && !flags.has(Flags::CWR);
         if !has_ack {
@@ -102,22 +102,23 @@ impl Socket {
         let lost = self.rtt.backoff() > 0;
         if lost {
             // RFC 6298, section 5.7, and RFC 5681, section 3.1: one segment after a lost SYN.
-            self.rtt.after_lost_syn(&cx.profile.rto);
+            self.rtt.after_lost_syn();
             self.window.cwnd = self.mss();
         } else {
             let is_timed = self.syn == Syn::Waiting && !(self.passive && self.tx.outstanding() > 0);
-            if is_timed && self.last_data_sent > fullpipe_units::Instant::ZERO {
-                self.rtt.sample(&cx.profile.rto, time::us_since(cx.now, self.last_data_sent), 1);
+            if is_timed && self.last_data_sent.instant() > Instant::ZERO {
+                self.rtt.sample(time::us_since(cx.now, self.last_data_sent.instant()), 1);
             }
             self.window.cwnd = self.window.cwnd.max(cx.profile.initial_window_bytes(self.mss()));
         }
         self.syn = Syn::Done;
         self.recover = self.tx.una;
+        self.begin_search(cx);
         self.cwr_until = self.tx.una;
-        self.waiting_since = cx.now;
-        self.grow_at = time::after(cx.now, self.rtt.srtt().max(1_000));
+        self.waiting_since = Millis::of(cx.now);
+        self.grow_at = Stamp::of(time::after(cx.now, self.rtt.srtt().max(1_000)));
         self.timers.stop(Timer::Retransmit);
-        self.rearm_silence(cx.now);
+        self.arm_silence(cx.now);
         self.events.set(Events::CONNECTED);
         self.events.set(Events::WRITABLE);
     }
@@ -165,14 +166,14 @@ impl Socket {
             self.challenge(cx);
             return Reply::None;
         }
-        self.last_heard = cx.now;
+        self.last_heard = Millis::of(cx.now);
         self.probes_unanswered = 0;
         // Fifth: ACK.
         if !flags.has(Flags::ACK) {
             return Reply::None;
         }
         if self.state == State::SynReceived {
-            if !(segment.ack.after(self.iss) && segment.ack.at_or_before(self.snd_nxt())) {
+            if !(segment.ack.after(self.iss()) && segment.ack.at_or_before(self.snd_nxt())) {
                 return Reply::Reset;
             }
             self.establish(cx);
@@ -210,7 +211,7 @@ impl Socket {
             return;
         }
         if flags.has(Flags::FIN) {
-            self.timers.set(Timer::State, time::after(cx.now, cx.profile.time_wait_us));
+            self.timers.set(Timer::State, cx.now, cx.profile.time_wait_us);
         }
         let is_the_ack = flags == Flags::ACK && segment.payload.is_empty();
         if !is_the_ack || segment.seq != self.rx.nxt || segment.ack != self.snd_nxt() {
@@ -223,7 +224,7 @@ impl Socket {
         if let (true, false, Some(timestamps)) =
             (self.uses_timestamps(), segment.flags.has(Flags::RST), segment.options.timestamps)
         {
-            let recent = cx.now.as_nanos().saturating_sub(self.ts_recent_at.as_nanos()) < PAWS_IDLE_NANOS;
+            let recent = time::about_seconds(cx.now).saturating_sub(self.ts_recent_at) < PAWS_IDLE;
             if recent && is_newer(self.ts_recent, timestamps.val) {
                 return false;
             }
@@ -251,11 +252,11 @@ impl Socket {
         if self.state == State::TimeWait {
             // "Acknowledge it, and restart the 2 MSL timeout."
             if segment.flags.has(Flags::FIN) {
-                self.timers.set(Timer::State, time::after(cx.now, cx.profile.time_wait_us));
+                self.timers.set(Timer::State, cx.now, cx.profile.time_wait_us);
             }
         } else {
             // Out of the window or not, the peer lives.
-            self.last_heard = cx.now;
+            self.last_heard = Millis::of(cx.now);
         }
         if segment.payload.is_empty() && !segment.flags.has(Flags::FIN) {
             self.challenge(cx);
@@ -292,13 +293,14 @@ impl Socket {
     /// RFC 5961, section 7: a challenge ACK, unless this second has seen enough of them. The count is the socket's
     /// own, so that it tells an attacker nothing about others.
     pub(super) fn challenge(&mut self, cx: &Context<'_, '_>) {
-        if time::us_since(cx.now, self.challenge_window) >= 1_000_000 {
-            self.challenge_window = cx.now;
+        let now = Millis::of(cx.now);
+        if now.since(self.challenge_window) >= 1_000 {
+            self.challenge_window = now;
             self.challenges_left = cx.profile.challenge_acks;
         }
         if self.challenges_left > 0 {
             self.challenges_left -= 1;
-            self.counts.challenges += 1;
+            self.counts.note(|counts| counts.challenges += 1);
             self.ack_now = true;
         }
     }
@@ -309,7 +311,7 @@ impl Socket {
             && seq.at_or_before(self.last_ack_sent)
             && !is_newer(self.ts_recent, timestamps.val)
         {
-            (self.ts_recent, self.ts_recent_at) = (timestamps.val, cx.now);
+            (self.ts_recent, self.ts_recent_at) = (timestamps.val, time::about_seconds(cx.now));
         }
     }
 
@@ -340,8 +342,8 @@ impl Socket {
             self.abort(cx);
             return;
         }
-        if segment.flags.has(Flags::FIN) && (seq + len).at_or_before(nxt + window) && self.rx.fin.is_none() {
-            self.rx.fin = Some(seq + len);
+        if segment.flags.has(Flags::FIN) && (seq + len).at_or_before(nxt + window) {
+            self.rx.note_fin(seq + len);
         }
         if self.uses_sack() && seq.before(nxt) && len > 0 {
             self.rx.note_duplicate(seq, nxt.earlier(seq + len));
@@ -354,7 +356,7 @@ impl Socket {
         } else {
             self.ack_now = true;
         }
-        if self.rx.fin == Some(self.rx.nxt) {
+        if self.rx.is_fin_next() {
             self.take_fin(cx);
         }
     }
@@ -364,17 +366,17 @@ impl Socket {
         let before = self.rx.nxt;
         let accepted = self.rx.accept(cx.pool, start, data);
         if accepted.advanced {
-            self.counts.bytes_received += u64::from(self.rx.nxt.distance_from(before));
+            self.counts.note(|counts| counts.bytes_received += u64::from(self.rx.nxt.distance_from(before)));
             self.events.set(Events::READABLE);
         } else {
-            self.counts.out_of_order += 1;
+            self.counts.note(|counts| counts.out_of_order += 1);
             if !self.uses_sack() {
                 self.duplicates_due = self.duplicates_due.saturating_add(1);
             }
         }
         self.seen_mss = self.seen_mss.max(u16::try_from(len).unwrap_or(u16::MAX)).min(self.own_mss);
         self.unacked_rx = self.unacked_rx.saturating_add(len);
-        let policy = self.options.ack;
+        let policy = self.kept.ack();
         let quick = self.quick_left > 0;
         self.quick_left = self.quick_left.saturating_sub(1);
         // RFC 5681, section 4.2: at once for what is out of order or fills a gap; else for every second full-sized
@@ -391,13 +393,15 @@ impl Socket {
         {
             self.ack_now = true;
         } else if !self.timers.is_set(Timer::DelayedAck) {
-            self.timers.set(Timer::DelayedAck, time::after(cx.now, policy.delay_us));
+            self.timers.set(Timer::DelayedAck, cx.now, policy.delay_us);
         }
     }
 
     /// Eighth: the FIN is next in order.
     fn take_fin(&mut self, cx: &mut Context<'_, '_>) {
         self.rx.take_fin();
+        // What was sent beyond the end is no data.
+        self.rx.clear_early(cx.pool);
         self.ack_now = true;
         self.events.set(Events::READABLE);
         match self.state {

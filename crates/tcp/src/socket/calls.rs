@@ -2,14 +2,11 @@
 
 use fullpipe_units::Instant;
 
-use super::{
-    Context, Events, Failure, Fin, Probe, Socket, SocketOptions, State,
-    timer::{Timer, Timers},
-};
+use super::{Context, Events, Failure, Fin, Kept, Probe, Socket, SocketOptions, State, timer::Timer};
 use crate::{
     pool::Pool,
     profile::{Budgets, ReceivePolicy, WindowUpdate},
-    time,
+    time::{self, Millis, Stamp},
 };
 
 impl Socket {
@@ -18,8 +15,8 @@ impl Socket {
         if self.fin != Fin::Open || self.failure.is_some() || matches!(self.state, State::Closed | State::TimeWait) {
             return 0;
         }
-        if self.tx.unsent_bytes() == 0 && self.options.no_push {
-            self.timers.set(Timer::NoPush, time::after(cx.now, cx.profile.no_push_us));
+        if self.tx.unsent_bytes() == 0 && self.kept.no_push {
+            self.timers.set(Timer::NoPush, cx.now, cx.profile.no_push_us);
         }
         self.raise_after_a_while(cx);
         self.train = 0;
@@ -98,7 +95,7 @@ impl Socket {
     /// Doubles the budget where the application keeps up with a sender that fills it each round trip.
     fn grow_budget(&mut self, cx: &Context<'_, '_>) {
         let ReceivePolicy::Grow { max } = cx.profile.receive() else { return };
-        if self.rx.budget >= max || cx.now < self.grow_at {
+        if self.rx.budget >= max || cx.now < self.grow_at.instant() {
             return;
         }
         let read_to = self.rx.nxt - self.rx.readable;
@@ -108,7 +105,7 @@ impl Socket {
             self.rx.early_budget = self.rx.early_budget.max(self.rx.budget);
         }
         self.grow_from = read_to;
-        self.grow_at = time::after(cx.now, self.rtt.srtt().max(1_000));
+        self.grow_at = Stamp::of(time::after(cx.now, self.rtt.srtt().max(1_000)));
     }
 
     /// Whether everything that the peer will ever send has been read.
@@ -138,14 +135,14 @@ impl Socket {
             self.abort(cx);
             return;
         }
-        if self.state == State::SynSent && self.tx.unsent_bytes() == 0 {
-            // RFC 9293, section 3.10.4: nothing was sent and nothing is to be.
+        if self.state == State::SynSent && self.tx.unsent_bytes() + self.tx.outstanding() == 0 {
+            // RFC 9293, section 3.10.4: nothing was sent, with the SYN neither, and nothing is to be.
             self.end(cx, None);
             return;
         }
         self.shutdown_write();
         if self.state == State::FinWait2 {
-            self.timers.set(Timer::State, time::after(cx.now, cx.profile.fin_wait_2_us));
+            self.timers.set(Timer::State, cx.now, cx.profile.fin_wait_2_us);
         }
     }
 
@@ -182,7 +179,7 @@ impl Socket {
             }
             _ => self.rx.clear(cx.pool),
         }
-        self.timers = Timers::new();
+        self.timers.stop_all();
         self.probe = Probe::None;
         self.ack_now = false;
         self.events.set(Events::CLOSED);
@@ -194,8 +191,8 @@ impl Socket {
     pub(super) fn enter_time_wait(&mut self, cx: &mut Context<'_, '_>) {
         self.state = State::TimeWait;
         self.tx.clear(cx.pool);
-        self.timers = Timers::new();
-        self.timers.set(Timer::State, time::after(cx.now, cx.profile.time_wait_us));
+        self.timers.stop_all();
+        self.timers.set(Timer::State, cx.now, cx.profile.time_wait_us);
         self.events.set(Events::CLOSED);
     }
 
@@ -214,12 +211,12 @@ impl Socket {
 
     /// Sets options; budgets take effect for what comes.
     pub(crate) fn set_options(&mut self, options: SocketOptions, now: Instant) {
-        self.options = options;
+        self.kept = Kept::of(&options);
         self.rx.budget = options.budgets.receive;
         self.rx.early_budget = options.budgets.out_of_order;
         self.tx.transmit_budget = options.budgets.transmit;
         self.tx.unacknowledged_budget = options.budgets.unacknowledged;
-        self.last_heard = self.last_heard.max(now);
-        self.rearm_silence(now);
+        self.last_heard = Millis::of(now);
+        self.arm_silence(now);
     }
 }

@@ -81,7 +81,7 @@ mod on {
             let allow = Allowance { bytes: room, mss: room.max(1), burst: room };
             let Some(chosen) = self.tx.choose(cx.pool, allow).filter(|_| room > 0) else { return Run::EMPTY };
             self.tx.sent(cx.pool, &chosen, cx.now);
-            self.counts.bytes_sent += u64::from(chosen.run.len);
+            self.counts.note(|counts| counts.bytes_sent += u64::from(chosen.run.len));
             chosen.run
         }
 

@@ -2,12 +2,12 @@
 
 use fullpipe_units::{Instant, SeqNum};
 
-use super::{Context, Fin, Phase, Probe, Socket, State, Syn, base_options, timer::Timer};
+use super::{Context, Fin, Phase, Probe, Socket, State, Syn, base_options, rack::TailProbe, timer::Timer};
 use crate::{
     pool::Run,
     profile::{EcnPolicy, Nagle, Push},
     send::{Allowance, Chosen},
-    time,
+    time::{self, Millis, Stamp},
     wire::tcp::{Flags, Options, Timestamps},
 };
 
@@ -31,7 +31,7 @@ impl Socket {
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
         let out = self.choose_segment(cx)?;
-        self.counts.segments_sent = self.counts.segments_sent.wrapping_add(1);
+        self.counts.note(|counts| counts.segments_sent = counts.segments_sent.wrapping_add(1));
         Some(out)
     }
 
@@ -54,7 +54,7 @@ impl Socket {
             }
             // In SYN-RECEIVED an unacceptable segment is answered with the ACK of the SYN.
             if self.ack_now && self.state == State::SynReceived {
-                return Some(self.segment(cx, self.iss + 1, Flags::default(), Run::EMPTY));
+                return Some(self.segment(cx, self.iss() + 1, Flags::default(), Run::EMPTY));
             }
             self.ack_now = false;
             return None;
@@ -68,7 +68,7 @@ impl Socket {
         self.syn = Syn::Waiting;
         self.ack_now = false;
         if is_first || (!active && self.rtt.backoff() == 0) {
-            self.last_data_sent = cx.now;
+            self.last_data_sent = Stamp::of(cx.now);
         }
         self.arm_retransmit(cx);
         let profile = cx.profile;
@@ -95,7 +95,7 @@ impl Socket {
         };
         self.add_fast_open(&mut options);
         Some(Outgoing {
-            seq: self.iss,
+            seq: self.iss(),
             ack: if active {
                 SeqNum::new(0)
             } else if self.is_early() {
@@ -148,23 +148,23 @@ impl Socket {
             Probe::TailLoss if !cfg!(feature = "sack") => None,
             Probe::TailLoss => {
                 self.train = 0;
-                self.counts.probes += 1;
+                self.counts.note(|counts| counts.probes += 1);
                 // RFC 8985, section 7.3: new data if the peer's window takes it, else the last segment again.
                 let mss = self.mss();
                 let room = self.window_room();
                 let allow = Allowance { bytes: room.min(mss), mss, burst: mss };
                 if let Some(chosen) = self.tx.choose(cx.pool, allow) {
                     let out = self.send_new(cx, &chosen);
-                    self.rack.note_probe(self.tx.nxt, false);
+                    self.rack.note_probe(self.tx.nxt, TailProbe::New);
                     return Some(out);
                 }
                 if self.fin == Fin::Waiting {
                     // The FIN is the last that was sent.
-                    self.rack.note_probe(self.tx.nxt + 1, true);
+                    self.rack.note_probe(self.tx.nxt + 1, TailProbe::Again);
                     return Some(self.segment(cx, self.tx.nxt, Flags::FIN, Run::EMPTY));
                 }
                 let chosen = self.tx.choose_last(cx.pool, mss)?;
-                self.rack.note_probe(self.tx.nxt, true);
+                self.rack.note_probe(self.tx.nxt, TailProbe::Again);
                 Some(self.send_again(cx, &chosen))
             }
         }
@@ -194,8 +194,8 @@ impl Socket {
 
     fn send_again(&mut self, cx: &mut Context<'_, '_>, chosen: &Chosen) -> Outgoing {
         self.tx.resent(cx.pool, chosen, cx.now);
-        self.counts.bytes_retransmitted += u64::from(chosen.run.len);
-        self.counts.retransmits += 1;
+        self.counts.note(|counts| counts.bytes_retransmitted += u64::from(chosen.run.len));
+        self.counts.note(|counts| counts.retransmits += 1);
         self.note_sent(chosen.run.len);
         // The first segment's retransmission has a whole timeout to be acknowledged.
         if chosen.seq == self.tx.una || !self.timers.is_set(Timer::Retransmit) {
@@ -225,6 +225,9 @@ impl Socket {
         let mss = self.mss();
         let (room, pipe) = (self.window_room(), self.in_flight());
         let credit = self.window.cwnd.saturating_sub(pipe);
+        if let Some(probe) = self.choose_probe(cx, room.min(credit)) {
+            return Some(self.send_new(cx, &probe));
+        }
         let allow = Allowance { bytes: room.min(credit), mss, burst: cx.burst.max(mss) };
         let chosen = self.tx.choose(cx.pool, allow);
         let Some(chosen) = chosen.filter(|chosen| self.may_leave(cx, chosen, room, credit)) else {
@@ -245,12 +248,12 @@ impl Socket {
         if self.has_outstanding() || self.phase != Phase::Open {
             return;
         }
-        let idle = time::us_since(cx.now, self.last_data_sent);
+        let idle = time::us_since(cx.now, self.last_data_sent.instant());
         if idle > self.rtt.rto(&cx.profile.rto) && cx.profile.restart_after_idle {
             let initial = cx.profile.initial_window_bytes(self.mss());
             self.window.cwnd = self.window.cwnd.min(initial);
             self.controller.on_idle(idle);
-            self.last_data_sent = cx.now;
+            self.last_data_sent = Stamp::of(cx.now);
         }
     }
 
@@ -275,19 +278,19 @@ impl Socket {
         if self.fin != Fin::Open || core::mem::take(&mut self.force_small) {
             return true;
         }
-        if self.options.no_push {
+        if self.kept.no_push {
             return !self.timers.is_set(Timer::NoPush);
         }
         let waits = match cx.profile.nagle() {
             Nagle::AnyOutstanding => !idle,
             Nagle::SmallOutstanding => self.small_end.after(self.tx.una),
         };
-        self.options.no_nagle || !waits
+        self.kept.no_nagle || !waits
     }
 
     fn send_new(&mut self, cx: &mut Context<'_, '_>, chosen: &Chosen) -> Outgoing {
         if !self.has_outstanding() {
-            self.waiting_since = cx.now;
+            self.waiting_since = Millis::of(cx.now);
         }
         if self.ack_now || self.timers.is_set(Timer::DelayedAck) {
             // Data that answers at once: so will the next, and carry the acknowledgement.
@@ -301,8 +304,8 @@ impl Socket {
         if flight > self.most_in_flight || self.tx.una.at_or_after(self.most_until) {
             (self.most_in_flight, self.most_until) = (flight, self.tx.nxt);
         }
-        self.last_data_sent = cx.now;
-        self.counts.bytes_sent += u64::from(chosen.run.len);
+        self.last_data_sent = Stamp::of(cx.now);
+        self.counts.note(|counts| counts.bytes_sent += u64::from(chosen.run.len));
         self.note_sent(chosen.run.len);
         if cfg!(feature = "platforms") {
             self.train = self.train.saturating_add(1);
@@ -337,7 +340,7 @@ impl Socket {
         if fin {
             self.fin_leaves();
         }
-        Flags::default().with_if(push && !self.options.no_push, Flags::PSH).with_if(fin, Flags::FIN)
+        Flags::default().with_if(push && !self.kept.no_push, Flags::PSH).with_if(fin, Flags::FIN)
     }
 
     /// Whether no further full segment can leave now.
@@ -384,7 +387,7 @@ impl Socket {
             return None;
         }
         if !self.has_outstanding() {
-            self.waiting_since = cx.now;
+            self.waiting_since = Millis::of(cx.now);
         }
         let seq = self.tx.nxt;
         self.fin_leaves();

@@ -9,21 +9,25 @@ mod arrive;
 mod calls;
 mod fast;
 mod info;
+mod kept;
 mod leave;
 mod open;
 mod path;
 mod rack;
+mod search;
 mod timer;
 mod vocabulary;
 
 use fullpipe_units::{Instant, SeqNum};
 
+#[cfg(feature = "path-search")]
+use self::search::Search;
 pub(crate) use self::{fast::Part, leave::Outgoing, open::Opening};
 pub use self::{
     info::Info,
     vocabulary::{Counts, Endpoint, Events, Failure, SocketOptions, State, Tuple},
 };
-use self::{rack::Rack, timer::Timers};
+use self::{kept::Kept, rack::Rack, timer::Timers};
 use crate::{
     congestion::{Controller, Window},
     pool::Pool,
@@ -31,6 +35,8 @@ use crate::{
     recv::Receiver,
     rtt::Rtt,
     send::Sender,
+    tally::Tally,
+    time::{Millis, Stamp},
     wire::tcp::{Options, SackBlocks},
 };
 
@@ -106,13 +112,12 @@ enum Phase {
 pub struct Socket {
     pub(crate) tuple: Tuple,
     state: State,
-    pub(crate) options: SocketOptions,
+    kept: Kept,
     failure: Option<Failure>,
     pub(crate) events: Events,
-    pub(crate) counts: Counts,
+    counts: Tally<Counts>,
     timers: Timers,
 
-    iss: SeqNum,
     irs: SeqNum,
     syn: Syn,
     fin: Fin,
@@ -144,15 +149,21 @@ pub struct Socket {
     own_mss: u16,
     /// What the path is known to take: TCP payload without options.
     path_mss: u16,
-    /// When that became less than the device's.
-    path_lowered_at: Instant,
+    /// When that was last learnt.
+    path_learnt_at: Millis,
+    /// Seconds that have to pass from then before a larger one is tried.
+    #[cfg(feature = "path-search")]
+    path_pause_s: u16,
+    #[cfg(feature = "path-search")]
+    search: Search,
 
     // Options in force.
     timestamps_on: bool,
     sack_on: bool,
     ecn_on: bool,
     ts_recent: u32,
-    ts_recent_at: Instant,
+    /// In about seconds.
+    ts_recent_at: u32,
     ts_offset: u32,
     last_ack_sent: SeqNum,
 
@@ -165,7 +176,7 @@ pub struct Socket {
     quick_left: u8,
     /// ECN: echo until the peer says CWR.
     echo_ce: bool,
-    challenge_window: Instant,
+    challenge_window: Millis,
     challenges_left: u8,
 
     // Sending.
@@ -190,10 +201,10 @@ pub struct Socket {
     /// The most bytes in flight of late, and until what is acknowledged that stands.
     most_in_flight: u32,
     most_until: SeqNum,
-    last_data_sent: Instant,
-    last_heard: Instant,
+    last_data_sent: Stamp,
+    last_heard: Millis,
     /// When the oldest unacknowledged data began to wait, for the user timeout.
-    waiting_since: Instant,
+    waiting_since: Millis,
     /// ECN: a reduction is to be announced; none more until `cwr_until` is acknowledged.
     cwr_due: bool,
     cwr_until: SeqNum,
@@ -211,7 +222,7 @@ pub struct Socket {
     pub(crate) fast: Part,
     /// Receive-buffer growth: what was read since, until when.
     grow_from: SeqNum,
-    grow_at: Instant,
+    grow_at: Stamp,
 }
 
 impl Socket {
@@ -225,9 +236,9 @@ impl Socket {
         self.failure
     }
 
-    /// What was counted.
+    /// What was counted; without the feature `counts`, nothing.
     pub const fn counts(&self) -> &Counts {
-        &self.counts
+        self.counts.or(&Counts::NONE)
     }
 
     /// Whether the application may read and write: the handshake is over, or fast open does not wait for it.
@@ -235,10 +246,15 @@ impl Socket {
         self.state.is_synchronized() || self.is_early()
     }
 
+    /// The number of this end's SYN, which nothing has acknowledged yet.
+    fn iss(&self) -> SeqNum {
+        self.tx.una - 1
+    }
+
     /// `SND.NXT`, the FIN and the SYN included.
     fn snd_nxt(&self) -> SeqNum {
         if self.syn == Syn::Due {
-            return self.iss;
+            return self.iss();
         }
         match self.fin {
             Fin::Waiting | Fin::Done => self.tx.nxt + 1,
@@ -251,7 +267,7 @@ impl Socket {
     /// `SND.UNA`, the FIN and the SYN included.
     fn snd_una(&self) -> SeqNum {
         match (self.syn, self.fin) {
-            (Syn::Due | Syn::Waiting | Syn::Again, _) => self.iss,
+            (Syn::Due | Syn::Waiting | Syn::Again, _) => self.iss(),
             (Syn::Done, Fin::Done) => self.tx.una + 1,
             (Syn::Done, _) => self.tx.una,
         }

@@ -3,7 +3,7 @@
 use fullpipe_units::SeqNum;
 
 use super::{
-    Context, Counts, Events, Fin, Part, Phase, Probe, Socket, SocketOptions, State, Syn, Tuple, rack::Rack,
+    Context, Counts, Events, Fin, Kept, Part, Phase, Probe, Socket, SocketOptions, State, Syn, Tuple, rack::Rack,
     timer::Timers,
 };
 use crate::{
@@ -12,6 +12,8 @@ use crate::{
     recv::Receiver,
     rtt::Rtt,
     send::Sender,
+    tally::Tally,
+    time::{self, Millis, Stamp},
     wire::{
         ip,
         tcp::{Flags, MAX_SHIFT, Segment},
@@ -36,15 +38,15 @@ impl Socket {
         let Opening { tuple, iss, ts_offset, own_mss, options, fast } = *opening;
         let profile = cx.profile;
         let budgets = options.budgets;
+        let now = Millis::of(cx.now);
         let mut socket = Self {
             tuple,
             state: State::Closed,
-            options,
+            kept: Kept::of(&options),
             failure: None,
             events: Events::default(),
-            counts: Counts::default(),
+            counts: Tally::new(Counts::NONE),
             timers: Timers::new(),
-            iss,
             irs: SeqNum::new(0),
             syn: Syn::Due,
             fin: Fin::Open,
@@ -65,12 +67,16 @@ impl Socket {
             peer_mss: own_mss,
             own_mss,
             path_mss: own_mss,
-            path_lowered_at: cx.now,
+            path_learnt_at: now,
+            #[cfg(feature = "path-search")]
+            path_pause_s: 0,
+            #[cfg(feature = "path-search")]
+            search: super::search::Search::new(),
             timestamps_on: false,
             sack_on: false,
             ecn_on: false,
             ts_recent: 0,
-            ts_recent_at: cx.now,
+            ts_recent_at: time::about_seconds(cx.now),
             ts_offset,
             last_ack_sent: SeqNum::new(0),
             ack_now: false,
@@ -78,9 +84,9 @@ impl Socket {
             unacked_rx: 0,
             quick_left: options.ack.quick,
             echo_ce: false,
-            challenge_window: cx.now,
+            challenge_window: now,
             challenges_left: profile.challenge_acks,
-            rtt: Rtt::new(&profile.rto),
+            rtt: Rtt::new(),
             window: Window { cwnd: 0, ssthresh: u32::MAX },
             controller: Controller::new(profile.congestion),
             phase: Phase::Open,
@@ -96,9 +102,9 @@ impl Socket {
             cwnd_limited: false,
             most_in_flight: 0,
             most_until: iss,
-            last_data_sent: cx.now,
-            last_heard: cx.now,
-            waiting_since: cx.now,
+            last_data_sent: Stamp::of(cx.now),
+            last_heard: now,
+            waiting_since: now,
             cwr_due: false,
             cwr_until: iss,
             persist_backoff: 0,
@@ -108,11 +114,10 @@ impl Socket {
             seen_mss: 1,
             fast,
             grow_from: SeqNum::new(0),
-            grow_at: cx.now,
+            grow_at: Stamp::of(cx.now),
         };
         socket.rx.set_segment(own_mss, cx.pool);
         socket.tx.start(iss + 1);
-        socket.arm_silence(cx);
         socket
     }
 
@@ -125,6 +130,7 @@ impl Socket {
         socket.sack_on = cfg!(feature = "sack") && cx.profile.sack;
         socket.ecn_on = Self::asks_for_ecn(cx);
         socket.rcv_shift = socket.shift_to_announce(cx);
+        socket.arm_silence(cx.now);
         socket
     }
 
@@ -134,6 +140,7 @@ impl Socket {
         socket.state = State::SynReceived;
         socket.passive = true;
         socket.unaccepted = true;
+        socket.arm_silence(cx.now);
         socket.take_peer_syn(cx, syn);
         let asks = syn.flags.has(Flags::ECE) && syn.flags.has(Flags::CWR);
         socket.ecn_on = cfg!(feature = "ecn") && cx.profile.ecn != EcnPolicy::Off && asks;
@@ -169,7 +176,7 @@ impl Socket {
         let timestamps = if first { cx.profile.timestamps } else { self.uses_timestamps() };
         self.timestamps_on = timestamps && offered.timestamps.is_some();
         if let (true, Some(timestamps)) = (self.uses_timestamps(), offered.timestamps) {
-            (self.ts_recent, self.ts_recent_at) = (timestamps.val, cx.now);
+            (self.ts_recent, self.ts_recent_at) = (timestamps.val, time::about_seconds(cx.now));
         }
         let sack = if first { cx.profile.sack } else { self.uses_sack() };
         self.sack_on = sack && offered.sack_permitted;
@@ -188,8 +195,8 @@ impl Socket {
             return shift.min(MAX_SHIFT);
         }
         let most = match cx.profile.receive() {
-            ReceivePolicy::Fixed => self.options.budgets.receive,
-            ReceivePolicy::Grow { max } => max.max(self.options.budgets.receive),
+            ReceivePolicy::Fixed => self.rx.budget,
+            ReceivePolicy::Grow { max } => max.max(self.rx.budget),
         };
         let bytes = u32::from(most) * u32::from(self.own_mss);
         (0..MAX_SHIFT).find(|shift| bytes >> shift <= u32::from(u16::MAX)).unwrap_or(MAX_SHIFT)

@@ -5,7 +5,7 @@ use fullpipe_units::SeqNum;
 use super::{Context, Failure, Phase, Socket, State, Syn};
 use crate::{
     profile::IcmpErrors,
-    time,
+    time::Millis,
     wire::{icmp::Reason, ip},
 };
 
@@ -42,9 +42,10 @@ impl Socket {
         let mtu = mtu.max(least);
         let size = u16::try_from(mtu.saturating_sub(overhead)).unwrap_or(u16::MAX);
         if size >= self.path_mss {
-            return;
+            return self.note_probe_too_big(cx, size);
         }
         self.lower_to(cx, size);
+        self.bound_search(size);
         if self.state == State::SynSent {
             // A SYN is too large only for its data; without it leaves at once.
             if self.tx.outstanding() > 0 {
@@ -77,19 +78,23 @@ impl Socket {
         let current = self.path_mss.min(self.peer_mss);
         if let Some(size) = STEPS.into_iter().find(|size| *size < current) {
             self.lower_to(cx, size);
+            self.bound_search(current - 1);
         }
     }
 
     fn lower_to(&mut self, cx: &Context<'_, '_>, size: u16) {
         self.path_mss = size;
-        self.path_lowered_at = cx.now;
+        self.path_learnt_at = Millis::of(cx.now);
     }
 
     /// RFC 1191, section 6.3, and RFC 8201, section 4: after ten minutes the path may have become wider; a full
-    /// segment tells.
+    /// segment tells. Where larger segments are searched for, a probe does.
     pub(super) fn raise_after_a_while(&mut self, cx: &Context<'_, '_>) {
-        const TEN_MINUTES_US: u32 = 600_000_000;
-        if self.path_mss < self.own_mss && time::us_since(cx.now, self.path_lowered_at) >= TEN_MINUTES_US {
+        const TEN_MINUTES_MS: u32 = 600_000;
+        if !Self::searches(cx)
+            && self.path_mss < self.own_mss
+            && Millis::of(cx.now).since(self.path_learnt_at) >= TEN_MINUTES_MS
+        {
             self.path_mss = self.own_mss;
         }
     }

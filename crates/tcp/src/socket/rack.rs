@@ -5,7 +5,7 @@ use fullpipe_units::{Instant, SeqNum};
 use super::{Context, Phase, Probe, Socket, timer::Timer};
 use crate::{
     send::{Delivered, sent_after},
-    time,
+    time::{self, Stamp},
     wire::tcp::{SackBlock, Segment},
 };
 
@@ -17,56 +17,75 @@ const LEAST_PROBE_US: u32 = 2_000;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rack {
     /// The delivered segment that was sent last: when, its end, and its round-trip time.
-    sent_at: Instant,
+    sent_at: Stamp,
     end: SeqNum,
     rtt_us: u32,
-    seen: bool,
     /// The highest sequence number delivered (`RACK.fack`).
     forward: SeqNum,
-    reordering_seen: bool,
+    order: Order,
     /// The reordering window in quarters of the least round-trip time, and how long it stays widened.
     window_quarters: u8,
     window_persist: u8,
-    /// A widening is taken once a round trip: until this is acknowledged.
-    dsack_round: Option<SeqNum>,
-    /// The end of the tail loss probe under way, and whether it was a retransmission.
-    probe_end: Option<SeqNum>,
-    probe_is_resend: bool,
+    /// While it does, another widening is taken once a round trip: when this is acknowledged.
+    dsack_round: SeqNum,
+    /// The tail loss probe under way: its end, and whether it was a retransmission.
+    probe: TailProbe,
+    probe_end: SeqNum,
+}
+
+/// What deliveries have shown of the order in which segments arrive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Order {
+    /// Nothing has been delivered.
+    #[default]
+    Unknown,
+    Kept,
+    Changed,
+}
+
+/// A tail loss probe under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum TailProbe {
+    #[default]
+    None,
+    /// Of new data.
+    New,
+    /// Of data that was sent before.
+    Again,
 }
 
 impl Rack {
     pub(super) const fn forget_probe(&mut self) {
-        self.probe_end = None;
+        self.probe = TailProbe::None;
     }
 
     pub(super) const fn probe_is_out(&self) -> bool {
-        self.probe_end.is_some()
+        !matches!(self.probe, TailProbe::None)
     }
 
-    pub(super) const fn note_probe(&mut self, end: SeqNum, is_resend: bool) {
-        self.probe_end = Some(end);
-        self.probe_is_resend = is_resend;
+    pub(super) const fn note_probe(&mut self, end: SeqNum, probe: TailProbe) {
+        (self.probe, self.probe_end) = (probe, end);
     }
 
     /// Section 6.2, steps 1 to 3.
     fn update(&mut self, delivered: &Delivered, una: SeqNum, now: Instant) {
         let Some(latest) = delivered.latest else { return };
-        if !self.seen || sent_after(latest.sent_at, latest.end, self.sent_at, self.end) {
-            (self.sent_at, self.end) = (latest.sent_at, latest.end);
+        if self.order == Order::Unknown || sent_after(latest.sent_at, latest.end, self.sent_at.instant(), self.end) {
+            (self.sent_at, self.end) = (Stamp::of(latest.sent_at), latest.end);
             self.rtt_us = time::us_since(now, latest.sent_at);
         }
-        if !self.seen {
-            (self.seen, self.forward) = (true, una);
+        if self.order == Order::Unknown {
+            (self.order, self.forward) = (Order::Kept, una);
         }
         if delivered.lowest_clean.is_some_and(|end| end.before(self.forward)) {
-            self.reordering_seen = true;
+            self.order = Order::Changed;
         }
         self.forward = self.forward.later(latest.end).later(una);
     }
 
     /// Section 6.2, step 4: how much longer than the latest delivery's round trip a segment may take.
     fn reorder_window_us(&self, in_recovery: bool, three_sacked: bool, srtt_us: u32, min_rtt_us: u32) -> u32 {
-        if !self.reordering_seen && (in_recovery || three_sacked) {
+        if self.order != Order::Changed && (in_recovery || three_sacked) {
             return 0;
         }
         (min_rtt_us / 4).saturating_mul(u32::from(self.window_quarters.max(1))).min(srtt_us)
@@ -91,10 +110,10 @@ impl Socket {
     /// Section 6.2, step 4: a retransmission that was not needed widens the reordering window.
     pub(super) fn note_dsack(&mut self) {
         let una = self.tx.una;
-        if self.rack.dsack_round.is_some_and(|round| una.before(round)) {
+        if self.rack.window_persist > 0 && una.before(self.rack.dsack_round) {
             return;
         }
-        self.rack.dsack_round = Some(self.tx.nxt);
+        self.rack.dsack_round = self.tx.nxt;
         self.rack.window_quarters = self.rack.window_quarters.max(1).saturating_add(1);
         self.rack.window_persist = 16;
     }
@@ -113,17 +132,17 @@ impl Socket {
 
     /// Section 6.2, step 5. Returns whether any segment was found lost.
     pub(super) fn rack_detect(&mut self, cx: &mut Context<'_, '_>) -> bool {
-        if !self.rack.seen {
+        if self.rack.order == Order::Unknown {
             return false;
         }
         let min_rtt = self.rtt.min().unwrap_or(0);
         let three = self.tx.sacked >= 3 * self.mss();
         let reorder = self.rack.reorder_window_us(self.phase != Phase::Open, three, self.rtt.srtt(), min_rtt);
         let allowed = self.rack.rtt_us.saturating_add(reorder);
-        let latest = (self.rack.sent_at, self.rack.end);
+        let latest = (self.rack.sent_at.instant(), self.rack.end);
         let (any, wait) = self.tx.mark_lost_by_time(cx.pool, latest, cx.now, allowed);
         match wait {
-            Some(us) => self.timers.set(Timer::Reorder, time::after(cx.now, us)),
+            Some(us) => self.timers.set(Timer::Reorder, cx.now, us),
             None => self.timers.stop(Timer::Reorder),
         }
         any
@@ -131,7 +150,7 @@ impl Socket {
 
     /// Section 6.3: the reordering timer.
     pub(super) fn on_reorder_timeout(&mut self, cx: &mut Context<'_, '_>) {
-        if self.rack_detect(cx) && self.phase == Phase::Open {
+        if self.rack_detect(cx) && self.phase == Phase::Open && !self.probe_alone_is_lost(cx) {
             self.enter_recovery(cx);
         }
     }
@@ -156,8 +175,8 @@ impl Socket {
             wait = wait.saturating_add(200_000);
         }
         // Where the retransmission timeout would come first, the probe takes its place: it costs no window.
-        let at = time::after(cx.now, wait).min(self.timers.at(Timer::Retransmit));
-        self.timers.set(Timer::TailLoss, at);
+        let timeout_us = time::us_since(self.timers.at(Timer::Retransmit), cx.now);
+        self.timers.set(Timer::TailLoss, cx.now, wait.min(timeout_us));
     }
 
     /// Section 7.3.
@@ -172,26 +191,26 @@ impl Socket {
 
     /// Section 7.4: what an acknowledgement says about the probe. Returns whether the probe repaired a loss.
     pub(super) fn probe_repaired(&mut self, segment: &Segment<'_>, news: bool) -> bool {
-        let Some(end) = self.rack.probe_end.filter(|_| cfg!(feature = "sack")) else { return false };
-        if segment.ack.before(end) {
+        let end = self.rack.probe_end;
+        if !cfg!(feature = "sack") || !self.rack.probe_is_out() || segment.ack.before(end) {
             return false;
         }
-        if !self.rack.probe_is_resend {
-            self.rack.probe_end = None;
+        if self.rack.probe == TailProbe::New {
+            self.rack.forget_probe();
             return false;
         }
         if Self::reports_duplicate(segment).is_some_and(|block| block.end.at_or_before(end)) {
             // The original and the probe both arrived.
-            self.rack.probe_end = None;
+            self.rack.forget_probe();
             return false;
         }
         if segment.ack.after(end) {
-            self.rack.probe_end = None;
+            self.rack.forget_probe();
             return true;
         }
         // A duplicate ACK without SACK news: the peer had it already.
         if !news && segment.options.sack.is_empty() && segment.payload.is_empty() {
-            self.rack.probe_end = None;
+            self.rack.forget_probe();
         }
         false
     }

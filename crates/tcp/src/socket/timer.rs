@@ -3,7 +3,10 @@
 use fullpipe_units::Instant;
 
 use super::{Context, Failure, Fin, Phase, Probe, Socket, State, Syn};
-use crate::time;
+use crate::{
+    profile::Keepalive,
+    time::{self, Millis, Stamp},
+};
 
 /// What a socket waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,59 +19,101 @@ pub(super) enum Timer {
     Reorder,
     /// RFC 9293, section 3.8.6.3.
     DelayedAck,
-    /// RFC 9293, section 3.8.6.1, and the override of section 3.8.6.2.1.
-    Persist,
-    /// RFC 9293, section 3.8.4.
-    Keepalive,
     /// The end of TIME-WAIT, and of FIN-WAIT-2 without an application.
     State,
-    /// The peer has been silent for too long.
-    Reap,
+    /// The peer is silent: keepalive (RFC 9293, section 3.8.4), and the age at which it is taken for dead.
+    Silence,
     /// Partial segments under SO_NOPUSH have waited long enough.
     NoPush,
+    /// RFC 9293, section 3.8.6.1, and the override of section 3.8.6.2.1. Something is outstanding or nothing is: it has the
+    /// place of `Retransmit`.
+    Persist,
 }
 
-const COUNT: usize = 9;
+/// Places for times.
+const COUNT: usize = 7;
 
-/// The times at which they expire.
+impl Timer {
+    const fn place(self) -> usize {
+        if matches!(self, Self::Persist) { Self::Retransmit as usize } else { self as usize }
+    }
+}
+
+/// The times at which they expire. They are kept as microseconds after a common point, which is moved as time goes by:
+/// 71 minutes at most. What waits for longer than that looks back when it is called early.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timers {
-    at: [Instant; COUNT],
+    base: Stamp,
+    after_us: [u32; COUNT],
     /// A bit for each that is set; the time of the others means nothing.
-    running: u16,
+    running: u8,
 }
 
 impl Timers {
     pub(super) const fn new() -> Self {
-        Self { at: [Instant::ZERO; COUNT], running: 0 }
+        Self { base: Stamp::of(Instant::ZERO), after_us: [0; COUNT], running: 0 }
     }
 
-    pub(super) const fn set(&mut self, timer: Timer, at: Instant) {
-        self.at[timer as usize] = at;
-        self.running |= 1 << timer as u16;
+    /// Sets a timer to expire `us` microseconds from now.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    pub(super) fn set(&mut self, timer: Timer, now: Instant, us: u32) {
+        // Rounded up: none expires early.
+        let passed = time::us_since(Instant::from_nanos(now.as_nanos().saturating_add(999)), self.base.instant());
+        let after_us = match passed.checked_add(us) {
+            Some(after_us) if self.running != 0 => after_us,
+            _ => {
+                for at in &mut self.after_us {
+                    *at = at.saturating_sub(passed);
+                }
+                let moved = time::after(self.base.instant(), passed).max(now);
+                self.base = Stamp::of(if self.running == 0 { now } else { moved });
+                us
+            }
+        };
+        self.after_us[timer.place()] = after_us;
+        if matches!(timer, Timer::Retransmit | Timer::Persist) {
+            self.stop(Timer::Retransmit);
+            self.stop(Timer::Persist);
+        }
+        self.running |= 1 << timer as u8;
     }
 
     pub(super) const fn stop(&mut self, timer: Timer) {
-        self.running &= !(1 << timer as u16);
+        self.running &= !(1 << timer as u8);
+    }
+
+    pub(super) const fn stop_all(&mut self) {
+        self.running = 0;
     }
 
     pub(super) const fn is_set(&self, timer: Timer) -> bool {
-        self.running & 1 << timer as u16 != 0
+        self.running & 1 << timer as u8 != 0
     }
 
     /// When a timer expires; far in the future where it is not set.
-    pub(super) const fn at(&self, timer: Timer) -> Instant {
-        if self.is_set(timer) { self.at[timer as usize] } else { Instant::FAR_FUTURE }
+    pub(super) fn at(&self, timer: Timer) -> Instant {
+        if self.is_set(timer) {
+            time::after(self.base.instant(), self.after_us[timer.place()])
+        } else {
+            Instant::FAR_FUTURE
+        }
     }
 
+    /// When the first of them expires.
     pub(super) fn next(&self) -> Instant {
-        let mut next = Instant::FAR_FUTURE;
-        let mut left = self.running;
-        while left != 0 {
-            next = next.min(self.at[left.trailing_zeros() as usize]);
-            left &= left - 1;
+        if self.running == 0 {
+            return Instant::FAR_FUTURE;
         }
-        next
+        // The bit of `Persist` stands for the place of `Retransmit`.
+        let mut left = self.running | self.running >> COUNT;
+        let mut first = u32::MAX;
+        for us in self.after_us {
+            if left & 1 != 0 {
+                first = first.min(us);
+            }
+            left >>= 1;
+        }
+        time::after(self.base.instant(), first)
     }
 
     /// Whether `timer` has expired; if so it is stopped.
@@ -92,9 +137,6 @@ impl Socket {
         if self.timers.take(Timer::State, now) {
             self.end(cx, None);
         }
-        if cfg!(feature = "keepalive") && self.timers.take(Timer::Reap, now) {
-            self.on_reap(cx);
-        }
         if self.timers.take(Timer::DelayedAck, now) {
             self.ack_now = true;
         }
@@ -110,8 +152,8 @@ impl Socket {
         if self.timers.take(Timer::Persist, now) {
             self.on_persist(cx);
         }
-        if cfg!(feature = "keepalive") && self.timers.take(Timer::Keepalive, now) {
-            self.on_keepalive(cx);
+        if cfg!(feature = "keepalive") && self.timers.take(Timer::Silence, now) {
+            self.on_silence(cx);
         }
         if self.timers.take(Timer::NoPush, now) {
             self.force_small = true;
@@ -129,16 +171,16 @@ impl Socket {
         }
         // RFC 9293, section 3.8.3: R2. A peer that keeps its window shut but answers is alive (section 3.8.6.1,
         // MUST-37); it is only asked again.
-        let answering = self.snd_wnd == 0 && time::us_since(cx.now, self.last_heard) < self.rtt.rto(&cx.profile.rto);
+        let answering = self.snd_wnd == 0 && self.silent_ms(cx.now) < self.rtt.rto(&cx.profile.rto) / 1_000;
         let tired = self.rtt.backoff() >= cx.profile.retries || self.user_timeout_passed(cx.now);
-        if tired && !answering {
+        if tired && (!answering || self.orphan) {
             return if cx.profile.resets_the_silent() {
                 self.give_up(cx)
             } else {
                 self.end(cx, Some(Failure::TimedOut))
             };
         }
-        self.counts.timeouts += 1;
+        self.counts.note(|counts| counts.timeouts += 1);
         if cfg!(feature = "sack") && self.tx.reneged(cx.pool) {
             self.tx.forget_sacks(cx.pool);
         }
@@ -146,6 +188,7 @@ impl Socket {
         if self.fin == Fin::Waiting {
             self.fin = Fin::Due;
         }
+        self.note_probe_timeout();
         self.probe_for_black_hole(cx);
         self.rtt.back_off();
         self.arm_retransmit(cx);
@@ -153,7 +196,7 @@ impl Socket {
 
     fn on_syn_timeout(&mut self, cx: &mut Context<'_, '_>) {
         let retries = match self.state {
-            State::SynSent => self.options.syn_retries,
+            State::SynSent => self.kept.syn_retries,
             _ => cx.profile.syn_ack_retries,
         };
         if self.rtt.backoff() >= retries || self.user_timeout_passed(cx.now) {
@@ -161,16 +204,16 @@ impl Socket {
             return;
         }
         self.syn = Syn::Again;
-        self.counts.timeouts += 1;
-        self.counts.retransmits += 1;
+        self.counts.note(|counts| counts.timeouts += 1);
+        self.counts.note(|counts| counts.retransmits += 1);
         self.rtt.back_off();
         // RFC 3168, section 6.1.1.1: a SYN that may have been lost for asking is sent again without.
         self.ecn_on = self.uses_ecn() && self.rtt.backoff() < 2;
     }
 
     fn user_timeout_passed(&self, now: Instant) -> bool {
-        let waited_ms = time::us_since(now, self.waiting_since) / 1_000;
-        self.options.user_timeout_ms.is_some_and(|limit| waited_ms >= limit)
+        let waited_ms = Millis::of(now).since(self.waiting_since);
+        self.kept.user_timeout_ms().is_some_and(|limit| waited_ms >= limit)
     }
 
     /// The peer is taken for dead. It is told, in case it is not.
@@ -188,8 +231,10 @@ impl Socket {
             self.force_small = true;
             return;
         }
-        // Unanswered probes end the connection as unanswered retransmissions do.
+        // Unanswered probes end the connection as unanswered retransmissions do. One that its application has let go of
+        // ends even though they are answered: RFC 6429 leaves that to whoever needs the memory.
         if self.probes_unanswered >= cx.profile.retries
+            || (self.orphan && self.persist_backoff >= cx.profile.retries)
             || (self.probes_unanswered > 0 && self.user_timeout_passed(cx.now))
         {
             return self.give_up(cx);
@@ -208,77 +253,56 @@ impl Socket {
         }
         let rto = u64::from(self.rtt.rto(&cx.profile.rto)) << self.persist_backoff.min(16);
         let wait = u32::try_from(rto).unwrap_or(u32::MAX).min(cx.profile.rto.max_us);
-        self.timers.set(Timer::Persist, time::after(cx.now, wait));
+        self.timers.set(Timer::Persist, cx.now, wait);
     }
 
     /// RFC 6298, section 5.1: started when data leaves, unless it runs.
     pub(super) fn arm_retransmit(&mut self, cx: &Context<'_, '_>) {
-        self.timers.set(Timer::Retransmit, time::after(cx.now, self.rtt.rto(&cx.profile.rto)));
+        self.timers.set(Timer::Retransmit, cx.now, self.rtt.rto(&cx.profile.rto));
     }
 
-    fn on_keepalive(&mut self, cx: &mut Context<'_, '_>) {
-        let Some(keepalive) = self.options.keepalive else { return };
-        if !matches!(self.state, State::Established | State::CloseWait | State::FinWait2) {
-            return;
+    /// How long the peer has been silent.
+    fn silent_ms(&self, now: Instant) -> u32 {
+        Millis::of(now).since(self.last_heard)
+    }
+
+    fn on_silence(&mut self, cx: &mut Context<'_, '_>) {
+        let silent_ms = self.silent_ms(cx.now);
+        if self.state != State::TimeWait && self.kept.reap_after_ms().is_some_and(|limit| silent_ms >= limit) {
+            return self.give_up(cx);
         }
         // MUST-26: only where nothing has been heard, and (data under way probes by itself) nothing is to be sent.
-        let silent_ns = cx.now.as_nanos().saturating_sub(self.last_heard.as_nanos());
-        let busy = self.tx.outstanding() > 0 || self.tx.unsent_bytes() > 0;
-        if !busy && silent_ns >= u64::from(keepalive.idle_s) * 1_000_000_000 {
+        let is_idle = matches!(self.state, State::Established | State::CloseWait | State::FinWait2)
+            && self.tx.outstanding() == 0
+            && self.tx.unsent_bytes() == 0;
+        if let Some(keepalive) = self.kept.keepalive()
+            && is_idle
+            && silent_ms >= idle_ms(keepalive)
+        {
             if self.probes_unanswered >= keepalive.probes {
                 return self.give_up(cx);
             }
             self.probes_unanswered += 1;
             self.probe = Probe::Window;
         }
-        self.arm_silence_from(cx.now);
+        self.arm_silence(cx.now);
     }
 
-    fn on_reap(&mut self, cx: &mut Context<'_, '_>) {
-        let Some(limit_ms) = self.options.reap_after_ms else { return };
-        if self.state == State::TimeWait {
+    /// Starts the timer that silence lets expire. It is not moved by each arrival but looks back when it expires.
+    pub(super) fn arm_silence(&mut self, now: Instant) {
+        self.timers.stop(Timer::Silence);
+        if !cfg!(feature = "keepalive") || matches!(self.state, State::Closed | State::TimeWait) {
             return;
         }
-        if cx.now.as_nanos().saturating_sub(self.last_heard.as_nanos()) >= u64::from(limit_ms) * 1_000_000 {
-            self.give_up(cx);
-        } else {
-            self.arm_silence_from(cx.now);
-        }
-    }
-
-    pub(super) fn arm_silence(&mut self, cx: &Context<'_, '_>) {
-        self.arm_silence_from(cx.now);
-    }
-
-    /// Options changed.
-    pub(super) fn rearm_silence(&mut self, now: Instant) {
-        if !matches!(self.state, State::Closed | State::TimeWait) {
-            self.arm_silence_from(now);
-        }
-    }
-
-    /// The timers that silence lets expire. They are not moved by each arrival but look back when they expire.
-    fn arm_silence_from(&mut self, now: Instant) {
-        const S: u64 = 1_000_000_000;
-        if !cfg!(feature = "keepalive") {
-            return;
-        }
-        let heard = self.last_heard.as_nanos();
-        match self.options.keepalive {
-            Some(keepalive) => {
-                let idle = heard.saturating_add(u64::from(keepalive.idle_s) * S);
-                let interval = now.as_nanos().saturating_add(u64::from(keepalive.interval_s.max(1)) * S);
-                let at = if self.probes_unanswered > 0 || idle <= now.as_nanos() { interval } else { idle };
-                self.timers.set(Timer::Keepalive, Instant::from_nanos(at));
-            }
-            None => self.timers.stop(Timer::Keepalive),
-        }
-        match self.options.reap_after_ms {
-            Some(limit) => {
-                let at = heard.saturating_add(u64::from(limit) * 1_000_000).max(now.as_nanos() + 1);
-                self.timers.set(Timer::Reap, Instant::from_nanos(at));
-            }
-            None => self.timers.stop(Timer::Reap),
+        let silent_ms = self.silent_ms(now);
+        let keepalive = self.kept.keepalive().map(|keepalive| {
+            let left_ms = idle_ms(keepalive).saturating_sub(silent_ms);
+            let is_probing = self.probes_unanswered > 0 || left_ms == 0;
+            if is_probing { keepalive.interval_s.max(1).saturating_mul(1_000) } else { left_ms }
+        });
+        let reap = self.kept.reap_after_ms().map(|limit| limit.saturating_sub(silent_ms));
+        if let Some(wait_ms) = keepalive.into_iter().chain(reap).min() {
+            self.timers.set(Timer::Silence, now, wait_ms.saturating_mul(1_000).max(1));
         }
     }
 
@@ -301,5 +325,64 @@ impl Socket {
         self.timers.stop(Timer::TailLoss);
         self.timers.stop(Timer::Reorder);
         self.cwr_due = self.uses_ecn();
+    }
+}
+
+/// The silence before the first probe; what is told apart from less, at the most.
+fn idle_ms(keepalive: Keepalive) -> u32 {
+    keepalive.idle_s.saturating_mul(1_000).min(1 << 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: [Timer; 4] = [Timer::Retransmit, Timer::DelayedAck, Timer::State, Timer::Silence];
+
+    #[test]
+    fn the_persist_timer_takes_the_place_of_the_retransmission_timer() {
+        let mut timers = Timers::new();
+        let now = Instant::from_nanos(5_000_000_000);
+        timers.set(Timer::Retransmit, now, 1_000);
+        timers.set(Timer::Persist, now, 3_000);
+        assert!(timers.is_set(Timer::Persist) && !timers.is_set(Timer::Retransmit));
+        assert_eq!(timers.next(), time::after(now, 3_000));
+        timers.set(Timer::Retransmit, now, 2_000);
+        assert!(!timers.is_set(Timer::Persist));
+        assert_eq!(timers.next(), time::after(now, 2_000));
+    }
+
+    proptest! {
+        /// Whatever is set when, each expires at its time to the microsecond: also after hours in which none ran.
+        #[test]
+        fn each_expires_at_its_time(
+            steps in prop::collection::vec((0_usize..4, prop_oneof![0_u64..10_000_000, 0_u64..20_000_000_000_000], any::<u32>()), 1..60)
+        ) {
+            let (mut timers, mut now) = (Timers::new(), Instant::from_nanos(1));
+            let mut model = [None; 4];
+            for (which, passes_ns, us) in steps {
+                now = Instant::from_nanos(now.as_nanos() + passes_ns);
+                for (timer, at) in ALL.into_iter().zip(&mut model) {
+                    let due = at.is_some_and(|at| at <= now);
+                    let near = at.is_some_and(|at: Instant| at.as_nanos().abs_diff(now.as_nanos()) < 1_000);
+                    let taken = timers.take(timer, now);
+                    prop_assert!(taken == due || near, "{timer:?} at {at:?}, now {now:?}");
+                    if taken || due {
+                        timers.stop(timer);
+                        *at = None;
+                    }
+                }
+                timers.set(ALL[which], now, us);
+                model[which] = Some(time::after(now, us));
+                for (timer, at) in ALL.into_iter().zip(model) {
+                    match at {
+                        Some(at) => prop_assert!(timers.at(timer).as_nanos().abs_diff(at.as_nanos()) < 1_000),
+                        None => prop_assert!(!timers.is_set(timer)),
+                    }
+                }
+            }
+        }
     }
 }

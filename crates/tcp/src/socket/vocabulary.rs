@@ -249,3 +249,22 @@ pub struct Counts {
     /// Challenge ACKs.
     pub challenges: u32,
 }
+
+impl Counts {
+    pub(super) const NONE: Self = Self {
+        bytes_sent: 0,
+        bytes_retransmitted: 0,
+        bytes_acked: 0,
+        bytes_received: 0,
+        delivered: 0,
+        segments_sent: 0,
+        segments_received: 0,
+        retransmits: 0,
+        timeouts: 0,
+        recoveries: 0,
+        probes: 0,
+        ecn_reductions: 0,
+        out_of_order: 0,
+        challenges: 0,
+    };
+}

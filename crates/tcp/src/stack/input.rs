@@ -49,13 +49,13 @@ impl Core {
         bytes: &[u8],
         verified: bool,
     ) -> Result<(), Dropped> {
-        self.counts.packets_in += 1;
+        self.counts.note(|counts| counts.packets_in += 1);
         let result = self.sort(now, parts, bytes, verified);
         if let Err(dropped) = result {
-            self.counts.dropped += 1;
+            self.counts.note(|counts| counts.dropped += 1);
             match dropped {
-                Dropped::Malformed(Malformed::Checksum) => self.counts.bad_checksums += 1,
-                Dropped::Malformed(_) => self.counts.malformed += 1,
+                Dropped::Malformed(Malformed::Checksum) => self.counts.note(|counts| counts.bad_checksums += 1),
+                Dropped::Malformed(_) => self.counts.note(|counts| counts.malformed += 1),
                 Dropped::Address | Dropped::Protocol => {}
             }
         }
@@ -148,7 +148,7 @@ impl Core {
         if segment.flags.has(Flags::RST) {
             return;
         }
-        self.counts.resets_sent += 1;
+        self.counts.note(|counts| counts.resets_sent += 1);
         let (seq, ack, flags) = if segment.flags.has(Flags::ACK) {
             (segment.ack, SeqNum::new(0), Flags::RST)
         } else {
@@ -183,7 +183,7 @@ impl Core {
         let pool = &mut parts.pool;
         let fits = head.len() + tail.len() <= pool.buffer_size() && self.answers.count < MOST_ANSWERS;
         let Some(id) = (if fits { pool.take(purpose) } else { None }) else {
-            self.counts.answers_dropped += 1;
+            self.counts.note(|counts| counts.answers_dropped += 1);
             return None;
         };
         pool.append(id, head, usize::MAX);

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     hash::{self, Use},
     socket::{Reply, Socket, SocketOptions, Tuple},
-    time,
+    time::{self, Millis},
     wire::{
         ip,
         tcp::{Flags, Header, Options, Segment},
@@ -29,7 +29,7 @@ pub(super) struct Listener {
     pub(super) backlog: u16,
     pub(super) waiting: u16,
     /// When a cookie was last sent.
-    pub(super) cookie_sent: Option<Instant>,
+    pub(super) cookie_sent: Option<Millis>,
 }
 
 impl Listener {
@@ -63,16 +63,16 @@ impl Core {
         let options = listener.options;
         let full = listener.waiting >= listener.backlog;
         if full {
-            self.counts.backlog_full += 1;
+            self.counts.note(|counts| counts.backlog_full += 1);
             if cfg!(feature = "cookies") && self.config.syn_cookies {
-                listener.cookie_sent = Some(now);
+                listener.cookie_sent = Some(Millis::of(now));
                 self.send_cookie(now, parts, tuple, segment);
             }
             return;
         }
         if !parts.table.has_free() {
             // Looked at before anything is made: data of the SYN would already hold a buffer.
-            self.counts.no_entry += 1;
+            self.counts.note(|counts| counts.no_entry += 1);
             return;
         }
         let iss = match reopened {
@@ -113,7 +113,7 @@ impl Core {
         let asked = segment.options.mss.unwrap_or(self.config.profile.default_mss);
         let size = COOKIE_SIZES.iter().rposition(|size| *size <= asked).unwrap_or(0) as u32;
         let iss = self.cookie(tuple, segment.seq, period(now), size);
-        self.counts.cookies_sent += 1;
+        self.counts.note(|counts| counts.cookies_sent += 1);
         let header = Header {
             src_port: tuple.local.port,
             dst_port: tuple.remote.port,
@@ -141,7 +141,7 @@ impl Core {
         }
         let Some(listener) = parts.table.listener(at) else { return false };
         let options = listener.options;
-        let recent = listener.cookie_sent.is_some_and(|sent| time::us_since(now, sent) < 128_000_000);
+        let recent = listener.cookie_sent.is_some_and(|sent| Millis::of(now).since(sent) < 128_000);
         if !recent || listener.waiting >= listener.backlog || !parts.table.has_free() {
             return false;
         }
@@ -152,7 +152,7 @@ impl Core {
         if !good {
             return false;
         }
-        self.counts.cookies_taken += 1;
+        self.counts.note(|counts| counts.cookies_taken += 1);
         let mss = COOKIE_SIZES[size as usize];
         let syn = Segment {
             seq: irs,

@@ -34,6 +34,7 @@ use crate::{
     pool::{Pool, Queue},
     profile::Profile,
     socket::{Context, Endpoint, Events, Info, Socket, SocketOptions, State, Tuple},
+    tally::Tally,
 };
 
 /// The name of a connection.
@@ -74,6 +75,22 @@ pub struct StackCounts {
     pub answers_dropped: u32,
 }
 
+impl StackCounts {
+    const NONE: Self = Self {
+        packets_in: 0,
+        packets_out: 0,
+        dropped: 0,
+        bad_checksums: 0,
+        malformed: 0,
+        resets_sent: 0,
+        backlog_full: 0,
+        cookies_sent: 0,
+        cookies_taken: 0,
+        no_entry: 0,
+        answers_dropped: 0,
+    };
+}
+
 /// What happened on a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
@@ -87,7 +104,7 @@ pub enum News {
 #[derive(Debug)]
 struct Core {
     config: Config,
-    counts: StackCounts,
+    counts: Tally<StackCounts>,
     /// Whole packets that wait to leave: answers that belong to no connection.
     answers: Queue,
     /// The answer that left last: its buffer is still being read.
@@ -120,19 +137,7 @@ impl<S: Storage> Stack<S> {
     pub const fn new(storage: S, config: Config) -> Self {
         let core = Core {
             config,
-            counts: StackCounts {
-                packets_in: 0,
-                packets_out: 0,
-                dropped: 0,
-                bad_checksums: 0,
-                malformed: 0,
-                resets_sent: 0,
-                backlog_full: 0,
-                cookies_sent: 0,
-                cookies_taken: 0,
-                no_entry: 0,
-                answers_dropped: 0,
-            },
+            counts: Tally::new(StackCounts::NONE),
             answers: Queue::EMPTY,
             leaving: NIL,
             next_port: 0,
@@ -150,9 +155,9 @@ impl<S: Storage> Stack<S> {
         (&mut self.core, Parts { pool, table: Table { entries, heads: &mut self.heads } })
     }
 
-    /// What was counted.
+    /// What was counted; without the feature `counts`, nothing.
     pub const fn counts(&self) -> &StackCounts {
-        &self.core.counts
+        self.core.counts.or(&StackCounts::NONE)
     }
 
     /// The set-up.

@@ -39,7 +39,7 @@ impl Core {
         }
         if let Some(id) = self.answers.pop_front(&mut parts.pool) {
             self.leaving = id;
-            self.counts.packets_out += 1;
+            self.counts.note(|counts| counts.packets_out += 1);
             let len = parts.pool.slot(id).len();
             let run = Run { first: id, offset: 0, len };
             let header = [0; MAX_HEADERS];
@@ -65,7 +65,7 @@ impl Core {
                     let out = self.with_cookie(now, parts, at, out);
                     // To the back of the line: the others send in between.
                     parts.table.make_ready(at);
-                    self.counts.packets_out += 1;
+                    self.counts.note(|counts| counts.packets_out += 1);
                     return Some(self.around(&out, &tuple));
                 }
                 None => self.free_if_done(now, parts, at),

@@ -74,6 +74,13 @@ pub struct SackBlock {
     pub end: SeqNum,
 }
 
+impl SackBlock {
+    /// Whether it names nothing.
+    pub(crate) fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}
+
 /// Up to four SACK blocks in the order of the option (RFC 2018, section 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {

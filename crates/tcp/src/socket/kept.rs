@@ -1,0 +1,62 @@
+//! What a socket keeps of its options: less than an application may set, in less room.
+
+use super::SocketOptions;
+use crate::profile::{AckPolicy, Keepalive};
+
+/// The options in force. The budgets are with the socket's two halves, the largest segment is in the sizes that were
+/// agreed upon, and a limit that is not set is the largest.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    user_timeout_ms: u32,
+    reap_after_ms: u32,
+    keepalive_idle_s: u32,
+    keepalive_interval_s: u32,
+    ack_delay_us: u32,
+    keepalive_probes: u8,
+    keeps_alive: bool,
+    ack_segments: u8,
+    pub(super) syn_retries: u8,
+    pub(super) no_nagle: bool,
+    pub(super) no_push: bool,
+}
+
+const NEVER: u32 = u32::MAX;
+
+impl Kept {
+    pub(super) fn of(options: &SocketOptions) -> Self {
+        let keepalive = options.keepalive.unwrap_or(Keepalive::USUAL);
+        Self {
+            user_timeout_ms: options.user_timeout_ms.unwrap_or(NEVER),
+            reap_after_ms: options.reap_after_ms.unwrap_or(NEVER),
+            keepalive_idle_s: keepalive.idle_s,
+            keepalive_interval_s: keepalive.interval_s,
+            ack_delay_us: options.ack.delay_us,
+            keepalive_probes: keepalive.probes,
+            keeps_alive: options.keepalive.is_some(),
+            ack_segments: options.ack.segments,
+            syn_retries: options.syn_retries,
+            no_nagle: options.no_nagle,
+            no_push: options.no_push,
+        }
+    }
+
+    /// For how long data may be unacknowledged.
+    pub(super) fn user_timeout_ms(&self) -> Option<u32> {
+        Some(self.user_timeout_ms).filter(|limit| *limit != NEVER)
+    }
+
+    /// For how long the peer may be silent.
+    pub(super) fn reap_after_ms(&self) -> Option<u32> {
+        Some(self.reap_after_ms).filter(|limit| *limit != NEVER)
+    }
+
+    pub(super) fn keepalive(&self) -> Option<Keepalive> {
+        let (idle_s, interval_s, probes) = (self.keepalive_idle_s, self.keepalive_interval_s, self.keepalive_probes);
+        self.keeps_alive.then_some(Keepalive { idle_s, interval_s, probes })
+    }
+
+    /// When to acknowledge. Quick acknowledgements are counted down from the start.
+    pub(super) const fn ack(&self) -> AckPolicy {
+        AckPolicy { segments: self.ack_segments, delay_us: self.ack_delay_us, quick: 0 }
+    }
+}

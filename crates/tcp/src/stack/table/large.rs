@@ -1,0 +1,171 @@
+//! A table of many entries: connections are in hash buckets, timers in a heap, both made of links in the entries.
+
+use fullpipe_units::Instant;
+
+use super::{NIL, Role, Table};
+use crate::{socket::Tuple, time::Stamp};
+
+/// An entry's part in the buckets and the heap.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// The first connection in the bucket of this index.
+    bucket: u16,
+    /// The entry at this index of the heap.
+    heap_item: u16,
+    /// This entry's place in the heap.
+    heap_place: u16,
+}
+
+impl Place {
+    pub(super) const FREE: Self = Self { bucket: 0, heap_item: 0, heap_place: 0 };
+}
+
+impl Table<'_> {
+    /// Before its first use: no bucket has a connection, and no entry is in the heap.
+    pub(super) fn place_nowhere(&mut self) {
+        for entry in &mut *self.entries {
+            (entry.place.bucket, entry.place.heap_place) = (NIL, NIL);
+        }
+    }
+
+    fn bucket_of(&self, hash: u64) -> usize {
+        // The number of buckets is that of the entries; multiplying spreads as a remainder would, without dividing.
+        (((hash >> 32) * self.entries.len() as u64) >> 32) as usize
+    }
+
+    /// Puts a connection into its bucket.
+    pub(in crate::stack) fn link(&mut self, at: u16, hash: u64) {
+        let bucket = self.bucket_of(hash);
+        let first = core::mem::replace(&mut self.entries[bucket].place.bucket, at);
+        self.entries[usize::from(at)].next = first;
+    }
+
+    /// Takes a connection out of its bucket.
+    pub(in crate::stack) fn unlink(&mut self, at: u16, hash: u64) {
+        let bucket = self.bucket_of(hash);
+        let next = self.entries[usize::from(at)].next;
+        if self.entries[bucket].place.bucket == at {
+            self.entries[bucket].place.bucket = next;
+            return;
+        }
+        let mut before = self.entries[bucket].place.bucket;
+        while before != NIL {
+            let entry = &mut self.entries[usize::from(before)];
+            if entry.next == at {
+                entry.next = next;
+                return;
+            }
+            before = entry.next;
+        }
+    }
+
+    /// The connection between two ends.
+    pub(in crate::stack) fn find(&self, tuple: &Tuple, hash: u64) -> Option<u16> {
+        if self.heads.untouched == 0 {
+            return None;
+        }
+        let mut at = self.entries.get(self.bucket_of(hash))?.place.bucket;
+        while at != NIL {
+            let entry = self.entries.get(usize::from(at))?;
+            if let Role::Connection(socket) = &entry.role
+                && socket.tuple == *tuple
+            {
+                return Some(at);
+            }
+            at = entry.next;
+        }
+        None
+    }
+
+    /// The earliest time in the heap.
+    pub(in crate::stack) fn next_due(&self) -> Instant {
+        if self.heads.heap_len == 0 { Instant::FAR_FUTURE } else { self.due_at(0) }
+    }
+
+    /// The entry whose time has come.
+    pub(in crate::stack) fn pop_due(&mut self, now: Instant) -> Option<u16> {
+        if self.next_due() > now {
+            return None;
+        }
+        let at = self.entries[0].place.heap_item;
+        self.forget_due(at);
+        Some(at)
+    }
+
+    fn due_at(&self, place: u16) -> Instant {
+        self.entries[usize::from(self.entries[usize::from(place)].place.heap_item)].due.instant()
+    }
+
+    /// Tells when an entry's next timer expires. One that moves to a later time is left where it is until it comes
+    /// up: most timers are restarted long before they expire.
+    pub(in crate::stack) fn schedule(&mut self, at: u16, due: Instant) {
+        let entry = &mut self.entries[usize::from(at)];
+        if entry.place.heap_place == NIL {
+            if due == Instant::FAR_FUTURE {
+                return;
+            }
+            let place = self.heads.heap_len;
+            self.heads.heap_len += 1;
+            entry.due = Stamp::of(due);
+            entry.place.heap_place = place;
+            self.entries[usize::from(place)].place.heap_item = at;
+            self.sift_up(place);
+        } else if due < entry.due.instant() {
+            entry.due = Stamp::of(due);
+            let place = entry.place.heap_place;
+            self.sift_up(place);
+        }
+    }
+
+    /// An entry has no timer any more.
+    pub(super) fn forget_due(&mut self, at: u16) {
+        let place = core::mem::replace(&mut self.entries[usize::from(at)].place.heap_place, NIL);
+        if place == NIL {
+            return;
+        }
+        self.heads.heap_len -= 1;
+        let last = self.heads.heap_len;
+        if place == last {
+            return;
+        }
+        let moved = self.entries[usize::from(last)].place.heap_item;
+        self.put(place, moved);
+        self.sift_up(place);
+        self.sift_down(self.entries[usize::from(moved)].place.heap_place);
+    }
+
+    fn put(&mut self, place: u16, at: u16) {
+        self.entries[usize::from(place)].place.heap_item = at;
+        self.entries[usize::from(at)].place.heap_place = place;
+    }
+
+    fn swap(&mut self, a: u16, b: u16) {
+        let (in_a, in_b) = (self.entries[usize::from(a)].place.heap_item, self.entries[usize::from(b)].place.heap_item);
+        self.put(a, in_b);
+        self.put(b, in_a);
+    }
+
+    fn sift_up(&mut self, mut place: u16) {
+        while place > 0 && self.due_at(place) < self.due_at((place - 1) / 2) {
+            self.swap(place, (place - 1) / 2);
+            place = (place - 1) / 2;
+        }
+    }
+
+    fn sift_down(&mut self, mut place: u16) {
+        loop {
+            let left = 2 * place + 1;
+            let mut least = place;
+            for child in [left, left + 1] {
+                if child < self.heads.heap_len && self.due_at(child) < self.due_at(least) {
+                    least = child;
+                }
+            }
+            if least == place {
+                return;
+            }
+            self.swap(place, least);
+            place = least;
+        }
+    }
+}
