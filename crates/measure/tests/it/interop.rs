@@ -140,13 +140,14 @@ fn limits_hold_for_a_real_client() {
         // 2 s of 40 Mbit/s, and whatever fits into the first moment.
         assert!((1e3..55e6).contains(&bits), "{options:?}: {bits}");
     }
-    // Before 3.20 it has no words for the code of a duration that a server does not allow.
+    // Before 3.20 it has no words for the code of a duration that a server does not allow, and in 3.1 for no code at all.
     let known = [(&["-t", "60"][..], ["37", "duration"]), (&["-t", "1", "-b", "1G"], ["27", "bandwidth"])];
     for (options, words) in known {
         let output = iperf3(server.address, options);
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         let error = report["error"].as_str().unwrap();
-        assert!(words.iter().any(|word| error.contains(word)), "{options:?}: {error}");
+        let is_mute = !iperf3_has("--bidir") && error.trim_end() == "error -";
+        assert!(is_mute || words.iter().any(|word| error.contains(word)), "{options:?}: {error}");
     }
     let small = fullpipe_measure::ServerOptions { max_bytes: Some(Bytes::new(5_000_000)), ..quick_server() };
     let server = Running::with(small, None);
