@@ -106,6 +106,7 @@ fn name(command: &Command) -> &'static str {
         Command::Stack(StackCommand::Connect(_)) => "stack connect",
         Command::Stack(StackCommand::Echo(_)) => "stack echo",
         Command::Stack(StackCommand::Table(_)) => "stack table",
+        Command::Stack(StackCommand::Presets(_)) => "stack presets",
         Command::Completions(_) => "completions",
         Command::Man(_) => "man",
         Command::ExitCodes => "exit-codes",

@@ -173,7 +173,9 @@ impl Exit {
             Self::NotConfirmed => "The question was answered with no, or there was nobody to ask and no `--yes`.",
             Self::Unsupported => "This system lacks something that the command needs; the message names it.",
             Self::RunUnknown => "The journal has no such run.",
-            Self::AddressUnavailable => "The address can't be listened on: it is in use, or not one of this machine.",
+            Self::AddressUnavailable => {
+                "The address can't be listened on, or the device can't be used: it is in use, or not one of this machine."
+            }
             Self::InputInvalid => {
                 "A file that was given is not there, is too large, can't be understood, or is for another machine; the \
                  message names file, line and column. For `read`: so is one of several captures, or it breaks off; what \

@@ -58,6 +58,7 @@ fn the_help_of_every_command_is_as_recorded() {
         "stack connect",
         "stack echo",
         "stack table",
+        "stack presets",
         "completions",
         "man",
         "exit-codes",

@@ -26,7 +26,7 @@ pub use iperf3::iperf3;
 pub use journal::{history, status, undo, undo_not_confirmed};
 pub use measured::{measured, survey};
 pub use settings::{NoPlan, ReadPlan, applied, findings, not_confirmed, plan, read_plan, sarif_log, settings};
-pub use stack::{device_table, stack_run};
+pub use stack::{device_table, preset_table, stack_run};
 
 /// The name and version of the schema, in every document.
 pub const SCHEMA: &str = "fullpipe/1";

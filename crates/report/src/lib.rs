@@ -30,7 +30,9 @@ pub use clean::clean;
 pub use measured::Measured;
 pub use problem::Problem;
 pub use settings::{Connections, SettingsList};
-pub use stack::{DeviceRow, DeviceTable, StackConnection, StackPool, StackRun};
+pub use stack::{
+    DeviceRow, DeviceTable, PresetAdvice, PresetLatency, PresetRow, PresetTable, StackConnection, StackPool, StackRun,
+};
 pub use standing::{Reading, Standing};
 pub use survey::Survey;
 

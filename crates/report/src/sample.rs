@@ -18,7 +18,49 @@ use fullpipe_tune::{
 };
 use fullpipe_units::{Bytes, Micros, Rate};
 
-use crate::{CaptureFile, CaptureList, CaptureProblem};
+use crate::{CaptureFile, CaptureList, CaptureProblem, PresetLatency, PresetRow, PresetTable};
+
+/// What `fullpipe stack presets` finds.
+pub(crate) fn presets() -> PresetTable {
+    let row = |work, preset, latency: Option<(u64, u64)>, data_segments, seconds| PresetRow {
+        work,
+        preset,
+        seconds,
+        bytes: 4_000,
+        latency: latency.map(|(p50_us, p99_us)| PresetLatency { p50_us, p99_us }),
+        data_segments,
+        acks: 2,
+        peer_acks: data_segments / 2,
+        wire_bytes: 4_000 + data_segments * 60,
+        retransmits: 0,
+        valid: true,
+    };
+    PresetTable {
+        scenario: "netburner-wan".to_owned(),
+        profile: "netburner",
+        rtt_us: 7_500,
+        message_bytes: 100,
+        messages: 40,
+        gap_us: 5_000,
+        pieces: 500,
+        piece_gap_us: 1_000,
+        bulk_bytes: 100_000,
+        rows: vec![
+            row("messages", "default", Some((6_100, 8_200)), 27, 0.2),
+            row("messages", "low_latency", Some((3_900, 4_100)), 40, 0.2),
+            row("messages", "bulk", Some((104_000, 200_000)), 3, 0.4),
+            row("requests", "default", Some((48_000, 49_000)), 80, 1.9),
+            row("requests", "low_latency", Some((7_900, 8_100)), 80, 0.32),
+            row("requests", "bulk", Some((208_000, 208_000)), 40, 8.3),
+            row("pieces", "default", None, 64, 0.5),
+            row("pieces", "low_latency", None, 330, 0.5),
+            row("pieces", "bulk", None, 35, 0.5),
+            row("bulk", "default", None, 72, 0.13),
+            row("bulk", "low_latency", None, 75, 0.13),
+            row("bulk", "bulk", None, 71, 0.06),
+        ],
+    }
+}
 
 /// What `fullpipe demo` finds on a good day.
 pub(crate) fn demo() -> Outcome {

@@ -9,7 +9,7 @@ mod stack;
 pub use capture::CAPTURE;
 pub use measured::{MEASURED, SURVEY};
 pub use settings::{APPLIED, FINDINGS, PLAN, SETTINGS};
-pub use stack::{DEVICE_TABLE, STACK_RUN};
+pub use stack::{DEVICE_TABLE, PRESET_TABLE, STACK_RUN};
 
 /// One key of a document.
 #[derive(Clone, Copy, Debug)]
@@ -261,6 +261,7 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "The scenarios", commands: "`lab list`", keys: SCENARIOS },
     Document { title: "The engine at work", commands: "`stack serve`, `stack connect`, `stack echo`", keys: STACK_RUN },
     Document { title: "A device over its buffers", commands: "`stack table`", keys: DEVICE_TABLE },
+    Document { title: "The presets beside each other", commands: "`stack presets`", keys: PRESET_TABLE },
     Document { title: "A server that is ready", commands: "`serve`", keys: LISTENING },
     Document { title: "A page", commands: "`completions`, `man`, `exit-codes`", keys: PAGE },
 ];

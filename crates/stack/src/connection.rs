@@ -84,6 +84,21 @@ impl Connection {
         drained.transpose().map(|drained| drained.is_some()).map_err(|source| self.failed("writing to", source))
     }
 
+    /// Waits until the handshake is over, at most for `limit`; whether it came to that.
+    ///
+    /// # Errors
+    /// There will be no connection.
+    pub fn stands_within(&self, limit: Duration) -> Result<bool, StackError> {
+        let stood = self.host.wait_for(Wake::News, Some(limit), |stack, _| match stack.socket(self.id) {
+            None => Some(Err(SocketError::Gone)),
+            Some(socket) => match socket.failure() {
+                Some(failure) => Some(Err(SocketError::Failed(failure))),
+                None => socket.state().is_synchronized().then_some(Ok(())),
+            },
+        })?;
+        stood.transpose().map(|stood| stood.is_some()).map_err(|source| self.failed("connecting to", source))
+    }
+
     /// Ends this end's direction; the other stays open.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ pub enum StackError {
         source: SocketError,
     },
     /// Nothing happened in time.
-    #[error("{operation} {address}: nothing happened in {seconds} s")]
+    #[error("{operation} {address}: nothing happened in {seconds:.1} s")]
     TimedOut {
         /// What was waited for.
         operation: &'static str,
@@ -45,6 +45,12 @@ pub enum StackError {
         /// For how long.
         seconds: f64,
     },
+    /// It was told to stop.
+    #[error("it was stopped before the end")]
+    Stopped,
+    /// The time that was given is over.
+    #[error("the time was over before the end")]
+    OutOfTime,
     /// A setting makes no stack.
     #[error("{0}")]
     Setting(String),
@@ -69,6 +75,7 @@ impl From<StackError> for io::Error {
         let kind = match &error {
             StackError::Connection { source, .. } => kind_of(*source),
             StackError::TimedOut { .. } => io::ErrorKind::TimedOut,
+            StackError::Stopped => io::ErrorKind::Interrupted,
             StackError::Open { source: OpenError::InUse(_), .. } => io::ErrorKind::AddrInUse,
             StackError::Open { source: OpenError::NoAddress, .. } => io::ErrorKind::AddrNotAvailable,
             StackError::Setting(_) => io::ErrorKind::InvalidInput,

@@ -19,7 +19,7 @@ use std::{
 use fullpipe_tcp::{
     profile::Profile,
     socket::{Endpoint, SocketOptions},
-    stack::{SocketError, SocketId, Stack},
+    stack::{SocketId, Stack},
 };
 use fullpipe_units::Instant;
 use rustix::event::{EventfdFlags, eventfd};
@@ -133,23 +133,11 @@ impl Host {
         limit: Duration,
     ) -> Result<Connection, StackError> {
         let connection = self.begin_connect(peer, options)?;
-        let id = connection.id();
-        let stood = self.wait_for(Wake::News, Some(limit), |stack, _| match stack.socket(id) {
-            None => Some(Err(SocketError::Gone)),
-            Some(socket) => match socket.failure() {
-                Some(failure) => Some(Err(SocketError::Failed(failure))),
-                None => socket.state().is_synchronized().then_some(Ok(())),
-            },
-        });
-        match stood? {
-            Some(Ok(())) => Ok(connection),
-            Some(Err(source)) => Err(StackError::Connection { operation: "connecting to", peer, source }),
-            None => {
-                connection.abort();
-                let seconds = limit.as_secs_f64();
-                Err(StackError::TimedOut { operation: "connecting to", address: peer, seconds })
-            }
+        if connection.stands_within(limit)? {
+            return Ok(connection);
         }
+        connection.abort();
+        Err(StackError::TimedOut { operation: "connecting to", address: peer, seconds: limit.as_secs_f64() })
     }
 
     /// Opens a connection and doesn't wait: writing and reading do.

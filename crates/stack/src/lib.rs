@@ -31,6 +31,7 @@ mod host;
 mod memory;
 mod pace;
 mod port;
+mod preset;
 pub mod session;
 
 pub use connection::{Connection, Listener};
@@ -39,3 +40,4 @@ pub use error::{StackError, kind_of};
 pub use host::Host;
 pub use memory::HeapMemory;
 pub use port::Port;
+pub use preset::Preset;

@@ -19,7 +19,7 @@ use crate::{Connection, Host, Port, Settings, StackError};
 
 const BLOCK: usize = 64 << 10;
 /// How often a thread that waits looks whether it shall stop.
-const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
 /// How long a FIN may take to be acknowledged, after the work.
 const LINGER: Duration = Duration::from_secs(5);
 /// Connections that a service lets wait.
@@ -65,16 +65,24 @@ pub struct Until<'a> {
 }
 
 impl Until<'_> {
-    fn left(&self) -> Option<Duration> {
+    /// Whether there is still time, and how long to wait before the next look.
+    ///
+    /// # Errors
+    /// There is none, or it was stopped.
+    pub(crate) fn left(&self) -> Result<Duration, StackError> {
         let left = self.time.saturating_duration_since(Instant::now());
-        (!left.is_zero() && !self.stop.load(Relaxed)).then_some(left.min(LOOK))
+        match left {
+            _ if self.stop.load(Relaxed) => Err(StackError::Stopped),
+            Duration::ZERO => Err(StackError::OutOfTime),
+            left => Ok(left.min(LOOK)),
+        }
     }
 }
 
 /// Opens a connection and does `service` on it.
 ///
 /// # Errors
-/// There is no connection. What ends one early is told in the session.
+/// There is no connection, or it was stopped before there was one. What ends one early is told in the session.
 pub fn connect(
     host: &Host,
     peer: SocketAddr,
@@ -82,11 +90,40 @@ pub fn connect(
     service: Service,
     until: &Until<'_>,
 ) -> Result<Session, StackError> {
-    let limit = until.time.saturating_duration_since(Instant::now());
-    let connection = host.connect_with(peer, options, limit)?;
+    let connection = open(host, peer, options, until)?;
     let session = attend(connection, service, until);
     host.settle(LINGER);
     Ok(session)
+}
+
+/// Opens a connection and waits until it stands.
+pub(crate) fn open(
+    host: &Host,
+    peer: SocketAddr,
+    options: SocketOptions,
+    until: &Until<'_>,
+) -> Result<Connection, StackError> {
+    let limit = until.time.saturating_duration_since(Instant::now());
+    let connection = host.begin_connect(peer, options)?;
+    let stood = loop {
+        match until.left() {
+            Err(error) => break Err(error),
+            Ok(wait) if connection.stands_within(wait)? => break Ok(()),
+            Ok(_) => {}
+        }
+    };
+    match stood {
+        Ok(()) => Ok(connection),
+        Err(error) => {
+            connection.abort();
+            Err(match error {
+                StackError::OutOfTime => {
+                    StackError::TimedOut { operation: "connecting to", address: peer, seconds: limit.as_secs_f64() }
+                }
+                other => other,
+            })
+        }
+    }
 }
 
 /// Listens and does `service` on each connection, until it is time or `connections` are over.
@@ -105,7 +142,7 @@ pub fn serve(
     let sessions = Mutex::new(Vec::new());
     thread::scope(|scope| {
         let mut left = connections.unwrap_or(u32::MAX);
-        while let (Some(wait), true) = (until.left(), left > 0) {
+        while let (Ok(wait), true) = (until.left(), left > 0) {
             let Some(connection) = listener.accept(Some(wait))? else { continue };
             left -= 1;
             scope.spawn(|| {
@@ -120,23 +157,22 @@ pub fn serve(
 }
 
 /// Does the service to its end.
-fn attend(mut connection: Connection, service: Service, until: &Until<'_>) -> Session {
-    connection.set_timeout(Some(LOOK));
+fn attend(connection: Connection, service: Service, until: &Until<'_>) -> Session {
     let start = Instant::now();
     let (mut sent, mut received) = (0, 0);
     let result = match service {
-        Service::Discard => drain(&mut connection, &mut received, until, |_, _| Ok(0)),
-        Service::Send(bytes) => send(&mut connection, bytes, &mut sent, until),
-        Service::Echo => drain(&mut connection, &mut received, until, |connection, data| {
-            write_all(connection, data, until)?;
-            Ok(data.len() as u64)
-        })
-        .map(|()| sent = received),
+        Service::Discard => drain(&connection, &mut received, until, |_| Ok(())),
+        Service::Send(bytes) => send(&connection, bytes, &mut sent, until),
+        Service::Echo => drain(&connection, &mut received, until, |data| {
+            write_all(&connection, data, until)?;
+            sent += data.len() as u64;
+            Ok(())
+        }),
     };
     let result = result.and_then(|()| {
         connection.shutdown_write()?;
         while !connection.flush_acknowledged(Some(LOOK))? {
-            until.left().ok_or_else(out_of_time)?;
+            until.left()?;
         }
         Ok(())
     });
@@ -150,7 +186,7 @@ fn attend(mut connection: Connection, service: Service, until: &Until<'_>) -> Se
     Session { peer, sent, received, seconds, counts, info, failure }
 }
 
-fn send(connection: &mut Connection, bytes: u64, sent: &mut u64, until: &Until<'_>) -> io::Result<()> {
+fn send(connection: &Connection, bytes: u64, sent: &mut u64, until: &Until<'_>) -> Result<(), StackError> {
     let block = vec![0x5a; BLOCK];
     while *sent < bytes {
         let len = (bytes - *sent).min(BLOCK as u64) as usize;
@@ -159,43 +195,46 @@ fn send(connection: &mut Connection, bytes: u64, sent: &mut u64, until: &Until<'
     }
     connection.shutdown_write()?;
     // The peer's end of data, so that the figures are of the whole exchange.
-    drain(connection, &mut 0, until, |_, _| Ok(0))
+    drain(connection, &mut 0, until, |_| Ok(()))
 }
 
 /// Reads to the end.
 fn drain(
-    connection: &mut Connection,
+    connection: &Connection,
     received: &mut u64,
     until: &Until<'_>,
-    mut use_it: impl FnMut(&mut Connection, &[u8]) -> io::Result<u64>,
-) -> io::Result<()> {
+    mut use_it: impl FnMut(&[u8]) -> Result<(), StackError>,
+) -> Result<(), StackError> {
     let mut block = vec![0; BLOCK];
     loop {
-        match connection.read(&mut block) {
-            Ok(0) => return Ok(()),
-            Ok(len) => {
-                *received += len as u64;
-                use_it(connection, &block[..len])?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => until.left().map(drop).ok_or_else(out_of_time)?,
-            Err(error) => return Err(error),
+        let len = patiently(until, || connection.read_within(&mut block, Some(LOOK)))?;
+        if len == 0 {
+            return Ok(());
         }
+        *received += len as u64;
+        use_it(&block[..len])?;
     }
 }
 
-fn write_all(connection: &mut Connection, mut data: &[u8], until: &Until<'_>) -> io::Result<()> {
+pub(crate) fn write_all(connection: &Connection, mut data: &[u8], until: &Until<'_>) -> Result<(), StackError> {
     while !data.is_empty() {
-        match connection.write(data) {
-            Ok(len) => data = &data[len..],
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => until.left().map(drop).ok_or_else(out_of_time)?,
-            Err(error) => return Err(error),
-        }
+        let len = patiently(until, || connection.write_within(data, Some(LOOK)))?;
+        data = &data[len..];
     }
     Ok(())
 }
 
-fn out_of_time() -> io::Error {
-    io::Error::other("it was stopped before the end: the time was over")
+/// Tries again what only had no time. A connection that timed out is over, and is told as it is.
+pub(crate) fn patiently<R>(
+    until: &Until<'_>,
+    mut attempt: impl FnMut() -> Result<R, StackError>,
+) -> Result<R, StackError> {
+    loop {
+        match attempt() {
+            Err(StackError::TimedOut { .. }) => drop(until.left()?),
+            other => return other,
+        }
+    }
 }
 
 /// A made path with a stack at end a and a kernel at end b.
@@ -211,19 +250,28 @@ impl MadePath {
     ///
     /// # Errors
     /// What is needed where a right is missing, else what the kernel refused.
-    pub fn new(scenario: &Scenario, mut settings: Settings) -> Result<Self, StackError> {
+    pub fn new(scenario: &Scenario, settings: Settings) -> Result<Self, StackError> {
+        Self::with(scenario, settings, LabOptions::default())
+    }
+
+    /// The same with a choice of how the lab works.
+    pub(crate) fn with(scenario: &Scenario, mut settings: Settings, options: LabOptions) -> Result<Self, StackError> {
         let path = &scenario.path;
-        let (lab, tun) = Lab::join_bare(path, scenario.seed, LabOptions::default(), Side::A)?;
+        let (lab, tun) = Lab::join_bare(path, scenario.seed, options, Side::A)?;
         lab.host(Side::B).apply(&scenario.b.settings)?;
         settings.addresses = vec![Side::A.ipv4().into(), Side::A.ipv6().into()];
         let mtu = u16::try_from(path.mtu).unwrap_or(u16::MAX);
-        let host = Host::start(Port::bare(tun, mtu, true), settings)?;
+        let host = Host::start(Port::bare(tun, mtu, options.offload), settings)?;
         Ok(Self { host, lab })
     }
 
     /// The stack.
     pub fn host(&self) -> &Host {
         &self.host
+    }
+
+    pub(crate) fn lab(&self) -> &Lab {
+        &self.lab
     }
 
     /// The kernel's address.

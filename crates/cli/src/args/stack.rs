@@ -10,6 +10,7 @@ use fullpipe_units::{Bytes, Micros};
 #[command(after_help = "\
 Examples:
   fullpipe stack table netburner-wan                    a small device against this kernel, over its buffers
+  fullpipe stack presets                                what Nagle's algorithm and PSH cost, and when to do without
   fullpipe stack connect --through wan-80ms             the engine sends to a kernel over a made path
   sudo fullpipe stack echo                              another host at 10.82.0.2, behind the device fp0
 
@@ -21,6 +22,7 @@ pub(crate) enum StackCommand {
     Connect(StackConnectArgs),
     Echo(StackEchoArgs),
     Table(StackTableArgs),
+    Presets(StackPresetsArgs),
 }
 
 /// Wait for connections with the engine, and read or send
@@ -116,6 +118,58 @@ pub(crate) struct StackTableArgs {
     pub(crate) fit: bool,
 }
 
+/// Measure what the presets do to small messages, requests and bulk: latency, segments, bytes
+///
+/// The engine talks to this machine's kernel over the scenario's path, once with each preset: the profile's options
+/// (Nagle's algorithm and PSH), low_latency (SO_NONAGLE) and bulk (SO_NOPUSH and 43 buffers). Messages go one way, one
+/// every --gap; a request is written as head and body, and the next one follows its answer; pieces come one every
+/// millisecond, as from a log; bulk is written in such pieces as fast as it goes. The report says which preset to use
+/// when, by these figures. Takes some 30 s.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe stack presets
+  fullpipe stack presets wan-80ms --messages 20
+  fullpipe stack presets netburner-lan --profile linux --message 400
+  fullpipe stack presets --json | jq '.rows[] | select(.work == \"requests\") | {preset, p50: .latency_us.p50}'")]
+pub(crate) struct StackPresetsArgs {
+    /// The name of a scenario (`fullpipe lab list`) or a file: its path is used, the engine goes as fast as it can
+    #[arg(value_name = "SCENARIO", default_value = "netburner-wan", value_hint = ValueHint::FilePath)]
+    pub(crate) scenario: String,
+    /// Bytes of a message, a request, an answer, a piece and a write in bulk
+    #[arg(long, value_name = "BYTES", default_value = "100", value_parser = clap::value_parser!(u16).range(2..=512))]
+    pub(crate) message: u16,
+    /// How many messages, and how many requests
+    #[arg(long, value_name = "N", default_value = "40", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) messages: u32,
+    /// From one message to the next
+    #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = gap)]
+    pub(crate) gap: Micros,
+    /// How many pieces
+    #[arg(long, value_name = "N", default_value = "500", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) pieces: u32,
+    /// How much is sent in bulk
+    #[arg(long, value_name = "SIZE", default_value = "100k", value_parser = bulk)]
+    pub(crate) bulk: Bytes,
+    /// Whose policy: options, timers, acknowledgements
+    #[arg(long, value_name = "NAME", default_value = "netburner")]
+    pub(crate) profile: ProfileName,
+}
+
+/// Long enough to be kept, short enough to be waited for.
+fn gap(text: &str) -> Result<Micros, String> {
+    let span: Micros = text.parse().map_err(|error| format!("{error}"))?;
+    let range = Micros::new(100)..=Micros::from_millis(1_000);
+    if range.contains(&span) { Ok(span) } else { Err("expected a time from 100us to 1s".to_owned()) }
+}
+
+/// In small writes, each of them a segment at the worst.
+fn bulk(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    let range = Bytes::new(1)..=Bytes::new(100_000_000);
+    if range.contains(&bytes) { Ok(bytes) } else { Err("expected a size from 1 B to 100 MB".to_owned()) }
+}
+
 /// The engine and where it stands.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct EngineArgs {
@@ -123,7 +177,7 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "SCENARIO", value_hint = ValueHint::FilePath, help_heading = "Where")]
     pub(crate) through: Option<String>,
     /// The TUN device, made where it isn't there
-    #[arg(long, value_name = "NAME", default_value = "fp0", conflicts_with = "through", help_heading = "Where")]
+    #[arg(long, value_name = "NAME", default_value = "fp0", value_parser = device, conflicts_with = "through", help_heading = "Where")]
     pub(crate) device: String,
     /// The engine's own addresses, one of each IP version
     #[arg(long, value_name = "ADDR", num_args = 1..=4, value_delimiter = ',', default_values = ["10.82.0.2", "fd82::2"], conflicts_with = "through", help_heading = "Where")]
@@ -186,6 +240,15 @@ pub(crate) struct BudgetArgs {
     pub(crate) ooo: Option<u16>,
     /// Sent and not acknowledged.
     pub(crate) unacked: Option<u16>,
+}
+
+/// A name that a network device can have (IFNAMSIZ, `dev_valid_name` of Linux).
+fn device(text: &str) -> Result<String, String> {
+    let is_allowed = |c: char| !c.is_whitespace() && !"/:%".contains(c);
+    if !(1..=15).contains(&text.len()) || [".", ".."].contains(&text) || !text.chars().all(is_allowed) {
+        return Err("expected a name of 1 to 15 bytes without `/`, `:`, `%` or blanks".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 fn budgets(text: &str) -> Result<BudgetArgs, String> {

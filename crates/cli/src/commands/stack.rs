@@ -1,29 +1,28 @@
 //! `fullpipe stack`.
 
+mod presets;
 mod table;
 
 use std::{
     io::{self, Write},
     net::{IpAddr, SocketAddr},
-    sync::atomic::AtomicBool,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
+use fullpipe_lab::LabError;
 use fullpipe_path::Scenario;
 use fullpipe_report::{StackConnection, StackPool, StackRun, json, text};
 use fullpipe_stack::{
-    Host, Port, Settings, StackError,
+    Host, Port, Preset, Settings,
     session::{self, MadePath, Service, Session, Until},
 };
-use fullpipe_tcp::{
-    profile::{Budgets, Profile},
-    socket::SocketOptions,
-};
+use fullpipe_tcp::{profile::Profile, socket::SocketOptions};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use super::{Ended, lab, printed};
 use crate::{
-    args::{BudgetArgs, EngineArgs, Preset, ProfileName, StackCommand},
+    args::{self, BudgetArgs, EngineArgs, ProfileName, StackCommand},
     exit::Exit,
     failure::Failure,
     interrupt,
@@ -36,12 +35,11 @@ const PORT: u16 = 5001;
 const POOL: u16 = 256;
 /// Enough for the budgets of a large system's profile.
 const LARGE_POOL: u16 = 8_192;
-/// Buffers for everything in the bulk preset: as many as go without window scaling.
-const BULK: u16 = *Budgets::UNSCALED.end();
 
 pub(super) fn run(command: &StackCommand, output: Output) -> Ended {
     match command {
         StackCommand::Table(args) => table::run(args, output),
+        StackCommand::Presets(args) => presets::run(args, output),
         StackCommand::Connect(args) => {
             let place = Place::new(&args.engine)?;
             let service = if args.receive { Service::Discard } else { Service::Send(args.bytes.get()) };
@@ -52,7 +50,8 @@ pub(super) fn run(command: &StackCommand, output: Output) -> Ended {
             let stop = interrupt::cancel_flag()?;
             let until = until(args.engine.time, &stop);
             let session = session::connect(place.host(), peer, options(&args.engine), service, &until)?;
-            show("stack connect", &place, &args.engine, vec![session], output)
+            let stopped = stop.load(Relaxed);
+            show("stack connect", &place, &args.engine, (vec![session], stopped), output)
         }
         StackCommand::Serve(args) => {
             let service = args.send.map_or(Service::Discard, |bytes| Service::Send(bytes.get()));
@@ -92,7 +91,7 @@ fn serve(command: &'static str, engine: &EngineArgs, called: &Called, output: Ou
     }
     let until = until(engine.time, &stop);
     let sessions = session::serve(place.host(), called.port, options(engine), called.service, connections, &until)?;
-    show(command, &place, engine, sessions, output)
+    show(command, &place, engine, (sessions, stop.load(Relaxed)), output)
 }
 
 fn until(time: Micros, stop: &AtomicBool) -> Until<'_> {
@@ -115,8 +114,13 @@ impl Place {
             let path = MadePath::new(&scenario, settings(engine))?;
             return Ok(Self::Made(Box::new(path), Box::new(scenario)));
         }
+        if let Some(both) = engine.address.iter().find(|address| engine.peer_address.contains(address)) {
+            let message =
+                format!("{both} can't be the engine's and the kernel's; give --address another of that network");
+            return Err(Failure::new(Exit::Usage, &message));
+        }
         let kernel: Vec<_> = engine.peer_address.iter().map(|address| (*address, prefix(*address))).collect();
-        let port = Port::tun(&engine.device, engine.mtu, &kernel).map_err(StackError::from)?;
+        let port = Port::tun(&engine.device, engine.mtu, &kernel).map_err(|error| unusable(&engine.device, error))?;
         Ok(Self::Device(Host::start(port, settings(engine))?))
     }
 
@@ -142,6 +146,25 @@ impl Place {
     }
 }
 
+/// Why the device can't be had, and what to do about it.
+fn unusable(device: &str, error: LabError) -> Failure {
+    let kind = match &error {
+        LabError::System { source, .. } => source.kind(),
+        _ => return Failure::from(error),
+    };
+    let message = match kind {
+        io::ErrorKind::ResourceBusy => {
+            format!("the device {device} is in use by another program; take another one with --device")
+        }
+        io::ErrorKind::InvalidInput => format!(
+            "{device} is no TUN device with offload headers; take another one with --device, which is made where it \
+             isn't there"
+        ),
+        _ => return Failure::from(error),
+    };
+    Failure::new(Exit::AddressUnavailable, &message)
+}
+
 fn prefix(address: IpAddr) -> u8 {
     if address.is_ipv6() { 64 } else { 24 }
 }
@@ -163,12 +186,12 @@ fn settings(engine: &EngineArgs) -> Settings {
 }
 
 fn options(engine: &EngineArgs) -> SocketOptions {
-    let mut options = SocketOptions::of(&profile(engine.profile));
-    match engine.preset {
-        Some(Preset::LowLatency) => options = options.low_latency(),
-        Some(Preset::Bulk) => options = options.bulk(BULK),
-        None => {}
-    }
+    let preset = match engine.preset {
+        Some(args::Preset::LowLatency) => Preset::LowLatency,
+        Some(args::Preset::Bulk) => Preset::Bulk,
+        None => Preset::Default,
+    };
+    let mut options = preset.applied(SocketOptions::of(&profile(engine.profile)));
     let BudgetArgs { rx, tx, ooo, unacked } = engine.buffers.unwrap_or_default();
     let budgets = &mut options.budgets;
     budgets.receive = rx.unwrap_or(budgets.receive);
@@ -178,7 +201,14 @@ fn options(engine: &EngineArgs) -> SocketOptions {
     options
 }
 
-fn show(command: &'static str, place: &Place, engine: &EngineArgs, sessions: Vec<Session>, output: Output) -> Ended {
+/// Shows the sessions. Where it was stopped from outside, that alone is no fault: a service has no other end.
+fn show(
+    command: &'static str,
+    place: &Place,
+    engine: &EngineArgs,
+    (sessions, stopped): (Vec<Session>, bool),
+    output: Output,
+) -> Ended {
     let scenario = match place {
         Place::Device(_) => None,
         Place::Made(_, scenario) => Some(scenario.name.clone()),
@@ -196,7 +226,12 @@ fn show(command: &'static str, place: &Place, engine: &EngineArgs, sessions: Vec
         pool,
     };
     printed(output.result(|| json::stack_run(command, &run), |look| text::stack_run(&run, look)))?;
-    Ok(if failed || run.connections.is_empty() { Exit::NotAsExpected } else { Exit::Ok })
+    Ok(match (failed, stopped) {
+        (true, true) => Exit::Interrupted,
+        (true, false) => Exit::NotAsExpected,
+        (false, stopped) if run.connections.is_empty() && !stopped => Exit::NotAsExpected,
+        (false, _) => Exit::Ok,
+    })
 }
 
 fn connection(session: Session) -> StackConnection {

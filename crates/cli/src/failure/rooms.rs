@@ -225,7 +225,8 @@ fn stack(error: &StackError) -> Exit {
         StackError::Open { source: OpenError::InUse(_) | OpenError::NoAddress, .. } => Exit::AddressUnavailable,
         StackError::Open { source: OpenError::BadPeer(_), .. } => Exit::Usage,
         StackError::Connection { source, .. } => exit_of_io(&io::Error::from(fullpipe_stack::kind_of(*source))),
-        StackError::TimedOut { .. } => Exit::Unreachable,
+        StackError::TimedOut { .. } | StackError::OutOfTime => Exit::Unreachable,
+        StackError::Stopped => Exit::Interrupted,
         StackError::System { source, .. } => exit_of_io(source),
         _ => Exit::System,
     }

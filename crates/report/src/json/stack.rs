@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::document;
-use crate::{DeviceTable, StackRun};
+use crate::{DeviceTable, PresetTable, StackRun};
 
 /// What `stack serve`, `connect` and `echo` did.
 pub fn stack_run(command: &str, run: &StackRun) -> Value {
@@ -68,6 +68,43 @@ pub fn device_table(command: &str, table: &DeviceTable) -> Value {
             "tolerance": table.tolerance,
             "rows": rows.collect::<Vec<_>>(),
             "as_expected": table.as_expected(),
+        }),
+    )
+}
+
+/// The presets beside each other.
+pub fn preset_table(command: &str, table: &PresetTable) -> Value {
+    let rows = table.rows.iter().map(|row| {
+        json!({
+            "work": row.work,
+            "preset": row.preset,
+            "seconds": row.seconds,
+            "bytes": row.bytes,
+            "latency_us": row.latency.map(|latency| json!({ "p50": latency.p50_us, "p99": latency.p99_us })),
+            "data_segments": row.data_segments,
+            "acks": row.acks,
+            "peer_acks": row.peer_acks,
+            "wire_bytes": row.wire_bytes,
+            "retransmits": row.retransmits,
+            "valid": row.valid,
+        })
+    });
+    let advice = table.advice().into_iter().map(|advice| json!({ "preset": advice.preset, "text": advice.text }));
+    document(
+        command,
+        json!({
+            "scenario": table.scenario,
+            "profile": table.profile,
+            "rtt_us": table.rtt_us,
+            "message_bytes": table.message_bytes,
+            "messages": table.messages,
+            "gap_us": table.gap_us,
+            "pieces": table.pieces,
+            "piece_gap_us": table.piece_gap_us,
+            "bulk_bytes": table.bulk_bytes,
+            "rows": rows.collect::<Vec<_>>(),
+            "advice": advice.collect::<Vec<_>>(),
+            "valid": table.is_valid(),
         }),
     )
 }

@@ -52,3 +52,38 @@ pub const DEVICE_TABLE: &[Key] = &[
     key("rows[].valid", "boolean", "whether the made path kept its promises in all runs"),
     key("as_expected", "boolean", "whether every prediction is within the tolerance"),
 ];
+
+/// What `stack presets` prints.
+pub const PRESET_TABLE: &[Key] = &[
+    key("scenario", "string", "the scenario's name"),
+    key("profile", "string", "the policy: `fullpipe`, `linux`, `freebsd`, `netburner`"),
+    key("rtt_us", "integer", "the path's round-trip time; us"),
+    key("message_bytes", "integer", "a message, a request, an answer, a piece, a write in bulk; B"),
+    key("messages", "integer", "how many messages, and how many requests"),
+    key("gap_us", "integer", "from one message to the next; us"),
+    key("pieces", "integer", "how many pieces"),
+    key("piece_gap_us", "integer", "from one piece to the next; us"),
+    key("bulk_bytes", "integer", "payload in bulk; B"),
+    key("rows[]", "object", "one preset with one kind of work"),
+    key(
+        "rows[].work",
+        "string",
+        "`messages` one way, `requests` in two writes each, `pieces` as from a log, `bulk` in small writes",
+    ),
+    key("rows[].preset", "string", "`default`, `low_latency`, `bulk`"),
+    key("rows[].seconds", "number", "from the first write to the last arrival; s"),
+    key("rows[].bytes", "integer", "payload that the engine wrote; B"),
+    key("rows[].latency_us", "object?", "from the write of a message to its arrival, of a request to its answer; us"),
+    key("rows[].latency_us.p50", "integer", "half of them took no longer"),
+    key("rows[].latency_us.p99", "integer", "99 of 100 took no longer"),
+    key("rows[].data_segments", "integer", "segments with data that the engine sent"),
+    key("rows[].acks", "integer", "its acknowledgements without data"),
+    key("rows[].peer_acks", "integer", "the kernel's packets that are no answers: acknowledgements without data"),
+    key("rows[].wire_bytes", "integer", "IP packets that arrived, both ways; B"),
+    key("rows[].retransmits", "integer", "data segments that the engine sent again"),
+    key("rows[].valid", "boolean", "whether the made path kept its promises"),
+    key("advice[]", "object", "when to use a preset"),
+    key("advice[].preset", "string", "which"),
+    key("advice[].text", "string", "when and why, by these figures"),
+    key("valid", "boolean", "whether the made path kept its promises in every row"),
+];

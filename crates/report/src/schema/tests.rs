@@ -108,6 +108,11 @@ fn every_key_of_a_device_table_is_documented_and_only_predictions_can_be_wrong()
 }
 
 #[test]
+fn every_key_of_the_presets_is_documented() {
+    hold(&[json::preset_table("stack presets", &sample::presets())], PRESET_TABLE, &[]);
+}
+
+#[test]
 fn every_key_of_a_plan_for_a_platform_is_documented() {
     let packets = fullpipe_knobs::Packets::default();
     let request = fullpipe_knobs::PlatformRequest {

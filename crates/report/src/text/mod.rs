@@ -29,7 +29,7 @@ pub use problem::problem;
 pub use proof::proof;
 pub use scenario::scenarios;
 pub use settings::settings;
-pub use stack::{device_table, stack_run};
+pub use stack::{device_table, preset_table, stack_run};
 pub use survey::survey;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use fullpipe_units::{Micros, Rate};
 
 use super::page::{BAD, DIM, GOOD, Look, PLAIN, Page, WARN, count, or_dash};
-use crate::{DeviceRow, DeviceTable, StackRun};
+use crate::{DeviceRow, DeviceTable, PresetRow, PresetTable, StackRun};
 
 /// What `stack serve`, `connect` and `echo` did.
 pub fn stack_run(run: &StackRun, look: Look) -> String {
@@ -91,4 +91,82 @@ fn put_row(page: &mut Page, row: &DeviceRow, tolerance: f64) {
         (false, false) => "  the path did not keep up",
     };
     page.pieces(0, &[(PLAIN, &figures), (style, &format!("{apart:>9}")), (WARN, remark)]);
+}
+
+/// The presets beside each other.
+pub fn preset_table(table: &PresetTable, look: Look) -> String {
+    let mut page = Page::new(look);
+    let [rtt, gap] = [table.rtt_us, table.gap_us].map(Micros::new);
+    page.title(&table.scenario, PLAIN, &format!("the presets over {rtt}, profile {}", table.profile));
+    let (messages, size) = (table.messages, table.message_bytes);
+    for (work, what) in [
+        ("messages", format!("{messages} messages of {size} B, one way, one every {gap}")),
+        ("requests", format!("{messages} requests of {size} B, each in two writes, each answered")),
+        (
+            "pieces",
+            format!("{} pieces of {size} B, one way, one every {}", table.pieces, Micros::new(table.piece_gap_us)),
+        ),
+        ("bulk", format!("{} B in writes of {size} B, as fast as it goes", table.bulk_bytes)),
+    ] {
+        let rows: Vec<_> = table.rows.iter().filter(|row| row.work == work).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        page.gap();
+        page.pieces(0, &[(DIM, &what)]);
+        let [p50, p99] = if rows.iter().any(|row| row.latency.is_some()) { ["p50", "p99"] } else { ["", "seconds"] };
+        let head = format!(
+            "{:>12}  {p50:>9}  {p99:>9}  {:>8}  {:>5}  {:>9}  {:>10}",
+            "preset", "segments", "acks", "peer acks", "wire bytes"
+        );
+        page.pieces(0, &[(DIM, &head)]);
+        rows.into_iter().for_each(|row| put_preset(&mut page, row));
+    }
+    page.gap();
+    for advice in table.advice() {
+        page.entry(advice.preset, "low_latency".len(), &advice.text);
+    }
+    page.finish()
+}
+
+fn put_preset(page: &mut Page, row: &PresetRow) {
+    let [p50, p99] = match row.latency {
+        Some(latency) => [latency.p50_us, latency.p99_us].map(|us| Micros::new(us).to_string()),
+        None => [String::new(), format!("{:.3}", row.seconds)],
+    };
+    let figures = format!(
+        "{:>12}  {p50:>9}  {p99:>9}  {:>8}  {:>5}  {:>9}  {:>10}",
+        row.preset, row.data_segments, row.acks, row.peer_acks, row.wire_bytes
+    );
+    let remark = if row.valid { "" } else { "  the path did not keep up" };
+    page.pieces(0, &[(PLAIN, &figures), (WARN, remark)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PresetLatency;
+
+    #[test]
+    fn the_presets_are_advised_by_their_figures() {
+        let mut table = crate::sample::presets();
+        let text = preset_table(&table, Look { width: 100, unicode: false, verbose: false });
+        for says in [
+            "at most 7.90 ms instead of 48.0 ms",
+            "35 data segments",
+            "instead of 330",
+            "0.06 s instead of 0.13 s",
+            "40 instead of 27",
+        ] {
+            assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(says), "{says}: {text}");
+        }
+        // Where nothing is gained, nothing is praised.
+        for row in &mut table.rows {
+            row.latency = row.latency.map(|_| PresetLatency { p50_us: 8_000, p99_us: 9_000 });
+            row.data_segments = 70;
+        }
+        let advice = table.advice();
+        assert!(advice[0].text.starts_with("gains nothing here"), "{advice:?}");
+        assert!(advice[1].text.starts_with("saves no segments here"), "{advice:?}");
+    }
 }

@@ -1,12 +1,12 @@
 //! The table of a scenario with a device: one transfer, or several, for each number of buffers.
 
 use std::{
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     thread,
     time::Duration,
 };
 
-use fullpipe_path::{DeviceSpec, Fitted, Random, Roles, Scenario, Sweep};
+use fullpipe_path::{DeviceSpec, Random, Roles, Scenario, Sweep};
 use fullpipe_tcp::{
     profile::{Budgets, Profile},
     socket::SocketOptions,
@@ -22,8 +22,8 @@ const UNHURRIED: Micros = Micros::from_millis(100);
 const AT_ONCE: usize = 8;
 /// Longer than any of these transfers.
 const LIMIT: Duration = Duration::from_secs(300);
-/// Steps of a fit; each one leaves a tenth of the error at the most.
-const FIT_STEPS: usize = 4;
+/// How often a run is tried over whose path this machine did not keep up.
+pub(super) const TRIES: usize = 3;
 
 /// One line of a table.
 #[derive(Clone, Debug)]
@@ -52,11 +52,16 @@ impl Row {
     }
 }
 
-/// Makes the table of `scenario`, in which `device` is an end; `ready` sees each line as it comes.
+/// Makes the table of `scenario`, in which `device` is an end; `ready` sees each line as it comes, and `stop` ends it.
 ///
 /// # Errors
-/// No lab can be made, or a transfer fails.
-pub fn table(scenario: &Scenario, device: &DeviceSpec, ready: &(dyn Fn(&Row) + Sync)) -> Result<Vec<Row>, StackError> {
+/// No lab can be made, a transfer fails, or it was stopped.
+pub fn table(
+    scenario: &Scenario,
+    device: &DeviceSpec,
+    ready: &(dyn Fn(&Row) + Sync),
+    stop: &AtomicBool,
+) -> Result<Vec<Row>, StackError> {
     let sends: &[bool] = match device.roles {
         Roles::Sends => &[true],
         Roles::Receives => &[false],
@@ -70,7 +75,7 @@ pub fn table(scenario: &Scenario, device: &DeviceSpec, ready: &(dyn Fn(&Row) + S
         let work = || {
             let mut made = Vec::new();
             while let Some((sends, buffers)) = lines.get(next.fetch_add(1, Relaxed)) {
-                let row = line(scenario, device, *sends, *buffers)?;
+                let row = line(scenario, device, (*sends, *buffers), stop)?;
                 ready(&row);
                 made.push(row);
             }
@@ -88,16 +93,33 @@ pub fn table(scenario: &Scenario, device: &DeviceSpec, ready: &(dyn Fn(&Row) + S
     Ok(rows)
 }
 
-fn line(scenario: &Scenario, device: &DeviceSpec, sends: bool, buffers: u16) -> Result<Row, StackError> {
+fn line(
+    scenario: &Scenario,
+    device: &DeviceSpec,
+    (sends, buffers): (bool, u16),
+    stop: &AtomicBool,
+) -> Result<Row, StackError> {
     let trial = trial(device, sends, buffers);
     let seed = |run: u32| Random::seed_of(scenario.seed, &format!("run {run}"));
-    let runs = (0..device.runs).map(|run| trial::run(&scenario.path, seed(run), &trial)).collect::<Result<_, _>>()?;
+    let runs = (0..device.runs).map(|run| once(scenario, seed(run), &trial, stop)).collect::<Result<_, _>>()?;
     let published = sends.then(|| device.published.get(&buffers).copied()).flatten();
     let fitted = device.fitted.iter().any(|fit| fit.scenario == scenario.name && fit.buffers == buffers && sends);
     Ok(Row { buffers, sends, runs, published, fitted })
 }
 
-fn trial(device: &DeviceSpec, sends: bool, buffers: u16) -> Trial {
+/// One run; the same again where this machine did not keep up with the path, because that says nothing of the device.
+pub(super) fn once(scenario: &Scenario, seed: u64, trial: &Trial, stop: &AtomicBool) -> Result<Outcome, StackError> {
+    let mut outcome = trial::run(&scenario.path, seed, trial, stop)?;
+    for _ in 1..TRIES {
+        if outcome.valid {
+            break;
+        }
+        outcome = trial::run(&scenario.path, seed, trial, stop)?;
+    }
+    Ok(outcome)
+}
+
+pub(super) fn trial(device: &DeviceSpec, sends: bool, buffers: u16) -> Trial {
     let mut profile = Profile::NETBURNER;
     profile.budgets = match device.sweep {
         Sweep::All => Budgets::all(buffers),
@@ -111,82 +133,5 @@ fn trial(device: &DeviceSpec, sends: bool, buffers: u16) -> Trial {
         sends,
         application: if device.waits { Application::Waits } else { Application::Streams },
         limit: LIMIT,
-    }
-}
-
-/// What a fit found.
-#[derive(Clone, Copy, Debug)]
-pub struct Found {
-    /// Which quantity.
-    pub quantity: Fitted,
-    /// Its value in microseconds.
-    pub us: f64,
-    /// The time that it gives.
-    pub seconds: f64,
-    /// The time that it was to give.
-    pub published: f64,
-}
-
-/// Fits anew what `scenario` says was fitted to its own published times, and puts it into the scenario.
-///
-/// # Errors
-/// As [`table`].
-pub fn fit(scenario: &mut Scenario) -> Result<Vec<Found>, StackError> {
-    let Some(mut device) = scenario.device.clone() else { return Ok(Vec::new()) };
-    let mut all = Vec::new();
-    for fit in device.fitted.clone() {
-        let Some(published) = device.published.get(&fit.buffers).copied() else { continue };
-        if fit.scenario != scenario.name {
-            continue;
-        }
-        let mut best: Option<Found> = None;
-        for _ in 0..FIT_STEPS {
-            let us = match fit.quantity {
-                Fitted::PerPacket => device.per_packet.get(),
-                Fitted::Rtt => scenario.path.rtt().get(),
-            };
-            let outcome = trial::run(&scenario.path, scenario.seed, &trial(&device, true, fit.buffers))?;
-            let found = Found { quantity: fit.quantity, us: us as f64, seconds: outcome.seconds, published };
-            let off = |found: &Found| (found.seconds - found.published).abs();
-            if best.is_none_or(|best| off(&found) < off(&best)) {
-                best = Some(found);
-            }
-            let counts = outcome.counts;
-            let too_long_us = (outcome.seconds - published) * 1e6;
-            match fit.quantity {
-                Fitted::PerPacket => {
-                    let packets = f64::from(counts.segments_sent + counts.segments_received);
-                    device.per_packet = shifted(device.per_packet, -too_long_us / packets);
-                }
-                Fitted::Rtt => {
-                    let rounds = f64::from(counts.segments_sent) / f64::from(fit.buffers);
-                    stretch(scenario, -too_long_us / rounds);
-                }
-            }
-        }
-        if let Some(found) = best {
-            match fit.quantity {
-                Fitted::PerPacket => device.per_packet = Micros::new(found.us as u64),
-                Fitted::Rtt => {
-                    let now = scenario.path.rtt().get() as f64;
-                    stretch(scenario, found.us - now);
-                }
-            }
-            all.push(found);
-        }
-    }
-    scenario.device = Some(device);
-    Ok(all)
-}
-
-fn shifted(span: Micros, by_us: f64) -> Micros {
-    Micros::new((span.get() as f64 + by_us).round().max(1.0) as u64)
-}
-
-/// Changes the round-trip time, half of it each way, at the first hop.
-fn stretch(scenario: &mut Scenario, by_us: f64) {
-    if let Some(hop) = scenario.path.hops.first_mut() {
-        hop.ab.delay = shifted(hop.ab.delay, by_us / 2.0);
-        hop.ba.delay = shifted(hop.ba.delay, by_us / 2.0);
     }
 }

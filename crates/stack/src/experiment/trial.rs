@@ -7,7 +7,10 @@ use std::{
     io::{self, Read, Write},
     net::{IpAddr, SocketAddr, TcpListener, TcpStream},
     num::NonZeroU64,
-    sync::mpsc,
+    sync::{
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc,
+    },
     time::{Duration, Instant as SystemInstant},
 };
 
@@ -19,7 +22,7 @@ use fullpipe_tcp::{
     stack::{SocketError, SocketId, Stack},
 };
 
-use crate::{Driver, HeapMemory, Port, Settings, StackError};
+use crate::{Driver, HeapMemory, Port, Settings, StackError, session::LOOK};
 
 const PORT: u16 = 5001;
 const BLOCK: usize = 64 << 10;
@@ -65,11 +68,11 @@ pub struct Outcome {
     pub valid: bool,
 }
 
-/// Runs a trial.
+/// Runs a trial, until `stop` is set.
 ///
 /// # Errors
-/// No lab can be made, or the transfer fails.
-pub fn run(path: &PathSpec, seed: u64, trial: &Trial) -> Result<Outcome, StackError> {
+/// No lab can be made, the transfer fails, or it was stopped.
+pub fn run(path: &PathSpec, seed: u64, trial: &Trial, stop: &AtomicBool) -> Result<Outcome, StackError> {
     // Wire-size packets at both ends: the device has no network card that helps.
     let options = LabOptions { offload: false, ..LabOptions::default() };
     let (lab, tun) = Lab::join_bare(path, seed, options, Side::A)?;
@@ -84,7 +87,7 @@ pub fn run(path: &PathSpec, seed: u64, trial: &Trial) -> Result<Outcome, StackEr
     })?;
     let port = Port::bare(tun, path.mtu as u16, false);
     let outcome = std::thread::scope(|scope| {
-        let device = scope.spawn(|| Device::start(port, kernel, trial)?.run(trial));
+        let device = scope.spawn(|| Device::start(port, kernel, trial, stop)?.run(trial));
         device.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
     });
     let mut outcome = outcome?;
@@ -129,14 +132,15 @@ fn send(stream: &mut TcpStream, mut bytes: u64) -> io::Result<()> {
 }
 
 /// The device at work.
-struct Device {
+struct Device<'a> {
     driver: Driver,
     id: SocketId,
     peer: SocketAddr,
+    stop: &'a AtomicBool,
 }
 
-impl Device {
-    fn start(port: Port, peer: SocketAddr, trial: &Trial) -> Result<Self, StackError> {
+impl<'a> Device<'a> {
+    fn start(port: Port, peer: SocketAddr, trial: &Trial, stop: &'a AtomicBool) -> Result<Self, StackError> {
         raise_priority();
         // Without it, sleeps end up to 50 us late.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).ok();
@@ -147,7 +151,7 @@ impl Device {
         let remote = Endpoint::new(peer.ip(), peer.port());
         let id = driver.stack().connect(now, None, remote, trial.options);
         let id = id.map_err(|source| StackError::Open { operation: "connect to", address: peer, source })?;
-        let mut device = Self { driver, id, peer };
+        let mut device = Self { driver, id, peer, stop };
         device.until(trial.limit, "connecting to", |stack, _, id| {
             Ok(stack.socket(id).ok_or(SocketError::Gone)?.state().is_synchronized())
         })?;
@@ -217,7 +221,7 @@ impl Device {
         })
     }
 
-    /// Works until `done`.
+    /// Works until `done`; looks now and then whether it shall stop.
     fn until(
         &mut self,
         limit: Duration,
@@ -225,19 +229,27 @@ impl Device {
         mut done: impl FnMut(&mut Stack<HeapMemory>, fullpipe_units::Instant, SocketId) -> Result<bool, SocketError>,
     ) -> Result<(), StackError> {
         let (id, peer) = (self.id, self.peer);
+        let end = SystemInstant::now() + limit;
         let mut failed = None;
-        let reached = self.driver.run_until(limit, |stack, now| {
-            while stack.poll_news().is_some() {}
-            done(stack, now, id).unwrap_or_else(|error| {
-                failed = Some(error);
-                true
-            })
-        });
-        let reached = reached.map_err(|source| StackError::system("use the port", source))?;
-        match failed {
-            Some(source) => Err(StackError::Connection { operation, peer, source }),
-            None if reached => Ok(()),
-            None => Err(StackError::TimedOut { operation, address: peer, seconds: limit.as_secs_f64() }),
+        loop {
+            let left = end.saturating_duration_since(SystemInstant::now()).min(LOOK);
+            let reached = self.driver.run_until(left, |stack, now| {
+                while stack.poll_news().is_some() {}
+                done(stack, now, id).unwrap_or_else(|error| {
+                    failed = Some(error);
+                    true
+                })
+            });
+            let reached = reached.map_err(|source| StackError::system("use the port", source))?;
+            return match failed {
+                Some(source) => Err(StackError::Connection { operation, peer, source }),
+                None if reached => Ok(()),
+                None if self.stop.load(Relaxed) => Err(StackError::Stopped),
+                None if left.is_zero() => {
+                    Err(StackError::TimedOut { operation, address: peer, seconds: limit.as_secs_f64() })
+                }
+                None => continue,
+            };
         }
     }
 }

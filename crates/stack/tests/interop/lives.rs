@@ -144,3 +144,21 @@ fn peers_that_vanish_give_their_buffers_back() {
         assert_eq!(connection.read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::TimedOut);
     }
 }
+
+#[test]
+fn a_session_with_a_peer_that_vanished_ends_with_the_connection_and_says_so() {
+    if !may_run("a_session_with_a_peer_that_vanished_ends_with_the_connection_and_says_so") {
+        return;
+    }
+    let world = World::new(&between(), |_| {});
+    let peer = world.kernel(false, 5001);
+    let listener = world.kernel_listens(false, 5001);
+    let options = SocketOptions { reap_after_ms: Some(500), ..world.options() };
+    let stop = AtomicBool::new(false);
+    let until = Until { time: Instant::now() + LIMIT, stop: &stop };
+    let session = session::connect(&world.engine, peer, options, Service::Discard, &until).unwrap();
+    drop(listener);
+    let failure = session.failure.unwrap();
+    assert!(failure.contains("reading from 10."), "{failure}");
+    assert!(until.time > Instant::now(), "it went on after the connection's end: {failure}");
+}

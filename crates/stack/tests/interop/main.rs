@@ -2,6 +2,7 @@
 //! test says so and passes.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
+mod device;
 mod ethernet;
 mod lives;
 mod presets;

@@ -1,109 +1,90 @@
-//! What the presets do to messages and to bulk: segments, bytes on the wire, latency.
+//! What the presets do to messages, requests and bulk: segments, bytes on the wire, latency.
 
-use std::{
-    io::{Read, Write},
-    thread,
-    time::{Duration, Instant},
+use std::{sync::atomic::AtomicBool, time::Duration};
+
+use fullpipe_path::Scenario;
+use fullpipe_stack::{
+    Preset, Settings,
+    experiment::{Load, PresetOutcome, PresetTrial, Work, preset_trial},
 };
+use fullpipe_tcp::{profile::Profile, socket::SocketOptions};
 
-use fullpipe_path::HopSpec;
-use fullpipe_tcp::socket::SocketOptions;
-use fullpipe_units::Micros;
+use crate::world::may_run;
 
-use crate::world::{Between, LIMIT, World, cubic, may_run};
+/// 7.5 ms of round trip: shorter than a delayed acknowledgement (40 ms), longer than the gap between messages.
+const SCENARIO: &str = "netburner-wan";
+const LOAD: Load = Load {
+    message_bytes: 100,
+    gap: Duration::from_millis(3),
+    messages: 20,
+    pieces: 100,
+    piece_gap: Duration::from_millis(1),
+    bulk_bytes: 50_000,
+};
+/// What Linux delays an acknowledgement by, at the least.
+const DELAYED_ACK: Duration = Duration::from_millis(40);
 
-const ONE_WAY: Micros = Micros::from_millis(10);
-const MESSAGE: usize = 100;
-const MESSAGES: usize = 40;
-/// Between two messages: several go in one round trip of 20 ms.
-const GAP: Duration = Duration::from_millis(4);
-const BULK: usize = 400_000;
-/// IPv4 and TCP with timestamps.
-const HEADERS: u64 = 52;
-
-/// What one preset did.
-#[derive(Debug)]
-struct Seen {
-    segments: u32,
-    wire_bytes: u64,
-    /// From the write to the arrival of the last byte: the median message, or all of it.
-    span: Duration,
-}
-
-fn world() -> World {
-    let hop = HopSpec { delay: ONE_WAY, ..HopSpec::default() };
-    World::new(&Between { hop, mtu: 1500, seed: 3, offload: false }, |_| {})
-}
-
-/// Writes messages now and then; the kernel notes when each was whole.
-fn messages(world: &World, options: SocketOptions) -> Seen {
-    let listener = world.kernel_listens(false, 5001);
-    let connection = world.engine.connect_with(world.kernel(false, 5001), options, LIMIT).unwrap();
-    let (mut peer, _) = listener.accept().unwrap();
-    cubic(&peer);
-    let reader = thread::spawn(move || {
-        let mut message = [0; MESSAGE];
-        (0..MESSAGES)
-            .map(|_| {
-                peer.read_exact(&mut message).unwrap();
-                Instant::now()
-            })
-            .collect::<Vec<_>>()
-    });
-    let mut written = Vec::new();
-    for _ in 0..MESSAGES {
-        written.push(Instant::now());
-        assert_eq!(connection.try_write(&[1; MESSAGE]).unwrap(), MESSAGE);
-        thread::sleep(GAP);
-    }
-    let arrived = reader.join().unwrap();
-    let mut latencies: Vec<Duration> =
-        arrived.iter().zip(&written).map(|(at, from)| at.duration_since(*from)).collect();
-    latencies.sort();
-    seen(&connection.counts().unwrap(), latencies[MESSAGES / 2])
-}
-
-/// Writes much in small pieces.
-fn bulk(world: &World, options: SocketOptions) -> Seen {
-    let listener = world.kernel_listens(false, 5002);
-    let mut connection = world.engine.connect_with(world.kernel(false, 5002), options, LIMIT).unwrap();
-    let (mut peer, _) = listener.accept().unwrap();
-    cubic(&peer);
-    let reader = thread::spawn(move || std::io::copy(&mut peer, &mut std::io::sink()).unwrap());
-    connection.set_timeout(Some(LIMIT));
-    let start = Instant::now();
-    for _ in 0..BULK / MESSAGE {
-        connection.write_all(&[1; MESSAGE]).unwrap();
-    }
-    connection.shutdown_write().unwrap();
-    assert_eq!(reader.join().unwrap(), BULK as u64);
-    seen(&connection.counts().unwrap(), start.elapsed())
-}
-
-fn seen(counts: &fullpipe_tcp::socket::Counts, span: Duration) -> Seen {
-    let segments = counts.segments_sent;
-    Seen { segments, wire_bytes: counts.bytes_sent + u64::from(segments) * HEADERS, span }
+fn of(work: Work, preset: Preset) -> PresetOutcome {
+    let profile = Profile::NETBURNER;
+    let options = preset.applied(SocketOptions::of(&profile));
+    let settings = Settings { profile, ..Settings::new(&[]) };
+    let scenario = Scenario::named(SCENARIO).unwrap();
+    let trial = PresetTrial { work, load: LOAD, settings, options };
+    let outcome = preset_trial(&scenario, &trial, &AtomicBool::new(false)).unwrap();
+    println!("{} with {}: {outcome:?}", work.name(), preset.name());
+    assert_eq!(outcome.retransmits, 0, "nothing is lost on this path");
+    // 40 bytes of headers to each packet, and no option on this profile.
+    let answers = if work == Work::Requests { u64::from(LOAD.messages) } else { 0 };
+    let packets = outcome.data_segments + outcome.acks + outcome.peer_acks + answers;
+    assert_eq!(outcome.wire_bytes, outcome.bytes + answers * LOAD.message_bytes as u64 + packets * 40);
+    outcome
 }
 
 #[test]
-fn presets_trade_latency_for_segments() {
-    if !may_run("presets_trade_latency_for_segments") {
+fn low_latency_answers_without_waiting_for_the_delayed_acknowledgement() {
+    if !may_run("low_latency_answers_without_waiting_for_the_delayed_acknowledgement") {
         return;
     }
-    let world = world();
-    let default = world.options();
-    let (low_latency, bulk_preset) = (default.low_latency(), default.bulk(43));
-    let [nagle, quick, full] = [default, low_latency, bulk_preset].map(|options| messages(&world, options));
-    println!("{MESSAGES} messages of {MESSAGE} B, 20 ms: default {nagle:?}, low latency {quick:?}, bulk {full:?}");
-    // Each message its own segment; with Nagle those of one round trip share one.
-    assert!(quick.segments >= MESSAGES as u32, "{quick:?}");
-    assert!(nagle.segments < quick.segments && full.segments < quick.segments, "{nagle:?} {full:?}");
-    assert!(quick.span < nagle.span && nagle.span < full.span, "{quick:?} {nagle:?} {full:?}");
+    let [usual, quick, held] = Preset::ALL.map(|preset| of(Work::Requests, preset));
+    assert_eq!(usual.latencies.len(), LOAD.messages as usize);
+    // A head and a body each. Only held back they share one segment.
+    assert_eq!((quick.data_segments, held.data_segments), (2 * 20, 20));
+    // Nagle's body waits for the acknowledgement of the head; without a delayed one nothing is that much longer.
+    let [usual, quick, held] = [usual, quick, held].map(|outcome| outcome.latency(0.5).unwrap());
+    assert!(usual > quick + DELAYED_ACK / 2, "{usual:?} {quick:?}");
+    assert!(held >= Duration::from_micros(Profile::NETBURNER.no_push_us.into()), "{held:?}");
+}
 
-    let [nagle, quick, full] =
-        [default, SocketOptions { budgets: bulk_preset.budgets, ..low_latency }, bulk_preset].map(|o| bulk(&world, o));
-    println!("{BULK} B in writes of {MESSAGE} B: default {nagle:?}, low latency {quick:?}, bulk {full:?}");
-    // Full segments but for the last one, and the handshake and the end.
-    assert!(full.segments <= BULK as u32 / 1448 + 6, "{full:?}");
-    assert!(full.wire_bytes <= quick.wire_bytes, "{full:?} {quick:?}");
+#[test]
+fn low_latency_gives_each_message_its_segment_and_the_others_share() {
+    if !may_run("low_latency_gives_each_message_its_segment_and_the_others_share") {
+        return;
+    }
+    let [usual, quick, held] = Preset::ALL.map(|preset| of(Work::Messages, preset));
+    // One each, but for those that a busy machine wrote together.
+    assert!(quick.data_segments * 4 >= u64::from(LOAD.messages) * 3, "{quick:?}");
+    assert!(usual.data_segments < quick.data_segments && held.data_segments < usual.data_segments);
+    let [usual, quick, held] = [usual, quick, held].map(|outcome| outcome.latency(0.5).unwrap());
+    assert!(quick < usual && usual < held, "{quick:?} {usual:?} {held:?}");
+}
+
+#[test]
+fn bulk_sends_full_segments_of_small_writes() {
+    if !may_run("bulk_sends_full_segments_of_small_writes") {
+        return;
+    }
+    for work in [Work::Pieces, Work::Bulk] {
+        let [usual, quick, full] = Preset::ALL.map(|preset| of(work, preset));
+        let bytes = if work == Work::Bulk { LOAD.bulk_bytes } else { 10_000 };
+        assert_eq!([usual.bytes, quick.bytes, full.bytes], [bytes; 3]);
+        // 1,460 bytes each, but for the last one.
+        assert_eq!(full.data_segments, bytes.div_ceil(1_460));
+        assert!(full.data_segments <= usual.data_segments && usual.data_segments <= quick.data_segments);
+        assert!(full.wire_bytes < quick.wire_bytes && full.peer_acks <= quick.peer_acks);
+        assert!(full.latencies.is_empty());
+        if work == Work::Pieces {
+            // Five buffers in each round trip, in which seven pieces come; Nagle has one.
+            assert!(quick.data_segments > 2 * usual.data_segments, "{quick:?} {usual:?}");
+        }
+    }
 }

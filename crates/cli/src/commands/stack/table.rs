@@ -6,7 +6,7 @@ use fullpipe_stack::experiment::{self, Found, Row};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use super::super::{Ended, lab, printed};
-use crate::{args::StackTableArgs, exit::Exit, failure::Failure, output::Output};
+use crate::{args::StackTableArgs, exit::Exit, failure::Failure, interrupt, output::Output};
 
 pub(super) fn run(args: &StackTableArgs, output: Output) -> Ended {
     let mut scenario = lab::scenario(&args.scenario)?;
@@ -18,13 +18,14 @@ pub(super) fn run(args: &StackTableArgs, output: Output) -> Ended {
         return Err(Failure::new(Exit::ScenarioInvalid, &message));
     }
     lab::enter()?;
-    let found = if args.fit { experiment::fit(&mut scenario)? } else { Vec::new() };
+    let stop = interrupt::cancel_flag()?;
+    let found = if args.fit { experiment::fit(&mut scenario, &stop)? } else { Vec::new() };
     let Some(device) = scenario.device.clone() else { return Ok(Exit::Ok) };
     let ready = |row: &Row| {
         let role = if row.sends { "sends" } else { "receives" };
         output.remark(&format!("{role} with {} buffers: {:.3} s\n", row.buffers, row.seconds()));
     };
-    let rows = experiment::table(&scenario, &device, &ready)?;
+    let rows = experiment::table(&scenario, &device, &ready, &stop)?;
     let fitted = device.fitted.iter().map(|fit| {
         let what = match fit.quantity {
             Fitted::PerPacket => "the device's time per packet",
@@ -49,7 +50,13 @@ pub(super) fn run(args: &StackTableArgs, output: Output) -> Ended {
         rows: rows.iter().map(|row| line(row, device.bytes)).collect(),
     };
     printed(output.result(|| json::device_table("stack table", &table), |look| text::device_table(&table, look)))?;
-    Ok(if table.as_expected() { Exit::Ok } else { Exit::NotAsExpected })
+    Ok(if table.as_expected() {
+        Exit::Ok
+    } else if table.rows.iter().any(|row| row.published_s.is_some() && !row.valid) {
+        Exit::PathNotKept
+    } else {
+        Exit::NotAsExpected
+    })
 }
 
 fn anew(found: &Found) -> String {
