@@ -112,7 +112,7 @@ fn required(keys: &BTreeSet<String>) -> Vec<&str> {
     /// Not told by 3.1.
     const LATER: [&str; 2] = ["start_time", "end_time"];
     let is_old = !iperf3_has("--bidir");
-    let told = |key: &&str| !OPTIONAL.contains(key) && !(is_old && LATER.contains(key));
+    let told = |key: &&str| !(OPTIONAL.contains(key) || is_old && LATER.contains(key));
     keys.iter().map(String::as_str).filter(told).collect()
 }
 
