@@ -214,7 +214,8 @@ fn larger_segments_are_found_without_a_loss_that_counts() {
         let profile =
             Profile { sack, rack, timestamps, mtu_probing: true, initial_mss: Some(1_000), ..Profile::DEFAULT };
         let host = |at: u8| Stack::new(HeapStorage::new(4, 256, 1548), config(at, false, 1500, profile));
-        let narrow = Link { mtu: 1_300, ..Link::clean(5_000) };
+        // A rate, so that what leaves at one moment does not arrive at one: RACK goes by the times.
+        let narrow = Link { mtu: 1_300, rate_bps: 200_000_000, ..Link::clean(5_000) };
         let mut net = Net::new(1, [narrow, Link::clean(5_000)], [host(0), host(1)]);
         let mut options = SocketOptions::of(&profile);
         options.budgets = Budgets::all(20);

@@ -209,10 +209,7 @@ impl Sender {
         let (mut any, mut wait) = (false, None);
         while self.tx_head != NONE {
             let slot = pool.slot(self.tx_head);
-            // Where a clock shows the same time for both, the order of numbers is that of transmission, but not for what was
-            // sent again.
-            let may_be_later = slot.retransmits > 0 && slot.sent_at == latest.0;
-            if may_be_later || !sent_after(latest.0, latest.1, slot.sent_at, slot.sent_end()) {
+            if !sent_after(latest.0, latest.1, slot.sent_at, slot.sent_end()) {
                 break;
             }
             let due = time::after(slot.sent_at, allowed_us);

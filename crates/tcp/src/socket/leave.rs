@@ -2,7 +2,9 @@
 
 use fullpipe_units::{Instant, SeqNum};
 
-use super::{Context, Fin, Phase, Probe, Socket, State, Syn, base_options, rack::TailProbe, timer::Timer};
+use super::{
+    Context, Fin, Phase, Probe, Socket, State, Syn, base_options, rack::TailProbe, search::ProbeChoice, timer::Timer,
+};
 use crate::{
     pool::Run,
     profile::{EcnPolicy, Nagle, Push},
@@ -225,8 +227,10 @@ impl Socket {
         let mss = self.mss();
         let (room, pipe) = (self.window_room(), self.in_flight());
         let credit = self.window.cwnd.saturating_sub(pipe);
-        if let Some(probe) = self.choose_probe(cx, room.min(credit)) {
-            return Some(self.send_new(cx, &probe));
+        match self.choose_probe(cx, room.min(credit)) {
+            ProbeChoice::Send(probe) => return Some(self.send_new(cx, &probe)),
+            ProbeChoice::Wait => return None,
+            ProbeChoice::No => {}
         }
         let allow = Allowance { bytes: room.min(credit), mss, burst: cx.burst.max(mss) };
         let chosen = self.tx.choose(cx.pool, allow);

@@ -2,15 +2,29 @@
 //! both ends would, a segment of new data is made larger now and then. Whether it arrives tells. What makes segments
 //! smaller is in `path`. In a build without `path-search` the questions have fixed answers.
 
+use crate::send::Chosen;
+
 #[cfg(feature = "path-search")]
 pub(super) use self::on::Search;
+
+/// Whether a probe leaves now.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "path-search"), expect(dead_code, reason = "such a build never sends one"))]
+pub(super) enum ProbeChoice {
+    /// There is none to send.
+    No,
+    /// Once the data under way has made room: what is acknowledged one segment at a time never leaves room for it and for
+    /// those behind it, unless nothing else takes it (Linux's `tcp_mtu_probe` waits too).
+    Wait,
+    Send(Chosen),
+}
 
 #[cfg(feature = "path-search")]
 mod on {
     use fullpipe_units::SeqNum;
 
+    use super::ProbeChoice;
     use crate::{
-        send::Chosen,
         socket::{Context, Phase, Socket},
         time::Millis,
     };
@@ -59,9 +73,9 @@ mod on {
         }
 
         /// Data for a probe that may leave now, where there are `allowed` bytes of window.
-        pub(in crate::socket) fn choose_probe(&mut self, cx: &Context<'_, '_>, allowed: u32) -> Option<Chosen> {
+        pub(in crate::socket) fn choose_probe(&mut self, cx: &Context<'_, '_>, allowed: u32) -> ProbeChoice {
             if !Self::searches(cx) || self.path_mss >= self.own_mss.min(self.peer_mss) {
-                return None;
+                return ProbeChoice::No;
             }
             // Section 7.4: "It has no outstanding probes or losses."
             let is_quiet = self.search.probe == 0
@@ -69,19 +83,21 @@ mod on {
                 && self.tx.lost == 0
                 && self.tx.sacked == 0
                 && self.duplicate_acks == 0;
-            if !is_quiet {
-                return None;
-            }
-            let size = self.size_to_probe(cx)?;
+            let Some(size) = self.size_to_probe(cx).filter(|_| is_quiet) else { return ProbeChoice::No };
             let len = self.data_of(size);
             // "The available window is greater than the probe size." "Enough data is available to send the probe."
             let needed = len + TRAILING * self.mss();
-            if self.tx.unsent_bytes() < needed || allowed < needed {
-                return None;
+            if self.tx.unsent_bytes() < needed || self.snd_wnd.min(self.window.cwnd) < needed {
+                return ProbeChoice::No;
             }
-            let chosen = self.tx.choose_one(cx.pool, len)?;
+            if allowed < needed && self.tx.outstanding() > 0 {
+                return ProbeChoice::Wait;
+            }
+            let Some(chosen) = self.tx.choose_one(cx.pool, len).filter(|_| allowed >= needed) else {
+                return ProbeChoice::No;
+            };
             (self.search.probe, self.search.probe_end) = (size, chosen.seq + len);
-            Some(chosen)
+            ProbeChoice::Send(chosen)
         }
 
         /// Section 7.3: "MUST select a probe size that is larger than search_low and smaller than or equal to
@@ -171,10 +187,8 @@ mod on {
 
 #[cfg(not(feature = "path-search"))]
 mod off {
-    use crate::{
-        send::Chosen,
-        socket::{Context, Socket},
-    };
+    use super::ProbeChoice;
+    use crate::socket::{Context, Socket};
 
     #[expect(clippy::unused_self, reason = "the questions are those of the build that searches")]
     impl Socket {
@@ -186,8 +200,8 @@ mod off {
 
         pub(in crate::socket) const fn begin_search(&self, _: &Context<'_, '_>) {}
 
-        pub(in crate::socket) const fn choose_probe(&self, _: &Context<'_, '_>, _: u32) -> Option<Chosen> {
-            None
+        pub(in crate::socket) const fn choose_probe(&self, _: &Context<'_, '_>, _: u32) -> ProbeChoice {
+            ProbeChoice::No
         }
 
         pub(in crate::socket) const fn note_probe_acknowledged(&self, _: &Context<'_, '_>) {}
