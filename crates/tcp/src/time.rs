@@ -1,5 +1,5 @@
 //! Arithmetic on times that an embedded CPU does in 32 bits: spans are microseconds in a `u32` (71 minutes at most,
-//! longer ones saturate), points are [`Instant`]s, kept as [`Stamp`]s, or [`Millis`] where they are kept and a millisecond is exact enough.
+//! longer ones saturate), points are [`Instant`]s, kept as [`Stamp`]s, or as [`Millis`] where a millisecond is exact enough.
 
 use fullpipe_units::Instant;
 

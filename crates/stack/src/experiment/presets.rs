@@ -1,4 +1,5 @@
-//! What the presets do to small messages, to requests, to pieces as they come and to bulk in small writes: segments, bytes on the wire, latency.
+//! What the presets do to small messages, to requests, to pieces as they come and to bulk in small writes: segments, bytes
+//! on the wire, latency.
 //!
 //! The engine at end a of a path against the kernel at end b; each trial has a path and a connection of its own. Segments
 //! and bytes are what the path itself counted, from the end of the handshake to the last acknowledgement.
@@ -16,7 +17,7 @@ use fullpipe_lab::{Lab, LabOptions, raise_priority};
 use fullpipe_path::{Direction, Scenario, Side};
 use fullpipe_tcp::socket::SocketOptions;
 
-use super::table::TRIES;
+use super::undisturbed;
 use crate::{
     Connection, Settings, StackError,
     session::{self, LOOK, MadePath, Until, patiently, write_all},
@@ -135,14 +136,7 @@ impl PresetOutcome {
 /// # Errors
 /// No lab can be made, the connection fails, or it was stopped.
 pub fn preset_trial(scenario: &Scenario, trial: &PresetTrial, stop: &AtomicBool) -> Result<PresetOutcome, StackError> {
-    let mut outcome = once(scenario, trial, stop)?;
-    for _ in 1..TRIES {
-        if outcome.valid {
-            break;
-        }
-        outcome = once(scenario, trial, stop)?;
-    }
-    Ok(outcome)
+    undisturbed(|| once(scenario, trial, stop), |outcome| outcome.valid)
 }
 
 fn once(scenario: &Scenario, trial: &PresetTrial, stop: &AtomicBool) -> Result<PresetOutcome, StackError> {

@@ -13,7 +13,10 @@ use fullpipe_tcp::{
 };
 use fullpipe_units::Micros;
 
-use super::trial::{self, Application, Outcome, Trial};
+use super::{
+    trial::{self, Application, Outcome, Trial},
+    undisturbed,
+};
 use crate::StackError;
 
 /// From this round-trip time on, trials at the same time don't disturb each other's figures: a slow path leaves this
@@ -22,8 +25,6 @@ const UNHURRIED: Micros = Micros::from_millis(100);
 const AT_ONCE: usize = 8;
 /// Longer than any of these transfers.
 const LIMIT: Duration = Duration::from_secs(300);
-/// How often a run is tried over whose path this machine did not keep up.
-pub(super) const TRIES: usize = 3;
 
 /// One line of a table.
 #[derive(Clone, Debug)]
@@ -107,16 +108,9 @@ fn line(
     Ok(Row { buffers, sends, runs, published, fitted })
 }
 
-/// One run; the same again where this machine did not keep up with the path, because that says nothing of the device.
+/// One run; the same again where this machine did not keep up with the path.
 pub(super) fn once(scenario: &Scenario, seed: u64, trial: &Trial, stop: &AtomicBool) -> Result<Outcome, StackError> {
-    let mut outcome = trial::run(&scenario.path, seed, trial, stop)?;
-    for _ in 1..TRIES {
-        if outcome.valid {
-            break;
-        }
-        outcome = trial::run(&scenario.path, seed, trial, stop)?;
-    }
-    Ok(outcome)
+    undisturbed(|| trial::run(&scenario.path, seed, trial, stop), |outcome| outcome.valid)
 }
 
 pub(super) fn trial(device: &DeviceSpec, sends: bool, buffers: u16) -> Trial {
