@@ -32,6 +32,12 @@ fn error(output: &Output, code: i32) -> Value {
     document["error"].clone()
 }
 
+/// The error of `fullpipe stack LINE --json`, which needs no namespace because it makes nothing.
+fn refused(line: &str, code: i32) -> Value {
+    let words: Vec<_> = ["stack"].into_iter().chain(line.split_whitespace()).chain(["--json"]).collect();
+    error(&Command::new(FULLPIPE).args(words).stdin(Stdio::null()).output().unwrap(), code)
+}
+
 /// A command line in a network namespace of its own; `None` where this machine allows none.
 fn in_namespace(test: &str, words: &[&str]) -> Option<Command> {
     let possible = Command::new("unshare").args(["-n", "true"]).stderr(Stdio::null()).status();
@@ -102,9 +108,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
         ("presets --bulk 1GB", "1 B to 100 MB"),
         ("presets --profile vista", "vista"),
     ] {
-        let words: Vec<_> = ["stack"].into_iter().chain(line.split_whitespace()).chain(["--json"]).collect();
-        let output = Command::new(FULLPIPE).args(words).stdin(Stdio::null()).output().unwrap();
-        let error = error(&output, 2);
+        let error = refused(line, 2);
         assert_eq!(error["kind"], "usage", "{line}");
         assert!(error["message"].as_str().unwrap().contains(says), "{line}: {error}");
     }
@@ -119,9 +123,7 @@ fn a_scenario_that_is_unknown_or_has_no_device_is_named() {
         ("table wan-80ms", "has no device"),
         ("presets wan-81ms", "wan-81ms"),
     ] {
-        let words: Vec<_> = ["stack"].into_iter().chain(line.split_whitespace()).chain(["--json"]).collect();
-        let output = Command::new(FULLPIPE).args(words).stdin(Stdio::null()).output().unwrap();
-        let error = error(&output, 17);
+        let error = refused(line, 17);
         assert_eq!(error["kind"], "scenario_invalid", "{line}");
         assert!(error["message"].as_str().unwrap().contains(says), "{line}: {error}");
     }
