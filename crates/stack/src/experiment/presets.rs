@@ -113,7 +113,7 @@ pub struct PresetOutcome {
     pub data_segments: u64,
     /// Acknowledgements of the engine without data.
     pub acks: u64,
-    /// Acknowledgements of the kernel without data.
+    /// Acknowledgements of the kernel without data; an answer that it sent again counts as one.
     pub peer_acks: u64,
     /// Bytes of IP packets, both ways.
     pub wire_bytes: u64,

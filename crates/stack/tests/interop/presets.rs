@@ -36,7 +36,10 @@ fn of(work: Work, preset: Preset) -> PresetOutcome {
     // 40 bytes of headers to each packet, and no option on this profile.
     let answers = if work == Work::Requests { u64::from(LOAD.messages) } else { 0 };
     let packets = outcome.data_segments + outcome.acks + outcome.peer_acks + answers;
-    assert_eq!(outcome.wire_bytes, outcome.bytes + answers * LOAD.message_bytes as u64 + packets * 40);
+    let once = outcome.bytes + answers * LOAD.message_bytes as u64 + packets * 40;
+    // The kernel repeats its last answer (tail loss probe) where this machine holds up the delayed acknowledgement.
+    let repeated = outcome.wire_bytes.checked_sub(once).unwrap_or_else(|| panic!("{once} bytes, not {outcome:?}"));
+    assert!(repeated == 0 || answers > 0 && repeated == LOAD.message_bytes as u64, "{once} bytes, not {outcome:?}");
     outcome
 }
 
