@@ -1,5 +1,7 @@
 //! Formatting, lints and tests.
 
+mod again;
+
 use std::{
     fs::{self, File},
     path::PathBuf,
@@ -40,9 +42,10 @@ pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
     cmd!(shell, "cargo clippy --locked --workspace --all-targets --quiet -- -D warnings").run()?;
     cmd!(shell, "cargo test --locked --workspace --no-run").run()?;
     let beside = Beside::start(shell)?;
-    let others = cmd!(shell, "cargo test --locked --workspace --no-fail-fast -- --skip {BUILDS} --skip {RUNS}").run();
+    let most = ["--locked", "--workspace", "--no-fail-fast", "--", "--skip", BUILDS, "--skip", RUNS];
+    let others = again::test(shell, &most);
     beside.finish()?;
-    let runs = cmd!(shell, "cargo test --locked --workspace --test wine --no-fail-fast -- {RUNS}").run();
+    let runs = again::test(shell, &["--locked", "--workspace", "--test", "wine", "--no-fail-fast", "--", RUNS]);
     others?;
     runs?;
     replay(shell)

@@ -1,0 +1,141 @@
+//! Tests that failed beside the others, run again alone.
+//!
+//! Some rooms measure a real kernel in real time. Where a machine gives their tests no processor for a moment, one of
+//! them fails that finds nothing wrong when it runs alone; where something is wrong, it fails again. Tests of the other
+//! rooms know no clock: what fails there has failed.
+
+use std::{
+    io::{self, BufRead, BufReader, Write},
+    process::{Command, ExitStatus, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+use xshell::{Shell, cmd};
+
+/// The packages whose tests measure in real time.
+const REAL_TIME: &[&str] = &["fullpipe", "fullpipe-lab", "fullpipe-measure", "fullpipe-stack"];
+
+/// A test program, as cargo says how to run it again, and which of its tests failed.
+#[derive(Debug, PartialEq, Eq)]
+struct Failed {
+    /// Of cargo: `-p PACKAGE --test NAME`.
+    target: Vec<String>,
+    /// None where the program ended before it could say.
+    tests: Vec<String>,
+}
+
+/// Runs `cargo test` with `arguments`, then what failed in [`REAL_TIME`] once more, one test at a time.
+pub(super) fn test(shell: &Shell, arguments: &[&str]) -> Result<()> {
+    let (status, said) = run(shell, arguments)?;
+    if status.success() {
+        return Ok(());
+    }
+    let failed = failures(&said);
+    let alone = |failed: &Failed| {
+        failed.target.get(1).is_some_and(|package| REAL_TIME.contains(&package.as_str())) && !failed.tests.is_empty()
+    };
+    if failed.is_empty() || !failed.iter().all(alone) {
+        bail!("cargo test {}: {status}", arguments.join(" "));
+    }
+    for Failed { target, tests } in &failed {
+        println!("failed beside other tests, now alone: {}", tests.join(", "));
+        cmd!(shell, "cargo test --locked {target...} -- --exact --test-threads 1 {tests...}").run()?;
+    }
+    let names: Vec<&str> = failed.iter().flat_map(|failed| &failed.tests).map(String::as_str).collect();
+    println!("disturbed: failed beside other tests and passed alone: {}", names.join(", "));
+    Ok(())
+}
+
+/// What cargo and the tests say, on both streams, passed on and kept.
+fn run(shell: &Shell, arguments: &[&str]) -> Result<(ExitStatus, String)> {
+    let (reader, writer) = io::pipe().context("make a pipe")?;
+    let mut tests = Command::new("cargo")
+        .arg("test")
+        .args(arguments)
+        .current_dir(shell.current_dir())
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone().context("share a pipe")?)
+        .stderr(writer)
+        .spawn()
+        .context("start cargo test")?;
+    let (mut reader, mut said, mut line) = (BufReader::new(reader), String::new(), Vec::new());
+    while reader.read_until(b'\n', &mut line).context("read what the tests say")? > 0 {
+        io::stdout().write_all(&line).context("pass on what the tests say")?;
+        said += &String::from_utf8_lossy(&line);
+        line.clear();
+    }
+    Ok((tests.wait().context("wait for cargo test")?, said))
+}
+
+/// The test harness ends with a list of what failed; cargo then names the program.
+fn failures(said: &str) -> Vec<Failed> {
+    let (mut failed, mut listed) = (Vec::new(), Vec::new());
+    let mut lines = said.lines();
+    while let Some(line) = lines.next() {
+        if line == "failures:" {
+            // The first list has their output, the second one, which stays, their names.
+            listed = lines.by_ref().map_while(|line| line.strip_prefix("    ")).map(str::to_owned).collect();
+        } else if line.trim_start().starts_with("Running ") || line.trim_start().starts_with("Doc-tests ") {
+            listed.clear();
+        } else if let Some((_, rest)) = line.split_once("to rerun pass `") {
+            let target = rest.split('`').next().unwrap_or_default();
+            failed.push(Failed {
+                target: target.split_whitespace().map(str::to_owned).collect(),
+                tests: std::mem::take(&mut listed),
+            });
+        }
+    }
+    failed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "\
+     Running tests/interop/main.rs (target/debug/deps/interop-1)
+
+running 3 tests
+test device::a ... FAILED
+test device::b ... ok
+test lives::c ... FAILED
+
+failures:
+
+---- device::a stdout ----
+panicked
+failures:
+
+---- lives::c stdout ----
+panicked
+
+failures:
+    device::a
+    lives::c
+
+test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 24.38s
+
+error: test failed, to rerun pass `-p fullpipe-stack --test interop`
+     Running unittests src/lib.rs (target/debug/deps/fullpipe_tcp-1)
+
+running 1 test
+error: test failed, to rerun pass `-p fullpipe-tcp --lib`
+
+Caused by:
+  process didn't exit successfully: `target/debug/deps/fullpipe_tcp-1` (signal: 6, SIGABRT: process abort signal)
+error: 2 targets failed:
+    `-p fullpipe-stack --test interop`
+    `-p fullpipe-tcp --lib`
+";
+
+    #[test]
+    fn failures_are_read_with_their_program() {
+        let of = |target: &str, tests: &[&str]| Failed {
+            target: target.split(' ').map(str::to_owned).collect(),
+            tests: tests.iter().map(|&test| test.to_owned()).collect(),
+        };
+        let stack = of("-p fullpipe-stack --test interop", &["device::a", "lives::c"]);
+        assert_eq!(failures(SAID), [stack, of("-p fullpipe-tcp --lib", &[])]);
+        assert_eq!(failures("test a ... ok\n"), []);
+    }
+}
