@@ -77,6 +77,10 @@ impl Key {
 pub struct Slot(u32);
 
 impl Slot {
+    pub(crate) const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
     /// The number itself.
     #[inline]
     pub const fn index(self) -> usize {

@@ -1,5 +1,6 @@
 //! The reports of a capture: those that were judged as they are, the others packed, so that a million connections take
-//! 115 MB and not a gigabyte. What is *not* here: what is in a report.
+//! 115 MB and not a gigabyte, or still to be told where their segments were kept to the end. What is *not* here: what is in
+//! a report.
 
 use std::{borrow::Cow, cmp::Ordering};
 
@@ -8,7 +9,11 @@ use super::{
     packed::{pack, unpack},
     report,
 };
-use crate::{Key, connection::Connection, track::Keep};
+use crate::{
+    Key, Slot,
+    connection::Connection,
+    track::{Keep, listed::Listed},
+};
 
 /// Reports, in the order of their first packets, or worst first.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +30,7 @@ struct Told {
     number: u64,
     payload: u64,
     weight: f64,
-    /// Its place among the judged ones, or where its bytes begin in units of [`UNIT`].
+    /// Its place among the judged ones, or where its bytes begin in units of [`UNIT`], or its slot.
     place: u32,
     /// There is one for each follower.
     part: u16,
@@ -36,6 +41,7 @@ struct Told {
 enum Kind {
     Judged,
     Packed,
+    Listed,
 }
 
 impl Told {
@@ -53,6 +59,7 @@ const UNIT: usize = 8;
 struct Part {
     judged: Vec<Report>,
     packed: Vec<u8>,
+    listed: Option<Box<Listed>>,
 }
 
 impl Reports {
@@ -103,11 +110,7 @@ impl Reports {
 
     pub(crate) fn tell(&mut self, key: &Key, connection: &Connection) {
         let report = report(key, connection, self.keep);
-        if self.parts.is_empty() {
-            self.parts.push(Part::default());
-        }
-        let last = self.parts.len() - 1;
-        let part = &mut self.parts[last];
+        let (last, part) = self.last();
         let (number, payload, weight) = (report.first_packet, report.payload().get(), report.weight());
         let (kind, place) = if report.sides.iter().any(|side| side.verdict.is_some()) {
             part.judged.push(report);
@@ -119,6 +122,26 @@ impl Reports {
             (Kind::Packed, from)
         };
         self.told.push(Told { number, payload, weight, place: place as u32, part: last as u16, kind });
+    }
+
+    /// One that will be told from what [`Reports::keep`] is given, when it is asked for.
+    pub(crate) fn list(&mut self, number: u64, payload: u64, slot: Slot) {
+        let (last, _) = self.last();
+        let place = slot.index() as u32;
+        self.told.push(Told { number, payload, weight: 0.0, place, part: last as u16, kind: Kind::Listed });
+    }
+
+    /// Takes the lists of this part.
+    pub(crate) fn keep(&mut self, listed: Listed) {
+        self.last().1.listed = Some(Box::new(listed));
+    }
+
+    fn last(&mut self) -> (usize, &mut Part) {
+        if self.parts.is_empty() {
+            self.parts.push(Part::default());
+        }
+        let last = self.parts.len() - 1;
+        (last, &mut self.parts[last])
     }
 
     /// Adds those of another part.
@@ -145,11 +168,17 @@ impl Reports {
         }
     }
 
+    #[expect(clippy::expect_used, reason = "who lists one keeps its list")]
     fn report(&self, told: &Told) -> Cow<'_, Report> {
         let (part, place) = (&self.parts[usize::from(told.part)], told.place as usize);
         match told.kind {
             Kind::Judged => Cow::Borrowed(&part.judged[place]),
             Kind::Packed => Cow::Owned(Report { number: told.number, ..unpack(&part.packed[place * UNIT..]) }),
+            Kind::Listed => {
+                let listed = part.listed.as_ref().expect("its part's lists were kept");
+                let (key, connection) = listed.connection(Slot::new(told.place)).expect("a list that is not empty");
+                Cow::Owned(Report { number: told.number, ..report(key, &connection, self.keep) })
+            }
         }
     }
 }

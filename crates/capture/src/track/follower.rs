@@ -4,22 +4,12 @@
 use super::{
     Findings, Keep,
     batch::{Batch, Note, PARTS},
-    journal::{Journal, List},
-    options::{Options, SynOptions},
-    seen::Seen,
+    entry::Entry,
+    journal::Journal,
+    listed::Listed,
+    options::Options,
 };
-use crate::{
-    Flags, Key, Table, TooBig,
-    connection::Connection,
-    story::{Reports, is_worth_judging},
-};
-
-/// Fewer segments with payload than this are not enough evidence (`diagnose` says so, too): until then, a connection is
-/// a list of them.
-const WORTH_FOLLOWING: u8 = 20;
-
-/// ... and a list of this many of any kind is longer than what following takes.
-const LONGEST_LIST: usize = 64;
+use crate::{Key, Slot, Table, TooBig, connection::Connection, story::Reports};
 
 /// A connection that both ends closed is over this long after its last packet: twice the longest life of a segment that
 /// systems assume (60 s; RFC 9293, section 3.4.2, says 4 minutes and that implementations choose).
@@ -59,16 +49,6 @@ pub struct Follower {
     unlisted: u64,
     segments: u64,
     now_ns: u64,
-}
-
-/// What is known of a connection; with its key, two lines of the cache.
-#[derive(Debug, Default)]
-#[repr(C)]
-struct Entry {
-    last_ns: u64,
-    followed: Option<Box<Connection>>,
-    list: List,
-    syn: [SynOptions; 2],
 }
 
 impl Follower {
@@ -116,9 +96,10 @@ impl Follower {
             for slot in slots {
                 let key = *self.table.key(*slot);
                 let (mut teller, table) = self.parts();
-                teller.tell_last(&key, table.value_mut(*slot));
+                teller.tell_last(*slot, &key, table.value_mut(*slot));
             }
         }
+        self.reports.keep(Listed::new(self.table, self.journal));
         Findings { connections: self.reports, unlisted: self.unlisted, segments: self.segments }
     }
 
@@ -212,13 +193,23 @@ struct Teller<'a> {
 impl Teller<'_> {
     /// Tells the story of an entry, which is as new then.
     fn tell(&mut self, key: &Key, entry: &mut Entry) {
-        self.tell_last(key, entry);
+        self.tell_whole(key, entry);
         self.journal.clear(&mut entry.list);
         *entry = Entry::default();
     }
 
-    /// The same where nothing comes after it.
-    fn tell_last(&mut self, key: &Key, entry: &mut Entry) {
+    /// The same where nothing comes after it: what needs no judgement stays as it is until it is asked for.
+    fn tell_last(&mut self, slot: Slot, key: &Key, entry: &mut Entry) {
+        match entry.in_order(self.journal) {
+            Some(plain) if plain.has_payload || self.is_room_for_silent() => {
+                self.reports.list(plain.first_number, plain.payload, slot);
+            }
+            Some(_) => {}
+            None => self.tell_whole(key, entry),
+        }
+    }
+
+    fn tell_whole(&mut self, key: &Key, entry: &mut Entry) {
         if let Some(connection) = entry.followed.take() {
             self.report(key, &connection);
         } else if let Some(connection) = entry.sum_up(self.brief.take(), self.journal) {
@@ -228,106 +219,18 @@ impl Teller<'_> {
     }
 
     fn report(&mut self, key: &Key, connection: &Connection) {
-        if connection.halves.iter().all(|half| half.counters.data_packets == 0) {
-            *self.silent += 1;
-            if *self.silent > MOST_SILENT {
-                *self.unlisted += 1;
-                return;
-            }
-        }
-        self.reports.tell(key, connection);
-    }
-}
-
-impl Entry {
-    /// When it was last heard of, and whether it is closed.
-    fn age(&self) -> (u64, bool) {
-        match &self.followed {
-            None => (self.last_ns, self.list.closed == 3),
-            Some(connection) => (connection.last_ns, connection.is_closed()),
+        let is_silent = connection.halves.iter().all(|half| half.counters.data_packets == 0);
+        if !is_silent || self.is_room_for_silent() {
+            self.reports.tell(key, connection);
         }
     }
 
-    /// Whether a SYN with another initial sequence number begins another connection between the same ports.
-    fn is_another(&self, syn: &Seen, journal: &Journal) -> bool {
-        let (sender, seq) = (syn.sender(), syn.seq.get());
-        if let Some(connection) = &self.followed {
-            return connection.half(sender).isn().is_none_or(|isn| isn != seq);
-        }
-        if self.list.is_empty() {
-            return false;
-        }
-        let (mut own, mut syns) = (None, 0);
-        journal.each(&self.list, |kept| {
-            if kept.flags.has(Flags::SYN) {
-                syns += 1;
-                own = Some(kept).filter(|kept| kept.sender() == sender).map(|kept| kept.seq.get()).or(own);
-            }
-        });
-        match own {
-            Some(kept) => kept != seq,
-            // It crosses another one that was not answered yet (RFC 9293, section 3.5).
-            None => syns < self.list.len(),
-        }
-    }
-
-    /// Notes a segment; says whether the connection is now worth following. One with SACK blocks is, and is not kept,
-    /// because there is no room for them here.
-    #[inline]
-    fn keep(&mut self, seen: &Seen, options: &Options, journal: &mut Journal) -> bool {
-        let own = seen.sender() as usize;
-        self.last_ns = self.last_ns.max(seen.at_ns);
-        if seen.flags.has(Flags::SYN) {
-            self.syn[own] = options.syn;
-        }
-        if seen.flags.has(Flags::RST) {
-            self.list.closed = 3;
-        } else if seen.flags.has(Flags::FIN) {
-            self.list.closed |= 1 << own;
-        }
-        if options.sack_count > 0 && !self.list.is_empty() {
-            return true;
-        }
-        journal.push(&mut self.list, seen);
-        self.list.data += u8::from(seen.len > 0);
-        self.list.data >= WORTH_FOLLOWING || self.list.len() >= LONGEST_LIST
-    }
-
-    /// The connection after the segments of the list, in `room`. One that is over has a timeline only if it will be
-    /// judged.
-    fn sum_up(&self, room: Option<Box<Connection>>, journal: &Journal) -> Option<Box<Connection>> {
-        let mut connection = self.replay(room, true, journal)?;
-        if connection.halves.iter().any(|half| is_worth_judging(&connection, half)) {
-            connection = self.replay(Some(connection), false, journal)?;
-        }
-        Some(connection)
-    }
-
-    /// From now on, it is followed.
-    fn follow(&mut self, journal: &mut Journal) {
-        self.followed = self.replay(None, false, journal);
-        journal.clear(&mut self.list);
-    }
-
-    fn replay(&self, room: Option<Box<Connection>>, is_timeless: bool, journal: &Journal) -> Option<Box<Connection>> {
-        if self.list.is_empty() {
-            return None;
-        }
-        let mut connection = room.unwrap_or_default();
-        let mut is_first = true;
-        journal.each(&self.list, |seen| {
-            if is_first {
-                connection.restart(seen, is_timeless);
-                connection.options_cut = self.list.options_cut;
-                is_first = false;
-            }
-            if seen.flags.has(Flags::SYN) {
-                connection.on(seen, &Options { syn: self.syn[seen.sender() as usize], ..Options::NONE });
-            } else {
-                connection.on(seen, &Options::NONE);
-            }
-        });
-        Some(connection)
+    /// Counts one without payload.
+    fn is_room_for_silent(&mut self) -> bool {
+        *self.silent += 1;
+        let is_room = *self.silent <= MOST_SILENT;
+        *self.unlisted += u64::from(!is_room);
+        is_room
     }
 }
 
@@ -341,15 +244,5 @@ impl Follower {
     /// Bytes of what is kept of connections that are not followed.
     pub(super) fn room(&self) -> usize {
         self.table.places() * 128 + self.table.index_bytes() + self.journal.bytes()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_not_worth_following_takes_two_lines_of_the_cache_and_32_bytes_for_each_segment() {
-        assert_eq!(size_of::<Key>() + size_of::<Entry>(), 128);
     }
 }

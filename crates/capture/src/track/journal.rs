@@ -86,6 +86,11 @@ impl List {
         self.segments == 0
     }
 
+    /// The number of the first packet.
+    pub(super) const fn first_number(&self) -> u64 {
+        self.first_number
+    }
+
     /// Something of the list that lies where the next segment will look.
     #[inline]
     pub(super) const fn touch(&self) -> u64 {

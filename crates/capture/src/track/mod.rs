@@ -2,8 +2,10 @@
 //! happens within a connection (`connection`).
 
 mod batch;
+mod entry;
 mod follower;
 mod journal;
+pub(crate) mod listed;
 pub(crate) mod options;
 pub(crate) mod seen;
 
