@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 
 use fullpipe_units::{Bytes, Micros};
 
-use crate::{lane::Role, report::EndReport};
+use crate::{lane::Role, report::EndReport, udp::Datagrams};
 
 /// A transfer that is going on. Dropping it stops everything.
 pub(crate) trait Flow {
@@ -18,7 +18,7 @@ pub(crate) trait Flow {
     /// A count that grows as long as payload moves; it may be cheaper than [`Flow::progress`].
     fn activity(&self) -> u64;
 
-    /// What the kernel says now of the first connection, one that sends where there is one.
+    /// What the kernel says now of the first connection, one that sends where there is one; of datagrams, what arrived.
     fn live(&self) -> Live;
 
     /// Whether bytes end the test and all of them have arrived.
@@ -42,7 +42,7 @@ pub(crate) trait Flow {
     fn release(self: Box<Self>, abrupt: bool);
 }
 
-/// A glance at a connection.
+/// A glance at what is in motion.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Live {
     pub(crate) rtt_us: Option<Micros>,
@@ -50,4 +50,6 @@ pub(crate) struct Live {
     pub(crate) window: Option<Bytes>,
     /// Of all connections that send.
     pub(crate) retransmits: Option<u64>,
+    /// Of all streams that receive.
+    pub(crate) datagrams: Option<Datagrams>,
 }

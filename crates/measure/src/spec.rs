@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     error::MeasureError,
+    udp::Datagrams,
     wire::{MAX_OWN_STREAMS, MAX_STREAMS},
 };
 
@@ -122,7 +123,7 @@ impl From<Direction> for TestDirection {
 }
 
 /// How far a test has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// What is going on.
     pub phase: Phase,
@@ -142,6 +143,8 @@ pub struct Progress {
     pub window: Option<Bytes>,
     /// Segments that this end's senders sent again so far.
     pub retransmits: Option<u64>,
+    /// What became so far of the datagrams that this end receives.
+    pub datagrams: Option<Datagrams>,
 }
 
 /// What a test is doing.

@@ -192,6 +192,7 @@ impl Flow for Moving {
             cwnd: cwnd().filter(|_| sends),
             window: info.send_window().filter(|_| sends).map(|bytes| Bytes::new(bytes.into())),
             retransmits: sends.then(|| self.lanes.iter().map(|lane| lane.counts(self.run.start).retransmits).sum()),
+            datagrams: None,
         }
     }
 

@@ -487,6 +487,7 @@ impl Seen {
             cwnd: live.cwnd,
             window: live.window,
             retransmits: live.retransmits,
+            datagrams: live.datagrams,
             ..told(if omitted { Phase::Omitted } else { Phase::Running }, spec)
         }
     }
@@ -504,6 +505,7 @@ fn told(phase: Phase, spec: &TestSpec) -> Progress {
         cwnd: None,
         window: None,
         retransmits: None,
+        datagrams: None,
     }
 }
 

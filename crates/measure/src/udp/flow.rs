@@ -221,7 +221,9 @@ impl Flow for UdpFlow {
     }
 
     fn live(&self) -> Live {
-        Live::default()
+        let receiving = self.lanes.iter().filter(|lane| lane.role == Role::Receive);
+        let arrived = receiving.map(|lane| lane.shared.counts().arrivals.since(&lane.mark.arrivals));
+        Live { datagrams: arrived.reduce(Datagrams::and), ..Live::default() }
     }
 
     /// What is lost never arrives: a receiver can only wait for the peer to be done.

@@ -348,9 +348,15 @@ fn datagrams_are_counted_at_both_ends() {
         block: Bytes::new(1_200),
         pace: Some(Rate::from_bps(2_000_000)),
         omit: Duration::from_millis(100),
+        progress_every: Duration::from_millis(20),
         ..short()
     };
-    let measurement = run(&server, &spec).unwrap();
+    let mut client = Client::connect(&server.target()).unwrap();
+    let mut so_far = Vec::new();
+    let mut watch = |progress: fullpipe_measure::Progress| so_far.extend(progress.datagrams);
+    let measurement = client.run(&spec, &AtomicBool::new(false), &mut watch).unwrap();
+    let arrived = so_far.last().unwrap();
+    assert!(arrived.packets > 0 && arrived.lost <= arrived.packets && arrived.jitter_us.is_some(), "{arrived:?}");
     for direction in &measurement.directions {
         let datagrams = direction.datagrams.unwrap();
         assert!(datagrams.packets > 0 && datagrams.out_of_order == Some(0), "{datagrams:?}");

@@ -25,6 +25,12 @@ pub fn interval(progress: &Progress) -> String {
     if let Some(retransmits) = progress.retransmits {
         text += &format!("  retransmitted {retransmits}");
     }
+    if let Some(datagrams) = progress.datagrams {
+        text += &format!("  lost {} of {}", datagrams.lost, datagrams.packets);
+        if let Some(jitter_us) = datagrams.jitter_us {
+            text += &format!("  jitter {:.3} ms", jitter_us / 1e3);
+        }
+    }
     if progress.phase == Phase::Omitted {
         text += "  (does not count)";
     }

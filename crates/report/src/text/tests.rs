@@ -110,3 +110,22 @@ fn connections_tell_whose_buffer_is_pinned_and_what_is_not_known() {
     assert_eq!(page.matches("its statistics are off").count(), 1, "{page}");
     assert!(page.contains("which buffers are pinned is not known"), "{page}");
 }
+
+#[test]
+fn the_line_of_an_interval_tells_what_datagrams_were_lost() {
+    let datagrams =
+        fullpipe_measure::Datagrams { packets: 4_321, lost: 7, out_of_order: Some(0), jitter_us: Some(12.0) };
+    let progress = fullpipe_measure::Progress {
+        phase: fullpipe_measure::Phase::Running,
+        elapsed: std::time::Duration::from_secs(2),
+        expected: None,
+        up_bps: None,
+        down_bps: Some(fullpipe_units::Rate::from_bps(50_000_000)),
+        rtt_us: None,
+        cwnd: None,
+        window: None,
+        retransmits: None,
+        datagrams: Some(datagrams),
+    };
+    assert_eq!(interval(&progress), "   2.00 s  down 50.0 Mbit/s  lost 7 of 4321  jitter 0.012 ms\n");
+}
