@@ -91,9 +91,9 @@ impl Entry {
         Some(connection)
     }
 
-    /// How its list begins, where a look at that is enough to know that nothing in it will be judged: what each end sent
+    /// Its outline, where a look at the list is enough to know that nothing in it will be judged: what each end sent
     /// came in order, once, and found an open window. `None` says nothing: that needs [`Entry::sum_up`].
-    pub(super) fn in_order(&self, journal: &Journal) -> Option<Beginning> {
+    pub(super) fn in_order(&self, journal: &Journal) -> Option<Outline> {
         if self.followed.is_some() || self.list.is_empty() {
             return None;
         }
@@ -103,7 +103,7 @@ impl Entry {
             payload += u64::from(seen.len);
         });
         let (first_number, has_payload) = (self.list.first_number(), self.list.data > 0);
-        is_plain.then_some(Beginning { first_number, payload, has_payload })
+        is_plain.then_some(Outline { first_number, payload, has_payload })
     }
 
     /// What following it would have found, without a timeline.
@@ -141,7 +141,7 @@ impl Entry {
 
 /// What must be known of a connection before its story is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Beginning {
+pub(super) struct Outline {
     pub(super) first_number: u64,
     /// Of both directions.
     pub(super) payload: u64,
@@ -233,8 +233,8 @@ mod tests {
     fn an_ordinary_short_connection_is_in_order_and_one_that_repeats_is_not() {
         let usual = [(false, 0x10, 0, 0, 9), (false, 0x18, 300, 0, 9), (true, 0x18, 900, 0, 9), (true, 0x11, 0, 0, 9)];
         let (entry, journal) = after(HANDSHAKE.into_iter().chain(usual));
-        let beginning = Beginning { first_number: 0, payload: 1_200, has_payload: true };
-        assert_eq!(entry.in_order(&journal), Some(beginning));
+        let outline = Outline { first_number: 0, payload: 1_200, has_payload: true };
+        assert_eq!(entry.in_order(&journal), Some(outline));
         for odd in [(true, 0x11, 0, 1, 9), (false, 0x10, 300, 300, 9), (false, 0x10, 0, 0, 0), (false, 0x12, 0, 0, 9)] {
             let (entry, journal) = after(HANDSHAKE.into_iter().chain(usual).chain([odd]));
             assert_eq!(entry.in_order(&journal), None, "{odd:?}");
@@ -255,12 +255,12 @@ mod tests {
         ) {
             let (entry, journal) = after(HANDSHAKE.into_iter().filter(|_| has_handshake).chain(steps));
             let told = entry.sum_up(None, &journal).unwrap();
-            if let Some(beginning) = entry.in_order(&journal) {
+            if let Some(outline) = entry.in_order(&journal) {
                 prop_assert!(!told.halves.iter().any(|half| is_worth_judging(&told, half)), "{told:?}");
                 let payload: u64 = told.halves.iter().map(|half| half.counters.payload).sum();
                 let has_payload = told.halves.iter().any(|half| half.counters.data_packets > 0);
                 let first_number = told.first_number;
-                prop_assert_eq!(beginning, Beginning { first_number, payload, has_payload });
+                prop_assert_eq!(outline, Outline { first_number, payload, has_payload });
             }
         }
     }
