@@ -17,6 +17,10 @@ const WORTH_FOLLOWING: u8 = 20;
 /// ... and a list of this many of any kind is longer than what following takes.
 const LONGEST_LIST: usize = 64;
 
+/// A connection that both ends closed is over this long after its last packet: twice the longest life of a segment that
+/// systems assume (60 s; RFC 9293, section 3.4.2, says 4 minutes and that implementations choose).
+const LINGER_NS: u64 = 60_000_000_000;
+
 /// What is known of a connection; with its key, two lines of the cache.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
@@ -28,12 +32,17 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// When it was last heard of, and whether it is closed.
-    pub(super) fn age(&self) -> (u64, bool) {
-        match &self.followed {
-            None => (self.last_ns, self.list.closed == 3),
-            Some(connection) => (connection.last_ns, connection.is_closed()),
-        }
+    /// Whether nothing more belongs to it at a time: it is closed, or was not heard of for `idle_ns`, which is longer than
+    /// a closed one lingers.
+    #[inline]
+    pub(super) fn is_over(&self, now_ns: u64, idle_ns: u64) -> bool {
+        let last_ns = self.followed.as_ref().map_or(self.last_ns, |connection| connection.last_ns);
+        let silent_ns = now_ns.saturating_sub(last_ns);
+        silent_ns > LINGER_NS && (silent_ns > idle_ns || self.is_closed())
+    }
+
+    fn is_closed(&self) -> bool {
+        self.followed.as_ref().map_or(self.list.closed == 3, |connection| connection.is_closed())
     }
 
     /// Whether a SYN with another initial sequence number begins another connection between the same ports.

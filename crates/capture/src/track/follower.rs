@@ -11,10 +11,6 @@ use super::{
 };
 use crate::{Key, Slot, Table, TooBig, connection::Connection, story::Reports};
 
-/// A connection that both ends closed is over this long after its last packet: twice the longest life of a segment that
-/// systems assume (60 s; RFC 9293, section 3.4.2, says 4 minutes and that implementations choose).
-const LINGER_NS: u64 = 60_000_000_000;
-
 /// One that is open is let go after this long without a packet, twice the interval of keep-alives (RFC 9293, section
 /// 3.8.4); what comes later is told as another connection.
 const IDLE_NS: u64 = 4 * 3_600_000_000_000;
@@ -123,7 +119,9 @@ impl Follower {
         let (slot, is_new) = self.table.find_or_insert_tagged(note.tag, &note.key);
         let (mut teller, table) = self.parts();
         let entry = table.value_mut(slot);
-        if note.opens() && !is_new && entry.is_another(seen, teller.journal) {
+        // Not when the patrol comes by, which is by chance.
+        let is_over = entry.is_over(seen.at_ns, IDLE_NS);
+        if !is_new && (is_over || note.opens() && entry.is_another(seen, teller.journal)) {
             teller.tell(&note.key, entry);
         }
         match &mut entry.followed {
@@ -166,8 +164,7 @@ impl Follower {
         let now_ns = self.now_ns;
         let (mut teller, table) = self.parts();
         table.patrol(2, |key, entry| {
-            let (last_ns, is_closed) = entry.age();
-            let is_over = now_ns.saturating_sub(last_ns) > if is_closed { LINGER_NS } else { idle_ns };
+            let is_over = entry.is_over(now_ns, idle_ns);
             if is_over {
                 teller.tell(key, entry);
             }

@@ -114,7 +114,39 @@ fn a_flood_of_requests_takes_little_room_and_is_told() {
     assert_eq!((found.connections.len(), found.unlisted), (50_000, 0));
 }
 
+/// What is found with a seed.
+fn found_with(seed: u64, segments: &[Segment<'_>]) -> Vec<String> {
+    let mut tracker = Tracker::new(seed, Keep::default());
+    segments.iter().for_each(|segment| tracker.segment(segment));
+    tracker.finish().connections.iter().map(|report| format!("{report:?}")).collect()
+}
+
+#[test]
+fn what_comes_after_four_hours_is_another_connection_whoever_looks_in_between() {
+    let hours = |hours: u64| hours * 3_600_000_000_000;
+    let mut segments = vec![segment(1, 1, Flags::ACK, 1, 10), segment(hours(5), 1, Flags::ACK, 11, 10)];
+    segments.extend((0..64).map(|port| segment(hours(5) + u64::from(port), 100 + port, Flags::ACK, 1, 10)));
+    segments.push(segment(hours(8), 1, Flags::ACK, 21, 10));
+    for seed in 0..8 {
+        assert_eq!(found_with(seed, &segments).len(), 66, "seed {seed}");
+    }
+}
+
 proptest! {
+    #[test]
+    fn what_is_found_does_not_depend_on_the_seed(
+        raw in proptest::collection::vec((0_usize..4, 0_u16..8, 0_u16..0x20, 0_u32..4, any::<bool>()), 0..60), seed: u64,
+    ) {
+        let mut at_ns = 0;
+        let segments: Vec<_> = raw.iter().map(|&(pause, port, flags, step, back)| {
+            at_ns += [1_000_000, 1_000_000_000, 61_000_000_000, 14_500_000_000_000][pause];
+            let mut segment = segment(at_ns, port, Flags(flags), 100 + step * 10, 10);
+            segment.flow = if back { segment.flow.reversed() } else { segment.flow };
+            segment
+        }).collect();
+        prop_assert_eq!(found_with(1, &segments), found_with(seed, &segments));
+    }
+
     #[test]
     fn any_segments_are_followed_without_a_panic(raw in proptest::collection::vec(
         (any::<u64>(), 0u16..4, any::<(u16, u16, u32, u32)>(), 0u32..70_000, proptest::collection::vec(any::<u8>(), 0..40), any::<bool>()),
