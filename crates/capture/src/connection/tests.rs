@@ -18,6 +18,7 @@ pub(crate) struct Wire {
 
 pub(crate) fn segment(at_ns: u64, sender: Sender, flags: Flags, seq: u32, ack: u32, len: u32) -> Seen {
     Seen::new(Parts {
+        clock_s: 0,
         at_ns,
         number: 0,
         sender,

@@ -84,10 +84,33 @@ impl Batch {
     }
 }
 
+/// The capture's own clock, by which connections are over: it only goes forward, and no more than a minute from one
+/// segment to the next. Files that were merged, and packets with a wrong date, leap by years and back; a connection that
+/// goes on must not be two because of that, and what is found must not depend on who looks when.
+#[derive(Clone, Debug, Default)]
+struct Clock {
+    before_ns: Option<u64>,
+    passed_ns: u64,
+}
+
+/// The longest step of it.
+const LONGEST_STEP_NS: u64 = 60_000_000_000;
+
+impl Clock {
+    /// The time of a segment that was captured at `at_ns`, in seconds since the first one.
+    #[inline]
+    fn tick(&mut self, at_ns: u64) -> u32 {
+        let step_ns = at_ns.saturating_sub(self.before_ns.replace(at_ns).unwrap_or(at_ns));
+        self.passed_ns = self.passed_ns.saturating_add(step_ns.min(LONGEST_STEP_NS));
+        u32::try_from(self.passed_ns / 1_000_000_000).unwrap_or(u32::MAX)
+    }
+}
+
 /// Sorts segments into a batch for each part.
 #[derive(Clone, Debug)]
 pub struct Sorter {
     tags: Tags,
+    clock: Clock,
     batches: [Batch; PARTS],
 }
 
@@ -95,7 +118,11 @@ impl Sorter {
     /// Batches of at most `most` segments. `seed` must be one that the author of a capture can't foresee, and the same as
     /// that of the followers.
     pub fn new(seed: u64, most: usize) -> Self {
-        Self { tags: Tags::new(seed), batches: core::array::from_fn(|part| Batch::of(part, most.max(1))) }
+        Self {
+            tags: Tags::new(seed),
+            clock: Clock::default(),
+            batches: core::array::from_fn(|part| Batch::of(part, most.max(1))),
+        }
     }
 
     /// Sorts a segment in; answers the batch that is full now.
@@ -114,6 +141,7 @@ impl Sorter {
         let network = &segment.network;
         let seen = Seen::new(Parts {
             at_ns: segment.at_ns,
+            clock_s: self.clock.tick(segment.at_ns),
             number: segment.number,
             sender,
             seq: segment.seq,
@@ -157,5 +185,23 @@ impl Note {
     #[inline]
     pub(super) const fn opens(&self) -> bool {
         self.seen.flags.has(Flags::SYN) && !self.seen.flags.has(Flags::ACK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_no_larger_than_it_was() {
+        assert_eq!(size_of::<Note>(), 104);
+    }
+
+    #[test]
+    fn the_clock_of_a_capture_takes_no_leaps() {
+        let mut clock = Clock::default();
+        let seconds = [1_000_000, 1_000_010, 1_000_005, 2_000_000, 1_000_006, 1_000_016];
+        let told = seconds.map(|second: u64| clock.tick(second * 1_000_000_000));
+        assert_eq!(told, [0, 10, 10, 70, 70, 80]);
     }
 }

@@ -19,26 +19,26 @@ const LONGEST_LIST: usize = 64;
 
 /// A connection that both ends closed is over this long after its last packet: twice the longest life of a segment that
 /// systems assume (60 s; RFC 9293, section 3.4.2, says 4 minutes and that implementations choose).
-const LINGER_NS: u64 = 60_000_000_000;
+const LINGER_S: u32 = 60;
 
 /// What is known of a connection; with its key, two lines of the cache.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(super) struct Entry {
-    last_ns: u64,
+    /// When the last segment came, on the capture's clock.
+    pub(super) last_s: u32,
     pub(super) followed: Option<Box<Connection>>,
     pub(super) list: List,
     pub(super) syn: [SynOptions; 2],
 }
 
 impl Entry {
-    /// Whether nothing more belongs to it at a time: it is closed, or was not heard of for `idle_ns`, which is longer than
-    /// a closed one lingers.
+    /// Whether nothing more belongs to it at a time of the capture's clock: it is closed, or was not heard of for `idle_s`,
+    /// which is longer than a closed one lingers.
     #[inline]
-    pub(super) fn is_over(&self, now_ns: u64, idle_ns: u64) -> bool {
-        let last_ns = self.followed.as_ref().map_or(self.last_ns, |connection| connection.last_ns);
-        let silent_ns = now_ns.saturating_sub(last_ns);
-        silent_ns > LINGER_NS && (silent_ns > idle_ns || self.is_closed())
+    pub(super) fn is_over(&self, clock_s: u32, idle_s: u32) -> bool {
+        let silent_s = clock_s.saturating_sub(self.last_s);
+        silent_s > LINGER_S && (silent_s > idle_s || self.is_closed())
     }
 
     fn is_closed(&self) -> bool {
@@ -73,7 +73,6 @@ impl Entry {
     #[inline]
     pub(super) fn keep(&mut self, seen: &Seen, options: &Options, journal: &mut Journal) -> bool {
         let own = seen.sender() as usize;
-        self.last_ns = self.last_ns.max(seen.at_ns);
         if seen.flags.has(Flags::SYN) {
             self.syn[own] = options.syn;
         }
@@ -218,6 +217,7 @@ mod tests {
             let (own, peer) = (usize::from(back), usize::from(!back));
             let seen = Seen::new(Parts {
                 at_ns: nth * 1_000_000_000,
+                clock_s: 0,
                 number: nth,
                 sender: if back { Sender::High } else { Sender::Low },
                 seq: SeqNum::new(next[own].wrapping_sub(off)),

@@ -13,11 +13,11 @@ use crate::{Key, Slot, Table, TooBig, connection::Connection, story::Reports};
 
 /// One that is open is let go after this long without a packet, twice the interval of keep-alives (RFC 9293, section
 /// 3.8.4); what comes later is told as another connection.
-const IDLE_NS: u64 = 4 * 3_600_000_000_000;
+const IDLE_S: u32 = 4 * 3_600;
 
 /// ... and after this long while more connections of a part are open than `MANY` (a million of all parts), so that a
 /// flood of SYNs takes bounded room.
-const IDLE_AMONG_MANY_NS: u64 = 120_000_000_000;
+const IDLE_AMONG_MANY_S: u32 = 120;
 const MANY: usize = 1_000_000 / PARTS;
 
 /// Connections without payload beyond this many of a part are counted and not told one by one.
@@ -44,7 +44,7 @@ pub struct Follower {
     silent: u64,
     unlisted: u64,
     segments: u64,
-    now_ns: u64,
+    clock_s: u32,
 }
 
 impl Follower {
@@ -58,7 +58,7 @@ impl Follower {
             silent: 0,
             unlisted: 0,
             segments: 0,
-            now_ns: 0,
+            clock_s: 0,
         }
     }
 
@@ -115,15 +115,16 @@ impl Follower {
     fn segment(&mut self, note: &Note, options: &Options) {
         let seen = &note.seen;
         self.segments += 1;
-        self.now_ns = self.now_ns.max(seen.at_ns);
+        self.clock_s = seen.clock_s;
         let (slot, is_new) = self.table.find_or_insert_tagged(note.tag, &note.key);
         let (mut teller, table) = self.parts();
         let entry = table.value_mut(slot);
         // Not when the patrol comes by, which is by chance.
-        let is_over = entry.is_over(seen.at_ns, IDLE_NS);
+        let is_over = entry.is_over(seen.clock_s, IDLE_S);
         if !is_new && (is_over || note.opens() && entry.is_another(seen, teller.journal)) {
             teller.tell(&note.key, entry);
         }
+        entry.last_s = seen.clock_s;
         match &mut entry.followed {
             Some(connection) => {
                 if note.options_cut {
@@ -160,11 +161,11 @@ impl Follower {
 
     /// Looks at two slots for each new one, so that none is forgotten.
     fn patrol(&mut self) {
-        let idle_ns = if self.table.len() > MANY { IDLE_AMONG_MANY_NS } else { IDLE_NS };
-        let now_ns = self.now_ns;
+        let idle_s = if self.table.len() > MANY { IDLE_AMONG_MANY_S } else { IDLE_S };
+        let clock_s = self.clock_s;
         let (mut teller, table) = self.parts();
         table.patrol(2, |key, entry| {
-            let is_over = entry.is_over(now_ns, idle_ns);
+            let is_over = entry.is_over(clock_s, idle_s);
             if is_over {
                 teller.tell(key, entry);
             }

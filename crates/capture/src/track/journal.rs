@@ -1,5 +1,6 @@
 //! The segments of connections that are not followed yet, 32 bytes each, so that what nobody will look at takes little
-//! room: everything but SACK blocks and the options of a SYN. What is *not* here: when a list has become too long.
+//! room: everything but SACK blocks, the options of a SYN, and when it
+//! came on the capture's clock. What is *not* here: when a list has become too long.
 //!
 //! Two records fill a line of the cache; a connection's records are a chain of such lines.
 
@@ -247,6 +248,7 @@ fn read_plain(list: &List, [when, sequence, stamps, rest]: &Record) -> Parts {
     let len = (rest >> 32) as u32 & 0xFFFF;
     Parts {
         number: list.first_number.wrapping_add(when >> TIME_BITS),
+        clock_s: 0,
         at_ns: list.first_ns.wrapping_add(when & ((1 << TIME_BITS) - 1)),
         sender,
         seq: SeqNum::new(*sequence as u32),
@@ -305,6 +307,7 @@ mod tests {
         Seen::new(Parts {
             number: if usual { at_ns % 1_000 } else { at_ns },
             at_ns: if usual { 1_000 + u64::from(more) } else { at_ns },
+            clock_s: 0,
             sender: if bits & 16 == 0 { Sender::Low } else { Sender::High },
             seq: SeqNum::new(seq),
             ack: SeqNum::new(ack),

@@ -14,6 +14,8 @@ pub(crate) const LATEST_NS: u64 = 1 << 62;
 pub(crate) struct Seen {
     pub(crate) at_ns: u64,
     pub(crate) number: u64,
+    /// On the capture's own clock (`batch`).
+    pub(crate) clock_s: u32,
     pub(crate) seq: SeqNum,
     pub(crate) ack: SeqNum,
     timestamps: [u32; 2],
@@ -39,6 +41,7 @@ mod bit {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts {
     pub(crate) at_ns: u64,
+    pub(crate) clock_s: u32,
     pub(crate) number: u64,
     pub(crate) sender: Sender,
     pub(crate) seq: SeqNum,
@@ -62,6 +65,7 @@ impl Seen {
         Self {
             at_ns: at_ns.min(LATEST_NS),
             number,
+            clock_s: parts.clock_s,
             seq,
             ack,
             timestamps: timestamps.unwrap_or_default(),

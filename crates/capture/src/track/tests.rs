@@ -123,26 +123,39 @@ fn found_with(seed: u64, segments: &[Segment<'_>]) -> Vec<String> {
 
 #[test]
 fn what_comes_after_four_hours_is_another_connection_whoever_looks_in_between() {
-    let hours = |hours: u64| hours * 3_600_000_000_000;
-    let mut segments = vec![segment(1, 1, Flags::ACK, 1, 10), segment(hours(5), 1, Flags::ACK, 11, 10)];
-    segments.extend((0..64).map(|port| segment(hours(5) + u64::from(port), 100 + port, Flags::ACK, 1, 10)));
-    segments.push(segment(hours(8), 1, Flags::ACK, 21, 10));
+    let seconds = |seconds: u64| seconds * 1_000_000_000;
+    let mut segments = vec![segment(1, 1, Flags::ACK, 1, 10)];
+    // Others talk meanwhile, each once.
+    segments.extend((1..300).map(|nth| segment(seconds(50 * nth), 100 + nth as u16, Flags::ACK, 1, 10)));
+    segments.extend([15_000, 15_001].map(|at| segment(seconds(at), 1, Flags::ACK, 11, 10)));
     for seed in 0..8 {
-        assert_eq!(found_with(seed, &segments).len(), 66, "seed {seed}");
+        assert_eq!(found_with(seed, &segments).len(), 301, "seed {seed}");
     }
+}
+
+#[test]
+fn a_wrong_date_does_not_cut_connections_in_two() {
+    let mut segments: Vec<_> = (0..200).map(|nth| segment(nth * 1_000_000, 1, Flags::ACK, 1, 10)).collect();
+    segments.extend((200..400).map(|nth| segment(nth * 1_000_000, 2, Flags::ACK, 1, 10)));
+    for years in [40, 80] {
+        segments[years * 3].at_ns += years as u64 * 31_536_000_000_000_000;
+    }
+    assert_eq!(found_with(1, &segments).len(), 2);
 }
 
 proptest! {
     #[test]
     fn what_is_found_does_not_depend_on_the_seed(
-        raw in proptest::collection::vec((0_usize..4, 0_u16..8, 0_u16..0x20, 0_u32..4, any::<bool>()), 0..60), seed: u64,
+        raw in proptest::collection::vec((0_usize..6, 0_u16..8, 0_u16..0x20, 0_u32..4, any::<bool>()), 0..200),
+        dates: [u64; 2], seed: u64,
     ) {
-        let mut at_ns = 0;
-        let segments: Vec<_> = raw.iter().map(|&(pause, port, flags, step, back)| {
-            at_ns += [1_000_000, 1_000_000_000, 61_000_000_000, 14_500_000_000_000][pause];
+        let mut at_ns = 0_u64;
+        let segments: Vec<_> = (1..).zip(&raw).map(|(number, &(pause, port, flags, step, back))| {
+            at_ns = at_ns.saturating_add([1_000_000, 1_000_000_000, 61_000_000_000, 14_500_000_000_000, 0, 0][pause]);
+            let at_ns = [at_ns, at_ns, at_ns, at_ns, dates[0], dates[1]][pause];
             let mut segment = segment(at_ns, port, Flags(flags), 100 + step * 10, 10);
             segment.flow = if back { segment.flow.reversed() } else { segment.flow };
-            segment
+            Segment { number, ..segment }
         }).collect();
         prop_assert_eq!(found_with(1, &segments), found_with(seed, &segments));
     }
