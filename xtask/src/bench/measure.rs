@@ -50,8 +50,9 @@ const SIZES: &[&str] = &["default", "4K", "16K", "64K", "128K", "1M"];
 
 const STREAMS: &[&str] = &["1", "4"];
 
-/// The processors of client and server.
-const PLACEMENTS: &[(&str, [&str; 2])] = &[("apart", ["0", "1"]), ("together", ["0", "0"])];
+/// The processors of client and server; where nobody runs a test pinned, the scheduler puts them where it likes.
+const PLACEMENTS: &[(&str, Option<[&str; 2]>)] =
+    &[("apart", Some(["0", "1"])), ("together", Some(["0", "0"])), ("free", None)];
 
 /// What is run, with the words that make it special; the first is what the others are compared with.
 const TOOLS: &[(&str, &[&str])] = &[
@@ -80,7 +81,7 @@ struct Line<'a> {
     streams: &'a str,
     size: &'a str,
     placement: &'a str,
-    processors: [&'a str; 2],
+    processors: Option<[&'a str; 2]>,
 }
 
 /// Runs everything as often as asked and prints the medians.
@@ -168,7 +169,7 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 fn once(tool: &str, special: &[&'static str], line: &Line<'_>, programs: &Programs) -> Result<Figures> {
-    let &Line { route, streams, size, processors: [here, there], .. } = line;
+    let &Line { route, streams, size, processors, .. } = line;
     let listening = format!("{}:{PORT}", route.address);
     let sized = |flag: &'static str| if size == "default" { vec![] } else { vec![flag, size] };
     let (fullpipe, iperf3) = (programs.fullpipe.as_str(), programs.iperf3.as_str());
@@ -182,8 +183,9 @@ fn once(tool: &str, special: &[&'static str], line: &Line<'_>, programs: &Progra
         let client = ["nuttcp", "-P", PORT, "-T", SECONDS, "-fparse", "-N", streams];
         (vec!["nuttcp", "-S", "-1", "-P", PORT], [&client[..], &sized("-l")[..], &[route.address][..]].concat())
     };
-    let _running = start(&[route.server, &["taskset", "-c", there][..], &server[..]].concat(), tool == "nuttcp")?;
-    let words = [route.client, &["taskset", "-c", here][..], &client[..]].concat();
+    let pinned = |end: usize| processors.map_or_else(Vec::new, |processors| vec!["taskset", "-c", processors[end]]);
+    let _running = start(&[route.server, &pinned(1)[..], &server[..]].concat(), tool == "nuttcp")?;
+    let words = [route.client, &pinned(0)[..], &client[..]].concat();
     let output = Command::new(words[0]).args(&words[1..]).output().context("starting the client")?;
     if !output.status.success() {
         bail!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -31,6 +31,9 @@ use crate::{
 /// How often the control connection is looked at while payload moves.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// The same where only being cancelled counts.
+const REST: Duration = Duration::from_millis(100);
+
 const SETTING_UP: &str = "setting up the test";
 const RESULTS: &str = "the exchange of results";
 
@@ -451,8 +454,7 @@ fn watch(
         } else if moved.1.elapsed() > client.options.stall {
             return Err(MeasureError::Stalled { peer: client.peer, after: client.options.stall });
         }
-        let rest = spec.expected().map_or(LOOK, |expected| expected.saturating_sub(elapsed));
-        let wait = if moving.failure().is_some() { Duration::from_secs(1) } else { rest.min(LOOK) };
+        let wait = if moving.failure().is_some() { Duration::from_secs(1) } else { rest(spec, moving, last.at) };
         match control.poll_state(wait)? {
             Some(state) => return Err(ended_by(control, state, "the transfer")),
             // The server had a second to say why.
@@ -462,6 +464,17 @@ fn watch(
             None => {}
         }
     }
+}
+
+/// How long nothing but a word of the server needs this thread; `told` is when progress was told. Each time that it wakes
+/// on the processor of a receiver costs that one's connection the time of some hundred segments.
+fn rest(spec: &TestSpec, moving: &dyn Flow, told: Duration) -> Duration {
+    let now = moving.elapsed();
+    // The end of a test that bytes end is not known.
+    let Some(expected) = spec.expected() else { return LOOK };
+    let omitted = Some(spec.omit).filter(|omit| !moving.is_marked() && !omit.is_zero());
+    let next = [expected, told + spec.progress_every].into_iter().chain(omitted).min().unwrap_or(expected);
+    next.saturating_sub(now).min(REST)
 }
 
 /// What had arrived at some moment.
