@@ -8,7 +8,7 @@ use std::{
 use crate::error::MeasureError;
 
 /// How often a wait looks up to see whether it was cancelled.
-const SLICE: Duration = Duration::from_millis(100);
+const SLICE: Duration = Duration::from_millis(250);
 
 /// A deadline with the flag that ends the wait early.
 #[derive(Clone, Copy, Debug)]

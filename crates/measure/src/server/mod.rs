@@ -109,6 +109,10 @@ impl ServerOptions {
     }
 }
 
+/// How often the thread that accepts looks whether it shall stop. Not more often, because each time costs the receivers that
+/// run on the same processor (see `session`).
+const LOOK: Duration = Duration::from_millis(250);
+
 /// Connections whose cookie has not come yet; more are turned away, so that a flood of them costs bounded memory.
 const MAX_GUESTS: usize = 256;
 
@@ -191,7 +195,7 @@ impl Server {
         let failed = |source| MeasureError::Bind { address: self.address, source };
         thread::scope(|scope| {
             while !stop.load(Ordering::Relaxed) {
-                if !wait::readable(&self.listener, Duration::from_millis(100)).map_err(failed)? {
+                if !wait::readable(&self.listener, LOOK).map_err(failed)? {
                     continue;
                 }
                 let (stream, peer) = match self.listener.accept() {

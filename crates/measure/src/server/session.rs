@@ -33,7 +33,7 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The same where only standing still and being stopped count.
-const REST: Duration = Duration::from_millis(100);
+const REST: Duration = Duration::from_millis(250);
 
 /// A client's own figures; our own clients send less than a kilobyte per stream.
 const CLIENT_RESULTS_LIMIT: u32 = 1 << 20;
