@@ -31,11 +31,13 @@ const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_millis(250);
 
 /// From this many bytes in a second on it is the processors that are busy: there 100 readings in a second, with the two
-/// changes of thread that each costs a sender, took 6 % of the throughput of a virtual machine, and 10 less than 1 %.
+/// changes of thread that each costs, took 6 % of the throughput of a virtual machine.
 const FAST: f64 = 5e9 / 8.0;
-/// What fast connections are read after at the most, and which part of the time so far.
-const RAREST: Duration = Duration::from_millis(100);
-const SHARE_OF_TIME: u32 = 20;
+/// Which part of the time so far fast connections are read after, and after how long at the most. On a path this short
+/// nothing is left to see after some milliseconds, and the first second, too, shall lose less than a hundredth.
+const NEAR: Duration = Duration::from_millis(1);
+const RARE_WHEN_NEAR: (u32, Duration) = (5, Duration::from_millis(250));
+const RARE_WHEN_FAR: (u32, Duration) = (20, Duration::from_millis(100));
 
 /// Above this many connections readings get rarer, so that sampling stays a small part of the work.
 const LANES_AT_FULL_RATE: usize = 8;
@@ -108,14 +110,18 @@ fn sample(probes: &[Probe], start: Instant, stop: &AtomicBool) -> Vec<Series> {
         let rate = (now.1 - before.1) as f64 / now.0.saturating_sub(before.0).as_secs_f64().max(1e-6);
         before = now;
         let pause = if rtt == Duration::MAX { SHORTEST } else { (rtt / 4).clamp(SHORTEST, LONGEST) };
-        thread::park_timeout(pause.max(shortest(rate, now.0)) * crowd * thinned);
+        thread::park_timeout(pause.max(shortest(rate, now.0, rtt)) * crowd * thinned);
     }
 }
 
 /// The shortest pause at so many bytes a second, so long after the start. In proportion to the time so far, so that a short
 /// test has enough readings, too.
-fn shortest(rate: f64, elapsed: Duration) -> Duration {
-    if rate < FAST { SHORTEST } else { (elapsed / SHARE_OF_TIME).clamp(SHORTEST, RAREST) }
+fn shortest(rate: f64, elapsed: Duration, rtt: Duration) -> Duration {
+    if rate < FAST {
+        return SHORTEST;
+    }
+    let (part, rarest) = if rtt < NEAR { RARE_WHEN_NEAR } else { RARE_WHEN_FAR };
+    (elapsed / part).clamp(SHORTEST, rarest)
 }
 
 impl Series {
@@ -227,13 +233,15 @@ mod tests {
     #[test]
     fn fast_connections_are_read_less_often_the_longer_they_run() {
         let millis = Duration::from_millis;
-        for (rate, elapsed, pause) in [
-            (FAST / 2.0, millis(5_000), SHORTEST),
-            (FAST, millis(100), SHORTEST),
-            (FAST, millis(1_000), millis(50)),
-            (10.0 * FAST, millis(60_000), RAREST),
+        for (rate, elapsed, rtt, pause) in [
+            (FAST / 2.0, millis(5_000), NEAR / 2, SHORTEST),
+            (FAST, millis(50), NEAR / 2, SHORTEST),
+            (FAST, millis(1_000), NEAR / 2, millis(200)),
+            (FAST, millis(1_000), NEAR, millis(50)),
+            (10.0 * FAST, millis(60_000), NEAR / 2, RARE_WHEN_NEAR.1),
+            (10.0 * FAST, millis(60_000), NEAR, RARE_WHEN_FAR.1),
         ] {
-            assert_eq!(shortest(rate, elapsed), pause, "{rate} {elapsed:?}");
+            assert_eq!(shortest(rate, elapsed, rtt), pause, "{rate} {elapsed:?} {rtt:?}");
         }
     }
 
