@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader},
     net::{SocketAddr, TcpListener},
+    os::unix::process::ExitStatusExt,
     process::{Child, Command, Output, Stdio},
     sync::atomic::AtomicBool,
     time::Duration,
@@ -152,10 +153,12 @@ fn limits_hold_for_a_real_client() {
     let small = fullpipe_measure::ServerOptions { max_bytes: Some(Bytes::new(5_000_000)), ..quick_server() };
     let server = Running::with(small, None);
     let output = iperf3(server.address, &["-t", "9"]);
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    // Its writer may meet the closed connection before its reader meets the word.
-    let error = report["error"].as_str().unwrap();
-    assert!(["terminated", "unable to write"].iter().any(|word| error.contains(word)), "{report:#}");
+    // Its writer may meet the closed connection before its reader meets the word; 3.1 dies of that.
+    if iperf3_has("--bidir") || output.status.signal() != Some(libc::SIGPIPE) {
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let error = report["error"].as_str().unwrap();
+        assert!(["terminated", "unable to write"].iter().any(|word| error.contains(word)), "{report:#}");
+    }
     server.wait_for_line(|line| line.contains("it reached the 5,000,000 B"));
 }
 
