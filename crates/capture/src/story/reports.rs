@@ -110,7 +110,7 @@ impl Reports {
 
     pub(crate) fn tell(&mut self, key: &Key, connection: &Connection) {
         let report = report(key, connection, self.keep);
-        let (last, part) = self.last();
+        let (last, part) = self.last_part();
         let (number, payload, weight) = (report.first_packet, report.payload().get(), report.weight());
         let (kind, place) = if report.sides.iter().any(|side| side.verdict.is_some()) {
             part.judged.push(report);
@@ -124,19 +124,19 @@ impl Reports {
         self.told.push(Told { number, payload, weight, place: place as u32, part: last as u16, kind });
     }
 
-    /// One that will be told from what [`Reports::keep`] is given, when it is asked for.
+    /// One that will be told from what [`Reports::take_lists`] is given, when it is asked for.
     pub(crate) fn list(&mut self, number: u64, payload: u64, slot: Slot) {
-        let (last, _) = self.last();
+        let (last, _) = self.last_part();
         let place = slot.index() as u32;
         self.told.push(Told { number, payload, weight: 0.0, place, part: last as u16, kind: Kind::Listed });
     }
 
     /// Takes the lists of this part.
-    pub(crate) fn keep(&mut self, listed: Listed) {
-        self.last().1.listed = Some(Box::new(listed));
+    pub(crate) fn take_lists(&mut self, listed: Listed) {
+        self.last_part().1.listed = Some(Box::new(listed));
     }
 
-    fn last(&mut self) -> (usize, &mut Part) {
+    fn last_part(&mut self) -> (usize, &mut Part) {
         if self.parts.is_empty() {
             self.parts.push(Part::default());
         }

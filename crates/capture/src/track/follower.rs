@@ -95,7 +95,7 @@ impl Follower {
                 teller.tell_last(*slot, &key, table.value_mut(*slot));
             }
         }
-        self.reports.keep(Listed::new(self.table, self.journal));
+        self.reports.take_lists(Listed::new(self.table, self.journal));
         Findings { connections: self.reports, unlisted: self.unlisted, segments: self.segments }
     }
 
