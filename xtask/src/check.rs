@@ -43,9 +43,11 @@ pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
     cmd!(shell, "cargo test --locked --workspace --no-run").run()?;
     let beside = Beside::start(shell)?;
     let most = ["--locked", "--workspace", "--no-fail-fast", "--", "--skip", BUILDS, "--skip", RUNS];
-    let others = again::test(shell, &most);
+    let others = again::together(shell, &most);
     beside.finish()?;
-    let runs = again::test(shell, &["--locked", "--workspace", "--test", "wine", "--no-fail-fast", "--", RUNS]);
+    let others = others.and_then(|failed| again::alone(shell, &failed));
+    let runs = again::together(shell, &["--locked", "--workspace", "--test", "wine", "--no-fail-fast", "--", RUNS])
+        .and_then(|failed| again::alone(shell, &failed));
     others?;
     runs?;
     replay(shell)

@@ -17,32 +17,39 @@ const REAL_TIME: &[&str] = &["fullpipe", "fullpipe-lab", "fullpipe-measure", "fu
 
 /// A test program, as cargo says how to run it again, and which of its tests failed.
 #[derive(Debug, PartialEq, Eq)]
-struct Failed {
+pub(super) struct Failed {
     /// Of cargo: `-p PACKAGE --test NAME`.
     target: Vec<String>,
     /// None where the program ended before it could say.
     tests: Vec<String>,
 }
 
-/// Runs `cargo test` with `arguments`, then what failed in [`REAL_TIME`] once more, one test at a time.
-pub(super) fn test(shell: &Shell, arguments: &[&str]) -> Result<()> {
+/// Runs `cargo test` with `arguments`; answers what failed in [`REAL_TIME`], for [`alone`].
+///
+/// # Errors
+/// Something else failed, or a program ended before it could say what.
+pub(super) fn together(shell: &Shell, arguments: &[&str]) -> Result<Vec<Failed>> {
     let (status, said) = run(shell, arguments)?;
     if status.success() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let failed = failures(&said);
-    let alone = |failed: &Failed| {
+    let may_be_disturbed = |failed: &Failed| {
         failed.target.get(1).is_some_and(|package| REAL_TIME.contains(&package.as_str())) && !failed.tests.is_empty()
     };
-    if failed.is_empty() || !failed.iter().all(alone) {
+    if failed.is_empty() || !failed.iter().all(may_be_disturbed) {
         bail!("cargo test {}: {status}", arguments.join(" "));
     }
-    for Failed { target, tests } in &failed {
+    Ok(failed)
+}
+
+/// Runs each of them once more, one at a time; nothing else should run then.
+pub(super) fn alone(shell: &Shell, failed: &[Failed]) -> Result<()> {
+    for Failed { target, tests } in failed {
         println!("failed beside other tests, now alone: {}", tests.join(", "));
         cmd!(shell, "cargo test --locked {target...} -- --exact --test-threads 1 {tests...}").run()?;
+        println!("disturbed: failed beside other tests and passed alone: {}", tests.join(", "));
     }
-    let names: Vec<&str> = failed.iter().flat_map(|failed| &failed.tests).map(String::as_str).collect();
-    println!("disturbed: failed beside other tests and passed alone: {}", names.join(", "));
     Ok(())
 }
 
