@@ -9,6 +9,7 @@ use crate::{
     loss::Losses,
     packets::{self, Level},
     path::{Path, Suspect},
+    pauses::{Pauses, Sign},
     policer, stats, thresholds,
     timeline::{Interval, Timeline},
     windows::{self, Holding, Offer},
@@ -96,12 +97,19 @@ impl<'a> Case<'a> {
             };
             self.offer.is_slow_reader() && packets::peak(interval).is_some_and(near)
         };
-        for ((holding, interval), level) in holdings.iter_mut().zip(&self.timeline.intervals).zip(levels) {
+        let signs = self.signs();
+        for (((holding, interval), level), sign) in
+            holdings.iter_mut().zip(&self.timeline.intervals).zip(levels).zip(signs)
+        {
             *holding = match (*holding, level) {
                 (Holding::Network | Holding::SendBuffer | Holding::Supply { idle: false }, _)
                     if is_read_slowly(interval) =>
                 {
                     Holding::OfferedWindow
+                }
+                (Holding::Network, _) if room_is_seen && sign == Some(Sign::Buffer) => Holding::SendBuffer,
+                (Holding::Network, _) if room_is_seen && sign == Some(Sign::Application) => {
+                    Holding::Supply { idle: false }
                 }
                 (Holding::Network, _) if room_is_seen && packets::is_starved(interval) => {
                     Holding::Supply { idle: false }
@@ -113,6 +121,15 @@ impl<'a> Case<'a> {
             };
         }
         holdings
+    }
+
+    /// What the pauses around each interval say.
+    fn signs(&self) -> Vec<Option<Sign>> {
+        let intervals = &self.timeline.intervals;
+        let Some(base) = self.timeline.base_rtt else { return vec![None; intervals.len()] };
+        let reach = thresholds::PAUSES_ROUND_TRIPS * base;
+        let round_trips = 2.0 * thresholds::PAUSES_ROUND_TRIPS;
+        Pauses::around(intervals, reach).iter().map(|pauses| pauses.sign(round_trips)).collect()
     }
 
     /// What an end does, unless the path is full meanwhile.

@@ -10,6 +10,7 @@ mod diagnosis;
 mod loss;
 mod packets;
 mod path;
+mod pauses;
 mod policer;
 pub mod proof;
 mod receiver;

@@ -4,6 +4,7 @@
 use fullpipe_units::Bytes;
 
 use crate::{
+    pauses::{Pauses, Sign},
     stats, thresholds,
     timeline::{Interval, Timeline},
     transfer::PacketSample,
@@ -37,9 +38,9 @@ pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>) -> Vec<Option<Le
         let is_long = to > from && intervals[to - 1].to_us as f64 - start >= 0.8 * thresholds::FLAT_ROUND_TRIPS * base;
         if is_long && is_flat(timeline, &intervals[from..to], &tops[from..to]) {
             let span = &intervals[from..to];
-            let is_ceiling = is_fed(span) && !is_one_write(timeline, span, write);
-            let level = if is_ceiling { Level::Ceiling } else { Level::Writes };
-            levels[from..to].fill(Some(level));
+            if let Some(level) = why_flat(timeline, span, base, write) {
+                levels[from..to].fill(Some(level));
+            }
         }
         from += 1;
     }
@@ -48,6 +49,23 @@ pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>) -> Vec<Option<Le
         *level = level.filter(|_| !is_idle(interval));
     }
     levels
+}
+
+/// Why the most in flight is the same throughout `span`; `None` where that can't be told.
+fn why_flat(timeline: &Timeline, span: &[Interval], base: f64, write: Option<Bytes>) -> Option<Level> {
+    let pauses = Pauses::of(span);
+    let round_trips = span.iter().map(Interval::len).sum::<f64>() / base;
+    match pauses.sign(round_trips) {
+        Some(Sign::Buffer | Sign::Window) => return Some(Level::Ceiling),
+        Some(Sign::Application) => return Some(Level::Writes),
+        None => {}
+    }
+    // A sender that never pauses is clocked by acknowledgements, or it paces, or its application does.
+    match pauses.is_clocked() {
+        Some(false) => Some(Level::Writes),
+        _ if !is_fed(span) || is_one_write(timeline, span, write) => Some(Level::Writes),
+        _ => Some(Level::Ceiling),
+    }
 }
 
 /// The most in flight within a round trip to either side of an interval.
@@ -117,6 +135,16 @@ fn is_fed(span: &[Interval]) -> bool {
 /// The timer ran out for the last segments of a flight.
 pub(crate) fn is_tail(interval: &Interval) -> bool {
     interval.at.packets.is_some_and(|packets| packets.tails > 0)
+}
+
+/// For most of the interval everything had been sent and acknowledged, and the receiver had not asked for more.
+pub(crate) fn is_asked(interval: &Interval) -> bool {
+    part(interval, |packets| packets.asked_us.get()) >= thresholds::MOST_OF_INTERVAL
+}
+
+/// How often the receiver asked for more when everything had been sent and acknowledged.
+pub(crate) fn asked(timeline: &Timeline) -> u64 {
+    timeline.intervals.iter().filter_map(|i| i.at.packets.as_ref()).map(|packets| u64::from(packets.asked)).sum()
 }
 
 /// Room was left unused for most of the interval.

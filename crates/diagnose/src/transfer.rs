@@ -218,8 +218,30 @@ pub struct PacketSample {
     pub sent: Bytes,
     /// Of that, sent while something was in flight and no acknowledgement had just made room.
     pub unprompted: Bytes,
+    /// Of that, sent within about half a millisecond after an acknowledgement that made room.
+    #[serde(default)]
+    pub prompted: Bytes,
+    /// Acknowledgements that made room.
+    #[serde(default)]
+    pub prompts: u32,
     /// Time in which acknowledgements had made room for more, for a good part of a round trip, and nothing was sent.
     pub starved_us: Micros,
+    /// Pauses of the sender that ended with the first acknowledgement to make room: a window was used up.
+    #[serde(default)]
+    pub clocked: u32,
+    /// Pauses that ended with a later acknowledgement: a writer that waits for its send buffer is woken when a part of it
+    /// is free (Linux: a third, `sk_stream_is_writeable`), and not before.
+    #[serde(default)]
+    pub woken: u32,
+    /// Pauses that ended without one: the application wrote.
+    #[serde(default)]
+    pub written: u32,
+    /// Requests of the receiver that came when everything had been sent and acknowledged.
+    #[serde(default)]
+    pub asked: u32,
+    /// Time in which everything had been sent and acknowledged before the receiver asked for more.
+    #[serde(default)]
+    pub asked_us: Micros,
     /// Writes that waited, smaller than a segment, until the one before was acknowledged, which the receiver delayed.
     pub nagle: u32,
     /// How long they waited.

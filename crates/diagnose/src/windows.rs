@@ -30,6 +30,8 @@ pub(crate) fn holding(timeline: &Timeline, interval: &Interval) -> Holding {
         Holding::ClosedWindow
     } else if packets::is_idle(interval) {
         Holding::Supply { idle: true }
+    } else if packets::is_asked(interval) {
+        Holding::Supply { idle: false }
     } else if in_flight == Some(0.0) && interval.not_sent().unwrap_or(0.0) <= 0.0 {
         Holding::Supply { idle: interval.acked <= 0.0 }
     } else if is_window_used(interval, mss) {

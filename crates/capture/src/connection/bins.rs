@@ -18,8 +18,19 @@ pub(crate) struct Bin {
     pub(crate) sent: u64,
     /// Of that, sent while no acknowledgement made room for it.
     pub(crate) unprompted: u64,
+    /// Of that, sent right after an acknowledgement that made room, and how many of these there were.
+    pub(crate) prompted: u64,
+    pub(crate) prompts: u32,
     /// Time in which there was room for more, for a good part of a round trip, and nothing was sent.
     pub(crate) starved_ns: u64,
+    /// Pauses that the first acknowledgement to make room ended, a later one, and none.
+    pub(crate) clocked: u32,
+    pub(crate) woken: u32,
+    pub(crate) written: u32,
+    /// Requests of the receiver that came when everything had been sent and acknowledged.
+    pub(crate) asked: u32,
+    /// Time in which everything had been sent and acknowledged before the receiver asked for more.
+    pub(crate) asked_ns: u64,
     /// Bytes in flight times nanoseconds.
     pub(crate) flight_ns: f64,
     /// Most in flight.
@@ -61,7 +72,14 @@ impl Bin {
         self.delivered += later.delivered;
         self.sent += later.sent;
         self.unprompted += later.unprompted;
+        self.prompted += later.prompted;
+        self.prompts += later.prompts;
         self.starved_ns += later.starved_ns;
+        self.clocked += later.clocked;
+        self.woken += later.woken;
+        self.written += later.written;
+        self.asked += later.asked;
+        self.asked_ns += later.asked_ns;
         self.flight_ns += later.flight_ns;
         self.peak = self.peak.max(later.peak);
         self.busy_ns += later.busy_ns;

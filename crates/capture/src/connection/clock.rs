@@ -75,18 +75,26 @@ impl Queueing {
     }
 }
 
+/// The least time for which a queue must stand to be told from a burst.
+const LEAST_EPOCH_NS: u64 = 20_000_000;
+
 /// How long timestamps take from the place of capture to an end and, echoed, back here.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Echo {
     awaited: VecDeque<(u32, u64)>,
     pub(crate) least_ns: Option<u64>,
+    epoch_until_ns: u64,
+    epoch_least_ns: Option<u64>,
+    /// The least of the epoch before: what stands in a queue all the time lengthens it, too.
+    recent_ns: Option<u64>,
 }
 
 impl Echo {
     /// As new, with the room that the list had.
     pub(super) fn empty(&mut self) {
-        self.awaited.clear();
-        self.least_ns = None;
+        let Self { awaited, least_ns, epoch_until_ns, epoch_least_ns, recent_ns } = self;
+        awaited.clear();
+        (*least_ns, *epoch_until_ns, *epoch_least_ns, *recent_ns) = (None, 0, None, None);
     }
 
     /// A segment towards the end carried `value`.
@@ -108,9 +116,31 @@ impl Echo {
             }
             self.awaited.pop_front();
             if awaited == value {
-                self.note(at_ns.saturating_sub(sent_ns));
+                let took_ns = at_ns.saturating_sub(sent_ns);
+                self.note(took_ns);
+                self.note_recent(at_ns, took_ns);
             }
         }
+    }
+
+    /// By how much the least time of the last round trip exceeds the least of all; `None` where nothing was echoed in it.
+    pub(crate) fn excess_ns(&self, now_ns: u64) -> Option<u64> {
+        let is_fresh = now_ns <= self.epoch_until_ns.saturating_add(self.epoch_ns());
+        let recent = self.epoch_least_ns.into_iter().chain(self.recent_ns).min().filter(|_| is_fresh)?;
+        Some(recent.saturating_sub(self.least_ns?))
+    }
+
+    fn epoch_ns(&self) -> u64 {
+        self.least_ns.unwrap_or(0).max(LEAST_EPOCH_NS)
+    }
+
+    fn note_recent(&mut self, at_ns: u64, took_ns: u64) {
+        if at_ns >= self.epoch_until_ns {
+            self.recent_ns = self.epoch_least_ns;
+            self.epoch_least_ns = None;
+            self.epoch_until_ns = at_ns.saturating_add(self.epoch_ns());
+        }
+        self.epoch_least_ns = Some(self.epoch_least_ns.map_or(took_ns, |least| least.min(took_ns)));
     }
 
     /// A time that was found otherwise.

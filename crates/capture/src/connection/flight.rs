@@ -32,7 +32,7 @@ pub(crate) struct Flight {
     /// When the last acknowledgement reached the sender that made room.
     prompted_ns: u64,
     /// When the first one did since the last new data was sent.
-    room_ns: Option<u64>,
+    pub(super) room_ns: Option<u64>,
     /// The largest segment: offloads send many at once.
     pub(crate) burst: u64,
     pub(crate) mss: u64,
@@ -137,12 +137,14 @@ impl Flight {
         {
             self.pending.pop_front();
             self.pass(at_ns, snd_max);
-            if told.una > self.una || self.edge.is_none_or(|edge| told.edge > edge) {
+            let makes_room = told.una > self.una || self.edge.is_none_or(|edge| told.edge > edge);
+            if makes_room {
                 self.prompted_ns = at_ns;
                 self.room_ns = self.room_ns.or(Some(at_ns));
             }
             if let Some(bins) = &mut self.bins {
                 let bin = bins.now();
+                bin.prompts += u32::from(makes_room);
                 bin.acked += told.una.saturating_sub(self.una);
                 bin.window = Some(told.edge.saturating_sub(told.una));
             }

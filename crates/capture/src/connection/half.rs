@@ -11,6 +11,7 @@ use super::{
     clock::{Echo, Queueing},
     flight::{Flight, Told},
     ranges::Ranges,
+    repeats::Repeats,
     writes::Writes,
 };
 use crate::Flags;
@@ -41,6 +42,41 @@ const EARLY_NS: u64 = 1_000_000;
 /// segments at a time, and a window of ten has five such gaps.
 const STARVED_PART: u64 = 5;
 const LEAST_STARVED_NS: u64 = 5_000_000;
+
+/// A sender that sends nothing new for this part of a round trip, and this long, pauses: pacing leaves about a millisecond
+/// between the bursts that it makes (Linux: `tcp_tso_autosize`), or the time of two segments.
+const PAUSE_PART: u64 = 20;
+const LEAST_PAUSE_NS: u64 = 2_500_000;
+
+/// What is sent within this after an acknowledgement is sent because of it: a writer is woken in 0.1 ms.
+const PROMPT_WAKE_NS: u64 = 500_000;
+
+/// A writer that waits for its buffer is woken when at least this part of what was in flight still is: two thirds of the
+/// buffer (Linux), less where one super-segment of 64 KB went beyond a small buffer.
+const WOKEN_PART: u64 = 6;
+
+/// ... and no more than this percentage of it: a third of the buffer is free by then.
+const FREED_PERCENT: u64 = 85;
+
+/// What ended a pause of a sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resumption {
+    /// The first acknowledgement that made room: a window was used up.
+    Clocked,
+    /// A later one: a writer that waits for its send buffer is woken when a part of it is free, and not before.
+    Woken,
+    /// None: the application wrote.
+    Written,
+}
+
+/// How a sender spaces what it sends.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    /// New data since the last gap.
+    burst: u64,
+    /// Most in flight since the last pause.
+    top: u64,
+}
 
 /// Figures of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -144,6 +180,12 @@ pub(crate) struct Half {
     /// The round trip from the place of capture, least seen.
     pub(crate) round_trips: u64,
     first_from: Option<u64>,
+    /// How long nothing had been sent when the last segment was.
+    quiet_ns: u64,
+    /// When what the receiver wants next reached the sender, which had nothing left to send.
+    asked_ns: Option<u64>,
+    repeats: Repeats,
+    pace: Pace,
     pub(crate) first_data_ns: Option<u64>,
     pub(crate) last_data_ns: u64,
     pub(crate) fin: Option<u64>,
@@ -185,6 +227,10 @@ impl Half {
             raw_window: 0,
             round_trips: 0,
             first_from: None,
+            quiet_ns: 0,
+            asked_ns: None,
+            repeats: Repeats::default(),
+            pace: Pace::default(),
             first_data_ns: None,
             last_data_ns: 0,
             fin: None,
@@ -221,6 +267,10 @@ impl Half {
             raw_window,
             round_trips,
             first_from,
+            quiet_ns,
+            asked_ns,
+            repeats,
+            pace,
             first_data_ns,
             last_data_ns,
             fin,
@@ -233,6 +283,7 @@ impl Half {
         (*lone, *writes, *closed, *raw_window) = (Lone::default(), Writes::default(), false, 0);
         (*round_trips, *first_from, *first_data_ns, *last_data_ns) = (0, None, None, 0);
         (*fin, *stuck, *black_hole) = (None, None, None);
+        (*quiet_ns, *asked_ns, *repeats, *pace) = (0, None, Repeats::default(), Pace::default());
         holes.empty();
         sacked.empty();
         sent.clear();
@@ -266,8 +317,18 @@ impl Half {
 
     /// From the place of capture to the sender and back, now: the least seen, and what queues on the way here.
     #[inline]
-    pub(crate) fn shift_ns(&self) -> u64 {
-        self.near.least_ns.unwrap_or(0).saturating_add(self.queueing.now_ns())
+    pub(crate) fn shift_ns(&self, now_ns: u64) -> u64 {
+        self.near.least_ns.unwrap_or(0).saturating_add(self.queueing_ns(now_ns))
+    }
+
+    /// What queues on the way from the sender, now: no more than its clock says, and no more than it takes to answer. The
+    /// clocks of two machines drift apart, and some clocks go in steps; an answer may wait for the application.
+    #[inline]
+    fn queueing_ns(&self, now_ns: u64) -> u64 {
+        match self.queueing.now_ns() {
+            0 => 0,
+            by_clock => self.near.excess_ns(now_ns).map_or(by_clock, |by_echo| by_clock.min(by_echo)),
+        }
     }
 
     /// Whether a queue anywhere on the path would show: most of the path is behind the place of capture, or timestamps
@@ -371,6 +432,7 @@ impl Half {
             self.counters.window_probes += 1;
             return;
         }
+        self.quiet_ns = now.saturating_sub(self.last_data_ns);
         self.last_data_ns = self.last_data_ns.max(now);
         let (unseen, hole) = self.holes.take(from.min(self.snd_max), end.min(self.snd_max));
         let fresh = end.saturating_sub(self.snd_max.max(from));
@@ -392,7 +454,9 @@ impl Half {
             return;
         }
         let in_flight = self.flight.in_flight(self.snd_max);
+        let resumed = if is_new { self.resumption(seen) } else { None };
         let unprompted = self.flight.unprompted_ns(seen.at_ns) > PROMPT_NS && is_new;
+        let prompted = is_new && self.flight.unprompted_ns(seen.at_ns) <= self.prompt_ns();
         let starved_ns = if is_new { self.flight.fill(seen.at_ns) } else { 0 };
         let trip_ns = self.near.least_ns.unwrap_or(0) + self.far.least_ns.unwrap_or(0);
         let Some(bins) = &mut self.flight.bins else { return };
@@ -401,7 +465,14 @@ impl Half {
             bins.spread(seen.at_ns, starved_ns, |bin| &mut bin.starved_ns);
         }
         let bin = bins.now();
+        match resumed {
+            Some(Resumption::Clocked) => bin.clocked += 1,
+            Some(Resumption::Woken) => bin.woken += 1,
+            Some(Resumption::Written) => bin.written += 1,
+            None => {}
+        }
         bin.sent += u64::from(seen.len);
+        bin.prompted += if prompted { u64::from(seen.len) } else { 0 };
         bin.unprompted += if unprompted && in_flight > 0 { u64::from(seen.len) } else { 0 };
         bin.peak = bin.peak.max(in_flight + if is_new { u64::from(seen.len) } else { 0 });
         bin.marked += u32::from(seen.ecn() == 3);
@@ -409,6 +480,40 @@ impl Half {
             Some((_, last)) => *last = seen.number,
             none => *none = Some((seen.number, seen.number)),
         }
+    }
+
+    /// How long after an acknowledgement what is sent may count as its answer: where the place of capture is away from the
+    /// sender, the way there and back varies.
+    fn prompt_ns(&self) -> u64 {
+        PROMPT_WAKE_NS + (self.rttvar_ns / 2).min(self.near.least_ns.unwrap_or(0) / 50)
+    }
+
+    /// What ended a pause of the sender before new data, if there was one.
+    fn resumption(&mut self, seen: &Seen) -> Option<Resumption> {
+        let now = seen.at_ns;
+        let near_ns = self.near.least_ns.unwrap_or(0);
+        let trip_ns = near_ns + self.far.least_ns.unwrap_or(0);
+        let gap_ns = now.saturating_sub(self.lone.sent_ns);
+        let in_flight = self.flight.in_flight(self.snd_max);
+        let is_gap = gap_ns >= LEAST_PAUSE_NS.max(trip_ns / PAUSE_PART);
+        let pace = &mut self.pace;
+        pace.top = pace.top.max(in_flight);
+        let (top, before, len) = (pace.top, pace.burst, u64::from(seen.len));
+        pace.burst = if is_gap { len } else { before + len };
+        // Two segments at a time are what pacing sends at a low rate.
+        if !is_gap || before.max(len) <= 2 * self.flight.mss {
+            return None;
+        }
+        pace.top = in_flight;
+        let prompt_ns = self.prompt_ns();
+        let waited_ns = self.flight.room_ns.map(|room_ns| now.saturating_sub(room_ns));
+        let is_prompted = self.flight.unprompted_ns(now) <= prompt_ns;
+        Some(match waited_ns {
+            // A little room is used late where acknowledgements or segments are coalesced.
+            Some(waited_ns) if waited_ns <= prompt_ns || in_flight > top / 100 * FREED_PERCENT => Resumption::Clocked,
+            Some(_) if is_prompted && in_flight >= top / WOKEN_PART => Resumption::Woken,
+            _ => Resumption::Written,
+        })
     }
 
     fn on_fresh(&mut self, seen: &Seen, (from, end): (u64, u64), mss: u32) {
@@ -421,6 +526,7 @@ impl Half {
             self.counters.initial_window += u64::from(seen.len);
         }
         let is_small = seen.len < mss;
+        self.note_question(now);
         self.note_answer(now, from, is_small);
         // Every second full segment is acknowledged at once (RFC 9293, section 3.8.6.3).
         let is_alone = self.una >= from && seen.len <= mss;
@@ -434,6 +540,16 @@ impl Half {
         }
     }
 
+    /// Everything had been sent and acknowledged before the receiver asked for this.
+    fn note_question(&mut self, now: u64) {
+        if self.asked_ns.take().is_some()
+            && let Some(bins) = &mut self.flight.bins
+        {
+            bins.now().asked += 1;
+            bins.spread(now, now.saturating_sub(self.lone.sent_ns), |bin| &mut bin.asked_ns);
+        }
+    }
+
     /// Whether this segment waited for the acknowledgement of the one before, and that one was delayed on purpose.
     fn note_answer(&mut self, now: u64, from: u64, is_small: bool) {
         let lone = self.lone;
@@ -443,7 +559,7 @@ impl Half {
         // No sooner than the acknowledgement can have reached the sender and the answer come back, and not much later.
         let answered_ns = now.saturating_sub(acked_ns);
         let near_ns = self.near.least_ns.unwrap_or(0);
-        let prompt = (near_ns.saturating_sub(EARLY_NS)..=self.shift_ns() + PROMPT_NS).contains(&answered_ns);
+        let prompt = (near_ns.saturating_sub(EARLY_NS)..=self.shift_ns(now) + PROMPT_NS).contains(&answered_ns);
         if !prompt || !ACK_DELAY_NS.contains(&delay_ns) {
             return;
         }
@@ -470,6 +586,13 @@ impl Half {
             sent.at_ns = seen.at_ns;
         }
         self.note_loss(again, by_timer);
+        // Beside the receiver, what is seen twice arrived twice.
+        let near_ns = self.near.least_ns.unwrap_or(0);
+        if !by_timer && near_ns >= 2_000_000 && near_ns / 10 > self.far.least_ns.unwrap_or(u64::MAX) {
+            self.note_needless();
+        } else {
+            self.repeats.add(end, seen.at_ns);
+        }
         // Three segments above the hole would have been told by as many duplicate acknowledgements (RFC 5681).
         let is_tail = by_timer && self.snd_max.saturating_sub(from) <= 3 * self.flight.mss;
         if let Some(bins) = self.flight.bins.as_mut().filter(|_| is_tail) {
@@ -509,10 +632,19 @@ impl Half {
         self.karn = self.karn.max(self.snd_max);
     }
 
-    /// Whether `gap_ns` without three duplicate acknowledgements (RFC 5681, section 3.2) is long enough for a timer.
+    /// Whether `gap_ns` without three duplicate acknowledgements (RFC 5681, section 3.2) is long enough for a timer. Nothing
+    /// is sent while one runs out; what is repeated right after a repeat follows from that one.
     fn is_timeout(&self, gap_ns: u64) -> bool {
         let rto_ns = self.srtt_ns.saturating_add(self.rttvar_ns.saturating_mul(4));
-        self.duplicates < 3 && gap_ns >= LEAST_RTO_NS.max(rto_ns)
+        self.duplicates < 3 && self.quiet_ns >= LEAST_RTO_NS && gap_ns >= LEAST_RTO_NS.max(rto_ns)
+    }
+
+    /// A retransmission turned out to be of what had arrived.
+    fn note_needless(&mut self) {
+        self.repeats.unreported += 1;
+        if let Some(bins) = &mut self.flight.bins {
+            bins.now().dsacks += 1;
+        }
     }
 
     fn note_loss(&mut self, bytes: u64, by_timer: bool) {
@@ -569,8 +701,11 @@ impl Half {
                 bins.now().delivered += delivered;
             }
         }
+        if seen.len > 0 && self.in_flight() == 0 {
+            self.asked_ns = Some(now.saturating_add(self.shift_ns(now)));
+        }
         let told = Told { una: ack, edge: ack.saturating_add(window), closed };
-        self.flight.tell(now.saturating_add(self.shift_ns()), told);
+        self.flight.tell(now.saturating_add(self.shift_ns(now)), told);
     }
 
     /// The receiver has what the capture has not.
@@ -589,10 +724,14 @@ impl Half {
             newest = Some(sent);
         }
         if let Some(sent) = newest.filter(|sent| sent.end > self.karn) {
-            self.on_round_trip(now.saturating_sub(sent.at_ns));
+            self.on_round_trip(now, now.saturating_sub(sent.at_ns));
         }
         if is_pure && ack >= self.snd_max && self.lone.acked_ns.is_none() {
             self.lone.acked_ns = Some(now);
+        }
+        let least_ns = self.far.least_ns.unwrap_or(0);
+        for _ in 0..self.repeats.needless(ack, now, least_ns) {
+            self.note_needless();
         }
         let moved = ack.saturating_sub(self.una.max(BASE));
         let sacked = self.sacked.forget_below(ack);
@@ -608,9 +747,9 @@ impl Half {
     }
 
     /// A round trip from the place of capture; the sender saw a longer one by the way between.
-    fn on_round_trip(&mut self, trip_ns: u64) {
+    fn on_round_trip(&mut self, now: u64, trip_ns: u64) {
         self.far.note(trip_ns);
-        let whole_ns = trip_ns.saturating_add(self.shift_ns());
+        let whole_ns = trip_ns.saturating_add(self.shift_ns(now));
         self.round_trips += 1;
         // RFC 6298, section 2.
         if self.srtt_ns == 0 {
@@ -619,7 +758,7 @@ impl Half {
             self.rttvar_ns = self.rttvar_ns - self.rttvar_ns / 4 + self.srtt_ns.abs_diff(whole_ns) / 4;
             self.srtt_ns = self.srtt_ns - self.srtt_ns / 8 + whole_ns / 8;
         }
-        let seen_ns = trip_ns.saturating_add(self.queueing.now_ns());
+        let seen_ns = trip_ns.saturating_add(self.queueing_ns(now));
         if let Some(bins) = &mut self.flight.bins {
             let bin = bins.now();
             bin.rtt_ns = shortest(bin.rtt_ns, Some(seen_ns));
@@ -637,7 +776,9 @@ impl Half {
             // RFC 2883, section 4: a first block below the acknowledgement, or within the second, is a duplicate.
             if index == 0 && (to <= ack || self.is_within_second(options, (from, to))) {
                 self.counters.dsacks += 1;
-                if let Some(bins) = &mut self.flight.bins {
+                if !self.repeats.is_known_needless()
+                    && let Some(bins) = &mut self.flight.bins
+                {
                     bins.now().dsacks += 1;
                 }
                 continue;

@@ -7,6 +7,7 @@ mod copies;
 mod flight;
 pub(crate) mod half;
 mod ranges;
+mod repeats;
 mod writes;
 
 #[cfg(test)]

@@ -1,0 +1,115 @@
+//! What ends a sender's pauses, told from packets: the first acknowledgement that makes room, a later one, or none. What is
+//! *not* here: how a pause is found in the packets (`capture`).
+//!
+//! A sender that is held by a window sends as soon as the first acknowledgement makes room. A writer that waits for its
+//! send buffer is woken by a later one, when a part of the buffer is free (Linux: a third, `sk_stream_is_writeable`). An
+//! application that writes at its own pace heeds none.
+
+use crate::{thresholds, timeline::Interval, transfer::PacketSample};
+
+/// Counts over some time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pauses {
+    clocked: f64,
+    woken: f64,
+    written: f64,
+    sent: f64,
+    prompted: f64,
+    prompts: f64,
+    us: f64,
+}
+
+/// What the pauses say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sign {
+    /// A full send buffer held the writer.
+    Buffer,
+    /// The application wrote at its own pace.
+    Application,
+    /// A window, or a buffer whose writer is woken by each acknowledgement.
+    Window,
+}
+
+impl Pauses {
+    /// Those in `intervals`.
+    pub(crate) fn of<'a>(intervals: impl IntoIterator<Item = &'a Interval>) -> Self {
+        let mut sum = Self::default();
+        for interval in intervals {
+            if let Some(packets) = &interval.at.packets {
+                sum.add(packets, 1.0);
+                sum.us += interval.len();
+            }
+        }
+        sum
+    }
+
+    fn add(&mut self, packets: &PacketSample, times: f64) {
+        self.clocked += times * f64::from(packets.clocked);
+        self.woken += times * f64::from(packets.woken);
+        self.written += times * f64::from(packets.written);
+        self.sent += times * packets.sent.get() as f64;
+        self.prompted += times * packets.prompted.get() as f64;
+        self.prompts += times * f64::from(packets.prompts);
+    }
+
+    fn plus(&mut self, interval: &Interval, times: f64) {
+        if let Some(packets) = &interval.at.packets {
+            self.add(packets, times);
+            self.us += times * interval.len();
+        }
+    }
+
+    /// For each interval, the pauses within `reach_us` to either side of it.
+    pub(crate) fn around(intervals: &[Interval], reach_us: f64) -> Vec<Self> {
+        let mut sum = Self::default();
+        let (mut low, mut high) = (0, 0);
+        let near = |middle: &Interval| {
+            while intervals.get(high).is_some_and(|i| (i.from_us as f64) < middle.to_us as f64 + reach_us) {
+                sum.plus(&intervals[high], 1.0);
+                high += 1;
+            }
+            while low < high && (intervals[low].to_us as f64) < middle.from_us as f64 - reach_us {
+                sum.plus(&intervals[low], -1.0);
+                low += 1;
+            }
+            sum
+        };
+        intervals.iter().map(near).collect()
+    }
+
+    /// The part of the pauses that an acknowledgement would seem to end if they had nothing to do with each other.
+    fn chance(&self) -> f64 {
+        (self.prompts * thresholds::PROMPT_US / self.us.max(1.0)).min(1.0)
+    }
+
+    /// What they say, where there are enough of them for `round_trips`.
+    pub(crate) fn sign(&self, round_trips: f64) -> Option<Sign> {
+        let own = self.woken + self.written;
+        let all = own + self.clocked;
+        if all < thresholds::LEAST_PAUSES.max(thresholds::PAUSES_PER_ROUND_TRIP * round_trips) {
+            return None;
+        }
+        if self.clocked >= own {
+            return Some(Sign::Window);
+        }
+        let share = self.woken / own;
+        let by_chance = thresholds::WOKEN_BY_CHANCE * self.chance();
+        if share >= thresholds::WOKEN || (share >= thresholds::WOKEN_LEAST && share >= by_chance) {
+            Some(Sign::Buffer)
+        } else {
+            Some(Sign::Application)
+        }
+    }
+
+    /// Whether what was sent followed acknowledgements, and more than by chance; `None` where that can't be told.
+    pub(crate) fn is_clocked(&self) -> Option<bool> {
+        let (share, chance) = (self.prompted / self.sent.max(1.0), self.chance());
+        if share >= thresholds::PROMPTED && share >= 1.3 * chance {
+            Some(true)
+        } else if share <= 1.3 * chance && chance < thresholds::PROMPTED {
+            Some(false)
+        } else {
+            None
+        }
+    }
+}
