@@ -1,13 +1,15 @@
 //! What the judge is given of each connection's larger direction, a line per sample, and what it makes of it:
-//! `cargo run -p fullpipe-capture --example timeline -- CAPTURE...` (pcap or pcapng, not compressed).
+//! `cargo run -p fullpipe-capture --example timeline -- CAPTURE...` (pcap or pcapng, not compressed). With `--brief` first,
+//! a line of JSON for each connection.
 
 use std::{error::Error, fs};
 
 use fullpipe_capture::{Keep, Reader, Tracker, Verdict};
-use fullpipe_diagnose::{PacketSample, Transfer};
+use fullpipe_diagnose::{Diagnosis, PacketSample, Transfer};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for path in std::env::args().skip(1) {
+    let is_brief = std::env::args().nth(1).is_some_and(|argument| argument == "--brief");
+    for path in std::env::args().skip(1 + usize::from(is_brief)) {
         let bytes = fs::read(&path)?;
         let mut tracker = Tracker::new(1, Keep { transfers: true });
         let mut reader = Reader::new();
@@ -17,6 +19,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         for index in 0..found.connections.len() {
             let Some(report) = found.connections.get(index) else { continue };
             let Some(verdict) = &report.main_side().verdict else { continue };
+            if is_brief {
+                println!("{}", brief(&path, verdict));
+                continue;
+            }
             println!("{path} #{}: {:#?}", report.number, verdict.diagnosis);
             if let Some(transfer) = &verdict.transfer {
                 print(transfer, verdict);
@@ -24,6 +30,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
+}
+
+fn brief(path: &str, verdict: &Verdict) -> String {
+    let Diagnosis { limiter, detail, confidence, share, evidence, .. } = &verdict.diagnosis;
+    let words = |text: String| text.replace('"', "'");
+    let text = words(evidence.first().map(|evidence| evidence.text.clone()).unwrap_or_default());
+    format!(
+        "{{\"file\": \"{path}\", \"limiter\": \"{limiter:?}\", \"detail\": \"{detail:?}\", \"confidence\": \
+         \"{confidence:?}\", \"share\": {share:.2}, \"text\": \"{text}\"}}"
+    )
 }
 
 fn print(transfer: &Transfer, verdict: &Verdict) {
@@ -43,14 +59,14 @@ fn print(transfer: &Transfer, verdict: &Verdict) {
         sum(|packets| packets.written),
         transfer.write
     );
-    println!("      ms   mean fl     peak  offered    rtt    acked     sent unprm retr to ooo dsk  clk wok wri ask  idle  held stary  label");
+    println!("      ms   mean fl     peak  offered    rtt    acked     sent unprm retr to ooo dsk  clk wok wri ask  idle  held stary   dry  label");
     for pair in transfer.sender_samples.windows(2) {
         let [before, at] = pair else { continue };
         let Some(packets) = at.packets else { continue };
         let count = |a: Option<u64>, b: Option<u64>| b.unwrap_or(0).saturating_sub(a.unwrap_or(0));
         let run = verdict.runs.iter().find(|run| run.from_us < at.at_us.get() && at.at_us.get() <= run.to_us);
         println!(
-            "{:8.1} {:>9} {:>8} {:>8} {:6.1} {:>8} {:>8} {:>5} {:>4} {:>2} {:>3} {:>3}  {:>3} {:>3} {:>3} {:>3} {:>5.1} {:>5.1} {:>5.1}  {}",
+            "{:8.1} {:>9} {:>8} {:>8} {:6.1} {:>8} {:>8} {:>5} {:>4} {:>2} {:>3} {:>3}  {:>3} {:>3} {:>3} {:>3} {:>5.1} {:>5.1} {:>5.1} {:>5.1}  {}",
             at.at_us.get() as f64 / 1e3,
             at.in_flight.unwrap_or_default().get(),
             packets.peak.get(),
@@ -70,6 +86,7 @@ fn print(transfer: &Transfer, verdict: &Verdict) {
             packets.idle_us.get() as f64 / 1e3,
             packets.held_us.get() as f64 / 1e3,
             packets.starved_us.get() as f64 / 1e3,
+            packets.dry_us.get() as f64 / 1e3,
             run.map(|run| format!("{:?} {:?}", run.limiter, run.detail)).unwrap_or_default(),
         );
     }

@@ -126,10 +126,17 @@ impl<'a> Case<'a> {
     /// What the pauses around each interval say.
     fn signs(&self) -> Vec<Option<Sign>> {
         let intervals = &self.timeline.intervals;
-        let Some(base) = self.timeline.base_rtt else { return vec![None; intervals.len()] };
+        let base = self.timeline.base_rtt.filter(|base| self.timeline.span_us >= thresholds::PAUSES_ROUND_TRIPS * base);
+        let Some(base) = base else { return vec![None; intervals.len()] };
         let reach = thresholds::PAUSES_ROUND_TRIPS * base;
         let round_trips = 2.0 * thresholds::PAUSES_ROUND_TRIPS;
-        Pauses::around(intervals, reach).iter().map(|pauses| pauses.sign(round_trips)).collect()
+        let whole = Some(Pauses::of(intervals)).filter(Pauses::are_many);
+        let whole = whole.and_then(|all| all.sign(self.timeline.span_us / base)).filter(|sign| *sign == Sign::Buffer);
+        let sign = |pauses: &Pauses| pauses.sign(round_trips).filter(|sign| *sign != Sign::Window).or(whole);
+        // Before a full link a sender waits for acknowledgements, too.
+        let is_open = |interval: &&Interval| !self.path.is_full(interval, Suspect::Congestion);
+        let around = Pauses::around(intervals, reach);
+        around.iter().zip(intervals).map(|(pauses, i)| sign(pauses).filter(|_| is_open(&i))).collect()
     }
 
     /// What an end does, unless the path is full meanwhile.
@@ -159,7 +166,7 @@ impl<'a> Case<'a> {
             return SATURATED;
         }
         // Without a queue, a steady rate of a sender that always had room is its application's.
-        if packets::is_unprompted(&self.timeline) && !self.path.is_full(interval, Suspect::Congestion) {
+        if interval.to_us > opened && packets::is_unprompted(&self.timeline) && !self.path.is_full(interval, Suspect::Congestion) {
             return Label::new(Limiter::Application, None);
         }
         if interval.to_us <= opened {
@@ -174,6 +181,7 @@ impl<'a> Case<'a> {
             NetworkCause::Policed => Label::new(Limiter::Path, Some(Detail::Policed)),
             NetworkCause::Reordering => Label::new(Limiter::Reordering, None),
             NetworkCause::Opening => SLOW_START,
+            NetworkCause::Paced => Label::new(Limiter::Application, None),
             NetworkCause::Unknown => Label::new(Limiter::CongestionWindow, None),
         }
     }
@@ -282,15 +290,11 @@ impl<'a> Case<'a> {
         } else if self.is_model_based() || self.is_beyond_loss(&held, rate) {
             self.model_based_cause(&held, rate, by_loss)
         } else if !lost {
-            // Only loss, a mark or a queue stops such a sender: without them it is still on its way up.
-            if self.is_steady(&held) && !self.is_growing(&held) && self.is_long(&held) {
-                NetworkCause::Saturated
-            } else {
-                NetworkCause::Opening
-            }
-        } else if self.is_queueing(&held)
-            || self.losses.are_repeatable()
-            || (self.is_steady(&held) && self.losses.episodes <= 2)
+            self.lossless_cause(&held, has_packets)
+        } else if self.path.delivered_through(&held)
+            && (self.is_queueing(&held)
+                || self.losses.are_repeatable()
+                || (self.is_steady(&held) && self.losses.episodes <= 2))
         {
             NetworkCause::Saturated
         } else {
@@ -298,10 +302,28 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Only loss, a mark or a queue stops a sender: without them it is still on its way up, or something at its own end
+    /// stops it. A level rate alone is no evidence of a full path.
+    fn lossless_cause(&self, held: &[&Interval], has_packets: bool) -> NetworkCause {
+        let is_level = self.is_steady(held) && !self.is_growing(held) && self.is_long(held);
+        let is_queueing = || self.is_queueing_by(held, thresholds::PROBING_QUANTILE, thresholds::QUEUE_FACTOR_WINDOW);
+        if is_level && (!has_packets || self.path.delivered_through(held) && is_queueing()) {
+            return NetworkCause::Saturated;
+        }
+        if !has_packets || self.is_growing(held) || !self.is_long(held) {
+            return NetworkCause::Opening;
+        }
+        match Pauses::of(held.iter().copied()).is_clocked() {
+            Some(false) => NetworkCause::Paced,
+            _ => NetworkCause::Unknown,
+        }
+    }
+
     /// BBR stays at the path's rate through losses that are not too many; those of its start don't count.
     fn model_based_cause(&self, held: &[&Interval], rate: f64, by_loss: NetworkCause) -> NetworkCause {
         let late = Losses::ratio_in(&held[held.len() / 2..], &self.timeline);
         let level = self.is_steady(held) || rate >= thresholds::MODEL_LEVEL * self.path.plateau;
+        let level = level && self.path.delivered_through(held);
         match (level && late < thresholds::MODEL_LOSS, self.losses.retransmits > 0.0) {
             (true, _) => NetworkCause::Saturated,
             (false, true) => by_loss,
@@ -335,12 +357,14 @@ impl<'a> Case<'a> {
 
     /// The congestion window is larger at the end than at the beginning, and what it added stands in no queue.
     fn is_growing(&self, held: &[&Interval]) -> bool {
-        let window = |i: Option<&&Interval>| i.and_then(|i| i.cwnd().or_else(|| packets::peak(i)));
-        let grown = window(held.first()).zip(window(held.last()));
+        let window = |i: &&&Interval| i.cwnd().or_else(|| packets::peak(i));
+        let third = held.len().div_ceil(3);
+        let typical = |part: &[&Interval]| stats::median(part.iter().filter_map(|i| Some((window(&i)?, i.len()))));
+        let grown = typical(&held[..third]).zip(typical(&held[held.len() - third..]));
         let marked = self.transfer.sender_samples.last().and_then(|s| s.delivered_ce).is_some_and(|marks| marks > 0);
         grown.is_some_and(|(first, last)| last >= thresholds::GROWING * first)
             && !marked
-            && !self.is_queueing_by(held, thresholds::QUEUE_FACTOR_SLIGHT)
+            && !self.is_queueing_by(held, 0.75, thresholds::QUEUE_FACTOR_SLIGHT)
     }
 
     /// BBR of any version: it keeps to the path's rate whether a packet is lost now and then or not.
@@ -350,16 +374,16 @@ impl<'a> Case<'a> {
 
     /// The upper quartile of round trips shows a queue: a loss-based sender visits it before each loss.
     fn is_queueing(&self, held: &[&Interval]) -> bool {
-        self.is_queueing_by(held, thresholds::QUEUE_FACTOR_CONGESTION)
+        self.is_queueing_by(held, 0.75, thresholds::QUEUE_FACTOR_CONGESTION)
     }
 
     /// Two segments' share of what is in flight is allowed for, as in [`Path::is_full`].
-    fn is_queueing_by(&self, held: &[&Interval], factor: f64) -> bool {
+    fn is_queueing_by(&self, held: &[&Interval], quantile: f64, factor: f64) -> bool {
         let excess = held.iter().filter_map(|i| {
             let allowance = self.path.allowance(i.in_flight().unwrap_or(0.0));
             Some((i.rtt()? - allowance * self.path.base_rtt?, i.len()))
         });
-        let Some((high, base)) = stats::quantile(excess, 0.75).zip(self.path.base_rtt) else { return false };
+        let Some((high, base)) = stats::quantile(excess, quantile).zip(self.path.base_rtt) else { return false };
         high - base >= ((factor - 1.0) * base).max(thresholds::LEAST_QUEUE_US)
     }
 
@@ -393,6 +417,8 @@ enum NetworkCause {
     Reordering,
     /// The window grows all the time.
     Opening,
+    /// What is sent follows no acknowledgements, at a level rate without a queue.
+    Paced,
     /// The path would carry more, nothing is lost, and nothing else shows.
     Unknown,
 }

@@ -28,6 +28,15 @@ pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>) -> Vec<Option<Le
     let mut levels = vec![None; intervals.len()];
     let Some(base) = timeline.base_rtt else { return levels };
     let tops: Vec<f64> = (0..intervals.len()).map(|index| top(intervals, index, base)).collect();
+    if let Some(most) = usual_top(timeline, &tops, base) {
+        let at = |top: f64| (top - most).abs() <= slack(timeline, most);
+        let span: Vec<&Interval> =
+            intervals.iter().zip(&tops).filter(|(i, top)| at(**top) && has_room(i, most)).map(|(i, _)| i).collect();
+        let level = why_flat(timeline, &span, base, write);
+        for ((place, interval), top) in levels.iter_mut().zip(intervals).zip(&tops) {
+            *place = level.filter(|_| at(*top) && has_room(interval, most));
+        }
+    }
     let (mut from, mut to) = (0, 0);
     while from < intervals.len() {
         let start = intervals[from].from_us as f64;
@@ -37,8 +46,8 @@ pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>) -> Vec<Option<Le
         }
         let is_long = to > from && intervals[to - 1].to_us as f64 - start >= 0.8 * thresholds::FLAT_ROUND_TRIPS * base;
         if is_long && is_flat(timeline, &intervals[from..to], &tops[from..to]) {
-            let span = &intervals[from..to];
-            if let Some(level) = why_flat(timeline, span, base, write) {
+            let span: Vec<&Interval> = intervals[from..to].iter().collect();
+            if let Some(level) = why_flat(timeline, &span, base, write) {
                 levels[from..to].fill(Some(level));
             }
         }
@@ -51,10 +60,53 @@ pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>) -> Vec<Option<Le
     levels
 }
 
+/// What is in flight at most in most round trips, early and late ones: something ends the flight there, however seldom it
+/// goes beyond. What grows passes each level once.
+fn usual_top(timeline: &Timeline, tops: &[f64], base: f64) -> Option<f64> {
+    let intervals = &timeline.intervals;
+    let mut each: Vec<(f64, f64)> = Vec::new();
+    let mut next = 0.0;
+    for (interval, &top) in intervals.iter().zip(tops) {
+        if interval.from_us as f64 >= next && !is_idle(interval) {
+            each.push((top, interval.from_us as f64));
+            next = interval.from_us as f64 + base;
+        }
+    }
+    let (first, last) = (each.first()?.1, each.last()?.1);
+    let count = each.len();
+    each.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut low, mut best) = (0, 0..0);
+    for high in 0..count {
+        while each[high].0 - each[low].0 > slack(timeline, each[high].0) {
+            low += 1;
+        }
+        if high + 1 - low > best.len() {
+            best = low..high + 1;
+        }
+    }
+    let at = &each[best];
+    let is_often = at.len() >= thresholds::MODE_ROUND_TRIPS && at.len() as f64 >= thresholds::MODE_SHARE * count as f64;
+    let middle = f64::midpoint(first, last);
+    let early = at.iter().filter(|(_, from)| *from < middle).count();
+    let is_spread = early * 4 >= at.len() && (at.len() - early) * 4 >= at.len();
+    let most = at.last()?.0;
+    (is_often && is_spread && most >= thresholds::LEAST_CEILING * timeline.mss).then_some(most)
+}
+
+/// By how much tops may differ that are the same.
+fn slack(timeline: &Timeline, most: f64) -> f64 {
+    (thresholds::FLAT_SEGMENTS * timeline.mss).max(thresholds::FLAT * most)
+}
+
+/// The offered window would take more than a flight of `most`.
+fn has_room(interval: &Interval, most: f64) -> bool {
+    interval.offered().is_none_or(|window| most < thresholds::CAP_BELOW_WINDOW * window)
+}
+
 /// Why the most in flight is the same throughout `span`; `None` where that can't be told.
-fn why_flat(timeline: &Timeline, span: &[Interval], base: f64, write: Option<Bytes>) -> Option<Level> {
-    let pauses = Pauses::of(span);
-    let round_trips = span.iter().map(Interval::len).sum::<f64>() / base;
+fn why_flat(timeline: &Timeline, span: &[&Interval], base: f64, write: Option<Bytes>) -> Option<Level> {
+    let pauses = Pauses::of(span.iter().copied());
+    let round_trips = span.iter().map(|i| i.len()).sum::<f64>() / base;
     match pauses.sign(round_trips) {
         Some(Sign::Buffer | Sign::Window) => return Some(Level::Ceiling),
         Some(Sign::Application) => return Some(Level::Writes),
@@ -79,7 +131,7 @@ fn top(intervals: &[Interval], index: usize, base: f64) -> f64 {
 fn is_flat(timeline: &Timeline, span: &[Interval], tops: &[f64]) -> bool {
     let most = tops.iter().copied().fold(0.0, f64::max);
     let least = tops.iter().copied().fold(f64::MAX, f64::min);
-    let slack = (thresholds::FLAT_SEGMENTS * timeline.mss).max(thresholds::FLAT * most);
+    let slack = slack(timeline, most);
     let offered = stats::median(span.iter().filter_map(|i| Some((i.offered()?, i.len()))));
     let has_room = offered.is_none_or(|window| most < thresholds::CAP_BELOW_WINDOW * window);
     let lost = span.iter().any(|i| i.retransmits > 0.0);
@@ -115,16 +167,16 @@ pub(crate) fn is_idle(interval: &Interval) -> bool {
 }
 
 /// What is in flight at most is what the application writes at a time: a pace that fits the round trip leaves no pause.
-fn is_one_write(timeline: &Timeline, span: &[Interval], write: Option<Bytes>) -> bool {
-    let most = span.iter().filter_map(peak).fold(0.0, f64::max);
+fn is_one_write(timeline: &Timeline, span: &[&Interval], write: Option<Bytes>) -> bool {
+    let most = span.iter().filter_map(|i| peak(i)).fold(0.0, f64::max);
     write.is_some_and(|write| (most - write.get() as f64).abs() <= thresholds::FLAT_SEGMENTS * timeline.mss)
 }
 
 /// The sender used room as soon as it had it, and always had something under way.
-fn is_fed(span: &[Interval]) -> bool {
-    let all = span.iter().map(Interval::len).sum::<f64>();
+fn is_fed(span: &[&Interval]) -> bool {
+    let all = span.iter().map(|i| i.len()).sum::<f64>();
     let time = |time: fn(&PacketSample) -> u64| span.iter().map(|i| part(i, time) * i.len()).sum::<f64>();
-    let most = span.iter().filter_map(peak).fold(0.0, f64::max);
+    let most = span.iter().filter_map(|i| peak(i)).fold(0.0, f64::max);
     let mean = stats::fraction(span.iter().filter_map(|i| Some(i.in_flight()? * i.len())).sum(), all);
     // A writer is woken when a third of its buffer is free, at the latest.
     mean >= thresholds::SEND_BUFFER_FULL * most

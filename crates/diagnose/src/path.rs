@@ -73,6 +73,9 @@ impl Path {
             Suspect::Window { standing: false } => return false,
         };
         let Some((rtt, base)) = interval.rtt().zip(self.base_rtt) else { return false };
+        if is_dry(interval) {
+            return false;
+        }
         let in_flight = interval.in_flight().unwrap_or(0.0);
         // A long queue at a low rate is a bottleneck that others share; a short one may be left over from a burst.
         let long = matches!(suspect, Suspect::Congestion) && self.is_inflated(rtt, in_flight, thresholds::QUEUE_FACTOR);
@@ -109,7 +112,17 @@ impl Path {
         self.known.is_some_and(|known| rate + self.others < thresholds::PATH_NOT_FULL * known)
     }
 
+    /// Whether the path can have been full through `held`: it delivered all the time, as far as packets tell.
+    pub(crate) fn delivered_through(&self, held: &[&Interval]) -> bool {
+        stats::median(held.iter().filter_map(|i| Some((i.dry?, i.len())))).is_none_or(|dry| dry < thresholds::DRY)
+    }
+
     pub(crate) fn at_plateau(&self, interval: &Interval) -> bool {
         interval.rate >= thresholds::AT_PLATEAU * self.plateau
     }
+}
+
+/// Whether the path was empty for a good part of the time around an interval.
+fn is_dry(interval: &Interval) -> bool {
+    interval.dry.is_some_and(|dry| dry >= thresholds::DRY)
 }

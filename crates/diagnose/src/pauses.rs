@@ -82,6 +82,11 @@ impl Pauses {
         (self.prompts * thresholds::PROMPT_US / self.us.max(1.0)).min(1.0)
     }
 
+    /// Whether there are so many that they speak for a whole transfer.
+    pub(crate) fn are_many(&self) -> bool {
+        self.woken + self.written + self.clocked >= thresholds::MANY_PAUSES
+    }
+
     /// What they say, where there are enough of them for `round_trips`.
     pub(crate) fn sign(&self, round_trips: f64) -> Option<Sign> {
         let own = self.woken + self.written;

@@ -23,6 +23,9 @@ pub(crate) struct Interval {
     pub(crate) sndbuf_limited: f64,
     /// Payload rate around it, averaged over two round trips to either side, in bit/s.
     pub(crate) rate: f64,
+    /// The part of the time around it in which nothing arrived though something was in flight; `None` where only packets
+    /// would tell.
+    pub(crate) dry: Option<f64>,
     /// The sample at its end.
     pub(crate) at: SenderSample,
 }
@@ -71,6 +74,7 @@ impl Timeline {
         let mut intervals: Vec<Interval> = samples.windows(2).map(|pair| interval(pair[0], pair[1])).collect();
         let base_rtt = base_rtt(transfer);
         average_rates(&mut intervals, base_rtt);
+        average_dryness(&mut intervals, base_rtt);
         let seen: f64 = intervals.iter().map(Interval::len).sum();
         Self {
             mss: mss(transfer, &samples),
@@ -119,6 +123,7 @@ fn interval(a: &SenderSample, b: &SenderSample) -> Interval {
         rwnd_limited: spent(a.rwnd_limited_us, b.rwnd_limited_us),
         sndbuf_limited: spent(a.sndbuf_limited_us, b.sndbuf_limited_us),
         rate: 0.0,
+        dry: None,
         at: *b,
     }
 }
@@ -143,6 +148,28 @@ fn average_rates(intervals: &mut [Interval], base_rtt: Option<f64>) {
         let span = intervals[high - 1].to_us.saturating_sub(intervals[low].from_us) as f64;
         // The running sum may leave a rounding error below zero behind.
         intervals[middle].rate = stats::fraction(bytes.max(0.0) * 8e6, span);
+    }
+}
+
+/// Averages over `DRY_ROUND_TRIPS` to either side: a burst in each round trip leaves the link empty once in each.
+fn average_dryness(intervals: &mut [Interval], base_rtt: Option<f64>) {
+    let dry = |i: &Interval| i.at.packets.map(|packets| packets.dry_us.get() as f64);
+    let Some(half) = base_rtt.map(|base| thresholds::DRY_ROUND_TRIPS * base) else { return };
+    let (mut low, mut high) = (0, 0);
+    let (mut time, mut all) = (0.0, 0.0);
+    for middle in 0..intervals.len() {
+        let (from, to) = (intervals[middle].from_us as f64 - half, intervals[middle].to_us as f64 + half);
+        while high < intervals.len() && (high <= middle || intervals[high].to_us as f64 <= to) {
+            time += dry(&intervals[high]).unwrap_or(0.0);
+            all += intervals[high].len();
+            high += 1;
+        }
+        while low < middle && (intervals[low].from_us as f64) < from {
+            time -= dry(&intervals[low]).unwrap_or(0.0);
+            all -= intervals[low].len();
+            low += 1;
+        }
+        intervals[middle].dry = dry(&intervals[middle]).map(|_| stats::fraction(time.max(0.0), all).min(1.0));
     }
 }
 

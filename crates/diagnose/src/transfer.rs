@@ -242,6 +242,9 @@ pub struct PacketSample {
     /// Time in which everything had been sent and acknowledged before the receiver asked for more.
     #[serde(default)]
     pub asked_us: Micros,
+    /// Time in which nothing arrived at the receiver though something was in flight: a full link delivers all the time.
+    #[serde(default)]
+    pub dry_us: Micros,
     /// Writes that waited, smaller than a segment, until the one before was acknowledged, which the receiver delayed.
     pub nagle: u32,
     /// How long they waited.

@@ -31,6 +31,8 @@ pub(crate) struct Bin {
     pub(crate) asked: u32,
     /// Time in which everything had been sent and acknowledged before the receiver asked for more.
     pub(crate) asked_ns: u64,
+    /// Time in which nothing arrived at the receiver, though something was in flight.
+    pub(crate) dry_ns: u64,
     /// Bytes in flight times nanoseconds.
     pub(crate) flight_ns: f64,
     /// Most in flight.
@@ -80,6 +82,7 @@ impl Bin {
         self.written += later.written;
         self.asked += later.asked;
         self.asked_ns += later.asked_ns;
+        self.dry_ns += later.dry_ns;
         self.flight_ns += later.flight_ns;
         self.peak = self.peak.max(later.peak);
         self.busy_ns += later.busy_ns;

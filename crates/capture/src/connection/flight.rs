@@ -11,6 +11,13 @@ const MOST_PENDING: usize = 4_096;
 /// The window counts as used up with this many segments of room or fewer (Siekkinen 2008; `diagnose` has the same).
 const SLACK_SEGMENTS: u64 = 3;
 
+/// A full link delivers all the time: nothing for this part of a round trip, and this long, and it was not full.
+const DRY_PART: u64 = 10;
+const LEAST_DRY_NS: u64 = 2_500_000;
+
+/// An acknowledgement of more than this many segments ends a burst.
+const ONE_ACK_SEGMENTS: u64 = 3;
+
 /// An acknowledgement on its way.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
@@ -31,6 +38,12 @@ pub(crate) struct Flight {
     since_ns: u64,
     /// When the last acknowledgement reached the sender that made room.
     prompted_ns: u64,
+    /// When the last acknowledgement of something in flight passed, of how much, and how far apart they are, smoothed.
+    acked_ns: u64,
+    acked_bytes: u64,
+    ack_gap_ns: u64,
+    /// The shortest round trip, as far as it is known.
+    pub(super) trip_ns: u64,
     /// When the first one did since the last new data was sent.
     pub(super) room_ns: Option<u64>,
     /// The largest segment: offloads send many at once.
@@ -64,6 +77,10 @@ impl Flight {
             told_ns,
             since_ns,
             prompted_ns,
+            acked_ns,
+            acked_bytes,
+            ack_gap_ns,
+            trip_ns,
             room_ns,
             burst,
             mss,
@@ -73,6 +90,7 @@ impl Flight {
         } = self;
         (*una, *edge, *closed, *told, *told_ns) = (0, None, false, None, 0);
         (*since_ns, *prompted_ns, *room_ns, *burst, *mss) = (0, 0, None, 0, 0);
+        (*acked_ns, *acked_bytes, *ack_gap_ns, *trip_ns) = (0, 0, 0, 0);
         (*is_beyond, *bins, *is_timeless) = (false, None, timeless);
         pending.clear();
     }
@@ -81,7 +99,7 @@ impl Flight {
     pub(crate) fn begin(&mut self, at_ns: u64, una: u64) {
         if self.bins.is_none() && !self.is_timeless {
             self.bins = Some(Bins::starting(at_ns));
-            (self.since_ns, self.prompted_ns) = (at_ns, at_ns);
+            (self.since_ns, self.prompted_ns, self.acked_ns) = (at_ns, at_ns, at_ns);
             self.una = self.una.max(una);
             self.say_again(at_ns);
         }
@@ -151,6 +169,23 @@ impl Flight {
             self.una = self.una.max(told.una);
             self.edge = self.edge.max(Some(told.edge));
             self.closed = told.closed;
+        }
+    }
+
+    /// An acknowledgement of something in flight passes, of `acked` new bytes: how long had nothing arrived at the receiver
+    /// before? No link was full meanwhile.
+    #[inline]
+    pub(super) fn note_arrival(&mut self, at_ns: u64, acked: u64) {
+        let gap_ns = at_ns.saturating_sub(self.acked_ns);
+        // At a low rate acknowledgements are far apart, and evenly.
+        let is_odd = gap_ns >= 3 * self.ack_gap_ns || self.acked_bytes > ONE_ACK_SEGMENTS * self.mss;
+        self.ack_gap_ns = self.ack_gap_ns - self.ack_gap_ns / 8 + gap_ns.min(self.trip_ns.max(LEAST_DRY_NS)) / 8;
+        (self.acked_ns, self.acked_bytes) = (at_ns, acked);
+        if gap_ns >= LEAST_DRY_NS.max(self.trip_ns / DRY_PART)
+            && is_odd
+            && let Some(bins) = &mut self.bins
+        {
+            bins.spread(at_ns, gap_ns, |bin| &mut bin.dry_ns);
         }
     }
 

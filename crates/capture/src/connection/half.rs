@@ -72,6 +72,8 @@ enum Resumption {
 /// How a sender spaces what it sends.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
+    /// When the last full segment of new data was sent.
+    sent_ns: u64,
     /// New data since the last gap.
     burst: u64,
     /// Most in flight since the last pause.
@@ -454,10 +456,12 @@ impl Half {
             return;
         }
         let in_flight = self.flight.in_flight(self.snd_max);
-        let resumed = if is_new { self.resumption(seen) } else { None };
+        // The end of a write waits for its acknowledgement where Nagle's algorithm says so, whatever holds the rest.
+        let is_full = is_new && u64::from(seen.len) >= self.flight.mss;
+        let resumed = if is_full { self.resumption(seen) } else { None };
         let unprompted = self.flight.unprompted_ns(seen.at_ns) > PROMPT_NS && is_new;
         let prompted = is_new && self.flight.unprompted_ns(seen.at_ns) <= self.prompt_ns();
-        let starved_ns = if is_new { self.flight.fill(seen.at_ns) } else { 0 };
+        let starved_ns = if is_full { self.flight.fill(seen.at_ns) } else { 0 };
         let trip_ns = self.near.least_ns.unwrap_or(0) + self.far.least_ns.unwrap_or(0);
         let Some(bins) = &mut self.flight.bins else { return };
         // After an acknowledgement just before, the sender waited for that one.
@@ -493,25 +497,33 @@ impl Half {
         let now = seen.at_ns;
         let near_ns = self.near.least_ns.unwrap_or(0);
         let trip_ns = near_ns + self.far.least_ns.unwrap_or(0);
-        let gap_ns = now.saturating_sub(self.lone.sent_ns);
+        self.flight.trip_ns = trip_ns;
+        let gap_ns = now.saturating_sub(core::mem::replace(&mut self.pace.sent_ns, now));
         let in_flight = self.flight.in_flight(self.snd_max);
         let is_gap = gap_ns >= LEAST_PAUSE_NS.max(trip_ns / PAUSE_PART);
         let pace = &mut self.pace;
         pace.top = pace.top.max(in_flight);
         let (top, before, len) = (pace.top, pace.burst, u64::from(seen.len));
         pace.burst = if is_gap { len } else { before + len };
-        // Two segments at a time are what pacing sends at a low rate.
-        if !is_gap || before.max(len) <= 2 * self.flight.mss {
+        // Two segments at a time are what pacing sends at a low rate. And while something is missing, selective
+        // acknowledgements make room, too.
+        if !is_gap || before.max(len) <= 2 * self.flight.mss || self.duplicates > 0 || self.una < self.karn {
             return None;
         }
         pace.top = in_flight;
         let prompt_ns = self.prompt_ns();
+        if self.asked_ns.is_some() {
+            return Some(Resumption::Written);
+        }
+        let mss = self.flight.mss;
         let waited_ns = self.flight.room_ns.map(|room_ns| now.saturating_sub(room_ns));
         let is_prompted = self.flight.unprompted_ns(now) <= prompt_ns;
         Some(match waited_ns {
+            Some(waited_ns) if waited_ns <= prompt_ns => Resumption::Clocked,
             // A little room is used late where acknowledgements or segments are coalesced.
-            Some(waited_ns) if waited_ns <= prompt_ns || in_flight > top / 100 * FREED_PERCENT => Resumption::Clocked,
-            Some(_) if is_prompted && in_flight >= top / WOKEN_PART => Resumption::Woken,
+            Some(_) if is_prompted && in_flight > top / 100 * FREED_PERCENT => Resumption::Clocked,
+            // One write in the buffer at a time, or a part of it: a writer that waits for neither is its own master.
+            Some(_) if is_prompted && (in_flight >= top / WOKEN_PART || in_flight < mss) => Resumption::Woken,
             _ => Resumption::Written,
         })
     }
@@ -688,6 +700,9 @@ impl Half {
             self.counters.zero_windows += 1;
         }
         self.closed = closed;
+        if self.in_flight() > 0 && (ack > self.una || seen.len == 0) {
+            self.flight.note_arrival(now, ack.saturating_sub(self.una));
+        }
         if ack > self.una || !self.acked {
             self.on_new_ack(now, ack, seen.len == 0);
         } else if ack == self.una && seen.len == 0 && self.in_flight() > 0 && seen.window == self.raw_window {

@@ -214,6 +214,7 @@ impl Series {
                 written: bin.written,
                 asked: bin.asked,
                 asked_us: micros(bin.asked_ns),
+                dry_us: micros(bin.dry_ns),
                 nagle: bin.nagle,
                 nagle_us: micros(bin.nagle_ns),
                 delayed: bin.delayed,
