@@ -257,6 +257,9 @@ impl<'a> Case<'a> {
     /// Full-size segments vanish: the path's MTU is known to be smaller, or progress resumed with smaller segments, or
     /// it never began.
     fn is_black_hole(&self) -> bool {
+        if self.transfer.lost_size.is_some() {
+            return true;
+        }
         if self.losses.timeouts < thresholds::BLACK_HOLE_TIMEOUTS {
             return false;
         }

@@ -135,11 +135,9 @@ pub struct Diagnosis {
 impl Diagnosis {
     /// Too little was seen to say anything, for this reason.
     pub fn insufficient(reason: String) -> Self {
-        crate::sentences::insufficient(
-            &Transfer { source: Source::Capture, ..Transfer::default() },
-            Shares::new(),
-            reason,
-        )
+        let nothing = Transfer { source: Source::Capture, ..Transfer::default() };
+        // What is blind of a transfer that was not looked at is not known.
+        Self { blind: Vec::new(), ..crate::sentences::insufficient(&nothing, Shares::new(), reason) }
     }
 }
 

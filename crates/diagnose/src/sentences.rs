@@ -123,6 +123,31 @@ pub(crate) fn handshake(case: &Case<'_>, opening: &Opening, share: f64, rest: Sh
     }
 }
 
+/// The diagnosis beside a receiver to which nothing came for long, because segments were too large for the path. `share` is
+/// that part of the time.
+pub(crate) fn silence(case: &Case<'_>, opening: &Opening, share: f64, rest: Shares) -> Diagnosis {
+    let transfer = case.transfer;
+    let mut shares: Shares = rest.into_iter().map(|(limiter, part)| (limiter, part * (1.0 - share))).collect();
+    shares.insert(Limiter::SegmentSize, share);
+    let text = format!(
+        "for {} after the handshake nothing arrived, then data from the middle of what had been sent, in segments smaller \
+         than the {} that were announced: larger ones vanish on the path",
+        opening.silent_us,
+        Bytes::new(u64::from(transfer.lost_size.unwrap_or_default()))
+    );
+    Diagnosis {
+        limiter: Limiter::SegmentSize,
+        detail: Some(Detail::MtuBlackHole),
+        share,
+        attainable_bps: None,
+        confidence: Confidence::Medium,
+        shares,
+        evidence: vec![Evidence { text, from_us: None, to_us: None, packets: opening.packets }],
+        blind: blind(transfer),
+        action: action::black_hole(&sender(transfer)),
+    }
+}
+
 fn opened(case: &Case<'_>, opening: &Opening) -> String {
     let repeated = match (opening.syns_again, opening.answers_again) {
         (syns, 0) => format!("the SYN was sent {} times", syns + 1),

@@ -159,7 +159,7 @@ pub(crate) const ACK_DELAY_US: std::ops::RangeInclusive<f64> = 25_000.0..=500_00
 pub(crate) const MOST_OF_INTERVAL: f64 = 0.5;
 
 /// The most in flight is flat when it stays the same for this many round trips ...
-pub(crate) const FLAT_ROUND_TRIPS: f64 = 12.0;
+pub(crate) const FLAT_ROUND_TRIPS: f64 = 15.0;
 
 /// ... to within this part of a segment: a buffer that is full holds the same number of segments each time, and what an
 /// application writes at its own pace does not ...
@@ -219,6 +219,9 @@ pub(crate) const PROMPTED: f64 = 0.7;
 
 /// That many waits for delayed acknowledgements are a pattern, however little was carried.
 pub(crate) const LEAST_ACK_DELAYS: u64 = 10;
+
+/// That many requests, each waited for, are a pattern, too.
+pub(crate) const LEAST_EXCHANGES: u64 = 10;
 
 /// From this part of the payload on that was sent while no acknowledgement made room for it, and with neither a queue nor
 /// a ceiling, the sender had room all the time: its application set the pace. One that wrote every 10 ms over a path of

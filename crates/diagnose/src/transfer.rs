@@ -24,6 +24,9 @@ pub struct Transfer {
     pub idle_rtt: Option<RttSummary>,
     /// The largest IP packet that passes unfragmented in this direction, in bytes.
     pub path_mtu: Option<u32>,
+    /// The payload of segments that vanished until smaller ones took their place, where packets show that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_size: Option<u32>,
     /// How the connection was set up, where that was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opening: Option<Opening>,
@@ -110,6 +113,9 @@ pub struct Buffer {
 pub struct Opening {
     /// From the first SYN to the acknowledgement of the SYN-ACK.
     pub took_us: Micros,
+    /// From there to the first payload.
+    #[serde(default)]
+    pub silent_us: Micros,
     /// SYN packets beyond the first.
     pub syns_again: u32,
     /// SYN-ACK packets beyond the first.

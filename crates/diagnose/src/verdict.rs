@@ -58,6 +58,9 @@ pub(crate) fn judge(transfer: &Transfer, others: f64) -> Diagnosis {
     if let Some((opening, share)) = slow_opening(&case) {
         return sentences::handshake(&case, opening, share, shares);
     }
+    if let Some((opening, share)) = silent_opening(&case) {
+        return sentences::silence(&case, opening, share, shares);
+    }
     if let Some(reason) = missing(&case) {
         return sentences::insufficient(transfer, shares, reason);
     }
@@ -165,6 +168,15 @@ fn slow_opening<'a>(case: &Case<'a>) -> Option<(&'a Opening, f64)> {
     (opening.syns_again + opening.answers_again > 0 && share >= thresholds::CLEAR_SHARE).then_some((opening, share))
 }
 
+/// Nothing arrived after the handshake for longer than all that followed took, because segments were too large; with its
+/// part of the time.
+fn silent_opening<'a>(case: &Case<'a>) -> Option<(&'a Opening, f64)> {
+    let opening = case.transfer.opening.as_ref().filter(|_| case.transfer.lost_size.is_some())?;
+    let silent = opening.silent_us.get() as f64;
+    let share = stats::fraction(silent, silent + case.timeline.span_us);
+    (share >= thresholds::CLEAR_SHARE).then_some((opening, share))
+}
+
 /// Why there is too little to judge, if there is.
 fn missing(case: &Case<'_>) -> Option<String> {
     let timeline = &case.timeline;
@@ -177,7 +189,8 @@ fn missing(case: &Case<'_>) -> Option<String> {
     }
     // A connection that stands still sends little: that is its story, not a lack of one.
     let waited = packets::ack_delay_count(timeline) >= thresholds::LEAST_ACK_DELAYS;
-    let stalled = case.losses.timeouts > 0 || case.offer.closed_at_end || waited;
+    let asked = packets::asked(timeline) >= thresholds::LEAST_EXCHANGES;
+    let stalled = case.losses.timeouts > 0 || case.offer.closed_at_end || waited || asked;
     let segments = timeline.acked() / timeline.mss;
     (segments < thresholds::LEAST_SEGMENTS && !stalled)
         .then(|| format!("only {segments:.0} segments were acknowledged"))

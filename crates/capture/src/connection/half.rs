@@ -194,6 +194,10 @@ pub(crate) struct Half {
     /// Segments that were sent again and again at one size without being acknowledged: the largest such size.
     stuck: Option<(u64, u32, u32)>,
     pub(crate) black_hole: Option<(u32, u32)>,
+    /// The size at which a segment was repeated until a smaller one took its place.
+    too_large: Option<u32>,
+    /// The first data to arrive lay beyond a hole of several segments: more had been sent before, and nothing of it came.
+    begins_beyond: bool,
 }
 
 impl Default for Half {
@@ -238,6 +242,8 @@ impl Half {
             fin: None,
             stuck: None,
             black_hole: None,
+            too_large: None,
+            begins_beyond: false,
         }
     }
 
@@ -278,6 +284,8 @@ impl Half {
             fin,
             stuck,
             black_hole,
+            too_large,
+            begins_beyond,
         } = self;
         (*counters, *syn, *syn_window, *origin) = (Counters::default(), None, None, None);
         (*snd_max, *una, *acked, *karn, *duplicates) = (BASE, BASE, false, 0, 0);
@@ -285,6 +293,7 @@ impl Half {
         (*lone, *writes, *closed, *raw_window) = (Lone::default(), Writes::default(), false, 0);
         (*round_trips, *first_from, *first_data_ns, *last_data_ns) = (0, None, None, 0);
         (*fin, *stuck, *black_hole) = (None, None, None);
+        (*too_large, *begins_beyond) = (None, false);
         (*quiet_ns, *asked_ns, *repeats, *pace) = (0, None, Repeats::default(), Pace::default());
         holes.empty();
         sacked.empty();
@@ -343,6 +352,18 @@ impl Half {
     /// What its application writes at a time, where that is nearly always the same.
     pub(crate) fn write(&self) -> Option<u64> {
         self.writes.size()
+    }
+
+    /// The size of segments that the path takes without a word, where that shows: one of that size was repeated until a
+    /// smaller one took its place, or beside the receiver, nothing came for `silent_ns` after the handshake, and then
+    /// smaller ones than were `announced`, from the middle of what had been sent.
+    pub(crate) fn lost_size(&self, announced: Option<u16>, silent_ns: u64) -> Option<u32> {
+        let (near_ns, far_ns) = (self.near.least_ns.unwrap_or(0), self.far.least_ns.unwrap_or(u64::MAX));
+        let allowed = announced.map_or(0, u32::from);
+        let is_beside_receiver = near_ns > far_ns && silent_ns >= LEAST_RTO_NS.max(4 * near_ns);
+        let begins_late = is_beside_receiver && self.begins_beyond && self.counters.largest < allowed / 20 * 19;
+        let repeated = self.too_large.or_else(|| self.black_hole.filter(|_| !self.acked).map(|(size, _)| size));
+        repeated.or_else(|| begins_late.then_some(allowed))
     }
 
     /// The sequence number of its SYN.
@@ -532,6 +553,7 @@ impl Half {
         let now = seen.at_ns;
         if from > self.snd_max {
             self.holes.push(self.snd_max, from, Hole { born_ns: now, above: seen.value() });
+            self.begins_beyond |= self.counters.data_packets <= 3 && from - self.snd_max >= 2 * self.flight.mss;
         }
         // As the sender saw it: beside the receiver, the first acknowledgement passes before the second segment comes.
         if self.flight.una() <= *self.first_from.get_or_insert(from) {
@@ -674,6 +696,11 @@ impl Half {
     fn note_stuck(&mut self, from: u64, end: u64, len: u32) {
         let times = match self.stuck {
             Some((at, size, times)) if at == from && size == len => times + 1,
+            // What could not pass at one size is tried at a smaller one (RFC 4821, section 7.7).
+            Some((at, size, times)) if at == from && size > len && times >= 2 => {
+                self.too_large = Some(size);
+                1
+            }
             _ => 1,
         };
         self.stuck = Some((from, len, times));

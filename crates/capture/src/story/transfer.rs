@@ -50,6 +50,7 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
             count: u32::try_from(half.round_trips).unwrap_or(u32::MAX),
         }),
         path_mtu: connection.too_big_mtu,
+        lost_size: half.lost_size(connection.half(other(sender)).syn.and_then(|syn| syn.mss), silent_ns(connection, half)),
         opening: opening(connection, half),
         write: half.write().map(Bytes::new),
         path_rate: None,
@@ -59,11 +60,18 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
     })
 }
 
+/// From the handshake to the first payload.
+fn silent_ns(connection: &Connection, half: &Half) -> u64 {
+    let opened_ns = connection.opened_ns.map(|took_ns| connection.first_ns.saturating_add(took_ns));
+    opened_ns.zip(half.first_data_ns).map_or(0, |(opened_ns, first_ns)| first_ns.saturating_sub(opened_ns))
+}
+
 fn opening(connection: &Connection, half: &Half) -> Option<Opening> {
     let took_ns = connection.opened_ns?;
     let initial_window = (half.counters.initial_window > 0).then(|| Bytes::new(half.counters.initial_window));
     Some(Opening {
         took_us: micros(took_ns),
+        silent_us: micros(silent_ns(connection, half)),
         syns_again: connection.syns_again,
         answers_again: connection.answers_again,
         initial_window,

@@ -22,9 +22,7 @@ pub(crate) fn action(case: &Case<'_>, ruling: &Ruling<'_>) -> String {
             thresholds::INITIAL_SEGMENTS
         ),
         Limiter::CongestionWindow | Limiter::Reordering => congestion(ruling, &sender, &receiver),
-        Limiter::SegmentSize if ruling.detail == Some(Detail::MtuBlackHole) => {
-            format!("on {sender}, let TCP probe the path MTU or lower the MTU towards this destination")
-        }
+        Limiter::SegmentSize if ruling.detail == Some(Detail::MtuBlackHole) => black_hole(&sender),
         Limiter::SegmentSize => "raise the MTU or the announced segment size to what the path takes".into(),
         Limiter::Application => format!("nothing to set: the application on {sender} must write more or sooner"),
         Limiter::AckDelay if ruling.detail == Some(Detail::Nagle) => {
@@ -39,6 +37,11 @@ pub(crate) fn action(case: &Case<'_>, ruling: &Ruling<'_>) -> String {
         Limiter::Handshake => "keep connections open instead of setting up new ones".into(),
         Limiter::InsufficientEvidence => "measure for longer before changing anything".into(),
     }
+}
+
+/// What to do where large segments vanish.
+pub(super) fn black_hole(sender: &str) -> String {
+    format!("on {sender}, let TCP probe the path MTU or lower the MTU towards this destination")
 }
 
 /// The sender began with less than it may.
