@@ -297,7 +297,8 @@ impl<'a> Case<'a> {
         } else if self.path.delivered_through(&held)
             && (self.is_queueing(&held)
                 || self.losses.are_repeatable()
-                || (self.is_steady(&held) && self.losses.episodes <= 2))
+                || (self.is_steady(&held)
+                    && (self.losses.episodes <= 2 || held.iter().all(|i| i.rtt().is_none()))))
         {
             NetworkCause::Saturated
         } else {
@@ -310,7 +311,9 @@ impl<'a> Case<'a> {
     fn lossless_cause(&self, held: &[&Interval], has_packets: bool) -> NetworkCause {
         let is_level = self.is_steady(held) && !self.is_growing(held) && self.is_long(held);
         let is_queueing = || self.is_queueing_by(held, thresholds::PROBING_QUANTILE, thresholds::QUEUE_FACTOR_WINDOW);
-        if is_level && (!has_packets || self.path.delivered_through(held) && is_queueing()) {
+        // Where no round trips were seen, a queue wouldn't show; that the path delivered all the time is all there is.
+        let sees_queues = held.iter().any(|i| i.rtt().is_some());
+        if is_level && (!has_packets || self.path.delivered_through(held) && (!sees_queues || is_queueing())) {
             return NetworkCause::Saturated;
         }
         if !has_packets || self.is_growing(held) || !self.is_long(held) {

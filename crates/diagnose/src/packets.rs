@@ -4,6 +4,7 @@
 use fullpipe_units::Bytes;
 
 use crate::{
+    loss::Losses,
     pauses::{Pauses, Sign},
     stats, thresholds,
     timeline::{Interval, Timeline},
@@ -28,7 +29,9 @@ pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>) -> Vec<Option<Le
     let mut levels = vec![None; intervals.len()];
     let Some(base) = timeline.base_rtt else { return levels };
     let tops: Vec<f64> = (0..intervals.len()).map(|index| top(intervals, index, base)).collect();
-    if let Some(most) = usual_top(timeline, &tops, base) {
+    // What losses hold down is level by chance.
+    let is_lossy = Losses::ratio_in(&intervals.iter().collect::<Vec<_>>(), timeline) >= thresholds::STARVED_LOSS;
+    if let Some(most) = usual_top(timeline, &tops, base).filter(|_| !is_lossy) {
         let at = |top: f64| (top - most).abs() <= slack(timeline, most);
         let span: Vec<&Interval> =
             intervals.iter().zip(&tops).filter(|(i, top)| at(**top) && has_room(i, most)).map(|(i, _)| i).collect();
@@ -169,7 +172,7 @@ pub(crate) fn is_idle(interval: &Interval) -> bool {
 /// What is in flight at most is what the application writes at a time: a pace that fits the round trip leaves no pause.
 fn is_one_write(timeline: &Timeline, span: &[&Interval], write: Option<Bytes>) -> bool {
     let most = span.iter().filter_map(|i| peak(i)).fold(0.0, f64::max);
-    write.is_some_and(|write| (most - write.get() as f64).abs() <= thresholds::FLAT_SEGMENTS * timeline.mss)
+    write.is_some_and(|write| (most - write.get() as f64).abs() <= thresholds::ONE_WRITE_SEGMENTS * timeline.mss)
 }
 
 /// The sender used room as soon as it had it, and always had something under way.

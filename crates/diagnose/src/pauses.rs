@@ -101,6 +101,9 @@ impl Pauses {
         let by_chance = thresholds::WOKEN_BY_CHANCE * self.chance();
         if share >= thresholds::WOKEN || (share >= thresholds::WOKEN_LEAST && share >= by_chance) {
             Some(Sign::Buffer)
+        } else if self.is_clocked() == Some(true) {
+            // A few pauses of its own, and the rest follows acknowledgements.
+            Some(Sign::Window)
         } else {
             Some(Sign::Application)
         }

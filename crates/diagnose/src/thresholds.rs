@@ -161,9 +161,12 @@ pub(crate) const MOST_OF_INTERVAL: f64 = 0.5;
 /// The most in flight is flat when it stays the same for this many round trips ...
 pub(crate) const FLAT_ROUND_TRIPS: f64 = 15.0;
 
-/// ... to within this part of a segment: a buffer that is full holds the same number of segments each time, and what an
-/// application writes at its own pace does not ...
-pub(crate) const FLAT_SEGMENTS: f64 = 0.5;
+/// ... to within so many segments: a buffer that is full holds the same number each time, give or take those that end a
+/// write or wait for a second one. What congestion avoidance adds in as many round trips is several times that.
+pub(crate) const FLAT_SEGMENTS: f64 = 2.0;
+
+/// A flight is one write when it is as large to within this part of a segment.
+pub(crate) const ONE_WRITE_SEGMENTS: f64 = 0.5;
 
 /// ... or within this part, for buffers that are charged by the packet: Reno's growth over eight round trips of a window
 /// of 800 segments.
