@@ -107,6 +107,7 @@ impl<'a> Case<'a> {
                 {
                     Holding::OfferedWindow
                 }
+                (Holding::Network, _) if room_is_seen && sign == Some(Sign::Window) => Holding::OfferedWindow,
                 (Holding::Network, _) if room_is_seen && sign == Some(Sign::Buffer) => Holding::SendBuffer,
                 (Holding::Network, _) if room_is_seen && sign == Some(Sign::Application) => {
                     Holding::Supply { idle: false }
@@ -132,7 +133,10 @@ impl<'a> Case<'a> {
         let round_trips = 2.0 * thresholds::PAUSES_ROUND_TRIPS;
         let whole = Some(Pauses::of(intervals)).filter(Pauses::are_many);
         let whole = whole.and_then(|all| all.sign(self.timeline.span_us / base)).filter(|sign| *sign == Sign::Buffer);
-        let sign = |pauses: &Pauses| pauses.sign(round_trips).filter(|sign| *sign != Sign::Window).or(whole);
+        let sign = |pauses: &Pauses| match pauses.sign(round_trips).filter(|sign| *sign != Sign::Window).or(whole) {
+            Some(_) if pauses.are_held() => Some(Sign::Window),
+            sign => sign,
+        };
         // Before a full link a sender waits for acknowledgements, too.
         let is_open = |interval: &&Interval| !self.path.is_full(interval, Suspect::Congestion);
         let around = Pauses::around(intervals, reach);
@@ -319,8 +323,11 @@ impl<'a> Case<'a> {
         if !has_packets || self.is_growing(held) || !self.is_long(held) {
             return NetworkCause::Opening;
         }
-        match Pauses::of(held.iter().copied()).is_clocked() {
-            Some(false) => NetworkCause::Paced,
+        let pauses = Pauses::of(held.iter().copied());
+        let time: f64 = held.iter().map(|i| i.len()).sum();
+        let waits = self.path.base_rtt.and_then(|base| pauses.sign(time / base)) == Some(Sign::Window);
+        match pauses.is_clocked() {
+            Some(false) if !waits => NetworkCause::Paced,
             _ => NetworkCause::Unknown,
         }
     }

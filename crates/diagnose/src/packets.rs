@@ -8,7 +8,7 @@ use crate::{
     pauses::{Pauses, Sign},
     stats, thresholds,
     timeline::{Interval, Timeline},
-    transfer::PacketSample,
+    transfer::{PacketSample, Transfer},
 };
 
 /// Why the most in flight is the same in round trip after round trip.
@@ -32,7 +32,7 @@ pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>) -> Vec<Option<Le
     // What losses hold down is level by chance.
     let is_lossy = Losses::ratio_in(&intervals.iter().collect::<Vec<_>>(), timeline) >= thresholds::STARVED_LOSS;
     if let Some(most) = usual_top(timeline, &tops, base).filter(|_| !is_lossy) {
-        let at = |top: f64| (top - most).abs() <= slack(timeline, most);
+        let at = |top: f64| (top - most).abs() <= usual_slack(timeline, most);
         let span: Vec<&Interval> =
             intervals.iter().zip(&tops).filter(|(i, top)| at(**top) && has_room(i, most)).map(|(i, _)| i).collect();
         let level = why_flat(timeline, &span, base, write);
@@ -80,7 +80,7 @@ fn usual_top(timeline: &Timeline, tops: &[f64], base: f64) -> Option<f64> {
     each.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (mut low, mut best) = (0, 0..0);
     for high in 0..count {
-        while each[high].0 - each[low].0 > slack(timeline, each[high].0) {
+        while each[high].0 - each[low].0 > usual_slack(timeline, each[high].0) {
             low += 1;
         }
         if high + 1 - low > best.len() {
@@ -90,15 +90,25 @@ fn usual_top(timeline: &Timeline, tops: &[f64], base: f64) -> Option<f64> {
     let at = &each[best];
     let is_often = at.len() >= thresholds::MODE_ROUND_TRIPS && at.len() as f64 >= thresholds::MODE_SHARE * count as f64;
     let middle = f64::midpoint(first, last);
-    let early = at.iter().filter(|(_, from)| *from < middle).count();
-    let is_spread = early * 4 >= at.len() && (at.len() - early) * 4 >= at.len();
+    let (early, late): (Vec<_>, Vec<_>) = at.iter().partition(|(_, from)| *from < middle);
+    let is_spread = early.len() * 4 >= at.len() && late.len() * 4 >= at.len();
+    // Congestion avoidance adds half a segment to a segment in each round trip.
+    let typical = |part: &[&(f64, f64)]| stats::median(part.iter().map(|(top, _)| (*top, 1.0)));
+    let grown = typical(&late).zip(typical(&early)).map_or(0.0, |(late, early)| late - early);
+    let grows = grown >= thresholds::GROWING_SEGMENTS * timeline.mss * (count as f64 / 2.0);
     let most = at.last()?.0;
-    (is_often && is_spread && most >= thresholds::LEAST_CEILING * timeline.mss).then_some(most)
+    (is_often && is_spread && !grows && most >= thresholds::LEAST_CEILING * timeline.mss).then_some(most)
 }
 
 /// By how much tops may differ that are the same.
 fn slack(timeline: &Timeline, most: f64) -> f64 {
     (thresholds::FLAT_SEGMENTS * timeline.mss).max(thresholds::FLAT * most)
+}
+
+/// ... of those that the flight meets now and then: where packets are charged by the memory that they take, a buffer holds
+/// a little more or less each time.
+fn usual_slack(timeline: &Timeline, most: f64) -> f64 {
+    slack(timeline, most).max(thresholds::USUAL_SLACK * most)
 }
 
 /// The offered window would take more than a flight of `most`.
@@ -190,6 +200,23 @@ fn is_fed(span: &[&Interval]) -> bool {
 /// The timer ran out for the last segments of a flight.
 pub(crate) fn is_tail(interval: &Interval) -> bool {
     interval.at.packets.is_some_and(|packets| packets.tails > 0)
+}
+
+/// Each round trip carried clearly more than the one before, from what the sender began with, and nothing was lost: a window
+/// that opens, however short the transfer was. The last round trip carries what is left.
+pub(crate) fn is_opening(transfer: &Transfer, timeline: &Timeline) -> bool {
+    let begun = transfer.opening.and_then(|opening| opening.initial_window).map(|bytes| bytes.get() as f64);
+    let (Some(begun), Some(base)) = (begun, timeline.base_rtt) else { return false };
+    let most = timeline.intervals.iter().filter_map(peak).fold(0.0, f64::max);
+    let lost = timeline.intervals.iter().any(|i| i.retransmits > 0.0);
+    let doublings = (most / begun.max(1.0)).log2();
+    let round_trips = timeline.span_us / base;
+    let is_steep = most >= thresholds::OPENING_FACTOR * begun && doublings + 2.5 >= round_trips;
+    begun >= 2.0 * timeline.mss && is_steep && !lost && most < 0.9 * largest_offer(timeline)
+}
+
+fn largest_offer(timeline: &Timeline) -> f64 {
+    timeline.intervals.iter().filter_map(Interval::offered).fold(0.0, f64::max)
 }
 
 /// For most of the interval everything had been sent and acknowledged, and the receiver had not asked for more.

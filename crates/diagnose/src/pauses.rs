@@ -16,6 +16,7 @@ pub(crate) struct Pauses {
     sent: f64,
     prompted: f64,
     prompts: f64,
+    held: f64,
     us: f64,
 }
 
@@ -50,6 +51,7 @@ impl Pauses {
         self.sent += times * packets.sent.get() as f64;
         self.prompted += times * packets.prompted.get() as f64;
         self.prompts += times * f64::from(packets.prompts);
+        self.held += times * packets.held_us.get() as f64;
     }
 
     fn plus(&mut self, interval: &Interval, times: f64) {
@@ -80,6 +82,11 @@ impl Pauses {
     /// The part of the pauses that an acknowledgement would seem to end if they had nothing to do with each other.
     fn chance(&self) -> f64 {
         (self.prompts * thresholds::PROMPT_US / self.us.max(1.0)).min(1.0)
+    }
+
+    /// Whether the offered window was used up for a good part of the time: then they are about the window.
+    pub(crate) fn are_held(&self) -> bool {
+        self.held >= thresholds::HELD_AROUND * self.us && self.us > 0.0
     }
 
     /// Whether there are so many that they speak for a whole transfer.

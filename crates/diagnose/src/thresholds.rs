@@ -6,6 +6,9 @@ pub(crate) const LEAST_SEGMENTS: f64 = 20.0;
 /// Fewer round trips than this, likewise: doubling from ten segments (RFC 6928) needs four to reach a window of 64 KB.
 pub(crate) const LEAST_ROUND_TRIPS: f64 = 4.0;
 
+/// ... but where each round trip shows more than the one before, by this factor, that start is the story.
+pub(crate) const OPENING_FACTOR: f64 = 1.7;
+
 /// Fewer intervals between samples than this can't be told from chance.
 pub(crate) const LEAST_INTERVALS: usize = 5;
 
@@ -190,6 +193,10 @@ pub(crate) const STARVED_LOSS: f64 = 0.002;
 /// A ceiling that the flight meets now and then only must be met in this many round trips ...
 pub(crate) const MODE_ROUND_TRIPS: usize = 12;
 
+/// ... to within this part, without growing by this part of a segment in each ...
+pub(crate) const USUAL_SLACK: f64 = 0.06;
+pub(crate) const GROWING_SEGMENTS: f64 = 0.3;
+
 /// ... and this part of all, from early to late.
 pub(crate) const MODE_SHARE: f64 = 0.5;
 
@@ -230,6 +237,9 @@ pub(crate) const LEAST_EXCHANGES: u64 = 10;
 /// a ceiling, the sender had room all the time: its application set the pace. One that wrote every 10 ms over a path of
 /// 40 ms was at 0.39 (beside the receiver) and 0.46; full paths of 10 Mbit/s and more stay below 0.03.
 pub(crate) const UNPROMPTED: f64 = 0.35;
+
+/// A window that is used up for this part of the time around a moment is what the sender's pauses there are about.
+pub(crate) const HELD_AROUND: f64 = 0.3;
 
 /// A ceiling of the sender's own is this far below the offered window.
 pub(crate) const CAP_BELOW_WINDOW: f64 = 0.8;

@@ -183,7 +183,9 @@ fn missing(case: &Case<'_>) -> Option<String> {
     if timeline.intervals.len() < thresholds::LEAST_INTERVALS {
         return Some(format!("only {} intervals between samples were seen", timeline.intervals.len()));
     }
-    if let Some(base) = timeline.base_rtt.filter(|base| timeline.span_us < thresholds::LEAST_ROUND_TRIPS * base) {
+    let is_opening = packets::is_opening(case.transfer, timeline);
+    let too_few = |base: &f64| timeline.span_us < thresholds::LEAST_ROUND_TRIPS * base && !is_opening;
+    if let Some(base) = timeline.base_rtt.filter(too_few) {
         let trips = timeline.span_us / base;
         return Some(format!("the transfer lasted only {trips:.1} round trips"));
     }

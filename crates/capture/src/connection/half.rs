@@ -43,6 +43,9 @@ const EARLY_NS: u64 = 1_000_000;
 const STARVED_PART: u64 = 5;
 const LEAST_STARVED_NS: u64 = 5_000_000;
 
+/// Less far than this and it doesn't matter.
+const LEAST_NEARER_NS: u64 = 200_000;
+
 /// A sender that sends nothing new for this part of a round trip, and this long, pauses: pacing leaves about a millisecond
 /// between the bursts that it makes (Linux: `tcp_tso_autosize`), or the time of two segments.
 const PAUSE_PART: u64 = 20;
@@ -67,6 +70,18 @@ enum Resumption {
     Woken,
     /// None: the application wrote.
     Written,
+}
+
+/// The sender answered sooner than the way to it and back was thought to take: a host may be slow to answer a SYN-ACK.
+#[derive(Clone, Copy, Debug, Default)]
+struct Nearer {
+    times: u32,
+    most_ns: u64,
+}
+
+impl Nearer {
+    /// So often in a row is no chance.
+    const LEAST: u32 = 4;
 }
 
 /// How a sender spaces what it sends.
@@ -182,6 +197,12 @@ pub(crate) struct Half {
     /// The round trip from the place of capture, least seen.
     pub(crate) round_trips: u64,
     first_from: Option<u64>,
+    /// The payload of the first segment that has any.
+    first_len: u32,
+    /// When acknowledgements began to pass again after longer than the way to the sender and back takes.
+    train_ns: u64,
+    last_ack_ns: u64,
+    nearer: Nearer,
     /// How long nothing had been sent when the last segment was.
     quiet_ns: u64,
     /// When what the receiver wants next reached the sender, which had nothing left to send.
@@ -233,6 +254,10 @@ impl Half {
             raw_window: 0,
             round_trips: 0,
             first_from: None,
+            first_len: 0,
+            train_ns: 0,
+            last_ack_ns: 0,
+            nearer: Nearer::default(),
             quiet_ns: 0,
             asked_ns: None,
             repeats: Repeats::default(),
@@ -275,6 +300,10 @@ impl Half {
             raw_window,
             round_trips,
             first_from,
+            first_len,
+            train_ns,
+            last_ack_ns,
+            nearer,
             quiet_ns,
             asked_ns,
             repeats,
@@ -294,6 +323,7 @@ impl Half {
         (*round_trips, *first_from, *first_data_ns, *last_data_ns) = (0, None, None, 0);
         (*fin, *stuck, *black_hole) = (None, None, None);
         (*too_large, *begins_beyond) = (None, false);
+        (*first_len, *train_ns, *last_ack_ns, *nearer) = (0, 0, 0, Nearer::default());
         (*quiet_ns, *asked_ns, *repeats, *pace) = (0, None, Repeats::default(), Pace::default());
         holes.empty();
         sacked.empty();
@@ -361,7 +391,7 @@ impl Half {
         let (near_ns, far_ns) = (self.near.least_ns.unwrap_or(0), self.far.least_ns.unwrap_or(u64::MAX));
         let allowed = announced.map_or(0, u32::from);
         let is_beside_receiver = near_ns > far_ns && silent_ns >= LEAST_RTO_NS.max(4 * near_ns);
-        let begins_late = is_beside_receiver && self.begins_beyond && self.counters.largest < allowed / 20 * 19;
+        let begins_late = is_beside_receiver && self.begins_beyond && self.first_len < allowed / 20 * 19;
         let repeated = self.too_large.or_else(|| self.black_hole.filter(|_| !self.acked).map(|(size, _)| size));
         repeated.or_else(|| begins_late.then_some(allowed))
     }
@@ -439,6 +469,7 @@ impl Half {
         self.counters.data_packets += 1;
         if self.first_data_ns.is_none() {
             self.first_data_ns = Some(now);
+            self.first_len = seen.len;
             if !self.acked {
                 self.una = self.una.min(from);
             }
@@ -513,6 +544,23 @@ impl Half {
         PROMPT_WAKE_NS + (self.rttvar_ns / 2).min(self.near.least_ns.unwrap_or(0) / 50)
     }
 
+    /// After a pause, an acknowledgement comes and then data, with none before it for longer than `near` says: the sender
+    /// answered it, and is nearer. Timestamps would have told.
+    fn note_nearer(&mut self, now: u64, gap_ns: u64) {
+        let near_ns = self.near.least_ns.unwrap_or(0);
+        let answered_ns = now.saturating_sub(self.train_ns);
+        let is_answer = answered_ns < gap_ns && answered_ns < near_ns && self.flight.in_flight(self.snd_max) > 0;
+        if near_ns < LEAST_NEARER_NS || self.train_ns == 0 || answered_ns >= gap_ns {
+            return;
+        }
+        let Nearer { times, most_ns } = &mut self.nearer;
+        (*times, *most_ns) = if is_answer { (*times + 1, (*most_ns).max(answered_ns)) } else { (0, 0) };
+        if *times >= Nearer::LEAST {
+            self.near.note(*most_ns);
+            self.nearer = Nearer::default();
+        }
+    }
+
     /// What ended a pause of the sender before new data, if there was one.
     fn resumption(&mut self, seen: &Seen) -> Option<Resumption> {
         let now = seen.at_ns;
@@ -526,6 +574,8 @@ impl Half {
         pace.top = pace.top.max(in_flight);
         let (top, before, len) = (pace.top, pace.burst, u64::from(seen.len));
         pace.burst = if is_gap { len } else { before + len };
+        self.note_nearer(now, gap_ns);
+        let pace = &mut self.pace;
         // Two segments at a time are what pacing sends at a low rate. And while something is missing, selective
         // acknowledgements make room, too.
         if !is_gap || before.max(len) <= 2 * self.flight.mss || self.duplicates > 0 || self.una < self.karn {
@@ -727,6 +777,10 @@ impl Half {
             self.counters.zero_windows += 1;
         }
         self.closed = closed;
+        if now.saturating_sub(self.last_ack_ns) > 2 * self.near.least_ns.unwrap_or(0) {
+            self.train_ns = now;
+        }
+        self.last_ack_ns = now;
         if self.in_flight() > 0 && (ack > self.una || seen.len == 0) {
             self.flight.note_arrival(now, ack.saturating_sub(self.una));
         }
