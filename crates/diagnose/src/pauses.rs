@@ -15,6 +15,7 @@ pub(crate) struct Pauses {
     written: f64,
     sent: f64,
     prompted: f64,
+    unprompted: f64,
     prompts: f64,
     held: f64,
     us: f64,
@@ -27,7 +28,7 @@ pub(crate) enum Sign {
     Buffer,
     /// The application wrote at its own pace.
     Application,
-    /// A window, or a buffer whose writer is woken by each acknowledgement.
+    /// A window, or a buffer whose writer answers each acknowledgement.
     Window,
 }
 
@@ -50,6 +51,7 @@ impl Pauses {
         self.written += times * f64::from(packets.written);
         self.sent += times * packets.sent.get() as f64;
         self.prompted += times * packets.prompted.get() as f64;
+        self.unprompted += times * packets.unprompted.get() as f64;
         self.prompts += times * f64::from(packets.prompts);
         self.held += times * packets.held_us.get() as f64;
     }
@@ -104,15 +106,15 @@ impl Pauses {
         if self.clocked >= own {
             return Some(Sign::Window);
         }
-        let share = self.woken / own;
-        let by_chance = thresholds::WOKEN_BY_CHANCE * self.chance();
-        if share >= thresholds::WOKEN || (share >= thresholds::WOKEN_LEAST && share >= by_chance) {
-            Some(Sign::Buffer)
-        } else if self.is_clocked() == Some(true) {
-            // A few pauses of its own, and the rest follows acknowledgements.
-            Some(Sign::Window)
-        } else {
-            Some(Sign::Application)
+        let (share, chance) = (self.woken / own, self.chance());
+        let is_woken = share >= thresholds::WOKEN && chance < thresholds::NO_CHANCE
+            || share >= thresholds::WOKEN_LEAST && share >= thresholds::WOKEN_BY_CHANCE * chance;
+        // A sender that is slow to answer acknowledgements answers them all the same.
+        let is_own_master = self.unprompted >= thresholds::UNPROMPTED_PAUSES * self.sent;
+        match (is_woken, is_own_master && self.is_clocked() != Some(true)) {
+            (true, _) => Some(Sign::Buffer),
+            (false, true) => Some(Sign::Application),
+            (false, false) => Some(Sign::Window),
         }
     }
 

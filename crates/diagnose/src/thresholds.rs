@@ -208,6 +208,13 @@ pub(crate) const WOKEN: f64 = 0.4;
 pub(crate) const WOKEN_LEAST: f64 = 0.3;
 pub(crate) const WOKEN_BY_CHANCE: f64 = 3.0;
 
+/// Where acknowledgements come so often that nearly all that is sent follows one, that says nothing.
+pub(crate) const NO_CHANCE: f64 = 0.95;
+
+/// An application that pauses sends this part of its payload long (4 ms) after the last acknowledgement: seen are 0.42 to
+/// 0.9. A slow machine (an emulated one) with a full send buffer was at 0.07 to 0.22.
+pub(crate) const UNPROMPTED_PAUSES: f64 = 0.3;
+
 /// What follows an acknowledgement within this was sent because of it, in microseconds (`capture` measures with the same).
 pub(crate) const PROMPT_US: f64 = 500.0;
 
