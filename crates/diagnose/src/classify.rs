@@ -133,7 +133,7 @@ impl<'a> Case<'a> {
         let round_trips = 2.0 * thresholds::PAUSES_ROUND_TRIPS;
         let whole = Some(Pauses::of(intervals)).filter(Pauses::are_many);
         let whole = whole.and_then(|all| all.sign(self.timeline.span_us / base)).filter(|sign| *sign == Sign::Buffer);
-        let sign = |pauses: &Pauses| match pauses.sign(round_trips).filter(|sign| *sign != Sign::Window).or(whole) {
+        let sign = |pauses: &Pauses| match pauses.sign(round_trips).filter(|sign| matches!(sign, Sign::Buffer | Sign::Application)).or(whole) {
             Some(_) if pauses.are_held() => Some(Sign::Window),
             sign => sign,
         };
@@ -158,11 +158,25 @@ impl<'a> Case<'a> {
                 Label::new(Limiter::ReceiveWindow, self.offer.detail())
             }
             _ if full => SATURATED,
+            Holding::OfferedWindow if self.is_read_late(interval) => {
+                Label::new(Limiter::ReceiveWindow, Some(Detail::SlowReader))
+            }
             Holding::OfferedWindow => Label::new(Limiter::ReceiveWindow, self.offer.detail()),
             Holding::SendBuffer => Label::new(Limiter::SendBuffer, Some(self.send_buffer_detail())),
             Holding::Supply { idle: false } if is_busy(self.transfer.sender.cpu_busy) => Label::new(Limiter::Cpu, None),
             Holding::Supply { idle: false } | Holding::Network => Label::new(Limiter::Application, None),
         }
+    }
+
+    /// The round trip is longer than the path's while the path is empty for a good part of the time: it is the receiver
+    /// that acknowledges late, when its application has read.
+    fn is_read_late(&self, interval: &Interval) -> bool {
+        let is_dry = interval.dry.is_some_and(|dry| dry >= thresholds::DRY);
+        let is_large = interval.offered().is_some_and(|window| window >= thresholds::LEAST_CEILING * self.timeline.mss);
+        let late = interval.rtt().zip(self.path.base_rtt).is_some_and(|(rtt, base)| {
+            rtt >= thresholds::QUEUE_FACTOR * base && rtt - base >= *thresholds::ACK_DELAY_US.start()
+        });
+        is_dry && is_large && late && self.offer.detail() == Some(Detail::WindowCeiling)
     }
 
     fn network(&self, interval: &Interval, opened: u64, cause: NetworkCause) -> Label {
@@ -375,7 +389,12 @@ impl<'a> Case<'a> {
         let typical = |part: &[&Interval]| stats::median(part.iter().filter_map(|i| Some((window(&i)?, i.len()))));
         let grown = typical(&held[..third]).zip(typical(&held[held.len() - third..]));
         let marked = self.transfer.sender_samples.last().and_then(|s| s.delivered_ce).is_some_and(|marks| marks > 0);
-        grown.is_some_and(|(first, last)| last >= thresholds::GROWING * first)
+        // Where packets are all there is, a flight that is a little larger is no window that grows.
+        let time: f64 = held.iter().map(|i| i.len()).sum();
+        let round_trips = self.path.base_rtt.map_or(0.0, |base| time / base) * 2.0 / 3.0;
+        let has_packets = held.iter().any(|i| i.at.packets.is_some());
+        let least = if has_packets { thresholds::GROWING_SEGMENTS * self.timeline.mss * round_trips } else { 0.0 };
+        grown.is_some_and(|(first, last)| last >= thresholds::GROWING * first && last - first >= least)
             && !marked
             && !self.is_queueing_by(held, 0.75, thresholds::QUEUE_FACTOR_SLIGHT)
     }

@@ -102,7 +102,8 @@ fn usual_top(timeline: &Timeline, tops: &[f64], base: f64) -> Option<f64> {
 
 /// By how much tops may differ that are the same.
 fn slack(timeline: &Timeline, most: f64) -> f64 {
-    (thresholds::FLAT_SEGMENTS * timeline.mss).max(thresholds::FLAT * most)
+    let segments = (thresholds::FLAT_SEGMENTS * timeline.mss).min(thresholds::USUAL_SLACK * most);
+    segments.max(thresholds::ONE_WRITE_SEGMENTS * timeline.mss).max(thresholds::FLAT * most)
 }
 
 /// ... of those that the flight meets now and then: where packets are charged by the memory that they take, a buffer holds
@@ -121,7 +122,7 @@ fn why_flat(timeline: &Timeline, span: &[&Interval], base: f64, write: Option<By
     let pauses = Pauses::of(span.iter().copied());
     let round_trips = span.iter().map(|i| i.len()).sum::<f64>() / base;
     match pauses.sign(round_trips) {
-        Some(Sign::Buffer | Sign::Window) => return Some(Level::Ceiling),
+        Some(Sign::Buffer | Sign::Window | Sign::Unclear) => return Some(Level::Ceiling),
         Some(Sign::Application) => return Some(Level::Writes),
         None => {}
     }
@@ -211,7 +212,7 @@ pub(crate) fn is_opening(transfer: &Transfer, timeline: &Timeline) -> bool {
     let lost = timeline.intervals.iter().any(|i| i.retransmits > 0.0);
     let doublings = (most / begun.max(1.0)).log2();
     let round_trips = timeline.span_us / base;
-    let is_steep = most >= thresholds::OPENING_FACTOR * begun && doublings + 2.5 >= round_trips;
+    let is_steep = most >= thresholds::OPENING_FACTOR * begun && doublings + 3.0 >= round_trips;
     begun >= 2.0 * timeline.mss && is_steep && !lost && most < 0.9 * largest_offer(timeline)
 }
 

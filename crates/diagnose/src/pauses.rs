@@ -30,6 +30,8 @@ pub(crate) enum Sign {
     Application,
     /// A window, or a buffer whose writer answers each acknowledgement.
     Window,
+    /// Acknowledgements were answered, but late.
+    Unclear,
 }
 
 impl Pauses {
@@ -111,11 +113,12 @@ impl Pauses {
             || share >= thresholds::WOKEN_LEAST && share >= thresholds::WOKEN_BY_CHANCE * chance;
         // A sender that is slow to answer acknowledgements answers them all the same.
         let is_own_master = self.unprompted >= thresholds::UNPROMPTED_PAUSES * self.sent;
-        match (is_woken, is_own_master && self.is_clocked() != Some(true)) {
-            (true, _) => Some(Sign::Buffer),
-            (false, true) => Some(Sign::Application),
-            (false, false) => Some(Sign::Window),
-        }
+        Some(match self.is_clocked() {
+            _ if is_woken => Sign::Buffer,
+            Some(true) => Sign::Window,
+            _ if is_own_master => Sign::Application,
+            _ => Sign::Unclear,
+        })
     }
 
     /// Whether what was sent followed acknowledgements, and more than by chance; `None` where that can't be told.

@@ -31,10 +31,36 @@ pub(crate) fn rate(timeline: &Timeline, path: &Path, losses: &Losses) -> Option<
     let near = |(figure, _): &&(f64, f64)| (figure - rate).abs() <= thresholds::AGREEMENT * rate;
     let level: f64 = rates.iter().filter(near).map(|(_, time)| time).sum();
     let burst = before.iter().filter_map(|i| arrived_before(before, i, base)).fold(0.0, f64::max);
-    let is_policed = level >= thresholds::POLICED_LEVEL * time
-        && burst >= thresholds::POLICED_BURST * rate
-        && !is_queueing(after, path);
-    is_policed.then_some(rate)
+    let is_level = level >= thresholds::POLICED_LEVEL * time;
+    let is_fast_before = burst >= thresholds::POLICED_BURST * rate;
+    // A bucket of a round trip's worth lets no more through than that before it is empty.
+    let is_massive = losses.retransmits >= thresholds::POLICED_MASS * losses.episodes as f64;
+    if is_queueing(after, path) {
+        return None;
+    }
+    if is_level && is_fast_before {
+        return Some(rate);
+    }
+    let each = before_losses(intervals, base);
+    let rate = stats::median(each.iter().map(|&rate| (rate, 1.0))).filter(|&rate| rate > 0.0)?;
+    let near = each.iter().filter(|&&figure| (figure - rate).abs() <= thresholds::POLICED_SPREAD * rate).count();
+    let is_steady = each.len() >= thresholds::LEAST_PEAKS && near as f64 >= thresholds::POLICED_LEVEL * each.len() as f64;
+    (is_steady && is_massive).then_some(rate)
+}
+
+/// What arrived per time in the round trips before each loss event but the first, in bit/s: what empties a bucket.
+fn before_losses(intervals: &[Interval], base: f64) -> Vec<f64> {
+    let mut rates = Vec::new();
+    let mut quiet_until = 0.0;
+    for (index, interval) in intervals.iter().enumerate().filter(|(_, i)| i.retransmits > 0.0) {
+        if interval.from_us as f64 >= quiet_until {
+            let from = interval.from_us as f64 - thresholds::POLICED_ROUND_TRIPS * base;
+            let before = intervals[..index].iter().rev().take_while(|i| i.from_us as f64 >= from);
+            rates.extend(rate_of(before).filter(|_| from > 0.0 && quiet_until > 0.0));
+        }
+        quiet_until = interval.to_us as f64 + 2.0 * base;
+    }
+    rates
 }
 
 /// The rate of what arrived within a round trip to either side.

@@ -148,6 +148,13 @@ pub(crate) const SPURIOUS: f64 = 0.5;
 /// Fewer retransmissions than this say nothing about reordering: a tail-loss probe makes one too.
 pub(crate) const LEAST_SPURIOUS: f64 = 5.0;
 
+/// ... or where the bucket is no larger than a round trip's worth, so many at each time,
+pub(crate) const POLICED_MASS: f64 = 6.0;
+
+/// ... after what arrived in so many round trips before each loss event arrived at one rate, to within this part.
+pub(crate) const POLICED_ROUND_TRIPS: f64 = 4.0;
+pub(crate) const POLICED_SPREAD: f64 = 0.25;
+
 /// A processor busier than this has nothing left (the rest is idle time between its wake-ups).
 pub(crate) const CPU_BUSY: f64 = 0.95;
 
@@ -195,7 +202,7 @@ pub(crate) const MODE_ROUND_TRIPS: usize = 12;
 
 /// ... to within this part, without growing by this part of a segment in each ...
 pub(crate) const USUAL_SLACK: f64 = 0.06;
-pub(crate) const GROWING_SEGMENTS: f64 = 0.3;
+pub(crate) const GROWING_SEGMENTS: f64 = 0.45;
 
 /// ... and this part of all, from early to late.
 pub(crate) const MODE_SHARE: f64 = 0.5;
@@ -226,7 +233,7 @@ pub(crate) const MANY_PAUSES: f64 = 16.0;
 
 /// ... nor fewer for each round trip: a full buffer makes its writer pause in every second or third one, and in full links
 /// of 20 Mbit/s there was one in ten.
-pub(crate) const PAUSES_PER_ROUND_TRIP: f64 = 0.25;
+pub(crate) const PAUSES_PER_ROUND_TRIP: f64 = 0.35;
 
 /// Pauses are counted over this many round trips to either side.
 pub(crate) const PAUSES_ROUND_TRIPS: f64 = 8.0;
@@ -246,7 +253,7 @@ pub(crate) const LEAST_EXCHANGES: u64 = 10;
 pub(crate) const UNPROMPTED: f64 = 0.35;
 
 /// A window that is used up for this part of the time around a moment is what the sender's pauses there are about.
-pub(crate) const HELD_AROUND: f64 = 0.3;
+pub(crate) const HELD_AROUND: f64 = 0.2;
 
 /// A ceiling of the sender's own is this far below the offered window.
 pub(crate) const CAP_BELOW_WINDOW: f64 = 0.8;

@@ -43,6 +43,9 @@ const EARLY_NS: u64 = 1_000_000;
 const STARVED_PART: u64 = 5;
 const LEAST_STARVED_NS: u64 = 5_000_000;
 
+/// Less than this part of the way to the receiver is no way.
+const BESIDE_PART: u64 = 50;
+
 /// Less far than this and it doesn't matter.
 const LEAST_NEARER_NS: u64 = 200_000;
 
@@ -80,7 +83,7 @@ struct Nearer {
 }
 
 impl Nearer {
-    /// So often in a row is no chance.
+    /// So often is no chance.
     const LEAST: u32 = 4;
 }
 
@@ -359,7 +362,10 @@ impl Half {
     /// From the place of capture to the sender and back, now: the least seen, and what queues on the way here.
     #[inline]
     pub(crate) fn shift_ns(&self, now_ns: u64) -> u64 {
-        self.near.least_ns.unwrap_or(0).saturating_add(self.queueing_ns(now_ns))
+        let near_ns = self.near.least_ns.unwrap_or(0);
+        // Beside the sender it is the time that a host takes to answer, which it doesn't take each time.
+        let is_beside = near_ns < self.far.least_ns.unwrap_or(0) / BESIDE_PART;
+        if is_beside { 0 } else { near_ns }.saturating_add(self.queueing_ns(now_ns))
     }
 
     /// What queues on the way from the sender, now: no more than its clock says, and no more than it takes to answer. The
@@ -554,7 +560,9 @@ impl Half {
             return;
         }
         let Nearer { times, most_ns } = &mut self.nearer;
-        (*times, *most_ns) = if is_answer { (*times + 1, (*most_ns).max(answered_ns)) } else { (0, 0) };
+        if is_answer {
+            (*times, *most_ns) = (*times + 1, (*most_ns).max(answered_ns));
+        }
         if *times >= Nearer::LEAST {
             self.near.note(*most_ns);
             self.nearer = Nearer::default();

@@ -201,13 +201,17 @@ fn unseen(half: &Half, peer: &Half) -> Option<&'static str> {
     )
 }
 
+/// Twenty segments of an Ethernet path.
+const LEAST_PAYLOAD: u64 = 20 * 1_448;
+
 /// Whether there is enough of a direction to be judged, or something stopped it.
 pub(crate) fn is_worth_judging(connection: &Connection, half: &Half) -> bool {
     let stalls = half.counters.timeouts > 0
         || half.counters.zero_windows > 0
         || half.black_hole.is_some()
         || connection.syns_again + connection.answers_again > 0;
-    half.counters.data_packets >= 20 || (half.counters.payload > 0 && stalls)
+    // Offloads make few packets of many segments.
+    half.counters.data_packets >= 20 || half.counters.payload >= LEAST_PAYLOAD || (half.counters.payload > 0 && stalls)
 }
 
 pub(crate) fn facts(syn: SynOptions, window: Option<u16>) -> SynFacts {
