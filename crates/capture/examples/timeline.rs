@@ -59,7 +59,9 @@ fn print(transfer: &Transfer, verdict: &Verdict) {
         sum(|packets| packets.written),
         transfer.write
     );
-    println!("      ms   mean fl     peak  offered    rtt    acked     sent unprm retr to ooo dsk  clk wok wri ask  idle  held stary   dry  label");
+    println!(
+        "      ms   mean fl     peak  offered    rtt    acked     sent unprm retr to ooo dsk  clk wok wri ask  idle  held stary   dry  label"
+    );
     for pair in transfer.sender_samples.windows(2) {
         let [before, at] = pair else { continue };
         let Some(packets) = at.packets else { continue };

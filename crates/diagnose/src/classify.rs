@@ -133,7 +133,11 @@ impl<'a> Case<'a> {
         let round_trips = 2.0 * thresholds::PAUSES_ROUND_TRIPS;
         let whole = Some(Pauses::of(intervals)).filter(Pauses::are_many);
         let whole = whole.and_then(|all| all.sign(self.timeline.span_us / base)).filter(|sign| *sign == Sign::Buffer);
-        let sign = |pauses: &Pauses| match pauses.sign(round_trips).filter(|sign| matches!(sign, Sign::Buffer | Sign::Application)).or(whole) {
+        let sign = |pauses: &Pauses| match pauses
+            .sign(round_trips)
+            .filter(|sign| matches!(sign, Sign::Buffer | Sign::Application))
+            .or(whole)
+        {
             Some(_) if pauses.are_held() => Some(Sign::Window),
             sign => sign,
         };
@@ -184,7 +188,10 @@ impl<'a> Case<'a> {
             return SATURATED;
         }
         // Without a queue, a steady rate of a sender that always had room is its application's.
-        if interval.to_us > opened && packets::is_unprompted(&self.timeline) && !self.path.is_full(interval, Suspect::Congestion) {
+        if interval.to_us > opened
+            && packets::is_unprompted(&self.timeline)
+            && !self.path.is_full(interval, Suspect::Congestion)
+        {
             return Label::new(Limiter::Application, None);
         }
         if interval.to_us <= opened {
@@ -308,15 +315,17 @@ impl<'a> Case<'a> {
                 (false, true) => NetworkCause::Opening,
                 (false, false) => NetworkCause::Unknown,
             }
-        } else if self.is_model_based() || self.is_beyond_loss(&held, rate) {
+        } else if self.is_model_based()
+            || !(self.is_steady(&held) && self.path.delivered_evenly(&held)) && self.is_beyond_loss(&held, rate)
+        {
             self.model_based_cause(&held, rate, by_loss)
         } else if !lost {
             self.lossless_cause(&held, has_packets)
-        } else if self.path.delivered_through(&held)
-            && (self.is_queueing(&held)
-                || self.losses.are_repeatable()
-                || (self.is_steady(&held)
-                    && (self.losses.episodes <= 2 || held.iter().all(|i| i.rtt().is_none()))))
+        } else if self.is_steady(&held) && self.path.delivered_evenly(&held)
+            || self.path.delivered_through(&held)
+                && (self.is_queueing(&held)
+                    || self.losses.are_repeatable()
+                    || (self.is_steady(&held) && (self.losses.episodes <= 2 || held.iter().all(|i| i.rtt().is_none()))))
         {
             NetworkCause::Saturated
         } else {
@@ -341,9 +350,17 @@ impl<'a> Case<'a> {
         let time: f64 = held.iter().map(|i| i.len()).sum();
         let waits = self.path.base_rtt.and_then(|base| pauses.sign(time / base)) == Some(Sign::Window);
         match pauses.is_clocked() {
+            // At a level rate that leaves the path no gap, a little queue tells a full link from a sender that paces.
+            clocked if is_level && clocked != Some(false) && self.is_just_full(held) => NetworkCause::Saturated,
             Some(false) if !waits => NetworkCause::Paced,
             _ => NetworkCause::Unknown,
         }
+    }
+
+    /// The path had no gap, and the highest round trips are a little longer than the lowest.
+    fn is_just_full(&self, held: &[&Interval]) -> bool {
+        self.path.delivered_evenly(held)
+            && self.is_queueing_by(held, thresholds::PROBING_QUANTILE, thresholds::QUEUE_FACTOR_LEAST)
     }
 
     /// BBR stays at the path's rate through losses that are not too many; those of its start don't count.

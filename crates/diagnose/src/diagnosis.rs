@@ -109,6 +109,15 @@ pub struct Evidence {
     pub packets: Option<[u64; 2]>,
 }
 
+/// A limiter that looks like the verdict's to what was seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alternative {
+    /// The limiter.
+    pub limiter: Limiter,
+    /// What would tell which of the two it is, as a sentence.
+    pub decided_by: String,
+}
+
 /// The judgement of one transfer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
@@ -122,6 +131,9 @@ pub struct Diagnosis {
     pub attainable_bps: Option<Rate>,
     /// How sure this is.
     pub confidence: Confidence,
+    /// What else explains what was seen, where nothing that was seen tells the two apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub or: Vec<Alternative>,
     /// All limiters and their fractions of time.
     pub shares: Shares,
     /// Why, most important first.

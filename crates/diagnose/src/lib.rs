@@ -7,6 +7,7 @@
 
 mod classify;
 mod diagnosis;
+mod guard;
 mod loss;
 mod packets;
 mod path;
@@ -23,7 +24,7 @@ mod transfer;
 mod verdict;
 mod windows;
 
-pub use diagnosis::{Confidence, Detail, Diagnosis, Evidence, Limiter, Shares};
+pub use diagnosis::{Alternative, Confidence, Detail, Diagnosis, Evidence, Limiter, Shares};
 pub use streams::diagnose_streams;
 pub use transfer::{
     Buffer, CongestionState, End, Opening, PacketSample, PathRate, ReceiverSample, RttSummary, SenderSample, Source,

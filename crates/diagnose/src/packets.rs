@@ -126,10 +126,13 @@ fn why_flat(timeline: &Timeline, span: &[&Interval], base: f64, write: Option<By
         Some(Sign::Application) => return Some(Level::Writes),
         None => {}
     }
-    // A sender that never pauses is clocked by acknowledgements, or it paces, or its application does.
+    // A sender that never pauses is clocked by acknowledgements, or it paces, or its application does. A link that is just
+    // full, without a queue, looks like a buffer, but that it delivers all the time.
+    let dry = stats::median(span.iter().filter_map(|i| Some((i.dry?, i.len())))).unwrap_or(1.0);
     match pauses.is_clocked() {
         Some(false) => Some(Level::Writes),
         _ if !is_fed(span) || is_one_write(timeline, span, write) => Some(Level::Writes),
+        None if dry < thresholds::NEVER_FULL => None,
         _ => Some(Level::Ceiling),
     }
 }

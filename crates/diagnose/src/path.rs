@@ -117,6 +117,11 @@ impl Path {
         stats::median(held.iter().filter_map(|i| Some((i.dry?, i.len())))).is_none_or(|dry| dry < thresholds::DRY)
     }
 
+    /// Whether packets show that it did, with hardly a gap.
+    pub(crate) fn delivered_evenly(&self, held: &[&Interval]) -> bool {
+        stats::median(held.iter().filter_map(|i| Some((i.dry?, i.len())))).is_some_and(|dry| dry < thresholds::EVEN)
+    }
+
     pub(crate) fn at_plateau(&self, interval: &Interval) -> bool {
         interval.rate >= thresholds::AT_PLATEAU * self.plateau
     }

@@ -44,7 +44,8 @@ pub(crate) fn rate(timeline: &Timeline, path: &Path, losses: &Losses) -> Option<
     let each = before_losses(intervals, base);
     let rate = stats::median(each.iter().map(|&rate| (rate, 1.0))).filter(|&rate| rate > 0.0)?;
     let near = each.iter().filter(|&&figure| (figure - rate).abs() <= thresholds::POLICED_SPREAD * rate).count();
-    let is_steady = each.len() >= thresholds::LEAST_PEAKS && near as f64 >= thresholds::POLICED_LEVEL * each.len() as f64;
+    let is_steady =
+        each.len() >= thresholds::LEAST_PEAKS && near as f64 >= thresholds::POLICED_LEVEL * each.len() as f64;
     (is_steady && is_massive).then_some(rate)
 }
 

@@ -86,6 +86,7 @@ pub(crate) fn insufficient(transfer: &Transfer, shares: Shares, reason: String) 
         detail: None,
         share: 0.0,
         attainable_bps: transfer.path_rate.map(|path| path.rate_bps).filter(|rate| rate.bps() > 0),
+        or: Vec::new(),
         confidence: Confidence::Low,
         shares,
         evidence: vec![Evidence { text: reason, from_us: None, to_us: None, packets: None }],
@@ -109,6 +110,7 @@ pub(crate) fn handshake(case: &Case<'_>, opening: &Opening, share: f64, rest: Sh
         detail: None,
         share,
         attainable_bps: None,
+        or: Vec::new(),
         confidence: Confidence::High,
         shares,
         evidence: evidence
@@ -140,6 +142,7 @@ pub(crate) fn silence(case: &Case<'_>, opening: &Opening, share: f64, rest: Shar
         detail: Some(Detail::MtuBlackHole),
         share,
         attainable_bps: None,
+        or: Vec::new(),
         confidence: Confidence::Medium,
         shares,
         evidence: vec![Evidence { text, from_us: None, to_us: None, packets: opening.packets }],

@@ -58,9 +58,18 @@ pub(crate) const QUEUE_FACTOR_CONGESTION: f64 = 1.10;
 /// is all that tells that the path is full.
 pub(crate) const QUEUE_FACTOR_WINDOW: f64 = 1.05;
 
+/// ... and where the path delivered without a gap, this one.
+pub(crate) const QUEUE_FACTOR_LEAST: f64 = 1.01;
+
 /// A link that delivered nothing for this part of the time around a moment was not full then. Full links of 1 to 20 Mbit/s
 /// were at 0.03 to 0.16, buffers and windows that are used up in bursts at 0.43 to 0.82, losses at 0.63 and above.
 pub(crate) const DRY: f64 = 0.25;
+
+/// ... and below this part it may have been.
+pub(crate) const NEVER_FULL: f64 = 0.1;
+
+/// ... and below this one it left no gap: full links are at 0 to 0.03 but for the seconds in which losses are repaired.
+pub(crate) const EVEN: f64 = 0.04;
 
 /// ... over this many round trips to either side.
 pub(crate) const DRY_ROUND_TRIPS: f64 = 4.0;
@@ -281,3 +290,9 @@ pub(crate) const AGREEMENT: f64 = 0.2;
 
 /// A limiter that held for this part of the time is a clear verdict.
 pub(crate) const CLEAR_SHARE: f64 = 0.5;
+
+/// So much faster than a window or a buffer allows is more than bursts and rounding ...
+pub(crate) const ABOVE_BOUND: f64 = 1.3;
+
+/// ... and this much leaves nothing of the verdict.
+pub(crate) const FAR_ABOVE_BOUND: f64 = 2.0;

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use fullpipe_units::Rate;
 
 use crate::{
-    Confidence, Detail, Diagnosis, Limiter, Opening, Shares, Source, Transfer,
+    Alternative, Confidence, Detail, Diagnosis, Limiter, Opening, Shares, Source, Transfer,
     classify::{Case, Label},
-    packets, receiver, sentences, stats, thresholds,
+    guard, packets,
+    pauses::{Pauses, Sign},
+    receiver, sentences, stats, thresholds,
     timeline::Interval,
 };
 
@@ -68,7 +70,7 @@ pub(crate) fn judge(transfer: &Transfer, others: f64) -> Diagnosis {
     if let Some(reason) = ambiguous(&case, &ruling) {
         return sentences::insufficient(transfer, shares, reason);
     }
-    Diagnosis {
+    let diagnosis = Diagnosis {
         limiter: ruling.limiter,
         detail: ruling.detail,
         share: shares.get(&ruling.limiter).copied().unwrap_or(0.0),
@@ -77,8 +79,27 @@ pub(crate) fn judge(transfer: &Transfer, others: f64) -> Diagnosis {
         evidence: sentences::evidence(&case, &ruling),
         blind: sentences::blind(transfer),
         action: sentences::action(&case, &ruling),
+        or: alternatives(&case, &ruling),
         shares,
-    }
+    };
+    guard::checked(&case, &ruling, diagnosis)
+}
+
+/// What looks the same in packets: a writer that waits for its buffer and answers acknowledgements late, and one that has
+/// no more to write.
+fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Alternative> {
+    let (sender, from_packets) = (sentences::sender(case.transfer), case.transfer.source == Source::Capture);
+    let sign = Pauses::of(ruling.intervals.iter().copied()).sign(0.0);
+    let limiter = match (ruling.limiter, ruling.detail) {
+        _ if !from_packets => return Vec::new(),
+        (Limiter::SendBuffer, _) if sign == Some(Sign::Unclear) => Limiter::Application,
+        (Limiter::Application, None) if sign == Some(Sign::Unclear) => Limiter::SendBuffer,
+        (Limiter::CongestionWindow, None) => Limiter::SendBuffer,
+        _ => return Vec::new(),
+    };
+    let decided_by =
+        format!("`ss -tim` on {sender} while it runs: `sndbuf_limited` counts the time that a full buffer held it");
+    vec![Alternative { limiter, decided_by }]
 }
 
 /// The verdict with the figures of the time for which it held.

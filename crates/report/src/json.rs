@@ -138,6 +138,7 @@ fn diagnosis(diagnosis: &Diagnosis) -> Value {
         "share": diagnosis.share,
         "attainable_bps": diagnosis.attainable_bps,
         "confidence": diagnosis.confidence,
+        "or": diagnosis.or,
         "shares": diagnosis.shares,
         "evidence": diagnosis.evidence.iter().map(|evidence| json!({
             "text": evidence.text, "from_us": evidence.from_us, "to_us": evidence.to_us, "first_packet": evidence.packets.map(|[first, _]| first), "last_packet": evidence.packets.map(|[_, last]| last),

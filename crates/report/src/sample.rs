@@ -282,6 +282,7 @@ pub(crate) fn clean_path() -> Outcome {
             detail: Some(Detail::Saturated),
             share: 0.995,
             attainable_bps: None,
+            or: Vec::new(),
             confidence: Confidence::Medium,
             shares: BTreeMap::from([(Limiter::Path, 0.995), (Limiter::CongestionWindow, 0.005)]),
             evidence: vec![evidence("the round trip grew from 5.12 to 17.3 ms under load: the queue is standing")],
@@ -337,6 +338,7 @@ fn receive_window() -> Direction {
             detail: Some(Detail::ScaleZero),
             share: 0.974,
             attainable_bps: Some(Rate::from_bps(94_100_000)),
+            or: Vec::new(),
             confidence: Confidence::High,
             shares: BTreeMap::from([
                 (Limiter::ReceiveWindow, 0.974),
@@ -366,6 +368,7 @@ fn send_buffer() -> Direction {
             detail: Some(Detail::BufferCap),
             share: 0.962,
             attainable_bps: Some(Rate::from_bps(94_100_000)),
+            or: Vec::new(),
             confidence: Confidence::High,
             shares: BTreeMap::from([(Limiter::SendBuffer, 0.962), (Limiter::CongestionWindow, 0.038)]),
             evidence: vec![evidence("never more than 63,712 B in flight, while a offers 1,310,720 B")],

@@ -50,7 +50,8 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
             count: u32::try_from(half.round_trips).unwrap_or(u32::MAX),
         }),
         path_mtu: connection.too_big_mtu,
-        lost_size: half.lost_size(connection.half(other(sender)).syn.and_then(|syn| syn.mss), silent_ns(connection, half)),
+        lost_size: half
+            .lost_size(connection.half(other(sender)).syn.and_then(|syn| syn.mss), silent_ns(connection, half)),
         opening: opening(connection, half),
         write: half.write().map(Bytes::new),
         path_rate: None,

@@ -210,6 +210,7 @@ fn linux(request: &PlatformRequest<'_>) -> Plan {
         detail: Some(detail),
         share: 1.0,
         attainable_bps: None,
+        or: Vec::new(),
         confidence: Confidence::Low,
         shares: BTreeMap::new(),
         evidence: Vec::new(),

@@ -55,6 +55,7 @@ fn verdict(limiter: Limiter, detail: Option<Detail>) -> Diagnosis {
         detail,
         share: 0.97,
         attainable_bps: None,
+        or: Vec::new(),
         confidence: Confidence::High,
         shares: BTreeMap::from([(limiter, 0.97)]),
         evidence: Vec::new(),

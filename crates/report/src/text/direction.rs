@@ -42,6 +42,9 @@ pub(crate) fn put_direction(page: &mut Page, direction: &Direction) {
     if !diagnosis.action.is_empty() {
         page.field("do", &diagnosis.action);
     }
+    for alternative in &diagnosis.or {
+        page.field("decided by", &alternative.decided_by);
+    }
     for (index, blind) in diagnosis.blind.iter().enumerate() {
         page.field(if index == 0 { "not seen" } else { "" }, blind);
     }
@@ -52,6 +55,9 @@ pub(crate) fn verdict(diagnosis: &Diagnosis) -> String {
     let mut text = diagnosis.limiter.words().to_owned();
     if let Some(detail) = diagnosis.detail {
         text += &format!(" ({})", detail_words(detail));
+    }
+    for alternative in &diagnosis.or {
+        text += &format!(" or {}", alternative.limiter.words());
     }
     if diagnosis.limiter != Limiter::InsufficientEvidence {
         text += &format!(", {} of the time", percent(diagnosis.share));
