@@ -255,6 +255,7 @@ impl Accounts<'_> {
             duration_us: Micros::new(duration_us),
             idle_rtt: self.idle_rtt,
             path_mtu: told_mtu,
+            lost_size: None,
             opening: None,
             write: None,
             path_rate: None,

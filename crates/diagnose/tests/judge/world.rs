@@ -288,6 +288,7 @@ impl World {
             duration_us: Micros::new((self.seconds * 1e6) as u64),
             idle_rtt: Some(RttSummary { min_us: rtt_us, p50_us: rtt_us, count: 5 }),
             path_mtu: Some(1_500),
+            lost_size: None,
             opening: None,
             write: None,
             path_rate: self.known,
