@@ -228,6 +228,12 @@ pub(crate) fn is_asked(interval: &Interval) -> bool {
     part(interval, |packets| packets.asked_us.get()) >= thresholds::MOST_OF_INTERVAL
 }
 
+/// That was most of the transfer's time.
+pub(crate) fn is_mostly_asked(timeline: &Timeline) -> bool {
+    let time: f64 = timeline.intervals.iter().map(|i| part(i, |packets| packets.asked_us.get()) * i.len()).sum();
+    time >= thresholds::MOST_OF_INTERVAL * timeline.span_us
+}
+
 /// How often the receiver asked for more when everything had been sent and acknowledged.
 pub(crate) fn asked(timeline: &Timeline) -> u64 {
     timeline.intervals.iter().filter_map(|i| i.at.packets.as_ref()).map(|packets| u64::from(packets.asked)).sum()

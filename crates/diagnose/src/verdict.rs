@@ -212,7 +212,7 @@ fn missing(case: &Case<'_>) -> Option<String> {
     }
     // A connection that stands still sends little: that is its story, not a lack of one.
     let waited = packets::ack_delay_count(timeline) >= thresholds::LEAST_ACK_DELAYS;
-    let asked = packets::asked(timeline) >= thresholds::LEAST_EXCHANGES;
+    let asked = packets::asked(timeline) >= thresholds::LEAST_EXCHANGES && packets::is_mostly_asked(timeline);
     let stalled = case.losses.timeouts > 0 || case.offer.closed_at_end || waited || asked;
     let segments = timeline.acked() / timeline.mss;
     (segments < thresholds::LEAST_SEGMENTS && !stalled)
@@ -223,7 +223,9 @@ fn missing(case: &Case<'_>) -> Option<String> {
 fn ambiguous(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     let windows_unseen = case.transfer.sender_samples.iter().all(|sample| sample.offered_window.is_none());
     let most = ruling.intervals.iter().filter_map(|i| packets::peak(i)).reduce(f64::max)?;
-    (ruling.limiter == Limiter::SendBuffer && windows_unseen).then(|| {
+    let is_either =
+        matches!((ruling.limiter, ruling.detail), (Limiter::SendBuffer, _) | (Limiter::CongestionWindow, None));
+    (is_either && windows_unseen).then(|| {
         format!(
             "never more than {most:.0} B were in flight, the same in each round trip: that is the receiver's window or the \
              sender's buffer, and only the SYN packets, which were not seen, tell what the window is"

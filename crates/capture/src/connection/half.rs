@@ -54,6 +54,13 @@ const LEAST_NEARER_NS: u64 = 200_000;
 const PAUSE_PART: u64 = 20;
 const LEAST_PAUSE_NS: u64 = 2_500_000;
 
+/// What is sent within this, or this part of a round trip, is one burst.
+const SAME_BURST_NS: u64 = 1_000_000;
+const SAME_BURST_PART: u64 = 100;
+
+/// ... and longer than the usual gap between two segments by this factor, in tenths.
+const LONGER_TENTHS: u64 = 14;
+
 /// What is sent within this after an acknowledgement is sent because of it: a writer is woken in 0.1 ms.
 const PROMPT_WAKE_NS: u64 = 500_000;
 
@@ -94,6 +101,9 @@ struct Pace {
     sent_ns: u64,
     /// New data since the last gap.
     burst: u64,
+    /// Between two bursts, and within one, smoothed.
+    gap_ns: u64,
+    inner_ns: u64,
     /// Most in flight since the last pause.
     top: u64,
 }
@@ -550,6 +560,11 @@ impl Half {
         PROMPT_WAKE_NS + (self.rttvar_ns / 2).min(self.near.least_ns.unwrap_or(0) / 50)
     }
 
+    /// The same after a pause: the first full segment takes the narrowest link longer than those of the handshake did.
+    fn wake_ns(&self) -> u64 {
+        self.prompt_ns().max(PROMPT_WAKE_NS + (2 * self.pace.inner_ns).min(self.near.least_ns.unwrap_or(0) / 50))
+    }
+
     /// After a pause, an acknowledgement comes and then data, with none before it for longer than `near` says: the sender
     /// answered it, and is nearer. Timestamps would have told.
     fn note_nearer(&mut self, now: u64, gap_ns: u64) {
@@ -577,20 +592,26 @@ impl Half {
         self.flight.trip_ns = trip_ns;
         let gap_ns = now.saturating_sub(core::mem::replace(&mut self.pace.sent_ns, now));
         let in_flight = self.flight.in_flight(self.snd_max);
-        let is_gap = gap_ns >= LEAST_PAUSE_NS.max(trip_ns / PAUSE_PART);
-        let pace = &mut self.pace;
-        pace.top = pace.top.max(in_flight);
-        let (top, before, len) = (pace.top, pace.burst, u64::from(seen.len));
-        pace.burst = if is_gap { len } else { before + len };
         self.note_nearer(now, gap_ns);
         let pace = &mut self.pace;
-        // Two segments at a time are what pacing sends at a low rate. And while something is missing, selective
-        // acknowledgements make room, too.
-        if !is_gap || before.max(len) <= 2 * self.flight.mss || self.duplicates > 0 || self.una < self.karn {
+        pace.top = pace.top.max(in_flight);
+        let (top, usual_ns, len) = (pace.top, pace.gap_ns, u64::from(seen.len));
+        let burst = core::mem::replace(&mut pace.burst, len);
+        if gap_ns < SAME_BURST_NS.max(trip_ns / SAME_BURST_PART) {
+            pace.burst += burst;
+            pace.inner_ns = pace.inner_ns - pace.inner_ns / 8 + gap_ns / 8;
+            return None;
+        }
+        pace.gap_ns = usual_ns - usual_ns / 8 + gap_ns.min(trip_ns) / 8;
+        // Pacing leaves a gap behind each two segments at a low rate, and a pause is longer.
+        let is_longer = burst.max(len) > 2 * self.flight.mss || gap_ns >= usual_ns / 10 * LONGER_TENTHS;
+        let is_pause = gap_ns >= LEAST_PAUSE_NS.max(trip_ns / PAUSE_PART) && is_longer;
+        // While something is missing, selective acknowledgements make room, too.
+        if !is_pause || self.duplicates > 0 || self.una < self.karn {
             return None;
         }
         pace.top = in_flight;
-        let prompt_ns = self.prompt_ns();
+        let prompt_ns = self.wake_ns();
         if self.asked_ns.is_some() {
             return Some(Resumption::Written);
         }
