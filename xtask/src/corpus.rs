@@ -107,16 +107,16 @@ fn make(shell: &Shell, corpus: &Corpus, dir: &Path) -> Result<bool> {
     if corpus.part.is_some() {
         setup::programs(shell);
     }
-    let only = corpus.only.iter().flat_map(|case| ["--only", case]);
-    let part = corpus.part.iter().flat_map(|part| ["--part", part.as_str()]);
-    let family = corpus.family.iter().flat_map(|family| ["--family", family]);
     let jobs = corpus.jobs.to_string();
-    cmd!(
-        shell,
-        "cargo run --release --locked --quiet --package fullpipe-lab --example corpus -- {dir} --jobs {jobs} {only...} \
-         {part...} {family...}"
-    )
-    .run()?;
+    let named = [
+        ("--jobs", Some(&*jobs)),
+        ("--only", corpus.only.as_deref()),
+        ("--part", corpus.part.map(Part::as_str)),
+        ("--family", corpus.family.as_deref()),
+    ];
+    let options = named.into_iter().filter_map(|(name, value)| Some([name, value?])).flatten();
+    cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-lab --example corpus -- {dir} {options...}")
+        .run()?;
     Ok(true)
 }
 

@@ -11,10 +11,9 @@ pub(crate) struct Packets {
     places: Vec<Range<usize>>,
 }
 
-/// The direction with most payload.
+/// What the connection with most payload from one host carried from there.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Carried {
-    pub(crate) from: IpAddr,
     pub(crate) bytes: u64,
     pub(crate) seconds: f64,
     /// How often payload came from there after a packet with payload the other way: answers to requests.
@@ -94,7 +93,7 @@ impl Packets {
         fs::write(file, out)
     }
 
-    pub(crate) fn carried(&self) -> Option<Carried> {
+    pub(crate) fn carried(&self, from: IpAddr) -> Option<Carried> {
         let mut flows: BTreeMap<(IpAddr, u16, IpAddr, u16), Flow> = BTreeMap::new();
         for segment in self.segments().filter(|segment| segment.payload > 0) {
             let flow = flows.entry(segment.key).or_insert(Flow {
@@ -111,7 +110,7 @@ impl Packets {
                 flow.end = end;
             }
         }
-        let (key, flow) = flows.iter().max_by_key(|(_, flow)| flow.payload)?;
+        let (key, flow) = flows.iter().filter(|(key, _)| key.0 == from).max_by_key(|(_, flow)| flow.payload)?;
         let back = (key.2, key.3, key.0, key.1);
         let (mut sent, mut acked, mut most_in_flight) = (0, 0, 0);
         for segment in self.segments() {
@@ -129,7 +128,6 @@ impl Packets {
             was_back = if segment.key == *key { false } else { was_back || segment.key == back };
         }
         Some(Carried {
-            from: key.0,
             // Modulo 4 GB, which nothing here comes near.
             bytes: u64::from(flow.end.wrapping_sub(flow.base)),
             seconds: (flow.last_us - flow.first_us) as f64 / 1e6,

@@ -134,6 +134,7 @@ impl Table {
         &mut self.scenes[last]
     }
 
+    #[expect(clippy::too_many_arguments, reason = "one row of a table")]
     fn flow(
         &mut self,
         family: &'static str,
