@@ -4,6 +4,7 @@
 mod index;
 mod judge;
 mod peers;
+mod score;
 
 use std::{
     fs,
@@ -11,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use xshell::{Shell, cmd};
 
 use crate::setup;
@@ -24,6 +25,16 @@ pub(crate) struct Corpus {
     /// Only this case (`clean`, `loss`, ...).
     #[arg(long)]
     only: Option<String>,
+    /// Transfers by others instead of the lab's own, in a folder of this name: `train`, on which rules are made, or `held`,
+    /// on which they are tried.
+    #[arg(long, value_enum)]
+    part: Option<Part>,
+    /// Of those only this family (`writers`, `receivers`, `programs`, `requests`, `paths`, `variants`).
+    #[arg(long, requires = "part")]
+    family: Option<String>,
+    /// Name each miss of `held` too: whoever reads them can't try rules on it any more.
+    #[arg(long)]
+    misses: bool,
     /// Keep the folder that was not named.
     #[arg(long)]
     keep: bool,
@@ -36,6 +47,22 @@ pub(crate) struct Corpus {
     /// Judge with this `fullpipe` instead of building one.
     #[arg(long, value_name = "FILE")]
     with: Option<PathBuf>,
+}
+
+/// What the transfers are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    Train,
+    Held,
+}
+
+impl Part {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Held => "held",
+        }
+    }
 }
 
 /// Below this part of right verdicts, and of vantages that agree, it fails.
@@ -51,11 +78,13 @@ pub(crate) fn run(shell: &Shell, corpus: &Corpus) -> Result<()> {
         Some(program) => program.clone(),
         None => build(shell)?,
     };
-    let mut runs = index::read(&dir)?;
+    let within = corpus.part.map_or_else(|| dir.clone(), |part| dir.join(part.as_str()));
+    let mut runs = index::read(&within)?;
     runs.retain(|run| corpus.only.as_ref().is_none_or(|only| *only == run.case));
-    let judged = judge::judge(shell, &program, &dir, &runs)?;
-    let score = judge::print(&runs, &judged);
-    peers::print(shell, &dir, &runs, &judged);
+    runs.retain(|run| corpus.family.as_ref().is_none_or(|family| *family == run.family));
+    let judged = judge::judge(&program, &within, &runs)?;
+    let score = score::print(&runs, &judged, corpus.misses || corpus.part != Some(Part::Held));
+    peers::print(shell, &within, &runs, &judged);
     if corpus.dir.is_none() && !corpus.keep {
         fs::remove_dir_all(&dir).with_context(|| format!("remove {}", dir.display()))?;
     }
@@ -75,13 +104,19 @@ fn make(shell: &Shell, corpus: &Corpus, dir: &Path) -> Result<bool> {
             return Ok(false);
         }
     }
-    let only = corpus.only.iter().flat_map(|case| ["--only", case]);
+    if corpus.part.is_some() {
+        setup::programs(shell);
+    }
     let jobs = corpus.jobs.to_string();
-    cmd!(
-        shell,
-        "cargo run --release --locked --quiet --package fullpipe-lab --example corpus -- {dir} --jobs {jobs} {only...}"
-    )
-    .run()?;
+    let named = [
+        ("--jobs", Some(&*jobs)),
+        ("--only", corpus.only.as_deref()),
+        ("--part", corpus.part.map(Part::as_str)),
+        ("--family", corpus.family.as_deref()),
+    ];
+    let options = named.into_iter().filter_map(|(name, value)| Some([name, value?])).flatten();
+    cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-lab --example corpus -- {dir} {options...}")
+        .run()?;
     Ok(true)
 }
 

@@ -25,6 +25,20 @@ const PEERS: &[Peer] = &[
     Peer { program: "sysctl", packages: &["procps"], used_for: "sysctl files as the system loads them" },
 ];
 
+/// Whose transfers the corpus captures.
+const PROGRAMS: &[Peer] = &[
+    Peer { program: "nginx", packages: &["nginx-light"], used_for: "transfers by others" },
+    Peer { program: "curl", packages: &["curl"], used_for: "transfers by others" },
+    Peer { program: "wget", packages: &["wget"], used_for: "transfers by others" },
+    Peer { program: "iperf3", packages: &["iperf3"], used_for: "transfers by others" },
+    Peer { program: "rsync", packages: &["rsync"], used_for: "transfers by others" },
+    Peer { program: "scp", packages: &["openssh-client"], used_for: "transfers by others" },
+    Peer { program: "sshd", packages: &["openssh-server"], used_for: "transfers by others" },
+    Peer { program: "socat", packages: &["socat"], used_for: "transfers by others" },
+    Peer { program: "redis-server", packages: &["redis-server"], used_for: "transfers by others" },
+    Peer { program: "redis-benchmark", packages: &["redis-tools"], used_for: "transfers by others" },
+];
+
 /// A Windows to run on and its C compiler: about 210 MB to fetch, 1.3 GB on the disk.
 const WINDOWS: &[Peer] = &[
     Peer { program: "wine", packages: &["wine", "wine64"], used_for: "fullpipe.exe and the registry" },
@@ -43,6 +57,11 @@ const TARGETS: &[&str] =
 /// Installs the peers that are missing, where this user may; names those that stay missing.
 pub(crate) fn peers(shell: &Shell) {
     packages(shell, "peers", PEERS);
+}
+
+/// The same for the programs whose transfers the corpus captures; those of one that stays missing are not made.
+pub(crate) fn programs(shell: &Shell) {
+    packages(shell, "programs", PROGRAMS);
 }
 
 /// The same for all that building and running for other systems takes. Programs that it keeps below `target` itself are

@@ -16,6 +16,23 @@ pub(crate) struct Run {
     /// By host.
     pub(crate) vantages: BTreeMap<String, Vantage>,
     pub(crate) tcp_info: String,
+    pub(crate) congestion: String,
+    /// What kind of transfer, of which sender's stack.
+    #[serde(default = "lab")]
+    pub(crate) family: String,
+    #[serde(default = "linux")]
+    pub(crate) stack: String,
+    /// What was done to its captures afterwards; their counts are then no longer the kernel's.
+    #[serde(default)]
+    pub(crate) variant: Option<String>,
+}
+
+fn lab() -> String {
+    "lab".to_owned()
+}
+
+fn linux() -> String {
+    "linux".to_owned()
 }
 
 /// One capture of it.
@@ -33,9 +50,17 @@ pub(crate) struct Allowed {
 }
 
 impl Run {
-    /// Nothing is in its way but the path.
+    /// Nothing is in its way but the path, and the path was full.
     pub(crate) fn is_control(&self) -> bool {
-        self.case.starts_with("clean")
+        let is_path = |allowed: &Allowed| allowed.limiter == "path" && allowed.details.is_empty();
+        self.case.starts_with("clean") && self.vantages.values().all(|vantage| vantage.allowed.iter().all(is_path))
+    }
+}
+
+impl Vantage {
+    /// A window or a buffer holds it, and nothing else may be said.
+    pub(crate) fn is_settable(&self) -> bool {
+        self.allowed.iter().all(|allowed| ["receive_window", "send_buffer"].contains(&&*allowed.limiter))
     }
 }
 

@@ -1,15 +1,17 @@
-//! What `fullpipe read` finds in each capture, against what may be found.
+//! What `fullpipe read` finds in each capture.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::Path,
+    process::Command,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
 };
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use xshell::{Shell, cmd};
 
-use super::index::{Allowed, Run};
+use super::index::{Allowed, Run, Vantage};
 
 /// What was found, by file.
 pub(crate) type Judged = BTreeMap<String, Connection>;
@@ -29,7 +31,7 @@ pub(crate) struct Connection {
     pub(crate) ip_bytes: u64,
     pub(crate) seconds: f64,
     pub(crate) sides: BTreeMap<String, Side>,
-    diagnosis: Diagnosis,
+    pub(crate) diagnosis: Diagnosis,
 }
 
 /// What one end sent.
@@ -43,39 +45,37 @@ pub(crate) struct Side {
 }
 
 #[derive(Clone, Deserialize)]
-struct Diagnosis {
-    limiter: String,
-    detail: Option<String>,
-    share: f64,
+pub(crate) struct Diagnosis {
+    pub(crate) limiter: String,
+    pub(crate) detail: Option<String>,
+    pub(crate) share: f64,
     #[serde(default)]
-    evidence: Vec<Evidence>,
+    pub(crate) confidence: String,
+    /// What else it may be, where the packets can't tell.
+    #[serde(default)]
+    pub(crate) or: Vec<Verdict>,
+    #[serde(default)]
+    pub(crate) evidence: Vec<Evidence>,
 }
 
 #[derive(Clone, Deserialize)]
-struct Evidence {
-    text: String,
+pub(crate) struct Verdict {
+    limiter: String,
+    detail: Option<String>,
 }
 
-/// How many of how many.
-#[derive(Clone, Copy, Default)]
-struct Part {
-    of: usize,
-    are: usize,
+#[derive(Clone, Deserialize)]
+pub(crate) struct Evidence {
+    pub(crate) text: String,
 }
 
-/// One line of the table of confusion.
-#[derive(Default)]
-struct Row {
-    right: Part,
-    /// How often each verdict was given.
-    found: BTreeMap<String, usize>,
-}
-
-/// The sums.
-pub(crate) struct Score {
-    right: Part,
-    agree: Part,
-    false_alarms: usize,
+/// How a verdict compares with what may be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Right,
+    /// One that it names besides.
+    Second,
+    Wrong,
 }
 
 impl Connection {
@@ -84,113 +84,83 @@ impl Connection {
         self.sides.values().max_by_key(|side| side.bytes)
     }
 
-    fn is_allowed(&self, allowed: &[Allowed]) -> bool {
+    pub(crate) fn answer(&self, allowed: &[Allowed]) -> Answer {
         let found = &self.diagnosis;
-        allowed.iter().filter(|allowed| allowed.limiter == found.limiter).any(|allowed| {
-            allowed.details.is_empty() || found.detail.as_ref().is_some_and(|detail| allowed.details.contains(detail))
-        })
+        let is_allowed = |limiter: &str, detail: Option<&String>| {
+            allowed.iter().filter(|allowed| allowed.limiter == limiter).any(|allowed| {
+                allowed.details.is_empty() || detail.is_some_and(|detail| allowed.details.contains(detail))
+            })
+        };
+        match () {
+            () if is_allowed(&found.limiter, found.detail.as_ref()) => Answer::Right,
+            () if found.or.iter().any(|other| is_allowed(&other.limiter, other.detail.as_ref())) => Answer::Second,
+            () => Answer::Wrong,
+        }
     }
 
-    fn words(&self) -> String {
-        let Diagnosis { limiter, detail, .. } = &self.diagnosis;
-        detail.as_ref().map_or_else(|| limiter.clone(), |detail| format!("{limiter}/{detail}"))
-    }
-}
-
-impl Part {
-    fn count(&mut self, is: bool) {
-        self.of += 1;
-        self.are += usize::from(is);
-    }
-
-    fn share(self) -> f64 {
-        if self.of == 0 { 1.0 } else { self.are as f64 / self.of as f64 }
-    }
-}
-
-impl std::fmt::Display for Part {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} of {} ({:.1} %)", self.are, self.of, self.share() * 100.0)
-    }
-}
-
-impl Score {
-    pub(crate) fn reaches(&self, aim: f64) -> bool {
-        self.right.of > 0 && self.right.share() >= aim && self.agree.share() >= aim && self.false_alarms == 0
+    pub(crate) fn words(&self) -> String {
+        let Diagnosis { limiter, detail, or, .. } = &self.diagnosis;
+        let words = |limiter: &String, detail: &Option<String>| {
+            detail.as_ref().map_or_else(|| limiter.clone(), |detail| format!("{limiter}/{detail}"))
+        };
+        let others = or.iter().map(|other| words(&other.limiter, &other.detail));
+        std::iter::once(words(limiter, detail)).chain(others).collect::<Vec<_>>().join(" or ")
     }
 }
 
 /// Reads each capture of each run that is valid; of its connections the one with most payload counts.
-pub(crate) fn judge(shell: &Shell, program: &Path, dir: &Path, runs: &[Run]) -> Result<Judged> {
-    let mut judged = Judged::new();
-    for vantage in runs.iter().filter(|run| run.invalid.is_none()).flat_map(|run| run.vantages.values()) {
-        let file = dir.join(&vantage.file);
-        let text = cmd!(shell, "{program} read {file} --json").quiet().ignore_status().read()?;
-        let document: Document = serde_json::from_str(&text)
-            .with_context(|| format!("understand what {} says of {}", program.display(), vantage.file))?;
-        let connection = document.connections.into_iter().max_by_key(|connection| connection.bytes);
-        judged.insert(vantage.file.clone(), connection.with_context(|| format!("no connection in {}", vantage.file))?);
-    }
-    Ok(judged)
-}
-
-/// Prints the table of confusion, the misses, and the sums.
-pub(crate) fn print(runs: &[Run], judged: &Judged) -> Score {
-    let mut score = Score { right: Part::default(), agree: Part::default(), false_alarms: 0 };
-    let mut rows: BTreeMap<(&str, String), Row> = BTreeMap::new();
-    let mut misses = Vec::new();
-    for run in runs.iter().filter(|run| run.invalid.is_none()) {
-        let mut found = BTreeSet::new();
-        for vantage in run.vantages.values() {
-            let Some(connection) = judged.get(&vantage.file) else { continue };
-            let is_right = connection.is_allowed(&vantage.allowed);
-            let row = rows.entry((&run.case, expected(&vantage.allowed))).or_default();
-            row.right.count(is_right);
-            score.right.count(is_right);
-            *row.found.entry(connection.words()).or_default() += 1;
-            found.insert(&connection.diagnosis.limiter);
-            let is_alarm =
-                run.is_control() && !["path", "insufficient_evidence"].contains(&&*connection.diagnosis.limiter);
-            score.false_alarms += usize::from(is_alarm);
-            if !is_right {
-                misses.push(miss(&vantage.file, &vantage.allowed, connection));
-            }
+pub(crate) fn judge(program: &Path, dir: &Path, runs: &[Run]) -> Result<Judged> {
+    let valid = runs.iter().filter(|run| run.invalid.is_none());
+    let vantages: Vec<&Vantage> = valid.flat_map(|run| run.vantages.values()).collect();
+    let next = AtomicUsize::new(0);
+    let worker = || -> Result<Judged> {
+        let mut judged = Judged::new();
+        while let Some(vantage) = vantages.get(next.fetch_add(1, Ordering::Relaxed)) {
+            judged.insert(vantage.file.clone(), read(program, &dir.join(&vantage.file))?);
         }
-        // Where one end can't see what the other sees, there is nothing to agree on.
-        let mut allowed = run.vantages.values().map(|vantage| &vantage.allowed);
-        if allowed.next() == allowed.next() {
-            score.agree.count(found.len() == 1);
-        }
-    }
-    println!("{:<22} {:<44} {:>9}  found", "case", "expected", "right");
-    for ((case, expected), Row { right, found }) in &rows {
-        let found: Vec<String> = found.iter().map(|(words, count)| format!("{words} {count}")).collect();
-        println!("{case:<22} {expected:<44} {:>4}/{:<4}  {}", right.are, right.of, found.join(", "));
-    }
-    for line in &misses {
-        println!("{line}");
-    }
-    for run in runs {
-        if let Some(reason) = &run.invalid {
-            println!("not judged: {}: {reason}", run.name);
-        }
-    }
-    println!("right: {}", score.right);
-    println!("both ends agree: {}", score.agree);
-    println!("false alarms on clean paths: {}", score.false_alarms);
-    score
-}
-
-fn expected(allowed: &[Allowed]) -> String {
-    let one = |allowed: &Allowed| match &*allowed.details {
-        [] => allowed.limiter.clone(),
-        details => format!("{}/{}", allowed.limiter, details.join("|")),
+        Ok(judged)
     };
-    allowed.iter().map(one).collect::<Vec<_>>().join(" or ")
+    thread::scope(|scope| {
+        let count = thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..count).map(|_| scope.spawn(worker)).collect();
+        let mut all = Judged::new();
+        for worker in workers {
+            all.append(&mut worker.join().map_err(|_| anyhow::anyhow!("a judging thread panicked"))??);
+        }
+        Ok(all)
+    })
 }
 
-fn miss(file: &str, allowed: &[Allowed], connection: &Connection) -> String {
-    let reason = connection.diagnosis.evidence.first().map_or("no evidence is given", |evidence| &evidence.text);
-    let (found, share) = (connection.words(), connection.diagnosis.share);
-    format!("miss: {file}: found {found} ({:.0} %), not {}: {reason}", share * 100.0, expected(allowed))
+fn read(program: &Path, file: &Path) -> Result<Connection> {
+    let output = Command::new(program).arg("read").arg(file).arg("--json").output();
+    let output = output.with_context(|| format!("run {}", program.display()))?;
+    let document: Document = serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("understand what {} says of {}", program.display(), file.display()))?;
+    let connection = document.connections.into_iter().max_by_key(|connection| connection.bytes);
+    connection.with_context(|| format!("no connection in {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_verdict_counts_apart_from_the_first() {
+        let connection = |diagnosis: &str| -> Connection {
+            serde_json::from_str(&format!(
+                r#"{{"packets": 9, "bytes": 5, "seconds": 1.0, "sides": {{}}, "diagnosis": {{"share": 0.5, {diagnosis}}}}}"#
+            ))
+            .unwrap()
+        };
+        let allowed = [
+            Allowed { limiter: "path".to_owned(), details: vec![] },
+            Allowed { limiter: "send_buffer".to_owned(), details: vec!["buffer_cap".to_owned()] },
+        ];
+        let answer = |diagnosis: &str| connection(diagnosis).answer(&allowed);
+        assert_eq!(answer(r#""limiter": "path", "detail": "saturated""#), Answer::Right);
+        assert_eq!(answer(r#""limiter": "send_buffer", "detail": null"#), Answer::Wrong);
+        let both = r#""limiter": "application", "or": [{"limiter": "send_buffer", "detail": "buffer_cap"}]"#;
+        assert_eq!(answer(both), Answer::Second);
+        assert_eq!(connection(both).words(), "application or send_buffer/buffer_cap");
+    }
 }

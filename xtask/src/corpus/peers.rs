@@ -42,7 +42,7 @@ pub(crate) fn print(shell: &Shell, dir: &Path, runs: &[Run], judged: &Judged) {
             println!("not compared: {peer} is not here (Debian: {peer})");
         }
     }
-    let at_sender = runs.iter().filter(|run| run.invalid.is_none()).filter_map(|run| {
+    let at_sender = runs.iter().filter(|run| run.invalid.is_none() && run.variant.is_none()).filter_map(|run| {
         let file = &run.vantages.get(&run.sender)?.file;
         Some((run, file, judged.get(file)?))
     });

@@ -52,6 +52,20 @@ impl Capture {
     }
 }
 
+/// A namespace may not name each of the kernel's congestion controls as its default; a route may. And unlike a socket that
+/// is changed, one that begins so never paced.
+const ON_ROUTES: &str = r#"for v in -4 -6; do ip $v route show dev "$1" | grep / | while read -r r; do
+ip $v route change $r dev "$1" congctl "$2" || exit 1; done || exit 1; done"#;
+
+/// Whatever `host` opens or accepts on its path from now on runs under this.
+pub(crate) fn set_congestion(host: &LabHost, congestion: &str) -> io::Result<()> {
+    let output = host.command("sh").args(["-c", ON_ROUTES, "sh", DEVICE, congestion]).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("ip route: {}", String::from_utf8_lossy(&output.stderr).trim())))
+}
+
 /// Something that goes on until it is stopped.
 pub(crate) struct Watch(Child);
 

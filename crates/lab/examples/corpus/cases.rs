@@ -133,7 +133,7 @@ pub(crate) struct Allowed {
     pub(crate) details: Vec<String>,
 }
 
-fn allow(limiter: &str, details: &[&str]) -> Allowed {
+pub(crate) fn allow(limiter: &str, details: &[&str]) -> Allowed {
     Allowed { limiter: limiter.to_owned(), details: details.iter().map(|detail| (*detail).to_owned()).collect() }
 }
 

@@ -1,11 +1,12 @@
 //! Makes a labelled corpus of captures: `cargo run --release -p fullpipe-lab --example corpus -- DIR [--only CASE]
-//! [--jobs N]`. `cargo xtask corpus` runs it and judges what it made.
+//! [--part train|held [--family FAMILY]] [--jobs N]`. `cargo xtask corpus` runs it and judges what it made.
 //!
 //! Each run is one transfer between two kernels over a made path, captured by tcpdump at both ends, with `ss` beside it.
 //! `DIR/corpus.json` says of each what a judge may find. What is there already and valid is kept, and labelled anew.
 
 mod capture;
 mod cases;
+mod strangers;
 mod traffic;
 
 use std::{
@@ -49,6 +50,29 @@ struct Run {
     vantages: BTreeMap<String, Vantage>,
     /// `ss -tin` at the sender, every 250 ms.
     tcp_info: String,
+    #[serde(default)]
+    family: String,
+    #[serde(default)]
+    stack: String,
+    #[serde(default)]
+    part: String,
+    /// How the capture was changed afterwards.
+    #[serde(default)]
+    variant: Option<String>,
+    /// The part of the path's payload rate that was used.
+    #[serde(default)]
+    fill: Option<f64>,
+    /// What the label rests on.
+    #[serde(default)]
+    measured: Option<strangers::Measured>,
+    #[serde(default)]
+    busy_ms: u64,
+    #[serde(default)]
+    rwnd_ms: u64,
+    #[serde(default)]
+    sndbuf_ms: u64,
+    #[serde(default)]
+    retrans: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -77,11 +101,13 @@ struct Arguments {
     dir: PathBuf,
     only: Option<String>,
     jobs: usize,
+    part: Option<strangers::Part>,
+    family: Option<String>,
 }
 
 fn main() -> ExitCode {
     let Some(arguments) = arguments() else {
-        eprintln!("usage: corpus DIR [--only CASE] [--jobs N]");
+        eprintln!("usage: corpus DIR [--only CASE] [--part train|held [--family FAMILY]] [--jobs N]");
         return ExitCode::from(2);
     };
     match enter_user_namespace().map_err(Into::into).and_then(|()| make(&arguments)) {
@@ -95,11 +121,16 @@ fn main() -> ExitCode {
 
 fn arguments() -> Option<Arguments> {
     let mut words = std::env::args().skip(1);
-    let mut arguments = Arguments { dir: words.next()?.into(), only: None, jobs: 1 };
+    let mut arguments = Arguments { dir: words.next()?.into(), only: None, jobs: 1, part: None, family: None };
     while let Some(word) = words.next() {
         let value = words.next()?;
         match word.as_str() {
             "--only" => arguments.only = Some(value),
+            "--family" => arguments.family = Some(value),
+            "--part" => {
+                let known = [strangers::Part::Train, strangers::Part::Held];
+                arguments.part = Some(known.into_iter().find(|part| part.as_str() == value)?);
+            }
             "--jobs" => arguments.jobs = value.parse().ok()?,
             _ => return None,
         }
@@ -108,6 +139,13 @@ fn arguments() -> Option<Arguments> {
 }
 
 fn make(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
+    if let Some(part) = arguments.part {
+        let is_wanted = |scene: &strangers::Scene| {
+            arguments.only.as_deref().is_none_or(|only| only == scene.case)
+                && arguments.family.as_deref().is_none_or(|family| family == scene.family)
+        };
+        return strangers::make(&arguments.dir, part, arguments.jobs, is_wanted);
+    }
     fs::create_dir_all(&arguments.dir)?;
     let index = arguments.dir.join("corpus.json");
     let old: BTreeMap<String, Run> = match fs::read(&index) {
@@ -247,6 +285,16 @@ impl Order {
             invalid,
             vantages: Side::ALL.map(vantage).into(),
             tcp_info: self.tcp_info(),
+            family: "lab".to_owned(),
+            stack: "linux".to_owned(),
+            part: "lab".to_owned(),
+            variant: None,
+            fill: Some(fill),
+            measured: None,
+            busy_ms: 0,
+            rwnd_ms: 0,
+            sndbuf_ms: 0,
+            retrans: 0,
         }
     }
 

@@ -103,14 +103,8 @@ impl Traffic {
 
     /// Runs it over `lab`; the server is host b. Tells how late a thread like theirs was woken, too.
     pub(crate) fn run_watched(self, lab: &Lab) -> io::Result<(Received, Duration)> {
-        let is_over = AtomicBool::new(false);
-        thread::scope(|scope| {
-            let watch = scope.spawn(|| latest_wake_up(&is_over));
-            let received = self.run(lab);
-            is_over.store(true, Ordering::Relaxed);
-            let late = watch.join().map_err(|_| io::Error::other("the watch panicked"))?;
-            Ok((received?, late))
-        })
+        let (received, late) = watched(|| self.run(lab))?;
+        Ok((received?, late))
     }
 
     /// Runs it over `lab`; the server is host b.
@@ -275,6 +269,18 @@ impl Traffic {
         };
         if complete { stream.write_all(&[0x5a; 100]) } else { Ok(()) }
     }
+}
+
+/// Does `work` and tells how late a thread was woken meanwhile.
+pub(crate) fn watched<T>(work: impl FnOnce() -> T) -> io::Result<(T, Duration)> {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watch = scope.spawn(|| latest_wake_up(&is_over));
+        let done = work();
+        is_over.store(true, Ordering::Relaxed);
+        let late = watch.join().map_err(|_| io::Error::other("the watch panicked"))?;
+        Ok((done, late))
+    })
 }
 
 /// The hundredth of the worst wake-ups begins there: a single one costs a flight at most.

@@ -1,0 +1,144 @@
+//! How often the verdicts were right: by case, by whatever the transfers differ in, and by how sure they sounded.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    index::{Allowed, Run},
+    judge::{Answer, Connection, Judged},
+};
+
+/// How many of how many.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    of: usize,
+    are: usize,
+}
+
+/// One line of the table of confusion.
+#[derive(Default)]
+struct Row {
+    right: Part,
+    /// How often each verdict was given.
+    found: BTreeMap<String, usize>,
+}
+
+/// The sums.
+#[derive(Default)]
+pub(crate) struct Score {
+    right: Part,
+    agree: Part,
+    second: usize,
+    wrong_and_high: usize,
+    nothing_to_set: usize,
+    blamed: usize,
+}
+
+impl Part {
+    fn count(&mut self, is: bool) {
+        self.of += 1;
+        self.are += usize::from(is);
+    }
+
+    fn share(self) -> f64 {
+        if self.of == 0 { 1.0 } else { self.are as f64 / self.of as f64 }
+    }
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {} ({:.1} %)", self.are, self.of, self.share() * 100.0)
+    }
+}
+
+impl Score {
+    pub(crate) fn reaches(&self, aim: f64) -> bool {
+        self.right.of > 0 && self.right.share() >= aim && self.agree.share() >= aim && self.blamed == 0
+    }
+
+    fn count(&mut self, run: &Run, connection: &Connection, answer: Answer, is_settable: bool) {
+        let found = &connection.diagnosis;
+        let is_wrong = answer == Answer::Wrong;
+        self.right.count(!is_wrong);
+        self.second += usize::from(answer == Answer::Second);
+        self.wrong_and_high += usize::from(is_wrong && found.confidence == "high");
+        let says_nothing = ["path", "application"].contains(&&*found.limiter);
+        self.nothing_to_set += usize::from(is_wrong && is_settable && says_nothing);
+        let is_blame = !["path", "insufficient_evidence"].contains(&&*found.limiter);
+        self.blamed += usize::from(is_wrong && is_blame && run.is_control());
+    }
+}
+
+/// Prints the tables, the misses where they are wanted, and the sums.
+pub(crate) fn print(runs: &[Run], judged: &Judged, shows_misses: bool) -> Score {
+    let mut score = Score::default();
+    let mut rows: BTreeMap<(&str, String), Row> = BTreeMap::new();
+    let mut by: BTreeMap<(&str, &str), Part> = BTreeMap::new();
+    let mut misses = Vec::new();
+    for run in runs.iter().filter(|run| run.invalid.is_none()) {
+        let mut found = BTreeSet::new();
+        for (host, vantage) in &run.vantages {
+            let Some(connection) = judged.get(&vantage.file) else { continue };
+            let answer = connection.answer(&vantage.allowed);
+            let is_right = answer != Answer::Wrong;
+            score.count(run, connection, answer, vantage.is_settable());
+            let row = rows.entry((&run.case, expected(&vantage.allowed))).or_default();
+            row.right.count(is_right);
+            *row.found.entry(connection.words()).or_default() += 1;
+            found.insert(&connection.diagnosis.limiter);
+            for (what, which) in [
+                ("family", &*run.family),
+                ("vantage", if *host == run.sender { "sender" } else { "receiver" }),
+                ("stack", &*run.stack),
+                ("congestion control", &*run.congestion),
+                ("confidence", &*connection.diagnosis.confidence),
+            ] {
+                by.entry((what, which)).or_default().count(is_right);
+            }
+            if !is_right {
+                misses.push(miss(&vantage.file, &vantage.allowed, connection));
+            }
+        }
+        // Where one end can't see what the other sees, there is nothing to agree on.
+        let mut allowed = run.vantages.values().map(|vantage| &vantage.allowed);
+        if allowed.next() == allowed.next() {
+            score.agree.count(found.len() == 1);
+        }
+    }
+    println!("{:<22} {:<44} {:>9}  found", "case", "expected", "right");
+    for ((case, expected), Row { right, found }) in &rows {
+        let found: Vec<String> = found.iter().map(|(words, count)| format!("{words} {count}")).collect();
+        println!("{case:<22} {expected:<44} {:>4}/{:<4}  {}", right.are, right.of, found.join(", "));
+    }
+    for ((what, which), part) in &by {
+        println!("right by {what} {which}: {part}");
+    }
+    for line in misses.iter().filter(|_| shows_misses) {
+        println!("{line}");
+    }
+    for run in runs {
+        if let Some(reason) = &run.invalid {
+            println!("not judged: {}: {reason}", run.name);
+        }
+    }
+    println!("right: {}, {} of them with a second one named", score.right, score.second);
+    println!("both ends agree: {}", score.agree);
+    println!("wrong and called high: {}", score.wrong_and_high);
+    println!("nothing to set where a window or a buffer holds: {}", score.nothing_to_set);
+    println!("blame on clean paths: {}", score.blamed);
+    score
+}
+
+fn expected(allowed: &[Allowed]) -> String {
+    let one = |allowed: &Allowed| match &*allowed.details {
+        [] => allowed.limiter.clone(),
+        details => format!("{}/{}", allowed.limiter, details.join("|")),
+    };
+    allowed.iter().map(one).collect::<Vec<_>>().join(" or ")
+}
+
+fn miss(file: &str, allowed: &[Allowed], connection: &Connection) -> String {
+    let found = &connection.diagnosis;
+    let reason = found.evidence.first().map_or("no evidence is given", |evidence| &evidence.text);
+    let (words, percent) = (connection.words(), found.share * 100.0);
+    format!("miss: {file}: found {words} ({percent:.0} %, {}), not {}: {reason}", found.confidence, expected(allowed))
+}
