@@ -223,8 +223,11 @@ fn missing(case: &Case<'_>) -> Option<String> {
 fn ambiguous(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     let windows_unseen = case.transfer.sender_samples.iter().all(|sample| sample.offered_window.is_none());
     let most = ruling.intervals.iter().filter_map(|i| packets::peak(i)).reduce(f64::max)?;
-    let is_either =
-        matches!((ruling.limiter, ruling.detail), (Limiter::SendBuffer, _) | (Limiter::CongestionWindow, None));
+    let is_either = match (ruling.limiter, ruling.detail) {
+        (Limiter::SendBuffer, _) | (Limiter::CongestionWindow, None) => true,
+        (Limiter::Application, None) => !packets::is_mostly_asked(&case.timeline),
+        _ => false,
+    };
     (is_either && windows_unseen).then(|| {
         format!(
             "never more than {most:.0} B were in flight, the same in each round trip: that is the receiver's window or the \

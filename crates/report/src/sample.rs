@@ -253,6 +253,10 @@ pub(crate) fn hostile() -> Outcome {
     outcome.before[0].name = "a->\x1b[31mevil\u{202e}".to_owned();
     outcome.before[0].congestion_control = Some("cubic\x1b]0;title\x07".to_owned());
     outcome.before[0].diagnosis.evidence[0].text = "line\r\nbreak \u{9b}2J".to_owned();
+    outcome.before[0].diagnosis.or.push(fullpipe_diagnose::Alternative {
+        limiter: Limiter::Application,
+        decided_by: "a look at\x1b[7m the sender".to_owned(),
+    });
     outcome.plan.changes[0].host = "\x1b[1mhost".to_owned();
     outcome.notes.push("\x1b[2J\x1b[H".to_owned());
     outcome.restored[1].differences.push(Difference {

@@ -30,7 +30,7 @@ pub const CAPTURE: &[Key] = &[
     key("connections[].handshake.took_us", "integer?", "from the last SYN to the end of the handshake; us"),
     key("connections[].handshake.simultaneous", "boolean", "both ends opened at once"),
     key("connections[].direction", "string", "the direction that is judged: `a->b` or `b->a`"),
-    key("connections[].diagnosis", "object", "the judgement of that direction"),
+    key("connections[].diagnosis", "object", "the judgement of that direction; `or` as in `transfers[].diagnosis`"),
     key(
         "connections[].diagnosis.limiter",
         "string",
@@ -47,13 +47,6 @@ pub const CAPTURE: &[Key] = &[
     key("connections[].diagnosis.share", "number", "the fraction of time for which it was the limit, 0 to 1"),
     key("connections[].diagnosis.attainable_bps", "integer?", "the payload rate to expect without it; bit/s"),
     key("connections[].diagnosis.confidence", "string", "`low`, `medium` or `high`"),
-    key(
-        "connections[].diagnosis.or[]",
-        "object",
-        "what else explains what was seen, where nothing tells the two apart",
-    ),
-    key("connections[].diagnosis.or[].limiter", "string", "as in `limiter`"),
-    key("connections[].diagnosis.or[].decided_by", "string", "what would tell which of the two it is"),
     key("connections[].diagnosis.shares", "object", "the fraction of time of each limiter; at most 1 together"),
     key("connections[].diagnosis.shares.*", "number", "0 to 1"),
     key("connections[].diagnosis.evidence[]", "object", "why, most important first"),
