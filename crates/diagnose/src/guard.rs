@@ -5,7 +5,7 @@
 use fullpipe_units::{Bytes, Micros, Rate, window_limited_rate};
 
 use crate::{
-    Alternative, Confidence, Detail, Diagnosis, Limiter, classify::Case, sentences, thresholds, timeline::Interval,
+    Alternative, Confidence, Diagnosis, Limiter, classify::Case, sentences, thresholds, timeline::Interval,
     verdict::Ruling,
 };
 
@@ -23,7 +23,7 @@ pub(crate) fn checked(case: &Case<'_>, ruling: &Ruling<'_>, mut diagnosis: Diagn
     let carried = case.transfer.rate();
     diagnosis.attainable_bps = diagnosis.attainable_bps.map(|bps| carried.map_or(bps, |carried| bps.max(carried)));
     let found: Vec<Contradiction> =
-        [window(ruling), flight(case, ruling), counts(case)].into_iter().flatten().collect();
+        [window(case, ruling), flight(case, ruling), counts(case)].into_iter().flatten().collect();
     if found.is_empty() {
         return diagnosis;
     }
@@ -42,13 +42,13 @@ pub(crate) fn checked(case: &Case<'_>, ruling: &Ruling<'_>, mut diagnosis: Diagn
 }
 
 /// A window that opens and closes bounds nothing by its median.
-fn is_moving(ruling: &Ruling<'_>) -> bool {
-    matches!(ruling.detail, Some(Detail::SlowReader | Detail::ZeroWindow))
+fn is_moving(case: &Case<'_>) -> bool {
+    case.offer.closed || case.offer.is_slow_reader()
 }
 
 /// Faster than a window allows that was never exceeded.
-fn window(ruling: &Ruling<'_>) -> Option<Contradiction> {
-    if is_moving(ruling) {
+fn window(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<Contradiction> {
+    if is_moving(case) {
         return None;
     }
     let held = match ruling.limiter {
@@ -67,7 +67,7 @@ fn window(ruling: &Ruling<'_>) -> Option<Contradiction> {
 
 /// More in flight than the receiver offered.
 fn flight(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<Contradiction> {
-    if ruling.limiter != Limiter::ReceiveWindow || is_moving(ruling) {
+    if ruling.limiter != Limiter::ReceiveWindow || is_moving(case) {
         return None;
     }
     let (in_flight, offered) = (ruling.median(Interval::in_flight)?, ruling.median(Interval::offered)?);

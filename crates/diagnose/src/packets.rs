@@ -121,14 +121,16 @@ fn has_room(interval: &Interval, most: f64) -> bool {
 fn why_flat(timeline: &Timeline, span: &[&Interval], base: f64, write: Option<Bytes>) -> Option<Level> {
     let pauses = Pauses::of(span.iter().copied());
     let round_trips = span.iter().map(|i| i.len()).sum::<f64>() / base;
+    // A link that is just full, without a queue, looks like a buffer, but that it delivers all the time.
+    let dry = stats::median(span.iter().filter_map(|i| Some((i.dry?, i.len())))).unwrap_or(1.0);
     match pauses.sign(round_trips) {
-        Some(Sign::Buffer | Sign::Window | Sign::Unclear) => return Some(Level::Ceiling),
+        Some(Sign::Buffer) => return Some(Level::Ceiling),
         Some(Sign::Application) => return Some(Level::Writes),
+        Some(Sign::Window | Sign::Unclear) if dry < thresholds::NEVER_FULL => return None,
+        Some(Sign::Window | Sign::Unclear) => return Some(Level::Ceiling),
         None => {}
     }
-    // A sender that never pauses is clocked by acknowledgements, or it paces, or its application does. A link that is just
-    // full, without a queue, looks like a buffer, but that it delivers all the time.
-    let dry = stats::median(span.iter().filter_map(|i| Some((i.dry?, i.len())))).unwrap_or(1.0);
+    // A sender that never pauses is clocked by acknowledgements, or it paces, or its application does.
     match pauses.is_clocked() {
         Some(false) => Some(Level::Writes),
         _ if !is_fed(span) || is_one_write(timeline, span, write) => Some(Level::Writes),

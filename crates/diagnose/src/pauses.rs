@@ -123,6 +123,9 @@ impl Pauses {
 
     /// Whether what was sent followed acknowledgements, and more than by chance; `None` where that can't be told.
     pub(crate) fn is_clocked(&self) -> Option<bool> {
+        if self.prompts <= 0.0 {
+            return None;
+        }
         let (share, chance) = (self.prompted / self.sent.max(1.0), self.chance());
         if share >= thresholds::PROMPTED && share >= 1.3 * chance {
             Some(true)

@@ -201,8 +201,8 @@ fn unseen(half: &Half, peer: &Half) -> Option<&'static str> {
     )
 }
 
-/// Twenty segments of an Ethernet path.
-const LEAST_PAYLOAD: u64 = 20 * 1_448;
+/// Twenty segments of an Ethernet path: less is judged only where something stopped it.
+pub(crate) const LEAST_PAYLOAD: u64 = 20 * 1_448;
 
 /// Whether there is enough of a direction to be judged, or something stopped it.
 pub(crate) fn is_worth_judging(connection: &Connection, half: &Half) -> bool {

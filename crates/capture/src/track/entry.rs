@@ -8,7 +8,11 @@ use super::{
     options::{Options, SynOptions},
     seen::Seen,
 };
-use crate::{Flags, connection::Connection, story::is_worth_judging};
+use crate::{
+    Flags,
+    connection::Connection,
+    story::{LEAST_PAYLOAD, is_worth_judging},
+};
 
 /// Fewer segments with payload than this are not enough evidence (`diagnose` says so, too): until then, a connection is
 /// a list of them.
@@ -100,7 +104,7 @@ impl Entry {
     }
 
     /// Its outline, where a look at the list is enough to know that nothing in it will be judged: what each end sent
-    /// came in order, once, and found an open window. `None` says nothing: that needs [`Entry::sum_up`].
+    /// came in order, once, found an open window, and was little. `None` says nothing: that needs [`Entry::sum_up`].
     pub(super) fn in_order(&self, journal: &Journal) -> Option<Outline> {
         if self.followed.is_some() || self.list.is_empty() {
             return None;
@@ -111,7 +115,7 @@ impl Entry {
             payload += u64::from(seen.len);
         });
         let (first_number, has_payload) = (self.list.first_number(), self.list.data > 0);
-        is_plain.then_some(Outline { first_number, payload, has_payload })
+        (is_plain && payload < LEAST_PAYLOAD).then_some(Outline { first_number, payload, has_payload })
     }
 
     /// What following it would have found, without a timeline.

@@ -160,9 +160,18 @@ fn one_segment_at_a_time_is_the_application_and_no_opening_window() {
     assert_eq!(found.limiter, Limiter::Application, "{found:#?}");
 }
 
+/// A sender that answers each acknowledgement at once, in bursts that leave the path empty between them.
+fn clocked(arrived: u64) -> Step {
+    let mut step = step(arrived);
+    step.packets.prompted = step.packets.sent;
+    step.packets.prompts = (arrived / 2) as u32;
+    step.packets.dry_us = Micros::new(STEP_US / 2);
+    step
+}
+
 #[test]
 fn a_level_flight_is_a_buffer_only_where_the_window_was_seen_to_be_larger() {
-    let steps = repeat(step(20), 80);
+    let steps = repeat(clocked(20), 80);
     assert_eq!(diagnose(&transfer(&steps)).limiter, Limiter::SendBuffer);
     // No SYN, and so no scale.
     let blind: Vec<Step> = steps.iter().map(|step| Step { window: None, ..*step }).collect();
@@ -175,7 +184,7 @@ fn a_level_flight_is_a_buffer_only_where_the_window_was_seen_to_be_larger() {
 
 #[test]
 fn a_level_flight_of_one_write_is_the_application_s_pace() {
-    let mut story = transfer(&repeat(step(20), 80));
+    let mut story = transfer(&repeat(clocked(20), 80));
     story.write = Some(Bytes::new(40 * MSS - 500));
     assert_eq!(diagnose(&story).limiter, Limiter::Application);
     story.write = Some(Bytes::new(60 * MSS));
@@ -251,4 +260,82 @@ fn too_few_round_trips_or_segments_are_not_enough() {
         let found = diagnose(&transfer(&steps));
         assert_eq!(found.limiter, Limiter::InsufficientEvidence, "{found:#?}");
     }
+}
+
+#[test]
+fn a_level_flight_that_leaves_the_path_no_gap_and_shows_no_queue_is_neither_a_buffer_nor_a_full_path() {
+    let mut even = clocked(20);
+    even.packets.dry_us = Micros::ZERO;
+    even.packets.prompts = 80;
+    let found = diagnose(&transfer(&repeat(even, 80)));
+    assert!(!matches!(found.limiter, Limiter::SendBuffer | Limiter::Path), "{found:#?}");
+}
+
+/// Pauses of the sender in every second step, ended as `end` says.
+fn pausing(end: fn(&mut PacketSample)) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for round in 0..40_u64 {
+        let mut pause = clocked(15 + round % 9);
+        pause.packets.prompted = Bytes::ZERO;
+        pause.packets.prompts = 2;
+        end(&mut pause.packets);
+        steps.extend([pause, clocked(30 - round % 7)]);
+        steps.last_mut().unwrap().packets.prompted = Bytes::ZERO;
+    }
+    steps
+}
+
+#[test]
+fn a_later_acknowledgement_than_the_first_wakes_a_writer_that_waits_for_its_buffer() {
+    let found = diagnose(&transfer(&pausing(|packets| packets.woken = 1)));
+    assert_eq!(found.limiter, Limiter::SendBuffer, "{found:#?}");
+}
+
+#[test]
+fn an_application_writes_whether_an_acknowledgement_came_or_not() {
+    let found = diagnose(&transfer(&pausing(|packets| {
+        packets.written = 1;
+        packets.unprompted = packets.sent;
+    })));
+    assert_eq!(found.limiter, Limiter::Application, "{found:#?}");
+}
+
+#[test]
+fn who_waits_for_requests_is_held_by_the_other_application() {
+    let mut answer = Step { in_flight: 3, ..step(3) };
+    answer.packets.asked = 1;
+    answer.packets.asked_us = Micros::new(STEP_US - 1_000);
+    let found = diagnose(&transfer(&repeat(answer, 40)));
+    assert_eq!(found.limiter, Limiter::Application, "{found:#?}");
+}
+
+#[test]
+fn segments_that_vanish_until_smaller_ones_come_are_a_black_hole() {
+    let mut steps = vec![step(10)];
+    steps.extend(repeat(Step { arrived: 0, ..step(10) }, 30));
+    steps.push(Step { timeouts: 1, lost: 1, ..step(1) });
+    steps.extend(repeat(step(10), 8));
+    let mut story = transfer(&steps);
+    story.lost_size = Some(1_448);
+    let found = diagnose(&story);
+    assert_eq!((found.limiter, found.detail), (Limiter::SegmentSize, Some(Detail::MtuBlackHole)), "{found:#?}");
+}
+
+#[test]
+fn a_window_that_was_exceeded_six_times_over_did_not_hold_the_sender() {
+    // As in a public capture of an upload, whose round trips were read far too long.
+    let mut beyond = Step { window: Some(20 * MSS), in_flight: 20, rtt_us: 10 * RTT_US, ..step(40) };
+    beyond.packets.held_us = Micros::new(STEP_US);
+    beyond.packets.dry_us = Micros::new(STEP_US / 2);
+    let found = diagnose(&transfer(&repeat(beyond, 80)));
+    assert_eq!(found.limiter, Limiter::InsufficientEvidence, "{found:#?}");
+    assert!(found.evidence[0].text.contains("contradicts itself"), "{found:#?}");
+    assert_eq!(found.or.first().map(|alternative| alternative.limiter), Some(Limiter::ReceiveWindow), "{found:#?}");
+}
+
+#[test]
+fn no_less_is_attainable_than_was_carried() {
+    let found = diagnose(&transfer(&repeat(Step { rtt_us: 2 * RTT_US, ..step(40) }, 80)));
+    let carried = transfer(&repeat(step(40), 80)).rate();
+    assert!(found.attainable_bps.is_none_or(|attainable| Some(attainable) >= carried), "{found:#?}");
 }
