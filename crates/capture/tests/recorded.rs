@@ -32,6 +32,45 @@ const AT_THE_SENDER: &[(&str, Limiter, Option<Detail>)] = &[
     ("50m-40ms-cubic-tail-loss-a", Limiter::CongestionWindow, Some(Detail::TailLoss)),
 ];
 
+/// The beginnings of transfers by other senders: other TCP stacks, writers and answers, from both ends.
+const STRANGERS: &[(&str, Limiter, Option<Detail>)] = &[
+    // FreeBSD 13, whose clock goes in steps and whose writer is woken by each acknowledgement.
+    ("freebsd-send-buffer", Limiter::SendBuffer, Some(Detail::BufferCap)),
+    ("freebsd-loss", Limiter::CongestionWindow, Some(Detail::Loss)),
+    ("gvisor-window", Limiter::ReceiveWindow, Some(Detail::WindowCeiling)),
+    // A writer of 64 KB at a time that Linux wakes when a third of 128 KB is free, paced by BBR.
+    ("send-buffer-woken-writer", Limiter::SendBuffer, Some(Detail::BufferCap)),
+    // 20,000 B every 50 ms over 80 ms.
+    ("paced-writer", Limiter::Application, None),
+    // Answers of 64 KB to requests of 36 B.
+    ("request-response", Limiter::Application, None),
+    // One packet in twenty late by 15 ms, without SACK and timestamps.
+    ("reordering-without-sack", Limiter::Reordering, None),
+    // 100 KB over 100 ms.
+    ("short-opening", Limiter::CongestionWindow, Some(Detail::SlowStart)),
+    // Packets above 1,400 B vanish until the sender probes with smaller ones.
+    ("black-hole-probed", Limiter::SegmentSize, Some(Detail::MtuBlackHole)),
+];
+
+#[test]
+fn other_senders_are_understood_from_either_end() {
+    for &(name, limiter, detail) in STRANGERS {
+        for host in ["a", "b"] {
+            let found = read(&format!("strangers/{name}-{host}"));
+            let report = found.connections.get(0).unwrap();
+            let diagnosis = &report.main_side().verdict.as_ref().unwrap().diagnosis;
+            assert_eq!((diagnosis.limiter, diagnosis.detail), (limiter, detail), "{name}-{host}: {diagnosis:#?}");
+        }
+    }
+}
+
+#[test]
+fn four_timeouts_are_counted_as_four() {
+    let found = read("strangers/black-hole-probed-a");
+    let report = found.connections.get(0).unwrap();
+    assert_eq!(report.main_side().counters.timeouts, 4);
+}
+
 fn read(name: &str) -> Findings {
     let mut tracker = Tracker::new(1, Keep { transfers: true });
     read_into(name, &mut tracker);

@@ -173,6 +173,19 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_that_stands_lengthens_each_answer_and_an_old_answer_says_nothing() {
+        let mut echo = Echo::default();
+        for step in 0..100_u32 {
+            let sent_ns = u64::from(step) * 2_000_000;
+            let queue_ns = if step >= 50 { 15_000_000 } else { 0 };
+            echo.sent(sent_ns, step);
+            echo.echoed(sent_ns + 1_000_000 + queue_ns, step);
+        }
+        assert_eq!(echo.excess_ns(215_000_000), Some(15_000_000));
+        assert_eq!(echo.excess_ns(900_000_000), None);
+    }
+
+    #[test]
     fn bursts_without_a_queue_show_none() {
         let mut queueing = Queueing::default();
         // Ten packets at once, at any moment within a tick of the sender's clock.

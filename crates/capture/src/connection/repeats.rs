@@ -55,3 +55,35 @@ impl Repeats {
         is_known
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRIP_NS: u64 = 40_000_000;
+
+    #[test]
+    fn an_acknowledgement_sooner_than_a_round_trip_is_of_the_original() {
+        let mut repeats = Repeats::default();
+        repeats.add(1_000, 0);
+        repeats.add(2_000, 0);
+        assert_eq!(repeats.needless(999, 5_000_000, TRIP_NS), 0, "it covers neither");
+        assert_eq!(repeats.needless(1_000, 5_000_000, TRIP_NS), 1);
+        assert_eq!(repeats.needless(2_000, TRIP_NS, TRIP_NS), 0, "the copy had the time to arrive");
+        assert_eq!(repeats.count, 0);
+    }
+
+    #[test]
+    fn more_than_there_is_room_for_are_not_looked_at() {
+        let mut repeats = Repeats::default();
+        (0..20).for_each(|end| repeats.add(end, 0));
+        assert_eq!(repeats.needless(20, 1, TRIP_NS), MOST as u32);
+    }
+
+    #[test]
+    fn a_duplicate_sack_confirms_what_time_told_and_counts_once() {
+        let mut repeats = Repeats { unreported: 1, ..Repeats::default() };
+        assert!(repeats.is_known_needless());
+        assert!(!repeats.is_known_needless());
+    }
+}

@@ -279,8 +279,9 @@ fn pausing(end: fn(&mut PacketSample)) -> Vec<Step> {
         pause.packets.prompted = Bytes::ZERO;
         pause.packets.prompts = 2;
         end(&mut pause.packets);
-        steps.extend([pause, clocked(30 - round % 7)]);
-        steps.last_mut().unwrap().packets.prompted = Bytes::ZERO;
+        let mut burst = clocked(30 - round % 7);
+        burst.packets.prompted = Bytes::ZERO;
+        steps.extend([pause, burst]);
     }
     steps
 }
