@@ -32,6 +32,8 @@ pub(crate) struct Echo {
 
 impl Echo {
     pub(crate) fn start(local: IpAddr, client: SocketAddr) -> io::Result<Self> {
+        // A server that listens on [::] sees IPv4 clients as ::ffff:192.0.2.1: the packets are IPv4's all the same.
+        let (local, client) = (local.to_canonical(), SocketAddr::new(client.ip().to_canonical(), client.port()));
         let socket = Unfragmented::bind(SocketAddr::new(local, 0))?;
         let port = socket.socket.local_addr()?.port();
         let mut token = [0u8; TOKEN_LEN];
@@ -134,5 +136,27 @@ impl Echoing {
         let size = self.socket.path_mtu().and_then(|mtu| u16::try_from(mtu).ok()).unwrap_or(0);
         let header = Header { token: self.token, kind: Kind::TooBig, number, size };
         self.socket.send(&header.datagram(0, self.socket.overhead), 0).map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, UdpSocket};
+
+    use super::*;
+
+    #[test]
+    fn a_client_that_is_seen_through_an_ipv6_socket_gets_answers_over_ipv4() {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mapped = IpAddr::V6(Ipv4Addr::LOCALHOST.to_ipv6_mapped());
+        let client = SocketAddr::new(mapped, socket.local_addr().unwrap().port());
+        let echo = Echo::start(mapped, client).unwrap();
+        let header = Header { token: echo.token, kind: Kind::Up, number: 1, size: 600 };
+        socket.send_to(&header.datagram(600, 28), (Ipv4Addr::LOCALHOST, echo.port())).unwrap();
+        let mut buffer = [0; 2048];
+        let len = socket.recv(&mut buffer).unwrap();
+        let answer = Header::parse(&buffer[..len]).unwrap();
+        assert_eq!((answer.kind, answer.number), (Kind::Arrived, 1));
     }
 }
