@@ -143,8 +143,11 @@ impl<'a> Case<'a> {
         };
         // Before a full link a sender waits for acknowledgements, too.
         let is_open = |interval: &&Interval| !self.path.is_full(interval, Suspect::Congestion);
+        // A window that opens doesn't use the buffer up.
+        let opened = self.opened_us();
+        let holds = |sign: &Sign, i: &Interval| is_open(&i) && (*sign != Sign::Buffer || i.to_us > opened);
         let around = Pauses::around(intervals, reach);
-        around.iter().zip(intervals).map(|(pauses, i)| sign(pauses).filter(|_| is_open(&i))).collect()
+        around.iter().zip(intervals).map(|(pauses, i)| sign(pauses).filter(|sign| holds(sign, i))).collect()
     }
 
     /// What an end does, unless the path is full meanwhile.

@@ -178,7 +178,7 @@ impl Flight {
     pub(super) fn note_arrival(&mut self, at_ns: u64, acked: u64) {
         let gap_ns = at_ns.saturating_sub(self.acked_ns);
         // At a low rate acknowledgements are far apart, and evenly.
-        let is_odd = gap_ns >= 3 * self.ack_gap_ns || self.acked_bytes > ONE_ACK_SEGMENTS * self.mss;
+        let is_odd = gap_ns >= self.ack_gap_ns.saturating_mul(3) || self.acked_bytes > ONE_ACK_SEGMENTS * self.mss;
         self.ack_gap_ns = self.ack_gap_ns - self.ack_gap_ns / 8 + gap_ns.min(self.trip_ns.max(LEAST_DRY_NS)) / 8;
         (self.acked_ns, self.acked_bytes) = (at_ns, acked);
         if gap_ns >= LEAST_DRY_NS.max(self.trip_ns / DRY_PART)

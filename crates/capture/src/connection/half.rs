@@ -406,7 +406,7 @@ impl Half {
     pub(crate) fn lost_size(&self, announced: Option<u16>, silent_ns: u64) -> Option<u32> {
         let (near_ns, far_ns) = (self.near.least_ns.unwrap_or(0), self.far.least_ns.unwrap_or(u64::MAX));
         let allowed = announced.map_or(0, u32::from);
-        let is_beside_receiver = near_ns > far_ns && silent_ns >= LEAST_RTO_NS.max(4 * near_ns);
+        let is_beside_receiver = near_ns > far_ns && silent_ns >= LEAST_RTO_NS.max(near_ns.saturating_mul(4));
         let begins_late = is_beside_receiver && self.begins_beyond && self.first_len < allowed / 20 * 19;
         let repeated = self.too_large.or_else(|| self.black_hole.filter(|_| !self.acked).map(|(size, _)| size));
         repeated.or_else(|| begins_late.then_some(allowed))
@@ -562,7 +562,8 @@ impl Half {
 
     /// The same after a pause: the first full segment takes the narrowest link longer than those of the handshake did.
     fn wake_ns(&self) -> u64 {
-        self.prompt_ns().max(PROMPT_WAKE_NS + (2 * self.pace.inner_ns).min(self.near.least_ns.unwrap_or(0) / 50))
+        self.prompt_ns()
+            .max(PROMPT_WAKE_NS + self.pace.inner_ns.saturating_mul(2).min(self.near.least_ns.unwrap_or(0) / 50))
     }
 
     /// After a pause, an acknowledgement comes and then data, with none before it for longer than `near` says: the sender
@@ -604,7 +605,7 @@ impl Half {
         }
         pace.gap_ns = usual_ns - usual_ns / 8 + gap_ns.min(trip_ns) / 8;
         // Pacing leaves a gap behind each two segments at a low rate, and a pause is longer.
-        let is_longer = burst.max(len) > 2 * self.flight.mss || gap_ns >= usual_ns / 10 * LONGER_TENTHS;
+        let is_longer = burst.max(len) > 2 * self.flight.mss || gap_ns >= (usual_ns / 10).saturating_mul(LONGER_TENTHS);
         let is_pause = gap_ns >= LEAST_PAUSE_NS.max(trip_ns / PAUSE_PART) && is_longer;
         // While something is missing, selective acknowledgements make room, too.
         if !is_pause || self.duplicates > 0 || self.una < self.karn {
@@ -806,7 +807,7 @@ impl Half {
             self.counters.zero_windows += 1;
         }
         self.closed = closed;
-        if now.saturating_sub(self.last_ack_ns) > 2 * self.near.least_ns.unwrap_or(0) {
+        if now.saturating_sub(self.last_ack_ns) > self.near.least_ns.unwrap_or(0).saturating_mul(2) {
             self.train_ns = now;
         }
         self.last_ack_ns = now;
