@@ -416,7 +416,7 @@ impl<'a> Case<'a> {
         let least = if has_packets { thresholds::GROWING_SEGMENTS * self.timeline.mss * round_trips } else { 0.0 };
         grown.is_some_and(|(first, last)| last >= thresholds::GROWING * first && last - first >= least)
             && !marked
-            && !self.is_queueing_by(held, 0.75, thresholds::QUEUE_FACTOR_SLIGHT)
+            && !self.is_queueing_by(held, thresholds::QUEUE_QUANTILE, thresholds::QUEUE_FACTOR_SLIGHT)
     }
 
     /// BBR of any version: it keeps to the path's rate whether a packet is lost now and then or not.
@@ -426,7 +426,7 @@ impl<'a> Case<'a> {
 
     /// The upper quartile of round trips shows a queue: a loss-based sender visits it before each loss.
     fn is_queueing(&self, held: &[&Interval]) -> bool {
-        self.is_queueing_by(held, 0.75, thresholds::QUEUE_FACTOR_CONGESTION)
+        self.is_queueing_by(held, thresholds::QUEUE_QUANTILE, thresholds::QUEUE_FACTOR_CONGESTION)
     }
 
     /// Two segments' share of what is in flight is allowed for, as in [`Path::is_full`].

@@ -217,8 +217,9 @@ pub(crate) fn is_opening(transfer: &Transfer, timeline: &Timeline) -> bool {
     let lost = timeline.intervals.iter().any(|i| i.retransmits > 0.0);
     let doublings = (most / begun.max(1.0)).log2();
     let round_trips = timeline.span_us / base;
-    let is_steep = most >= thresholds::OPENING_FACTOR * begun && doublings + 3.0 >= round_trips;
-    begun >= 2.0 * timeline.mss && is_steep && !lost && most < 0.9 * largest_offer(timeline)
+    let is_steep =
+        most >= thresholds::OPENING_FACTOR * begun && doublings + thresholds::OPENING_ROUND_TRIPS >= round_trips;
+    begun >= 2.0 * timeline.mss && is_steep && !lost && most < thresholds::WINDOW_USED * largest_offer(timeline)
 }
 
 fn largest_offer(timeline: &Timeline) -> f64 {

@@ -5,7 +5,7 @@
 //! send buffer is woken by a later one, when a part of the buffer is free (Linux: a third, `sk_stream_is_writeable`). An
 //! application that writes at its own pace heeds none.
 
-use crate::{thresholds, timeline::Interval, transfer::PacketSample};
+use crate::{thresholds, timeline::Interval};
 
 /// Counts over some time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,16 +38,12 @@ impl Pauses {
     /// Those in `intervals`.
     pub(crate) fn of<'a>(intervals: impl IntoIterator<Item = &'a Interval>) -> Self {
         let mut sum = Self::default();
-        for interval in intervals {
-            if let Some(packets) = &interval.at.packets {
-                sum.add(packets, 1.0);
-                sum.us += interval.len();
-            }
-        }
+        intervals.into_iter().for_each(|interval| sum.plus(interval, 1.0));
         sum
     }
 
-    fn add(&mut self, packets: &PacketSample, times: f64) {
+    fn plus(&mut self, interval: &Interval, times: f64) {
+        let Some(packets) = &interval.at.packets else { return };
         self.clocked += times * f64::from(packets.clocked);
         self.woken += times * f64::from(packets.woken);
         self.written += times * f64::from(packets.written);
@@ -56,13 +52,7 @@ impl Pauses {
         self.unprompted += times * packets.unprompted.get() as f64;
         self.prompts += times * f64::from(packets.prompts);
         self.held += times * packets.held_us.get() as f64;
-    }
-
-    fn plus(&mut self, interval: &Interval, times: f64) {
-        if let Some(packets) = &interval.at.packets {
-            self.add(packets, times);
-            self.us += times * interval.len();
-        }
+        self.us += times * interval.len();
     }
 
     /// For each interval, the pauses within `reach_us` to either side of it.
@@ -127,9 +117,9 @@ impl Pauses {
             return None;
         }
         let (share, chance) = (self.prompted / self.sent.max(1.0), self.chance());
-        if share >= thresholds::PROMPTED && share >= 1.3 * chance {
+        if share >= thresholds::PROMPTED && share >= thresholds::PROMPTED_BY_CHANCE * chance {
             Some(true)
-        } else if share <= 1.3 * chance && chance < thresholds::PROMPTED {
+        } else if share <= thresholds::PROMPTED_BY_CHANCE * chance && chance < thresholds::PROMPTED {
             Some(false)
         } else {
             None

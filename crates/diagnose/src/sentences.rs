@@ -351,6 +351,14 @@ fn application_alone(ruling: &Ruling<'_>) -> Vec<String> {
             "nothing was in flight and nothing waited to be sent: the application had written all it had".into(),
         ];
     }
+    let asked: u64 = ruling.intervals.iter().filter_map(|i| i.at.packets).map(|packets| u64::from(packets.asked)).sum();
+    if asked >= thresholds::LEAST_EXCHANGES && ruling.intervals.iter().any(|i| packets::is_asked(i)) {
+        return vec![format!(
+            "{asked} times everything had been sent and acknowledged before the receiver's next request came: the sender \
+             waited for it, {}",
+            measured(ruling)
+        )];
+    }
     let in_flight = ruling.median(Interval::in_flight).map(bytes).unwrap_or_default();
     if ruling.intervals.iter().any(|i| i.at.packets.is_some()) {
         return vec![format!(

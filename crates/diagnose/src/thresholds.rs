@@ -9,6 +9,10 @@ pub(crate) const LEAST_ROUND_TRIPS: f64 = 4.0;
 /// ... but where each round trip shows more than the one before, by this factor, that start is the story.
 pub(crate) const OPENING_FACTOR: f64 = 1.7;
 
+/// ... and the transfer lasts no longer than its doublings and this many round trips: the first, the last, which carries
+/// what is left, and its acknowledgement.
+pub(crate) const OPENING_ROUND_TRIPS: f64 = 3.0;
+
 /// Fewer intervals between samples than this can't be told from chance.
 pub(crate) const LEAST_INTERVALS: usize = 5;
 
@@ -73,6 +77,9 @@ pub(crate) const EVEN: f64 = 0.04;
 
 /// ... over this many round trips to either side.
 pub(crate) const DRY_ROUND_TRIPS: f64 = 4.0;
+
+/// A loss-based sender visits its queue before each loss: the upper quartile of round trips shows it.
+pub(crate) const QUEUE_QUANTILE: f64 = 0.75;
 
 /// Without loss, the highest round trips (this quantile by time) must show a queue: BBR probes for more in one of eight.
 pub(crate) const PROBING_QUANTILE: f64 = 0.9;
@@ -249,6 +256,9 @@ pub(crate) const PAUSES_ROUND_TRIPS: f64 = 8.0;
 
 /// A sender of which this part of the payload follows acknowledgements is clocked by them.
 pub(crate) const PROMPTED: f64 = 0.7;
+
+/// ... and more than by chance is by this factor.
+pub(crate) const PROMPTED_BY_CHANCE: f64 = 1.3;
 
 /// That many waits for delayed acknowledgements are a pattern, however little was carried.
 pub(crate) const LEAST_ACK_DELAYS: u64 = 10;
