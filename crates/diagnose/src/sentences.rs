@@ -333,7 +333,7 @@ fn ceiling(ruling: &Ruling<'_>) -> Option<String> {
     let offered =
         ruling.median(Interval::offered).map(|offered| format!(", though the receiver offered {}", bytes(offered)));
     Some(format!(
-        "never more than {} were in flight, the same in each round trip to within a segment{}, and the mean was {held}: {}",
+        "never more than {} were in flight, a ceiling that it meets again and again{}, and the mean was {held}: {}",
         bytes(most),
         offered.unwrap_or_default(),
         bound(held, rtt, measured(ruling))

@@ -230,8 +230,8 @@ fn ambiguous(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     };
     (is_either && windows_unseen).then(|| {
         format!(
-            "never more than {most:.0} B were in flight, the same in each round trip: that is the receiver's window or the \
-             sender's buffer, and only the SYN packets, which were not seen, tell what the window is"
+            "never more than {most:.0} B were in flight: that is the receiver's window, the sender's buffer or what its \
+             application wrote, and only the SYN packets, which were not seen, tell what the window is"
         )
     })
 }
