@@ -43,6 +43,12 @@ fn brief(path: &str, verdict: &Verdict) -> String {
 }
 
 fn print(transfer: &Transfer, verdict: &Verdict) {
+    if let Some(drops) = &transfer.drops {
+        println!("lost {}, wait behind {:?}:", drops.bytes, drops.wait_us);
+        for drop in &drops.list {
+            println!("  drop {:10.1} {:12}", drop.at_us.get() as f64 / 1e3, drop.passed.get());
+        }
+    }
     let sum = |count: fn(&PacketSample) -> u32| -> u32 {
         transfer.sender_samples.iter().filter_map(|sample| sample.packets.as_ref()).map(count).sum()
     };
@@ -52,6 +58,8 @@ fn print(transfer: &Transfer, verdict: &Verdict) {
     };
     let prompted = bytes(|packets| packets.prompted.get()) * 100 / bytes(|packets| packets.sent.get()).max(1);
     let unprompted = bytes(|packets| packets.unprompted.get()) * 100 / bytes(|packets| packets.sent.get()).max(1);
+    let credited = bytes(|packets| packets.credited.get()) * 100 / bytes(|packets| packets.sent.get()).max(1);
+    println!("credited {credited} % by {} messages", sum(|packets| packets.credits));
     let per_ms = f64::from(sum(|packets| packets.prompts)) / (transfer.duration_us.get() as f64 / 1e3);
     println!(
         "pauses: clocked {clocked}, woken {woken}, written {}; write {:?}; prompted {prompted} %, unprompted {unprompted} %, \

@@ -50,6 +50,14 @@ const STRANGERS: &[(&str, Limiter, Option<Detail>)] = &[
     ("short-opening", Limiter::CongestionWindow, Some(Detail::SlowStart)),
     // Packets above 1,400 B vanish until the sender probes with smaller ones.
     ("black-hole-probed", Limiter::SegmentSize, Some(Detail::MtuBlackHole)),
+    // The same behind a request: its silence lies in the middle of what the receiver sees.
+    ("black-hole-below", Limiter::SegmentSize, Some(Detail::MtuBlackHole)),
+    // A bucket of 10 Mbit/s under Reno (Linux 6.1).
+    ("policed-reno", Limiter::Path, Some(Detail::Policed)),
+    // SO_MAX_PACING_RATE of 10 Mbit/s on a path of 50.
+    ("paced-socket", Limiter::Application, None),
+    // FreeBSD 13 sends to an application that reads more slowly than the path carries.
+    ("slow-reader-freebsd", Limiter::ReceiveWindow, Some(Detail::SlowReader)),
 ];
 
 #[test]

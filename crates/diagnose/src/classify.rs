@@ -51,7 +51,7 @@ impl<'a> Case<'a> {
         let path = Path::new(transfer, &timeline, others);
         let losses = Losses::new(transfer, &timeline);
         Self {
-            policed: policer::rate(&timeline, &path, &losses),
+            policed: policer::rate(transfer, &timeline, &path, &losses),
             path,
             losses,
             offer: Offer::new(transfer, &timeline),
@@ -97,6 +97,7 @@ impl<'a> Case<'a> {
             };
             self.offer.is_slow_reader() && packets::peak(interval).is_some_and(near)
         };
+        let is_credited = packets::is_credited(&self.timeline);
         let signs = self.signs();
         for (((holding, interval), level), sign) in
             holdings.iter_mut().zip(&self.timeline.intervals).zip(levels).zip(signs)
@@ -120,6 +121,9 @@ impl<'a> Case<'a> {
                 (Holding::Network, Some(Level::Writes)) => Holding::Supply { idle: false },
                 (holding, _) => holding,
             };
+            if is_credited && *holding == Holding::SendBuffer {
+                *holding = Holding::Supply { idle: false };
+            }
         }
         holdings
     }
@@ -210,6 +214,8 @@ impl<'a> Case<'a> {
             NetworkCause::Reordering => Label::new(Limiter::Reordering, None),
             NetworkCause::Opening => SLOW_START,
             NetworkCause::Paced => Label::new(Limiter::Application, None),
+            NetworkCause::Held if packets::is_credited(&self.timeline) => Label::new(Limiter::Application, None),
+            NetworkCause::Held => Label::new(Limiter::SendBuffer, Some(self.send_buffer_detail())),
             NetworkCause::Unknown => Label::new(Limiter::CongestionWindow, None),
         }
     }
@@ -264,10 +270,14 @@ impl<'a> Case<'a> {
         let intervals = &self.timeline.intervals;
         let black_hole = self.is_black_hole();
         let mut silence_from = 0;
+        let mut acked_until = 0;
         for index in 0..intervals.len() {
             let interval = &intervals[index];
             if interval.timeouts > 0 {
-                for label in &mut labels[silence_from..=index] {
+                // A timer runs while something is in flight. Where that was not seen, it was lost before the place of capture.
+                let is_unseen = silence_from == index && self.transfer.lost_size.is_some();
+                let from = if is_unseen { acked_until } else { silence_from };
+                for label in &mut labels[from..=index] {
                     *label = stall(interval, black_hole);
                 }
             } else if interval.at.congestion_state == Some(CongestionState::Loss) {
@@ -278,6 +288,9 @@ impl<'a> Case<'a> {
                 || labels[index].limiter == Limiter::ReceiveWindow
             {
                 silence_from = index + 1;
+            }
+            if interval.acked > 0.0 {
+                acked_until = index + 1;
             }
         }
     }
@@ -355,7 +368,11 @@ impl<'a> Case<'a> {
         match pauses.is_clocked() {
             // At a level rate that leaves the path no gap, a little queue tells a full link from a sender that paces.
             clocked if is_level && clocked != Some(false) && self.is_just_full(held) => NetworkCause::Saturated,
+            _ if packets::is_even(&self.timeline) => NetworkCause::Paced,
             Some(false) if !waits => NetworkCause::Paced,
+            // The path had gaps, nothing was lost, no queue formed, and the window that was offered had room: a congestion
+            // window would have grown.
+            _ if !self.path.delivered_through(held) && !self.is_larger_late(held) => NetworkCause::Held,
             _ => NetworkCause::Unknown,
         }
     }
@@ -419,6 +436,15 @@ impl<'a> Case<'a> {
             && !self.is_queueing_by(held, thresholds::QUEUE_QUANTILE, thresholds::QUEUE_FACTOR_SLIGHT)
     }
 
+    /// What was in flight late was more than what was early.
+    fn is_larger_late(&self, held: &[&Interval]) -> bool {
+        let third = held.len().div_ceil(3);
+        let typical =
+            |part: &[&Interval]| stats::median(part.iter().filter_map(|i| Some((packets::peak(i)?, i.len()))));
+        let grown = typical(&held[..third]).zip(typical(&held[held.len() - third..]));
+        grown.is_none_or(|(first, last)| last > (1.0 + thresholds::USUAL_SLACK) * first)
+    }
+
     /// BBR of any version: it keeps to the path's rate whether a packet is lost now and then or not.
     pub(crate) fn is_model_based(&self) -> bool {
         self.transfer.sender.congestion_control.as_deref().is_some_and(|name| name.starts_with("bbr"))
@@ -471,6 +497,8 @@ enum NetworkCause {
     Opening,
     /// What is sent follows no acknowledgements, at a level rate without a queue.
     Paced,
+    /// What is in flight doesn't grow, and nothing on the path or at the receiver keeps it from that.
+    Held,
     /// The path would carry more, nothing is lost, and nothing else shows.
     Unknown,
 }

@@ -27,8 +27,8 @@ mod windows;
 pub use diagnosis::{Alternative, Confidence, Detail, Diagnosis, Evidence, Limiter, Shares};
 pub use streams::diagnose_streams;
 pub use transfer::{
-    Buffer, CongestionState, End, Opening, PacketSample, PathRate, ReceiverSample, RttSummary, SenderSample, Source,
-    SynFacts, Transfer,
+    Buffer, CongestionState, Drop, Drops, End, Opening, PacketSample, PathRate, ReceiverSample, RttSummary,
+    SenderSample, Source, SynFacts, Transfer,
 };
 pub use verdict::{Run, diagnose, runs};
 pub use windows::held_share;

@@ -47,7 +47,7 @@ pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>) -> Vec<Option<Le
         while to < intervals.len() && intervals[to].to_us as f64 <= start + thresholds::FLAT_ROUND_TRIPS * base {
             to += 1;
         }
-        let is_long = to > from && intervals[to - 1].to_us as f64 - start >= 0.8 * thresholds::FLAT_ROUND_TRIPS * base;
+        let is_long = to > from && intervals[to - 1].to_us as f64 - start >= 0.93 * thresholds::FLAT_ROUND_TRIPS * base;
         if is_long && is_flat(timeline, &intervals[from..to], &tops[from..to]) {
             let span: Vec<&Interval> = intervals[from..to].iter().collect();
             if let Some(level) = why_flat(timeline, &span, base, write) {
@@ -128,6 +128,7 @@ fn why_flat(timeline: &Timeline, span: &[&Interval], base: f64, write: Option<By
         Some(Sign::Application) => return Some(Level::Writes),
         Some(Sign::Window | Sign::Unclear) if dry < thresholds::NEVER_FULL => return None,
         Some(Sign::Window | Sign::Unclear) => return Some(Level::Ceiling),
+        None if is_even(timeline) => return Some(Level::Writes),
         None => {}
     }
     // A sender that never pauses is clocked by acknowledgements, or it paces, or its application does.
@@ -180,9 +181,61 @@ pub(crate) fn is_unprompted(timeline: &Timeline) -> bool {
     seen && long && !lost && sum(|p| p.unprompted.get()) >= thresholds::UNPROMPTED * sum(|p| p.sent.get()).max(1.0)
 }
 
+/// Nearly as much left in each two round trips as in any other, and no queue formed: the sender kept to a rate of its own.
+/// What acknowledgements clock comes in bursts, and a sender that looks for the path's rate goes beyond it now and then.
+pub(crate) fn is_even(timeline: &Timeline) -> bool {
+    let intervals = &timeline.intervals;
+    let Some(base) = timeline.base_rtt else { return false };
+    let opening = intervals.iter().take_while(|i| (i.to_us as f64) < thresholds::EVEN_FROM * timeline.span_us).count();
+    let closing = intervals.iter().rev().take_while(|i| (i.acked) == 0.0).count() + 1;
+    let held = intervals.get(opening..intervals.len().saturating_sub(closing)).unwrap_or_default();
+    let typical = stats::median(held.iter().map(|i| (i.len(), 1.0))).unwrap_or(base);
+    let many = (2.0 * base / typical.max(1.0)).round().max(1.0) as usize;
+    let sent = |i: &Interval| i.at.packets.map_or(0.0, |packets| packets.sent.get() as f64);
+    let sums: Vec<f64> = held.windows(many).map(|part| part.iter().map(sent).sum()).collect();
+    let Some(usual) = stats::median(sums.iter().map(|&sum| (sum, 1.0))) else { return false };
+    let slack = (thresholds::EVEN_SLACK * usual).max(2.0 * timeline.mss);
+    let near = sums.iter().filter(|&&sum| (sum - usual).abs() <= slack).count();
+    // Full segments take a little longer than those of the handshake, all of them.
+    let rtt = |part| stats::quantile(held.iter().filter_map(|i| Some((i.rtt()?, i.len()))), part);
+    let Some((low, high)) = rtt(1.0 - thresholds::PROBING_QUANTILE).zip(rtt(thresholds::PROBING_QUANTILE)) else {
+        return false;
+    };
+    let moves = high - low > ((thresholds::QUEUE_FACTOR_LEAST - 1.0) * base).max(thresholds::LEAST_QUEUE_US);
+    let is_queueing = moves || low >= thresholds::QUEUE_FACTOR_WINDOW * base;
+    let is_long =
+        timeline.span_us >= thresholds::FLAT_ROUND_TRIPS * base && usual >= thresholds::EVEN_LEAST * timeline.mss;
+    let lost = intervals.iter().any(|i| i.retransmits > 0.0);
+    let dry = stats::median(held.iter().filter_map(|i| Some((i.dry?, i.len())))).unwrap_or(1.0);
+    is_long
+        && !lost
+        && dry < thresholds::NEVER_FULL
+        && near as f64 >= thresholds::EVEN_SHARE * sums.len() as f64
+        && !is_queueing
+}
+
 /// Nothing was in flight for most of the interval.
 pub(crate) fn is_idle(interval: &Interval) -> bool {
     part(interval, |packets| packets.idle_us.get()) >= thresholds::MOST_OF_INTERVAL
+}
+
+/// Most of what was sent followed messages of the receiver's application, which told the sender's to send more: a window of
+/// their own (SSH: RFC 4254, section 5.2; HTTP/2: RFC 9113, section 5.2).
+pub(crate) fn is_credited(timeline: &Timeline) -> bool {
+    let sum = |figure: fn(&PacketSample) -> f64| -> f64 {
+        timeline.intervals.iter().filter_map(|i| i.at.packets.as_ref()).map(figure).sum()
+    };
+    let share = sum(|p| p.credited.get() as f64) / sum(|p| p.sent.get() as f64).max(1.0);
+    let credits = sum(|p| f64::from(p.credits));
+    let chance = credits * thresholds::CREDIT_US / timeline.span_us.max(1.0);
+    credits >= thresholds::LEAST_CREDITS
+        && share >= thresholds::CREDITED
+        && share >= thresholds::CREDITED_BY_CHANCE * chance
+}
+
+/// Everything had been acknowledged at some moment of every fourth interval.
+pub(crate) fn is_often_empty(intervals: &[&Interval]) -> bool {
+    intervals.iter().filter(|i| part(i, |packets| packets.idle_us.get()) > 0.0).count() * 4 >= intervals.len()
 }
 
 /// What is in flight at most is what the application writes at a time: a pace that fits the round trip leaves no pause.

@@ -1,88 +1,70 @@
-//! Whether a token bucket on the path drops what is above its rate (Flach 2016): losses come in bursts, what arrives
-//! meanwhile arrives at one rate, no queue stands, and before the first of them more went through. What is *not* here: a
-//! queue that overflows, which holds a link at its rate and lengthens the round trip (`path`).
+//! Whether a token bucket on the path drops what is above its rate (Flach 2016). Whenever it drops, it is empty: what gets
+//! through between one loss and the next passes at its rate, whatever the sender does, no queue stands, and before the first
+//! loss more went through. What is *not* here: a queue that overflows, which holds a link at its rate, too, and makes what
+//! comes next wait (`path`).
 
 use crate::{
+    Transfer,
     loss::Losses,
     path::Path,
     stats, thresholds,
     timeline::{Interval, Timeline},
+    transfer::Drops,
 };
 
-/// The rate at which the bucket fills, in bit/s, where there is one. Told from packets only: elsewhere what arrived while
-/// a hole stood open is not known.
-pub(crate) fn rate(timeline: &Timeline, path: &Path, losses: &Losses) -> Option<f64> {
+/// The rate at which the bucket fills, in bit/s, where there is one. Told from packets only: elsewhere when something was
+/// lost isn't known.
+pub(crate) fn rate(transfer: &Transfer, timeline: &Timeline, path: &Path, losses: &Losses) -> Option<f64> {
+    let drops = transfer.drops.as_ref()?;
     let base = timeline.base_rtt?;
-    let bursts = losses.retransmits >= thresholds::POLICED_LEAST
+    // A bucket drops all that is above its rate until the sender hears of it, where chance takes one.
+    let in_bursts = losses.retransmits >= thresholds::POLICED_LEAST
         && losses.retransmits >= thresholds::POLICED_BURST_SEGMENTS * losses.episodes as f64;
-    if !bursts {
+    if !in_bursts {
         return None;
     }
-    let intervals = &timeline.intervals;
-    // A burst of them: one alone may be chance.
-    let first = intervals.iter().position(|i| i.retransmits >= 2.0)?;
-    let (before, after) = intervals.split_at(first + 1);
-    let losing = |i: &&Interval| i.retransmits > 0.0;
-    // What is sent again was lost a round trip before; what comes around it passed the bucket while that was empty.
-    let rates: Vec<(f64, f64)> =
-        after.iter().filter(losing).filter_map(|i| Some((arrived(after, i, base)?, i.len()))).collect();
-    let rate = stats::median(rates.iter().copied()).filter(|&rate| rate > 0.0)?;
+    let rates = between(drops, base);
+    // Less gets through where the bucket was full for a while.
+    let rate = stats::quantile(rates.iter().copied(), thresholds::POLICED_QUANTILE).filter(|&rate| rate > 0.0)?;
     let time: f64 = rates.iter().map(|(_, time)| time).sum();
     let near = |(figure, _): &&(f64, f64)| (figure - rate).abs() <= thresholds::AGREEMENT * rate;
     let level: f64 = rates.iter().filter(near).map(|(_, time)| time).sum();
-    let burst = before.iter().filter_map(|i| arrived_before(before, i, base)).fold(0.0, f64::max);
-    let is_level = level >= thresholds::POLICED_LEVEL * time;
-    let is_fast_before = burst >= thresholds::POLICED_BURST * rate;
-    // A bucket of a round trip's worth lets no more through than that before it is empty.
-    let is_massive = losses.retransmits >= thresholds::POLICED_MASS * losses.episodes as f64;
-    if is_queueing(after, path) {
-        return None;
-    }
-    if is_level && is_fast_before {
-        return Some(rate);
-    }
-    let each = before_losses(intervals, base);
-    let rate = stats::median(each.iter().map(|&rate| (rate, 1.0))).filter(|&rate| rate > 0.0)?;
-    let near = each.iter().filter(|&&figure| (figure - rate).abs() <= thresholds::POLICED_SPREAD * rate).count();
-    let is_steady =
-        each.len() >= thresholds::LEAST_PEAKS && near as f64 >= thresholds::POLICED_LEVEL * each.len() as f64;
-    (is_steady && is_massive).then_some(rate)
+    let is_level = rates.len() >= thresholds::LEAST_PEAKS && level >= thresholds::POLICED_LEVEL * time;
+    let bucket_us = burst(&timeline.intervals, drops, rate) * 8e6 / rate;
+    let is_waiting = match drops.wait_us {
+        Some(wait) => bucket_us < thresholds::POLICED_BY_WAIT * wait.get() as f64,
+        None => is_queueing(&timeline.intervals, path),
+    };
+    (is_level && !is_waiting && bucket_us >= thresholds::POLICED_BUCKET_US).then_some(rate)
 }
 
-/// What arrived per time in the round trips before each loss event but the first, in bit/s: what empties a bucket.
-fn before_losses(intervals: &[Interval], base: f64) -> Vec<f64> {
+/// What got through between losses, as rates in bit/s, each with the time that it was taken over.
+fn between(drops: &Drops, base: f64) -> Vec<(f64, f64)> {
+    let least = (base * thresholds::POLICED_ROUND_TRIPS).max(thresholds::POLICED_LEAST_US);
     let mut rates = Vec::new();
-    let mut quiet_until = 0.0;
-    for (index, interval) in intervals.iter().enumerate().filter(|(_, i)| i.retransmits > 0.0) {
-        if interval.from_us as f64 >= quiet_until {
-            let from = interval.from_us as f64 - thresholds::POLICED_ROUND_TRIPS * base;
-            let before = intervals[..index].iter().rev().take_while(|i| i.from_us as f64 >= from);
-            rates.extend(rate_of(before).filter(|_| from > 0.0 && quiet_until > 0.0));
+    let mut points = drops.list.iter().map(|drop| (drop.at_us.get() as f64, drop.passed.get() as f64));
+    let Some(mut last) = points.next() else { return rates };
+    for point in points {
+        let time = point.0 - last.0;
+        if time >= least {
+            rates.push(((point.1 - last.1).max(0.0) * 8e6 / time, time));
+            last = point;
         }
-        quiet_until = interval.to_us as f64 + 2.0 * base;
     }
     rates
 }
 
-/// The rate of what arrived within a round trip to either side.
-fn arrived(intervals: &[Interval], around: &Interval, base: f64) -> Option<f64> {
-    let (from, to) = (around.from_us as f64 - base, around.to_us as f64 + base);
-    rate_of(intervals.iter().filter(|i| i.from_us as f64 >= from && i.to_us as f64 <= to))
-}
-
-/// The rate of what arrived within at least a round trip up to the end of an interval.
-fn arrived_before(intervals: &[Interval], last: &Interval, base: f64) -> Option<f64> {
-    let from = last.to_us.checked_sub(base as u64)?;
-    rate_of(intervals.iter().filter(|i| i.to_us > from && i.to_us <= last.to_us))
-}
-
-fn rate_of<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Option<f64> {
-    let (mut bytes, mut time) = (0.0, 0.0);
-    for interval in intervals {
-        bytes += interval.at.packets?.delivered.get() as f64;
-        time += interval.len();
+/// By how much more than `rate` allows arrived at most within some time before the first loss, in bytes.
+fn burst(intervals: &[Interval], drops: &Drops, rate: f64) -> f64 {
+    let first = drops.list.first().map_or(0, |drop| drop.at_us.get());
+    let (mut most, mut now) = (0.0_f64, 0.0_f64);
+    // What was on its way when the first was lost arrived before it.
+    for interval in intervals.iter().take_while(|interval| interval.from_us <= first) {
+        let delivered = interval.at.packets.map_or(0.0, |packets| packets.delivered.get() as f64);
+        now = (now - rate * interval.len() / 8e6).max(0.0) + delivered;
+        most = most.max(now - rate * interval.len() / 8e6);
     }
-    (time > 0.0).then(|| bytes * 8e6 / time)
+    most
 }
 
 /// A queue stood for a quarter of the time: an overflowing one is full before each loss.

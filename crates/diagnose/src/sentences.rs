@@ -341,6 +341,24 @@ fn ceiling(ruling: &Ruling<'_>) -> Option<String> {
 }
 
 fn application(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
+    if ruling.detail.is_none() && packets::is_credited(&case.timeline) {
+        let most = ruling.intervals.iter().filter_map(|i| packets::peak(i)).fold(0.0, f64::max);
+        let count: u64 = ruling.intervals.iter().filter_map(|i| i.at.packets).map(|p| u64::from(p.credits)).sum();
+        return vec![format!(
+            "never more than {} were in flight, and the sender went on after each of {count} messages of the receiving \
+             application: the two have a window of their own above TCP's (SSH, HTTP/2), {}",
+            bytes(most),
+            measured(ruling)
+        )];
+    }
+    if ruling.detail.is_none() && packets::is_even(&case.timeline) {
+        let in_flight = ruling.median(Interval::in_flight).map(bytes).unwrap_or_default();
+        return vec![format!(
+            "{in_flight} were in flight (mean), as much left in each round trip as in any other, and no queue formed: the \
+             sender kept to a rate of its own, {} (its application, or a limit of its pacing)",
+            measured(ruling)
+        )];
+    }
     let write = case.transfer.write.map(|write| format!("nearly each of its writes was of {write}"));
     application_alone(ruling).into_iter().chain(write).collect()
 }

@@ -27,6 +27,9 @@ pub struct Transfer {
     /// The payload of segments that vanished until smaller ones took their place, where packets show that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_size: Option<u32>,
+    /// What was lost on the way, where packets show when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drops: Option<Drops>,
     /// How the connection was set up, where that was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opening: Option<Opening>,
@@ -106,6 +109,27 @@ pub struct Buffer {
     pub largest: Bytes,
     /// Whether the application set it (`SO_RCVBUF`, `SO_SNDBUF`), which switches automatic sizing off.
     pub pinned: bool,
+}
+
+/// What the path took, told from packets that were sent again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drops {
+    /// Payload that was lost.
+    pub bytes: Bytes,
+    /// How much later than over the shortest way segments right behind a loss arrived (median): a queue that overflows is
+    /// full then. `None` where neither selective acknowledgements nor timestamps tell.
+    pub wait_us: Option<Micros>,
+    /// The losses in the order in which they happened.
+    pub list: Vec<Drop>,
+}
+
+/// One loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drop {
+    /// When, since the transfer's first payload byte.
+    pub at_us: Micros,
+    /// Payload that got through until then, repeats included.
+    pub passed: Bytes,
 }
 
 /// How a connection began.
@@ -230,6 +254,12 @@ pub struct PacketSample {
     /// Acknowledgements that made room.
     #[serde(default)]
     pub prompts: u32,
+    /// Of what was sent, the part that left within a millisecond after a message of the receiver's application.
+    #[serde(default)]
+    pub credited: Bytes,
+    /// Messages of the receiver's application while something was in flight.
+    #[serde(default)]
+    pub credits: u32,
     /// Time in which acknowledgements had made room for more, for a good part of a round trip, and nothing was sent.
     pub starved_us: Micros,
     /// Pauses of the sender that ended with the first acknowledgement to make room: a window was used up.

@@ -223,12 +223,19 @@ fn missing(case: &Case<'_>) -> Option<String> {
 fn ambiguous(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     let windows_unseen = case.transfer.sender_samples.iter().all(|sample| sample.offered_window.is_none());
     let most = ruling.intervals.iter().filter_map(|i| packets::peak(i)).reduce(f64::max)?;
+    // A sender that waits for a window sends as soon as there is room.
+    let is_told = match Pauses::of(ruling.intervals.iter().copied()).sign(0.0) {
+        // A buffer that is full is never empty.
+        Some(Sign::Buffer) => ruling.limiter == Limiter::SendBuffer && !packets::is_often_empty(&ruling.intervals),
+        Some(Sign::Application) => ruling.limiter == Limiter::Application,
+        _ => false,
+    };
     let is_either = match (ruling.limiter, ruling.detail) {
         (Limiter::SendBuffer, _) | (Limiter::CongestionWindow, None) => true,
         (Limiter::Application, None) => !packets::is_mostly_asked(&case.timeline),
         _ => false,
     };
-    (is_either && windows_unseen).then(|| {
+    (is_either && windows_unseen && !is_told).then(|| {
         format!(
             "never more than {most:.0} B were in flight: that is the receiver's window, the sender's buffer or what its \
              application wrote, and only the SYN packets, which were not seen, tell what the window is"

@@ -197,7 +197,8 @@ impl Offer {
         if self.closed_at_end {
             return Some(Detail::ZeroWindow);
         }
-        if self.closed || self.is_slow_reader() {
+        let is_filling = self.unread_share.is_some_and(|share| share >= thresholds::FILLING);
+        if self.closed || self.is_slow_reader() || is_filling {
             return Some(Detail::SlowReader);
         }
         match self.scaling {

@@ -256,6 +256,7 @@ impl Accounts<'_> {
             idle_rtt: self.idle_rtt,
             path_mtu: told_mtu,
             lost_size: None,
+            drops: None,
             opening: None,
             write: None,
             path_rate: None,

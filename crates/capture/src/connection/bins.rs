@@ -21,6 +21,9 @@ pub(crate) struct Bin {
     /// Of that, sent right after an acknowledgement that made room, and how many of these there were.
     pub(crate) prompted: u64,
     pub(crate) prompts: u32,
+    /// Of that, sent right after a message of the receiver's application, and how many of these came.
+    pub(crate) credited: u64,
+    pub(crate) credits: u32,
     /// Time in which there was room for more, for a good part of a round trip, and nothing was sent.
     pub(crate) starved_ns: u64,
     /// Pauses that the first acknowledgement to make room ended, a later one, and none.
@@ -76,6 +79,8 @@ impl Bin {
         self.unprompted += later.unprompted;
         self.prompted += later.prompted;
         self.prompts += later.prompts;
+        self.credited += later.credited;
+        self.credits += later.credits;
         self.starved_ns += later.starved_ns;
         self.clocked += later.clocked;
         self.woken += later.woken;
@@ -140,6 +145,12 @@ impl Bins {
     #[inline]
     pub(crate) const fn now(&mut self) -> &mut Bin {
         &mut self.now
+    }
+
+    /// The bin of an earlier moment.
+    pub(crate) fn at(&mut self, at_ns: u64) -> &mut Bin {
+        let place = at_ns.saturating_sub(self.start_ns) / self.width_ns.max(1);
+        usize::try_from(place).ok().and_then(|place| self.full.get_mut(place)).unwrap_or(&mut self.now)
     }
 
     /// When the bin that is being filled ends.

@@ -25,6 +25,8 @@ pub(crate) struct Queueing {
     epoch_until_ns: u64,
     epoch_least: f64,
     last_ns: f64,
+    /// Of the last value.
+    here_ns: f64,
 }
 
 impl Queueing {
@@ -40,6 +42,8 @@ impl Queueing {
             if span_ns >= LEAST_SPAN_NS {
                 let near = |tick: &&f64| (ticks * **tick / span_ns as f64 - 1.0).abs() < 0.15;
                 self.tick_ns = TICKS_NS.iter().find(near).copied();
+                // It became known in the middle of a burst, perhaps.
+                self.epoch_until_ns = at_ns.saturating_add(trip_ns);
                 if self.tick_ns.is_none() {
                     // Clocks of any other rate say nothing; look again with a longer span.
                     self.first = Some((value, at_ns));
@@ -51,16 +55,24 @@ impl Queueing {
         let offset = span_ns as f64 - ticks * tick_ns;
         let least = match self.least {
             Some((least, since_ns)) => (least + at_ns.saturating_sub(since_ns) as f64 * DRIFT).min(offset),
-            None => offset,
+            // The first segment is the nearest to an empty path that there is.
+            None => offset.min(0.0),
         };
         self.least = Some((least, at_ns));
         if at_ns >= self.epoch_until_ns {
-            self.last_ns = if self.epoch_until_ns == 0 { 0.0 } else { self.epoch_least };
+            self.last_ns = self.epoch_least;
             self.epoch_until_ns = at_ns.saturating_add(trip_ns.max((4.0 * tick_ns) as u64));
             self.epoch_least = f64::MAX;
         }
         // The least of a few ticks: one value alone is blurred by a whole tick.
         self.epoch_least = self.epoch_least.min(offset - least);
+        self.here_ns = offset - least;
+    }
+
+    /// How long the last segment queued, give or take a tick; `None` where the sender's clock could not be read.
+    pub(crate) fn here_ns(&self) -> Option<u64> {
+        let tick_ns = self.tick_ns?;
+        Some((self.here_ns - tick_ns).max(0.0) as u64)
     }
 
     /// Whether the sender's clock could be read.

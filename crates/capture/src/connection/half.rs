@@ -9,6 +9,7 @@ use fullpipe_units::SeqNum;
 use super::{
     bins::shortest,
     clock::{Echo, Queueing},
+    drops::{Drop, Drops},
     flight::{Flight, Told},
     ranges::Ranges,
     repeats::Repeats,
@@ -64,6 +65,9 @@ const LONGER_TENTHS: u64 = 14;
 /// What is sent within this after an acknowledgement is sent because of it: a writer is woken in 0.1 ms.
 const PROMPT_WAKE_NS: u64 = 500_000;
 
+/// An application that is told by the other one to send more does so within this.
+const CREDIT_NS: u64 = 1_000_000;
+
 /// A writer that waits for its buffer is woken when at least this part of what was in flight still is: two thirds of the
 /// buffer (Linux), less where one super-segment of 64 KB went beyond a small buffer.
 const WOKEN_PART: u64 = 6;
@@ -92,6 +96,17 @@ struct Nearer {
 impl Nearer {
     /// So often is no chance.
     const LEAST: u32 = 4;
+}
+
+/// Nothing came for a while, and then this.
+#[derive(Clone, Copy, Debug, Default)]
+struct Silence {
+    ns: u64,
+    ended_ns: u64,
+    /// The payload of the first segment after it.
+    len: u32,
+    /// Segments with payload up to that one.
+    packets: u64,
 }
 
 /// How a sender spaces what it sends.
@@ -158,12 +173,16 @@ pub struct Counters {
 struct Sent {
     end: u64,
     at_ns: u64,
+    /// Payload that had passed before it.
+    carried: u64,
 }
 
 /// A hole in the sequence space.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
     born_ns: u64,
+    /// Payload that had passed before it.
+    carried: u64,
     /// Timestamp value of the segment above it.
     above: Option<u32>,
 }
@@ -220,7 +239,12 @@ pub(crate) struct Half {
     quiet_ns: u64,
     /// When what the receiver wants next reached the sender, which had nothing left to send.
     asked_ns: Option<u64>,
+    /// When a message of the receiver's application last reached the sender while something was in flight, and when those
+    /// will that are on their way.
+    credit_ns: u64,
+    credits: VecDeque<u64>,
     repeats: Repeats,
+    pub(crate) drops: Drops,
     pace: Pace,
     pub(crate) first_data_ns: Option<u64>,
     pub(crate) last_data_ns: u64,
@@ -232,6 +256,10 @@ pub(crate) struct Half {
     too_large: Option<u32>,
     /// The first data to arrive lay beyond a hole of several segments: more had been sent before, and nothing of it came.
     begins_beyond: bool,
+    /// The longest before data, beside a receiver.
+    silence: Silence,
+    /// A silence ended with small segments from both sides of a hole.
+    is_hollow: bool,
 }
 
 impl Default for Half {
@@ -273,7 +301,10 @@ impl Half {
             nearer: Nearer::default(),
             quiet_ns: 0,
             asked_ns: None,
+            credit_ns: 0,
+            credits: VecDeque::new(),
             repeats: Repeats::default(),
+            drops: Drops::default(),
             pace: Pace::default(),
             first_data_ns: None,
             last_data_ns: 0,
@@ -282,6 +313,8 @@ impl Half {
             black_hole: None,
             too_large: None,
             begins_beyond: false,
+            silence: Silence::default(),
+            is_hollow: false,
         }
     }
 
@@ -319,7 +352,10 @@ impl Half {
             nearer,
             quiet_ns,
             asked_ns,
+            credit_ns,
+            credits,
             repeats,
+            drops,
             pace,
             first_data_ns,
             last_data_ns,
@@ -328,6 +364,8 @@ impl Half {
             black_hole,
             too_large,
             begins_beyond,
+            silence,
+            is_hollow,
         } = self;
         (*counters, *syn, *syn_window, *origin) = (Counters::default(), None, None, None);
         (*snd_max, *una, *acked, *karn, *duplicates) = (BASE, BASE, false, 0, 0);
@@ -336,11 +374,14 @@ impl Half {
         (*round_trips, *first_from, *first_data_ns, *last_data_ns) = (0, None, None, 0);
         (*fin, *stuck, *black_hole) = (None, None, None);
         (*too_large, *begins_beyond) = (None, false);
+        (*silence, *is_hollow) = (Silence::default(), false);
         (*first_len, *train_ns, *last_ack_ns, *nearer) = (0, 0, 0, Nearer::default());
-        (*quiet_ns, *asked_ns, *repeats, *pace) = (0, None, Repeats::default(), Pace::default());
+        (*quiet_ns, *asked_ns, *credit_ns, *repeats, *pace) = (0, None, 0, Repeats::default(), Pace::default());
+        drops.restart();
         holes.empty();
         sacked.empty();
         sent.clear();
+        credits.clear();
         far.empty();
         near.empty();
         flight.restart(is_timeless);
@@ -408,8 +449,13 @@ impl Half {
         let allowed = announced.map_or(0, u32::from);
         let is_beside_receiver = near_ns > far_ns && silent_ns >= LEAST_RTO_NS.max(near_ns.saturating_mul(4));
         let begins_late = is_beside_receiver && self.begins_beyond && self.first_len < allowed / 20 * 19;
+        // Timestamps take 12 bytes of each segment (RFC 6691).
+        let largest = self.counters.largest;
+        // Offloads join segments.
+        let segment = largest.div_ceil(largest.div_ceil(allowed.max(1)).max(1));
+        let is_hollow = self.is_hollow && segment + 12 < allowed;
         let repeated = self.too_large.or_else(|| self.black_hole.filter(|_| !self.acked).map(|(size, _)| size));
-        repeated.or_else(|| begins_late.then_some(allowed))
+        repeated.or_else(|| (begins_late || is_hollow).then_some(allowed))
     }
 
     /// The sequence number of its SYN.
@@ -504,6 +550,10 @@ impl Half {
         }
         self.quiet_ns = now.saturating_sub(self.last_data_ns);
         self.last_data_ns = self.last_data_ns.max(now);
+        if self.counters.data_packets > 1 && self.quiet_ns > LEAST_RTO_NS.max(self.silence.ns) {
+            let packets = self.counters.data_packets;
+            self.silence = Silence { ns: self.quiet_ns, ended_ns: now, len: seen.len, packets };
+        }
         let (unseen, hole) = self.holes.take(from.min(self.snd_max), end.min(self.snd_max));
         let fresh = end.saturating_sub(self.snd_max.max(from));
         let again = u64::from(seen.len).saturating_sub(unseen + fresh);
@@ -517,6 +567,7 @@ impl Half {
         if fresh > 0 {
             self.on_fresh(seen, (from, end), mss);
         }
+        self.drops.carried += u64::from(seen.len);
     }
 
     fn note_bin(&mut self, seen: &Seen, is_new: bool) {
@@ -529,6 +580,10 @@ impl Half {
         let resumed = if is_full { self.resumption(seen) } else { None };
         let unprompted = self.flight.unprompted_ns(seen.at_ns) > PROMPT_NS && is_new;
         let prompted = is_new && self.flight.unprompted_ns(seen.at_ns) <= self.prompt_ns();
+        while let Some(credit_ns) = self.credits.pop_front_if(|credit_ns| *credit_ns <= seen.at_ns) {
+            self.credit_ns = credit_ns;
+        }
+        let credited = is_new && seen.at_ns.wrapping_sub(self.credit_ns) <= CREDIT_NS;
         let starved_ns = if is_full { self.flight.fill(seen.at_ns) } else { 0 };
         let trip_ns = self.near.least_ns.unwrap_or(0) + self.far.least_ns.unwrap_or(0);
         let Some(bins) = &mut self.flight.bins else { return };
@@ -545,6 +600,7 @@ impl Half {
         }
         bin.sent += u64::from(seen.len);
         bin.prompted += if prompted { u64::from(seen.len) } else { 0 };
+        bin.credited += if credited { u64::from(seen.len) } else { 0 };
         bin.unprompted += if unprompted && in_flight > 0 { u64::from(seen.len) } else { 0 };
         bin.peak = bin.peak.max(in_flight + if is_new { u64::from(seen.len) } else { 0 });
         bin.marked += u32::from(seen.ecn() == 3);
@@ -632,7 +688,12 @@ impl Half {
     fn on_fresh(&mut self, seen: &Seen, (from, end): (u64, u64), mss: u32) {
         let now = seen.at_ns;
         if from > self.snd_max {
-            self.holes.push(self.snd_max, from, Hole { born_ns: now, above: seen.value() });
+            let hole = Hole { born_ns: now, carried: self.drops.carried, above: seen.value() };
+            self.holes.push(self.snd_max, from, hole);
+            if let Some(wait_ns) = self.queueing.here_ns() {
+                self.drops.note_wait(wait_ns);
+            }
+            self.note_hollow(from - self.snd_max);
             self.begins_beyond |= self.counters.data_packets <= 3 && from - self.snd_max >= 2 * self.flight.mss;
         }
         // As the sender saw it: beside the receiver, the first acknowledgement passes before the second segment comes.
@@ -650,7 +711,25 @@ impl Half {
         }
         self.snd_max = end;
         if self.sent.len() < MOST_SENT {
-            self.sent.push_back(Sent { end, at_ns: now });
+            self.sent.push_back(Sent { end, at_ns: now, carried: self.drops.carried });
+        }
+    }
+
+    /// Beside the receiver, a hole of `bytes` opens: right after a long silence, and where only small segments come, what
+    /// was sent meanwhile vanished.
+    fn note_hollow(&mut self, bytes: u64) {
+        let Silence { ns, ended_ns, len, packets } = self.silence;
+        let near_ns = self.near.least_ns.unwrap_or(0);
+        let is_beside_receiver = near_ns > self.far.least_ns.unwrap_or(u64::MAX);
+        let is_after = ns >= LEAST_RTO_NS.max(near_ns.saturating_mul(4)) && self.counters.data_packets - packets <= 2;
+        let is_small = u64::from(len.max(self.counters.largest)) < self.flight.mss / 20 * 19;
+        if is_beside_receiver && is_after && is_small && bytes >= 2 * self.flight.mss && !self.is_hollow {
+            self.is_hollow = true;
+            self.counters.timeouts += 1;
+            if let Some(bins) = &mut self.flight.bins {
+                let bin = bins.at(ended_ns);
+                (bin.timeouts, bin.retransmits) = (bin.timeouts + 1, bin.retransmits + 1);
+            }
         }
     }
 
@@ -696,9 +775,10 @@ impl Half {
         let place = self.sent.partition_point(|sent| sent.end <= from);
         let last_sent_ns = self.sent.get(place).map(|sent| sent.at_ns);
         let by_timer = last_sent_ns.is_some_and(|sent_ns| self.is_timeout(seen.at_ns.saturating_sub(sent_ns)));
-        if let Some(sent) = self.sent.get_mut(place) {
-            sent.at_ns = seen.at_ns;
-        }
+        let before = self
+            .sent
+            .get_mut(place)
+            .map(|sent| core::mem::replace(sent, Sent { at_ns: seen.at_ns, carried: self.drops.carried, ..*sent }));
         self.note_loss(again, by_timer);
         // Beside the receiver, what is seen twice arrived twice.
         let near_ns = self.near.least_ns.unwrap_or(0);
@@ -706,6 +786,9 @@ impl Half {
             self.note_needless();
         } else {
             self.repeats.add(end, seen.at_ns);
+            if let Some(Sent { at_ns, carried, .. }) = before {
+                self.drops.note(Drop { at_ns, carried, bytes: again, is_carried: true });
+            }
         }
         // Three segments above the hole would have been told by as many duplicate acknowledgements (RFC 5681).
         let is_tail = by_timer && self.snd_max.saturating_sub(from) <= 3 * self.flight.mss;
@@ -742,7 +825,9 @@ impl Half {
             bin.out_of_order += 1;
         }
         let by_timer = self.is_timeout(age_ns);
-        self.note_loss(range.1 - range.0, by_timer);
+        let bytes = range.1 - range.0;
+        self.drops.note(Drop { at_ns: hole.born_ns, carried: hole.carried, bytes, is_carried: false });
+        self.note_loss(bytes, by_timer);
         self.karn = self.karn.max(self.snd_max);
     }
 
@@ -822,16 +907,30 @@ impl Half {
         }
         self.raw_window = seen.window;
         if options.sack_count > 0 {
-            let delivered = self.on_sack(options, ack);
+            let delivered = self.on_sack(now, options, ack);
             if let Some(bins) = &mut self.flight.bins {
                 bins.now().delivered += delivered;
             }
         }
-        if seen.len > 0 && self.in_flight() == 0 {
-            self.asked_ns = Some(now.saturating_add(self.shift_ns(now)));
+        if seen.len > 0 {
+            self.note_message(now.saturating_add(self.shift_ns(now)));
         }
         let told = Told { una: ack, edge: ack.saturating_add(window), closed };
         self.flight.tell(now.saturating_add(self.shift_ns(now)), told);
+    }
+
+    /// A message of the receiver's application reaches the sender at `at_ns`.
+    fn note_message(&mut self, at_ns: u64) {
+        if self.in_flight() == 0 {
+            self.asked_ns = Some(at_ns);
+            return;
+        }
+        if self.credits.len() < MOST_SENT {
+            self.credits.push_back(at_ns);
+        }
+        if let Some(bins) = &mut self.flight.bins {
+            bins.now().credits += 1;
+        }
     }
 
     /// The receiver has what the capture has not.
@@ -892,7 +991,7 @@ impl Half {
     }
 
     /// Notes the blocks; tells how many bytes are newly known to have arrived.
-    fn on_sack(&mut self, options: &Options, ack: u64) -> u64 {
+    fn on_sack(&mut self, now: u64, options: &Options, ack: u64) -> u64 {
         let mut delivered = 0;
         for (index, &(left, right)) in options.sack().iter().enumerate() {
             let (from, to) = (self.position(left), self.position(right));
@@ -910,10 +1009,23 @@ impl Half {
                 continue;
             }
             if to > self.una {
-                delivered += self.sacked.add(from.max(self.una), to, ());
+                let new = self.sacked.add(from.max(self.una), to, ());
+                delivered += new;
+                if new == to - from {
+                    self.note_behind_hole(now, to);
+                }
             }
         }
         delivered
+    }
+
+    /// The segment that ends at `end` is the first to be known to have arrived behind a hole.
+    fn note_behind_hole(&mut self, now: u64, end: u64) {
+        let place = self.sent.partition_point(|sent| sent.end < end);
+        let trip_ns = self.sent.get(place).map(|sent| now.saturating_sub(sent.at_ns));
+        if let Some((trip_ns, least_ns)) = trip_ns.zip(self.far.least_ns) {
+            self.drops.note_wait(trip_ns.saturating_sub(least_ns) + self.queueing_ns(now));
+        }
     }
 
     fn is_within_second(&mut self, options: &Options, (from, to): (u64, u64)) -> bool {

@@ -4,6 +4,7 @@
 pub(crate) mod bins;
 mod clock;
 mod copies;
+mod drops;
 mod flight;
 pub(crate) mod half;
 mod ranges;

@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use fullpipe_diagnose::{
-    End, Opening, PacketSample, ReceiverSample, RttSummary, SenderSample, Source, SynFacts, Transfer,
+    Drop, Drops, End, Opening, PacketSample, ReceiverSample, RttSummary, SenderSample, Source, SynFacts, Transfer,
 };
 use fullpipe_units::{Bytes, Micros, Rate};
 
@@ -53,6 +53,7 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
         lost_size: half
             .lost_size(connection.half(other(sender)).syn.and_then(|syn| syn.mss), silent_ns(connection, half)),
         opening: opening(connection, half),
+        drops: drops(half, bins.start_ns()),
         write: half.write().map(Bytes::new),
         path_rate: None,
         sender_samples: series.senders(coarse),
@@ -65,6 +66,19 @@ pub(super) fn transfer(connection: &Connection, sender: Sender, [from, to]: [End
 fn silent_ns(connection: &Connection, half: &Half) -> u64 {
     let opened_ns = connection.opened_ns.map(|took_ns| connection.first_ns.saturating_add(took_ns));
     opened_ns.zip(half.first_data_ns).map_or(0, |(opened_ns, first_ns)| first_ns.saturating_sub(opened_ns))
+}
+
+fn drops(half: &Half, start_ns: u64) -> Option<Drops> {
+    let points: Vec<_> = half.drops.passed();
+    let point = |(at_ns, passed): (u64, u64)| Drop {
+        at_us: micros(at_ns.saturating_sub(start_ns)),
+        passed: Bytes::new(passed),
+    };
+    (!points.is_empty()).then(|| Drops {
+        bytes: Bytes::new(half.drops.bytes()),
+        wait_us: half.drops.wait_us().map(Micros::new),
+        list: points.into_iter().map(point).collect(),
+    })
 }
 
 fn opening(connection: &Connection, half: &Half) -> Option<Opening> {
@@ -217,6 +231,8 @@ impl Series {
                 unprompted: Bytes::new(bin.unprompted),
                 prompted: Bytes::new(bin.prompted),
                 prompts: bin.prompts,
+                credited: Bytes::new(bin.credited),
+                credits: bin.credits,
                 starved_us: micros(bin.starved_ns),
                 clocked: bin.clocked,
                 woken: bin.woken,

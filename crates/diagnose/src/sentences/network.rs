@@ -80,8 +80,8 @@ pub(super) fn congestion(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
     match ruling.detail {
         Some(Detail::SlowStart) => texts.extend(opening(case, ruling)),
         Some(Detail::Rto | Detail::TailLoss) => texts.push(format!(
-            "{} retransmission timeouts: nothing but the timer noticed what was lost{}",
-            case.losses.timeouts,
+            "{}: nothing but the timer noticed what was lost{}",
+            timeouts(case.losses.timeouts),
             if ruling.detail == Some(Detail::TailLoss) { ", because nothing was sent after it" } else { "" }
         )),
         _ if ruling.limiter == crate::Limiter::Reordering => texts.push(format!(
@@ -166,10 +166,14 @@ pub(super) fn segment_size(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> 
     let largest = case.timeline.intervals.iter().map(|i| case.timeline.mss_at(i)).fold(0.0, f64::max);
     let largest = bytes(largest);
     vec![format!(
-        "segments of {largest} were sent again after {} timeouts and never acknowledged at that size{mtu}; {} got through",
-        case.losses.timeouts,
+        "segments of {largest} were sent again after {} and never acknowledged at that size{mtu}; {} got through",
+        timeouts(case.losses.timeouts),
         bytes(case.timeline.acked())
     )]
+}
+
+fn timeouts(count: u64) -> String {
+    if count == 1 { "a retransmission timeout".into() } else { format!("{count} retransmission timeouts") }
 }
 
 fn per_cent_lost(case: &Case<'_>) -> String {

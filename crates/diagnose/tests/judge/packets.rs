@@ -1,8 +1,8 @@
 //! What packets alone show: timelines as a capture makes them, of intervals of half a round trip.
 
 use fullpipe_diagnose::{
-    Detail, End, Limiter, Opening, PacketSample, ReceiverSample, RttSummary, SenderSample, Source, SynFacts, Transfer,
-    diagnose,
+    Detail, Drop, Drops, End, Limiter, Opening, PacketSample, ReceiverSample, RttSummary, SenderSample, Source,
+    SynFacts, Transfer, diagnose,
 };
 use fullpipe_units::{Bytes, Micros};
 
@@ -51,8 +51,17 @@ fn transfer(steps: &[Step]) -> Transfer {
     let mut samples = vec![sample];
     let mut receivers = Vec::new();
     let mut largest = 0;
+    let mut drops = Drops::default();
     for step in steps {
         let bytes = step.arrived * MSS;
+        if step.lost > 0 {
+            // The first and the last of them.
+            let point = |at_us: u64, passed: u64| Drop { at_us: Micros::new(at_us), passed: Bytes::new(passed) };
+            let (at_us, passed) = (sample.at_us.get(), sample.acked.get());
+            drops.list.extend([point(at_us, passed), point(at_us + STEP_US - 1, passed + bytes)]);
+            drops.bytes = Bytes::new(drops.bytes.get() + step.lost * MSS);
+            drops.wait_us = Some(Micros::new(step.rtt_us - RTT_US));
+        }
         largest = largest.max(step.window.unwrap_or(0));
         sample = SenderSample {
             at_us: Micros::new(sample.at_us.get() + STEP_US),
@@ -88,6 +97,7 @@ fn transfer(steps: &[Step]) -> Transfer {
         idle_rtt: Some(RttSummary { min_us: rtt, p50_us: rtt, count: 9 }),
         sender_samples: samples,
         receiver_samples: receivers,
+        drops: Some(drops).filter(|drops| !drops.list.is_empty()),
         ..Transfer::default()
     }
 }
@@ -151,6 +161,62 @@ fn a_level_flight_at_the_rate_of_a_policer_is_no_send_buffer() {
     steps.extend(repeat(step(40), 80));
     let found = diagnose(&transfer(&steps));
     assert_eq!((found.limiter, found.detail), (Limiter::Path, Some(Detail::Policed)), "{found:#?}");
+}
+
+/// Random losses now and then strike at whatever rate there is, however fast it went at first.
+#[test]
+fn losses_at_many_rates_after_a_faster_beginning_are_no_policer() {
+    let mut steps: Vec<Step> = [10, 20, 40, 80, 100, 100].into_iter().map(step).collect();
+    for round in 0..20_u64 {
+        steps.extend(repeat(losing(10 + round * 11 % 37, 4), 2));
+        steps.extend(repeat(step(10 + round * 17 % 41), 6));
+    }
+    let found = diagnose(&transfer(&steps));
+    assert_ne!(found.detail, Some(Detail::Policed), "{found:#?}");
+}
+
+/// As much in each round trip, without a gap and without a queue: `SO_MAX_PACING_RATE`.
+#[test]
+fn a_sender_that_keeps_to_a_rate_of_its_own_without_a_queue_is_no_full_buffer() {
+    let mut paced = step(20);
+    paced.packets.prompted = paced.packets.sent;
+    paced.packets.prompts = 20;
+    let found = diagnose(&transfer(&repeat(paced, 80)));
+    assert_eq!(found.limiter, Limiter::Application, "{found:#?}");
+}
+
+/// SSH: what the receiving application takes it tells the sending one, which sends as much again.
+#[test]
+fn a_level_flight_that_goes_on_after_messages_is_the_applications_own_window() {
+    let mut steps = repeat(clocked(20), 80);
+    assert_eq!(diagnose(&transfer(&steps)).limiter, Limiter::SendBuffer);
+    for step in &mut steps {
+        step.packets.credits = 4;
+        step.packets.credited = Bytes::new(step.packets.sent.get() / 2);
+    }
+    let found = diagnose(&transfer(&steps));
+    assert_eq!(found.limiter, Limiter::Application, "{found:#?}");
+    assert!(found.evidence[0].text.contains("window of their own"), "{found:#?}");
+}
+
+/// A flight that doesn't grow, in a path with gaps, without a queue or a loss: no congestion window stays so.
+#[test]
+fn a_flight_that_neither_grows_nor_queues_nor_loses_is_no_congestion_window() {
+    let unsteady = (0..90_u64).map(|place| clocked(16 + place * 7 % 9)).collect::<Vec<_>>();
+    let found = diagnose(&transfer(&unsteady));
+    assert_eq!(found.limiter, Limiter::SendBuffer, "{found:#?}");
+}
+
+#[test]
+fn a_window_that_shrinks_to_half_now_and_then_is_filled_by_a_slow_reader() {
+    let mut steps: Vec<Step> = Vec::new();
+    for _ in 0..30 {
+        let held = Step { window: Some(40 * MSS), ..step(20) };
+        steps.extend([held, held, Step { window: Some(12 * MSS), ..step(20) }]);
+    }
+    steps.iter_mut().for_each(|step| step.packets.held_us = Micros::new(STEP_US));
+    let found = diagnose(&transfer(&steps));
+    assert_eq!((found.limiter, found.detail), (Limiter::ReceiveWindow, Some(Detail::SlowReader)), "{found:#?}");
 }
 
 #[test]
