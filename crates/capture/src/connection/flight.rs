@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::bins::Bins;
+use super::bins::{Bin, Bins};
 
 /// Acknowledgements on their way to the sender that are kept apart; beyond that, the newest two become one.
 const MOST_PENDING: usize = 4_096;
@@ -177,14 +177,18 @@ impl Flight {
     #[inline]
     pub(super) fn note_arrival(&mut self, at_ns: u64, acked: u64) {
         let gap_ns = at_ns.saturating_sub(self.acked_ns);
-        // At a low rate acknowledgements are far apart, and evenly.
-        let is_odd = gap_ns >= self.ack_gap_ns.saturating_mul(3) || self.acked_bytes > ONE_ACK_SEGMENTS * self.mss;
-        self.ack_gap_ns = self.ack_gap_ns - self.ack_gap_ns / 8 + gap_ns.min(self.trip_ns.max(LEAST_DRY_NS)) / 8;
+        let (usual_ns, bytes) = (self.ack_gap_ns, self.acked_bytes);
+        self.ack_gap_ns = usual_ns - usual_ns / 8 + gap_ns.min(self.trip_ns.max(LEAST_DRY_NS)) / 8;
         (self.acked_ns, self.acked_bytes) = (at_ns, acked);
-        if gap_ns >= LEAST_DRY_NS.max(self.trip_ns / DRY_PART)
-            && is_odd
-            && let Some(bins) = &mut self.bins
-        {
+        if gap_ns >= LEAST_DRY_NS {
+            self.note_gap(at_ns, gap_ns, usual_ns, bytes);
+        }
+    }
+
+    /// At a low rate acknowledgements are far apart, and evenly.
+    fn note_gap(&mut self, at_ns: u64, gap_ns: u64, usual_ns: u64, bytes: u64) {
+        let is_odd = gap_ns >= usual_ns.saturating_mul(3) || bytes > ONE_ACK_SEGMENTS * self.mss;
+        if let Some(bins) = self.bins.as_mut().filter(|_| is_odd && gap_ns >= self.trip_ns / DRY_PART) {
             bins.spread(at_ns, gap_ns, |bin| &mut bin.dry_ns);
         }
     }
@@ -200,29 +204,12 @@ impl Flight {
         let held = in_flight > 0 && self.is_window_used(in_flight);
         let closed = self.closed;
         let Some(bins) = &mut self.bins else { return };
-        bins.reach(to_ns);
-        while self.since_ns < to_ns {
-            let end_ns = bins.end_ns();
-            if end_ns <= self.since_ns {
-                bins.next();
-                continue;
-            }
-            let until_ns = end_ns.min(to_ns);
-            let span_ns = until_ns - self.since_ns;
-            let bin = bins.now();
-            if in_flight > 0 {
-                bin.busy_ns += span_ns;
-                bin.flight_ns += in_flight as f64 * span_ns as f64;
-                bin.peak = bin.peak.max(in_flight);
-            }
-            if held {
-                bin.held_ns += span_ns;
-            }
-            if closed {
-                bin.closed_ns += span_ns;
-            }
-            self.since_ns = until_ns;
+        if to_ns <= bins.end_ns() {
+            charge(bins.now(), to_ns - self.since_ns, in_flight, held, closed);
+        } else {
+            charge_all(bins, (self.since_ns, to_ns), in_flight, held, closed);
         }
+        self.since_ns = to_ns;
     }
 
     /// What the sender knows to have arrived.
@@ -256,5 +243,32 @@ impl Flight {
         let free = window.saturating_sub(in_flight);
         // Small windows would count as used when half empty: never while more than a quarter of them is free.
         free <= (window / 4).max(self.mss) && free <= (SLACK_SEGMENTS * self.mss).max(self.burst).max(window / 10)
+    }
+}
+
+/// Charges a span of time to the bin that it lies in.
+#[inline]
+fn charge(bin: &mut Bin, span_ns: u64, in_flight: u64, held: bool, closed: bool) {
+    if in_flight > 0 {
+        bin.busy_ns += span_ns;
+        bin.flight_ns += in_flight as f64 * span_ns as f64;
+        bin.peak = bin.peak.max(in_flight);
+    }
+    bin.held_ns += if held { span_ns } else { 0 };
+    bin.closed_ns += if closed { span_ns } else { 0 };
+}
+
+/// Charges a span of time that reaches beyond the bin that is being filled.
+fn charge_all(bins: &mut Bins, (mut since_ns, to_ns): (u64, u64), in_flight: u64, held: bool, closed: bool) {
+    bins.reach(to_ns);
+    while since_ns < to_ns {
+        let end_ns = bins.end_ns();
+        if end_ns <= since_ns {
+            bins.next();
+            continue;
+        }
+        let until_ns = end_ns.min(to_ns);
+        charge(bins.now(), until_ns - since_ns, in_flight, held, closed);
+        since_ns = until_ns;
     }
 }

@@ -121,6 +121,8 @@ struct Pace {
     inner_ns: u64,
     /// Most in flight since the last pause.
     top: u64,
+    /// What follows sooner than this is the same burst.
+    same_ns: u64,
 }
 
 /// Figures of one direction.
@@ -578,17 +580,20 @@ impl Half {
         // The end of a write waits for its acknowledgement where Nagle's algorithm says so, whatever holds the rest.
         let is_full = is_new && u64::from(seen.len) >= self.flight.mss;
         let resumed = if is_full { self.resumption(seen) } else { None };
-        let unprompted = self.flight.unprompted_ns(seen.at_ns) > PROMPT_NS && is_new;
-        let prompted = is_new && self.flight.unprompted_ns(seen.at_ns) <= self.prompt_ns();
+        let waited_ns = self.flight.unprompted_ns(seen.at_ns);
+        let unprompted = waited_ns > PROMPT_NS && is_new;
+        let prompted = is_new && (waited_ns <= PROMPT_WAKE_NS || waited_ns <= self.prompt_ns());
         while let Some(credit_ns) = self.credits.pop_front_if(|credit_ns| *credit_ns <= seen.at_ns) {
             self.credit_ns = credit_ns;
         }
         let credited = is_new && seen.at_ns.wrapping_sub(self.credit_ns) <= CREDIT_NS;
         let starved_ns = if is_full { self.flight.fill(seen.at_ns) } else { 0 };
-        let trip_ns = self.near.least_ns.unwrap_or(0) + self.far.least_ns.unwrap_or(0);
         let Some(bins) = &mut self.flight.bins else { return };
         // After an acknowledgement just before, the sender waited for that one.
-        if unprompted && starved_ns >= (trip_ns / STARVED_PART).max(LEAST_STARVED_NS) {
+        if unprompted
+            && starved_ns >= LEAST_STARVED_NS
+            && starved_ns >= (self.near.least_ns.unwrap_or(0) + self.far.least_ns.unwrap_or(0)) / STARVED_PART
+        {
             bins.spread(seen.at_ns, starved_ns, |bin| &mut bin.starved_ns);
         }
         let bin = bins.now();
@@ -624,13 +629,14 @@ impl Half {
 
     /// After a pause, an acknowledgement comes and then data, with none before it for longer than `near` says: the sender
     /// answered it, and is nearer. Timestamps would have told.
+    #[inline]
     fn note_nearer(&mut self, now: u64, gap_ns: u64) {
         let near_ns = self.near.least_ns.unwrap_or(0);
         let answered_ns = now.saturating_sub(self.train_ns);
-        let is_answer = answered_ns < gap_ns && answered_ns < near_ns && self.flight.in_flight(self.snd_max) > 0;
         if near_ns < LEAST_NEARER_NS || self.train_ns == 0 || answered_ns >= gap_ns {
             return;
         }
+        let is_answer = answered_ns < near_ns && self.flight.in_flight(self.snd_max) > 0;
         let Nearer { times, most_ns } = &mut self.nearer;
         if is_answer {
             (*times, *most_ns) = (*times + 1, (*most_ns).max(answered_ns));
@@ -642,23 +648,33 @@ impl Half {
     }
 
     /// What ended a pause of the sender before new data, if there was one.
+    #[inline]
     fn resumption(&mut self, seen: &Seen) -> Option<Resumption> {
         let now = seen.at_ns;
-        let near_ns = self.near.least_ns.unwrap_or(0);
-        let trip_ns = near_ns + self.far.least_ns.unwrap_or(0);
-        self.flight.trip_ns = trip_ns;
-        let gap_ns = now.saturating_sub(core::mem::replace(&mut self.pace.sent_ns, now));
+        let len = u64::from(seen.len);
         let in_flight = self.flight.in_flight(self.snd_max);
-        self.note_nearer(now, gap_ns);
         let pace = &mut self.pace;
         pace.top = pace.top.max(in_flight);
-        let (top, usual_ns, len) = (pace.top, pace.gap_ns, u64::from(seen.len));
-        let burst = core::mem::replace(&mut pace.burst, len);
-        if gap_ns < SAME_BURST_NS.max(trip_ns / SAME_BURST_PART) {
-            pace.burst += burst;
+        let gap_ns = now.saturating_sub(core::mem::replace(&mut pace.sent_ns, now));
+        if gap_ns < pace.same_ns {
+            self.note_nearer(now, gap_ns);
+            let pace = &mut self.pace;
+            pace.burst += len;
             pace.inner_ns = pace.inner_ns - pace.inner_ns / 8 + gap_ns / 8;
             return None;
         }
+        self.after_gap(now, gap_ns, in_flight, len)
+    }
+
+    /// What ended a gap between bursts, if it was a pause.
+    fn after_gap(&mut self, now: u64, gap_ns: u64, in_flight: u64, len: u64) -> Option<Resumption> {
+        let trip_ns = self.near.least_ns.unwrap_or(0) + self.far.least_ns.unwrap_or(0);
+        self.flight.trip_ns = trip_ns;
+        self.note_nearer(now, gap_ns);
+        let pace = &mut self.pace;
+        pace.same_ns = SAME_BURST_NS.max(trip_ns / SAME_BURST_PART);
+        let (top, usual_ns) = (pace.top, pace.gap_ns);
+        let burst = core::mem::replace(&mut pace.burst, len);
         pace.gap_ns = usual_ns - usual_ns / 8 + gap_ns.min(trip_ns) / 8;
         // Pacing leaves a gap behind each two segments at a low rate, and a pause is longer.
         let is_longer = burst.max(len) > 2 * self.flight.mss || gap_ns >= (usual_ns / 10).saturating_mul(LONGER_TENTHS);
