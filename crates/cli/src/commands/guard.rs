@@ -55,7 +55,7 @@ pub(super) fn see_to_leftovers(command: &Command, output: Output) {
     for run in runs {
         let number = run.id;
         if !changes {
-            output.remark(&format!(
+            output.warning(&format!(
                 "run {number} was left on trial by a process that is gone; `fullpipe undo {number}` takes it back\n"
             ));
             continue;
@@ -67,7 +67,7 @@ pub(super) fn see_to_leftovers(command: &Command, output: Output) {
             }
             Ok(report)
         });
-        output.remark(&match taken_back {
+        output.warning(&match taken_back {
             Ok(report) => {
                 let back = report.entries.iter().filter(|entry| entry.outcome.is_restored()).count();
                 let all = report.entries.len();

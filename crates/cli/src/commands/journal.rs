@@ -24,6 +24,6 @@ pub(super) fn exit_of(journal: &Journal, output: Output) -> Exit {
     if journal.damage().is_empty() {
         return Exit::Ok;
     }
-    output.remark(&format!("the journal is damaged, and this is not all: {}\n", journal.damage().join("; ")));
+    output.warning(&format!("the journal is damaged, and this is not all: {}\n", journal.damage().join("; ")));
     Exit::JournalUnusable
 }
