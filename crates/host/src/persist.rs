@@ -81,12 +81,12 @@ pub(crate) fn content(present: Option<&[u8]>, changes: &[&Change]) -> Vec<u8> {
     };
     let lines: Vec<Line<'_>> = present.split_inclusive(|&byte| byte == b'\n').map(Line::new).collect();
     // What the file says already stays where it is.
-    let (said, new): (Vec<Change>, Vec<Change>) = changes.into_iter().partition(|change| {
+    let is_said = |change: &Change| {
         let name = change.knob.to_string();
         let mut setting = lines.iter().filter(|line| line.sets(&name));
         setting.next().is_some_and(|line| line.value == change.to) && setting.next().is_none()
-    });
-    drop(said);
+    };
+    let new: Vec<Change> = changes.into_iter().filter(|change| !is_said(change)).collect();
     if new.is_empty() {
         return present.to_vec();
     }

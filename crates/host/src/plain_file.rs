@@ -117,7 +117,7 @@ fn take_after(new: &File, old: &File) -> io::Result<()> {
     if (theirs.uid(), theirs.gid()) != (ours.uid(), ours.gid()) {
         std::os::unix::fs::fchown(new, Some(theirs.uid()), Some(theirs.gid()))?;
     }
-    new.set_permissions(fs::Permissions::from(theirs.permissions()))?;
+    new.set_permissions(theirs.permissions())?;
     copy_attributes(new, old)
 }
 

@@ -107,7 +107,7 @@ impl Allowed {
                  with --allow-settings"
             ));
         }
-        let shown = to.map_or("absent".to_owned(), |to| format!("`{to}`"));
+        let shown = to.map_or_else(|| "absent".to_owned(), |to| format!("`{to}`"));
         (!named.any(|row| row.allows(to)))
             .then(|| format!("{name} = {shown} is outside of what this server lets others set"))
     }
