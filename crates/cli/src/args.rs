@@ -29,15 +29,15 @@ pub(crate) use stack::{BudgetArgs, EngineArgs, Preset, ProfileName, StackPresets
     max_term_width = 100,
     after_help = "\
 Examples:
-  fullpipe demo                  the whole loop on a made path, without a server
-  fullpipe serve                 on the far machine
-  fullpipe measure far.example   throughput, latency, message sizes, against any iperf3 server too
-  fullpipe check far.example     measure and diagnose; changes nothing
-  fullpipe tune far.example      plan, apply, prove, and keep only what helped
-  fullpipe undo --last           put back what the last run changed
-  fullpipe settings              what bounds TCP here, with defaults and meanings
+  fullpipe demo                     the whole loop on a made path, without a server
+  fullpipe serve --share-settings   on the far machine
+  fullpipe measure far.example      throughput, latency, message sizes; iperf3 servers too
+  fullpipe check far.example        measure and diagnose; changes nothing
+  fullpipe tune far.example         plan, apply, prove, and keep only what helped
+  fullpipe undo --last              put back what the last run changed
+  fullpipe settings                 what bounds TCP here, with defaults and meanings
   fullpipe plan --platform windows-2012 --rate 100M --rtt 80ms
-  fullpipe read slow.pcap        why the connections of a capture were slow
+  fullpipe read slow.pcap           why the connections of a capture were slow
 
 Exit codes: `fullpipe help exit-codes`. JSON: every command takes --json and prints one object."
 )]

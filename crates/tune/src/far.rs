@@ -139,7 +139,13 @@ fn round(
     let is_ours = client.hello().is_some();
     let client = Mutex::new(client);
     let mut far: Box<dyn End> = if is_ours {
-        Box::new(RemoteEnd::new(&options.target.host, &client, key))
+        let has_key = key.is_some();
+        let mut far = RemoteEnd::new(&options.target.host, &client, key);
+        if has_key {
+            // Before anything is measured: a key that opens nothing there is known now.
+            far.settings()?;
+        }
+        Box::new(far)
     } else {
         Box::new(Unreadable(options.target.host.clone()))
     };

@@ -16,6 +16,14 @@ use crate::{
     remote::{Answer, Order, Request, address},
 };
 
+/// Why the plan has no changes for a server that was started plainly.
+const SHARES_NOTHING: &str = "it shares them with nobody, so the plan has no changes for it; start it there with \
+                              `fullpipe serve --share-settings` and check again";
+
+/// Why a key is of no use there.
+const TAKES_NO_KEY: &str = "it takes no orders; start it there with `fullpipe serve --allow-tune --key-file FILE` and the \
+                            same key, or leave --key-file out to change this host alone";
+
 /// A host that is reached through its `fullpipe serve`.
 pub(crate) struct RemoteEnd<'c> {
     name: String,
@@ -38,6 +46,12 @@ impl<'c> RemoteEnd<'c> {
             Ok(answer) => Ok(answer),
             Err(error) => Err(refused(format!("the answer can't be understood: {error}"))),
         }
+    }
+
+    /// Whether the server answers questions about its host at all.
+    fn has_steward(&self) -> bool {
+        let client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        client.hello().is_some_and(|hello| hello.steward)
     }
 
     fn order(&self, operation: &'static str, order: &Order) -> Result<Answer, TuneError> {
@@ -80,6 +94,10 @@ impl End for RemoteEnd<'_> {
 
     fn settings(&mut self) -> Result<Settings, TuneError> {
         const OPERATION: &str = "read the settings";
+        if !self.has_steward() {
+            let reason = if self.key.is_some() { TAKES_NO_KEY } else { SHARES_NOTHING };
+            return Err(TuneError::Remote { operation: OPERATION, host: self.name.clone(), reason: reason.to_owned() });
+        }
         let answer = if self.key.is_some() {
             self.order(OPERATION, &Order::Settings)
         } else {
@@ -87,7 +105,7 @@ impl End for RemoteEnd<'_> {
         };
         match answer? {
             Answer::Settings(settings) => Ok(*settings),
-            _ => Err(self.unexpected("read the settings")),
+            _ => Err(self.unexpected(OPERATION)),
         }
     }
 

@@ -77,9 +77,10 @@ impl<H: Host + Send> HostSteward<H> {
     fn answer(&self, request: Request, ends: Ends) -> Result<Answer, TuneError> {
         match request {
             Request::Settings if self.terms.share => Ok(Answer::Settings(Box::new(self.shared()?))),
-            Request::Settings => {
-                Ok(refuse("this server tells its settings only to holders of its key, or with --share-settings"))
-            }
+            Request::Settings => Ok(refuse(
+                "it tells them only to holders of its key (--key-file), or to everybody where it is started with \
+                 `fullpipe serve --share-settings`",
+            )),
             Request::Challenge => {
                 let nonce = key::nonce().map_err(TuneError::Random)?;
                 self.guests().entry(ends.peer).or_default().nonce = Some((nonce.clone(), Instant::now()));

@@ -48,7 +48,15 @@ pub(super) fn run(args: &ServeArgs, output: Output) -> Ended {
     };
     let stop = interrupt::cancel_flag()?;
     let log = Arc::new(move |line: &str| output.remark(&format!("{}\n", clean(line))));
-    fullpipe_tune::serve(&options, &stop, &mut |address| ready(output, address), log)?;
+    let mut ready = |address| {
+        ready(output, address);
+        if !args.share_settings {
+            output.remark(
+                "settings of this machine are not shared: with --share-settings, `check` from elsewhere plans for it, too\n",
+            );
+        }
+    };
+    fullpipe_tune::serve(&options, &stop, &mut ready, log)?;
     Ok(Exit::Ok)
 }
 
