@@ -410,7 +410,8 @@ impl Round<'_> {
         let again: InForce = trials.into_iter().filter(|(at, trial)| self.undo_one(*at, trial).is_err()).collect();
         let mut failed = Ok(());
         for (at, trial) in again {
-            failed = failed.and(self.undo_one(at, &trial));
+            let undone = self.undo_one(at, &trial);
+            failed = failed.and(undone);
         }
         failed
     }
