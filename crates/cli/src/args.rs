@@ -29,15 +29,15 @@ pub(crate) use stack::{BudgetArgs, EngineArgs, Preset, ProfileName, StackPresets
     max_term_width = 100,
     after_help = "\
 Examples:
-  fullpipe demo                  the whole loop on a made path, without a server
-  fullpipe serve                 on the far machine
-  fullpipe measure far.example   throughput, latency, message sizes, against any iperf3 server too
-  fullpipe check far.example     measure and diagnose; changes nothing
-  fullpipe tune far.example      plan, apply, prove, and keep only what helped
-  fullpipe undo --last           put back what the last run changed
-  fullpipe settings              what bounds TCP here, with defaults and meanings
+  fullpipe demo                     the whole loop on a made path, without a server
+  fullpipe serve --share-settings   on the far machine
+  fullpipe measure far.example      throughput, latency, message sizes; iperf3 servers too
+  fullpipe check far.example        measure and diagnose; changes nothing
+  fullpipe tune far.example         plan, apply, prove, and keep only what helped
+  fullpipe undo --last              put back what the last run changed
+  fullpipe settings                 what bounds TCP here, with defaults and meanings
   fullpipe plan --platform windows-2012 --rate 100M --rtt 80ms
-  fullpipe read slow.pcap        why the connections of a capture were slow
+  fullpipe read slow.pcap           why the connections of a capture were slow
 
 Exit codes: `fullpipe help exit-codes`. JSON: every command takes --json and prints one object."
 )]
@@ -88,6 +88,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     Tune(TuneArgs),
     Undo(UndoArgs),
+    Confirm(ConfirmArgs),
+    Show(ShowArgs),
     History(HistoryArgs),
     Status(StatusArgs),
     Settings(SettingsArgs),
@@ -100,8 +102,11 @@ pub(crate) enum Command {
     Lab(LabCommand),
     #[command(subcommand)]
     Stack(StackCommand),
+    Key(KeyArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
+    #[command(hide = true)]
+    Guard(GuardArgs),
     /// Print every exit code and the kind of error that it stands for, as a page in Markdown
     #[command(name = "exit-codes", hide = true)]
     ExitCodes,
@@ -129,6 +134,7 @@ pub(crate) struct DemoArgs {}
 #[command(after_help = "\
 Examples:
   fullpipe serve                                     every address, port 5201
+  fullpipe serve --share-settings                    let everybody see what `check` needs for its plan
   fullpipe serve 192.0.2.7:5301                      one address and port
   fullpipe serve --max-time 60 --max-rate 500M --allow 10.0.0.0/8
   fullpipe serve --authorized-users-path users.csv --rsa-private-key-path private.pem
@@ -143,8 +149,18 @@ pub(crate) struct ServeArgs {
     /// A file whose content both machines share (at least 16 bytes)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) key_file: Option<PathBuf>,
-    /// Don't let peers read this machine's TCP settings, which a plan for it needs
-    #[arg(long, conflicts_with = "allow_tune")]
+    /// What holders of the key may set: a file with a line per setting, `net.ipv4.tcp_rmem = 4096..1073741824`
+    /// [default: what a plan contains]
+    #[arg(long, value_name = "FILE", requires = "allow_tune", value_hint = ValueHint::FilePath)]
+    pub(crate) allow_settings: Option<PathBuf>,
+    /// An address and port that peers reach this server by through a translation of addresses; can be given several times
+    #[arg(long, value_name = "ADDR:PORT", requires = "allow_tune")]
+    pub(crate) reached_as: Vec<std::net::SocketAddr>,
+    /// Tell everybody this machine's name, system and TCP settings, which a plan of `check` needs
+    #[arg(long)]
+    pub(crate) share_settings: bool,
+    /// Tell nobody; the default, for scripts of earlier versions
+    #[arg(long, hide = true, conflicts_with_all = ["allow_tune", "share_settings"])]
     pub(crate) no_settings: bool,
     /// At most this many peers at once
     #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u16).range(1..))]
@@ -307,6 +323,53 @@ pub(crate) struct HistoryArgs {
     /// At most this many runs
     #[arg(long, value_name = "N", default_value = "20")]
     pub(crate) limit: NonZeroU32,
+}
+
+/// Keep changes that are on trial: what `apply --confirm-within` or a remote `tune` put in force
+///
+/// Without a confirmation in time they are taken back. What was asked to last beyond a restart is written now.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe apply plan.json --yes --confirm-within 60s
+  fullpipe confirm                 from a new connection, while the old one still works
+  fullpipe confirm 7")]
+pub(crate) struct ConfirmArgs {
+    /// The number of a run [default: the only one that is on trial]
+    #[arg(value_name = "RUN")]
+    pub(crate) run: Option<u64>,
+}
+
+/// Show one run in full: what was there, what was written, what was read back, and what is there now
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  fullpipe show 7\n  fullpipe show 7 --json | jq '.runs[0].entries'")]
+pub(crate) struct ShowArgs {
+    /// The number of a run, as `fullpipe history` shows it
+    #[arg(value_name = "RUN")]
+    pub(crate) run: u64,
+}
+
+/// Make a key for `serve --allow-tune` and `tune`, in a new file that its owner alone can read
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  fullpipe key lab.key && scp -p lab.key far.example:")]
+pub(crate) struct KeyArgs {
+    /// The file to make
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+}
+
+/// Take back what nobody confirms: started by other commands, not by people
+#[derive(Args, Debug)]
+pub(crate) struct GuardArgs {
+    /// Whose trials
+    #[arg(long)]
+    pub(crate) owner: String,
+    /// Where the journal is
+    #[arg(long, value_hint = ValueHint::DirPath)]
+    pub(crate) state_dir: PathBuf,
+    /// Also when standard input ends
+    #[arg(long)]
+    pub(crate) with_parent: bool,
 }
 
 /// Show what is in force now because of fullpipe, and what an interrupted run left behind

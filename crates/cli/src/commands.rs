@@ -2,9 +2,11 @@
 
 mod apply;
 mod completions;
+mod confirm;
 #[cfg(target_os = "linux")]
 mod demo;
 mod far;
+mod guard;
 mod history;
 mod input;
 mod journal;
@@ -18,6 +20,7 @@ mod read;
 mod reset;
 mod serve;
 mod settings;
+mod show;
 #[cfg(target_os = "linux")]
 mod stack;
 mod status;
@@ -45,6 +48,7 @@ pub(crate) fn run(cli: Cli) -> u8 {
 }
 
 fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
+    guard::see_to_leftovers(&command, output);
     let ended = match command {
         #[cfg(target_os = "linux")]
         Command::Demo(_) => demo::run(output),
@@ -55,6 +59,8 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         Command::Check(args) => far::check(&args, output),
         Command::Tune(args) => far::tune(&args, output),
         Command::Undo(args) => undo::run(&args, output),
+        Command::Confirm(args) => confirm::run(&args, output),
+        Command::Show(args) => show::run(&args, output),
         Command::History(args) => history::run(&args, output),
         Command::Status(_) => status::run(output),
         Command::Settings(args) => settings::run(&args, output),
@@ -77,6 +83,8 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         Command::Stack(_) => Err(lab::needs_linux()),
         Command::Completions(args) => completions::run(&args, output),
         Command::Man(args) => man::run(&args, output),
+        Command::Guard(args) => guard::run(&args),
+        Command::Key(args) => fullpipe_tune::Key::create(&args.file).map(|()| Exit::Ok).map_err(Failure::from),
         Command::ExitCodes => printed(output.page("exit-codes", &exit::markdown())),
     };
     ended.map(Exit::code)
@@ -91,6 +99,10 @@ fn name(command: &Command) -> &'static str {
         Command::Check(_) => "check",
         Command::Tune(_) => "tune",
         Command::Undo(_) => "undo",
+        Command::Confirm(_) => "confirm",
+        Command::Show(_) => "show",
+        Command::Guard(_) => "guard",
+        Command::Key(_) => "key",
         Command::History(_) => "history",
         Command::Status(_) => "status",
         Command::Settings(_) => "settings",

@@ -162,7 +162,10 @@ impl Exit {
                 "Somebody changed a setting after fullpipe did; it was left alone. `undo --force` puts it back anyway."
             }
             Self::JournalLocked => "Another run of fullpipe holds the journal.",
-            Self::JournalUnusable => "The journal can't be read or written, so nothing was changed.",
+            Self::JournalUnusable => {
+                "The journal can't be read or written, is damaged or was lost, or others could have written it: nothing \
+                 was changed. `undo` puts back what can be read of it, and ends so, too."
+            }
             Self::DiskFull => "No space is left for the journal or a drop-in file, so nothing was changed.",
             Self::ScenarioInvalid => "The scenario is unknown, or its file has an unknown or impossible field.",
             Self::PathNotKept => "The made path could not keep up with its own plan, so the result is not valid.",
@@ -172,7 +175,7 @@ impl Exit {
             }
             Self::NotConfirmed => "The question was answered with no, or there was nobody to ask and no `--yes`.",
             Self::Unsupported => "This system lacks something that the command needs; the message names it.",
-            Self::RunUnknown => "The journal has no such run.",
+            Self::RunUnknown => "The journal has no such run, or, for `confirm`, it is not on trial (any more).",
             Self::AddressUnavailable => {
                 "The address can't be listened on, or the device can't be used: it is in use, or not one of this machine."
             }

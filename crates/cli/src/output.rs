@@ -81,6 +81,12 @@ impl Output {
         }
     }
 
+    /// Prints to standard error, also beside JSON, what nobody may miss.
+    pub(crate) fn warning(self, text: &str) {
+        // Where standard error is closed, the exit code still tells.
+        drop(write_all(&mut AutoStream::auto(io::stderr().lock()), text));
+    }
+
     /// Prints a line for a person who looks on; nothing under `--json` or `--quiet`.
     pub(crate) fn remark(self, text: &str) {
         if !self.global.json && !self.global.quiet {

@@ -197,7 +197,7 @@ fn without_the_right_nothing_is_changed_and_the_right_is_named() {
     let script = "
         $F plan --platform this --rate 100G --rtt 80ms --memory 100G --json > plan.json
         echo 0 > /proc/sys/net/ipv4/tcp_sack
-        mkdir state; chmod 777 state .
+        mkdir -m 700 state; chown 65534:65534 state; chmod 755 .
         try() { setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all $F $* --yes --json; }
         try apply plan.json > apply.json || echo $?
         try reset > reset.json || echo $?

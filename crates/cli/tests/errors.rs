@@ -110,6 +110,14 @@ fn a_key_that_is_missing_or_too_short_is_refused() {
     let missing = fails(state.path(), &["tune", "127.0.0.1", "--yes", "--key-file", key], 2);
     assert!(missing["message"].as_str().unwrap().contains(key), "{missing}");
     std::fs::write(&file, "short").unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let open = fails(state.path(), &["serve", "127.0.0.1:0", "--allow-tune", "--key-file", key], 2);
+        assert!(open["hint"].as_str().unwrap().contains("chmod 600"), "{open}");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
     let short = fails(state.path(), &["serve", "127.0.0.1:0", "--allow-tune", "--key-file", key], 2);
     assert!(short["message"].as_str().unwrap().contains("5 bytes"), "{short}");
 }

@@ -2,14 +2,19 @@
 //!
 //! What is *not* here: choosing the changes (`knobs`), and keeping only those that helped (`tune`).
 
-use std::{collections::BTreeSet, io, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    io,
+    path::{Path, PathBuf},
+};
 
 use fullpipe_knobs::{Address, Change, TakesEffect};
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    BootFile, EntryKind, EntryState, Host, HostError, Journal, JournalError, Lasting, RunId,
-    journal::{EntryId, Intent},
-    persist,
+    BootFile, EntryKind, EntryState, Host, HostError, Journal, JournalError, Lasting, RunId, RunState, Trial, guardian,
+    journal::{EntryId, Intent, Start},
+    persist, trusted,
     undo::{Outcome, UndoneEntry, restore_file, restore_setting},
     value::{canonical, same_value},
 };
@@ -26,6 +31,9 @@ pub struct ApplyOptions {
     /// The folder (`/etc/sysctl.d`, see [`persist::sysctl_dir`]) for a drop-in that makes sysctls last beyond a restart;
     /// `None` changes the running system only. A host with boot-time files of other places keeps to those.
     pub persist: Option<PathBuf>,
+    /// In force only until these terms end, unless [`confirm`](crate::confirm) comes in time. What is to last beyond a
+    /// restart is written with the confirmation.
+    pub trial: Option<Trial>,
 }
 
 /// What was applied.
@@ -114,6 +122,27 @@ pub enum ApplyFault {
         /// What it is.
         now: Option<String>,
     },
+    /// Another run has the setting on trial: its undo would come in between.
+    #[error(
+        "{address} is on trial by run {run} ({command}, process {pid}); wait until it is confirmed or taken back, or \
+         take it back with `fullpipe undo {run}`"
+    )]
+    OnTrial {
+        /// The setting.
+        address: Address,
+        /// The run that has it.
+        run: RunId,
+        /// Its command.
+        command: String,
+        /// Its process.
+        pid: u32,
+    },
+    /// What a trial is to write once it is confirmed can't be recorded or read.
+    #[error("can't record what is to last beyond a restart: {source}")]
+    Pending {
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
     /// A boot-time file could not be written.
     #[error("can't write the boot-time file {}: {source}; without --persist only the running system is changed", path.display())]
     Persist {
@@ -159,10 +188,33 @@ pub fn apply<H: Host + ?Sized>(
     changes: &[Change],
     options: &ApplyOptions,
 ) -> Result<Run, ApplyError> {
-    check(host, changes, options).map_err(|fault| ApplyError { fault: Box::new(fault), rollback: Vec::new() })?;
-    let mut work = Work { host, journal, options, run: None, done: Vec::new() };
+    free(journal, changes)
+        .and_then(|()| check(host, changes, options))
+        .map_err(|fault| ApplyError { fault: Box::new(fault), rollback: Vec::new() })?;
+    let pending =
+        pending(changes, options).map_err(|fault| ApplyError { fault: Box::new(fault), rollback: Vec::new() })?;
+    let mut work = Work { host, journal, options, pending, run: None, done: Vec::new() };
     let result = work.all(changes);
     result.map_err(|fault| ApplyError { fault: Box::new(fault), rollback: work.take_back() })
+}
+
+/// One trial for each setting: two that are taken back in the wrong order would leave one of them in force.
+fn free(journal: &Journal, changes: &[Change]) -> Result<(), ApplyFault> {
+    for run in journal.on_trial()? {
+        let held = |change: &&Change| {
+            let place = change.knob.to_string();
+            run.entries.iter().any(|entry| entry.state.is_outstanding() && entry.place == place)
+        };
+        if let Some(change) = changes.iter().find(held) {
+            return Err(ApplyFault::OnTrial {
+                address: change.knob.clone(),
+                run: run.id,
+                command: run.command,
+                pid: run.pid,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Finds what can be known before the first write.
@@ -188,6 +240,64 @@ fn check<H: Host + ?Sized>(host: &mut H, changes: &[Change], options: &ApplyOpti
     Ok(())
 }
 
+/// What a trial writes once it is confirmed.
+#[derive(Debug, Serialize, Deserialize)]
+struct Pending {
+    folder: PathBuf,
+    changes: Vec<Change>,
+}
+
+fn pending(changes: &[Change], options: &ApplyOptions) -> Result<Option<String>, ApplyFault> {
+    let (Some(folder), Some(_)) = (&options.persist, &options.trial) else { return Ok(None) };
+    let pending = Pending { folder: folder.clone(), changes: changes.to_vec() };
+    serde_json::to_string(&pending).map(Some).map_err(|error| ApplyFault::Pending { source: error })
+}
+
+/// Makes a run that is on trial stay, and writes what was asked to last beyond a restart.
+///
+/// # Errors
+///
+/// Where the run is not on trial (any more), or a boot-time file can't be written: the run stays on trial then.
+pub fn confirm<H: Host + ?Sized>(host: &mut H, journal: &mut Journal, run: RunId) -> Result<Run, ApplyError> {
+    let plain = |fault: ApplyFault| ApplyError { fault: Box::new(fault), rollback: Vec::new() };
+    let record = journal.run(run).map_err(|error| plain(error.into()))?;
+    // One of which everything is for boot-time files has nothing in force yet.
+    if record.state != RunState::OnTrial && record.pending.is_none() {
+        return Err(plain(JournalError::NotOnTrial { run }.into()));
+    }
+    // After a restart nothing of it is in force, and after its deadline its guardian is about to take it back.
+    let here = host.identity().map_err(|error| plain(error.into()))?;
+    let restarted = matches!((&here.boot, &record.identity.boot), (Some(a), Some(b)) if a != b);
+    let late = record.trial.as_ref().and_then(|trial| trial.deadline_ms).is_some_and(guardian::is_over);
+    if restarted || late {
+        return Err(plain(JournalError::NotOnTrial { run }.into()));
+    }
+    let mut kept = Run { id: Some(run), applied: Vec::new(), boot_files: Vec::new(), not_persisted: Vec::new() };
+    if let Some(pending) = &record.pending {
+        let Pending { folder, changes } =
+            serde_json::from_str(pending).map_err(|source| plain(ApplyFault::Pending { source }))?;
+        let options = ApplyOptions::default();
+        let mut work = Work { host, journal, options: &options, pending: None, run: Some(run), done: Vec::new() };
+        let write = |work: &mut Work<'_, H>| -> Result<_, ApplyFault> {
+            for entry in record.entries.iter().filter(|entry| entry.state.is_outstanding()) {
+                let lasts = |change: &Change| {
+                    change.knob.to_string() == entry.place && work.host.lasting(change) == Lasting::InFile
+                };
+                if changes.iter().any(lasts) {
+                    work.journal.lasts(entry.id)?;
+                }
+            }
+            work.lasting(&folder, &changes)
+        };
+        match write(&mut work) {
+            Ok((boot_files, not_persisted)) => (kept.boot_files, kept.not_persisted) = (boot_files, not_persisted),
+            Err(fault) => return Err(ApplyError { fault: Box::new(fault), rollback: work.take_back() }),
+        }
+    }
+    journal.keep(run).map_err(|error| plain(error.into()))?;
+    Ok(kept)
+}
+
 /// A change that was made, and how to take it back.
 enum Done {
     Setting { entry: EntryId, address: Address, before: Option<String> },
@@ -198,6 +308,8 @@ struct Work<'a, H: Host + ?Sized> {
     host: &'a mut H,
     journal: &'a mut Journal,
     options: &'a ApplyOptions,
+    /// What the journal holds for the confirmation.
+    pending: Option<String>,
     run: Option<RunId>,
     done: Vec<Done>,
 }
@@ -206,20 +318,30 @@ impl<H: Host + ?Sized> Work<'_, H> {
     fn all(&mut self, changes: &[Change]) -> Result<Run, ApplyFault> {
         let applied = changes.iter().map(|change| self.one(change)).collect::<Result<Vec<_>, _>>()?;
         let (mut boot_files, mut not_persisted) = (Vec::new(), Vec::new());
-        if let Some(folder) = &self.options.persist {
-            let mut in_files = Vec::new();
-            for change in changes {
-                match self.host.lasting(change) {
-                    Lasting::ByItself => {}
-                    Lasting::InFile => in_files.push(change),
-                    Lasting::Not => not_persisted.push(change.knob.clone()),
-                }
-            }
-            for file in self.host.boot_files(folder, &in_files)? {
-                boot_files.extend(self.boot_file(file)?);
-            }
+        if let Some(folder) = self.options.persist.as_ref().filter(|_| self.options.trial.is_none()) {
+            (boot_files, not_persisted) = self.lasting(folder, changes)?;
+        }
+        if self.options.persist.is_some() && self.options.trial.is_some() && !changes.is_empty() {
+            // What is only in boot-time files has no other mark in the journal yet.
+            self.run()?;
         }
         Ok(Run { id: self.run, applied, boot_files, not_persisted })
+    }
+
+    /// Writes what lasts beyond a restart; gives the files, and what can't last.
+    fn lasting(&mut self, folder: &Path, changes: &[Change]) -> Result<(Vec<PathBuf>, Vec<Address>), ApplyFault> {
+        let (mut boot_files, mut not_persisted, mut in_files) = (Vec::new(), Vec::new(), Vec::new());
+        for change in changes {
+            match self.host.lasting(change) {
+                Lasting::ByItself => {}
+                Lasting::InFile => in_files.push(change),
+                Lasting::Not => not_persisted.push(change.knob.clone()),
+            }
+        }
+        for file in self.host.boot_files(folder, &in_files)? {
+            boot_files.extend(self.boot_file(file)?);
+        }
+        Ok((boot_files, not_persisted))
     }
 
     fn one(&mut self, change: &Change) -> Result<Applied, ApplyFault> {
@@ -249,7 +371,7 @@ impl<H: Host + ?Sized> Work<'_, H> {
             mode: None,
             persisted: match self.host.lasting(change) {
                 Lasting::ByItself => true,
-                Lasting::InFile => self.options.persist.is_some(),
+                Lasting::InFile => self.options.persist.is_some() && self.options.trial.is_none(),
                 Lasting::Not => false,
             },
         };
@@ -271,6 +393,9 @@ impl<H: Host + ?Sized> Work<'_, H> {
         if before.as_deref() == Some(content.as_slice()) {
             return Ok(None);
         }
+        let failed = |source| ApplyFault::Persist { path: path.clone(), source };
+        // Whoever may write the folder decides what the system does at its next start.
+        path.parent().map_or(Ok(()), trusted::folder).map_err(failed)?;
         let run = self.run()?;
         let mode = persist::mode(&path);
         let intent = Intent {
@@ -284,8 +409,7 @@ impl<H: Host + ?Sized> Work<'_, H> {
         let entry = self.journal.intend(run, &intent)?;
         self.done.push(Done::File { entry, path: path.clone(), before, mode });
         // Readable for all, as sysctl.d files are: systemd-sysctl reads it as root, people as themselves.
-        persist::write_atomically(&path, &content, mode.or(Some(0o644)))
-            .map_err(|source| ApplyFault::Persist { path: path.clone(), source })?;
+        persist::write_atomically(&path, &content, mode.or(Some(0o644))).map_err(failed)?;
         self.journal.written(entry, Some(&content))?;
         Ok(Some(path))
     }
@@ -296,7 +420,13 @@ impl<H: Host + ?Sized> Work<'_, H> {
             return Ok(run);
         }
         let identity = self.host.identity()?;
-        let run = self.journal.start_run(&self.options.command, self.options.host.as_deref(), &identity)?;
+        let start = Start {
+            command: &self.options.command,
+            host: self.options.host.as_deref(),
+            trial: self.options.trial.as_ref(),
+            pending: self.pending.as_deref(),
+        };
+        let run = self.journal.start_run(start, &identity)?;
         self.run = Some(run);
         Ok(run)
     }

@@ -226,6 +226,11 @@ impl Host for FolderHost {
         let kept: Vec<_> = changes.iter().map(|change| (*change, freebsd::boot::Keeper::of(change))).collect();
         freebsd::boot::files(&self.root, &kept)
     }
+
+    /// The folder of a drop-in is whatever was given with the machine.
+    fn keeps_boot_file(&self, path: &Path) -> bool {
+        path.ends_with(persist::file_name()) || freebsd::boot::is_ours(&self.root, path)
+    }
 }
 
 /// A name that stays in its folder.

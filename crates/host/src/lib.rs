@@ -16,22 +16,25 @@ mod error;
 mod export_folder;
 pub mod folder;
 pub mod freebsd;
+pub mod guardian;
 pub mod journal;
 #[cfg(target_os = "linux")]
 pub mod linux;
 pub mod persist;
+mod plain_file;
 mod program;
 pub mod reset;
 mod sysctl;
+mod trusted;
 mod undo;
 mod value;
 pub mod windows;
 
-pub use apply::{Applied, ApplyError, ApplyFault, ApplyOptions, Run, apply};
+pub use apply::{Applied, ApplyError, ApplyFault, ApplyOptions, Run, apply, confirm};
 pub use error::HostError;
 pub use export_folder::{ExportFolder, ExportFolderError};
 pub use folder::FolderHost;
-pub use journal::{Entry, EntryKind, EntryState, Journal, JournalError, RunId, RunRecord, RunState};
+pub use journal::{Entry, EntryKind, EntryState, Journal, JournalError, RunId, RunRecord, RunState, Trial};
 pub use persist::{BootFile, Lasting};
 pub use program::Output;
 pub use undo::{Outcome, UndoOptions, UndoReport, UndoneEntry, Which, undo};
@@ -81,6 +84,11 @@ pub trait Host {
     /// [`ApplyOptions::persist`], for a host that keeps a drop-in; nothing is written here.
     fn boot_files(&mut self, folder: &Path, changes: &[&Change]) -> Result<Vec<BootFile>, HostError> {
         persist::drop_in(folder, changes)
+    }
+
+    /// Whether `path` is a boot-time file that this host writes: an undo touches no other, whatever a journal says.
+    fn keeps_boot_file(&self, path: &Path) -> bool {
+        path == persist::sysctl_dir().join(persist::file_name())
     }
 }
 

@@ -3,18 +3,14 @@
 //! We own one file there and keep in it what earlier runs set. What is *not* here: the undo, which puts back the
 //! bytes that the journal holds; and what other files of the folder say (`fullpipe_knobs` explains their fights).
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use fullpipe_knobs::{
     Address, Change, Settings,
     persist::{SYSCTL_FILE, sysctl_drop_in},
 };
 
-use crate::HostError;
+use crate::{HostError, plain_file};
 
 /// How a change lasts beyond a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,17 +46,17 @@ pub(crate) fn drop_in(folder: &Path, changes: &[&Change]) -> Result<Vec<BootFile
     }
     let path = folder.join(file_name());
     let before = present(&path)?;
-    let content = content(before.as_deref().map(String::from_utf8_lossy).as_deref(), changes).into_bytes();
+    let content = content(before.as_deref(), changes);
     Ok(vec![BootFile { path, before, content }])
 }
 
-/// The bytes of a file; `None` where there is none.
+/// The bytes of a file; `None` where there is none. A link is not followed: see [`plain_file::read`].
 pub(crate) fn present(path: &Path) -> Result<Option<Vec<u8>>, HostError> {
-    match fs::read(path) {
-        Ok(content) => Ok(Some(content)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(HostError::File { operation: "read", path: path.display().to_string(), source }),
-    }
+    plain_file::read(path).map_err(|source| HostError::File {
+        operation: "read",
+        path: path.display().to_string(),
+        source,
+    })
 }
 
 /// The folder for the drop-in: `FULLPIPE_SYSCTL_DIR`, else that of [`SYSCTL_FILE`].
@@ -74,119 +70,105 @@ pub(crate) fn file_name() -> &'static str {
     SYSCTL_FILE.rsplit('/').next().unwrap_or(SYSCTL_FILE)
 }
 
-/// The drop-in with these changes added to what it says already of other settings.
+/// The drop-in with these changes added to what it says already: line by line, every other byte as it was.
 ///
-/// It is made of blocks with an empty line between them: the heading, and one for each setting with its reason.
-pub(crate) fn content(present: Option<&str>, changes: &[&Change]) -> String {
+/// A line that sets a changed setting goes, and with it the comment above it where the two stand alone between empty
+/// lines, as we write them. The new ones come at the end, each with its reason, with the line ends that the file has.
+pub(crate) fn content(present: Option<&[u8]>, changes: &[&Change]) -> Vec<u8> {
     let changes: Vec<Change> = changes.iter().map(|change| (*change).clone()).collect();
-    let keys: Vec<String> = changes.iter().map(|change| change.knob.to_string()).collect();
-    let new = sysctl_drop_in(&changes, &Settings::default()).content;
-    let of_others = |block: &&str| !block.lines().filter_map(key).any(|key| keys.iter().any(|changed| changed == key));
-    let kept = present.unwrap_or_default().split("\n\n").filter(of_others);
-    // The file has its heading already.
-    let added = new.split("\n\n").skip(usize::from(present.is_some()));
-    let blocks: Vec<&str> =
-        kept.chain(added).map(|block| block.trim_matches('\n')).filter(|block| !block.is_empty()).collect();
-    blocks.join("\n\n") + "\n"
-}
-
-/// What a line sets.
-fn key(line: &str) -> Option<&str> {
-    let (key, _) = line.split_once('=')?;
-    let key = key.trim().trim_start_matches('-');
-    (!key.starts_with(['#', ';'])).then_some(key)
-}
-
-/// Puts a file in place so that at any moment, power failure included, it is the old one or the new one. `mode` has its
-/// permission bits, where they are not to be the usual ones.
-///
-/// # Errors
-///
-/// What the system says; the old file is untouched then, and nothing is left beside it.
-pub fn write_atomically(file: &Path, content: &[u8], mode: Option<u32>) -> io::Result<()> {
-    let folder = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    let temporary = write_beside(file, content, mode)?;
-    fs::rename(&temporary, file).and_then(|()| sync_folder(folder)).inspect_err(|_| {
-        // Nothing more can be done about a leftover than not to leave it; the first error is the one that matters.
-        fs::remove_file(&temporary).unwrap_or_default();
-    })
-}
-
-/// Writes what is to take the place of a file under another name beside it, on disk; gives that name.
-pub(crate) fn write_beside(file: &Path, content: &[u8], mode: Option<u32>) -> io::Result<PathBuf> {
-    let temporary = temporary(file).ok_or(io::ErrorKind::InvalidInput)?;
-    let put = || {
-        let mut open = fs::File::create(&temporary)?;
-        open.write_all(content)?;
-        set_mode(&open, mode)?;
-        open.sync_all()
+    let Some(present) = present else {
+        return sysctl_drop_in(&changes, &Settings::default()).content.into_bytes();
     };
-    put().inspect_err(|_| fs::remove_file(&temporary).unwrap_or_default())?;
-    Ok(temporary)
+    let lines: Vec<Line<'_>> = present.split_inclusive(|&byte| byte == b'\n').map(Line::new).collect();
+    // What the file says already stays where it is.
+    let is_said = |change: &Change| {
+        let name = change.knob.to_string();
+        let mut setting = lines.iter().filter(|line| line.sets(&name));
+        setting.next().is_some_and(|line| line.value == change.to) && setting.next().is_none()
+    };
+    let new: Vec<Change> = changes.into_iter().filter(|change| !is_said(change)).collect();
+    if new.is_empty() {
+        return present.to_vec();
+    }
+    let mut kept = Vec::new();
+    let goes =
+        |at: usize| lines.get(at).is_some_and(|line| new.iter().any(|change| line.sets(&change.knob.to_string())));
+    let is_empty = |at: usize| lines.get(at).is_none_or(|line| line.is_empty);
+    // A comment with its setting, between empty lines.
+    let is_block = |comment: usize| {
+        let above = comment.checked_sub(1);
+        lines[comment].is_comment && above.is_some_and(is_empty) && goes(comment + 1) && is_empty(comment + 2)
+    };
+    for (at, line) in lines.iter().enumerate() {
+        let gap = line.is_empty && at + 1 < lines.len() && is_block(at + 1);
+        if !gap && !goes(at) && !is_block(at) {
+            kept.extend_from_slice(line.bytes);
+        }
+    }
+    let end: &[u8] = if lines.first().is_some_and(|line| line.bytes.ends_with(b"\r\n")) { b"\r\n" } else { b"\n" };
+    if !kept.is_empty() && !kept.ends_with(b"\n") {
+        kept.extend_from_slice(end);
+    }
+    let added = sysctl_drop_in(&new, &Settings::default()).content;
+    // The file has its heading already, or never had one.
+    for line in added.lines().skip(usize::from(!kept.is_empty())) {
+        kept.extend_from_slice(line.as_bytes());
+        kept.extend_from_slice(end);
+    }
+    kept
 }
 
-/// Where a file is written before it takes its place. One name, so that what a killed run leaves is used up by the next
-/// one; nothing reads a name in `sysctl.d` that doesn't end in `.conf`.
-fn temporary(file: &Path) -> Option<PathBuf> {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(file.file_name()?);
-    name.push(".tmp");
-    Some(file.with_file_name(name))
+/// A line of a drop-in.
+struct Line<'a> {
+    bytes: &'a [u8],
+    name: Option<String>,
+    value: Option<String>,
+    is_comment: bool,
+    is_empty: bool,
 }
 
-/// Takes away what a run that was killed while it wrote `file` left beside it.
-pub(crate) fn clear_leftover(file: &Path) {
-    if let Some(temporary) = temporary(file) {
-        // Most often there is none; and one that can't be removed does no harm.
-        fs::remove_file(temporary).unwrap_or_default();
+impl<'a> Line<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim();
+        let is_comment = text.starts_with(['#', ';']);
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) if !is_comment => (
+                // Where a slash comes first, slashes and dots have changed places (sysctl.d(5)).
+                Some(dotted(name.trim().trim_start_matches('-').trim_start())),
+                Some(value.split_whitespace().collect::<Vec<_>>().join(" ")),
+            ),
+            _ => (None, None),
+        };
+        Self { bytes, name, value, is_comment, is_empty: text.is_empty() }
+    }
+
+    fn sets(&self, name: &str) -> bool {
+        self.name.as_deref() == Some(name)
     }
 }
 
-/// Takes a file away for good; no file is no error.
-pub(crate) fn remove(file: &Path) -> io::Result<()> {
-    match fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Err(_) => Ok(()),
-        Ok(()) => file.parent().map_or(Ok(()), sync_folder),
+/// The name of a sysctl with dots between its parts.
+fn dotted(name: &str) -> String {
+    match name.find(['/', '.']).and_then(|at| name.as_bytes().get(at)) {
+        Some(b'/') => name
+            .chars()
+            .map(|c| {
+                if c == '/' {
+                    '.'
+                } else if c == '.' {
+                    '/'
+                } else {
+                    c
+                }
+            })
+            .collect(),
+        _ => name.to_owned(),
     }
 }
 
-/// The permission bits of a file.
-pub(crate) fn mode(file: &Path) -> Option<u32> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::metadata(file).ok().map(|metadata| metadata.permissions().mode() & 0o7777)
-    }
-    #[cfg(not(unix))]
-    {
-        _ = file;
-        None
-    }
-}
-
-#[cfg(unix)]
-fn set_mode(file: &fs::File, mode: Option<u32>) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    mode.map_or(Ok(()), |mode| file.set_permissions(fs::Permissions::from_mode(mode)))
-}
-
-#[cfg(not(unix))]
-fn set_mode(_: &fs::File, _: Option<u32>) -> io::Result<()> {
-    Ok(())
-}
-
-/// A rename lasts when its folder is on disk (fsync(2)).
-#[cfg(unix)]
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    fs::File::open(folder)?.sync_all()
-}
-
-#[cfg(not(unix))]
-pub(crate) fn sync_folder(_: &Path) -> io::Result<()> {
-    Ok(())
-}
+pub use plain_file::write_atomically;
+pub(crate) use plain_file::{clear_leftover, mode, remove, sync_folder, write_beside};
 
 #[cfg(test)]
 mod tests {
@@ -209,22 +191,53 @@ mod tests {
 
     #[test]
     fn a_drop_in_keeps_what_it_says_of_other_settings() {
-        let first = content(None, &[&change("net.ipv4.tcp_rmem", "1 2 3"), &change("net.ipv4.tcp_ecn", "1")]);
-        let second = content(Some(&first), &[&change("net.ipv4.tcp_rmem", "1 2 9")]);
-        let set = |text: &str| text.lines().filter(|line| key(line).is_some()).map(str::to_owned).collect::<Vec<_>>();
+        let first = merged(None, &[&change("net.ipv4.tcp_rmem", "1 2 3"), &change("net.ipv4.tcp_ecn", "1")]);
+        let second = merged(Some(&first), &[&change("net.ipv4.tcp_rmem", "1 2 9")]);
+        let set = |text: &str| {
+            text.lines()
+                .filter(|line| line.contains(" = ") && !line.starts_with('#'))
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(set(&first), ["net.ipv4.tcp_rmem = 1 2 3", "net.ipv4.tcp_ecn = 1"]);
         assert_eq!(set(&second), ["net.ipv4.tcp_ecn = 1", "net.ipv4.tcp_rmem = 1 2 9"]);
         assert_eq!(second.matches("Written by").count(), 1);
         assert_eq!(second.matches("is to be 1 2 3").count(), 0, "the old reason goes with the old value");
-        assert_eq!(content(Some(&second), &[&change("net.ipv4.tcp_rmem", "1 2 9")]), second);
+        assert_eq!(merged(Some(&second), &[&change("net.ipv4.tcp_rmem", "1 2 9")]), second);
+        assert!(!second.contains("\n\n\n"), "{second:?}");
     }
 
     #[test]
-    fn a_failed_write_leaves_nothing_behind() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let target = folder.path().join("is-a-folder");
-        fs::create_dir(&target).expect("a folder");
-        write_atomically(&target, b"text", None).expect_err("a file can't replace a folder");
-        assert_eq!(fs::read_dir(folder.path()).expect("listed").count(), 1);
+    fn lines_without_an_empty_line_between_them_are_kept_one_by_one() {
+        let by_hand = "net.ipv4.tcp_rmem = 1 2 3\nnet.ipv4.tcp_ecn = 1\n# for the vendor\nnet/ipv4/tcp_sack=1\n";
+        let merged = merged(Some(by_hand), &[&change("net.ipv4.tcp_rmem", "1 2 9")]);
+        let kept = "net.ipv4.tcp_ecn = 1\n# for the vendor\nnet/ipv4/tcp_sack=1\n";
+        assert!(merged.starts_with(kept), "{merged}");
+        assert!(merged.ends_with("net.ipv4.tcp_rmem = 1 2 9\n"), "{merged}");
+        assert_eq!(merged.matches("tcp_rmem =").count(), 1, "{merged}");
+    }
+
+    #[test]
+    fn a_setting_with_slashes_in_its_name_is_the_same_setting() {
+        let merged = merged(Some("a.b = 1\nnet/ipv4/tcp_rmem = 1 2 3\n"), &[&change("net.ipv4.tcp_rmem", "1 2 9")]);
+        assert!(!merged.contains("1 2 3"), "{merged}");
+        assert_eq!(dotted("net/ipv4/conf/eth0.100/mtu"), "net.ipv4.conf.eth0/100.mtu");
+        assert_eq!(dotted("net.ipv4.conf.eth0/100.mtu"), "net.ipv4.conf.eth0/100.mtu");
+    }
+
+    #[test]
+    fn line_ends_and_bytes_that_are_no_text_are_kept() {
+        let windows = b"# caf\xe9\r\na.b = 1\r\nnet.ipv4.tcp_rmem = 1 2 3";
+        let merged = content(Some(windows), &[&change("net.ipv4.tcp_rmem", "1 2 9")]);
+        assert!(merged.starts_with(b"# caf\xe9\r\na.b = 1\r\n"), "{merged:?}");
+        assert!(merged.ends_with(b"\r\nnet.ipv4.tcp_rmem = 1 2 9\r\n"), "{merged:?}");
+        assert_eq!(
+            merged.iter().filter(|&&byte| byte == b'\n').count(),
+            merged.windows(2).filter(|two| two == b"\r\n").count()
+        );
+    }
+
+    fn merged(present: Option<&str>, changes: &[&Change]) -> String {
+        String::from_utf8(content(present.map(str::as_bytes), changes)).expect("text")
     }
 }

@@ -3,14 +3,14 @@
 //! An entry is written back only where the host still has what we put there: what somebody changed since is theirs.
 //! What is *not* here: the journal's storage.
 
-use std::{collections::BTreeMap, fs, io, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
 use fullpipe_knobs::Address;
 use serde::Serialize;
 
 use crate::{
     Entry, EntryKind, EntryState, Host, Identity, Journal, JournalError, RunId, RunRecord, RunState, persist,
-    same_value,
+    plain_file, same_value,
 };
 
 /// What to take back.
@@ -130,7 +130,7 @@ pub fn undo<H: Host + ?Sized>(
     let outstanding = journal.outstanding()?;
     let chosen: Vec<RunId> = match which {
         Which::Latest => {
-            outstanding.iter().filter(|run| run.state == RunState::Open).map(|run| run.id).take(1).collect()
+            outstanding.iter().filter(|run| run.state != RunState::Kept).map(|run| run.id).take(1).collect()
         }
         Which::Run(run) => vec![journal.run(run)?.id],
         Which::All => outstanding.iter().map(|run| run.id).collect(),
@@ -154,6 +154,15 @@ pub fn undo<H: Host + ?Sized>(
             }
         }
     }
+    // A trial of which nothing is left is over, also for whoever might still confirm it.
+    let over = if report.is_complete() { chosen.as_slice() } else { &[] };
+    for run in over {
+        if journal.run(*run).is_ok_and(|run| run.trial.is_some())
+            && let Err(error) = journal.end_trial(*run)
+        {
+            report.unmarked.get_or_insert(error);
+        }
+    }
     Ok(report)
 }
 
@@ -167,7 +176,7 @@ fn take_back<H: Host + ?Sized>(
 ) -> Outcome {
     match entry.kind {
         EntryKind::Setting => setting(host, here, run, entry, by, options),
-        EntryKind::File => file(entry, by, options),
+        EntryKind::File => file(host, entry, by, options),
     }
 }
 
@@ -207,14 +216,17 @@ fn setting<H: Host + ?Sized>(
     restore_setting(host, &address, before.as_deref())
 }
 
-fn file(entry: &Entry, by: Option<RunId>, options: UndoOptions) -> Outcome {
+fn file<H: Host + ?Sized>(host: &H, entry: &Entry, by: Option<RunId>, options: UndoOptions) -> Outcome {
     let path = Path::new(&entry.place);
-    persist::clear_leftover(path);
-    let now = match fs::read(path) {
-        Ok(content) => Some(content),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+    if !host.keeps_boot_file(path) {
+        let hint = "if it is a drop-in of yours, set FULLPIPE_SYSCTL_DIR as it was set then";
+        return Outcome::Failed { why: format!("{} is no file that fullpipe writes here; {hint}", entry.place) };
+    }
+    let now = match plain_file::read(path) {
+        Ok(content) => content,
         Err(error) => return Outcome::Failed { why: format!("can't read {}: {error}", entry.place) },
     };
+    persist::clear_leftover(path);
     if now == entry.before {
         return Outcome::AlreadyBack;
     }
@@ -266,6 +278,12 @@ pub(crate) fn restore_setting<H: Host + ?Sized>(host: &mut H, address: &Address,
 
 /// Puts a file's old content back, or takes the file away where there was none.
 pub(crate) fn restore_file(path: &Path, before: Option<&[u8]>, mode: Option<u32>) -> Outcome {
+    // A write that failed has changed nothing, and where it failed for good there is no way to write it back.
+    if plain_file::read(path).is_ok_and(|now| now.as_deref() == before)
+        && (before.is_none() || mode == persist::mode(path))
+    {
+        return Outcome::AlreadyBack;
+    }
     let put = match before {
         Some(content) => persist::write_atomically(path, content, mode),
         None => persist::remove(path),

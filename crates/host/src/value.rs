@@ -36,6 +36,11 @@ pub(crate) const FEATURE_ECN: u32 = 1;
 
 /// The canonical text of `value` for `address`; `None` where the text means "absent", as 0 does for a route's metric.
 pub fn canonical(address: &Address, value: &str) -> Result<Option<String>, HostError> {
+    // The kernel shows tabs between numbers and a line end after them; a second line is no part of any value.
+    let strange = |c: char| c.is_control() && c != '\t';
+    if !matches!(address, Address::Registry { .. }) && value.trim().contains(strange) {
+        return Err(invalid(address, value, "one line without control characters"));
+    }
     let text = value.split_whitespace().collect::<Vec<_>>().join(" ");
     match address {
         Address::Route { attribute, .. } => {
@@ -181,6 +186,16 @@ mod tests {
         assert!(same_value(&address("net.ipv4.tcp_fastopen"), Some("0x403"), Some("1027")));
         let rto = address("route default rto_min");
         assert!(same_value(&rto, Some("0.25s"), Some("250ms")) && same_value(&rto, Some("250"), Some("250ms")));
+    }
+
+    #[test]
+    fn a_value_is_one_line() {
+        let sack = address("net.ipv4.tcp_sack");
+        assert_eq!(canonical(&sack, "1\n").expect("as /proc shows it").as_deref(), Some("1"));
+        for value in ["1\nkernel.core_pattern = |/tmp/x", "1\r2", "1\x1b[2J", "1\0"] {
+            canonical(&sack, value).expect_err(value);
+            assert!(!same_value(&sack, Some(value), Some("1")), "{value:?}");
+        }
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub use mtu::{MtuReport, PathMtu};
 pub use server::{Log, Network, ParseNetworkError, Server, ServerOptions};
 pub use spec::{Direction, Length, Phase, Progress, TestDirection, TestSpec, UdpSpec};
 pub use sys::host::name as host_name;
-pub use talk::{Disconnect, Hello, Steward, StewardError};
+pub use talk::{Disconnect, Ends, Hello, Steward, StewardError};
 pub use target::{DEFAULT_PORT, Family, Target};
 pub use train::{Capacity, CapacityOfDirection};
 pub use udp::{DatagramSample, Datagrams};

@@ -18,17 +18,26 @@ use crate::{
 
 /// Answers the requests that measuring knows nothing of, with an authentication of its own.
 ///
-/// Called from the thread of the conversation; several conversations call at the same time. `peer` is the address and
-/// port of the client's end and names the conversation until [`Steward::on_disconnect`].
+/// Called from the thread of the conversation; several conversations call at the same time. The address and port of the
+/// client's end name the conversation until [`Steward::on_disconnect`].
 pub trait Steward: Send + Sync {
     /// Answers one request.
     ///
     /// # Errors
     /// Whatever the request can't be granted for; kind and message travel to the client.
-    fn handle(&self, request: Value, peer: SocketAddr) -> Result<Value, StewardError>;
+    fn handle(&self, request: Value, ends: Ends) -> Result<Value, StewardError>;
 
     /// The conversation is over. Called once per conversation, whether it ever asked for something or not.
     fn on_disconnect(&self, peer: SocketAddr, how: Disconnect);
+}
+
+/// The two ends of a conversation's connection, as the server has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The client's.
+    pub peer: SocketAddr,
+    /// Where the client reached the server.
+    pub local: SocketAddr,
 }
 
 /// How a conversation ended.
@@ -72,7 +81,11 @@ pub struct Hello {
 }
 
 impl Hello {
-    pub(crate) fn of_this_host(steward: bool) -> Value {
+    /// `introduce`: with what tells this host from others.
+    pub(crate) fn of_this_host(steward: bool, introduce: bool) -> Value {
+        if !introduce {
+            return json!({ "version": VERSION, "program": env!("CARGO_PKG_VERSION"), "steward": steward });
+        }
         json!({
             "version": VERSION,
             "program": env!("CARGO_PKG_VERSION"),

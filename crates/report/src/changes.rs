@@ -1,6 +1,8 @@
 //! What `plan`, `apply` and `reset` show beside a plan.
 
-use fullpipe_host::Run;
+use std::time::Duration;
+
+use fullpipe_host::{BootFile, Run};
 use fullpipe_knobs::{Address, Plan, PlatformRequest, export::Export};
 
 /// What `plan` answers.
@@ -28,6 +30,8 @@ pub struct AppliedPlan<'a> {
     pub plan: &'a Plan,
     /// What became of them.
     pub run: &'a Run,
+    /// They are taken back after this time unless somebody confirms them.
+    pub confirm_within: Option<Duration>,
 }
 
 impl AppliedPlan<'_> {
@@ -35,4 +39,14 @@ impl AppliedPlan<'_> {
     pub fn needs_restart(&self) -> bool {
         self.run.applied.iter().any(fullpipe_host::Applied::needs_restart)
     }
+}
+
+/// The lines that a boot-time file loses and gains, in its order; the others stay.
+pub(crate) fn file_diff(file: &BootFile) -> Vec<(char, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (before, after) = (text(file.before.as_deref().unwrap_or_default()), text(&file.content));
+    let (before, after): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let gone = before.iter().filter(|line| !after.contains(line)).map(|line| ('-', (*line).to_owned()));
+    let new = after.iter().filter(|line| !before.contains(line)).map(|line| ('+', (*line).to_owned()));
+    gone.chain(new).collect()
 }

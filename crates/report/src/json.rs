@@ -23,9 +23,9 @@ use crate::{Problem, clean::is_harmful};
 pub use capture::captures;
 pub(crate) use capture::too_little;
 pub use iperf3::iperf3;
-pub use journal::{history, status, undo, undo_not_confirmed};
+pub use journal::{confirmed, history, show, status, undo, undo_not_confirmed};
 pub use measured::{measured, survey};
-pub use settings::{NoPlan, ReadPlan, applied, findings, not_confirmed, plan, read_plan, sarif_log, settings};
+pub use settings::{NoPlan, ReadPlan, applied, dry_run, findings, not_confirmed, plan, read_plan, sarif_log, settings};
 pub use stack::{device_table, preset_table, stack_run};
 
 /// The name and version of the schema, in every document.

@@ -8,7 +8,7 @@ mod stack;
 
 pub use capture::CAPTURE;
 pub use measured::{MEASURED, SURVEY};
-pub use settings::{APPLIED, FINDINGS, PLAN, SETTINGS};
+pub use settings::{APPLIED, DRY_RUN, FINDINGS, PLAN, SETTINGS};
 pub use stack::{DEVICE_TABLE, PRESET_TABLE, STACK_RUN};
 
 /// One key of a document.
@@ -176,7 +176,11 @@ pub const RUNS: &[Key] = &[
     key("runs[].started", "string", "when it began (RFC 3339, UTC)"),
     key("runs[].command", "string", "the command"),
     key("runs[].host", "string?", "the end that it changed, where it has a name"),
-    key("runs[].state", "string", "`open` (in force, never said to be kept: interrupted), `kept` or `undone`"),
+    key(
+        "runs[].state",
+        "string",
+        "`open` (in force, never said to be kept: interrupted), `on_trial` (taken back unless it is confirmed), `kept` or `undone`",
+    ),
     key("runs[].namespace", "string?", "the network namespace or folder that it changed"),
     key("runs[].entries[]", "object", "what it changed, in that order"),
     key("runs[].entries[].kind", "string", "`setting` or `file`"),
@@ -195,6 +199,13 @@ pub const RUNS: &[Key] = &[
 /// What `status` prints beside the runs.
 pub const STATUS: &[Key] =
     &[key("left_behind", "boolean", "whether an interrupted run left something behind, which `undo` takes back")];
+
+/// What `confirm` prints.
+pub const CONFIRMED: &[Key] = &[
+    key("run", "integer", "the run that is kept"),
+    key("boot_files[]", "string", "a boot-time file that was written"),
+    key("not_persisted[]", "string", "a setting that does not last beyond a restart although that was asked for"),
+];
 
 /// What `undo` prints.
 pub const UNDO: &[Key] = &[
@@ -253,12 +264,14 @@ pub const DOCUMENTS: &[Document] = &[
         commands: "`measure` with `--sizes`, `--streams`, `--pattern`, `--latency-under-load`, `--mtu` or `--capacity`",
         keys: SURVEY,
     },
-    Document { title: "The journal", commands: "`history`, `status`", keys: RUNS },
+    Document { title: "The journal", commands: "`history`, `show`, `status`", keys: RUNS },
     Document { title: "What is in force", commands: "`status`, beside the runs", keys: STATUS },
+    Document { title: "A confirmation", commands: "`confirm`", keys: CONFIRMED },
     Document { title: "An undo", commands: "`undo`, `reset --to-journal`", keys: UNDO },
     Document { title: "Settings", commands: "`settings`", keys: SETTINGS },
     Document { title: "A plan for a platform", commands: "`plan`; `apply` takes it as a file", keys: PLAN },
     Document { title: "What was applied", commands: "`apply`, `reset`", keys: APPLIED },
+    Document { title: "What would be applied", commands: "`apply --dry-run`", keys: DRY_RUN },
     Document { title: "Findings", commands: "`lint`; `--sarif` writes SARIF 2.1.0 instead", keys: FINDINGS },
     Document { title: "Captures", commands: "`read`", keys: CAPTURE },
     Document { title: "The scenarios", commands: "`lab list`", keys: SCENARIOS },

@@ -1,6 +1,11 @@
 //! One end of a connection as something that can be read and changed: this host, a host of the lab, or a far host.
 
-use fullpipe_host::{ApplyOptions, Host, Journal, RunId, UndoOptions, Which, apply, persist, undo};
+use std::{path::PathBuf, time::Duration};
+
+use fullpipe_host::{
+    ApplyOptions, Host, Journal, JournalError, RunId, RunState, UndoOptions, Which, apply, confirm, guardian::Guardian,
+    persist, undo,
+};
 use fullpipe_knobs::{Change, Settings};
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +19,12 @@ pub(crate) trait End: Send {
     fn settings(&mut self) -> Result<Settings, TuneError>;
     /// Why nothing can be changed there; `None` where it can.
     fn closed(&self) -> Option<String>;
-    /// Puts changes in force, all or none, journalled.
-    fn apply(&mut self, changes: &[Change], stay: Stay) -> Result<Trial, TuneError>;
-    /// Takes a trial back; returns how many settings were written.
+    /// Puts changes in force, all or none, journalled; `within` is how long the trial may take.
+    fn apply(&mut self, changes: &[Change], stay: Stay, within: Duration) -> Result<Trial, TuneError>;
+    /// Takes a trial back, also one that was kept; returns how many settings were written. It may be called again until it
+    /// succeeds.
     fn undo(&mut self, trial: &Trial) -> Result<usize, TuneError>;
-    /// Makes a trial stay.
+    /// Makes a trial stay, and writes what shall last beyond a restart.
     fn keep(&mut self, trial: &Trial) -> Result<(), TuneError>;
 }
 
@@ -45,31 +51,68 @@ pub(crate) enum Stay {
 pub(crate) struct LocalEnd<H> {
     name: String,
     host: H,
-    journal: Option<Journal>,
+    store: Store,
     options: ApplyOptions,
+}
+
+/// Where the journal of an end is.
+enum Store {
+    /// Nowhere: nothing is changed.
+    Nowhere,
+    /// Here, and gone with this process, as its host is.
+    Here(Journal),
+    /// In a folder that others use too: it is opened, and so locked, for each change alone. What is on trial has a
+    /// guardian.
+    Folder(PathBuf, Option<Guardian>),
+}
+
+/// What the journal is reached by while something is changed.
+enum Opened<'a> {
+    Here(&'a mut Journal),
+    Folder(Journal),
+}
+
+impl Opened<'_> {
+    fn journal(&mut self) -> &mut Journal {
+        match self {
+            Self::Here(journal) => journal,
+            Self::Folder(journal) => journal,
+        }
+    }
 }
 
 impl<H: Host + Send> LocalEnd<H> {
     /// An end that is only read.
     pub(crate) fn read_only(name: &str, host: H) -> Self {
-        Self { name: name.to_owned(), host, journal: None, options: ApplyOptions::default() }
+        Self { name: name.to_owned(), host, store: Store::Nowhere, options: ApplyOptions::default() }
     }
 
     /// An end that can be changed, with the journal that is to hold what was there before.
     pub(crate) fn with_journal(name: &str, host: H, journal: Journal, command: &str) -> Self {
-        let options =
-            ApplyOptions { command: command.to_owned(), host: Some(name.to_owned()), ..ApplyOptions::default() };
-        Self { name: name.to_owned(), host, journal: Some(journal), options }
+        Self { store: Store::Here(journal), ..Self::in_folder(name, host, PathBuf::new(), command, None) }
     }
 
-    fn journal(&mut self) -> Result<(&mut H, &mut Journal, &ApplyOptions), TuneError> {
-        let Self { name, host, journal, options } = self;
-        let journal = journal.as_mut().ok_or_else(|| TuneError::Remote {
-            operation: "change settings",
-            host: name.clone(),
-            reason: "this run only reads".to_owned(),
-        })?;
-        Ok((host, journal, options))
+    /// An end that can be changed, with its journal in a state folder, and with the guardian of what is on trial.
+    pub(crate) fn in_folder(name: &str, host: H, state: PathBuf, command: &str, guardian: Option<Guardian>) -> Self {
+        let options =
+            ApplyOptions { command: command.to_owned(), host: Some(name.to_owned()), ..ApplyOptions::default() };
+        Self { name: name.to_owned(), host, store: Store::Folder(state, guardian), options }
+    }
+
+    fn open(&mut self) -> Result<(&mut H, Opened<'_>, &ApplyOptions), TuneError> {
+        let Self { name, host, store, options } = self;
+        let opened = match store {
+            Store::Here(journal) => Opened::Here(journal),
+            Store::Folder(folder, _) => Opened::Folder(Journal::open(folder)?),
+            Store::Nowhere => {
+                return Err(TuneError::Remote {
+                    operation: "change settings",
+                    host: name.clone(),
+                    reason: "this run only reads".to_owned(),
+                });
+            }
+        };
+        Ok((host, opened, options))
     }
 }
 
@@ -83,30 +126,43 @@ impl<H: Host + Send> End for LocalEnd<H> {
     }
 
     fn closed(&self) -> Option<String> {
-        self.journal.is_none().then(|| "this run only reads".to_owned())
+        matches!(self.store, Store::Nowhere).then(|| "this run only reads".to_owned())
     }
 
-    fn apply(&mut self, changes: &[Change], stay: Stay) -> Result<Trial, TuneError> {
-        let (host, journal, options) = self.journal()?;
+    fn apply(&mut self, changes: &[Change], stay: Stay, within: Duration) -> Result<Trial, TuneError> {
+        let trial = match &self.store {
+            Store::Folder(_, Some(guardian)) => Some(guardian.trial(Some(within))),
+            _ => None,
+        };
+        let (host, mut opened, options) = self.open()?;
         let persist = (stay == Stay::BeyondRestart).then(persist::sysctl_dir);
-        let run = apply(host, journal, changes, &ApplyOptions { persist, ..options.clone() })?;
+        let run = apply(host, opened.journal(), changes, &ApplyOptions { persist, trial, ..options.clone() })?;
         let read_back = run.applied.iter().map(|applied| applied.now.clone()).collect();
         Ok(Trial { run: run.id, read_back })
     }
 
     fn undo(&mut self, trial: &Trial) -> Result<usize, TuneError> {
-        let (host, journal, _) = self.journal()?;
         let Some(run) = trial.run else { return Ok(0) };
-        let report = undo(host, journal, Which::Run(run), UndoOptions::default())?;
+        let name = self.name.clone();
+        let (host, mut opened, _) = self.open()?;
+        let report = undo(host, opened.journal(), Which::Run(run), UndoOptions::default())?;
         let remaining = report.entries.iter().filter(|entry| !entry.outcome.is_restored()).count();
         if remaining > 0 {
-            return Err(TuneError::NotUndone { host: self.name.clone(), remaining });
+            return Err(TuneError::NotUndone { host: name, remaining });
         }
         Ok(report.entries.len())
     }
 
     fn keep(&mut self, trial: &Trial) -> Result<(), TuneError> {
-        let (_, journal, _) = self.journal()?;
-        Ok(trial.run.map_or(Ok(()), |run| journal.keep(run))?)
+        let Some(run) = trial.run else { return Ok(()) };
+        let (host, mut opened, _) = self.open()?;
+        let journal = opened.journal();
+        match journal.run(run)?.state {
+            RunState::OnTrial => Ok(confirm(host, journal, run).map(drop)?),
+            RunState::Open => Ok(journal.keep(run)?),
+            RunState::Kept => Ok(()),
+            // Its time was over, or somebody undid it: whoever believes it in force is told.
+            RunState::Undone => Err(JournalError::NotOnTrial { run }.into()),
+        }
     }
 }

@@ -64,6 +64,12 @@ pub enum TuneError {
         /// The direction.
         direction: String,
     },
+    /// The process that takes back what is not confirmed could not be started; nothing was changed.
+    #[error("start the guardian of what is on trial: {source}")]
+    Guardian {
+        /// What the system said.
+        source: io::Error,
+    },
     /// No random number for a nonce.
     #[error("get a random number from the system: {0}")]
     Random(getrandom::Error),

@@ -2,16 +2,22 @@
 
 use std::{
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, atomic::AtomicBool},
+    time::Duration,
 };
 
 use fullpipe_diagnose::proof::Criteria;
-use fullpipe_host::{Journal, RunState, SystemHost, UndoOptions, Which, undo};
+use fullpipe_host::{
+    Journal, RunState, SystemHost, UndoOptions, Which,
+    guardian::{Bond, Guardian},
+    undo,
+};
 use fullpipe_knobs::Plan;
 use fullpipe_measure::{Client, ClientOptions, Direction, Server, ServerOptions, Steward, Target, host_name};
 
 use crate::{
+    allowed::Allowed,
     end::{End, LocalEnd, Stay, Trial},
     error::TuneError,
     event::{Event, Observer},
@@ -21,7 +27,7 @@ use crate::{
     plans::Wishes,
     remote_end::RemoteEnd,
     round::{Applications, Round, RoundGoal, RoundOptions},
-    steward::HostSteward,
+    steward::{HostSteward, Terms},
 };
 
 /// What `check` and `tune` are asked.
@@ -52,6 +58,8 @@ pub struct TuneOptions {
     pub persist: bool,
     /// Where the journal is.
     pub state_dir: PathBuf,
+    /// The program that guards what is on trial (see [`fullpipe_host::guardian`]); without, a kill leaves it in force.
+    pub guard: Option<PathBuf>,
     /// When a change counts as proved.
     pub criteria: Criteria,
 }
@@ -63,10 +71,25 @@ pub struct ServeOptions {
     pub address: SocketAddr,
     /// Whether clients may read this host's TCP settings.
     pub share_settings: bool,
-    /// Whether clients with this key may change settings, and where the journal is.
-    pub allow_tune: Option<(Key, PathBuf)>,
+    /// Whether clients with a key may change settings.
+    pub allow_tune: Option<AllowTune>,
     /// What clients may do; its log is replaced by the one that `serve` is given.
     pub server: ServerOptions,
+}
+
+/// Who may change which settings of a server.
+#[derive(Clone, Debug)]
+pub struct AllowTune {
+    /// Whoever has this key.
+    pub key: Key,
+    /// Where the journal is.
+    pub state_dir: PathBuf,
+    /// What may be set.
+    pub allowed: Allowed,
+    /// Other addresses that clients reach this server by.
+    pub reached_as: Vec<SocketAddr>,
+    /// As in [`TuneOptions::guard`].
+    pub guard: Option<PathBuf>,
 }
 
 /// Measures and diagnoses; plans what to set; changes nothing.
@@ -84,11 +107,18 @@ pub fn tune(
     observer: &mut dyn Observer,
 ) -> Result<Outcome, TuneError> {
     // Before anything is measured: a journal that can't be had is known now.
-    let journal = Journal::open(&options.state_dir)?;
-    let host = SystemHost::new();
-    let mut here = LocalEnd::with_journal(&host_name(), host, journal, &format!("tune {}", options.far.target));
+    drop(Journal::open(&options.state_dir)?);
+    let guardian = guardian(options.guard.as_deref(), &options.state_dir)?;
+    let (host, state) = (SystemHost::new(), options.state_dir.clone());
+    let mut here = LocalEnd::in_folder(&host_name(), host, state, &format!("tune {}", options.far.target), guardian);
     let goal = RoundGoal::Keep { persist: options.persist };
     round(&options.far, &mut here, options.key.clone(), goal, options.criteria, consent, cancel, observer)
+}
+
+/// The guardian of what this process puts on trial.
+fn guardian(program: Option<&Path>, state_dir: &Path) -> Result<Option<Guardian>, TuneError> {
+    let start = |program| Guardian::start(program, state_dir, Bond::Parent);
+    program.map(start).transpose().map_err(|source| TuneError::Guardian { source })
 }
 
 #[expect(clippy::too_many_arguments, reason = "the two callers differ in exactly these, and each has its own type")]
@@ -109,7 +139,13 @@ fn round(
     let is_ours = client.hello().is_some();
     let client = Mutex::new(client);
     let mut far: Box<dyn End> = if is_ours {
-        Box::new(RemoteEnd::new(&options.target.host, &client, key))
+        let has_key = key.is_some();
+        let mut far = RemoteEnd::new(&options.target.host, &client, key);
+        if has_key {
+            // Before anything is measured: a key that opens nothing there is known now.
+            far.settings()?;
+        }
+        Box::new(far)
     } else {
         Box::new(Unreadable(options.target.host.clone()))
     };
@@ -162,7 +198,7 @@ impl End for Unreadable {
         Some("an iperf3 server can only measure; run `fullpipe serve` there".to_owned())
     }
 
-    fn apply(&mut self, _: &[fullpipe_knobs::Change], _: Stay) -> Result<Trial, TuneError> {
+    fn apply(&mut self, _: &[fullpipe_knobs::Change], _: Stay, _: Duration) -> Result<Trial, TuneError> {
         Err(self.refuse("apply changes"))
     }
 
@@ -198,14 +234,23 @@ fn steward(
     let tell = Arc::clone(log);
     let tell = Box::new(move |line: &str| tell(line));
     Ok(match &options.allow_tune {
-        Some((key, state_dir)) => {
-            let mut journal = Journal::open(state_dir)?;
+        Some(tune) => {
+            let mut journal = Journal::open(&tune.state_dir)?;
             undo_leftovers(&mut host, &mut journal, log)?;
-            let end = LocalEnd::with_journal(&name, host, journal, "serve");
-            Some(Arc::new(HostSteward::new(end, Some(key.clone()), tell)))
+            drop(journal);
+            let guardian = guardian(tune.guard.as_deref(), &tune.state_dir)?;
+            let end = LocalEnd::in_folder(&name, host, tune.state_dir.clone(), "serve", guardian);
+            let terms = Terms {
+                key: Some(tune.key.clone()),
+                allowed: tune.allowed.clone(),
+                share: options.share_settings,
+                reached_as: tune.reached_as.clone(),
+            };
+            Some(Arc::new(HostSteward::new(end, terms, tell)))
         }
         None if options.share_settings => {
-            Some(Arc::new(HostSteward::new(LocalEnd::read_only(&name, host), None, tell)))
+            let terms = Terms { share: true, ..Terms::default() };
+            Some(Arc::new(HostSteward::new(LocalEnd::read_only(&name, host), terms, tell)))
         }
         None => None,
     })

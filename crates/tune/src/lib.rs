@@ -4,6 +4,7 @@
 //! other side), go through the same [`round`]. The lab is there on Linux only. What is *not* here: judging (`diagnose`),
 //! choosing values (`knobs`), touching settings (`host`), moving payload (`measure`), and showing anything (`report`).
 
+mod allowed;
 mod alternate;
 mod end;
 mod error;
@@ -21,9 +22,10 @@ mod remote_end;
 mod round;
 mod steward;
 
+pub use allowed::{Allowed, AllowedError};
 pub use error::TuneError;
 pub use event::{Event, Observer};
-pub use far::{FarOptions, ServeOptions, TuneOptions, check, serve, tune};
+pub use far::{AllowTune, FarOptions, ServeOptions, TuneOptions, check, serve, tune};
 #[cfg(target_os = "linux")]
 pub use in_lab::{LabRunOptions, demo, lab_run};
 pub use key::{Key, KeyError, SHORTEST_KEY};

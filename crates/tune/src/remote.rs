@@ -1,12 +1,20 @@
 //! What two machines say to each other about settings: the requests that a server's steward answers.
 //!
-//! Reading is open to whoever may measure. Changing needs the server's consent (`serve --allow-tune`) and the shared
-//! key, and what is not confirmed with `keep` is undone when the conversation ends, however it ends.
+//! Changing needs the server's consent (`serve --allow-tune`) and the shared key, and what is not confirmed with `keep`
+//! is undone when the conversation ends, however it ends. Reading takes the key as well, unless the server shares its
+//! settings with everybody. Orders and the answers to them are sealed.
+
+use std::net::SocketAddr;
 
 use fullpipe_knobs::{Change, Settings};
 use serde::{Deserialize, Serialize};
 
 use crate::end::Stay;
+
+/// An end of a connection as both ends write it.
+pub(crate) fn address(end: SocketAddr) -> String {
+    SocketAddr::new(end.ip().to_canonical(), end.port()).to_string()
+}
 
 /// A request in a conversation, beside those that `measure` answers itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,7 +28,9 @@ pub(crate) enum Request {
     Order {
         /// The order's JSON, sealed as these very bytes.
         body: String,
-        /// HMAC-SHA256 over nonce and body, in hexadecimal digits.
+        /// The server as the client reached it, which the server compares with where it was reached: address and port.
+        to: String,
+        /// [`Key::seal`](crate::key::Key::seal) over these, in hexadecimal digits.
         seal: String,
     },
 }
@@ -29,12 +39,16 @@ pub(crate) enum Request {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Order {
+    /// Tell the settings of this host.
+    Settings,
     /// Put these changes in force, on trial.
     Apply {
         /// In this order.
         changes: Vec<Change>,
         /// For how long, if the trial is kept.
         stay: Stay,
+        /// Seconds after which the host takes them back by itself.
+        within_s: u32,
     },
     /// Undo the trial with this number.
     Undo(i64),
@@ -61,6 +75,13 @@ pub(crate) enum Answer {
     Undone(usize),
     /// To an order to keep.
     Kept,
+    /// To an order: the JSON of the answer proper, sealed with the key and the order's nonce.
+    Sealed {
+        /// The JSON of an [`Answer`].
+        body: String,
+        /// [`Key::seal`](crate::key::Key::seal) over nonce and body, in hexadecimal digits.
+        seal: String,
+    },
     /// The request was understood and not carried out.
     Refused {
         /// Why, and the way out.

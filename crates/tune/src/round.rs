@@ -1,6 +1,9 @@
 //! One round of the loop over two ends: measure, diagnose, plan, and, where it is asked for, try, prove and keep or undo.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::Duration,
+};
 
 use fullpipe_diagnose::proof::{self, Criteria, Decision, Pair};
 use fullpipe_knobs::{Change, Plan, Settings};
@@ -325,9 +328,8 @@ impl Round<'_> {
         self.take_back(&mut in_force)?;
         let keepers: Vec<&Change> =
             groups.iter().zip(&kept).filter(|(_, kept)| **kept).flat_map(|(group, _)| &group.changes).collect();
-        for (at, trial) in self.put_in_force(&keepers, self.options.stay())? {
-            self.ends[at].keep(&trial)?;
-        }
+        let trials = self.put_in_force(&keepers, self.options.stay())?;
+        self.keep_all(trials)?;
         for (at, label) in labels.iter().enumerate() {
             let of_group = |group: &&Group| group.directions.contains(&tried[at]);
             let index = groups.iter().position(|group| of_group(&group));
@@ -345,6 +347,16 @@ impl Round<'_> {
             outcome.proofs.push(proof);
         }
         Ok(())
+    }
+
+    /// Keeps what is in force at every end, or at none.
+    fn keep_all(&mut self, trials: InForce) -> Result<(), TuneError> {
+        let kept = trials.iter().try_for_each(|(at, trial)| self.ends[*at].keep(trial));
+        let Err(error) = kept else { return Ok(()) };
+        // One end with the changes and one without them is what nobody tried; where even the undo fails, that is the
+        // error to tell.
+        self.take_back(&mut vec![trials])?;
+        Err(error)
     }
 
     fn bring_about(
@@ -380,7 +392,7 @@ impl Round<'_> {
             if here.is_empty() {
                 continue;
             }
-            match self.ends[at].apply(&here, stay) {
+            match self.ends[at].apply(&here, stay, self.time_of_a_trial()) {
                 Ok(trial) => trials.push((at, trial)),
                 Err(error) => {
                     self.take_back(&mut vec![trials])?;
@@ -391,16 +403,31 @@ impl Round<'_> {
         Ok(trials)
     }
 
-    /// Undoes everything that is in force, the latest first. Goes on past a failure and returns the first one.
+    /// Undoes everything that is in force, the latest first. Goes on past a failure and returns the first one; what
+    /// failed is tried once more at the end, when what was put there after it is gone.
     fn take_back(&mut self, in_force: &mut Vec<InForce>) -> Result<(), TuneError> {
+        let trials: InForce = in_force.drain(..).rev().flat_map(|trials| trials.into_iter().rev()).collect();
+        let again: InForce = trials.into_iter().filter(|(at, trial)| self.undo_one(*at, trial).is_err()).collect();
         let mut failed = Ok(());
-        for (at, trial) in in_force.drain(..).rev().flat_map(|trials| trials.into_iter().rev()) {
-            match self.ends[at].undo(&trial) {
-                Ok(count) => self.observer.on(Event::Undone { host: self.ends[at].name(), count }),
-                Err(error) => failed = failed.and(Err(error)),
-            }
+        for (at, trial) in again {
+            let undone = self.undo_one(at, &trial);
+            failed = failed.and(undone);
         }
         failed
+    }
+
+    fn undo_one(&mut self, at: usize, trial: &Trial) -> Result<(), TuneError> {
+        let count = self.ends[at].undo(trial)?;
+        self.observer.on(Event::Undone { host: self.ends[at].name(), count });
+        Ok(())
+    }
+
+    /// How long changes may be on trial before their end takes them back by itself: as long as the measurements between
+    /// two changes can take, with time for slow paths.
+    fn time_of_a_trial(&self) -> Duration {
+        let lengths = self.options.trial_lengths.or(self.options.lengths);
+        let one = lengths.map_or(Duration::from_secs(20), |lengths| lengths.whole());
+        Duration::from_secs(60) + one * 3 * u32::try_from(self.options.directions.len()).unwrap_or(2)
     }
 
     fn tell_applied(&mut self, changes: &[&Change], trials: &InForce) {
@@ -450,3 +477,6 @@ fn compare_settings(host: &str, before: &Settings, now: &Settings) -> Restored {
         .collect();
     Restored { host: host.to_owned(), compared: knobs.len(), differences }
 }
+
+#[cfg(test)]
+mod tests;

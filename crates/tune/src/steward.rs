@@ -1,105 +1,204 @@
 //! The server's side: what a client may read and change on this host.
 //!
 //! Everything that a conversation put in force and did not keep is undone when it ends: by a farewell, by a lost
-//! connection, or because the server is stopped. A server that was killed undoes what it finds open at its next start.
+//! connection, or because the server is stopped. A guardian of its own (`fullpipe_host::guardian`) does so where the server
+//! was killed, or where a client keeps its trial for too long.
 
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
+    ops::RangeInclusive,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use fullpipe_host::Host;
-use fullpipe_measure::{Disconnect, Steward, StewardError};
+use fullpipe_knobs::Settings;
+use fullpipe_measure::{Disconnect, Ends, Steward, StewardError};
 use serde_json::Value;
 
 use crate::{
+    allowed::Allowed,
     end::{End, LocalEnd, Trial},
     error::TuneError,
-    key::{self, Key},
-    remote::{Answer, Order, Request},
+    key::{self, Key, Sealed, What},
+    remote::{Answer, Order, Request, address},
 };
+
+/// How long a nonce lives: an order follows its challenge within a round trip.
+const NONCE_LIFE: Duration = Duration::from_secs(30);
+
+/// The longest and the shortest time of a trial that an order may ask for. What a client says is not to be trusted with
+/// the host for longer than a proof takes.
+const TRIAL: RangeInclusive<u64> = 10..=1800;
+
+/// How long the settings that everybody may read are good for: reading them takes 10 ms of a processor.
+const SHARED_LIFE: Duration = Duration::from_secs(1);
 
 /// Answers clients about this host.
 pub(crate) struct HostSteward<H> {
     end: Mutex<LocalEnd<H>>,
-    key: Option<Key>,
+    terms: Terms,
     guests: Mutex<BTreeMap<SocketAddr, Guest>>,
+    shared: Mutex<Option<(Instant, Settings)>>,
     log: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Who may do what.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Terms {
+    /// Whoever has this key may change settings.
+    pub(crate) key: Option<Key>,
+    /// These, and no others.
+    pub(crate) allowed: Allowed,
+    /// Whether everybody may read the settings.
+    pub(crate) share: bool,
+    /// Other addresses that clients reach this server by, through a translation of addresses.
+    pub(crate) reached_as: Vec<SocketAddr>,
 }
 
 /// What one conversation has going.
 #[derive(Default)]
 struct Guest {
     /// Used up by the next order, whether its seal is right or not.
-    nonce: Option<String>,
-    /// In force and not kept, oldest first.
+    nonce: Option<(String, Instant)>,
+    /// In force and not kept, oldest first. One is taken out when its undo succeeded, and no sooner.
     trials: Vec<Trial>,
+    /// Kept by this conversation, which may still take them back: another end may have failed to keep its own.
+    kept: Vec<Trial>,
 }
 
 impl<H: Host + Send> HostSteward<H> {
-    /// Lets clients read `end`, and change it where there is a key; `log` hears of every change.
-    pub(crate) fn new(end: LocalEnd<H>, key: Option<Key>, log: Box<dyn Fn(&str) + Send + Sync>) -> Self {
-        Self { end: Mutex::new(end), key, guests: Mutex::default(), log }
+    /// Lets clients read `end`, and change it, as `terms` say; `log` hears of every change.
+    pub(crate) fn new(end: LocalEnd<H>, terms: Terms, log: Box<dyn Fn(&str) + Send + Sync>) -> Self {
+        Self { end: Mutex::new(end), terms, guests: Mutex::default(), shared: Mutex::default(), log }
     }
 
-    fn answer(&self, request: Request, peer: SocketAddr) -> Result<Answer, TuneError> {
+    fn answer(&self, request: Request, ends: Ends) -> Result<Answer, TuneError> {
         match request {
-            Request::Settings => Ok(Answer::Settings(Box::new(self.end().settings()?))),
+            Request::Settings if self.terms.share => Ok(Answer::Settings(Box::new(self.shared()?))),
+            Request::Settings => Ok(refuse(
+                "it tells them only to holders of its key (--key-file), or to everybody where it is started with \
+                 `fullpipe serve --share-settings`",
+            )),
             Request::Challenge => {
                 let nonce = key::nonce().map_err(TuneError::Random)?;
-                self.guests().entry(peer).or_default().nonce = Some(nonce.clone());
+                self.guests().entry(ends.peer).or_default().nonce = Some((nonce.clone(), Instant::now()));
                 Ok(Answer::Nonce(nonce))
             }
-            Request::Order { body, seal } => self.order(&body, &seal, peer),
+            Request::Order { body, to, seal } => self.order(&body, &to, &seal, ends),
         }
     }
 
-    fn order(&self, body: &str, seal: &str, peer: SocketAddr) -> Result<Answer, TuneError> {
-        let refuse = |reason: &str| Ok(Answer::Refused { reason: reason.to_owned() });
-        let Some(key) = &self.key else {
-            return refuse("this server lets nobody change settings; start it with --allow-tune and --key-file");
+    /// Opens the seal, does what it says, and seals the answer.
+    fn order(&self, body: &str, to: &str, seal: &str, ends: Ends) -> Result<Answer, TuneError> {
+        let Some(key) = &self.terms.key else {
+            return Ok(refuse("this server lets nobody change settings; start it with --allow-tune and --key-file"));
         };
-        let Some(nonce) = self.guests().entry(peer).or_default().nonce.take() else {
-            return refuse("no challenge was asked for before this order");
+        let nonce = self.guests().entry(ends.peer).or_default().nonce.take();
+        let Some((nonce, given)) = nonce else {
+            return Ok(refuse("no challenge was asked for before this order"));
         };
-        if !key.opens(&nonce, body, seal) {
-            (self.log)(&format!("{peer}: an order with a wrong key was refused"));
-            return refuse("the key is not the one of this server");
+        if given.elapsed() > NONCE_LIFE {
+            return Ok(refuse("the challenge of this order is too old; ask for another"));
         }
-        match serde_json::from_str(body) {
-            Ok(Order::Apply { changes, stay }) => {
-                let trial = self.end().apply(&changes, stay)?;
-                (self.log)(&format!("{peer}: {} changes are on trial", changes.len()));
+        if !key.opens(&Sealed { what: What::Order, server: to, nonce: &nonce, body }, seal) {
+            (self.log)(&format!("{}: an order with a wrong key was refused", ends.peer));
+            return Ok(refuse("the key is not the one of this server"));
+        }
+        let answer = if self.is_here(to, ends.local) {
+            let done = serde_json::from_str(body).map(|order| self.carry_out(order, ends.peer));
+            match done {
+                Ok(done) => done.unwrap_or_else(|error| refuse(&error.to_string())),
+                Err(_) => refuse("the order can't be understood; are both ends of the same version?"),
+            }
+        } else {
+            (self.log)(&format!("{}: an order for {to} was refused", ends.peer));
+            refuse(&format!(
+                "this order is for the server at {to}, and it came to {}: somebody passed it on; where an address is \
+                 translated on the way, start the server with --reached-as {to}",
+                address(ends.local)
+            ))
+        };
+        let body = serde_json::to_string(&answer).map_err(|error| TuneError::Remote {
+            operation: "answer",
+            host: ends.peer.to_string(),
+            reason: error.to_string(),
+        })?;
+        let seal = key.seal(&Sealed { what: What::Answer, server: to, nonce: &nonce, body: &body });
+        Ok(Answer::Sealed { body, seal })
+    }
+
+    /// Whether an order for `to` is for this server.
+    fn is_here(&self, to: &str, local: SocketAddr) -> bool {
+        let own = std::iter::once(local).chain(self.terms.reached_as.iter().copied());
+        own.map(address).any(|own| own == to)
+    }
+
+    fn carry_out(&self, order: Order, peer: SocketAddr) -> Result<Answer, TuneError> {
+        match order {
+            Order::Settings => Ok(Answer::Settings(Box::new(self.end().settings()?))),
+            Order::Apply { changes, stay, within_s } => {
+                // Before anything is read: a refusal that told what is there would show what nobody may see.
+                if let Some(reason) = self.terms.allowed.refusal(&changes) {
+                    (self.log)(&format!("{peer}: refused: {reason}"));
+                    return Ok(refuse(&reason));
+                }
+                let within = Duration::from_secs(u64::from(within_s).clamp(*TRIAL.start(), *TRIAL.end()));
+                let trial = self.end().apply(&changes, stay, within)?;
+                let count = changes.len();
+                (self.log)(&format!("{peer}: {count} change{} on trial", if count == 1 { "" } else { "s" }));
                 let answer = Answer::Applied { run: trial.run.map(|run| run.0), read_back: trial.read_back.clone() };
                 self.guests().entry(peer).or_default().trials.push(trial);
                 Ok(answer)
             }
-            Ok(Order::Undo(run)) => match self.take_trial(peer, run) {
+            Order::Undo(run) => match self.trial(peer, run) {
                 Some(trial) => {
                     let count = self.end().undo(&trial)?;
+                    self.forget(peer, run);
                     (self.log)(&format!("{peer}: run {run} was undone"));
                     Ok(Answer::Undone(count))
                 }
-                None => refuse("this conversation has no such trial"),
+                None => Ok(refuse("this conversation has no such trial")),
             },
-            Ok(Order::Keep(run)) => match self.take_trial(peer, run) {
+            Order::Keep(run) => match self.trial(peer, run) {
                 Some(trial) => {
                     self.end().keep(&trial)?;
-                    (self.log)(&format!("{peer}: run {run} is kept; `fullpipe undo` takes it back"));
+                    self.forget(peer, run);
+                    self.guests().entry(peer).or_default().kept.push(trial);
+                    (self.log)(&format!("{peer}: run {run} is kept; `fullpipe undo {run}` takes it back"));
                     Ok(Answer::Kept)
                 }
-                None => refuse("this conversation has no such trial"),
+                None => Ok(refuse("this conversation has no such trial")),
             },
-            Err(_) => refuse("the order can't be understood; are both ends of the same version?"),
         }
     }
 
-    fn take_trial(&self, peer: SocketAddr, run: i64) -> Option<Trial> {
-        let mut guests = self.guests();
-        let trials = &mut guests.get_mut(&peer)?.trials;
-        let at = trials.iter().position(|trial| trial.run.is_some_and(|own| own.0 == run))?;
-        Some(trials.remove(at))
+    /// The settings for everybody, not older than a moment.
+    fn shared(&self) -> Result<Settings, TuneError> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*shared {
+            Some((read, settings)) if read.elapsed() < SHARED_LIFE => Ok(settings.clone()),
+            _ => {
+                let settings = self.end().settings()?;
+                *shared = Some((Instant::now(), settings.clone()));
+                Ok(settings)
+            }
+        }
+    }
+
+    fn trial(&self, peer: SocketAddr, run: i64) -> Option<Trial> {
+        let guests = self.guests();
+        let guest = guests.get(&peer)?;
+        guest.trials.iter().chain(&guest.kept).find(|trial| trial.run.is_some_and(|own| own.0 == run)).cloned()
+    }
+
+    fn forget(&self, peer: SocketAddr, run: i64) {
+        if let Some(guest) = self.guests().get_mut(&peer) {
+            let is_other = |trial: &Trial| trial.run.is_none_or(|own| own.0 != run);
+            guest.trials.retain(is_other);
+            guest.kept.retain(is_other);
+        }
     }
 
     // A thread that panicked while it held a lock left nothing half done: both are changed in single steps.
@@ -112,13 +211,17 @@ impl<H: Host + Send> HostSteward<H> {
     }
 }
 
+fn refuse(reason: &str) -> Answer {
+    Answer::Refused { reason: reason.to_owned() }
+}
+
 impl<H: Host + Send> Steward for HostSteward<H> {
-    fn handle(&self, request: Value, peer: SocketAddr) -> Result<Value, StewardError> {
+    fn handle(&self, request: Value, ends: Ends) -> Result<Value, StewardError> {
         let failed = |kind: &str, message: String| StewardError { kind: kind.to_owned(), message };
         let request = serde_json::from_value(request)
             .map_err(|error| failed("unknown_request", format!("the request can't be understood: {error}")))?;
         // An error of this host is an answer to the client: it says what could not be done here and why.
-        let answer = self.answer(request, peer).unwrap_or_else(|error| Answer::Refused { reason: error.to_string() });
+        let answer = self.answer(request, ends).unwrap_or_else(|error| refuse(&error.to_string()));
         serde_json::to_value(answer).map_err(|error| failed("internal", error.to_string()))
     }
 
@@ -127,8 +230,12 @@ impl<H: Host + Send> Steward for HostSteward<H> {
         for trial in guest.trials.iter().rev() {
             match self.end().undo(trial) {
                 Ok(_) => (self.log)(&format!("{peer}: gone; what was not kept is undone")),
+                // In the journal it is on trial as before: its guardian goes on trying, and `status` names it.
                 Err(error) => (self.log)(&format!("{peer}: gone; {error}")),
             }
         }
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests;

@@ -166,6 +166,7 @@ Examples:
   fullpipe plan --platform this --rate 1G --rtt 80ms --json > plan.json
   fullpipe apply plan.json                   shows the changes and asks
   fullpipe apply plan.json --yes --persist   for scripts; writes a drop-in file, too
+  fullpipe apply plan.json --confirm-within 60s     over SSH: taken back unless `fullpipe confirm` comes
   fullpipe apply check.json --host here      the plan of a check names two hosts")]
 pub(crate) struct ApplyArgs {
     /// The file with the plan; `-` is standard input
@@ -183,6 +184,13 @@ pub(crate) struct ApplyArgs {
     /// Apply although a setting is no longer what the plan found
     #[arg(long)]
     pub(crate) force: bool,
+    /// Take everything back unless `fullpipe confirm` comes within this time; a process of its own sees to it, so that a
+    /// connection that the changes cut off comes back
+    #[arg(long, value_name = "TIME", value_parser = confirm_within, conflicts_with = "dry_run")]
+    pub(crate) confirm_within: Option<Duration>,
+    /// Show the changes as a diff, of boot-time files too, and make none
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// Judge recipes line by line: what does nothing, is refused, harms, or doesn't fit the path; changes nothing
@@ -271,6 +279,15 @@ fn rtt(text: &str) -> Result<Micros, String> {
         Ok(rtt)
     } else {
         Err("expected a time from 1us to 60s, such as 80ms".to_owned())
+    }
+}
+
+fn confirm_within(text: &str) -> Result<Duration, String> {
+    let time: Micros = text.parse().map_err(|error: ParseUnitError| error.to_string())?;
+    if (1_000_000..=86_400_000_000).contains(&time.get()) {
+        Ok(Duration::from_micros(time.get()))
+    } else {
+        Err("expected a time from 1s to 24h, such as 60s".to_owned())
     }
 }
 

@@ -1,18 +1,53 @@
 //! `fullpipe apply`.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
-use fullpipe_host::{ApplyOptions, Host, SystemHost, apply, persist};
-use fullpipe_knobs::{Plan, reading::LARGEST};
+use fullpipe_host::{
+    ApplyOptions, BootFile, Host, Lasting, SystemHost, apply,
+    guardian::{Bond, Guardian},
+    persist,
+};
+use fullpipe_knobs::{Change, Plan, persist::sysctl_drop_in, reading::LARGEST};
 use fullpipe_report::{AppliedPlan, clean, json, text};
 
-use super::{Ended, input::Input, journal, printed};
+use super::{Ended, guard, input::Input, journal, printed};
 use crate::{args::ApplyArgs, confirm::confirm, exit::Exit, failure::Failure, output::Output};
 
 pub(super) fn run(args: &ApplyArgs, output: Output) -> Ended {
-    let plan = chosen(args)?;
+    let mut plan = chosen(args)?;
+    if args.persist {
+        plan.notes.extend(overridden(&plan)?);
+    }
     let command = format!("apply {}", clean(&args.plan.to_string_lossy()));
-    change("apply", &command, &plan, &Changing { yes: args.yes, persist: args.persist, force: args.force }, output)
+    let how = Changing { yes: args.yes, persist: args.persist, force: args.force, confirm_within: args.confirm_within };
+    if args.dry_run {
+        let files = boot_files(&plan, args.persist)?;
+        return printed(
+            output.result(|| json::dry_run("apply", &plan, &files), |look| text::dry_run(&plan, &files, look)),
+        );
+    }
+    change("apply", &command, &plan, &how, output)
+}
+
+/// What another boot-time file sets again after ours, so that it would not last.
+fn overridden(plan: &Plan) -> Result<Vec<String>, Failure> {
+    let mut host = SystemHost::new();
+    let is_in_file = |change: &&Change| host.lasting(change) == Lasting::InFile;
+    let lasting: Vec<Change> = plan.changes.iter().filter(is_in_file).cloned().collect();
+    if !cfg!(target_os = "linux") || lasting.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(sysctl_drop_in(&lasting, &host.settings()?).notes)
+}
+
+/// The boot-time files as they would be.
+fn boot_files(plan: &Plan, persist: bool) -> Result<Vec<BootFile>, Failure> {
+    if !persist {
+        return Ok(Vec::new());
+    }
+    let mut host = SystemHost::new();
+    let changes: Vec<&Change> = plan.changes.iter().filter(|change| host.lasting(change) == Lasting::InFile).collect();
+    Ok(host.boot_files(&persist::sysctl_dir(), &changes)?)
 }
 
 /// How changes are made.
@@ -20,6 +55,8 @@ pub(super) struct Changing {
     pub(super) yes: bool,
     pub(super) persist: bool,
     pub(super) force: bool,
+    /// Taken back after this time unless somebody confirms.
+    pub(super) confirm_within: Option<Duration>,
 }
 
 /// Shows the changes, asks, applies them under the journal, and shows what became of them.
@@ -38,19 +75,29 @@ pub(super) fn change(name: &str, command: &str, plan: &Plan, how: &Changing, out
     let run = if plan.changes.is_empty() {
         fullpipe_host::Run { id: None, applied: Vec::new(), boot_files: Vec::new(), not_persisted: Vec::new() }
     } else {
+        let state_dir = fullpipe_host::journal::state_dir()?;
         let mut journal = journal::open()?;
+        // It is there before anything is changed, and stays when this process ends.
+        let start = |_| {
+            Guardian::start(&guard::program()?, &state_dir, Bond::Deadline)
+                .map_err(|error| Failure::system("starting the guardian of what is on trial", &error))
+        };
+        let guardian = how.confirm_within.map(start).transpose()?;
         let options = ApplyOptions {
             command: command.to_owned(),
             host: None,
             accept_stale: how.force,
             persist: how.persist.then(persist::sysctl_dir),
+            trial: guardian.as_ref().map(|guardian| guardian.trial(how.confirm_within)),
         };
         let run = apply(&mut SystemHost::new(), &mut journal, &plan.changes, &options)?;
         // Nothing decides later whether it stays, as a proof does: it was asked for.
-        run.id.map(|id| journal.keep(id)).transpose()?;
+        if guardian.is_none() {
+            run.id.map(|id| journal.keep(id)).transpose()?;
+        }
         run
     };
-    let done = AppliedPlan { plan, run: &run };
+    let done = AppliedPlan { plan, run: &run, confirm_within: how.confirm_within };
     printed(output.result(|| json::applied(name, &done), |look| text::applied(&done, look)))
 }
 

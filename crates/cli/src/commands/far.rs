@@ -8,7 +8,7 @@ use fullpipe_measure::Direction;
 use fullpipe_report::text;
 use fullpipe_tune::{FarOptions, Key, Lengths, TuneOptions, Wishes};
 
-use super::{Ended, outcome};
+use super::{Ended, guard, outcome};
 use crate::{
     args::{CheckArgs, TestArgs, TuneArgs, Which},
     confirm::{self, confirm},
@@ -42,6 +42,7 @@ pub(super) fn tune(args: &TuneArgs, output: Output) -> Ended {
         key: args.key_file.as_deref().map(Key::read).transpose()?,
         persist: args.persist,
         state_dir: journal::state_dir()?,
+        guard: Some(guard::program()?),
         criteria: Criteria::default(),
     };
     let cancel = interrupt::cancel_flag()?;

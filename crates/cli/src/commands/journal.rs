@@ -2,14 +2,28 @@
 
 use fullpipe_host::{Journal, journal};
 
-use crate::failure::Failure;
+use crate::{exit::Exit, failure::Failure, output::Output};
 
 /// The journal, only to look; `None` where nothing was ever changed.
 pub(super) fn look() -> Result<Option<Journal>, Failure> {
     Ok(Journal::look(&journal::state_dir()?)?)
 }
 
-/// The journal, to undo: locked against every other run.
+/// The journal, to change settings: locked against every other run.
 pub(super) fn open() -> Result<Journal, Failure> {
     Ok(Journal::open(&journal::state_dir()?)?)
+}
+
+/// The journal, to undo: of a damaged one, what can be read.
+pub(super) fn open_to_undo() -> Result<Journal, Failure> {
+    Ok(Journal::open_damaged(&journal::state_dir()?)?)
+}
+
+/// Says what is wrong with the journal; gives the exit code of a command that went well otherwise.
+pub(super) fn exit_of(journal: &Journal, output: Output) -> Exit {
+    if journal.damage().is_empty() {
+        return Exit::Ok;
+    }
+    output.warning(&format!("the journal is damaged, and this is not all: {}\n", journal.damage().join("; ")));
+    Exit::JournalUnusable
 }

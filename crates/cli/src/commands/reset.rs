@@ -18,5 +18,11 @@ pub(super) fn run(args: &ResetArgs, output: Output) -> Ended {
     }
     let ResetTo::Defaults = args.to;
     let plan = reset::of_system(&mut SystemHost::new())?;
-    change("reset", "reset --to defaults", &plan, &Changing { yes: args.yes, persist: false, force: false }, output)
+    change(
+        "reset",
+        "reset --to defaults",
+        &plan,
+        &Changing { yes: args.yes, persist: false, force: false, confirm_within: None },
+        output,
+    )
 }

@@ -10,9 +10,9 @@ use std::{
 use fullpipe_host::journal;
 use fullpipe_measure::{Padding, ServerOptions, Users};
 use fullpipe_report::clean;
-use fullpipe_tune::{Key, ServeOptions};
+use fullpipe_tune::{AllowTune, Allowed, Key, ServeOptions};
 
-use super::Ended;
+use super::{Ended, guard};
 use crate::{args::ServeArgs, exit::Exit, failure::Failure, interrupt, output::Output};
 
 /// iperf3's port.
@@ -21,13 +21,19 @@ const PORT: u16 = 5201;
 pub(super) fn run(args: &ServeArgs, output: Output) -> Ended {
     let key = args.key_file.as_deref().map(Key::read).transpose()?;
     let allow_tune = match key.filter(|_| args.allow_tune) {
-        Some(key) => Some((key, journal::state_dir()?)),
+        Some(key) => Some(AllowTune {
+            key,
+            state_dir: journal::state_dir()?,
+            allowed: args.allow_settings.as_deref().map(Allowed::read).transpose()?.unwrap_or_default(),
+            reached_as: args.reached_as.clone(),
+            guard: Some(guard::program()?),
+        }),
         None => None,
     };
     let usual = ServerOptions::default();
     let options = ServeOptions {
         address: address(&args.address)?,
-        share_settings: !args.no_settings,
+        share_settings: args.share_settings,
         allow_tune,
         server: ServerOptions {
             max_clients: args.max_clients.into(),
@@ -36,12 +42,21 @@ pub(super) fn run(args: &ServeArgs, output: Output) -> Ended {
             max_bytes: args.max_bytes,
             allow: args.allow.clone(),
             users: users(args)?.map(Arc::new),
+            introduce: args.share_settings,
             ..usual
         },
     };
     let stop = interrupt::cancel_flag()?;
     let log = Arc::new(move |line: &str| output.remark(&format!("{}\n", clean(line))));
-    fullpipe_tune::serve(&options, &stop, &mut |address| ready(output, address), log)?;
+    let mut ready = |address| {
+        ready(output, address);
+        if !args.share_settings {
+            output.remark(
+                "settings of this machine are not shared: with --share-settings, `check` from elsewhere plans for it, too\n",
+            );
+        }
+    };
+    fullpipe_tune::serve(&options, &stop, &mut ready, log)?;
     Ok(Exit::Ok)
 }
 

@@ -1,26 +1,30 @@
 //! `fullpipe status`.
 
-use fullpipe_host::{Entry, EntryKind, Host, SystemHost, same_value};
+use fullpipe_host::{Entry, EntryKind, Host, Journal, SystemHost, same_value};
 use fullpipe_knobs::Address;
 use fullpipe_report::{Reading, Standing, json, text};
 
 use super::{Ended, journal, printed};
-use crate::output::Output;
+use crate::{exit::Exit, output::Output};
 
 pub(super) fn run(output: Output) -> Ended {
-    let runs = match journal::look()? {
-        Some(journal) => journal.outstanding()?,
-        None => Vec::new(),
-    };
+    let journal = journal::look()?;
+    let runs = journal.as_ref().map_or_else(|| Ok(Vec::new()), Journal::outstanding)?;
     let mut host = SystemHost::new();
     let standing: Vec<_> = runs.into_iter().map(|run| Standing::new(run, |entry| reading(&mut host, entry))).collect();
-    printed(output.result(|| json::status("status", &standing), |look| text::status(&standing, look)))
+    printed(output.result(|| json::status("status", &standing), |look| text::status(&standing, look)))?;
+    Ok(journal.map_or(Exit::Ok, |journal| journal::exit_of(&journal, output)))
 }
 
 /// What the host reads where `entry` was written.
-fn reading(host: &mut SystemHost, entry: &Entry) -> Reading {
+pub(super) fn reading(host: &mut SystemHost, entry: &Entry) -> Reading {
     if entry.kind == EntryKind::File {
-        return Reading::NotLooked;
+        return match std::fs::read(&entry.place) {
+            Ok(now) if Some(&now) == entry.intended.as_ref() => Reading::AsSet,
+            Ok(now) => Reading::Other(Some(format!("otherwise (file of {} B)", now.len()))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Reading::Other(None),
+            Err(error) => Reading::Unreadable(error.to_string()),
+        };
     }
     let address: Address = match entry.place.parse() {
         Ok(address) => address,

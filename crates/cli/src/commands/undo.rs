@@ -7,19 +7,23 @@ use super::{Ended, journal, printed};
 use crate::{args::UndoArgs, confirm::confirm, exit::Exit, failure::Failure, output::Output};
 
 pub(super) fn run(args: &UndoArgs, output: Output) -> Ended {
+    let mut damaged = Exit::Ok;
     let report = match journal::look()? {
         // Nothing was ever changed: no folder is made to say so.
         None if args.run.is_none() => UndoReport::default(),
         _ => {
-            let mut journal = journal::open()?;
+            let mut journal = journal::open_to_undo()?;
             let runs = chosen(args, &journal)?;
             if let Some(refused) = ask("undo", &journal, &runs, args.yes, output)? {
                 return Ok(refused);
             }
-            put_back(&mut journal, &runs, args.force)?
+            let report = put_back(&mut journal, &runs, args.force)?;
+            damaged = journal::exit_of(&journal, output);
+            report
         }
     };
-    show("undo", &report, output)
+    let ended = show("undo", &report, output)?;
+    Ok(if ended == Exit::Ok { damaged } else { ended })
 }
 
 /// Puts back what `first` and every later run changed.
@@ -64,11 +68,11 @@ fn chosen(args: &UndoArgs, journal: &Journal) -> Result<Vec<RunId>, Failure> {
         return Ok(vec![journal.run(run)?.id]);
     }
     let outstanding = journal.outstanding()?;
-    let interrupted = outstanding.iter().any(|run| run.state == RunState::Open);
+    let interrupted = outstanding.iter().any(|run| run.state != RunState::Kept);
     Ok(match () {
         () if args.all => outstanding.iter().map(|run| run.id).collect(),
         () if interrupted && !args.last => {
-            outstanding.iter().filter(|run| run.state == RunState::Open).map(|run| run.id).collect()
+            outstanding.iter().filter(|run| run.state != RunState::Kept).map(|run| run.id).collect()
         }
         () => outstanding.iter().take(1).map(|run| run.id).collect(),
     })

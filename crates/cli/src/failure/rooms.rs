@@ -15,7 +15,7 @@ use fullpipe_measure::{AuthError, MeasureError};
 use fullpipe_path::ScenarioError;
 #[cfg(target_os = "linux")]
 use fullpipe_stack::StackError;
-use fullpipe_tune::{KeyError, TuneError};
+use fullpipe_tune::{AllowedError, KeyError, TuneError};
 
 use super::{Failure, exit_of_io};
 use crate::exit::Exit;
@@ -38,6 +38,7 @@ failures! {
     AuthError => auth,
     ScenarioError => |_: &ScenarioError| Exit::ScenarioInvalid,
     KeyError => key,
+    AllowedError => |_: &AllowedError| Exit::InputInvalid,
     ReadingError => |_: &ReadingError| Exit::InputInvalid,
     MergeError => |_: &MergeError| Exit::InputInvalid,
     ExportError => export,
@@ -182,7 +183,7 @@ fn journal(error: &JournalError) -> Exit {
     match error {
         JournalError::JournalLocked { .. } => Exit::JournalLocked,
         JournalError::DiskFull { .. } => Exit::DiskFull,
-        JournalError::NoSuchRun { .. } => Exit::RunUnknown,
+        JournalError::NoSuchRun { .. } | JournalError::NotOnTrial { .. } | JournalError::NoTrial => Exit::RunUnknown,
         JournalError::StateDir { source, .. } => match exit_of_io(source) {
             Exit::System => Exit::JournalUnusable,
             known => known,
@@ -235,6 +236,8 @@ fn stack(error: &StackError) -> Exit {
 fn key(error: &KeyError) -> Exit {
     match error {
         KeyError::Read { source, .. } => permission_or(source, Exit::Usage),
+        KeyError::Write { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => Exit::OutputExists,
+        KeyError::Write { source, .. } => exit_of_io(source),
         _ => Exit::Usage,
     }
 }

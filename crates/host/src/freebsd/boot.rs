@@ -6,7 +6,7 @@
 //! writing the files, which [`apply`](crate::apply()) does, journal first.
 
 use std::{
-    io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -76,11 +76,25 @@ pub(crate) fn files(root: &Path, changes: &[(&Change, Keeper)]) -> Result<Vec<Bo
     Ok(files)
 }
 
+/// Whether `path` is one of the files that [`files`] edits.
+pub(crate) fn is_ours(root: &Path, path: &Path) -> bool {
+    let known = |file: &str| path == root.join(file) || path == root.join(format!("{file}.local"));
+    [SYSCTL, LOADER, RC].into_iter().any(known)
+}
+
 /// Notes where sysctl.conf sets what is in `settings`. Unlike Linux', this file has comments after values.
 pub(super) fn note_origins(root: &Path, settings: &mut Settings) -> Result<(), HostError> {
     let mut parsed = Vec::new();
     for (file, name) in [(SYSCTL, "/etc/sysctl.conf"), ("etc/sysctl.conf.local", "/etc/sysctl.conf.local")] {
-        let Some(content) = present(&root.join(file))? else { continue };
+        // Only to look: whoever reads it at the start follows a link, too.
+        let path = root.join(file);
+        let content = match fs::read(&path) {
+            Ok(content) => content,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(source) => {
+                return Err(HostError::File { operation: "read", path: path.display().to_string(), source });
+            }
+        };
         let text = String::from_utf8_lossy(&content);
         let bare: Vec<&str> = text.lines().map(|line| line.split('#').next().unwrap_or_default()).collect();
         parsed.push((name, sysctl_conf::parse(&bare.join("\n")).0));

@@ -277,6 +277,10 @@ impl<K: Kernel> Host for BsdHost<K> {
         }
         boot::files(&self.root, &kept)
     }
+
+    fn keeps_boot_file(&self, path: &Path) -> bool {
+        boot::is_ours(&self.root, path)
+    }
 }
 
 fn failed(operation: &'static str, address: &Address, source: io::Error) -> HostError {

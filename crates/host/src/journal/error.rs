@@ -47,7 +47,7 @@ pub enum JournalError {
     },
     /// The file is damaged or isn't a journal.
     #[error(
-        "the journal {} is damaged or is no journal: {source}; move it away to go on, and what it held can't be undone",
+        "the journal {} is damaged or is no journal: {source}; move its folder away to go on, and what it held can't be undone",
         path.display()
     )]
     Corrupt {
@@ -55,6 +55,37 @@ pub enum JournalError {
         path: PathBuf,
         /// What the database says.
         source: rusqlite::Error,
+    },
+    /// Some of it is damaged.
+    #[error(
+        "the journal {} is damaged: {what}; `fullpipe undo` takes back what can be read, then move its folder away to go on",
+        path.display()
+    )]
+    Damaged {
+        /// The journal's file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// It was begun, and nothing of it is left.
+    #[error(
+        "the journal {} was begun and is empty or missing: what it held can't be undone; move its folder away to go on",
+        path.display()
+    )]
+    Lost {
+        /// The journal's file.
+        path: PathBuf,
+    },
+    /// Others could have written it.
+    #[error(
+        "the state folder {} can't be trusted: {why}; give it and what is in it to yourself alone, or set \
+         FULLPIPE_STATE_DIR to another folder", path.display()
+    )]
+    Untrusted {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
     },
     /// The journal was written by a newer version.
     #[error(
@@ -75,6 +106,15 @@ pub enum JournalError {
         /// The number.
         run: RunId,
     },
+    /// The run is not on trial.
+    #[error("run {run} is not on trial: it was confirmed or taken back; `fullpipe status` tells what is in force")]
+    NotOnTrial {
+        /// The number.
+        run: RunId,
+    },
+    /// Nothing is on trial.
+    #[error("nothing is on trial; `fullpipe status` tells what is in force")]
+    NoTrial,
     /// The host could not be asked who it is, without which nothing may be written.
     #[error("can't tell which system this is: {source}")]
     Host {

@@ -2,25 +2,31 @@
 //!
 //! One SQLite file per machine. An entry is committed and synced (`synchronous = EXTRA`) before its write and marked
 //! with what was read back after it, so that whatever moment the program ends at, [`crate::undo`] knows what to put
-//! back. One program at a time changes settings: a lock file says who. What is *not* here: the writes themselves.
+//! back. One program at a time changes settings: a lock file says who. Each row has a checksum, and a file beside the
+//! journal says that it was begun, so that nothing that is lost passes for nothing that was done. What is *not* here: the
+//! writes themselves.
 
+mod begun;
+mod damage;
 mod error;
 mod lock;
 mod record;
+mod row;
 mod schema;
 mod state_dir;
 
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags};
 
 pub use error::JournalError;
-pub use record::{Entry, EntryKind, EntryState, RunId, RunRecord, RunState};
+pub use record::{Entry, EntryKind, EntryState, RunId, RunRecord, RunState, Trial};
 pub use state_dir::state_dir;
 
-use crate::Identity;
+use crate::{Identity, trusted};
 use lock::Lock;
+use row::{EntryRow, RunRow, Stored};
 
 /// The file in the state folder.
 pub const FILE_NAME: &str = "journal.sqlite";
@@ -29,6 +35,8 @@ pub const FILE_NAME: &str = "journal.sqlite";
 pub struct Journal {
     connection: Connection,
     path: PathBuf,
+    /// What is wrong with its rows.
+    damage: Vec<String>,
     _lock: Option<Lock>,
 }
 
@@ -48,29 +56,88 @@ pub(crate) struct Intent<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryId(pub(crate) i64);
 
+/// What a run is recorded with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Start<'a> {
+    pub(crate) command: &'a str,
+    pub(crate) host: Option<&'a str>,
+    pub(crate) trial: Option<&'a Trial>,
+    /// What is written into boot-time files once it is confirmed.
+    pub(crate) pending: Option<&'a str>,
+}
+
 impl Journal {
-    /// Opens the journal in a state folder to change settings, and locks it; makes both where they are missing.
+    /// Opens the journal in a state folder to change settings, and locks it; makes both where they are missing. Waits a
+    /// moment for another run to end.
+    ///
+    /// # Errors
+    ///
+    /// Where anything is wrong with it: nothing is added to a damaged journal.
     pub fn open(state_dir: &Path) -> Result<Self, JournalError> {
-        make_private(state_dir).map_err(|source| JournalError::StateDir { path: state_dir.to_owned(), source })?;
-        let lock = Lock::take(state_dir)?;
-        let path = state_dir.join(FILE_NAME);
-        let connection = Connection::open(&path).map_err(|source| JournalError::database("open", &path, source))?;
-        Self::prepare(connection, path, Some(lock))
+        Self::open_damaged(state_dir)?.require_sound()
     }
 
-    /// Opens the journal only to look, without the lock; `None` where there is none yet.
-    pub fn look(state_dir: &Path) -> Result<Option<Self>, JournalError> {
+    /// As [`Journal::open`], for an undo: of a damaged journal, what can be read; [`Journal::damage`] tells the rest.
+    ///
+    /// # Errors
+    ///
+    /// Where nothing can be read, or the folder can't be used or trusted.
+    pub fn open_damaged(state_dir: &Path) -> Result<Self, JournalError> {
+        let dir = |source| JournalError::StateDir { path: state_dir.to_owned(), source };
+        make_private(state_dir).map_err(dir)?;
+        let state_dir = trusted_folder(state_dir)?;
+        let lock = Lock::take(&state_dir)?;
         let path = state_dir.join(FILE_NAME);
+        let is_begun = begun::is_marked(&state_dir).map_err(dir)?;
+        let connection = connect(&path, OpenFlags::SQLITE_OPEN_CREATE)?;
+        let damage = match schema::version(&connection, &path)? {
+            0 if is_begun => return Err(JournalError::Lost { path }),
+            0 => Vec::new(),
+            _ => damage::look_for(&connection, &path)?,
+        };
+        if damage.is_empty() {
+            schema::prepare(&connection, &path)?;
+            begun::mark(&state_dir).map_err(dir)?;
+        }
+        Ok(Self { connection, path, damage, _lock: Some(lock) })
+    }
+
+    /// Opens the journal only to look, without the lock; `None` where there is none yet. Of a damaged one there is to be
+    /// seen what can be read, see [`Journal::damage`].
+    ///
+    /// # Errors
+    ///
+    /// Where nothing can be read, or the folder can't be used or trusted.
+    pub fn look(state_dir: &Path) -> Result<Option<Self>, JournalError> {
+        let dir = |source| JournalError::StateDir { path: state_dir.to_owned(), source };
+        match state_dir.try_exists() {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(source) => return Err(dir(source)),
+        }
+        let state_dir = trusted_folder(state_dir)?;
+        let path = state_dir.join(FILE_NAME);
+        let is_begun = begun::is_marked(&state_dir).map_err(dir)?;
         match path.try_exists() {
+            Ok(false) if is_begun => return Err(JournalError::Lost { path }),
             Ok(false) => return Ok(None),
             Ok(true) => {}
-            Err(source) => return Err(JournalError::StateDir { path: state_dir.to_owned(), source }),
+            Err(source) => return Err(dir(source)),
         }
-        let failed = |source| JournalError::database("open", &path, source);
         // Not read-only: what a killed run left half committed must be rolled back before it can be read.
-        let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
-        schema::check(&connection, &path)?;
-        Ok(Some(Self { connection, path, _lock: None }))
+        let connection = connect(&path, OpenFlags::empty())?;
+        let damage = match schema::version(&connection, &path)? {
+            0 if is_begun => return Err(JournalError::Lost { path }),
+            // Somebody is about to begin it.
+            0 => return Ok(None),
+            1 => {
+                // Only whoever may write can bring it to this version's layout.
+                drop(connection);
+                return Self::open(&state_dir).map(Some);
+            }
+            _ => damage::look_for(&connection, &path)?,
+        };
+        Ok(Some(Self { connection, path, damage, _lock: None }))
     }
 
     /// A journal that ends with the program, for hosts that do so too (the lab's namespaces).
@@ -78,16 +145,15 @@ impl Journal {
         let path = PathBuf::from(":memory:");
         let connection =
             Connection::open_in_memory().map_err(|source| JournalError::database("open", &path, source))?;
-        Self::prepare(connection, path, None)
-    }
-
-    fn prepare(connection: Connection, path: PathBuf, lock: Option<Lock>) -> Result<Self, JournalError> {
         schema::prepare(&connection, &path)?;
-        Ok(Self { connection, path, _lock: lock })
+        Ok(Self { connection, path, damage: Vec::new(), _lock: None })
     }
 
-    /// All runs, newest first.
+    /// All runs, newest first; of a damaged journal those that can be read.
     pub fn history(&self) -> Result<Vec<RunRecord>, JournalError> {
+        if !self.damage.is_empty() {
+            return Ok(self.readable());
+        }
         self.records("SELECT id FROM runs ORDER BY id DESC")
     }
 
@@ -106,80 +172,97 @@ impl Journal {
 
     /// Marks a run as one to keep: it helped. It can still be undone by name.
     pub fn keep(&mut self, run: RunId) -> Result<(), JournalError> {
-        let changed = self
-            .connection
-            .execute("UPDATE runs SET kept = 1 WHERE id = ?1", params![run.0])
-            .map_err(|source| self.failed("write", source))?;
-        if changed == 0 { Err(JournalError::NoSuchRun { run }) } else { Ok(()) }
+        self.change_run(run, |row| {
+            row.kept = true;
+            (row.owner, row.deadline, row.pending) = (None, None, None);
+        })
+    }
+
+    /// Ends the trial of a run without a word on whether it stays: nobody waits for it any more.
+    pub fn end_trial(&mut self, run: RunId) -> Result<(), JournalError> {
+        self.change_run(run, |row| (row.owner, row.deadline, row.pending) = (None, None, None))
+    }
+
+    fn change_run(&self, run: RunId, edit: impl FnOnce(&mut RunRow)) -> Result<(), JournalError> {
+        let changed = row::change(&self.connection, run.0, edit).map_err(|source| self.failed("write", source))?;
+        if changed { Ok(()) } else { Err(JournalError::NoSuchRun { run }) }
     }
 
     /// Marks what is outstanding of a run as gone, because the namespace or the device that it was in no longer exists.
     pub fn forget(&mut self, run: RunId) -> Result<(), JournalError> {
-        self.run(run)?;
-        self.connection
-            .execute(
-                "UPDATE entries SET state = 'gone' WHERE run = ?1 AND state IN ('intended', 'written')",
-                params![run.0],
-            )
-            .map(drop)
-            .map_err(|source| self.failed("write", source))
+        let entries = self.run(run)?.entries;
+        entries
+            .iter()
+            .filter(|entry| entry.state.is_outstanding())
+            .try_for_each(|entry| self.mark(entry.id, EntryState::Gone))
     }
 
-    pub(crate) fn start_run(
-        &self,
-        command: &str,
-        host: Option<&str>,
-        identity: &Identity,
-    ) -> Result<RunId, JournalError> {
-        self.connection
-            .execute(
-                "INSERT INTO runs (started, command, host, boot, namespace, pid) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![
-                    Timestamp::now().to_string(),
-                    command,
-                    host,
-                    identity.boot,
-                    identity.namespace,
-                    std::process::id()
-                ],
-            )
-            .map_err(|source| self.failed("write", source))?;
-        Ok(RunId(self.connection.last_insert_rowid()))
+    pub(crate) fn start_run(&self, start: Start<'_>, identity: &Identity) -> Result<RunId, JournalError> {
+        let insert = || {
+            let row = RunRow {
+                id: row::next::<RunRow>(&self.connection)?,
+                started: Timestamp::now().to_string(),
+                command: start.command.to_owned(),
+                host: start.host.map(str::to_owned),
+                boot: identity.boot.clone(),
+                namespace: identity.namespace.clone(),
+                pid: std::process::id(),
+                kept: false,
+                owner: start.trial.map(|trial| trial.owner.clone()),
+                deadline: start.trial.and_then(|trial| trial.deadline_ms),
+                pending: start.pending.map(str::to_owned),
+            };
+            row.insert(&self.connection)
+        };
+        insert().map(RunId).map_err(|source| self.failed("write", source))
     }
 
     /// Records what shall be written. It is on disk when this returns.
     pub(crate) fn intend(&self, run: RunId, intent: &Intent<'_>) -> Result<EntryId, JournalError> {
-        self.connection
-            .execute(
-                "INSERT INTO entries (run, kind, place, before, intended, mode, persisted, state) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'intended')",
-                params![
-                    run.0,
-                    intent.kind.name(),
-                    intent.place,
-                    intent.before,
-                    intent.intended,
-                    intent.mode,
-                    intent.persisted
-                ],
-            )
-            .map_err(|source| self.failed("write", source))?;
-        Ok(EntryId(self.connection.last_insert_rowid()))
+        let insert = || {
+            let row = EntryRow {
+                id: row::next::<EntryRow>(&self.connection)?,
+                run: run.0,
+                kind: intent.kind.name().to_owned(),
+                place: intent.place.to_owned(),
+                before: intent.before.map(<[u8]>::to_vec),
+                intended: intent.intended.map(<[u8]>::to_vec),
+                read_back: None,
+                mode: intent.mode,
+                persisted: intent.persisted,
+                state: EntryState::Intended.name().to_owned(),
+            };
+            row.insert(&self.connection)
+        };
+        insert().map(EntryId).map_err(|source| self.failed("write", source))
     }
 
     /// Marks an entry as written, with what was read back.
     pub(crate) fn written(&self, entry: EntryId, read_back: Option<&[u8]>) -> Result<(), JournalError> {
-        self.connection
-            .execute("UPDATE entries SET state = 'written', read_back = ?2 WHERE id = ?1", params![entry.0, read_back])
-            .map(drop)
-            .map_err(|source| self.failed("write", source))
+        self.change_entry(entry, |row| {
+            row.state = EntryState::Written.name().to_owned();
+            row.read_back = read_back.map(<[u8]>::to_vec);
+        })
     }
 
     pub(crate) fn mark(&self, entry: EntryId, state: EntryState) -> Result<(), JournalError> {
-        self.connection
-            .execute("UPDATE entries SET state = ?2 WHERE id = ?1", params![entry.0, state.name()])
-            .map(drop)
-            .map_err(|source| self.failed("write", source))
+        self.change_entry(entry, |row| row.state = state.name().to_owned())
+    }
+
+    /// Marks the value of an entry as one that lasts beyond a restart.
+    pub(crate) fn lasts(&self, entry: EntryId) -> Result<(), JournalError> {
+        self.change_entry(entry, |row| row.persisted = true)
+    }
+
+    /// The runs that are in force until somebody confirms them, newest first.
+    pub fn on_trial(&self) -> Result<Vec<RunRecord>, JournalError> {
+        let mut runs = self.history()?;
+        runs.retain(|run| run.state == RunState::OnTrial);
+        Ok(runs)
+    }
+
+    fn change_entry(&self, entry: EntryId, edit: impl FnOnce(&mut EntryRow)) -> Result<(), JournalError> {
+        row::change(&self.connection, entry.0, edit).map(drop).map_err(|source| self.failed("write", source))
     }
 
     fn records(&self, query: &str) -> Result<Vec<RunRecord>, JournalError> {
@@ -194,6 +277,31 @@ impl Journal {
     fn failed(&self, operation: &'static str, source: rusqlite::Error) -> JournalError {
         JournalError::database(operation, &self.path, source)
     }
+}
+
+/// The real place of a state folder that nobody else could have written into.
+fn trusted_folder(state_dir: &Path) -> Result<PathBuf, JournalError> {
+    let check = || {
+        let real = state_dir.canonicalize()?;
+        trusted::folder(&real)?;
+        [FILE_NAME, "journal.sqlite-journal", "journal.lock", "journal.begun"]
+            .iter()
+            .try_for_each(|name| trusted::file(&real.join(name)))?;
+        Ok(real)
+    };
+    check().map_err(|source: std::io::Error| match source.kind() {
+        // The system says the same of a folder that it does not let us into.
+        std::io::ErrorKind::PermissionDenied if source.raw_os_error().is_none() => {
+            JournalError::Untrusted { path: state_dir.to_owned(), why: source.to_string() }
+        }
+        _ => JournalError::StateDir { path: state_dir.to_owned(), source },
+    })
+}
+
+/// The database, in a folder whose links are resolved.
+fn connect(path: &Path, more: OpenFlags) -> Result<Connection, JournalError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW | more;
+    Connection::open_with_flags(path, flags).map_err(|source| JournalError::database("open", path, source))
 }
 
 /// Makes the folder for its owner only: plans tell a network's addresses.

@@ -3,10 +3,13 @@
 use std::{fmt, str::FromStr};
 
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Row, params, types::Type};
+use rusqlite::{params, types::Type};
 use serde::{Deserialize, Serialize};
 
-use super::{EntryId, Journal};
+use super::{
+    EntryId, Journal,
+    row::{EntryRow, RunRow, Stored},
+};
 use crate::Identity;
 
 /// The number of a run.
@@ -26,10 +29,26 @@ pub struct RunRecord {
     pub host: Option<String>,
     /// The system that it changed.
     pub identity: Identity,
+    /// The process that made it.
+    pub pid: u32,
     /// What became of it.
     pub state: RunState,
+    /// On what terms it is on trial, where it is or was.
+    pub trial: Option<Trial>,
+    /// What is written into boot-time files once it is confirmed.
+    #[serde(skip)]
+    pub(crate) pending: Option<String>,
     /// What it changed, in that order.
     pub entries: Vec<Entry>,
+}
+
+/// On what terms a run is in force until it is confirmed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Whose guardian takes it back (see [`crate::guardian`]).
+    pub owner: String,
+    /// Until when, in milliseconds since the start of the machine; without, until its owner ends.
+    pub deadline_ms: Option<i64>,
 }
 
 /// What became of a run.
@@ -38,6 +57,8 @@ pub struct RunRecord {
 pub enum RunState {
     /// In force, and nobody said that it shall stay.
     Open,
+    /// In force until it is confirmed, or taken back by its guardian.
+    OnTrial,
     /// In force and to stay.
     Kept,
     /// Nothing of it is left.
@@ -144,56 +165,61 @@ impl FromStr for RunId {
 
 impl Journal {
     pub(super) fn run_record(&self, run: RunId) -> rusqlite::Result<Option<RunRecord>> {
-        let mut entries = self.connection.prepare_cached(
-            "SELECT id, kind, place, before, intended, read_back, mode, persisted, state \
-             FROM entries WHERE run = ?1 ORDER BY id",
-        )?;
-        let entries = entries.query_map(params![run.0], entry)?.collect::<rusqlite::Result<Vec<_>>>()?;
-        let query = "SELECT started, command, host, boot, namespace, kept FROM runs WHERE id = ?1";
-        let row = |row: &Row<'_>| {
-            let outstanding = entries.iter().any(|entry| entry.state.is_outstanding());
-            let state = match (outstanding, row.get("kept")?) {
-                (false, _) => RunState::Undone,
-                (true, true) => RunState::Kept,
-                (true, false) => RunState::Open,
-            };
-            let started: String = row.get("started")?;
-            Ok(RunRecord {
-                id: run,
-                started: started
-                    .parse()
-                    .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error)))?,
-                command: row.get("command")?,
-                host: row.get("host")?,
-                identity: Identity { boot: row.get("boot")?, namespace: row.get("namespace")? },
-                state,
-                entries: entries.clone(),
-            })
+        let Some(row) = RunRow::find(&self.connection, run.0)? else { return Ok(None) };
+        let rows = if self.damage.is_empty() {
+            let mut statement = self.connection.prepare_cached("SELECT * FROM entries WHERE run = ?1 ORDER BY id")?;
+            statement.query_map(params![run.0], EntryRow::checked)?.collect::<rusqlite::Result<Vec<_>>>()?
+        } else {
+            self.readable_entries(run)
         };
-        self.connection.query_row(query, params![run.0], row).optional()
+        let entries = rows.into_iter().map(entry).collect::<rusqlite::Result<Vec<_>>>()?;
+        let outstanding = entries.iter().any(|entry| entry.state.is_outstanding());
+        let state = match (outstanding, row.kept, &row.owner) {
+            (false, ..) => RunState::Undone,
+            (true, true, _) => RunState::Kept,
+            (true, false, Some(_)) => RunState::OnTrial,
+            (true, false, None) => RunState::Open,
+        };
+        let trial = row.owner.map(|owner| Trial { owner, deadline_ms: row.deadline });
+        Ok(Some(RunRecord {
+            id: run,
+            started: row
+                .started
+                .parse()
+                .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error)))?,
+            command: row.command,
+            host: row.host,
+            identity: Identity { boot: row.boot, namespace: row.namespace },
+            pid: row.pid,
+            state,
+            trial,
+            pending: row.pending,
+            entries,
+        }))
     }
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
-    let kind: String = row.get("kind")?;
-    let state: String = row.get("state")?;
+fn entry(row: EntryRow) -> rusqlite::Result<Entry> {
     let strange = |what: &str| {
         let text = format!("`{what}` is no word of this journal's layout");
         rusqlite::Error::FromSqlConversionFailure(0, Type::Text, text.into())
     };
     Ok(Entry {
-        id: EntryId(row.get("id")?),
+        id: EntryId(row.id),
         kind: [EntryKind::Setting, EntryKind::File]
             .into_iter()
-            .find(|known| known.name() == kind)
-            .ok_or_else(|| strange(&kind))?,
-        place: row.get("place")?,
-        before: row.get("before")?,
-        intended: row.get("intended")?,
-        read_back: row.get("read_back")?,
-        mode: row.get("mode")?,
-        persisted: row.get("persisted")?,
-        state: EntryState::ALL.into_iter().find(|known| known.name() == state).ok_or_else(|| strange(&state))?,
+            .find(|known| known.name() == row.kind)
+            .ok_or_else(|| strange(&row.kind))?,
+        state: EntryState::ALL
+            .into_iter()
+            .find(|known| known.name() == row.state)
+            .ok_or_else(|| strange(&row.state))?,
+        place: row.place,
+        before: row.before,
+        intended: row.intended,
+        read_back: row.read_back,
+        mode: row.mode,
+        persisted: row.persisted,
     })
 }
 

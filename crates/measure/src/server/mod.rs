@@ -6,6 +6,7 @@
 mod network;
 mod output;
 mod session;
+mod sources;
 mod talk;
 
 use std::{
@@ -18,13 +19,14 @@ use std::{
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use fullpipe_diagnose::SynFacts;
 use fullpipe_units::{Bytes, Rate};
 pub use network::{Network, ParseNetworkError};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use sources::{Kind, Sources};
 
 use crate::{
     auth::Users,
@@ -65,6 +67,8 @@ pub struct ServerOptions {
     pub stall: Duration,
     /// For the next request of a conversation.
     pub talk_idle: Duration,
+    /// Whether clients are told this host's name, system and congestion controls.
+    pub introduce: bool,
     /// Gets a line for each client that came, left or failed, without control characters.
     pub log: Option<Log>,
 }
@@ -80,7 +84,8 @@ impl Default for ServerOptions {
             users: None,
             answer: Duration::from_secs(10),
             stall: Duration::from_secs(30),
-            talk_idle: Duration::from_secs(30 * 60),
+            talk_idle: Duration::from_secs(10 * 60),
+            introduce: true,
             log: None,
         }
     }
@@ -98,12 +103,20 @@ impl fmt::Debug for ServerOptions {
             .field("answer", &self.answer)
             .field("stall", &self.stall)
             .field("talk_idle", &self.talk_idle)
+            .field("introduce", &self.introduce)
             .field("log", &self.log.is_some())
             .finish()
     }
 }
 
 impl ServerOptions {
+    /// How many conversations, and how many tests, one address may have at once: enough for what a host runs side by side,
+    /// and never all.
+    fn shares(&self) -> (usize, usize) {
+        let share = |part: usize| if self.max_clients <= 8 { self.max_clients } else { part };
+        (share((self.max_clients / 4).max(8)), share(self.max_clients - self.max_clients / 8))
+    }
+
     fn lets_in(&self, address: IpAddr) -> bool {
         self.allow.is_empty() || self.allow.iter().any(|network| network.contains(address))
     }
@@ -140,6 +153,7 @@ impl fmt::Debug for Server {
 #[derive(Default)]
 struct Hall {
     guests: AtomicUsize,
+    sources: Sources,
     /// Whether guests are being turned away, and that was said.
     is_crowded: AtomicBool,
     accepted: AtomicU64,
@@ -214,10 +228,19 @@ impl Server {
                     refuse(&stream);
                     continue;
                 }
-                self.hall.wait_for_guests();
+                if self.hall.sources.is_penalised(peer.ip(), Instant::now()) {
+                    // Unsaid, or a flood would fill the log.
+                    refuse(&stream);
+                    continue;
+                }
                 let order = self.hall.accepted.fetch_add(1, Ordering::Relaxed);
+                let mut comes_in = self.hall.sources.arrive(order, peer.ip(), &stream, MAX_GUESTS);
+                if !comes_in {
+                    self.hall.wait_for_guests();
+                    comes_in = self.hall.sources.arrive(order, peer.ip(), &stream, MAX_GUESTS);
+                }
                 let guests = self.hall.guests.fetch_add(1, Ordering::Relaxed);
-                if guests >= MAX_GUESTS {
+                if !comes_in {
                     self.hall.guests.fetch_sub(1, Ordering::Relaxed);
                     // Once for each flood.
                     if !self.hall.is_crowded.swap(true, Ordering::Relaxed) {
@@ -234,6 +257,7 @@ impl Server {
                     .spawn_scoped(scope, move || self.greet(stream, peer, order, stop));
                 if let Err(error) = spawned {
                     self.hall.guests.fetch_sub(1, Ordering::Relaxed);
+                    self.hall.sources.known(order);
                     self.log(&format!("{peer}: starting a thread: {error}"));
                 }
             }
@@ -243,13 +267,22 @@ impl Server {
 
     /// Reads the cookie and finds out whose connection this is.
     fn greet(&self, stream: TcpStream, peer: SocketAddr, order: u64, stop: &AtomicBool) {
+        let begin = Instant::now();
         let arrived = self.cookie_of(stream, peer, stop);
         self.hall.guests.fetch_sub(1, Ordering::Relaxed);
+        self.hall.sources.known(order);
+        if matches!(arrived, Err(MeasureError::NotAClient { .. })) {
+            let is_late = begin.elapsed() >= self.options.answer;
+            let penalty = if is_late { sources::SILENCE } else { sources::NONSENSE };
+            self.hall.sources.penalise(peer.ip(), penalty, Instant::now());
+        }
         let (control, cookie, syn) = match arrived {
             Ok(arrived) => arrived,
             Err(MeasureError::Cancelled) => return,
             Err(error) => return self.log(&told(peer, &error)),
         };
+        // Half of all places for one address at the most, so that there is always one for another.
+        let share = self.options.max_clients.saturating_add(MAX_UNDECIDED);
         // A client of ours opens all its connections without waiting for us.
         let (sender, arrivals) = sync_channel(MAX_OWN_STREAMS as usize);
         let entrance = Entrance { arrivals: sender, answers: Arc::default() };
@@ -280,7 +313,10 @@ impl Server {
                 }
             }
             None => {
-                self.serve(control, peer, (&arrivals, &answers), stop);
+                match self.hall.sources.take(Kind::Session, peer.ip(), share) {
+                    Some(_place) => self.serve(control, peer, (&arrivals, &answers), stop),
+                    None => refuse(control.stream()),
+                }
                 self.hall.sessions().remove(&cookie);
             }
         }

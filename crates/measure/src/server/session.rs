@@ -13,7 +13,7 @@ use std::{
 use fullpipe_units::{Bytes, Rate};
 use socket2::SockRef;
 
-use super::{Arrival, Server, output, talk};
+use super::{Arrival, Server, output, sources::Kind, talk};
 use crate::{
     auth,
     control::Control,
@@ -97,7 +97,11 @@ impl<'a> Session<'a> {
         let ours = params.ours.filter(|ours| ours.conversation);
         let hall = &self.server.hall;
         let room = if ours.is_some() { &hall.talks } else { &hall.tests };
-        let Some(_seat) = Seat::take(room, self.server.options.max_clients) else {
+        let (talks, tests) = self.server.options.shares();
+        let (kind, share) = if ours.is_some() { (Kind::Talk, talks) } else { (Kind::Test, tests) };
+        let place = hall.sources.take(kind, self.peer.ip(), share);
+        let seat = place.and_then(|place| Some((Seat::take(room, self.server.options.max_clients)?, place)));
+        let Some(_seat) = seat else {
             self.control.write_state(State::AccessDenied, patience, HANDSHAKE)?;
             return Ok("turned away, too many clients are here".to_owned());
         };
@@ -475,7 +479,10 @@ fn prepare(arrival: &Arrival, params: &Params, role: Role, pace_bps: Option<u64>
     if let Some(bytes) = receive {
         drop(socket.set_recv_buffer_size(bytes as usize));
     }
-    if let Some(name) = &params.congestion {
+    // One that is not there yet would have the kernel load a module, which is not a client's to decide.
+    if let Some(name) = &params.congestion
+        && host::available_congestion_controls().iter().any(|available| available == name)
+    {
         drop(sockopt::set_congestion(&arrival.stream, name));
     }
     if let Some(mss) = params.mss {

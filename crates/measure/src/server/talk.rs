@@ -1,7 +1,6 @@
 //! A conversation, from the server's side.
 
 use std::{
-    net::SocketAddr,
     panic::{self, AssertUnwindSafe},
     time::Duration,
 };
@@ -14,7 +13,7 @@ use crate::{
     mtu::Echo,
     patience::Patience,
     sys::wait,
-    talk::{self, Disconnect, Hello, Steward, StewardError},
+    talk::{self, Disconnect, Ends, Hello, Steward, StewardError},
     train::{self, Far},
     udp::Doorkeeper,
     wire::{State, TALK_LIMIT, VERSION},
@@ -49,7 +48,10 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<(), MeasureErro
         let is_bye = name == "bye";
         let reply = match name {
             // A client of another version learns ours here and decides.
-            "hello" => Ok(Hello::of_this_host(session.server.steward.is_some())),
+            "hello" => {
+                let server = session.server;
+                Ok(Hello::of_this_host(server.steward.is_some(), server.options.introduce))
+            }
             _ if version != VERSION => Err(StewardError {
                 kind: "version_mismatch".to_owned(),
                 message: format!("this end speaks version {VERSION}"),
@@ -66,7 +68,7 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<(), MeasureErro
                 Ok(Value::Null)
             }
             _ => match &session.server.steward {
-                Some(steward) => handle(steward.as_ref(), request, session.peer),
+                Some(steward) => handle(steward.as_ref(), request, ends(session)?),
                 None => Err(StewardError {
                     kind: "unknown_request".to_owned(),
                     message: "this server only measures; it grants no requests about its host".to_owned(),
@@ -83,12 +85,18 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<(), MeasureErro
 }
 
 /// A steward that panics has refused; the conversation, and its duty to undo at the end, go on.
-fn handle(steward: &dyn Steward, request: Value, peer: SocketAddr) -> Result<Value, StewardError> {
-    let guarded = panic::catch_unwind(AssertUnwindSafe(|| steward.handle(request, peer)));
+fn handle(steward: &dyn Steward, request: Value, ends: Ends) -> Result<Value, StewardError> {
+    let guarded = panic::catch_unwind(AssertUnwindSafe(|| steward.handle(request, ends)));
     guarded.unwrap_or_else(|_| {
         let message = "the steward failed on this request; the server's own log tells more".to_owned();
         Err(StewardError { kind: "internal".to_owned(), message })
     })
+}
+
+fn ends(session: &Session<'_>) -> Result<Ends, MeasureError> {
+    let peer = session.peer;
+    let failed = |source| MeasureError::Io { peer, operation: "asking for the server's own address", source };
+    Ok(Ends { peer, local: session.control.stream().local_addr().map_err(failed)? })
 }
 
 /// The next request may be long in coming, but once it comes it comes at once.

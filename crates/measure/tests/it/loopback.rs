@@ -12,7 +12,7 @@ use std::{
 
 use fullpipe_diagnose::Source;
 use fullpipe_measure::{
-    Client, Direction, Disconnect, Length, MeasureError, PeerKind, Phase, Steward, StewardError, TestDirection,
+    Client, Direction, Disconnect, Ends, Length, MeasureError, PeerKind, Phase, Steward, StewardError, TestDirection,
     TestSpec, UdpSpec,
 };
 use fullpipe_units::{Bytes, Rate};
@@ -262,7 +262,8 @@ fn pings_and_the_path_mtu_of_loopback_are_known() {
 struct Butler(Mutex<Vec<(SocketAddr, Disconnect)>>);
 
 impl Steward for Butler {
-    fn handle(&self, request: Value, peer: SocketAddr) -> Result<Value, StewardError> {
+    fn handle(&self, request: Value, ends: Ends) -> Result<Value, StewardError> {
+        let peer = ends.peer;
         match request["request"].as_str() {
             Some("who") => Ok(json!({ "you": peer.to_string(), "said": request["word"] })),
             Some("panic") => panic!("on purpose"),

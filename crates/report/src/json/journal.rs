@@ -1,6 +1,6 @@
 //! The documents about the journal.
 
-use fullpipe_host::{Entry, EntryKind, EntryState, Outcome, RunId, RunRecord, RunState, UndoReport, UndoneEntry};
+use fullpipe_host::{Entry, EntryKind, EntryState, Outcome, Run, RunId, RunRecord, RunState, UndoReport, UndoneEntry};
 use serde_json::{Value, json};
 
 use super::{document, with_problem};
@@ -16,6 +16,23 @@ pub fn status(command: &str, standing: &[Standing]) -> Value {
     let runs: Vec<_> = standing.iter().map(|standing| run(&standing.run, &standing.readings)).collect();
     let interrupted = standing.iter().any(|standing| standing.run.state == RunState::Open);
     document(command, json!({ "runs": runs, "left_behind": interrupted }))
+}
+
+/// One run, beside what the host reads now.
+pub fn show(command: &str, shown: &Standing) -> Value {
+    document(command, json!({ "runs": [run(&shown.run, &shown.readings)] }))
+}
+
+/// A run that is kept from now on.
+pub fn confirmed(command: &str, kept: &Run) -> Value {
+    document(
+        command,
+        json!({
+            "run": kept.id,
+            "boot_files": kept.boot_files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
+            "not_persisted": kept.not_persisted,
+        }),
+    )
 }
 
 /// What an undo did.

@@ -1,7 +1,7 @@
 //! The documents about settings, plans for a platform, what was applied, and findings.
 
 use fullpipe_host::{
-    Applied,
+    Applied, BootFile,
     windows::connections::{End, Observed},
 };
 use fullpipe_knobs::{
@@ -12,7 +12,7 @@ use fullpipe_knobs::{
 use serde_json::{Value, json};
 
 use super::{change, document, to_string, with_problem};
-use crate::{AppliedPlan, PlatformPlan, Problem, SettingsList, settings::is_default};
+use crate::{AppliedPlan, PlatformPlan, Problem, SettingsList, changes::file_diff, settings::is_default};
 
 /// The settings of one machine.
 pub fn settings(command: &str, list: &SettingsList<'_>) -> Value {
@@ -149,6 +149,27 @@ pub fn applied(command: &str, done: &AppliedPlan<'_>) -> Value {
             "restart_needed": done.needs_restart(),
             "boot_files": done.run.boot_files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
             "not_persisted": done.run.not_persisted,
+            "confirm_within_s": done.confirm_within.filter(|_| done.run.id.is_some()).map(|within| within.as_secs()),
+        }),
+    )
+}
+
+/// What would be changed.
+pub fn dry_run(command: &str, plan: &Plan, files: &[BootFile]) -> Value {
+    let file = |file: &BootFile| {
+        let lines = |wanted: char| {
+            let lines = file_diff(file).into_iter().filter(move |(mark, _)| *mark == wanted);
+            lines.map(|(_, line)| line).collect::<Vec<_>>()
+        };
+        json!({ "path": file.path.display().to_string(), "removed": lines('-'), "added": lines('+') })
+    };
+    document(
+        command,
+        json!({
+            "dry_run": true,
+            "changes": changes(plan),
+            "notes": plan.notes,
+            "files": files.iter().map(file).collect::<Vec<_>>(),
         }),
     )
 }

@@ -126,6 +126,22 @@ pub const APPLIED: &[Key] = &[
     key("restart_needed", "boolean", "whether that holds for any of them"),
     key("boot_files[]", "string", "a boot-time file that was written"),
     key("not_persisted[]", "string", "a setting that does not last beyond a restart although that was asked for"),
+    key(
+        "confirm_within_s",
+        "integer?",
+        "seconds until everything is taken back unless `confirm` comes; `null`: it stays",
+    ),
+];
+
+/// What `apply --dry-run` prints.
+pub const DRY_RUN: &[Key] = &[
+    key("dry_run", "boolean", "`true`: nothing was changed"),
+    key("changes[]", "object", "what would be changed; keys as in `plan.changes`"),
+    key("notes[]", "string", "what is left alone, and why"),
+    key("files[]", "object", "a boot-time file that `--persist` would write"),
+    key("files[].path", "string", "where it is"),
+    key("files[].removed[]", "string", "a line that would go"),
+    key("files[].added[]", "string", "a line that would come"),
 ];
 
 /// What `lint` prints.

@@ -153,7 +153,7 @@ fn every_key_of_what_was_applied_is_documented() {
         boot_files: vec!["/etc/sysctl.d/x.conf".into()],
         not_persisted: vec![fullpipe_knobs::Address::sysctl("net.ipv4.tcp_sack")],
     };
-    let done = crate::AppliedPlan { plan: &plan, run: &run };
+    let done = crate::AppliedPlan { plan: &plan, run: &run, confirm_within: Some(std::time::Duration::from_secs(60)) };
     let document = json::applied("apply", &done);
     assert_eq!(document["restart_needed"], true);
     hold(&[document], APPLIED, &["changes"]);

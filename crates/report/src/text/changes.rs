@@ -1,13 +1,13 @@
 //! A plan for a platform with the files that it was written into, and what became of changes that were applied.
 
-use fullpipe_host::Applied;
-use fullpipe_knobs::Goal;
+use fullpipe_host::{Applied, BootFile, Run};
+use fullpipe_knobs::{Goal, Plan};
 
 use super::{
     page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent},
     plan::put_plan_from,
 };
-use crate::{AppliedPlan, PlatformPlan};
+use crate::{AppliedPlan, PlatformPlan, changes::file_diff};
 
 /// What to set on a platform, why, what can't be done there, and what was written.
 pub fn platform_plan(answer: &PlatformPlan<'_>, look: Look) -> String {
@@ -55,6 +55,14 @@ pub fn applied(done: &AppliedPlan<'_>, look: Look) -> String {
     for applied in &run.applied {
         put_applied(&mut page, applied);
     }
+    if let (Some(within), Some(id)) = (done.confirm_within, run.id) {
+        let words = format!(
+            "on trial for {} s: `fullpipe confirm {id}` keeps it, from a new connection if you came over the network; \
+             without, everything is put back",
+            within.as_secs()
+        );
+        page.styled_field("on trial", WARN, &words);
+    }
     for file in &run.boot_files {
         page.field("boot file", &file.display().to_string());
     }
@@ -68,6 +76,46 @@ pub fn applied(done: &AppliedPlan<'_>, look: Look) -> String {
     if done.needs_restart() {
         page.gap();
         page.marked("hint", WARN, "start this machine again: until then what needs a restart does not act");
+    }
+    page.finish()
+}
+
+/// A run that is kept from now on.
+pub fn confirmed(run: &Run, look: Look) -> String {
+    let mut page = Page::new(look);
+    let id = run.id.map_or_else(String::new, |id| id.to_string());
+    page.title("confirmed", GOOD, &format!("run {id} is kept; `fullpipe undo {id}` takes it back"));
+    for file in &run.boot_files {
+        page.field("boot file", &file.display().to_string());
+    }
+    for knob in &run.not_persisted {
+        let words = format!("{knob} does not last beyond a restart: the network configuration has to say it");
+        page.styled_field("not kept", WARN, &words);
+    }
+    page.finish()
+}
+
+/// What would be changed, as a diff.
+pub fn dry_run(plan: &Plan, files: &[BootFile], look: Look) -> String {
+    let mut page = Page::new(look);
+    let title = format!("{} would be changed; nothing was", count(plan.changes.len(), "setting"));
+    page.title("dry run", PLAIN, &title);
+    for change in &plan.changes {
+        let knob = change.knob.to_string();
+        for (mark, style, value) in [("- ", BAD, &change.from), ("+ ", GOOD, &change.to)] {
+            let shown = value_or_absent(value.as_deref());
+            page.pieces(2, &[(style, mark), (NAME, &knob), (style, " = "), (style, &shown)]);
+        }
+    }
+    for file in files {
+        page.title(&file.path.display().to_string(), PLAIN, "");
+        for (mark, line) in file_diff(file) {
+            let (style, mark) = if mark == '-' { (BAD, "- ") } else { (GOOD, "+ ") };
+            page.pieces(2, &[(style, mark), (style, &line)]);
+        }
+    }
+    for (index, note) in plan.notes.iter().enumerate() {
+        page.field(if index == 0 { "note" } else { "" }, note);
     }
     page.finish()
 }

@@ -36,9 +36,26 @@ pub fn status(standing: &[Standing], look: Look) -> String {
     page.finish()
 }
 
+/// One run in full, beside what the host reads now.
+pub fn show(shown: &Standing, look: Look) -> String {
+    let mut page = Page::new(look);
+    put_run(&mut page, &shown.run, &shown.readings);
+    for entry in shown.run.entries.iter().filter(|entry| entry.kind == EntryKind::File) {
+        for (title, content) in [("was", &entry.before), ("is to be", &entry.intended)] {
+            page.title(&entry.place, PLAIN, title);
+            let content = content.as_deref().map_or_else(|| "(no file)".to_owned(), lossy);
+            for line in content.lines() {
+                page.pieces(2, &[(PLAIN, line)]);
+            }
+        }
+    }
+    page.finish()
+}
+
 fn put_run(page: &mut Page, run: &RunRecord, readings: &[Reading]) {
     let (state, style) = match run.state {
         RunState::Open => ("in force, and never said to be kept: interrupted, or still running", WARN),
+        RunState::OnTrial => ("on trial: taken back unless `fullpipe confirm` comes in time", WARN),
         RunState::Kept => ("in force", GOOD),
         RunState::Undone => ("undone", DIM),
     };

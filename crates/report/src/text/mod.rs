@@ -17,10 +17,10 @@ mod stack;
 mod survey;
 
 pub use capture::{capture_story, captures};
-pub use changes::{applied, platform_plan};
+pub use changes::{applied, confirmed, dry_run, platform_plan};
 pub use direction::direction;
 pub use findings::findings;
-pub use journal::{history, status, undo};
+pub use journal::{history, show, status, undo};
 pub use measured::{interval, measured};
 pub use outcome::outcome;
 pub use page::Look;

@@ -1,0 +1,204 @@
+//! Changes that are on trial: confirmed, taken back in time, or left behind and found. In a network namespace that goes with
+//! the test.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+
+/// Runs a shell script in a fresh network namespace, with `fullpipe` as `$F`, the receive buffers as `$R` and a plan that
+/// changes them; `None` where this machine allows none. What it prints, a line each.
+fn in_namespace(test: &str, folder: &Path, script: &str) -> Option<Vec<String>> {
+    let possible = |options: &str| {
+        Command::new("unshare").args([options, "true"]).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+    };
+    let Some(options) = ["-nm", "-rnm"].into_iter().find(|options| possible(options)) else {
+        eprintln!("skipped {test}: `unshare -n` is not possible here");
+        return None;
+    };
+    let begin = "
+        R=/proc/sys/net/ipv4/tcp_rmem
+        echo '4096 87380 129024' > $R
+        mkdir sysctl.d
+        $F plan --platform this --rate 100M --rtt 80ms --json > plan.json
+        # Waits for what must come; the bound is only there so that a failure ends.
+        back() { for i in $(seq 600); do grep -q 129024 $R && return; sleep 0.1; done; echo 'not back'; }
+        ";
+    let output = Command::new("unshare")
+        .args([options, "sh", "-euc", &format!("{begin}{script}")])
+        .current_dir(folder)
+        .env("F", env!("CARGO_BIN_EXE_fullpipe"))
+        .env("FULLPIPE_STATE_DIR", folder.join("state"))
+        .env("FULLPIPE_SYSCTL_DIR", folder.join("sysctl.d"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    Some(text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect())
+}
+
+fn file(folder: &Path, name: &str) -> Value {
+    let text = fs::read(folder.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    serde_json::from_slice(&text).unwrap_or_else(|e| panic!("{name}: {e}: {}", String::from_utf8_lossy(&text)))
+}
+
+const OLD: &str = "4096 87380 129024";
+
+#[test]
+fn what_nobody_confirms_is_put_back_and_no_file_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        $F apply plan.json --yes --persist --confirm-within 3s --json > tried.json
+        cat $R
+        $F status --json > status.json
+        ls sysctl.d | wc -l
+        back
+        cat $R
+        for i in $(seq 600); do $F status --json > after.json; grep -q on_trial after.json || break; sleep 0.1; done
+        $F confirm --json > late.json && exit 1 || test $? = 22";
+    let name = "what_nobody_confirms_is_put_back_and_no_file_was_written";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    assert_ne!(seen[0], OLD);
+    assert_eq!(&seen[1..], ["0", OLD]);
+    assert_eq!(file(folder.path(), "tried.json")["confirm_within_s"], 3);
+    assert_eq!(file(folder.path(), "status.json")["runs"][0]["state"], "on_trial");
+    assert_eq!(file(folder.path(), "after.json")["runs"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn what_is_confirmed_stays_and_lasts_beyond_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        $F apply plan.json --yes --persist --confirm-within 600s --json > tried.json
+        $F apply plan.json --yes --force --json > second.json && exit 1 || true
+        ls sysctl.d | wc -l
+        $F confirm --json > confirmed.json
+        ls sysctl.d
+        cat $R
+        $F confirm --json > again.json && exit 1 || test $? = 22
+        $F show 1 --json > shown.json
+        $F undo --last --yes --json > undone.json
+        cat $R
+        ls sysctl.d | wc -l
+        # The guardian has nothing left to guard.
+        for i in $(seq 600); do ls state/guard-* > /dev/null 2>&1 || break; sleep 0.1; done
+        ls state | grep -c guard || true";
+    let name = "what_is_confirmed_stays_and_lasts_beyond_a_restart";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    assert_eq!(&seen[..2], ["0", "90-fullpipe.conf"], "the file comes with the confirmation");
+    assert_ne!(seen[2], OLD);
+    assert_eq!(&seen[3..], [OLD, "0", "0"]);
+    let message = file(folder.path(), "second.json")["error"]["message"].to_string();
+    assert!(message.contains("on trial by run 1"), "{message}");
+    let shown = file(folder.path(), "shown.json");
+    assert_eq!((&shown["runs"][0]["run"], &shown["runs"][0]["state"]), (&Value::from(1), &Value::from("kept")));
+    assert_eq!(file(folder.path(), "undone.json")["complete"], true);
+}
+
+#[test]
+fn a_trial_whose_guardian_was_killed_is_named_and_then_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        $F apply plan.json --yes --confirm-within 600s --json > tried.json
+        kill -9 $(cat state/guard-*.lock)
+        for i in $(seq 600); do $F status > /dev/null 2> named; grep -q 'left on trial' named && break; sleep 0.1; done
+        cat $R
+        $F apply plan.json --yes --json --force > next.json 2> said
+        $F undo --all --yes --json > undone.json
+        cat $R";
+    let name = "a_trial_whose_guardian_was_killed_is_named_and_then_put_back";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    assert_ne!(seen[0], OLD, "a command that only looks changes nothing");
+    assert_eq!(seen[1], OLD);
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(read("named").contains("run 1 was left on trial"), "{}", read("named"));
+    assert!(read("said").contains("run 1 was left on trial") && read("said").contains("put back"), "{}", read("said"));
+    let next = file(folder.path(), "next.json");
+    assert_eq!(next["applied"][0]["before"].as_str().map(|text| text.contains("129024")), Some(true), "{next}");
+}
+
+#[test]
+fn a_guardian_that_is_asked_to_end_puts_everything_back_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        $F apply plan.json --yes --confirm-within 600s --json > tried.json
+        kill -TERM $(cat state/guard-*.lock)
+        back
+        cat $R";
+    let name = "a_guardian_that_is_asked_to_end_puts_everything_back_first";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    assert_eq!(seen, [OLD]);
+}
+
+#[test]
+fn a_dry_run_shows_a_diff_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        printf 'net.ipv4.tcp_rmem = 1 2 3\\nnet.ipv4.tcp_ecn = 1\\n' > sysctl.d/90-fullpipe.conf
+        $F apply plan.json --persist --dry-run --json > dry.json
+        $F apply plan.json --persist --dry-run > dry.txt
+        cat $R
+        cat sysctl.d/90-fullpipe.conf
+        ls";
+    let Some(seen) = in_namespace("a_dry_run_shows_a_diff_and_changes_nothing", folder.path(), script) else { return };
+    assert_eq!(&seen[..3], [OLD, "net.ipv4.tcp_rmem = 1 2 3", "net.ipv4.tcp_ecn = 1"]);
+    assert!(!seen.contains(&"state".to_owned()), "{seen:?}");
+    let dry = file(folder.path(), "dry.json");
+    assert_eq!(dry["files"][0]["removed"], serde_json::json!(["net.ipv4.tcp_rmem = 1 2 3"]), "{dry}");
+    let text = fs::read_to_string(folder.path().join("dry.txt")).unwrap();
+    assert!(text.contains("- net.ipv4.tcp_rmem = 4096 87380 129024"), "{text}");
+}
+
+#[test]
+fn a_file_that_wins_at_the_next_start_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        mkdir etc
+        echo 'net.ipv4.tcp_rmem = 4096 87380 129024' > etc/99-late.conf
+        mount --bind etc /etc/sysctl.d
+        $F apply plan.json --persist --dry-run --json > dry.json";
+    let Some(_) = in_namespace("a_file_that_wins_at_the_next_start_is_named", folder.path(), script) else { return };
+    let notes = file(folder.path(), "dry.json")["notes"].to_string();
+    assert!(notes.contains("99-late.conf:1") && notes.contains("wins at the next start"), "{notes}");
+}
+
+#[test]
+fn an_emptied_journal_is_said_by_every_command_with_a_code_that_is_not_zero() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        $F apply plan.json --yes --json > applied.json
+        truncate -s 0 state/journal.sqlite
+        for command in status history 'undo --yes' 'undo --all --yes' 'apply plan.json --yes --force'; do
+            $F $command --json > said.json && exit 1 || test $? = 15
+            grep -c 'was begun and is empty or missing' said.json
+        done";
+    let name = "an_emptied_journal_is_said_by_every_command_with_a_code_that_is_not_zero";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    assert_eq!(seen, ["1"; 5]);
+}
+
+#[test]
+fn of_a_damaged_journal_what_can_be_read_is_put_back_and_the_rest_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        $F apply plan.json --yes --json > applied.json
+        echo 0 > /proc/sys/net/ipv4/tcp_sack
+        $F reset --yes --json > reset.json
+        cat /proc/sys/net/ipv4/tcp_sack
+        # One digit of a value that was there before.
+        sed -i 's/4096 87380 129024/4096 87380 129025/' state/journal.sqlite
+        $F undo --all --yes --json > undone.json 2> said && exit 1 || test $? = 15
+        cat /proc/sys/net/ipv4/tcp_sack
+        $F status --json > /dev/null 2>&1 && exit 1 || test $? = 15";
+    let name = "of_a_damaged_journal_what_can_be_read_is_put_back_and_the_rest_said";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    assert_eq!(seen, ["1", "0"], "the reset of tcp_sack is taken back");
+    let said = fs::read_to_string(folder.path().join("said")).unwrap();
+    assert!(said.contains("of entries is wrong"), "{said}");
+}

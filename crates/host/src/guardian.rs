@@ -1,0 +1,269 @@
+//! A process of its own that takes back what nobody confirmed in time.
+//!
+//! Whoever puts something on trial starts a guardian first, a program in a session of its own, so that it outlives the
+//! terminal, the connection and its parent. The trial's terms are in the journal; the guardian looks there, and takes back
+//! what is due: at the deadline, by a clock that nobody can set, and for a parent that stays (a server) when it ends. A
+//! lock on a file says that it lives: what is on trial without a living guardian was left behind by a kill or a power
+//! failure, and the next command finds it by [`abandoned`]. RFC 6241 has the same for its confirmed commits (8.4.1). What
+//! is *not* here: the undo itself.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, BufRead, BufReader, Read, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread,
+    time::Duration,
+};
+
+use crate::{Host, Journal, JournalError, RunRecord, Trial, UndoOptions, Which, plain_file, trusted, undo};
+
+/// How often the journal is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How often an undo that failed is tried before the run is left to `fullpipe undo`.
+const TRIES: u32 = 50;
+
+/// How often in all a journal that can't be used is tried: ten minutes long.
+const MOST_ERRORS: u32 = 3000;
+
+/// How long a guardian has to say that it is there.
+const START: Duration = Duration::from_secs(20);
+
+/// What the end of the parent means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bond {
+    /// Nothing: the trial goes on until its deadline.
+    Deadline,
+    /// What is on trial is taken back.
+    Parent,
+}
+
+/// A guardian that runs. It keeps running when this is dropped, as long as there is something to guard.
+#[derive(Debug)]
+pub struct Guardian {
+    owner: String,
+    bond: Bond,
+    child: Child,
+    /// Closed by the system when this process ends, however it ends.
+    stdin: Option<ChildStdin>,
+}
+
+impl Guardian {
+    /// Starts `program` as a guardian: `program guard --state-dir DIR --owner NAME [--with-parent]`. It is there when this
+    /// returns.
+    ///
+    /// # Errors
+    ///
+    /// Where it can't be started, or does not say that it is there.
+    pub fn start(program: &Path, state_dir: &Path, bond: Bond) -> io::Result<Self> {
+        let owner = format!("{}-{}", std::process::id(), now_ms());
+        let mut command = Command::new(program);
+        command.args(["guard", "--owner", &owner, "--state-dir"]).arg(state_dir);
+        if bond == Bond::Parent {
+            command.arg("--with-parent");
+        }
+        // Nobody who waits for the end of our output shall wait for the guardian.
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let stdin = child.stdin.take();
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        if let Some(stdout) = child.stdout.take() {
+            thread::spawn(move || {
+                let mut line = String::new();
+                let read = BufReader::new(stdout).read_line(&mut line);
+                // Whoever waits no longer does not want to know.
+                tell.send(read.is_ok_and(|_| line.trim() == "ready")).unwrap_or_default();
+            });
+        }
+        if told.recv_timeout(START) == Ok(true) {
+            return Ok(Self { owner, bond, child, stdin });
+        }
+        child.kill()?;
+        child.wait()?;
+        Err(io::Error::other(format!("{} did not say that it guards", program.display())))
+    }
+
+    /// The terms of a trial that this guardian watches over.
+    pub fn trial(&self, within: Option<Duration>) -> Trial {
+        let milliseconds = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let deadline_ms = within.map(|within| now_ms().saturating_add(milliseconds(within)));
+        Trial { owner: self.owner.clone(), deadline_ms }
+    }
+
+    /// The process number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        // One that ends with us has something to take back at the most, and then goes; the other stays for its trial.
+        if self.bond == Bond::Parent {
+            self.child.wait().map(drop).unwrap_or_default();
+        }
+    }
+}
+
+/// Guards what `owner` puts on trial, until nothing of it is left and the parent, known by `parent`, has nothing more to
+/// add. `stop` has it take everything back at once.
+///
+/// # Errors
+///
+/// Where its lock can't be had. A journal that can't be read for a while is tried again.
+pub fn watch<H: Host>(
+    host: &mut H,
+    state_dir: &Path,
+    owner: &str,
+    bond: Bond,
+    parent: impl Read + Send + 'static,
+    ready: impl FnOnce(),
+    stop: &AtomicBool,
+) -> Result<(), JournalError> {
+    let state = |source| JournalError::StateDir { path: state_dir.to_owned(), source };
+    let file = lock_file(state_dir, owner);
+    let lock = open_lock(&file, true).map_err(state)?;
+    lock.try_lock().map_err(|error| state(error.into()))?;
+    detach();
+    let is_alone = Arc::new(AtomicBool::new(false));
+    {
+        let (mut parent, is_alone) = (parent, Arc::clone(&is_alone));
+        thread::spawn(move || {
+            // Ends when the parent does.
+            io::copy(&mut parent, &mut io::sink()).map(drop).unwrap_or_default();
+            is_alone.store(true, Relaxed);
+        });
+    }
+    ready();
+    let (mut tries, mut errors) = (0, 0);
+    loop {
+        let alone = is_alone.load(Relaxed);
+        let at_once = stop.load(Relaxed) || (alone && bond == Bond::Parent);
+        // Looked at before the journal is: what the parent put on trial before it ended is there by then.
+        match take_back_due(host, state_dir, owner, at_once, tries >= TRIES) {
+            Ok(0) if alone || stop.load(Relaxed) => break,
+            Ok(_) => {}
+            // Full, locked or damaged: as long as there is hope.
+            Err(_) if errors >= MOST_ERRORS => break,
+            Err(_) => errors += 1,
+        }
+        if at_once {
+            tries += 1;
+        }
+        thread::sleep(LOOK);
+    }
+    // Whoever looks for it finds none, or one that nobody holds.
+    fs::remove_file(&file).unwrap_or_default();
+    Ok(())
+}
+
+/// Takes back what is due; gives how many trials are left.
+fn take_back_due<H: Host>(
+    host: &mut H,
+    state_dir: &Path,
+    owner: &str,
+    at_once: bool,
+    give_up: bool,
+) -> Result<usize, JournalError> {
+    let Some(journal) = Journal::look(state_dir)? else { return Ok(0) };
+    let is_ours = |run: &RunRecord| run.trial.as_ref().is_some_and(|trial| trial.owner == owner);
+    let ours: Vec<RunRecord> = journal.on_trial()?.into_iter().filter(is_ours).collect();
+    drop(journal);
+    let now = now_ms();
+    let overdue =
+        |run: &RunRecord| run.trial.as_ref().and_then(|trial| trial.deadline_ms).map(|deadline| now - deadline);
+    let is_due = |run: &&RunRecord| at_once || overdue(run).is_some_and(|ms| ms >= 0);
+    let mut left = ours.len();
+    for run in ours.iter().filter(is_due) {
+        let mut journal = Journal::open_damaged(state_dir)?;
+        // Under the lock it may have been confirmed or taken back.
+        if !journal.run(run.id).is_ok_and(|run| run.state == crate::RunState::OnTrial) {
+            continue;
+        }
+        let report = undo(host, &mut journal, Which::Run(run.id), UndoOptions::default())?;
+        let is_theirs = |outcome: &crate::Outcome| matches!(outcome, crate::Outcome::ChangedSince { .. });
+        let patience = LOOK * TRIES;
+        let too_late = overdue(run).is_some_and(|ms| u128::try_from(ms).is_ok_and(|ms| ms > patience.as_millis()));
+        if report.is_complete() {
+            left -= 1;
+        } else if report.entries.iter().any(|entry| is_theirs(&entry.outcome)) || give_up || too_late {
+            // What somebody else set since is theirs; `status` names what is left, and nobody waits for it.
+            journal.end_trial(run.id)?;
+            left -= 1;
+        }
+    }
+    Ok(left)
+}
+
+/// The runs that are on trial and that no guardian watches over: what a kill or a power failure left behind.
+///
+/// # Errors
+///
+/// Where the journal can't be read.
+pub fn abandoned(state_dir: &Path, journal: &Journal) -> Result<Vec<RunRecord>, JournalError> {
+    let mut runs = journal.on_trial()?;
+    runs.retain(|run| run.trial.as_ref().is_some_and(|trial| !is_guarded(state_dir, &trial.owner)));
+    Ok(runs)
+}
+
+fn is_guarded(state_dir: &Path, owner: &str) -> bool {
+    let Ok(lock) = open_lock(&lock_file(state_dir, owner), false) else { return false };
+    matches!(lock.try_lock(), Err(TryLockError::WouldBlock))
+}
+
+fn lock_file(state_dir: &Path, owner: &str) -> PathBuf {
+    // The name comes from a command line or a journal.
+    let name: String = owner.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(64).collect();
+    state_dir.join(format!("guard-{name}.lock"))
+}
+
+fn open_lock(file: &Path, create: bool) -> io::Result<File> {
+    trusted::file(file)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(create).truncate(false);
+    trusted::without_links(&mut options);
+    trusted::for_owner_only(&mut options);
+    let mut open = options.open(file)?;
+    if create {
+        writeln!(open, "{}", std::process::id())?;
+        file.parent().map_or(Ok(()), plain_file::sync_folder)?;
+    }
+    Ok(open)
+}
+
+/// Milliseconds since the start of the machine, sleep included: nobody can set that clock.
+#[cfg(any(target_os = "linux", target_os = "freebsd", target_os = "macos"))]
+fn now_ms() -> i64 {
+    use rustix::time::{ClockId, clock_gettime};
+    #[cfg(target_os = "linux")]
+    const CLOCK: ClockId = ClockId::Boottime;
+    #[cfg(not(target_os = "linux"))]
+    const CLOCK: ClockId = ClockId::Monotonic;
+    let now = Duration::try_from(clock_gettime(CLOCK));
+    now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "freebsd", target_os = "macos")))]
+fn now_ms() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Whether a deadline is over.
+pub(crate) fn is_over(deadline_ms: i64) -> bool {
+    now_ms() >= deadline_ms
+}
+
+/// Leaves the session of the terminal, whose end would end this program too.
+fn detach() {
+    #[cfg(unix)]
+    {
+        // Refused to the leader of a process group, which has none to leave.
+        rustix::process::setsid().map(drop).unwrap_or_default();
+    }
+}

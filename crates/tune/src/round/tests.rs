@@ -1,0 +1,139 @@
+//! What is left in force where an end fails, over ends that only remember.
+
+use fullpipe_diagnose::RttSummary;
+use fullpipe_host::RunId;
+use fullpipe_knobs::{Address, TakesEffect};
+use fullpipe_measure::Measurement;
+
+use super::*;
+
+/// An end that has its values or not, and may be told to fail.
+#[derive(Default)]
+struct Memory {
+    name: &'static str,
+    /// Numbers of the trials in force, kept ones too.
+    in_force: Vec<i64>,
+    kept: Vec<i64>,
+    next: i64,
+    fails_to_keep: bool,
+    /// How often an undo fails before it succeeds.
+    undo_failures: u32,
+}
+
+impl Memory {
+    fn refuse(&self, operation: &'static str) -> TuneError {
+        TuneError::Remote { operation, host: self.name.to_owned(), reason: "as the test says".to_owned() }
+    }
+}
+
+impl End for Memory {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn settings(&mut self) -> Result<Settings, TuneError> {
+        Ok(Settings::default())
+    }
+
+    fn closed(&self) -> Option<String> {
+        None
+    }
+
+    fn apply(&mut self, changes: &[Change], _: Stay, _: Duration) -> Result<Trial, TuneError> {
+        self.next += 1;
+        self.in_force.push(self.next);
+        Ok(Trial { run: Some(RunId(self.next)), read_back: changes.iter().map(|change| change.to.clone()).collect() })
+    }
+
+    fn undo(&mut self, trial: &Trial) -> Result<usize, TuneError> {
+        if self.undo_failures > 0 {
+            self.undo_failures -= 1;
+            return Err(self.refuse("undo"));
+        }
+        self.in_force.retain(|run| trial.run != Some(RunId(*run)));
+        Ok(1)
+    }
+
+    fn keep(&mut self, trial: &Trial) -> Result<(), TuneError> {
+        if self.fails_to_keep {
+            return Err(self.refuse("keep"));
+        }
+        self.kept.extend(trial.run.map(|run| run.0));
+        Ok(())
+    }
+}
+
+struct NoMeter;
+
+impl Meter for NoMeter {
+    fn prepare(&mut self) -> Result<Option<RttSummary>, TuneError> {
+        Ok(None)
+    }
+
+    fn measure(&mut self, _: &TestSpec, _: &mut dyn Observer) -> Result<Measurement, TuneError> {
+        Err(TuneError::Interrupted)
+    }
+}
+
+fn change(host: &str) -> Change {
+    Change {
+        host: host.to_owned(),
+        knob: Address::sysctl("net.ipv4.tcp_rmem"),
+        from: None,
+        to: Some("1 2 3".to_owned()),
+        reason: String::new(),
+        arithmetic: String::new(),
+        memory_worst_case: None,
+        takes_effect: TakesEffect::NewConnections,
+        undo: String::new(),
+        source: String::new(),
+    }
+}
+
+/// Puts a change in force at both ends and has them kept.
+fn keep_both(a: &mut Memory, b: &mut Memory) -> Result<(), TuneError> {
+    let options = RoundOptions {
+        directions: vec![fullpipe_measure::Direction::Up],
+        streams: 1,
+        congestion_control: None,
+        lengths: None,
+        trial_lengths: None,
+        wishes: Wishes::default(),
+        criteria: Criteria::default(),
+        goal: RoundGoal::Keep { persist: false },
+    };
+    let changes = [change(a.name), change(b.name)];
+    let mut round = Round {
+        options: &options,
+        meter: &mut NoMeter,
+        ends: [a, b],
+        peers: [None, None],
+        applications: Applications::default(),
+        consent: &mut |_| true,
+        observer: &mut |_: Event<'_>| {},
+        cancel: &AtomicBool::new(false),
+    };
+    let trials = round.put_in_force(&changes.iter().collect::<Vec<_>>(), Stay::Running)?;
+    round.keep_all(trials)
+}
+
+#[test]
+fn where_one_end_can_not_keep_its_changes_neither_has_them() {
+    for failing in [0, 1] {
+        let mut ends = ["a", "b"].map(|name| Memory { name, ..Memory::default() });
+        ends[failing].fails_to_keep = true;
+        let [a, b] = &mut ends;
+        keep_both(a, b).expect_err("one end fails");
+        assert!(ends.iter().all(|end| end.in_force.is_empty()), "{failing}: something stayed in force");
+    }
+}
+
+#[test]
+fn an_undo_that_fails_once_is_tried_again() {
+    let mut ends = ["a", "b"].map(|name| Memory { name, undo_failures: 1, ..Memory::default() });
+    ends[1].fails_to_keep = true;
+    let [a, b] = &mut ends;
+    let error = keep_both(a, b).expect_err("one end fails");
+    assert!(error.to_string().contains("keep"), "{error}");
+    assert!(ends.iter().all(|end| end.in_force.is_empty()));
+}

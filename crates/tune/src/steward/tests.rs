@@ -1,0 +1,252 @@
+//! Key holders on one host, in a folder that stands for it.
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use std::{fs, path::Path};
+
+use fullpipe_host::{
+    FolderHost, Journal,
+    guardian::{Bond, Guardian},
+};
+use fullpipe_knobs::{Address, Change, TakesEffect};
+
+use super::*;
+use crate::end::Stay;
+
+const KEY: &str = "a key of more than sixteen bytes";
+const SERVER: &str = "192.0.2.1:5201";
+const OLD: &str = "4096 131072 33554432";
+
+struct Machine {
+    folder: tempfile::TempDir,
+    steward: HostSteward<FolderHost>,
+}
+
+fn peer(port: u16) -> Ends {
+    Ends { peer: SocketAddr::from(([192, 0, 2, 9], port)), local: SERVER.parse().unwrap() }
+}
+
+impl Machine {
+    fn new() -> Self {
+        Self::with(Terms::default())
+    }
+
+    fn with(terms: Terms) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let rmem = rmem(folder.path());
+        fs::create_dir_all(rmem.parent().unwrap()).unwrap();
+        fs::write(folder.path().join("machine/platform"), "linux 6.18.44\n").unwrap();
+        fs::write(rmem, OLD).unwrap();
+        let host = FolderHost::new(folder.path().join("machine"));
+        let state = folder.path().join("state");
+        let end = LocalEnd::in_folder("b", host, state.clone(), "serve", Some(guardian(folder.path(), &state)));
+        let terms = Terms { key: Some(Key::from_text(KEY)), ..terms };
+        Self { steward: HostSteward::new(end, terms, Box::new(|_| {})), folder }
+    }
+
+    fn rmem(&self) -> String {
+        fs::read_to_string(rmem(self.folder.path())).unwrap().trim().to_owned()
+    }
+
+    fn ask(&self, ends: Ends, request: &Request) -> Answer {
+        let answer = self.steward.handle(serde_json::to_value(request).unwrap(), ends).unwrap();
+        serde_json::from_value(answer).unwrap()
+    }
+
+    /// What the server answers to an order that is sealed for `to`.
+    fn sent(&self, ends: Ends, to: &str, order: &Order) -> (Answer, String) {
+        let Answer::Nonce(nonce) = self.ask(ends, &Request::Challenge) else { panic!("no nonce") };
+        let body = serde_json::to_string(order).unwrap();
+        let seal = Key::from_text(KEY).seal(&Sealed { what: What::Order, server: to, nonce: &nonce, body: &body });
+        (self.ask(ends, &Request::Order { body, to: to.to_owned(), seal }), nonce)
+    }
+
+    fn order(&self, ends: Ends, order: &Order) -> Answer {
+        let (Answer::Sealed { body, seal }, nonce) = self.sent(ends, SERVER, order) else { panic!("not sealed") };
+        let sealed = Sealed { what: What::Answer, server: SERVER, nonce: &nonce, body: &body };
+        assert!(Key::from_text(KEY).opens(&sealed, &seal), "the answer's seal");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    fn apply(&self, ends: Ends, from: &str, to: &str) -> Answer {
+        self.order(ends, &apply("net.ipv4.tcp_rmem", from, to))
+    }
+}
+
+/// A guardian that says so and does nothing: here the server itself takes everything back.
+fn guardian(folder: &Path, state: &Path) -> Guardian {
+    use std::os::unix::fs::PermissionsExt;
+    let program = folder.join("guardian");
+    fs::write(&program, "#!/bin/sh\necho ready\nexec cat > /dev/null\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    // Another test's child may have the script open for writing until it is another program (ETXTBSY).
+    let start = || Guardian::start(&program, state, Bond::Parent).ok();
+    (0..100)
+        .find_map(|_| {
+            start().or_else(|| {
+                std::thread::sleep(Duration::from_millis(20));
+                None
+            })
+        })
+        .unwrap()
+}
+
+fn rmem(folder: &Path) -> std::path::PathBuf {
+    folder.join("machine/proc/sys/net/ipv4/tcp_rmem")
+}
+
+fn apply(knob: &str, from: &str, to: &str) -> Order {
+    Order::Apply { changes: vec![change(knob, from, to)], stay: Stay::Running, within_s: 60 }
+}
+
+fn change(knob: &str, from: &str, to: &str) -> Change {
+    Change {
+        host: "b".into(),
+        knob: knob.parse::<Address>().unwrap(),
+        from: Some(from.into()),
+        to: Some(to.into()),
+        reason: String::new(),
+        arithmetic: String::new(),
+        memory_worst_case: None,
+        takes_effect: TakesEffect::NewConnections,
+        undo: String::new(),
+        source: String::new(),
+    }
+}
+
+fn reason(answer: &Answer) -> &str {
+    let Answer::Refused { reason } = answer else { panic!("not refused: {answer:?}") };
+    reason
+}
+
+#[test]
+fn a_setting_is_on_trial_by_one_key_holder_at_a_time_and_ends_as_it_began() {
+    let machine = Machine::new();
+    let (first, second) = (peer(1), peer(2));
+    let Answer::Applied { run: Some(run), .. } = machine.apply(first, OLD, "4096 131072 7000000") else { panic!() };
+    let refused = machine.apply(second, "4096 131072 7000000", "4096 131072 8000000");
+    assert!(reason(&refused).contains(&format!("on trial by run {run}")), "{refused:?}");
+    machine.steward.on_disconnect(first.peer, Disconnect::Bye);
+    assert_eq!(machine.rmem(), OLD);
+    assert!(matches!(machine.apply(second, OLD, "4096 131072 8000000"), Answer::Applied { .. }), "it is free now");
+    machine.steward.on_disconnect(second.peer, Disconnect::Lost);
+    assert_eq!(machine.rmem(), OLD);
+}
+
+#[test]
+fn two_key_holders_in_any_order_leave_the_host_as_it_began() {
+    let seed = u64::from_be_bytes(*key::nonce().unwrap().as_bytes().first_chunk().unwrap());
+    println!("seed {seed}");
+    let machine = Machine::new();
+    let mut state = seed | 1;
+    let mut draw = |most: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % most
+    };
+    for history in 0..20u64 {
+        for _ in 0..12 {
+            let who = peer(u16::try_from(draw(2)).unwrap());
+            match draw(4) {
+                0 => machine.steward.on_disconnect(who.peer, Disconnect::Lost),
+                1 => {
+                    let run = machine.steward.guests().get(&who.peer).and_then(|guest| guest.trials.last()?.run);
+                    drop(machine.order(who, &Order::Undo(run.map_or(0, |run| run.0))));
+                }
+                _ => {
+                    let to = format!("4096 131072 {}", 7_000_000 + draw(1000));
+                    drop(machine.apply(who, &machine.rmem(), &to));
+                }
+            }
+        }
+        for who in [0, 1] {
+            machine.steward.on_disconnect(peer(who).peer, Disconnect::Bye);
+        }
+        assert_eq!(machine.rmem(), OLD, "seed {seed}, history {history}");
+    }
+}
+
+#[test]
+fn a_trial_stays_a_trial_until_its_undo_succeeded() {
+    let machine = Machine::new();
+    let Answer::Applied { run: Some(run), .. } = machine.apply(peer(1), OLD, "4096 131072 7000000") else { panic!() };
+    let state = machine.folder.path().join("state");
+    // The journal can't be opened for now.
+    fs::rename(&state, state.with_extension("away")).unwrap();
+    fs::write(&state, "no folder").unwrap();
+    reason(&machine.order(peer(1), &Order::Undo(run)));
+    fs::remove_file(&state).unwrap();
+    fs::rename(state.with_extension("away"), &state).unwrap();
+    assert!(matches!(machine.order(peer(1), &Order::Undo(run)), Answer::Undone(1)));
+    assert_eq!(machine.rmem(), OLD);
+    assert!(reason(&machine.order(peer(1), &Order::Undo(run))).contains("no such trial"));
+}
+
+#[test]
+fn what_one_end_kept_can_be_taken_back_by_the_same_conversation() {
+    let machine = Machine::new();
+    let Answer::Applied { run: Some(run), .. } = machine.apply(peer(1), OLD, "4096 131072 7000000") else { panic!() };
+    assert!(matches!(machine.order(peer(1), &Order::Keep(run)), Answer::Kept));
+    assert!(matches!(machine.order(peer(2), &Order::Undo(run)), Answer::Refused { .. }), "it is another's");
+    assert!(matches!(machine.order(peer(1), &Order::Undo(run)), Answer::Undone(1)));
+    assert_eq!(machine.rmem(), OLD);
+}
+
+#[test]
+fn an_undo_of_the_administrator_ends_a_trial_while_the_server_runs() {
+    let machine = Machine::new();
+    let Answer::Applied { run: Some(run), .. } = machine.apply(peer(1), OLD, "4096 131072 7000000") else { panic!() };
+    let mut journal = Journal::open(&machine.folder.path().join("state")).expect("not locked between orders");
+    let mut host = FolderHost::new(machine.folder.path().join("machine"));
+    let undone = fullpipe_host::undo(&mut host, &mut journal, fullpipe_host::Which::All, Default::default()).unwrap();
+    assert!(undone.is_complete());
+    drop(journal);
+    assert_eq!(machine.rmem(), OLD);
+    reason(&machine.order(peer(1), &Order::Keep(run)));
+}
+
+#[test]
+fn only_what_is_allowed_is_set_and_a_refusal_tells_no_value() {
+    let machine = Machine::new();
+    let secret = machine.folder.path().join("machine/proc/sys/net/ipv4/tcp_fastopen_key");
+    fs::write(&secret, "a-secret").unwrap();
+    let told = machine.order(peer(1), &apply("net.ipv4.tcp_fastopen_key", "guess", "0-0-0-0"));
+    assert!(!reason(&told).contains("a-secret"), "{told:?}");
+    reason(&machine.apply(peer(1), OLD, "1 1 1"));
+    let many = vec![change("net.ipv4.tcp_rmem", OLD, "4096 131072 7000000"); 3000];
+    reason(&machine.order(peer(1), &Order::Apply { changes: many, stay: Stay::Running, within_s: 60 }));
+    assert_eq!(machine.rmem(), OLD);
+}
+
+#[test]
+fn an_order_for_another_server_is_refused_here() {
+    let order = apply("net.ipv4.tcp_rmem", OLD, "4096 131072 7000000");
+    let other = "198.51.100.7:5201";
+    let machine = Machine::new();
+    let (Answer::Sealed { body, .. }, _) = machine.sent(peer(1), other, &order) else { panic!("it holds the key") };
+    assert!(body.contains("refused"), "{body}");
+    assert_eq!(machine.rmem(), OLD);
+    let known = Machine::with(Terms { reached_as: vec![other.parse().unwrap()], ..Terms::default() });
+    let (Answer::Sealed { body, .. }, _) = known.sent(peer(1), other, &order) else { panic!("it holds the key") };
+    assert!(body.contains("applied"), "{body}");
+}
+
+#[test]
+fn a_nonce_is_good_for_one_order_and_a_short_time() {
+    let machine = Machine::new();
+    let Answer::Nonce(nonce) = machine.ask(peer(1), &Request::Challenge) else { panic!("no nonce") };
+    let body = serde_json::to_string(&Order::Settings).unwrap();
+    let seal = Key::from_text(KEY).seal(&Sealed { what: What::Order, server: SERVER, nonce: &nonce, body: &body });
+    let order = Request::Order { body, to: SERVER.to_owned(), seal };
+    let long_ago = Instant::now().checked_sub(NONCE_LIFE * 2).expect("the machine runs for longer");
+    machine.steward.guests().get_mut(&peer(1).peer).unwrap().nonce = Some((nonce.clone(), long_ago));
+    assert!(reason(&machine.ask(peer(1), &order)).contains("too old"));
+    machine.steward.guests().get_mut(&peer(1).peer).unwrap().nonce = Some((nonce, Instant::now()));
+    assert!(matches!(machine.ask(peer(1), &order), Answer::Sealed { .. }));
+    assert!(reason(&machine.ask(peer(1), &order)).contains("no challenge"));
+}
+
+#[test]
+fn strangers_are_told_settings_only_where_the_server_shares_them() {
+    assert!(reason(&Machine::new().ask(peer(1), &Request::Settings)).contains("key"));
+    let open = Machine::with(Terms { share: true, ..Terms::default() });
+    assert!(matches!(open.ask(peer(1), &Request::Settings), Answer::Settings(_)));
+}
