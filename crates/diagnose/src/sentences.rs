@@ -237,6 +237,12 @@ fn receive_window(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
     } else if let Some(text) = window_arithmetic(case, ruling) {
         texts.push(text);
     }
+    if ruling.detail == Some(Detail::ScalingAbsent) && offer.is_small() {
+        texts.push(format!(
+            "window scaling is absent, and the window, at most {}, is small besides: up to 65,535 B need no scaling",
+            bytes(offer.largest)
+        ));
+    }
     let used = ruling.median(Interval::in_flight).zip(ruling.median(Interval::offered));
     if let Some((in_flight, offered)) = used.filter(|_| !offer.closed) {
         let cwnd = ruling.median(Interval::cwnd).map(|cwnd| format!(", the congestion window allowed {}", bytes(cwnd)));

@@ -274,6 +274,8 @@ fn agrees(case: &Case<'_>, ruling: &Ruling<'_>) -> bool {
     let per_round_trip =
         |bytes: Option<f64>| bytes.zip(ruling.rtt).is_some_and(|(bytes, rtt)| near(stats::fraction(bytes * 8e6, rtt)));
     match ruling.limiter {
+        // It is small besides: which of the two reasons counts depends on what is needed.
+        Limiter::ReceiveWindow if ruling.detail == Some(Detail::ScalingAbsent) && case.offer.is_small() => false,
         Limiter::ReceiveWindow => per_round_trip(ruling.median(Interval::offered)),
         Limiter::SendBuffer => {
             let full = ruling.median(|i| Some(i.at.send_queued?.get() as f64 / i.at.send_buffer?.get().max(1) as f64));

@@ -190,10 +190,15 @@ impl Offer {
         self.unread_share.is_some_and(|share| share >= thresholds::CLEAR_SHARE)
     }
 
+    /// Whether it is far smaller than the header could say without scaling.
+    pub(crate) fn is_small(&self) -> bool {
+        self.largest < thresholds::UNSCALED_FULL * 65_535.0
+    }
+
     /// Why the window is no larger.
     pub(crate) fn detail(&self) -> Option<Detail> {
         // Far below, it is a small buffer that made the shift 0 suffice, and a larger shift alone would change nothing.
-        let unscaled = self.largest <= 65_535.0 && self.largest >= thresholds::UNSCALED_FULL * 65_535.0;
+        let unscaled = self.largest <= 65_535.0 && !self.is_small();
         if self.closed_at_end {
             return Some(Detail::ZeroWindow);
         }

@@ -58,7 +58,12 @@ fn is_small_start(case: &Case<'_>, ruling: &Ruling<'_>) -> bool {
 
 fn receive_window(case: &Case<'_>, ruling: &Ruling<'_>, receiver: &str) -> String {
     let product = product(case);
+    // Windows up to 65,535 B need no scaling (RFC 9293, section 3.1).
+    let fits = case.path.known.zip(case.path.base_rtt).is_some_and(|(known, base)| known * base / 8e6 <= 65_535.0);
     match ruling.detail {
+        Some(Detail::ScalingAbsent) if fits && case.offer.is_small() => {
+            format!("on {receiver}, raise the receive window to {product}: that needs no window scaling")
+        }
         Some(Detail::ScalingAbsent) if case.offer.scaling == Scaling::SenderOmits => {
             format!("on {}, switch window scaling on, then let {receiver} offer {product}", sender(case.transfer))
         }
