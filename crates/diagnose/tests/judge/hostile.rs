@@ -1,8 +1,8 @@
 //! Whatever a source says, the judge answers, and its answer keeps its promises.
 
 use fullpipe_diagnose::{
-    Buffer, CongestionState, Diagnosis, End, Limiter, PathRate, ReceiverSample, RttSummary, SenderSample, Source,
-    SynFacts, Transfer, diagnose, diagnose_streams,
+    Buffer, Confidence, CongestionState, Diagnosis, Drop, Drops, End, Limiter, PacketSample, PathRate, ReceiverSample,
+    RttSummary, SenderSample, Source, SynFacts, Transfer, diagnose, diagnose_streams,
 };
 use fullpipe_units::{Bytes, Micros, Rate};
 use proptest::prelude::*;
@@ -41,6 +41,34 @@ fn rate() -> impl Strategy<Value = Option<Rate>> {
 }
 
 prop_compose! {
+    fn packets()(
+        (peak, delivered, sent, unprompted, prompted) in (number(), number(), number(), number(), number()),
+        (held, closed, idle, starved, dry, asked_us) in (number(), number(), number(), number(), number(), number()),
+        counts in prop::array::uniform8(prop_oneof![0..50u32, any::<u32>()]),
+        credited in number(),
+    ) -> PacketSample {
+        let [prompts, clocked, woken, written, asked, credits, nagle, delayed] = counts;
+        PacketSample {
+            peak: Bytes::new(peak), delivered: Bytes::new(delivered), sent: Bytes::new(sent),
+            unprompted: Bytes::new(unprompted), prompted: Bytes::new(prompted), credited: Bytes::new(credited),
+            held_us: Micros::new(held), closed_us: Micros::new(closed), idle_us: Micros::new(idle),
+            starved_us: Micros::new(starved), dry_us: Micros::new(dry), asked_us: Micros::new(asked_us),
+            prompts, clocked, woken, written, asked, credits, nagle, delayed,
+            ..PacketSample::default()
+        }
+    }
+}
+
+prop_compose! {
+    fn drops()(
+        bytes in number(), wait_us in micros(), list in prop::collection::vec((number(), number()), 0..40),
+    ) -> Drops {
+        let drop = |(at_us, passed)| Drop { at_us: Micros::new(at_us), passed: Bytes::new(passed) };
+        Drops { bytes: Bytes::new(bytes), wait_us, list: list.into_iter().map(drop).collect() }
+    }
+}
+
+prop_compose! {
     fn sender_sample()(
         (at, acked, mss) in (number(), number(), some(any::<u32>())),
         (in_flight, not_sent, offered_window, cwnd, ssthresh) in (bytes(), bytes(), bytes(), bytes(), bytes()),
@@ -49,6 +77,7 @@ prop_compose! {
         (retransmits, timeouts, dsacks) in (count(), count(), some(any::<u32>())),
         (delivery_rate_bps, pacing_rate_bps, send_buffer, send_queued) in (rate(), rate(), bytes(), bytes()),
         state in some(0..3usize),
+        packets in some(packets()),
     ) -> SenderSample {
         let states = [CongestionState::Open, CongestionState::Recovery, CongestionState::Loss];
         SenderSample {
@@ -56,6 +85,7 @@ prop_compose! {
             rtt_us, min_rtt_us, busy_us, rwnd_limited_us, sndbuf_limited_us, retransmits, timeouts, dsacks,
             delivery_rate_bps, pacing_rate_bps, send_buffer, send_queued,
             congestion_state: state.map(|index| states[index]),
+            packets,
             ..SenderSample::default()
         }
     }
@@ -90,7 +120,7 @@ prop_compose! {
     fn transfer()(
         (sender, receiver) in (end(), end()),
         (total, duration, idle) in (number(), number(), micros()),
-        (path_mtu, known, lower_bound) in (some(any::<u32>()), rate(), any::<bool>()),
+        (path_mtu, known, lower_bound, drops) in (some(any::<u32>()), rate(), any::<bool>(), some(drops())),
         mut sender_samples in prop::collection::vec(sender_sample(), 0..40),
         receiver_samples in prop::collection::vec(receiver_sample(), 0..12),
         ordered in any::<bool>(),
@@ -102,7 +132,7 @@ prop_compose! {
             source: Source::Live, sender, receiver,
             bytes: Bytes::new(total), duration_us: Micros::new(duration),
             idle_rtt: idle.map(|us| RttSummary { min_us: us, p50_us: us, count: 1 }),
-            path_mtu, lost_size: None, drops: None, opening: None, write: None, path_rate: known.map(|rate_bps| PathRate { rate_bps, lower_bound }),
+            path_mtu, lost_size: None, drops, opening: None, write: None, path_rate: known.map(|rate_bps| PathRate { rate_bps, lower_bound }),
             sender_samples, receiver_samples, blind: Vec::new(),
         }
     }
@@ -126,11 +156,80 @@ fn keeps_its_promises(diagnosis: &Diagnosis) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+prop_compose! {
+    /// A steady transfer seen by packets: so much in flight of what is offered, and at a rate that both may belie.
+    fn steady()(
+        window in 8_000..4_000_000u64,
+        rtt_us in 1_000..300_000u64,
+        used in 0.1..3.0f64,
+        speed in 0.1..4.0f64,
+        (timeouts, retransmits) in (0..4u64, 0..4u64),
+        source in prop::sample::select(vec![Source::Live, Source::LiveOneEnd, Source::Capture, Source::Simulation]),
+    ) -> (Transfer, f64) {
+        let step_us = rtt_us / 2;
+        let bytes = (speed * window as f64 * step_us as f64 / rtt_us as f64) as u64;
+        let in_flight = Bytes::new((used * window as f64) as u64);
+        let sample = |index: u64| SenderSample {
+            at_us: Micros::new(index * step_us),
+            acked: Bytes::new(index * bytes),
+            in_flight: Some(in_flight),
+            offered_window: Some(Bytes::new(window)),
+            rtt_us: Some(Micros::new(rtt_us)),
+            mss: Some(1_448),
+            retransmits: Some(retransmits * index / 60),
+            timeouts: Some(timeouts * index / 60),
+            packets: Some(PacketSample {
+                peak: in_flight, delivered: Bytes::new(bytes), sent: Bytes::new(bytes), held_us: Micros::new(step_us),
+                ..PacketSample::default()
+            }),
+            ..SenderSample::default()
+        };
+        let received = |index: u64| ReceiverSample {
+            at_us: Micros::new(index * step_us), received: Bytes::new(index * bytes), ..ReceiverSample::default()
+        };
+        let syn = Some(SynFacts { mss: Some(1_460), window_scale: Some(7), ..SynFacts::default() });
+        let end = |name: &str| End { name: name.to_owned(), syn, ..End::default() };
+        let story = Transfer {
+            source, sender: end("a"), receiver: end("b"),
+            bytes: Bytes::new(60 * bytes), duration_us: Micros::new(60 * step_us),
+            idle_rtt: Some(RttSummary { min_us: Micros::new(rtt_us), p50_us: Micros::new(rtt_us), count: 9 }),
+            sender_samples: (0..=60).map(sample).collect(),
+            receiver_samples: (0..=60).map(received).collect(),
+            ..Transfer::default()
+        };
+        (story, speed)
+    }
+}
+
+/// The guard, told from outside: whatever the source, no verdict stands against its own figures.
+fn does_not_contradict_itself(transfer: &Transfer, speed: f64) -> Result<(), TestCaseError> {
+    let found = diagnose(transfer);
+    let carried = transfer.rate().unwrap_or_default();
+    prop_assert!(found.attainable_bps.is_none_or(|most| most >= carried), "{:?} below {carried}", found.attainable_bps);
+    if found.limiter == Limiter::ReceiveWindow {
+        prop_assert!(speed <= 2.1, "{speed} times what the window allows: {found:#?}");
+        prop_assert!(speed <= 1.4 || found.confidence == Confidence::Low, "{speed}: {found:#?}");
+    }
+    let last = transfer.sender_samples.last().copied().unwrap_or_default();
+    if last.timeouts > last.retransmits && found.limiter != Limiter::InsufficientEvidence {
+        prop_assert_eq!(found.confidence, Confidence::Low, "{:#?}", found);
+        prop_assert!(found.blind.iter().any(|line| line.contains("contradicts itself")), "{:#?}", found);
+    }
+    prop_assert!(found.or.iter().all(|other| other.limiter != found.limiter), "{:#?}", found.or);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
     fn any_transfer_is_judged_within_its_promises(transfer in transfer()) {
+        keeps_its_promises(&diagnose(&transfer))?;
+    }
+
+    #[test]
+    fn no_verdict_stands_against_its_own_figures((transfer, speed) in steady()) {
+        does_not_contradict_itself(&transfer, speed)?;
         keeps_its_promises(&diagnose(&transfer))?;
     }
 
