@@ -168,7 +168,10 @@ impl Exit {
             }
             Self::DiskFull => "No space is left for the journal or a drop-in file, so nothing was changed.",
             Self::ScenarioInvalid => "The scenario is unknown, or its file has an unknown or impossible field.",
-            Self::PathNotKept => "The made path could not keep up with its own plan, so the result is not valid.",
+            Self::PathNotKept => {
+                "This machine was too busy: the made path could not keep up with its own plan, measurements that were \
+                 repeated were disturbed again, and what came out is not what was expected."
+            }
             Self::NotProven => {
                 "The changes were tried and none cleared the threshold, so all of them were undone; the report has \
                  the figures."

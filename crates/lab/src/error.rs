@@ -120,12 +120,14 @@ impl LabError {
 pub enum CouldNotKeepUp {
     /// Packets were released too late.
     #[error(
-        "the lab could not keep up: {} of 100 packets left within {} us of their planned time, the limit is {limit_us} us; close what else loads this machine or take a slower path", 99, error.p99_us
+        "the lab could not keep up: {share} of 100 packets left within {late_us} us of their planned time, the limit is {limit_us} us; close what else loads this machine or take a slower path"
     )]
     Late {
-        /// What was seen.
-        error: PathError,
-        /// The largest p99 that is accepted.
+        /// The part of the packets that is compared, in percent.
+        share: u32,
+        /// So late were they at most, in microseconds.
+        late_us: u64,
+        /// The largest lateness that is accepted, in microseconds.
         limit_us: u64,
     },
     /// The lab stood still for so long that the connections' timers may have fired because of it.

@@ -14,16 +14,17 @@ use fullpipe_diagnose::{RttSummary, proof::Criteria};
 use fullpipe_host::{Host, HostError, Identity, Journal, linux::LinuxHost};
 use fullpipe_knobs::{Address, Settings};
 use fullpipe_lab::{Lab, LabHost};
-use fullpipe_measure::{Client, Measurement, Server, ServerOptions, Target, TestSpec};
+use fullpipe_measure::{Client, Length, Measurement, Server, ServerOptions, Target, TestSpec};
 use fullpipe_path::{After, Direction, Headers, Scenario, Side};
 use fullpipe_units::Rate;
 
 use crate::{
+    disturbed::Disturbances,
     end::LocalEnd,
     error::TuneError,
     event::{Event, Observer},
     meter::{self, Lengths, Meter},
-    outcome::{Expectation, Outcome, PathErrorSummary, ScenarioFacts},
+    outcome::{Expectation, Outcome, ScenarioFacts},
     plans::Wishes,
     round::{Applications, Round, RoundGoal, RoundOptions},
 };
@@ -74,8 +75,13 @@ pub fn lab_run(
     };
     let mut a = end(&lab, Side::A)?;
     let mut b = end(&lab, Side::B)?;
-    let mut meter = LabMeter { lab: &lab, target: server.target.clone(), client: None, cancel };
-    lab.reset_error_stats();
+    let mut meter = LabMeter {
+        lab: &lab,
+        target: server.target.clone(),
+        client: None,
+        cancel,
+        disturbances: Disturbances::default(),
+    };
     let round = Round {
         options: &round_options,
         meter: &mut meter,
@@ -87,13 +93,8 @@ pub fn lab_run(
         cancel,
     };
     let mut outcome = round.run()?;
-    let error = lab.path_error();
-    outcome.path_error = Some(PathErrorSummary {
-        p50_us: error.p50_us,
-        p99_us: error.p99_us,
-        max_us: error.max_us,
-        valid: lab.valid().is_ok(),
-    });
+    outcome.path_error = Some(meter.disturbances.path_error());
+    outcome.notes.extend(meter.disturbances.note());
     outcome.scenario = Some(facts);
     outcome.expectations = expectations(scenario, &outcome, options.measure_only);
     Ok(outcome)
@@ -178,6 +179,7 @@ struct LabMeter<'l> {
     target: Target,
     client: Option<Client>,
     cancel: &'l AtomicBool,
+    disturbances: Disturbances,
 }
 
 impl LabMeter<'_> {
@@ -202,13 +204,38 @@ impl Meter for LabMeter<'_> {
         self.with_client(meter::prepare)
     }
 
+    /// A measurement during which the lab did not keep its path's promises is repeated.
     fn measure(&mut self, spec: &TestSpec, observer: &mut dyn Observer) -> Result<Measurement, TuneError> {
         let cancel = self.cancel;
-        self.with_client(|client| meter::run(client, spec, cancel, observer))
-    }
-
-    fn check(&mut self) -> Result<(), TuneError> {
-        Ok(self.lab.valid()?)
+        let mut attempt = 1;
+        loop {
+            self.lab.reset_error_stats();
+            let measured = self.with_client(|client| meter::run(client, spec, cancel, observer));
+            let kept = self.lab.valid();
+            match (&measured, kept) {
+                (Err(TuneError::Interrupted), _) | (Err(_), Ok(())) => return measured,
+                (Ok(_), Ok(())) => {
+                    self.disturbances.kept(self.lab.path_error());
+                    return measured;
+                }
+                (_, Err(why)) if self.disturbances.repeat(attempt) => {
+                    observer.on(Event::Note(&format!("{why}; measuring this again")));
+                    // What failed may have left a connection that waits for the other end.
+                    self.client = self.client.take().filter(|_| measured.is_ok());
+                    attempt += 1;
+                }
+                (Ok(_), Err(_)) => {
+                    let length = match spec.length {
+                        Length::Time(length) => length,
+                        Length::Bytes(_) => Duration::ZERO,
+                    };
+                    self.disturbances.accepted(self.lab.path_error(), length);
+                    return measured;
+                }
+                // A connection that broke while the lab stood still broke because of it.
+                (Err(_), Err(why)) => return Err(why.into()),
+            }
+        }
     }
 }
 

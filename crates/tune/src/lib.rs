@@ -6,6 +6,8 @@
 
 mod allowed;
 mod alternate;
+#[cfg(target_os = "linux")]
+mod disturbed;
 mod end;
 mod error;
 mod event;

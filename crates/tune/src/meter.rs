@@ -23,10 +23,6 @@ pub(crate) trait Meter {
     fn prepare(&mut self) -> Result<Option<RttSummary>, TuneError>;
     /// Runs one test.
     fn measure(&mut self, spec: &TestSpec, observer: &mut dyn Observer) -> Result<Measurement, TuneError>;
-    /// Whether what was measured since the last call can be relied on.
-    fn check(&mut self) -> Result<(), TuneError> {
-        Ok(())
-    }
 }
 
 /// Measures from this thread's host to the server of a client.

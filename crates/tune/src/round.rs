@@ -103,7 +103,6 @@ impl Round<'_> {
             self.observer.on(Event::Judged(&judged));
             outcome.before.push(judged);
         }
-        self.meter.check()?;
 
         let settings = self.settings(&mut outcome)?;
         let (whole, groups) = self.plan(&outcome.before, &settings);
@@ -278,7 +277,6 @@ impl Round<'_> {
                     round.phase(&format!("proving: {label} {what}"), Some(lengths));
                     measured.push(round.measure(direction, 1, lengths, names)?);
                 }
-                round.meter.check()?;
                 let rates: Vec<Rate> = measured.iter().map(Direction::compared_rate).collect();
                 if state == State::After {
                     last = measured;

@@ -21,10 +21,10 @@ pub(super) fn show(command: &str, outcome: &Outcome, output: Output) -> Ended {
 #[cfg(target_os = "linux")]
 pub(super) fn show_expected(command: &str, outcome: &Outcome, output: Output) -> Ended {
     show(command, outcome, output)?;
-    Ok(if outcome.path_error.is_some_and(|error| !error.valid) {
-        Exit::PathNotKept
-    } else if outcome.as_expected() {
+    Ok(if outcome.as_expected() {
         Exit::Ok
+    } else if outcome.path_error.is_some_and(|error| !error.valid) {
+        Exit::PathNotKept
     } else {
         Exit::NotAsExpected
     })

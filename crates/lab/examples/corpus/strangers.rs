@@ -348,7 +348,7 @@ impl Scene {
     fn minds(&self, error: &CouldNotKeepUp) -> bool {
         let rtt_us = self.road.rtt_ms * 1_000;
         let limit_us = (rtt_us / 20).min(1_000).max(rtt_us / 100);
-        !matches!(error, CouldNotKeepUp::Late { error, .. } if error.p99_us <= limit_us)
+        !matches!(error, CouldNotKeepUp::Late { late_us, .. } if *late_us <= limit_us)
     }
 
     fn cut(&self, dir: &Path, cut: Cut) -> std::io::Result<()> {

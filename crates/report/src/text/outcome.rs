@@ -104,7 +104,7 @@ fn put_path_error(page: &mut Page, error: &PathErrorSummary) {
     if error.valid {
         page.title("made path", PLAIN, &figures);
     } else {
-        page.title("made path", BAD, &format!("could NOT keep up, so nothing above is valid: {figures}"));
+        page.title("made path", BAD, &format!("did not keep up in every measurement (see the notes): {figures}"));
     }
 }
 
