@@ -53,7 +53,7 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     ] {
         draft.ask(Ask {
             knob: Address::Named { kind: "call".to_owned(), name: function.to_owned() },
-            to: packets.to_string(),
+            to: Some(packets.to_string()),
             reason: format!("the number of buffers bounds {what}"),
             arithmetic: format!(
                 "{arithmetic} / {segment} = {wanted} packets; {packets} x {segment} x 8 / {}{reached}",

@@ -67,7 +67,8 @@ pub(super) struct Draft<'a> {
 /// One value that a draft asks for.
 pub(super) struct Ask {
     pub(super) knob: Address,
-    pub(super) to: String,
+    /// `None` removes it.
+    pub(super) to: Option<String>,
     pub(super) reason: String,
     pub(super) arithmetic: String,
     pub(super) memory: Option<Bytes>,
@@ -117,9 +118,26 @@ impl<'a> Draft<'a> {
             return packets.device.clone();
         }
         let loopback = |device: &str| device.starts_with("lo") && device[2..].bytes().all(|b| b.is_ascii_digit());
-        let mut links = self.settings?.links.iter().filter(|link| !loopback(&link.device));
-        let only = links.next()?.device.clone();
-        links.next().is_none().then_some(only)
+        let settings = self.settings?;
+        let links = settings.links.iter().map(|link| link.device.as_str());
+        // A line of rc.conf tells of an interface, too.
+        let lines = settings.values.keys().filter_map(|knob| match knob {
+            Address::Link { device, .. } => Some(device.as_str()),
+            _ => None,
+        });
+        let mut names = links.chain(lines).filter(|device| !loopback(device));
+        let only = names.next()?;
+        names.all(|name| name == only).then(|| only.to_owned())
+    }
+
+    /// The use of the network's buffers, as far as a file told it.
+    pub(super) fn mbufs(&self) -> crate::Mbufs {
+        self.settings.and_then(|settings| settings.mbufs).unwrap_or_default()
+    }
+
+    /// The machine's memory, where a file told it.
+    pub(super) fn memory(&self) -> Option<Bytes> {
+        self.settings?.machine.memory
     }
 
     /// Proposes a value, unless this version does nothing with it: then that is a note.
@@ -145,7 +163,7 @@ impl<'a> Draft<'a> {
             host: self.platform.to_string(),
             knob: ask.knob,
             from,
-            to: Some(ask.to),
+            to: ask.to,
             reason: ask.reason,
             arithmetic: ask.arithmetic,
             memory_worst_case: ask.memory,

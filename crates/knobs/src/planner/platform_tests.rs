@@ -4,7 +4,7 @@ use fullpipe_units::Bytes;
 use proptest::prelude::*;
 
 use super::{Goal, PlatformRequest, plan_platform, platform::number};
-use crate::{Address, Catalogue, Packets, Plan, Settings};
+use crate::{Address, Catalogue, Packets, Plan, Settings, TakesEffect};
 
 static NO_PACKETS: Packets = Packets { device: None, here: None, peer: None, hops: None, ipsec: None, overhead: 0 };
 
@@ -89,6 +89,63 @@ fn freebsd_4_8_has_fixed_spaces_and_wants_them_set() {
         ["kern.ipc.maxsockbuf=286720", "net.inet.tcp.recvspace=253952", "net.inet.tcp.sendspace=253952"]
     );
     assert!(says(&plan, "inflight"));
+}
+
+/// What `netstat -m` tells: clusters in use and the most that there may be.
+fn mbufs(in_use: u64, max: u64) -> Settings {
+    let mbufs = crate::Mbufs { clusters_in_use: Some(in_use), clusters_max: Some(max), denied: Some(3) };
+    let mut settings = Settings { mbufs: Some(mbufs), ..Settings::default() };
+    settings.values.insert(Address::sysctl("kern.ipc.nmbclusters"), Some(max.to_string()));
+    settings
+}
+
+#[test]
+fn freebsd_gets_the_clusters_that_its_buffers_need_before_the_buffers() {
+    let mut asked = request("freebsd-6.2", "1G", "10ms");
+    let few = mbufs(516, 30_720);
+    asked.settings = Some(&few);
+    let plan = plan_platform(&asked);
+    // 2 x 2,502,656 B x 16 / 2,048 B = 39,104 clusters, and 516 in use.
+    assert_eq!(short(&plan)[..2], ["kern.ipc.nmbclusters=39936", "kern.ipc.maxsockbuf=2818048"]);
+    assert_eq!(plan.changes[0].takes_effect, TakesEffect::Restart);
+    assert_eq!(plan.changes[0].from.as_deref(), Some("30720"));
+    assert!(says(&plan, "3 requests for buffers were denied"), "{:?}", plan.notes);
+    let many = mbufs(516, 40_000);
+    asked.settings = Some(&many);
+    let plan = plan_platform(&asked);
+    assert!(!short(&plan).iter().any(|change| change.contains("nmbclusters")) && says(&plan, "= 40000 has them"));
+}
+
+#[test]
+fn freebsd_buffers_stay_within_the_clusters_that_the_memory_holds() {
+    let mut settings = mbufs(0, 30_720);
+    settings.machine.memory = Some(Bytes::new(64 << 20));
+    let mut asked = request("freebsd-6.2", "1G", "10ms");
+    asked.settings = Some(&settings);
+    let plan = plan_platform(&asked);
+    // Half of the memory holds 14,563 clusters with their mbufs: 932,032 B for each of 32 buffers, in whole pages.
+    assert!(short(&plan).contains(&"net.inet.tcp.recvspace=929792".to_owned()), "{:?}", short(&plan));
+    assert!(!short(&plan).iter().any(|change| change.contains("nmbclusters")));
+    assert!(says(&plan, "half of the memory holds 14563"), "{:?}", plan.notes);
+}
+
+#[test]
+fn the_interface_of_rc_conf_is_the_one_whose_mtu_is_planned() {
+    let packets = packets(None, "16110", "1514,4088,9014", &["9216"]);
+    let mtu = |value: &str| {
+        let mut settings = Settings::default();
+        settings.values.insert("link em0 mtu".parse().unwrap(), Some(value.to_owned()));
+        let mut asked = request("freebsd-6.2", "1G", "1ms");
+        (asked.packets, asked.settings) = (&packets, Some(&settings));
+        plan_platform(&asked)
+    };
+    // 9014 is what drivers list, with the Ethernet header: one that sets it as the MTU sends 14 B too much.
+    let plan = mtu("9014");
+    let change = plan.changes.last().unwrap();
+    assert_eq!((change.knob.to_string().as_str(), change.to.as_deref()), ("link em0 mtu", Some("9000")));
+    assert_eq!(change.from.as_deref(), Some("9014"));
+    assert!(change.reason.contains("more than the path takes"), "{}", change.reason);
+    assert!(says(&mtu("9000"), "link em0 mtu is 9000 already"));
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
             draft.ask(Ask {
                 knob,
                 // Bit 1, the timestamps, stays as it is.
-                to: ((options & 2) | 1).to_string(),
+                to: Some(((options & 2) | 1).to_string()),
                 reason: "a window above 65,535 B needs the window-scale option; bit 0 turns it on".to_owned(),
                 arithmetic: draft.pipe.arithmetic.clone(),
                 memory: None,
@@ -81,7 +81,7 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         }
         draft.ask(Ask {
             knob,
-            to: bytes.to_string(),
+            to: Some(bytes.to_string()),
             reason: "the receive window is fixed here, and its default of one to four segments can't fill the path"
                 .to_owned(),
             arithmetic: arithmetic.clone(),
@@ -121,7 +121,7 @@ fn automatic(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         );
         draft.ask(Ask {
             knob,
-            to: "normal".to_owned(),
+            to: Some("normal".to_owned()),
             reason,
             arithmetic: format!("{arithmetic} of window; normal offers shift 8: up to {normal}"),
             memory: Some(memory),
@@ -175,7 +175,7 @@ pub(super) fn registry_mtu(draft: &mut Draft<'_>, device: Option<&str>, mtu: u32
     let knob = Address::Registry { key: format!(r"{PARAMETERS}\Interfaces\{adapter}"), value: "MTU".to_owned() };
     draft.ask(Ask {
         knob,
-        to: mtu.to_string(),
+        to: Some(mtu.to_string()),
         reason: "the largest packet that this adapter sends; without the value it is what the driver says".to_owned(),
         arithmetic: arithmetic.to_owned(),
         memory: None,
@@ -193,7 +193,7 @@ pub(super) fn jumbo_packet(draft: &mut Draft<'_>, device: &str, mtu: u32) {
     let frame = mtu + ETHERNET_HEADER;
     draft.ask(Ask {
         knob: Address::Link { device: device.to_owned(), property: "*JumboPacket".to_owned() },
-        to: frame.to_string(),
+        to: Some(frame.to_string()),
         reason: "the driver must allow the larger frame before Windows sends it; the adapter restarts and its connections break".to_owned(),
         arithmetic: format!("{mtu} + {ETHERNET_HEADER} (Ethernet header) = {frame}, as drivers list it"),
         memory: None,
