@@ -88,6 +88,7 @@ fn planned(platform: &str, path: (&str, &str), packets: &Packets, settings: Opti
         settings,
         memory_bound: None,
         packets,
+        peer: None,
     })
 }
 
@@ -111,7 +112,7 @@ fn each_scenario_is_planned_for_its_own_platform_and_what_was_wrong_is_corrected
             "windows-2012",
             ("100M", "80ms"),
             &plain,
-            &["autotuninglevel=normal"],
+            &["autotuninglevel=normal", "SO_RCVBUF=2000000", "SO_SNDBUF=2000000"],
             &["ask for 2,000,000 B", "do nothing here: they ended with Server 2003", "netsh interface tcp reset"],
         ),
         // Published: 128,480 B. 44 segments are enough and need no scaling.
@@ -152,17 +153,17 @@ fn each_scenario_is_planned_for_its_own_platform_and_what_was_wrong_is_corrected
         // Published: 20 buffers on the LAN and no gain beyond; 40 over 25 Mbit/s.
         (
             "netburner",
-            ("100M", "1ms"),
+            ("100M", "500us"),
             &plain,
-            &["SetSocketRxBuffers=18", "SetSocketTxBuffers=18", "setsocketackbuffers=18"],
-            &["from about 20 buffers on"],
+            &["SetSocketRxBuffers=20", "SetSocketTxBuffers=20", "SetSocketUnackBuffers=20"],
+            &["of 256 buffers"],
         ),
         (
             "netburner",
-            ("25M", "9.2ms"),
+            ("25M", "7.5ms"),
             &plain,
-            &["SetSocketRxBuffers=40", "SetSocketTxBuffers=40", "setsocketackbuffers=40"],
-            &["out-of-order"],
+            &["SetSocketRxBuffers=40", "SetSocketTxBuffers=40", "SetSocketUnackBuffers=40"],
+            &["SetOutOfOrderBuffers(fd, 39)"],
         ),
         (
             "windows-10",

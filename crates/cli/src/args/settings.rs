@@ -70,6 +70,10 @@ pub(crate) struct PlanArgs {
     /// The machine's own settings, in files as `settings --from` takes them; `-` is standard input
     #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath)]
     pub(crate) settings: Vec<PathBuf>,
+    /// The other end, as an address or a prefix, for what can be given to connections with one peer (Server 2012:
+    /// the custom template and its filter)
+    #[arg(long, value_name = "PREFIX", value_parser = prefix)]
+    pub(crate) peer: Option<String>,
     /// How many connections may fill their buffers at once, for the memory that the plan may cost
     #[arg(long, value_name = "N")]
     pub(crate) connections: Option<NonZeroU32>,
@@ -266,6 +270,18 @@ fn hop(text: &str) -> Result<Hop, String> {
 fn device(text: &str) -> Result<String, String> {
     let plain = !text.trim().is_empty() && text.len() <= 256 && !text.chars().any(char::is_control);
     if plain { Ok(text.to_owned()) } else { Err("expected the name of an interface, such as eth0".to_owned()) }
+}
+
+fn prefix(text: &str) -> Result<String, String> {
+    let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+    let address: std::net::IpAddr =
+        address.parse().map_err(|_| "expected an address or a prefix, such as 192.0.2.0/24".to_owned())?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.map_or(Ok(most), str::parse::<u8>);
+    match bits {
+        Ok(bits) if bits <= most => Ok(format!("{address}/{bits}")),
+        _ => Err(format!("expected at most {most} bits after the slash")),
+    }
 }
 
 fn rate(text: &str) -> Result<Rate, String> {

@@ -29,6 +29,7 @@ pub(super) fn run(args: &PlanArgs, output: Output) -> Ended {
         settings: known.as_ref(),
         memory_bound: args.memory,
         packets: &packets,
+        peer: args.peer.as_deref(),
     };
     let plan = plan_platform(&request);
     let Some(folder) = &args.write else {

@@ -190,6 +190,11 @@ impl<'a> Draft<'a> {
                 self.leave_out(&change.knob, &format!("{what}: {}", refusal.reason));
                 continue;
             }
+            // Said once for all platforms: no file of the system reaches into an application.
+            if matches!(change.knob, Address::Socket(_)) {
+                self.leave_out(&change.knob, "only the application can set it, with setsockopt");
+                continue;
+            }
             let before = match settings.and_then(|settings| settings.values.get(&change.knob)) {
                 Some(Some(value)) => Before::Value(value.clone()),
                 Some(None) => Before::Absent,

@@ -109,7 +109,7 @@ pub fn plan(command: &str, answer: &PlatformPlan<'_>) -> Value {
             "from_settings": request.settings.is_some(),
             "changes": answer.plan.changes.iter().map(|told| {
                 let mut object = change(told);
-                object["from_known"] = answer.knows_before(&told.knob).into();
+                object["from_known"] = answer.knows_before(told).into();
                 object
             }).collect::<Vec<_>>(),
             "notes": answer.plan.notes,

@@ -124,6 +124,7 @@ fn every_key_of_a_plan_for_a_platform_is_documented() {
         settings: None,
         memory_bound: None,
         packets: &packets,
+        peer: None,
     };
     let plan = fullpipe_knobs::plan_platform(&request);
     let mut export = fullpipe_knobs::export::export(&plan, &request.platform, None).unwrap();
