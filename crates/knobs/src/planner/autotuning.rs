@@ -106,7 +106,9 @@ impl Policy {
                 "this path wants {window}. A local level changes nothing while the policy is there: have the policy changed (`gpresult /scope computer /h gp.html` names it), then plan again; it ends when the policy is not configured"
             ),
         };
-        format!("Group Policy sets the automatic tuning level to {level}, and AutoTuningLevelEffective says that it wins: {verdict}")
+        format!(
+            "Group Policy sets the automatic tuning level to {level}, and AutoTuningLevelEffective says that it wins: {verdict}"
+        )
     }
 }
 
@@ -161,8 +163,16 @@ fn custom_template(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, arithme
     let long = request.rtt > fullpipe_units::Micros::from_millis(10);
     let of_internet: &[(&str, &str, &str)] = &[
         ("MinRtoMs", "300", "Custom begins with Datacenter's 20 ms, which a long path's variation exceeds"),
-        ("CongestionProvider", "CTCP", "Custom begins with Datacenter's DCTCP, which must not be used on the Internet (RFC 8257)"),
-        ("CwndRestart", "False", "Custom begins with Datacenter's True: the congestion window would start again after each pause"),
+        (
+            "CongestionProvider",
+            "CTCP",
+            "Custom begins with Datacenter's DCTCP, which must not be used on the Internet (RFC 8257)",
+        ),
+        (
+            "CwndRestart",
+            "False",
+            "Custom begins with Datacenter's True: the congestion window would start again after each pause",
+        ),
     ];
     let always: &[(&str, &str, &str)] = &[
         ("AutoTuningLevelLocal", "Normal", "the window may grow to what the path needs"),

@@ -101,7 +101,9 @@ fn clusters(draft: &mut Draft<'_>, sizes: &mut Sizes, fixed: Option<[&str; 2]>) 
         if others > 0 { format!(", and {others} are in use") } else { String::new() },
     );
     if let Some(denied) = told.denied.filter(|denied| *denied > 0) {
-        draft.note(format!("{denied} requests for buffers were denied since the machine started: clusters have run out"));
+        draft.note(format!(
+            "{denied} requests for buffers were denied since the machine started: clusters have run out"
+        ));
     }
     match known {
         Some(now) if now >= wanted => draft.note(format!("{words}: kern.ipc.nmbclusters = {now} has them")),

@@ -119,7 +119,10 @@ fn offloads(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     }
     for (name, why) in [
         ("ReceiveSideScaling", "one processor takes all packets and becomes the limit"),
-        ("ReceiveSegmentCoalescing", "each segment passes the stack by itself: several times the work for the processor"),
+        (
+            "ReceiveSegmentCoalescing",
+            "each segment passes the stack by itself: several times the work for the processor",
+        ),
         ("TaskOffload", "the processor computes every checksum and cuts every segment itself"),
     ] {
         let knob = Address::Named { kind: "netoffload".to_owned(), name: name.to_owned() };

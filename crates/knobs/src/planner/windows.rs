@@ -112,8 +112,12 @@ fn adapters(draft: &mut Draft<'_>, bytes: u64, arithmetic: &str) {
         // A larger one was seen to be passed over on XP: without a value of its own the adapter has the one for all.
         let to = (bytes <= UNSCALED.get()).then(|| bytes.to_string());
         let reason = match to {
-            Some(_) if now < bytes => format!("this adapter has a window of its own, {now} B, which wins over the one for all adapters"),
-            Some(_) => format!("this adapter has a window of its own, {now} B, which is above 65,535: such a value of one adapter was seen to be ignored, and 17,520 B used"),
+            Some(_) if now < bytes => {
+                format!("this adapter has a window of its own, {now} B, which wins over the one for all adapters")
+            }
+            Some(_) => format!(
+                "this adapter has a window of its own, {now} B, which is above 65,535: such a value of one adapter was seen to be ignored, and 17,520 B used"
+            ),
             None => format!(
                 "this adapter has a window of its own, {now} B, which wins over the one for all adapters; without it the adapter takes that one"
             ),
