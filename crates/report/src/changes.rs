@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fullpipe_host::{BootFile, Run};
-use fullpipe_knobs::{Address, Change, Plan, PlatformRequest, Settings, export::Export};
+use fullpipe_knobs::{Change, Plan, PlatformRequest, Settings, export::Export};
 
 /// What `plan` answers.
 #[derive(Clone, Debug)]
