@@ -39,7 +39,7 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
             arithmetic: format!("{arithmetic} of window; normal offers shift 8: up to {normal}"),
             memory: Some(memory),
         };
-        draft.ask_from(ask, local.value.clone());
+        draft.ask_from(ask, local.value);
     }
     if window > normal {
         let at_most = window_limited_rate(normal, request.rtt);
@@ -106,9 +106,7 @@ impl Policy {
                 "this path wants {window}. A local level changes nothing while the policy is there: have the policy changed (`gpresult /scope computer /h gp.html` names it), then plan again; it ends when the policy is not configured"
             ),
         };
-        format!(
-            "Group Policy sets the automatic tuning level to {level}, and AutoTuningLevelEffective says that it wins: {verdict}"
-        )
+        format!("Group Policy sets the automatic tuning level to {level} and wins over a local one: {verdict}")
     }
 }
 

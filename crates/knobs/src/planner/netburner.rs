@@ -24,7 +24,8 @@ const STEP: u64 = 5;
 const DEVICE_US: f64 = 138.0 * 1.5;
 /// Preamble, header, check sequence and gap of Ethernet.
 const ON_THE_WIRE: u64 = 38;
-/// Below this gain of five more buffers the plateau is reached.
+/// Below this gain of five more buffers the plateau is reached. Chosen so that a LAN's is at 20, beyond which the article
+/// saw no gain (between 2.2 and 3.6 % give that); the 40 of the Internet come out of it.
 const WORTH: f64 = 0.025;
 
 pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
@@ -136,26 +137,37 @@ mod tests {
         Model { rate: rate.parse().unwrap(), rtt: rtt.parse().unwrap(), segment: 1460 }
     }
 
-    /// Published for 4 MB: 0.907 s with 5 buffers and 0.658 s with 20 on a LAN, and no gain beyond; 5.66, 2.12 and 1.72 s
-    /// with 5, 20 and 40 over 25 Mbit/s. The device's time is fitted to 0.658 s and the line's round trip to 5.66 s.
+    // The paths of the scenarios netburner-lan and netburner-wan. The article tells no round-trip time: the LAN's is
+    // assumed, and the line's is fitted to the published 5.66 s with 5 buffers. The device's time per packet is fitted to
+    // the LAN's 0.658 s with 20. Nothing else of what follows is.
+    const LAN: (&str, &str) = ("100M", "500us");
+    const LINE: (&str, &str) = ("25M", "7454us");
+
+    fn seconds(path: (&str, &str), buffers: u64) -> f64 {
+        4e6 / 1460.0 * model(path.0, path.1).per_packet_us(buffers) / 1e6
+    }
+
+    /// Published: no gain beyond 20 buffers on a LAN (to which the threshold is fitted), the best result with 40 over
+    /// 25 Mbit/s (to which nothing is).
     #[test]
     fn the_plateaus_are_the_published_ones() {
-        assert_eq!([model("100M", "500us").plateau(), model("25M", "7.5ms").plateau()], [20, 40]);
+        assert_eq!([LAN, LINE].map(|path| model(path.0, path.1).plateau()), [20, 40]);
         assert_eq!(model("25M", "80ms").plateau(), MOST);
     }
 
     #[test]
+    fn the_points_that_were_fitted_are_met() {
+        for (path, buffers, published) in [(LAN, 20, 0.658), (LINE, 5, 5.66)] {
+            let ours = seconds(path, buffers);
+            assert!((ours / published - 1.0).abs() < 0.07, "{path:?} {buffers}: {ours:.3} s, published {published}");
+        }
+    }
+
+    #[test]
     fn the_times_that_nothing_was_fitted_to_are_near_the_published_ones() {
-        let seconds = |model: &Model, buffers| 4e6 / 1460.0 * model.per_packet_us(buffers) / 1e6;
-        for (path, buffers, published) in [
-            (("100M", "500us"), 5, 0.907),
-            (("100M", "500us"), 20, 0.658),
-            (("25M", "7.5ms"), 5, 5.66),
-            (("25M", "7.5ms"), 20, 2.12),
-            (("25M", "7.5ms"), 40, 1.72),
-        ] {
-            let ours = seconds(&model(path.0, path.1), buffers);
-            assert!((ours / published - 1.0).abs() < 0.15, "{path:?} {buffers}: {ours:.3} s, published {published}");
+        for (path, buffers, published) in [(LAN, 5, 0.907), (LINE, 20, 2.12), (LINE, 40, 1.72)] {
+            let ours = seconds(path, buffers);
+            assert!((ours / published - 1.0).abs() < 0.12, "{path:?} {buffers}: {ours:.3} s, published {published}");
         }
     }
 }

@@ -75,7 +75,6 @@ fn wanted(
             if draft.is_at_least("2016") { "CUBIC" } else { "CTCP" }.to_owned(),
             "DCTCP must not be used on the public Internet (RFC 8257): without marks from every switch it takes more than its share or collapses".to_owned(),
         )),
-        "EcnCapability" | "Timestamps" | "CwndRestart" | "MemoryPressureProtection" => None,
         _ => None,
     }
 }
