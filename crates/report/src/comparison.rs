@@ -29,9 +29,9 @@ pub struct ComparedSize {
     /// The size of a message, in bytes.
     pub size: u64,
     /// From here to the host.
-    pub up: Pair,
+    pub up_bps: Pair,
     /// From the host to here.
-    pub down: Pair,
+    pub down_bps: Pair,
     /// A message of this size and an answer, in microseconds.
     pub round_trip_us: Pair,
 }
@@ -85,8 +85,8 @@ impl Comparison {
             };
             ComparedSize {
                 size,
-                up: pair(&|row| row.up_bps.map(|rate| rate as f64)),
-                down: pair(&|row| row.down_bps.map(|rate| rate as f64)),
+                up_bps: pair(&|row| row.up_bps.map(|rate| rate as f64)),
+                down_bps: pair(&|row| row.down_bps.map(|rate| rate as f64)),
                 round_trip_us: pair(&|row| row.round_trip_us),
             }
         };
@@ -109,7 +109,7 @@ mod tests {
         let after = [kept(4096, 831.05), kept(8192, 1023.49), kept(65_536, 1090.0)];
         let comparison = Comparison::new(&before, &after);
         let percent: Vec<Option<i64>> =
-            comparison.rows.iter().map(|row| row.up.percent.map(|percent| percent.round() as i64)).collect();
+            comparison.rows.iter().map(|row| row.up_bps.percent.map(|percent| percent.round() as i64)).collect();
         assert_eq!(percent, [Some(1374), None, Some(238)]);
         let csv = crate::csv::comparison(&comparison);
         assert_eq!(csv.lines().nth(1), Some("4096,56.38,831.05,1374.0,,,,100.0,100.0,0.0"), "{csv}");

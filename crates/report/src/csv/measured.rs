@@ -48,7 +48,7 @@ pub fn comparison(comparison: &Comparison) -> String {
     };
     for row in &comparison.rows {
         // A megabyte per second is 8,000,000 bit/s.
-        let cells = [cells(&row.up, 8e6, 2), cells(&row.down, 8e6, 2), cells(&row.round_trip_us, 1.0, 1)];
+        let cells = [cells(&row.up_bps, 8e6, 2), cells(&row.down_bps, 8e6, 2), cells(&row.round_trip_us, 1.0, 1)];
         text += &format!("{},{}\n", row.size, cells.join(","));
     }
     text

@@ -173,7 +173,7 @@ fn every_key_of_what_was_taken_is_documented() {
     let all = [one(Taken::Yes, Some("1")), one(Taken::No, None), one(Taken::Unknown, None)];
     hold(&[json::verified("plan", &all)], VERIFIED, &[]);
     let text = crate::text::verified(&all, crate::text::Look::default());
-    assert!(text.contains("1 change taken, 1 not taken, 1 not told"), "{text}");
+    assert!(text.contains("1 change taken, 1 not taken, 1 unknown"), "{text}");
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub fn comparison(comparison: &Comparison, look: Look) -> String {
     };
     let cells = comparison.rows.iter().map(|row| {
         let trip = [time(row.round_trip_us.before), time(row.round_trip_us.after), gain(&row.round_trip_us)];
-        [&[row.size.to_string()][..], &rate(&row.up), &rate(&row.down), &trip].concat()
+        [&[row.size.to_string()][..], &rate(&row.up_bps), &rate(&row.down_bps), &trip].concat()
     });
     table(&mut page, &headings, &cells.collect::<Vec<_>>());
     page.finish()

@@ -10,7 +10,7 @@ pub fn verified(verified: &[Verified], look: Look) -> String {
     let of = |taken: Taken| verified.iter().filter(|one| one.taken == taken).count();
     let (yes, no, unknown) = (of(Taken::Yes), of(Taken::No), of(Taken::Unknown));
     let style = if no > 0 { BAD } else { GOOD };
-    page.title("verify", style, &format!("{}, {no} not taken, {unknown} not told", count(yes, "change") + " taken"));
+    page.title("verify", style, &format!("{}, {no} not taken, {unknown} unknown", count(yes, "change") + " taken"));
     for one in verified {
         let style = match one.taken {
             Taken::Yes => GOOD,
