@@ -13,7 +13,9 @@ use fullpipe_units::{Bytes, Micros, Rate};
 
 pub(crate) use measure::{MeasureArgs, PatternName};
 pub(crate) use read::ReadArgs;
-pub(crate) use settings::{ApplyArgs, GoalName, Hop, LintArgs, PlanArgs, ResetArgs, ResetTo, SettingsArgs, Target};
+pub(crate) use settings::{
+    ApplyArgs, FailOn, GoalName, Hop, LintArgs, PlanArgs, ProcedureName, ResetArgs, ResetTo, SettingsArgs, Target,
+};
 pub(crate) use stack::StackCommand;
 #[cfg(target_os = "linux")]
 pub(crate) use stack::{BudgetArgs, EngineArgs, Preset, ProfileName, StackPresetsArgs, StackTableArgs};

@@ -52,7 +52,7 @@ pub enum Address {
     },
     /// A setting of a kind that has one name only: `netoffload ReceiveSideScaling`, `call SetSocketRxBuffers`.
     Named {
-        /// `netoffload` (Windows' global offloads), `transportfilter` (which template a connection gets), `call` (a
+        /// `netoffload` (Windows' global offloads), `adapter` (an offload of one adapter), `transportfilter` (which template a connection gets), `call` (a
         /// function of a device's library), `build` (fixed when a device's program is built).
         kind: String,
         /// Its name.
@@ -61,7 +61,7 @@ pub enum Address {
 }
 
 /// The kinds of [`Address::Named`].
-const NAMED: [&str; 4] = ["netoffload", "transportfilter", "call", "build"];
+const NAMED: [&str; 5] = ["netoffload", "adapter", "transportfilter", "call", "build"];
 
 /// The properties of an interface that are told from the end of an address.
 const LINK_ENDS: [&str; 2] = ["mtu", "*JumboPacket"];

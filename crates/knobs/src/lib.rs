@@ -19,6 +19,7 @@ mod settings;
 pub mod sysctl_conf;
 mod tuning_level;
 mod value;
+pub mod verify;
 mod version;
 
 pub use address::{Address, ParseAddressError};

@@ -1,7 +1,8 @@
 //! Reading `sysctl.conf` and `sysctl.d` files, and the order in which a system applies them.
 //!
 //! Text and names only: which files there are is the caller's to find. Sources: sysctl.d(5) of systemd and
-//! sysctl.conf(5) of procps-ng. Where the two differ, systemd's reading is taken, because it is what runs at boot.
+//! sysctl.conf(5) of procps-ng. Where the two differ, systemd's reading is taken, because it is what runs at boot. Names
+//! that only FreeBSD and macOS have are read as FreeBSD's /etc/rc.d/sysctl does: there a comment may follow a value.
 
 use crate::Settings;
 
@@ -62,6 +63,7 @@ fn line(number: u32, raw: &str) -> Result<Option<Line>, Problem> {
         None if may_fail => (body, None),
         None => return Err(wrong(text, "no `=` in the line; a setting is written `name = value`")),
     };
+    let value = value.map(|value| if is_bsd(name) { without_comment(value) } else { value });
     if name.is_empty() {
         return Err(wrong(text, "no name before the `=`"));
     }
@@ -81,6 +83,17 @@ fn line(number: u32, raw: &str) -> Result<Option<Line>, Problem> {
         may_fail,
         pattern: name.contains(['*', '?', '[']),
     }))
+}
+
+/// Whether only FreeBSD and macOS have a name. Linux has `kernel.` and `net.ipv4.` instead.
+fn is_bsd(name: &str) -> bool {
+    const TREES: [&str; 7] = ["kern", "hw", "machdep", "net.inet", "net.inet6", "net.isr", "net.link"];
+    TREES.iter().any(|tree| name.strip_prefix(tree).is_some_and(|rest| rest.starts_with('.')))
+}
+
+/// A value without a comment behind it (FreeBSD's /etc/rc.d/sysctl: `read var comments`; later sysctl(8) with -f).
+fn without_comment(value: &str) -> &str {
+    value.split('#').next().unwrap_or(value).trim_end()
 }
 
 /// The column at which `part`, a slice of `whole`, begins.
@@ -256,6 +269,14 @@ mod tests {
         ] {
             assert_eq!(dotted(written), dots);
         }
+    }
+
+    #[test]
+    fn a_comment_may_follow_a_value_on_freebsd_and_is_part_of_it_on_linux() {
+        let text = "net.isr.enable=1 # Not in 6.x\nkern.hostname=a#b\nnet.ipv4.tcp_sack = 1 # no\nkernel.x = 1 # no\n";
+        let found: Vec<Option<String>> = parse(text).0.into_iter().map(|line| line.value).collect();
+        assert_eq!(found, ["1", "a", "1 # no", "1 # no"].map(|value| Some(value.to_owned())));
+        assert_eq!(parse("net.isr.enable= # nothing\n").1.len(), 1);
     }
 
     #[test]

@@ -60,6 +60,7 @@ fn planned(platform: &Platform, rate: u64, settings: &Settings) -> Plan {
         settings: Some(settings),
         memory_bound: None,
         packets: &Packets::default(),
+        peer: None,
     })
 }
 

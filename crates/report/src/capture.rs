@@ -144,6 +144,7 @@ fn settings(platform: &Platform, limiter: Limiter, rate: Rate, rtt: Micros) -> V
         settings: None,
         memory_bound: None::<Bytes>,
         packets: &Packets::default(),
+        peer: None,
     };
     let plan = plan_platform(&request);
     let lifts = |knob: &fullpipe_knobs::Address| {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fullpipe_host::{BootFile, Run};
-use fullpipe_knobs::{Address, Plan, PlatformRequest, export::Export};
+use fullpipe_knobs::{Change, Plan, PlatformRequest, Settings, export::Export};
 
 /// What `plan` answers.
 #[derive(Clone, Debug)]
@@ -17,9 +17,10 @@ pub struct PlatformPlan<'a> {
 }
 
 impl PlatformPlan<'_> {
-    /// Whether the settings that were given tell what is there, be it "absent".
-    pub fn knows_before(&self, knob: &Address) -> bool {
-        self.request.settings.is_some_and(|settings| settings.values.contains_key(knob))
+    /// Whether the settings that were given tell what is there, be it "absent", under this name or another.
+    pub fn knows_before(&self, change: &Change) -> bool {
+        let told = |settings: &Settings| change.from.is_some() || settings.values.contains_key(&change.knob);
+        self.request.settings.is_some_and(told)
     }
 }
 

@@ -4,4 +4,4 @@ mod capture;
 mod measured;
 
 pub use capture::captures;
-pub use measured::measured;
+pub use measured::{comparison, measured};

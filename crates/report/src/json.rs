@@ -24,8 +24,10 @@ pub use capture::captures;
 pub(crate) use capture::too_little;
 pub use iperf3::iperf3;
 pub use journal::{confirmed, history, show, status, undo, undo_not_confirmed};
-pub use measured::{measured, survey};
-pub use settings::{NoPlan, ReadPlan, applied, dry_run, findings, not_confirmed, plan, read_plan, sarif_log, settings};
+pub use measured::{comparison, kept_sizes, measured, sizes_of, survey};
+pub use settings::{
+    NoPlan, ReadPlan, applied, dry_run, findings, not_confirmed, plan, read_plan, sarif_log, settings, verified,
+};
 pub use stack::{device_table, preset_table, stack_run};
 
 /// The name and version of the schema, in every document.

@@ -10,6 +10,7 @@
 mod capture;
 mod changes;
 mod clean;
+mod comparison;
 pub mod csv;
 pub mod json;
 mod measured;
@@ -27,6 +28,7 @@ pub mod text;
 pub use capture::{Advice, CaptureFile, CaptureList, CaptureProblem};
 pub use changes::{AppliedPlan, PlatformPlan};
 pub use clean::clean;
+pub use comparison::{ComparedSize, Comparison, KeptSize, Pair};
 pub use measured::Measured;
 pub use problem::Problem;
 pub use settings::{Connections, SettingsList};

@@ -8,7 +8,7 @@ mod stack;
 
 pub use capture::CAPTURE;
 pub use measured::{MEASURED, SURVEY};
-pub use settings::{APPLIED, DRY_RUN, FINDINGS, PLAN, SETTINGS};
+pub use settings::{APPLIED, DRY_RUN, FINDINGS, PLAN, SETTINGS, VERIFIED};
 pub use stack::{DEVICE_TABLE, PRESET_TABLE, STACK_RUN};
 
 /// One key of a document.
@@ -272,6 +272,7 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "A plan for a platform", commands: "`plan`; `apply` takes it as a file", keys: PLAN },
     Document { title: "What was applied", commands: "`apply`, `reset`", keys: APPLIED },
     Document { title: "What would be applied", commands: "`apply --dry-run`", keys: DRY_RUN },
+    Document { title: "What was taken of a plan", commands: "`plan --verify`", keys: VERIFIED },
     Document { title: "Findings", commands: "`lint`; `--sarif` writes SARIF 2.1.0 instead", keys: FINDINGS },
     Document { title: "Captures", commands: "`read`", keys: CAPTURE },
     Document { title: "The scenarios", commands: "`lab list`", keys: SCENARIOS },

@@ -64,8 +64,14 @@ pub(crate) struct MeasureArgs {
     #[arg(long, requires = "udp", help_heading = "Test")]
     pub(crate) udp_counters_64bit: bool,
     /// Sweep message sizes: rate and processor time of each, and what Nagle's algorithm and delayed acknowledgements do
-    #[arg(long, value_name = "FROM..TO", value_parser = sizes, conflicts_with_all = SINGLE, help_heading = "Questions of several tests")]
+    #[arg(long, value_name = "FROM..TO", value_parser = sizes, conflicts_with_all = SIZES, help_heading = "Questions of several tests")]
     pub(crate) sizes: Option<Range>,
+    /// Keep what --sizes found in this file, for a later --compare
+    #[arg(long, value_name = "FILE", requires = "sizes", value_hint = ValueHint::FilePath, help_heading = "Questions of several tests")]
+    pub(crate) save: Option<PathBuf>,
+    /// Show beside what --sizes found what an earlier --save kept: MB/s and latency before and after; with --csv as a table
+    #[arg(long, value_name = "FILE", requires = "sizes", value_hint = ValueHint::FilePath, help_heading = "Questions of several tests")]
+    pub(crate) compare: Option<PathBuf>,
     /// Sweep the number of connections: is it one that is slow, or the path?
     #[arg(long, value_name = "FROM..TO", value_parser = numbers, conflicts_with_all = SINGLE, conflicts_with = "parallel", help_heading = "Questions of several tests")]
     pub(crate) streams: Option<Range>,
@@ -156,6 +162,10 @@ pub(crate) struct MeasureArgs {
     #[arg(long, conflicts_with = "json", help_heading = "Output")]
     pub(crate) csv: bool,
 }
+
+/// As `SINGLE`, but that a sweep of sizes can be printed as CSV.
+const SIZES: [&str; 9] =
+    ["reverse", "bidir", "bytes", "blockcount", "udp", "series", "iperf3_json", "get_server_output", "title"];
 
 /// What makes sense for one test only.
 const SINGLE: [&str; 10] =

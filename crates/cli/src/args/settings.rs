@@ -55,6 +55,8 @@ Examples:
   fullpipe plan --platform freebsd-14.1 --rate 1G --rtt 1ms --device em0 \\
     --mtu 16110 --peer-mtu 1514,4088,9014 --hop-mtu 9216
   fullpipe plan --platform windows-2025 --rate 100M --rtt 80ms --ipsec aes-gcm
+  fullpipe plan --platform windows-11 --rate 10G --rtt 1ms --procedure reset --write reset
+  fullpipe plan --platform windows-xp --rate 1.8M --rtt 230ms --verify before.reg after.reg
 
 Platforms: linux-6.18, windows-xp to windows-11 and windows-2000 to windows-2025, freebsd-14.1, macos, netburner, this.")]
 pub(crate) struct PlanArgs {
@@ -70,6 +72,10 @@ pub(crate) struct PlanArgs {
     /// The machine's own settings, in files as `settings --from` takes them; `-` is standard input
     #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath)]
     pub(crate) settings: Vec<PathBuf>,
+    /// The other end, as an address or a prefix, for what can be given to connections with one peer (Server 2012:
+    /// the custom template and its filter)
+    #[arg(long, value_name = "PREFIX", value_parser = prefix)]
+    pub(crate) peer: Option<String>,
     /// How many connections may fill their buffers at once, for the memory that the plan may cost
     #[arg(long, value_name = "N")]
     pub(crate) connections: Option<NonZeroU32>,
@@ -103,9 +109,25 @@ pub(crate) struct PlanArgs {
     /// Also write the plan in the platform's own form into this folder, which is new or empty
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) write: Option<PathBuf>,
+    /// Write a whole procedure around the plan into the folder of --write: save, measure, reset, restart, apply, measure
+    /// again, compare, and the way back
+    #[arg(long, value_name = "NAME", requires = "write")]
+    pub(crate) procedure: Option<ProcedureName>,
+    /// Compare two states of the machine's files, before and after the plan was applied: says what was taken of the plan
+    /// that the first one leads to. Ends with exit code 1 where something was not
+    #[arg(long, value_names = ["BEFORE", "AFTER"], num_args = 2, conflicts_with_all = ["settings", "write"],
+        value_hint = ValueHint::FilePath)]
+    pub(crate) verify: Vec<PathBuf>,
     /// Write into a folder that isn't empty, and over files of the same names
     #[arg(long, requires = "write")]
     pub(crate) force: bool,
+}
+
+/// A procedure around a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProcedureName {
+    /// Windows: TCP's values back to Windows' own, a restart, and the plan anew
+    Reset,
 }
 
 /// What a plan is for.
@@ -195,8 +217,9 @@ pub(crate) struct ApplyArgs {
 
 /// Judge recipes line by line: what does nothing, is refused, harms, or doesn't fit the path; changes nothing
 ///
-/// Reads sysctl.conf, .reg, .ps1, .bat and netsh lines, loader.conf and rc.conf, TuneD profiles and Ansible playbooks.
-/// Nothing of them is run. Ends with exit code 1 where a finding is an error.
+/// Reads sysctl.conf, .reg, .inf, .ps1, .bat and netsh lines, shell scripts, loader.conf and rc.conf, C sources that size
+/// their sockets' buffers (NetBurner's too), TuneD profiles and Ansible playbooks. Nothing of them is run. Ends with exit
+/// code 1 where a finding is an error, or what --fail-on says.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -217,9 +240,23 @@ pub(crate) struct LintArgs {
     /// Its round-trip time
     #[arg(long, value_name = "TIME", value_parser = rtt, requires = "rate")]
     pub(crate) rtt: Option<Micros>,
+    /// From which level on a finding makes the exit code 1
+    #[arg(long, value_name = "LEVEL", default_value = "error")]
+    pub(crate) fail_on: FailOn,
     /// Write the findings as SARIF 2.1.0 into this file; `-` prints them instead of the text
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) sarif: Option<PathBuf>,
+}
+
+/// From which level on findings fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// What breaks something, or can't work
+    Error,
+    /// What is useless or risky, too
+    Warning,
+    /// Everything but lines that are fine
+    Note,
 }
 
 /// Go back to the system's own defaults, or to how things were before a run
@@ -266,6 +303,18 @@ fn hop(text: &str) -> Result<Hop, String> {
 fn device(text: &str) -> Result<String, String> {
     let plain = !text.trim().is_empty() && text.len() <= 256 && !text.chars().any(char::is_control);
     if plain { Ok(text.to_owned()) } else { Err("expected the name of an interface, such as eth0".to_owned()) }
+}
+
+fn prefix(text: &str) -> Result<String, String> {
+    let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+    let address: std::net::IpAddr =
+        address.parse().map_err(|_| "expected an address or a prefix, such as 192.0.2.0/24".to_owned())?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.map_or(Ok(most), str::parse::<u8>);
+    match bits {
+        Ok(bits) if bits <= most => Ok(format!("{address}/{bits}")),
+        _ => Err(format!("expected at most {most} bits after the slash")),
+    }
 }
 
 fn rate(text: &str) -> Result<Rate, String> {

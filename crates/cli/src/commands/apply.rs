@@ -7,7 +7,7 @@ use fullpipe_host::{
     guardian::{Bond, Guardian},
     persist,
 };
-use fullpipe_knobs::{Change, Plan, persist::sysctl_drop_in, reading::LARGEST};
+use fullpipe_knobs::{Address, Change, Plan, persist::sysctl_drop_in, reading::LARGEST};
 use fullpipe_report::{AppliedPlan, clean, json, text};
 
 use super::{Ended, guard, input::Input, journal, printed};
@@ -127,8 +127,14 @@ fn chosen(args: &ApplyArgs) -> Result<Plan, Failure> {
             format!("the plan changes {names} and not {asked}; if one of them is this host, name it with --host");
         return Err(invalid(&input.name, &words));
     };
-    let changes = plan.changes.iter().filter(|change| change.host == *wanted).cloned().collect();
-    let mut plan = Plan { changes, notes: plan.notes };
+    let of_application = |change: &Change| matches!(change.knob, Address::Socket(_));
+    let (sockets, changes): (Vec<_>, Vec<_>) =
+        plan.changes.iter().filter(|change| change.host == *wanted).cloned().partition(of_application);
+    let mut notes = plan.notes;
+    notes.extend(
+        sockets.iter().map(|change| format!("{} is left to the application: nobody else can set it", change.knob)),
+    );
+    let mut plan = Plan { changes, notes };
     // What nobody looked at is looked at now: it is shown, and what is journalled is compared with it.
     let mut host = SystemHost::new();
     plan.find_before(&unread, |knob| host.read(knob))?;

@@ -3,13 +3,18 @@
 use std::path::Path;
 
 use fullpipe_knobs::{
-    lint::{Finding, Level, LintRequest, lint, lint_steps},
+    lint::{Finding, Level, LintRequest, lint, lint_steps, quote},
     recipe::{self, Kind, decode},
 };
 use fullpipe_report::{json, playbook, text};
 
 use super::{Ended, input::Input, printed};
-use crate::{args::LintArgs, exit::Exit, failure::Failure, output::Output};
+use crate::{
+    args::{FailOn, LintArgs},
+    exit::Exit,
+    failure::Failure,
+    output::Output,
+};
 
 pub(super) fn run(args: &LintArgs, output: Output) -> Ended {
     let request = LintRequest { platform: args.platform.clone(), path: args.rate.zip(args.rtt) };
@@ -25,7 +30,12 @@ pub(super) fn run(args: &LintArgs, output: Output) -> Ended {
             printed(output.result(|| json::findings("lint", &files), |look| text::findings(&files, look)))?
         }
     };
-    let failed = files.iter().flat_map(|(_, findings)| findings).any(|finding| finding.level == Level::Error);
+    let least = match args.fail_on {
+        FailOn::Error => Level::Error,
+        FailOn::Warning => Level::Warning,
+        FailOn::Note => Level::Note,
+    };
+    let failed = files.iter().flat_map(|(_, findings)| findings).any(|finding| finding.level >= least);
     Ok(if failed { Exit::NotAsExpected } else { Exit::Ok })
 }
 
@@ -35,12 +45,14 @@ fn judge(path: &Path, request: &LintRequest) -> Result<(String, Vec<Finding>), F
     let text = decode(&input.bytes).map_err(|error| invalid(format!("{error}; export or save it again")))?;
     if playbook::is_playbook(&input.name) {
         let (steps, problems) = playbook::read(&text);
-        return Ok((input.name, lint_steps(&steps, problems, Some("linux"), request)));
+        let mut findings = lint_steps(&steps, problems, Some("linux"), request);
+        quote(&mut findings, &text);
+        return Ok((input.name, findings));
     }
     let Some(kind) = Kind::of(&input.name, &text) else {
         return Err(invalid(
-            "nothing in it is a setting of TCP in a form that is known; give sysctl.conf, .reg, .ps1, .bat, loader.conf, \
-             rc.conf, a TuneD profile or an Ansible playbook"
+            "nothing in it is a setting of TCP in a form that is known; give sysctl.conf, .reg, .inf, .ps1, .bat, .sh, \
+             loader.conf, rc.conf, a C source, a TuneD profile or an Ansible playbook"
                 .to_owned(),
         ));
     };

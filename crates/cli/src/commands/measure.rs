@@ -5,14 +5,15 @@ use std::{
     time::Duration,
 };
 
+use fullpipe_knobs::reading::LARGEST;
 use fullpipe_measure::{
     Client, ClientOptions, Credentials, Direction, ExchangeSpec, Family, Length, MeasureError, Measurement, Padding,
     Phase, Progress, TestDirection, TestSpec, UdpSpec,
 };
-use fullpipe_report::{Measured, Survey, csv, json, text};
+use fullpipe_report::{Comparison, Measured, Survey, csv, json, text};
 use fullpipe_units::{Bytes, Rate};
 
-use super::{Ended, printed};
+use super::{Ended, input::Input, printed};
 use crate::{
     args::{MeasureArgs, PatternName},
     exit::Exit,
@@ -49,7 +50,7 @@ pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {
     if let Some(survey) = survey(args, &spec, &mut client, output, &cancel)? {
         client.bye();
         let cancelled = cancel.load(Ordering::Relaxed);
-        printed(output.result(|| json::survey("measure", &survey), |look| text::survey(&survey, look)))?;
+        show_survey(args, output, &survey)?;
         return Ok(if cancelled { Exit::Interrupted } else { Exit::Ok });
     }
     let mut tell = |progress: Progress| live(args, output, &progress);
@@ -57,6 +58,37 @@ pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {
         if args.max { client.run_max(&spec, &cancel, &mut tell)? } else { client.run(&spec, &cancel, &mut tell)? };
     client.bye();
     show(args, output, &spec, &measurement)
+}
+
+/// What several tests found, kept and beside an earlier run where that was asked.
+fn show_survey(args: &MeasureArgs, output: Output, survey: &Survey) -> Ended {
+    let document = json::survey("measure", survey);
+    if let Some(file) = &args.save {
+        std::fs::write(file, json::to_string(&document))
+            .map_err(|error| Failure::system(&format!("writing {}", file.display()), &error))?;
+    }
+    let Some(file) = &args.compare else {
+        if args.csv {
+            let alone = Comparison::new(&[], &json::sizes_of(&document));
+            return printed(output.verbatim(&csv::comparison(&alone)));
+        }
+        return printed(output.result(|| document, |look| text::survey(survey, look)));
+    };
+    let input = Input::read(file, LARGEST)?;
+    let before = std::str::from_utf8(&input.bytes).ok().and_then(|text| json::kept_sizes(text).ok());
+    let before = before.filter(|before| !before.is_empty()).ok_or_else(|| {
+        let words = format!("reading {}: it has no sizes; give what `measure --sizes --save FILE` wrote", input.name);
+        Failure::new(Exit::InputInvalid, &words)
+    })?;
+    let comparison = Comparison::new(&before, &json::sizes_of(&document));
+    printed(if args.csv {
+        output.verbatim(&csv::comparison(&comparison))
+    } else {
+        output.result(
+            || json::comparison(document, &comparison),
+            |look| text::survey(survey, look) + &text::comparison(&comparison, look),
+        )
+    })
 }
 
 /// Who the user is, where the server wants to know.
@@ -128,11 +160,14 @@ fn survey(
         }
     } else if args.latency_under_load {
         survey.under_load = Some(client.under_load(&spec, cancel, &mut done)?);
-    } else if args.mtu {
-        survey.mtu = Some(client.probe_mtu()?);
-        survey.tcp_mtu = client.tcp_mtu(cancel)?;
-    } else if args.capacity {
-        survey.capacity = Some(client.capacity(&[Direction::Up, Direction::Down], cancel, &mut done)?);
+    } else if args.mtu || args.capacity {
+        if args.mtu {
+            survey.mtu = Some(client.probe_mtu()?);
+            survey.tcp_mtu = client.tcp_mtu(cancel)?;
+        }
+        if args.capacity {
+            survey.capacity = Some(client.capacity(&[Direction::Up, Direction::Down], cancel, &mut done)?);
+        }
     } else {
         return Ok(None);
     }

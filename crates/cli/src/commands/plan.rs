@@ -1,14 +1,19 @@
 //! `fullpipe plan`.
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, path::Path};
 
 use fullpipe_host::{ExportFolder, Host, SystemHost};
-use fullpipe_knobs::{Goal, Packets, Platform, PlatformRequest, Settings, export::export, plan_platform};
+use fullpipe_knobs::{
+    Goal, Packets, Plan, Platform, PlatformRequest, Settings,
+    export::{export, reset_procedure},
+    plan_platform,
+    verify::{Taken, verify},
+};
 use fullpipe_report::{PlatformPlan, clean, json, text};
 
 use super::{Ended, printed, settings};
 use crate::{
-    args::{GoalName, Hop, PlanArgs, Target},
+    args::{GoalName, Hop, PlanArgs, ProcedureName, Target},
     exit::Exit,
     failure::Failure,
     output::Output,
@@ -29,17 +34,33 @@ pub(super) fn run(args: &PlanArgs, output: Output) -> Ended {
         settings: known.as_ref(),
         memory_bound: args.memory,
         packets: &packets,
+        peer: args.peer.as_deref(),
     };
     let plan = plan_platform(&request);
+    if let [_, after] = args.verify.as_slice() {
+        return show_verified(&plan, &request, after, output);
+    }
     let Some(folder) = &args.write else {
         return show(&PlatformPlan { request: &request, plan: &plan, written: None }, output);
     };
-    let export = export(&plan, &request.platform, request.settings)?;
+    let export = match args.procedure {
+        Some(ProcedureName::Reset) => reset_procedure(&plan, &request.platform, request.settings)?,
+        None => export(&plan, &request.platform, request.settings)?,
+    };
     let files: Vec<_> =
         export.files.iter().map(|file| (file.name, file.contents.as_slice(), file.executable)).collect();
     ExportFolder::new(folder, args.force)?.write(&files)?;
     let shown = clean(&folder.to_string_lossy()).into_owned();
     show(&PlatformPlan { request: &request, plan: &plan, written: Some((&export, &shown)) }, output)
+}
+
+/// What the files afterwards say of a plan that was made from those before.
+fn show_verified(plan: &Plan, request: &PlatformRequest<'_>, after: &Path, output: Output) -> Ended {
+    let after = settings::of_files(&[after.to_owned()], Some(&request.platform))?.1.settings;
+    let verified = verify(plan, &after);
+    let failed = verified.iter().any(|one| one.taken == Taken::No);
+    printed(output.result(|| json::verified("plan", &verified), |look| text::verified(&verified, look)))?;
+    Ok(if failed { Exit::NotAsExpected } else { Exit::Ok })
 }
 
 fn show(answer: &PlatformPlan<'_>, output: Output) -> Ended {
@@ -72,7 +93,8 @@ fn packets(args: &PlanArgs) -> Result<Packets, Failure> {
 
 /// The platform to plan for, and the machine's settings where they can be known.
 fn target(args: &PlanArgs) -> Result<(Platform, Option<Settings>), Failure> {
-    let settings = match (&args.platform, args.settings.as_slice()) {
+    let files = args.verify.get(..1).unwrap_or(&args.settings);
+    let settings = match (&args.platform, files) {
         (Some(Target::This), [_, ..]) => {
             return Err(Failure::new(
                 Exit::Usage,

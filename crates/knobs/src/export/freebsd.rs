@@ -27,7 +27,6 @@ pub(super) fn write(draft: &mut Draft<'_>) -> Result<(), ExportError> {
                 calls.mtu(item)?;
                 links.push(item);
             }
-            Address::Socket(_) => draft.leave_out(item.knob(), "only the application can set it"),
             _ => draft.leave_out(item.knob(), "no file form is known for it here; set it by hand"),
         }
     }

@@ -9,12 +9,15 @@ mod freebsd;
 mod linux;
 mod netsh;
 mod powershell;
+mod procedure;
 mod quote;
 mod readme;
 mod registry;
 #[cfg(test)]
 mod tests;
 mod unix;
+
+pub use procedure::reset_procedure;
 
 use crate::{Address, Catalogue, Change, Plan, Platform, Settings, catalogue::Honoured};
 
@@ -64,6 +67,14 @@ pub enum ExportError {
     NoForm {
         /// The platform's family.
         family: String,
+    },
+    /// The platform has no such reset.
+    #[error(
+        "write the reset procedure for {platform}: it is for Windows from Vista on; elsewhere `fullpipe reset` goes back to the defaults"
+    )]
+    NoProcedure {
+        /// The platform.
+        platform: String,
     },
     /// A name or a value that the target language can't hold.
     #[error("export {knob:?}: {text:?} can't be written into {file}: {why}")]
@@ -188,6 +199,11 @@ impl<'a> Draft<'a> {
                     _ => "without effect there",
                 };
                 self.leave_out(&change.knob, &format!("{what}: {}", refusal.reason));
+                continue;
+            }
+            // Said once for all platforms: no file of the system reaches into an application.
+            if matches!(change.knob, Address::Socket(_)) {
+                self.leave_out(&change.knob, "only the application can set it, with setsockopt");
                 continue;
             }
             let before = match settings.and_then(|settings| settings.values.get(&change.knob)) {

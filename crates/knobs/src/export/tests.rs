@@ -21,6 +21,7 @@ fn plan(platform: &str, rate: &str, rtt: &str) -> Plan {
         settings: None,
         memory_bound: None,
         packets: &crate::Packets::default(),
+        peer: None,
     })
 }
 
@@ -208,6 +209,7 @@ fn freebsd_13_gets_the_window_and_then_the_mtu() {
         settings: None,
         memory_bound: None,
         packets: &packets,
+        peer: None,
     });
     let export = exported("freebsd-13", &plan, None);
     insta::assert_snapshot!(shown(&export, &[]));

@@ -3,6 +3,7 @@
 //! Most of it comes from the catalogue (ignored, read-only, absent on this version); the rest are the rules of
 //! `rules`, each with its reason. Pure over text.
 
+mod meant;
 mod rules;
 mod sarif;
 
@@ -46,6 +47,15 @@ pub struct Finding {
     pub message: String,
     /// What to write instead, where there is one thing.
     pub fix: Option<String>,
+    /// The setting that the line is about.
+    #[serde(default)]
+    pub knob: Option<String>,
+    /// The platform that it was judged for.
+    #[serde(default)]
+    pub platform: Option<String>,
+    /// The line itself, free of control characters and not longer than a line.
+    #[serde(default)]
+    pub text: Option<String>,
 }
 
 /// What a recipe is judged for.
@@ -72,7 +82,28 @@ struct Setting<'a> {
 /// Judges a recipe. Each line that sets something has at least one finding; the order is that of the lines.
 pub fn lint(kind: Kind, text: &str, request: &LintRequest) -> Vec<Finding> {
     let (steps, problems) = recipe::read(kind, text);
-    lint_steps(&steps, problems, kind.family(), request)
+    let mut findings = lint_steps(&steps, problems, kind.family(), request);
+    quote(&mut findings, text);
+    findings
+}
+
+/// Puts beside each finding the line that it is about.
+pub fn quote(findings: &mut [Finding], text: &str) {
+    let lines: Vec<&str> = text.lines().collect();
+    for finding in findings {
+        let at = usize::try_from(finding.line).ok().and_then(|line| line.checked_sub(1));
+        let line = at.and_then(|at| lines.get(at)).map(|line| line.trim_start_matches('\u{feff}').trim());
+        // The first line has nothing to do with what is said of the whole file.
+        let whole = ["platform-assumed", "empty"].contains(&finding.rule.as_str());
+        finding.text = line.filter(|line| !line.is_empty() && !whole).map(|line| clean(&quoted(line)));
+    }
+}
+
+/// A line of a file, cut where it is longer than a terminal's.
+fn quoted(line: &str) -> String {
+    const WIDTH: usize = 160;
+    let beginning: String = line.chars().take(WIDTH).collect();
+    if line.chars().count() > WIDTH { beginning + "..." } else { beginning }
 }
 
 /// Judges a recipe that another reader has read, for formats that this room has no reader of. `family` is the platform
@@ -86,6 +117,9 @@ pub fn lint_steps(steps: &[Step], problems: Vec<Problem>, family: Option<&str>, 
             rule: "syntax".to_owned(),
             message: clean(&format!("column {}: {}", problem.column, problem.message)),
             fix: None,
+            knob: None,
+            platform: None,
+            text: None,
         })
         .collect();
     let platform = request.platform.clone().unwrap_or_else(|| platform_of(family, steps));
@@ -104,14 +138,15 @@ pub fn lint_steps(steps: &[Step], problems: Vec<Problem>, family: Option<&str>, 
                 let platform = &platform;
                 let setting =
                     Setting { line: step.line, knob, value, platform, catalogue, path: request.path, all: &all };
-                findings.extend(judge(&setting));
+                let mut found = judge(&setting);
                 if let Some((earlier, other)) = seen.insert(knob, (step.line, value)) {
-                    findings.push(again(step.line, knob, [value, other], earlier));
+                    found.push(again(step.line, knob, [value, other], earlier));
                 }
+                findings.extend(found.into_iter().map(|finding| about(finding, knob)));
             }
             Action::Delete(knob) => {
                 let words = format!("{knob} goes back to what the system does without it");
-                findings.push(finding(step.line, Level::Ok, "deleted", words));
+                findings.push(about(finding(step.line, Level::Ok, "deleted", words), knob));
             }
             Action::Reset(what) => findings.push(rules::reset(step.line, what)),
             Action::Unclear(why) => {
@@ -119,8 +154,11 @@ pub fn lint_steps(steps: &[Step], problems: Vec<Problem>, family: Option<&str>, 
             }
         }
     }
+    let judged_for = if platform.version == NEWEST { platform.family.clone() } else { platform.to_string() };
     // Names and values of a file must not reach a terminal as they are.
     for finding in &mut findings {
+        finding.platform = Some(judged_for.clone());
+        finding.knob = finding.knob.as_deref().map(clean);
         finding.message = clean(&finding.message);
         finding.fix = finding.fix.as_deref().map(clean);
     }
@@ -129,8 +167,16 @@ pub fn lint_steps(steps: &[Step], problems: Vec<Problem>, family: Option<&str>, 
 }
 
 fn finding(line: u32, level: Level, rule: &str, message: String) -> Finding {
-    Finding { line, level, rule: rule.to_owned(), message, fix: None }
+    Finding { line, level, rule: rule.to_owned(), message, fix: None, knob: None, platform: None, text: None }
 }
+
+/// A finding with the setting that it is about.
+fn about(finding: Finding, knob: &Address) -> Finding {
+    Finding { knob: Some(knob.to_string()), ..finding }
+}
+
+/// The version that stands for the newest of a family whose versions are numbers.
+const NEWEST: &str = "9999";
 
 /// The platform that a recipe is for, in its newest version.
 fn platform_of(family: Option<&str>, steps: &[Step]) -> Platform {
@@ -142,11 +188,11 @@ fn platform_of(family: Option<&str>, steps: &[Step]) -> Platform {
             let catalogue = Catalogue::of(family);
             knobs().filter(|knob| catalogue.is_some_and(|catalogue| catalogue.find(knob).is_some())).count()
         };
-        ["macos", "freebsd", "linux"].into_iter().max_by_key(|family| known(family)).unwrap_or("linux")
+        ["netburner", "macos", "freebsd", "linux"].into_iter().max_by_key(|family| known(family)).unwrap_or("linux")
     });
     // The newest version by name; numbered families have spans open to the end.
     let newest = Catalogue::of(family).and_then(|catalogue| catalogue.order.last().cloned());
-    Platform { family: family.to_owned(), version: newest.unwrap_or_else(|| "9999".to_owned()) }
+    Platform { family: family.to_owned(), version: newest.unwrap_or_else(|| NEWEST.to_owned()) }
 }
 
 fn together(steps: &[Step]) -> BTreeMap<Address, String> {
@@ -195,13 +241,18 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         if let Some(misplaced) = rules::wrong_place(setting) {
             return vec![misplaced];
         }
+        if let Some(meant) = meant::nearest(setting.catalogue, setting.knob) {
+            let words = format!("{name} is no setting of {}; did you mean {meant}?", setting.platform.family);
+            let fix = Some(format!("write {meant}"));
+            return vec![Finding { fix, ..finding(setting.line, Level::Warning, "misspelt", words) }];
+        }
         let words = format!("{name} is no setting that bounds TCP as far as the catalogue knows");
         return vec![finding(setting.line, Level::Note, "unknown-setting", words)];
     };
     let span = setting.catalogue.span(knob, &setting.platform.version);
     let mut undocumented = None;
     if let Some(span) = span {
-        let on = if setting.platform.version == "9999" {
+        let on = if setting.platform.version == NEWEST {
             setting.platform.family.clone()
         } else {
             setting.platform.to_string()
@@ -213,6 +264,8 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
             Honoured::Unknown => (Level::Note, "not-documented", "is not documented"),
             Honoured::Yes | Honoured::Partly => (Level::Ok, "", ""),
         };
+        // What nobody could confirm is no reason to call a line wrong.
+        let level = if span.confirmed { level } else { level.min(Level::Note) };
         if level > Level::Ok {
             let sure = if span.confirmed { "" } else { " (not confirmed)" };
             let because = if span.note.is_empty() { String::new() } else { format!(": {}", span.note) };

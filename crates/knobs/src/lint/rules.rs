@@ -15,7 +15,9 @@ pub(super) fn apply(setting: &Setting<'_>) -> Vec<Finding> {
         Address::Registry { value, .. } => registry(setting, value),
         Address::Netsh { parameter, .. } => netsh(setting, parameter),
         Address::TcpSetting { template, parameter } => template_parameter(setting, template, parameter),
-        Address::Named { kind, name } if kind == "netoffload" => offload(setting, name),
+        Address::Named { kind, name } if kind == "netoffload" || kind == "adapter" => offload(setting, name),
+        Address::Named { kind, name } if kind == "call" => device_call(setting, name),
+        Address::Socket(option) => socket(setting, option),
         Address::Link { property, .. } => packet_size(setting, property),
         _ => Vec::new(),
     }
@@ -254,7 +256,7 @@ fn registry(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             };
             vec![setting.note("copied-advice", words.to_owned())]
         }
-        "tcpwindowsize" | "globalmaxtcpwindowsize" => fixed_window(setting, value),
+        "tcpwindowsize" | "globalmaxtcpwindowsize" => fixed_window(setting, name, value),
         "mtu" => packet_size(setting, "mtu"),
         "tcp1323opts" if value == Some(0) => vec![setting.error(
             "harmful",
@@ -315,6 +317,14 @@ fn packet_size(setting: &Setting<'_>, property: &str) -> Vec<Finding> {
         );
         return vec![setting.warning("frame-for-mtu", words, Some((bytes + header).to_string()))];
     }
+    // 20 of IPv4 and 8 of ICMP come to the payload of a ping.
+    if header == 0 && [1472, 1464].contains(&bytes) {
+        let mtu = bytes + 28;
+        let words = format!(
+            "{bytes} is the payload of the largest ping that passes where the MTU is {mtu} (20 of IPv4 and 8 of ICMP come to it): as an MTU it wastes 28 B of each packet"
+        );
+        return vec![setting.warning("ping-for-mtu", words, Some(mtu.to_string()))];
+    }
     if packet > ETHERNET {
         let words = format!(
             "packets of {packet} B pass only where the other end and every switch take them, too; what does not drops them without a word. `fullpipe plan --mtu --peer-mtu --hop-mtu` finds the largest common size"
@@ -325,7 +335,7 @@ fn packet_size(setting: &Setting<'_>, property: &str) -> Vec<Finding> {
 }
 
 /// A receive window before Vista.
-fn fixed_window(setting: &Setting<'_>, value: Option<u64>) -> Vec<Finding> {
+fn fixed_window(setting: &Setting<'_>, name: &str, value: Option<u64>) -> Vec<Finding> {
     let Some(bytes) = value else { return vec![malformed(setting, "a number of bytes")] };
     let scaling = setting.all.iter().any(|(knob, value)| {
         matches!(knob, Address::Registry { value: name, .. } if name.eq_ignore_ascii_case("Tcp1323Opts"))
@@ -337,6 +347,36 @@ fn fixed_window(setting: &Setting<'_>, value: Option<u64>) -> Vec<Finding> {
             "needs-scaling",
             format!("{} needs the window-scale option, and no line sets Tcp1323Opts to 1 or 3", Bytes::new(bytes)),
             Some("Tcp1323Opts = 1, or a window of 64240".to_owned()),
+        ));
+    }
+    let of_adapter =
+        matches!(setting.knob, Address::Registry { key, .. } if key.to_ascii_lowercase().contains(r"\interfaces\"));
+    let xp = setting.platform.version.eq_ignore_ascii_case("xp");
+    if bytes > 65_535 && xp && name.eq_ignore_ascii_case("TcpWindowSize") {
+        let words = if of_adapter {
+            "XP takes 0 to 65,535 for one adapter (KB314053): a larger value was seen to be passed over without a word, and 17,520 B used"
+        } else {
+            "KB314053 gives XP's TcpWindowSize a range up to 65,535, its texts for 2000 and 2003 a larger one"
+        };
+        let words = format!("{words}; read back what came of {}", Bytes::new(bytes));
+        if of_adapter {
+            found.push(setting.error("not-accepted", words, Some("64240".to_owned())));
+        } else if scaling {
+            found.push(setting.note("read-back", words));
+        }
+    }
+    let ceiling = setting.all.iter().find_map(|(knob, value)| match knob {
+        Address::Registry { value: name, .. } if name.eq_ignore_ascii_case("GlobalMaxTcpWindowSize") => number(value),
+        _ => None,
+    });
+    if let Some(ceiling) = ceiling.filter(|ceiling| bytes > *ceiling) {
+        found.push(setting.error(
+            "above-ceiling",
+            format!(
+                "{} is above GlobalMaxTcpWindowSize = {ceiling} of this file, which caps every window",
+                Bytes::new(bytes)
+            ),
+            Some(format!("GlobalMaxTcpWindowSize = {bytes}, or {ceiling} here")),
         ));
     }
     if bytes % 1460 != 0 {
@@ -429,9 +469,19 @@ fn template_parameter(setting: &Setting<'_>, template: &str, parameter: &str) ->
             )
         })
     };
+    let mut level = Vec::new();
     let found = match parameter.to_ascii_lowercase().as_str() {
         "congestionprovider" => provider(setting, template, &value),
-        "autotuninglevellocal" => return tuning_level(setting, &value),
+        "autotuninglevellocal" => {
+            level = tuning_level(setting, &value);
+            None
+        }
+        "delayedacktimeoutms" if bounds(10, 600, 10).is_none() => delayed_ack(setting, template, &value),
+        "delayedackfrequency" if number(&value).is_some_and(|n| n > 2) => Some(setting.warning(
+            "harmful",
+            format!("acknowledges every {value} segments only; RFC 9293 (3.8.6.3) asks for one for every second full segment at least: the peer's sending slows down by that"),
+            Some("2, the default".to_owned()),
+        )),
         "minrtoms" => bounds(20, 300, 10),
         "initialcongestionwindowmss" => bounds(2, 64, 2),
         "delayedacktimeoutms" => bounds(10, 600, 10),
@@ -439,10 +489,14 @@ fn template_parameter(setting: &Setting<'_>, template: &str, parameter: &str) ->
         "maxsynretransmissions" => bounds(2, 8, 1),
         _ => None,
     };
-    let mut found: Vec<Finding> = found.into_iter().collect();
+    let mut found: Vec<Finding> = found.into_iter().chain(level).collect();
     let custom = template.to_ascii_lowercase().ends_with("custom");
     let no_custom = setting.catalogue.is_at_least(&setting.platform.version, "8.1") == Some(false);
     if !custom && no_custom {
+        // What can't be set there is no way out.
+        for finding in &mut found {
+            finding.fix = None;
+        }
         found.push(setting.error(
             "read-only",
             format!("the template {} can't be changed on Server 2012, only custom ones", shown(template)),
@@ -483,8 +537,27 @@ fn provider(setting: &Setting<'_>, template: &str, value: &str) -> Option<Findin
 }
 
 fn offload(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
-    if name.eq_ignore_ascii_case("TaskOffload") && setting.value.eq_ignore_ascii_case("disabled") {
+    let off = setting.value.eq_ignore_ascii_case("disabled");
+    if name.eq_ignore_ascii_case("TaskOffload") && off {
         return vec![no_offload(setting)];
+    }
+    if name.eq_ignore_ascii_case("LargeSendOffload") && off {
+        return vec![setting.warning(
+            "harmful",
+            "the processor cuts large sends into segments itself (checksums stay with the adapter): more work for it at high rates; meant for a faulty driver or a virtual switch that has trouble with it"
+                .to_owned(),
+            Some("delete the line, or Enable-NetAdapterLso".to_owned()),
+        )];
+    }
+    if name.eq_ignore_ascii_case("ChecksumOffload") && off {
+        return vec![
+            setting.warning(
+                "harmful",
+                "the processor computes every checksum itself, and large send offload, which needs it, ends with it"
+                    .to_owned(),
+                Some("delete the line, or Enable-NetAdapterChecksumOffload".to_owned()),
+            ),
+        ];
     }
     if name.eq_ignore_ascii_case("ReceiveSideScaling") && setting.value.eq_ignore_ascii_case("disabled") {
         let words = "without receive-side scaling one processor takes all packets and becomes the limit";
@@ -493,6 +566,95 @@ fn offload(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             words.to_owned(),
             Some("Set-NetOffloadGlobalSetting -ReceiveSideScaling Enabled, and Enable-NetAdapterRss".to_owned()),
         )];
+    }
+    Vec::new()
+}
+
+/// The timer of delayed acknowledgements must stay below the peer's and this machine's retransmission timeout.
+fn delayed_ack(setting: &Setting<'_>, template: &str, value: &str) -> Option<Finding> {
+    let ms = number(value)?;
+    let least = setting.all.iter().find_map(|(knob, value)| match knob {
+        Address::TcpSetting { template: other, parameter }
+            if other.eq_ignore_ascii_case(template) && parameter.eq_ignore_ascii_case("MinRtoMs") =>
+        {
+            number(value)
+        }
+        _ => None,
+    });
+    if let Some(least) = least.filter(|least| ms >= *least) {
+        let words = format!(
+            "{ms} ms is not below MinRtoMs = {least} of this file, as Microsoft asks for: segments are retransmitted whose acknowledgement was only late"
+        );
+        return Some(setting.error("fights-line", words, Some(format!("a timeout below {least}"))));
+    }
+    (ms >= 200).then(|| {
+        setting.warning(
+            "harmful",
+            format!("a single segment is acknowledged after {ms} ms: a peer that waits for it (Nagle's algorithm, requests in two writes) stops that long each time"),
+            Some("40, or 10 in a data centre: the defaults of Server 2019".to_owned()),
+        )
+    })
+}
+
+/// A buffer that an application asks for.
+fn socket(setting: &Setting<'_>, option: &str) -> Vec<Finding> {
+    if option != "SO_RCVBUF" && option != "SO_SNDBUF" {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    if let Some((bdp, wanted)) = setting.wanted()
+        && let Some((rate, rtt)) = setting.path
+        && let Some(bytes) = number(setting.value).map(Bytes::new)
+        && bytes < bdp
+    {
+        let reached =
+            window_limited_rate(bytes, rtt).map_or_else(String::new, |rate| format!(" and caps it at about {rate}"));
+        found.push(setting.warning(
+            "too-small",
+            format!("{rate} x {rtt} / 8 = {bdp} must be in flight; a buffer of {bytes} can't hold that{reached}"),
+            Some(format!("{}, or leave the option out", wanted.get())),
+        ));
+    }
+    let when = if option == "SO_RCVBUF" {
+        "; set it before connect() or listen(), because the window scale is fixed in the SYN"
+    } else {
+        ""
+    };
+    found.push(setting.note(
+        "pins-buffer",
+        format!(
+            "an explicit {option} turns automatic sizing off for this socket: it keeps this size on every path{when}"
+        ),
+    ));
+    found
+}
+
+/// A count of buffers of a NetBurner socket.
+fn device_call(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
+    /// 65,535 / 1,500: a window ends there.
+    const MOST: u64 = 43;
+    let Some(count) = number(setting.value).filter(|_| name.ends_with("Buffers") || name.ends_with("ackbuffers"))
+    else {
+        return Vec::new();
+    };
+    if count > MOST {
+        return vec![setting.warning(
+            "no-gain",
+            format!("a window ends at 65,535 B = {MOST} buffers of 1,500 B: {count} take memory from other sockets and have no effect"),
+            Some(MOST.to_string()),
+        )];
+    }
+    if name == "SetOutOfOrderBuffers" {
+        let receive = setting.all.iter().find_map(|(knob, value)| match knob {
+            Address::Named { name, .. } if name == "SetSocketRxBuffers" => number(value),
+            _ => None,
+        });
+        if let Some(receive) = receive.filter(|receive| count >= *receive) {
+            return vec![setting.note(
+                "more-than-received",
+                format!("{count} is not below SetSocketRxBuffers = {receive}: one less is enough, because the packet that is missing has a place, too"),
+            )];
+        }
     }
     Vec::new()
 }

@@ -49,6 +49,7 @@ struct SarifResult {
     level: &'static str,
     message: Message,
     locations: [Location; 1],
+    properties: Properties,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -78,6 +79,17 @@ struct ArtifactLocation {
 #[serde(rename_all = "camelCase")]
 struct Region {
     start_line: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snippet: Option<Message>,
+}
+
+/// What this program knows beyond SARIF's own keys (section 3.8).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Properties {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    setting: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform: Option<String>,
 }
 
 /// The log of some files, each with its path and its findings.
@@ -125,9 +137,10 @@ fn result(uri: String, finding: Finding, rules: &[String]) -> SarifResult {
             physical_location: PhysicalLocation {
                 artifact_location: ArtifactLocation { uri },
                 // A line is counted from 1 there too.
-                region: Region { start_line: finding.line.max(1) },
+                region: Region { start_line: finding.line.max(1), snippet: finding.text.map(|text| Message { text }) },
             },
         }],
+        properties: Properties { setting: finding.knob, platform: finding.platform },
     }
 }
 

@@ -20,7 +20,8 @@ pub(super) fn freebsd(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     } else {
         ["net.inet.tcp.recvspace", "net.inet.tcp.sendspace"]
     };
-    let sizes = sizes(request, draft);
+    let mut sizes = sizes(request, draft);
+    clusters(draft, &mut sizes, (!automatic).then_some([receive, send]));
     ceiling(draft, sizes.largest(), |bytes| bytes.saturating_mul(CLUSTER_AND_MBUF).div_ceil(CLUSTER));
     spaces(draft, [receive, send], &sizes);
     for (switch, why) in [
@@ -32,20 +33,13 @@ pub(super) fn freebsd(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         if draft.now(&knob).map(str::trim) == Some("0") {
             draft.ask(Ask {
                 knob,
-                to: "1".to_owned(),
+                to: Some("1".to_owned()),
                 reason: why.to_owned(),
                 arithmetic: String::new(),
                 memory: None,
             });
         }
     }
-    let worst = sizes.receive.0.get().saturating_add(sizes.send.0.get()).saturating_mul(draft.connections);
-    draft.note(format!(
-        "{} connections can hold {} in {} clusters of 2,048 B: compare that with kern.ipc.nmbclusters (`netstat -m`); where clusters run out, the whole machine's network stops, so raise them in /boot/loader.conf before the buffers",
-        draft.connections,
-        Bytes::new(worst),
-        worst.div_ceil(CLUSTER)
-    ));
     draft.note("copied advice makes kern.ipc.maxsockbuf four times the buffers: 9/8 of the larger one is what the system asks for (sb_max_adj in sys/kern/uipc_sockbuf.c), and more only lets applications take more".to_owned());
     draft.note("a socket buffer above 8/9 of kern.ipc.maxsockbuf makes new sockets fail with ENOBUFS: raise maxsockbuf first, and undo in reverse order".to_owned());
     if !draft.is_at_least("9.0") && draft.is_at_least("4.7") {
@@ -65,6 +59,74 @@ pub(super) fn macos(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     ceiling(draft, sizes.largest(), |bytes| bytes);
     spaces(draft, ["net.inet.tcp.autorcvbufmax", "net.inet.tcp.autosndbufmax"], &sizes);
     draft.note("a value set with sysctl does not outlast a restart; a launchd job that runs the command keeps it (not confirmed on every version)".to_owned());
+}
+
+/// `kern.ipc.nmbclusters`, before the buffers that it has to hold; where the memory for them is known and not there, the
+/// buffers shrink to what it holds.
+///
+/// `fixed` are the names of the sizes that every socket has; without them buffers grow as far as the path needs.
+fn clusters(draft: &mut Draft<'_>, sizes: &mut Sizes, fixed: Option<[&str; 2]>) {
+    let knob = Address::sysctl("kern.ipc.nmbclusters");
+    let told = draft.mbufs();
+    let known = told.clusters_max.or_else(|| draft.now(&knob).and_then(super::platform::number));
+    let others = told.clusters_in_use.unwrap_or(0);
+    let connections = draft.connections;
+    let needed = |sizes: &Sizes| {
+        let both = sizes.receive.0.get().saturating_add(sizes.send.0.get());
+        both.saturating_mul(connections).div_ceil(CLUSTER)
+    };
+    // The system itself lets mbufs have half of the memory (sys/kern/kern_mbuf.c: maxmbufmem = realmem / 2).
+    let affordable = draft.memory().map(|memory| (memory.get() / 2 / CLUSTER_AND_MBUF).saturating_sub(others));
+    if let Some(affordable) = affordable.filter(|affordable| needed(sizes) > *affordable) {
+        let each = Bytes::new(affordable.saturating_mul(CLUSTER) / (2 * connections) / 4096 * 4096);
+        draft.note(format!(
+            "{} clusters would be needed for {connections} connections, and half of the memory holds {affordable}: each buffer is planned with {each}, so the pipe may not be filled; plan for fewer connections",
+            needed(sizes)
+        ));
+        sizes.receive.0 = sizes.receive.0.min(each);
+        sizes.send.0 = sizes.send.0.min(each);
+    }
+    // What is larger already stays, and needs its clusters all the same.
+    let held = |at: usize, wanted: Bytes| {
+        let there = fixed.and_then(|names| draft.number(&Address::sysctl(names[at])));
+        there.unwrap_or(0).max(wanted.get())
+    };
+    let both = held(0, sizes.receive.0).saturating_add(held(1, sizes.send.0));
+    let worst = both.saturating_mul(connections);
+    let wanted = worst.div_ceil(CLUSTER).saturating_add(others);
+    let words = format!(
+        "{connections} connections can hold {} = {} clusters of 2,048 B{}",
+        Bytes::new(worst),
+        worst.div_ceil(CLUSTER),
+        if others > 0 { format!(", and {others} are in use") } else { String::new() },
+    );
+    if let Some(denied) = told.denied.filter(|denied| *denied > 0) {
+        draft.note(format!(
+            "{denied} requests for buffers were denied since the machine started: clusters have run out"
+        ));
+    }
+    match known {
+        Some(now) if now >= wanted => draft.note(format!("{words}: kern.ipc.nmbclusters = {now} has them")),
+        Some(now) => {
+            let to = wanted.next_multiple_of(1024);
+            draft.ask(Ask {
+                knob,
+                to: Some(to.to_string()),
+                reason: format!(
+                    "the buffers can use more clusters than the {now} that there are; where they run out, the whole machine's network stops. Restart with it before buffers are raised"
+                ),
+                arithmetic: format!(
+                    "{words}; rounded up to {to}, at most {} of memory with their mbufs",
+                    Bytes::new(to.saturating_mul(CLUSTER_AND_MBUF))
+                ),
+                // The same memory as that of the buffers.
+                memory: None,
+            });
+        }
+        None => draft.note(format!(
+            "{words}: compare that with kern.ipc.nmbclusters (`netstat -m`; with its output in --settings they are planned, too); where clusters run out, the whole machine's network stops, so raise them in /boot/loader.conf before the buffers"
+        )),
+    }
 }
 
 /// The buffers that are wanted, each with its arithmetic.
@@ -102,7 +164,7 @@ fn ceiling(draft: &mut Draft<'_>, largest: Bytes, with_overhead: impl Fn(u64) ->
     }
     draft.ask(Ask {
         knob,
-        to: needed.get().to_string(),
+        to: Some(needed.get().to_string()),
         reason: "no socket buffer grows past it, and the window scale follows from it".to_owned(),
         arithmetic: format!("{largest} for the largest buffer, with the system's own overhead {needed}"),
         memory: None,
@@ -117,7 +179,7 @@ fn spaces(draft: &mut Draft<'_>, names: [&str; 2], sizes: &Sizes) {
         }
         draft.ask(Ask {
             knob,
-            to: bytes.get().to_string(),
+            to: Some(bytes.get().to_string()),
             reason: "the buffer may not grow to what the path holds".to_owned(),
             arithmetic: format!("{arithmetic}; the buffer counts payload, so it is set to {bytes}"),
             memory: Some(Bytes::new(bytes.get().saturating_mul(draft.connections))),

@@ -13,6 +13,7 @@
 //! limit, raising a ceiling takes nothing away from anyone, and the change is undone exactly.
 
 mod authority;
+mod autotuning;
 mod bsd;
 mod linux;
 mod mtu;
@@ -22,6 +23,7 @@ mod platform;
 mod route;
 mod settle;
 pub(crate) mod sizing;
+mod templates;
 mod windows;
 
 use core::net::IpAddr;

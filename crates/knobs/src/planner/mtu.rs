@@ -85,8 +85,9 @@ fn change(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, mtu: u32, arithm
     }
     let Some(device) = device else { return Outcome::NoDevice };
     let knob = Address::Link { device: device.clone(), property: "mtu".to_owned() };
-    if draft.now(&knob).and_then(number).is_some_and(|now| now >= u64::from(mtu)) {
-        draft.note(format!("{knob} is {} already", draft.now(&knob).unwrap_or_default()));
+    let now = draft.now(&knob).and_then(number);
+    if now == Some(u64::from(mtu)) {
+        draft.note(format!("{knob} is {mtu} already"));
         return Outcome::There;
     }
     if request.platform.family == "windows" {
@@ -94,8 +95,13 @@ fn change(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, mtu: u32, arithm
     }
     draft.ask(Ask {
         knob,
-        to: mtu.to_string(),
-        reason: "both ends and every hop take larger packets: fewer of them for the same data".to_owned(),
+        to: Some(mtu.to_string()),
+        reason: match now {
+            Some(now) if now > u64::from(mtu) => {
+                format!("it is {now}, more than the path takes: packets above {mtu} B are dropped without a word")
+            }
+            _ => "both ends and every hop take larger packets: fewer of them for the same data".to_owned(),
+        },
         arithmetic: arithmetic.to_owned(),
         memory: None,
     });
@@ -231,5 +237,5 @@ fn tunnel_interface(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, inner:
     if draft.now(&knob).and_then(number) == Some(u64::from(inner)) {
         return;
     }
-    draft.ask(Ask { knob, to: inner.to_string(), reason, arithmetic, memory: None });
+    draft.ask(Ask { knob, to: Some(inner.to_string()), reason, arithmetic, memory: None });
 }

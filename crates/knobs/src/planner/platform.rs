@@ -8,7 +8,7 @@ use fullpipe_units::{Bytes, Micros, Rate};
 use super::{Flow, Goal, PlanHost, PlanRequest, bsd, mtu, netburner, sizing::Pipe, windows};
 use crate::{
     Address, Catalogue, Change, Packets, Plan, Platform, Settings, TakesEffect,
-    catalogue::{self, Honoured},
+    catalogue::{self, Honoured, Span},
 };
 
 /// What is asked for a platform.
@@ -31,6 +31,8 @@ pub struct PlatformRequest<'a> {
     pub memory_bound: Option<Bytes>,
     /// What is known of the path's packets.
     pub packets: &'a Packets,
+    /// The other end, as an address or a prefix, for settings that can be given to connections with one peer.
+    pub peer: Option<&'a str>,
 }
 
 /// What to set on a platform so that a connection fills a path, what it costs, and what can't be done there.
@@ -67,7 +69,8 @@ pub(super) struct Draft<'a> {
 /// One value that a draft asks for.
 pub(super) struct Ask {
     pub(super) knob: Address,
-    pub(super) to: String,
+    /// `None` removes it.
+    pub(super) to: Option<String>,
     pub(super) reason: String,
     pub(super) arithmetic: String,
     pub(super) memory: Option<Bytes>,
@@ -117,13 +120,66 @@ impl<'a> Draft<'a> {
             return packets.device.clone();
         }
         let loopback = |device: &str| device.starts_with("lo") && device[2..].bytes().all(|b| b.is_ascii_digit());
-        let mut links = self.settings?.links.iter().filter(|link| !loopback(&link.device));
-        let only = links.next()?.device.clone();
-        links.next().is_none().then_some(only)
+        let settings = self.settings?;
+        let links = settings.links.iter().map(|link| link.device.as_str());
+        // A line of rc.conf tells of an interface, too.
+        let lines = settings.values.keys().filter_map(|knob| match knob {
+            Address::Link { device, .. } => Some(device.as_str()),
+            _ => None,
+        });
+        let mut names = links.chain(lines).filter(|device| !loopback(device));
+        let only = names.next()?;
+        names.all(|name| name == only).then(|| only.to_owned())
+    }
+
+    /// The use of the network's buffers, as far as a file told it.
+    pub(super) fn mbufs(&self) -> crate::Mbufs {
+        self.settings.and_then(|settings| settings.mbufs).unwrap_or_default()
+    }
+
+    /// The machine's memory, where a file told it.
+    pub(super) fn memory(&self) -> Option<Bytes> {
+        self.settings?.machine.memory
+    }
+
+    /// The numbers of one name that a file told for keys below `root`.
+    pub(super) fn registry_below(&self, root: &str, name: &str) -> Vec<(Address, u64)> {
+        let Some(settings) = self.settings else { return Vec::new() };
+        let below = |key: &str| key.get(..root.len()).is_some_and(|start| start.eq_ignore_ascii_case(root));
+        let found = settings.values.iter().filter_map(|(knob, now)| match knob {
+            Address::Registry { key, value } if below(key) && value.eq_ignore_ascii_case(name) => {
+                Some((knob.clone(), number(now.as_deref()?)?))
+            }
+            _ => None,
+        });
+        found.collect()
+    }
+
+    /// The parameters of TCP templates that a file told: template, parameter, value.
+    pub(super) fn templates(&self) -> Vec<(&'a str, &'a str, &'a str)> {
+        let Some(settings) = self.settings else { return Vec::new() };
+        let found = settings.values.iter().filter_map(|(knob, now)| match knob {
+            Address::TcpSetting { template, parameter } => {
+                Some((template.as_str(), parameter.as_str(), now.as_deref()?))
+            }
+            _ => None,
+        });
+        found.collect()
+    }
+
+    /// What the catalogue says of a setting on this version.
+    pub(super) fn span(&self, knob: &Address) -> Option<&'static Span> {
+        Some(self.catalogue?.at(knob, &self.platform.version)?.1)
     }
 
     /// Proposes a value, unless this version does nothing with it: then that is a note.
     pub(super) fn ask(&mut self, ask: Ask) {
+        let from = self.now(&ask.knob).map(str::to_owned);
+        self.ask_from(ask, from);
+    }
+
+    /// As [`Self::ask`], where a file tells the value now under another name.
+    pub(super) fn ask_from(&mut self, ask: Ask, from: Option<String>) {
         let Some(knob) = self.catalogue.and_then(|catalogue| catalogue.find(&ask.knob)) else {
             self.note(format!("{} is not in the catalogue, so it is left alone", ask.knob));
             return;
@@ -133,19 +189,22 @@ impl<'a> Draft<'a> {
             match span.honoured {
                 Honoured::Yes | Honoured::Partly => {}
                 Honoured::Unknown => self.note(format!("{}: {}", ask.knob, span.note)),
-                Honoured::Ignored | Honoured::ReadOnly | Honoured::Absent => {
+                Honoured::ReadOnly => {
+                    self.note(format!("{} can't be written on {}: {}", ask.knob, self.platform, span.note));
+                    return;
+                }
+                Honoured::Ignored | Honoured::Absent => {
                     self.note(format!("{} does nothing on {}: {}", ask.knob, self.platform, span.note));
                     return;
                 }
             }
         }
-        let from = self.now(&ask.knob).map(str::to_owned);
         let undo = undo(&knob.undo, &ask.knob, from.as_deref().unwrap_or("<the value that was there>"));
         self.plan.changes.push(Change {
             host: self.platform.to_string(),
             knob: ask.knob,
             from,
-            to: Some(ask.to),
+            to: ask.to,
             reason: ask.reason,
             arithmetic: ask.arithmetic,
             memory_worst_case: ask.memory,
@@ -176,6 +235,7 @@ fn undo(words: &str, knob: &Address, from: &str) -> String {
     let plain = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b" ._-".contains(&b));
     match knob {
         Address::Link { device, .. } if plain(device) => words.replace("<dev>", device),
+        Address::TcpSetting { template, .. } if plain(template) => words.replace("<template>", template),
         _ => words,
     }
 }

@@ -4,7 +4,7 @@ use fullpipe_units::Bytes;
 use proptest::prelude::*;
 
 use super::{Goal, PlatformRequest, plan_platform, platform::number};
-use crate::{Address, Catalogue, Packets, Plan, Settings};
+use crate::{Address, Catalogue, Packets, Plan, Settings, TakesEffect};
 
 static NO_PACKETS: Packets = Packets { device: None, here: None, peer: None, hops: None, ipsec: None, overhead: 0 };
 
@@ -18,6 +18,7 @@ fn request<'a>(platform: &str, rate: &str, rtt: &str) -> PlatformRequest<'a> {
         settings: None,
         memory_bound: None,
         packets: &NO_PACKETS,
+        peer: None,
     }
 }
 
@@ -49,11 +50,155 @@ fn xp_on_a_long_fat_path_needs_scaling_first() {
 #[test]
 fn server_2012_gets_the_level_and_is_told_what_the_registry_does_not_do() {
     let plan = plan_platform(&request("windows-2012", "100M", "80ms"));
-    assert_eq!(short(&plan), ["autotuninglevel=normal"]);
+    assert_eq!(short(&plan), ["autotuninglevel=normal", "SO_RCVBUF=2000000", "SO_SNDBUF=2000000"]);
     for words in ["TcpWindowSize", "New-NetTransportFilter -SettingName Custom", "SO_RCVBUF"] {
         assert!(says(&plan, words), "{words}");
     }
     insta::assert_json_snapshot!(plan);
+}
+
+fn templates(values: &[(&str, &str, &str)]) -> Settings {
+    let mut settings = Settings::default();
+    for (template, parameter, value) in values {
+        let knob = Address::TcpSetting { template: (*template).to_owned(), parameter: (*parameter).to_owned() };
+        settings.values.insert(knob, Some((*value).to_owned()));
+    }
+    settings
+}
+
+fn planned_on(platform: &str, path: (&str, &str), settings: &Settings) -> Plan {
+    let mut asked = request(platform, path.0, path.1);
+    (asked.settings, asked.peer) = (Some(settings), Some("192.0.2.0/24"));
+    plan_platform(&asked)
+}
+
+#[test]
+fn where_the_level_reads_normal_the_plan_looks_first_and_then_goes_on_to_the_template_and_the_socket() {
+    let settings = templates(&[("Internet", "AutoTuningLevelLocal", "Normal"), ("Custom", "MinRtoMs", "300")]);
+    let plan = planned_on("windows-2012", ("100M", "80ms"), &settings);
+    assert_eq!(
+        short(&plan),
+        [
+            "CongestionProvider=CTCP",
+            "CwndRestart=False",
+            "AutoTuningLevelLocal=Normal",
+            "InitialCongestionWindowMss=10",
+            "Custom=192.0.2.0/24",
+            "SO_RCVBUF=2000000",
+            "SO_SNDBUF=2000000"
+        ]
+    );
+    for words in ["look first", "AutoTuningLevel*", "AppliedSetting", "scale 0"] {
+        assert!(says(&plan, words), "{words}: {:?}", plan.notes);
+    }
+    assert!(plan.changes.iter().all(|change| change.reason.contains("step") && !change.undo.contains("<template>")));
+    assert!(plan.changes.iter().skip(4).all(|change| change.reason.contains("it ends when")));
+    // Where the level follows automatic sizing and the window is within an unscaled one, nothing of it is needed.
+    assert_eq!(short(&planned_on("windows-2012", ("1M", "80ms"), &settings)), [] as [&str; 0]);
+}
+
+#[test]
+fn the_level_that_a_file_tells_is_what_a_plan_starts_from() {
+    let settings = templates(&[("Internet", "AutoTuningLevelLocal", "Restricted")]);
+    let plan = planned_on("windows-2022", ("1G", "80ms"), &settings);
+    assert_eq!(plan.changes[0].from.as_deref(), Some("restricted"));
+    assert!(plan.changes[0].undo.ends_with("autotuninglevel=restricted"), "{}", plan.changes[0].undo);
+}
+
+#[test]
+fn a_level_of_group_policy_wins_and_no_local_one_is_planned_against_it() {
+    let policy = [
+        ("Internet", "AutoTuningLevelLocal", "Normal"),
+        ("Internet", "AutoTuningLevelGroupPolicy", "Restricted"),
+        ("Internet", "AutoTuningLevelEffective", "GroupPolicy"),
+    ];
+    let plan = planned_on("windows-2012", ("1G", "80ms"), &templates(&policy));
+    assert_eq!(short(&plan), [] as [&str; 0]);
+    assert!(says(&plan, "Group Policy sets the automatic tuning level to Restricted"), "{:?}", plan.notes);
+    assert!(says(&plan, "gpresult"));
+    let not_effective = [policy[0], policy[1], ("Internet", "AutoTuningLevelEffective", "Local")];
+    let plan = planned_on("windows-2022", ("1G", "80ms"), &templates(&not_effective));
+    assert!(!says(&plan, "gpresult") && says(&plan, "look first"), "{:?}", plan.notes);
+}
+
+#[test]
+fn no_level_is_said_to_keep_the_memory_bound_that_it_exceeds() {
+    let mut asked = request("windows-2025", "10G", "1ms");
+    asked.connections = Some(100);
+    for (bound, words) in [
+        (1_000_000, "no level keeps them below: even `disabled` gives 65,535 B x 100 = 6,553,500 B"),
+        (30_000_000, "`highlyrestricted` keeps them below (262,140 B x 100 = 26,214,000 B)"),
+        (120_000_000, "`restricted` keeps them below (1,048,560 B x 100 = 104,856,000 B)"),
+    ] {
+        asked.memory_bound = Some(Bytes::new(bound));
+        let plan = plan_platform(&asked);
+        assert!(plan.changes.is_empty() && says(&plan, words), "{words}: {:?}", plan.notes);
+    }
+}
+
+#[test]
+fn acknowledgements_that_were_tuned_away_are_planned_back_where_the_version_lets_them() {
+    let settings = templates(&[
+        ("Internet", "AutoTuningLevelLocal", "Normal"),
+        ("Internet", "DelayedAckFrequency", "16"),
+        ("Internet", "DelayedAckTimeoutMs", "200"),
+        ("Internet", "InitialCongestionWindowMss", "4"),
+        ("Internet", "CongestionProvider", "DCTCP"),
+        ("Internet", "MinRtoMs", "20"),
+    ]);
+    let wan = ("1G", "40ms");
+    let all = [
+        "CongestionProvider=CUBIC",
+        "DelayedAckFrequency=2",
+        "DelayedAckTimeoutMs=40",
+        "InitialCongestionWindowMss=10",
+    ];
+    let of = |platform: &str| short(&planned_on(platform, wan, &settings));
+    for platform in ["windows-2019", "windows-2022", "windows-2025", "windows-11"] {
+        assert_eq!(of(platform)[..4], all, "{platform}");
+    }
+    // Windows 10 lets only the frequency be changed; the rest is said, with the reset as the way out.
+    assert_eq!(of("windows-10"), ["DelayedAckFrequency=2"]);
+    let plan = planned_on("windows-10", wan, &settings);
+    assert!(says(&plan, "DelayedAckTimeoutMs: a last or single segment") && says(&plan, "netsh interface tcp reset"));
+    // A machine with its defaults needs nothing.
+    let defaults = templates(&[
+        ("Internet", "AutoTuningLevelLocal", "Normal"),
+        ("Internet", "DelayedAckFrequency", "2"),
+        ("Internet", "DelayedAckTimeoutMs", "40"),
+        ("Datacenter", "DelayedAckTimeoutMs", "10"),
+        ("Internet", "MinRtoMs", "300"),
+        ("Datacenter", "MinRtoMs", "20"),
+    ]);
+    assert_eq!(short(&planned_on("windows-2019", wan, &defaults)), [] as [&str; 0]);
+}
+
+#[test]
+fn offloads_that_are_off_are_planned_on_where_the_rate_needs_them() {
+    let mut settings = templates(&[("Internet", "AutoTuningLevelLocal", "Normal")]);
+    let rss = Address::Named { kind: "netoffload".to_owned(), name: "ReceiveSideScaling".to_owned() };
+    settings.values.insert(rss, Some("Disabled".to_owned()));
+    assert_eq!(short(&planned_on("windows-2019", ("10G", "1ms"), &settings)), ["ReceiveSideScaling=Enabled"]);
+    assert_eq!(short(&planned_on("windows-2019", ("100M", "1ms"), &settings)), [] as [&str; 0]);
+}
+
+#[test]
+fn a_window_of_one_adapter_is_raised_too_or_taken_away_where_it_would_be_ignored() {
+    let mut settings = Settings::default();
+    let key = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces\{0A1B}".to_owned();
+    let adapter = Address::Registry { key, value: "TcpWindowSize".to_owned() };
+    for (rate, now, to) in [
+        ("1.8M", "17520", Some(Some("64240"))),
+        ("1.8M", "128480", Some(Some("64240"))),
+        ("1.8M", "64240", None),
+        ("100M", "17520", Some(None)),
+    ] {
+        settings.values.insert(adapter.clone(), Some(now.to_owned()));
+        let plan = planned_on("windows-xp", (rate, "230ms"), &settings);
+        let change = plan.changes.iter().find(|change| change.knob == adapter);
+        assert_eq!(change.map(|change| change.to.as_deref()), to, "{rate} {now}");
+        assert!(change.is_none_or(|change| change.from.as_deref() == Some(now)));
+    }
 }
 
 #[test]
@@ -91,6 +236,63 @@ fn freebsd_4_8_has_fixed_spaces_and_wants_them_set() {
     assert!(says(&plan, "inflight"));
 }
 
+/// What `netstat -m` tells: clusters in use and the most that there may be.
+fn mbufs(in_use: u64, max: u64) -> Settings {
+    let mbufs = crate::Mbufs { clusters_in_use: Some(in_use), clusters_max: Some(max), denied: Some(3) };
+    let mut settings = Settings { mbufs: Some(mbufs), ..Settings::default() };
+    settings.values.insert(Address::sysctl("kern.ipc.nmbclusters"), Some(max.to_string()));
+    settings
+}
+
+#[test]
+fn freebsd_gets_the_clusters_that_its_buffers_need_before_the_buffers() {
+    let mut asked = request("freebsd-6.2", "1G", "10ms");
+    let few = mbufs(516, 30_720);
+    asked.settings = Some(&few);
+    let plan = plan_platform(&asked);
+    // 2 x 2,502,656 B x 16 / 2,048 B = 39,104 clusters, and 516 in use.
+    assert_eq!(short(&plan)[..2], ["kern.ipc.nmbclusters=39936", "kern.ipc.maxsockbuf=2818048"]);
+    assert_eq!(plan.changes[0].takes_effect, TakesEffect::Restart);
+    assert_eq!(plan.changes[0].from.as_deref(), Some("30720"));
+    assert!(says(&plan, "3 requests for buffers were denied"), "{:?}", plan.notes);
+    let many = mbufs(516, 40_000);
+    asked.settings = Some(&many);
+    let plan = plan_platform(&asked);
+    assert!(!short(&plan).iter().any(|change| change.contains("nmbclusters")) && says(&plan, "= 40000 has them"));
+}
+
+#[test]
+fn freebsd_buffers_stay_within_the_clusters_that_the_memory_holds() {
+    let mut settings = mbufs(0, 30_720);
+    settings.machine.memory = Some(Bytes::new(64 << 20));
+    let mut asked = request("freebsd-6.2", "1G", "10ms");
+    asked.settings = Some(&settings);
+    let plan = plan_platform(&asked);
+    // Half of the memory holds 14,563 clusters with their mbufs: 932,032 B for each of 32 buffers, in whole pages.
+    assert!(short(&plan).contains(&"net.inet.tcp.recvspace=929792".to_owned()), "{:?}", short(&plan));
+    assert!(!short(&plan).iter().any(|change| change.contains("nmbclusters")));
+    assert!(says(&plan, "half of the memory holds 14563"), "{:?}", plan.notes);
+}
+
+#[test]
+fn the_interface_of_rc_conf_is_the_one_whose_mtu_is_planned() {
+    let packets = packets(None, "16110", "1514,4088,9014", &["9216"]);
+    let mtu = |value: &str| {
+        let mut settings = Settings::default();
+        settings.values.insert("link em0 mtu".parse().unwrap(), Some(value.to_owned()));
+        let mut asked = request("freebsd-6.2", "1G", "1ms");
+        (asked.packets, asked.settings) = (&packets, Some(&settings));
+        plan_platform(&asked)
+    };
+    // 9014 is what drivers list, with the Ethernet header: one that sets it as the MTU sends 14 B too much.
+    let plan = mtu("9014");
+    let change = plan.changes.last().unwrap();
+    assert_eq!((change.knob.to_string().as_str(), change.to.as_deref()), ("link em0 mtu", Some("9000")));
+    assert_eq!(change.from.as_deref(), Some("9014"));
+    assert!(change.reason.contains("more than the path takes"), "{}", change.reason);
+    assert!(says(&mtu("9000"), "link em0 mtu is 9000 already"));
+}
+
 #[test]
 fn freebsd_with_room_for_the_path_is_left_alone() {
     let plan = plan_platform(&request("freebsd-14.1", "10M", "40ms"));
@@ -105,12 +307,26 @@ fn macos_stops_at_its_own_ceiling() {
 }
 
 #[test]
-fn netburner_on_the_internet_gets_about_40_buffers_and_never_more_than_43() {
-    let plan = plan_platform(&request("netburner", "25M", "9ms"));
-    assert_eq!(short(&plan), ["SetSocketRxBuffers=39", "SetSocketTxBuffers=39", "setsocketackbuffers=39"]);
-    let far = plan_platform(&request("netburner", "25M", "80ms"));
-    assert_eq!(short(&far)[0], "SetSocketRxBuffers=43");
-    assert!(says(&far, "a window ends at 65,535 B"));
+fn netburner_gets_the_counts_of_the_models_plateau_and_never_more_than_43() {
+    let counts = |count: u32| ["Rx", "Tx", "Unack"].map(|list| format!("SetSocket{list}Buffers={count}"));
+    for (rate, rtt, count) in [("100M", "500us", 20), ("25M", "7454us", 40), ("25M", "80ms", 43)] {
+        let plan = plan_platform(&request("netburner", rate, rtt));
+        assert_eq!(short(&plan), counts(count), "{rate} {rtt}");
+        assert!(says(&plan, "of 256 buffers"), "{:?}", plan.notes);
+    }
+    assert!(says(&plan_platform(&request("netburner", "25M", "80ms")), "a window ends at 65,535 B"));
+}
+
+#[test]
+fn netburner_sockets_together_leave_a_quarter_of_the_pool() {
+    let mut asked = request("netburner", "25M", "80ms");
+    for (connections, count) in [(1, Some(43)), (4, Some(14)), (8, Some(6)), (40, None)] {
+        asked.connections = Some(connections);
+        let plan = plan_platform(&asked);
+        let found = plan.changes.first().map(|change| change.to.as_deref().unwrap().parse().unwrap());
+        assert_eq!(found, count, "{connections}");
+        assert!((3 * found.unwrap_or(0) + 5) * u64::from(connections) <= 192 || found.is_none());
+    }
 }
 
 #[test]

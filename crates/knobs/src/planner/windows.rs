@@ -1,14 +1,15 @@
 //! Windows: the registry before Vista, the automatic tuning level from then on.
 
-use fullpipe_units::{Bytes, window_limited_rate};
+use fullpipe_units::Bytes;
 
 use super::{
-    PlatformRequest,
+    PlatformRequest, autotuning,
     platform::{Ask, Draft},
     sizing::UNSCALED,
+    templates,
 };
 use crate::{
-    Address, TuningLevel,
+    Address,
     packets::{ETHERNET, ETHERNET_HEADER},
 };
 
@@ -20,7 +21,8 @@ const LARGEST_WINDOW: u64 = 0x3FFF_C000;
 
 pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     if draft.is_at_least("vista") {
-        automatic(request, draft);
+        autotuning::plan(request, draft);
+        templates::plan(request, draft);
     } else {
         registry(request, draft);
     }
@@ -65,7 +67,7 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
             draft.ask(Ask {
                 knob,
                 // Bit 1, the timestamps, stays as it is.
-                to: ((options & 2) | 1).to_string(),
+                to: Some(((options & 2) | 1).to_string()),
                 reason: "a window above 65,535 B needs the window-scale option; bit 0 turns it on".to_owned(),
                 arithmetic: draft.pipe.arithmetic.clone(),
                 memory: None,
@@ -74,6 +76,7 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         draft.note("Microsoft's KB314053 gives XP's TcpWindowSize a range up to 65,535, its texts for 2000 and 2003 a larger one: read the value back after the restart, and look at the window in the SYN".to_owned());
     }
     let memory = Some(Bytes::new(bytes.saturating_mul(draft.connections)));
+    adapters(draft, bytes, &arithmetic);
     for name in ["GlobalMaxTcpWindowSize", "TcpWindowSize"] {
         let knob = parameter(name);
         if draft.now(&knob).and_then(super::platform::number).is_some_and(|now| now >= bytes) {
@@ -81,7 +84,7 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         }
         draft.ask(Ask {
             knob,
-            to: bytes.to_string(),
+            to: Some(bytes.to_string()),
             reason: "the receive window is fixed here, and its default of one to four segments can't fill the path"
                 .to_owned(),
             arithmetic: arithmetic.clone(),
@@ -95,77 +98,32 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
             draft.pipe.bdp
         ));
     }
-    draft.note("set for all adapters, because a value of one adapter above 65,535 was seen to be ignored on XP without a word; restart, read back, measure".to_owned());
+    draft.note("set for all adapters, because a value of one adapter above 65,535 was seen to be ignored on XP without a word; restart, read back (`fullpipe plan --verify BEFORE AFTER` compares two exports), measure".to_owned());
+    draft.note("where the path changes from day to day, take the values away again with the undo file: it removes what was absent before, and needs a restart, too".to_owned());
     draft.note("sending is bounded by the peer's window and by the application's SO_SNDBUF (8 KB by default): the application has to set that".to_owned());
 }
 
-/// Vista, Server 2008 and later.
-fn automatic(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
-    let (window, arithmetic) = draft.pipe.window(request.goal);
-    let knob = Address::Netsh { context: "tcp global".to_owned(), parameter: "autotuninglevel".to_owned() };
-    let now = draft.now(&knob).and_then(TuningLevel::named);
-    let normal = TuningLevel::Normal.largest_window();
-    let enough = now.is_some_and(|level| level.largest_window() >= window);
-    let at_normal = matches!(now, Some(TuningLevel::Normal | TuningLevel::Experimental));
-    let memory = Bytes::new(normal.min(window).get().saturating_mul(draft.connections));
-    if request.memory_bound.is_some_and(|bound| bound < memory) {
-        draft.note(format!(
-            "{} connections could take {memory}, more than the memory bound, and no level but `restricted` ({}) keeps them below: nothing is set",
-            draft.connections,
-            TuningLevel::Restricted.largest_window()
-        ));
-    } else if !enough && !at_normal {
-        let reason = now.map_or_else(
-            || "normal is the default; the command changes nothing where it stands, and undoes the advice to restrict it".to_owned(),
-            |level| format!("the level holds every window down to {}", level.largest_window()),
-        );
-        draft.ask(Ask {
-            knob,
-            to: "normal".to_owned(),
-            reason,
-            arithmetic: format!("{arithmetic} of window; normal offers shift 8: up to {normal}"),
-            memory: Some(memory),
-        });
+/// The windows of single adapters, which win over the one for all.
+fn adapters(draft: &mut Draft<'_>, bytes: u64, arithmetic: &str) {
+    for (knob, now) in draft.registry_below(&format!(r"{PARAMETERS}\Interfaces\"), "TcpWindowSize") {
+        if now >= bytes && now <= UNSCALED.get() {
+            continue;
+        }
+        // A larger one was seen to be passed over on XP: without a value of its own the adapter has the one for all.
+        let to = (bytes <= UNSCALED.get()).then(|| bytes.to_string());
+        let reason = match to {
+            Some(_) if now < bytes => {
+                format!("this adapter has a window of its own, {now} B, which wins over the one for all adapters")
+            }
+            Some(_) => format!(
+                "this adapter has a window of its own, {now} B, which is above 65,535: such a value of one adapter was seen to be ignored, and 17,520 B used"
+            ),
+            None => format!(
+                "this adapter has a window of its own, {now} B, which wins over the one for all adapters; without it the adapter takes that one"
+            ),
+        };
+        draft.ask(Ask { knob, to, reason, arithmetic: arithmetic.to_owned(), memory: None });
     }
-    if window > normal {
-        let at_most = window_limited_rate(normal, request.rtt);
-        let rate = at_most.map_or_else(String::new, |rate| format!(", {rate} at this round-trip time"));
-        draft.note(format!(
-            "a window of {window} is more than the level normal gives ({normal}{rate}); `experimental` is for research and can hurt much: use several connections"
-        ));
-    }
-    draft.note(
-        "Group Policy wins over the local level: look at AutoTuningLevelEffective in Get-NetTCPSetting".to_owned(),
-    );
-    draft.note(format!(
-        "an application that sets SO_RCVBUF or SO_SNDBUF switches automatic sizing off for its sockets; it then has to ask for {window} or more, before it connects"
-    ));
-    draft.note("TcpWindowSize, GlobalMaxTcpWindowSize and Tcp1323Opts in the registry do nothing here: they ended with Server 2003".to_owned());
-    draft.note("where tuning changed nothing, other settings may be in the way: save what is there, `netsh interface tcp reset`, restart, apply this again and measure again; the reset is no undo, and neither is `netsh int ip reset`".to_owned());
-    if !draft.is_at_least("7") {
-        draft.note(
-            "this version sizes no send buffer by itself: an application has to set SO_SNDBUF, or send overlapped"
-                .to_owned(),
-        );
-    }
-    templates(draft);
-}
-
-/// What the TCP templates allow on this version.
-fn templates(draft: &mut Draft<'_>) {
-    if !draft.is_at_least("8") {
-        return;
-    }
-    let words = if !draft.is_at_least("8.1") {
-        "on Server 2012 the templates Internet and Datacenter can't be changed: set the custom template (Set-NetTCPSetting -SettingName Custom) and give it to the peer's connections with New-NetTransportFilter -SettingName Custom -DestinationPrefix <peer>; its first congestion window is 4 segments, of which 10 is the usual today"
-    } else if draft.is_at_least("10") && !draft.is_at_least("2016") {
-        "on Windows 10 MinRtoMs, InitialCongestionWindowMss, AutomaticUseCustom, CongestionProvider, CwndRestart and DelayedAckTimeoutMs are read-only: a script that sets them fails or does nothing"
-    } else if draft.is_at_least("2016") && !draft.is_at_least("2022") {
-        "on Server 2016 and 2019 custom and built-in templates can be changed (Set-NetTCPSetting); nothing of them is needed to fill this path"
-    } else {
-        "Microsoft doesn't say which template parameters can be changed on this version: try, and read back"
-    };
-    draft.note(words.to_owned());
 }
 
 /// The MTU of one adapter before Vista. The driver decides how large it may be.
@@ -175,7 +133,7 @@ pub(super) fn registry_mtu(draft: &mut Draft<'_>, device: Option<&str>, mtu: u32
     let knob = Address::Registry { key: format!(r"{PARAMETERS}\Interfaces\{adapter}"), value: "MTU".to_owned() };
     draft.ask(Ask {
         knob,
-        to: mtu.to_string(),
+        to: Some(mtu.to_string()),
         reason: "the largest packet that this adapter sends; without the value it is what the driver says".to_owned(),
         arithmetic: arithmetic.to_owned(),
         memory: None,
@@ -193,7 +151,7 @@ pub(super) fn jumbo_packet(draft: &mut Draft<'_>, device: &str, mtu: u32) {
     let frame = mtu + ETHERNET_HEADER;
     draft.ask(Ask {
         knob: Address::Link { device: device.to_owned(), property: "*JumboPacket".to_owned() },
-        to: frame.to_string(),
+        to: Some(frame.to_string()),
         reason: "the driver must allow the larger frame before Windows sends it; the adapter restarts and its connections break".to_owned(),
         arithmetic: format!("{mtu} + {ETHERNET_HEADER} (Ethernet header) = {frame}, as drivers list it"),
         memory: None,

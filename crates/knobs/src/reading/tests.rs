@@ -290,6 +290,7 @@ fn a_plan_starts_from_what_was_read() {
             settings: Some(&merged.settings),
             memory_bound: None,
             packets: &crate::Packets::default(),
+            peer: None,
         });
         let change = plan.changes.iter().find(|change| change.knob.to_string() == knob);
         assert_eq!(change.and_then(|change| change.from.as_deref()), Some(from), "{file}: {:?}", plan.notes);

@@ -2,11 +2,13 @@
 //!
 //! No interpreter: a value that a variable would give stays the variable's name, and branches count as taken.
 
+use std::collections::BTreeMap;
+
 use super::{
     Action, Problem, Step,
     reg::{short_key, text_value},
 };
-use crate::Address;
+use crate::{Address, Catalogue};
 
 pub(super) fn batch(text: &str) -> (Vec<Step>, Vec<Problem>) {
     read(text, '^', |word| ["rem", "::"].iter().any(|mark| word.eq_ignore_ascii_case(mark)) || word.starts_with("::"))
@@ -23,6 +25,8 @@ const ALL: &str = "*";
 
 fn read(text: &str, goes_on: char, is_comment: impl Fn(&str) -> bool) -> (Vec<Step>, Vec<Problem>) {
     let (mut steps, mut problems) = (Vec::new(), Vec::new());
+    let powershell = goes_on == '`';
+    let mut variables = Variables::default();
     let mut lines = (1..).zip(text.trim_start_matches('\u{feff}').lines());
     while let Some((number, raw)) = lines.next() {
         let mut line = raw.trim_end().to_owned();
@@ -31,7 +35,10 @@ fn read(text: &str, goes_on: char, is_comment: impl Fn(&str) -> bool) -> (Vec<St
             let Some((_, next)) = lines.next() else { break };
             line.push_str(next.trim_end());
         }
-        let words = words(&line);
+        if powershell {
+            variables.note(&line);
+        }
+        let words = words(&line, powershell);
         let mut piped = false;
         for command in words.split_inclusive(|word| SEPARATORS.contains(&word.as_str())) {
             let (command, separator) = match command.split_last() {
@@ -45,7 +52,8 @@ fn read(text: &str, goes_on: char, is_comment: impl Fn(&str) -> bool) -> (Vec<St
             if is_comment(first) {
                 break;
             }
-            match self::command(command, from_pipe.then_some(ALL)) {
+            let command: Vec<String> = command.iter().map(|word| variables.put_in(word)).collect();
+            match self::command(&command, from_pipe.then_some(ALL)) {
                 Ok(actions) => steps.extend(actions.into_iter().map(|action| Step { line: number, action })),
                 Err(message) => problems.push(Problem { line: number, column: 1, message }),
             }
@@ -54,9 +62,41 @@ fn read(text: &str, goes_on: char, is_comment: impl Fn(&str) -> bool) -> (Vec<St
     (steps, problems)
 }
 
-/// The words of a line; quotation marks hold words together and go away, and separators of commands are words.
-fn words(line: &str) -> Vec<String> {
+/// The variables of a script that stand for a text or a number from their line on.
+#[derive(Default)]
+struct Variables(BTreeMap<String, String>);
+
+impl Variables {
+    /// Notes `$name = "text"`, `$name = 64240`; a name that gets anything else is no longer known.
+    fn note(&mut self, line: &str) {
+        let Some((name, value)) = line.trim().strip_prefix('$').and_then(|rest| rest.split_once('=')) else { return };
+        let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
+        let quoted = |mark: char| value.strip_prefix(mark)?.strip_suffix(mark).filter(|text| !text.contains(mark));
+        let number =
+            Some(value).filter(|value| !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        match quoted('"').or_else(|| quoted('\'')).or(number) {
+            Some(text) if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') => {
+                self.0.insert(name, text.to_owned());
+            }
+            _ => drop(self.0.remove(&name)),
+        }
+    }
+
+    /// A word whose beginning is a variable that is known, with its text instead.
+    fn put_in(&self, word: &str) -> String {
+        let Some(rest) = word.strip_prefix('$') else { return word.to_owned() };
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let (name, rest) = rest.split_at(end);
+        let text = self.0.get(&name.to_ascii_lowercase()).filter(|_| rest.is_empty() || rest.starts_with('\\'));
+        text.map_or_else(|| word.to_owned(), |text| format!("{text}{rest}"))
+    }
+}
+
+/// The words of a line; quotation marks hold words together and go away, and separators of commands are words. In
+/// PowerShell braces around commands are separators, too, and braces within a word (`{GUID}`, `@{...}`) are not.
+fn words(line: &str, powershell: bool) -> Vec<String> {
     let (mut words, mut word, mut quote, mut any) = (Vec::new(), String::new(), None, false);
+    let mut inner = 0_u32;
     let mut push = |word: &mut String, any: &mut bool| {
         if *any {
             words.push(std::mem::take(word));
@@ -68,9 +108,22 @@ fn words(line: &str) -> Vec<String> {
             (Some(mark), _) if c == mark => quote = None,
             (Some(_), _) => word.push(c),
             (None, '"' | '\'') => (quote, any) = (Some(c), true),
+            (None, '{') if powershell && any && !word.ends_with(')') => {
+                inner += 1;
+                word.push(c);
+            }
+            (None, '}') if powershell && inner > 0 => {
+                inner -= 1;
+                word.push(c);
+            }
             (None, '&' | ';' | '|') => {
                 push(&mut word, &mut any);
                 (word, any) = (c.to_string(), true);
+                push(&mut word, &mut any);
+            }
+            (None, '{' | '}') if powershell => {
+                push(&mut word, &mut any);
+                (word, any) = (";".to_owned(), true);
                 push(&mut word, &mut any);
             }
             (None, c) if c.is_whitespace() => push(&mut word, &mut any),
@@ -86,7 +139,10 @@ fn words(line: &str) -> Vec<String> {
 
 /// A command without `@`, `cmd /c` and the like before it.
 fn without_prefix(command: &[String]) -> &[String] {
-    let mut rest = command;
+    // `for /f %%i in ('...') do reg add ...`.
+    let is_loop = command.first().is_some_and(|first| first.eq_ignore_ascii_case("for"));
+    let body = command.iter().position(|word| word.eq_ignore_ascii_case("do")).filter(|_| is_loop);
+    let mut rest = body.and_then(|at| command.get(at + 1..)).unwrap_or(command);
     while let [first, others @ ..] = rest {
         let prefix = ["@", "cmd", "cmd.exe", "/c", "call", "start", "/wait", "{", "("];
         if !prefix.iter().any(|known| first.eq_ignore_ascii_case(known)) {
@@ -114,8 +170,9 @@ fn command(words: &[String], template: Option<&str>) -> Result<Vec<Action>, Stri
         // Per adapter, and to the same end.
         "disable-netadapterrss" => Ok(vec![Action::Set(offload("ReceiveSideScaling"), "Disabled".to_owned())]),
         "disable-netadapterrsc" => Ok(vec![Action::Set(offload("ReceiveSegmentCoalescing"), "Disabled".to_owned())]),
-        "disable-netadapterlso" | "disable-netadapterchecksumoffload" => {
-            Ok(vec![Action::Set(offload("TaskOffload"), "Disabled".to_owned())])
+        "disable-netadapterlso" => Ok(vec![Action::Set(of_adapter("LargeSendOffload"), "Disabled".to_owned())]),
+        "disable-netadapterchecksumoffload" => {
+            Ok(vec![Action::Set(of_adapter("ChecksumOffload"), "Disabled".to_owned())])
         }
         "new-nettransportfilter" => Ok(transport_filter(words)),
         "set-itemproperty" | "new-itemproperty" | "sp" => item_property(words, false),
@@ -186,6 +243,11 @@ fn offload(name: &str) -> Address {
     Address::Named { kind: "netoffload".to_owned(), name: name.to_owned() }
 }
 
+/// An offload of one adapter.
+fn of_adapter(name: &str) -> Address {
+    Address::Named { kind: "adapter".to_owned(), name: name.to_owned() }
+}
+
 fn link(device: &str, property: &str) -> Address {
     Address::Link { device: device.to_owned(), property: property.to_owned() }
 }
@@ -196,15 +258,31 @@ fn parameter(given: &[(String, String)], names: &[&str]) -> Option<String> {
     given.iter().find(|(name, _)| known(name)).map(|(_, value)| value.clone())
 }
 
-/// The size of frames that a driver takes, by its keyword or by what its page shows (`Jumbo Packet`, `9014 Bytes`).
+/// A property of a driver, by its keyword or by what its page shows: the size of frames (`Jumbo Packet`, `9014 Bytes`), or
+/// an offload. Keywords: Microsoft's documents of the standardised ones.
 fn advanced_property(words: &[String]) -> Vec<Action> {
     let given = parameters(words);
     let device = parameter(&given, &["Name", "InterfaceDescription"]).unwrap_or_else(|| "*".to_owned());
-    let keyword = parameter(&given, &["RegistryKeyword"]).is_some_and(|word| word.eq_ignore_ascii_case("*JumboPacket"));
-    let shown = parameter(&given, &["DisplayName"]).is_some_and(|word| word.to_ascii_lowercase().contains("jumbo"));
-    let value = parameter(&given, &["RegistryValue", "DisplayValue"]).filter(|_| keyword || shown);
-    let bytes = value.and_then(|value| value.split_whitespace().next().map(str::to_owned));
-    bytes.map(|bytes| Action::Set(link(&device, "*JumboPacket"), bytes)).into_iter().collect()
+    let name = parameter(&given, &["RegistryKeyword", "DisplayName"]).unwrap_or_default().to_ascii_lowercase();
+    let Some(value) = parameter(&given, &["RegistryValue", "DisplayValue"]) else { return Vec::new() };
+    if name.contains("jumbo") {
+        let bytes = value.split_whitespace().next().map(str::to_owned);
+        return bytes.map(|bytes| Action::Set(link(&device, "*JumboPacket"), bytes)).into_iter().collect();
+    }
+    let knob = if name.starts_with("*lso") || name.contains("large send offload") {
+        of_adapter("LargeSendOffload")
+    } else if name.contains("checksumoffload") || name.contains("checksum offload") {
+        of_adapter("ChecksumOffload")
+    } else if name == "*rss" || name == "receive side scaling" {
+        offload("ReceiveSideScaling")
+    } else if name.starts_with("*rscipv") || name.contains("receive segment coalescing") {
+        offload("ReceiveSegmentCoalescing")
+    } else {
+        let words = format!("the driver's property `{name}` bounds no TCP connection as far as the catalogue knows");
+        return vec![Action::Unclear(words)];
+    };
+    let off = ["0", "disabled", "off"].iter().any(|word| value.eq_ignore_ascii_case(word));
+    vec![Action::Set(knob, if off { "Disabled" } else { "Enabled" }.to_owned())]
 }
 
 fn ip_interface(words: &[String]) -> Vec<Action> {
@@ -299,8 +377,46 @@ fn set_net_tcp_setting(words: &[String], piped: Option<&str>) -> Result<Vec<Acti
         given.iter().find(|(name, _)| name.eq_ignore_ascii_case("SettingName")).map(|(_, value)| value.clone());
     let template = template.or_else(|| piped.map(str::to_owned)).ok_or("Set-NetTCPSetting without -SettingName")?;
     let sets = given.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("SettingName"));
-    let set = |(parameter, value)| Action::Set(Address::TcpSetting { template: template.clone(), parameter }, value);
-    Ok(sets.map(set).collect())
+    let set = |(parameter, value): (String, String)| {
+        let parameter = whole_parameter(&parameter)?;
+        Ok(Action::Set(Address::TcpSetting { template: template.clone(), parameter }, value))
+    };
+    sets.map(set).collect()
+}
+
+/// The parameter that PowerShell takes an unambiguous beginning for: `-InitialCongestionWindow` in Microsoft's own example
+/// of Set-NetTCPSetting.
+fn whole_parameter(given: &str) -> Result<String, String> {
+    const PARAMETERS: [&str; 20] = [
+        "MinRtoMs",
+        "InitialCongestionWindowMss",
+        "CongestionProvider",
+        "CwndRestart",
+        "DelayedAckTimeoutMs",
+        "DelayedAckFrequency",
+        "MemoryPressureProtection",
+        "AutoTuningLevelLocal",
+        "EcnCapability",
+        "Timestamps",
+        "InitialRtoMs",
+        "ScalingHeuristics",
+        "DynamicPortRangeStartPort",
+        "DynamicPortRangeNumberOfPorts",
+        "AutomaticUseCustom",
+        "NonSackRttResiliency",
+        "ForceWS",
+        "MaxSynRetransmissions",
+        "AutoReusePortRangeStartPort",
+        "AutoReusePortRangeNumberOfPorts",
+    ];
+    let begins = |name: &&&str| name.get(..given.len()).is_some_and(|start| start.eq_ignore_ascii_case(given));
+    let found: Vec<&str> = PARAMETERS.iter().filter(begins).copied().collect();
+    match found.as_slice() {
+        [] => Ok(given.to_owned()),
+        [one] => Ok((*one).to_owned()),
+        [first, ..] if found.iter().any(|name| name.eq_ignore_ascii_case(given)) => Ok((*first).to_owned()),
+        several => Err(format!("`-{given}` stands for several parameters: {}", several.join(", "))),
+    }
 }
 
 fn item_property(words: &[String], remove: bool) -> Result<Vec<Action>, String> {
@@ -313,12 +429,27 @@ fn item_property(words: &[String], remove: bool) -> Result<Vec<Action>, String> 
         return Ok(Vec::new());
     };
     let path = path.trim_start_matches("Registry::").to_owned();
-    let knob = Address::Registry { key: short_key(&path), value: name };
+    // What only a running script knows (`$_.PSPath`) is told by the value: a loop goes over the adapters.
+    let key = if path.starts_with('$') { key_of(&name).unwrap_or_else(|| short_key(&path)) } else { short_key(&path) };
+    let knob = Address::Registry { key, value: name };
     if remove {
         return Ok(vec![Action::Delete(knob)]);
     }
     let value = named("Value").ok_or_else(|| format!("{knob} is written without -Value"))?;
     Ok(vec![Action::Set(knob, value)])
+}
+
+/// The key that Windows reads a value from: that of one adapter, where there is one.
+fn key_of(value: &str) -> Option<String> {
+    let keys = || {
+        Catalogue::of("windows").into_iter().flat_map(|catalogue| &catalogue.knobs).filter_map(|row| {
+            match &row.address {
+                Address::Registry { key, value: name } if name.eq_ignore_ascii_case(value) => Some(key),
+                _ => None,
+            }
+        })
+    };
+    keys().find(|key| key.contains("{GUID}")).or_else(|| keys().next()).cloned()
 }
 
 #[cfg(test)]
@@ -375,6 +506,7 @@ mod tests {
             [
                 "1: link Ethernet 2 *JumboPacket = 9014",
                 "2: link a *JumboPacket = 9014",
+                "3: the driver's property `flow control` bounds no TCP connection as far as the catalogue knows",
                 "4: link Ethernet mtu = 9000",
                 "5: netoffload ReceiveSideScaling = Disabled",
                 "6: transportfilter Custom = 10.0.0.0/8",
@@ -383,6 +515,33 @@ mod tests {
         );
         let text = "netsh interface ipv4 set subinterface \"Ethernet 2\" mtu=9000 store=persistent\n";
         assert_eq!(sets(batch(text)), ["1: link ethernet 2 mtu = 9000"]);
+    }
+
+    #[test]
+    fn loops_over_adapters_and_variables_are_followed() {
+        let text = "$size = 64240\n$path = \"HKLM:\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters\"\nSet-ItemProperty -Path $path -Name TcpWindowSize -Value $size\nforeach ($guid in $all) { Set-ItemProperty -Path \"$path\\Interfaces\\$guid\" -Name TcpAckFrequency -Value 1 }\nGet-ChildItem $path | ForEach-Object { Set-ItemProperty -Path $_.PSPath -Name TCPNoDelay -Value 1; }\nforeach ($a in Get-NetAdapter) {\n  Set-NetAdapterAdvancedProperty -Name $a.Name -RegistryKeyword '*LsoV2IPv4' -RegistryValue 0\n}\n";
+        let parameters = r"registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
+        assert_eq!(
+            sets(powershell(text)),
+            [
+                format!(r"3: {parameters}\TcpWindowSize = 64240"),
+                format!(r"4: {parameters}\Interfaces\{{GUID}}\TcpAckFrequency = 1"),
+                format!(r"5: {parameters}\Interfaces\{{GUID}}\TCPNoDelay = 1"),
+                "7: adapter LargeSendOffload = Disabled".to_owned(),
+            ]
+        );
+        let text = "for /f \"tokens=*\" %%i in ('reg query X') do reg add \"HKLM\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters\\Interfaces\\%%i\" /v TcpAckFrequency /t REG_DWORD /d 1 /f\n";
+        assert_eq!(sets(batch(text)), [format!(r"1: {parameters}\Interfaces\{{GUID}}\TcpAckFrequency = 1")]);
+    }
+
+    #[test]
+    fn a_beginning_of_a_parameter_stands_for_the_whole_where_it_is_the_only_one() {
+        let text = "Set-NetTCPSetting -SettingName Custom -InitialCongestionWindow 10 -MinRto 300\n";
+        assert_eq!(
+            sets(powershell(text)),
+            ["1: tcpsetting Custom InitialCongestionWindowMss = 10", "1: tcpsetting Custom MinRtoMs = 300"]
+        );
+        assert_eq!(powershell("Set-NetTCPSetting -SettingName Custom -Delayed 2\n").1.len(), 1);
     }
 
     #[test]
@@ -400,7 +559,7 @@ mod tests {
             [
                 "1: tcpsetting * CongestionProvider = CTCP",
                 "1: tcpsetting Internet ForceWS = Enabled",
-                "2: netoffload TaskOffload = Disabled",
+                "2: adapter LargeSendOffload = Disabled",
                 "3: netoffload ReceiveSegmentCoalescing = Disabled",
             ]
         );

@@ -3,8 +3,11 @@
 //! Reading only, over text; nothing is run and no variable is expanded. What such a file *should* say is `lint`'s.
 
 mod commands;
+mod inf;
 mod reg;
+mod script;
 mod shell;
+mod source;
 mod tuned;
 
 use crate::{Address, Platform, Settings, sysctl_conf};
@@ -31,6 +34,14 @@ pub enum Kind {
     PowerShell,
     /// A TuneD profile.
     TuneD,
+    /// A setup file: what it writes into the registry and takes out of it.
+    Inf,
+    /// A shell script with `sysctl -w`, `ip` or `ifconfig` commands.
+    Script,
+    /// A C or C++ source that sizes the buffers of its sockets.
+    Source,
+    /// A C or C++ source of a NetBurner device.
+    Device,
 }
 
 impl Kind {
@@ -46,13 +57,23 @@ impl Kind {
             (_, Some("reg")) => Some(Self::Registry),
             (_, Some("bat" | "cmd")) => Some(Self::Batch),
             (_, Some("ps1" | "psm1")) => Some(Self::PowerShell),
+            (_, Some("inf")) => Some(Self::Inf),
+            (_, Some("sh" | "bash")) => Some(Self::Script),
+            (_, Some("c" | "cc" | "cpp" | "cxx" | "h" | "hpp")) if source::is_one(text) => Some(Self::of_source(text)),
             (_, Some("conf")) => Some(Self::Sysctl),
             _ => Self::of_text(text),
         }
     }
 
+    fn of_source(text: &str) -> Self {
+        if source::is_device(text) { Self::Device } else { Self::Source }
+    }
+
     fn of_text(text: &str) -> Option<Self> {
         let text = text.trim_start_matches('\u{feff}').trim_start();
+        if text.starts_with("#!") && text.lines().next().is_some_and(|line| line.contains("sh")) {
+            return Some(Self::Script);
+        }
         if text.starts_with("REGEDIT4") || text.starts_with("Windows Registry Editor") {
             return Some(Self::Registry);
         }
@@ -66,6 +87,16 @@ impl Kind {
         if lines().any(|line| line.starts_with("netsh ") || line.starts_with("reg add ")) {
             return Some(Self::Batch);
         }
+        if lines().any(|line| ["[defaultinstall", "[version]"].iter().any(|start| line.starts_with(start))) {
+            return Some(Self::Inf);
+        }
+        let command = |line: &str| line.trim_start_matches("sudo ").starts_with("sysctl ");
+        if lines().any(|line| command(&line) || line.contains("> /proc/sys/")) {
+            return Some(Self::Script);
+        }
+        if source::is_one(text) && text.contains('(') {
+            return Some(Self::of_source(text));
+        }
         lines()
             .any(|line| ["net.", "kern.", "vm.", "net/"].iter().any(|start| line.starts_with(start)))
             .then_some(Self::Sysctl)
@@ -74,10 +105,11 @@ impl Kind {
     /// The platform family that such a file is for, where that is plain.
     pub fn family(self) -> Option<&'static str> {
         match self {
-            Self::Sysctl => None,
+            Self::Sysctl | Self::Script | Self::Source => None,
+            Self::Device => Some("netburner"),
             Self::Shell => Some("freebsd"),
             Self::TuneD => Some("linux"),
-            Self::Registry | Self::Batch | Self::PowerShell => Some("windows"),
+            Self::Registry | Self::Batch | Self::PowerShell | Self::Inf => Some("windows"),
         }
     }
 }
@@ -121,6 +153,9 @@ pub fn read(kind: Kind, text: &str) -> (Vec<Step>, Vec<Problem>) {
         Kind::Batch => commands::batch(text),
         Kind::PowerShell => commands::powershell(text),
         Kind::TuneD => tuned::read(text),
+        Kind::Inf => inf::read(text),
+        Kind::Script => script::read(text),
+        Kind::Source | Kind::Device => source::read(text),
     }
 }
 

@@ -211,6 +211,10 @@ pub(super) fn short_key(key: &str) -> String {
     let (root, rest) = key.split_once('\\').unwrap_or((key, ""));
     let root = roots.iter().find(|(long, _)| long.eq_ignore_ascii_case(root)).map_or(root, |(_, short)| *short);
     let parts = rest.split('\\').map(|part| {
+        // The variable of a loop over all adapters.
+        if part.starts_with(['%', '$']) {
+            return "{GUID}";
+        }
         let numbered = part.len() == 13 && part.get(..10).is_some_and(|start| start.eq_ignore_ascii_case("ControlSet"));
         if numbered { "CurrentControlSet" } else { part }
     });

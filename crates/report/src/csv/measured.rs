@@ -2,7 +2,10 @@
 
 use fullpipe_units::{Bytes, Micros};
 
-use crate::measured::{Measured, intervals, name};
+use crate::{
+    Comparison, Pair,
+    measured::{Measured, intervals, name},
+};
 
 /// A line per interval and direction; what is not known is empty. Datagrams have other columns than connections.
 pub fn measured(measured: &Measured<'_>) -> String {
@@ -30,6 +33,23 @@ pub fn measured(measured: &Measured<'_>) -> String {
                 or_empty(interval.rate().map(fullpipe_units::Rate::bps)),
             );
         }
+    }
+    text
+}
+
+/// A line per message size: MB/s in each direction and the round trip, before and after, with the gain in percent.
+pub fn comparison(comparison: &Comparison) -> String {
+    let mut text = "size,up_mb_per_s_before,up_mb_per_s_after,up_percent,down_mb_per_s_before,down_mb_per_s_after,down_percent,round_trip_us_before,round_trip_us_after,round_trip_percent\n".to_owned();
+    let fixed = |value: Option<f64>, by: f64, digits: usize| {
+        value.map(|value| format!("{:.digits$}", value / by)).unwrap_or_default()
+    };
+    let cells = |pair: &Pair, by: f64, digits: usize| {
+        [fixed(pair.before, by, digits), fixed(pair.after, by, digits), fixed(pair.percent, 1.0, 1)].join(",")
+    };
+    for row in &comparison.rows {
+        // A megabyte per second is 8,000,000 bit/s.
+        let cells = [cells(&row.up_bps, 8e6, 2), cells(&row.down_bps, 8e6, 2), cells(&row.round_trip_us, 1.0, 1)];
+        text += &format!("{},{}\n", row.size, cells.join(","));
     }
     text
 }

@@ -5,8 +5,8 @@ use fullpipe_units::Micros;
 use serde_json::{Value, json};
 
 use super::document;
-use crate::Survey;
 use crate::measured::{Interval, Measured, intervals, name, seconds_per_gb, sent, sent_by};
+use crate::{Comparison, KeptSize, Survey};
 
 /// What `measure` found.
 pub fn measured(command: &str, measured: &Measured<'_>) -> Value {
@@ -47,9 +47,31 @@ pub fn survey(command: &str, survey: &Survey) -> Value {
             "under_load": survey.under_load,
             "mtu": survey.mtu,
             "tcp_mtu": survey.tcp_mtu,
+            // Filled by `comparison`.
+            "comparison": [],
             "capacity": survey.capacity.as_ref().map_or(&[][..], |capacity| &capacity.directions),
         }),
     )
+}
+
+/// The document of a survey with an earlier one beside it.
+pub fn comparison(mut survey: Value, comparison: &Comparison) -> Value {
+    survey["comparison"] = json!(comparison.rows);
+    survey
+}
+
+/// The sizes of a document.
+pub fn sizes_of(document: &Value) -> Vec<KeptSize> {
+    KeptSize::of_document(document)
+}
+
+/// The sizes of a document that was kept.
+///
+/// # Errors
+///
+/// Where the text is no JSON.
+pub fn kept_sizes(text: &str) -> Result<Vec<KeptSize>, serde_json::Error> {
+    serde_json::from_str(text).map(|document| KeptSize::of_document(&document))
 }
 
 fn processor(cpu: &Cpu, measured: &Measured<'_>) -> Value {

@@ -8,6 +8,7 @@ use fullpipe_knobs::{
     Address, Goal, Plan,
     lint::{Finding, Level, sarif},
     reading::{Contradiction, SettingRow},
+    verify::Verified,
 };
 use serde_json::{Value, json};
 
@@ -109,7 +110,7 @@ pub fn plan(command: &str, answer: &PlatformPlan<'_>) -> Value {
             "from_settings": request.settings.is_some(),
             "changes": answer.plan.changes.iter().map(|told| {
                 let mut object = change(told);
-                object["from_known"] = answer.knows_before(&told.knob).into();
+                object["from_known"] = answer.knows_before(told).into();
                 object
             }).collect::<Vec<_>>(),
             "notes": answer.plan.notes,
@@ -186,6 +187,9 @@ pub fn findings(command: &str, files: &[(String, Vec<Finding>)]) -> Value {
                 "rule": finding.rule,
                 "message": finding.message,
                 "fix": finding.fix,
+                "knob": finding.knob,
+                "platform": finding.platform,
+                "text": finding.text,
             })
         };
         findings.iter().map(told).collect::<Vec<_>>()
@@ -200,6 +204,11 @@ pub fn findings(command: &str, files: &[(String, Vec<Finding>)]) -> Value {
             "fine": count(Level::Ok),
         }),
     )
+}
+
+/// What a machine took of a plan.
+pub fn verified(command: &str, verified: &[Verified]) -> Value {
+    document(command, json!({ "verified": verified }))
 }
 
 /// The findings as a SARIF 2.1.0 log.

@@ -144,6 +144,16 @@ pub const DRY_RUN: &[Key] = &[
     key("files[].added[]", "string", "a line that would come"),
 ];
 
+/// What `plan --verify` prints.
+pub const VERIFIED: &[Key] = &[
+    key("verified[]", "object", "a change of the plan that the settings before lead to"),
+    key("verified[].knob", "string", "the setting"),
+    key("verified[].to", "string?", "what was planned; `null` for removed"),
+    key("verified[].found", "string?", "what is there afterwards; `null` where it is absent or not told"),
+    key("verified[].taken", "string", "`yes`, `no`, or `unknown` where the files don't tell"),
+    key("verified[].message", "string", "the verdict in words"),
+];
+
 /// What `lint` prints.
 pub const FINDINGS: &[Key] = &[
     key("findings[]", "object", "what is to be said of a line, file by file"),
@@ -153,6 +163,9 @@ pub const FINDINGS: &[Key] = &[
     key("findings[].rule", "string", "the rule, which keeps its name"),
     key("findings[].message", "string", "what is wrong, or what the line does"),
     key("findings[].fix", "string?", "what to write instead"),
+    key("findings[].knob", "string?", "the setting that the line is about"),
+    key("findings[].platform", "string?", "the platform that it was judged for"),
+    key("findings[].text", "string?", "the line itself, cut at 160 characters"),
     key("errors", "integer", "how many are errors; any makes the exit code 1"),
     key("warnings", "integer", "how many are warnings"),
     key("notes", "integer", "how many are notes"),

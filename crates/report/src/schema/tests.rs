@@ -124,6 +124,7 @@ fn every_key_of_a_plan_for_a_platform_is_documented() {
         settings: None,
         memory_bound: None,
         packets: &packets,
+        peer: None,
     };
     let plan = fullpipe_knobs::plan_platform(&request);
     let mut export = fullpipe_knobs::export::export(&plan, &request.platform, None).unwrap();
@@ -160,6 +161,22 @@ fn every_key_of_what_was_applied_is_documented() {
 }
 
 #[test]
+fn every_key_of_what_was_taken_is_documented() {
+    use fullpipe_knobs::verify::{Taken, Verified};
+    let one = |taken, value: Option<&str>| Verified {
+        knob: fullpipe_knobs::Address::sysctl("a.b"),
+        to: value.map(str::to_owned),
+        found: value.map(str::to_owned),
+        taken,
+        message: "taken".to_owned(),
+    };
+    let all = [one(Taken::Yes, Some("1")), one(Taken::No, None), one(Taken::Unknown, None)];
+    hold(&[json::verified("plan", &all)], VERIFIED, &[]);
+    let text = crate::text::verified(&all, crate::text::Look::default());
+    assert!(text.contains("1 change taken, 1 not taken, 1 unknown"), "{text}");
+}
+
+#[test]
 fn every_key_of_findings_is_documented() {
     let text = "net.ipv4.tcp_tw_recycle = 1\nnet.ipv4.tcp_window_scaling = 0\nnet.ipv4.tcp_sack = 1\n";
     let request = fullpipe_knobs::lint::LintRequest::default();
@@ -189,7 +206,10 @@ fn every_key_of_a_measurement_is_documented() {
 #[test]
 fn every_key_of_several_measurements_is_documented_and_fits_the_screen() {
     let survey = sample::survey();
-    hold(&[json::survey("measure", &survey)], SURVEY, &[]);
+    let document = json::survey("measure", &survey);
+    let sizes = json::sizes_of(&document);
+    let compared = json::comparison(document.clone(), &crate::Comparison::new(&sizes, &sizes));
+    hold(&[document, compared], SURVEY, &[]);
     let text = crate::text::survey(&survey, crate::text::Look::default());
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("Nagle's algorithm and delayed acknowledgements hold"), "{text}");

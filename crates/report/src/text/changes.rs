@@ -20,7 +20,7 @@ pub fn platform_plan(answer: &PlatformPlan<'_>, look: Look) -> String {
     let path = format!("a path of {} and {}, {goal}", request.rate, request.rtt);
     page.title(&request.platform.to_string(), PLAIN, &path);
     // A platform's defaults say nothing of what this machine has there.
-    put_plan_from(&mut page, answer.plan, &|change| answer.knows_before(&change.knob));
+    put_plan_from(&mut page, answer.plan, &|change| answer.knows_before(change));
     if let Some((export, folder)) = answer.written {
         let files = count(export.files.len(), "file");
         page.title("written", GOOD, &format!("{files} into {folder}; README.txt says what to do with them"));

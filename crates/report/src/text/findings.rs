@@ -27,7 +27,11 @@ pub fn findings(files: &[(String, Vec<Finding>)], look: Look) -> String {
                 Level::Note => ("note", DIM),
                 Level::Ok => ("ok", GOOD),
             };
-            page.paragraph(2, style, &format!("{file}:{}: {word}: {}", finding.line, finding.rule));
+            let on = finding.platform.as_ref().map_or_else(String::new, |platform| format!(" ({platform})"));
+            page.paragraph(2, style, &format!("{file}:{}: {word}: {}{on}", finding.line, finding.rule));
+            if let Some(text) = &finding.text {
+                page.paragraph(6, DIM, &format!("| {text}"));
+            }
             page.paragraph(6, super::page::PLAIN, &finding.message);
             if let Some(fix) = &finding.fix {
                 page.paragraph(6, GOOD, &format!("instead: {fix}"));

@@ -15,6 +15,7 @@ mod scenario;
 mod settings;
 mod stack;
 mod survey;
+mod verified;
 
 pub use capture::{capture_story, captures};
 pub use changes::{applied, confirmed, dry_run, platform_plan};
@@ -30,7 +31,8 @@ pub use proof::proof;
 pub use scenario::scenarios;
 pub use settings::settings;
 pub use stack::{device_table, preset_table, stack_run};
-pub use survey::survey;
+pub use survey::{comparison, survey};
+pub use verified::verified;
 
 #[cfg(test)]
 mod tests;

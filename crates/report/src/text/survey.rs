@@ -8,7 +8,7 @@ use fullpipe_measure::{
 use fullpipe_units::{Bytes, Rate};
 
 use super::page::{DIM, Look, PLAIN, Page, TITLE, WARN, count, or_dash, percent};
-use crate::Survey;
+use crate::{Comparison, Pair, Survey};
 
 /// The tables of what was asked.
 pub fn survey(survey: &Survey, look: Look) -> String {
@@ -36,6 +36,28 @@ pub fn survey(survey: &Survey, look: Look) -> String {
         page.styled_field("stopped", WARN, "before its time; only what was complete is shown");
     }
     page.finish()
+}
+
+/// MB/s and latency of two sweeps, size by size.
+pub fn comparison(comparison: &Comparison, look: Look) -> String {
+    let mut page = Page::new(look);
+    page.gap();
+    page.title("before and after", PLAIN, "MB/s of payload, and the round trip of a message with its answer");
+    let headings = ["message", "up before", "after", "", "down before", "after", "", "round trip before", "after", ""];
+    let rate = |pair: &Pair| {
+        let of = |rate: Option<f64>| fixed(rate.map(|rate| rate / 8e6), 2);
+        [of(pair.before), of(pair.after), gain(pair)]
+    };
+    let cells = comparison.rows.iter().map(|row| {
+        let trip = [time(row.round_trip_us.before), time(row.round_trip_us.after), gain(&row.round_trip_us)];
+        [&[row.size.to_string()][..], &rate(&row.up_bps), &rate(&row.down_bps), &trip].concat()
+    });
+    table(&mut page, &headings, &cells.collect::<Vec<_>>());
+    page.finish()
+}
+
+fn gain(pair: &Pair) -> String {
+    or_dash(pair.percent.map(|percent| format!("{percent:+.0} %")))
 }
 
 /// Cells under their headings, each column as wide as its widest.

@@ -1,0 +1,92 @@
+//! The reset procedure of Windows as a folder: save, measure, reset, restart, set anew, measure, compare, and the way back.
+//!
+//! After a published case in which tuning did nothing until `netsh interface tcp reset` and a restart had put TCP's values
+//! back to Windows' own, and the tuning was applied again.
+
+use super::{Export, ExportError, ExportFile, export};
+use crate::{Plan, Platform, Settings};
+
+const SAVE: &str = include_str!("templates/procedure_save.cmd");
+const RESET: &str = include_str!("templates/procedure_reset.cmd");
+const BACK: &str = include_str!("templates/procedure_back.cmd");
+const MEASURE: &str = include_str!("templates/procedure_measure.cmd");
+const README: &str = include_str!("templates/procedure_readme.txt");
+
+/// The files of the procedure, and those of the plan that is applied after the restart.
+///
+/// # Errors
+///
+/// Where the plan can't be exported, or the platform is none that has such a reset.
+pub fn reset_procedure(plan: &Plan, platform: &Platform, settings: Option<&Settings>) -> Result<Export, ExportError> {
+    let vista = crate::Catalogue::of("windows").and_then(|all| all.is_at_least(&platform.version, "vista"));
+    if platform.family != "windows" || vista == Some(false) {
+        return Err(ExportError::NoProcedure { platform: platform.to_string() });
+    }
+    let mut export = export(plan, platform, settings)?;
+    // Its README tells of the plan's files alone.
+    for file in &mut export.files {
+        if file.name == "README.txt" {
+            file.name = "PLAN.txt";
+        }
+    }
+    let scripts: Vec<&str> = export.files.iter().map(|file| file.name).collect();
+    let apply = if scripts.contains(&"fullpipe.ps1") {
+        "powershell -ExecutionPolicy Bypass -File fullpipe.ps1, as an administrator"
+    } else if scripts.contains(&"fullpipe-netsh.cmd") {
+        "fullpipe-netsh.cmd, as an administrator"
+    } else {
+        "the plan sets nothing here (PLAN.txt says why); apply your own script, if you have one"
+    };
+    let readme = README.replace("@PLATFORM@", &super::quote::one_line(&platform.to_string())).replace("@APPLY@", apply);
+    let files = [
+        ("README.txt", "the steps, in their order", readme),
+        ("1-save.cmd", "saves what is there into the folder `before`; changes nothing", SAVE.to_owned()),
+        ("2-measure-before.cmd", "measures message sizes and keeps the result", measure("before", "--save")),
+        ("3-reset.cmd", "netsh interface tcp reset; refuses to run before 1-save.cmd has", RESET.to_owned()),
+        ("6-measure-after.cmd", "measures again and prints both sweeps", measure("after", "--compare")),
+        ("back.cmd", "puts back what 1-save.cmd saved", BACK.to_owned()),
+    ];
+    let files = files.map(|(name, what, text)| {
+        let contents = text.replace("\r\n", "\n").replace('\n', "\r\n").into_bytes();
+        ExportFile { name, what: what.to_owned(), contents, executable: false }
+    });
+    export.files.splice(0..0, files);
+    Ok(export)
+}
+
+fn measure(when: &str, option: &str) -> String {
+    MEASURE.replace("@WHEN@", when).replace("@OPTION@", option)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(platform: &str) -> Result<Export, ExportError> {
+        reset_procedure(&Plan::default(), &platform.parse().unwrap(), None)
+    }
+
+    #[test]
+    fn the_folder_saves_before_it_resets_and_has_a_way_back() {
+        let export = files("windows-11").unwrap();
+        let text = |name: &str| export.files.iter().find(|file| file.name == name).unwrap().text();
+        let reset = text("3-reset.cmd");
+        let guard = reset.find("before\\netsh-tcp.txt").unwrap();
+        assert!(guard < reset.find("\r\nnetsh interface tcp reset").unwrap(), "{reset}");
+        assert!(text("1-save.cmd").contains("netsh interface tcp dump") && text("back.cmd").contains("netsh -f"));
+        assert!(text("2-measure-before.cmd").contains("--sizes 4k..64k --save"));
+        assert!(text("6-measure-after.cmd").contains("--compare \"%~dp0before.json\""));
+        let readme = text("README.txt");
+        let steps = ["1-save.cmd", "2-measure-before.cmd", "3-reset.cmd", "Restart", "6-measure-after.cmd", "back.cmd"];
+        let places: Vec<usize> = steps.iter().map(|step| readme.find(step).unwrap()).collect();
+        assert!(places.is_sorted(), "{readme}");
+        assert!(!readme.contains('@') && export.files.iter().all(|file| file.contents.is_ascii()));
+    }
+
+    #[test]
+    fn a_platform_without_such_a_reset_is_refused() {
+        for platform in ["windows-xp", "linux-6.18", "freebsd-14.1"] {
+            assert!(matches!(files(platform), Err(ExportError::NoProcedure { .. })), "{platform}");
+        }
+    }
+}

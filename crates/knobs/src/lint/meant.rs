@@ -1,0 +1,94 @@
+//! The setting that a misspelt name most likely stands for.
+
+use crate::{Address, Catalogue};
+
+/// The name in the catalogue that is nearest to an unknown one: one letter in six may differ, and at least one.
+pub(super) fn nearest(catalogue: &Catalogue, knob: &Address) -> Option<String> {
+    let candidates = catalogue.knobs.iter().filter_map(|row| pair(&row.address, knob));
+    let best = candidates.map(|(name, asked, shown)| (distance(&name, &asked), asked.len(), shown)).min()?;
+    let (distance, length, shown) = best;
+    (distance <= (length / 6).max(1)).then_some(shown)
+}
+
+/// The names to compare, where both are of one kind: the row's, the one that is asked for, and the row's as it is shown.
+fn pair(row: &Address, asked: &Address) -> Option<(String, String, String)> {
+    let lower = str::to_ascii_lowercase;
+    match (row, asked) {
+        (Address::Sysctl(row), Address::Sysctl(asked)) => Some((lower(row), lower(asked), row.clone())),
+        (Address::Registry { value: row, .. }, Address::Registry { key, value: asked }) => {
+            // Elsewhere in the registry a name that is nearly the same means something else.
+            let ours = key.to_ascii_lowercase().contains(r"\services\tcpip\");
+            ours.then(|| (lower(row), lower(asked), row.clone()))
+        }
+        (Address::Netsh { context: row_context, parameter: row }, Address::Netsh { context, parameter: asked })
+            if row_context == context =>
+        {
+            Some((lower(row), lower(asked), row.clone()))
+        }
+        (Address::TcpSetting { parameter: row, .. }, Address::TcpSetting { parameter: asked, .. }) => {
+            Some((lower(row), lower(asked), format!("-{row}")))
+        }
+        (Address::Named { kind: row_kind, name: row }, Address::Named { kind, name: asked }) if row_kind == kind => {
+            Some((lower(row), lower(asked), row.clone()))
+        }
+        _ => None,
+    }
+}
+
+/// How many letters must be put in, taken out, changed or swapped with their neighbour; names of more than 96 letters are
+/// taken to have nothing in common.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().max(b.len()) > 96 {
+        return usize::MAX;
+    }
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let mut least = (row[j] + usize::from(x != y)).min(row[j + 1] + 1).min(next[j] + 1);
+            let swapped = i > 0 && j > 0 && a[i - 1] == *y && b[j - 1] == *x;
+            if swapped {
+                least = least.min(before[j - 1] + 1);
+            }
+            next.push(least);
+        }
+        before = std::mem::replace(&mut row, next);
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_finds_the_name_and_another_word_does_not() {
+        for (family, written, meant) in [
+            ("linux", "net.ipv4.tcp_rmen", Some("net.ipv4.tcp_rmem")),
+            ("linux", "net.ipv4.tcp_window_scailng", Some("net.ipv4.tcp_window_scaling")),
+            ("linux", "net.ipv4.ip_forward", None),
+            ("linux", "vm.swappiness", None),
+            ("freebsd", "net.inet.tcp.sendspce", Some("net.inet.tcp.sendspace")),
+            ("windows", "netsh tcp global autotuninglevl", Some("autotuninglevel")),
+            ("windows", "tcpsetting Internet DelayedAckTimeout", Some("-DelayedAckTimeoutMs")),
+            (
+                "windows",
+                r"registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpWindowsSize",
+                Some("TcpWindowSize"),
+            ),
+            ("windows", r"registry HKLM\SOFTWARE\X\TcpWindowsSize", None),
+            ("netburner", "call SetSocketRxBufers", Some("SetSocketRxBuffers")),
+        ] {
+            let knob: Address = written.parse().unwrap();
+            let found = nearest(Catalogue::of(family).unwrap(), &knob);
+            assert_eq!(found.as_deref(), meant, "{written}");
+        }
+    }
+
+    #[test]
+    fn letters_are_counted() {
+        assert_eq!(["", "a", "ab", "ba", "abc"].map(|text| distance("ab", text)), [2, 1, 0, 1, 1]);
+    }
+}

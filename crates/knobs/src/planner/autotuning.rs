@@ -1,0 +1,235 @@
+//! Windows from Vista on: the automatic tuning level, what overrules it, and what to do where it already reads normal.
+
+use fullpipe_units::{Bytes, window_limited_rate};
+
+use super::{
+    PlatformRequest,
+    platform::{Ask, Draft},
+    sizing::UNSCALED,
+};
+use crate::{Address, TuningLevel};
+
+/// The templates whose level a file may tell, those that connections get by themselves first.
+const TEMPLATES: [&str; 5] = ["Internet", "InternetCustom", "Datacenter", "DatacenterCustom", "Custom"];
+
+pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
+    let (window, arithmetic) = draft.pipe.window(request.goal);
+    let normal = TuningLevel::Normal.largest_window();
+    let local = Local::of(draft);
+    let policy = Policy::of(draft);
+    let level = policy.as_ref().map_or(local.level, |policy| policy.level);
+    let enough = level.is_some_and(|level| level.largest_window() >= window);
+    let at_normal = matches!(level, Some(TuningLevel::Normal | TuningLevel::Experimental));
+    let memory = Bytes::new(normal.min(window).get().saturating_mul(draft.connections));
+    if let Some(policy) = &policy {
+        draft.note(policy.words(window));
+    }
+    let too_much = request.memory_bound.filter(|bound| *bound < memory);
+    if let Some(bound) = too_much {
+        draft.note(beyond_memory(draft.connections, memory, bound));
+    } else if !enough && !at_normal && policy.is_none() {
+        let reason = local.level.map_or_else(
+            || "normal is the default; the command changes nothing where it stands, and undoes the advice to restrict it".to_owned(),
+            |level| format!("the level holds every window down to {}", level.largest_window()),
+        );
+        let ask = Ask {
+            knob: level_knob(),
+            to: Some("normal".to_owned()),
+            reason,
+            arithmetic: format!("{arithmetic} of window; normal offers shift 8: up to {normal}"),
+            memory: Some(memory),
+        };
+        draft.ask_from(ask, local.value);
+    }
+    if window > normal {
+        let at_most = window_limited_rate(normal, request.rtt);
+        let rate = at_most.map_or_else(String::new, |rate| format!(", {rate} at this round-trip time"));
+        draft.note(format!(
+            "a window of {window} is more than the level normal gives ({normal}{rate}); `experimental` is for research and can hurt much: use several connections"
+        ));
+    }
+    if at_normal && policy.is_none() {
+        look_first(draft);
+    }
+    let fits = too_much.is_none() && window > UNSCALED && policy.is_none();
+    if fits && draft.is_at_least("8") && !draft.is_at_least("8.1") {
+        custom_template(request, draft, &arithmetic);
+        sockets(draft, window, &arithmetic);
+    }
+    notes(draft, window, policy.is_some());
+}
+
+fn level_knob() -> Address {
+    Address::Netsh { context: "tcp global".to_owned(), parameter: "autotuninglevel".to_owned() }
+}
+
+/// The level that this machine itself sets.
+struct Local {
+    level: Option<TuningLevel>,
+    /// As netsh spells it.
+    value: Option<String>,
+}
+
+impl Local {
+    /// netsh's word, else that of the templates: netsh sets the level of all of them.
+    fn of(draft: &Draft<'_>) -> Self {
+        let of_template = |template: &&str| draft.now(&parameter(template, "AutoTuningLevelLocal"));
+        let value = draft.now(&level_knob()).or_else(|| TEMPLATES.iter().find_map(of_template));
+        Self { level: value.and_then(TuningLevel::named), value: value.map(str::to_ascii_lowercase) }
+    }
+}
+
+/// A level of Group Policy, which wins over the local one for all templates.
+struct Policy {
+    level: Option<TuningLevel>,
+}
+
+impl Policy {
+    fn of(draft: &Draft<'_>) -> Option<Self> {
+        let told = |name: &str| draft.templates().into_iter().find(|(_, parameter, _)| *parameter == name).map(|t| t.2);
+        let level = told("AutoTuningLevelGroupPolicy").and_then(TuningLevel::named);
+        match told("AutoTuningLevelEffective") {
+            Some(effective) if effective.eq_ignore_ascii_case("GroupPolicy") => Some(Self { level }),
+            Some(_) => None,
+            None => level.map(|level| Self { level: Some(level) }),
+        }
+    }
+
+    fn words(&self, window: Bytes) -> String {
+        let level = self.level.map_or_else(
+            || "a level that the files don't tell".to_owned(),
+            |level| format!("{} (windows up to {})", level.name(), level.largest_window()),
+        );
+        let verdict = match self.level {
+            Some(level) if level.largest_window() >= window => "that is enough for this path".to_owned(),
+            _ => format!(
+                "this path wants {window}. A local level changes nothing while the policy is there: have the policy changed (`gpresult /scope computer /h gp.html` names it), then plan again; it ends when the policy is not configured"
+            ),
+        };
+        format!("Group Policy sets the automatic tuning level to {level} and wins over a local one: {verdict}")
+    }
+}
+
+fn parameter(template: &str, parameter: &str) -> Address {
+    Address::TcpSetting { template: template.to_owned(), parameter: parameter.to_owned() }
+}
+
+/// Why nothing is set, and which level keeps the memory within its bound, if one does.
+fn beyond_memory(connections: u64, memory: Bytes, bound: Bytes) -> String {
+    let of = |level: TuningLevel| Bytes::new(level.largest_window().get().saturating_mul(connections));
+    let lower = [TuningLevel::Restricted, TuningLevel::HighlyRestricted, TuningLevel::Disabled];
+    let name = |level: TuningLevel| level.name().to_ascii_lowercase();
+    let way_out = match lower.into_iter().find(|level| of(*level) <= bound) {
+        Some(level) => format!(
+            "`{}` keeps them below ({} x {connections} = {}) and holds each connection down",
+            name(level),
+            level.largest_window(),
+            of(level)
+        ),
+        None => format!(
+            "no level keeps them below: even `disabled` gives {} x {connections} = {}",
+            TuningLevel::Disabled.largest_window(),
+            of(TuningLevel::Disabled)
+        ),
+    };
+    format!(
+        "{connections} connections could take {memory}, more than the memory bound of {bound}; {way_out}: nothing is set. Plan for fewer connections, or allow more memory"
+    )
+}
+
+/// What tells why a window stays small although the level is normal.
+fn look_first(draft: &mut Draft<'_>) {
+    let templates = if draft.is_at_least("8") {
+        "`Get-NetTCPSetting | Format-List SettingName, AutoTuningLevel*` (Effective: GroupPolicy means that a policy rules, whatever Local says), `Get-NetTCPConnection -RemoteAddress PEER | Format-List AppliedSetting, OwningProcess` (which template the connection has, and whose it is), `Get-NetTransportFilter` (who gets another template)"
+    } else {
+        "`netsh interface tcp show global` and `netsh interface tcp show heuristics`"
+    };
+    draft.note(format!(
+        "the level is normal, which lets windows grow to {}. Where a connection stays at 64 KB all the same, look first: {templates}, and the SYN in a capture (`fullpipe read`): window scale 8 is this level at work; scale 0, or none, and a window below 65,536 means that the application set SO_RCVBUF before it connected",
+        TuningLevel::Normal.largest_window()
+    ));
+}
+
+/// Server 2012: the built-in templates can't be changed, but Custom can, and a filter gives it to the peer's connections.
+fn custom_template(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, arithmetic: &str) {
+    let Some(peer) = request.peer else {
+        draft.note("on Server 2012 the templates Internet and Datacenter can't be changed: with --peer PREFIX the plan sets the custom template (Set-NetTCPSetting -SettingName Custom) and gives it to the peer's connections (New-NetTransportFilter -SettingName Custom -DestinationPrefix PREFIX); its first congestion window is 4 segments, of which 10 is the usual today".to_owned());
+        return;
+    };
+    // Custom begins as a copy of Datacenter: DCTCP must not meet the Internet (RFC 8257), and a least retransmission
+    // timeout of 20 ms is below a long path's round-trip time.
+    let long = request.rtt > fullpipe_units::Micros::from_millis(10);
+    let of_internet: &[(&str, &str, &str)] = &[
+        ("MinRtoMs", "300", "Custom begins with Datacenter's 20 ms, which a long path's variation exceeds"),
+        (
+            "CongestionProvider",
+            "CTCP",
+            "Custom begins with Datacenter's DCTCP, which must not be used on the Internet (RFC 8257)",
+        ),
+        (
+            "CwndRestart",
+            "False",
+            "Custom begins with Datacenter's True: the congestion window would start again after each pause",
+        ),
+    ];
+    let always: &[(&str, &str, &str)] = &[
+        ("AutoTuningLevelLocal", "Normal", "the window may grow to what the path needs"),
+        ("InitialCongestionWindowMss", "10", "ten segments at the start (RFC 6928) instead of four"),
+    ];
+    for (name, to, why) in of_internet.iter().filter(|_| long).chain(always) {
+        let knob = parameter("Custom", name);
+        if draft.now(&knob).is_some_and(|now| now.eq_ignore_ascii_case(to)) {
+            continue;
+        }
+        draft.ask(Ask {
+            knob,
+            to: Some((*to).to_owned()),
+            reason: format!("step 2, where the level is normal and the SYN's window still 64 KB: built-in templates can't be changed on this version; {why}"),
+            arithmetic: arithmetic.to_owned(),
+            memory: None,
+        });
+    }
+    draft.ask(Ask {
+        knob: Address::Named { kind: "transportfilter".to_owned(), name: "Custom".to_owned() },
+        to: Some(peer.to_owned()),
+        reason: "step 2: gives connections with this peer the Custom template; it ends when the filter is removed, which the undo does"
+            .to_owned(),
+        arithmetic: String::new(),
+        memory: None,
+    });
+}
+
+/// What only the application can do.
+fn sockets(draft: &mut Draft<'_>, window: Bytes, arithmetic: &str) {
+    for (option, why) in [
+        ("SO_RCVBUF", "before connect() or listen(), because the window scale is fixed in the SYN"),
+        ("SO_SNDBUF", "at both ends that send: what is in flight is copied there"),
+    ] {
+        draft.ask(Ask {
+            knob: Address::Socket(option.to_owned()),
+            to: Some(window.get().to_string()),
+            reason: format!("step 3, only where the application sets a smaller one itself, or step 2 changed nothing: setsockopt with this size, {why}; it ends when the application leaves the option out, which also gives automatic sizing back"),
+            arithmetic: arithmetic.to_owned(),
+            memory: None,
+        });
+    }
+}
+
+fn notes(draft: &mut Draft<'_>, window: Bytes, by_policy: bool) {
+    if !by_policy {
+        draft.note(
+            "Group Policy wins over the local level: look at AutoTuningLevelEffective in Get-NetTCPSetting".to_owned(),
+        );
+    }
+    draft.note(format!(
+        "an application that sets SO_RCVBUF or SO_SNDBUF switches automatic sizing off for its sockets; it then has to ask for {window} or more, before it connects"
+    ));
+    draft.note("TcpWindowSize, GlobalMaxTcpWindowSize and Tcp1323Opts in the registry do nothing here: they ended with Server 2003".to_owned());
+    draft.note("where tuning changed nothing, other settings may be in the way: save what is there, `netsh interface tcp reset`, restart, apply this again and measure again (`fullpipe plan --procedure reset` writes that as a folder); the reset is no undo, and neither is `netsh int ip reset`".to_owned());
+    if !draft.is_at_least("7") {
+        draft.note(
+            "this version sizes no send buffer by itself: an application has to set SO_SNDBUF, or send overlapped"
+                .to_owned(),
+        );
+    }
+}

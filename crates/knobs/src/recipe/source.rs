@@ -1,0 +1,130 @@
+//! C and C++ sources: the calls by which a program sizes its own buffers, `setsockopt` of sockets and those of a NetBurner.
+//!
+//! No compiler: a name stands for the product of numbers that the file itself gives it.
+
+use std::collections::BTreeMap;
+
+use super::{Action, Problem, Step};
+use crate::{
+    Address,
+    reading::{self, RemarkKind},
+};
+
+/// Whether a source sets anything that is read here.
+pub(super) fn is_one(text: &str) -> bool {
+    is_device(text) || text.contains("setsockopt")
+}
+
+/// Whether a source is for a NetBurner.
+pub(super) fn is_device(text: &str) -> bool {
+    [
+        "SetSocketRxBuffers",
+        "SetSocketTxBuffers",
+        "setsocketackbuffers",
+        "SetSocketUnackBuffers",
+        "SetOutOfOrderBuffers",
+        "SO_NONAGLE",
+        "SO_NOPUSH",
+    ]
+    .iter()
+    .any(|word| text.contains(word))
+}
+
+pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
+    let mut steps = if is_device(text) { device(text) } else { Vec::new() };
+    steps.extend(sockets(text));
+    steps.sort_by_key(|step| step.line);
+    (steps, Vec::new())
+}
+
+fn device(text: &str) -> Vec<Step> {
+    let Ok(reading) = reading::read("source.c", text.as_bytes()) else { return Vec::new() };
+    let found = reading.found.into_iter().filter_map(|found| {
+        let action = Action::Set(found.knob, found.value?);
+        Some(Step { line: found.place.line, action })
+    });
+    let unclear = reading.remarks.into_iter().filter(|remark| remark.kind == RemarkKind::Unread);
+    let unclear = unclear.map(|remark| Step { line: remark.place.line, action: Action::Unclear(remark.message) });
+    found.chain(unclear).collect()
+}
+
+/// `setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size)`.
+fn sockets(text: &str) -> Vec<Step> {
+    let mut names: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut steps = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.split("//").next().unwrap_or(line);
+        if let Some((name, value)) = definition(line).and_then(|(name, text)| Some((name, product(text, &names)?))) {
+            names.insert(name, value);
+        }
+        let Some((_, call)) = line.split_once("setsockopt") else { continue };
+        let arguments: Vec<&str> = call.split(',').map(str::trim).collect();
+        let (Some(option), Some(value)) = (arguments.get(2), arguments.get(3)) else { continue };
+        if !["SO_RCVBUF", "SO_SNDBUF"].contains(option) {
+            continue;
+        }
+        let name = value.rsplit(['&', ')', ' ', '*']).next().unwrap_or(value);
+        let action = match names.get(name) {
+            Some(bytes) => Action::Set(Address::Socket((*option).to_owned()), bytes.to_string()),
+            None => Action::Unclear(format!("{option} is set to `{name}`, whose value the file doesn't tell")),
+        };
+        steps.push(Step { line: number, action });
+    }
+    steps
+}
+
+/// `int size = 1024 * 1024;` or `#define SIZE (1 << 20)`: a name and what it stands for.
+fn definition(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim();
+    if let Some(rest) = line.strip_prefix("#define") {
+        return rest.trim().split_once(char::is_whitespace);
+    }
+    let (left, right) = line.split_once('=')?;
+    let name = left.split_whitespace().next_back()?;
+    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    plain.then(|| (name, right.split(';').next().unwrap_or(right)))
+}
+
+/// A product or a shift of whole numbers and names.
+fn product(text: &str, names: &BTreeMap<&str, u64>) -> Option<u64> {
+    let text = text.trim().trim_matches(['(', ')', ' ']);
+    if let Some((value, shift)) = text.split_once("<<") {
+        return product(value, names)?.checked_mul(1_u64.checked_shl(shift.trim().parse().ok()?)?);
+    }
+    let factor = |text: &str| {
+        let text = text.trim();
+        let digits = text.trim_end_matches(['u', 'U', 'l', 'L']);
+        let hex = digits.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        digits.parse().ok().or(hex).or_else(|| names.get(text).copied())
+    };
+    text.split('*').map(factor).try_fold(1_u64, |product, factor| product.checked_mul(factor?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn sizes_are_followed_to_the_numbers_that_the_file_gives() {
+        let text = "#define SIZE (1 << 20)\nint half = 512 * 1024;\nsetsockopt(s, SOL_SOCKET, SO_RCVBUF, (char*)&half, sizeof(half));\nint all = SIZE;\nsetsockopt(s, SOL_SOCKET, SO_SNDBUF, &all, sizeof all);\nsetsockopt(s, SOL_SOCKET, SO_SNDBUF, &given, sizeof given);\nsetsockopt(s, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);\n// setsockopt(s, SOL_SOCKET, SO_SNDBUF, &all, 4);\n";
+        let told: Vec<String> = read(text)
+            .0
+            .into_iter()
+            .map(|step| match step.action {
+                Action::Set(knob, value) => format!("{} {knob}={value}", step.line),
+                Action::Unclear(_) => format!("{} unclear", step.line),
+                other => format!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(told, ["3 socket SO_RCVBUF=524288", "5 socket SO_SNDBUF=1048576", "6 unclear"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_a_panic(text in "(setsockopt|SetSocketRxBuffers|SO_RCVBUF|#define|int|a|=|<<|\\*|99|,|\\(|\\)|;|&| |\n){0,40}") {
+            read(&text);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What a machine took of a plan, by its settings afterwards.
+
+use serde::Serialize;
+
+use crate::{Address, Change, Plan, Settings};
+
+/// What became of one change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Taken {
+    /// The value is there.
+    Yes,
+    /// Another value is there, or none.
+    No,
+    /// The files don't tell.
+    Unknown,
+}
+
+/// One change and what the settings afterwards say of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verified {
+    /// Which setting.
+    pub knob: Address,
+    /// What was planned; `None` for "removed".
+    pub to: Option<String>,
+    /// What is there; `None` where it is absent or not told.
+    pub found: Option<String>,
+    /// The verdict.
+    pub taken: Taken,
+    /// In a sentence.
+    pub message: String,
+}
+
+/// Compares a plan, made from the settings before, with the settings after it was applied.
+pub fn verify(plan: &Plan, after: &Settings) -> Vec<Verified> {
+    plan.changes.iter().map(|change| of_change(change, after)).collect()
+}
+
+fn of_change(change: &Change, after: &Settings) -> Verified {
+    let told = after.values.get(&change.knob);
+    let found = told.cloned().flatten();
+    let wanted = change.to.as_deref();
+    let now = || found.clone().unwrap_or_else(|| "absent".to_owned());
+    let (taken, message) = match told {
+        _ if matches!(change.knob, Address::Socket(_)) => (Taken::Unknown, "only the application knows".to_owned()),
+        None => (Taken::Unknown, "the files after it don't tell this setting".to_owned()),
+        Some(_) if same(found.as_deref(), wanted) => (Taken::Yes, "taken".to_owned()),
+        Some(_) if same(found.as_deref(), change.from.as_deref()) => {
+            (Taken::No, format!("not taken: still {}; was the machine restarted, and the file accepted?", now()))
+        }
+        Some(_) => (Taken::No, format!("not taken: now {}, by something else", now())),
+    };
+    Verified { knob: change.knob.clone(), to: change.to.clone(), found, taken, message }
+}
+
+/// Whether two values are one, whatever their spelling: `0x10` and `16`, `Normal` and `normal`.
+fn same(a: Option<&str>, b: Option<&str>) -> bool {
+    let number = |text: &str| crate::value::number(text);
+    match (a, b) {
+        (Some(a), Some(b)) => match (number(a), number(b)) {
+            (Some(a), Some(b)) => a == b,
+            _ => a.split_whitespace().eq_ignore_case(b.split_whitespace()),
+        },
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// Words that are the same but for their case.
+trait EqIgnoreCase: Sized {
+    fn eq_ignore_case(self, other: Self) -> bool;
+}
+
+impl<'a, I: Iterator<Item = &'a str>> EqIgnoreCase for I {
+    fn eq_ignore_case(mut self, mut other: Self) -> bool {
+        loop {
+            match (self.next(), other.next()) {
+                (None, None) => return true,
+                (Some(a), Some(b)) if a.eq_ignore_ascii_case(b) => {}
+                _ => return false,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TakesEffect;
+
+    #[test]
+    fn what_was_taken_is_told_from_what_was_not() {
+        let change = |name: &str, from: Option<&str>, to: Option<&str>| Change {
+            host: "a".to_owned(),
+            knob: Address::sysctl(name),
+            from: from.map(str::to_owned),
+            to: to.map(str::to_owned),
+            reason: String::new(),
+            arithmetic: String::new(),
+            memory_worst_case: None,
+            takes_effect: TakesEffect::Restart,
+            undo: String::new(),
+            source: String::new(),
+        };
+        let mut after = Settings::default();
+        for (name, value) in [("a.a", Some("0xfaf0")), ("a.b", Some("17520")), ("a.c", None), ("a.d", Some("1"))] {
+            after.values.insert(Address::sysctl(name), value.map(str::to_owned));
+        }
+        let plan = Plan {
+            changes: vec![
+                change("a.a", None, Some("64240")),
+                change("a.b", Some("17520"), Some("128480")),
+                change("a.c", Some("5"), None),
+                change("a.d", Some("0"), Some("2")),
+                change("a.e", None, Some("1")),
+            ],
+            notes: Vec::new(),
+        };
+        let found = verify(&plan, &after);
+        let taken: Vec<Taken> = found.iter().map(|verified| verified.taken).collect();
+        assert_eq!(taken, [Taken::Yes, Taken::No, Taken::Yes, Taken::No, Taken::Unknown]);
+        assert!(found[1].message.contains("still 17520") && found[3].message.contains("now 1"), "{found:?}");
+    }
+}

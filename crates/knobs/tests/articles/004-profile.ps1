@@ -1,0 +1,2 @@
+# Elevate to DataCenter profile which allows larger windows
+Set-NetTCPSetting -SettingName Internet -InitialCongestionWindow 10 -AutoTuningLevelLocal Restricted

@@ -1,0 +1,26 @@
+//! What a machine took of a plan.
+
+use fullpipe_knobs::verify::{Taken, Verified};
+
+use super::page::{BAD, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent};
+
+/// A line for each change, and what it means.
+pub fn verified(verified: &[Verified], look: Look) -> String {
+    let mut page = Page::new(look);
+    let of = |taken: Taken| verified.iter().filter(|one| one.taken == taken).count();
+    let (yes, no, unknown) = (of(Taken::Yes), of(Taken::No), of(Taken::Unknown));
+    let style = if no > 0 { BAD } else { GOOD };
+    page.title("verify", style, &format!("{}, {no} not taken, {unknown} unknown", count(yes, "change") + " taken"));
+    for one in verified {
+        let style = match one.taken {
+            Taken::Yes => GOOD,
+            Taken::No => BAD,
+            Taken::Unknown => WARN,
+        };
+        let to = value_or_absent(one.to.as_deref());
+        let knob = one.knob.to_string();
+        page.pieces(2, &[(NAME, &knob), (PLAIN, " -> "), (PLAIN, &to), (PLAIN, "  "), (style, &one.message)]);
+    }
+    page.field("note", "a value that is there need not be in use: look at the window and its scale in the SYN of a new connection (`fullpipe read`)");
+    page.finish()
+}
