@@ -5,7 +5,7 @@ mod read;
 mod settings;
 mod stack;
 
-use std::{ffi::OsString, num::NonZeroU32, path::PathBuf};
+use std::{ffi::OsString, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use fullpipe_measure::Network;
@@ -232,6 +232,10 @@ pub(crate) struct TuneArgs {
     /// Also write what helped into a drop-in file, so that it survives a restart
     #[arg(long)]
     pub(crate) persist: bool,
+    /// Leave what helped on trial: each host that was changed takes it back unless `fullpipe confirm` comes there within
+    /// this time
+    #[arg(long, value_name = "TIME", value_parser = settings::confirm_within)]
+    pub(crate) confirm_within: Option<Duration>,
     /// What the path carries, where you know it better than a measurement
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<Rate>,

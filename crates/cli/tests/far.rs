@@ -177,6 +177,30 @@ fn tune_changes_the_far_host_with_the_key_and_undo_there_restores_it() {
 }
 
 #[test]
+fn what_tune_leaves_on_trial_outlives_the_server_and_waits_for_the_confirmation_there() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let name = "what_tune_leaves_on_trial_outlives_the_server_and_waits_for_the_confirmation_there";
+    let Some(pair) = Pair::start(name) else { return };
+    let key = pair.path("key");
+    let [flag, file] = key_arguments(&key);
+    let mut server = pair.serve_to_be_killed(&["--allow-tune", flag, file]);
+    let tune = [&["tune", "10.80.0.2", "--yes", "--json", "--confirm-within", "600s", flag, file], &TEST[..]].concat();
+    let (value, _) = json(&mut pair.fullpipe(Side::A, &tune));
+    let notes = value["notes"].to_string();
+    assert!(notes.contains("10.80.0.2: on trial as run") && notes.contains("taken back in 600 s"), "{value:#}");
+    std::io::Write::write_all(server.0.stdin.as_mut().unwrap(), b"kill\n").unwrap();
+    let (value, _) = json(&mut pair.fullpipe(Side::B, &["status", "--json"]));
+    assert_eq!(value["runs"][0]["state"], "on_trial", "{value:#}");
+    assert_ne!(pair.wmem_of_b(), SMALL_WMEM);
+    let (value, code) = json(&mut pair.fullpipe(Side::B, &["confirm", "--json"]));
+    assert_eq!(code, Some(0), "{value:#}");
+    let (value, _) = json(&mut pair.fullpipe(Side::B, &["status", "--json"]));
+    assert_eq!(value["runs"][0]["state"], "kept", "{value:#}");
+    let (value, code) = json(&mut pair.fullpipe(Side::B, &["undo", "--last", "--yes", "--json"]));
+    assert_eq!((code, pair.wmem_of_b().as_str()), (Some(0), SMALL_WMEM), "{value:#}");
+}
+
+#[test]
 fn a_wrong_key_changes_nothing() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let Some(pair) = Pair::start("a_wrong_key_changes_nothing") else { return };

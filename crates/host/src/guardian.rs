@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Host, Journal, JournalError, RunRecord, Trial, UndoOptions, Which, plain_file, trusted, undo};
+use crate::{Host, Journal, JournalError, RunId, RunRecord, Trial, UndoOptions, Which, plain_file, trusted, undo};
 
 /// How often the journal is looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -46,6 +46,7 @@ pub enum Bond {
 /// A guardian that runs. It keeps running when this is dropped, as long as there is something to guard.
 #[derive(Debug)]
 pub struct Guardian {
+    program: PathBuf,
     owner: String,
     bond: Bond,
     child: Child,
@@ -80,7 +81,7 @@ impl Guardian {
             });
         }
         if told.recv_timeout(START) == Ok(true) {
-            return Ok(Self { owner, bond, child, stdin });
+            return Ok(Self { program: program.to_owned(), owner, bond, child, stdin });
         }
         child.kill()?;
         child.wait()?;
@@ -92,6 +93,24 @@ impl Guardian {
         let milliseconds = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let deadline_ms = within.map(|within| now_ms().saturating_add(milliseconds(within)));
         Trial { owner: self.owner.clone(), deadline_ms }
+    }
+
+    /// Hands a run over to a guardian of its own, which takes it back after `within` whatever becomes of this process.
+    ///
+    /// # Errors
+    ///
+    /// Where that guardian can't be started, or the run is not on trial (any more): it is on the old terms then.
+    pub fn hand_over(
+        &self,
+        journal: &mut Journal,
+        state_dir: &Path,
+        run: RunId,
+        within: Duration,
+    ) -> Result<(), JournalError> {
+        let failed = |source| JournalError::StateDir { path: state_dir.to_owned(), source };
+        let heir = Self::start(&self.program, state_dir, Bond::Deadline).map_err(failed)?;
+        // It looks for runs of its own until `heir` is dropped, so that it can't miss this one.
+        journal.put_on_terms(run, &heir.trial(Some(within)))
     }
 
     /// The process number.
@@ -181,8 +200,8 @@ fn take_back_due<H: Host>(
     let mut left = ours.len();
     for run in ours.iter().filter(is_due) {
         let mut journal = Journal::open_damaged(state_dir)?;
-        // Under the lock it may have been confirmed or taken back.
-        if !journal.run(run.id).is_ok_and(|run| run.state == crate::RunState::OnTrial) {
+        // Under the lock it may have been confirmed, taken back or handed over.
+        if !journal.run(run.id).is_ok_and(|run| run.state == crate::RunState::OnTrial && is_ours(&run)) {
             continue;
         }
         let report = undo(host, &mut journal, Which::Run(run.id), UndoOptions::default())?;

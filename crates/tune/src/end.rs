@@ -24,6 +24,8 @@ pub(crate) trait End: Send {
     /// Takes a trial back, also one that was kept; returns how many settings were written. It may be called again until it
     /// succeeds.
     fn undo(&mut self, trial: &Trial) -> Result<usize, TuneError>;
+    /// Leaves a trial in force for `within`, and after that only if somebody confirms it on that host; gives the time.
+    fn hold(&mut self, trial: &Trial, within: Duration) -> Result<Duration, TuneError>;
     /// Makes a trial stay, and writes what shall last beyond a restart.
     fn keep(&mut self, trial: &Trial) -> Result<(), TuneError>;
 }
@@ -151,6 +153,19 @@ impl<H: Host + Send> End for LocalEnd<H> {
             return Err(TuneError::NotUndone { host: name, remaining });
         }
         Ok(report.entries.len())
+    }
+
+    fn hold(&mut self, trial: &Trial, within: Duration) -> Result<Duration, TuneError> {
+        let Some(run) = trial.run else { return Ok(within) };
+        let Store::Folder(folder, Some(guardian)) = &self.store else {
+            return Err(TuneError::Remote {
+                operation: "leave changes on trial",
+                host: self.name.clone(),
+                reason: "no process watches over them".to_owned(),
+            });
+        };
+        guardian.hand_over(&mut Journal::open(folder)?, folder, run, within)?;
+        Ok(within)
     }
 
     fn keep(&mut self, trial: &Trial) -> Result<(), TuneError> {

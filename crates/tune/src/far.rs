@@ -56,6 +56,8 @@ pub struct TuneOptions {
     pub key: Option<Key>,
     /// Make what helped last beyond a restart.
     pub persist: bool,
+    /// Leave what helped on trial for this long, until somebody confirms it on each host that was changed.
+    pub confirm_within: Option<Duration>,
     /// Where the journal is.
     pub state_dir: PathBuf,
     /// The program that guards what is on trial (see [`fullpipe_host::guardian`]); without, a kill leaves it in force.
@@ -111,7 +113,7 @@ pub fn tune(
     let guardian = guardian(options.guard.as_deref(), &options.state_dir)?;
     let (host, state) = (SystemHost::new(), options.state_dir.clone());
     let mut here = LocalEnd::in_folder(&host_name(), host, state, &format!("tune {}", options.far.target), guardian);
-    let goal = RoundGoal::Keep { persist: options.persist };
+    let goal = RoundGoal::Keep { persist: options.persist, confirm_within: options.confirm_within };
     round(&options.far, &mut here, options.key.clone(), goal, options.criteria, consent, cancel, observer)
 }
 
@@ -204,6 +206,10 @@ impl End for Unreadable {
 
     fn undo(&mut self, _: &Trial) -> Result<usize, TuneError> {
         Err(self.refuse("undo a trial"))
+    }
+
+    fn hold(&mut self, _: &Trial, _: Duration) -> Result<Duration, TuneError> {
+        Err(self.refuse("leave changes on trial"))
     }
 
     fn keep(&mut self, _: &Trial) -> Result<(), TuneError> {

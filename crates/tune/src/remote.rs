@@ -52,6 +52,13 @@ pub(crate) enum Order {
     },
     /// Undo the trial with this number.
     Undo(i64),
+    /// Leave the trial with this number in force for so many seconds, and after that only if somebody confirms it there.
+    Hold {
+        /// The number.
+        run: i64,
+        /// Seconds.
+        within_s: u32,
+    },
     /// Keep the trial with this number: from now on only `fullpipe undo` there takes it back.
     Keep(i64),
 }
@@ -75,6 +82,8 @@ pub(crate) enum Answer {
     Undone(usize),
     /// To an order to keep.
     Kept,
+    /// To an order to hold: for so many seconds.
+    Held(u32),
     /// To an order: the JSON of the answer proper, sealed with the key and the order's nonce.
     Sealed {
         /// The JSON of an [`Answer`].

@@ -134,6 +134,16 @@ impl End for RemoteEnd<'_> {
         }
     }
 
+    fn hold(&mut self, trial: &Trial, within: Duration) -> Result<Duration, TuneError> {
+        const OPERATION: &str = "leave changes on trial";
+        let Some(run) = trial.run else { return Ok(within) };
+        let within_s = u32::try_from(within.as_secs()).unwrap_or(u32::MAX);
+        match self.order(OPERATION, &Order::Hold { run: run.0, within_s })? {
+            Answer::Held(seconds) => Ok(Duration::from_secs(seconds.into())),
+            _ => Err(self.unexpected(OPERATION)),
+        }
+    }
+
     fn keep(&mut self, trial: &Trial) -> Result<(), TuneError> {
         let Some(run) = trial.run else { return Ok(()) };
         match self.order("keep a trial", &Order::Keep(run.0))? {

@@ -51,6 +51,8 @@ pub(crate) enum RoundGoal {
     Keep {
         /// Beyond a restart, too.
         persist: bool,
+        /// On trial for this long, until somebody confirms it.
+        confirm_within: Option<Duration>,
     },
     /// Try the plan, undo all of it, and show that both hosts read as at the start.
     Show,
@@ -58,7 +60,7 @@ pub(crate) enum RoundGoal {
 
 impl RoundOptions {
     fn stay(&self) -> Stay {
-        if self.goal == (RoundGoal::Keep { persist: true }) { Stay::BeyondRestart } else { Stay::Running }
+        if matches!(self.goal, RoundGoal::Keep { persist: true, .. }) { Stay::BeyondRestart } else { Stay::Running }
     }
 }
 
@@ -327,7 +329,7 @@ impl Round<'_> {
         let keepers: Vec<&Change> =
             groups.iter().zip(&kept).filter(|(_, kept)| **kept).flat_map(|(group, _)| &group.changes).collect();
         let trials = self.put_in_force(&keepers, self.options.stay())?;
-        self.keep_all(trials)?;
+        outcome.notes.extend(self.keep_all(trials)?);
         for (at, label) in labels.iter().enumerate() {
             let of_group = |group: &&Group| group.directions.contains(&tried[at]);
             let index = groups.iter().position(|group| of_group(&group));
@@ -347,10 +349,27 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Keeps what is in force at every end, or at none.
-    fn keep_all(&mut self, trials: InForce) -> Result<(), TuneError> {
-        let kept = trials.iter().try_for_each(|(at, trial)| self.ends[*at].keep(trial));
-        let Err(error) = kept else { return Ok(()) };
+    /// Keeps what is in force at every end, or leaves it on trial there, or at none; what is to be said of it.
+    fn keep_all(&mut self, trials: InForce) -> Result<Vec<String>, TuneError> {
+        let within = match self.options.goal {
+            RoundGoal::Keep { confirm_within, .. } => confirm_within,
+            RoundGoal::Plan | RoundGoal::Show => None,
+        };
+        let mut notes = Vec::new();
+        let kept = trials.iter().try_for_each(|(at, trial)| {
+            let end = &mut self.ends[*at];
+            let Some(within) = within else { return end.keep(trial) };
+            let seconds = end.hold(trial, within)?.as_secs();
+            if let Some(run) = trial.run {
+                let name = end.name();
+                notes.push(format!(
+                    "{name}: on trial as run {run}, and taken back in {seconds} s unless `fullpipe confirm {run}` comes \
+                     there; try a new connection to it first"
+                ));
+            }
+            Ok(())
+        });
+        let Err(error) = kept else { return Ok(notes) };
         // One end with the changes and one without them is what nobody tried; where even the undo fails, that is the
         // error to tell.
         self.take_back(&mut vec![trials])?;

@@ -32,6 +32,9 @@ const NONCE_LIFE: Duration = Duration::from_secs(30);
 /// the host for longer than a proof takes.
 const TRIAL: RangeInclusive<u64> = 10..=1800;
 
+/// The shortest and the longest time until somebody has to confirm at this host what an order left on trial.
+const HOLD: RangeInclusive<u64> = 1..=86_400;
+
 /// How long the settings that everybody may read are good for: reading them takes 10 ms of a processor.
 const SHARED_LIFE: Duration = Duration::from_secs(1);
 
@@ -64,7 +67,7 @@ struct Guest {
     nonce: Option<(String, Instant)>,
     /// In force and not kept, oldest first. One is taken out when its undo succeeded, and no sooner.
     trials: Vec<Trial>,
-    /// Kept by this conversation, which may still take them back: another end may have failed to keep its own.
+    /// Kept or left on trial by this conversation, which may still take them back: another end may have failed to keep its own.
     kept: Vec<Trial>,
 }
 
@@ -158,6 +161,20 @@ impl<H: Host + Send> HostSteward<H> {
                     self.forget(peer, run);
                     (self.log)(&format!("{peer}: run {run} was undone"));
                     Ok(Answer::Undone(count))
+                }
+                None => Ok(refuse("this conversation has no such trial")),
+            },
+            Order::Hold { run, within_s } => match self.trial(peer, run) {
+                Some(trial) => {
+                    let within = Duration::from_secs(u64::from(within_s).clamp(*HOLD.start(), *HOLD.end()));
+                    let within_s = self.end().hold(&trial, within)?.as_secs();
+                    // The end of this conversation is not its end any more.
+                    self.forget(peer, run);
+                    self.guests().entry(peer).or_default().kept.push(trial);
+                    (self.log)(&format!(
+                        "{peer}: run {run} is undone in {within_s} s unless `fullpipe confirm {run}` comes"
+                    ));
+                    Ok(Answer::Held(u32::try_from(within_s).unwrap_or(u32::MAX)))
                 }
                 None => Ok(refuse("this conversation has no such trial")),
             },

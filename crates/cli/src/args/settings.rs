@@ -331,7 +331,7 @@ fn rtt(text: &str) -> Result<Micros, String> {
     }
 }
 
-fn confirm_within(text: &str) -> Result<Duration, String> {
+pub(super) fn confirm_within(text: &str) -> Result<Duration, String> {
     let time: Micros = text.parse().map_err(|error: ParseUnitError| error.to_string())?;
     if (1_000_000..=86_400_000_000).contains(&time.get()) {
         Ok(Duration::from_micros(time.get()))

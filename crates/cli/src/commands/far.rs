@@ -41,6 +41,7 @@ pub(super) fn tune(args: &TuneArgs, output: Output) -> Ended {
         far: far_options(&args.test, wishes)?,
         key: args.key_file.as_deref().map(Key::read).transpose()?,
         persist: args.persist,
+        confirm_within: args.confirm_within,
         state_dir: journal::state_dir()?,
         guard: Some(guard::program()?),
         criteria: Criteria::default(),

@@ -178,6 +178,18 @@ impl Journal {
         })
     }
 
+    /// Puts a run that is on trial on other terms.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not on trial (any more), or the journal can't be written.
+    pub fn put_on_terms(&mut self, run: RunId, trial: &Trial) -> Result<(), JournalError> {
+        if self.run(run)?.state != RunState::OnTrial {
+            return Err(JournalError::NotOnTrial { run });
+        }
+        self.change_run(run, |row| (row.owner, row.deadline) = (Some(trial.owner.clone()), trial.deadline_ms))
+    }
+
     /// Ends the trial of a run without a word on whether it stays: nobody waits for it any more.
     pub fn end_trial(&mut self, run: RunId) -> Result<(), JournalError> {
         self.change_run(run, |row| (row.owner, row.deadline, row.pending) = (None, None, None))

@@ -15,6 +15,7 @@ struct Memory {
     in_force: Vec<i64>,
     kept: Vec<i64>,
     next: i64,
+    held: Vec<i64>,
     fails_to_keep: bool,
     /// How often an undo fails before it succeeds.
     undo_failures: u32,
@@ -54,6 +55,14 @@ impl End for Memory {
         Ok(1)
     }
 
+    fn hold(&mut self, trial: &Trial, within: Duration) -> Result<Duration, TuneError> {
+        if self.fails_to_keep {
+            return Err(self.refuse("hold"));
+        }
+        self.held.extend(trial.run.map(|run| run.0));
+        Ok(within)
+    }
+
     fn keep(&mut self, trial: &Trial) -> Result<(), TuneError> {
         if self.fails_to_keep {
             return Err(self.refuse("keep"));
@@ -90,8 +99,10 @@ fn change(host: &str) -> Change {
     }
 }
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 /// Puts a change in force at both ends and has them kept.
-fn keep_both(a: &mut Memory, b: &mut Memory) -> Result<(), TuneError> {
+fn keep_both(a: &mut Memory, b: &mut Memory, confirm_within: Option<Duration>) -> Result<Vec<String>, TuneError> {
     let options = RoundOptions {
         directions: vec![fullpipe_measure::Direction::Up],
         streams: 1,
@@ -100,7 +111,7 @@ fn keep_both(a: &mut Memory, b: &mut Memory) -> Result<(), TuneError> {
         trial_lengths: None,
         wishes: Wishes::default(),
         criteria: Criteria::default(),
-        goal: RoundGoal::Keep { persist: false },
+        goal: RoundGoal::Keep { persist: false, confirm_within },
     };
     let changes = [change(a.name), change(b.name)];
     let mut round = Round {
@@ -119,13 +130,23 @@ fn keep_both(a: &mut Memory, b: &mut Memory) -> Result<(), TuneError> {
 
 #[test]
 fn where_one_end_can_not_keep_its_changes_neither_has_them() {
-    for failing in [0, 1] {
+    for (failing, within) in [(0, None), (1, None), (0, Some(MINUTE)), (1, Some(MINUTE))] {
         let mut ends = ["a", "b"].map(|name| Memory { name, ..Memory::default() });
         ends[failing].fails_to_keep = true;
         let [a, b] = &mut ends;
-        keep_both(a, b).expect_err("one end fails");
+        keep_both(a, b, within).expect_err("one end fails");
         assert!(ends.iter().all(|end| end.in_force.is_empty()), "{failing}: something stayed in force");
     }
+}
+
+#[test]
+fn what_is_to_be_confirmed_is_left_on_trial_at_both_ends_and_each_is_named() {
+    let mut ends = ["a", "b"].map(|name| Memory { name, ..Memory::default() });
+    let [a, b] = &mut ends;
+    let notes = keep_both(a, b, Some(MINUTE)).expect("held");
+    assert!(ends.iter().all(|end| end.kept.is_empty() && end.held == [1] && end.in_force == [1]));
+    assert!(notes[0].contains("a: on trial as run 1") && notes[1].contains("b: on trial as run 1"), "{notes:?}");
+    assert!(notes.iter().all(|note| note.contains("in 60 s unless `fullpipe confirm 1`")), "{notes:?}");
 }
 
 #[test]
@@ -133,7 +154,7 @@ fn an_undo_that_fails_once_is_tried_again() {
     let mut ends = ["a", "b"].map(|name| Memory { name, undo_failures: 1, ..Memory::default() });
     ends[1].fails_to_keep = true;
     let [a, b] = &mut ends;
-    let error = keep_both(a, b).expect_err("one end fails");
+    let error = keep_both(a, b, None).expect_err("one end fails");
     assert!(error.to_string().contains("keep"), "{error}");
     assert!(ends.iter().all(|end| end.in_force.is_empty()));
 }

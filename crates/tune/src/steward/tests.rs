@@ -191,6 +191,25 @@ fn what_one_end_kept_can_be_taken_back_by_the_same_conversation() {
 }
 
 #[test]
+fn what_is_held_outlives_its_conversation_until_its_own_deadline() {
+    let machine = Machine::new();
+    let Answer::Applied { run: Some(run), .. } = machine.apply(peer(1), OLD, "4096 131072 7000000") else { panic!() };
+    assert!(matches!(machine.order(peer(2), &Order::Hold { run, within_s: 600 }), Answer::Refused { .. }), "another's");
+    assert!(matches!(machine.order(peer(1), &Order::Hold { run, within_s: 600 }), Answer::Held(600)));
+    machine.steward.on_disconnect(peer(1).peer, Disconnect::Lost);
+    assert_eq!(machine.rmem(), "4096 131072 7000000", "the conversation is over, and the trial is not");
+    reason(&machine.apply(peer(2), "4096 131072 7000000", "4096 131072 8000000"));
+    let state = machine.folder.path().join("state");
+    let journal = Journal::look(&state).unwrap().unwrap();
+    let trial = journal.run(fullpipe_host::RunId(run)).unwrap().trial.unwrap();
+    assert!(trial.deadline_ms.is_some(), "{trial:?}");
+    let mut journal = Journal::open(&state).unwrap();
+    let mut host = FolderHost::new(machine.folder.path().join("machine"));
+    fullpipe_host::confirm(&mut host, &mut journal, fullpipe_host::RunId(run)).expect("in time");
+    assert_eq!(journal.on_trial().unwrap(), []);
+}
+
+#[test]
 fn an_undo_of_the_administrator_ends_a_trial_while_the_server_runs() {
     let machine = Machine::new();
     let Answer::Applied { run: Some(run), .. } = machine.apply(peer(1), OLD, "4096 131072 7000000") else { panic!() };
