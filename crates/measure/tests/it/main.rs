@@ -5,6 +5,8 @@
 #[cfg(target_os = "linux")]
 mod accuracy;
 mod auth;
+#[cfg(target_os = "linux")]
+mod flood;
 mod hostile_client;
 mod hostile_server;
 mod interop;
