@@ -12,6 +12,8 @@ use fullpipe_knobs::{Address, Change, TakesEffect};
 use super::*;
 use crate::end::Stay;
 
+mod histories;
+
 const KEY: &str = "a key of more than sixteen bytes";
 const SERVER: &str = "192.0.2.1:5201";
 const OLD: &str = "4096 131072 33554432";
