@@ -41,11 +41,14 @@ enum Task {
     },
     /// Captures of transfers whose limiter is known, made over the lab's paths, and how often `fullpipe read` finds it.
     Corpus(corpus::Corpus),
-    /// Long fuzzing and repeated scenario runs: nothing that the test run waits for.
+    /// Long fuzzing, the crash matrix and repeated test runs, in a loop: nothing that the test run waits for.
+    #[command(args_conflicts_with_subcommands = true)]
     Soak {
         /// For how many minutes.
         #[arg(long, default_value_t = 30)]
         minutes: u32,
+        #[command(subcommand)]
+        only: Option<soak::Only>,
     },
     /// Run packetdrill scripts of others against the engine, in virtual time, and print how many pass.
     Packetdrill(packetdrill::Arguments),
@@ -69,7 +72,7 @@ fn main() -> Result<()> {
         Task::Bench(arguments) => bench::run(&shell, &arguments),
         Task::Interop { source } => interop::run(&shell, &source),
         Task::Corpus(corpus) => corpus::run(&shell, &corpus),
-        Task::Soak { minutes } => soak::run(&shell, minutes),
+        Task::Soak { minutes, only } => soak::run(&shell, minutes, only),
         Task::Packetdrill(arguments) => packetdrill::run(&shell, &arguments),
         Task::Size => size::run(&shell),
         Task::Generate => check::generate(&shell),

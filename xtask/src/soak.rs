@@ -1,22 +1,46 @@
-//! What takes long: every fuzz target for its share of the time, then property tests with many more cases and the
-//! scenarios over and over.
+//! What takes long: every fuzz target for its share of the time, then the crash matrix, property tests with many more
+//! cases, and the scenarios over and over.
+
+mod crash;
+mod stage;
+mod tally;
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
-/// Fuzzes for half of the time and repeats the tests for the other half; a failure ends it with its seed or input named.
-pub(crate) fn run(shell: &Shell, minutes: u32) -> Result<()> {
+/// A part of it alone.
+#[derive(clap::Subcommand)]
+pub(crate) enum Only {
+    /// Kill, I/O error and full disk at every point of every command that changes settings, and flipped bits of a journal.
+    Crash {
+        /// Kill at every system call, also at those that change nothing, and flip a bit in every byte.
+        #[arg(long)]
+        all: bool,
+        /// Only the cases whose name begins so (`apply`, `undo`, `confirm`, `guardian`, `reset`, `bits`).
+        cases: Vec<String>,
+    },
+}
+
+/// Fuzzes for half of the time and repeats the rest for the other half; a failure ends it with its seed, input or point
+/// named.
+pub(crate) fn run(shell: &Shell, minutes: u32, only: Option<Only>) -> Result<()> {
+    if let Some(Only::Crash { all, cases }) = only {
+        return crash::run(shell, all, &cases);
+    }
     let end = Instant::now() + Duration::from_secs(u64::from(minutes) * 60);
     fuzz(shell, u64::from(minutes) * 30)?;
     let _cases = shell.push_env("PROPTEST_CASES", "20000");
+    let _histories = shell.push_env("FULLPIPE_HISTORIES", "1000");
     let mut round = 0;
     while Instant::now() < end {
         round += 1;
         eprintln!("soak: round {round}");
+        crash::run(shell, false, &[])?;
         cmd!(shell, "cargo test --locked --workspace --no-fail-fast").run()?;
     }
+    println!("soak: {round} rounds of the crash matrix and of every test in {minutes} minutes, without a failure");
     Ok(())
 }
 
