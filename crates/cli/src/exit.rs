@@ -161,7 +161,7 @@ impl Exit {
             Self::ChangedSince => {
                 "Somebody changed a setting after fullpipe did; it was left alone. `undo --force` puts it back anyway."
             }
-            Self::JournalLocked => "Another run of fullpipe holds the journal.",
+            Self::JournalLocked => "Another run of fullpipe holds the journal, or has the setting on trial.",
             Self::JournalUnusable => {
                 "The journal can't be read or written, is damaged or was lost, or others could have written it: nothing \
                  was changed. `undo` puts back what can be read of it, and ends so, too."

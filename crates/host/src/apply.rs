@@ -12,7 +12,8 @@ use fullpipe_knobs::{Address, Change, TakesEffect};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BootFile, EntryKind, EntryState, Host, HostError, Journal, JournalError, Lasting, RunId, RunState, Trial, guardian,
+    BootFile, EntryKind, EntryState, Host, HostError, Journal, JournalError, Lasting, Lifeline, RunId, RunState, Trial,
+    guardian,
     journal::{EntryId, Intent, Start},
     persist, trusted,
     undo::{Outcome, UndoneEntry, restore_file, restore_setting},
@@ -122,6 +123,20 @@ pub enum ApplyFault {
         /// What it is.
         now: Option<String>,
     },
+    /// What nobody may lose was lost.
+    #[error("{address} was set, and {lost} was gone; {}", if *is_back {
+        "it is back with the old value"
+    } else {
+        "the old value did not bring it back: set that up again"
+    })]
+    Lifeline {
+        /// The setting.
+        address: Address,
+        /// What was lost.
+        lost: String,
+        /// Whether it came back with what was there before.
+        is_back: bool,
+    },
     /// Another run has the setting on trial: its undo would come in between.
     #[error(
         "{address} is on trial by run {run} ({command}, process {pid}); wait until it is confirmed or taken back, or \
@@ -193,9 +208,16 @@ pub fn apply<H: Host + ?Sized>(
         .map_err(|fault| ApplyError { fault: Box::new(fault), rollback: Vec::new() })?;
     let pending =
         pending(changes, options).map_err(|fault| ApplyError { fault: Box::new(fault), rollback: Vec::new() })?;
-    let mut work = Work { host, journal, options, pending, run: None, done: Vec::new() };
+    let lifelines = host.lifelines();
+    let mut work = Work { host, journal, options, lifelines, pending, run: None, done: Vec::new() };
     let result = work.all(changes);
-    result.map_err(|fault| ApplyError { fault: Box::new(fault), rollback: work.take_back() })
+    result.map_err(|mut fault| {
+        let rollback = work.take_back();
+        if let ApplyFault::Lifeline { is_back, .. } = &mut fault {
+            *is_back = work.host.lost(&work.lifelines).is_none();
+        }
+        ApplyError { fault: Box::new(fault), rollback }
+    })
 }
 
 /// One trial for each setting: two that are taken back in the wrong order would leave one of them in force.
@@ -277,7 +299,15 @@ pub fn confirm<H: Host + ?Sized>(host: &mut H, journal: &mut Journal, run: RunId
         let Pending { folder, changes } =
             serde_json::from_str(pending).map_err(|source| plain(ApplyFault::Pending { source }))?;
         let options = ApplyOptions::default();
-        let mut work = Work { host, journal, options: &options, pending: None, run: Some(run), done: Vec::new() };
+        let mut work = Work {
+            host,
+            journal,
+            options: &options,
+            lifelines: Vec::new(),
+            pending: None,
+            run: Some(run),
+            done: Vec::new(),
+        };
         let write = |work: &mut Work<'_, H>| -> Result<_, ApplyFault> {
             for entry in record.entries.iter().filter(|entry| entry.state.is_outstanding()) {
                 let lasts = |change: &Change| {
@@ -308,6 +338,8 @@ struct Work<'a, H: Host + ?Sized> {
     host: &'a mut H,
     journal: &'a mut Journal,
     options: &'a ApplyOptions,
+    /// What there was before the first change.
+    lifelines: Vec<Lifeline>,
     /// What the journal holds for the confirmation.
     pending: Option<String>,
     run: Option<RunId>,
@@ -316,7 +348,17 @@ struct Work<'a, H: Host + ?Sized> {
 
 impl<H: Host + ?Sized> Work<'_, H> {
     fn all(&mut self, changes: &[Change]) -> Result<Run, ApplyFault> {
-        let applied = changes.iter().map(|change| self.one(change)).collect::<Result<Vec<_>, _>>()?;
+        let one = |change: &Change| {
+            let applied = self.one(change)?;
+            match self.host.lost(&self.lifelines) {
+                Some(lost) => {
+                    let lost = lost.to_string();
+                    Err(ApplyFault::Lifeline { address: change.knob.clone(), lost, is_back: false })
+                }
+                None => Ok(applied),
+            }
+        };
+        let applied = changes.iter().map(one).collect::<Result<Vec<_>, _>>()?;
         let (mut boot_files, mut not_persisted) = (Vec::new(), Vec::new());
         if let Some(folder) = self.options.persist.as_ref().filter(|_| self.options.trial.is_none()) {
             (boot_files, not_persisted) = self.lasting(folder, changes)?;
@@ -432,14 +474,14 @@ impl<H: Host + ?Sized> Work<'_, H> {
     }
 
     /// Takes back what was done, newest first, from memory: the journal may be what failed.
-    fn take_back(self) -> Vec<UndoneEntry> {
+    fn take_back(&mut self) -> Vec<UndoneEntry> {
         let Self { host, journal, run, done, .. } = self;
-        done.into_iter()
+        done.drain(..)
             .rev()
             .map(|done| {
                 let (entry, place, outcome) = match done {
                     Done::Setting { entry, address, before } => {
-                        let outcome = restore_setting(host, &address, before.as_deref());
+                        let outcome = restore_setting(*host, &address, before.as_deref());
                         (entry, address.to_string(), outcome)
                     }
                     Done::File { entry, path, before, mode } => {
@@ -451,7 +493,7 @@ impl<H: Host + ?Sized> Work<'_, H> {
                     // Left unmarked, the entry is found to be back already by the next undo.
                     journal.mark(entry, EntryState::Undone).unwrap_or_default();
                 }
-                UndoneEntry { run, place, outcome }
+                UndoneEntry { run: *run, place, outcome }
             })
             .collect()
     }

@@ -18,6 +18,7 @@ pub mod folder;
 pub mod freebsd;
 pub mod guardian;
 pub mod journal;
+mod lifeline;
 #[cfg(target_os = "linux")]
 pub mod linux;
 pub mod persist;
@@ -35,6 +36,7 @@ pub use error::HostError;
 pub use export_folder::{ExportFolder, ExportFolderError};
 pub use folder::FolderHost;
 pub use journal::{Entry, EntryKind, EntryState, Journal, JournalError, RunId, RunRecord, RunState, Trial};
+pub use lifeline::Lifeline;
 pub use persist::{BootFile, Lasting};
 pub use program::Output;
 pub use undo::{Outcome, UndoOptions, UndoReport, UndoneEntry, Which, undo};
@@ -73,6 +75,16 @@ pub trait Host {
     fn is_taken_at_start(&mut self, address: &Address) -> Result<bool, HostError> {
         let _ = address;
         Ok(false)
+    }
+
+    /// The ways out that a change must not cost; none on a host that stands for another.
+    fn lifelines(&mut self) -> Vec<Lifeline> {
+        Vec::new()
+    }
+
+    /// Which of these are there no more.
+    fn lost<'a>(&mut self, lifelines: &'a [Lifeline]) -> Option<&'a Lifeline> {
+        lifelines.iter().find(|lifeline| lifeline.is_lost())
     }
 
     /// How a change is made to last beyond a restart. Unless a host says otherwise, sysctls go into a drop-in.

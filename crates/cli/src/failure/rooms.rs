@@ -196,7 +196,8 @@ fn journal(error: &JournalError) -> Exit {
 fn apply(fault: &ApplyFault) -> Exit {
     match fault {
         ApplyFault::Stale { .. } => Exit::ChangedSince,
-        ApplyFault::NoEffect { .. } => Exit::SettingUnavailable,
+        ApplyFault::NoEffect { .. } | ApplyFault::Lifeline { .. } => Exit::SettingUnavailable,
+        ApplyFault::OnTrial { .. } => Exit::JournalLocked,
         ApplyFault::Persist { source, .. } => exit_of_io(source),
         _ => Exit::System,
     }

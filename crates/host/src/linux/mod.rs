@@ -16,7 +16,7 @@ use std::path::Path;
 use fullpipe_knobs::{Address, Settings};
 use net::NetError;
 
-use crate::{Host, HostError, Identity, boot_files, value::canonical};
+use crate::{Host, HostError, Identity, Lifeline, boot_files, lifeline, value::canonical};
 
 /// The running Linux system, as the calling thread's network namespace shows it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +41,10 @@ impl Host for LinuxHost {
         link::collect(&mut settings)?;
         boot_files::note(Path::new("/"), &mut settings)?;
         Ok(settings)
+    }
+
+    fn lifelines(&mut self) -> Vec<Lifeline> {
+        lifeline::present()
     }
 
     fn read(&mut self, address: &Address) -> Result<Option<String>, HostError> {
