@@ -51,6 +51,8 @@ enum Fault {
     Kill,
     Fail,
     Full,
+    /// A guardian would wait for room for minutes.
+    FullAWhile,
 }
 
 impl Fault {
@@ -59,6 +61,7 @@ impl Fault {
             Self::Kill => format!("inject={call}:signal=KILL:when={at}"),
             Self::Fail => format!("inject={call}:error=EIO:when={at}"),
             Self::Full => format!("inject={call}:error=ENOSPC:when={at}+"),
+            Self::FullAWhile => format!("inject={call}:error=ENOSPC:when={at}..{}", at + 20),
         }
     }
 }
@@ -140,7 +143,7 @@ fn matrix(stage: &Stage, case: &Case, original: &World, all: bool) -> Result<Tal
     stage.kill_guardians()?;
     let mut tally = Tally::default();
     for (call, places) in &calls {
-        for fault in faults(call) {
+        for fault in faults(call, case) {
             for at in places {
                 let inject = fault.inject(call, *at);
                 let trace = format!("trace={call}");
@@ -201,10 +204,11 @@ fn calls(trace: &[String], all: bool) -> BTreeMap<String, Vec<usize>> {
     calls
 }
 
-fn faults(call: &str) -> Vec<Fault> {
+fn faults(call: &str, case: &Case) -> Vec<Fault> {
+    let full = if case.command == GUARD { Fault::FullAWhile } else { Fault::Full };
     let is_lock = LOCKING.contains(&call);
     let can_fail = call == "openat" || is_lock || CHANGING.contains(&call);
-    let faults = [(!is_lock, Fault::Kill), (can_fail, Fault::Fail), (NEED_ROOM.contains(&call), Fault::Full)];
+    let faults = [(!is_lock, Fault::Kill), (can_fail, Fault::Fail), (NEED_ROOM.contains(&call), full)];
     faults.into_iter().filter(|(applies, _)| *applies).map(|(_, fault)| fault).collect()
 }
 
