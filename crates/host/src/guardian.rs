@@ -208,7 +208,8 @@ fn take_back_due<H: Host>(
         let is_theirs = |outcome: &crate::Outcome| matches!(outcome, crate::Outcome::ChangedSince { .. });
         let patience = LOOK * TRIES;
         let too_late = overdue(run).is_some_and(|ms| u128::try_from(ms).is_ok_and(|ms| ms > patience.as_millis()));
-        if report.is_complete() {
+        // What is back and could not be marked so is looked at again: a journal that names a trial which is over misleads.
+        if report.is_complete() && report.unmarked.is_none() {
             left -= 1;
         } else if report.entries.iter().any(|entry| is_theirs(&entry.outcome)) || give_up || too_late {
             // What somebody else set since is theirs; `status` names what is left, and nobody waits for it.
