@@ -121,6 +121,7 @@ pub(crate) fn run(shell: &Shell, all: bool, cases: &[String]) -> Result<()> {
         whole.add(flips);
     }
     whole.print("in all");
+    ensure!(whole.stopped > 0, "strace stopped no command anywhere");
     ensure!(whole.silent.is_empty(), "something was lost in silence");
     Ok(())
 }
@@ -154,6 +155,7 @@ fn matrix(stage: &Stage, case: &Case, original: &World, all: bool) -> Result<Tal
                 }
                 stage.go_back(&start)?;
                 let output = stage.traced(&command, &options)?;
+                tally.stopped += u32::from(!output.status.success());
                 let point = || format!("{}: {inject}", case.name);
                 if output.status.success() && (stage.world()?, states(stage)?) != done {
                     tally.count(End::Silent, || format!("{}: it says that all went well", point()));
@@ -226,6 +228,7 @@ fn flips(stage: &Stage, original: &World, all: bool) -> Result<Tally> {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);
         fs::write(&journal, bytes)?;
+        tally.stopped += 1;
         tally.count(recover(stage, original)?, || format!("bit {} of byte {at}", at % 8));
     }
     Ok(tally)

@@ -14,6 +14,8 @@ pub(super) enum End {
 /// How many points ended how.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
+    /// At so many points the command was killed or ended with an error; at the others it went on, as it may.
+    pub(super) stopped: u32,
     restored: u32,
     named: Vec<String>,
     /// What was lost in silence.
@@ -30,6 +32,7 @@ impl Tally {
     }
 
     pub(super) fn add(&mut self, other: Self) {
+        self.stopped += other.stopped;
         self.restored += other.restored;
         self.named.extend(other.named);
         self.silent.extend(other.silent);
@@ -38,7 +41,10 @@ impl Tally {
     pub(super) fn print(&self, name: &str) {
         let (named, silent) = (self.named.len(), self.silent.len());
         let tried = self.restored as usize + named + silent;
-        println!("{name:<40} {tried:>6} points  {:>6} restored  {named:>4} named  {silent:>4} silent", self.restored);
+        let Self { stopped, restored, .. } = self;
+        println!(
+            "{name:<40} {tried:>6} points ({stopped} stopped it)  {restored:>6} restored  {named:>4} named  {silent:>4} silent"
+        );
         for what in self.silent.iter().take(20) {
             println!("    SILENT {what}");
         }
