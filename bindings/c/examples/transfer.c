@@ -87,6 +87,20 @@ int main(int argc, char **argv) {
     close(fd);
     close(listener);
 
+    /* A peer that vanishes: keepalive ends the connection, and its buffers come back. */
+    listener = listen(0, 5003, 5);
+    if (fullpipe_set_user_timeout(listener, 60 * TICKS_PER_SECOND) != 0) return fail("the user timeout", 0);
+    if (fullpipe_set_keepalive(listener, TICKS_PER_SECOND, TICKS_PER_SECOND, 0) != TCP_ERR_NONE_AVAIL)
+        return fail("keepalive without probes", 0);
+    if (fullpipe_set_keepalive(listener, TICKS_PER_SECOND, TICKS_PER_SECOND, 2) != 0) return fail("keepalive", 0);
+    fd = accept(listener, 0, 0, 20 * TICKS_PER_SECOND);
+    if (fd < 0) return fail("accept", fd);
+    len = read(fd, buffer, sizeof buffer);
+    if (len != TCP_ERR_TIMEOUT) return fail("read from a dead peer", len);
+    close(fd);
+    close(listener);
+    if (fullpipe_set_user_timeout(fd, 0) != TCP_ERR_NOSUCH_SOCKET) return fail("a closed socket", 0);
+
     if (end_peer() != 0) return fail("the peer", 1);
     for (int wait = 0; GetFreeCount() != all && wait < 1000; wait++) fullpipe_accept(-1, 0, 0, 1);
     printf("%d bytes each way, %u of %u buffers free\n", SIZE, (unsigned)GetFreeCount(), (unsigned)all);

@@ -83,6 +83,14 @@ int fullpipe_set_tx_buffers(int fd, int buffers);
 int fullpipe_set_out_of_order_buffers(int fd, int buffers);
 int fullpipe_set_unack_buffers(int fd, int buffers);
 
+/* Dead peers give their buffers back. What was written and is not acknowledged for so long ends the connection: reading
+ * and writing then return TCP_ERR_TIMEOUT. 0, the default: after the profile's retransmissions, which can take minutes. */
+int fullpipe_set_user_timeout(int fd, uint32_t ticks);
+/* A peer that is silent for `idle_ticks` is probed every `interval_ticks`, and given up after `probes` without an answer.
+ * Counted in whole seconds, rounded up. `idle_ticks` 0, the default: never. Both calls on a listener: for the connections
+ * that it accepts from then on. */
+int fullpipe_set_keepalive(int fd, uint32_t idle_ticks, uint32_t interval_ticks, uint8_t probes);
+
 /* Free packet buffers of the pool, 256 when nothing is held. */
 uint16_t fullpipe_free_count(void);
 

@@ -221,6 +221,18 @@ pub extern "C" fn fullpipe_set_unack_buffers(fd: c_int, buffers: c_int) -> c_int
     number(sockets::set_budget(fd, buffers, |budgets| &mut budgets.unacknowledged))
 }
 
+/// Sets for how long data may be unacknowledged.
+#[unsafe(no_mangle)]
+pub extern "C" fn fullpipe_set_user_timeout(fd: c_int, ticks: u32) -> c_int {
+    number(sockets::set_user_timeout(fd, ticks))
+}
+
+/// Sets when a silent peer is probed and given up.
+#[unsafe(no_mangle)]
+pub extern "C" fn fullpipe_set_keepalive(fd: c_int, idle_ticks: u32, interval_ticks: u32, probes: u8) -> c_int {
+    number(sockets::set_keepalive(fd, [idle_ticks, interval_ticks], probes))
+}
+
 /// Free buffers of the pool.
 #[unsafe(no_mangle)]
 pub extern "C" fn fullpipe_free_count() -> u16 {

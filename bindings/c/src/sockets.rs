@@ -11,7 +11,7 @@ use std::{
 use fullpipe_stack::{Connection, Host, Listener, Port, Settings, StackError};
 use fullpipe_tcp::{
     link::{LinkSetup, Prefix},
-    profile::{Budgets, Profile},
+    profile::{Budgets, Keepalive, Profile},
     socket::SocketOptions,
     wire::ethernet::Mac,
 };
@@ -270,6 +270,21 @@ pub(crate) fn set_budget(fd: i32, buffers: i32, of: impl FnOnce(&mut Budgets) ->
     let range = Budgets::UNSCALED;
     let buffers = u16::try_from(buffers).ok().filter(|buffers| range.contains(buffers)).ok_or(Code::NoneAvailable)?;
     change(fd, |options| *of(&mut options.budgets) = buffers)
+}
+
+pub(crate) fn set_user_timeout(fd: i32, ticks: u32) -> Call {
+    let limit_ms = time_of(ticks, None).map(|limit| u32::try_from(limit.as_millis()).unwrap_or(u32::MAX - 1));
+    change(fd, |options| options.user_timeout_ms = limit_ms)
+}
+
+/// The times are those of silence before the first probe, and between probes.
+pub(crate) fn set_keepalive(fd: i32, ticks: [u32; 2], probes: u8) -> Call {
+    const TICKS_PER_SECOND: u32 = 20;
+    let [idle_s, interval_s] = ticks.map(|ticks| ticks.div_ceil(TICKS_PER_SECOND));
+    if idle_s > 0 && (interval_s == 0 || probes == 0) {
+        return Err(Code::NoneAvailable);
+    }
+    change(fd, |options| options.keepalive = (idle_s > 0).then_some(Keepalive { idle_s, interval_s, probes }))
 }
 
 pub(crate) fn free_count() -> u16 {

@@ -24,6 +24,9 @@ fn missing() -> Option<&'static str> {
     if !Path::new("/dev/net/tun").exists() {
         return Some("/dev/net/tun");
     }
+    if !succeeds("ip", &["-V"]) {
+        return Some("ip (iproute2)");
+    }
     (!succeeds("unshare", &["--net", "true"])).then_some("the right to make a network namespace (unshare --net)")
 }
 

@@ -18,7 +18,7 @@ pub(crate) use settings::{
 };
 pub(crate) use stack::StackCommand;
 #[cfg(target_os = "linux")]
-pub(crate) use stack::{BudgetArgs, EngineArgs, Preset, ProfileName, StackPresetsArgs, StackTableArgs};
+pub(crate) use stack::{BudgetArgs, EngineArgs, KeepaliveArgs, Preset, ProfileName, StackPresetsArgs, StackTableArgs};
 
 /// Find what keeps a TCP connection below what its path can carry, set the right thing on the right machine so that
 /// it can be undone, and prove the gain.

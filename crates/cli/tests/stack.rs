@@ -89,6 +89,9 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
         ("connect --buffers rx=5,zz=9", "unknown budget `zz`"),
         ("connect --buffers many", "no number of buffers"),
         ("connect --pool 3", "4..=65534"),
+        ("connect --user-timeout 0", "1ms to 24 days"),
+        ("serve --keepalive 0s", "1s to"),
+        ("serve --keepalive 5s,1s,300", "no number of probes"),
         ("connect --mtu 576", "1280"),
         ("connect --time 0", "0"),
         ("connect --bytes lots", "lots"),
@@ -99,7 +102,12 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
         ("serve --port 0", "0"),
         ("serve --connections 0", "0"),
         ("echo --address 1.2.3", "1.2.3"),
-        ("table", "<SCENARIO>"),
+        ("table", "SCENARIO"),
+        ("table --rate 10M", "--rtt"),
+        ("table --rate 10M --rtt 9s", "2us to 5s"),
+        ("table --rate 10M --rtt 9ms --loss 50%", "0% to 20%"),
+        ("table netburner-lan --rate 10M --rtt 9ms", "--rate"),
+        ("table netburner-lan --loss 1%", "--rate"),
         ("presets --message 1", "2..=512"),
         ("presets --messages 0", "0"),
         ("presets --pieces 0", "0"),
@@ -165,6 +173,59 @@ fn a_peer_that_refuses_and_one_that_is_dead_are_told_apart() {
     assert_eq!(dead["kind"], "unreachable");
     let message = dead["message"].as_str().unwrap();
     assert!(message.contains("10.82.0.77:9") && message.contains("1.0 s"), "{dead}");
+}
+
+#[test]
+fn a_device_of_ones_own_gets_counts_with_their_memory() {
+    const TEST: &str = "a_device_of_ones_own_gets_counts_with_their_memory";
+    let Some(mut command) = stack(TEST, &["table", "--rate", "8M", "--rtt", "20ms", "--connections", "2"]) else {
+        return;
+    };
+    let document = document(&command.output().unwrap());
+    if document["error"]["kind"] == "path_not_kept" {
+        println!("skipped {TEST}: this machine is too busy for the path");
+        return;
+    }
+    let rows = document["rows"].as_array().unwrap();
+    let counts: Vec<u64> = rows.iter().map(|row| row["buffers"].as_u64().unwrap()).collect();
+    assert_eq!(counts, [5, 10, 15, 20, 25, 30, 35, 40, 43]);
+    assert!(rows.iter().all(|row| row["memory_bytes"].as_u64().unwrap() == row["held"].as_u64().unwrap() * 1_548));
+    // Two connections leave a quarter of 256 buffers with 25 in each list, and not with 35.
+    let advised = document["advice"]["buffers"].as_u64().unwrap();
+    assert!((10..=30).contains(&advised), "{document}");
+}
+
+/// From here on nothing of the kernel's reaches the engine.
+const VANISH: &str = "ip route add blackhole 10.82.0.2/32";
+
+#[test]
+fn a_peer_that_vanished_is_given_up_after_the_time_that_was_set() {
+    const TEST: &str = "a_peer_that_vanished_is_given_up_after_the_time_that_was_set";
+    // A silent peer is probed; one that owes an acknowledgement has the user timeout.
+    for (words, client, operation) in [
+        (["--keepalive", "1s,1s,2"].as_slice(), "exec 3<>/dev/tcp/10.82.0.2/5001", "reading from 10.82.0.1"),
+        (
+            &["--user-timeout", "2s", "--send", "1GB", "--buffers", "20"],
+            "exec 3</dev/tcp/10.82.0.2/5001; head -c 1000 <&3 >/dev/null",
+            "writing to 10.82.0.1",
+        ),
+    ] {
+        let Some(mut server) = stack(TEST, &[&["serve", "--connections", "1", "--time", "300"], words].concat()) else {
+            return;
+        };
+        let server = server.spawn().unwrap();
+        until_device_is_up(&server, "fp0");
+        let line =
+            format!("for i in $(seq 100); do ({client}; {VANISH}) 2>/dev/null && exit 0; sleep 0.1; done; exit 1");
+        let vanished = beside(&server, &line);
+        assert!(vanished.status.success(), "{vanished:?}");
+        let output = server.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let document = document(&output);
+        let failure = document["connections"][0]["failure"].as_str().unwrap();
+        assert!(failure.contains(operation), "{failure}");
+        assert_eq!(document["pool"]["free"], document["pool"]["buffers"], "{document}");
+    }
 }
 
 #[test]

@@ -329,8 +329,8 @@ impl fmt::Display for Foreign {
             Self::Http => f.write_str("something that speaks HTTP"),
             Self::Ssh => f.write_str("something that speaks SSH"),
             Self::Tls => f.write_str("something that speaks TLS"),
-            Self::Iperf2 => f.write_str("an iperf 2, whose protocol is another one"),
-            Self::Silent => f.write_str("something that accepts and stays silent (an iperf 2 server does)"),
+            Self::Iperf2 => f.write_str("an iperf 2, whose protocol is another one (use iperf3 or fullpipe there)"),
+            Self::Silent => f.write_str("something that accepts and stays silent (an iperf 2 server does: use `iperf3 -s` or `fullpipe serve` there)"),
             Self::Other(text) => write!(f, "something that says `{text}`"),
         }
     }
@@ -387,6 +387,11 @@ mod tests {
         assert_eq!(Foreign::named_by(b"220 mail\x1b[2J"), Foreign::Other("220 mail.[2J".to_owned()));
         let iperf2 = [0u8, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0x13, 0x89, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xfc, 0x18];
         assert_eq!(Foreign::named_by(&iperf2), Foreign::Iperf2);
+        // Its users learn what to run instead, whichever end it is.
+        for older in [Foreign::Iperf2, Foreign::Silent] {
+            let words = older.to_string();
+            assert!(words.contains("iperf3") && words.contains("fullpipe"), "{words}");
+        }
     }
 
     #[test]

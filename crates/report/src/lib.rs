@@ -33,7 +33,8 @@ pub use measured::Measured;
 pub use problem::Problem;
 pub use settings::{Connections, SettingsList};
 pub use stack::{
-    DeviceRow, DeviceTable, PresetAdvice, PresetLatency, PresetRow, PresetTable, StackConnection, StackPool, StackRun,
+    DeviceAdvice, DeviceRow, DeviceTable, PresetAdvice, PresetLatency, PresetRow, PresetTable, StackConnection,
+    StackPool, StackRun,
 };
 pub use standing::{Reading, Standing};
 pub use survey::Survey;

@@ -84,6 +84,21 @@ pub struct DeviceTable {
     pub tolerance: f64,
     /// The lines.
     pub rows: Vec<DeviceRow>,
+    /// For a device that a user described: which count to set.
+    pub advice: Option<DeviceAdvice>,
+}
+
+/// Which count of buffers to set on a device.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceAdvice {
+    /// The count for each of a socket's lists; absent where the pool is too small for any.
+    pub buffers: Option<u16>,
+    /// For how many connections at the same time.
+    pub connections: u16,
+    /// Buffers of the pool.
+    pub pool: u64,
+    /// Memory of each; B.
+    pub buffer_bytes: u64,
 }
 
 /// One line of the table.
@@ -111,6 +126,8 @@ pub struct DeviceRow {
     pub fitted: bool,
     /// Whether the made path kept its promises in all runs.
     pub valid: bool,
+    /// For a device that a user described: buffers of the pool that all its connections can hold.
+    pub held: Option<u64>,
 }
 
 impl DeviceTable {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use fullpipe_units::{Bytes, Micros};
+use fullpipe_units::{Bytes, Micros, Rate};
 
 /// Run fullpipe's own TCP engine on a real interface (Linux)
 #[derive(Debug, Subcommand)]
@@ -98,9 +98,10 @@ pub(crate) struct StackEchoArgs {
     pub(crate) engine: EngineArgs,
 }
 
-/// Measure a scenario's small device over its packet buffers, beside the published figures
+/// Measure a small device over its packet buffers: a scenario's beside the published figures, or your own
 ///
-/// The engine plays the device, with the device's own speed; this machine's kernel is the other end. What was fitted to
+/// With --rate and --rtt it is your device and your path: which count of buffers is worth its memory there. The engine plays
+/// the device, with the device's own speed; this machine's kernel is the other end. What was fitted to
 /// published figures is marked and is no prediction. Ends with exit code 1 where a prediction is further from its
 /// published figure than the scenario allows.
 #[derive(Args, Debug)]
@@ -108,14 +109,53 @@ pub(crate) struct StackEchoArgs {
 Examples:
   fullpipe stack table netburner-lan
   fullpipe stack table netburner-wan --fit
+  fullpipe stack table --rate 10M --rtt 40ms --loss 0.5% --connections 2
   fullpipe stack table lossy-devices --json | jq '.rows[] | {buffers, seconds}'")]
 pub(crate) struct StackTableArgs {
     /// The name of a scenario with a device (`fullpipe lab list`) or a file
-    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
-    pub(crate) scenario: String,
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, required_unless_present = "rate", conflicts_with = "rate")]
+    pub(crate) scenario: Option<String>,
     /// Fit anew what the scenario says was fitted to its own figures
-    #[arg(long)]
+    #[arg(long, conflicts_with = "rate")]
     pub(crate) fit: bool,
+    /// Your path's rate: of its slowest link
+    #[arg(long, value_name = "RATE", requires = "rtt", value_parser = link_rate, help_heading = "Your device")]
+    pub(crate) rate: Option<Rate>,
+    /// Its round-trip time
+    #[arg(long, value_name = "TIME", requires = "rate", value_parser = round_trip, help_heading = "Your device")]
+    pub(crate) rtt: Option<Micros>,
+    /// Packets that it loses, each way
+    #[arg(long, value_name = "PERCENT", requires = "rate", value_parser = loss, default_value = "0%", help_heading = "Your device")]
+    pub(crate) loss: f64,
+    /// How long the device is busy with a packet; by default as the NetBurner of the published figures
+    #[arg(long, value_name = "TIME", requires = "rate", value_parser = round_trip, default_value = "138us", help_heading = "Your device")]
+    pub(crate) per_packet: Micros,
+    /// Connections that fill their buffers at the same time
+    #[arg(long, value_name = "N", requires = "rate", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Your device")]
+    pub(crate) connections: u16,
+    /// The application writes whenever there is room, instead of waiting until each set of buffers is acknowledged, as that of
+    /// the published figures does
+    #[arg(long, requires = "rate", help_heading = "Your device")]
+    pub(crate) streams: bool,
+}
+
+/// What the emulated path can be held to.
+fn link_rate(text: &str) -> Result<Rate, String> {
+    let rate: Rate = text.parse().map_err(|error| format!("{error}"))?;
+    let range = Rate::from_bps(10_000)..=Rate::from_bps(1_000_000_000);
+    if range.contains(&rate) { Ok(rate) } else { Err("expected a rate from 10k to 1G".to_owned()) }
+}
+
+fn round_trip(text: &str) -> Result<Micros, String> {
+    let span: Micros = text.parse().map_err(|error| format!("{error}"))?;
+    let range = Micros::new(2)..=Micros::from_millis(5_000);
+    if range.contains(&span) { Ok(span) } else { Err("expected a time from 2us to 5s".to_owned()) }
+}
+
+/// `1%`, as a part of one.
+fn loss(text: &str) -> Result<f64, String> {
+    let percent: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| format!("`{text}` is no percentage"))?;
+    if (0.0..=20.0).contains(&percent) { Ok(percent / 100.0) } else { Err("expected 0% to 20%".to_owned()) }
 }
 
 /// Measure what the presets do to small messages, requests and bulk: latency, segments, bytes
@@ -200,6 +240,14 @@ pub(crate) struct EngineArgs {
     /// Packet buffers of the pool [default: 256, or 8192 with a profile of a large system]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(4..=65_534), help_heading = "Engine")]
     pub(crate) pool: Option<u16>,
+    /// Give a connection up whose data has waited so long for an acknowledgement: its buffers come back then (the user
+    /// timeout of RFC 9293)
+    #[arg(long, value_name = "TIME", value_parser = user_timeout, help_heading = "Engine")]
+    pub(crate) user_timeout: Option<Micros>,
+    /// Probe a peer that is silent for IDLE, then every INTERVAL [default: 75s], and give it up after PROBES [default: 9]
+    /// without an answer (keepalive): 30s,5s,3
+    #[arg(long, value_name = "IDLE[,INTERVAL[,PROBES]]", value_parser = keepalive, help_heading = "Engine")]
+    pub(crate) keepalive: Option<KeepaliveArgs>,
     /// End after this time, whatever happens
     #[arg(long, value_name = "TIME", default_value = "60", value_parser = super::seconds, help_heading = "Engine")]
     pub(crate) time: Micros,
@@ -242,6 +290,51 @@ pub(crate) struct BudgetArgs {
     pub(crate) unacked: Option<u16>,
 }
 
+/// When a silent peer is probed, and given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeepaliveArgs {
+    /// Silence before the first probe, in seconds.
+    pub(crate) idle_s: u32,
+    /// Between probes, in seconds.
+    pub(crate) interval_s: u32,
+    /// So many without an answer.
+    pub(crate) probes: u8,
+}
+
+/// The engine counts it in milliseconds, 24 days at the most.
+fn user_timeout(text: &str) -> Result<Micros, String> {
+    let span: Micros = text.parse().map_err(|error| format!("{error}"))?;
+    let range = Micros::from_millis(1)..=Micros::from_millis(1 << 31);
+    if range.contains(&span) { Ok(span) } else { Err("expected a time from 1ms to 24 days".to_owned()) }
+}
+
+/// `30s,5s,3`: the engine counts the times in whole seconds.
+fn keepalive(text: &str) -> Result<KeepaliveArgs, String> {
+    let mut parts = text.split(',');
+    let seconds = |text: &str, most: u64| {
+        let span: Micros = text.trim().parse().map_err(|error| format!("{text}: {error}"))?;
+        let seconds = span.get().div_ceil(1_000_000);
+        u32::try_from(seconds)
+            .ok()
+            .filter(|s| (1..=most).contains(&u64::from(*s)))
+            .ok_or_else(|| format!("{text}: expected a time from 1s to {most}s"))
+    };
+    // What most platforms do when it is turned on.
+    let idle_s = seconds(parts.next().unwrap_or_default(), 2_000_000)?;
+    let mut keepalive = KeepaliveArgs { idle_s, interval_s: 75, probes: 9 };
+    if let Some(interval) = parts.next() {
+        keepalive.interval_s = seconds(interval, 4_000)?;
+    }
+    if let Some(probes) = parts.next() {
+        let number = probes.trim().parse().ok().filter(|probes| *probes > 0);
+        keepalive.probes = number.ok_or_else(|| format!("`{probes}` is no number of probes; give 1 to 255"))?;
+    }
+    match parts.next() {
+        None => Ok(keepalive),
+        Some(more) => Err(format!("`{more}` is too much; give IDLE,INTERVAL,PROBES")),
+    }
+}
+
 /// A name that a network device can have (IFNAMSIZ, `dev_valid_name` of Linux).
 fn device(text: &str) -> Result<String, String> {
     let is_allowed = |c: char| !c.is_whitespace() && !"/:%".contains(c);
@@ -277,6 +370,17 @@ fn budgets(text: &str) -> Result<BudgetArgs, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keepalive_is_a_time_and_perhaps_more() {
+        assert_eq!(keepalive("30s"), Ok(KeepaliveArgs { idle_s: 30, interval_s: 75, probes: 9 }));
+        assert_eq!(keepalive("30s,5s,3"), Ok(KeepaliveArgs { idle_s: 30, interval_s: 5, probes: 3 }));
+        // Whole seconds, and never none.
+        assert_eq!(keepalive("200ms").unwrap().idle_s, 1);
+        for text in ["", "0s", "30s,0s", "30s,5s,0", "30s,5s,256", "30s,5s,3,1", "2h,2h"] {
+            assert!(keepalive(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn budgets_are_one_number_or_named() {

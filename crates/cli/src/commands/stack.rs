@@ -17,12 +17,15 @@ use fullpipe_stack::{
     Host, Port, Preset, Settings,
     session::{self, MadePath, Service, Session, Until},
 };
-use fullpipe_tcp::{profile::Profile, socket::SocketOptions};
+use fullpipe_tcp::{
+    profile::{Keepalive, Profile},
+    socket::SocketOptions,
+};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use super::{Ended, lab, printed};
 use crate::{
-    args::{self, BudgetArgs, EngineArgs, ProfileName, StackCommand},
+    args::{self, BudgetArgs, EngineArgs, KeepaliveArgs, ProfileName, StackCommand},
     exit::Exit,
     failure::Failure,
     interrupt,
@@ -198,6 +201,10 @@ fn options(engine: &EngineArgs) -> SocketOptions {
     budgets.transmit = tx.unwrap_or(budgets.transmit);
     budgets.out_of_order = ooo.unwrap_or(budgets.out_of_order);
     budgets.unacknowledged = unacked.unwrap_or(budgets.unacknowledged);
+    options.user_timeout_ms = engine.user_timeout.and_then(|span| u32::try_from(span.get().div_ceil(1_000)).ok());
+    if let Some(KeepaliveArgs { idle_s, interval_s, probes }) = engine.keepalive {
+        options.keepalive = Some(Keepalive { idle_s, interval_s, probes });
+    }
     options
 }
 

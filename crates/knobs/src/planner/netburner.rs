@@ -72,8 +72,12 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         });
     }
     draft.note(format!(
-        "{} connections take at most {} of {pool} buffers with 5 for packets out of order each: the pool can't run dry by them",
-        draft.connections,
+        "{} at most {} of {pool} buffers with 5 for packets out of order each: the pool can't run dry by them",
+        if draft.connections == 1 {
+            "one connection takes".to_owned()
+        } else {
+            format!("{} connections take", draft.connections)
+        },
         (3 * packets + STEP) * draft.connections
     ));
     draft.note("the device's time per packet is that of the published module (scenario netburner-lan); another device is faster or slower: measure with 5, 20 and 40, `fullpipe stack table` shows how".to_owned());

@@ -51,11 +51,18 @@ pub fn device_table(command: &str, table: &DeviceTable) -> Value {
             "deviation": row.deviation,
             "fitted": row.fitted,
             "valid": row.valid,
+            "held": row.held,
+            "memory_bytes": row.held.zip(table.advice).map(|(held, advice)| held * advice.buffer_bytes),
         })
+    });
+    let advice = table.advice.map(|advice| {
+        json!({ "buffers": advice.buffers, "connections": advice.connections, "pool": advice.pool,
+            "buffer_bytes": advice.buffer_bytes })
     });
     document(
         command,
         json!({
+            "advice": advice,
             "scenario": table.scenario,
             "summary": table.summary,
             "published": table.published,

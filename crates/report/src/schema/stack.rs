@@ -50,6 +50,13 @@ pub const DEVICE_TABLE: &[Key] = &[
     key("rows[].deviation", "number?", "how far from it, as a fraction of it"),
     key("rows[].fitted", "boolean", "whether something was fitted to this published time"),
     key("rows[].valid", "boolean", "whether the made path kept its promises in all runs"),
+    key("rows[].held", "integer?", "buffers of the pool that all connections can hold; for a device of one's own"),
+    key("rows[].memory_bytes", "integer?", "their memory; B"),
+    key("advice", "object?", "which count to set; for a device of one's own"),
+    key("advice.buffers", "integer?", "for each of a socket's lists; `null` where the pool is too small for any"),
+    key("advice.connections", "integer", "for how many connections at the same time"),
+    key("advice.pool", "integer", "buffers of the pool"),
+    key("advice.buffer_bytes", "integer", "memory of each; B"),
     key("as_expected", "boolean", "whether every prediction is within the tolerance"),
 ];
 

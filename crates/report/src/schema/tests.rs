@@ -95,6 +95,7 @@ fn every_key_of_a_device_table_is_documented_and_only_predictions_can_be_wrong()
         deviation,
         fitted,
         valid: true,
+        held: None,
     };
     let rows = vec![row(None, None, false), row(Some(0.5), Some(0.8), true), row(Some(0.907), Some(-0.1), false)];
     let fitted = vec!["the path's round-trip time".to_owned()];
@@ -105,6 +106,45 @@ fn every_key_of_a_device_table_is_documented_and_only_predictions_can_be_wrong()
     hold(&[document], DEVICE_TABLE, &[]);
     table.rows.push(row(Some(2.0), Some(-0.55), false));
     assert!(!table.as_expected());
+}
+
+#[test]
+fn a_device_of_ones_own_has_memory_and_advice_in_place_of_published_figures() {
+    let row = |buffers: u16, seconds| crate::DeviceRow {
+        buffers,
+        role: "sends",
+        seconds,
+        runs: 1,
+        rate_bps: 35_000_000,
+        retransmits: 0,
+        early_dropped: 0,
+        published_s: None,
+        deviation: None,
+        fitted: false,
+        valid: true,
+        held: Some(u64::from(buffers) * 3 + 5),
+    };
+    let advice = crate::DeviceAdvice { buffers: Some(20), connections: 1, pool: 256, buffer_bytes: 1_548 };
+    let rows = vec![row(5, 2.0), row(20, 1.0), row(80, 0.99)];
+    let mut table = crate::DeviceTable { rows, advice: Some(advice), sweep: "all", ..crate::DeviceTable::default() };
+    let document = json::device_table("stack table", &table);
+    assert_eq!(
+        (&document["rows"][1]["memory_bytes"], &document["advice"]["buffers"]),
+        (&Value::from(100_620), &Value::from(20))
+    );
+    hold(&[document], DEVICE_TABLE, &[]);
+    let text = |table: &crate::DeviceTable| {
+        let text = crate::text::device_table(table, crate::text::Look::default());
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let shown = text(&table);
+    assert!(shown.contains("65 100,620 B set this"), "{shown}");
+    assert!(
+        shown.contains("more than three quarters of the pool") && shown.contains("SetOutOfOrderBuffers of 19"),
+        "{shown}"
+    );
+    table.advice = Some(crate::DeviceAdvice { buffers: None, connections: 40, ..advice });
+    assert!(text(&table).contains("nothing: 40 connections"), "{}", text(&table));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What the engine did on a real interface.
 
-use fullpipe_units::{Micros, Rate};
+use fullpipe_units::{Bytes, Micros, Rate};
 
 use super::page::{BAD, DIM, GOOD, Look, PLAIN, Page, WARN, count, or_dash};
-use crate::{DeviceRow, DeviceTable, PresetRow, PresetTable, StackRun};
+use crate::{DeviceAdvice, DeviceRow, DeviceTable, PresetRow, PresetTable, StackRun};
 
 /// What `stack serve`, `connect` and `echo` did.
 pub fn stack_run(run: &StackRun, look: Look) -> String {
@@ -59,14 +59,61 @@ pub fn device_table(table: &DeviceTable, look: Look) -> String {
         }
         page.gap();
         let swept = if table.sweep == "all" { "buffers" } else { "out of order" };
-        let head = format!("{swept:>12}  {:>9}  {:>13}  {:>9}  {:>9}", "seconds", "rate", "published", "apart");
+        let [fourth, fifth] = if table.advice.is_some() { ["held", "memory"] } else { ["published", "apart"] };
+        let head = format!("{swept:>12}  {:>9}  {:>13}  {fourth:>9}  {fifth:>9}", "seconds", "rate");
         page.pieces(0, &[(DIM, &format!("the engine {role}"))]);
         page.pieces(0, &[(DIM, &head)]);
         for row in rows {
-            put_row(&mut page, row, table.tolerance);
+            match (table.advice, row.held) {
+                (Some(advice), Some(held)) => put_own_row(&mut page, row, (held, advice)),
+                _ => put_row(&mut page, row, table.tolerance),
+            }
         }
     }
+    if let Some(advice) = table.advice {
+        page.gap();
+        put_advice(&mut page, advice);
+    }
     page.finish()
+}
+
+/// A line for a device that nobody published figures of: what it costs instead.
+fn put_own_row(page: &mut Page, row: &DeviceRow, (held, advice): (u64, DeviceAdvice)) {
+    let advised = advice.buffers == Some(row.buffers);
+    let memory = Bytes::new(held * advice.buffer_bytes).to_string();
+    let figures = format!(
+        "{:>12}  {:>9.3}  {:>13}  {held:>9}  {memory:>11}",
+        row.buffers,
+        row.seconds,
+        Rate::from_bps(row.rate_bps).to_string()
+    );
+    let remark = match (row.valid, advised, held > advice.pool * 3 / 4) {
+        (false, ..) => (WARN, "  the path did not keep up"),
+        (true, true, _) => (GOOD, "  set this"),
+        (true, false, true) => (WARN, "  more than three quarters of the pool"),
+        (true, false, false) => (PLAIN, ""),
+    };
+    page.pieces(0, &[(PLAIN, &figures), remark]);
+}
+
+fn put_advice(page: &mut Page, advice: DeviceAdvice) {
+    let DeviceAdvice { connections, pool, .. } = advice;
+    let for_all = count(usize::from(connections), "connection");
+    match advice.buffers {
+        Some(buffers) => {
+            let words = format!(
+                "SetSocketRxBuffers, SetSocketTxBuffers and SetSocketUnackBuffers of {buffers}: the smallest count within 3 % of the fastest that leaves {for_all} a quarter of the pool of {pool}"
+            );
+            page.styled_field("set", GOOD, &words);
+            let lossy = format!("SetOutOfOrderBuffers of {} where packets get lost", buffers.saturating_sub(1));
+            page.field("or", &lossy);
+        }
+        None => page.styled_field(
+            "set",
+            WARN,
+            &format!("nothing: {for_all} with 5 buffers in each list can hold more than three quarters of the pool of {pool}; take fewer, or build with a larger BUFFER_POOL_SIZE"),
+        ),
+    }
 }
 
 fn put_row(page: &mut Page, row: &DeviceRow, tolerance: f64) {

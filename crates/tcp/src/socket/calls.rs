@@ -218,5 +218,6 @@ impl Socket {
         self.tx.unacknowledged_budget = options.budgets.unacknowledged;
         self.last_heard = Millis::of(now);
         self.arm_silence(now);
+        self.note_user_timeout(now);
     }
 }

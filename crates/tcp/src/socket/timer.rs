@@ -216,6 +216,26 @@ impl Socket {
         self.kept.user_timeout_ms().is_some_and(|limit| waited_ms >= limit)
     }
 
+    /// `wait_us`, or less where the user timeout ends before: timers that double would hold a dead peer's buffers for
+    /// up to twice as long (RFC 9293, section 3.8.3; Linux shortens them alike).
+    fn within_user_timeout(&self, wait_us: u32, now: Instant) -> u32 {
+        let waited_ms = Millis::of(now).since(self.waiting_since);
+        match self.kept.user_timeout_ms().map(|limit| limit.saturating_sub(waited_ms)) {
+            // Over, and the connection lives: its peer answers.
+            None | Some(0) => wait_us,
+            Some(left_ms) => wait_us.min(left_ms.saturating_mul(1_000)),
+        }
+    }
+
+    /// Holds a timer that runs already to a user timeout that was set meanwhile.
+    pub(super) fn note_user_timeout(&mut self, now: Instant) {
+        if self.timers.is_set(Timer::Retransmit) {
+            let left_us = time::us_since(self.timers.at(Timer::Retransmit), now);
+            let over = self.user_timeout_passed(now);
+            self.timers.set(Timer::Retransmit, now, if over { 1 } else { self.within_user_timeout(left_us, now) });
+        }
+    }
+
     /// The peer is taken for dead. It is told, in case it is not.
     pub(super) fn give_up(&mut self, cx: &mut Context<'_, '_>) {
         let tell = self.state.is_synchronized();
@@ -239,6 +259,10 @@ impl Socket {
         {
             return self.give_up(cx);
         }
+        if self.probes_unanswered == 0 {
+            // The peer has answered all before: what waits for an answer begins here.
+            self.waiting_since = Millis::of(cx.now);
+        }
         self.probes_unanswered += 1;
         self.probe = Probe::Window;
         self.persist_backoff = self.persist_backoff.saturating_add(1);
@@ -253,12 +277,14 @@ impl Socket {
         }
         let rto = u64::from(self.rtt.rto(&cx.profile.rto)) << self.persist_backoff.min(16);
         let wait = u32::try_from(rto).unwrap_or(u32::MAX).min(cx.profile.rto.max_us);
+        let wait = if self.probes_unanswered > 0 { self.within_user_timeout(wait, cx.now) } else { wait };
         self.timers.set(Timer::Persist, cx.now, wait);
     }
 
     /// RFC 6298, section 5.1: started when data leaves, unless it runs.
     pub(super) fn arm_retransmit(&mut self, cx: &Context<'_, '_>) {
-        self.timers.set(Timer::Retransmit, cx.now, self.rtt.rto(&cx.profile.rto));
+        let wait = self.within_user_timeout(self.rtt.rto(&cx.profile.rto), cx.now);
+        self.timers.set(Timer::Retransmit, cx.now, wait);
     }
 
     /// How long the peer has been silent.

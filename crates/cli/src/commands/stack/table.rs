@@ -1,15 +1,26 @@
 //! `fullpipe stack table`.
 
 use fullpipe_path::{Fitted, Sweep};
-use fullpipe_report::{DeviceRow, DeviceTable, json, text};
-use fullpipe_stack::experiment::{self, Found, Row};
+use fullpipe_report::{DeviceAdvice, DeviceRow, DeviceTable, json, text};
+use fullpipe_stack::experiment::{self, BUFFER_BYTES, Found, OwnDevice, POOL, Row};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use super::super::{Ended, lab, printed};
 use crate::{args::StackTableArgs, exit::Exit, failure::Failure, interrupt, output::Output};
 
 pub(super) fn run(args: &StackTableArgs, output: Output) -> Ended {
-    let mut scenario = lab::scenario(&args.scenario)?;
+    let own = args.rate.zip(args.rtt).map(|(rate, rtt)| OwnDevice {
+        rate,
+        rtt,
+        loss: args.loss,
+        per_packet: args.per_packet,
+        waits: !args.streams,
+        connections: args.connections,
+    });
+    let mut scenario = match (&own, &args.scenario) {
+        (Some(own), _) => own.scenario()?,
+        (None, named) => lab::scenario(named.as_deref().unwrap_or_default())?,
+    };
     if scenario.device.is_none() {
         let message = format!(
             "the scenario {} has no device to make a table of; take netburner-lan, netburner-wan or lossy-devices",
@@ -47,12 +58,18 @@ pub(super) fn run(args: &StackTableArgs, output: Output) -> Ended {
         },
         fitted: fitted.chain(found.iter().map(anew)).collect(),
         tolerance: device.tolerance,
-        rows: rows.iter().map(|row| line(row, device.bytes)).collect(),
+        rows: rows.iter().map(|row| line(row, device.bytes, own.as_ref())).collect(),
+        advice: own.map(|own| DeviceAdvice {
+            buffers: own.advised(rows.iter().map(|row| (row.buffers, row.seconds()))),
+            connections: own.connections,
+            pool: POOL,
+            buffer_bytes: BUFFER_BYTES,
+        }),
     };
     printed(output.result(|| json::device_table("stack table", &table), |look| text::device_table(&table, look)))?;
     Ok(if table.as_expected() {
         Exit::Ok
-    } else if table.rows.iter().any(|row| row.published_s.is_some() && !row.valid) {
+    } else if table.rows.iter().any(|row| (row.published_s.is_some() || row.held.is_some()) && !row.valid) {
         Exit::PathNotKept
     } else {
         Exit::NotAsExpected
@@ -64,7 +81,7 @@ fn anew(found: &Found) -> String {
     format!("anew: {us:.0} us gives {seconds:.3} s where {published:.3} s was published")
 }
 
-fn line(row: &Row, bytes: Bytes) -> DeviceRow {
+fn line(row: &Row, bytes: Bytes, own: Option<&OwnDevice>) -> DeviceRow {
     let seconds = row.seconds();
     let rate = Rate::of(bytes, Micros::new((seconds * 1e6) as u64)).unwrap_or_default();
     DeviceRow {
@@ -79,5 +96,6 @@ fn line(row: &Row, bytes: Bytes) -> DeviceRow {
         deviation: row.deviation(),
         fitted: row.fitted,
         valid: row.runs.iter().all(|run| run.valid),
+        held: own.map(|own| own.held(row.buffers)),
     }
 }

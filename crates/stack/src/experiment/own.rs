@@ -1,0 +1,112 @@
+//! A device and a path that a user describes: which counts of buffers are worth their memory there.
+
+use fullpipe_path::{Scenario, ScenarioError};
+use fullpipe_units::{Micros, Rate};
+
+/// A NetBurner's pool, and the memory of each of its buffers.
+pub const POOL: u64 = 256;
+/// See [`POOL`].
+pub const BUFFER_BYTES: u64 = 1_548;
+/// Buffers for packets out of order that each connection keeps beside its three lists.
+const OUT_OF_ORDER: u64 = 5;
+/// A count is as good as the best one where its transfer takes at most this much longer.
+const AS_GOOD: f64 = 0.03;
+/// Payload of a full packet on Ethernet, and the smallest count that is tried: with it a transfer takes longest.
+const SEGMENT: u64 = 1_460;
+const FEWEST: u64 = 5;
+/// How long that transfer shall take, in seconds.
+const LONGEST_S: u64 = 3;
+
+/// What a user tells.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnDevice {
+    /// The slowest link's rate.
+    pub rate: Rate,
+    /// The path's round-trip time.
+    pub rtt: Micros,
+    /// The part of all packets that it loses, each way.
+    pub loss: f64,
+    /// How long the device is busy with a packet.
+    pub per_packet: Micros,
+    /// Whether its application waits for each set of buffers to be acknowledged before it writes the next.
+    pub waits: bool,
+    /// Connections that fill their buffers at the same time.
+    pub connections: u16,
+}
+
+impl OwnDevice {
+    /// The scenario that measures it.
+    ///
+    /// # Errors
+    /// A figure is out of range.
+    pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
+        let Self { rate, rtt, loss, per_packet, waits, .. } = self;
+        let (rate, one_way, busy) = (rate.bps(), rtt.get() / 2, per_packet.get());
+        // Several runs, because a loss more or less is much in a short transfer.
+        let runs = if *loss > 0.0 { 3 } else { 1 };
+        let text = format!(
+            "schema = 1\nname = \"own-device\"\nsummary = \"a device of your own\"\nsource = \"the command line\"\nseed = 5\n\
+             [path]\nmtu = 1500\nip = \"v4\"\n[[path.hops]]\nname = \"path\"\nrate = \"{rate}\"\noverhead = 38\n\
+             delay = \"{one_way}us\"\nloss = {loss:?}\nqueue = {{ packets = 100 }}\n\
+             [a]\nimitates = \"the engine with NetBurner's profile and the device's time per packet\"\n\
+             [device]\nbytes = {}\nper_packet = \"{busy}us\"\nwaits = {waits}\nbuffers = [5, 10, 15, 20, 25, 30, 35, 40, 43]\nruns = {runs}\n",
+            self.bytes()
+        );
+        Scenario::parse(&text, "the device on the command line")
+    }
+
+    /// Payload of a transfer: 4 MB at the most, and less where five buffers would take long for that.
+    fn bytes(&self) -> u64 {
+        let each_second = (FEWEST * SEGMENT * 1_000_000 / self.rtt.get().max(1)).min(self.rate.bps() / 8);
+        (each_second * LONGEST_S).clamp(100_000, 4_000_000)
+    }
+
+    /// Buffers that all connections together can hold: received, written and unacknowledged ones, and a few out of order.
+    pub fn held(&self, buffers: u16) -> u64 {
+        (3 * u64::from(buffers) + OUT_OF_ORDER) * u64::from(self.connections)
+    }
+
+    /// Whether a quarter of the pool is left for everything else.
+    pub fn fits(&self, buffers: u16) -> bool {
+        self.held(buffers) <= POOL * 3 / 4
+    }
+
+    /// The smallest count that is about as fast as the best one, of those that fit; of counts and seconds.
+    pub fn advised(&self, measured: impl Iterator<Item = (u16, f64)> + Clone) -> Option<u16> {
+        let fitting = measured.filter(|(buffers, _)| self.fits(*buffers));
+        let best = fitting.clone().map(|(_, seconds)| seconds).fold(f64::INFINITY, f64::min);
+        fitting.filter(|(_, seconds)| *seconds <= best * (1.0 + AS_GOOD)).map(|(buffers, _)| buffers).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(connections: u16) -> OwnDevice {
+        let (rate, rtt) = (Rate::from_bps(25_000_000), Micros::new(7_454));
+        OwnDevice { rate, rtt, loss: 0.0, per_packet: Micros::new(138), waits: true, connections }
+    }
+
+    #[test]
+    fn what_a_user_tells_is_a_scenario() {
+        let lossy = OwnDevice { loss: 0.01, rtt: Micros::from_millis(600), waits: false, ..own(1) };
+        let scenario = lossy.scenario().unwrap();
+        assert_eq!(scenario.path.rtt(), lossy.rtt);
+        let device = scenario.device.unwrap();
+        // 5 x 1,460 B / 600 ms x 3 s = 36,498 B, and 100,000 at the least.
+        assert_eq!((device.bytes.get(), device.runs, device.waits), (100_000, 3, false));
+        let quick = own(1).scenario().unwrap().device.unwrap();
+        assert_eq!((quick.bytes.get(), quick.runs, quick.waits), (2_938_017, 1, true));
+    }
+
+    #[test]
+    fn the_smallest_count_on_the_plateau_is_advised() {
+        let measured = [(5, 5.66), (20, 2.12), (40, 1.72), (43, 1.70)];
+        assert_eq!(own(1).advised(measured.into_iter()), Some(40));
+        // (3 x 20 + 5) x 2 = 130 of 192 buffers; 40 would be 250.
+        assert_eq!(own(2).advised(measured.into_iter()), Some(20));
+        assert_eq!(own(20).advised(measured.into_iter()), None);
+        assert_eq!(own(2).held(20), 130);
+    }
+}
