@@ -22,19 +22,20 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stack", &["units", "tcp", "path", "lab"]),
     ("c", &["tcp", "stack"]),
     ("packetdrill", &["units", "tcp"]),
+    ("sim", &["units", "diagnose", "path", "tcp"]),
     ("tune", &["units", "diagnose", "knobs", "host", "path", "measure", "lab"]),
     ("report", &["units", "diagnose", "capture", "knobs", "host", "path", "measure", "lab", "tune"]),
     (
         "cli",
         &[
             "units", "diagnose", "capture", "ingest", "knobs", "host", "path", "measure", "lab", "tune", "report",
-            "stack", "tcp",
+            "sim", "stack", "tcp",
         ],
     ),
 ];
 
 /// Rooms in which time and randomness are arguments and no file, socket or clock is ever seen.
-const PURE: &[&str] = &["units", "tcp", "path", "diagnose", "capture", "knobs"];
+const PURE: &[&str] = &["units", "tcp", "path", "diagnose", "capture", "knobs", "sim"];
 
 /// What a pure room's code (tests apart) never names.
 const IMPURE: &[&str] =

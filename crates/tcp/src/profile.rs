@@ -39,7 +39,7 @@ impl Budgets {
 pub enum ReceivePolicy {
     /// It stays.
     Fixed,
-    /// It doubles whenever the application reads at least half of it within a round trip, up to `max` buffers:
+    /// It doubles whenever the application reads at least a quarter of it within a round trip, up to `max` buffers:
     /// dynamic right-sizing.
     Grow {
         /// The bound in buffers.

@@ -92,7 +92,13 @@ impl Socket {
         }
     }
 
-    /// Doubles the budget where the application keeps up with a sender that fills it each round trip.
+    /// What waits for a delayed acknowledgement gets it now.
+    pub(crate) fn acknowledge(&mut self) {
+        self.ack_now = self.ack_now || self.timers.is_set(Timer::DelayedAck);
+    }
+
+    /// Doubles the budget until it is four times what the application reads in a round trip: twice for a sender that fills
+    /// it each round trip, and as much again so that a sender in slow start, which doubles, is not held back.
     fn grow_budget(&mut self, cx: &Context<'_, '_>) {
         let ReceivePolicy::Grow { max } = cx.profile.receive() else { return };
         if self.rx.budget >= max || cx.now < self.grow_at.instant() {
@@ -100,7 +106,7 @@ impl Socket {
         }
         let read_to = self.rx.nxt - self.rx.readable;
         let copied = read_to.distance_from(self.grow_from);
-        if copied >= self.rx.capacity() / 2 {
+        while copied >= self.rx.capacity() / 4 && self.rx.budget < max {
             self.rx.budget = self.rx.budget.saturating_mul(2).min(max);
             self.rx.early_budget = self.rx.early_budget.max(self.rx.budget);
         }

@@ -385,6 +385,14 @@ impl<S: Storage> Stack<S> {
         })?
     }
 
+    /// Acknowledges now what waits for a delayed acknowledgement (`TCP_QUICKACK`).
+    ///
+    /// # Errors
+    /// `Gone`.
+    pub fn acknowledge(&mut self, now: Instant, id: SocketId) -> Result<(), SocketError> {
+        self.with(now, id, |socket, _| socket.acknowledge())
+    }
+
     /// Closes this end's direction; the other stays open (half close).
     ///
     /// # Errors

@@ -1,0 +1,159 @@
+//! One simulated host: a stack in a platform's dress, and the numbers of its socket.
+
+use core::net::{IpAddr, Ipv4Addr};
+
+use fullpipe_diagnose::SynFacts;
+use fullpipe_tcp::{
+    SecretKey,
+    profile::{Budgets, ReceivePolicy},
+    socket::{Endpoint, Info, SocketOptions},
+    stack::{Config, Device as Interface, ListenerId, SocketId, Stack},
+};
+use fullpipe_units::Instant;
+
+use crate::{
+    device::Device,
+    memory::Memory,
+    packet::Packet,
+    spec::{HostSpec, SimError},
+};
+
+const PORT: u16 = 5201;
+/// Largest number of buffers of one host: their names have 16 bits.
+const MOST: u64 = 60_000;
+/// Buffers beyond what the byte limits need: segments at a write's end are small.
+const SPARE: u16 = 72;
+
+/// A host.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) stack: Stack<Memory>,
+    pub(crate) socket: Option<SocketId>,
+    listener: Option<ListenerId>,
+    options: SocketOptions,
+    pub(crate) device: Device,
+    /// What its SYN said.
+    pub(crate) syn: Option<SynFacts>,
+    /// Buffers that may hold what was sent, where these count and not bytes.
+    pub(crate) unacknowledged: Option<u16>,
+    /// The receive buffer at most, in bytes.
+    pub(crate) receive_max: u64,
+}
+
+fn address(host: u8) -> IpAddr {
+    Ipv4Addr::new(10, 80, 0, host + 1).into()
+}
+
+/// Whole segments of a buffer of so many bytes.
+fn segments(bytes: u64, mss: u16) -> u16 {
+    (bytes / u64::from(mss)).clamp(1, MOST) as u16
+}
+
+impl End {
+    pub(crate) fn new(spec: &HostSpec, host: u8, mtu: u32, sends: bool, key: [u8; 16]) -> Self {
+        let mtu = spec.mtu.map_or(mtu, |own| mtu.min(own.into())).clamp(576, 65_535) as u16;
+        let mss = mtu - 40;
+        let mut profile = spec.profile;
+        let (least, most) = (segments(spec.receive.initial.get(), mss), segments(spec.receive.max.get(), mss));
+        if !spec.budgets {
+            let send = segments(spec.send.max.get(), mss) + SPARE;
+            let receive = least.min(most);
+            profile.budgets = if sends {
+                Budgets { receive: receive.min(64), out_of_order: 64, transmit: send, unacknowledged: send }
+            } else {
+                Budgets { receive, out_of_order: most, transmit: 64, unacknowledged: 64 }
+            };
+            profile.receive =
+                if !sends && most > receive { ReceivePolicy::Grow { max: most } } else { ReceivePolicy::Fixed };
+        }
+        if profile.window_scaling {
+            let needed = shift(u64::from(most) * u64::from(mss));
+            // Shift 0 is a handicap that somebody asked for.
+            profile.window_shift =
+                profile.window_shift.map_or(Some(needed), |own| Some(if own == 0 { 0 } else { own.max(needed) }));
+        } else {
+            let unscaled = *Budgets::UNSCALED.end();
+            profile.budgets.receive = profile.budgets.receive.min(unscaled);
+            profile.receive = ReceivePolicy::Fixed;
+        }
+        let budgets = profile.budgets;
+        let growing = if let ReceivePolicy::Grow { max } = profile.receive { max } else { budgets.receive };
+        // What arrives never exceeds the window, in order or not, and what is written never the send buffer.
+        let held = if spec.budgets { [budgets.out_of_order, budgets.unacknowledged] } else { [0; 2] };
+        let buffers: u32 = [growing, budgets.transmit, SPARE].into_iter().chain(held).map(u32::from).sum();
+        let buffers = buffers.min(65_000) as u16;
+        let interface = Interface { mtu, checksum_offload: true, burst: 0 };
+        let mut config = Config::new(address(host), interface, SecretKey(key));
+        config.profile = profile;
+        let mut options = SocketOptions::of(&profile);
+        options.no_nagle = spec.no_nagle;
+        Self {
+            stack: Stack::new(Memory::new(buffers, usize::from(mss)), config),
+            socket: None,
+            listener: None,
+            options,
+            device: Device::new(spec.per_packet.into()),
+            syn: None,
+            unacknowledged: spec.budgets.then_some(budgets.unacknowledged),
+            receive_max: u64::from(growing) * u64::from(mss),
+        }
+    }
+
+    pub(crate) fn listen(&mut self) -> Result<(), SimError> {
+        let opened = self.stack.listen(None, PORT, 1, self.options);
+        self.listener = Some(opened.map_err(|error| SimError::Open(error.to_string()))?);
+        Ok(())
+    }
+
+    pub(crate) fn connect(&mut self, now: Instant, to: u8) -> Result<(), SimError> {
+        let remote = Endpoint::new(address(to), PORT);
+        let opened = self.stack.connect(now, Some(40_000), remote, self.options);
+        self.socket = Some(opened.map_err(|error| SimError::Open(error.to_string()))?);
+        Ok(())
+    }
+
+    /// Takes the connection, where one has come.
+    pub(crate) fn accept(&mut self, now: Instant) {
+        if self.socket.is_none() {
+            self.socket = self.listener.and_then(|listener| self.stack.accept(now, listener));
+        }
+    }
+
+    pub(crate) fn info(&mut self) -> Option<Info> {
+        self.stack.info(self.socket?)
+    }
+
+    /// Notes what this end's SYN says.
+    pub(crate) fn note_syn(&mut self, packet: &Packet) {
+        if self.syn.is_none() && packet.is_syn() {
+            self.syn = Some(syn_facts(packet.head()));
+        }
+    }
+}
+
+/// The least shift with which the window field can say `bytes`.
+fn shift(bytes: u64) -> u8 {
+    (0..14).find(|shift| 65_535 << shift >= bytes).unwrap_or(14)
+}
+
+fn syn_facts(head: &[u8]) -> SynFacts {
+    let mut facts = SynFacts { window: Some(u16::from_be_bytes([head[34], head[35]])), ..SynFacts::default() };
+    let mut rest = head.get(40..).unwrap_or_default();
+    while let [kind, tail @ ..] = rest {
+        let len = match (kind, tail) {
+            (0, _) => break,
+            (1, _) => 1,
+            (_, [len, ..]) => usize::from(*len).max(2),
+            (_, []) => break,
+        };
+        match (kind, rest.get(2..len)) {
+            (2, Some([a, b])) => facts.mss = Some(u16::from_be_bytes([*a, *b])),
+            (3, Some([shift])) => facts.window_scale = Some(*shift),
+            (4, Some(_)) => facts.sack_permitted = true,
+            (8, Some(_)) => facts.timestamps = true,
+            _ => {}
+        }
+        rest = rest.get(len..).unwrap_or_default();
+    }
+    facts
+}

@@ -1,0 +1,314 @@
+//! Settings by name: `receiver.window=1M`, `path.rtt=80ms`. One table says what there is, how it is read and what it does.
+
+use core::str::FromStr;
+
+use fullpipe_path::{HopSpec, IpVersions, LossSpec, PathHop, PathSpec, QueueSize, QueueSpec};
+use fullpipe_tcp::{congestion::Algorithm, profile::Budgets};
+use fullpipe_units::{Bytes, Micros, Rate};
+
+use crate::{
+    Reader,
+    spec::{HostSpec, ReceiveBuffer, SimError, Spec},
+};
+
+/// The largest window and buffer that is simulated.
+const MOST_BYTES: u64 = 32 << 20;
+
+/// What a setting's value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Bytes: `64k`, `1.5M`.
+    Size,
+    /// Bits per second: `100M`.
+    Rate,
+    /// A time: `80ms`.
+    Time,
+    /// A whole number.
+    Count,
+    /// A part: `0.01%`, `0.001`.
+    Fraction,
+    /// A queue: `1bdp`, `100p`, `64k`, `20ms`.
+    Queue,
+    /// `on` or `off`.
+    Switch,
+    /// A word of a list.
+    Word,
+}
+
+/// A setting that can be simulated.
+#[derive(Clone, Copy, Debug)]
+pub struct Knob {
+    /// `receiver.window`.
+    pub key: &'static str,
+    /// What its value is.
+    pub kind: Kind,
+    /// What it does, for help.
+    pub meaning: &'static str,
+}
+
+const fn knob(key: &'static str, kind: Kind, meaning: &'static str) -> Knob {
+    Knob { key, kind, meaning }
+}
+
+/// All of them.
+pub const KNOBS: &[Knob] = &[
+    knob("receiver.window", Kind::Size, "receive buffer in payload, fixed: the window that is offered"),
+    knob("receiver.window_max", Kind::Size, "largest size that the receive buffer grows to"),
+    knob("receiver.scaling", Kind::Switch, "the window-scale option"),
+    knob("receiver.shift", Kind::Count, "the window-scale shift, 0 to 14"),
+    knob("receiver.delayed_ack", Kind::Time, "longest delay of an acknowledgement"),
+    knob("receiver.ack_every", Kind::Count, "segments per acknowledgement, 1 or 2"),
+    knob("receiver.buffers", Kind::Count, "packet buffers of a small device, all four budgets"),
+    knob("receiver.out_of_order", Kind::Count, "packet buffers for data out of order"),
+    knob("receiver.read_rate", Kind::Rate, "how fast the application reads"),
+    knob("receiver.sack", Kind::Switch, "selective acknowledgements"),
+    knob("receiver.timestamps", Kind::Switch, "the timestamps option"),
+    knob("receiver.mtu", Kind::Size, "MTU of the interface"),
+    knob("sender.buffer", Kind::Size, "send buffer in payload, fixed"),
+    knob("sender.buffer_max", Kind::Size, "largest size that the send buffer grows to"),
+    knob("sender.congestion", Kind::Word, "cubic or reno"),
+    knob("sender.initial_window", Kind::Count, "initial congestion window in segments, 2 to 64"),
+    knob("sender.nagle", Kind::Switch, "Nagle's algorithm"),
+    knob("sender.buffers", Kind::Count, "packet buffers of a small device, all four budgets"),
+    knob("sender.sack", Kind::Switch, "selective acknowledgements"),
+    knob("sender.timestamps", Kind::Switch, "the timestamps option"),
+    knob("sender.scaling", Kind::Switch, "the window-scale option"),
+    knob("sender.mtu", Kind::Size, "MTU of the interface"),
+    knob("path.rate", Kind::Rate, "rate of the link, both ways"),
+    knob("path.rtt", Kind::Time, "round-trip time of the idle path"),
+    knob("path.loss", Kind::Fraction, "random loss towards the receiver"),
+    knob("path.queue", Kind::Queue, "queue in front of the link"),
+    knob("path.mtu", Kind::Size, "largest packet"),
+];
+
+/// The knob of that name.
+///
+/// # Errors
+/// There is none; the nearest name is in the error.
+pub fn find(key: &str) -> Result<&'static Knob, SimError> {
+    KNOBS
+        .iter()
+        .find(|knob| knob.key == key.trim())
+        .ok_or_else(|| SimError::unknown("setting", key.trim(), KNOBS.iter().map(|knob| knob.key)))
+}
+
+/// A made path of one hop.
+///
+/// # Errors
+/// A value that no path has.
+pub fn path(rate: Rate, rtt: Micros, loss: f64, queue: QueueSize) -> Result<PathSpec, SimError> {
+    if !(1_000..=100_000_000_000).contains(&rate.bps()) {
+        return Err(SimError::value("path.rate", rate, "a rate is from 1 kbit/s to 100 Gbit/s"));
+    }
+    let half = Micros::new(rtt.get() / 2);
+    let hop = HopSpec {
+        rate: Some(rate),
+        delay: half,
+        queue: QueueSpec { size: queue, ..QueueSpec::default() },
+        ..HopSpec::default()
+    };
+    let ab = HopSpec { loss: (loss > 0.0).then_some(LossSpec::Bernoulli(loss)), ..hop };
+    let ba = HopSpec {
+        delay: rtt.saturating_sub(half),
+        queue: QueueSpec { size: QueueSize::Packets(10_000), ..QueueSpec::default() },
+        ..hop
+    };
+    Ok(PathSpec { mtu: 1500, ip: IpVersions::V4, hops: vec![PathHop { name: None, ab, ba }] })
+}
+
+/// A queue: `1bdp`, `100p`, `64k`, `20ms`.
+///
+/// # Errors
+/// It is none of these.
+pub fn queue(text: &str) -> Result<QueueSize, SimError> {
+    let wrong = || SimError::value("path.queue", text, "expected 1bdp, 100p, 64k or 20ms");
+    let text = text.trim();
+    if let Some(multiple) = text.strip_suffix("bdp") {
+        let multiple: f64 = multiple.trim().parse().map_err(|_| wrong())?;
+        return (multiple > 0.0 && multiple <= 1_000.0)
+            .then_some(QueueSize::Bdp { multiple, at_least: 4 })
+            .ok_or_else(wrong);
+    }
+    if let Some(packets) = text.strip_suffix('p') {
+        let packets: u32 = packets.trim().parse().map_err(|_| wrong())?;
+        return (1..=10_000_000).contains(&packets).then_some(QueueSize::Packets(packets)).ok_or_else(wrong);
+    }
+    if let Ok(bytes) = Bytes::from_str(text) {
+        return (bytes.get() > 0).then_some(QueueSize::Bytes(bytes)).ok_or_else(wrong);
+    }
+    Micros::from_str(text).ok().filter(|time| time.get() > 0).map(QueueSize::Time).ok_or_else(wrong)
+}
+
+/// A part: `0.01%` or `0.0001`.
+///
+/// # Errors
+/// It is none, or not from 0 to below 1.
+pub fn fraction(key: &str, text: &str) -> Result<f64, SimError> {
+    let (number, divisor) =
+        text.trim().strip_suffix('%').map_or_else(|| (text.trim(), 1.0), |percent| (percent.trim(), 100.0));
+    let value: f64 = number.parse().map_err(|_| SimError::value(key, text, "expected a part such as 0.1% or 0.001"))?;
+    let value = value / divisor;
+    if (0.0..1.0).contains(&value) { Ok(value) } else { Err(SimError::value(key, text, "a part is from 0 to below 1")) }
+}
+
+/// Sets one thing.
+///
+/// # Errors
+/// The key is unknown or the value can't be.
+pub fn set(spec: &mut Spec, key: &str, value: &str) -> Result<(), SimError> {
+    let knob = find(key)?;
+    let value = value.trim();
+    if let Some(name) = knob.key.strip_prefix("path.") {
+        return set_path(&mut spec.path, knob, name, value);
+    }
+    let (host, name) = match knob.key.strip_prefix("sender.") {
+        Some(name) => (&mut spec.sender, name),
+        None => (&mut spec.receiver, knob.key.strip_prefix("receiver.").unwrap_or(knob.key)),
+    };
+    match name {
+        "window" => {
+            let bytes = size(knob, value)?;
+            window(host, knob, value, bytes)?;
+            host.receive = ReceiveBuffer { initial: bytes, max: bytes, pinned: true };
+        }
+        "window_max" => {
+            let bytes = size(knob, value)?;
+            window(host, knob, value, bytes)?;
+            host.receive.max = bytes;
+            host.receive.initial = host.receive.initial.min(bytes);
+        }
+        "scaling" => host.profile.window_scaling = switch(knob, value)?,
+        "shift" => host.profile.window_shift = Some(count(knob, value, 0, 14)? as u8),
+        "delayed_ack" => {
+            let time = time(knob, value)?;
+            if time.get() >= 500_000 {
+                return Err(SimError::value(knob.key, value, "an acknowledgement waits less than 500 ms (RFC 9293)"));
+            }
+            host.profile.ack.delay_us = time.get() as u32;
+        }
+        "ack_every" => host.profile.ack.segments = count(knob, value, 1, 2)? as u8,
+        "buffers" => {
+            let buffers = count(knob, value, 1, 4_096)? as u16;
+            host.budgets = true;
+            host.profile.budgets = Budgets::all(buffers);
+        }
+        "out_of_order" => {
+            host.budgets = true;
+            host.profile.budgets.out_of_order = count(knob, value, 0, 4_096)? as u16;
+        }
+        "read_rate" => spec.reader = Reader::Slow { rate: rate(knob, value)?, chunk: 16 << 10 },
+        "sack" => host.profile.sack = switch(knob, value)?,
+        "timestamps" => host.profile.timestamps = switch(knob, value)?,
+        "mtu" => host.mtu = Some(mtu(knob, value)?),
+        "buffer" => {
+            let bytes = size(knob, value)?;
+            (host.send.initial, host.send.max, host.send.pinned) = (bytes, bytes, true);
+        }
+        "buffer_max" => {
+            host.send.max = size(knob, value)?;
+            host.send.initial = host.send.initial.min(host.send.max);
+        }
+        "congestion" => {
+            host.profile.congestion = match value.to_ascii_lowercase().as_str() {
+                "cubic" => Algorithm::Cubic,
+                "reno" | "newreno" => Algorithm::NewReno,
+                _ => return Err(SimError::unknown("congestion control", value, ["cubic", "reno"].into_iter())),
+            }
+        }
+        "initial_window" => host.profile.initial_window = count(knob, value, 2, 64)? as u8,
+        _ => host.no_nagle = !switch(knob, value)?,
+    }
+    Ok(())
+}
+
+fn set_path(path: &mut PathSpec, knob: &Knob, name: &str, value: &str) -> Result<(), SimError> {
+    let hop = path.hops.iter_mut().min_by_key(|hop| hop.ab.rate.map_or(u64::MAX, Rate::bps));
+    let Some(hop) = hop else { return Ok(()) };
+    match name {
+        "rate" => {
+            let rate = rate(knob, value)?;
+            (hop.ab.rate, hop.ba.rate) = (Some(rate), Some(rate));
+        }
+        "rtt" => {
+            let rtt = time(knob, value)?;
+            if rtt.get() > 10_000_000 {
+                return Err(SimError::value(knob.key, value, "a round trip is 10 s at most"));
+            }
+            for hop in &mut path.hops {
+                (hop.ab.delay, hop.ba.delay) = (Micros::ZERO, Micros::ZERO);
+            }
+            if let Some(first) = path.hops.first_mut() {
+                first.ab.delay = Micros::new(rtt.get() / 2);
+                first.ba.delay = rtt.saturating_sub(first.ab.delay);
+            }
+        }
+        "loss" => {
+            let loss = fraction(knob.key, value)?;
+            hop.ab.loss = (loss > 0.0).then_some(LossSpec::Bernoulli(loss));
+        }
+        "queue" => hop.ab.queue.size = queue(value)?,
+        _ => path.mtu = mtu(knob, value)?.into(),
+    }
+    Ok(())
+}
+
+/// Whether the header can say such a window.
+fn window(host: &HostSpec, knob: &Knob, value: &str, bytes: Bytes) -> Result<(), SimError> {
+    let most = u64::from(*Budgets::UNSCALED.end()) * 1460;
+    if !host.profile.window_scaling && bytes.get() > 65_535 {
+        let reason = format!(
+            "{} has no window scaling, without which no window is larger than 65,535 B ({most} B in whole segments); set \
+             receiver.scaling=on first",
+            host.platform
+        );
+        return Err(SimError::value(knob.key, value, reason));
+    }
+    Ok(())
+}
+
+fn parsed<T: FromStr<Err: ToString>>(knob: &Knob, value: &str) -> Result<T, SimError> {
+    value.parse().map_err(|error: T::Err| SimError::value(knob.key, value, error.to_string()))
+}
+
+fn size(knob: &Knob, value: &str) -> Result<Bytes, SimError> {
+    let bytes: Bytes = parsed(knob, value)?;
+    if (536..=MOST_BYTES).contains(&bytes.get()) {
+        Ok(bytes)
+    } else {
+        Err(SimError::value(knob.key, value, "a size is from 536 B to 32 MiB here"))
+    }
+}
+
+fn rate(knob: &Knob, value: &str) -> Result<Rate, SimError> {
+    let rate: Rate = parsed(knob, value)?;
+    if (1_000..=100_000_000_000).contains(&rate.bps()) {
+        Ok(rate)
+    } else {
+        Err(SimError::value(knob.key, value, "a rate is from 1 kbit/s to 100 Gbit/s"))
+    }
+}
+
+fn time(knob: &Knob, value: &str) -> Result<Micros, SimError> {
+    parsed(knob, value)
+}
+
+fn mtu(knob: &Knob, value: &str) -> Result<u16, SimError> {
+    let bytes: Bytes = parsed(knob, value)?;
+    u16::try_from(bytes.get())
+        .ok()
+        .filter(|mtu| (576..=9_216).contains(mtu))
+        .ok_or_else(|| SimError::value(knob.key, value, "an MTU is from 576 to 9216 B here"))
+}
+
+fn count(knob: &Knob, value: &str, least: u64, most: u64) -> Result<u64, SimError> {
+    let number: Option<u64> = value.parse().ok().filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| SimError::value(knob.key, value, format!("expected a whole number from {least} to {most}")))
+}
+
+fn switch(knob: &Knob, value: &str) -> Result<bool, SimError> {
+    match value.to_ascii_lowercase().as_str() {
+        "on" | "1" | "true" | "yes" => Ok(true),
+        "off" | "0" | "false" | "no" => Ok(false),
+        _ => Err(SimError::value(knob.key, value, "expected on or off")),
+    }
+}

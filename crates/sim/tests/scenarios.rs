@@ -1,0 +1,193 @@
+//! The published situations, simulated: each gets its verdict and a rate near the arithmetic.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use fullpipe_diagnose::Limiter;
+use fullpipe_path::{Direction, QueueSize, Scenario};
+use fullpipe_sim::{Application, HostSpec, Reader, Spec, device_runs, from_scenario, knob, predict, run};
+use fullpipe_units::{Bytes, Micros, Rate};
+
+fn lan(bps: u64, rtt_us: u64, from: &str, to: &str) -> Spec {
+    let queue = QueueSize::Bdp { multiple: 1.0, at_least: 64 };
+    let path = knob::path(Rate::from_bps(bps), Micros::new(rtt_us), 0.0, queue).unwrap();
+    Spec::new(path, HostSpec::of(from).unwrap(), HostSpec::of(to).unwrap())
+}
+
+fn word(value: impl core::fmt::Debug) -> String {
+    let text = format!("{value:?}");
+    text.chars().enumerate().fold(String::new(), |mut word, (at, c)| {
+        if c.is_uppercase() && at > 0 {
+            word.push('_');
+        }
+        word.extend(c.to_lowercase());
+        word
+    })
+}
+
+#[test]
+fn scenarios_between_hosts_get_their_verdicts_and_rates() {
+    let mut wrong = Vec::new();
+    for name in Scenario::names() {
+        let scenario = Scenario::named(&name).unwrap();
+        for (&direction, expect) in &scenario.expect {
+            let outcome = run(&from_scenario(&scenario, direction).unwrap()).unwrap();
+            let diagnosis = outcome.diagnosis();
+            let (limiter, detail) = (word(diagnosis.limiter), diagnosis.detail.map(word));
+            let truth = outcome.truth.limiter().map(word).unwrap_or_default();
+            let rate = outcome.rate();
+            let off = expect.rate.map_or(0.0, |expected| rate.bps() as f64 / expected.bps() as f64 - 1.0);
+            let line = format!(
+                "{name} {direction}: {limiter} {detail:?} truth {truth} {:?} at {rate}, {:+.1} %, {} retransmits",
+                outcome.truth.shares,
+                off * 100.0,
+                outcome.retransmits
+            );
+            println!("{line}");
+            let is_met = limiter == expect.limiter
+                && truth == expect.limiter
+                && expect.detail.as_ref().is_none_or(|expected| detail.as_ref() == Some(expected))
+                && off.abs() <= expect.tolerance.max(0.05);
+            if !is_met {
+                wrong.push(line);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn devices_take_the_published_times() {
+    // The published figures of the LAN contain a host's own time to answer, which has no counterpart here.
+    for (name, tolerance) in [("netburner-lan", 0.25), ("netburner-wan", 0.15)] {
+        let scenario = Scenario::named(name).unwrap();
+        let device = scenario.device.clone().unwrap();
+        let mut slowest = f64::MAX;
+        for line in device_runs(&scenario, &device).unwrap().into_iter().filter(|line| line.sends) {
+            let seconds = run(&line.specs[0]).unwrap().finished.unwrap().as_secs_f64();
+            let off = line.published.map_or(0.0, |published| seconds / published - 1.0);
+            assert!(off.abs() <= tolerance, "{name}, {} buffers: {seconds} s, {off:+.2}", line.buffers);
+            assert!(seconds < slowest, "{name}: more buffers never take longer, {} do", line.buffers);
+            slowest = seconds;
+        }
+    }
+}
+
+#[test]
+fn a_device_is_held_by_its_buffers_until_it_has_enough_of_them() {
+    let scenario = Scenario::named("netburner-lan").unwrap();
+    let device = scenario.device.clone().unwrap();
+    for line in device_runs(&scenario, &device).unwrap().into_iter().filter(|line| line.sends) {
+        let truth = run(&line.specs[0]).unwrap().truth;
+        match line.buffers {
+            ..=5 => assert!(truth.limited(Limiter::SendBuffer) > 0.4, "{truth:?}"),
+            20.. => assert_eq!(truth.limiter(), Some(Limiter::Cpu), "{truth:?}"),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn buffers_out_of_order_help_a_lossy_device_up_to_one_less_than_those_in_order() {
+    let scenario = Scenario::named("lossy-devices").unwrap();
+    let device = scenario.device.clone().unwrap();
+    let seconds: Vec<(u16, f64)> = device_runs(&scenario, &device)
+        .unwrap()
+        .iter()
+        .map(|line| (line.buffers, run(&line.specs[0]).unwrap().finished.unwrap().as_secs_f64()))
+        .collect();
+    let at = |buffers| seconds.iter().find(|(own, _)| *own == buffers).unwrap().1;
+    assert!(at(1) > 2.0 * at(19), "{seconds:?}");
+    assert!((at(20) / at(19) - 1.0).abs() < 0.01, "{seconds:?}");
+}
+
+#[test]
+fn a_gigabit_lan_wants_the_window_first_then_the_mtu() {
+    let base = lan(1_000_000_000, 4_000, "freebsd-6", "windows-xp");
+    let rate = |set: &[(&str, &str)]| {
+        let set: Vec<_> = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        predict(&base, &set).unwrap()
+    };
+    let before = rate(&[]);
+    assert_eq!(before.limiter, Limiter::ReceiveWindow, "{before:?}");
+    let scaling = ("receiver.scaling", "on");
+    let jumbo = rate(&[("path.mtu", "9000")]);
+    let window = rate(&[scaling, ("receiver.window", "1M"), ("sender.buffer", "1M")]);
+    let both = rate(&[scaling, ("receiver.window", "1M"), ("sender.buffer", "1M"), ("path.mtu", "9000")]);
+    assert!(jumbo.rate.bps() < 2 * before.rate.bps(), "{jumbo:?}");
+    assert!(window.rate.bps() > 10 * before.rate.bps(), "{window:?}");
+    assert!(both.rate > window.rate, "{both:?}");
+    assert_eq!(both.limiter, Limiter::Path, "{both:?}");
+}
+
+#[test]
+fn messages_written_in_two_pieces_wait_for_a_delayed_acknowledgement() {
+    let mut spec = lan(1_000_000_000, 500, "windows-10", "windows-10");
+    spec.application = Application::Messages { size: 512 };
+    let outcome = run(&spec).unwrap();
+    assert_eq!(outcome.truth.limiter(), Some(Limiter::AckDelay), "{:?}", outcome.truth.shares);
+    // A message takes the receiver's 40 ms.
+    let messages = outcome.transfer.bytes.get() / 512;
+    let most = spec.time.get() / 40_000;
+    assert!(messages <= most && messages >= most * 9 / 10, "{messages} of {most}");
+    knob::set(&mut spec, "sender.nagle", "off").unwrap();
+    let quick = run(&spec).unwrap();
+    assert!(quick.transfer.bytes.get() > 20 * outcome.transfer.bytes.get(), "{:?}", quick.transfer.bytes);
+}
+
+#[test]
+fn a_slow_reader_and_a_paced_writer_are_told_apart() {
+    let mut spec = lan(100_000_000, 20_000, "linux-6.18", "linux-6.18");
+    knob::set(&mut spec, "receiver.read_rate", "5M").unwrap();
+    let slow = run(&spec).unwrap();
+    assert_eq!(slow.truth.limiter(), Some(Limiter::ReceiveWindow), "{:?}", slow.truth.shares);
+    assert_eq!(slow.diagnosis().limiter, Limiter::ReceiveWindow);
+    spec.reader = Reader::Eager;
+    spec.application = Application::Paced { rate: Rate::from_bps(5_000_000), write: 8 << 10 };
+    let paced = run(&spec).unwrap();
+    assert_eq!(paced.truth.limiter(), Some(Limiter::Application), "{:?}", paced.truth.shares);
+    assert_eq!(paced.diagnosis().limiter, Limiter::Application);
+}
+
+#[test]
+fn responses_of_a_bounded_transfer_end() {
+    let mut spec = lan(10_000_000, 20_000, "linux-6.18", "freebsd-14");
+    spec.application = Application::Responses { request: 100, response: 20_000, think: Micros::from_millis(30) };
+    spec.bytes = Some(Bytes::new(200_000));
+    let outcome = run(&spec).unwrap();
+    assert_eq!(outcome.transfer.bytes.get(), 200_000);
+    assert!(outcome.finished.is_some());
+    assert!(outcome.truth.limited(Limiter::Application) > 0.3, "{:?}", outcome.truth.shares);
+}
+
+#[test]
+fn the_capture_of_a_simulation_is_a_capture_file() {
+    let mut spec = lan(10_000_000, 20_000, "linux-6.18", "linux-6.18");
+    spec.capture = true;
+    spec.bytes = Some(Bytes::new(100_000));
+    let outcome = run(&spec).unwrap();
+    let capture = outcome.capture.unwrap();
+    let file = capture.to_pcap();
+    assert_eq!(&file[..4], &0xa1b2_3c4d_u32.to_le_bytes());
+    let (mut at, mut packets, mut payload) = (24, 0, 0_u64);
+    while at < file.len() {
+        let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+        let (seen, len) = (word(at + 8) as usize, word(at + 12));
+        let head = &file[at + 16..at + 16 + seen];
+        assert_eq!(head[0], 0x45);
+        if head[12..16] == [10, 80, 0, 1] {
+            payload += u64::from(len) - 20 - u64::from(head[32] >> 4) * 4;
+        }
+        at += 16 + seen;
+        packets += 1;
+    }
+    assert_eq!((at, packets, payload), (file.len(), capture.len(), 100_000));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_series_and_another_seed_another() {
+    let mut spec = from_scenario(&Scenario::named("clean-10m-40ms").unwrap(), Direction::AToB).unwrap();
+    knob::set(&mut spec, "path.loss", "1%").unwrap();
+    let digest = |seed| run(&Spec { seed, ..spec.clone() }).unwrap().digest();
+    assert_eq!(digest(7), digest(7));
+    assert_ne!(digest(7), digest(8));
+}
