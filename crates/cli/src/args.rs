@@ -3,6 +3,7 @@
 mod measure;
 mod read;
 mod settings;
+mod sim;
 mod stack;
 
 use std::{ffi::OsString, num::NonZeroU32, path::PathBuf, time::Duration};
@@ -16,6 +17,7 @@ pub(crate) use read::ReadArgs;
 pub(crate) use settings::{
     ApplyArgs, FailOn, GoalName, Hop, LintArgs, PlanArgs, ProcedureName, ResetArgs, ResetTo, SettingsArgs, Target,
 };
+pub(crate) use sim::{SimArgs, WhatIfArgs};
 pub(crate) use stack::StackCommand;
 #[cfg(target_os = "linux")]
 pub(crate) use stack::{BudgetArgs, EngineArgs, KeepaliveArgs, Preset, ProfileName, StackPresetsArgs, StackTableArgs};
@@ -39,6 +41,7 @@ Examples:
   fullpipe undo --last              put back what the last run changed
   fullpipe settings                 what bounds TCP here, with defaults and meanings
   fullpipe plan --platform windows-2012 --rate 100M --rtt 80ms
+  fullpipe what-if --rate 100M --rtt 80ms --sweep receiver.window=16k..8M
   fullpipe read slow.pcap           why the connections of a capture were slow
 
 Exit codes: `fullpipe help exit-codes`. JSON: every command takes --json and prints one object."
@@ -105,6 +108,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Stack(StackCommand),
     Key(KeyArgs),
+    Sim(SimArgs),
+    WhatIf(WhatIfArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
     #[command(hide = true)]
@@ -124,8 +129,13 @@ pub(crate) enum Command {
 #[command(after_help = "\
 Examples:
   fullpipe demo
-  fullpipe demo --json | jq .proof")]
-pub(crate) struct DemoArgs {}
+  fullpipe demo --json | jq .proof
+  fullpipe demo --sim            the same story in a second, simulated, on any system")]
+pub(crate) struct DemoArgs {
+    /// Simulate it: what limits each direction and what the setting for it would give; makes no path, needs no rights
+    #[arg(long)]
+    pub(crate) sim: bool,
+}
 
 /// Wait for measurements from other machines (iperf3's port, and its wire)
 ///

@@ -21,10 +21,12 @@ mod reset;
 mod serve;
 mod settings;
 mod show;
+mod sim;
 #[cfg(target_os = "linux")]
 mod stack;
 mod status;
 mod undo;
+mod what_if;
 
 use crate::{
     args::{Cli, Command, LabCommand, StackCommand},
@@ -50,6 +52,9 @@ pub(crate) fn run(cli: Cli) -> u8 {
 fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
     guard::see_to_leftovers(&command, output);
     let ended = match command {
+        Command::Demo(args) if args.sim => sim::demo(output),
+        Command::Sim(args) => sim::run(&args, output),
+        Command::WhatIf(args) => what_if::run(&args, output),
         #[cfg(target_os = "linux")]
         Command::Demo(_) => demo::run(output),
         #[cfg(not(target_os = "linux"))]
@@ -119,6 +124,8 @@ fn name(command: &Command) -> &'static str {
         Command::Stack(StackCommand::Echo(_)) => "stack echo",
         Command::Stack(StackCommand::Table(_)) => "stack table",
         Command::Stack(StackCommand::Presets(_)) => "stack presets",
+        Command::Sim(_) => "sim",
+        Command::WhatIf(_) => "what-if",
         Command::Completions(_) => "completions",
         Command::Man(_) => "man",
         Command::ExitCodes => "exit-codes",

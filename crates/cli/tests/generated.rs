@@ -62,6 +62,8 @@ fn the_help_of_every_command_is_as_recorded() {
         "stack table",
         "stack presets",
         "key",
+        "sim",
+        "what-if",
         "completions",
         "man",
         "exit-codes",

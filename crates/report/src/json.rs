@@ -7,6 +7,7 @@ mod iperf3;
 mod journal;
 mod measured;
 mod settings;
+mod sim;
 mod stack;
 
 use std::{io, net::SocketAddr};
@@ -28,6 +29,7 @@ pub use measured::{comparison, kept_sizes, measured, sizes_of, survey};
 pub use settings::{
     NoPlan, ReadPlan, applied, dry_run, findings, not_confirmed, plan, read_plan, sarif_log, settings, verified,
 };
+pub use sim::{sim, what_if};
 pub use stack::{device_table, preset_table, stack_run};
 
 /// The name and version of the schema, in every document.

@@ -20,6 +20,7 @@ mod problem;
 mod row;
 pub mod schema;
 mod settings;
+mod sim;
 mod stack;
 mod standing;
 mod survey;
@@ -32,6 +33,7 @@ pub use comparison::{ComparedSize, Comparison, KeptSize, Pair};
 pub use measured::Measured;
 pub use problem::Problem;
 pub use settings::{Connections, SettingsList};
+pub use sim::{PredictionRow, SimKnown, SimRun, WhatIf};
 pub use stack::{
     DeviceAdvice, DeviceRow, DeviceTable, PresetAdvice, PresetLatency, PresetRow, PresetTable, StackConnection,
     StackPool, StackRun,

@@ -4,11 +4,13 @@
 mod capture;
 mod measured;
 mod settings;
+mod sim;
 mod stack;
 
 pub use capture::CAPTURE;
 pub use measured::{MEASURED, SURVEY};
 pub use settings::{APPLIED, DRY_RUN, FINDINGS, PLAN, SETTINGS, VERIFIED};
+pub use sim::{SIMULATED, WHAT_IF};
 pub use stack::{DEVICE_TABLE, PRESET_TABLE, STACK_RUN};
 
 /// One key of a document.
@@ -257,7 +259,7 @@ pub const PAGE: &[Key] = &[key("text", "string", "the whole page or script")];
 
 /// All kinds of documents.
 pub const DOCUMENTS: &[Document] = &[
-    Document { title: "A run of the loop", commands: "`check`, `tune`, `demo`, `lab run`", keys: OUTCOME },
+    Document { title: "A run of the loop", commands: "`check`, `tune`, `demo`, `lab run`, `sim`", keys: OUTCOME },
     Document { title: "A measurement", commands: "`measure`", keys: MEASURED },
     Document {
         title: "Several measurements",
@@ -279,6 +281,8 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "The engine at work", commands: "`stack serve`, `stack connect`, `stack echo`", keys: STACK_RUN },
     Document { title: "A device over its buffers", commands: "`stack table`", keys: DEVICE_TABLE },
     Document { title: "The presets beside each other", commands: "`stack presets`", keys: PRESET_TABLE },
+    Document { title: "A simulation", commands: "`sim`, beside the keys of a run of the loop", keys: SIMULATED },
+    Document { title: "Predictions", commands: "`what-if`, `demo --sim`", keys: WHAT_IF },
     Document { title: "A server that is ready", commands: "`serve`", keys: LISTENING },
     Document { title: "A page", commands: "`completions`, `man`, `exit-codes`", keys: PAGE },
 ];

@@ -6,10 +6,8 @@ pub(super) mod run;
 #[cfg(target_os = "linux")]
 pub(super) mod shell;
 
-#[cfg(target_os = "linux")]
 use std::{fs, path::Path};
 
-#[cfg(target_os = "linux")]
 use fullpipe_path::Scenario;
 
 use crate::{exit::Exit, failure::Failure};
@@ -29,7 +27,6 @@ pub(super) fn enter() -> Result<(), Failure> {
 }
 
 /// The scenario of that name, or the one in that file: a text with a `/` or ending in `.toml` is a file.
-#[cfg(target_os = "linux")]
 pub(super) fn scenario(named: &str) -> Result<Scenario, Failure> {
     let path = Path::new(named);
     if !named.contains('/') && path.extension().is_none_or(|extension| extension != "toml") {

@@ -13,6 +13,7 @@ use fullpipe_knobs::{
 use fullpipe_lab::{CouldNotKeepUp, LabError};
 use fullpipe_measure::{AuthError, MeasureError};
 use fullpipe_path::ScenarioError;
+use fullpipe_sim::SimError;
 #[cfg(target_os = "linux")]
 use fullpipe_stack::StackError;
 use fullpipe_tune::{AllowedError, KeyError, TuneError};
@@ -39,6 +40,7 @@ failures! {
     ScenarioError => |_: &ScenarioError| Exit::ScenarioInvalid,
     KeyError => key,
     AllowedError => |_: &AllowedError| Exit::InputInvalid,
+    SimError => |_: &SimError| Exit::Usage,
     ReadingError => |_: &ReadingError| Exit::InputInvalid,
     MergeError => |_: &MergeError| Exit::InputInvalid,
     ExportError => export,

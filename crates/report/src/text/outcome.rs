@@ -108,7 +108,7 @@ fn put_path_error(page: &mut Page, error: &PathErrorSummary) {
     }
 }
 
-fn put_expectations(page: &mut Page, outcome: &Outcome) {
+pub(crate) fn put_expectations(page: &mut Page, outcome: &Outcome) {
     if outcome.expectations.is_empty() {
         return;
     }

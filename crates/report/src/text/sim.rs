@@ -1,0 +1,116 @@
+//! What the simulator found.
+
+use fullpipe_units::{Bytes, Micros};
+
+use super::{
+    direction::{arrow, detail_words, put_direction},
+    outcome::{put_expectations, put_scenario},
+    page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, or_dash},
+};
+use crate::{PredictionRow, SimRun, WhatIf};
+
+/// Columns of a bar of a curve.
+const BAR: usize = 40;
+
+/// What `sim` found.
+pub fn sim(run: &SimRun, look: Look) -> String {
+    let mut page = Page::new(look);
+    if let Some(scenario) = &run.outcome.scenario {
+        put_scenario(&mut page, scenario);
+    }
+    page.field("simulated", &format!("in virtual time, seed {}", run.seed));
+    for direction in &run.outcome.before {
+        put_direction(&mut page, direction);
+        let Some(known) = run.known.iter().find(|known| known.direction == direction.name) else { continue };
+        let mut shares: Vec<_> = known.truth.iter().filter(|(_, share)| **share >= 0.005).collect();
+        shares.sort_by(|a, b| b.1.total_cmp(a.1));
+        let words = shares.iter().map(|(limiter, share)| format!("{} {:.0} %", limiter.words(), *share * 100.0));
+        page.field("truth", &words.collect::<Vec<_>>().join(", "));
+        page.field("queue", &format!("{} of wait on average", Micros::new(known.queue_delay_us)));
+        page.field("series", &format!("{:016x}", known.digest));
+    }
+    put_expectations(&mut page, &run.outcome);
+    put_notes(&mut page, &run.outcome.notes);
+    page.finish()
+}
+
+/// What `what-if` predicts.
+pub fn what_if(found: &WhatIf, look: Look) -> String {
+    let mut page = Page::new(look);
+    page.title("what if", PLAIN, &found.situation);
+    page.gap();
+    match &found.plateau {
+        Some((knob, place)) => put_curve(&mut page, found, knob, *place),
+        None => put_table(&mut page, &found.predictions),
+    }
+    put_notes(&mut page, &found.notes);
+    page.finish()
+}
+
+fn put_notes(page: &mut Page, notes: &[String]) {
+    for (index, note) in notes.iter().enumerate() {
+        if index == 0 {
+            page.gap();
+        }
+        page.marked("note", WARN, note);
+    }
+}
+
+fn limiter(row: &PredictionRow) -> String {
+    match row.detail {
+        Some(detail) => format!("{} ({})", row.limiter.words(), detail_words(detail)),
+        None => row.limiter.words().to_owned(),
+    }
+}
+
+fn put_table(page: &mut Page, rows: &[PredictionRow]) {
+    for row in rows {
+        let set = if row.set.is_empty() { "as it is".to_owned() } else { row.set.join(", ") };
+        let name = row.direction.as_deref().map_or_else(|| set.clone(), |way| format!("{}  {set}", arrow(way)));
+        page.pieces(0, &[(NAME, &name)]);
+        let style = if row.failure.is_some() { BAD } else { GOOD };
+        page.styled_field("rate", style, &row.rate.to_string());
+        page.field("limited by", &limiter(row));
+        if let Some(seconds) = row.seconds {
+            page.field("takes", &format!("{seconds:.2} s"));
+        }
+        page.field(
+            "costs",
+            &format!(
+                "{} retransmitted, {} in the queue, {} of memory",
+                row.retransmits,
+                Micros::new(row.queue_delay_us),
+                Bytes::new(row.memory_bytes)
+            ),
+        );
+        if let Some(failure) = &row.failure {
+            page.styled_field("ended", BAD, failure);
+        }
+    }
+}
+
+fn put_curve(page: &mut Page, found: &WhatIf, knob: &str, place: usize) {
+    let rows = &found.predictions;
+    let best = rows.iter().map(|row| row.rate.bps()).max().unwrap_or(0).max(1);
+    // A curve of thousands of points is read as JSON; here some forty lines tell its shape.
+    let every = rows.len().div_ceil(48).max(1);
+    page.pieces(0, &[(DIM, &format!("{knob:>24}  {:>13}", "rate"))]);
+    for (index, row) in rows.iter().enumerate() {
+        if index % every != 0 && index != place && index + 1 != rows.len() {
+            continue;
+        }
+        let cells = (row.rate.bps() as f64 / best as f64 * BAR as f64).round() as usize;
+        let mark = if page.look.unicode { "█" } else { "#" };
+        let style = if index == place { GOOD } else { PLAIN };
+        let figures = format!("{:>24}  {:>13}  ", or_dash(row.value.as_deref()), row.rate.to_string());
+        let name = if index == place { "  <- the smallest on the plateau" } else { "" };
+        page.pieces(0, &[(style, &figures), (NAME, &mark.repeat(cells)), (GOOD, name)]);
+    }
+    if let Some(row) = rows.get(place) {
+        page.gap();
+        let value = or_dash(row.value.as_deref());
+        let text = format!("{knob} = {value} gives {}, and no larger value gives 3 % more", row.rate);
+        page.title("plateau", GOOD, &text);
+        page.field("limited by", &limiter(row));
+    }
+}
