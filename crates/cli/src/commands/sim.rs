@@ -142,6 +142,7 @@ fn device(scenario: &Scenario, args: &SimArgs, output: Output) -> Ended {
             deviation: line.published.map(|published| seconds / published - 1.0),
             fitted: line.sends && device.fitted.iter().any(is_fitted),
             valid: outcomes.iter().all(|one| one.finished.is_some()),
+            held: None,
         });
     }
     let table = DeviceTable {
@@ -156,6 +157,7 @@ fn device(scenario: &Scenario, args: &SimArgs, output: Output) -> Ended {
         fitted: Vec::new(),
         tolerance: device.tolerance,
         rows,
+        advice: None,
     };
     printed(output.result(|| json::device_table("sim", &table), |look| text::device_table(&table, look)))?;
     Ok(if table.as_expected() { Exit::Ok } else { Exit::NotAsExpected })
