@@ -88,11 +88,13 @@ pub struct DeviceTable {
     pub advice: Option<DeviceAdvice>,
 }
 
-/// Which count of buffers to set on a device.
+/// Which counts of buffers to set on a device.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceAdvice {
-    /// The count for each of a socket's lists; absent where the pool is too small for any.
-    pub buffers: Option<u16>,
+    /// The count for what is written and for what is unacknowledged; absent where the pool is too small for any.
+    pub sends: Option<u16>,
+    /// The count for what is received; absent as above.
+    pub receives: Option<u16>,
     /// For how many connections at the same time.
     pub connections: u16,
     /// Buffers of the pool.

@@ -41,7 +41,7 @@ pub(crate) struct SimArgs {
 #[command(after_help = "\
 Examples:
   fullpipe what-if --rate 100M --rtt 80ms --from windows-2012 --to linux-6.18
-  fullpipe what-if --rate 7M --rtt 40ms --to windows-xp --set receiver.scaling=on,receiver.window=128k
+  fullpipe what-if --rate 7M --to windows-xp --set receiver.scaling=on,receiver.window=128k
   fullpipe what-if --rate 100M --rtt 80ms --sweep receiver.window=16k..8M
   fullpipe what-if --rate 25M --rtt 8ms --from netburner --sweep sender.buffers=5..43 --bytes 4MB")]
 pub(crate) struct WhatIfArgs {

@@ -56,7 +56,7 @@ pub fn device_table(command: &str, table: &DeviceTable) -> Value {
         })
     });
     let advice = table.advice.map(|advice| {
-        json!({ "buffers": advice.buffers, "connections": advice.connections, "pool": advice.pool,
+        json!({ "sends": advice.sends, "receives": advice.receives, "connections": advice.connections, "pool": advice.pool,
             "buffer_bytes": advice.buffer_bytes })
     });
     document(

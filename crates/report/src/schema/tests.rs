@@ -134,12 +134,13 @@ fn every_key_of_a_device_table_is_documented_and_ones_own_has_memory_and_advice_
         valid: true,
         held: Some(u64::from(buffers) * 3 + 5),
     };
-    let advice = crate::DeviceAdvice { buffers: Some(20), connections: 1, pool: 256, buffer_bytes: 1_548 };
+    let advice =
+        crate::DeviceAdvice { sends: Some(20), receives: Some(5), connections: 1, pool: 256, buffer_bytes: 1_548 };
     let rows = vec![row(5, 2.0), row(20, 1.0), row(80, 0.99)];
     let mut table = crate::DeviceTable { rows, advice: Some(advice), sweep: "all", ..crate::DeviceTable::default() };
     let document = json::device_table("stack table", &table);
     assert_eq!(
-        (&document["rows"][1]["memory_bytes"], &document["advice"]["buffers"]),
+        (&document["rows"][1]["memory_bytes"], &document["advice"]["sends"]),
         (&Value::from(100_620), &Value::from(20))
     );
     hold(&[document, json::device_table("stack table", &published_device())], DEVICE_TABLE, &[]);
@@ -151,10 +152,10 @@ fn every_key_of_a_device_table_is_documented_and_ones_own_has_memory_and_advice_
     let shown = text(&table);
     assert!(shown.contains("65 100,620 B set this"), "{shown}");
     assert!(
-        shown.contains("more than three quarters of the pool") && shown.contains("SetOutOfOrderBuffers of 19"),
+        shown.contains("more than three quarters of the pool") && shown.contains("SetOutOfOrderBuffers of 4"),
         "{shown}"
     );
-    table.advice = Some(crate::DeviceAdvice { buffers: None, connections: 40, ..advice });
+    table.advice = Some(crate::DeviceAdvice { sends: None, receives: None, connections: 40, ..advice });
     assert!(text(&table).contains("nothing: 40 connections"), "{}", text(&table));
 }
 

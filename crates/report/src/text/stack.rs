@@ -79,7 +79,7 @@ pub fn device_table(table: &DeviceTable, look: Look) -> String {
 
 /// A line for a device that nobody published figures of: what it costs instead.
 fn put_own_row(page: &mut Page, row: &DeviceRow, (held, advice): (u64, DeviceAdvice)) {
-    let advised = advice.buffers == Some(row.buffers);
+    let advised = if row.role == "sends" { advice.sends } else { advice.receives } == Some(row.buffers);
     let memory = Bytes::new(held * advice.buffer_bytes).to_string();
     let figures = format!(
         "{:>12}  {:>9.3}  {:>13}  {held:>9}  {memory:>11}",
@@ -99,13 +99,13 @@ fn put_own_row(page: &mut Page, row: &DeviceRow, (held, advice): (u64, DeviceAdv
 fn put_advice(page: &mut Page, advice: DeviceAdvice) {
     let DeviceAdvice { connections, pool, .. } = advice;
     let for_all = count(usize::from(connections), "connection");
-    match advice.buffers {
-        Some(buffers) => {
+    match advice.receives.zip(advice.sends) {
+        Some((receives, sends)) => {
             let words = format!(
-                "SetSocketRxBuffers, SetSocketTxBuffers and SetSocketUnackBuffers of {buffers}: the smallest count within 3 % of the fastest that leaves {for_all} a quarter of the pool of {pool}"
+                "SetSocketRxBuffers of {receives}, SetSocketTxBuffers and SetSocketUnackBuffers of {sends}: for each direction the smallest count within 3 % of its fastest that leaves a quarter of the pool of {pool} beside {for_all}"
             );
             page.styled_field("set", GOOD, &words);
-            let lossy = format!("SetOutOfOrderBuffers of {} where packets get lost", buffers.saturating_sub(1));
+            let lossy = format!("SetOutOfOrderBuffers of {} where packets get lost", receives.saturating_sub(1));
             page.field("or", &lossy);
         }
         None => page.styled_field(

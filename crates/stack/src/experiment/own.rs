@@ -71,7 +71,7 @@ impl OwnDevice {
         self.held(buffers) <= POOL * 3 / 4
     }
 
-    /// The smallest count that is about as fast as the best one, of those that fit; of counts and seconds.
+    /// The smallest count that is about as fast as the best one, of those that fit; of one direction's counts and seconds.
     pub fn advised(&self, measured: impl Iterator<Item = (u16, f64)> + Clone) -> Option<u16> {
         let fitting = measured.filter(|(buffers, _)| self.fits(*buffers));
         let best = fitting.clone().map(|(_, seconds)| seconds).fold(f64::INFINITY, f64::min);

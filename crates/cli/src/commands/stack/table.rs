@@ -44,6 +44,9 @@ pub(super) fn run(args: &StackTableArgs, output: Output) -> Ended {
         };
         format!("{what}, to the published time of {} with {} buffers", fit.scenario, fit.buffers)
     });
+    let advised = |sends: bool, own: &OwnDevice| {
+        own.advised(rows.iter().filter(|row| row.sends == sends).map(|row| (row.buffers, row.seconds())))
+    };
     let table = DeviceTable {
         scenario: scenario.name.clone(),
         summary: scenario.summary.clone(),
@@ -60,7 +63,8 @@ pub(super) fn run(args: &StackTableArgs, output: Output) -> Ended {
         tolerance: device.tolerance,
         rows: rows.iter().map(|row| line(row, device.bytes, own.as_ref())).collect(),
         advice: own.map(|own| DeviceAdvice {
-            buffers: own.advised(rows.iter().map(|row| (row.buffers, row.seconds()))),
+            sends: advised(true, &own),
+            receives: advised(false, &own),
             connections: own.connections,
             pool: POOL,
             buffer_bytes: BUFFER_BYTES,
