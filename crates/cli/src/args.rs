@@ -1,5 +1,6 @@
 //! The one table of commands and flags: parsing, help, man pages and completions are made from it.
 
+pub(crate) mod iperf3;
 mod measure;
 mod read;
 mod settings;
@@ -9,7 +10,9 @@ mod stack;
 use std::{ffi::OsString, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
+use fullpipe_diagnose::Limiter;
 use fullpipe_measure::Network;
+use fullpipe_report::json;
 use fullpipe_units::{Bytes, Micros, Rate};
 
 pub(crate) use measure::{MeasureArgs, PatternName};
@@ -151,10 +154,17 @@ Examples:
   fullpipe serve --max-time 60 --max-rate 500M --allow 10.0.0.0/8
   fullpipe serve --authorized-users-path users.csv --rsa-private-key-path private.pem
   fullpipe serve --allow-tune --key-file lab.key     let holders of the key tune this machine")]
+#[command(disable_version_flag = true)]
 pub(crate) struct ServeArgs {
     /// Where to listen: an address, a port, or both
     #[arg(value_name = "ADDR", default_value = "[::]:5201")]
     pub(crate) address: String,
+    /// The port on every address, as iperf3 has it
+    #[arg(short = 'p', long, value_name = "N", conflicts_with = "address", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+    /// As iperf3 has it: more is shown
+    #[arg(short = 'V', hide = true)]
+    pub(crate) verbose_as_iperf3: bool,
     /// Let a peer with the key change settings of this machine
     #[arg(long, requires = "key_file")]
     pub(crate) allow_tune: bool,
@@ -213,11 +223,18 @@ Examples:
   fullpipe check far.example
   fullpipe check far.example:5301 --direction down --seconds 20
   fullpipe check 2001:db8::7 --streams 4 --congestion cubic
+  fullpipe check far.example --min-rate 80M --fail-on receive_window,send_buffer    a gate for scripts
   fullpipe check far.example --json | jq '.transfers[] | {direction, rate_bps, limiter: .diagnosis.limiter}'")]
 pub(crate) struct CheckArgs {
     /// What to measure.
     #[command(flatten)]
     pub(crate) test: TestArgs,
+    /// End with exit code 1 where one of these limits a direction, whatever the confidence: `receive_window,send_buffer`
+    #[arg(long, value_name = "LIMITERS", value_delimiter = ',', value_parser = limiter, help_heading = "Gates")]
+    pub(crate) fail_on: Vec<Limiter>,
+    /// End with exit code 1 where a direction carries less payload than this
+    #[arg(long, value_name = "RATE", help_heading = "Gates")]
+    pub(crate) min_rate: Option<Rate>,
 }
 
 /// Find what limits, change it, prove the gain, and keep only what helped
@@ -261,6 +278,15 @@ pub(crate) struct TuneArgs {
     /// The key that the far machine knows, so that it can be tuned too
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) key_file: Option<PathBuf>,
+}
+
+/// A limiter as the JSON spells it.
+fn limiter(text: &str) -> Result<Limiter, String> {
+    let all = || Limiter::ALL.iter().filter_map(|limiter| Some((json::word(limiter)?, *limiter)));
+    all().find(|(word, _)| word == text).map(|(_, limiter)| limiter).ok_or_else(|| {
+        let words: Vec<String> = all().map(|(word, _)| word).collect();
+        format!("expected one of {}", words.join(", "))
+    })
 }
 
 /// What `check` and `tune` measure.

@@ -40,7 +40,12 @@ type Ended = Result<Exit, Failure>;
 
 /// Runs the command, and shows its error where it has one; gives the exit code.
 pub(crate) fn run(cli: Cli) -> u8 {
-    let output = Output::new(cli.global);
+    let is_verbose = match &cli.command {
+        Command::Measure(args) => args.verbose_as_iperf3,
+        Command::Serve(args) => args.verbose_as_iperf3,
+        _ => false,
+    };
+    let output = Output::new(Global { verbose: cli.global.verbose || is_verbose, ..cli.global });
     let name = name(&cli.command);
     dispatch(cli.command, output).unwrap_or_else(|failure| {
         // Where even the error can't be printed, the exit code still tells.

@@ -58,6 +58,8 @@ pub(crate) enum Exit {
     InputInvalid = 24,
     /// Files are in the way of what shall be written.
     OutputExists = 25,
+    /// A limit was found that settings lift, and none could be tried.
+    NothingTried = 26,
     /// Any other error of the operating system.
     System = 70,
     /// Ended by Ctrl-C or a signal, after everything that was tried had been undone.
@@ -93,6 +95,7 @@ impl Exit {
         Self::AddressUnavailable,
         Self::InputInvalid,
         Self::OutputExists,
+        Self::NothingTried,
         Self::System,
         Self::Interrupted,
     ];
@@ -131,6 +134,7 @@ impl Exit {
             Self::AddressUnavailable => "address_unavailable",
             Self::InputInvalid => "input_invalid",
             Self::OutputExists => "output_exists",
+            Self::NothingTried => "nothing_tried",
             Self::System => "system",
             Self::Interrupted => "interrupted",
         }
@@ -139,10 +143,11 @@ impl Exit {
     /// When the program ends so, as a sentence for the documentation.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
-            Self::Ok => "Done what was asked. For `check`: measured and judged, whatever the verdict.",
+            Self::Ok => "Done what was asked. For `check`: measured and judged, whatever the verdict, unless a gate was given.",
             Self::NotAsExpected => {
                 "Done, but a verdict or figure is not as the scenario expects, or a host does not read as at the \
-                 start; the report says which. For `lint`: a finding is an error."
+                 start; the report says which. For `lint`: a finding is an error. For `check`: a gate was not passed (`--min-rate`, \
+                 `--fail-on`)."
             }
             Self::Usage => "The command line can't be understood.",
             Self::NoPermission => "The right to change a setting, make a namespace or open a device is missing.",
@@ -188,6 +193,10 @@ impl Exit {
                  could be read is told all the same."
             }
             Self::OutputExists => "Files are in the folder that shall be written into; `--force` writes over them.",
+            Self::NothingTried => {
+                "For `tune`: a setting limits a direction, and none could be tried from here, because the far host does not \
+                 allow tuning, or because the value is not fullpipe's to change; the report says what to set where."
+            }
             Self::System => "Any other error of the operating system; the message names operation and object.",
             Self::Interrupted => "Ended by Ctrl-C or a signal, after what was tried had been undone.",
         }

@@ -2,12 +2,12 @@
 
 mod rooms;
 
-use std::io;
+use std::{ffi::OsString, io};
 
 use fullpipe_report::{Problem, clean};
 
 use crate::{
-    args::{Global, When},
+    args::{Global, When, iperf3},
     exit::Exit,
     output::Output,
 };
@@ -72,18 +72,30 @@ pub(crate) fn exit_of_io(error: &io::Error) -> Exit {
 }
 
 /// Shows what clap has to say: help and version, or what is wrong with the command line.
-pub(crate) fn usage(error: &clap::Error, json: bool) -> Exit {
+pub(crate) fn usage(error: &clap::Error, line: &[OsString]) -> Exit {
     use clap::error::ErrorKind;
+    let json = line.iter().any(|word| word == "--json");
     let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) && !error.use_stderr();
-    let shown = if json && !asked_for {
-        let output = Output::new(Global { json: true, color: When::Never, verbose: false, quiet: true });
-        output.problem("fullpipe", &usage_problem(error))
-    } else {
+    let foreign = foreign(error, line);
+    let shown = if asked_for || (!json && foreign.is_none()) {
         error.print()
+    } else {
+        let output = Output::new(Global { json, color: When::Auto, verbose: false, quiet: true });
+        let problem = foreign.map_or_else(|| usage_problem(error), |failure| failure.problem());
+        output.problem("fullpipe", &problem)
     };
     // A reader that went away can't be told anything.
     drop(shown);
     if asked_for { Exit::Ok } else { Exit::Usage }
+}
+
+/// An option of iperf3 that is not one of ours.
+fn foreign(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return None };
+    let command = line.iter().skip(1).find(|word| !word.as_encoded_bytes().starts_with(b"-"))?.to_str()?;
+    let words = (error.kind() == ErrorKind::UnknownArgument).then(|| iperf3::instead(command, argument))??;
+    Some(Failure::new(Exit::Usage, &words))
 }
 
 /// Clap's message without its colours, its usage paragraph as the hint.

@@ -8,7 +8,10 @@ use crate::{args::Cli, exit};
 
 /// The whole table, for parsing and for everything that is rendered from it.
 pub(crate) fn command() -> Command {
-    Cli::command().mut_subcommand("exit-codes", |command| command.after_help(exit::table()))
+    // The list is what is asked for: no options before it.
+    Cli::command().mut_subcommand("exit-codes", |command| {
+        command.after_help(exit::table()).help_template("{about}\n\n{after-help}")
+    })
 }
 
 /// A completion script.

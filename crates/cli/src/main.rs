@@ -22,6 +22,6 @@ fn main() -> ExitCode {
     let line: Vec<_> = std::env::args_os().collect();
     ExitCode::from(match args::parse(&line) {
         Ok(cli) => commands::run(cli),
-        Err(error) => failure::usage(&error, line.iter().any(|word| word == "--json")).code(),
+        Err(error) => failure::usage(&error, &line).code(),
     })
 }

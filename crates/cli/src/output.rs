@@ -87,6 +87,18 @@ impl Output {
         drop(write_all(&mut AutoStream::auto(io::stderr().lock()), text));
     }
 
+    /// Tells of something that happened while the command runs: a line for a person, or a JSON object on a line of its own
+    /// with the time, both on standard error; nothing under `--quiet`.
+    pub(crate) fn event(self, command: &str, text: &str) {
+        if !self.global.json {
+            return self.remark(&format!("{text}\n"));
+        }
+        if !self.global.quiet {
+            let line = fullpipe_report::json::event(command, &jiff::Timestamp::now().to_string(), text);
+            drop(write_all(&mut io::stderr().lock(), &format!("{line}\n")));
+        }
+    }
+
     /// Prints a line for a person who looks on; nothing under `--json` or `--quiet`.
     pub(crate) fn remark(self, text: &str) {
         if !self.global.json && !self.global.quiet {
@@ -110,8 +122,14 @@ fn forgive_closed(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-#[cfg(unix)]
+/// Columns to fill: what COLUMNS says, else what the terminal has.
 fn width() -> usize {
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    told.filter(|columns| *columns > 0).unwrap_or_else(terminal_width)
+}
+
+#[cfg(unix)]
+fn terminal_width() -> usize {
     rustix::termios::tcgetwinsize(io::stdout())
         .ok()
         .map(|size| usize::from(size.ws_col))
@@ -126,7 +144,7 @@ fn is_closed_pipe(error: &io::Error) -> bool {
 
 /// Of Windows' console it is not asked.
 #[cfg(not(unix))]
-fn width() -> usize {
+fn terminal_width() -> usize {
     DEFAULT_WIDTH
 }
 

@@ -68,8 +68,12 @@ fn a_plan_is_applied_read_back_and_undone() {
         cat $R
         $F apply plan.json --yes --persist --json > applied.json
         cat $R
+        $F apply plan.json --yes --persist --json > again.json
+        SET=$(cat $R)
+        echo '4096 87380 131072' > $R
         $F apply plan.json --yes --json > stale.json && exit 1 || test $? = 13
-        $F apply plan.json --yes --force --json > again.json
+        echo $SET > $R
+        $F apply plan.json --yes --json > third.json
         $F history --json > history.json
         ls sysctl.d
         $F undo --last --yes --json > undone.json
@@ -112,7 +116,11 @@ fn a_plan_is_applied_read_back_and_undone() {
     assert_eq!(applied["applied"].as_array().unwrap().len(), changes.len());
     assert_eq!(applied["boot_files"].as_array().unwrap().len(), 1);
     assert_eq!(file(folder.path(), "stale.json")["error"]["kind"], "changed_since");
-    assert_eq!(file(folder.path(), "again.json")["run"], Value::Null, "everything was so already");
+    for again in ["again.json", "third.json"] {
+        let again = file(folder.path(), again);
+        assert_eq!((&again["run"], again["changes"].as_array().map(Vec::len)), (&Value::Null, Some(0)), "{again}");
+        assert!(again["notes"].to_string().contains("as planned already"), "{again}");
+    }
     assert_eq!(file(folder.path(), "history.json")["runs"][0]["state"], "kept");
     assert_eq!(file(folder.path(), "undone.json")["complete"], true);
 }

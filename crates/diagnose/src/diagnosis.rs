@@ -154,6 +154,21 @@ impl Diagnosis {
 }
 
 impl Limiter {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Application,
+        Self::ReceiveWindow,
+        Self::SendBuffer,
+        Self::CongestionWindow,
+        Self::Path,
+        Self::AckDelay,
+        Self::SegmentSize,
+        Self::Reordering,
+        Self::Handshake,
+        Self::Cpu,
+        Self::InsufficientEvidence,
+    ];
+
     /// The word for a person: `receive window`.
     pub fn words(self) -> &'static str {
         match self {

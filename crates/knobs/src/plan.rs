@@ -39,6 +39,53 @@ pub struct Change {
     pub source: String,
 }
 
+impl Change {
+    /// The command that makes the change by hand, where it is one line that no shell could misread.
+    pub fn command(&self) -> Option<String> {
+        let to = self.to.as_deref();
+        match &self.knob {
+            // What acts at the next start only stands in a file.
+            Address::Sysctl(name) if self.takes_effect != TakesEffect::Restart => {
+                let value = to.filter(|value| is_plain(value))?;
+                Some(if value.contains(' ') { format!("sysctl -w {name}='{value}'") } else { format!("sysctl -w {name}={value}") })
+            }
+            Address::Netsh { context, parameter } => {
+                let value = to.filter(|value| is_plain(value) && !value.contains(' '))?;
+                match context.split(' ').collect::<Vec<_>>()[..] {
+                    ["tcp", "supplemental", template] => {
+                        Some(format!("netsh interface tcp set supplemental template={template} {parameter}={value}"))
+                    }
+                    ["tcp", part] => Some(format!("netsh interface tcp set {part} {parameter}={value}")),
+                    ["winsock"] => Some(format!("netsh winsock set {parameter} {value}")),
+                    _ => None,
+                }
+            }
+            Address::TcpSetting { template, parameter } => {
+                let value = to.filter(|value| is_plain(value) && !value.contains(' '))?;
+                let template = Some(template).filter(|name| is_plain(name) && !name.contains(' '))?;
+                Some(format!("Set-NetTCPSetting -SettingName {template} -{parameter} {value}"))
+            }
+            Address::Registry { key, value } if !key.contains(['"', '%', '<']) && is_plain(value) => match to {
+                Some(number) => {
+                    let number: u32 = number.parse().ok()?;
+                    Some(format!("reg add \"{key}\" /v {value} /t REG_DWORD /d {number} /f"))
+                }
+                None => Some(format!("reg delete \"{key}\" /v {value} /f")),
+            },
+            Address::Named { kind, name } if kind == "call" => {
+                let number: u32 = to?.parse().ok()?;
+                Some(format!("{name}(fd, {number});"))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a shell takes a text as it stands, blanks apart.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._- ".contains(&b))
+}
+
 impl Plan {
     /// Completes a plan that was made without knowing what is there: fills in `from` of the changes of `unread` with what
     /// `read` finds, and takes back what would lower a number that is larger already, with a note.
@@ -124,6 +171,39 @@ mod tests {
             undo: "by hand".to_owned(),
             source: "a test".to_owned(),
         }
+    }
+
+    #[test]
+    fn a_change_comes_with_its_command_where_it_is_one_line() {
+        for (knob, to, expected) in [
+            ("net.ipv4.tcp_sack", "1", Some("sysctl -w net.ipv4.tcp_sack=1")),
+            ("net.ipv4.tcp_rmem", "4096 131072 40042496", Some("sysctl -w net.ipv4.tcp_rmem='4096 131072 40042496'")),
+            ("net.ipv4.tcp_congestion_control", "$(reboot)", None),
+            ("netsh tcp global autotuninglevel", "normal", Some("netsh interface tcp set global autotuninglevel=normal")),
+            ("netsh tcp heuristics wsh", "disabled", Some("netsh interface tcp set heuristics wsh=disabled")),
+            (
+                "tcpsetting InternetCustom MinRtoMs",
+                "300",
+                Some("Set-NetTCPSetting -SettingName InternetCustom -MinRtoMs 300"),
+            ),
+            (
+                r"registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Tcp1323Opts",
+                "1",
+                Some(r#"reg add "HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" /v Tcp1323Opts /t REG_DWORD /d 1 /f"#),
+            ),
+            ("call SetSocketRxBuffers", "40", Some("SetSocketRxBuffers(fd, 40);")),
+            ("link eth0 mtu", "9000", None),
+        ] {
+            assert_eq!(planned(knob, to).command().as_deref(), expected, "{knob}");
+        }
+        let at_start = Change { takes_effect: TakesEffect::Restart, ..planned("kern.ipc.nmbclusters", "98000") };
+        assert_eq!(at_start.command(), None);
+        let absent =
+            Change { to: None, ..planned(r"registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpWindowSize", "1") };
+        assert_eq!(
+            absent.command().as_deref(),
+            Some(r#"reg delete "HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" /v TcpWindowSize /f"#)
+        );
     }
 
     #[test]

@@ -203,7 +203,7 @@ pub enum MeasureError {
     #[error("stopped before anything was measured")]
     Cancelled,
     /// The address can't be listened on.
-    #[error("listening on {address}: {source}; is another server running there?")]
+    #[error("listening on {address}: {source}; {}", bind_hint(.source))]
     Bind {
         /// The address.
         address: SocketAddr,
@@ -371,6 +371,17 @@ fn meaning(code: i32) -> &'static str {
         144 => "it received no payload",
         200..=208 => "one of its data connections failed",
         _ => "an error of its own",
+    }
+}
+
+/// The way out where an address can't be listened on.
+fn bind_hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "ports below 1024 need root or CAP_NET_BIND_SERVICE: give one from 1024 on"
+        }
+        io::ErrorKind::AddrNotAvailable => "no interface of this machine has that address",
+        _ => "is another server running there? Stop it, or give another port",
     }
 }
 

@@ -77,6 +77,14 @@ pub(crate) fn endpoint(end: Endpoint) -> String {
     std::net::SocketAddr::new(IpAddr::from(end.address), end.port).to_string()
 }
 
+/// What to type into Wireshark to see the connection, as its "Conversation Filter" writes it.
+pub(crate) fn display_filter(report: &Report) -> String {
+    let [a, b] = [report.a, report.b].map(|end| IpAddr::from(end.address).to_canonical());
+    let family = if a.is_ipv4() { "ip" } else { "ipv6" };
+    let (from, to) = (report.a.port, report.b.port);
+    format!("{family}.addr eq {a} and {family}.addr eq {b} and tcp.port eq {from} and tcp.port eq {to}")
+}
+
 /// The platforms for which a setting is named where the host's own is not known.
 const PLATFORMS: [&str; 3] = ["windows-2012", "linux", "freebsd"];
 

@@ -101,13 +101,18 @@ pub fn listening(command: &str, address: SocketAddr) -> Value {
     document(command, json!({ "address": address.ip().to_string(), "port": address.port() }))
 }
 
+/// Something that happened while a command runs, with its time as RFC 3339 has it.
+pub fn event(command: &str, time: &str, text: &str) -> Value {
+    document(command, json!({ "time": time, "event": text }))
+}
+
 /// A page of text that is another program's input: a completion script, a manual page.
 pub fn page(command: &str, page: &str) -> Value {
     document(command, json!({ "text": page }))
 }
 
 /// The word that stands for a value in documents; `None` where it is no word.
-pub(crate) fn word(value: &impl Serialize) -> Option<String> {
+pub fn word(value: &impl Serialize) -> Option<String> {
     serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
 }
 

@@ -254,6 +254,10 @@ pub const SCENARIOS: &[Key] = &[
 pub const LISTENING: &[Key] =
     &[key("address", "string", "the address that it listens on"), key("port", "integer", "the port")];
 
+/// What `serve` logs on standard error, an object on a line of its own for each event.
+pub const EVENT: &[Key] =
+    &[key("time", "string", "when, in UTC (RFC 3339)"), key("event", "string", "what happened, a sentence")];
+
 /// What `completions`, `man` and `exit-codes` print.
 pub const PAGE: &[Key] = &[key("text", "string", "the whole page or script")];
 
@@ -284,6 +288,7 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "A simulation", commands: "`sim`, beside the keys of a run of the loop", keys: SIMULATED },
     Document { title: "Predictions", commands: "`what-if`, `demo --sim`", keys: WHAT_IF },
     Document { title: "A server that is ready", commands: "`serve`", keys: LISTENING },
+    Document { title: "An event of a server (standard error)", commands: "`serve`", keys: EVENT },
     Document { title: "A page", commands: "`completions`, `man`, `exit-codes`", keys: PAGE },
 ];
 

@@ -2,6 +2,7 @@
 
 use fullpipe_host::windows::connections::{Observed, StatisticsError};
 use fullpipe_knobs::{
+    Address,
     catalogue::{Described, Honoured},
     reading::{Contradiction, Merged, Reading, SettingRow, table},
 };
@@ -17,6 +18,8 @@ pub struct SettingsList<'a> {
     pub rows: Vec<SettingRow>,
     /// How many are not shown, because they are absent or unknown to the catalogue.
     pub hidden: usize,
+    /// Whether only a part was asked for.
+    pub is_part: bool,
     /// The host's connections, where they were asked for.
     pub connections: Option<&'a Connections>,
 }
@@ -79,7 +82,30 @@ impl<'a> SettingsList<'a> {
             rows.retain(|row| row.described.value.is_some() || row.file.is_some());
         }
         let hidden = everything.saturating_sub(rows.len());
-        Self { merged, readings, rows, hidden, connections: None }
+        Self { merged, readings, rows, hidden, is_part: false, connections: None }
+    }
+
+    /// Keeps the rows whose setting has `part` in its name, in any case.
+    pub fn only(&mut self, part: &str) {
+        let part = part.to_ascii_lowercase();
+        self.keep(|_, row| row.described.knob.to_string().to_ascii_lowercase().contains(&part));
+    }
+
+    /// Keeps the rows whose value differs from the default.
+    pub fn only_changed(&mut self) {
+        self.keep(|list, row| list.is_default(row) == Some(false));
+    }
+
+    fn keep(&mut self, wanted: impl Fn(&Self, &SettingRow) -> bool) {
+        let rows: Vec<SettingRow> = self.rows.iter().filter(|row| wanted(self, row)).cloned().collect();
+        self.rows = rows;
+        self.is_part = true;
+    }
+
+    /// Whether a row's value is the default; `None` where that is not known, or known in words only.
+    pub(crate) fn is_default(&self, row: &SettingRow) -> Option<bool> {
+        let values = &self.merged.settings.values;
+        is_default(&row.described, |name| values.get(&Address::sysctl(name))?.as_deref())
     }
 
     pub(crate) fn contradictions(&self) -> &[Contradiction] {
@@ -87,20 +113,22 @@ impl<'a> SettingsList<'a> {
     }
 }
 
-/// Whether the value is the default; `None` where the default is not known, or known in words only.
-pub(crate) fn is_default(described: &Described) -> Option<bool> {
+/// Whether the value is the default; `None` where the default is not known, or known in words only. `others` tells the value
+/// of another setting, which a default may be.
+fn is_default<'s>(described: &Described, others: impl Fn(&str) -> Option<&'s str>) -> Option<bool> {
     // What a version doesn't have has no default to differ from.
     let default = described.default.as_deref().filter(|_| described.honoured != Honoured::Absent)?;
-    let first = default.split([',', ';', ':']).next().unwrap_or_default().trim();
-    let Some(value) = described.value.as_deref() else { return (first == "absent").then_some(true) };
-    if same(value, first) {
+    // `1500 on Ethernet, 65536 on lo`: each is a value, with where it holds.
+    let told = || default.split([',', ';', ':']).map(|one| one.trim().split(" on ").next().unwrap_or_default());
+    let Some(value) = described.value.as_deref() else { return (told().next() == Some("absent")).then_some(true) };
+    if told().any(|one| same(value, one) || others(one).is_some_and(|other| same(value, other))) {
         return Some(true);
     }
     // One word or a list of numbers is a value; anything else tells about it.
-    let plain = first == default
-        && first != "unknown"
-        && (!first.contains(' ') || first.split(' ').all(|word| number(word).is_some()));
-    plain.then_some(false)
+    let is_value = |one: &str| {
+        one != "unknown" && (!one.contains(' ') || one.split(' ').all(|word| number(word).is_some()))
+    };
+    told().all(is_value).then_some(false)
 }
 
 fn same(a: &str, b: &str) -> bool {
@@ -120,8 +148,6 @@ fn number(word: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use fullpipe_knobs::Address;
-
     use super::*;
 
     #[test]
@@ -140,7 +166,13 @@ mod tests {
             (Some("0"), "1", Some(false)),
             (Some("0x00000002"), "2", Some(true)),
             (Some("Normal"), "normal", Some(true)),
-            (Some("bbr"), "cubic on most builds", None),
+            (Some("bbr"), "cubic on most builds", Some(false)),
+            (Some("cubic"), "cubic on most builds", Some(true)),
+            (Some("1400"), "1500 on Ethernet, 65536 on lo", Some(false)),
+            (Some("65536"), "1500 on Ethernet, 65536 on lo", Some(true)),
+            (Some("fq"), "net.core.default_qdisc, noqueue on virtual devices", Some(true)),
+            (Some("noqueue"), "net.core.default_qdisc, noqueue on virtual devices", Some(true)),
+            (Some("pfifo_fast"), "net.core.default_qdisc, noqueue on virtual devices", Some(false)),
             (None, "absent: learned from the path", Some(true)),
             (Some("1"), "unknown", None),
         ] {
@@ -151,7 +183,8 @@ mod tests {
                 honoured: Honoured::Yes,
                 meaning: String::new(),
             };
-            assert_eq!(is_default(&described), expected, "{value:?} {default}");
+            let others = |name: &str| (name == "net.core.default_qdisc").then_some("fq");
+            assert_eq!(is_default(&described, others), expected, "{value:?} {default}");
         }
     }
 }

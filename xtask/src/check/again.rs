@@ -30,6 +30,7 @@ pub(super) struct Failed {
 /// Something else failed, or a program ended before it could say what.
 pub(super) fn together(shell: &Shell, arguments: &[&str]) -> Result<Vec<Failed>> {
     let (status, said) = run(shell, arguments)?;
+    print_slowest(&said);
     if status.success() {
         return Ok(Vec::new());
     }
@@ -72,6 +73,37 @@ fn run(shell: &Shell, arguments: &[&str]) -> Result<(ExitStatus, String)> {
         line.clear();
     }
     Ok((tests.wait().context("wait for cargo test")?, said))
+}
+
+/// How many test programs are named as the slowest.
+const NAMED: usize = 10;
+
+/// Names the test programs that took longest: there the suite's time is to be saved.
+fn print_slowest(said: &str) {
+    let slowest = slowest(said);
+    if slowest.is_empty() {
+        return;
+    }
+    println!("slowest test programs:");
+    for (seconds, program) in slowest {
+        println!("{seconds:>8.1} s  {program}");
+    }
+}
+
+/// Test programs and the seconds that each took, slowest first.
+fn slowest(said: &str) -> Vec<(f64, &str)> {
+    let (mut found, mut program) = (Vec::new(), "");
+    for line in said.lines() {
+        if let Some(running) = line.trim_start().strip_prefix("Running ") {
+            program = running.split_once(" (target/").map_or(running, |(_, path)| path.trim_end_matches(')'));
+        } else if let Some((_, time)) = line.split_once("; finished in ") {
+            found.extend(time.trim_end_matches('s').parse().ok().map(|seconds: f64| (seconds, program)));
+        }
+    }
+    found.retain(|(seconds, _)| *seconds >= 1.0);
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    found.truncate(NAMED);
+    found
 }
 
 /// The test harness ends with a list of what failed; cargo then names the program.
@@ -134,6 +166,12 @@ error: 2 targets failed:
     `-p fullpipe-stack --test interop`
     `-p fullpipe-tcp --lib`
 ";
+
+    #[test]
+    fn the_slowest_programs_come_first() {
+        let quick = "     Running unittests src/lib.rs (target/debug/deps/quick-2)\n\ntest result: ok. 1 passed; finished in 1.25s\n";
+        assert_eq!(slowest(&format!("{quick}{SAID}")), [(24.38, "debug/deps/interop-1"), (1.25, "debug/deps/quick-2")]);
+    }
 
     #[test]
     fn failures_are_read_with_their_program() {

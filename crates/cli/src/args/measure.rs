@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use fullpipe_measure::{DEFAULT_PORT, MeasureError, Target};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 /// Measure what a connection carries: throughput, latency, message sizes, path MTU
@@ -24,10 +25,20 @@ Examples:
   fullpipe measure far.example --iperf3-json       for dashboards that read iperf3's own layout
   fullpipe measure far.example --csv > series.csv  a line per interval and direction
   fullpipe measure far.example --username reader --rsa-public-key-path public.pem")]
+#[command(disable_version_flag = true)]
 pub(crate) struct MeasureArgs {
     /// The far machine: a name or an address, with a port where it isn't 5201
-    #[arg(value_name = "HOST", value_hint = ValueHint::Hostname)]
-    pub(crate) host: String,
+    #[arg(value_name = "HOST", required_unless_present = "client", value_hint = ValueHint::Hostname)]
+    pub(crate) host: Option<String>,
+    /// As iperf3 has it
+    #[arg(short = 'c', long, value_name = "HOST", hide = true, conflicts_with = "host")]
+    pub(crate) client: Option<String>,
+    /// As iperf3 has it: more is shown
+    #[arg(short = 'V', hide = true)]
+    pub(crate) verbose_as_iperf3: bool,
+    /// The server's port, where HOST has none [default: 5201]
+    #[arg(short = 'p', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Test")]
+    pub(crate) port: Option<u16>,
     /// The server sends
     #[arg(short = 'R', long, conflicts_with = "bidir", help_heading = "Test")]
     pub(crate) reverse: bool,
@@ -51,7 +62,8 @@ pub(crate) struct MeasureArgs {
     /// Time at the beginning that does not count, for the slow start
     #[arg(short = 'O', long, value_name = "TIME", value_parser = time, help_heading = "Test")]
     pub(crate) omit: Option<Micros>,
-    /// The size of a message, which is of one write or datagram [default: 1MB; 1448 with -u]
+    /// The size of a message, which is of one write or datagram [default: 1MB; 10 ms of
+    /// payload with -b; 1448 with -u]
     #[arg(short = 'l', long, value_name = "SIZE", help_heading = "Test")]
     pub(crate) length: Option<Bytes>,
     /// Payload rate of each sender [default: as fast as possible; 1M with -u]
@@ -156,11 +168,23 @@ pub(crate) struct MeasureArgs {
     #[arg(long, requires = "json", help_heading = "Output")]
     pub(crate) series: bool,
     /// Print JSON in iperf3's own layout
-    #[arg(long, conflicts_with_all = ["json", "csv"], help_heading = "Output")]
+    #[arg(short = 'J', long, conflicts_with_all = ["json", "csv"], help_heading = "Output")]
     pub(crate) iperf3_json: bool,
     /// Print a line per interval and direction, separated by commas
     #[arg(long, conflicts_with = "json", help_heading = "Output")]
     pub(crate) csv: bool,
+}
+
+impl MeasureArgs {
+    /// The server: `HOST`, or what `-c` says, with the port of `-p` where it has none of its own.
+    pub(crate) fn server(&self) -> Result<Target, MeasureError> {
+        let host = self.host.as_ref().or(self.client.as_ref()).map_or("", String::as_str);
+        let mut target: Target = host.parse()?;
+        if let Some(port) = self.port.filter(|_| target.port == DEFAULT_PORT) {
+            target.port = port;
+        }
+        Ok(target)
+    }
 }
 
 /// As `SINGLE`, but that a sweep of sizes can be printed as CSV.

@@ -16,12 +16,20 @@ use fullpipe_units::{Bytes, Micros, ParseUnitError, Rate};
 #[command(after_help = "\
 Examples:
   fullpipe settings
+  fullpipe settings --changed                     what differs from the defaults
+  fullpipe settings rmem                          those with `rmem` in their name
   fullpipe settings --from sysctl.txt
   fullpipe settings --from loader.conf sysctl.conf rc.conf --platform freebsd-14.1
   ssh far.example sysctl -a | fullpipe settings --from -
   fullpipe settings --json | jq '.settings[] | select(.is_default == false)'
   fullpipe settings --connections --watch 5s      on Windows: whose socket buffers are pinned")]
 pub(crate) struct SettingsArgs {
+    /// Only settings with this in their name
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Only settings that differ from their default
+    #[arg(long)]
+    pub(crate) changed: bool,
     /// Read these files instead of this host; `-` is standard input
     #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath)]
     pub(crate) from: Vec<PathBuf>,

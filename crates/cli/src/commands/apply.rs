@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use fullpipe_host::{
     ApplyOptions, BootFile, Host, Lasting, SystemHost, apply,
     guardian::{Bond, Guardian},
-    persist,
+    persist, same_value,
 };
 use fullpipe_knobs::{Address, Change, Plan, persist::sysctl_drop_in, reading::LARGEST};
 use fullpipe_report::{AppliedPlan, clean, json, text};
@@ -15,6 +15,7 @@ use crate::{args::ApplyArgs, confirm::confirm, exit::Exit, failure::Failure, out
 
 pub(super) fn run(args: &ApplyArgs, output: Output) -> Ended {
     let mut plan = chosen(args)?;
+    leave_out_reached(&mut plan, args.persist)?;
     if args.persist {
         plan.notes.extend(overridden(&plan)?);
     }
@@ -27,6 +28,32 @@ pub(super) fn run(args: &ApplyArgs, output: Output) -> Ended {
         );
     }
     change("apply", &command, &plan, &how, output)
+}
+
+/// Leaves out what is as planned already, so that a second time changes nothing, with a note. What shall also be in a
+/// boot-time file is left out where it is there, too.
+fn leave_out_reached(plan: &mut Plan, persist: bool) -> Result<(), Failure> {
+    let mut host = SystemHost::new();
+    let mut reached = Vec::new();
+    for change in &mut plan.changes {
+        // What can't be read fails when it is to be changed, with its name.
+        let Ok(now) = host.read(&change.knob) else { continue };
+        if same_value(&change.knob, now.as_deref(), change.to.as_deref()) {
+            change.from = now;
+            reached.push(change.knob.clone());
+        }
+    }
+    if reached.is_empty() {
+        return Ok(());
+    }
+    let is_written = boot_files(plan, persist)?.iter().all(|file| file.before.as_ref() == Some(&file.content));
+    if !is_written {
+        return Ok(());
+    }
+    plan.changes.retain(|change| !reached.contains(&change.knob));
+    let names = reached.iter().map(Address::to_string).collect::<Vec<_>>().join(", ");
+    plan.notes.push(format!("as planned already, and left as it is: {names}"));
+    Ok(())
 }
 
 /// What another boot-time file sets again after ours, so that it would not last.

@@ -2,16 +2,18 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use fullpipe_diagnose::proof::Criteria;
+use fullpipe_diagnose::{Limiter, proof::Criteria};
 use fullpipe_host::journal;
 use fullpipe_measure::Direction;
 use fullpipe_report::text;
 use fullpipe_tune::{FarOptions, Key, Lengths, TuneOptions, Wishes};
+use fullpipe_units::Rate;
 
 use super::{Ended, guard, outcome};
 use crate::{
     args::{CheckArgs, TestArgs, TuneArgs, Which},
     confirm::{self, confirm},
+    exit::Exit,
     failure::Failure,
     interrupt,
     output::Output,
@@ -24,7 +26,13 @@ pub(super) fn check(args: &CheckArgs, output: Output) -> Ended {
     let mut progress = Progress::new(output);
     let result = fullpipe_tune::check(&options, &cancel, &mut progress);
     progress.finish();
-    outcome::show("check", &result?, output)
+    let mut result = result?;
+    let directions = result.before.iter().map(|one| (one.name.as_str(), one.rate_bps, one.diagnosis.limiter));
+    let missed = missed(directions, args.min_rate, &args.fail_on);
+    let is_missed = !missed.is_empty();
+    result.notes.extend(missed);
+    outcome::show("check", &result, output)?;
+    Ok(if is_missed { Exit::NotAsExpected } else { Exit::Ok })
 }
 
 pub(super) fn tune(args: &TuneArgs, output: Output) -> Ended {
@@ -71,6 +79,24 @@ pub(super) fn tune(args: &TuneArgs, output: Output) -> Ended {
     }
 }
 
+/// The gates that a direction did not pass, a sentence each.
+fn missed<'d>(
+    directions: impl Iterator<Item = (&'d str, Rate, Limiter)>,
+    min_rate: Option<Rate>,
+    fail_on: &[Limiter],
+) -> Vec<String> {
+    let mut missed = Vec::new();
+    for (name, rate, limiter) in directions {
+        if let Some(least) = min_rate.filter(|least| rate < *least) {
+            missed.push(format!("gate not passed: {name} carries {rate}, and --min-rate is {least}"));
+        }
+        if fail_on.contains(&limiter) {
+            missed.push(format!("gate not passed: {name} is limited by {limiter}, which --fail-on names"));
+        }
+    }
+    missed
+}
+
 fn far_options(test: &TestArgs, wishes: Wishes) -> Result<FarOptions, Failure> {
     Ok(FarOptions {
         target: test.host.parse()?,
@@ -87,4 +113,27 @@ fn far_options(test: &TestArgs, wishes: Wishes) -> Result<FarOptions, Failure> {
         }),
         wishes,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_is_missed_by_a_low_rate_or_a_named_limiter() {
+        let rate = Rate::from_bps(6_400_000);
+        let check = |min_rate, fail_on: &[_]| {
+            missed([("a->b", rate, Limiter::ReceiveWindow)].into_iter(), min_rate, fail_on)
+        };
+        assert!(check(None, &[]).is_empty());
+        assert!(check(Some(rate), &[Limiter::Path]).is_empty());
+        let named = check(Some(Rate::from_bps(80_000_000)), &[Limiter::Path, Limiter::ReceiveWindow]);
+        assert_eq!(
+            named,
+            [
+                "gate not passed: a->b carries 6.40 Mbit/s, and --min-rate is 80.0 Mbit/s",
+                "gate not passed: a->b is limited by receive window, which --fail-on names",
+            ]
+        );
+    }
 }

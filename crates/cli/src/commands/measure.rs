@@ -34,7 +34,7 @@ const TRIALS: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {
     let spec = spec(args);
-    let target: fullpipe_measure::Target = args.host.parse()?;
+    let target = args.server()?;
     let family = match (args.ipv4, args.ipv6) {
         (true, _) => Family::V4,
         (_, true) => Family::V6,
@@ -196,11 +196,21 @@ fn live(args: &MeasureArgs, output: Output, progress: &Progress) {
     output.remark(&text::interval(progress));
 }
 
+/// The size of a message of a paced sender: 10 ms of payload, from a segment to iperf3's own 128 KB. A larger one would come
+/// in bursts that a path sees as a higher rate, and one of 1 MB is eight seconds at 1 Mbit/s.
+fn paced_message(rate: Rate) -> Bytes {
+    Bytes::new((rate.bps() / 8 / 100).clamp(DATAGRAM, 128 * 1024))
+}
+
 fn spec(args: &MeasureArgs) -> TestSpec {
     let usual = TestSpec::default();
     // One connection may not fill the path, and then nothing waits in its queues.
     let usual_streams = if args.latency_under_load { 4 } else { usual.streams };
-    let block = args.length.unwrap_or(if args.udp { Bytes::new(DATAGRAM) } else { usual.block });
+    let block = args.length.unwrap_or_else(|| match args.bitrate {
+        _ if args.udp => Bytes::new(DATAGRAM),
+        Some(rate) if rate.bps() > 0 => paced_message(rate),
+        _ => usual.block,
+    });
     let length = match (args.bytes, args.blockcount) {
         (Some(bytes), _) => Length::Bytes(bytes),
         (None, Some(count)) => Length::Bytes(Bytes::new(count.saturating_mul(block.get()))),
@@ -235,5 +245,18 @@ fn spec(args: &MeasureArgs) -> TestSpec {
         server_output: args.get_server_output,
         progress_every: args.interval.into(),
         ..usual
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paced_sender_writes_small_messages() {
+        let size = |bps| paced_message(Rate::from_bps(bps)).get();
+        assert_eq!([size(1), size(1_000_000), size(8_000_000), size(100_000_000), size(1_000_000_000)], [
+            1_448, 1_448, 10_000, 125_000, 131_072
+        ]);
     }
 }

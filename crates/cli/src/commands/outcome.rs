@@ -1,5 +1,6 @@
 //! How a run of the loop is shown, and the exit code that it has.
 
+use fullpipe_diagnose::{Detail, Limiter};
 use fullpipe_report::{json, text};
 use fullpipe_tune::Outcome;
 
@@ -34,12 +35,23 @@ pub(super) fn show_expected(command: &str, outcome: &Outcome, output: Output) ->
 pub(super) fn show_kept(command: &str, outcome: &Outcome, output: Output) -> Ended {
     if !is_in_vain(outcome) {
         show(command, outcome, output)?;
-        return Ok(Exit::Ok);
+        return Ok(if is_left_alone(outcome) { Exit::NothingTried } else { Exit::Ok });
     }
     let mut advised = outcome.clone();
     advised.notes.push(RESET.to_owned());
     show(command, &advised, output)?;
     Ok(Exit::NotProven)
+}
+
+/// Whether a setting limits a direction, and nothing was tried.
+fn is_left_alone(outcome: &Outcome) -> bool {
+    // Nothing that can be set makes an application read sooner.
+    let is_set = |limiter, detail| match limiter {
+        Limiter::ReceiveWindow => !matches!(detail, Some(Detail::ZeroWindow | Detail::SlowReader)),
+        limiter => limiter == Limiter::SendBuffer,
+    };
+    let judged = || outcome.before.iter().map(|direction| &direction.diagnosis);
+    outcome.proofs.is_empty() && judged().any(|judged| is_set(judged.limiter, judged.detail))
 }
 
 /// Whether something was tried, and none of it was kept.

@@ -10,9 +10,9 @@ use std::{
     sync::atomic::Ordering,
 };
 
-use fullpipe_capture::{Filtered, Keep};
+use fullpipe_capture::{Filtered, Keep, ProblemKind};
 use fullpipe_host::persist;
-use fullpipe_ingest::{Captures, Error, Options, Progress, Team, read_all};
+use fullpipe_ingest::{Captures, Error, Options, Outcome, Progress, Team, read_all};
 use fullpipe_report::{CaptureFile, CaptureList, CaptureProblem, clean, csv, json, parquet, text};
 use fullpipe_units::Bytes;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -53,7 +53,9 @@ pub(super) fn run(args: &ReadArgs, output: Output) -> Ended {
         write_parquet(path, &list)?;
         list.shown = shown(usually);
     }
-    let broken = !captures.failed.is_empty() || captures.files.iter().any(|file| file.broken.is_some());
+    let is_cut = |file: &Outcome| file.problems.listed().iter().any(|problem| matches!(problem.kind, ProblemKind::FileCut));
+    let broken = !captures.failed.is_empty()
+        || captures.files.iter().any(|file| file.broken.is_some() || is_cut(file) || is_early(&captures, file));
     print(args, list, output)?;
     Ok(if broken { Exit::InputInvalid } else { Exit::Ok })
 }
@@ -71,7 +73,7 @@ fn print(args: &ReadArgs, mut list: CaptureList, output: Output) -> Ended {
             let text = format!("there is no connection {number} in the capture; give one from 1 to {count}");
             return Err(Failure::new(Exit::Usage, &text));
         };
-        return printed(output.result(|| json::captures("read", &list), |look| text::capture_story(&report, look)));
+        return printed(output.result(|| json::captures("read", &list), |look| text::capture_story(&report, &list.files, look)));
     }
     if args.csv {
         let page = csv::captures(&list)
@@ -111,6 +113,16 @@ fn writing(path: &Path) -> String {
     format!("writing {}", clean(&path.display().to_string()))
 }
 
+/// What is said of a file that begins before the one before it ended.
+const EARLY: &str = "it begins before the capture before it ends; a connection that is in both is told wrongly: give \
+                     captures in the order of time, and the two ends of a connection one at a time";
+
+/// Whether a file begins before the one before it ended. Its packets are then no continuation.
+fn is_early(captures: &Captures, file: &Outcome) -> bool {
+    let before = captures.files.iter().filter(|other| other.before < file.before).map(|other| other.totals.last_ns).max();
+    before.zip(file.totals.first_ns).is_some_and(|(before, first)| first < before)
+}
+
 /// What was read, and what could not be.
 fn tell_files(captures: &Captures, list: &mut CaptureList) {
     for file in &captures.files {
@@ -127,6 +139,10 @@ fn tell_files(captures: &Captures, list: &mut CaptureList) {
             packet: Some(problem.packet.saturating_sub(file.before)),
             message: problem.kind.to_string(),
         }));
+        if is_early(captures, file) {
+            list.problem_count += 1;
+            list.problems.push(CaptureProblem { file: name.clone(), packet: None, message: EARLY.to_owned() });
+        }
         if let Some(error) = &file.broken {
             whole(list, name, error);
         }

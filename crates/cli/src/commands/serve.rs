@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    net::{IpAddr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket},
     sync::Arc,
     time::Duration,
 };
@@ -32,7 +32,7 @@ pub(super) fn run(args: &ServeArgs, output: Output) -> Ended {
     };
     let usual = ServerOptions::default();
     let options = ServeOptions {
-        address: address(&args.address)?,
+        address: args.port.map_or_else(|| address(&args.address), |port| Ok(everywhere(port)))?,
         share_settings: args.share_settings,
         allow_tune,
         server: ServerOptions {
@@ -47,9 +47,12 @@ pub(super) fn run(args: &ServeArgs, output: Output) -> Ended {
         },
     };
     let stop = interrupt::cancel_flag()?;
-    let log = Arc::new(move |line: &str| output.remark(&format!("{}\n", clean(line))));
+    let log = Arc::new(move |line: &str| output.event("serve", &clean(line)));
     let mut ready = |address| {
         ready(output, address);
+        if let Some(far) = reached_at(address) {
+            output.remark(&format!("at the other end: fullpipe check {far}\n"));
+        }
         if !args.share_settings {
             output.remark(
                 "settings of this machine are not shared: with --share-settings, `check` from elsewhere plans for it, too\n",
@@ -82,9 +85,33 @@ fn ready(output: Output, address: SocketAddr) {
     drop(told);
 }
 
+/// What to give to `check` at the other end. A server on every address is reached at the one that this machine's default
+/// route sends from, as far as no translation of addresses lies between.
+fn reached_at(listening: SocketAddr) -> Option<String> {
+    let address = if listening.ip().is_unspecified() { outward()? } else { listening.ip() };
+    Some(match (address, listening.port()) {
+        (address, PORT) => address.to_string(),
+        (address, port) => SocketAddr::from((address, port)).to_string(),
+    })
+}
+
+/// The address that the default route sends from. Connecting a datagram socket sends nothing; 192.0.2.0/24 and
+/// 2001:db8::/32 are for documentation (RFC 5737, RFC 3849).
+fn outward() -> Option<IpAddr> {
+    let from = |local: &str, far: &str| {
+        let socket = UdpSocket::bind(local).ok()?;
+        socket.connect(far).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    };
+    from("0.0.0.0:0", "192.0.2.1:9").or_else(|| from("[::]:0", "[2001:db8::1]:9"))
+}
+
+fn everywhere(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))
+}
+
 /// `192.0.2.7:5301`, `[::]:5201`, `192.0.2.7`, `::1`, `5301`, `:5301`.
 fn address(text: &str) -> Result<SocketAddr, Failure> {
-    let everywhere = |port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     text.parse::<SocketAddr>()
         .ok()
@@ -101,6 +128,23 @@ fn address(text: &str) -> Result<SocketAddr, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_other_end_is_told_what_to_type() {
+        for (listening, expected) in [
+            ("192.0.2.7:5201", "192.0.2.7"),
+            ("192.0.2.7:5301", "192.0.2.7:5301"),
+            ("[2001:db8::7]:5201", "2001:db8::7"),
+            ("[2001:db8::7]:5301", "[2001:db8::7]:5301"),
+        ] {
+            assert_eq!(reached_at(listening.parse().unwrap()).as_deref(), Some(expected));
+        }
+        // A machine without any route has none.
+        if let Some(far) = reached_at("[::]:5301".parse().unwrap()) {
+            let far: SocketAddr = far.parse().unwrap();
+            assert!(!far.ip().is_unspecified() && far.port() == 5301, "{far}");
+        }
+    }
 
     #[test]
     fn an_address_a_port_or_both() {

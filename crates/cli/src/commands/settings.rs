@@ -12,9 +12,7 @@ use fullpipe_knobs::{
 use fullpipe_report::{Connections, SettingsList, json, text};
 
 use super::{Ended, input::Input, printed};
-#[cfg(not(windows))]
-use crate::exit::Exit;
-use crate::{args::SettingsArgs, failure::Failure, output::Output};
+use crate::{args::SettingsArgs, exit::Exit, failure::Failure, output::Output};
 
 pub(super) fn run(args: &SettingsArgs, output: Output) -> Ended {
     let (readings, merged) = if args.from.is_empty() {
@@ -23,7 +21,19 @@ pub(super) fn run(args: &SettingsArgs, output: Output) -> Ended {
         of_files(&args.from, args.platform.as_ref())?
     };
     let connections = args.connections.then(|| connections(&merged.settings, args.watch)).transpose()?;
-    let list = SettingsList { connections: connections.as_ref(), ..SettingsList::new(&merged, &readings, args.all) };
+    let mut list = SettingsList { connections: connections.as_ref(), ..SettingsList::new(&merged, &readings, args.all) };
+    if let Some(part) = &args.name {
+        list.only(part);
+        if list.rows.is_empty() {
+            let platform = &list.merged.settings.platform;
+            let words =
+                format!("no setting that is shown of {platform} has {part:?} in its name; --all also looks at absent ones");
+            return Err(Failure::new(Exit::Usage, &words));
+        }
+    }
+    if args.changed {
+        list.only_changed();
+    }
     printed(output.result(|| json::settings("settings", &list), |look| text::settings(&list, look)))
 }
 

@@ -5,7 +5,7 @@ use fullpipe_knobs::Address;
 use fullpipe_report::{Reading, Standing, json, text};
 
 use super::{Ended, journal, printed};
-use crate::{exit::Exit, output::Output};
+use crate::output::Output;
 
 pub(super) fn run(output: Output) -> Ended {
     let journal = journal::look()?;
@@ -13,7 +13,7 @@ pub(super) fn run(output: Output) -> Ended {
     let mut host = SystemHost::new();
     let standing: Vec<_> = runs.into_iter().map(|run| Standing::new(run, |entry| reading(&mut host, entry))).collect();
     printed(output.result(|| json::status("status", &standing), |look| text::status(&standing, look)))?;
-    Ok(journal.map_or(Exit::Ok, |journal| journal::exit_of(&journal, output)))
+    Ok(journal::exit_of_look(journal.as_ref(), output))
 }
 
 /// What the host reads where `entry` was written.

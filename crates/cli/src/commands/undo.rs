@@ -23,6 +23,9 @@ pub(super) fn run(args: &UndoArgs, output: Output) -> Ended {
         }
     };
     let ended = show("undo", &report, output)?;
+    if damaged == Exit::Ok && args.run.is_none() && report.entries.is_empty() {
+        damaged = journal::exit_of_look(None, output);
+    }
     Ok(if ended == Exit::Ok { damaged } else { ended })
 }
 

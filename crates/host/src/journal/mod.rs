@@ -22,7 +22,7 @@ use rusqlite::{Connection, OpenFlags};
 
 pub use error::JournalError;
 pub use record::{Entry, EntryKind, EntryState, RunId, RunRecord, RunState, Trial};
-pub use state_dir::state_dir;
+pub use state_dir::{roots_state_dir, state_dir};
 
 use crate::{Identity, trusted};
 use lock::Lock;

@@ -1,6 +1,9 @@
 //! Where the journal lives.
 
-use std::{env, path::PathBuf};
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 use super::JournalError;
 
@@ -10,12 +13,22 @@ pub fn state_dir() -> Result<PathBuf, JournalError> {
     choose(is_root(), |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
 }
 
+/// Root's state folder, where another user's command finds runs that it can't see: root has changed something on this
+/// machine, and this user has a folder of his own.
+pub fn roots_state_dir() -> Option<&'static Path> {
+    let is_other = !is_root() && cfg!(unix) && env::var_os("FULLPIPE_STATE_DIR").is_none_or(|folder| folder.is_empty());
+    Some(Path::new(ROOTS)).filter(|folder| is_other && folder.is_dir())
+}
+
+/// Where root's journal is.
+const ROOTS: &str = "/var/lib/fullpipe";
+
 fn choose(root: bool, variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, JournalError> {
     if let Some(folder) = variable("FULLPIPE_STATE_DIR") {
         return Ok(folder);
     }
     if root {
-        return Ok("/var/lib/fullpipe".into());
+        return Ok(ROOTS.into());
     }
     variable("XDG_STATE_HOME")
         // The specification has relative paths ignored.

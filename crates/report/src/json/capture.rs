@@ -7,7 +7,7 @@ use fullpipe_diagnose::{Diagnosis, Run};
 use serde_json::{Value, json};
 
 use super::{diagnosis, document};
-use crate::capture::{CaptureList, advice, endpoint};
+use crate::capture::{CaptureList, advice, display_filter, endpoint};
 
 /// What was found in captures: every connection that is to be shown, worst first, and what could not be read.
 pub fn captures(command: &str, list: &CaptureList) -> Value {
@@ -36,6 +36,7 @@ fn connection(report: &Report) -> Value {
         "number": report.number,
         "a": endpoint(report.a),
         "b": endpoint(report.b),
+        "display_filter": display_filter(report),
         "tunnel": report.outer,
         "first_packet": report.first_packet,
         "started_ns": report.started_ns,

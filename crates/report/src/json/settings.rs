@@ -13,7 +13,7 @@ use fullpipe_knobs::{
 use serde_json::{Value, json};
 
 use super::{change, document, to_string, with_problem};
-use crate::{AppliedPlan, PlatformPlan, Problem, SettingsList, changes::file_diff, settings::is_default};
+use crate::{AppliedPlan, PlatformPlan, Problem, SettingsList, changes::file_diff, };
 
 /// The settings of one machine.
 pub fn settings(command: &str, list: &SettingsList<'_>) -> Value {
@@ -32,7 +32,7 @@ pub fn settings(command: &str, list: &SettingsList<'_>) -> Value {
         command,
         json!({
             "platform": list.merged.settings.platform.to_string(),
-            "settings": list.rows.iter().map(row).collect::<Vec<_>>(),
+            "settings": list.rows.iter().map(|one| row(list, one)).collect::<Vec<_>>(),
             "hidden": list.hidden,
             "files": list.readings.iter().map(|reading| json!({
                 "file": reading.file, "format": reading.format, "others": reading.others,
@@ -60,12 +60,12 @@ fn connection(one: &Observed) -> Value {
     })
 }
 
-fn row(row: &SettingRow) -> Value {
+fn row(list: &SettingsList<'_>, row: &SettingRow) -> Value {
     json!({
         "knob": row.described.knob,
         "value": row.described.value,
         "default": row.described.default,
-        "is_default": is_default(&row.described),
+        "is_default": list.is_default(row),
         "honoured": row.described.honoured,
         "meaning": row.described.meaning,
         "unit": row.unit,

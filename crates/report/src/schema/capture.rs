@@ -8,6 +8,7 @@ pub const CAPTURE: &[Key] = &[
     key("connections[].number", "integer", "its number in the order of first packets, as `--conn` takes it"),
     key("connections[].a", "string", "address and port of the end that opened it, or was first seen to send"),
     key("connections[].b", "string", "address and port of the other end"),
+    key("connections[].display_filter", "string", "what shows it in Wireshark"),
     key("connections[].tunnel", "integer", "tells connections in different tunnels or VLANs apart; 0: in none"),
     key("connections[].first_packet", "integer", "the number of its first packet; numbers run on from file to file"),
     key("connections[].started_ns", "integer", "when that was captured, in nanoseconds since 1970"),

@@ -330,6 +330,7 @@ fn every_key_of_the_list_of_scenarios_is_documented() {
 fn a_page_is_a_document() {
     hold(&[json::page("man", ".TH x")], PAGE, &[]);
     hold(&[json::listening("serve", "[::]:5201".parse().unwrap())], LISTENING, &[]);
+    hold(&[json::event("serve", "2026-01-01T00:00:00Z", "192.0.2.1:4711 measures")], EVENT, &[]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::{
     page::{BAD, DIM, GOOD, Look, PLAIN, Page, WARN, count, or_dash},
 };
 use crate::{
-    capture::{Advice, CaptureList, advice, endpoint, needed},
+    capture::{Advice, CaptureFile, CaptureList, advice, display_filter, endpoint, needed},
     json::too_little,
 };
 
@@ -59,14 +59,15 @@ fn put_line(page: &mut Page, report: &Report) {
     }
 }
 
-/// One connection's story.
-pub fn capture_story(report: &Report, look: Look) -> String {
+/// One connection's story, of a capture in these files.
+pub fn capture_story(report: &Report, files: &[CaptureFile], look: Look) -> String {
     let mut page = Page::new(look);
-    put_handshake(&mut page, report);
+    put_handshake(&mut page, report, files);
+    page.field("wireshark", &display_filter(report));
     let main = report.main();
-    put_direction(&mut page, report, main);
+    put_direction(&mut page, report, main, files);
     if report.sides[1 - main].verdict.is_some() {
-        put_direction(&mut page, report, 1 - main);
+        put_direction(&mut page, report, 1 - main, files);
     }
     let advice = advice(report);
     if !advice.is_empty() {
@@ -79,17 +80,44 @@ pub fn capture_story(report: &Report, look: Look) -> String {
     page.finish()
 }
 
-fn put_handshake(page: &mut Page, report: &Report) {
+/// `packets 12 to 80`, with the file where there are several, whose numbers begin anew as Wireshark shows them.
+fn packet_words([from, to]: [u64; 2], files: &[CaptureFile]) -> String {
+    let ((before, first), (earlier, last)) = (file_of(from, files), file_of(to, files));
+    let (from, to) = (from - before, to - earlier);
+    match (first, last) {
+        (Some(first), Some(last)) if first == last => format!("packets {from} to {to} of {first}"),
+        (Some(first), Some(last)) => format!("packet {from} of {first} to {to} of {last}"),
+        _ => format!("packets {from} to {to}"),
+    }
+}
+
+/// How many packets come before the file that a packet is in, and its name; 0 and none where there is one file only.
+fn file_of(number: u64, files: &[CaptureFile]) -> (u64, Option<&str>) {
+    let mut before = 0;
+    for file in files.iter().filter(|_| files.len() > 1) {
+        if number <= before + file.packets {
+            return (before, Some(&file.name));
+        }
+        before += file.packets;
+    }
+    (0, None)
+}
+
+fn put_handshake(page: &mut Page, report: &Report, files: &[CaptureFile]) {
     let (a, b) = (endpoint(report.a), endpoint(report.b));
     page.title(&format!("#{}", report.number), PLAIN, &format!("{a} and {b}, {} long", report.lasted));
     let handshake = &report.handshake;
-    let packets: Vec<String> = handshake.packets.iter().flatten().map(u64::to_string).collect();
+    // They follow each other closely, so that the file of the first is named for all.
+    let numbers = || handshake.packets.iter().flatten();
+    let (before, file) = numbers().next().map_or((0, None), |first| file_of(*first, files));
+    let packets: Vec<String> = numbers().map(|number| (number - before).to_string()).collect();
+    let file = file.map(|name| format!(" of {name}")).unwrap_or_default();
     page.field(
         "handshake",
         &match packets.len() {
             0 => "not seen: it began before the capture".to_owned(),
             _ => format!(
-                "packets {}{}{}; round trip {}",
+                "packets {}{file}{}{}; round trip {}",
                 packets.join(", "),
                 handshake.took.map(|took| format!(", took {took}")).unwrap_or_default(),
                 if handshake.syns > 2 { format!(", {} SYN", handshake.syns) } else { String::new() },
@@ -132,7 +160,7 @@ fn left_out(report: &Report, place: usize) -> String {
     }
 }
 
-fn put_direction(page: &mut Page, report: &Report, place: usize) {
+fn put_direction(page: &mut Page, report: &Report, place: usize, files: &[CaptureFile]) {
     let side = &report.sides[place];
     let told = told(report, side);
     let (from, to) = ends(report, place);
@@ -144,7 +172,7 @@ fn put_direction(page: &mut Page, report: &Report, place: usize) {
     }
     put_shares(page, &told);
     for (index, evidence) in told.evidence.iter().enumerate() {
-        let packets = evidence.packets.map(|[from, to]| format!(" (packets {from} to {to})")).unwrap_or_default();
+        let packets = evidence.packets.map(|packets| format!(" ({})", packet_words(packets, files))).unwrap_or_default();
         page.field(if index == 0 { "because" } else { "" }, &format!("{}{packets}", evidence.text));
     }
     // What was not enough for a verdict is not enough for many small ones.

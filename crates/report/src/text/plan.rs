@@ -60,6 +60,9 @@ fn put_change(page: &mut Page, number: usize, change: &Change, knows_before: boo
         page.subfield("memory", &format!("at most {memory}"));
     }
     page.subfield("acts", takes_effect_words(change.takes_effect));
+    if let Some(command) = change.command() {
+        page.command("do", &command);
+    }
     page.command("undo", &change.undo);
     if page.look.verbose && !change.source.is_empty() {
         page.subfield("source", &change.source);

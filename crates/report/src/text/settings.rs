@@ -7,12 +7,12 @@ use fullpipe_knobs::{
 };
 
 use super::page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent};
-use crate::{Connections, SettingsList, settings::is_default};
+use crate::{Connections, SettingsList};
 
 /// Each setting with its value, default and meaning, and what is to be said of the files.
 pub fn settings(list: &SettingsList<'_>, look: Look) -> String {
     let mut page = Page::new(look);
-    let differ = list.rows.iter().filter(|row| is_default(&row.described) == Some(false)).count();
+    let differ = list.rows.iter().filter(|row| list.is_default(row) == Some(false)).count();
     let platform = list.merged.settings.platform.to_string();
     let statement = match differ {
         0 => format!("{platform}: {}", count(list.rows.len(), "setting")),
@@ -24,7 +24,7 @@ pub fn settings(list: &SettingsList<'_>, look: Look) -> String {
         put_file(&mut page, reading);
     }
     for row in &list.rows {
-        put_row(&mut page, row);
+        put_row(&mut page, row, list.is_default(row));
     }
     put_remarks(&mut page, list);
     if let Some(connections) = list.connections {
@@ -37,7 +37,7 @@ pub fn settings(list: &SettingsList<'_>, look: Look) -> String {
         let words = "which version this is is not told, and defaults differ by it; name it: --platform";
         page.marked("note", DIM, &format!("{words} {}-{}", platform.family, example_version(&platform.family)));
     }
-    if list.hidden > 0 {
+    if list.hidden > 0 && !list.is_part {
         page.gap();
         let words = format!("{} not shown: absent, or not in the catalogue; --all shows all", list.hidden);
         page.marked("note", DIM, &words);
@@ -62,15 +62,15 @@ fn put_file(page: &mut Page, reading: &Reading) {
     page.field("from", &format!("{}: {}; {told}{others}", reading.file, reading.format));
 }
 
-fn put_row(page: &mut Page, row: &SettingRow) {
+fn put_row(page: &mut Page, row: &SettingRow, is_default: Option<bool>) {
     let described = &row.described;
-    let style = match is_default(described) {
+    let style = match is_default {
         Some(false) => WARN,
         Some(true) => GOOD,
         None => PLAIN,
     };
     let value = value_or_absent(described.value.as_deref());
-    let default = match (is_default(described), &described.default) {
+    let default = match (is_default, &described.default) {
         (Some(true), _) => "  (the default)".to_owned(),
         (_, Some(default)) => format!("  (default {default})"),
         (_, None) => "  (default not known)".to_owned(),

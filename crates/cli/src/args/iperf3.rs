@@ -1,0 +1,123 @@
+//! Options of iperf3 that `measure` and `serve` don't take, each with what does the same here.
+
+/// A letter and a name of iperf3, and the way out.
+struct Foreign {
+    letter: Option<char>,
+    name: &'static str,
+    instead: &'static str,
+}
+
+const fn foreign(letter: char, name: &'static str, instead: &'static str) -> Foreign {
+    Foreign { letter: Some(letter), name, instead }
+}
+
+const fn named(name: &'static str, instead: &'static str) -> Foreign {
+    Foreign { letter: None, name, instead }
+}
+
+/// What neither command takes.
+const BOTH: &[Foreign] = &[
+    foreign('f', "format", "each figure comes with its unit; --json and --csv have bit/s"),
+    foreign('A', "affinity", "pin the process instead: `taskset -c 2 fullpipe ...`"),
+    foreign('d', "debug", "--verbose shows more"),
+    foreign('I', "pidfile", "a supervisor such as systemd knows the process"),
+    foreign('X', "xbind", "there is no SCTP here"),
+    named("sctp", "there is no SCTP here"),
+    foreign('m', "mptcp", "there is no MPTCP here"),
+    named("bind-dev", "a route decides on the interface: `ip route get ADDRESS` shows which"),
+    named("logfile", "redirect the output instead: `> FILE`"),
+    named("forceflush", "every line is written at once"),
+    named("timestamps", "--csv has the time of each interval"),
+    named("rcv-timeout", "a test in which nothing moves for 15 s is ended"),
+    named("snd-timeout", "a connection whose peer vanished is ended after 30 s"),
+    named("cntl-ka", "control connections are probed every 10 s anyway"),
+    named("json-stream", "--csv has a line for each interval, --json one document"),
+];
+
+/// What `measure` does not take.
+const MEASURE: &[Foreign] = &[
+    foreign('s', "server", "to serve is a command of its own: `fullpipe serve`"),
+    foreign('B', "bind", "a route decides on the address: `ip route replace ... src ADDRESS`"),
+    named("cport", "the kernel chooses the port at this end"),
+    foreign('F', "file", "payload comes from memory; -Z sends it without copying"),
+    foreign('L', "flowlabel", "the kernel chooses the flow label"),
+    named("connect-timeout", "a server that does not answer within 10 s is given up"),
+    named("pacing-timer", "the kernel paces exactly with --fq-rate"),
+    named("dont-fragment", "TCP never fragments on its way; --mtu finds the largest packet that passes"),
+    named("repeating-payload", "the payload's content makes no difference here"),
+    named("skip-rx-copy", "the receiver does that by itself; --copy makes it copy"),
+];
+
+/// What `serve` does not take.
+const SERVE: &[Foreign] = &[
+    foreign('s', "server", "`serve` is that already"),
+    foreign('c', "client", "to measure is a command of its own: `fullpipe measure HOST`"),
+    foreign('B', "bind", "give the address: `fullpipe serve 192.0.2.7`"),
+    foreign('D', "daemon", "let a supervisor such as systemd start it, or `setsid fullpipe serve &`"),
+    foreign('1', "one-off", "Ctrl-C ends it; --max-clients 1 takes one peer at a time"),
+    foreign('J', "json", "--json prints where it listens, and a line for each event"),
+    foreign('i', "interval", "the client sees the intervals"),
+    named("idle-timeout", "idle conversations are ended anyway"),
+    named("server-bitrate-limit", "--max-rate bounds each test"),
+    named("server-max-duration", "--max-time bounds each test"),
+];
+
+/// What to say of an argument that `command` doesn't know, where it is one of iperf3's: `-f`, `--format`.
+pub(crate) fn instead(command: &str, argument: &str) -> Option<String> {
+    let own = match command {
+        "measure" => MEASURE,
+        "serve" => SERVE,
+        _ => return None,
+    };
+    let is_meant = |foreign: &&Foreign| match argument.strip_prefix("--") {
+        Some(name) => name == foreign.name,
+        None => argument.strip_prefix('-').is_some_and(|rest| rest.chars().next() == foreign.letter),
+    };
+    let found = own.iter().chain(BOTH).find(is_meant)?;
+    Some(format!("iperf3's {argument} is no option of `fullpipe {command}`; {}", found.instead))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::args::Cli;
+
+    #[test]
+    fn what_is_taken_is_not_refused() {
+        for (name, own) in [("measure", MEASURE), ("serve", SERVE)] {
+            let cli = Cli::command();
+            let command = cli.find_subcommand(name).unwrap();
+            for foreign in own.iter().chain(BOTH) {
+                let taken = command.get_arguments().find(|argument| {
+                    argument.get_long() == Some(foreign.name)
+                        || (foreign.letter.is_some() && argument.get_short() == foreign.letter)
+                });
+                // `--json` is a flag of every command, whose letter iperf3 alone has.
+                assert!(taken.is_none() || foreign.name == "json", "{name} takes {}", foreign.name);
+            }
+        }
+    }
+
+    /// The letters of `iperf3 --help` 3.12 to 3.21.
+    #[test]
+    fn every_letter_of_iperf3_is_taken_or_refused_by_name() {
+        for (name, letters) in [
+            ("measure", "pfiFABVJdchvsutbnklPRwMNC46SLZOTm"),
+            ("serve", "pfiIFABVJdvhsD1"),
+        ] {
+            let mut cli = Cli::command();
+            cli.build();
+            let command = cli.find_subcommand(name).unwrap();
+            let missing: String = letters
+                .chars()
+                .filter(|letter| {
+                    command.get_arguments().all(|argument| argument.get_short() != Some(*letter))
+                        && instead(name, &format!("-{letter}")).is_none()
+                })
+                .collect();
+            assert!(missing.is_empty(), "{name}: {missing}");
+        }
+    }
+}
