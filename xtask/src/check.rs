@@ -39,6 +39,9 @@ pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
     }
     setup::components(shell)?;
     cmd!(shell, "cargo fmt --all --check").run()?;
+    cmd!(shell, "cargo fmt --manifest-path fuzz/Cargo.toml --check").run()?;
+    // What only `replay` would find, half an hour later.
+    cmd!(shell, "cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml").ignore_stdout().run()?;
     cmd!(shell, "cargo clippy --locked --workspace --all-targets --quiet -- -D warnings").run()?;
     cmd!(shell, "cargo test --locked --workspace --no-run").run()?;
     let beside = Beside::start(shell)?;
@@ -97,15 +100,14 @@ impl Beside {
 /// with the workspace's toolchain, and beside its compiled dependencies.
 fn replay(shell: &Shell) -> Result<()> {
     let target = cargo_metadata::MetadataCommand::new().no_deps().exec()?.target_directory;
-    cmd!(shell, "cargo fmt --manifest-path fuzz/Cargo.toml --check").run()?;
     cmd!(shell, "cargo test --locked --manifest-path fuzz/Cargo.toml --target-dir {target}").run()?;
     Ok(())
 }
 
 /// Writes the generated files anew.
-pub(crate) fn generate(shell: &Shell) -> Result<()> {
-    let _env = shell.push_env("FULLPIPE_GENERATE", "1");
-    cmd!(shell, "cargo test --locked --package fullpipe --test generated").run()?;
+pub(crate) fn generate(shell: &Shell, measure: bool) -> Result<()> {
+    let _env = shell.push_env("FULLPIPE_GENERATE", if measure { "measure" } else { "1" });
+    cmd!(shell, "cargo test --locked --package fullpipe --test generated --test articles").run()?;
     cmd!(shell, "cargo test --locked --package fullpipe-knobs --lib the_pages_under_docs").run()?;
     Ok(())
 }

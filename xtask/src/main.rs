@@ -55,7 +55,11 @@ enum Task {
     /// Flash and RAM of the smallest TCP application on a microcontroller, beside smoltcp.
     Size,
     /// Write the generated files anew (docs, help snapshots); the test run checks that they are fresh.
-    Generate,
+    Generate {
+        /// Also measure anew what `docs/articles.md` tells of measurements (some minutes, on a quiet machine).
+        #[arg(long)]
+        measure: bool,
+    },
 }
 
 fn main() -> Result<()> {
@@ -75,6 +79,6 @@ fn main() -> Result<()> {
         Task::Soak { minutes, only } => soak::run(&shell, minutes, only),
         Task::Packetdrill(arguments) => packetdrill::run(&shell, &arguments),
         Task::Size => size::run(&shell),
-        Task::Generate => check::generate(&shell),
+        Task::Generate { measure } => check::generate(&shell, measure),
     }
 }

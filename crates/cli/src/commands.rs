@@ -29,7 +29,7 @@ mod undo;
 mod what_if;
 
 use crate::{
-    args::{Cli, Command, LabCommand, StackCommand},
+    args::{Cli, Command, Global, LabCommand, StackCommand},
     exit::{self, Exit},
     failure::Failure,
     output::Output,

@@ -143,7 +143,9 @@ impl Exit {
     /// When the program ends so, as a sentence for the documentation.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
-            Self::Ok => "Done what was asked. For `check`: measured and judged, whatever the verdict, unless a gate was given.",
+            Self::Ok => {
+                "Done what was asked. For `check`: measured and judged, whatever the verdict, unless a gate was given."
+            }
             Self::NotAsExpected => {
                 "Done, but a verdict or figure is not as the scenario expects, or a host does not read as at the \
                  start; the report says which. For `lint`: a finding is an error. For `check`: a gate was not passed (`--min-rate`, \

@@ -94,7 +94,7 @@ impl Output {
             return self.remark(&format!("{text}\n"));
         }
         if !self.global.quiet {
-            let line = fullpipe_report::json::event(command, &jiff::Timestamp::now().to_string(), text);
+            let line = json::event(command, &jiff::Timestamp::now().to_string(), text);
             drop(write_all(&mut io::stderr().lock(), &format!("{line}\n")));
         }
     }

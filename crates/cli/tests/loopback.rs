@@ -38,6 +38,14 @@ impl Server {
     }
 }
 
+impl Drop for Server {
+    /// A test that failed leaves no server behind; one that ended it has nothing left to kill.
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
 /// What a check of `server` tells; its state folder is `state`.
 fn check(server: &Server, state: &std::path::Path) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
@@ -78,4 +86,5 @@ fn a_check_of_a_server_that_shares_no_settings_has_a_verdict_and_says_how_to_sha
     let server = Server::start(&["--share-settings"]);
     let notes = check(&server, tempfile::tempdir().unwrap().path())["notes"].to_string();
     assert!(!notes.contains("could not be read"), "{notes}");
+    assert_eq!(server.end(), Some(0));
 }

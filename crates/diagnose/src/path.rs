@@ -99,12 +99,25 @@ impl Path {
 
     /// Whether a queue stood through most of `held`, the time in which a window or buffer was used up.
     ///
-    /// What is in flight must not run dry meanwhile: bursts with pauses between them queue behind themselves.
+    /// What is in flight must not run dry meanwhile, and it must be more than the rate and the empty path explain (Little's
+    /// law): bursts with pauses between them queue behind themselves.
     pub(crate) fn has_standing_queue(&self, held: &[&Interval]) -> bool {
         let in_flight = |part| stats::quantile(held.iter().filter_map(|i| Some((i.in_flight()?, i.len()))), part);
         let rtt = stats::median(held.iter().filter_map(|i| Some((i.rtt()?, i.len()))));
         let Some(((low, typical), rtt)) = in_flight(0.1).zip(in_flight(0.5)).zip(rtt) else { return false };
-        low >= thresholds::NEVER_DRY * typical && self.is_inflated(rtt, typical, thresholds::QUEUE_FACTOR_WINDOW)
+        low >= thresholds::NEVER_DRY * typical
+            && self.is_inflated(rtt, typical, thresholds::QUEUE_FACTOR_WINDOW)
+            && self.holds_a_queue(held, typical, rtt)
+    }
+
+    /// Whether `in_flight` is more than the rate and the smallest round trip explain, by a good part of what would have to
+    /// stand in the queue that `rtt` shows.
+    fn holds_a_queue(&self, held: &[&Interval], in_flight: f64, rtt: f64) -> bool {
+        let rate = stats::median(held.iter().map(|i| (i.rate, i.len())));
+        let Some((rate, base)) = rate.zip(self.base_rtt) else { return true };
+        let product = rate * base / 8e6;
+        let queued = rate * (rtt - base) / 8e6;
+        in_flight - product >= thresholds::QUEUE_HELD * queued
     }
 
     /// Whether the path is known to carry clearly more than `rate`.

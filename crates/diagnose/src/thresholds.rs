@@ -62,6 +62,10 @@ pub(crate) const QUEUE_FACTOR_CONGESTION: f64 = 1.10;
 /// is all that tells that the path is full.
 pub(crate) const QUEUE_FACTOR_WINDOW: f64 = 1.05;
 
+/// By Little's law what is in flight is the rate times the time under way. At least this part of the queue that round trips show
+/// must be in flight beyond the rate times the empty round trip; else what round trips show is a burst behind itself.
+pub(crate) const QUEUE_HELD: f64 = 0.5;
+
 /// ... and where the path delivered without a gap, this one.
 pub(crate) const QUEUE_FACTOR_LEAST: f64 = 1.01;
 

@@ -47,7 +47,11 @@ impl Change {
             // What acts at the next start only stands in a file.
             Address::Sysctl(name) if self.takes_effect != TakesEffect::Restart => {
                 let value = to.filter(|value| is_plain(value))?;
-                Some(if value.contains(' ') { format!("sysctl -w {name}='{value}'") } else { format!("sysctl -w {name}={value}") })
+                Some(if value.contains(' ') {
+                    format!("sysctl -w {name}='{value}'")
+                } else {
+                    format!("sysctl -w {name}={value}")
+                })
             }
             Address::Netsh { context, parameter } => {
                 let value = to.filter(|value| is_plain(value) && !value.contains(' '))?;
@@ -179,7 +183,11 @@ mod tests {
             ("net.ipv4.tcp_sack", "1", Some("sysctl -w net.ipv4.tcp_sack=1")),
             ("net.ipv4.tcp_rmem", "4096 131072 40042496", Some("sysctl -w net.ipv4.tcp_rmem='4096 131072 40042496'")),
             ("net.ipv4.tcp_congestion_control", "$(reboot)", None),
-            ("netsh tcp global autotuninglevel", "normal", Some("netsh interface tcp set global autotuninglevel=normal")),
+            (
+                "netsh tcp global autotuninglevel",
+                "normal",
+                Some("netsh interface tcp set global autotuninglevel=normal"),
+            ),
             ("netsh tcp heuristics wsh", "disabled", Some("netsh interface tcp set heuristics wsh=disabled")),
             (
                 "tcpsetting InternetCustom MinRtoMs",
@@ -189,7 +197,9 @@ mod tests {
             (
                 r"registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Tcp1323Opts",
                 "1",
-                Some(r#"reg add "HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" /v Tcp1323Opts /t REG_DWORD /d 1 /f"#),
+                Some(
+                    r#"reg add "HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" /v Tcp1323Opts /t REG_DWORD /d 1 /f"#,
+                ),
             ),
             ("call SetSocketRxBuffers", "40", Some("SetSocketRxBuffers(fd, 40);")),
             ("link eth0 mtu", "9000", None),
@@ -198,8 +208,10 @@ mod tests {
         }
         let at_start = Change { takes_effect: TakesEffect::Restart, ..planned("kern.ipc.nmbclusters", "98000") };
         assert_eq!(at_start.command(), None);
-        let absent =
-            Change { to: None, ..planned(r"registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpWindowSize", "1") };
+        let absent = Change {
+            to: None,
+            ..planned(r"registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpWindowSize", "1")
+        };
         assert_eq!(
             absent.command().as_deref(),
             Some(r#"reg delete "HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" /v TcpWindowSize /f"#)

@@ -377,9 +377,7 @@ fn meaning(code: i32) -> &'static str {
 /// The way out where an address can't be listened on.
 fn bind_hint(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::PermissionDenied => {
-            "ports below 1024 need root or CAP_NET_BIND_SERVICE: give one from 1024 on"
-        }
+        io::ErrorKind::PermissionDenied => "ports below 1024 need root or CAP_NET_BIND_SERVICE: give one from 1024 on",
         io::ErrorKind::AddrNotAvailable => "no interface of this machine has that address",
         _ => "is another server running there? Stop it, or give another port",
     }

@@ -125,9 +125,8 @@ fn is_default<'s>(described: &Described, others: impl Fn(&str) -> Option<&'s str
         return Some(true);
     }
     // One word or a list of numbers is a value; anything else tells about it.
-    let is_value = |one: &str| {
-        one != "unknown" && (!one.contains(' ') || one.split(' ').all(|word| number(word).is_some()))
-    };
+    let is_value =
+        |one: &str| one != "unknown" && (!one.contains(' ') || one.split(' ').all(|word| number(word).is_some()));
     told().all(is_value).then_some(false)
 }
 

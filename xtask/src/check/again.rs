@@ -5,8 +5,11 @@
 //! rooms know no clock: what fails there has failed.
 
 use std::{
-    io::{self, BufRead, BufReader, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     process::{Command, ExitStatus, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
@@ -54,7 +57,13 @@ pub(super) fn alone(shell: &Shell, failed: &[Failed]) -> Result<()> {
     Ok(())
 }
 
+/// How long the output may stay open when cargo has ended.
+const LINGER: Duration = Duration::from_secs(10);
+
 /// What cargo and the tests say, on both streams, passed on and kept.
+///
+/// # Errors
+/// A test left a process behind that holds the output open: whoever waited for its end would wait for ever.
 fn run(shell: &Shell, arguments: &[&str]) -> Result<(ExitStatus, String)> {
     let (reader, writer) = io::pipe().context("make a pipe")?;
     let mut tests = Command::new("cargo")
@@ -66,13 +75,24 @@ fn run(shell: &Shell, arguments: &[&str]) -> Result<(ExitStatus, String)> {
         .stderr(writer)
         .spawn()
         .context("start cargo test")?;
+    let (send, ended) = mpsc::channel();
+    thread::spawn(move || drop(send.send(pass_on(reader))));
+    let status = tests.wait().context("wait for cargo test")?;
+    let Ok(said) = ended.recv_timeout(LINGER) else {
+        bail!("cargo test {}: {status}, and a test left a process behind that holds the output", arguments.join(" "));
+    };
+    Ok((status, said?))
+}
+
+/// Prints what comes, line by line; answers all of it at its end.
+fn pass_on(reader: impl Read) -> Result<String> {
     let (mut reader, mut said, mut line) = (BufReader::new(reader), String::new(), Vec::new());
     while reader.read_until(b'\n', &mut line).context("read what the tests say")? > 0 {
         io::stdout().write_all(&line).context("pass on what the tests say")?;
         said += &String::from_utf8_lossy(&line);
         line.clear();
     }
-    Ok((tests.wait().context("wait for cargo test")?, said))
+    Ok(said)
 }
 
 /// How many test programs are named as the slowest.

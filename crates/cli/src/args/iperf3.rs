@@ -103,10 +103,7 @@ mod tests {
     /// The letters of `iperf3 --help` 3.12 to 3.21.
     #[test]
     fn every_letter_of_iperf3_is_taken_or_refused_by_name() {
-        for (name, letters) in [
-            ("measure", "pfiFABVJdchvsutbnklPRwMNC46SLZOTm"),
-            ("serve", "pfiIFABVJdvhsD1"),
-        ] {
+        for (name, letters) in [("measure", "pfiFABVJdchvsutbnklPRwMNC46SLZOTm"), ("serve", "pfiIFABVJdvhsD1")] {
             let mut cli = Cli::command();
             cli.build();
             let command = cli.find_subcommand(name).unwrap();

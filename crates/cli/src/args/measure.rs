@@ -176,10 +176,14 @@ pub(crate) struct MeasureArgs {
 }
 
 impl MeasureArgs {
+    /// The server as it was given.
+    pub(crate) fn host(&self) -> &str {
+        self.host.as_ref().or(self.client.as_ref()).map_or("", String::as_str)
+    }
+
     /// The server: `HOST`, or what `-c` says, with the port of `-p` where it has none of its own.
     pub(crate) fn server(&self) -> Result<Target, MeasureError> {
-        let host = self.host.as_ref().or(self.client.as_ref()).map_or("", String::as_str);
-        let mut target: Target = host.parse()?;
+        let mut target: Target = self.host().parse()?;
         if let Some(port) = self.port.filter(|_| target.port == DEFAULT_PORT) {
             target.port = port;
         }

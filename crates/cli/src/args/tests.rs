@@ -14,7 +14,7 @@ fn the_table_is_consistent() {
 
 #[test]
 fn a_check_measures_both_directions_by_default() {
-    let Ok(Command::Check(CheckArgs { test })) = parsed("check far.example") else { panic!("not a check") };
+    let Ok(Command::Check(CheckArgs { test, .. })) = parsed("check far.example") else { panic!("not a check") };
     assert_eq!(test.host, "far.example");
     assert_eq!(test.direction, Which::Both);
     assert_eq!(test.streams, 1);

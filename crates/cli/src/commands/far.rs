@@ -122,9 +122,8 @@ mod tests {
     #[test]
     fn a_gate_is_missed_by_a_low_rate_or_a_named_limiter() {
         let rate = Rate::from_bps(6_400_000);
-        let check = |min_rate, fail_on: &[_]| {
-            missed([("a->b", rate, Limiter::ReceiveWindow)].into_iter(), min_rate, fail_on)
-        };
+        let check =
+            |min_rate, fail_on: &[_]| missed([("a->b", rate, Limiter::ReceiveWindow)].into_iter(), min_rate, fail_on);
         assert!(check(None, &[]).is_empty());
         assert!(check(Some(rate), &[Limiter::Path]).is_empty());
         let named = check(Some(Rate::from_bps(80_000_000)), &[Limiter::Path, Limiter::ReceiveWindow]);

@@ -131,7 +131,7 @@ fn survey(
     let time = args.time.map_or(usual, Duration::from);
     let spec = TestSpec { length: Length::Time(time), ..spec.clone() };
     let mut done = |done: usize, of: usize| output.remark(&format!("{done} of {of} done\n"));
-    let mut survey = Survey::new(&args.host, client.peer(), client.peer_kind());
+    let mut survey = Survey::new(args.host(), client.peer(), client.peer_kind());
     if let Some(range) = args.sizes {
         let sizes: Vec<Bytes> = range.steps().into_iter().map(Bytes::new).collect();
         survey.sizes = client.sizes(&spec, &sizes, cancel, &mut done)?;
@@ -176,7 +176,7 @@ fn survey(
 }
 
 fn show(args: &MeasureArgs, output: Output, spec: &TestSpec, measurement: &Measurement) -> Ended {
-    let measured = Measured { host: &args.host, spec, measurement, series: args.series };
+    let measured = Measured { host: args.host(), spec, measurement, series: args.series };
     let shown = if args.iperf3_json {
         output.verbatim(&json::to_string(&json::iperf3(&measured)))
     } else if args.csv {
@@ -255,8 +255,9 @@ mod tests {
     #[test]
     fn a_paced_sender_writes_small_messages() {
         let size = |bps| paced_message(Rate::from_bps(bps)).get();
-        assert_eq!([size(1), size(1_000_000), size(8_000_000), size(100_000_000), size(1_000_000_000)], [
-            1_448, 1_448, 10_000, 125_000, 131_072
-        ]);
+        assert_eq!(
+            [size(1), size(1_000_000), size(8_000_000), size(100_000_000), size(1_000_000_000)],
+            [1_448, 1_448, 10_000, 125_000, 131_072]
+        );
     }
 }

@@ -53,7 +53,8 @@ pub(super) fn run(args: &ReadArgs, output: Output) -> Ended {
         write_parquet(path, &list)?;
         list.shown = shown(usually);
     }
-    let is_cut = |file: &Outcome| file.problems.listed().iter().any(|problem| matches!(problem.kind, ProblemKind::FileCut));
+    let is_cut =
+        |file: &Outcome| file.problems.listed().iter().any(|problem| matches!(problem.kind, ProblemKind::FileCut));
     let broken = !captures.failed.is_empty()
         || captures.files.iter().any(|file| file.broken.is_some() || is_cut(file) || is_early(&captures, file));
     print(args, list, output)?;
@@ -73,7 +74,9 @@ fn print(args: &ReadArgs, mut list: CaptureList, output: Output) -> Ended {
             let text = format!("there is no connection {number} in the capture; give one from 1 to {count}");
             return Err(Failure::new(Exit::Usage, &text));
         };
-        return printed(output.result(|| json::captures("read", &list), |look| text::capture_story(&report, &list.files, look)));
+        return printed(
+            output.result(|| json::captures("read", &list), |look| text::capture_story(&report, &list.files, look)),
+        );
     }
     if args.csv {
         let page = csv::captures(&list)
@@ -119,7 +122,8 @@ const EARLY: &str = "it begins before the capture before it ends; a connection t
 
 /// Whether a file begins before the one before it ended. Its packets are then no continuation.
 fn is_early(captures: &Captures, file: &Outcome) -> bool {
-    let before = captures.files.iter().filter(|other| other.before < file.before).map(|other| other.totals.last_ns).max();
+    let before =
+        captures.files.iter().filter(|other| other.before < file.before).map(|other| other.totals.last_ns).max();
     before.zip(file.totals.first_ns).is_some_and(|(before, first)| first < before)
 }
 

@@ -21,13 +21,15 @@ pub(super) fn run(args: &SettingsArgs, output: Output) -> Ended {
         of_files(&args.from, args.platform.as_ref())?
     };
     let connections = args.connections.then(|| connections(&merged.settings, args.watch)).transpose()?;
-    let mut list = SettingsList { connections: connections.as_ref(), ..SettingsList::new(&merged, &readings, args.all) };
+    let mut list =
+        SettingsList { connections: connections.as_ref(), ..SettingsList::new(&merged, &readings, args.all) };
     if let Some(part) = &args.name {
         list.only(part);
         if list.rows.is_empty() {
             let platform = &list.merged.settings.platform;
-            let words =
-                format!("no setting that is shown of {platform} has {part:?} in its name; --all also looks at absent ones");
+            let words = format!(
+                "no setting that is shown of {platform} has {part:?} in its name; --all also looks at absent ones"
+            );
             return Err(Failure::new(Exit::Usage, &words));
         }
     }

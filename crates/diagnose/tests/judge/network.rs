@@ -1,7 +1,7 @@
 //! What the path does: full, lossy, reordering, policed, opening, black holes; and several streams at once.
 
 use fullpipe_diagnose::{Confidence, CongestionState, Detail, Limiter, PathRate, diagnose, diagnose_streams};
-use fullpipe_units::{Bytes, Rate};
+use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::{
     told,
@@ -165,11 +165,26 @@ fn a_known_rate_far_above_the_measured_one_clears_the_path() {
     // A round trip that others inflate does not make this window-limited stream fill the path.
     let mut transfer = World { window: 64_512.0, known: World::exact(95e6), ..World::default() }.transfer();
     for sample in &mut transfer.sender_samples {
-        sample.rtt_us = sample.rtt_us.map(|rtt| fullpipe_units::Micros::new(rtt.get() * 3 / 2));
+        sample.rtt_us = sample.rtt_us.map(|rtt| Micros::new(rtt.get() * 3 / 2));
     }
     assert_eq!(diagnose(&transfer).limiter, Limiter::ReceiveWindow);
     transfer.path_rate = Some(PathRate { rate_bps: Rate::from_bps(95_000_000), lower_bound: true });
     assert_eq!(diagnose(&transfer).limiter, Limiter::ReceiveWindow, "so does a lower bound");
     transfer.path_rate = None;
-    assert_eq!(diagnose(&transfer).limiter, Limiter::Path, "without it, the queue is all that shows");
+    assert_eq!(diagnose(&transfer).limiter, Limiter::ReceiveWindow, "no more is in flight than the rate explains");
+}
+
+/// A window that is sent in bursts queues behind itself; the first packet of each burst meets an empty path.
+#[test]
+fn bursts_behind_themselves_are_no_standing_queue() {
+    let world = World { path_bps: 1e9, rtt_us: 2_000.0, window: 131_072.0, ..World::default() };
+    let mut transfer = world.transfer();
+    for sample in &mut transfer.sender_samples {
+        sample.rtt_us = sample.rtt_us.map(|rtt| Micros::new(rtt.get() + 371));
+    }
+    let diagnosis = diagnose(&transfer);
+    assert_eq!(diagnosis.limiter, Limiter::ReceiveWindow, "{}", told(&diagnosis));
+    // A window just above the product fills the path, and its excess stands in the queue.
+    let full = World { window: 1.2 * world.bdp(), ..world }.transfer();
+    assert_eq!(diagnose(&full).limiter, Limiter::Path, "{}", told(&diagnose(&full)));
 }

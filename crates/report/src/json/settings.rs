@@ -13,7 +13,7 @@ use fullpipe_knobs::{
 use serde_json::{Value, json};
 
 use super::{change, document, to_string, with_problem};
-use crate::{AppliedPlan, PlatformPlan, Problem, SettingsList, changes::file_diff, };
+use crate::{AppliedPlan, PlatformPlan, Problem, SettingsList, changes::file_diff};
 
 /// The settings of one machine.
 pub fn settings(command: &str, list: &SettingsList<'_>) -> Value {

@@ -172,7 +172,8 @@ fn put_direction(page: &mut Page, report: &Report, place: usize, files: &[Captur
     }
     put_shares(page, &told);
     for (index, evidence) in told.evidence.iter().enumerate() {
-        let packets = evidence.packets.map(|packets| format!(" ({})", packet_words(packets, files))).unwrap_or_default();
+        let packets =
+            evidence.packets.map(|packets| format!(" ({})", packet_words(packets, files))).unwrap_or_default();
         page.field(if index == 0 { "because" } else { "" }, &format!("{}{packets}", evidence.text));
     }
     // What was not enough for a verdict is not enough for many small ones.

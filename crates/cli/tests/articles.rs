@@ -1,0 +1,177 @@
+//! `docs/articles.md`: for each row of the published articles a command, what it answers, and what was published.
+//!
+//! `cargo xtask generate` writes the page; what depends on this machine's measurements stays as it is, unless
+//! `cargo xtask generate --measure` asks for it anew. The test holds the page to the rest.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+#[path = "articles/rows.rs"]
+mod rows;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use rows::{From, ROWS, Row};
+use serde_json::Value;
+
+const FULLPIPE: &str = env!("CARGO_BIN_EXE_fullpipe");
+const PAGE: &str = "docs/articles.md";
+/// A lab that another program disturbed says so; then it is asked again.
+const TRIES: usize = 5;
+
+const BEGINNING: &str = "\
+# The articles, row by row
+
+What the readers of five published articles want to do, the command for it, what it answers, and what was published.
+`000` is about a reset of Windows' TCP/IP implementation, `001` about NetBurner's packet buffers, `002` about the window of
+Windows XP over HSDPA, `003` about gigabit Ethernet with FreeBSD 4.8 to 6.2, `004` about window scaling in Server 2012.
+
+`A/` is `crates/knobs/tests/articles/` (the articles' own lines), `T/` is `crates/cli/tests/articles/`; HOST runs `fullpipe
+serve`. Written by `cargo xtask generate`; rows marked *measured* come from the last `cargo xtask generate --measure` on one
+machine, by a build without full optimisation, and are not the same on another. The paths of `lab run` and `stack table` are
+emulated. The article 001 tells no round-trip time: the LAN's 0.5 ms is assumed, the device's time per packet is fitted to
+0.658 s with 20 buffers on the LAN, and the line's round trip to 5.66 s with 5; these are marked *fitted* and say nothing.
+On the engine itself `stack --keepalive` and `--user-timeout` end
+connections to dead peers (row 19), and `stack table --rate --rtt` measures a device of one's own (row 18).
+The article 003 tells no round-trip time either: row 13 assumes 2 ms under load, at which the plateau is where it was
+found. A library that sizes an application's buffers (row 5) is not there yet.
+
+| row | article | what is wanted | `fullpipe` | answer | published |
+|---|---|---|---|---|---|
+";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn the_page_about_the_articles_is_fresh() {
+    let generate = std::env::var("FULLPIPE_GENERATE").unwrap_or_default();
+    let page = root().join(PAGE);
+    let kept = kept(&fs::read_to_string(&page).unwrap_or_default());
+    let mut asked = BTreeMap::new();
+    let mut text = BEGINNING.to_owned();
+    for row in ROWS {
+        let (mark, answer) = match row.from {
+            From::Anywhere => ("", (row.answer)(&run(row))),
+            From::Measured if generate == "measure" => {
+                let found = asked.entry(row.command).or_insert_with(|| run(row));
+                ("*measured* ", (row.answer)(found))
+            }
+            // What the page has for this command and this figure.
+            From::Measured => ("*measured* ", kept.get(&key(row)).cloned().unwrap_or_default()),
+        };
+        text += &format!("{}{mark}{} | {} |\n", key(row), cell(&answer), cell(row.published));
+    }
+    if !generate.is_empty() {
+        fs::write(&page, &text).unwrap();
+    }
+    assert!(
+        fs::read_to_string(&page).unwrap_or_default() == text,
+        "{PAGE} is stale: run `cargo xtask generate` and look at what changed"
+    );
+    let empty = text.lines().filter(|line| line.contains("*measured*  |")).count();
+    assert_eq!(empty, 0, "{PAGE} lacks measurements: run `cargo xtask generate --measure`");
+}
+
+#[test]
+fn every_row_of_the_articles_has_its_line() {
+    let numbers: Vec<u8> = ROWS.iter().map(|row| row.number).collect();
+    assert!(numbers.is_sorted() && (1..=24).all(|number| numbers.contains(&number)), "{numbers:?}");
+}
+
+/// A line as far as its answer.
+fn key(row: &Row) -> String {
+    format!("| {} | {} | {} | `{}` | ", row.number, row.article, row.wants, row.command)
+}
+
+/// Text that breaks no table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+/// The measured answers that the page has, by the line's beginning.
+fn kept(page: &str) -> BTreeMap<String, String> {
+    let measured = ROWS.iter().filter(|row| row.from == From::Measured).filter_map(|row| {
+        let key = key(row);
+        let rest = page.lines().find_map(|line| line.strip_prefix(&key)?.strip_prefix("*measured* "))?;
+        let answer = rest.strip_suffix(&format!(" | {} |", cell(row.published)))?;
+        Some((key, answer.to_owned()))
+    });
+    measured.collect()
+}
+
+/// What the command prints, as JSON.
+fn run(row: &Row) -> Value {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("articles-{}", row.number));
+    fs::remove_dir_all(&folder).ok();
+    fs::create_dir_all(&folder).unwrap();
+    let server = row.command.contains("HOST").then(Server::start);
+    let host = server.as_ref().map(|server| server.address.as_str()).unwrap_or_default();
+    let words: Vec<String> = row.command.split(' ').map(|word| word_of(word, &folder, host)).collect();
+    if row.command.contains("BEFORE") {
+        let earlier: Vec<String> = words.iter().map(|word| word.replace("--compare", "--save")).collect();
+        document(&earlier);
+    }
+    let tries = if row.from == From::Measured { TRIES } else { 1 };
+    let mut answers = (0..tries).map(|_| document(&words));
+    let good = answers.find(|found| found["error"].is_null() && !not_valid(found));
+    good.unwrap_or_else(|| panic!("{}: no answer: {}", row.command, document(&words)))
+}
+
+/// A run that this machine did not keep up with.
+fn not_valid(found: &Value) -> bool {
+    found["rows"].as_array().is_some_and(|rows| rows.iter().any(|row| row["valid"] == false))
+}
+
+fn word_of(word: &str, folder: &Path, host: &str) -> String {
+    match word {
+        "DIR" => folder.join("written").to_string_lossy().into_owned(),
+        "BEFORE" => folder.join("before.json").to_string_lossy().into_owned(),
+        "HOST" => host.to_owned(),
+        _ => match word.split_once('/') {
+            Some(("A", name)) => format!("crates/knobs/tests/articles/{name}"),
+            Some(("T", name)) => format!("crates/cli/tests/articles/{name}"),
+            _ => word.to_owned(),
+        },
+    }
+}
+
+fn document(words: &[String]) -> Value {
+    let output =
+        Command::new(FULLPIPE).args(words).arg("--json").current_dir(root()).stdin(Stdio::null()).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{words:?}: {e}: {output:?}"))
+}
+
+/// `fullpipe serve` on loopback, for as long as this lives.
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    fn start() -> Self {
+        let mut process = Command::new(FULLPIPE)
+            .args(["serve", "127.0.0.1:0", "--json"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let told = process.stdout.as_mut().unwrap();
+        let ready: Value = serde_json::Deserializer::from_reader(told).into_iter().next().unwrap().unwrap();
+        let address = format!("{}:{}", ready["address"].as_str().unwrap(), ready["port"]);
+        Self { process, address }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
