@@ -51,6 +51,7 @@ const MEASURE: &[Foreign] = &[
 /// What `serve` does not take.
 const SERVE: &[Foreign] = &[
     foreign('s', "server", "`serve` is that already"),
+    foreign('F', "file", "what arrives is counted, and not kept"),
     foreign('c', "client", "to measure is a command of its own: `fullpipe measure HOST`"),
     foreign('B', "bind", "give the address: `fullpipe serve 192.0.2.7`"),
     foreign('D', "daemon", "let a supervisor such as systemd start it, or `setsid fullpipe serve &`"),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use fullpipe_host::{
-    ApplyOptions, BootFile, Host, Lasting, SystemHost, apply,
+    ApplyOptions, BootFile, Host, Lasting, RunState, SystemHost, apply,
     guardian::{Bond, Guardian},
     persist, same_value,
 };
@@ -33,9 +33,14 @@ pub(super) fn run(args: &ApplyArgs, output: Output) -> Ended {
 /// Leaves out what is as planned already, so that a second time changes nothing, with a note. What shall also be in a
 /// boot-time file is left out where it is there, too.
 fn leave_out_reached(plan: &mut Plan, persist: bool) -> Result<(), Failure> {
+    let Some(passing) = passing()? else { return Ok(()) };
     let mut host = SystemHost::new();
     let mut reached = Vec::new();
     for change in &mut plan.changes {
+        // What is so for now is not reached.
+        if passing.contains(&change.knob.to_string()) {
+            continue;
+        }
         // What can't be read fails when it is to be changed, with its name.
         let Ok(now) = host.read(&change.knob) else { continue };
         if same_value(&change.knob, now.as_deref(), change.to.as_deref()) {
@@ -54,6 +59,17 @@ fn leave_out_reached(plan: &mut Plan, persist: bool) -> Result<(), Failure> {
     let names = reached.iter().map(Address::to_string).collect::<Vec<_>>().join(", ");
     plan.notes.push(format!("as planned already, and left as it is: {names}"));
     Ok(())
+}
+
+/// The places of what is in force but may be taken back: on trial, or left by an interrupted run. `None` where the journal
+/// can't be trusted.
+fn passing() -> Result<Option<BTreeSet<String>>, Failure> {
+    let Some(journal) = journal::look()? else { return Ok(Some(BTreeSet::new())) };
+    if !journal.damage().is_empty() {
+        return Ok(None);
+    }
+    let runs = journal.outstanding()?.into_iter().filter(|run| run.state != RunState::Kept);
+    Ok(Some(runs.flat_map(|run| run.entries).map(|entry| entry.place).collect()))
 }
 
 /// What another boot-time file sets again after ours, so that it would not last.
