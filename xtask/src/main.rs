@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod corpus;
+mod dist;
 mod interop;
 mod packetdrill;
 mod setup;
@@ -54,6 +55,8 @@ enum Task {
     Packetdrill(packetdrill::Arguments),
     /// Flash and RAM of the smallest TCP application on a microcontroller, beside smoltcp.
     Size,
+    /// Make what people install, in target/dist: static Linux programs, .deb, .rpm, a Windows zip, symbols and checksums.
+    Dist(dist::Arguments),
     /// Write the generated files anew (docs, help snapshots); the test run checks that they are fresh.
     Generate {
         /// Also measure anew what `docs/articles.md` tells of measurements (some minutes, on a quiet machine).
@@ -78,6 +81,7 @@ fn main() -> Result<()> {
         Task::Corpus(corpus) => corpus::run(&shell, &corpus),
         Task::Soak { minutes, only } => soak::run(&shell, minutes, only),
         Task::Packetdrill(arguments) => packetdrill::run(&shell, &arguments),
+        Task::Dist(arguments) => dist::run(&shell, &arguments),
         Task::Size => size::run(&shell),
         Task::Generate { measure } => check::generate(&shell, measure),
     }

@@ -50,6 +50,13 @@ const WINDOWS: &[Peer] = &[
     },
 ];
 
+/// What packages are made with.
+const PACKAGING: &[Peer] = &[
+    Peer { program: "zip", packages: &["zip"], used_for: "packages" },
+    Peer { program: "aarch64-linux-gnu-objcopy", packages: &["binutils-aarch64-linux-gnu"], used_for: "packages" },
+    Peer { program: "x86_64-w64-mingw32-gcc", packages: &["gcc-mingw-w64-x86-64"], used_for: "packages" },
+];
+
 /// What tests build for besides Linux: other systems, and a microcontroller.
 const TARGETS: &[&str] =
     &["x86_64-pc-windows-gnu", "x86_64-unknown-freebsd", "aarch64-apple-darwin", "thumbv7em-none-eabihf"];
@@ -70,6 +77,23 @@ pub(crate) fn other_systems(shell: &Shell) {
     packages(shell, "windows", WINDOWS);
     targets(shell);
     zig(shell);
+}
+
+/// The same for what packages are made with; `extra` are targets of rustup. cargo-deb and cargo-generate-rpm are built from
+/// their sources.
+pub(crate) fn packaging(shell: &Shell, extra: &[&str]) -> Result<()> {
+    packages(shell, "packaging", PACKAGING);
+    cmd!(shell, "rustup --quiet target add {extra...}").quiet().run()?;
+    zig(shell);
+    let folder = shell.current_dir().join("target/tools/packaging");
+    find_below(shell, &[folder.join("bin")]);
+    for program in ["cargo-deb", "cargo-generate-rpm"] {
+        if !is_here(shell, program) {
+            eprintln!("packaging: building {program} into {}", folder.display());
+            cmd!(shell, "cargo install --quiet --locked --root {folder} {program}").run()?;
+        }
+    }
+    Ok(())
 }
 
 /// Adds the rustup components that the checks need; with another toolchain manager they must be there already.

@@ -355,10 +355,21 @@ impl Round<'_> {
             RoundGoal::Keep { confirm_within, .. } => confirm_within,
             RoundGoal::Plan | RoundGoal::Show => None,
         };
+        let lasts = match self.options.stay() {
+            Stay::Running => "lasts until the machine starts again",
+            Stay::BeyondRestart => "lasts beyond a restart",
+        };
         let mut notes = Vec::new();
         let kept = trials.iter().try_for_each(|(at, trial)| {
             let end = &mut self.ends[*at];
-            let Some(within) = within else { return end.keep(trial) };
+            let Some(within) = within else {
+                end.keep(trial)?;
+                let name = end.name();
+                notes.extend(trial.run.map(|run| {
+                    format!("{name}: kept as run {run}, which {lasts}; `fullpipe undo {run}` there takes it back")
+                }));
+                return Ok(());
+            };
             let seconds = end.hold(trial, within)?.as_secs();
             if let Some(run) = trial.run {
                 let name = end.name();
