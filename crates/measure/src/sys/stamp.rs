@@ -24,7 +24,9 @@ pub(crate) fn recv(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, 
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
-    message.msg_controllen = size_of_val(&control);
+    // A number of its own, because its type differs between C libraries.
+    const { assert!(size_of::<[u64; 16]>() == 128) };
+    message.msg_controllen = 128;
     // SAFETY: the message points to one buffer and one control buffer, which outlive the call, with their true lengths.
     let count = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
     let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;

@@ -1,0 +1,157 @@
+//! What people install: static Linux programs with their man pages and completions, as archives and packages, and a program
+//! for Windows; symbols apart, checksums beside.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use xshell::{Shell, cmd};
+
+use crate::setup;
+
+/// Which packages.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Only for this target; can be given several times [default: all].
+    #[arg(long, value_name = "TARGET", value_parser = TARGETS.map(|target| target.triple))]
+    only: Vec<String>,
+}
+
+/// A system that packages are made for.
+struct Target {
+    triple: &'static str,
+    /// The program that takes symbols out of its programs.
+    objcopy: &'static str,
+    is_windows: bool,
+}
+
+const TARGETS: [Target; 3] = [
+    Target { triple: "x86_64-unknown-linux-musl", objcopy: "objcopy", is_windows: false },
+    Target { triple: "aarch64-unknown-linux-musl", objcopy: "aarch64-linux-gnu-objcopy", is_windows: false },
+    Target { triple: "x86_64-pc-windows-gnu", objcopy: "x86_64-w64-mingw32-objcopy", is_windows: true },
+];
+
+/// No program may be larger.
+const LARGEST: u64 = 15_000_000;
+
+pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
+    let wanted: Vec<&Target> = TARGETS
+        .iter()
+        .filter(|target| arguments.only.is_empty() || arguments.only.iter().any(|only| only == target.triple))
+        .collect();
+    let triples: Vec<&str> = wanted.iter().map(|target| target.triple).collect();
+    setup::packaging(shell, &triples)?;
+    let root = shell.current_dir();
+    let dist = root.join("target/dist");
+    shell.remove_path(&dist)?;
+    shell.create_dir(&dist)?;
+    // Archives of the same commit are the same, whenever they are made.
+    let time = cmd!(shell, "git log -1 --format=%ct").read()?;
+    let _time = shell.push_env("SOURCE_DATE_EPOCH", &time);
+    assets(shell, &dist.join("assets"))?;
+    let version = env!("CARGO_PKG_VERSION");
+    for target in wanted {
+        let built = build(shell, target)?;
+        let name = format!("fullpipe-{version}-{}", target.triple);
+        symbols_apart(shell, target, &built, &dist.join(format!("{name}.debug")))?;
+        let size = fs::metadata(&built).with_context(|| format!("look at {}", built.display()))?.len();
+        ensure!(size < LARGEST, "{} has {size} B, and {LARGEST} is the most", built.display());
+        archive(shell, target, &built, &dist, (&name, &time))?;
+        if !target.is_windows {
+            packages(shell, target, &dist)?;
+        }
+    }
+    shell.remove_path(dist.join("assets"))?;
+    let _in_dist = shell.push_dir(&dist);
+    let mut files: Vec<String> = fs::read_dir(&dist)?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<_>>()?;
+    files.sort_unstable();
+    let sums = cmd!(shell, "sha256sum {files...}").read()?;
+    shell.write_file("SHA256SUMS", format!("{sums}\n"))?;
+    println!("{sums}\nin {}", dist.display());
+    Ok(())
+}
+
+/// Manual pages, completions and the changelog, as the program itself prints them.
+fn assets(shell: &Shell, folder: &Path) -> Result<()> {
+    let man = folder.join("man");
+    shell.create_dir(&man)?;
+    cmd!(shell, "cargo run --quiet --locked --package fullpipe -- man --dir {man}").ignore_stdout().run()?;
+    for (kind, name) in [("bash", "fullpipe.bash"), ("zsh", "_fullpipe"), ("fish", "fullpipe.fish")] {
+        let script = cmd!(shell, "cargo run --quiet --locked --package fullpipe -- completions {kind}").read()?;
+        shell.write_file(folder.join(name), script + "\n")?;
+    }
+    // Debian's own form (Debian Policy, 4.4); what changed is told by the upstream changelog.
+    let date = cmd!(shell, "git log -1 --format=%cD").read()?;
+    let version = env!("CARGO_PKG_VERSION");
+    let entry = format!(
+        "fullpipe ({version}-1) unstable; urgency=medium\n\n  * See CHANGELOG.md of the sources.\n\n -- The fullpipe \
+         maintainers <maintainers@fullpipe.example>  {date}\n"
+    );
+    shell.write_file(folder.join("changelog"), entry)?;
+    Ok(())
+}
+
+fn build(shell: &Shell, target: &Target) -> Result<PathBuf> {
+    let Target { triple, is_windows, .. } = target;
+    let folder = format!("target/{triple}/dist");
+    if *is_windows {
+        cmd!(shell, "cargo build --quiet --locked --profile dist --package fullpipe --target {triple}").run()?;
+        return Ok(PathBuf::from(folder).join("fullpipe.exe"));
+    }
+    cmd!(shell, "cargo-zigbuild zigbuild --quiet --locked --profile dist --package fullpipe --target {triple}")
+        .run()?;
+    Ok(PathBuf::from(folder).join("fullpipe"))
+}
+
+/// Debuggers find the symbols by the name that is left in the program.
+fn symbols_apart(shell: &Shell, target: &Target, built: &Path, symbols: &Path) -> Result<()> {
+    let objcopy = target.objcopy;
+    cmd!(shell, "{objcopy} --only-keep-debug {built} {symbols}").run()?;
+    cmd!(shell, "{objcopy} --strip-all --add-gnu-debuglink={symbols} {built}").run()?;
+    Ok(())
+}
+
+fn archive(shell: &Shell, target: &Target, built: &Path, dist: &Path, (name, time): (&str, &str)) -> Result<()> {
+    let folder = dist.join(name);
+    shell.create_dir(&folder)?;
+    shell.copy_file(built, &folder)?;
+    for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "docs/guide.md"] {
+        shell.copy_file(file, &folder)?;
+    }
+    {
+        let _in_dist = shell.push_dir(dist);
+        if target.is_windows {
+            cmd!(shell, "zip --quiet --recurse-paths -X {name}.zip {name}").run()?;
+        } else {
+            let assets = ["man", "fullpipe.bash", "_fullpipe", "fullpipe.fish"].map(|asset| format!("assets/{asset}"));
+            cmd!(shell, "cp -r {assets...} {name}").run()?;
+            cmd!(
+                shell,
+                "tar --sort=name --mtime=@{time} --owner=0 --group=0 --numeric-owner -czf {name}.tar.gz {name}"
+            )
+            .run()?;
+        }
+    }
+    shell.remove_path(&folder)?;
+    Ok(())
+}
+
+fn packages(shell: &Shell, target: &Target, dist: &Path) -> Result<()> {
+    let triple = target.triple;
+    cmd!(
+        shell,
+        "cargo-deb deb --quiet --locked --no-build --no-strip --profile dist --package fullpipe --target {triple} --output {dist}"
+    )
+    .run()?;
+    cmd!(
+        shell,
+        "cargo-generate-rpm generate-rpm --package crates/cli --profile dist --target {triple} --output {dist}"
+    )
+    .run()?;
+    Ok(())
+}
