@@ -4,6 +4,7 @@ pub(crate) mod iperf3;
 mod measure;
 mod read;
 mod settings;
+mod share;
 mod sim;
 mod stack;
 
@@ -20,6 +21,7 @@ pub(crate) use read::ReadArgs;
 pub(crate) use settings::{
     ApplyArgs, FailOn, GoalName, Hop, LintArgs, PlanArgs, ProcedureName, ResetArgs, ResetTo, SettingsArgs, Target,
 };
+pub(crate) use share::ShareArgs;
 pub(crate) use sim::{SimArgs, WhatIfArgs};
 pub(crate) use stack::StackCommand;
 #[cfg(target_os = "linux")]
@@ -113,6 +115,7 @@ pub(crate) enum Command {
     Key(KeyArgs),
     Sim(SimArgs),
     WhatIf(WhatIfArgs),
+    Share(ShareArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
     #[command(hide = true)]

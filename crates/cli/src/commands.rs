@@ -20,6 +20,7 @@ mod read;
 mod reset;
 mod serve;
 mod settings;
+mod share;
 mod show;
 mod sim;
 #[cfg(target_os = "linux")]
@@ -60,6 +61,7 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         Command::Demo(args) if args.sim => sim::demo(output),
         Command::Sim(args) => sim::run(&args, output),
         Command::WhatIf(args) => what_if::run(&args, output),
+        Command::Share(args) => share::run(&args, output),
         #[cfg(target_os = "linux")]
         Command::Demo(_) => demo::run(output),
         #[cfg(not(target_os = "linux"))]
@@ -131,6 +133,7 @@ fn name(command: &Command) -> &'static str {
         Command::Stack(StackCommand::Presets(_)) => "stack presets",
         Command::Sim(_) => "sim",
         Command::WhatIf(_) => "what-if",
+        Command::Share(_) => "share",
         Command::Completions(_) => "completions",
         Command::Man(_) => "man",
         Command::ExitCodes => "exit-codes",

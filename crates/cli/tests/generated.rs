@@ -64,6 +64,7 @@ fn the_help_of_every_command_is_as_recorded() {
         "key",
         "sim",
         "what-if",
+        "share",
         "completions",
         "man",
         "exit-codes",

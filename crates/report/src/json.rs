@@ -7,6 +7,7 @@ mod iperf3;
 mod journal;
 mod measured;
 mod settings;
+mod share;
 mod sim;
 mod stack;
 
@@ -29,6 +30,7 @@ pub use measured::{comparison, kept_sizes, measured, sizes_of, survey};
 pub use settings::{
     NoPlan, ReadPlan, applied, dry_run, findings, not_confirmed, plan, read_plan, sarif_log, settings, verified,
 };
+pub use share::share;
 pub use sim::{sim, what_if};
 pub use stack::{device_table, preset_table, stack_run};
 

@@ -20,6 +20,7 @@ mod problem;
 mod row;
 pub mod schema;
 mod settings;
+mod share;
 mod sim;
 mod stack;
 mod standing;
@@ -33,6 +34,7 @@ pub use comparison::{ComparedSize, Comparison, KeptSize, Pair};
 pub use measured::Measured;
 pub use problem::Problem;
 pub use settings::{Connections, SettingsList};
+pub use share::{PoolShares, SHARE_CALLS, ShareRow};
 pub use sim::{PredictionRow, SimKnown, SimRun, WhatIf};
 pub use stack::{
     DeviceAdvice, DeviceRow, DeviceTable, PresetAdvice, PresetLatency, PresetRow, PresetTable, StackConnection,

@@ -4,12 +4,14 @@
 mod capture;
 mod measured;
 mod settings;
+mod share;
 mod sim;
 mod stack;
 
 pub use capture::CAPTURE;
 pub use measured::{MEASURED, SURVEY};
 pub use settings::{APPLIED, DRY_RUN, FINDINGS, PLAN, SETTINGS, VERIFIED};
+pub use share::SHARE;
 pub use sim::{SIMULATED, WHAT_IF};
 pub use stack::{DEVICE_TABLE, PRESET_TABLE, STACK_RUN};
 
@@ -287,6 +289,7 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "The presets beside each other", commands: "`stack presets`", keys: PRESET_TABLE },
     Document { title: "A simulation", commands: "`sim`, beside the keys of a run of the loop", keys: SIMULATED },
     Document { title: "Predictions", commands: "`what-if`, `demo --sim`", keys: WHAT_IF },
+    Document { title: "A pool shared out", commands: "`share`", keys: SHARE },
     Document { title: "A server that is ready", commands: "`serve`", keys: LISTENING },
     Document { title: "An event of a server (standard error)", commands: "`serve`", keys: EVENT },
     Document { title: "A page", commands: "`completions`, `man`, `exit-codes`", keys: PAGE },

@@ -23,6 +23,7 @@ mod pcap;
 mod platform;
 mod samples;
 mod scenario;
+pub mod share;
 mod spec;
 mod sweep;
 mod truth;

@@ -13,7 +13,10 @@ use fullpipe_knobs::{
 use fullpipe_lab::{CouldNotKeepUp, LabError};
 use fullpipe_measure::{AuthError, MeasureError};
 use fullpipe_path::ScenarioError;
-use fullpipe_sim::SimError;
+use fullpipe_sim::{
+    SimError,
+    share::{ShareError, SocketsError},
+};
 #[cfg(target_os = "linux")]
 use fullpipe_stack::StackError;
 use fullpipe_tune::{AllowedError, KeyError, TuneError};
@@ -41,6 +44,8 @@ failures! {
     KeyError => key,
     AllowedError => |_: &AllowedError| Exit::InputInvalid,
     SimError => |_: &SimError| Exit::Usage,
+    ShareError => |_: &ShareError| Exit::Usage,
+    SocketsError => |_: &SocketsError| Exit::Usage,
     ReadingError => |_: &ReadingError| Exit::InputInvalid,
     MergeError => |_: &MergeError| Exit::InputInvalid,
     ExportError => export,

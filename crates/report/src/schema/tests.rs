@@ -60,6 +60,28 @@ fn every_key_of_settings_is_documented() {
 }
 
 #[test]
+fn every_key_of_a_shared_pool_is_documented() {
+    let row = crate::ShareRow {
+        sockets: "4x bulk 25M 15ms".to_owned(),
+        count: 4,
+        of: 4,
+        numbers: [3, 2, 15, 15].map(|buffers| (buffers, "because".to_owned())),
+        rate: Some(fullpipe_units::Rate::from_bps(9_000_000)),
+        held: Some(fullpipe_diagnose::Limiter::SendBuffer),
+        latency: None,
+    };
+    let found = crate::PoolShares {
+        pool: 256,
+        rows: vec![row.clone(), crate::ShareRow { rate: None, held: None, latency: Some(Default::default()), ..row }],
+        wait: Some(fullpipe_units::Micros::from_millis(3)),
+        notes: vec!["a note".to_owned()],
+        ..crate::PoolShares::default()
+    };
+    let alone = crate::PoolShares { wait: None, ..found.clone() };
+    hold(&[json::share("share", &found), json::share("share", &alone)], SHARE, &[]);
+}
+
+#[test]
 fn every_key_of_the_engine_at_work_is_documented() {
     let connection = crate::StackConnection {
         peer: "192.0.2.1:7".parse().unwrap(),

@@ -1,0 +1,41 @@
+//! The arguments of `share`.
+
+use clap::Args;
+use fullpipe_units::{Micros, Rate};
+
+/// Share a small device's packet buffers out over its sockets
+///
+/// Each socket has four lists of buffers from one pool: received, out of order, to send, unacknowledged. Every socket gets
+/// the least that it works with, an interactive one what its messages take so that they never wait for a buffer, and the
+/// bulk sockets share the rest so that together they reach most. What a buffer more gains comes from the simulator's model
+/// of the device. The reserve stays free: no share can run the pool dry. Prints NetBurner's calls; changes nothing.
+///
+/// A group of sockets is `[Nx] bulk RATE RTT` or `[Nx] interactive [RATE] [RTT] [message SIZE]`, with `receives` where the
+/// device receives the payload and `loss PART` where the path loses packets; groups are separated by commas.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe share --buffers 256 --sockets \"4x bulk 25M 15ms, 2x interactive\"
+  fullpipe share --sockets \"bulk 1M 600ms loss 1% receives, 8x interactive message 512B\" --reserve 32
+  fullpipe share --sockets \"3x bulk 100M 500us, interactive\" --max-wait 5ms
+  fullpipe share --sockets \"4x bulk 25M 15ms\" --json | jq -r '.shares[].calls[].call'")]
+pub(crate) struct ShareArgs {
+    /// The sockets that are open at once
+    #[arg(long, value_name = "GROUPS")]
+    pub(crate) sockets: String,
+    /// Packet buffers of the whole device (BUFFER_POOL_SIZE)
+    #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) buffers: u32,
+    /// Buffers that no socket gets [default: a quarter]
+    #[arg(long, value_name = "N")]
+    pub(crate) reserve: Option<u32>,
+    /// The longest that an interactive message may wait behind packets of bulk sockets
+    #[arg(long, value_name = "TIME")]
+    pub(crate) max_wait: Option<Micros>,
+    /// How long the device is busy with a packet
+    #[arg(long, value_name = "TIME", default_value = "138us")]
+    pub(crate) per_packet: Micros,
+    /// Rate of the device's interface, which all its sockets share
+    #[arg(long, value_name = "RATE", default_value = "100M")]
+    pub(crate) link: Rate,
+}
