@@ -45,7 +45,7 @@ pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
     let triples: Vec<&str> = wanted.iter().map(|target| target.triple).collect();
     setup::packaging(shell, &triples)?;
     let root = shell.current_dir();
-    let dist = root.join("target/dist");
+    let dist = root.join("target/packages");
     shell.remove_path(&dist)?;
     shell.create_dir(&dist)?;
     // Archives of the same commit are the same, whenever they are made.

@@ -55,7 +55,7 @@ enum Task {
     Packetdrill(packetdrill::Arguments),
     /// Flash and RAM of the smallest TCP application on a microcontroller, beside smoltcp.
     Size,
-    /// Make what people install, in target/dist: static Linux programs, .deb, .rpm, a Windows zip, symbols and checksums.
+    /// Make what people install, in target/packages: static Linux programs, .deb, .rpm, a Windows zip, symbols and checksums.
     Dist(dist::Arguments),
     /// Write the generated files anew (docs, help snapshots); the test run checks that they are fresh.
     Generate {
