@@ -18,6 +18,10 @@ pub(crate) struct Arguments {
     /// Only for this target; can be given several times [default: all].
     #[arg(long, value_name = "TARGET", value_parser = TARGETS.map(|target| target.triple))]
     only: Vec<String>,
+    /// Then install, upgrade and purge the Debian package in a fresh Debian below target (debootstrap, as root), and let
+    /// lintian look at it.
+    #[arg(long = "try")]
+    try_out: bool,
 }
 
 /// A system that packages are made for.
@@ -65,6 +69,9 @@ pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
         }
     }
     shell.remove_path(dist.join("assets"))?;
+    if arguments.try_out {
+        try_out(shell, &dist)?;
+    }
     let _in_dist = shell.push_dir(&dist);
     let mut files: Vec<String> = fs::read_dir(&dist)?
         .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
@@ -153,5 +160,40 @@ fn packages(shell: &Shell, target: &Target, dist: &Path) -> Result<()> {
         "cargo-generate-rpm generate-rpm --package crates/cli --profile dist --target {triple} --output {dist}"
     )
     .run()?;
+    Ok(())
+}
+
+/// The life of the package on a machine that has nothing else.
+const LIFE: &str = "
+    set -eu
+    mount -t proc proc /proc
+    dpkg --purge fullpipe 2> /dev/null
+    find / -xdev ! -path '/proc/*' ! -path '/var/lib/dpkg/*' ! -path '/var/cache/*' ! -path '/var/log/*' ! -path '/tmp/*' | sort > /tmp/before
+    dpkg --install /tmp/fullpipe.deb
+    fullpipe --version
+    fullpipe sim wan-80ms --quiet > /dev/null
+    fullpipe settings --changed > /dev/null
+    echo 'SERVE_OPTIONS=\"--max-rate 1G\"' > /etc/default/fullpipe
+    dpkg --force-confold --install /tmp/fullpipe.deb
+    grep -q max-rate /etc/default/fullpipe
+    dpkg --purge fullpipe
+    find / -xdev ! -path '/proc/*' ! -path '/var/lib/dpkg/*' ! -path '/var/cache/*' ! -path '/var/log/*' ! -path '/tmp/*' | sort > /tmp/after
+    diff /tmp/before /tmp/after";
+
+fn try_out(shell: &Shell, dist: &Path) -> Result<()> {
+    setup::package_testing(shell);
+    let package = fs::read_dir(dist)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.to_string_lossy().ends_with("_amd64.deb"))
+        .context("find the package for amd64")?;
+    cmd!(shell, "lintian --fail-on error,warning --allow-root {package}").run()?;
+    let root = shell.current_dir().join("target/packages-root");
+    if !root.join("usr/bin/dpkg").exists() {
+        println!("making a fresh Debian in {}", root.display());
+        cmd!(shell, "debootstrap --variant=minbase stable {root}").ignore_stdout().run()?;
+    }
+    shell.copy_file(&package, root.join("tmp/fullpipe.deb"))?;
+    cmd!(shell, "unshare --mount --pid --fork chroot {root} sh -c {LIFE}").run()?;
+    println!("installed, upgraded with its settings kept, purged with nothing left");
     Ok(())
 }

@@ -57,6 +57,12 @@ const PACKAGING: &[Peer] = &[
     Peer { program: "x86_64-w64-mingw32-gcc", packages: &["gcc-mingw-w64-x86-64"], used_for: "packages" },
 ];
 
+/// What packages are tried with.
+const PACKAGE_TESTING: &[Peer] = &[
+    Peer { program: "lintian", packages: &["lintian"], used_for: "packages" },
+    Peer { program: "debootstrap", packages: &["debootstrap"], used_for: "packages" },
+];
+
 /// What tests build for besides Linux: other systems, and a microcontroller.
 const TARGETS: &[&str] =
     &["x86_64-pc-windows-gnu", "x86_64-unknown-freebsd", "aarch64-apple-darwin", "thumbv7em-none-eabihf"];
@@ -94,6 +100,11 @@ pub(crate) fn packaging(shell: &Shell, extra: &[&str]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The same for what packages are tried with.
+pub(crate) fn package_testing(shell: &Shell) {
+    packages(shell, "package testing", PACKAGE_TESTING);
 }
 
 /// Adds the rustup components that the checks need; with another toolchain manager they must be there already.
