@@ -110,7 +110,8 @@ fn build(shell: &Shell, target: &Target) -> Result<PathBuf> {
         cmd!(shell, "cargo build --quiet --locked --profile dist --package fullpipe --target {triple}").run()?;
         return Ok(PathBuf::from(folder).join("fullpipe.exe"));
     }
-    cmd!(shell, "cargo-zigbuild zigbuild --quiet --locked --profile dist --package fullpipe --target {triple}")
+    // `env` looks for it where set-up put it.
+    cmd!(shell, "env cargo-zigbuild zigbuild --quiet --locked --profile dist --package fullpipe --target {triple}")
         .run()?;
     Ok(PathBuf::from(folder).join("fullpipe"))
 }
@@ -152,12 +153,12 @@ fn packages(shell: &Shell, target: &Target, dist: &Path) -> Result<()> {
     let triple = target.triple;
     cmd!(
         shell,
-        "cargo-deb deb --quiet --locked --no-build --no-strip --profile dist --package fullpipe --target {triple} --output {dist}"
+        "env cargo-deb deb --quiet --locked --no-build --no-strip --profile dist --package fullpipe --target {triple} --output {dist}"
     )
     .run()?;
     cmd!(
         shell,
-        "cargo-generate-rpm generate-rpm --package crates/cli --profile dist --target {triple} --output {dist}"
+        "env cargo-generate-rpm generate-rpm --package crates/cli --profile dist --target {triple} --output {dist}"
     )
     .run()?;
     Ok(())

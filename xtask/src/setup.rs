@@ -203,7 +203,7 @@ fn zig(shell: &Shell) {
 
 /// Whatever this shell starts looks into `folders` too, after everything else.
 fn find_below(shell: &Shell, folders: &[PathBuf]) {
-    let path = env::var_os("PATH").unwrap_or_default();
+    let path = shell.var_os("PATH").unwrap_or_default();
     // A folder whose name has the separator in it can't be searched; its programs then count as missing.
     if let Ok(path) = env::join_paths(env::split_paths(&path).chain(folders.iter().cloned())) {
         shell.set_var("PATH", path);
