@@ -58,6 +58,8 @@ pub struct PredictionRow {
     pub value: Option<String>,
     /// Payload rate.
     pub rate: Rate,
+    /// The payload rate that was measured with these settings, where one was.
+    pub measured: Option<Rate>,
     /// The judge's limiter.
     pub limiter: Limiter,
     /// How it acts.

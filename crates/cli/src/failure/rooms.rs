@@ -13,6 +13,7 @@ use fullpipe_knobs::{
 use fullpipe_lab::{CouldNotKeepUp, LabError};
 use fullpipe_measure::{AuthError, MeasureError};
 use fullpipe_path::ScenarioError;
+use fullpipe_report::json::SeenError;
 use fullpipe_sim::{
     SimError,
     share::{ShareError, SocketsError},
@@ -46,6 +47,7 @@ failures! {
     SimError => |_: &SimError| Exit::Usage,
     ShareError => |_: &ShareError| Exit::Usage,
     SocketsError => |_: &SocketsError| Exit::Usage,
+    SeenError => |_: &SeenError| Exit::InputInvalid,
     ReadingError => |_: &ReadingError| Exit::InputInvalid,
     MergeError => |_: &MergeError| Exit::InputInvalid,
     ExportError => export,

@@ -34,6 +34,7 @@ pub fn what_if(command: &str, found: &WhatIf) -> Value {
             "direction": row.direction,
             "set": row.set,
             "rate_bps": row.rate,
+            "measured_bps": row.measured,
             "limiter": row.limiter,
             "detail": row.detail,
             "truth": row.truth,

@@ -206,7 +206,20 @@ fn every_key_of_a_plan_for_a_platform_is_documented() {
         knob: fullpipe_knobs::Address::sysctl("net.ipv4.tcp_sack"),
         why: "x".to_owned(),
     });
-    let answer = crate::PlatformPlan { request: &request, plan: &plan, written: Some((&export, "folder")) };
+    let point = crate::ForecastPoint {
+        rate: fullpipe_units::Rate::from_bps(9),
+        limiter: fullpipe_diagnose::Limiter::Path,
+        detail: None,
+    };
+    let row = crate::ForecastRow { direction: "sends", before: point, after: point };
+    let told = crate::ChangeForecast { rows: vec![row], not_predicted: Some("why".to_owned()) };
+    let forecast = crate::PlanForecast { changes: vec![told], whole: vec![row], notes: vec!["a note".to_owned()] };
+    let answer = crate::PlatformPlan {
+        request: &request,
+        plan: &plan,
+        written: Some((&export, "folder")),
+        forecast: Some(&forecast),
+    };
     hold(&[json::plan("plan", &answer)], PLAN, &["changes"]);
 }
 

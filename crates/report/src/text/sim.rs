@@ -69,7 +69,8 @@ fn put_table(page: &mut Page, rows: &[PredictionRow]) {
         let name = row.direction.as_deref().map_or_else(|| set.clone(), |way| format!("{}  {set}", arrow(way)));
         page.pieces(0, &[(NAME, &name)]);
         let style = if row.failure.is_some() { BAD } else { GOOD };
-        page.styled_field("rate", style, &row.rate.to_string());
+        let measured = row.measured.map_or_else(String::new, |measured| format!("; measured {measured}"));
+        page.styled_field("rate", style, &format!("{}{measured}", row.rate));
         page.field("limited by", &limiter(row));
         if let Some(seconds) = row.seconds {
             page.field("takes", &format!("{seconds:.2} s"));
