@@ -33,7 +33,7 @@ pub use settings::{
     NoPlan, ReadPlan, applied, dry_run, findings, not_confirmed, plan, read_plan, sarif_log, settings, verified,
 };
 pub use share::share;
-pub use sim::{sim, what_if};
+pub use sim::{reference, sim, what_if};
 pub use stack::{device_table, preset_table, stack_run};
 
 /// The name and version of the schema, in every document.

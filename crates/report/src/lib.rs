@@ -37,7 +37,7 @@ pub use measured::Measured;
 pub use problem::Problem;
 pub use settings::{Connections, SettingsList};
 pub use share::{PoolShares, SHARE_CALLS, ShareRow};
-pub use sim::{PredictionRow, SimKnown, SimRun, WhatIf};
+pub use sim::{PredictionRow, ReferenceFigure, ReferenceRow, ReferenceTable, SimKnown, SimRun, WhatIf};
 pub use stack::{
     DeviceAdvice, DeviceRow, DeviceTable, PresetAdvice, PresetLatency, PresetRow, PresetTable, StackConnection,
     StackPool, StackRun,

@@ -12,7 +12,7 @@ pub use capture::CAPTURE;
 pub use measured::{MEASURED, SURVEY};
 pub use settings::{APPLIED, DRY_RUN, FINDINGS, PLAN, SETTINGS, VERIFIED};
 pub use share::SHARE;
-pub use sim::{SIMULATED, WHAT_IF};
+pub use sim::{REFERENCE, SIMULATED, WHAT_IF};
 pub use stack::{DEVICE_TABLE, PRESET_TABLE, STACK_RUN};
 
 /// One key of a document.
@@ -313,6 +313,7 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "A device over its buffers", commands: "`stack table`", keys: DEVICE_TABLE },
     Document { title: "The presets beside each other", commands: "`stack presets`", keys: PRESET_TABLE },
     Document { title: "A simulation", commands: "`sim`, beside the keys of a run of the loop", keys: SIMULATED },
+    Document { title: "The published situations", commands: "`sim --all`", keys: REFERENCE },
     Document { title: "Predictions", commands: "`what-if`, `demo --sim`", keys: WHAT_IF },
     Document { title: "A pool shared out", commands: "`share`", keys: SHARE },
     Document { title: "A server that is ready", commands: "`serve`", keys: LISTENING },

@@ -23,6 +23,7 @@ mod outcome;
 mod packet;
 mod pcap;
 mod platform;
+pub mod reference;
 mod samples;
 mod scenario;
 mod seen;

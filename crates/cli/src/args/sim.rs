@@ -16,11 +16,15 @@ Examples:
   fullpipe sim wan-80ms
   fullpipe sim wan-80ms --pcap wan.pcap && fullpipe read wan.pcap
   fullpipe sim netburner-wan
-  fullpipe sim ./mine.toml --seed 7 --json")]
+  fullpipe sim ./mine.toml --seed 7 --json
+  fullpipe sim --all")]
 pub(crate) struct SimArgs {
     /// The name of a scenario (`fullpipe lab list`) or a file
-    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
-    pub(crate) scenario: String,
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, required_unless_present = "all")]
+    pub(crate) scenario: Option<String>,
+    /// The table of all published situations: published, by arithmetic, simulated, in the lab
+    #[arg(long, conflicts_with_all = ["scenario", "seed", "series", "pcap"])]
+    pub(crate) all: bool,
     /// What decides every random element, instead of the scenario's
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

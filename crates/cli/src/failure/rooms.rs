@@ -16,6 +16,7 @@ use fullpipe_path::ScenarioError;
 use fullpipe_report::json::SeenError;
 use fullpipe_sim::{
     SimError,
+    reference::ReferenceError,
     share::{ShareError, SocketsError},
 };
 #[cfg(target_os = "linux")]
@@ -45,6 +46,7 @@ failures! {
     KeyError => key,
     AllowedError => |_: &AllowedError| Exit::InputInvalid,
     SimError => |_: &SimError| Exit::Usage,
+    ReferenceError => |_: &ReferenceError| Exit::ScenarioInvalid,
     ShareError => |_: &ShareError| Exit::Usage,
     SocketsError => |_: &SocketsError| Exit::Usage,
     SeenError => |_: &SeenError| Exit::InputInvalid,

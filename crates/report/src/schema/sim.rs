@@ -37,3 +37,19 @@ pub const WHAT_IF: &[Key] = &[
     key("plateau.rate_bps", "integer", "the payload rate with it; bit/s"),
     key("notes[]", "string", "what the reader must know besides"),
 ];
+
+/// What `sim --all` prints.
+pub const REFERENCE: &[Key] = &[
+    key("rows[]", "object", "a case of a published situation"),
+    key("rows[].scenario", "string", "the situation"),
+    key("rows[].case", "string", "what of it"),
+    key("rows[].published", "string?", "the published figure, as a quotation"),
+    key("rows[].arithmetic", "string?", "how the arithmetic comes about"),
+    key("rows[].arithmetic_bps", "integer?", "the payload rate that it gives; bit/s"),
+    key("rows[].arithmetic_s", "number?", "the time of the transfer that it gives; s"),
+    key("rows[].rate_bps", "integer?", "the simulated payload rate; bit/s"),
+    key("rows[].seconds", "number?", "the simulated time of the transfer; s"),
+    key("rows[].limiter", "string?", "what limits it there, as the engine knows it"),
+    key("rows[].lab", "string?", "what the lab gave on Linux 6.18, where it was recorded"),
+    key("notes[]", "string", "what the reader must know besides"),
+];
