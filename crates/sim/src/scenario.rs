@@ -16,8 +16,8 @@ const RECEIVE_AT_FIRST: u64 = 50;
 const RECEIVE_LATER: u64 = 58;
 /// Payload of a send buffer, in percent: 64 KB of 77,824 B in flight on average, seen on Linux 6.18.
 const SEND: u64 = 83;
-/// The largest buffer that is simulated: the engine's buffers have names of 16 bits.
-const MOST: u64 = 64 << 20;
+/// No kernel has a larger buffer; the engine's own bound is far below.
+const MOST: u64 = 1 << 40;
 /// The longest transfer of a device's table.
 const LONGEST: Micros = Micros::from_secs(600);
 
@@ -97,7 +97,7 @@ pub(crate) fn receive_triple(value: &str) -> Option<ReceiveBuffer> {
     let [_, initial, max] = triple(value)?;
     let at_first = if initial >= max { RECEIVE_LATER } else { RECEIVE_AT_FIRST };
     Some(ReceiveBuffer {
-        initial: Bytes::new(initial * at_first / 100),
+        initial: Bytes::new(initial.min(MOST) * at_first / 100),
         max: Bytes::new(max.min(MOST) * RECEIVE_LATER / 100),
         pinned: false,
     })
@@ -106,7 +106,7 @@ pub(crate) fn receive_triple(value: &str) -> Option<ReceiveBuffer> {
 /// The payload of the second and third of the values of `tcp_wmem`.
 pub(crate) fn send_triple(value: &str) -> Option<(Bytes, Bytes)> {
     let [_, initial, max] = triple(value)?;
-    Some((Bytes::new(initial * SEND / 100), Bytes::new(max.min(MOST) * SEND / 100)))
+    Some((Bytes::new(initial.min(MOST) * SEND / 100), Bytes::new(max.min(MOST) * SEND / 100)))
 }
 
 /// The congestion control of that name, where the engine has it; CUBIC stands for the others.

@@ -12,6 +12,12 @@ use crate::{
 
 /// IP and TCP headers with timestamps.
 const HEADERS: u64 = 52;
+/// No path is longer here.
+const LONGEST_RTT: Micros = Micros::from_secs(10);
+/// The largest window or buffer that is simulated.
+const MOST: Bytes = Bytes::new(32 << 20);
+/// A path of unknown rate is taken to carry so many times what was seen of a transfer that its ends held back.
+const BEYOND: u64 = 10;
 /// More loss than this is no random loss of a path.
 const MOST_LOSS: f64 = 0.3;
 
@@ -65,6 +71,9 @@ pub fn as_seen(
     sender: &Machine,
     receiver: &Machine,
 ) -> Result<(Spec, Vec<String>), SimError> {
+    if seen.rtt > LONGEST_RTT {
+        return Err(SimError::value("the round-trip time", seen.rtt, "a round trip is 10 s at most"));
+    }
     let mut notes = Vec::new();
     let mtu = seen.mtu.map_or(1_500, |mtu| mtu.clamp(576, 9_216));
     let link = told.link.unwrap_or_else(|| link(seen, mtu, &mut notes));
@@ -102,11 +111,12 @@ fn link(seen: &Seen, mtu: u32, notes: &mut Vec<String>) -> Rate {
         notes.push(format!("the path's rate was not measured: the {attainable} that the diagnosis expects are taken"));
         attainable
     } else {
+        let taken = Rate::from_bps(seen.rate.bps().saturating_mul(BEYOND));
         notes.push(format!(
-            "nothing tells that the path carries more than the {} that were seen: no setting can gain here; --rate tells it",
-            seen.rate
+            "nothing tells what the path carries: {taken} are taken, {BEYOND} times what was seen, so that the ends stay the \
+             limit; what a setting can gain at most is known only with --rate"
         ));
-        seen.rate
+        taken
     };
     let mtu = u64::from(mtu);
     Rate::from_bps((payload.bps() / mtu.saturating_sub(HEADERS).max(1)).saturating_mul(mtu).max(1_000))
@@ -142,7 +152,7 @@ fn hold_receiver(host: &mut HostSpec, seen: &Seen, notes: &mut Vec<String>) {
     if host.budgets {
         return;
     }
-    let Some(window) = seen.window.filter(|window| window.get() > 0) else {
+    let Some(window) = seen.window.filter(|window| window.get() > 0).map(|window| window.min(MOST)) else {
         notes.push("the receiver's window was not seen: its platform's is taken".to_owned());
         return;
     };
@@ -161,7 +171,7 @@ fn hold_sender(host: &mut HostSpec, seen: &Seen, notes: &mut Vec<String>) {
     }
     // What was seen in flight contains the pauses of its writer.
     host.send.wakes_at_third = false;
-    match seen.in_flight.filter(|bytes| bytes.get() > 0) {
+    match seen.in_flight.filter(|bytes| bytes.get() > 0).map(|bytes| bytes.min(MOST)) {
         Some(bytes) => {
             notes.push(format!(
                 "the sender had {bytes} in flight at most: that is its buffer, until a setting says otherwise"
@@ -170,7 +180,7 @@ fn hold_sender(host: &mut HostSpec, seen: &Seen, notes: &mut Vec<String>) {
         }
         // A window's worth of data passes in a round trip.
         None => {
-            let bytes = fullpipe_units::bdp(seen.rate, seen.rtt).max(Bytes::new(1_460));
+            let bytes = fullpipe_units::bdp(seen.rate, seen.rtt).max(Bytes::new(1_460)).min(MOST);
             notes.push(format!(
                 "what the sender had in flight was not seen: {} x {} = {bytes} are taken",
                 seen.rate, seen.rtt
@@ -226,6 +236,25 @@ mod tests {
         let told = Told { receiver: true, link: Some(Rate::from_bps(20_000_000)), ..Told::default() };
         let (slow, _) = predicted(&seen(), &told);
         assert!(slow.rate.bps() < 20_000_000 && slow.limiter == Limiter::Path, "{slow:?}");
+    }
+
+    #[test]
+    fn ends_stay_the_limit_where_nothing_tells_what_the_path_carries() {
+        let unknown = Seen { attainable: None, ..seen() };
+        let (found, notes) = predicted(&unknown, &Told::default());
+        assert_eq!(found.limiter, Limiter::ReceiveWindow, "{found:?}");
+        assert!(notes.iter().any(|note| note.contains("--rate")), "{notes:?}");
+    }
+
+    #[test]
+    fn figures_that_no_path_has_are_an_error_or_bounded() {
+        let machine = Machine::new("linux-6.18").unwrap();
+        let try_it = |seen: &Seen| as_seen(seen, &Told::default(), &machine, &machine);
+        assert!(try_it(&Seen { rtt: Micros::new(u64::MAX), ..seen() }).is_err());
+        assert!(try_it(&Seen { attainable: Some(Rate::from_bps(u64::MAX)), ..seen() }).is_err());
+        let wide = Seen { window: Some(Bytes::new(u64::MAX)), in_flight: Some(Bytes::new(u64::MAX)), ..seen() };
+        assert_eq!(try_it(&wide).unwrap().0.receiver.receive.max, MOST);
+        assert!(try_it(&Seen { limiter: Limiter::SendBuffer, rate: Rate::ZERO, mtu: Some(0), ..wide }).is_ok());
     }
 
     #[test]

@@ -270,7 +270,7 @@ fn captured(one: &Value) -> Option<SeenTransfer> {
         rtt: time(&one["rtt_us"]),
         limiter: limiter(&one["diagnosis"]["limiter"]),
         segments: side["data_packets"].as_u64().zip(side["retransmissions"].as_u64()),
-        mtu: mss.and_then(|mss| u32::try_from(mss + 52).ok()),
+        mtu: mss.and_then(|mss| u32::try_from(mss.saturating_add(52)).ok()),
         window: size(&side["offered_to_it"]),
         in_flight: None,
         streams: 1,
