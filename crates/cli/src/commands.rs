@@ -6,6 +6,7 @@ mod confirm;
 #[cfg(target_os = "linux")]
 mod demo;
 mod far;
+mod forecast;
 mod guard;
 mod history;
 mod input;

@@ -27,6 +27,20 @@ fn the_page_about_json_is_fresh() {
     hold("docs/json.md", &fullpipe_report::schema::markdown());
 }
 
+/// The table in the page about the simulator is what the command prints.
+#[test]
+fn the_table_of_the_published_situations_is_fresh() {
+    const MARK: &str = "    $ fullpipe sim --all\n";
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/simulator.md");
+    let page = fs::read_to_string(path).unwrap().replace("\r\n", "\n");
+    let (before, after) = page.split_once(MARK).unwrap();
+    let table = fullpipe(&["sim", "--all"]);
+    let indented: String =
+        table.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") }).collect();
+    let rest = after.find("\n## ").map_or("", |at| &after[at..]);
+    hold("docs/simulator.md", &format!("{before}{MARK}{indented}{rest}"));
+}
+
 #[test]
 fn the_page_about_exit_codes_is_fresh() {
     hold("docs/exit-codes.md", &fullpipe(&["exit-codes"]));

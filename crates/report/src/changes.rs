@@ -5,6 +5,8 @@ use std::time::Duration;
 use fullpipe_host::{BootFile, Run};
 use fullpipe_knobs::{Change, Plan, PlatformRequest, Settings, export::Export};
 
+use crate::PlanForecast;
+
 /// What `plan` answers.
 #[derive(Clone, Debug)]
 pub struct PlatformPlan<'a> {
@@ -14,6 +16,8 @@ pub struct PlatformPlan<'a> {
     pub plan: &'a Plan,
     /// The files of the export and the folder that they were written into.
     pub written: Option<(&'a Export, &'a str)>,
+    /// What it is predicted to do, where that was asked for.
+    pub forecast: Option<&'a PlanForecast>,
 }
 
 impl PlatformPlan<'_> {

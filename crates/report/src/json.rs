@@ -6,6 +6,7 @@ mod capture;
 mod iperf3;
 mod journal;
 mod measured;
+mod seen;
 mod settings;
 mod share;
 mod sim;
@@ -27,11 +28,12 @@ pub(crate) use capture::too_little;
 pub use iperf3::iperf3;
 pub use journal::{confirmed, history, show, status, undo, undo_not_confirmed};
 pub use measured::{comparison, kept_sizes, measured, sizes_of, survey};
+pub use seen::{SeenEnd, SeenError, SeenTransfer, read_seen};
 pub use settings::{
     NoPlan, ReadPlan, applied, dry_run, findings, not_confirmed, plan, read_plan, sarif_log, settings, verified,
 };
 pub use share::share;
-pub use sim::{sim, what_if};
+pub use sim::{reference, sim, what_if};
 pub use stack::{device_table, preset_table, stack_run};
 
 /// The name and version of the schema, in every document.
@@ -139,6 +141,7 @@ fn transfer(direction: &Direction) -> Value {
         "retransmits": direction.retransmits,
         "congestion_control": direction.congestion_control,
         "diagnosis": diagnosis(&direction.diagnosis),
+        "seen": seen::seen(direction),
     })
 }
 
@@ -191,6 +194,9 @@ fn proof(proof: &DirectionProof) -> Value {
         "helped": proof.helped,
         "kept": proof.kept,
         "knobs": proof.knobs,
+        "predicted_before_bps": proof.predicted.map(|predicted| predicted.before_bps),
+        "predicted_after_bps": proof.predicted.map(|predicted| predicted.after_bps),
+        "predicted_ratio": proof.predicted.map(|predicted| predicted.ratio()),
     })
 }
 

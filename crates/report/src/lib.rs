@@ -12,6 +12,7 @@ mod changes;
 mod clean;
 mod comparison;
 pub mod csv;
+mod forecast;
 pub mod json;
 mod measured;
 pub mod parquet;
@@ -31,11 +32,12 @@ pub use capture::{Advice, CaptureFile, CaptureList, CaptureProblem};
 pub use changes::{AppliedPlan, PlatformPlan};
 pub use clean::clean;
 pub use comparison::{ComparedSize, Comparison, KeptSize, Pair};
+pub use forecast::{ChangeForecast, ForecastPoint, ForecastRow, PlanForecast};
 pub use measured::Measured;
 pub use problem::Problem;
 pub use settings::{Connections, SettingsList};
 pub use share::{PoolShares, SHARE_CALLS, ShareRow};
-pub use sim::{PredictionRow, SimKnown, SimRun, WhatIf};
+pub use sim::{PredictionRow, ReferenceFigure, ReferenceRow, ReferenceTable, SimKnown, SimRun, WhatIf};
 pub use stack::{
     DeviceAdvice, DeviceRow, DeviceTable, PresetAdvice, PresetLatency, PresetRow, PresetTable, StackConnection,
     StackPool, StackRun,

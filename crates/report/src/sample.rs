@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use fullpipe_capture::{Keep, Reader, Tracker};
 use fullpipe_diagnose::{
-    Confidence, Detail, Diagnosis, End, Evidence, Limiter, ReceiverSample, RttSummary, SenderSample, Transfer,
+    Buffer, Confidence, Detail, Diagnosis, End, Evidence, Limiter, PathRate, ReceiverSample, RttSummary, SenderSample,
+    SynFacts, Transfer,
     proof::{Decision, Proof},
 };
 use fullpipe_knobs::{Address, Change, Plan, TakesEffect};
@@ -14,7 +15,8 @@ use fullpipe_measure::{
     UnderLoad,
 };
 use fullpipe_tune::{
-    Difference, Direction, DirectionProof, Expectation, Outcome, PathErrorSummary, Restored, ScenarioFacts,
+    Difference, Direction, DirectionProof, Expectation, Outcome, PathErrorSummary, PredictedGain, Restored,
+    ScenarioFacts,
 };
 use fullpipe_units::{Bytes, Micros, Rate};
 
@@ -358,7 +360,33 @@ fn receive_window() -> Direction {
             blind: vec!["what the path carries beyond 94.1 Mbit/s".to_owned()],
             action: "On b, let the receive window grow to 1,000,000 B: raise net.ipv4.tcp_rmem.".to_owned(),
         },
-        transfers: Vec::new(),
+        transfers: vec![seen()],
+    }
+}
+
+/// What the kernels of both ends told of it.
+fn seen() -> Transfer {
+    let buffer = Buffer { largest: Bytes::new(131_072), pinned: false };
+    let end = |name: &str, shift| End {
+        name: name.to_owned(),
+        platform: Some("linux-6.18.44".to_owned()),
+        syn: Some(SynFacts { window_scale: Some(shift), ..SynFacts::default() }),
+        send_buffer: Some(buffer),
+        receive_buffer: Some(buffer),
+        ..End::default()
+    };
+    Transfer {
+        sender: end("a", 7),
+        receiver: end("b", 0),
+        path_rate: Some(PathRate { rate_bps: Rate::from_bps(94_100_000), lower_bound: false }),
+        path_mtu: Some(1_500),
+        sender_samples: vec![SenderSample {
+            in_flight: Some(Bytes::new(64_000)),
+            offered_window: Some(Bytes::new(64_512)),
+            mss: Some(1_448),
+            ..SenderSample::default()
+        }],
+        ..Transfer::default()
     }
 }
 
@@ -447,6 +475,7 @@ fn proof(direction: &str, before: Rate, after: Rate, kept: bool) -> DirectionPro
         decision: Decision::Helped,
         helped: true,
         kept,
+        predicted: Some(PredictedGain { before_bps: before, after_bps: Rate::from_bps(93_000_000) }),
     }
 }
 

@@ -12,7 +12,7 @@ pub use capture::CAPTURE;
 pub use measured::{MEASURED, SURVEY};
 pub use settings::{APPLIED, DRY_RUN, FINDINGS, PLAN, SETTINGS, VERIFIED};
 pub use share::SHARE;
-pub use sim::{SIMULATED, WHAT_IF};
+pub use sim::{REFERENCE, SIMULATED, WHAT_IF};
 pub use stack::{DEVICE_TABLE, PRESET_TABLE, STACK_RUN};
 
 /// One key of a document.
@@ -102,6 +102,21 @@ pub const OUTCOME: &[Key] = &[
     key("transfers[].diagnosis.evidence[].last_packet", "integer?", "`read`: the number of the last one"),
     key("transfers[].diagnosis.blind[]", "string", "what could not be seen"),
     key("transfers[].diagnosis.action", "string", "the one thing to do"),
+    key("transfers[].seen", "object?", "what `what-if` takes from it besides; `null` where no kernel was read"),
+    key("transfers[].seen.streams", "integer", "connections at once"),
+    key("transfers[].seen.path_bps", "integer?", "payload rate that the path was seen to carry; bit/s"),
+    key("transfers[].seen.path_mtu", "integer?", "the path's largest packet; B"),
+    key("transfers[].seen.mss", "integer?", "payload of a full segment; B"),
+    key("transfers[].seen.in_flight_bytes", "integer?", "the most that one connection had in flight; B"),
+    key("transfers[].seen.offered_window_bytes", "integer?", "the largest window that the receiver offered; B"),
+    key("transfers[].seen.ends[]", "object", "the sender, then the receiver"),
+    key("transfers[].seen.ends[].role", "string", "`sender` or `receiver`"),
+    key("transfers[].seen.ends[].name", "string", "its name"),
+    key("transfers[].seen.ends[].platform", "string?", "its platform: `linux-6.18.44`"),
+    key("transfers[].seen.ends[].syn_seen", "boolean", "whether its SYN was seen"),
+    key("transfers[].seen.ends[].window_scale", "integer?", "the shift in it; `null`: no option, or not seen"),
+    key("transfers[].seen.ends[].send_buffer_bytes", "integer?", "its send buffer, as its kernel counts; B"),
+    key("transfers[].seen.ends[].receive_buffer_bytes", "integer?", "its receive buffer, likewise; B"),
     key("plan", "object", "what to set"),
     key("plan.changes[]", "object", "one setting to change, in the order of application; undone in reverse"),
     key("plan.changes[].host", "string", "the host to change"),
@@ -131,6 +146,9 @@ pub const OUTCOME: &[Key] = &[
     key("proof.helped", "boolean", "as in `proofs`"),
     key("proof.kept", "boolean", "as in `proofs`"),
     key("proof.knobs[]", "string", "as in `proofs`"),
+    key("proof.predicted_before_bps", "integer?", "as in `proofs`"),
+    key("proof.predicted_after_bps", "integer?", "as in `proofs`"),
+    key("proof.predicted_ratio", "number?", "as in `proofs`"),
     key("proofs[]", "object", "whether the plan helped, a direction each"),
     key("proofs[].direction", "string", "the direction that was measured"),
     key("proofs[].before_bps", "integer", "geometric mean of the payload rates without the changes; bit/s"),
@@ -147,6 +165,13 @@ pub const OUTCOME: &[Key] = &[
     ),
     key("proofs[].kept", "boolean", "whether the changes are still in force; never in `demo` and `lab run`"),
     key("proofs[].knobs[]", "string", "the settings that were tried together"),
+    key(
+        "proofs[].predicted_before_bps",
+        "integer?",
+        "`tune`: the rate that the simulator gives without the changes; bit/s",
+    ),
+    key("proofs[].predicted_after_bps", "integer?", "`tune`: the rate that it gives with them; bit/s"),
+    key("proofs[].predicted_ratio", "number?", "after / before of the two"),
     key("transfers_after[]", "object", "what was measured last with the changes in force; keys as in `transfers`"),
     key("restored[]", "object", "a host that was compared with its state at the start"),
     key("restored[].host", "string", "its name"),
@@ -288,6 +313,7 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "A device over its buffers", commands: "`stack table`", keys: DEVICE_TABLE },
     Document { title: "The presets beside each other", commands: "`stack presets`", keys: PRESET_TABLE },
     Document { title: "A simulation", commands: "`sim`, beside the keys of a run of the loop", keys: SIMULATED },
+    Document { title: "The published situations", commands: "`sim --all`", keys: REFERENCE },
     Document { title: "Predictions", commands: "`what-if`, `demo --sim`", keys: WHAT_IF },
     Document { title: "A pool shared out", commands: "`share`", keys: SHARE },
     Document { title: "A server that is ready", commands: "`serve`", keys: LISTENING },

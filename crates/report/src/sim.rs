@@ -58,6 +58,8 @@ pub struct PredictionRow {
     pub value: Option<String>,
     /// Payload rate.
     pub rate: Rate,
+    /// The payload rate that was measured with these settings, where one was.
+    pub measured: Option<Rate>,
     /// The judge's limiter.
     pub limiter: Limiter,
     /// How it acts.
@@ -74,4 +76,50 @@ pub struct PredictionRow {
     pub memory_bytes: u64,
     /// Why the connection ended early.
     pub failure: Option<String>,
+}
+
+/// The table of the published situations.
+#[derive(Clone, Debug, Default)]
+pub struct ReferenceTable {
+    /// A line for each case.
+    pub rows: Vec<ReferenceRow>,
+    /// What the reader must know besides.
+    pub notes: Vec<String>,
+}
+
+/// One line of it.
+#[derive(Clone, Debug)]
+pub struct ReferenceRow {
+    /// The situation.
+    pub scenario: &'static str,
+    /// What of it.
+    pub case: &'static str,
+    /// The published figure.
+    pub published: Option<&'static str>,
+    /// What the arithmetic says, and how.
+    pub arithmetic: Option<(ReferenceFigure, String)>,
+    /// What the simulator gives.
+    pub simulated: ReferenceFigure,
+    /// What limits it there.
+    pub limiter: Option<Limiter>,
+    /// What the lab gave.
+    pub lab: Option<&'static str>,
+}
+
+/// A rate, or the time of a transfer in seconds.
+#[derive(Clone, Copy, Debug)]
+pub enum ReferenceFigure {
+    /// Payload rate.
+    Rate(Rate),
+    /// Seconds.
+    Seconds(f64),
+}
+
+impl std::fmt::Display for ReferenceFigure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Rate(rate) => rate.fmt(f),
+            Self::Seconds(seconds) => write!(f, "{seconds:.2} s"),
+        }
+    }
 }

@@ -74,6 +74,10 @@ impl End {
         } else {
             let unscaled = *Budgets::UNSCALED.end();
             profile.budgets.receive = profile.budgets.receive.min(unscaled);
+            if !spec.budgets {
+                // What is out of order lies in the same window.
+                profile.budgets.out_of_order = profile.budgets.out_of_order.min(unscaled);
+            }
             profile.receive = ReceivePolicy::Fixed;
         }
         let budgets = profile.budgets;

@@ -241,6 +241,44 @@ pub fn platform(name: &str) -> Result<&'static Platform, SimError> {
         .ok_or_else(|| SimError::unknown("platform", name, names))
 }
 
+/// The platform of that name in catalogue spelling, or where that version is not here, its nearest relative; and whether it
+/// is the one that was asked for.
+///
+/// # Errors
+/// The family is unknown.
+pub(crate) fn nearest(name: &str) -> Result<(&'static Platform, bool), SimError> {
+    if let Ok(exact) = platform(name) {
+        return Ok((exact, true));
+    }
+    let lower = name.trim().to_ascii_lowercase();
+    let (family, version) = lower.split_once('-').unwrap_or((&lower, ""));
+    let major: u32 = version.split(['.', '-']).next().and_then(|part| part.parse().ok()).unwrap_or(u32::MAX);
+    let relative = match (family, version) {
+        ("linux", _) => match major {
+            ..=3 => "linux-2.6",
+            4 => "linux-4.x",
+            5 => "linux-5.x",
+            _ => "linux-6.18",
+        },
+        ("windows", "nt4" | "2000" | "xp" | "2003") => "windows-xp",
+        ("windows", "vista" | "2008" | "2008-r2" | "7" | "8" | "8.1" | "2012-r2") => "windows-2012",
+        ("windows", "2016") => "windows-2019",
+        ("windows", _) => "windows-11",
+        ("freebsd", _) => match major {
+            ..=6 => "freebsd-6",
+            7..=13 => "freebsd-13",
+            _ => "freebsd-14",
+        },
+        ("macos", _) => "macos-14",
+        // Let the error name what there is.
+        _ => name,
+    };
+    // A later minor version of the very line is the same here.
+    let is_same =
+        platform(relative).is_ok_and(|found| version.is_empty() || lower.starts_with(&format!("{}.", found.name)));
+    Ok((platform(relative)?, is_same))
+}
+
 impl Platform {
     /// A host that nobody has tuned.
     pub fn host(&self) -> HostSpec {

@@ -16,6 +16,8 @@ const RECEIVE_AT_FIRST: u64 = 50;
 const RECEIVE_LATER: u64 = 58;
 /// Payload of a send buffer, in percent: 64 KB of 77,824 B in flight on average, seen on Linux 6.18.
 const SEND: u64 = 83;
+/// No kernel has a larger buffer; the engine's own bound is far below.
+const MOST: u64 = 1 << 40;
 /// The longest transfer of a device's table.
 const LONGEST: Micros = Micros::from_secs(600);
 
@@ -55,25 +57,12 @@ fn linux(spec: &Host, congestion: &str) -> Result<HostSpec, SimError> {
     set_congestion(&mut host, spec.application.congestion.as_deref().unwrap_or(congestion));
     for (address, value) in &spec.settings {
         let wrong = || SimError::value(address, value, "expected the form that the lab takes");
-        let last = || value.split_whitespace().filter_map(|word| word.parse::<u64>().ok()).collect::<Vec<_>>();
         match address.as_str() {
             "net.ipv4.tcp_window_scaling" => host.profile.window_scaling = value.trim() != "0",
             "net.ipv4.tcp_timestamps" => host.profile.timestamps = value.trim() != "0",
             "net.ipv4.tcp_sack" => host.profile.sack = value.trim() != "0",
-            "net.ipv4.tcp_rmem" => {
-                let &[_, initial, max] = last().as_slice() else { return Err(wrong()) };
-                let at_first = if initial >= max { RECEIVE_LATER } else { RECEIVE_AT_FIRST };
-                host.receive = ReceiveBuffer {
-                    initial: Bytes::new(initial * at_first / 100),
-                    max: Bytes::new(max * RECEIVE_LATER / 100),
-                    pinned: false,
-                };
-            }
-            "net.ipv4.tcp_wmem" => {
-                let &[_, initial, max] = last().as_slice() else { return Err(wrong()) };
-                host.send.initial = Bytes::new(initial * SEND / 100);
-                host.send.max = Bytes::new(max * SEND / 100);
-            }
+            "net.ipv4.tcp_rmem" => host.receive = receive_triple(value).ok_or_else(wrong)?,
+            "net.ipv4.tcp_wmem" => (host.send.initial, host.send.max) = send_triple(value).ok_or_else(wrong)?,
             _ if address.starts_with("route ") && address.ends_with(" window") => {
                 let window = value.trim().parse().map(Bytes::new).map_err(|_| wrong())?;
                 // The kernel offers a shift that this window needs: none up to 65,535 B.
@@ -97,6 +86,27 @@ fn linux(spec: &Host, congestion: &str) -> Result<HostSpec, SimError> {
         host.send = SendBuffer { initial: bytes, max: bytes, pinned: true, ..host.send };
     }
     Ok(host)
+}
+
+fn triple(value: &str) -> Option<[u64; 3]> {
+    value.split_whitespace().map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>()?.try_into().ok()
+}
+
+/// The payload of the three values of `tcp_rmem`.
+pub(crate) fn receive_triple(value: &str) -> Option<ReceiveBuffer> {
+    let [_, initial, max] = triple(value)?;
+    let at_first = if initial >= max { RECEIVE_LATER } else { RECEIVE_AT_FIRST };
+    Some(ReceiveBuffer {
+        initial: Bytes::new(initial.min(MOST) * at_first / 100),
+        max: Bytes::new(max.min(MOST) * RECEIVE_LATER / 100),
+        pinned: false,
+    })
+}
+
+/// The payload of the second and third of the values of `tcp_wmem`.
+pub(crate) fn send_triple(value: &str) -> Option<(Bytes, Bytes)> {
+    let [_, initial, max] = triple(value)?;
+    Some((Bytes::new(initial.min(MOST) * SEND / 100), Bytes::new(max.min(MOST) * SEND / 100)))
 }
 
 /// The congestion control of that name, where the engine has it; CUBIC stands for the others.

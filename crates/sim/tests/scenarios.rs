@@ -191,3 +191,11 @@ fn the_same_seed_gives_the_same_series_and_another_seed_another() {
     assert_eq!(digest(7), digest(7));
     assert_ne!(digest(7), digest(8));
 }
+
+#[test]
+fn scaling_can_be_turned_off_at_a_host_with_a_large_buffer() {
+    let base = lan(100_000_000, 80_000, "linux-6.18", "windows-11");
+    let found = predict(&base, &[("receiver.scaling".to_owned(), "off".to_owned())]).unwrap();
+    assert_eq!(found.limiter, Limiter::ReceiveWindow, "{found:?}");
+    assert!((6.0e6..6.6e6).contains(&(found.rate.bps() as f64)), "{found:?}");
+}

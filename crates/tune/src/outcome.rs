@@ -87,6 +87,24 @@ pub struct DirectionProof {
     pub helped: bool,
     /// Whether the changes were kept. False in a demonstration even where they helped: there everything is undone.
     pub kept: bool,
+    /// What a simulation expects of the changes, where somebody made one.
+    pub predicted: Option<PredictedGain>,
+}
+
+/// Payload rates that a simulation expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PredictedGain {
+    /// Without the changes.
+    pub before_bps: Rate,
+    /// With them.
+    pub after_bps: Rate,
+}
+
+impl PredictedGain {
+    /// After / before.
+    pub fn ratio(&self) -> f64 {
+        self.after_bps.bps() as f64 / self.before_bps.bps().max(1) as f64
+    }
 }
 
 /// Whether one host reads as at the start.

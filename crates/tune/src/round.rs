@@ -342,6 +342,7 @@ impl Round<'_> {
                 decision: decisions[at],
                 helped: index.is_some_and(|index| helped[index]),
                 kept: proof.kept,
+                predicted: None,
             };
             self.observer.on(Event::Proved(&proof));
             outcome.proofs.push(proof);

@@ -58,6 +58,7 @@ pub(crate) struct SettingsArgs {
 Examples:
   fullpipe plan --platform windows-2012 --rate 100M --rtt 80ms
   fullpipe plan --platform windows-xp --rate 1.8M --rtt 230ms --write hsdpa
+  fullpipe plan --platform freebsd-6 --rate 100M --rtt 80ms --simulate
   fullpipe plan --settings loader.conf sysctl.conf --platform freebsd-14.1 --rate 1G --rtt 20ms
   fullpipe plan --platform this --rate 1G --rtt 80ms --json > plan.json && fullpipe apply plan.json
   fullpipe plan --platform freebsd-14.1 --rate 1G --rtt 1ms --device em0 \\
@@ -114,6 +115,9 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 0, hide_default_value = true,
         value_parser = clap::value_parser!(u32).range(0..=200))]
     pub(crate) overhead: u32,
+    /// Predict what each change does: rate and limiter before and after it, simulated on a path of --rate and --rtt
+    #[arg(long)]
+    pub(crate) simulate: bool,
     /// Also write the plan in the platform's own form into this folder, which is new or empty
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) write: Option<PathBuf>,
@@ -123,7 +127,7 @@ pub(crate) struct PlanArgs {
     pub(crate) procedure: Option<ProcedureName>,
     /// Compare two states of the machine's files, before and after the plan was applied: says what was taken of the plan
     /// that the first one leads to. Ends with exit code 1 where something was not
-    #[arg(long, value_names = ["BEFORE", "AFTER"], num_args = 2, conflicts_with_all = ["settings", "write"],
+    #[arg(long, value_names = ["BEFORE", "AFTER"], num_args = 2, conflicts_with_all = ["settings", "write", "simulate"],
         value_hint = ValueHint::FilePath)]
     pub(crate) verify: Vec<PathBuf>,
     /// Write into a folder that isn't empty, and over files of the same names

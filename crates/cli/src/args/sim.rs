@@ -16,11 +16,15 @@ Examples:
   fullpipe sim wan-80ms
   fullpipe sim wan-80ms --pcap wan.pcap && fullpipe read wan.pcap
   fullpipe sim netburner-wan
-  fullpipe sim ./mine.toml --seed 7 --json")]
+  fullpipe sim ./mine.toml --seed 7 --json
+  fullpipe sim --all")]
 pub(crate) struct SimArgs {
     /// The name of a scenario (`fullpipe lab list`) or a file
-    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
-    pub(crate) scenario: String,
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, required_unless_present = "all")]
+    pub(crate) scenario: Option<String>,
+    /// The table of all published situations: published, by arithmetic, simulated, in the lab
+    #[arg(long, conflicts_with_all = ["scenario", "seed", "series", "pcap"])]
+    pub(crate) all: bool,
     /// What decides every random element, instead of the scenario's
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -37,32 +41,53 @@ pub(crate) struct SimArgs {
 /// Simulates a bulk transfer over a path of one link. Each --set is one prediction; settings that belong together are
 /// separated by commas. --sweep tries a range of one setting, draws the curve and names the smallest value on the plateau.
 /// Settings are named sender.*, receiver.* and path.*: `--set help` lists them, `--from help` lists the platforms.
+///
+/// SEEN is what `check`, `tune` or `read` printed with --json: its path, its hosts and what held them are simulated, and
+/// what the file does not tell is said in a note. A flag outdoes the file.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fullpipe what-if --rate 100M --rtt 80ms --from windows-2012 --to linux-6.18
   fullpipe what-if --rate 7M --to windows-xp --set receiver.scaling=on,receiver.window=128k
   fullpipe what-if --rate 100M --rtt 80ms --sweep receiver.window=16k..8M
-  fullpipe what-if --rate 25M --rtt 8ms --from netburner --sweep sender.buffers=5..43 --bytes 4MB")]
+  fullpipe what-if --rate 25M --rtt 8ms --from netburner --sweep sender.buffers=5..43 --bytes 4MB
+  fullpipe check far.example --json | fullpipe what-if - --set receiver.scaling=on,receiver.window=1M
+  fullpipe read slow.pcap --json | fullpipe what-if - --conn 3 --to-settings sysctl.conf
+  fullpipe what-if --rate 1G --rtt 20ms --from-settings loader.conf sysctl.conf --from freebsd-14")]
 pub(crate) struct WhatIfArgs {
-    /// Rate of the path's link
-    #[arg(long, value_name = "RATE", default_value = "100M")]
-    pub(crate) rate: Rate,
-    /// Round-trip time of the idle path
-    #[arg(long, value_name = "TIME", default_value = "80ms")]
-    pub(crate) rtt: Micros,
-    /// Random loss towards the receiver: 0.01%, 0.0001
-    #[arg(long, value_name = "PART", default_value = "0")]
-    pub(crate) loss: String,
-    /// Queue in front of the link: 1bdp, 100p, 64k, 20ms
-    #[arg(long, value_name = "SIZE", default_value = "1bdp")]
-    pub(crate) queue: String,
-    /// Platform of the sender
-    #[arg(long, value_name = "PLATFORM", default_value = "linux-6.18")]
-    pub(crate) from: String,
-    /// Platform of the receiver
-    #[arg(long, value_name = "PLATFORM", default_value = "linux-6.18")]
-    pub(crate) to: String,
+    /// A document of `check`, `tune` or `read` to start from; `-` is standard input
+    #[arg(value_name = "SEEN", value_hint = ValueHint::FilePath)]
+    pub(crate) seen: Option<PathBuf>,
+    /// Which connection of a `read` document, by its number [default: the first]
+    #[arg(long, value_name = "N", requires = "seen")]
+    pub(crate) conn: Option<u64>,
+    /// Which direction of a `check` document, such as `a->b` [default: all]
+    #[arg(long, value_name = "NAME", requires = "seen")]
+    pub(crate) direction: Option<String>,
+    /// Rate of the path's link [default: 100M, or what SEEN tells]
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Option<Rate>,
+    /// Round-trip time of the idle path [default: 80ms, or what SEEN tells]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) rtt: Option<Micros>,
+    /// Random loss towards the receiver: 0.01%, 0.0001 [default: 0, or what SEEN tells]
+    #[arg(long, value_name = "PART")]
+    pub(crate) loss: Option<String>,
+    /// Queue in front of the link: 1bdp, 100p, 64k, 20ms [default: 1bdp]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) queue: Option<String>,
+    /// Platform of the sender [default: linux-6.18, or what SEEN tells]
+    #[arg(long, value_name = "PLATFORM")]
+    pub(crate) from: Option<String>,
+    /// Platform of the receiver [default: linux-6.18, or what SEEN tells]
+    #[arg(long, value_name = "PLATFORM")]
+    pub(crate) to: Option<String>,
+    /// The sender's own settings, in files as `settings --from` takes them
+    #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath)]
+    pub(crate) from_settings: Vec<PathBuf>,
+    /// The receiver's own settings, likewise
+    #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath)]
+    pub(crate) to_settings: Vec<PathBuf>,
     /// Settings of one prediction, KEY=VALUE, several separated by commas; can be given several times
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) set: Vec<String>,
@@ -75,9 +100,9 @@ pub(crate) struct WhatIfArgs {
     /// Payload to transfer; without, the rate of --seconds counts
     #[arg(long, value_name = "SIZE")]
     pub(crate) bytes: Option<Bytes>,
-    /// Virtual time of a transfer, at most
-    #[arg(long, value_name = "TIME", value_parser = super::seconds, default_value = "10")]
-    pub(crate) seconds: Micros,
+    /// Virtual time of a transfer, at most [default: 10, or by the round-trip time of SEEN]
+    #[arg(long, value_name = "TIME", value_parser = super::seconds)]
+    pub(crate) seconds: Option<Micros>,
     /// What decides every random element
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,

@@ -4,7 +4,7 @@ use fullpipe_diagnose::{Detail, Limiter};
 use fullpipe_report::{json, text};
 use fullpipe_tune::Outcome;
 
-use super::{Ended, printed};
+use super::{Ended, forecast, printed};
 use crate::{exit::Exit, output::Output};
 
 /// What to do where tuning did nothing: `win10g-delack` gained only from a reset.
@@ -13,8 +13,17 @@ const RESET: &str = "nothing that was tried helped, and it is undone; settings o
                      (`fullpipe undo` takes it back); after it, and a restart where it says so, `fullpipe tune` applies \
                      and measures again";
 
-/// Shows an outcome.
+/// Shows an outcome, its proofs beside what the simulator expects of the changes.
 pub(super) fn show(command: &str, outcome: &Outcome, output: Output) -> Ended {
+    let predicted;
+    let outcome = if outcome.proofs.is_empty() {
+        outcome
+    } else {
+        let mut beside = outcome.clone();
+        forecast::beside_proofs(&mut beside);
+        predicted = beside;
+        &predicted
+    };
     printed(output.result(|| json::outcome(command, outcome), |look| text::outcome(outcome, look)))
 }
 
@@ -78,6 +87,7 @@ mod tests {
             decision: Decision::NotShown,
             helped: place < kept,
             kept: place < kept,
+            predicted: None,
         };
         Outcome { proofs: vec![proof_of(0), proof_of(1)], ..Outcome::default() }
     }

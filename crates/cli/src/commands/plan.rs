@@ -11,7 +11,7 @@ use fullpipe_knobs::{
 };
 use fullpipe_report::{PlatformPlan, clean, json, text};
 
-use super::{Ended, printed, settings};
+use super::{Ended, forecast, printed, settings};
 use crate::{
     args::{GoalName, Hop, PlanArgs, ProcedureName, Target},
     exit::Exit,
@@ -40,8 +40,10 @@ pub(super) fn run(args: &PlanArgs, output: Output) -> Ended {
     if let [_, after] = args.verify.as_slice() {
         return show_verified(&plan, &request, after, output);
     }
+    let forecast = if args.simulate { Some(forecast::of_plan(&plan, &request)?) } else { None };
+    let forecast = forecast.as_ref();
     let Some(folder) = &args.write else {
-        return show(&PlatformPlan { request: &request, plan: &plan, written: None }, output);
+        return show(&PlatformPlan { request: &request, plan: &plan, written: None, forecast }, output);
     };
     let export = match args.procedure {
         Some(ProcedureName::Reset) => reset_procedure(&plan, &request.platform, request.settings)?,
@@ -51,7 +53,7 @@ pub(super) fn run(args: &PlanArgs, output: Output) -> Ended {
         export.files.iter().map(|file| (file.name, file.contents.as_slice(), file.executable)).collect();
     ExportFolder::new(folder, args.force)?.write(&files)?;
     let shown = clean(&folder.to_string_lossy()).into_owned();
-    show(&PlatformPlan { request: &request, plan: &plan, written: Some((&export, &shown)) }, output)
+    show(&PlatformPlan { request: &request, plan: &plan, written: Some((&export, &shown)), forecast }, output)
 }
 
 /// What the files afterwards say of a plan that was made from those before.

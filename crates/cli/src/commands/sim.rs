@@ -4,8 +4,14 @@ use std::fs;
 
 use fullpipe_diagnose::Diagnosis;
 use fullpipe_path::{Direction, Scenario};
-use fullpipe_report::{DeviceRow, DeviceTable, SimKnown, SimRun, WhatIf, json, text};
-use fullpipe_sim::{Outcome as Simulated, SimError, Spec, device_runs, from_scenario, knob, run as simulate};
+use fullpipe_report::{
+    DeviceRow, DeviceTable, ReferenceFigure, ReferenceRow, ReferenceTable, SimKnown, SimRun, WhatIf, json, text,
+};
+use fullpipe_sim::{
+    Outcome as Simulated, SimError, Spec, device_runs, from_scenario, knob,
+    reference::{Figure, NOTES},
+    run as simulate,
+};
 use fullpipe_tune::{Direction as Shown, Expectation, Outcome, ScenarioFacts};
 use fullpipe_units::{Micros, Rate};
 
@@ -18,7 +24,8 @@ use crate::{
 };
 
 pub(super) fn run(args: &SimArgs, output: Output) -> Ended {
-    let mut scenario = lab::scenario(&args.scenario)?;
+    let Some(name) = &args.scenario else { return reference(output) };
+    let mut scenario = lab::scenario(name)?;
     scenario.seed = args.seed.unwrap_or(scenario.seed);
     if scenario.device.is_some() {
         return device(&scenario, args, output);
@@ -48,6 +55,26 @@ pub(super) fn run(args: &SimArgs, output: Output) -> Ended {
     let run = SimRun { outcome, seed: scenario.seed, known, series: args.series };
     printed(output.result(|| json::sim("sim", &run), |look| text::sim(&run, look)))?;
     Ok(if run.outcome.as_expected() { Exit::Ok } else { Exit::NotAsExpected })
+}
+
+/// The published situations beside each other.
+fn reference(output: Output) -> Ended {
+    let figure = |figure: Figure| match figure {
+        Figure::Rate(rate) => ReferenceFigure::Rate(rate),
+        Figure::Seconds(seconds) => ReferenceFigure::Seconds(seconds),
+    };
+    let rows = fullpipe_sim::reference::reference()?.into_iter().map(|row| ReferenceRow {
+        scenario: row.scenario,
+        case: row.case,
+        published: row.published,
+        arithmetic: row.arithmetic.map(|(found, words)| (figure(found), words)),
+        simulated: figure(row.simulated),
+        limiter: row.limiter,
+        lab: row.lab,
+    });
+    let notes = NOTES.iter().map(|note| (*note).to_owned());
+    let table = ReferenceTable { rows: rows.collect(), notes: notes.collect() };
+    printed(output.result(|| json::reference("sim", &table), |look| text::reference(&table, look)))
 }
 
 fn facts(scenario: &Scenario) -> ScenarioFacts {

@@ -1,64 +1,96 @@
 //! `fullpipe what-if`.
 
+mod base;
+
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     thread,
 };
 
+use fullpipe_path::Direction;
 use fullpipe_report::{PredictionRow, WhatIf, json, text};
-use fullpipe_sim::{HostSpec, PLATFORMS, Prediction, Range, SimError, Spec, knob, plateau, platform, predict};
+use fullpipe_sim::{PLATFORMS, Prediction, Range, SimError, Spec, knob, plateau, predict};
 use fullpipe_units::{Bytes, Micros, Rate};
 
+use self::base::Base;
 use super::{Ended, printed};
 use crate::{args::WhatIfArgs, exit::Exit, failure::Failure, output::Output};
 
 /// What every prediction rests on.
 pub(super) const NOTE: &str = "a prediction: the TCP engine over a made path in virtual time; nothing was measured";
+/// What one rests on that begins with a measurement.
+const SEEN_NOTE: &str = "a prediction: the TCP engine over a made path in virtual time, which is as the file tells it";
 /// The most virtual payload of all points of a sweep together, in bytes: about an hour of one processor.
 const MOST_WORK: f64 = 2e13;
 
 type Settings = Vec<(String, String)>;
 
 pub(super) fn run(args: &WhatIfArgs, output: Output) -> Ended {
-    if args.set.iter().any(|set| set == "help") || args.from == "help" || args.to == "help" {
+    let is_help = |name: &Option<String>| name.as_deref() == Some("help");
+    if args.set.iter().any(|set| set == "help") || is_help(&args.from) || is_help(&args.to) {
         return printed(output.page("what-if", &help()));
     }
-    let spec = spec(args)?;
     let sets = args.set.iter().map(|set| settings(set)).collect::<Result<Vec<_>, _>>()?;
-    let mut found = WhatIf { situation: situation(args), seed: args.seed, notes: notes(args)?, ..WhatIf::default() };
-    if let Some(sweep) = &args.sweep {
-        let range = Range::parse(sweep, args.points)?;
-        let work = range.values.len() as f64 * args.rate.bps() as f64 / 8.0 * args.seconds.as_secs_f64();
-        if work > MOST_WORK && args.bytes.is_none() {
-            let message = "the sweep is too large: it would carry more than 20 TB; give fewer --points or --seconds";
-            return Err(Failure::new(Exit::Usage, message));
+    let bases = base::all(args)?;
+    let note = if args.seen.is_some() { SEEN_NOTE } else { NOTE };
+    let mut found = WhatIf { seed: args.seed, notes: vec![note.to_owned()], ..WhatIf::default() };
+    let mut situations: Vec<&str> = bases.iter().map(|base| base.situation.as_str()).collect();
+    situations.dedup();
+    found.situation = situations.join("; ");
+    for base in &bases {
+        let named = |note: &String| match &base.direction {
+            Some(direction) if bases.len() > 1 => format!("{direction}: {note}"),
+            _ => note.clone(),
+        };
+        found.notes.extend(base.notes.iter().map(named));
+    }
+    match (&args.sweep, bases.as_slice()) {
+        (Some(sweep), [base]) => swept(args, sweep, sets, base, &mut found)?,
+        (Some(_), _) => {
+            let names: Vec<_> = bases.iter().filter_map(|base| base.direction.as_deref()).collect();
+            let message = format!(
+                "a sweep is of one direction, and the file tells of {}; add --direction \"{}\"",
+                names.join(", "),
+                names.first().unwrap_or(&"a->b")
+            );
+            return Err(Failure::new(Exit::Usage, &message));
         }
-        // What is set besides holds for every point.
-        let common: Settings = sets.into_iter().flatten().collect();
-        let with = |value: &u64| common.iter().cloned().chain([range.setting(*value)]).collect();
-        let points: Vec<Settings> = range.values.iter().map(with).collect();
-        found.predictions = all(&Spec { series: true, ..spec }, &points)?;
-        for (row, value) in found.predictions.iter_mut().zip(&range.values) {
-            row.value = Some(written(&range.key, *value));
+        (None, _) => {
+            let points: Vec<Settings> = [Vec::new()].into_iter().chain(sets).collect();
+            for base in &bases {
+                let mut rows = all(&base.spec, &points)?;
+                if let Some(first) = rows.first_mut() {
+                    first.measured = base.measured;
+                }
+                rows.iter_mut().for_each(|row| row.direction.clone_from(&base.direction));
+                found.predictions.extend(rows);
+            }
         }
-        let rates: Vec<Rate> = found.predictions.iter().map(|row| row.rate).collect();
-        found.plateau = plateau(&rates).map(|place| (range.key.clone(), place));
-    } else {
-        let points: Vec<Settings> = [Vec::new()].into_iter().chain(sets).collect();
-        found.predictions = all(&spec, &points)?;
     }
     printed(output.result(|| json::what_if("what-if", &found), |look| text::what_if(&found, look)))?;
     Ok(Exit::Ok)
 }
 
-fn spec(args: &WhatIfArgs) -> Result<Spec, SimError> {
-    let loss = knob::fraction("--loss", &args.loss)?;
-    let path = knob::path(args.rate, args.rtt, loss, knob::queue(&args.queue)?)?;
-    let mut spec = Spec::new(path, HostSpec::of(&args.from)?, HostSpec::of(&args.to)?);
-    // The same bounds as by --set.
-    knob::set(&mut spec, "path.rtt", &format!("{}us", args.rtt.get()))?;
-    (spec.seed, spec.bytes, spec.time) = (args.seed, args.bytes, args.seconds);
-    Ok(spec)
+fn swept(args: &WhatIfArgs, sweep: &str, sets: Vec<Settings>, base: &Base, found: &mut WhatIf) -> Result<(), Failure> {
+    let range = Range::parse(sweep, args.points)?;
+    let rate = base.spec.path.bottleneck(Direction::AToB).unwrap_or_default();
+    let work = range.values.len() as f64 * rate.bps() as f64 / 8.0 * base.spec.time.as_secs_f64();
+    if work > MOST_WORK && args.bytes.is_none() {
+        let message = "the sweep is too large: it would carry more than 20 TB; give fewer --points or --seconds";
+        return Err(Failure::new(Exit::Usage, message));
+    }
+    // What is set besides holds for every point.
+    let common: Settings = sets.into_iter().flatten().collect();
+    let with = |value: &u64| common.iter().cloned().chain([range.setting(*value)]).collect();
+    let points: Vec<Settings> = range.values.iter().map(with).collect();
+    found.predictions = all(&Spec { series: true, ..base.spec.clone() }, &points)?;
+    for (row, value) in found.predictions.iter_mut().zip(&range.values) {
+        row.value = Some(written(&range.key, *value));
+        row.direction.clone_from(&base.direction);
+    }
+    let rates: Vec<Rate> = found.predictions.iter().map(|row| row.rate).collect();
+    found.plateau = plateau(&rates).map(|place| (range.key.clone(), place));
+    Ok(())
 }
 
 fn settings(text: &str) -> Result<Settings, Failure> {
@@ -102,6 +134,7 @@ pub(super) fn row(prediction: Prediction) -> PredictionRow {
         set: prediction.set,
         value: None,
         rate: prediction.rate,
+        measured: None,
         limiter: prediction.limiter,
         detail: prediction.detail,
         truth: prediction.truth,
@@ -120,24 +153,6 @@ fn written(key: &str, value: u64) -> String {
         Ok(knob::Kind::Time) => Micros::new(value).to_string(),
         _ => value.to_string(),
     }
-}
-
-fn situation(args: &WhatIfArgs) -> String {
-    let loss = if args.loss == "0" { String::new() } else { format!(", loss {}", args.loss) };
-    format!("{} over {}{loss}, queue {}, from {} to {}", args.rate, args.rtt, args.queue, args.from, args.to)
-}
-
-fn notes(args: &WhatIfArgs) -> Result<Vec<String>, SimError> {
-    let mut notes = vec![NOTE.to_owned()];
-    let mut names = vec![&args.from, &args.to];
-    names.dedup();
-    for name in names {
-        let known = platform(name)?;
-        if !known.verified {
-            notes.push(format!("not every figure of {} was confirmed: {}", known.name, known.source));
-        }
-    }
-    Ok(notes)
 }
 
 fn help() -> String {

@@ -13,8 +13,10 @@ use fullpipe_knobs::{
 use fullpipe_lab::{CouldNotKeepUp, LabError};
 use fullpipe_measure::{AuthError, MeasureError};
 use fullpipe_path::ScenarioError;
+use fullpipe_report::json::SeenError;
 use fullpipe_sim::{
     SimError,
+    reference::ReferenceError,
     share::{ShareError, SocketsError},
 };
 #[cfg(target_os = "linux")]
@@ -44,8 +46,10 @@ failures! {
     KeyError => key,
     AllowedError => |_: &AllowedError| Exit::InputInvalid,
     SimError => |_: &SimError| Exit::Usage,
+    ReferenceError => |_: &ReferenceError| Exit::ScenarioInvalid,
     ShareError => |_: &ShareError| Exit::Usage,
     SocketsError => |_: &SocketsError| Exit::Usage,
+    SeenError => |_: &SeenError| Exit::InputInvalid,
     ReadingError => |_: &ReadingError| Exit::InputInvalid,
     MergeError => |_: &MergeError| Exit::InputInvalid,
     ExportError => export,

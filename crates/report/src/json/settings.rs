@@ -13,7 +13,17 @@ use fullpipe_knobs::{
 use serde_json::{Value, json};
 
 use super::{change, document, to_string, with_problem};
-use crate::{AppliedPlan, PlatformPlan, Problem, SettingsList, changes::file_diff};
+use crate::{AppliedPlan, ForecastRow, PlatformPlan, Problem, SettingsList, changes::file_diff};
+
+fn forecast_row(row: &ForecastRow) -> Value {
+    json!({
+        "direction": row.direction,
+        "before_bps": row.before.rate,
+        "before_limiter": row.before.limiter,
+        "after_bps": row.after.rate,
+        "after_limiter": row.after.limiter,
+    })
+}
 
 /// The settings of one machine.
 pub fn settings(command: &str, list: &SettingsList<'_>) -> Value {
@@ -108,11 +118,20 @@ pub fn plan(command: &str, answer: &PlatformPlan<'_>) -> Value {
             "mtu": request.packets.segment().inner,
             "mss": request.packets.segment().mss(),
             "from_settings": request.settings.is_some(),
-            "changes": answer.plan.changes.iter().map(|told| {
+            "changes": answer.plan.changes.iter().enumerate().map(|(place, told)| {
                 let mut object = change(told);
                 object["from_known"] = answer.knows_before(told).into();
+                let forecast = answer.forecast.and_then(|forecast| forecast.changes.get(place));
+                object["prediction"] = forecast.map_or(Value::Null, |forecast| json!({
+                    "directions": forecast.rows.iter().map(forecast_row).collect::<Vec<_>>(),
+                    "not_predicted": forecast.not_predicted,
+                }));
                 object
             }).collect::<Vec<_>>(),
+            "prediction": answer.forecast.map(|forecast| json!({
+                "directions": forecast.whole.iter().map(forecast_row).collect::<Vec<_>>(),
+                "notes": forecast.notes,
+            })),
             "notes": answer.plan.notes,
             "folder": answer.written.map(|(_, folder)| folder),
             "files": files.unwrap_or_default(),

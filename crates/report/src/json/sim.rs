@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{document, outcome};
-use crate::{SimRun, WhatIf};
+use crate::{ReferenceFigure, ReferenceTable, SimRun, WhatIf};
 
 /// What `sim` found: a run of the loop without a plan, and what only a simulation knows.
 pub fn sim(command: &str, run: &SimRun) -> Value {
@@ -34,6 +34,7 @@ pub fn what_if(command: &str, found: &WhatIf) -> Value {
             "direction": row.direction,
             "set": row.set,
             "rate_bps": row.rate,
+            "measured_bps": row.measured,
             "limiter": row.limiter,
             "detail": row.detail,
             "truth": row.truth,
@@ -58,4 +59,30 @@ pub fn what_if(command: &str, found: &WhatIf) -> Value {
             "notes": found.notes,
         }),
     )
+}
+
+/// The table of the published situations.
+pub fn reference(command: &str, table: &ReferenceTable) -> Value {
+    let split = |figure: Option<ReferenceFigure>| match figure {
+        Some(ReferenceFigure::Rate(rate)) => (Some(rate), None),
+        Some(ReferenceFigure::Seconds(seconds)) => (None, Some(seconds)),
+        None => (None, None),
+    };
+    let rows = table.rows.iter().map(|row| {
+        let (rate, seconds) = split(Some(row.simulated));
+        let (by_arithmetic, seconds_by_arithmetic) = split(row.arithmetic.as_ref().map(|(figure, _)| *figure));
+        json!({
+            "scenario": row.scenario,
+            "case": row.case,
+            "published": row.published,
+            "arithmetic": row.arithmetic.as_ref().map(|(_, words)| words),
+            "arithmetic_bps": by_arithmetic,
+            "arithmetic_s": seconds_by_arithmetic,
+            "rate_bps": rate,
+            "seconds": seconds,
+            "limiter": row.limiter,
+            "lab": row.lab,
+        })
+    });
+    document(command, json!({ "rows": rows.collect::<Vec<_>>(), "notes": table.notes }))
 }

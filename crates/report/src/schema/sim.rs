@@ -22,6 +22,7 @@ pub const WHAT_IF: &[Key] = &[
     key("predictions[].direction", "string?", "the direction, where there are two"),
     key("predictions[].set[]", "string", "a setting, `key=value`; none for things as they are"),
     key("predictions[].rate_bps", "integer", "payload rate; bit/s"),
+    key("predictions[].measured_bps", "integer?", "the rate that the document told, for things as they are; bit/s"),
     key("predictions[].limiter", "string", "as in `transfers[].diagnosis`"),
     key("predictions[].detail", "string?", "as in `transfers[].diagnosis`"),
     key("predictions[].truth", "string?", "the limiter of most of the time, as the engine knows it"),
@@ -34,5 +35,21 @@ pub const WHAT_IF: &[Key] = &[
     key("plateau.knob", "string", "the setting"),
     key("plateau.value", "string", "its value"),
     key("plateau.rate_bps", "integer", "the payload rate with it; bit/s"),
+    key("notes[]", "string", "what the reader must know besides"),
+];
+
+/// What `sim --all` prints.
+pub const REFERENCE: &[Key] = &[
+    key("rows[]", "object", "a case of a published situation"),
+    key("rows[].scenario", "string", "the situation"),
+    key("rows[].case", "string", "what of it"),
+    key("rows[].published", "string?", "the published figure, as a quotation"),
+    key("rows[].arithmetic", "string?", "how the arithmetic comes about"),
+    key("rows[].arithmetic_bps", "integer?", "the payload rate that it gives; bit/s"),
+    key("rows[].arithmetic_s", "number?", "the time of the transfer that it gives; s"),
+    key("rows[].rate_bps", "integer?", "the simulated payload rate; bit/s"),
+    key("rows[].seconds", "number?", "the simulated time of the transfer; s"),
+    key("rows[].limiter", "string?", "what limits it there, as the engine knows it"),
+    key("rows[].lab", "string?", "what the lab gave on Linux 6.18, where it was recorded"),
     key("notes[]", "string", "what the reader must know besides"),
 ];

@@ -60,6 +60,51 @@ fn every_key_of_settings_is_documented() {
 }
 
 #[test]
+fn every_key_of_predictions_and_of_the_published_situations_is_documented() {
+    let rate = fullpipe_units::Rate::from_bps(6_450_000);
+    let limiter = fullpipe_diagnose::Limiter::ReceiveWindow;
+    let row = crate::ReferenceRow {
+        scenario: "wan-80ms",
+        case: "as it is",
+        published: Some("6.5"),
+        arithmetic: Some((crate::ReferenceFigure::Rate(rate), "64,512 B / 80 ms".to_owned())),
+        simulated: crate::ReferenceFigure::Rate(rate),
+        limiter: Some(limiter),
+        lab: Some("6.4"),
+    };
+    let device = crate::ReferenceRow {
+        arithmetic: Some((crate::ReferenceFigure::Seconds(0.5), "x".to_owned())),
+        simulated: crate::ReferenceFigure::Seconds(0.5),
+        ..row
+    };
+    let table = crate::ReferenceTable { rows: vec![row, device], notes: vec!["a note".to_owned()] };
+    hold(&[json::reference("sim", &table)], REFERENCE, &[]);
+
+    let row = crate::PredictionRow {
+        direction: Some("a->b".to_owned()),
+        set: vec!["receiver.window=1M".to_owned()],
+        value: Some("1M".to_owned()),
+        rate,
+        measured: Some(rate),
+        limiter,
+        detail: Some(fullpipe_diagnose::Detail::ScaleZero),
+        truth: Some(limiter),
+        seconds: Some(0.5),
+        retransmits: 1,
+        queue_delay_us: 2,
+        memory_bytes: 3,
+        failure: Some("reset".to_owned()),
+    };
+    let found = crate::WhatIf {
+        predictions: vec![row],
+        plateau: Some(("receiver.window".to_owned(), 0)),
+        notes: vec!["a note".to_owned()],
+        ..crate::WhatIf::default()
+    };
+    hold(&[json::what_if("what-if", &found)], WHAT_IF, &[]);
+}
+
+#[test]
 fn every_key_of_a_shared_pool_is_documented() {
     let row = crate::ShareRow {
         sockets: "4x bulk 25M 15ms".to_owned(),
@@ -206,7 +251,20 @@ fn every_key_of_a_plan_for_a_platform_is_documented() {
         knob: fullpipe_knobs::Address::sysctl("net.ipv4.tcp_sack"),
         why: "x".to_owned(),
     });
-    let answer = crate::PlatformPlan { request: &request, plan: &plan, written: Some((&export, "folder")) };
+    let point = crate::ForecastPoint {
+        rate: fullpipe_units::Rate::from_bps(9),
+        limiter: fullpipe_diagnose::Limiter::Path,
+        detail: None,
+    };
+    let row = crate::ForecastRow { direction: "sends", before: point, after: point };
+    let told = crate::ChangeForecast { rows: vec![row], not_predicted: Some("why".to_owned()) };
+    let forecast = crate::PlanForecast { changes: vec![told], whole: vec![row], notes: vec!["a note".to_owned()] };
+    let answer = crate::PlatformPlan {
+        request: &request,
+        plan: &plan,
+        written: Some((&export, "folder")),
+        forecast: Some(&forecast),
+    };
     hold(&[json::plan("plan", &answer)], PLAN, &["changes"]);
 }
 

@@ -5,7 +5,7 @@ use fullpipe_knobs::{Goal, Plan};
 
 use super::{
     page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent},
-    plan::put_plan_from,
+    plan::{put_forecast, put_plan_from},
 };
 use crate::{AppliedPlan, PlatformPlan, changes::file_diff};
 
@@ -20,7 +20,10 @@ pub fn platform_plan(answer: &PlatformPlan<'_>, look: Look) -> String {
     let path = format!("a path of {} and {}, {goal}", request.rate, request.rtt);
     page.title(&request.platform.to_string(), PLAIN, &path);
     // A platform's defaults say nothing of what this machine has there.
-    put_plan_from(&mut page, answer.plan, &|change| answer.knows_before(change));
+    put_plan_from(&mut page, answer.plan, &|change| answer.knows_before(change), answer.forecast);
+    if let Some(forecast) = answer.forecast {
+        put_forecast(&mut page, forecast);
+    }
     if let Some((export, folder)) = answer.written {
         let files = count(export.files.len(), "file");
         page.title("written", GOOD, &format!("{files} into {folder}; README.txt says what to do with them"));

@@ -33,7 +33,7 @@ pub use proof::proof;
 pub use scenario::scenarios;
 pub use settings::settings;
 pub use share::share;
-pub use sim::{sim, what_if};
+pub use sim::{reference, sim, what_if};
 pub use stack::{device_table, preset_table, stack_run};
 pub use survey::{comparison, survey};
 pub use verified::verified;

@@ -2,7 +2,11 @@
 
 use fullpipe_knobs::{Change, Plan, TakesEffect};
 
-use super::page::{DIM, GOOD, Look, NAME, PLAIN, Page, count, value_or_absent};
+use super::{
+    direction::detail_words,
+    page::{DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent},
+};
+use crate::{ForecastPoint, ForecastRow, PlanForecast};
 
 /// The changes in their order, with reasons; and what the plan leaves alone.
 pub fn plan(plan: &Plan, look: Look) -> String {
@@ -13,11 +17,16 @@ pub fn plan(plan: &Plan, look: Look) -> String {
 
 /// As [`plan`], on a page.
 pub(crate) fn put_plan(page: &mut Page, plan: &Plan) {
-    put_plan_from(page, plan, &|_| true);
+    put_plan_from(page, plan, &|_| true, None);
 }
 
-/// As [`put_plan`], where it may not be known what there is before a change.
-pub(crate) fn put_plan_from(page: &mut Page, plan: &Plan, knows_before: &dyn Fn(&Change) -> bool) {
+/// As [`put_plan`], where it may not be known what there is before a change, and perhaps with what is predicted.
+pub(crate) fn put_plan_from(
+    page: &mut Page,
+    plan: &Plan,
+    knows_before: &dyn Fn(&Change) -> bool,
+    forecast: Option<&PlanForecast>,
+) {
     let statement = match plan.changes.len() {
         0 => "nothing to change".to_owned(),
         number => count(number, "change"),
@@ -25,10 +34,40 @@ pub(crate) fn put_plan_from(page: &mut Page, plan: &Plan, knows_before: &dyn Fn(
     page.title("plan", PLAIN, &statement);
     for (index, change) in plan.changes.iter().enumerate() {
         put_change(page, index + 1, change, knows_before(change));
+        let Some(forecast) = forecast.and_then(|forecast| forecast.changes.get(index)) else { continue };
+        for row in &forecast.rows {
+            page.subfield("predicted", &forecast_words(row));
+        }
+        if let Some(why) = &forecast.not_predicted {
+            page.subfield("predicted", &format!("nothing: {why}"));
+        }
     }
     for (index, note) in plan.notes.iter().enumerate() {
         page.field(if index == 0 { "note" } else { "" }, note);
     }
+}
+
+/// What the whole plan is predicted to do.
+pub(crate) fn put_forecast(page: &mut Page, forecast: &PlanForecast) {
+    page.title("predicted", PLAIN, "all changes together");
+    for row in &forecast.whole {
+        page.styled_field(row.direction, GOOD, &change_words(row));
+    }
+    for note in &forecast.notes {
+        page.marked("note", WARN, note);
+    }
+}
+
+fn forecast_words(row: &ForecastRow) -> String {
+    format!("{} {}", row.direction, change_words(row))
+}
+
+fn change_words(row: &ForecastRow) -> String {
+    let point = |point: &ForecastPoint| {
+        let detail = point.detail.map_or_else(String::new, |detail| format!(", {}", detail_words(detail)));
+        format!("{} ({}{detail})", point.rate, point.limiter.words())
+    };
+    format!("{} -> {}", point(&row.before), point(&row.after))
 }
 
 fn put_change(page: &mut Page, number: usize, change: &Change, knows_before: bool) {

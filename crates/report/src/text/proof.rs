@@ -44,6 +44,16 @@ fn put_proof(page: &mut Page, proof: &DirectionProof) {
         ),
     );
     page.field("", what_became(proof));
+    if let Some(predicted) = proof.predicted {
+        let text = format!(
+            "predicted x{}, measured x{} (simulated: {} -> {})",
+            ratio(predicted.ratio()),
+            ratio(figures.ratio),
+            predicted.before_bps,
+            predicted.after_bps
+        );
+        page.field("", &text);
+    }
     if page.look.verbose && !proof.knobs.is_empty() {
         let knobs: Vec<_> = proof.knobs.iter().map(ToString::to_string).collect();
         page.field("", &format!("tried: {}", knobs.join(", ")));

@@ -1,5 +1,6 @@
 //! What the simulator found.
 
+use fullpipe_diagnose::Limiter;
 use fullpipe_units::{Bytes, Micros};
 
 use super::{
@@ -7,7 +8,7 @@ use super::{
     outcome::{put_expectations, put_scenario},
     page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, or_dash},
 };
-use crate::{PredictionRow, SimRun, WhatIf};
+use crate::{PredictionRow, ReferenceTable, SimRun, WhatIf};
 
 /// Columns of a bar of a curve.
 const BAR: usize = 40;
@@ -47,6 +48,34 @@ pub fn what_if(found: &WhatIf, look: Look) -> String {
     page.finish()
 }
 
+/// The published situations beside each other.
+pub fn reference(table: &ReferenceTable, look: Look) -> String {
+    let mut page = Page::new(look);
+    let line = |cells: [&str; 6]| {
+        let [case, published, arithmetic, simulated, limiter, lab] = cells;
+        format!("  {case:<18} {published:<26} {arithmetic:>11}  {simulated:>11}  {limiter:<17} {lab}")
+    };
+    page.title("published situations", PLAIN, "published, by arithmetic, simulated, in the lab");
+    page.pieces(0, &[(DIM, &line(["", "published", "arithmetic", "simulated", "limited by", "lab"]))]);
+    let mut scenario = "";
+    for row in &table.rows {
+        if scenario != row.scenario {
+            page.pieces(0, &[(NAME, row.scenario)]);
+            scenario = row.scenario;
+        }
+        let arithmetic = or_dash(row.arithmetic.as_ref().map(|(figure, _)| figure));
+        let simulated = row.simulated.to_string();
+        let limiter = or_dash(row.limiter.map(Limiter::words));
+        let cells = [row.case, row.published.unwrap_or("-"), &arithmetic, &simulated, &limiter, row.lab.unwrap_or("-")];
+        page.pieces(0, &[(PLAIN, &line(cells))]);
+        if let Some((_, words)) = row.arithmetic.as_ref().filter(|_| page.look.verbose) {
+            page.pieces(4, &[(DIM, words)]);
+        }
+    }
+    put_notes(&mut page, &table.notes);
+    page.finish()
+}
+
 fn put_notes(page: &mut Page, notes: &[String]) {
     for (index, note) in notes.iter().enumerate() {
         if index == 0 {
@@ -69,7 +98,8 @@ fn put_table(page: &mut Page, rows: &[PredictionRow]) {
         let name = row.direction.as_deref().map_or_else(|| set.clone(), |way| format!("{}  {set}", arrow(way)));
         page.pieces(0, &[(NAME, &name)]);
         let style = if row.failure.is_some() { BAD } else { GOOD };
-        page.styled_field("rate", style, &row.rate.to_string());
+        let measured = row.measured.map_or_else(String::new, |measured| format!("; measured {measured}"));
+        page.styled_field("rate", style, &format!("{}{measured}", row.rate));
         page.field("limited by", &limiter(row));
         if let Some(seconds) = row.seconds {
             page.field("takes", &format!("{seconds:.2} s"));
