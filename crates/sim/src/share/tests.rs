@@ -1,3 +1,5 @@
+//! Shares that hold their promises: never more than the pool, none better by exhaustive search, the same in any order.
+
 use proptest::prelude::*;
 
 use super::*;
