@@ -32,6 +32,8 @@ pub struct Outcome {
     pub data_segments: u64,
     /// What the sender's interface saw, where it was asked for.
     pub capture: Option<Capture>,
+    /// What the receiver's interface saw, where it was asked for.
+    pub receiver_capture: Option<Capture>,
     /// Why the connection ended early, if it did.
     pub failure: Option<String>,
 }

@@ -292,6 +292,7 @@ impl Platform {
                 max: bytes(self.send.1),
                 pinned: false,
                 wakes_at_third: self.is_linux,
+                fills_segments: self.is_linux,
             },
             acks_when_read: self.is_linux,
             budgets: self.budgets,

@@ -81,6 +81,8 @@ fn linux(spec: &Host, congestion: &str) -> Result<HostSpec, SimError> {
     // Paced, acknowledgements come evenly, and so does room: what a writer that is woken when a third is free has in flight
     // is its mean, which is what was seen. The engine doesn't pace; in its bursts the rule would count twice.
     host.send.wakes_at_third &= spec.application.max_pacing_rate.is_none();
+    // ... and its segments are small: a millisecond's worth at the most (`tcp_tso_autosize`).
+    host.send.fills_segments &= spec.application.max_pacing_rate.is_none();
     if let Some(bytes) = spec.application.sndbuf {
         let bytes = Bytes::new(bytes.get() * 2 * SEND / 100);
         host.send = SendBuffer { initial: bytes, max: bytes, pinned: true, ..host.send };

@@ -30,6 +30,9 @@ pub struct SendBuffer {
     /// A writer that waits for room is woken when a third of it is free (Linux, `sk_stream_is_writeable`); otherwise as
     /// soon as there is any.
     pub wakes_at_third: bool,
+    /// A segment that was begun is filled, up to 64 KB of payload, whatever the limit says: Linux looks for room only before
+    /// it begins the next one (`tcp_sendmsg`).
+    pub fills_segments: bool,
 }
 
 /// One end.
@@ -91,7 +94,7 @@ pub struct Spec {
     pub time: Micros,
     /// Time at the start that the steady rate leaves out.
     pub omit: Micros,
-    /// Whether packets are kept for a capture file.
+    /// Whether packets are kept for capture files, of either end.
     pub capture: bool,
     /// Whether the timeline is kept; a sweep only needs totals.
     pub series: bool,

@@ -55,7 +55,8 @@ struct World<'s> {
     reading: Reading,
     scratch: Vec<u8>,
     ledger: Ledger,
-    capture: Option<Capture>,
+    /// What each end's interface saw.
+    captures: Option<[Capture; 2]>,
     /// What the bottleneck adds to each packet.
     overhead: u64,
     started: Option<Instant>,
@@ -100,7 +101,7 @@ impl<'s> World<'s> {
             reading: Reading::new(spec),
             scratch: vec![0; 128 << 10],
             ledger: Ledger::new(),
-            capture: spec.capture.then(Capture::default),
+            captures: spec.capture.then(Default::default),
             started: None,
             connected: None,
             handshake: None,
@@ -217,10 +218,8 @@ impl<'s> World<'s> {
     }
 
     fn deliver(&mut self, host: usize, packet: &Packet) {
-        if host == SENDER
-            && let Some(capture) = &mut self.capture
-        {
-            capture.push(self.now, packet);
+        if let Some(captures) = &mut self.captures {
+            captures[host].push(self.now, packet);
         }
         let head = packet.head();
         self.scratch[..head.len()].copy_from_slice(head);
@@ -276,14 +275,12 @@ impl<'s> World<'s> {
     fn take(&mut self, host: usize) -> Option<Packet> {
         let packet = self.ends[host].stack.poll_transmit(self.now).map(|transmit| Packet::of(&transmit))?;
         self.ends[host].note_syn(&packet);
-        if host == SENDER {
-            if let Some(capture) = &mut self.capture {
-                capture.push(self.now, &packet);
-            }
-            if self.started.is_none() && packet.payload() > 0 {
-                self.started = Some(self.now);
-                self.sample_at = self.now;
-            }
+        if let Some(captures) = &mut self.captures {
+            captures[host].push(self.now, &packet);
+        }
+        if host == SENDER && self.started.is_none() && packet.payload() > 0 {
+            self.started = Some(self.now);
+            self.sample_at = self.now;
         }
         Some(packet)
     }
@@ -445,6 +442,7 @@ impl<'s> World<'s> {
             receiver_samples: std::mem::take(&mut self.receiver_samples),
             ..Transfer::default()
         };
+        let [capture, receiver_capture] = self.captures.map_or([None, None], |captures| captures.map(Some));
         Done {
             transfer,
             truth,
@@ -457,7 +455,8 @@ impl<'s> World<'s> {
             queue_max: Bytes::new(queue.max_bytes),
             memory: Bytes::new(self.memory.iter().sum()),
             data_segments: sent.bytes_sent.div_ceil(mss.into()) + u64::from(sent.retransmits),
-            capture: self.capture,
+            capture,
+            receiver_capture,
             failure: self.failure.map(|failure| format!("{failure:?}")),
         }
     }

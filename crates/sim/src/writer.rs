@@ -14,6 +14,9 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// buffers of 2,304 B for each 1,448 B (`tcp_sndbuf_expand`), of which 83 % is payload.
 const WINDOWS_TENTHS: u64 = 26;
 
+/// Payload of the largest segment that Linux hands to a device that cuts it up.
+const LARGEST_SEGMENT: u64 = 65_495;
+
 /// The sending application.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -76,7 +79,7 @@ impl Writer {
             if self.current == 0 && !self.begin(now, &info, end) {
                 break;
             }
-            let room = if self.budgets { u64::MAX } else { self.limit.saturating_sub(queued) };
+            let room = if self.budgets { u64::MAX } else { self.room(queued, &info) };
             let len = self.current.min(room).min(ZEROS.len() as u64) as usize;
             let taken = end.stack.write(now, id, &ZEROS[..len]).unwrap_or(0) as u64;
             queued += taken;
@@ -93,6 +96,17 @@ impl Writer {
         if self.left.is_over() && self.current == 0 && !self.closed {
             self.closed = end.stack.shutdown_write(now, id).is_ok();
         }
+    }
+
+    /// What the next write can leave in the buffer.
+    fn room(&self, queued: u64, info: &Info) -> u64 {
+        let room = self.limit.saturating_sub(queued);
+        if room == 0 || !self.buffer.fills_segments {
+            return room;
+        }
+        // One super-packet, of at most half of the window (`tcp_bound_to_half_wnd`).
+        let mss = u64::from(info.mss.max(1));
+        room.max((LARGEST_SEGMENT.min(u64::from(info.snd_wnd) / 2) / mss).max(1) * mss)
     }
 
     fn is_woken(&self, queued: u64) -> bool {

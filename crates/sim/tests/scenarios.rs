@@ -199,3 +199,37 @@ fn scaling_can_be_turned_off_at_a_host_with_a_large_buffer() {
     assert_eq!(found.limiter, Limiter::ReceiveWindow, "{found:?}");
     assert!((6.0e6..6.6e6).contains(&(found.rate.bps() as f64)), "{found:?}");
 }
+
+#[test]
+fn a_linux_sender_loses_less_to_a_loss_than_half_of_what_its_window_let_it_have_in_flight() {
+    // In slow start the congestion window grows to twice of what the receive window lets be in flight, and Linux halves that
+    // window: the first loss costs nothing. By RFC 5681 it halves the flight.
+    let with = |reduces_window: bool| {
+        let mut spec = lan(20_000_000, 300_000, "linux-6.18", "linux-6.18");
+        for (key, value) in [("receiver.window", "200000"), ("path.loss", "0.0005"), ("sender.congestion", "reno")] {
+            knob::set(&mut spec, key, value).unwrap();
+        }
+        spec.time = Micros::from_secs(20);
+        spec.sender.profile.reduces_window = reduces_window;
+        run(&spec).unwrap()
+    };
+    let [linux, rfc] = [true, false].map(with);
+    assert!(HostSpec::of("linux-6.18").unwrap().profile.reduces_window);
+    assert!(rfc.retransmits > 0 && linux.retransmits > 0, "{} {}", rfc.retransmits, linux.retransmits);
+    assert!(linux.rate().bps() * 10 > rfc.rate().bps() * 11, "{} {}", linux.rate(), rfc.rate());
+}
+
+#[test]
+fn a_small_send_buffer_of_linux_takes_whole_super_packets() {
+    let with = |fills_segments: bool| {
+        let mut spec = lan(100_000_000, 80_000, "linux-6.18", "linux-6.18");
+        knob::set(&mut spec, "sender.buffer", "40000").unwrap();
+        spec.sender.send.fills_segments = fills_segments;
+        run(&spec).unwrap().rate().bps()
+    };
+    assert!(HostSpec::of("linux-6.18").unwrap().send.fills_segments);
+    // 40,000 B in 80 ms are 4 Mbit/s.
+    assert!(with(false) < 4_100_000, "{}", with(false));
+    // Two thirds of it and one super-packet are about 92,000 B.
+    assert!((6_000_000..9_500_000).contains(&with(true)), "{}", with(true));
+}

@@ -241,6 +241,9 @@ pub struct Profile {
     pub initial_window: u8,
     /// Segments by which slow start may grow for one ACK; zero for no bound.
     pub slow_start_limit: u8,
+    /// Whether a loss reduces the congestion window itself, instead of what was in flight (RFC 5681, section 3.1, equation 4):
+    /// Linux. A sender that something else holds has a window of up to twice its flight, and loses no speed.
+    pub reduces_window: bool,
     /// Whether the window is reduced after an idle time (RFC 5681, section 4.1).
     pub restart_after_idle: bool,
     /// Whether losses are found by time (RFC 8985) where SACK is on; by counting (RFC 6675) otherwise.
@@ -328,6 +331,7 @@ impl Profile {
         congestion: Algorithm::NewReno,
         initial_window: 10,
         slow_start_limit: 0,
+        reduces_window: false,
         restart_after_idle: true,
         rack: true,
         push: Push::WriteEnd,
@@ -368,6 +372,7 @@ impl Profile {
         window_update: WindowUpdate::Double,
         icmp_errors: IcmpErrors::All,
         resets_the_silent: false,
+        reduces_window: true,
         ..Self::DEFAULT
     };
 

@@ -203,6 +203,7 @@ impl Socket {
     /// The threshold after a congestion signal; ECN tells the peer that it was heard.
     fn reduce(&mut self, cx: &Context<'_, '_>, flight: u32) {
         let mss = self.mss();
+        let flight = if cx.profile.reduces_window { self.window.cwnd } else { flight };
         self.window.ssthresh = self.controller.on_congestion(&self.window, cx.now, flight, mss);
         self.cwr_due = self.uses_ecn();
         self.cwr_until = self.tx.nxt;

@@ -339,7 +339,7 @@ impl Socket {
         let mss = self.mss();
         // RFC 5681, section 3.1, equation 4: once for a flight, not for a retransmission of a retransmission.
         if self.phase == Phase::Open || self.tx.una.at_or_after(self.recover) {
-            let flight = self.tx.outstanding();
+            let flight = if cx.profile.reduces_window { self.window.cwnd } else { self.tx.outstanding() };
             self.window.ssthresh = self.controller.on_congestion(&self.window, cx.now, flight, mss);
         }
         self.window.cwnd = mss;
