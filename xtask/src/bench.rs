@@ -42,6 +42,8 @@ pub(crate) enum Bench {
     Measure,
     /// The TCP engine over TUN beside smoltcp and the kernel: goodput and processor time, both ways.
     Tcp,
+    /// The simulator: data segments per second, and a sweep of a thousand points.
+    Sim,
 }
 
 /// Builds for release and measures.
@@ -55,6 +57,9 @@ pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
                 .run()?
         }
         Bench::Measure => measure::run(shell, arguments)?,
+        Bench::Sim => {
+            cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-sim --example bench_sim").run()?
+        }
         Bench::Tcp => {
             cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-stack --example bench_tcp").run()?
         }

@@ -44,6 +44,13 @@ pub(crate) struct Corpus {
     /// Transfers at a time: more than one only where there are processors for it.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
+    /// Instead, simulate so many random transfers, and judge each live and from captures of both ends against what is known
+    /// to have limited it. Prints the confusion and the seeds that fail.
+    #[arg(long, value_name = "N", conflicts_with_all = ["dir", "only", "part", "keep", "with"])]
+    sim: Option<u64>,
+    /// `--sim`: the first seed; every transfer has its own.
+    #[arg(long, requires = "sim", default_value_t = 1)]
+    seed: u64,
     /// Judge with this `fullpipe` instead of building one.
     #[arg(long, value_name = "FILE")]
     with: Option<PathBuf>,
@@ -70,6 +77,15 @@ const AIM: f64 = 0.98;
 
 /// Makes, judges, compares.
 pub(crate) fn run(shell: &Shell, corpus: &Corpus) -> Result<()> {
+    if let Some(count) = corpus.sim {
+        let [count, seed, jobs] = [count, corpus.seed, corpus.jobs as u64].map(|number| number.to_string());
+        cmd!(
+            shell,
+            "cargo run --release --locked --quiet --package fullpipe-sim --example corpus_sim -- {count} {seed} {jobs}"
+        )
+        .run()?;
+        return Ok(());
+    }
     let dir = corpus.dir.clone().unwrap_or_else(|| shell.current_dir().join("target/corpus"));
     if !corpus.judge_only && !make(shell, corpus, &dir)? {
         return Ok(());
@@ -120,7 +136,8 @@ fn make(shell: &Shell, corpus: &Corpus, dir: &Path) -> Result<bool> {
     Ok(true)
 }
 
-fn build(shell: &Shell) -> Result<PathBuf> {
+/// Builds `fullpipe` for release; where it lies.
+pub(crate) fn build(shell: &Shell) -> Result<PathBuf> {
     cmd!(shell, "cargo build --release --locked --quiet --package fullpipe").run()?;
     let metadata = cargo_metadata::MetadataCommand::new().current_dir(shell.current_dir()).no_deps().exec()?;
     Ok(metadata.target_directory.join("release/fullpipe").into())

@@ -9,6 +9,7 @@ mod packetdrill;
 mod setup;
 mod size;
 mod soak;
+mod validate;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -42,6 +43,8 @@ enum Task {
     },
     /// Captures of transfers whose limiter is known, made over the lab's paths, and how often `fullpipe read` finds it.
     Corpus(corpus::Corpus),
+    /// The simulator beside real kernels: goodput and verdicts on random paths, in the lab and simulated.
+    ValidateSim(validate::Arguments),
     /// Long fuzzing, the crash matrix and repeated test runs, in a loop: nothing that the test run waits for.
     #[command(args_conflicts_with_subcommands = true)]
     Soak {
@@ -79,6 +82,7 @@ fn main() -> Result<()> {
         Task::Bench(arguments) => bench::run(&shell, &arguments),
         Task::Interop { source } => interop::run(&shell, &source),
         Task::Corpus(corpus) => corpus::run(&shell, &corpus),
+        Task::ValidateSim(arguments) => validate::run(&shell, &arguments),
         Task::Soak { minutes, only } => soak::run(&shell, minutes, only),
         Task::Packetdrill(arguments) => packetdrill::run(&shell, &arguments),
         Task::Dist(arguments) => dist::run(&shell, &arguments),

@@ -1,0 +1,131 @@
+//! What the simulator can do: data segments per second of one thread's processor time, and the time of a sweep of a
+//! thousand points. Run by `cargo xtask bench sim`.
+
+use std::{
+    error::Error,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
+
+use fullpipe_path::QueueSize;
+use fullpipe_sim::{HostSpec, Prediction, Range, Spec, knob, predict, run};
+use fullpipe_units::{Bytes, Micros, Rate};
+use rustix::time::{ClockId, clock_gettime};
+
+/// The link, its round-trip time, and the receive window, which holds less than the path.
+const RATE_BPS: u64 = 1_000_000_000;
+const RTT_US: u64 = 10_000;
+const WINDOW: u32 = 1_000_000;
+/// Payload of one run.
+const BYTES: u64 = 400_000_000;
+/// Losses towards the receiver that are tried, one in so many packets.
+const LOSSES: [Option<u32>; 2] = [None, Some(1_000)];
+const ROUNDS: usize = 3;
+const POINTS: usize = 1_000;
+
+/// What one run took.
+#[derive(Clone, Copy)]
+struct Figures {
+    /// Segments with data that were sent.
+    segments: u64,
+    /// Processor time; s.
+    seconds: f64,
+    /// Time in the simulation; s.
+    virtual_seconds: f64,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("one connection, {BYTES} B over 1 Gbit/s and {RTT_US} us, window {WINDOW} B, {ROUNDS} runs each;");
+    println!("data segments per second of processor time of one thread, SACK and timestamps on");
+    for loss in LOSSES {
+        let mut found = Vec::new();
+        for _ in 0..ROUNDS {
+            found.push(engine(loss)?);
+        }
+        found.sort_by(|a, b| a.speed().total_cmp(&b.speed()));
+        let (low, middle, high) = (found[0], found[ROUNDS / 2], found[ROUNDS - 1]);
+        let case = loss.map_or_else(|| "no loss".to_owned(), |one_in| format!("one packet in {one_in} lost"));
+        println!(
+            "  {case:<26} {:.2} M/s ({:.2} to {:.2}), {} segments in {:.1} s of the simulation",
+            middle.speed() / 1e6,
+            low.speed() / 1e6,
+            high.speed() / 1e6,
+            middle.segments,
+            middle.virtual_seconds
+        );
+    }
+    sweep()
+}
+
+impl Figures {
+    fn speed(&self) -> f64 {
+        self.segments as f64 / self.seconds
+    }
+}
+
+/// Processor time of this thread; s.
+fn processor_time() -> f64 {
+    seconds(ClockId::ThreadCPUTime)
+}
+
+fn seconds(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn spec(rate_bps: u64, rtt_us: u64, loss: Option<u32>) -> Result<Spec, Box<dyn Error>> {
+    let queue = QueueSize::Packets(10_000);
+    let loss = loss.map_or(0.0, |one_in| 1.0 / f64::from(one_in));
+    let path = knob::path(Rate::from_bps(rate_bps), Micros::new(rtt_us), loss, queue)?;
+    let mut spec = Spec::new(path, HostSpec::of("linux-6.18")?, HostSpec::of("linux-6.18")?);
+    spec.series = false;
+    Ok(spec)
+}
+
+/// Linux at both ends, with SACK and timestamps.
+fn engine(loss: Option<u32>) -> Result<Figures, Box<dyn Error>> {
+    let mut spec = spec(RATE_BPS, RTT_US, loss)?;
+    knob::set(&mut spec, "receiver.window", &WINDOW.to_string())?;
+    spec.bytes = Some(Bytes::new(BYTES));
+    spec.time = Micros::from_secs(3_600);
+    let begun = processor_time();
+    let outcome = run(&spec)?;
+    let seconds = processor_time() - begun;
+    let finished = outcome.finished.ok_or("the transfer did not end")?;
+    Ok(Figures { segments: outcome.data_segments, seconds, virtual_seconds: finished.as_secs_f64() })
+}
+
+/// Ten seconds of a flow at 25 Mbit/s and 40 ms for each of a thousand windows, on all processors.
+fn sweep() -> Result<(), Box<dyn Error>> {
+    let spec = spec(25_000_000, 40_000, None)?;
+    let range = Range::parse("receiver.window=16k..8M", POINTS)?;
+    let threads = thread::available_parallelism()?.get().min(2);
+    let next = AtomicUsize::new(0);
+    let begun = seconds(ClockId::Monotonic);
+    let work = || {
+        let begun = processor_time();
+        let mut all: Vec<Prediction> = Vec::new();
+        while let Some(&value) = range.values.get(next.fetch_add(1, Ordering::Relaxed)) {
+            all.push(predict(&spec, &[range.setting(value)]).map_err(|error| error.to_string())?);
+        }
+        Ok::<_, String>((all, processor_time() - begun))
+    };
+    let done: Vec<_> = thread::scope(|scope| {
+        let started: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        started.into_iter().map(|thread| thread.join()).collect()
+    });
+    let elapsed = seconds(ClockId::Monotonic) - begun;
+    let (mut points, mut processor, mut bytes) = (0, 0.0, 0.0);
+    for part in done {
+        let (all, seconds) = part.map_err(|_| "a thread panicked")??;
+        points += all.len();
+        processor += seconds;
+        bytes += all.iter().map(|prediction| prediction.rate.bps() as f64 / 8.0 * 10.0).sum::<f64>();
+    }
+    println!(
+        "sweep of {points} windows, 10 s each at 25 Mbit/s and 40 ms, {threads} threads: {elapsed:.1} s ({processor:.1} s of \
+         processor time, about {:.1} M data segments)",
+        bytes / 1_448.0 / 1e6
+    );
+    Ok(())
+}

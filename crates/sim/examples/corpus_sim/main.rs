@@ -1,0 +1,153 @@
+//! Random simulated transfers, judged from three places, against what the engine knows to have limited them:
+//! `cargo xtask corpus --sim N`. Arguments: how many, the first seed, and how many threads.
+
+mod draw;
+
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use fullpipe_capture::{Keep, Reader, Tracker};
+use fullpipe_diagnose::{Diagnosis, Limiter};
+use fullpipe_sim::{Capture, Outcome, run};
+
+use self::draw::{Drawn, draw};
+
+/// A transfer has a label where one limiter held it for this part of the time.
+const LABEL: f64 = 0.75;
+const VIEWS: [&str; 3] = ["live view", "sender's capture", "receiver's capture"];
+/// Failing seeds that are named, of each kind.
+const NAMED: usize = 6;
+
+/// A view, the truth, the verdict, and the family.
+type Miss = (usize, Limiter, Limiter, &'static str);
+
+#[derive(Default)]
+struct Tally {
+    /// By view, truth and verdict.
+    counts: [BTreeMap<(Limiter, Limiter), u64>; 3],
+    /// By view, truth, verdict and family: seeds with their words.
+    wrong: BTreeMap<Miss, Vec<(u64, String)>>,
+    labelled: u64,
+    ambiguous: u64,
+    failed: Vec<(u64, String)>,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |name: &str| -> Result<u64, Box<dyn Error>> {
+        Ok(arguments.next().ok_or_else(|| format!("{name} is missing"))?.parse()?)
+    };
+    let (count, first, threads) = (number("the number")?, number("the first seed")?, number("the number of threads")?);
+    let next = AtomicU64::new(first);
+    let tally = Mutex::new(Tally::default());
+    thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + count {
+                        break;
+                    }
+                    one(seed, &tally);
+                }
+            });
+        }
+    });
+    print(&mut tally.into_inner().unwrap_or_else(PoisonError::into_inner));
+    Ok(())
+}
+
+/// One situation, simulated and judged.
+fn one(seed: u64, tally: &Mutex<Tally>) {
+    let done = draw(seed).and_then(|drawn| run(&drawn.spec).map(|outcome| (drawn, outcome)));
+    let (drawn, outcome) = match done {
+        Ok(done) => done,
+        Err(error) => return locked(tally).failed.push((seed, error.to_string())),
+    };
+    let Some(truth) = outcome.truth.limiter().filter(|truth| outcome.truth.limited(*truth) >= LABEL) else {
+        locked(tally).ambiguous += 1;
+        return;
+    };
+    let verdicts = [
+        outcome.diagnosis().limiter,
+        of_capture(outcome.capture.as_ref()),
+        of_capture(outcome.receiver_capture.as_ref()),
+    ];
+    note(&mut locked(tally), seed, &drawn, &outcome, truth, verdicts);
+}
+
+fn note(tally: &mut Tally, seed: u64, drawn: &Drawn, outcome: &Outcome, truth: Limiter, verdicts: [Limiter; 3]) {
+    tally.labelled += 1;
+    for (view, verdict) in verdicts.into_iter().enumerate() {
+        *tally.counts[view].entry((truth, verdict)).or_default() += 1;
+        if verdict != truth {
+            let words = format!("{} (truth {:.0} %)", drawn.words, outcome.truth.limited(truth) * 100.0);
+            tally.wrong.entry((view, truth, verdict, drawn.family)).or_default().push((seed, words));
+        }
+    }
+}
+
+fn locked(tally: &Mutex<Tally>) -> std::sync::MutexGuard<'_, Tally> {
+    tally.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the judge says of a capture, read as a file.
+fn of_capture(capture: Option<&Capture>) -> Limiter {
+    let judged = || -> Option<Diagnosis> {
+        let file = capture?.to_pcap();
+        let mut tracker = Tracker::new(1, Keep::default());
+        let mut reader = Reader::new();
+        let used = reader.read(&file, &mut tracker).ok()?;
+        reader.finish(&file[used..], &mut tracker).ok()?;
+        let found = tracker.finish();
+        let report = found.connections.get(0)?;
+        Some(report.main_side().verdict.as_ref()?.diagnosis.clone())
+    };
+    judged().map_or(Limiter::InsufficientEvidence, |diagnosis| diagnosis.limiter)
+}
+
+fn print(tally: &mut Tally) {
+    println!(
+        "{} transfers with one limiter for {:.0} % of their time, {} without, {} not possible",
+        tally.labelled,
+        LABEL * 100.0,
+        tally.ambiguous,
+        tally.failed.len()
+    );
+    for (view, name) in VIEWS.iter().enumerate() {
+        let counts = &tally.counts[view];
+        let right: u64 = counts.iter().filter(|((truth, verdict), _)| truth == verdict).map(|(_, count)| count).sum();
+        let silent = |((_, verdict), _): &(&(Limiter, Limiter), &u64)| *verdict == Limiter::InsufficientEvidence;
+        let silent: u64 = counts.iter().filter(silent).map(|(_, count)| count).sum();
+        let all = tally.labelled.max(1) as f64;
+        println!(
+            "\n{name}: {:.1} % right, {:.1} % without a verdict",
+            right as f64 * 100.0 / all,
+            silent as f64 * 100.0 / all
+        );
+        for truth in counts.keys().map(|(truth, _)| *truth).collect::<std::collections::BTreeSet<_>>() {
+            let row = counts.iter().filter(|((own, _), _)| *own == truth);
+            let row: Vec<String> = row.map(|((_, verdict), count)| format!("{verdict} {count}")).collect();
+            println!("  truth {:<18} {}", truth.to_string(), row.join(", "));
+        }
+    }
+    println!("\nverdicts that differ from the truth:");
+    for ((view, truth, verdict, family), seeds) in &mut tally.wrong {
+        seeds.sort_unstable();
+        println!("  {}, {family}: {truth} taken for {verdict}, {} times", VIEWS[*view], seeds.len());
+        for (seed, words) in seeds.iter().take(NAMED) {
+            println!("    seed {seed}: {words}");
+        }
+    }
+    tally.failed.sort_unstable();
+    for (seed, error) in tally.failed.iter().take(NAMED) {
+        println!("  seed {seed} can't be simulated: {error}");
+    }
+}
