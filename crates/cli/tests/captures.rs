@@ -70,3 +70,40 @@ fn a_capture_is_not_written_over_and_a_file_is_replaced_whole() {
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "{left:?}");
 }
+
+#[test]
+fn two_ends_at_once_and_a_capture_that_is_cut_are_said_and_end_with_a_code() {
+    let data = |name: &str| format!("{}/../capture/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
+    let read = |files: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+            .args([&["read", "--json"], files].concat())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), document["problems"].to_string())
+    };
+    let ends = ["20m-150ms-bbr-send-buffer-a.pcap", "20m-150ms-bbr-send-buffer-b.pcap"].map(data);
+    let (code, problems) = read(&[&ends[0], &ends[1]]);
+    assert!(code == Some(24) && problems.contains("begins before the previous capture ends"), "{code:?} {problems}");
+    assert_eq!(read(&[&ends[0]]), (Some(0), "[]".to_owned()));
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("cut.pcap");
+    let whole = std::fs::read(&ends[0]).unwrap();
+    std::fs::write(&cut, &whole[..whole.len() - 7]).unwrap();
+    let (code, problems) = read(&[cut.to_str().unwrap()]);
+    assert!(code == Some(24) && problems.contains("in the middle of a packet"), "{code:?} {problems}");
+}
+
+#[test]
+fn of_several_captures_the_story_names_the_file_and_what_shows_it_in_wireshark() {
+    let output = read(&["--conn", "2"]);
+    let story = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    // Numbers begin anew in each file, as Wireshark counts.
+    assert!(story.contains(&format!("packets 1, 2, 3 of {}", CAPTURES[1])), "{story}");
+    let document: Value = serde_json::from_slice(&read(&["--json"]).stdout).unwrap();
+    let connections = document["connections"].as_array().unwrap();
+    let second = connections.iter().find(|connection| connection["number"] == 2).unwrap();
+    let filter = second["display_filter"].as_str().unwrap();
+    assert!(filter.starts_with("ip.addr eq ") && story.contains(filter), "{filter}: {story}");
+}

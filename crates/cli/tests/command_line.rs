@@ -105,3 +105,43 @@ fn a_reader_that_goes_away_is_no_panic() {
     assert!(child.wait().unwrap().success());
     assert_eq!(errors, "");
 }
+
+#[test]
+fn settings_are_chosen_by_name_and_by_what_differs() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let named = document(&fullpipe(&["settings", "RMEM", "--json"]));
+    let rows = named["settings"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["knob"].as_str().unwrap().contains("rmem")), "{named}");
+    assert!(rows.iter().any(|row| row["knob"] == "net.ipv4.tcp_rmem"), "{named}");
+    let changed = document(&fullpipe(&["settings", "--changed", "--json"]));
+    assert!(changed["settings"].as_array().unwrap().iter().all(|row| row["is_default"] == false), "{changed}");
+    assert_eq!(fullpipe(&["settings", "no-such-thing"]).status.code(), Some(2));
+}
+
+#[test]
+fn columns_set_the_width_of_what_is_printed() {
+    let widest = |columns: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+            .args(["plan", "--platform", "windows-11", "--rate", "100M", "--rtt", "80ms"])
+            .env("COLUMNS", columns)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        // Commands are not wrapped, so that they can be copied.
+        let paragraph = |line: &&str| line.contains("note") || line.starts_with("              ");
+        text(&output.stdout).lines().filter(paragraph).map(|line| line.chars().count()).max().unwrap()
+    };
+    assert!((50..=60).contains(&widest("60")), "{}", widest("60"));
+    assert!((90..=110).contains(&widest("110")), "{}", widest("110"));
+}
+
+#[test]
+fn a_letter_of_iperf3_that_is_not_taken_comes_with_what_is() {
+    let output = fullpipe(&["measure", "far.example", "-f", "m"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("iperf3's -f") && text(&output.stderr).contains("--csv"), "{output:?}");
+    let error = document(&fullpipe(&["serve", "-D", "--json"]));
+    assert!(error["error"]["message"].as_str().unwrap().contains("iperf3's -D"), "{error}");
+}

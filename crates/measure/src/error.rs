@@ -388,6 +388,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_address_that_cannot_be_listened_on_comes_with_its_own_way_out() {
+        let address = SocketAddr::from(([0, 0, 0, 0], 80));
+        let told = |kind: io::ErrorKind| MeasureError::Bind { address, source: kind.into() }.to_string();
+        assert!(told(io::ErrorKind::PermissionDenied).contains("below 1024"));
+        assert!(told(io::ErrorKind::AddrNotAvailable).contains("no interface"));
+        assert!(told(io::ErrorKind::AddrInUse).contains("another server"));
+    }
+
+    #[test]
     fn strangers_are_named() {
         assert_eq!(Foreign::named_by(b"GET / HTTP/1.1\r\n"), Foreign::Http);
         assert_eq!(Foreign::named_by(b"SSH-2.0-OpenSSH_9.2"), Foreign::Ssh);

@@ -117,7 +117,7 @@ fn writing(path: &Path) -> String {
 }
 
 /// What is said of a file that begins before the one before it ended.
-const EARLY: &str = "it begins before the capture before it ends; a connection that is in both is told wrongly: give \
+const EARLY: &str = "it begins before the previous capture ends, so a connection that is in both is judged wrongly: give \
                      captures in the order of time, and the two ends of a connection one at a time";
 
 /// Whether a file begins before the one before it ended. Its packets are then no continuation.
