@@ -43,6 +43,8 @@ fn plan_of(input: &mut Unstructured<'_>) -> Result<()> {
         settings: bool::arbitrary(input)?.then_some(&settings),
         memory_bound: Option::<u64>::arbitrary(input)?.map(Bytes::new),
         packets: &packets,
+        // Without a draw of its own, so that the corpora mean what they meant.
+        peer: Some("192.0.2.0/24"),
     };
     let planned = plan_platform(&request);
     exported(&planned, &platform, request.settings);

@@ -144,6 +144,7 @@ fn plan_with(settings: &Settings) {
             settings: Some(&settings),
             memory_bound: None,
             packets: &fullpipe_knobs::Packets::default(),
+            peer: None,
         });
     }
 }
