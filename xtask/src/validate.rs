@@ -63,6 +63,7 @@ struct Problem {
 struct Transfer {
     rate_bps: f64,
     steady_bps: Option<f64>,
+    #[serde(rename = "retransmissions")]
     retransmits: Option<u64>,
     diagnosis: Diagnosis,
 }

@@ -63,7 +63,7 @@ pub(crate) struct Cli {
 /// Flags that every command takes.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Global {
-    /// Print one JSON object ("schema": "fullpipe/1") instead of text, errors included
+    /// Print one JSON object ("schema": "fullpipe/2") instead of text, errors included
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) json: bool,
     /// When to use colours; `auto` also obeys NO_COLOR and CLICOLOR

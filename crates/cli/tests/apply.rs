@@ -167,7 +167,7 @@ fn a_reset_to_the_journal_undoes_that_run_and_the_later_ones() {
         A=/proc/sys/net/ipv4/tcp_sack
         W=/proc/sys/net/ipv4/tcp_window_scaling
         plan() {
-            printf '{"schema":"fullpipe/1","changes":[{"host":"h","knob":"net.ipv4.%s","from":"1","to":"0","reason":"",
+            printf '{"schema":"fullpipe/2","changes":[{"host":"h","knob":"net.ipv4.%s","from":"1","to":"0","reason":"",
             "arithmetic":"","memory_worst_case":null,"takes_effect":"live","undo":"","source":""}]}' $1 > $1.json
             $F apply $1.json --host h --yes --quiet > /dev/null
         }
@@ -256,7 +256,7 @@ fn a_plan_for_another_machine_is_refused() {
     // Named all the same, its settings are not of this system, and nothing is written.
     let error = fails(folder.path(), &["apply", &windows, "--yes", "--host", "windows-2012"], 12);
     assert!(error["message"].as_str().unwrap().contains("netsh tcp global"), "{error}");
-    for (text, says) in [("{", "no JSON"), ("{\"schema\":\"fullpipe/1\",\"command\":\"status\"}", "neither")] {
+    for (text, says) in [("{", "no JSON"), ("{\"schema\":\"fullpipe/2\",\"command\":\"status\"}", "neither")] {
         let file = folder.path().join("x.json");
         fs::write(&file, text).unwrap();
         let error = fails(folder.path(), &["apply", file.to_str().unwrap(), "--yes"], 24);

@@ -25,7 +25,7 @@ fn text(bytes: &[u8]) -> &str {
 /// The one object on standard output, with the schema key.
 fn document(output: &Output) -> Value {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"));
-    assert_eq!(document["schema"], "fullpipe/1");
+    assert_eq!(document["schema"], "fullpipe/2");
     document
 }
 

@@ -26,7 +26,7 @@ fn fails(state: &Path, words: &[&str], code: i32) -> Value {
     let output = fullpipe(state, &[words, &["--json"]].concat());
     assert_eq!(output.status.code(), Some(code), "{words:?}: {output:?}");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"));
-    assert_eq!(document["schema"], "fullpipe/1");
+    assert_eq!(document["schema"], "fullpipe/2");
     assert!(document["error"]["message"].is_string(), "{document}");
     document["error"].clone()
 }

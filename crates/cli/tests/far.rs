@@ -150,7 +150,7 @@ fn check_names_the_far_send_buffer_and_changes_nothing() {
     let Some(pair) = Pair::start("check_names_the_far_send_buffer_and_changes_nothing") else { return };
     let _server = pair.serve(&[]);
     let (value, code) = json(&mut pair.fullpipe(Side::A, &[&["check", "10.80.0.2", "--json"], &TEST[..]].concat()));
-    assert_eq!(value["schema"], "fullpipe/1", "{value:#}");
+    assert_eq!(value["schema"], "fullpipe/2", "{value:#}");
     assert_eq!(value["transfers"][0]["diagnosis"]["limiter"], "send_buffer", "{value:#}");
     assert_eq!(value["plan"]["changes"][0]["knob"], WMEM, "{value:#}");
     assert_eq!(value["plan"]["changes"][0]["host"], "10.80.0.2", "{value:#}");

@@ -23,7 +23,7 @@ fn fullpipe(words: &[&str]) -> Output {
 
 fn document(output: &Output) -> Value {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"));
-    assert_eq!(document["schema"], "fullpipe/1");
+    assert_eq!(document["schema"], "fullpipe/2");
     document
 }
 

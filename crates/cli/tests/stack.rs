@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// The one object on standard output, whatever the exit code.
 fn document(output: &Output) -> Value {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"));
-    assert_eq!(document["schema"], "fullpipe/1");
+    assert_eq!(document["schema"], "fullpipe/2");
     document
 }
 

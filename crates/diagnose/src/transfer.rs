@@ -194,6 +194,7 @@ pub struct SenderSample {
     /// Smallest round-trip time in the kernel's window (`tcpi_min_rtt`).
     pub min_rtt_us: Option<Micros>,
     /// Segments retransmitted so far.
+    #[serde(rename = "retransmissions", alias = "retransmits")]
     pub retransmits: Option<u64>,
     /// Payload bytes retransmitted so far.
     pub retransmitted: Option<Bytes>,

@@ -105,11 +105,12 @@ pub enum Length {
 
 /// One direction, as the client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// From the client to the server.
+    /// From the client to the server; `a->b` in documents, where `a` is the client.
+    #[serde(rename = "a->b")]
     Up,
     /// From the server to the client.
+    #[serde(rename = "b->a")]
     Down,
 }
 

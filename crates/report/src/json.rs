@@ -37,12 +37,19 @@ pub use sim::{reference, sim, what_if};
 pub use stack::{device_table, preset_table, stack_run};
 
 /// The name and version of the schema, in every document.
-pub const SCHEMA: &str = "fullpipe/1";
+pub const SCHEMA: &str = "fullpipe/2";
+
+/// The schema before it. It differs in no key that a plan has.
+const SCHEMA_BEFORE: &str = "fullpipe/1";
+
+/// The end of a measurement that is this machine.
+const OWN_END: &str = "this host";
 
 /// What `check`, `tune`, `demo` and `lab run` found and did. `command` is the name of the command.
 pub fn outcome(command: &str, outcome: &Outcome) -> Value {
     let scenario = outcome.scenario.as_ref();
-    let proofs: Vec<_> = outcome.proofs.iter().map(proof).collect();
+    let ends = Ends::new(outcome);
+    let proofs: Vec<_> = outcome.proofs.iter().map(|one| proof(one, &ends)).collect();
     let error = outcome.path_error;
     document(
         command,
@@ -51,11 +58,12 @@ pub fn outcome(command: &str, outcome: &Outcome) -> Value {
             "scenario_facts": scenario.map(|s| json!({
                 "summary": s.summary, "imitations": s.imitations, "published": s.published,
             })),
-            "transfers": outcome.before.iter().map(transfer).collect::<Vec<_>>(),
+            "ends": { "a": ends.a, "b": ends.b },
+            "transfers": outcome.before.iter().map(|one| transfer(one, &ends)).collect::<Vec<_>>(),
             "plan": plan_object(&outcome.plan),
             "proof": proofs.first(),
             "proofs": proofs,
-            "transfers_after": outcome.after.iter().map(transfer).collect::<Vec<_>>(),
+            "transfers_after": outcome.after.iter().map(|one| transfer(one, &ends)).collect::<Vec<_>>(),
             "restored": outcome.restored.iter().map(|host| json!({
                 "host": host.host, "compared": host.compared,
                 "differences": host.differences.iter().map(difference).collect::<Vec<_>>(),
@@ -63,7 +71,7 @@ pub fn outcome(command: &str, outcome: &Outcome) -> Value {
             "path_error_us": error.map(|e| json!({ "p50": e.p50_us, "p99": e.p99_us, "max": e.max_us })),
             "path_valid": error.map(|e| e.valid),
             "expectations": outcome.expectations,
-            "as_expected": outcome.as_expected(),
+            "as_expected": scenario.map(|_| outcome.as_expected()),
             "notes": outcome.notes,
         }),
     )
@@ -129,16 +137,38 @@ pub(crate) fn document(command: &str, body: Value) -> Value {
     whole
 }
 
-fn transfer(direction: &Direction) -> Value {
+/// The names of both ends of a run of the loop.
+struct Ends {
+    a: String,
+    b: String,
+}
+
+impl Ends {
+    fn new(outcome: &Outcome) -> Self {
+        let [a, b] = outcome.ends.clone().unwrap_or_else(|| ["a", "b"].map(str::to_owned));
+        Self { a, b }
+    }
+
+    /// `a->b` or `b->a`, whatever the ends are called.
+    fn direction<'a>(&self, name: &'a str) -> &'a str {
+        match name.split_once("->") {
+            Some((from, to)) if from == self.a && to == self.b => "a->b",
+            Some((from, to)) if from == self.b && to == self.a => "b->a",
+            _ => name,
+        }
+    }
+}
+
+fn transfer(direction: &Direction, ends: &Ends) -> Value {
     json!({
-        "direction": direction.name,
+        "direction": ends.direction(&direction.name),
         "rate_bps": direction.rate_bps,
         "steady_bps": direction.steady_bps,
         "rtt_us": direction.rtt_us,
         "loaded_rtt_us": direction.loaded_rtt_us,
         "bytes": direction.bytes,
         "seconds": direction.duration_us.as_secs_f64(),
-        "retransmits": direction.retransmits,
+        "retransmissions": direction.retransmits,
         "congestion_control": direction.congestion_control,
         "diagnosis": diagnosis(&direction.diagnosis),
         "seen": seen::seen(direction),
@@ -181,9 +211,9 @@ fn change(change: &Change) -> Value {
     })
 }
 
-fn proof(proof: &DirectionProof) -> Value {
+fn proof(proof: &DirectionProof, ends: &Ends) -> Value {
     json!({
-        "direction": proof.direction,
+        "direction": ends.direction(&proof.direction),
         "before_bps": proof.proof.before_bps,
         "after_bps": proof.proof.after_bps,
         "ratio": proof.proof.ratio,

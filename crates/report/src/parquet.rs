@@ -169,7 +169,7 @@ mod tests {
         let unit = |name: &str| metadata.iter().find(|pair| pair.key == name).and_then(|pair| pair.value.as_deref());
         assert_eq!(
             (unit("unit.rate_bps"), unit("unit.seconds"), unit("schema")),
-            (Some("bit/s"), Some("s"), Some("fullpipe/1"))
+            (Some("bit/s"), Some("s"), Some("fullpipe/2"))
         );
         let page = csv::captures(&list).unwrap();
         let names: Vec<&str> = facts.schema().get_fields().iter().map(|field| field.name()).collect();

@@ -67,6 +67,7 @@ pub(crate) fn presets() -> PresetTable {
 /// What `fullpipe demo` finds on a good day.
 pub(crate) fn demo() -> Outcome {
     Outcome {
+        ends: None,
         scenario: Some(ScenarioFacts {
             name: "wan-80ms".to_owned(),
             summary: "100 Mbit/s with 80 ms between a client and an untuned file server".to_owned(),

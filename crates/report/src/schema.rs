@@ -43,7 +43,7 @@ const fn key(path: &'static str, kind: &'static str, meaning: &'static str) -> K
 
 /// The keys of every document.
 pub const COMMON: &[Key] = &[
-    key("schema", "string", "name and version of the schema: `fullpipe/1`"),
+    key("schema", "string", "name and version of the schema: `fullpipe/2`"),
     key("command", "string", "the command that printed it: `check`, `lab run`"),
 ];
 
@@ -62,15 +62,18 @@ pub const OUTCOME: &[Key] = &[
     key("scenario_facts.summary", "string", "one sentence"),
     key("scenario_facts.imitations[]", "string", "which end imitates another system, and how"),
     key("scenario_facts.published", "string?", "the figures that were published for the situation, as a quotation"),
+    key("ends", "object", "the names of the two ends"),
+    key("ends.a", "string", "the name of this end, or of the lab's first host"),
+    key("ends.b", "string", "the name of the other end"),
     key("transfers[]", "object", "what was measured first, a direction each"),
-    key("transfers[].direction", "string", "sender and receiver: `a->b`"),
+    key("transfers[].direction", "string", "sender and receiver: `a->b` or `b->a`"),
     key("transfers[].rate_bps", "integer", "payload rate over the whole measurement, as the receiver counted; bit/s"),
     key("transfers[].steady_bps", "integer?", "payload rate without the slow start; bit/s"),
     key("transfers[].rtt_us", "integer?", "round-trip time without load; us"),
     key("transfers[].loaded_rtt_us", "integer?", "median round-trip time under load; us"),
     key("transfers[].bytes", "integer", "payload; B"),
     key("transfers[].seconds", "number", "how long it took; s"),
-    key("transfers[].retransmits", "integer?", "segments sent again"),
+    key("transfers[].retransmissions", "integer?", "segments retransmitted"),
     key("transfers[].congestion_control", "string?", "the sender's congestion control, as its kernel names it"),
     key("transfers[].diagnosis", "object", "the judgement"),
     key(
@@ -192,8 +195,8 @@ pub const OUTCOME: &[Key] = &[
     key("expectations[].met", "boolean", "whether the two agree"),
     key(
         "as_expected",
-        "boolean",
-        "whether every expectation was met, every host reads as before and the made path kept up",
+        "boolean?",
+        "where a scenario expects something: whether every expectation was met, every host reads as before and the made path kept up",
     ),
     key("notes[]", "string", "what the reader must know besides"),
 ];
@@ -328,6 +331,7 @@ pub fn markdown() -> String {
     text += &table(COMMON);
     text += "\n## An error\n\nAny command; alone, or beside what the run had found before it failed.\n\n";
     text += &table(ERROR);
+    text += SINCE_BEFORE;
     for document in DOCUMENTS {
         text += &format!("\n## {}\n\n{}\n\n{}", document.title, document.commands, table(document.keys));
     }
@@ -342,8 +346,27 @@ const INTRODUCTION: &str = "\
 - Rates are in bit/s (`*_bps`), times in microseconds (`*_us`) or seconds (`seconds`, `*_s`), sizes in bytes.
 - Every key below is always there. `null` means \"not known\" or \"does not apply\"; a type with `?` may be `null`.
 - `x[]` is one element of the array `x`; an array may be empty. `*` stands for any key.
-- Keys keep their names and meanings as long as `schema` says `fullpipe/1`. New keys may come: skip what you don't know.
+- Keys keep their names and meanings as long as `schema` says `fullpipe/2`. New keys may come: skip what you don't know.
 - Texts may come from a peer. Control characters in them are escaped, so that a terminal can show the document.
+";
+
+const SINCE_BEFORE: &str = "
+## From `fullpipe/1` to `fullpipe/2`
+
+One word for one thing in every command. `apply` and `what-if` read documents of both.
+
+| command | `fullpipe/1` | `fullpipe/2` |
+|---|---|---|
+| all but `read` | `retransmits` | `retransmissions`, as `read` always had it; `--csv` and `--series` too |
+| `check`, `tune` | `direction`: `vm->192.0.2.7` | `a->b` or `b->a`; the names are in `ends` |
+| `measure` | `direction`: `up` or `down` | `a->b` (from here to the host) or `b->a` |
+| `measure` | `directions[].idle_rtt_us` | `directions[].rtt_us`, as in `transfers[]` |
+| `check`, `tune` | `as_expected`: `true` | `null`: only a scenario expects something |
+| `plan --simulate` | `directions[].direction`: `receives` or `sends` | `directions[].role`: `receiver` or `sender` |
+
+A script that reads the former key goes on with
+`jq 'walk(if type == \"object\" and has(\"retransmissions\") then .retransmits = .retransmissions else . end)'`.
+`measure --iperf3-json` keeps iperf3's own names.
 ";
 
 fn table(keys: &[Key]) -> String {

@@ -11,6 +11,8 @@ use serde::Serialize;
 /// The whole story of one run of the loop, as far as it went.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Outcome {
+    /// The names of `a`, this end, and `b`; empty in the lab, whose ends have no others.
+    pub ends: Option<[String; 2]>,
     /// The scenario, where the path was a made one.
     pub scenario: Option<ScenarioFacts>,
     /// What was measured first, a direction each.

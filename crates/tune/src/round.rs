@@ -99,7 +99,7 @@ impl Round<'_> {
         let rtt = self.meter.prepare()?.map(|rtt| rtt.min_us);
         let lengths = self.options.lengths.unwrap_or_else(|| Lengths::for_rtt(rtt.unwrap_or(Micros::from_millis(50))));
 
-        let mut outcome = Outcome::default();
+        let mut outcome = Outcome { ends: Some([names.client.clone(), names.server.clone()]), ..Outcome::default() };
         for &direction in &self.options.directions.clone() {
             let judged = self.measure_and_judge(direction, lengths, &names)?;
             self.observer.on(Event::Judged(&judged));

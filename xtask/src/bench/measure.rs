@@ -217,7 +217,7 @@ fn figures(tool: &str, text: &str) -> Option<Figures> {
         Some(Figures {
             gbps: number(&document, rate)? / 1e9,
             seconds_per_gb: of("own")? + of("far")?,
-            retransmits: number(&document, "/directions/0/retransmits").unwrap_or_default(),
+            retransmits: number(&document, "/directions/0/retransmissions").unwrap_or_default(),
         })
     } else {
         let field = |name: &str| -> Option<f64> {

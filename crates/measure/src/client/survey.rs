@@ -46,7 +46,8 @@ pub struct SizeSide {
     pub own_seconds_per_gb: Option<f64>,
     /// Of the far end's.
     pub far_seconds_per_gb: Option<f64>,
-    /// Segments sent again.
+    /// Segments retransmitted.
+    #[serde(rename = "retransmissions")]
     pub retransmits: Option<u64>,
     /// The part of the time in which the sender had something to send and the receiver's window held it back, 0 to 1.
     pub window_share: Option<f64>,
@@ -63,7 +64,8 @@ pub struct StreamsRow {
     pub up_bps: Option<Rate>,
     /// From the host to here, together.
     pub down_bps: Option<Rate>,
-    /// Segments sent again, both directions together.
+    /// Segments retransmitted, both directions together.
+    #[serde(rename = "retransmissions")]
     pub retransmits: Option<u64>,
 }
 

@@ -10,7 +10,7 @@ use crate::{
 /// A line per interval and direction; what is not known is empty. Datagrams have other columns than connections.
 pub fn measured(measured: &Measured<'_>) -> String {
     let is_udp = measured.spec.udp.is_some();
-    let own = if is_udp { "packets,lost,out_of_order,jitter_us" } else { "retransmits,rtt_us,cwnd,window" };
+    let own = if is_udp { "packets,lost,out_of_order,jitter_us" } else { "retransmissions,rtt_us,cwnd,window" };
     let mut text = format!("direction,from_s,to_s,bytes,rate_bps,{own}\n");
     let every = Micros::from(measured.spec.progress_every);
     let or_empty = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();

@@ -5,7 +5,7 @@ use fullpipe_units::Micros;
 use serde_json::{Value, json};
 
 use super::document;
-use crate::measured::{Interval, Measured, intervals, name, seconds_per_gb, sent, sent_by};
+use crate::measured::{Interval, Measured, intervals, seconds_per_gb, sent, sent_by};
 use crate::{Comparison, KeptSize, Survey};
 
 /// What `measure` found.
@@ -16,6 +16,7 @@ pub fn measured(command: &str, measured: &Measured<'_>) -> Value {
         command,
         json!({
             "host": measured.host,
+            "ends": { "a": super::OWN_END, "b": measured.host },
             "peer": { "address": measurement.peer.to_string(), "kind": measurement.peer_kind },
             "cancelled": measurement.cancelled,
             "directions": directions.collect::<Vec<_>>(),
@@ -39,6 +40,7 @@ pub fn survey(command: &str, survey: &Survey) -> Value {
         command,
         json!({
             "host": survey.host,
+            "ends": { "a": super::OWN_END, "b": survey.host },
             "peer": { "address": survey.peer.to_string(), "kind": survey.peer_kind },
             "cancelled": survey.cancelled,
             "sizes": survey.sizes,
@@ -89,14 +91,14 @@ fn push(push: &Push) -> Value {
 fn one_direction(direction: &DirectionMeasurement, measured: &Measured<'_>) -> Value {
     let every = Micros::from(measured.spec.progress_every);
     json!({
-        "direction": name(direction.direction),
+        "direction": direction.direction,
         "rate_bps": direction.rate_bps,
         "steady_bps": direction.steady_bps,
         "bytes": direction.bytes,
         "sent_bytes": sent(direction),
         "seconds": direction.seconds,
-        "retransmits": direction.retransmits,
-        "idle_rtt_us": direction.idle_rtt.map(|rtt| rtt.min_us),
+        "retransmissions": direction.retransmits,
+        "rtt_us": direction.idle_rtt.map(|rtt| rtt.min_us),
         "loaded_rtt_us": direction.loaded_rtt.map(|rtt| rtt.p50_us),
         "kernel_mtu": direction.kernel_mtu,
         "datagrams": direction.datagrams.map(|datagrams| json!({
@@ -119,7 +121,7 @@ fn one_direction(direction: &DirectionMeasurement, measured: &Measured<'_>) -> V
                 "rtt_us": last.and_then(|sample| sample.rtt_us),
                 "cwnd": last.and_then(|sample| sample.cwnd),
                 "window": last.and_then(|sample| sample.offered_window),
-                "retransmits": transfer.retransmits(),
+                "retransmissions": transfer.retransmits(),
                 "busy_us": last.and_then(|sample| sample.busy_us),
                 "rwnd_limited_us": last.and_then(|sample| sample.rwnd_limited_us),
                 "sndbuf_limited_us": last.and_then(|sample| sample.sndbuf_limited_us),
@@ -139,7 +141,7 @@ fn interval(interval: &Interval) -> Value {
         "to_s": interval.to_us as f64 / 1e6,
         "bytes": interval.bytes,
         "rate_bps": interval.rate(),
-        "retransmits": interval.retransmits,
+        "retransmissions": interval.retransmits,
         "rtt_us": interval.rtt_us,
         "cwnd": interval.cwnd,
         "window": interval.window,

@@ -243,7 +243,7 @@ fn measured(one: &Value) -> Option<SeenTransfer> {
         attainable: rate(&diagnosis["attainable_bps"]),
         rtt: time(&one["rtt_us"]),
         limiter: limiter(&diagnosis["limiter"]),
-        segments: segments(&one["bytes"], mss, &one["retransmits"]),
+        segments: segments(&one["bytes"], mss, one.get("retransmissions").unwrap_or(&one["retransmits"])),
         mtu: seen["path_mtu"].as_u64().and_then(|mtu| u32::try_from(mtu).ok()),
         window: size(&seen["offered_window_bytes"]),
         in_flight: size(&seen["in_flight_bytes"]),
@@ -288,7 +288,10 @@ mod tests {
         let text = json::to_string(&json::outcome("check", &sample::demo()));
         let seen = read_seen("x", text.as_bytes(), None, None).unwrap();
         let first = &seen[0];
-        assert_eq!(first.direction, sample::demo().before[0].name);
+        assert_eq!(first.direction, "a->b");
+        let before = text.replace("\"retransmissions\"", "\"retransmits\"").replace("fullpipe/2", "fullpipe/1");
+        assert_eq!(read_seen("x", before.as_bytes(), None, None).unwrap()[0].segments, first.segments);
+        assert!(first.segments.is_some());
         assert_eq!((first.window, first.in_flight), (Some(Bytes::new(64_512)), Some(Bytes::new(64_000))));
         assert_eq!(first.ends[0].platform.as_deref(), Some("linux-6.18.44"));
         assert_eq!(first.ends[1].scale, Some(Some(0)));

@@ -17,7 +17,7 @@ use crate::{AppliedPlan, ForecastRow, PlatformPlan, Problem, SettingsList, chang
 
 fn forecast_row(row: &ForecastRow) -> Value {
     json!({
-        "direction": row.direction,
+        "role": if row.direction == "receives" { "receiver" } else { "sender" },
         "before_bps": row.before.rate,
         "before_limiter": row.before.limiter,
         "after_bps": row.after.rate,
@@ -266,7 +266,7 @@ pub struct NoPlan {
 pub fn read_plan(text: &str) -> Result<ReadPlan, NoPlan> {
     let wrong = |problem: String| NoPlan { problem };
     let document: Value = serde_json::from_str(text).map_err(|error| wrong(format!("no JSON: {error}")))?;
-    if document["schema"] != super::SCHEMA {
+    if document["schema"] != super::SCHEMA && document["schema"] != super::SCHEMA_BEFORE {
         return Err(wrong(format!("its `schema` is not \"{}\"", super::SCHEMA)));
     }
     if let Some(error) = document["error"]["message"].as_str() {

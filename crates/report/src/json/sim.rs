@@ -39,7 +39,7 @@ pub fn what_if(command: &str, found: &WhatIf) -> Value {
             "detail": row.detail,
             "truth": row.truth,
             "seconds": row.seconds,
-            "retransmits": row.retransmits,
+            "retransmissions": row.retransmits,
             "queue_delay_us": row.queue_delay_us,
             "memory_bytes": row.memory_bytes,
             "failure": row.failure,

@@ -16,7 +16,7 @@ pub fn stack_run(command: &str, run: &StackRun) -> Value {
             "rate_bps": one.rate_bps,
             "segments_sent": one.segments_sent,
             "segments_received": one.segments_received,
-            "retransmits": one.retransmits,
+            "retransmissions": one.retransmits,
             "timeouts": one.timeouts,
             "rtt_us": one.rtt_us,
             "mss": one.mss,
@@ -45,7 +45,7 @@ pub fn device_table(command: &str, table: &DeviceTable) -> Value {
             "seconds": row.seconds,
             "runs": row.runs,
             "rate_bps": row.rate_bps,
-            "retransmits": row.retransmits,
+            "retransmissions": row.retransmits,
             "early_dropped": row.early_dropped,
             "published_s": row.published_s,
             "deviation": row.deviation,
@@ -92,7 +92,7 @@ pub fn preset_table(command: &str, table: &PresetTable) -> Value {
             "acks": row.acks,
             "peer_acks": row.peer_acks,
             "wire_bytes": row.wire_bytes,
-            "retransmits": row.retransmits,
+            "retransmissions": row.retransmits,
             "valid": row.valid,
         })
     });

@@ -27,7 +27,7 @@ pub const WHAT_IF: &[Key] = &[
     key("predictions[].detail", "string?", "as in `transfers[].diagnosis`"),
     key("predictions[].truth", "string?", "the limiter of most of the time, as the engine knows it"),
     key("predictions[].seconds", "number?", "how long `--bytes` take, handshake included; s"),
-    key("predictions[].retransmits", "integer", "segments retransmitted"),
+    key("predictions[].retransmissions", "integer", "segments retransmitted"),
     key("predictions[].queue_delay_us", "integer", "mean wait in front of the narrowest link; us"),
     key("predictions[].memory_bytes", "integer", "the most payload that both hosts held; B"),
     key("predictions[].failure", "string?", "why the connection ended early"),

@@ -23,7 +23,34 @@ fn a_document_that_knows_little_still_has_every_top_level_key() {
     }
     assert_eq!(document["proof"], Value::Null);
     assert_eq!(document["path_error_us"], Value::Null);
-    assert_eq!(document["transfers"][0]["retransmits"], Value::Null);
+    assert_eq!(document["transfers"][0]["retransmissions"], Value::Null);
+    assert_eq!(document["as_expected"], Value::Null, "nothing is expected of a real path");
+}
+
+#[test]
+fn directions_are_a_and_b_whatever_the_ends_are_called() {
+    let mut outcome = sample::tuned();
+    let renamed = |name: &str| name.replace('a', "vm").replace('b', "192.0.2.7");
+    outcome.ends = Some(["vm", "192.0.2.7"].map(str::to_owned));
+    outcome.before.iter_mut().for_each(|one| one.name = renamed(&one.name));
+    outcome.proofs.iter_mut().for_each(|one| one.direction = renamed(&one.direction));
+    let document = json::outcome("tune", &outcome);
+    assert_eq!(document["ends"], serde_json::json!({ "a": "vm", "b": "192.0.2.7" }));
+    let all = |list: &str| -> Vec<String> {
+        let list = document[list].as_array().unwrap().iter();
+        list.map(|one| one["direction"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!((all("transfers"), all("proofs")), (vec!["a->b".to_owned(), "b->a".to_owned()], all("transfers")));
+}
+
+#[test]
+fn a_plan_of_the_schema_before_is_read() {
+    let text = json::to_string(&json::outcome("tune", &sample::tuned()));
+    let before = text.replace("fullpipe/2", "fullpipe/1");
+    assert_ne!(text, before);
+    let changes = |text: &str| json::read_plan(text).unwrap().plan.changes;
+    assert_eq!(changes(&before), changes(&text));
+    assert!(json::read_plan(&text.replace("fullpipe/2", "fullpipe/3")).is_err());
 }
 
 #[test]
