@@ -11,7 +11,7 @@ pub mod plans;
 pub mod text;
 pub mod transfer;
 
-// The engine's own tests and the fuzzer drive it alike: the same two stacks on the same made path.
+// The engine's own tests and the fuzzer drive it alike: the same two stacks on the same emulated path.
 #[path = "../../crates/tcp/tests/harness/mod.rs"]
 mod harness;
 #[path = "../../crates/tcp/tests/history/mod.rs"]

@@ -1,4 +1,4 @@
-//! Captures of real kernels over made paths, taken at both hosts (`-a`, `-b`): one connection each, headers only. The
+//! Captures of real kernels over emulated paths, taken at both hosts (`-a`, `-b`): one connection each, headers only. The
 //! verdict is that of the live test which they were taken of, whichever host captured it.
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 

@@ -38,7 +38,7 @@ pub(crate) use stack::{BudgetArgs, EngineArgs, KeepaliveArgs, Preset, ProfileNam
     max_term_width = 100,
     after_help = "\
 Examples:
-  fullpipe demo                     the whole loop on a made path, without a server
+  fullpipe demo                     the whole loop on an emulated path, without a server
   fullpipe serve --share-settings   on the far machine
   fullpipe measure far.example      throughput, latency, message sizes; iperf3 servers too
   fullpipe check far.example        measure and diagnose; changes nothing
@@ -125,7 +125,7 @@ pub(crate) enum Command {
     ExitCodes,
 }
 
-/// Show the whole loop on a made path between two Linux hosts, and undo everything
+/// Show the whole loop on an emulated path between two Linux hosts, and undo everything
 ///
 /// Makes a path of 100 Mbit/s and 80 ms between two network namespaces of this machine, measures both directions, says
 /// what limits each and why, plans, applies, measures before and after in alternation, prints the proof, undoes
@@ -200,16 +200,16 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     pub(crate) max_bytes: Option<Bytes>,
     /// Let in only who is in this file: a line per name, NAME,SHA256 of `{NAME}PASSWORD`, as iperf3 has it
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "rsa_private_key_path", help_heading = "Names and passwords")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "rsa_private_key_path", help_heading = "Authentication")]
     pub(crate) authorized_users_path: Option<PathBuf>,
     /// The private RSA key (PEM) whose public half clients encrypt their names and passwords with
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "authorized_users_path", help_heading = "Names and passwords")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "authorized_users_path", help_heading = "Authentication")]
     pub(crate) rsa_private_key_path: Option<PathBuf>,
     /// How far the clocks of both ends may be apart, in seconds (or with a unit) [default: 10]
-    #[arg(long, value_name = "TIME", value_parser = seconds, requires = "rsa_private_key_path", help_heading = "Names and passwords")]
+    #[arg(long, value_name = "TIME", value_parser = seconds, requires = "rsa_private_key_path", help_heading = "Authentication")]
     pub(crate) time_skew_threshold: Option<Micros>,
     /// Also let in clients before 3.17 of iperf3, which pad as PKCS #1 v1.5 does
-    #[arg(long, requires = "rsa_private_key_path", help_heading = "Names and passwords")]
+    #[arg(long, requires = "rsa_private_key_path", help_heading = "Authentication")]
     pub(crate) use_pkcs1_padding: bool,
     /// Let in only clients from this network (192.0.2.0/24, 2001:db8::/32, an address); can be given several times
     #[arg(long, value_name = "CIDR", help_heading = "Limits")]
@@ -443,7 +443,7 @@ pub(crate) enum LabCommand {
 /// Run a scenario and compare what comes out with what it expects
 ///
 /// Runs the whole loop on the scenario's path. Ends with exit code 1 where a verdict or a figure is not as the scenario
-/// expects, and refuses to call a result valid where the made path could not keep its promises.
+/// expects, and refuses to call a result valid where the emulated path could not keep its promises.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -488,7 +488,7 @@ pub(crate) struct LabShellArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// One end of a made path.
+/// One end of an emulated path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LabHost {
     /// The first host

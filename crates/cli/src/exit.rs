@@ -42,7 +42,7 @@ pub(crate) enum Exit {
     DiskFull = 16,
     /// The scenario can't be used.
     ScenarioInvalid = 17,
-    /// The made path could not keep up.
+    /// The emulated path could not keep up.
     PathNotKept = 18,
     /// The changes did not help.
     NotProven = 19,
@@ -176,7 +176,7 @@ impl Exit {
             Self::DiskFull => "No space is left for the journal or a drop-in file, so nothing was changed.",
             Self::ScenarioInvalid => "The scenario is unknown, or its file has an unknown or impossible field.",
             Self::PathNotKept => {
-                "This machine was too busy: the made path could not keep up with its own plan, measurements that were \
+                "This machine was too busy: the emulated path could not keep up with its own plan, measurements that were \
                  repeated were disturbed again, and what came out is not what was expected."
             }
             Self::NotProven => {

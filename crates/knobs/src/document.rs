@@ -13,7 +13,7 @@ pub fn page(catalogue: &Catalogue) -> String {
         format_args!("{}.toml` by the tests of `fullpipe-knobs`; change the data, not this page.\n", catalogue.family),
     );
     line(&mut text, format_args!("{}\n", catalogue.about));
-    line(&mut text, format_args!("What no source settles is marked *(not confirmed)*: a hint, not a fact."));
+    line(&mut text, format_args!("What no source settles is marked *(unverified)*: a hint, not a fact."));
     for knob in &catalogue.knobs {
         entry(&mut text, knob);
     }
@@ -59,7 +59,7 @@ fn span_words(span: &Span) -> String {
         Honoured::Unknown => "unknown whether honoured",
     };
     let note = if span.note.is_empty() { String::new() } else { format!("; {}", span.note) };
-    let sure = if span.confirmed { "" } else { " *(not confirmed)*" };
+    let sure = if span.confirmed { "" } else { " *(unverified)*" };
     format!("{versions}: {honoured}; default {}{note}{sure}", span.default)
 }
 

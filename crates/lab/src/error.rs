@@ -131,16 +131,16 @@ pub enum CouldNotKeepUp {
         limit_us: u64,
     },
     /// The lab stood still for so long that the connections' timers may have fired because of it.
-    #[error("the lab stood still for {} us, the limit is {limit_us} us; close what else loads this machine and repeat", error.max_us)]
+    #[error("the path emulator was descheduled for {} us, the limit is {limit_us} us; close what else loads this machine and repeat", error.max_us)]
     Stalled {
         /// What was seen.
         error: PathError,
         /// The largest error of one packet that is accepted.
         limit_us: u64,
     },
-    /// Packets were lost outside the made path.
+    /// Packets were lost outside the emulated path.
     #[error(
-        "the lab lost {packets} packets outside the made path ({place}); close what else loads this machine and repeat"
+        "the lab lost {packets} packets outside the emulated path ({place}); close what else loads this machine and repeat"
     )]
     Lost {
         /// How many.

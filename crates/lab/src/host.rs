@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// What the device holds for the lab to read, in packets of up to 64 KB: more than any window is in flight, so that the
-/// made path's queue is the one that fills, and a drop here means that the lab did not read in time.
+/// emulated path's queue is the one that fills, and a drop here means that the lab did not read in time.
 const QUEUE_PACKETS: u32 = 10_000;
 
 /// One end of the path.

@@ -163,7 +163,7 @@ impl Lab {
     ///   below what the scenarios tolerate. 200 us is what a lab can promise on a shared machine.
     /// - A segment left more than 100 ms late: half of the least retransmission timeout of Linux (200 ms), beyond which
     ///   timers may fire because of the lab alone.
-    /// - Packets were lost anywhere but in the made path.
+    /// - Packets were lost anywhere but in the emulated path.
     ///
     /// What it can't see: how late the lab read a packet from its device. Reading and releasing share a thread, so that
     /// whatever delays the one shows in the other as long as packets are under way.

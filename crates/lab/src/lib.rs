@@ -1,4 +1,4 @@
-//! Real kernels joined by a made path: network namespaces, TUN devices and an emulated path.
+//! Real kernels joined by an emulated path: network namespaces, TUN devices and an emulated path.
 //!
 //! A [`Lab`] is two Linux hosts inside this process, each in a network namespace with a TUN device, and a thread that
 //! carries packets between the devices as a [`OneWay`](fullpipe_path::OneWay) for each direction decides. Nothing is

@@ -1,6 +1,6 @@
 //! A TUN device: whole IP packets with an offload header, read and written without blocking.
 //!
-//! One end of a pair of sockets behaves alike, which is how a made path ends at a stack in user space.
+//! One end of a pair of sockets behaves alike, which is how an emulated path ends at a stack in user space.
 
 use std::{
     fs,

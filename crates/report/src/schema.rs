@@ -57,8 +57,8 @@ pub const ERROR: &[Key] = &[
 
 /// What `check`, `tune`, `demo` and `lab run` print.
 pub const OUTCOME: &[Key] = &[
-    key("scenario", "string?", "the scenario's name, where the path was a made one"),
-    key("scenario_facts", "object?", "what a reader must know of the made path"),
+    key("scenario", "string?", "the scenario's name, where the path was emulated"),
+    key("scenario_facts", "object?", "what a reader must know of the emulated path"),
     key("scenario_facts.summary", "string", "one sentence"),
     key("scenario_facts.imitations[]", "string", "which end imitates another system, and how"),
     key("scenario_facts.published", "string?", "the figures that were published for the situation, as a quotation"),
@@ -183,11 +183,11 @@ pub const OUTCOME: &[Key] = &[
     key("restored[].differences[].knob", "string", "the setting"),
     key("restored[].differences[].before", "string?", "at the start; `null`: absent"),
     key("restored[].differences[].now", "string?", "now; `null`: absent"),
-    key("path_error_us", "object?", "how late the made path released packets; `null` on a real path"),
+    key("path_error_us", "object?", "how late the emulated path released packets; `null` on a real path"),
     key("path_error_us.p50", "integer", "median; us"),
     key("path_error_us.p99", "integer", "99 of 100 packets; us"),
     key("path_error_us.max", "integer", "the largest; us"),
-    key("path_valid", "boolean?", "whether the made path kept up, so that the result counts"),
+    key("path_valid", "boolean?", "whether the emulated path kept up, so that the result counts"),
     key("expectations[]", "object", "what the scenario expects, and what came out"),
     key("expectations[].direction", "string", "the direction"),
     key("expectations[].expected", "string", "in words and figures"),
@@ -196,7 +196,7 @@ pub const OUTCOME: &[Key] = &[
     key(
         "as_expected",
         "boolean?",
-        "where a scenario expects something: whether every expectation was met, every host reads as before and the made path kept up",
+        "where a scenario expects something: whether every expectation was met, every host reads as before and the emulated path kept up",
     ),
     key("notes[]", "string", "what the reader must know besides"),
 ];

@@ -126,7 +126,7 @@ pub struct DeviceRow {
     pub deviation: Option<f64>,
     /// Something was fitted to this published time.
     pub fitted: bool,
-    /// Whether the made path kept its promises in all runs.
+    /// Whether the emulated path kept its promises in all runs.
     pub valid: bool,
     /// For a device that a user described: buffers of the pool that all its connections can hold.
     pub held: Option<u64>,
@@ -188,7 +188,7 @@ pub struct PresetRow {
     pub wire_bytes: u64,
     /// Data segments sent again.
     pub retransmits: u32,
-    /// Whether the made path kept its promises.
+    /// Whether the emulated path kept its promises.
     pub valid: bool,
 }
 
@@ -214,7 +214,7 @@ pub struct PresetAdvice {
 const GAIN: f64 = 1.2;
 
 impl PresetTable {
-    /// Whether the made path kept its promises in every row.
+    /// Whether the emulated path kept its promises in every row.
     pub fn is_valid(&self) -> bool {
         self.rows.iter().all(|row| row.valid)
     }

@@ -1,11 +1,11 @@
 //! The TCP engine on real interfaces: [`fullpipe_tcp`] with a device, a clock and randomness.
 //!
-//! A [`Driver`] joins a stack to a [`Port`], which is a TUN device or one end of a made path, and does whatever is due;
+//! A [`Driver`] joins a stack to a [`Port`], which is a TUN device or one end of an emulated path, and does whatever is due;
 //! a [`Host`] is a driver with a thread and the calls that applications know: connect, listen, accept, read, write, close.
 //! Packets cross the port with an offload header: where the kernel takes part, super-packets of up to 64 KB go both ways
 //! and nobody sums payload.
 //!
-//! What is *not* here: TCP itself (`fullpipe_tcp`), the made path (`fullpipe_lab`), reports.
+//! What is *not* here: TCP itself (`fullpipe_tcp`), the emulated path (`fullpipe_lab`), reports.
 //!
 //! ```no_run
 //! use std::io::Write;

@@ -1,4 +1,4 @@
-//! Where packets come and go: a TUN device, a TAP device with its neighbours, or one end of a made path.
+//! Where packets come and go: a TUN device, a TAP device with its neighbours, or one end of an emulated path.
 
 use std::{
     io::{self, IoSlice},
@@ -73,7 +73,7 @@ impl Port {
         Ok(Self { link: Some(Box::new(Link::new(own))), ..Self::new(tun, mtu, offload != Offload::Off) })
     }
 
-    /// The bare end of a made path ([`fullpipe_lab::Lab::join_bare`]). Without `offload` the stack sends packets of wire
+    /// The bare end of an emulated path ([`fullpipe_lab::Lab::join_bare`]). Without `offload` the stack sends packets of wire
     /// size with complete checksums, as a device without a helpful network card.
     pub fn bare(tun: Tun, mtu: u16, offload: bool) -> Self {
         Self::new(tun, mtu, offload)

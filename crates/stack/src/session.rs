@@ -1,4 +1,4 @@
-//! What `fullpipe stack` does with a host: single transfers, small services, and a kernel of a made path as their peer.
+//! What `fullpipe stack` does with a host: single transfers, small services, and a kernel of an emulated path as their peer.
 
 use std::{
     io::{self, Read, Write},
@@ -237,7 +237,7 @@ pub(crate) fn patiently<R>(
     }
 }
 
-/// A made path with a stack at end a and a kernel at end b.
+/// An emulated path with a stack at end a and a kernel at end b.
 #[derive(Debug)]
 pub struct MadePath {
     // The stack goes before its path.

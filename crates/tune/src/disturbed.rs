@@ -1,4 +1,4 @@
-//! Measurements over a made path during which this machine did something else: how often they are repeated, and what is
+//! Measurements over an emulated path during which this machine did something else: how often they are repeated, and what is
 //! said of those that were disturbed each time. What is *not* here: when a path counts as not kept (`fullpipe_lab`).
 
 use std::time::Duration;

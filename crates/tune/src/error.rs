@@ -17,11 +17,11 @@ pub enum TuneError {
     /// A measurement failed.
     #[error(transparent)]
     Measure(#[from] MeasureError),
-    /// The made path could not be made.
+    /// The emulated path could not be made.
     #[cfg(target_os = "linux")]
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// The made path did not keep its promises, so that no result over it counts.
+    /// The emulated path did not keep its promises, so that no result over it counts.
     #[cfg(target_os = "linux")]
     #[error(transparent)]
     CouldNotKeepUp(#[from] CouldNotKeepUp),

@@ -9,7 +9,7 @@ use crate::outcome::{Direction, DirectionProof, Restored, ScenarioFacts};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// The made path stands.
+    /// The emulated path stands.
     PathMade(&'a ScenarioFacts),
     /// A phase begins; `expected` is about how long it will take.
     Phase {

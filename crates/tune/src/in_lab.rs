@@ -1,4 +1,4 @@
-//! The loop over a made path: both ends are hosts of the lab, in this process.
+//! The loop over an emulated path: both ends are hosts of the lab, in this process.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -100,7 +100,7 @@ pub fn lab_run(
     Ok(outcome)
 }
 
-/// The product's main job on a made path, in about a minute: the scenario `wan-80ms` with lengths that fit it.
+/// The product's main job on an emulated path, in about a minute: the scenario `wan-80ms` with lengths that fit it.
 pub fn demo(cancel: &AtomicBool, observer: &mut dyn Observer) -> Result<Outcome, TuneError> {
     let scenario = Scenario::named("wan-80ms")?;
     let seconds = Duration::from_secs_f64;

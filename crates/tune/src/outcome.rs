@@ -25,7 +25,7 @@ pub struct Outcome {
     pub after: Vec<Direction>,
     /// Whether the hosts read as at the start, where everything was undone.
     pub restored: Vec<Restored>,
-    /// How exactly the made path kept its promises.
+    /// How exactly the emulated path kept its promises.
     pub path_error: Option<PathErrorSummary>,
     /// How the figures compare with what the scenario expects.
     pub expectations: Vec<Expectation>,
@@ -33,7 +33,7 @@ pub struct Outcome {
     pub notes: Vec<String>,
 }
 
-/// What a reader must know of a made path.
+/// What a reader must know of an emulated path.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ScenarioFacts {
     /// Its name.
@@ -131,7 +131,7 @@ pub struct Difference {
     pub now: Option<String>,
 }
 
-/// Planned against actual release of the packets of a made path.
+/// Planned against actual release of the packets of an emulated path.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct PathErrorSummary {
     /// Median error.
@@ -158,7 +158,7 @@ pub struct Expectation {
 }
 
 impl Outcome {
-    /// Whether every expectation of the scenario was met and every host reads as before. Whether the made path was exact
+    /// Whether every expectation of the scenario was met and every host reads as before. Whether the emulated path was exact
     /// enough for that to count is another question: [`PathErrorSummary::valid`].
     pub fn as_expected(&self) -> bool {
         self.expectations.iter().all(|e| e.met) && self.restored.iter().all(|r| r.differences.is_empty())

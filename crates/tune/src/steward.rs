@@ -162,7 +162,7 @@ impl<H: Host + Send> HostSteward<H> {
                     (self.log)(&format!("{peer}: run {run} was undone"));
                     Ok(Answer::Undone(count))
                 }
-                None => Ok(refuse("this conversation has no such trial")),
+                None => Ok(refuse("this session has no such trial")),
             },
             Order::Hold { run, within_s } => match self.trial(peer, run) {
                 Some(trial) => {
@@ -176,7 +176,7 @@ impl<H: Host + Send> HostSteward<H> {
                     ));
                     Ok(Answer::Held(u32::try_from(within_s).unwrap_or(u32::MAX)))
                 }
-                None => Ok(refuse("this conversation has no such trial")),
+                None => Ok(refuse("this session has no such trial")),
             },
             Order::Keep(run) => match self.trial(peer, run) {
                 Some(trial) => {
@@ -186,7 +186,7 @@ impl<H: Host + Send> HostSteward<H> {
                     (self.log)(&format!("{peer}: run {run} is kept; `fullpipe undo {run}` takes it back"));
                     Ok(Answer::Kept)
                 }
-                None => Ok(refuse("this conversation has no such trial")),
+                None => Ok(refuse("this session has no such trial")),
             },
         }
     }

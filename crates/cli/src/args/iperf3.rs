@@ -58,7 +58,7 @@ const SERVE: &[Foreign] = &[
     foreign('1', "one-off", "Ctrl-C ends it; --max-clients 1 takes one peer at a time"),
     foreign('J', "json", "--json prints where it listens, and a line for each event"),
     foreign('i', "interval", "the client sees the intervals"),
-    named("idle-timeout", "idle conversations are ended anyway"),
+    named("idle-timeout", "idle sessions are closed anyway"),
     named("server-bitrate-limit", "--max-rate bounds each test"),
     named("server-max-duration", "--max-time bounds each test"),
 ];

@@ -144,13 +144,13 @@ pub(crate) struct MeasureArgs {
     #[arg(short = '6', long, help_heading = "Sockets")]
     pub(crate) ipv6: bool,
     /// Show this name to the server, with the password from the variable IPERF3_PASSWORD, or asked for on the terminal
-    #[arg(long, value_name = "NAME", requires = "rsa_public_key_path", help_heading = "Names and passwords")]
+    #[arg(long, value_name = "NAME", requires = "rsa_public_key_path", help_heading = "Authentication")]
     pub(crate) username: Option<String>,
     /// The server's public RSA key (PEM)
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "username", help_heading = "Names and passwords")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "username", help_heading = "Authentication")]
     pub(crate) rsa_public_key_path: Option<PathBuf>,
     /// Pad as PKCS #1 v1.5 does, for servers before 3.17 of iperf3
-    #[arg(long, requires = "username", help_heading = "Names and passwords")]
+    #[arg(long, requires = "username", help_heading = "Authentication")]
     pub(crate) use_pkcs1_padding: bool,
     /// Time between two lines
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1", value_parser = time, help_heading = "Output")]

@@ -11,7 +11,7 @@ use fullpipe_units::{Bytes, Micros, Rate};
 Examples:
   fullpipe stack table netburner-wan                    a small device against this kernel, over its buffers
   fullpipe stack presets                                what Nagle's algorithm and PSH cost, and when to do without
-  fullpipe stack connect --through wan-80ms             the engine sends to a kernel over a made path
+  fullpipe stack connect --through wan-80ms             the engine sends to a kernel over an emulated path
   sudo fullpipe stack echo                              another host at 10.82.0.2, behind the device fp0
 
 The engine keeps a pool of packet buffers; every socket has budgets in buffers for what it receives, transmits, has
@@ -27,7 +27,7 @@ pub(crate) enum StackCommand {
 
 /// Wait for connections with the engine, and read or send
 ///
-/// Ends after --time, after --connections, or on Ctrl-C. With --through, a kernel at the other end of the made path calls.
+/// Ends after --time, after --connections, or on Ctrl-C. With --through, a kernel at the other end of the emulated path calls.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -54,7 +54,7 @@ pub(crate) struct StackServeArgs {
 
 /// Open a connection with the engine, and send or read
 ///
-/// With --through, a kernel at the other end of the made path takes the connection and does the other half.
+/// With --through, a kernel at the other end of the emulated path takes the connection and does the other half.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -213,7 +213,7 @@ fn bulk(text: &str) -> Result<Bytes, String> {
 /// The engine and where it stands.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct EngineArgs {
-    /// Over the made path of this scenario, with a kernel at the other end, instead of a device of this machine
+    /// Over the emulated path of this scenario, with a kernel at the other end, instead of a device of this machine
     #[arg(long, value_name = "SCENARIO", value_hint = ValueHint::FilePath, help_heading = "Where")]
     pub(crate) through: Option<String>,
     /// The TUN device, made where it isn't there

@@ -12,7 +12,7 @@ use fullpipe_path::Scenario;
 
 use crate::{exit::Exit, failure::Failure};
 
-/// Why there is no made path on this system.
+/// Why there is no emulated path on this system.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn needs_linux() -> Failure {
     let message = "making a path needs Linux, whose network namespaces are its two hosts; to measure a real path from \

@@ -27,7 +27,7 @@ pub(super) fn show(command: &str, outcome: &Outcome, output: Output) -> Ended {
     printed(output.result(|| json::outcome(command, outcome), |look| text::outcome(outcome, look)))
 }
 
-/// Shows an outcome over a made path, whose exit code says whether all came out as expected.
+/// Shows an outcome over an emulated path, whose exit code says whether all came out as expected.
 #[cfg(target_os = "linux")]
 pub(super) fn show_expected(command: &str, outcome: &Outcome, output: Output) -> Ended {
     show(command, outcome, output)?;

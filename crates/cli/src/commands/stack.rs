@@ -105,7 +105,7 @@ fn until(time: Micros, stop: &AtomicBool) -> Until<'_> {
 enum Place {
     /// At a device of this machine.
     Device(Host),
-    /// At the end of a made path.
+    /// At the end of an emulated path.
     Made(Box<MadePath>, Box<Scenario>),
 }
 

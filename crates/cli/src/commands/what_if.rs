@@ -17,9 +17,11 @@ use super::{Ended, printed};
 use crate::{args::WhatIfArgs, exit::Exit, failure::Failure, output::Output};
 
 /// What every prediction rests on.
-pub(super) const NOTE: &str = "a prediction: the TCP engine over a made path in virtual time; nothing was measured";
+pub(super) const NOTE: &str =
+    "a prediction: the TCP engine over an emulated path in virtual time; nothing was measured";
 /// What one rests on that begins with a measurement.
-const SEEN_NOTE: &str = "a prediction: the TCP engine over a made path in virtual time, which is as the file tells it";
+const SEEN_NOTE: &str =
+    "a prediction: the TCP engine over an emulated path in virtual time, which is as the file tells it";
 /// The most virtual payload of all points of a sweep together, in bytes: about an hour of one processor.
 const MOST_WORK: f64 = 2e13;
 

@@ -166,7 +166,7 @@ pub(super) fn segment_size(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> 
     let largest = case.timeline.intervals.iter().map(|i| case.timeline.mss_at(i)).fold(0.0, f64::max);
     let largest = bytes(largest);
     vec![format!(
-        "segments of {largest} were sent again after {} and never acknowledged at that size{mtu}; {} got through",
+        "segments of {largest} were retransmitted after {} and never acknowledged at that size{mtu}; {} got through",
         timeouts(case.losses.timeouts),
         bytes(case.timeline.acked())
     )]

@@ -1,4 +1,4 @@
-//! Transfers recorded on real Linux kernels (6.18) over a made path, one file each under `tests/data`. The name says
+//! Transfers recorded on real Linux kernels (6.18) over an emulated path, one file each under `tests/data`. The name says
 //! what held the transfer back and the sender's congestion control. To keep them small, samples are thinned and stand
 //! as rows under one list of columns.
 

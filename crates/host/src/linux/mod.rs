@@ -1,7 +1,7 @@
 //! Linux: sysctls under `/proc/sys`, routes and links through netlink, offloads and rings through ethtool's netlink.
 //!
 //! Everything here acts in the network namespace of the *calling thread*, so that one process can hold both ends of a
-//! made path. What is *not* here: making namespaces and devices' far ends (`lab`).
+//! emulated path. What is *not* here: making namespaces and devices' far ends (`lab`).
 
 mod ethtool;
 pub(crate) mod fresh;

@@ -215,7 +215,7 @@ fn again(line: u32, knob: &Address, [value, other]: [&str; 2], earlier: u32) -> 
     let words = format!("line {earlier} sets {knob} to `{}`; this line wins", shown(other));
     Finding {
         fix: Some(format!("delete line {earlier} or this one")),
-        ..finding(line, Level::Warning, "fights-line", words)
+        ..finding(line, Level::Warning, "conflicts-with", words)
     }
 }
 
@@ -267,7 +267,7 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         // What nobody could confirm is no reason to call a line wrong.
         let level = if span.confirmed { level } else { level.min(Level::Note) };
         if level > Level::Ok {
-            let sure = if span.confirmed { "" } else { " (not confirmed)" };
+            let sure = if span.confirmed { "" } else { " (unverified)" };
             let because = if span.note.is_empty() { String::new() } else { format!(": {}", span.note) };
             let words = format!("{name} {what} on {on}{sure}{because}");
             let fix = (level >= Level::Warning).then(|| "delete the line".to_owned());

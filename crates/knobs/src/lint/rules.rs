@@ -236,7 +236,7 @@ fn freebsd_space(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     if let Some(ceiling) = ceiling.filter(|ceiling| u128::from(bytes) * 9 > u128::from(*ceiling) * 8) {
         let needed = Bytes::new(bytes.saturating_mul(9).div_ceil(8)).round_up_to(4096);
         return vec![setting.error(
-            "fights-line",
+            "conflicts-with",
             format!("{name} is more than 8/9 of kern.ipc.maxsockbuf = {ceiling}: new sockets fail with ENOBUFS"),
             Some(format!("kern.ipc.maxsockbuf={}, before this line", needed.get())),
         )];
@@ -404,7 +404,7 @@ fn netsh(setting: &Setting<'_>, parameter: &str) -> Vec<Finding> {
         )],
         ("congestionprovider", "ctcp") => Vec::new(),
         ("netdma", "enabled") if other_is(setting, "chimney", "enabled") => vec![setting.warning(
-            "fights-line",
+            "conflicts-with",
             "NetDMA and TCP Chimney can't be used together, and another line enables TCP Chimney".to_owned(),
             Some("netsh interface tcp set global chimney=disabled".to_owned()),
         )],
@@ -585,7 +585,7 @@ fn delayed_ack(setting: &Setting<'_>, template: &str, value: &str) -> Option<Fin
         let words = format!(
             "{ms} ms is not below MinRtoMs = {least} of this file, as Microsoft asks for: segments are retransmitted whose acknowledgement was only late"
         );
-        return Some(setting.error("fights-line", words, Some(format!("a timeout below {least}"))));
+        return Some(setting.error("conflicts-with", words, Some(format!("a timeout below {least}"))));
     }
     (ms >= 200).then(|| {
         setting.warning(

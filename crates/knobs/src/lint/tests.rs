@@ -79,7 +79,7 @@ fn lines_that_fight_are_told_apart_from_repeated_ones() {
     let text = "net.ipv4.tcp_sack = 1\nnet.ipv4.tcp_sack = 1\nnet.ipv4.tcp_sack = 0\n";
     let found = judged(Kind::Sysctl, text, "linux-6.18", None);
     assert!(found.contains(&(2, Level::Note, "set-twice".to_owned())));
-    assert!(found.contains(&(3, Level::Warning, "fights-line".to_owned())));
+    assert!(found.contains(&(3, Level::Warning, "conflicts-with".to_owned())));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn windows_advice_is_told_by_the_version() {
         ("netsh int tcp set global dca=enabled", "windows-11", Warning, "does-nothing"),
         ("netsh int tcp set global netdma=enabled", "windows-8", Warning, "does-nothing"),
         ("netsh int tcp set global netdma=enabled", "windows-2008-r2", Ok, "fine"),
-        ("netsh int tcp set global netdma=enabled chimney=enabled", "windows-7", Warning, "fights-line"),
+        ("netsh int tcp set global netdma=enabled chimney=enabled", "windows-7", Warning, "conflicts-with"),
         ("netsh int tcp set global netdma=enabled", "windows-xp", Warning, "not-there"),
         ("netsh int ip set global taskoffload=disabled", "windows-10", Warning, "harmful"),
     ] {
@@ -196,7 +196,7 @@ fn packets_that_routers_must_cut_harm_on_freebsd() {
 fn freebsd_spaces_above_the_ceiling_are_an_error() {
     let text = "kern.ipc.maxsockbuf=262144\nnet.inet.tcp.recvspace=262144\nnet.inet.tcp.inflight.enable=0\n";
     let found = judged(Kind::Sysctl, text, "freebsd-14.1", None);
-    assert!(found.contains(&(2, Level::Error, "fights-line".to_owned())), "{found:?}");
+    assert!(found.contains(&(2, Level::Error, "conflicts-with".to_owned())), "{found:?}");
     // Which release took it out nobody could confirm: a note and no warning.
     assert!(found.contains(&(3, Level::Note, "not-there".to_owned())), "{found:?}");
     let text = "kern.ipc.maxsockbuf=1048576\nnet.inet.tcp.recvspace=262144\n";

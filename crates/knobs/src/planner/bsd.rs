@@ -58,7 +58,7 @@ pub(super) fn macos(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     }
     ceiling(draft, sizes.largest(), |bytes| bytes);
     spaces(draft, ["net.inet.tcp.autorcvbufmax", "net.inet.tcp.autosndbufmax"], &sizes);
-    draft.note("a value set with sysctl does not outlast a restart; a launchd job that runs the command keeps it (not confirmed on every version)".to_owned());
+    draft.note("a value set with sysctl does not outlast a restart; a launchd job that runs the command keeps it (not verified on every version)".to_owned());
 }
 
 /// `kern.ipc.nmbclusters`, before the buffers that it has to hold; where the memory for them is known and not there, the

@@ -60,7 +60,7 @@ fn note(span: &Span) -> String {
     let default = (span.default != "unknown").then(|| format!("the default is {}", span.default));
     let note = Some(span.note.clone()).filter(|note| !note.is_empty());
     let parts: Vec<String> = honoured.into_iter().chain(default).chain(note).collect();
-    if parts.is_empty() { String::new() } else { format!("not confirmed: {}", parts.join("; ")) }
+    if parts.is_empty() { String::new() } else { format!("unverified: {}", parts.join("; ")) }
 }
 
 #[cfg(test)]
@@ -82,9 +82,6 @@ mod tests {
         );
         let new = rows("windows-7");
         assert_eq!(new[0].described.honoured, Honoured::Unknown);
-        assert!(
-            new[0].note.starts_with("not confirmed: it doesn't; the default is absent; scaling follows"),
-            "{new:?}"
-        );
+        assert!(new[0].note.starts_with("unverified: it doesn't; the default is absent; scaling follows"), "{new:?}");
     }
 }

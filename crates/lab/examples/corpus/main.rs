@@ -1,7 +1,7 @@
 //! Makes a labelled corpus of captures: `cargo run --release -p fullpipe-lab --example corpus -- DIR [--only CASE]
 //! [--part train|held [--family FAMILY]] [--jobs N]`. `cargo xtask corpus` runs it and judges what it made.
 //!
-//! Each run is one transfer between two kernels over a made path, captured by tcpdump at both ends, with `ss` beside it.
+//! Each run is one transfer between two kernels over an emulated path, captured by tcpdump at both ends, with `ss` beside it.
 //! `DIR/corpus.json` says of each what a judge may find. What is there already and valid is kept, and labelled anew.
 
 mod capture;

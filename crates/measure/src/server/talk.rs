@@ -27,7 +27,7 @@ pub(super) fn converse(session: &mut Session<'_>, version: u64) -> Result<String
     session.control.write_state(State::Conversation, session.patience(), "the handshake")?;
     let outcome = answer_all(session, version);
     let (how, line) = match outcome {
-        Ok(()) => (Disconnect::Bye, Ok("the conversation ended".to_owned())),
+        Ok(()) => (Disconnect::Bye, Ok("client disconnected".to_owned())),
         Err(MeasureError::Cancelled) => (Disconnect::ServerStopped, Err(MeasureError::Cancelled)),
         Err(error) => (Disconnect::Lost, Err(error)),
     };

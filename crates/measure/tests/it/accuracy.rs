@@ -1,4 +1,4 @@
-//! What is measured over made paths of known rate, round trip and MTU.
+//! What is measured over emulated paths of known rate, round trip and MTU.
 
 use std::{
     net::SocketAddr,

@@ -1,7 +1,7 @@
 //! `win10g-delack`: message sizes on a fast local link whose ends had their TCP settings mangled, before and after these
 //! are put back. The published figures are 56 to 322 MB/s before and 831 to 1,090 MB/s after, on 10 Gbit/s.
 //!
-//! The link is a pair of virtual Ethernet devices between two hosts of the lab, since no made path carries 10 Gbit/s. Its
+//! The link is a pair of virtual Ethernet devices between two hosts of the lab, since no emulated path carries 10 Gbit/s. Its
 //! rates are those of the processors; what is asserted is what held the sender back.
 
 use std::{

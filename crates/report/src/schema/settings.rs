@@ -122,7 +122,7 @@ pub const PLAN: &[Key] = &[
 
 /// What `apply` and `reset` print.
 pub const APPLIED: &[Key] = &[
-    key("run", "integer?", "the run, as `undo` takes it; `null`: everything was so already"),
+    key("run", "integer?", "the run, as `undo` takes it; `null`: everything had these values already"),
     key(
         "changes[]",
         "object",
@@ -134,7 +134,7 @@ pub const APPLIED: &[Key] = &[
     key("applied[].before", "string?", "what was there; `null`: absent"),
     key("applied[].wanted", "string?", "what was to be there; `null`: absent"),
     key("applied[].now", "string?", "what was read back; `null`: absent"),
-    key("applied[].unchanged", "boolean", "whether it was so already"),
+    key("applied[].unchanged", "boolean", "whether it had this value already"),
     key("applied[].clamped", "boolean", "whether the system took another value than the one asked for"),
     key("applied[].takes_effect", "string", "`live`, `new_connections`, `interface_restart` or `restart`"),
     key("applied[].needs_restart", "boolean", "whether it acts only when the machine starts again"),

@@ -44,7 +44,7 @@ pub fn applied(done: &AppliedPlan<'_>, look: Look) -> String {
     let run = done.run;
     let changed = run.applied.iter().filter(|applied| !applied.unchanged()).count();
     match run.id {
-        None => page.title("applied", GOOD, "everything was so already; nothing was changed"),
+        None => page.title("applied", GOOD, "all values were set already; nothing was changed"),
         Some(id) => page.title(
             "applied",
             GOOD,

@@ -92,9 +92,9 @@ fn put_direction(page: &mut Page, direction: &DirectionMeasurement) {
         kernel.push(format!("the first of {} connections", direction.transfers.len()));
     }
     page.field("sender", &kernel.join(", "));
-    page.field("sent again", &format!("{} segments", or_dash(direction.retransmits)));
+    page.field("retransmitted", &format!("{} segments", or_dash(direction.retransmits)));
     if let Some(limited) = limited(transfer.sender_samples.last()) {
-        page.field("held back", &limited);
+        page.field("limited by", &limited);
     }
 }
 

@@ -102,9 +102,9 @@ fn put_restored(page: &mut Page, restored: &[Restored]) {
 fn put_path_error(page: &mut Page, error: &PathErrorSummary) {
     let figures = format!("release error p50 {} us, p99 {} us, max {} us", error.p50_us, error.p99_us, error.max_us);
     if error.valid {
-        page.title("made path", PLAIN, &figures);
+        page.title("emulated path", PLAIN, &figures);
     } else {
-        page.title("made path", BAD, &format!("did not keep up in every measurement (see the notes): {figures}"));
+        page.title("emulated path", BAD, &format!("did not keep up in every measurement (see the notes): {figures}"));
     }
 }
 

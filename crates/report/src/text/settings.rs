@@ -73,7 +73,7 @@ fn put_row(page: &mut Page, row: &SettingRow, is_default: Option<bool>) {
     let default = match (is_default, &described.default) {
         (Some(true), _) => "  (the default)".to_owned(),
         (_, Some(default)) => format!("  (default {default})"),
-        (_, None) => "  (default not known)".to_owned(),
+        (_, None) => "  (default unknown)".to_owned(),
     };
     let place = match (&row.file, row.place) {
         (Some(file), Some(place)) => format!("  {}", at(file, place)),

@@ -14,7 +14,7 @@ pub fn stack_run(run: &StackRun, look: Look) -> String {
         let payload = format!("{} B sent, {} B received in {:.3} s", one.sent, one.received, one.seconds);
         page.field("payload", &payload);
         let segments = format!(
-            "{} sent, {} received, {} sent again, {}",
+            "{} sent, {} received, {} retransmitted, {}",
             one.segments_sent,
             one.segments_received,
             one.retransmits,

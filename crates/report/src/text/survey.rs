@@ -170,7 +170,7 @@ fn put_streams(page: &mut Page, rows: &[StreamsRow]) {
     let cells = rows
         .iter()
         .map(|row| vec![row.streams.to_string(), or_dash(row.up_bps), or_dash(row.down_bps), or_dash(row.retransmits)]);
-    table(page, &["connections", "up", "down", "sent again"], &cells.collect::<Vec<_>>());
+    table(page, &["connections", "up", "down", "retransmitted"], &cells.collect::<Vec<_>>());
     for (name, of) in [("up", up as fn(&StreamsRow) -> Option<Rate>), ("down", down)] {
         if let Some(text) = sweep_says(rows, of) {
             page.title(name, PLAIN, &text);
@@ -199,14 +199,14 @@ fn sweep_says(rows: &[StreamsRow], of: impl Fn(&StreamsRow) -> Option<Rate>) -> 
     } else if enough.streams == last.streams && rate(last) >= STILL_GROWING * rate(before_last) {
         format!(
             "each connection is held back by itself: {} carry {} of what {} do, and the rate still grew; `fullpipe check` \
-             says what holds it",
+             says what limits it",
             first.streams,
             percent(share),
             last.streams
         )
     } else {
         format!(
-            "a connection is held back by itself: {} carry {} of what {} do; `fullpipe check` says what holds it",
+            "a single connection is limited by itself: {} carry {} of what {} do; `fullpipe check` says what limits it",
             first.streams,
             percent(share),
             enough.streams
@@ -240,7 +240,7 @@ const PERCENTILES: [&str; 8] = ["", "least", "p50", "p90", "p99", "p99.9", "p99.
 
 fn put_exchange(page: &mut Page, exchange: &ExchangeReport) {
     let title = format!("{} / {}", exchange.request, exchange.response);
-    page.title(&title, PLAIN, &format!("{:.0} answers in a second", exchange.per_second));
+    page.title(&title, PLAIN, &format!("{:.0} transactions/s", exchange.per_second));
     let named = [("connecting", &exchange.connecting), ("answer", &exchange.latency)];
     let rows: Vec<Vec<String>> = named
         .into_iter()
@@ -279,7 +279,7 @@ fn put_under_load(page: &mut Page, under_load: &UnderLoad) {
         let times = [p50, p99, trimmed(loaded.connecting), trimmed(loaded.asking), loaded.own_rtt_us];
         rows.push(row(crate::measured::name(loaded.direction), loaded.rate_bps, &times, loaded.per_minute));
     }
-    let headings = ["load", "rate", "round trip", "p99", "handshake", "request", "own segments", "per minute"];
+    let headings = ["load", "rate", "round trip", "p99", "handshake", "request", "RTT under load", "per minute"];
     table(page, &headings, &rows);
     page.gap();
     for loaded in &under_load.loaded {

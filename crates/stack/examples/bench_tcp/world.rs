@@ -49,7 +49,7 @@ impl World {
         Ok(Self { lab: Lab::join(&path, 1, options)? })
     }
 
-    /// The host; its made path stays unused.
+    /// The host; its emulated path stays unused.
     pub(crate) fn host(&self) -> &LabHost {
         self.lab.host(Side::B)
     }

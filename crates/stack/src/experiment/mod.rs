@@ -1,4 +1,4 @@
-//! Experiments with a small device: the engine, with the device's own speed, against a kernel over a made path.
+//! Experiments with a small device: the engine, with the device's own speed, against a kernel over an emulated path.
 
 mod fit;
 mod own;

@@ -1,4 +1,4 @@
-//! A made path with the engine at one end (a) and a kernel at the other (b).
+//! An emulated path with the engine at one end (a) and a kernel at the other (b).
 
 use std::{
     net::{IpAddr, SocketAddr, TcpListener, TcpStream},
