@@ -1,9 +1,13 @@
 //! What `measure` found, and the line of each interval while it runs.
 
+use fullpipe_diagnose::Transfer;
 use fullpipe_measure::{Cpu, DirectionMeasurement, Measurement, PeerKind, Phase, Progress};
 use fullpipe_units::Micros;
 
-use super::page::{GOOD, Look, PLAIN, Page, WARN, or_dash, percent};
+use super::{
+    page::{GOOD, Look, PLAIN, Page, WARN, or_dash, percent},
+    survey::table,
+};
 use crate::measured::{Measured, name, seconds_per_gb};
 
 /// The line of an interval: time, rates, and what the kernel says.
@@ -96,6 +100,39 @@ fn put_direction(page: &mut Page, direction: &DirectionMeasurement) {
     if let Some(limited) = limited(transfer.sender_samples.last()) {
         page.field("limited by", &limited);
     }
+    put_connections(page, &direction.transfers);
+}
+
+/// More connections than this are summed up.
+const MOST_CONNECTIONS: usize = 16;
+
+/// What each of several connections got.
+fn put_connections(page: &mut Page, transfers: &[Transfer]) {
+    let rate = |transfer: &Transfer| or_dash(transfer.rate());
+    if transfers.len() > MOST_CONNECTIONS {
+        let mut sorted: Vec<&Transfer> = transfers.iter().collect();
+        sorted.sort_by_key(|transfer| transfer.rate());
+        let [first, middle, last] = [0, sorted.len() / 2, sorted.len() - 1].map(|place| rate(sorted[place]));
+        page.field(
+            "each",
+            &format!("{first} (slowest), {middle} (median), {last} (fastest); `--json` tells of every connection"),
+        );
+        return;
+    }
+    if transfers.len() < 2 {
+        return;
+    }
+    let rows = (1..).zip(transfers).map(|(number, transfer): (u32, _)| {
+        let last = transfer.sender_samples.last();
+        vec![
+            number.to_string(),
+            rate(transfer),
+            or_dash(transfer.retransmits()),
+            or_dash(last.and_then(|sample| sample.rtt_us)),
+            or_dash(last.and_then(|sample| sample.cwnd)),
+        ]
+    });
+    table(page, &["connection", "rate", "retransmitted", "round trip", "cwnd"], &rows.collect::<Vec<_>>());
 }
 
 /// What the sender's kernel says that it waited for.
@@ -104,7 +141,7 @@ fn limited(last: Option<&fullpipe_diagnose::SenderSample>) -> Option<String> {
     let busy = last.busy_us?.get();
     let share = |part: Option<Micros>| percent(part.map_or(0, Micros::get) as f64 / busy.max(1) as f64);
     Some(format!(
-        "by the receiver's window {}, by the send buffer {} of the time in which it had something to send",
+        "the receiver's window {}, the send buffer {} of the time in which it had something to send",
         share(last.rwnd_limited_us),
         share(last.sndbuf_limited_us)
     ))
@@ -139,4 +176,34 @@ fn put_processor(page: &mut Page, measured: &Measured<'_>) {
     };
     let far = measurement.far_cpu.as_ref().map_or_else(|| "-".to_owned(), of);
     page.field("processor", &format!("{} here, {far} there", of(&measurement.own_cpu)));
+}
+
+#[cfg(test)]
+mod tests {
+    use fullpipe_units::Bytes;
+
+    use super::*;
+
+    fn page_of(connections: u64) -> String {
+        let transfers: Vec<Transfer> = (1..=connections)
+            .map(|number| Transfer {
+                bytes: Bytes::new(number * 125_000),
+                duration_us: Micros::new(1_000_000),
+                ..Transfer::default()
+            })
+            .collect();
+        let mut page = Page::new(Look::default());
+        put_connections(&mut page, &transfers);
+        page.finish()
+    }
+
+    #[test]
+    fn each_of_several_connections_has_its_rate() {
+        assert_eq!(page_of(1), "", "one connection's rate is the direction's");
+        let few = page_of(3);
+        assert_eq!(few.lines().count(), 4, "{few}");
+        assert!(few.lines().last().unwrap().contains("3.00 Mbit/s"), "{few}");
+        let many = page_of(40);
+        assert!(many.contains("1.00 Mbit/s (slowest), 21.0 Mbit/s (median), 40.0 Mbit/s"), "{many}");
+    }
 }

@@ -61,7 +61,7 @@ fn gain(pair: &Pair) -> String {
 }
 
 /// Cells under their headings, each column as wide as its widest.
-fn table(page: &mut Page, headings: &[&str], rows: &[Vec<String>]) {
+pub(super) fn table(page: &mut Page, headings: &[&str], rows: &[Vec<String>]) {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain(headings.get(column).map(|heading| heading.chars().count())).max().unwrap_or(0)
