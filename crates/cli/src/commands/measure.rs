@@ -134,10 +134,25 @@ fn survey(
     let mut survey = Survey::new(args.host(), client.peer(), client.peer_kind());
     if let Some(range) = args.sizes {
         let sizes: Vec<Bytes> = range.steps().into_iter().map(Bytes::new).collect();
-        survey.sizes = client.sizes(&spec, &sizes, cancel, &mut done)?;
+        let mut largest = Rate::ZERO;
+        let mut place = 0;
+        survey.sizes = client.sizes(&spec, &sizes, cancel, &mut |row, of| {
+            let rates = [row.up.rate_bps, row.down.rate_bps];
+            largest = rates.into_iter().flatten().fold(largest, Rate::max);
+            place += 1;
+            output.remark(&text::sweep_row(place, of, &row.size.to_string(), rates, largest, output.look()));
+        })?;
     } else if let Some(range) = args.streams {
         let numbers: Vec<u32> = range.steps().into_iter().filter_map(|step| step.try_into().ok()).collect();
-        survey.streams = client.sweep_streams(&spec, &numbers, cancel, &mut done)?;
+        let mut largest = Rate::ZERO;
+        let mut place = 0;
+        survey.streams = client.sweep_streams(&spec, &numbers, cancel, &mut |row, of| {
+            let rates = [row.up_bps, row.down_bps];
+            largest = rates.into_iter().flatten().fold(largest, Rate::max);
+            place += 1;
+            let label = format!("{} streams", row.streams);
+            output.remark(&text::sweep_row(place, of, &label, rates, largest, output.look()));
+        })?;
     } else if let Some(pattern) = args.pattern {
         let pairs = if args.pair.is_empty() { &[(Bytes::new(1), Bytes::new(1))][..] } else { &args.pair };
         for (index, &(request, response)) in pairs.iter().enumerate() {

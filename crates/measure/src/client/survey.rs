@@ -85,6 +85,9 @@ pub struct TcpMtu {
 /// What is told while tests run: how many are done, of how many.
 pub(crate) type Done<'a> = &'a mut (dyn FnMut(usize, usize) + Send);
 
+/// A row of a sweep as soon as it is complete, and how many there will be.
+type RowDone<'a, Row> = &'a mut (dyn FnMut(&Row, usize) + Send);
+
 impl Client {
     /// Runs a test of each direction with every message size; round trips, too, where the server is ours. `spec` gives
     /// all but the size. A caller that cancels gets the rows that are complete.
@@ -96,11 +99,10 @@ impl Client {
         spec: &TestSpec,
         sizes: &[Bytes],
         cancel: &AtomicBool,
-        done: Done<'_>,
+        done: RowDone<'_, SizeRow>,
     ) -> Result<Vec<SizeRow>, MeasureError> {
         let mut rows = Vec::new();
-        for (index, &size) in sizes.iter().enumerate() {
-            done(index, sizes.len());
+        for &size in sizes {
             let [up, down] = [TestDirection::Up, TestDirection::Down].map(|direction| {
                 let spec = TestSpec { block: size, direction, pings: 0, ..spec.clone() };
                 self.run(&spec, cancel, &mut |_| ()).map(|measurement| side(&measurement, size))
@@ -121,6 +123,7 @@ impl Client {
             if cancel.load(Ordering::Relaxed) {
                 break;
             }
+            done(&row, sizes.len());
             rows.push(row);
         }
         Ok(rows)
@@ -143,11 +146,10 @@ impl Client {
         spec: &TestSpec,
         numbers: &[u32],
         cancel: &AtomicBool,
-        done: Done<'_>,
+        done: RowDone<'_, StreamsRow>,
     ) -> Result<Vec<StreamsRow>, MeasureError> {
         let mut rows = Vec::new();
-        for (index, &streams) in numbers.iter().enumerate() {
-            done(index, numbers.len());
+        for &streams in numbers {
             let [up, down] = [TestDirection::Up, TestDirection::Down].map(|direction| {
                 let spec = TestSpec { streams, direction, pings: 0, ..spec.clone() };
                 self.run(&spec, cancel, &mut |_| ())
@@ -157,12 +159,14 @@ impl Client {
                 break;
             }
             let (up, down) = (up.directions.first(), down.directions.first());
-            rows.push(StreamsRow {
+            let row = StreamsRow {
                 streams,
                 up_bps: up.and_then(|up| up.rate_bps),
                 down_bps: down.and_then(|down| down.rate_bps),
                 retransmits: up.zip(down).and_then(|(up, down)| Some(up.retransmits? + down.retransmits?)),
-            });
+            };
+            done(&row, numbers.len());
+            rows.push(row);
         }
         Ok(rows)
     }

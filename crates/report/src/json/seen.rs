@@ -243,7 +243,7 @@ fn measured(one: &Value) -> Option<SeenTransfer> {
         attainable: rate(&diagnosis["attainable_bps"]),
         rtt: time(&one["rtt_us"]),
         limiter: limiter(&diagnosis["limiter"]),
-        segments: segments(&one["bytes"], mss, one.get("retransmissions").unwrap_or(&one["retransmits"])),
+        segments: segments(&one["bytes"], mss, one.get("retransmissions").unwrap_or_else(|| &one["retransmits"])),
         mtu: seen["path_mtu"].as_u64().and_then(|mtu| u32::try_from(mtu).ok()),
         window: size(&seen["offered_window_bytes"]),
         in_flight: size(&seen["in_flight_bytes"]),

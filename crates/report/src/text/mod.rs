@@ -35,7 +35,7 @@ pub use settings::settings;
 pub use share::share;
 pub use sim::{reference, sim, what_if};
 pub use stack::{device_table, preset_table, stack_run};
-pub use survey::{comparison, survey};
+pub use survey::{comparison, survey, sweep_row};
 pub use verified::verified;
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use fullpipe_measure::{
 };
 use fullpipe_units::{Bytes, Rate};
 
-use super::page::{DIM, Look, PLAIN, Page, TITLE, WARN, count, or_dash, percent};
+use super::page::{DIM, Look, PLAIN, Page, TITLE, WARN, bar, count, or_dash, percent};
 use crate::{Comparison, Pair, Survey};
 
 /// The tables of what was asked.
@@ -36,6 +36,20 @@ pub fn survey(survey: &Survey, look: Look) -> String {
         page.styled_field("stopped", WARN, "before its time; only what was complete is shown");
     }
     page.finish()
+}
+
+/// A row of a sweep for a person who looks on while it runs: its place, what was varied, and each direction's rate with a bar
+/// as long as the rate is beside the largest so far.
+pub fn sweep_row(place: usize, of: usize, label: &str, rates: [Option<Rate>; 2], largest: Rate, look: Look) -> String {
+    // The text takes 62 columns; both bars share the rest.
+    let cells = (look.width.saturating_sub(62) / 2).clamp(4, 20);
+    let side = |name: &str, rate: Option<Rate>| {
+        let part = rate.map_or(0.0, |rate| rate.bps() as f64 / largest.bps().max(1) as f64);
+        format!("  {name} {:>13} {:cells$}", or_dash(rate), bar(part, cells, look.unicode))
+    };
+    let width = of.to_string().len();
+    let line = format!("{place:>width$} of {of}  {label:>12}{}{}", side("up", rates[0]), side("down", rates[1]));
+    format!("{}\n", line.trim_end())
 }
 
 /// MB/s and latency of two sweeps, size by size.
@@ -403,6 +417,21 @@ mod tests {
             retransmits: None,
         };
         sweep_says(&rates.iter().map(row).collect::<Vec<_>>(), up)
+    }
+
+    #[test]
+    fn a_row_of_a_sweep_fits_the_screen_and_shows_the_rates_as_bars() {
+        let rate = |bps| Some(Rate::from_bps(bps));
+        for (width, cells) in [(60, 4_usize), (80, 9), (120, 20)] {
+            let look = Look { width, unicode: false, verbose: false };
+            let row =
+                sweep_row(3, 12, "4,096 B", [rate(50_000_000), rate(100_000_000)], Rate::from_bps(100_000_000), look);
+            assert!(row.trim_end().len() <= width.max(72), "{row}");
+            assert!(row.starts_with(" 3 of 12       4,096 B  up   50.0 Mbit/s #"), "{row}");
+            assert_eq!(row.matches('#').count(), cells + cells.div_ceil(2), "{row}");
+        }
+        let none = sweep_row(1, 1, "1 B", [None, None], Rate::ZERO, Look { width: 80, unicode: true, verbose: false });
+        assert!(none.trim_end().ends_with("down             -"), "{none:?}");
     }
 
     #[test]
