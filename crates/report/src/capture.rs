@@ -17,6 +17,8 @@ pub struct CaptureList {
     pub shown: usize,
     /// Connections that were only counted, because there were too many without payload.
     pub unlisted: u64,
+    /// Of these, SYNs that nobody answered.
+    pub unanswered: u64,
     /// What was read.
     pub files: Vec<CaptureFile>,
     /// What could not be read.

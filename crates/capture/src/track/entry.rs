@@ -45,6 +45,18 @@ impl Entry {
         silent_s > LINGER_S && (silent_s > idle_s || self.is_closed())
     }
 
+    /// Whether it is a SYN alone, sent once or more often, that nobody answered for `seconds` of the capture's clock.
+    pub(super) fn is_unanswered(&self, clock_s: u32, seconds: u32, journal: &Journal) -> bool {
+        if self.followed.is_some() || self.list.is_empty() || clock_s.saturating_sub(self.last_s) < seconds {
+            return false;
+        }
+        let mut is_alone = !self.list.is_from_both();
+        if is_alone {
+            journal.each(&self.list, |seen| is_alone &= seen.flags.has(Flags::SYN) && !seen.flags.has(Flags::ACK));
+        }
+        is_alone
+    }
+
     fn is_closed(&self) -> bool {
         self.followed.as_ref().map_or(self.list.closed == 3, |connection| connection.is_closed())
     }

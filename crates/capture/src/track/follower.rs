@@ -20,6 +20,12 @@ const IDLE_S: u32 = 4 * 3_600;
 const IDLE_AMONG_MANY_S: u32 = 120;
 const MANY: usize = 1_000_000 / PARTS;
 
+/// ... but a SYN that nobody answered for this long then, three times the first retransmission timeout (RFC 6298, section 2),
+/// and at once where an eighth more is open: those are counted and not told, and a hundred thousand in a second take no more
+/// room than these.
+const UNANSWERED_S: u32 = 3;
+const TOO_MANY: usize = MANY + MANY / 8;
+
 /// Connections without payload beyond this many of a part are counted and not told one by one.
 const MOST_SILENT: u64 = 2_000_000 / PARTS as u64;
 
@@ -43,6 +49,7 @@ pub struct Follower {
     brief: Option<Box<Connection>>,
     silent: u64,
     unlisted: u64,
+    unanswered: u64,
     segments: u64,
     clock_s: u32,
 }
@@ -57,6 +64,7 @@ impl Follower {
             brief: None,
             silent: 0,
             unlisted: 0,
+            unanswered: 0,
             segments: 0,
             clock_s: 0,
         }
@@ -96,7 +104,12 @@ impl Follower {
             }
         }
         self.reports.take_lists(Listed::new(self.table, self.journal));
-        Findings { connections: self.reports, unlisted: self.unlisted, segments: self.segments }
+        Findings {
+            connections: self.reports,
+            unlisted: self.unlisted,
+            unanswered: self.unanswered,
+            segments: self.segments,
+        }
     }
 
     /// Brings what the notes are about into the cache, all at once: one after another, each would wait for memory two or
@@ -163,8 +176,17 @@ impl Follower {
     fn patrol(&mut self) {
         let idle_s = if self.table.len() > MANY { IDLE_AMONG_MANY_S } else { IDLE_S };
         let clock_s = self.clock_s;
+        let unanswered_s = match self.table.len() {
+            len if len > TOO_MANY => Some(0),
+            len if len > MANY => Some(UNANSWERED_S),
+            _ => None,
+        };
         let (mut teller, table) = self.parts();
         table.patrol(2, |key, entry| {
+            if unanswered_s.is_some_and(|seconds| entry.is_unanswered(clock_s, seconds, teller.journal)) {
+                teller.count(entry);
+                return true;
+            }
             let is_over = entry.is_over(clock_s, idle_s);
             if is_over {
                 teller.tell(key, entry);
@@ -174,8 +196,8 @@ impl Follower {
     }
 
     fn parts(&mut self) -> (Teller<'_>, &mut Table<Entry>) {
-        let Self { table, journal, reports, brief, silent, unlisted, .. } = self;
-        (Teller { journal, reports, brief, silent, unlisted }, table)
+        let Self { table, journal, reports, brief, silent, unlisted, unanswered, .. } = self;
+        (Teller { journal, reports, brief, silent, unlisted, unanswered }, table)
     }
 }
 
@@ -186,6 +208,7 @@ struct Teller<'a> {
     brief: &'a mut Option<Box<Connection>>,
     silent: &'a mut u64,
     unlisted: &'a mut u64,
+    unanswered: &'a mut u64,
 }
 
 impl Teller<'_> {
@@ -205,6 +228,14 @@ impl Teller<'_> {
             Some(_) => {}
             None => self.tell_whole(key, entry),
         }
+    }
+
+    /// Counts an entry that is nothing but an unanswered SYN, which is as new then.
+    fn count(&mut self, entry: &mut Entry) {
+        *self.unanswered += 1;
+        *self.unlisted += 1;
+        self.journal.clear(&mut entry.list);
+        *entry = Entry::default();
     }
 
     fn tell_whole(&mut self, key: &Key, entry: &mut Entry) {

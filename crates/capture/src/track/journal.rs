@@ -87,6 +87,11 @@ impl List {
         self.segments == 0
     }
 
+    /// Whether both ends sent something.
+    pub(super) const fn is_from_both(&self) -> bool {
+        self.has_sent[0] && self.has_sent[1]
+    }
+
     /// The number of the first packet.
     pub(super) const fn first_number(&self) -> u64 {
         self.first_number

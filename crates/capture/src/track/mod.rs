@@ -44,6 +44,8 @@ pub struct Findings {
     pub connections: Reports,
     /// Connections without payload that are not among them, because there were too many.
     pub unlisted: u64,
+    /// Of these, SYNs that nobody answered, summed up while too many connections were open.
+    pub unanswered: u64,
     /// TCP segments.
     pub segments: u64,
 }
@@ -57,6 +59,7 @@ impl Findings {
         for part in parts {
             whole.connections.append(part.connections);
             whole.unlisted += part.unlisted;
+            whole.unanswered += part.unanswered;
             whole.segments += part.segments;
         }
         whole.connections.number();

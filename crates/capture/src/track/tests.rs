@@ -114,6 +114,35 @@ fn a_flood_of_requests_takes_little_room_and_is_told() {
     assert_eq!((found.connections.len(), found.unlisted), (50_000, 0));
 }
 
+#[test]
+fn a_flood_without_end_is_summed_up_and_those_who_are_answered_are_told() {
+    let mut tracker = Tracker::new(1, Keep::default());
+    const FLOOD: u32 = 1_400_000;
+    for number in 0..FLOOD {
+        let at_ns = u64::from(number) * 10_000;
+        let mut syn = segment(at_ns, 0, Flags::SYN, number, 0);
+        syn.flow.from =
+            Endpoint { address: IpAddr::V4(Ipv4Addr::from(number.wrapping_mul(2_654_435_761))).into(), port: 7 };
+        tracker.segment(&syn);
+        if number % 100_000 == 0 {
+            // One that is answered at once.
+            let port = 1 + (number / 100_000) as u16;
+            tracker.segment(&segment(at_ns, port, Flags::SYN, 0, 0));
+            let mut answer = segment(at_ns, port, Flags(Flags::SYN.0 | Flags::ACK.0), 0, 0);
+            answer.flow = answer.flow.reversed();
+            tracker.segment(&answer);
+            tracker.segment(&segment(at_ns, port, Flags::ACK, 1, 100));
+        }
+    }
+    let bytes: usize = tracker.followers.iter().map(Follower::room).sum();
+    assert!(bytes < 300_000_000, "{bytes} bytes");
+    let found = tracker.finish();
+    assert!(found.unanswered > 200_000 && found.unanswered == found.unlisted, "{}", found.unanswered);
+    assert_eq!(found.connections.len() as u64 + found.unlisted, u64::from(FLOOD) + 14);
+    let told = found.connections.iter().filter(|report| report.payload().get() == 100).count();
+    assert_eq!(told, 14);
+}
+
 /// What is found with a seed.
 fn found_with(seed: u64, segments: &[Segment<'_>]) -> Vec<String> {
     let mut tracker = Tracker::new(seed, Keep::default());

@@ -17,6 +17,7 @@ pub fn captures(command: &str, list: &CaptureList) -> Value {
         json!({
             "connections": shown.map(|report| connection(&report)).collect::<Vec<_>>(),
             "connection_count": list.connections.len() as u64 + list.unlisted,
+            "unlisted": { "connections": list.unlisted, "unanswered_syns": list.unanswered },
             "files": list.files.iter().map(|file| json!({
                 "file": file.name, "packets": file.packets, "bytes": file.bytes, "segments": file.segments,
             })).collect::<Vec<_>>(),

@@ -109,6 +109,13 @@ pub const CAPTURE: &[Key] = &[
     key("connections[].advice[].settings[]", "string", "a setting and its value"),
     key("connections[].advice[].look_at[]", "string", "a setting that must have been lowered: the default would do"),
     key("connection_count", "integer", "all connections, also those that `--top` leaves out"),
+    key("unlisted", "object", "of these, connections that are counted only"),
+    key("unlisted.connections", "integer", "connections without payload beyond two millions, and the next"),
+    key(
+        "unlisted.unanswered_syns",
+        "integer",
+        "SYNs that nobody answered, summed up while more than a million connections were open",
+    ),
     key("files[]", "object", "a capture that was read"),
     key("files[].file", "string", "its name"),
     key("files[].packets", "integer", "packets in it"),

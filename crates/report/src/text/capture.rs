@@ -28,13 +28,22 @@ pub fn captures(list: &CaptureList, look: Look) -> String {
     };
     let statement = format!("{} in {packets} packets{problems}", count(connections, "connection"));
     page.title("capture", style, &statement);
+    if list.unlisted > 0 {
+        let syns = match list.unanswered {
+            0 => String::new(),
+            number => format!(", {number} of them a SYN that nobody answered"),
+        };
+        let text = format!("{} without payload are counted and not listed{syns}", list.unlisted);
+        page.styled_field("summed up", WARN, &text);
+    }
     for report in list.connections.iter().take(list.shown) {
         put_line(&mut page, &report);
     }
-    let more = connections - list.shown.min(list.connections.len());
+    let listed = list.connections.len();
+    let more = listed - list.shown.min(listed);
     if more > 0 {
         page.gap();
-        page.paragraph(2, DIM, &format!("{more} more are not shown; --top {connections} shows all"));
+        page.paragraph(2, DIM, &format!("{more} more are not shown; --top {listed} shows all"));
     }
     put_problems(&mut page, list);
     page.finish()
