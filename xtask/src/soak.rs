@@ -2,6 +2,8 @@
 //! cases, and the scenarios over and over.
 
 mod crash;
+mod disk;
+mod power;
 mod stage;
 mod tally;
 
@@ -13,12 +15,14 @@ use xshell::{Shell, cmd};
 /// A part of it alone.
 #[derive(clap::Subcommand)]
 pub(crate) enum Only {
-    /// Kill, I/O error and full disk at every point of every command that changes settings, and flipped bits of a journal.
+    /// Kill, I/O error, full disk and power failure at every point of every command that changes settings, and flipped bits of a
+    /// journal.
     Crash {
         /// Kill at every system call, also at those that change nothing, and flip a bit in every byte.
         #[arg(long)]
         all: bool,
-        /// Only the cases whose name begins so (`apply`, `undo`, `confirm`, `guardian`, `reset`, `bits`).
+        /// Only the cases whose name begins so (`apply`, `undo`, `confirm`, `guardian`, `reset`, `bits`,
+        /// `power`).
         cases: Vec<String>,
     },
 }

@@ -5,8 +5,8 @@
 //! has it and all later ones of the kind fail as a full disk has them (ENOSPC). The points are the calls that can change
 //! something outside of the process: what is on disk and in the kernel is the same before and after any other. Then two
 //! things must hold. A command that says that all went well has done all of it; and `undo` brings back every value and
-//! every byte, or ends with an error. Anything else is silent, and fails the run. What is *not* here: power that fails,
-//! which may lose what was not synced.
+//! every byte, or ends with an error. Anything else is silent, and fails the run. What is *not* here: power that fails
+//! (`power`).
 
 use std::{collections::BTreeMap, fs};
 
@@ -14,6 +14,7 @@ use anyhow::{Context, Result, ensure};
 use xshell::Shell;
 
 use super::{
+    power,
     stage::{Moment, Stage, World},
     tally::{End, Tally},
 };
@@ -67,8 +68,8 @@ impl Fault {
 }
 
 /// A command, and what was done before it.
-struct Case {
-    name: &'static str,
+pub(super) struct Case {
+    pub(super) name: &'static str,
     before: Option<&'static [&'static str]>,
     command: &'static [&'static str],
 }
@@ -120,23 +121,37 @@ pub(crate) fn run(shell: &Shell, all: bool, cases: &[String]) -> Result<()> {
         flips.print("bits of the journal flipped, then undo");
         whole.add(flips);
     }
+    if is_wanted("power") {
+        for case in CASES {
+            let tally = power::matrix(&stage, case, &original, if all { 8 } else { 2 })
+                .with_context(|| format!("power failure, {}", case.name))?;
+            tally.print(&format!("power fails: {}", case.name));
+            whole.add(tally);
+        }
+    }
     whole.print("in all");
     ensure!(whole.stopped > 0, "strace stopped no command anywhere");
     ensure!(whole.silent.is_empty(), "something was lost in silence");
     Ok(())
 }
 
+impl Case {
+    /// Does what comes before the command; gives the command and the moment before it.
+    pub(super) fn prepare(&self, stage: &Stage) -> Result<(Vec<String>, Moment)> {
+        stage.begin()?;
+        if let Some(before) = self.before {
+            let output = stage.fullpipe(before)?;
+            ensure!(output.status.success(), "{before:?}: {output:?}");
+        }
+        let owner = stage.kill_guardians()?;
+        let word = |word: &&str| if *word == OWNER { owner.clone() } else { (*word).to_owned() };
+        Ok((self.command.iter().map(word).collect(), stage.moment()?))
+    }
+}
+
 /// Every fault at every point of one command.
 fn matrix(stage: &Stage, case: &Case, original: &World, all: bool) -> Result<Tally> {
-    stage.begin()?;
-    if let Some(before) = case.before {
-        let output = stage.fullpipe(before)?;
-        ensure!(output.status.success(), "{before:?}: {output:?}");
-    }
-    let owner = stage.kill_guardians()?;
-    let command: Vec<String> =
-        case.command.iter().map(|word| if *word == OWNER { owner.clone() } else { (*word).to_owned() }).collect();
-    let start = stage.moment()?;
+    let (command, start) = case.prepare(stage)?;
     // Once without a fault: which calls there are, and what the command does.
     let output = stage.traced(&command, &[])?;
     ensure!(output.status.success(), "without a fault: {output:?}");
@@ -170,7 +185,7 @@ fn matrix(stage: &Stage, case: &Case, original: &World, all: bool) -> Result<Tal
 }
 
 /// Takes everything back, without a fault this time.
-fn recover(stage: &Stage, original: &World) -> Result<End> {
+pub(super) fn recover(stage: &Stage, original: &World) -> Result<End> {
     let undone = stage.fullpipe(UNDO)?.status.success();
     Ok(match (stage.world()? == *original, undone) {
         (true, _) => End::Restored,

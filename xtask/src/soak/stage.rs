@@ -22,7 +22,7 @@ const SETTINGS: [(&str, &str); 3] =
 const DROP_IN: &str = "# ours\nnet.ipv4.tcp_ecn = 2\n";
 
 /// The folders that the commands write into.
-const FOLDERS: [&str; 2] = ["state", "sysctl.d"];
+pub(super) const FOLDERS: [&str; 2] = ["state", "sysctl.d"];
 
 /// The values of the settings, and the files of `sysctl.d`.
 pub(super) type World = (Vec<String>, BTreeMap<PathBuf, Vec<u8>>);
@@ -74,6 +74,11 @@ impl Stage {
         Ok(())
     }
 
+    /// The folder that holds all others.
+    pub(super) fn root(&self) -> &Path {
+        &self.folder
+    }
+
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -111,6 +116,26 @@ impl Stage {
         fs::create_dir(self.path("sysctl.d"))?;
         fs::write(self.path("sysctl.d/90-fullpipe.conf"), DROP_IN)?;
         Ok(SETTINGS.iter().try_for_each(|(name, value)| fs::write(setting(name), value))?)
+    }
+
+    /// What a restart makes of the settings: as the kernel has them, then what the drop-ins say (systemd-sysctl.service(8)).
+    pub(super) fn boot(&self) -> Result<()> {
+        SETTINGS.iter().try_for_each(|(name, value)| fs::write(setting(name), value))?;
+        let mut files: Vec<PathBuf> =
+            fs::read_dir(self.path("sysctl.d"))?.flatten().map(|entry| entry.path()).collect();
+        files.retain(|path| path.extension().is_some_and(|extension| extension == "conf"));
+        files.sort();
+        for path in files {
+            let text = String::from_utf8_lossy(&fs::read(path)?).into_owned();
+            for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
+                let key = key.trim().trim_start_matches('-');
+                let known = SETTINGS.iter().find(|(name, _)| key.strip_prefix("net.ipv4.") == Some(*name));
+                if let Some((name, _)) = known {
+                    fs::write(setting(name), value.trim())?;
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn world(&self) -> Result<World> {

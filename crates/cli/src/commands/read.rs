@@ -43,7 +43,12 @@ pub(super) fn run(args: &ReadArgs, output: Output) -> Ended {
         return Err(captures.failed.remove(0).into());
     }
     let found = sink.into_inner().finish();
-    let mut list = CaptureList { connections: found.connections, unlisted: found.unlisted, unanswered: found.unanswered, ..CaptureList::default() };
+    let mut list = CaptureList {
+        connections: found.connections,
+        unlisted: found.unlisted,
+        unanswered: found.unanswered,
+        ..CaptureList::default()
+    };
     tell_files(&captures, &mut list);
     let shown = |usually| args.top.map_or(usually, NonZeroUsize::get);
     let usually = if output.is_json() || args.csv { usize::MAX } else { USUALLY_SHOWN };

@@ -29,5 +29,14 @@ pub(super) fn mark(state_dir: &Path) -> io::Result<()> {
     let mut file = options.open(place(state_dir))?;
     file.write_all(b"fullpipe began a journal in this folder; if journal.sqlite is empty or missing, it was lost\n")?;
     file.sync_all()?;
-    plain_file::sync_folder(state_dir)
+    plain_file::sync_folder(state_dir)?;
+    // The folder itself lasts when the one that it is in is on disk (fsync(2)), and so on: this may be its first use. Nothing
+    // was made in a folder that can't be opened.
+    for folder in state_dir.ancestors().skip(1) {
+        match plain_file::sync_folder(folder) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
 }
