@@ -13,6 +13,7 @@ use super::*;
 use crate::end::Stay;
 
 mod histories;
+mod hostile;
 
 const KEY: &str = "a key of more than sixteen bytes";
 const SERVER: &str = "192.0.2.1:5201";
@@ -37,7 +38,7 @@ impl Machine {
         let rmem = rmem(folder.path());
         fs::create_dir_all(rmem.parent().unwrap()).unwrap();
         fs::write(folder.path().join("machine/platform"), "linux 6.18.44\n").unwrap();
-        fs::write(rmem, OLD).unwrap();
+        fs::write(rmem, format!("{OLD}\n")).unwrap();
         let host = FolderHost::new(folder.path().join("machine"));
         let state = folder.path().join("state");
         let end = LocalEnd::in_folder("b", host, state.clone(), "serve", Some(guardian(folder.path(), &state)));
