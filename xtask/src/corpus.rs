@@ -20,7 +20,8 @@ use crate::setup;
 /// Where the corpus goes, and what of it.
 #[derive(Args)]
 pub(crate) struct Corpus {
-    /// The folder; what is there already is not made again. Without, it is removed at the end.
+    /// The folder; what is there already is not made again. Without, it is removed at the end. With `--sim`: captures of both
+    /// ends, and the live verdict, of what is judged wrongly.
     dir: Option<PathBuf>,
     /// Only this case (`clean`, `loss`, ...).
     #[arg(long)]
@@ -46,7 +47,7 @@ pub(crate) struct Corpus {
     jobs: usize,
     /// Instead, simulate so many random transfers, and judge each live and from captures of both ends against what is known
     /// to have limited it. Prints the confusion and the seeds that fail.
-    #[arg(long, value_name = "N", conflicts_with_all = ["dir", "only", "part", "keep", "with"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["only", "part", "keep", "with"])]
     sim: Option<u64>,
     /// `--sim`: the first seed; every transfer has its own.
     #[arg(long, requires = "sim", default_value_t = 1)]
@@ -79,9 +80,10 @@ const AIM: f64 = 0.98;
 pub(crate) fn run(shell: &Shell, corpus: &Corpus) -> Result<()> {
     if let Some(count) = corpus.sim {
         let [count, seed, jobs] = [count, corpus.seed, corpus.jobs as u64].map(|number| number.to_string());
+        let dir = &corpus.dir;
         cmd!(
             shell,
-            "cargo run --release --locked --quiet --package fullpipe-sim --example corpus_sim -- {count} {seed} {jobs}"
+            "cargo run --release --locked --quiet --package fullpipe-sim --example corpus_sim -- {count} {seed} {jobs} {dir...}"
         )
         .run()?;
         return Ok(());

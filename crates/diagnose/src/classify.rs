@@ -372,9 +372,21 @@ impl<'a> Case<'a> {
             Some(false) if !waits => NetworkCause::Paced,
             // The path had gaps, nothing was lost, no queue formed, and the window that was offered had room: a congestion
             // window would have grown.
-            _ if !self.path.delivered_through(held) && !self.is_larger_late(held) => NetworkCause::Held,
+            _ if self.is_larger_late(held) => NetworkCause::Unknown,
+            _ if !self.path.delivered_through(held) || self.is_too_few_to_be_congestion(held) => NetworkCause::Held,
             _ => NetworkCause::Unknown,
         }
+    }
+
+    /// So few segments for so many round trips without a loss that no congestion window can have been the reason: it grows by
+    /// half a segment at least in each (RFC 5681, section 3.1, with an acknowledgement for every second segment).
+    fn is_too_few_to_be_congestion(&self, held: &[&Interval]) -> bool {
+        let most = held.iter().filter_map(|i| packets::peak(i)).fold(0.0, f64::max);
+        let time: f64 = held.iter().map(|i| i.len()).sum();
+        let round_trips = self.path.base_rtt.map_or(0.0, |base| time / base);
+        most > self.timeline.mss
+            && most <= thresholds::FEW_SEGMENTS * self.timeline.mss
+            && round_trips >= thresholds::FEW_ROUND_TRIPS
     }
 
     /// The path had no gap, and the highest round trips are a little longer than the lowest.

@@ -76,7 +76,7 @@ impl Path {
         if is_dry(interval) {
             return false;
         }
-        let in_flight = interval.in_flight().unwrap_or(0.0);
+        let in_flight = interval.in_flight().unwrap_or(interval.rate * rtt / 8e6);
         // A long queue at a low rate is a bottleneck that others share; a short one may be left over from a burst.
         let long = matches!(suspect, Suspect::Congestion) && self.is_inflated(rtt, in_flight, thresholds::QUEUE_FACTOR);
         self.is_inflated(rtt, in_flight, factor)
@@ -117,7 +117,9 @@ impl Path {
         let Some((rate, base)) = rate.zip(self.base_rtt) else { return true };
         let product = rate * base / 8e6;
         let queued = rate * (rtt - base) / 8e6;
-        in_flight - product >= thresholds::QUEUE_HELD * queued
+        // Packets tell by themselves whether the path ran dry meanwhile.
+        let is_enough = queued >= thresholds::STANDING_SEGMENTS * self.mss || self.delivered_evenly(held);
+        is_enough && in_flight - product >= thresholds::QUEUE_HELD * queued
     }
 
     /// Whether the path is known to carry clearly more than `rate`.

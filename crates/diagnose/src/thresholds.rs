@@ -66,6 +66,11 @@ pub(crate) const QUEUE_FACTOR_WINDOW: f64 = 1.05;
 /// must be in flight beyond the rate times the empty round trip; else what round trips show is a burst behind itself.
 pub(crate) const QUEUE_HELD: f64 = 0.5;
 
+/// ... and at least so many full segments must stand there. A receiver acknowledges every second segment (RFC 5681, section 4.2),
+/// so that a window of a few segments waits for the last one of each round: four of them take two round trips, which looks like
+/// a queue of two. Simulated NetBurner and Windows receivers show up to 2.7.
+pub(crate) const STANDING_SEGMENTS: f64 = 3.0;
+
 /// ... and where the path delivered without a gap, this one.
 pub(crate) const QUEUE_FACTOR_LEAST: f64 = 1.01;
 
@@ -213,6 +218,11 @@ pub(crate) const FLAT: f64 = 0.01;
 /// ... unless the sender let room go by for this part of that time: then the application writes as much each time. A
 /// sender with data waits for no more than its pacing or a wake-up.
 pub(crate) const FLAT_STARVED: f64 = 0.05;
+
+/// A flight of so few segments that stays as it is for so many round trips without a loss: a congestion window of any kind would
+/// have doubled.
+pub(crate) const FEW_SEGMENTS: f64 = 8.0;
+pub(crate) const FEW_ROUND_TRIPS: f64 = 32.0;
 
 /// Fewer segments than this in flight are a message, not a ceiling.
 pub(crate) const LEAST_CEILING: f64 = 4.0;

@@ -1,11 +1,14 @@
 //! Random simulated transfers, judged from three places, against what the engine knows to have limited them:
-//! `cargo xtask corpus --sim N`. Arguments: how many, the first seed, and how many threads.
+//! `cargo xtask corpus --sim N`. Arguments: how many, the first seed, how many threads, and a folder
+//! for what was judged wrongly (captures of both ends and the live verdict), if anybody wants it.
 
 mod draw;
 
 use std::{
     collections::BTreeMap,
     error::Error,
+    fs,
+    path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -45,6 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok(arguments.next().ok_or_else(|| format!("{name} is missing"))?.parse()?)
     };
     let (count, first, threads) = (number("the number")?, number("the first seed")?, number("the number of threads")?);
+    let folder = arguments.next().map(PathBuf::from);
     let next = AtomicU64::new(first);
     let tally = Mutex::new(Tally::default());
     thread::scope(|scope| {
@@ -55,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     if seed >= first + count {
                         break;
                     }
-                    one(seed, &tally);
+                    one(seed, &tally, folder.as_deref());
                 }
             });
         }
@@ -65,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// One situation, simulated and judged.
-fn one(seed: u64, tally: &Mutex<Tally>) {
+fn one(seed: u64, tally: &Mutex<Tally>, folder: Option<&Path>) {
     let done = draw(seed).and_then(|drawn| run(&drawn.spec).map(|outcome| (drawn, outcome)));
     let (drawn, outcome) = match done {
         Ok(done) => done,
@@ -80,7 +84,25 @@ fn one(seed: u64, tally: &Mutex<Tally>) {
         of_capture(outcome.capture.as_ref()),
         of_capture(outcome.receiver_capture.as_ref()),
     ];
+    if let Some(folder) = folder.filter(|_| verdicts.iter().any(|verdict| *verdict != truth))
+        && let Err(error) = keep(folder, seed, &drawn, &outcome, truth)
+    {
+        eprintln!("seed {seed}: {}: {error}", folder.display());
+    }
     note(&mut locked(tally), seed, &drawn, &outcome, truth, verdicts);
+}
+
+/// What is wanted to find the reason of a wrong verdict.
+fn keep(folder: &Path, seed: u64, drawn: &Drawn, outcome: &Outcome, truth: Limiter) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let words = format!("{}: {}\ntruth: {truth}\nlive: {:#?}\n", drawn.family, drawn.words, outcome.diagnosis());
+    fs::write(folder.join(format!("{seed}-live.txt")), words)?;
+    for (end, capture) in [("sender", &outcome.capture), ("receiver", &outcome.receiver_capture)] {
+        if let Some(capture) = capture {
+            fs::write(folder.join(format!("{seed}-{end}.pcap")), capture.to_pcap())?;
+        }
+    }
+    Ok(())
 }
 
 fn note(tally: &mut Tally, seed: u64, drawn: &Drawn, outcome: &Outcome, truth: Limiter, verdicts: [Limiter; 3]) {
