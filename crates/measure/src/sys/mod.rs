@@ -24,6 +24,5 @@ pub(crate) mod stamp;
 #[cfg(not(target_os = "linux"))]
 #[path = "stamp_elsewhere.rs"]
 pub(crate) mod stamp;
-pub(crate) mod tcp_info;
 pub(crate) mod traffic_class;
 pub(crate) mod wait;
