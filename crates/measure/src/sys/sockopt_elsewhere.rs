@@ -1,5 +1,5 @@
-//! The socket options of a system whose kernel is not asked: what is to be read is not there, what is to be set is refused
-//! or left to the system.
+//! The socket options that only Linux is asked for, on another system: what is to be read is not there, what is to be set is
+//! refused or left to the system.
 //!
 //! Windows, FreeBSD and macOS each have calls of their own for some of this; none of them is used.
 
