@@ -219,7 +219,7 @@ impl fmt::Display for Why {
         f.write_str(match self {
             Self::Asked => "fixed buffers were asked for",
             Self::ShortQueue => "a short queue was asked for, and automatic sizing would build a long one",
-            Self::NotAutomatic => "the system does not size it by itself",
+            Self::NotAutomatic => "nothing is certain to size it by itself",
             Self::AutomaticTooSmall => "automatic sizing stops below what the path needs",
             Self::NoScaling => "without window scaling more is never used",
         })

@@ -2,11 +2,12 @@
 
 use std::{
     io::{self, Read, Write},
-    net::{SocketAddr, TcpListener},
+    net::{SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -16,7 +17,10 @@ use fullpipe_socket::{Bytes, Memory, Micros, Path, Rate, Tuned, Wish};
 use socket2::{Domain, SockRef, Socket, Type};
 
 /// The machine's own default may be another, and another one's figures are others.
-const CONGESTION: &[u8] = b"cubic";
+const DOWN: &[u8] = b"cubic";
+/// One that paces: without pacing Linux goes on filling begun segments beyond a send buffer's limit (3 MB were seen in one of
+/// 128 KiB), and a fixed buffer is hardly a limit.
+const UP: &[u8] = b"bbr";
 
 /// What a run shows.
 #[derive(Debug)]
@@ -72,7 +76,9 @@ fn client(
     arrived: &AtomicU64,
 ) -> io::Result<Outcome> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-    socket.set_tcp_congestion(CONGESTION)?;
+    let control = if direction == Direction::Download { DOWN } else { UP };
+    // Not every kernel has it.
+    socket.set_tcp_congestion(control).or_else(|_| socket.set_tcp_congestion(DOWN))?;
     socket.set_recv_buffer_size(65_536)?;
     socket.set_send_buffer_size(65_536)?;
     // The first two of the three lines.
@@ -81,11 +87,16 @@ fn client(
 
     socket.connect(&address.into())?;
     socket.set_read_timeout(Some(Duration::from_millis(100)))?;
-    let mut stream = std::net::TcpStream::from(socket);
+    let mut stream = TcpStream::from(socket);
     stream.write_all(if direction == Direction::Download { b"d" } else { b"u" })?;
     let start = Instant::now();
-    let mut block = vec![0u8; 128 << 10];
-    let (mut memory, mut mark, mut looked) = (Memory::default(), None, start);
+    let mut block = vec![0u8; 16 << 10];
+    let (mut mark, mut looked) = (None, start);
+    let (over, watched) = (Arc::new(AtomicBool::new(false)), stream.try_clone()?);
+    let watch = {
+        let over = Arc::clone(&over);
+        thread::spawn(move || watch(&watched, &over))
+    };
     while start.elapsed() < span.whole {
         let moved = match direction {
             Direction::Download => stream.read(&mut block).inspect(|&count| {
@@ -101,7 +112,6 @@ fn client(
         }
         if looked.elapsed() >= Duration::from_millis(50) {
             looked = Instant::now();
-            memory = largest(memory, Memory::of(&stream)?);
             // The third line.
             tuned.as_mut().map(|tuned| tuned.look_again(&stream)).transpose()?;
         }
@@ -111,6 +121,8 @@ fn client(
     }
     let (since, before) = mark.unwrap_or((start, 0));
     let (bytes, time) = (Bytes::new(arrived.load(Relaxed) - before), Micros::from(since.elapsed()));
+    over.store(true, Relaxed);
+    let memory = watch.join().unwrap_or_default();
     // What is still on its way is of no use to anybody.
     SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
     Ok(Outcome {
@@ -118,6 +130,17 @@ fn client(
         memory,
         said: tuned.map(|tuned| tuned.to_string()),
     })
+}
+
+/// The largest of each that a thread of its own sees: a writer that looked at itself would do so only between its writes,
+/// which is when its buffer has just got room.
+fn watch(stream: &TcpStream, over: &AtomicBool) -> Memory {
+    let mut memory = Memory::default();
+    while !over.load(Relaxed) {
+        memory = largest(memory, Memory::of(stream).unwrap_or_default());
+        thread::sleep(Duration::from_millis(2));
+    }
+    memory
 }
 
 fn largest(one: Memory, other: Memory) -> Memory {
@@ -131,7 +154,7 @@ fn largest(one: Memory, other: Memory) -> Memory {
 
 /// Answers connections until one has moved data. One that closes at once only looked.
 fn serve(listener: &TcpListener, arrived: &AtomicU64) -> io::Result<()> {
-    SockRef::from(listener).set_tcp_congestion(CONGESTION)?;
+    SockRef::from(listener).set_tcp_congestion(DOWN)?;
     loop {
         let (mut stream, _) = listener.accept()?;
         let mut asked = [0u8];
