@@ -104,9 +104,14 @@ fn replay(shell: &Shell) -> Result<()> {
     Ok(())
 }
 
-/// Writes the generated files anew.
-pub(crate) fn generate(shell: &Shell, measure: bool) -> Result<()> {
-    let _env = shell.push_env("FULLPIPE_GENERATE", if measure { "measure" } else { "1" });
+/// Writes the generated files anew; `row` is the only one of the articles to measure.
+pub(crate) fn generate(shell: &Shell, measure: bool, row: Option<u8>) -> Result<()> {
+    let what = match (measure, row) {
+        (true, Some(row)) => format!("measure {row}"),
+        (true, None) => "measure".to_owned(),
+        (false, _) => "1".to_owned(),
+    };
+    let _env = shell.push_env("FULLPIPE_GENERATE", what);
     cmd!(shell, "cargo test --locked --package fullpipe --test generated --test articles").run()?;
     cmd!(shell, "cargo test --locked --package fullpipe-knobs --lib the_pages_under_docs").run()?;
     Ok(())

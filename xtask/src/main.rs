@@ -65,6 +65,9 @@ enum Task {
         /// Also measure anew what `docs/articles.md` tells of measurements (some minutes, on a quiet machine).
         #[arg(long)]
         measure: bool,
+        /// Of these measurements only the ones in this row.
+        #[arg(long, requires = "measure")]
+        row: Option<u8>,
     },
 }
 
@@ -87,6 +90,6 @@ fn main() -> Result<()> {
         Task::Packetdrill(arguments) => packetdrill::run(&shell, &arguments),
         Task::Dist(arguments) => dist::run(&shell, &arguments),
         Task::Size => size::run(&shell),
-        Task::Generate { measure } => check::generate(&shell, measure),
+        Task::Generate { measure, row } => check::generate(&shell, measure, row),
     }
 }

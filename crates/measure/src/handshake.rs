@@ -6,9 +6,10 @@
 //! where the SYN did (RFC 7323, section 2.2).
 
 use fullpipe_diagnose::SynFacts;
+use fullpipe_socket::Info;
 use serde::{Deserialize, Serialize};
 
-use crate::sys::{host, tcp_info::TcpInfo};
+use crate::sys::host;
 
 /// What one end's kernel knows of the handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,19 +40,18 @@ pub(crate) struct Handshake {
 }
 
 impl View {
-    /// Whether this end's kernel told anything. One that is not Linux's does not.
+    /// Whether this end's kernel told anything. Windows tells of timestamps alone.
     pub(crate) fn is_seen(&self) -> bool {
-        self.scaling.is_some()
+        self.scaling.is_some() || self.timestamps.is_some()
     }
 
-    pub(crate) fn of(info: &TcpInfo, saved_syn: Option<SynFacts>) -> Self {
-        let agreed = info.scaling() == Some(true);
+    pub(crate) fn of(info: &Info, saved_syn: Option<SynFacts>) -> Self {
         Self {
-            scaling: info.scaling(),
-            own_shift: info.own_shift().filter(|_| agreed),
-            peer_shift: info.peer_shift().filter(|_| agreed),
-            timestamps: info.timestamps(),
-            sack: info.sack(),
+            scaling: info.scaling,
+            own_shift: info.own_shift,
+            peer_shift: info.peer_shift,
+            timestamps: info.timestamps,
+            sack: info.sack,
             advertised_mss: option_mss(info),
             saved_syn,
             offers_scaling: host::offers_window_scaling(),
@@ -61,9 +61,9 @@ impl View {
 
 /// The MSS option that this end sent. Where timestamps were agreed on, Linux keeps it less the 12 bytes that they take in
 /// every segment (TCPOLEN_TSTAMP_ALIGNED).
-fn option_mss(info: &TcpInfo) -> Option<u16> {
-    let stamps = if info.timestamps()? { 12 } else { 0 };
-    u16::try_from(info.advertised_mss()? + stamps).ok()
+fn option_mss(info: &Info) -> Option<u16> {
+    let stamps = if info.timestamps? { 12 } else { 0 };
+    u16::try_from(info.advertised_mss? + stamps).ok()
 }
 
 /// Puts the views together; `answerer` is absent where a foreign peer answered.
@@ -77,6 +77,11 @@ pub(crate) fn combine(opener: &View, answerer: Option<&View>) -> Handshake {
     }
     let mut blind = Vec::new();
     let agreed = opener.scaling.or_else(|| answerer.and_then(|view| view.scaling));
+    if agreed.is_none() {
+        // A SYN without the option is a finding; one that nobody could read must not look like it.
+        blind.push("whether the ends scale their windows can't be read: neither system tells".to_owned());
+        return Handshake { blind, ..Handshake::default() };
+    }
     let agreed_shift = |of_opener: Option<u8>, of_answerer: Option<u8>| match agreed {
         Some(true) => of_opener.or(of_answerer),
         _ => None,
@@ -220,6 +225,20 @@ mod tests {
         let handshake = combine(&opener, None);
         assert_eq!(handshake.syn.unwrap().window_scale, Some(7));
         assert_eq!(handshake.syn_ack.unwrap().window_scale, Some(0));
+    }
+
+    #[test]
+    fn a_system_that_does_not_tell_of_scaling_is_not_one_without() {
+        let windows = View { timestamps: Some(true), ..View::default() };
+        let handshake = combine(&windows, None);
+        assert_eq!((handshake.syn, handshake.syn_ack), (None, None));
+        assert!(handshake.blind[0].contains("neither system tells"), "{:?}", handshake.blind);
+        // The far end's kernel tells for both.
+        let with = SynFacts { window_scale: Some(8), ..SynFacts::default() };
+        let linux = View { scaling: Some(true), own_shift: Some(7), saved_syn: Some(with), ..View::default() };
+        let handshake = combine(&windows, Some(&linux));
+        assert_eq!(handshake.syn.unwrap().window_scale, Some(8));
+        assert_eq!(handshake.syn_ack.unwrap().window_scale, Some(7));
     }
 
     proptest! {

@@ -13,12 +13,13 @@ use std::{
 };
 
 use fullpipe_diagnose::SynFacts;
+use fullpipe_socket::{Info, unread};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     control::is_pause,
     max,
-    sys::{host, send_file, sockopt, tcp_info::TcpInfo, wait},
+    sys::{host, send_file, sockopt, wait},
 };
 
 /// What this end does on a data connection.
@@ -142,12 +143,12 @@ impl Shared {
     /// Read by the application so far, or acknowledged by the peer: what the kernel says, else what the worker counted.
     pub(crate) fn progress(&self, role: Role, baseline: &Baseline) -> u64 {
         let kernel = || {
-            let info = TcpInfo::of(&self.stream).ok()?;
+            let info = Info::of(&self.stream).ok()?;
             match role {
-                Role::Send => Some(info.bytes_acked()?.saturating_sub(baseline.acked)),
+                Role::Send => Some(info.bytes_acked?.saturating_sub(baseline.acked)),
                 Role::Receive => {
-                    let unread = sockopt::unread(&self.stream)?;
-                    Some(info.bytes_received()?.saturating_sub(baseline.received + unread))
+                    let unread = unread(&self.stream)?.get();
+                    Some(info.bytes_received?.saturating_sub(baseline.received + unread))
                 }
             }
         };
@@ -168,11 +169,11 @@ pub(crate) struct Baseline {
 impl Baseline {
     /// Computed, not read: the cookie may still be on its way to be acknowledged, and the peer's first payload may already
     /// be here. Before the payload only the opener sends, and that is the cookie; Linux also counts its SYN.
-    pub(crate) fn of(info: &TcpInfo, opened: bool, preamble: u64) -> Self {
+    pub(crate) fn of(info: &Info, opened: bool, preamble: u64) -> Self {
         Self {
             acked: if opened { preamble + 1 } else { 0 },
             received: if opened { 0 } else { preamble },
-            retransmits: u64::from(info.total_retransmits().unwrap_or(0)),
+            retransmits: info.retransmits.unwrap_or(0),
             opened,
         }
     }

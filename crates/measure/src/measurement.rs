@@ -243,6 +243,8 @@ impl Accounts<'_> {
         if !own.view.is_seen() {
             blind.push(blindness(own.role, &own_end.name));
         }
+        let ends = [(own.role, &own_end, own.view.is_seen()), (other, &far_end, far_is_seen)];
+        blind.extend(ends.into_iter().filter(|(.., seen)| *seen).filter_map(|(role, end, _)| half_told(role, end)));
         let receiver = if own.role == Role::Send { far } else { Some(own) };
         let (bytes, duration_us) = self.received(own, receiver);
         let told_mtu = self.path_mtu[if own.role == Role::Send { 0 } else { 1 }];
@@ -313,6 +315,40 @@ fn blindness(unseen: Role, name: &str) -> String {
         Role::Send => ("sender", "its congestion window, its send buffer, losses and its idle time"),
     };
     format!("the {end} ({name}) could not be read, so that {unseen} are not known")
+}
+
+/// What a kernel other than Linux's leaves open although it answers, and that nobody has seen it answer there.
+fn half_told(role: Role, end: &End) -> Option<String> {
+    let platform = end.platform.as_deref()?;
+    let (system, call, as_sender, as_receiver) = [
+        (
+            "Windows",
+            "SIO_TCP_INFO",
+            "its send buffer, its slow-start threshold and what is not sent yet",
+            "what arrived out of order",
+        ),
+        (
+            "FreeBSD",
+            "TCP_INFO",
+            "its timeouts, what is not sent yet and, before 14, what is in flight",
+            "which part of its buffer is overhead",
+        ),
+        (
+            "Darwin",
+            "TCP_CONNECTION_INFO",
+            "what is in flight, its timeouts and round trips below a millisecond",
+            "which part of its buffer is overhead",
+        ),
+    ]
+    .into_iter()
+    .find(|(system, ..)| platform.to_lowercase().starts_with(&system.to_lowercase()))?;
+    let (name, end, unknown) = match role {
+        Role::Send => (&end.name, "sender", as_sender),
+        Role::Receive => (&end.name, "receiver", as_receiver),
+    };
+    Some(format!(
+        "the {end} ({name}) is {system}: {call} does not tell {unknown}, and how it is read is untested on that system"
+    ))
 }
 
 #[derive(Default)]

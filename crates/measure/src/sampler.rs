@@ -15,11 +15,11 @@ use std::{
 };
 
 use fullpipe_diagnose::{ReceiverSample, SenderSample};
-use fullpipe_units::{Bytes, Micros, Rate};
+use fullpipe_socket::{Info, Memory, unread};
+use fullpipe_units::{Bytes, Micros};
 
 use crate::{
     lane::{Baseline, Role, Shared},
-    sys::{sockopt, tcp_info::TcpInfo},
     wire,
 };
 
@@ -91,13 +91,13 @@ fn sample(probes: &[Probe], start: Instant, stop: &AtomicBool) -> Vec<Series> {
         let mut rtt = Duration::MAX;
         for (probe, series) in probes.iter().zip(&mut all) {
             // A connection that is gone has no more to tell.
-            let Ok(info) = TcpInfo::of(&probe.shared.stream) else { continue };
+            let Ok(info) = Info::of(&probe.shared.stream) else { continue };
             let at_us = Micros::from(start.elapsed());
             match probe.role {
                 Role::Send => series.sender.push(sender_sample(probe, &info, at_us)),
                 Role::Receive => series.receiver.push(receiver_sample(probe, &info, at_us)),
             }
-            rtt = rtt.min(Duration::from_micros(u64::from(info.rtt_us().unwrap_or(0))));
+            rtt = rtt.min(info.rtt.unwrap_or_default().into());
         }
         if last {
             return all;
@@ -156,63 +156,57 @@ fn count_from<S>(samples: &mut Vec<S>, first: Micros, at: impl Fn(&mut S) -> &mu
     }
 }
 
-fn sender_sample(probe: &Probe, info: &TcpInfo, at_us: Micros) -> SenderSample {
+fn sender_sample(probe: &Probe, info: &Info, at_us: Micros) -> SenderSample {
     let baseline = &probe.baseline;
-    let acked = info.bytes_acked().map_or_else(|| probe.shared.moved(), |acked| acked.saturating_sub(baseline.acked));
-    let mss = info.send_mss();
-    let segments = |count: Option<u32>| Some(Bytes::new(u64::from(count?) * u64::from(mss?)));
-    // What was sent once and is not acknowledged; from segments on kernels before 4.19.
+    let acked = info.bytes_acked.map_or_else(|| probe.shared.moved(), |acked| acked.saturating_sub(baseline.acked));
+    // What was sent once and is not acknowledged; else what the kernel itself says (Linux before 4.19: from segments).
     let outstanding = || {
-        let sent_once = info.bytes_sent()?.saturating_sub(info.bytes_retransmitted()?);
-        Some(Bytes::new((sent_once + u64::from(baseline.opened)).saturating_sub(info.bytes_acked()?)))
+        let sent_once = info.bytes_sent?.saturating_sub(info.bytes_retransmitted?);
+        Some(Bytes::new((sent_once + u64::from(baseline.opened)).saturating_sub(info.bytes_acked?)))
     };
-    let memory = sockopt::mem_info(&probe.shared.stream).ok();
+    let memory = Memory::of(&probe.shared.stream).unwrap_or_default();
     SenderSample {
         at_us,
         acked: Bytes::new(acked),
-        in_flight: outstanding().or_else(|| segments(info.unacked())),
-        not_sent: info.not_sent().map(|n| Bytes::new(n.into())),
-        offered_window: info.send_window().map(|n| Bytes::new(n.into())),
-        cwnd: segments(info.cwnd()),
-        ssthresh: segments(info.ssthresh()),
-        mss,
-        rtt_us: info.rtt_us().map(|us| Micros::new(us.into())),
-        min_rtt_us: info.min_rtt_us().map(|us| Micros::new(us.into())),
-        retransmits: info.total_retransmits().map(u64::from),
-        retransmitted: info.bytes_retransmitted().map(Bytes::new),
-        timeouts: info.timeouts().map(u64::from),
-        lost: info.lost(),
-        reordering_seen: info.reordering_seen(),
-        dsacks: info.dsacks(),
-        delivered_ce: info.delivered_ce(),
-        delivery_rate_bps: info.delivery_rate().map(bits),
-        delivery_app_limited: info.delivery_app_limited(),
-        pacing_rate_bps: info.pacing_rate().map(bits),
-        congestion_state: info.congestion_state().and_then(|number| wire::state_named(number.into())),
-        busy_us: info.busy_us().map(Micros::new),
-        rwnd_limited_us: info.rwnd_limited_us().map(Micros::new),
-        sndbuf_limited_us: info.sndbuf_limited_us().map(Micros::new),
-        send_buffer: memory.map(|m| Bytes::new(m.send_buffer.into())),
-        send_queued: memory.map(|m| Bytes::new(m.send_queued.into())),
+        in_flight: outstanding().or(info.in_flight),
+        not_sent: info.not_sent,
+        offered_window: info.send_window,
+        cwnd: info.cwnd,
+        ssthresh: info.ssthresh,
+        mss: info.mss,
+        rtt_us: info.rtt,
+        min_rtt_us: info.min_rtt,
+        retransmits: info.retransmits,
+        retransmitted: info.bytes_retransmitted.map(Bytes::new),
+        timeouts: info.timeouts,
+        lost: info.lost,
+        reordering_seen: info.reordering_seen,
+        dsacks: info.dsacks,
+        delivered_ce: info.delivered_ce,
+        delivery_rate_bps: info.delivery_rate,
+        delivery_app_limited: info.delivery_app_limited,
+        pacing_rate_bps: info.pacing_rate,
+        congestion_state: info.congestion_state.and_then(|number| wire::state_named(number.into())),
+        busy_us: info.busy,
+        rwnd_limited_us: info.rwnd_limited,
+        sndbuf_limited_us: info.sndbuf_limited,
+        send_buffer: memory.send_buffer,
+        send_queued: memory.send_used,
         packets: None,
     }
 }
 
-fn receiver_sample(probe: &Probe, info: &TcpInfo, at_us: Micros) -> ReceiverSample {
-    let received = info.bytes_received().map(|n| n.saturating_sub(probe.baseline.received));
+fn receiver_sample(probe: &Probe, info: &Info, at_us: Micros) -> ReceiverSample {
+    let received = info.bytes_received.map(|n| n.saturating_sub(probe.baseline.received));
     ReceiverSample {
         at_us,
         received: Bytes::new(received.unwrap_or_else(|| probe.shared.moved())),
-        offered_window: info.receive_window().map(|n| Bytes::new(n.into())),
-        unread: sockopt::unread(&probe.shared.stream).map(Bytes::new),
-        out_of_order: info.out_of_order(),
-        receive_buffer: sockopt::mem_info(&probe.shared.stream).ok().map(|m| Bytes::new(m.receive_buffer.into())),
-        receive_space: info.receive_space().map(|n| Bytes::new(n.into())),
+        offered_window: info.receive_window,
+        unread: unread(&probe.shared.stream),
+        out_of_order: info.out_of_order,
+        receive_buffer: Memory::of(&probe.shared.stream).ok().and_then(|memory| memory.receive_buffer),
+        receive_space: info.receive_space,
     }
-}
-
-fn bits(bytes_per_second: u64) -> Rate {
-    Rate::from_bps(bytes_per_second.saturating_mul(8))
 }
 
 #[cfg(test)]

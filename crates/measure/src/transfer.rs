@@ -12,6 +12,7 @@ use std::{
 };
 
 use fullpipe_diagnose::Buffer;
+use fullpipe_socket::{Fixed, Info, Memory};
 use fullpipe_units::{Bytes, Micros};
 
 use crate::{
@@ -24,7 +25,6 @@ use crate::{
     sys::{
         cpu::{CpuClock, ProcessTime},
         send_file, sockopt,
-        tcp_info::TcpInfo,
     },
     wire::MAX_STREAMS,
 };
@@ -114,12 +114,8 @@ impl Moving {
         // Where bytes end the test, it was over with the last of them and not when that was noticed.
         let complete = self.budget.is_some_and(|budget| self.progress(lane.role) >= budget);
         let over = if complete && lane.role == Role::Receive { lane.shared.last().unwrap_or(end) } else { end };
-        let largest = |sampled: Option<Bytes>, now: Option<u32>| {
-            let now = now.map(|bytes| Bytes::new(bytes.into()));
-            sampled.max(now)
-        };
-        let memory = sockopt::mem_info(&lane.shared.stream).ok();
-        let pinned = sockopt::pinned_buffers(&lane.shared.stream).unwrap_or_default();
+        let memory = Memory::of(&lane.shared.stream).unwrap_or_default();
+        let pinned = Fixed::of(&lane.shared.stream).unwrap_or_default();
         let sampled_send = series.sender.iter().filter_map(|sample| sample.send_buffer).max();
         let sampled_receive = series.receiver.iter().filter_map(|sample| sample.receive_buffer).max();
         let buffer = |largest: Option<Bytes>, pinned| largest.map(|largest| Buffer { largest, pinned });
@@ -134,12 +130,12 @@ impl Moving {
             omitted_us: self.steady_from.map(|from| Micros::from(from.saturating_sub(first)).get()),
             retransmits: (lane.role == Role::Send).then(|| counts.retransmits.saturating_sub(lane.mark.retransmits)),
             congestion_control: sockopt::congestion(&lane.shared.stream),
-            send_buffer: buffer(largest(sampled_send, memory.map(|m| m.send_buffer)), pinned.send),
-            receive_buffer: buffer(largest(sampled_receive, memory.map(|m| m.receive_buffer)), pinned.receive),
+            send_buffer: buffer(sampled_send.max(memory.send_buffer), pinned.send),
+            receive_buffer: buffer(sampled_receive.max(memory.receive_buffer), pinned.receive),
             view: lane.view,
             datagrams: None,
             datagram_series: Vec::new(),
-            path_mtu: TcpInfo::of(&lane.shared.stream).ok().and_then(|info| info.path_mtu()),
+            path_mtu: Info::of(&lane.shared.stream).ok().and_then(|info| info.path_mtu),
             sender_samples: series.sender,
             receiver_samples: series.receiver,
         }
@@ -184,13 +180,12 @@ impl Flow for Moving {
 
     fn live(&self) -> Live {
         let lane = self.lanes.iter().find(|lane| lane.role == Role::Send).or_else(|| self.lanes.first());
-        let Some(info) = lane.and_then(|lane| TcpInfo::of(&lane.shared.stream).ok()) else { return Live::default() };
+        let Some(info) = lane.and_then(|lane| Info::of(&lane.shared.stream).ok()) else { return Live::default() };
         let sends = lane.is_some_and(|lane| lane.role == Role::Send);
-        let cwnd = || Some(Bytes::new(u64::from(info.cwnd()?) * u64::from(info.send_mss()?)));
         Live {
-            rtt_us: info.rtt_us().map(|us| Micros::new(us.into())),
-            cwnd: cwnd().filter(|_| sends),
-            window: info.send_window().filter(|_| sends).map(|bytes| Bytes::new(bytes.into())),
+            rtt_us: info.rtt,
+            cwnd: info.cwnd.filter(|_| sends),
+            window: info.send_window.filter(|_| sends),
             retransmits: sends.then(|| self.lanes.iter().map(|lane| lane.counts(self.run.start).retransmits).sum()),
             datagrams: None,
         }
@@ -264,7 +259,7 @@ impl Drop for Moving {
 
 impl MovingLane {
     fn new(lane: Lane) -> Self {
-        let info = TcpInfo::of(&lane.stream).ok();
+        let info = Info::of(&lane.stream).ok();
         let baseline = info.as_ref().map(|info| Baseline::of(info, lane.opened, lane.preamble)).unwrap_or_default();
         let view = info.map(|info| View::of(&info, lane.saved_syn)).unwrap_or_default();
         Self {
@@ -283,12 +278,12 @@ impl MovingLane {
 
     fn counts(&self, start: Instant) -> Counts {
         let at = start.elapsed();
-        let retransmits = TcpInfo::of(&self.shared.stream).ok().and_then(|info| info.total_retransmits());
+        let retransmits = Info::of(&self.shared.stream).ok().and_then(|info| info.retransmits);
         Counts {
             at,
             progress: self.shared.progress(self.role, &self.baseline),
             moved: self.shared.moved(),
-            retransmits: u64::from(retransmits.unwrap_or(0)).saturating_sub(self.baseline.retransmits),
+            retransmits: retransmits.unwrap_or(0).saturating_sub(self.baseline.retransmits),
         }
     }
 }

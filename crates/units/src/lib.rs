@@ -14,6 +14,7 @@ mod bytes;
 mod parse;
 mod rate;
 mod seq;
+pub mod sizing;
 mod time;
 
 pub use bytes::Bytes;

@@ -17,7 +17,7 @@ pub(crate) struct Row {
     pub(crate) number: u8,
     pub(crate) article: &'static str,
     pub(crate) wants: &'static str,
-    /// Behind `fullpipe`. `DIR` is a new folder, `HOST` a server beside it, `BEFORE` an earlier result; `A/` and `T/` stand
+    /// Behind `fullpipe`, unless it begins with `cargo`. `DIR` is a new folder, `HOST` a server beside it, `BEFORE` an earlier result; `A/` and `T/` stand
     /// for folders with input files.
     pub(crate) command: &'static str,
     pub(crate) from: From,
@@ -77,6 +77,13 @@ pub(crate) const ROWS: &[Row] = &[
         "lint A/004-socket.cpp --platform windows-2012 --rate 1G --rtt 80ms",
         From::Anywhere,
         findings,
+    ),
+    row(
+        (5, "004"),
+        ("have a library do that, from the path it finds", "5 Mbit/s, with SO_RCVBUF of 1 MB 87"),
+        "cargo run --release -p fullpipe-socket --example before_after -- 100M 8 80ms",
+        From::Measured,
+        before_after,
     ),
     row(
         (6, "004"),
@@ -293,6 +300,18 @@ fn transfers(found: &Value, only: Option<&str>) -> String {
         let detail = verdict["detail"].as_str().map(|detail| format!(", {}", detail.replace('_', " ")));
         let rate = mbps(&transfer["rate_bps"]);
         format!("{}: {rate}, {limiter}{}", text(transfer, "direction"), detail.unwrap_or_default())
+    }))
+}
+
+/// A client before and after, in each direction, with what its buffer held.
+fn before_after(found: &Value) -> String {
+    let rows = array(found, "/rows");
+    joined(rows.chunks_exact(2).map(|pair| {
+        let shown = |row: &Value| {
+            let used = row["used_bytes"].as_f64().unwrap_or_default() / 1024.0;
+            format!("{} with {used:.0} KiB in its buffer", mbps(&row["rate_bps"]))
+        };
+        format!("{}: {}, then {}", text(&pair[0], "direction"), shown(&pair[0]), shown(&pair[1]))
     }))
 }
 

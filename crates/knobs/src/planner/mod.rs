@@ -34,6 +34,7 @@ use fullpipe_units::{Bytes, Micros};
 use crate::Plan;
 
 pub use authority::conflicts;
+pub use fullpipe_units::sizing::Goal;
 pub use platform::{PlatformRequest, plan_platform};
 
 /// What the planner is asked.
@@ -77,16 +78,6 @@ pub struct Flow<'a> {
     pub transfer: &'a Transfer,
     /// What limited it.
     pub diagnosis: &'a Diagnosis,
-}
-
-/// What a connection is tuned for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Goal {
-    /// Throughput: room for a round of loss recovery.
-    #[default]
-    Bulk,
-    /// Short queues: no more room than a full pipe needs.
-    Interactive,
 }
 
 impl<'a> PlanRequest<'a> {

@@ -1,25 +1,14 @@
 //! How large a window, the buffer for it, and what that costs.
 
 use fullpipe_diagnose::{PathRate, Transfer};
-use fullpipe_units::{Bytes, Micros, Rate, bdp};
+pub(crate) use fullpipe_units::sizing::UNSCALED;
+use fullpipe_units::{
+    Bytes, Micros, Rate, bdp,
+    sizing::{PayloadShare, Room, Sizes},
+};
 
 use super::{Flow, Goal, PlanHost, PlanRequest};
 use crate::{Settings, version};
-
-/// The largest window without the window-scale option (RFC 9293, section 3.1).
-pub(crate) const UNSCALED: Bytes = Bytes::new(65_535);
-
-/// Room beyond one bandwidth-delay product, in percent, and why.
-///
-/// Bulk doubles it: while a lost segment is being repaired, the receiver holds one round trip's data that it can't
-/// hand on, and the next round trip's data needs room, too (the kernel's own automatic sizing aims at twice what was
-/// read in a round trip for this reason).
-const BULK_PERCENT: u64 = 200;
-/// Interactive keeps the queue that one connection can build to a quarter of a round trip.
-const INTERACTIVE_WINDOW_PERCENT: u64 = 125;
-/// A Linux sender wakes its application only when a third of the send buffer is free (`sk_stream_is_writeable`: free
-/// space of at least half of what is queued), so that two thirds of it must hold the bandwidth-delay product.
-const INTERACTIVE_SEND_PERCENT: u64 = 150;
 
 /// What a flow needs in flight.
 #[derive(Clone, Debug)]
@@ -50,24 +39,16 @@ impl Pipe {
 
     /// The window to aim at.
     pub(super) fn window(&self, goal: Goal) -> (Bytes, String) {
-        match goal {
-            Goal::Bulk => self.times(BULK_PERCENT, "room for one round of loss recovery"),
-            Goal::Interactive => self.times(INTERACTIVE_WINDOW_PERCENT, "no more queue than a quarter of a round trip"),
-        }
+        self.shown(Sizes::of_bdp(self.bdp, goal).window)
     }
 
     /// The payload that the send buffer has to hold.
     pub(super) fn unacknowledged(&self, goal: Goal) -> (Bytes, String) {
-        match goal {
-            Goal::Bulk => self.times(BULK_PERCENT, "room for one round of loss recovery"),
-            Goal::Interactive => {
-                self.times(INTERACTIVE_SEND_PERCENT, "the writer is woken when a third of the buffer is free")
-            }
-        }
+        self.shown(Sizes::of_bdp(self.bdp, goal).unacknowledged)
     }
 
-    fn times(&self, percent: u64, why: &str) -> (Bytes, String) {
-        let bytes = Bytes::new(self.bdp.get().saturating_mul(percent).div_ceil(100));
+    fn shown(&self, room: Room) -> (Bytes, String) {
+        let Room { bytes, percent, why } = room;
         (bytes, format!("{}; x {} ({why}) = {bytes}", self.arithmetic, percent as f64 / 100.0))
     }
 }
@@ -85,10 +66,10 @@ fn rtt(transfer: &Transfer) -> Option<Micros> {
     idle.or_else(|| transfer.sender_samples.iter().filter_map(|sample| sample.min_rtt_us).min())
 }
 
-/// How much of a buffer is payload, in 1/256 as the kernel counts it (`scaling_ratio`).
+/// How much of a buffer is payload, and how that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Share {
-    of_256: u64,
+    share: PayloadShare,
     /// Where it comes from.
     pub(super) words: String,
 }
@@ -112,7 +93,7 @@ impl Share {
         });
         let pairs: Vec<_> = pairs.collect();
         Self::measured(&pairs, "of the send buffer was payload").unwrap_or_else(|| Self {
-            of_256: 128,
+            share: PayloadShare::HALF,
             words: "half of a send buffer taken for payload, as the kernel does when it sizes one".to_owned(),
         })
     }
@@ -132,14 +113,15 @@ impl Share {
         shares.sort_unstable();
         // The kernel's own ratio is a byte; below 1/16 a sample says that the buffer was nearly empty.
         let of_256 = (*shares.get(shares.len() / 2)?).clamp(16, 255);
-        Some(Self { of_256, words: format!("{} % {what}, measured", of_256 * 100 / 256) })
+        let share = PayloadShare::new(of_256);
+        Some(Self { share, words: format!("{} % {what}, measured", share.percent()) })
     }
 
     fn documented_for_receive(settings: &Settings) -> Self {
         let new = version::compare(&settings.platform.version, "6.6", &[]).is_none_or(std::cmp::Ordering::is_ge);
         if new {
             let words = "50 % of a receive buffer offered as window: where Linux 6.6 and newer start from".to_owned();
-            return Self { of_256: 128, words };
+            return Self { share: PayloadShare::HALF, words };
         }
         // The kernel takes no more than 31 either way (ip-sysctl.rst).
         let scale = settings
@@ -151,24 +133,19 @@ impl Share {
             1..=31 => 256 - (256 >> i32::min(scale, 8)),
             _ => 256 >> i32::min(i32::saturating_neg(scale), 8),
         };
-        let of_256 = u64::from(u32::try_from(of_256).unwrap_or(128).max(1));
-        let words =
-            format!("{} % of a receive buffer offered as window: tcp_adv_win_scale {scale}", of_256 * 100 / 256);
-        Self { of_256, words }
+        let share = PayloadShare::new(u64::try_from(of_256).unwrap_or(128));
+        let words = format!("{} % of a receive buffer offered as window: tcp_adv_win_scale {scale}", share.percent());
+        Self { share, words }
     }
 
     /// The payload that a buffer of `buffer` holds.
     pub(super) fn payload_in(&self, buffer: Bytes) -> Bytes {
-        let payload = u128::from(buffer.get()) * u128::from(self.of_256) / 256;
-        Bytes::new(u64::try_from(payload).unwrap_or(u64::MAX))
+        self.share.payload_in(buffer)
     }
 
     /// The smallest buffer that holds `payload`, rounded up to a value that is easy to read.
     pub(super) fn buffer_for(&self, payload: Bytes) -> Bytes {
-        let buffer = (u128::from(payload.get()) * 256).div_ceil(u128::from(self.of_256.max(1)));
-        let buffer = Bytes::new(u64::try_from(buffer).unwrap_or(u64::MAX));
-        // 64 KiB steps once that is less than a sixteenth, pages below.
-        buffer.round_up_to(if buffer.get() >= 1 << 20 { 1 << 16 } else { 1 << 12 })
+        self.share.buffer_for(payload)
     }
 }
 

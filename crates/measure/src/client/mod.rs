@@ -28,7 +28,6 @@ use crate::{
     mtu::{self, MtuReport},
     patience::Patience,
     spec::{Progress, TestSpec},
-    sys::tcp_info::TcpInfo,
     talk::{self, Hello},
     target::{Family, Target},
     wire::{Cookie, OurParams, Params, State, TALK_LIMIT},
@@ -209,10 +208,10 @@ impl Client {
             talk::ask(control, &json!({ "request": "ping" }), Patience::new(patience))?;
             times.push(Micros::from(start.elapsed()));
         }
-        let kernel = TcpInfo::of(control.stream()).ok().and_then(|info| info.min_rtt_us());
+        let kernel = fullpipe_socket::Info::of(control.stream()).ok().and_then(|info| info.min_rtt);
         let mut rtt = summary(times).ok_or(MeasureError::Closed { peer, operation: "ping" })?;
         if let Some(kernel) = kernel {
-            rtt.min_us = rtt.min_us.min(Micros::new(kernel.into()));
+            rtt.min_us = rtt.min_us.min(kernel);
         }
         self.idle_rtt = Some(rtt);
         Ok(rtt)
@@ -344,11 +343,7 @@ fn with_token(params: Params, credentials: Option<&Credentials>) -> Params {
 }
 
 fn handshake_rtt(control: &Control) -> Option<RttSummary> {
-    let info = TcpInfo::of(control.stream()).ok()?;
-    let rtt = Micros::new(info.rtt_us()?.into());
-    Some(RttSummary {
-        min_us: info.min_rtt_us().map_or(rtt, |us| Micros::new(us.into())).min(rtt),
-        p50_us: rtt,
-        count: 1,
-    })
+    let info = fullpipe_socket::Info::of(control.stream()).ok()?;
+    let rtt = info.rtt?;
+    Some(RttSummary { min_us: info.min_rtt.unwrap_or(rtt).min(rtt), p50_us: rtt, count: 1 })
 }

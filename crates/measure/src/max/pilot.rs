@@ -21,7 +21,7 @@ use super::{
 use crate::{
     lane::Role,
     sampler::Probe,
-    sys::{cpu, splice::Pages, tcp_info::TcpInfo},
+    sys::{cpu, splice::Pages},
 };
 
 /// Turns of each mechanism, so that what changes meanwhile meets them all.
@@ -277,21 +277,22 @@ struct Reading {
 
 impl Reading {
     fn take(&mut self, probe: &Probe) {
-        let Ok(info) = TcpInfo::of(&probe.shared.stream) else { return };
-        let mss = u64::from(info.send_mss().unwrap_or(1_448).max(1));
+        let Ok(info) = fullpipe_socket::Info::of(&probe.shared.stream) else { return };
+        let mss = u64::from(info.mss.unwrap_or(1_448).max(1));
+        let rtt_us = u32::try_from(info.rtt.unwrap_or_default().get()).unwrap_or(u32::MAX);
         self.bytes += probe.shared.progress(probe.role, &probe.baseline);
         match probe.role {
             Role::Send => {
-                self.astray += u64::from(info.total_retransmits().unwrap_or(0));
-                self.segments += info.bytes_sent().or_else(|| info.bytes_acked()).unwrap_or(0) / mss;
-                self.held_back_us += info.rwnd_limited_us().unwrap_or(0);
-                self.rtt_us = self.rtt_us.max(info.rtt_us().unwrap_or(0));
+                self.astray += info.retransmits.unwrap_or(0);
+                self.segments += info.bytes_sent.or(info.bytes_acked).unwrap_or(0) / mss;
+                self.held_back_us += info.rwnd_limited.unwrap_or_default().get();
+                self.rtt_us = self.rtt_us.max(rtt_us);
             }
             Role::Receive => {
-                self.astray += u64::from(info.out_of_order().unwrap_or(0));
-                self.segments += info.bytes_received().unwrap_or(0) / mss;
+                self.astray += u64::from(info.out_of_order.unwrap_or(0));
+                self.segments += info.bytes_received.unwrap_or(0) / mss;
                 // Of the handshake.
-                self.rtt_us = self.rtt_us.max(info.rtt_us().unwrap_or(0));
+                self.rtt_us = self.rtt_us.max(rtt_us);
             }
         }
     }

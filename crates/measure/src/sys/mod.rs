@@ -1,7 +1,8 @@
 //! What is asked of the kernel: the few socket calls of Linux that no safe wrapper offers, and `/proc`.
 //!
-//! Another system's kernel tells nothing of its connections here: there `sockopt` moves payload all the same, and what it
-//! can't read is reported as not seen. Not here: anything that decides what the numbers mean.
+//! What each system's kernel tells of a connection is read by `fullpipe_socket`. What else Linux is asked for here, another
+//! system is not: there `sockopt` moves payload all the same, and what it can't read is reported as not seen. Not here:
+//! anything that decides what the numbers mean.
 
 pub(crate) mod cpu;
 pub(crate) mod host;
@@ -24,6 +25,5 @@ pub(crate) mod stamp;
 #[cfg(not(target_os = "linux"))]
 #[path = "stamp_elsewhere.rs"]
 pub(crate) mod stamp;
-pub(crate) mod tcp_info;
 pub(crate) mod traffic_class;
 pub(crate) mod wait;

@@ -10,50 +10,7 @@ use std::{
 
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 
-/// Linux 5.16; missing from `libc` (include/uapi/asm-generic/socket.h).
-const SO_BUF_LOCK: libc::c_int = 72;
-const SOCK_SNDBUF_LOCK: libc::c_int = 1;
-const SOCK_RCVBUF_LOCK: libc::c_int = 2;
-const SO_MEMINFO: libc::c_int = 55;
 const SO_MAX_PACING_RATE: libc::c_int = 47;
-
-/// What a socket's buffers hold and cost now (`SO_MEMINFO`, Linux 4.12), in bytes with the kernel's overhead.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MemInfo {
-    pub(crate) receive_buffer: u32,
-    pub(crate) send_buffer: u32,
-    pub(crate) send_queued: u32,
-}
-
-/// Which of a socket's buffers the application has set itself.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pinned {
-    pub(crate) send: bool,
-    pub(crate) receive: bool,
-}
-
-pub(crate) fn mem_info(socket: impl AsFd) -> io::Result<MemInfo> {
-    let mut raw = [0u8; 64];
-    let len = read_option(socket, (libc::SOL_SOCKET, SO_MEMINFO), &mut raw)?;
-    // SK_MEMINFO_RCVBUF = 1, SK_MEMINFO_SNDBUF = 3, SK_MEMINFO_WMEM_QUEUED = 5 (include/uapi/linux/sock_diag.h).
-    let word = |index: usize| -> io::Result<u32> {
-        let bytes = raw.get(index * 4..index * 4 + 4).filter(|_| len >= index * 4 + 4);
-        let bytes: [u8; 4] = bytes.and_then(|b| b.try_into().ok()).ok_or(io::ErrorKind::UnexpectedEof)?;
-        Ok(u32::from_ne_bytes(bytes))
-    };
-    Ok(MemInfo { receive_buffer: word(1)?, send_buffer: word(3)?, send_queued: word(5)? })
-}
-
-/// `None` on a kernel that can't tell (before 5.16).
-pub(crate) fn pinned_buffers(socket: impl AsFd) -> Option<Pinned> {
-    let lock = read_int(socket, (libc::SOL_SOCKET, SO_BUF_LOCK)).ok()?;
-    Some(Pinned { send: lock & SOCK_SNDBUF_LOCK != 0, receive: lock & SOCK_RCVBUF_LOCK != 0 })
-}
-
-/// The raw `TCP_INFO`; returns how many bytes this kernel filled.
-pub(crate) fn tcp_info(socket: impl AsFd, raw: &mut [u8]) -> io::Result<usize> {
-    read_option(socket, (libc::IPPROTO_TCP, libc::TCP_INFO), raw)
-}
 
 /// Asks the kernel to keep the SYN of each connection that this listener accepts.
 pub(crate) fn save_syn(listener: impl AsFd) -> io::Result<()> {
@@ -80,11 +37,6 @@ pub(crate) fn tell_arrivals(socket: &UdpSocket) -> io::Result<()> {
 /// Limits the size of the segments that this socket sends.
 pub(crate) fn set_max_segment(socket: impl AsFd, mss: u16) -> io::Result<()> {
     set_int(socket, (libc::IPPROTO_TCP, libc::TCP_MAXSEG), i32::from(mss))
-}
-
-/// Received and not yet read by the application, in bytes.
-pub(crate) fn unread(socket: impl AsFd) -> Option<u64> {
-    rustix::io::ioctl_fionread(socket).ok()
 }
 
 /// The congestion control of a socket.
@@ -156,14 +108,6 @@ fn discard_with(socket: impl AsFd, len: usize, flags: libc::c_int) -> io::Result
 
 /// Level and name of a socket option.
 type OptionName = (libc::c_int, libc::c_int);
-
-fn read_int(socket: impl AsFd, name: OptionName) -> io::Result<i32> {
-    let mut raw = [0u8; 4];
-    match read_option(socket, name, &mut raw)? {
-        4 => Ok(i32::from_ne_bytes(raw)),
-        _ => Err(io::ErrorKind::UnexpectedEof.into()),
-    }
-}
 
 fn read_option(socket: impl AsFd, (level, name): OptionName, raw: &mut [u8]) -> io::Result<usize> {
     let mut len = libc::socklen_t::try_from(raw.len()).map_err(|_| io::ErrorKind::InvalidInput)?;

@@ -1,5 +1,5 @@
-//! The socket options of a system whose kernel is not asked: what is to be read is not there, what is to be set is refused
-//! or left to the system.
+//! The socket options that only Linux is asked for, on another system: what is to be read is not there, what is to be set is
+//! refused or left to the system.
 //!
 //! Windows, FreeBSD and macOS each have calls of their own for some of this; none of them is used.
 
@@ -9,44 +9,12 @@ use std::{
     net::{IpAddr, TcpStream, UdpSocket},
 };
 
-/// What a socket's buffers hold and cost now, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MemInfo {
-    pub(crate) receive_buffer: u32,
-    pub(crate) send_buffer: u32,
-    pub(crate) send_queued: u32,
-}
-
-/// Which of a socket's buffers the application has set itself.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pinned {
-    pub(crate) send: bool,
-    pub(crate) receive: bool,
-}
-
-pub(crate) fn mem_info<S>(_: S) -> io::Result<MemInfo> {
-    unsupported()
-}
-
-pub(crate) fn pinned_buffers<S>(_: S) -> Option<Pinned> {
-    None
-}
-
-pub(crate) fn tcp_info<S>(_: S, _: &mut [u8]) -> io::Result<usize> {
-    unsupported()
-}
-
 pub(crate) fn save_syn<S>(_: S) -> io::Result<()> {
     unsupported()
 }
 
 pub(crate) fn saved_syn<S>(_: S) -> io::Result<Vec<u8>> {
     unsupported()
-}
-
-/// Received and not yet read by the application.
-pub(crate) fn unread<S>(_: S) -> Option<u64> {
-    None
 }
 
 pub(crate) fn congestion<S>(_: S) -> Option<String> {
