@@ -409,6 +409,21 @@ pub(crate) fn summary(mut times: Vec<Micros>) -> Option<RttSummary> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn what_another_system_leaves_open_is_named_with_its_call_and_as_untested() {
+        let end = |platform: &str| End { name: "far".into(), platform: Some(platform.into()), ..End::default() };
+        for (platform, call) in
+            [("windows", "SIO_TCP_INFO"), ("freebsd-14.1", "TCP_INFO"), ("darwin-24.0", "TCP_CONNECTION_INFO")]
+        {
+            for role in [Role::Send, Role::Receive] {
+                let text = half_told(role, &end(platform)).unwrap();
+                assert!(text.contains(call) && text.contains("untested on that system"), "{text}");
+            }
+        }
+        assert_eq!(half_told(Role::Send, &end("linux-6.18")), None);
+        assert_eq!(half_told(Role::Send, &End::default()), None);
+    }
+
     fn receiver(points: &[(u64, u64)]) -> Transfer {
         let sample = |&(at, received): &(u64, u64)| ReceiverSample {
             at_us: Micros::new(at),

@@ -15,6 +15,9 @@ pub(super) enum Outcome {
 
 /// The largest IP packet: its length field has 16 bits.
 const LARGEST: u32 = 65_535;
+/// What is tried at the most where the interface's MTU isn't told (FreeBSD, macOS): the jumbo frames of most adapters, and as
+/// large as a datagram is let be there (`net.inet.udp.maxdgram`).
+const JUMBO: u32 = 9_216;
 
 /// Finds the largest size that passes, between `least` and the interface's MTU.
 pub(super) fn search(
@@ -22,7 +25,7 @@ pub(super) fn search(
     least: u32,
     mut attempt: impl FnMut(u32) -> io::Result<Outcome>,
 ) -> io::Result<PathMtu> {
-    let highest = interface_mtu.unwrap_or(1500).min(LARGEST).max(least);
+    let highest = interface_mtu.unwrap_or(JUMBO).min(LARGEST).max(least);
     let mut report = PathMtu { interface_mtu, ..PathMtu::default() };
     let (mut passed, mut failed) = (None, highest + 1);
     let mut vanished = None;
@@ -94,6 +97,15 @@ mod tests {
         assert_eq!((told.mtu, told.black_hole), (Some(1400), false));
         let silent = search(Some(9000), 576, path(1400, false)).unwrap();
         assert_eq!((silent.mtu, silent.black_hole), (Some(1400), true));
+    }
+
+    #[test]
+    fn an_interface_that_nobody_tells_of_is_found_by_what_it_refuses() {
+        for mtu in [576, 1_500, 9_000] {
+            let refuse = |size| Ok(if size <= mtu { Outcome::Passed } else { Outcome::TooBig(None) });
+            let report = search(None, 576, refuse).unwrap();
+            assert_eq!(report, PathMtu { mtu: Some(mtu), black_hole: false, interface_mtu: None });
+        }
     }
 
     #[test]

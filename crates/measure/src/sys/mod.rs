@@ -5,6 +5,8 @@
 //! anything that decides what the numbers mean.
 
 pub(crate) mod cpu;
+#[cfg(not(target_os = "linux"))]
+mod fragment_elsewhere;
 pub(crate) mod host;
 #[cfg(target_os = "linux")]
 pub(crate) mod ring;

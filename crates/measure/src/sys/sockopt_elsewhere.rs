@@ -6,8 +6,10 @@
 use std::{
     cell::RefCell,
     io::{self, Read},
-    net::{IpAddr, TcpStream, UdpSocket},
+    net::TcpStream,
 };
+
+pub(crate) use super::fragment_elsewhere::{never_fragment, path_mtu};
 
 pub(crate) fn save_syn<S>(_: S) -> io::Result<()> {
     unsupported()
@@ -38,15 +40,6 @@ pub(crate) fn set_max_segment<S>(_: S, _: u16) -> io::Result<()> {
 /// The system's own patience counts.
 pub(crate) fn set_user_timeout<S>(_: S, _: u32) -> io::Result<()> {
     Ok(())
-}
-
-/// The path MTU is not probed from here.
-pub(crate) fn never_fragment(_: &UdpSocket, _: IpAddr) -> io::Result<()> {
-    unsupported()
-}
-
-pub(crate) fn path_mtu(_: &UdpSocket, _: bool) -> Option<u32> {
-    None
 }
 
 /// Takes up to `len` bytes, but not more than a megabyte, off the receive queue; waits for the first of them. Zero means
