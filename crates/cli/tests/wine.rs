@@ -100,7 +100,7 @@ fn what_makes_a_path_says_that_it_needs_linux(program: &dyn Fn() -> Command) {
     }
 }
 
-/// An end on Windows is said to be unseen.
+/// An end on Windows is said to be unseen where it does not answer, as Wine 8, and else to be half told.
 fn a_check_reports_both_directions(mut serving: Command, mut measuring: Command) {
     let (serving, measuring) = (&mut serving, &mut measuring);
     let server = Server::start(serving);
@@ -116,7 +116,8 @@ fn a_check_reports_both_directions(mut serving: Command, mut measuring: Command)
     for transfer in transfers {
         assert!(transfer["rate_bps"].as_u64().unwrap() > 0, "{transfer}");
         let blind = transfer["diagnosis"]["blind"].as_array().unwrap();
-        assert!(blind.iter().any(|what| what.as_str().unwrap().contains("could not be read")), "{transfer}");
+        let says = |words: &str| blind.iter().any(|what| what.as_str().unwrap().contains(words));
+        assert!(says("could not be read") || says("untested on that system"), "{transfer}");
     }
 }
 
