@@ -187,7 +187,7 @@ fn one_client_more_than_allowed_is_told_busy() {
     let second = Client::connect(&server.target());
     assert!(matches!(second, Err(MeasureError::Busy { .. })), "{second:?}");
     first.bye();
-    server.wait_for_line(|line| line.ends_with("the conversation ended"));
+    server.wait_for_line(|line| line.ends_with("client disconnected"));
     Client::connect(&server.target()).unwrap();
 }
 
