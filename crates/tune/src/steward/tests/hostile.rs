@@ -8,8 +8,29 @@ use super::*;
 
 /// Words that mean something to a server, and some that don't.
 const WORDS: [&str; 24] = [
-    "request", "order", "body", "to", "seal", "settings", "challenge", "apply", "undo", "keep", "hold", "changes", "host",
-    "knob", "from", "within_s", "run", "stay", "running", "net.ipv4.tcp_rmem", "net.core.bpf_jit_enable", "b", SERVER,
+    "request",
+    "order",
+    "body",
+    "to",
+    "seal",
+    "settings",
+    "challenge",
+    "apply",
+    "undo",
+    "keep",
+    "hold",
+    "changes",
+    "host",
+    "knob",
+    "from",
+    "within_s",
+    "run",
+    "stay",
+    "running",
+    "net.ipv4.tcp_rmem",
+    "net.core.bpf_jit_enable",
+    "b",
+    SERVER,
     "4096 131072 7000000",
 ];
 
