@@ -58,7 +58,8 @@ pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
         }
         Bench::Measure => measure::run(shell, arguments)?,
         Bench::Sim => {
-            cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-sim --example bench_sim").run()?
+            // As it ships: the engine's calls are inlined across crates.
+            cmd!(shell, "cargo run --profile dist --locked --quiet --package fullpipe-sim --example bench_sim").run()?
         }
         Bench::Tcp => {
             cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-stack --example bench_tcp").run()?

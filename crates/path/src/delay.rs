@@ -11,6 +11,8 @@ use crate::{Departure, Fate, JitterSpec, Machine, Random, ReorderBy, ReorderSpec
 #[derive(Debug)]
 pub struct DelayLine<T> {
     delay: Duration,
+    /// The least time that a segment can spend here: asked at every event.
+    least: Duration,
     jitter: Option<(JitterSpec, Random)>,
     reorder: Option<(ReorderSpec, Random)>,
     /// The last release in order: what keeps order waits for it.
@@ -51,6 +53,7 @@ impl<T> DelayLine<T> {
         let wire = if sorted { Wire::Sorted(BinaryHeap::new(), 0) } else { Wire::InOrder(VecDeque::new()) };
         Self {
             delay: delay.into(),
+            least: least(delay.into(), jitter.map(|(spec, _)| spec), reorder.map(|(spec, _)| spec)),
             jitter: jitter.map(|(spec, seed)| (spec, Random::new(seed))),
             reorder: reorder.map(|(spec, seed)| (spec, Random::new(seed))),
             last: Instant::ZERO,
@@ -61,16 +64,9 @@ impl<T> DelayLine<T> {
     }
 
     /// The least time that a segment can spend here.
-    pub fn min_delay(&self) -> Duration {
-        let jitter = self.jitter.as_ref().map_or(Duration::ZERO, |(spec, _)| match spec.spread {
-            Spread::Uniform(span) => span.into(),
-            Spread::Normal(sigma) => 4 * Duration::from(sigma),
-        });
-        let earlier = match self.reorder {
-            Some((ReorderSpec { by: ReorderBy::Earlier(span), .. }, _)) => span.into(),
-            _ => Duration::ZERO,
-        };
-        self.delay.saturating_sub(jitter).saturating_sub(earlier)
+    #[inline]
+    pub const fn min_delay(&self) -> Duration {
+        self.least
     }
 
     /// Segments taken out of order so far.
@@ -110,12 +106,25 @@ impl<T> DelayLine<T> {
     }
 
     /// Lets those go whose deadline came before enough others had passed.
+    #[inline]
     fn expire(&mut self, now: Instant) {
         while self.held.front().is_some_and(|held| held.deadline <= now) {
             let Some(held) = self.held.pop_front() else { return };
             self.wire.put(held.deadline, held.segment);
         }
     }
+}
+
+fn least(delay: Duration, jitter: Option<JitterSpec>, reorder: Option<ReorderSpec>) -> Duration {
+    let jitter = jitter.map_or(Duration::ZERO, |spec| match spec.spread {
+        Spread::Uniform(span) => span.into(),
+        Spread::Normal(sigma) => 4 * Duration::from(sigma),
+    });
+    let earlier = match reorder {
+        Some(ReorderSpec { by: ReorderBy::Earlier(span), .. }) => span.into(),
+        _ => Duration::ZERO,
+    };
+    delay.saturating_sub(jitter).saturating_sub(earlier)
 }
 
 impl<T> Wire<T> {
@@ -193,8 +202,10 @@ impl<T> Machine<T> for DelayLine<T> {
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        let held = self.held.front().map(|held| held.deadline);
-        [self.wire.next(), held].into_iter().flatten().min()
+        match (self.wire.next(), self.held.front()) {
+            (Some(next), Some(held)) => Some(next.min(held.deadline)),
+            (next, held) => next.or(held.map(|held| held.deadline)),
+        }
     }
 }
 

@@ -153,6 +153,9 @@ impl<T: Clone> Machine<T> for Hop<T> {
 
     fn next_timeout(&self) -> Option<Instant> {
         let link = self.link.as_ref().and_then(Machine::next_timeout).map(|at| at + self.wire.min_delay());
-        [link, self.wire.next_timeout()].into_iter().flatten().min()
+        match (link, self.wire.next_timeout()) {
+            (Some(link), Some(wire)) => Some(link.min(wire)),
+            (link, wire) => link.or(wire),
+        }
     }
 }

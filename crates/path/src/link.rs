@@ -60,7 +60,14 @@ impl<T> Link<T> {
     }
 
     /// Does everything that was due until `now`.
+    #[inline]
     fn advance(&mut self, now: Instant) {
+        if self.in_service.as_ref().is_some_and(|(done, _)| *done <= now) {
+            self.serve_until(now);
+        }
+    }
+
+    fn serve_until(&mut self, now: Instant) {
         while self.in_service.as_ref().is_some_and(|(done, _)| *done <= now) {
             let Some((done, segment)) = self.in_service.take() else { return };
             self.out.push_back((done, segment));

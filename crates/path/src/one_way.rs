@@ -57,7 +57,9 @@ impl<T: Clone> OneWay<T> {
             let (Some(from), Some(to)) = (before.last_mut(), after.first_mut()) else { return };
             while let Some(departure) = from.poll_transmit(now) {
                 to.on_packet(departure.at, departure.segment);
-                self.refused.extend(to.take_refused());
+                if let Some(refused) = to.take_refused() {
+                    self.refused.push_back(refused);
+                }
             }
         }
     }
@@ -69,7 +71,9 @@ impl<T: Clone> Machine<T> for OneWay<T> {
         match self.hops.first_mut() {
             Some(first) => {
                 first.on_packet(now, segment);
-                self.refused.extend(first.take_refused());
+                if let Some(refused) = first.take_refused() {
+                    self.refused.push_back(refused);
+                }
             }
             // No hop: it leaves as it came.
             None => self.refused.push_back(Departure { at: now, segment, fate: Fate::Delivered }),
@@ -83,6 +87,9 @@ impl<T: Clone> Machine<T> for OneWay<T> {
     }
 
     fn next_timeout(&self) -> Option<Instant> {
+        if let ([hop], true) = (self.hops.as_slice(), self.refused.is_empty()) {
+            return hop.next_timeout();
+        }
         let hops = self.hops.iter().zip(&self.tails).filter_map(|(hop, tail)| Some(hop.next_timeout()? + *tail));
         self.refused.front().map(|refused| refused.at).into_iter().chain(hops).min()
     }

@@ -92,7 +92,7 @@ impl End {
         let mut options = SocketOptions::of(&profile);
         options.no_nagle = spec.no_nagle;
         Self {
-            stack: Stack::new(Memory::new(buffers, usize::from(mss)), config),
+            stack: Stack::new(Memory::new(buffers, mss), config),
             socket: None,
             listener: None,
             options,

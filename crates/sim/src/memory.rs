@@ -8,7 +8,8 @@ use fullpipe_tcp::{
 /// Entries of a host: a listener and its connection, and one to spare.
 const ENTRIES: usize = 3;
 
-/// A pool whose size is known at run time. Buffers that are never touched cost address space alone.
+/// A pool whose size is known at run time. All payload is zeros, so that its buffers can lie in the same bytes: they stay in
+/// the processor's cache, however large the window.
 #[derive(Debug)]
 pub(crate) struct Memory {
     bytes: Vec<u8>,
@@ -18,11 +19,11 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn new(buffers: u16, size: usize) -> Self {
-        let mut state = PoolState::new(buffers);
+    pub(crate) fn new(buffers: u16, size: u16) -> Self {
+        let mut state = PoolState::overlaid(buffers, size);
         state.set_reserve(2);
         Self {
-            bytes: vec![0; usize::from(buffers) * size],
+            bytes: vec![0; usize::from(size)],
             slots: vec![Slot::EMPTY; usize::from(buffers)],
             state,
             entries: std::iter::repeat_with(|| Entry::FREE).take(ENTRIES).collect(),
@@ -33,5 +34,9 @@ impl Memory {
 impl Storage for Memory {
     fn parts(&mut self) -> (Pool<'_>, &mut [Entry]) {
         (Pool::new(&mut self.bytes, &mut self.slots, &mut self.state), &mut self.entries)
+    }
+
+    fn entries(&mut self) -> &mut [Entry] {
+        &mut self.entries
     }
 }

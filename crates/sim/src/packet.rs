@@ -1,5 +1,7 @@
 //! A packet under way. Payload is zeros throughout, so that headers and a length are all there is to carry.
 
+use std::rc::Rc;
+
 use fullpipe_path::{Ecn, Segment};
 use fullpipe_tcp::{stack::Transmit, wire::checksum::Checksum};
 
@@ -31,20 +33,21 @@ impl Packet {
     }
 
     /// As the path sees it.
-    pub(crate) fn segment(self) -> Segment<Self> {
-        Segment { len: self.len, ecn: Ecn::from_bits(self.head[1]), handle: self }
+    pub(crate) fn segment(self) -> Segment<Rc<Self>> {
+        Segment { len: self.len, ecn: Ecn::from_bits(self.head[1]), handle: Rc::new(self) }
     }
 
     /// As it leaves the path: a queue may have marked it.
-    pub(crate) fn arrived(segment: Segment<Self>) -> Self {
-        let mut packet = segment.handle;
-        if segment.ecn == Ecn::Ce && packet.head[1] & 3 != Ecn::Ce as u8 {
+    pub(crate) fn arrived(segment: Segment<Rc<Self>>) -> Rc<Self> {
+        let mut shared = segment.handle;
+        if segment.ecn == Ecn::Ce && shared.head[1] & 3 != Ecn::Ce as u8 {
+            let packet = Rc::make_mut(&mut shared);
             packet.head[1] |= 3;
             packet.head[10..12].fill(0);
             let sum = Checksum::new().bytes(&packet.head[..20]).finish();
             packet.head[10..12].copy_from_slice(&sum.to_be_bytes());
         }
-        packet
+        shared
     }
 
     pub(crate) fn head(&self) -> &[u8] {

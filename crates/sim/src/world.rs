@@ -1,5 +1,7 @@
 //! The virtual-time driver: two hosts, a path both ways, two applications, and one clock that leaps from event to event.
 
+use std::rc::Rc;
+
 use fullpipe_diagnose::{Buffer, End as Told, ReceiverSample, RttSummary, SenderSample, Source, Transfer};
 use fullpipe_path::{Departure, Direction, Fate, Machine as _, OneWay, Random};
 use fullpipe_tcp::{
@@ -48,7 +50,7 @@ struct World<'s> {
     now: Instant,
     ends: [End; 2],
     /// From each host to the other.
-    ways: [OneWay<Packet>; 2],
+    ways: [OneWay<Rc<Packet>>; 2],
     /// When each has something to do; kept, because asking costs.
     due: [Instant; 2],
     writer: Writer,
@@ -152,12 +154,13 @@ impl<'s> World<'s> {
     }
 
     fn next_event(&mut self) -> Instant {
+        let never = Instant::FAR_FUTURE;
         let mut at = self.due[0].min(self.due[1]).min(self.sample_at);
         for end in &mut self.ends {
-            let own = [end.stack.next_timeout(), end.device.next()];
-            at = own.into_iter().flatten().fold(at, Instant::min);
+            let own = end.stack.next_timeout().unwrap_or(never).min(end.device.next().unwrap_or(never));
+            at = at.min(own);
         }
-        [self.writer.next(), self.reading.next()].into_iter().flatten().fold(at, Instant::min)
+        at.min(self.writer.next().unwrap_or(never)).min(self.reading.next().unwrap_or(never))
     }
 
     fn step(&mut self) {
@@ -195,7 +198,7 @@ impl<'s> World<'s> {
         }
     }
 
-    fn arrived(&mut self, way: usize, departure: Departure<Packet>) {
+    fn arrived(&mut self, way: usize, departure: Departure<Rc<Packet>>) {
         let packet = Packet::arrived(departure.segment);
         match departure.fate {
             Fate::Delivered => {
@@ -204,11 +207,11 @@ impl<'s> World<'s> {
                 }
                 self.hand_over(1 - way, packet);
             }
-            Fate::TooBig { mtu, .. } => self.hand_over(way, packet.too_big(mtu)),
+            Fate::TooBig { mtu, .. } => self.hand_over(way, Rc::new(packet.too_big(mtu))),
         }
     }
 
-    fn hand_over(&mut self, host: usize, packet: Packet) {
+    fn hand_over(&mut self, host: usize, packet: Rc<Packet>) {
         if !self.ends[host].device.is_free() {
             self.ends[host].device.inbox.push_back(packet);
             return self.work_device(host);
@@ -267,8 +270,13 @@ impl<'s> World<'s> {
             self.ends[host].device.has_more = true;
             return self.work_device(host);
         }
+        let mut has_sent = false;
         while let Some(packet) = self.take(host) {
-            self.launch(host, packet);
+            self.ways[host].on_packet(self.now, packet.segment());
+            has_sent = true;
+        }
+        if has_sent {
+            self.due[host] = self.ways[host].next_timeout().unwrap_or(Instant::FAR_FUTURE);
         }
     }
 
@@ -324,8 +332,8 @@ impl<'s> World<'s> {
         self.failure = self.failure.or_else(|| socket.failure());
         let info = socket.info();
         let held_sent = socket.buffers().unacknowledged;
-        let counts = *socket.counts();
-        let state = self.held(&info, held_sent, &counts);
+        let sent = socket.counts().bytes_sent;
+        let state = self.held(&info, held_sent, sent);
         self.ledger.set(self.now, state);
         if self.omitted.is_none() && self.spec.omit > Micros::ZERO {
             let omit_until = self.started.map(|started| started + self.spec.omit.into());
@@ -340,11 +348,11 @@ impl<'s> World<'s> {
         Some(self.ends[RECEIVER].stack.socket(id)?.counts().bytes_received)
     }
 
-    fn held(&mut self, info: &Info, held_sent: u16, counts: &Counts) -> Held {
+    fn held(&mut self, info: &Info, held_sent: u16, sent: u64) -> Held {
         let is_quiet = self.due == [Instant::FAR_FUTURE; 2]
             && self.ends.iter().all(|end| end.device.next().is_none() && !end.device.is_busy(self.now));
         if is_quiet && info.outstanding > 0 && (info.unsent > 0 || self.writer.blocked || self.is_answering()) {
-            let arrived = self.received() == Some(counts.bytes_sent);
+            let arrived = self.received() == Some(sent);
             let closed = info.snd_wnd < info.mss && info.outstanding == 0;
             return match (arrived, closed) {
                 (_, true) => Held::ReceiveWindow,

@@ -225,7 +225,8 @@ impl Reading {
         self.is_open = true;
         match self.reader {
             Reader::Eager => {
-                while !self.ended {
+                // Where nothing waits and more can come, a read would only say so.
+                while !self.ended && end.stack.socket(id).is_some_and(|socket| socket.has_news_to_read()) {
                     match end.stack.read(now, id, scratch) {
                         Ok(0) => self.ended = true,
                         Ok(len) => self.took(now, len as u64, end),
@@ -299,6 +300,9 @@ impl Reading {
     /// When it acts by itself.
     pub(crate) fn next(&self) -> Option<Instant> {
         let reads = self.next_at.filter(|_| !self.waits_for_data && !self.ended);
-        [reads, self.asks_at.filter(|_| self.is_open)].into_iter().flatten().min()
+        match (reads, self.asks_at.filter(|_| self.is_open)) {
+            (Some(reads), Some(asks)) => Some(reads.min(asks)),
+            (reads, asks) => reads.or(asks),
+        }
     }
 }

@@ -138,6 +138,10 @@ pub struct PoolState {
     least_free: u16,
     reserve: u16,
     refused: u32,
+    /// Bytes that a buffer holds; zero until the first view of the memory.
+    size: u16,
+    /// From one buffer's first byte to the next one's.
+    stride: u16,
 }
 
 impl PoolState {
@@ -145,7 +149,13 @@ impl PoolState {
     pub const fn new(count: u16) -> Self {
         let sixteenth = count / 16;
         let reserve = if sixteenth < 2 { 2 } else { sixteenth };
-        Self { free_head: NONE, untouched: 0, free: count, least_free: count, reserve, refused: 0 }
+        Self { free_head: NONE, untouched: 0, free: count, least_free: count, reserve, refused: 0, size: 0, stride: 0 }
+    }
+
+    /// A pool of `count` free buffers that all lie in the same `size` bytes: they keep lengths and sequence numbers, and what
+    /// they hold is whatever was written last. For simulations, whose payload is the same byte throughout.
+    pub const fn overlaid(count: u16, size: u16) -> Self {
+        Self { size, ..Self::new(count) }
     }
 
     /// Keeps `buffers` for [`Purpose::Urgent`].
@@ -194,14 +204,21 @@ pub struct Pool<'a> {
     slots: &'a mut [Slot],
     state: &'a mut PoolState,
     size: usize,
+    stride: usize,
 }
 
 impl<'a> Pool<'a> {
     /// A pool in borrowed memory: `bytes` is split evenly among `slots`, and `state` is what
     /// [`PoolState::new`] made for that number, or what an earlier view of the same memory left.
+    #[inline]
     pub fn new(bytes: &'a mut [u8], slots: &'a mut [Slot], state: &'a mut PoolState) -> Self {
-        let size = bytes.len() / slots.len().max(1);
-        Self { bytes, slots, state, size: size.min(usize::from(u16::MAX)) }
+        if state.size == 0 {
+            let size = bytes.len() / slots.len().max(1);
+            state.size = size.min(usize::from(u16::MAX)) as u16;
+            state.stride = state.size;
+        }
+        let (size, stride) = (usize::from(state.size), usize::from(state.stride));
+        Self { bytes, slots, state, size, stride }
     }
 
     /// The number of free buffers.
@@ -277,7 +294,7 @@ impl<'a> Pool<'a> {
 
     /// All bytes of a buffer.
     pub(crate) fn bytes(&self, id: BufferId) -> &[u8] {
-        let at = usize::from(id) * self.size;
+        let at = usize::from(id) * self.stride;
         &self.bytes[at..at + self.size]
     }
 
@@ -290,7 +307,7 @@ impl<'a> Pool<'a> {
     /// The bytes of a buffer that are still needed, to be changed in place.
     pub(crate) fn data_mut(&mut self, id: BufferId) -> &mut [u8] {
         let slot = &self.slots[usize::from(id)];
-        let at = usize::from(id) * self.size;
+        let at = usize::from(id) * self.stride;
         &mut self.bytes[at + usize::from(slot.start)..at + usize::from(slot.end)]
     }
 
@@ -299,7 +316,7 @@ impl<'a> Pool<'a> {
         let slot = &mut self.slots[usize::from(id)];
         let end = usize::from(slot.end);
         let len = data.len().min(self.size.min(limit).saturating_sub(end));
-        let at = usize::from(id) * self.size + end;
+        let at = usize::from(id) * self.stride + end;
         self.bytes[at..at + len].copy_from_slice(&data[..len]);
         slot.end += len as u16;
         len
@@ -312,17 +329,15 @@ impl<'a> Pool<'a> {
         if id == from || end + len > limit.min(self.size) {
             return false;
         }
-        let (to_at, from_at) = (usize::from(id) * self.size, usize::from(from) * self.size);
-        let (low, high) = self.bytes.split_at_mut(to_at.max(from_at));
-        let (to, data) = if to_at < from_at { (&mut low[to_at..], &high[..]) } else { (high, &low[from_at..]) };
-        to[end..end + len].copy_from_slice(&data[start..start + len]);
+        let (to_at, from_at) = (usize::from(id) * self.stride + end, usize::from(from) * self.stride + start);
+        self.bytes.copy_within(from_at..from_at + len, to_at);
         self.slot_mut(id).end += len as u16;
         true
     }
 
     /// Ends a view: the memory for shared reading.
     pub(crate) fn into_shared(self) -> SharedPool<'a> {
-        SharedPool { bytes: self.bytes, slots: self.slots, size: self.size }
+        SharedPool { bytes: self.bytes, slots: self.slots, stride: self.stride }
     }
 }
 
@@ -331,7 +346,7 @@ impl<'a> Pool<'a> {
 pub(crate) struct SharedPool<'a> {
     bytes: &'a [u8],
     slots: &'a [Slot],
-    size: usize,
+    stride: usize,
 }
 
 /// A run of bytes in one or more linked buffers.
@@ -369,7 +384,7 @@ impl<'a> Iterator for Slices<'a> {
             return None;
         }
         let slot = self.pool.slots.get(usize::from(self.run.first))?;
-        let at = usize::from(self.run.first) * self.pool.size;
+        let at = usize::from(self.run.first) * self.pool.stride;
         let piece = self.pool.bytes.get(at + usize::from(self.run.offset)..at + usize::from(slot.end))?;
         let piece = piece.get(..self.run.len as usize).unwrap_or(piece);
         self.run.len -= piece.len() as u32;
@@ -469,6 +484,18 @@ mod tests {
         assert!(pool.take(Purpose::Urgent).is_some() && pool.take(Purpose::Urgent).is_some());
         assert!(pool.take(Purpose::Urgent).is_none());
         assert_eq!(pool.high_water(), 8);
+    }
+
+    #[test]
+    fn overlaid_buffers_keep_lengths_of_their_own() {
+        let (mut bytes, mut slots, mut state) = ([0; 16], [Slot::EMPTY; 8], PoolState::overlaid(8, 16));
+        let mut pool = Pool::new(&mut bytes, &mut slots, &mut state);
+        let (a, b) = (pool.take(Purpose::Normal).unwrap(), pool.take(Purpose::Normal).unwrap());
+        assert_eq!((pool.append(a, &[0; 20], 16), pool.append(b, &[0; 5], 16)), (16, 5));
+        assert_eq!((pool.data(a).len(), pool.data(b).len(), pool.buffer_size()), (16, 5, 16));
+        let c = pool.take(Purpose::Normal).unwrap();
+        assert!(pool.append_from(c, b, 16) && !pool.append_from(c, a, 16));
+        assert_eq!((pool.data(c), pool.free_count()), (&[0; 5][..], 5));
     }
 
     #[derive(Clone, Debug)]

@@ -36,8 +36,10 @@ impl ops::Add<Duration> for Instant {
     type Output = Self;
 
     /// Saturates at [`Instant::FAR_FUTURE`].
+    #[inline]
     fn add(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
+        let nanos = span.as_secs().saturating_mul(1_000_000_000).saturating_add(span.subsec_nanos().into());
+        Self(self.0.saturating_add(nanos))
     }
 }
 

@@ -53,6 +53,12 @@ impl Socket {
         len
     }
 
+    /// Whether a read would give data, the end of it or an error rather than "not yet".
+    #[inline]
+    pub const fn has_news_to_read(&self) -> bool {
+        self.rx.readable > 0 || !self.state.can_receive() || self.failure.is_some()
+    }
+
     /// The first piece of what has arrived, in place.
     pub(crate) fn peek<'p>(&self, pool: &'p Pool<'_>) -> &'p [u8] {
         if self.is_waiting() { &[] } else { self.rx.peek(pool) }

@@ -61,6 +61,7 @@ pub struct Info {
 
 impl Socket {
     /// A snapshot for reports.
+    #[inline]
     pub fn info(&self) -> Info {
         Info {
             state: self.state,

@@ -90,8 +90,7 @@ impl Core {
             local: Endpoint { addr: packet.dst, port: segment.dst_port },
             remote: Endpoint { addr: packet.src, port: segment.src_port },
         };
-        let hash = self.hash(&tuple);
-        let Some(at) = parts.table.find(&tuple, hash) else {
+        let Some(at) = parts.table.find_again(&tuple, || self.hash(&tuple)) else {
             return self.on_stray(now, parts, &tuple, segment, None);
         };
         let reply = self.on_socket(now, parts, at, |socket, cx| socket.on_segment(cx, segment, packet.ecn));

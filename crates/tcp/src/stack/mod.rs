@@ -434,8 +434,7 @@ impl<S: Storage> Stack<S> {
 
     /// A connection, to look at.
     pub fn socket(&mut self, id: SocketId) -> Option<&Socket> {
-        let (_, entries) = self.storage.parts();
-        match entries.get(usize::from(id.index)) {
+        match self.storage.entries().get(usize::from(id.index)) {
             Some(Entry { role: Role::Connection(socket), generation, .. })
                 if *generation == id.generation && !socket.is_orphan() =>
             {
@@ -504,8 +503,7 @@ impl<S: Storage> Stack<S> {
 
     /// When [`on_timeout`](Self::on_timeout) has something to do; it may turn out to be nothing.
     pub fn next_timeout(&mut self) -> Option<Instant> {
-        let (_, parts) = self.parts();
-        let due = parts.table.next_due();
+        let due = Table { entries: self.storage.entries(), heads: &mut self.heads }.next_due();
         (due != Instant::FAR_FUTURE).then_some(due)
     }
 

@@ -13,6 +13,11 @@ use crate::{
 pub trait Storage {
     /// The pool and the entries. Each call gives the same memory.
     fn parts(&mut self) -> (Pool<'_>, &mut [Entry]);
+
+    /// The entries alone.
+    fn entries(&mut self) -> &mut [Entry] {
+        self.parts().1
+    }
 }
 
 /// Memory for `SOCKETS` sockets and a pool of `BUFFERS` buffers of `SIZE` bytes.

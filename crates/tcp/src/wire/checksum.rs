@@ -65,11 +65,15 @@ fn sum_of(data: &[u8]) -> u16 {
         }
     }
     let mut sum: u64 = lanes.iter().sum();
-    for word in rest.chunks(4) {
-        let mut padded = [0_u8; 4];
-        padded[..word.len()].copy_from_slice(word);
-        sum += u64::from(u32::from_ne_bytes(padded));
+    let (words, last) = rest.as_chunks::<4>();
+    for word in words {
+        sum += u64::from(u32::from_ne_bytes(*word));
     }
+    let mut padded = [0_u8; 4];
+    for (to, from) in padded.iter_mut().zip(last) {
+        *to = *from;
+    }
+    sum += u64::from(u32::from_ne_bytes(padded));
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }

@@ -77,6 +77,19 @@ impl Table<'_> {
         None
     }
 
+    /// The same, where most packets are for the connection that the one before was for; hashing is saved then.
+    pub(in crate::stack) fn find_again(&mut self, tuple: &Tuple, hash: impl FnOnce() -> u64) -> Option<u16> {
+        let last = self.heads.last;
+        if let Some(Role::Connection(socket)) = self.entries.get(usize::from(last)).map(|entry| &entry.role)
+            && socket.tuple == *tuple
+        {
+            return Some(last);
+        }
+        let at = self.find(tuple, hash())?;
+        self.heads.last = at;
+        Some(at)
+    }
+
     /// The earliest time in the heap.
     pub(in crate::stack) fn next_due(&self) -> Instant {
         if self.heads.heap_len == 0 { Instant::FAR_FUTURE } else { self.due_at(0) }

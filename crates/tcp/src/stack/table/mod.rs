@@ -99,6 +99,9 @@ pub(super) struct Heads {
     news: List,
     #[cfg(feature = "large-tables")]
     heap_len: u16,
+    /// Found last.
+    #[cfg(feature = "large-tables")]
+    last: u16,
     /// Entries from here on were never used.
     untouched: u16,
     free: u16,
@@ -113,6 +116,8 @@ impl Heads {
             news: List::EMPTY,
             #[cfg(feature = "large-tables")]
             heap_len: 0,
+            #[cfg(feature = "large-tables")]
+            last: NIL,
             untouched: 0,
             free: NIL,
             listeners: NIL,

@@ -24,6 +24,10 @@ impl Table<'_> {
         self.entries.iter().position(|entry| is_it(&entry.role)).map(|at| at as u16)
     }
 
+    pub(in crate::stack) fn find_again(&self, tuple: &Tuple, _: impl FnOnce() -> u64) -> Option<u16> {
+        self.find(tuple, 0)
+    }
+
     /// The earliest time.
     pub(in crate::stack) fn next_due(&self) -> Instant {
         self.earliest().1
