@@ -220,6 +220,22 @@ fn a_linux_sender_loses_less_to_a_loss_than_half_of_what_its_window_let_it_have_
 }
 
 #[test]
+fn linux_leaves_slow_start_before_the_queue_overflows() {
+    let with = |hystart: bool| {
+        let mut spec = lan(200_000_000, 60_000, "linux-6.18", "linux-6.18");
+        for key in ["receiver.window", "sender.buffer"] {
+            knob::set(&mut spec, key, "8000000").unwrap();
+        }
+        spec.time = Micros::from_secs(2);
+        spec.sender.profile.hystart = hystart;
+        run(&spec).unwrap()
+    };
+    let [linux, rfc] = [true, false].map(with);
+    assert!(HostSpec::of("linux-6.18").unwrap().profile.hystart);
+    assert!(linux.retransmits == 0 && rfc.retransmits > 100, "{} {}", linux.retransmits, rfc.retransmits);
+}
+
+#[test]
 fn a_small_send_buffer_of_linux_takes_whole_super_packets() {
     let with = |fills_segments: bool| {
         let mut spec = lan(100_000_000, 80_000, "linux-6.18", "linux-6.18");

@@ -244,6 +244,9 @@ pub struct Profile {
     /// Whether a loss reduces the congestion window itself, instead of what was in flight (RFC 5681, section 3.1, equation 4):
     /// Linux. A sender that something else holds has a window of up to twice its flight, and loses no speed.
     pub reduces_window: bool,
+    /// Whether CUBIC leaves slow start before the first loss, when acknowledgements tell that the path is full: the way of
+    /// Linux (`hystart`), which RFC 9406 grew out of.
+    pub hystart: bool,
     /// Whether the window is reduced after an idle time (RFC 5681, section 4.1).
     pub restart_after_idle: bool,
     /// Whether losses are found by time (RFC 8985) where SACK is on; by counting (RFC 6675) otherwise.
@@ -332,6 +335,7 @@ impl Profile {
         initial_window: 10,
         slow_start_limit: 0,
         reduces_window: false,
+        hystart: false,
         restart_after_idle: true,
         rack: true,
         push: Push::WriteEnd,
@@ -373,6 +377,7 @@ impl Profile {
         icmp_errors: IcmpErrors::All,
         resets_the_silent: false,
         reduces_window: true,
+        hystart: true,
         ..Self::DEFAULT
     };
 

@@ -2,12 +2,23 @@
 
 use fullpipe_units::Instant;
 
-use super::{Ack, CongestionControl, Window};
+use super::{Ack, CongestionControl, Sample, Window, hystart::HyStart};
 use crate::time::{self, Stamp};
 
 /// A window that grows with the cube of the time since the last loss.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Cubic {
+pub struct Cubic(Stage);
+
+/// The first slow start, or what follows. They are never needed together, and a socket's memory is counted.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    Start(HyStart),
+    Epochs(Epochs),
+}
+
+/// The cubic's state.
+#[derive(Clone, Copy, Debug, Default)]
+struct Epochs {
     /// When the current epoch of congestion avoidance began; nothing before its first ACK.
     epoch: Stamp,
     in_epoch: bool,
@@ -26,7 +37,26 @@ pub struct Cubic {
     est_rest: u32,
 }
 
+impl Default for Stage {
+    fn default() -> Self {
+        Self::Start(HyStart::default())
+    }
+}
+
 impl Cubic {
+    /// The state after the first slow start, which is over with this.
+    fn with_epochs<R>(&mut self, call: impl FnOnce(&mut Epochs) -> R) -> R {
+        let mut epochs = match self.0 {
+            Stage::Epochs(epochs) => epochs,
+            Stage::Start(_) => Epochs::default(),
+        };
+        let result = call(&mut epochs);
+        self.0 = Stage::Epochs(epochs);
+        result
+    }
+}
+
+impl Epochs {
     fn start_epoch(&mut self, now: Instant, cwnd: u32, mss: u32) {
         (self.epoch, self.in_epoch) = (Stamp::of(now), true);
         self.w_est = cwnd;
@@ -78,6 +108,29 @@ impl CongestionControl for Cubic {
         if acked == 0 {
             return;
         }
+        self.with_epochs(|epochs| epochs.on_ack(window, ack, acked));
+    }
+
+    fn on_congestion(&mut self, window: &Window, _: Instant, flight: u32, mss: u32) -> u32 {
+        self.with_epochs(|epochs| epochs.on_congestion(window.cwnd, flight, mss))
+    }
+
+    fn on_sample(&mut self, window: &mut Window, sample: &Sample) {
+        if let Stage::Start(hystart) = &mut self.0 {
+            hystart.on_sample(window, sample);
+        }
+    }
+
+    fn on_idle(&mut self, us: u32) {
+        // Section 5.8: time without data must not count.
+        if let Stage::Epochs(epochs) = &mut self.0 {
+            epochs.epoch = Stamp::of(time::after(epochs.epoch.instant(), us));
+        }
+    }
+}
+
+impl Epochs {
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack, acked: u32) {
         if !self.in_epoch {
             self.start_epoch(ack.now, window.cwnd, ack.mss);
         }
@@ -98,8 +151,7 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_congestion(&mut self, window: &Window, _: Instant, flight: u32, mss: u32) -> u32 {
-        let cwnd = window.cwnd;
+    fn on_congestion(&mut self, cwnd: u32, flight: u32, mss: u32) -> u32 {
         // Section 4.7, fast convergence: a flow that lost below its last maximum yields some more.
         self.w_max = if cwnd < self.w_max { (u64::from(cwnd) * 85 / 100) as u32 } else { cwnd };
         self.prior = cwnd;
@@ -108,11 +160,6 @@ impl CongestionControl for Cubic {
         // something else was limiting; one above it that recovery had let the window shrink already.
         let flight = flight.min(cwnd);
         ((u64::from(flight) * 7 / 10) as u32).max(2 * mss)
-    }
-
-    fn on_idle(&mut self, us: u32) {
-        // Section 5.8: time without data must not count.
-        self.epoch = Stamp::of(time::after(self.epoch.instant(), us));
     }
 }
 

@@ -5,11 +5,13 @@
 
 #[cfg(feature = "cubic")]
 mod cubic;
+#[cfg(feature = "cubic")]
+mod hystart;
 mod newreno;
 
 #[cfg(feature = "cubic")]
 pub use cubic::Cubic;
-use fullpipe_units::Instant;
+use fullpipe_units::{Instant, SeqNum};
 pub use newreno::NewReno;
 
 /// The window of a connection, in bytes.
@@ -55,6 +57,21 @@ impl Ack {
     }
 }
 
+/// A round-trip time that an acknowledgement tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// When the acknowledgement arrived.
+    pub now: Instant,
+    /// The round-trip time in microseconds.
+    pub rtt_us: u32,
+    /// What is acknowledged now.
+    pub una: SeqNum,
+    /// What was sent.
+    pub nxt: SeqNum,
+    /// The sender's segment size.
+    pub mss: u32,
+}
+
 /// An algorithm.
 pub trait CongestionControl {
     /// Grows the window for an acknowledgement outside recovery, when the window was what limited the sender.
@@ -63,6 +80,9 @@ pub trait CongestionControl {
     /// The threshold after a loss, an ECN echo or a timeout, with `flight` bytes in flight. Called once per event
     /// (RFC 5681, section 4.3), before the window is changed.
     fn on_congestion(&mut self, window: &Window, now: Instant, flight: u32, mss: u32) -> u32;
+
+    /// A segment that was sent once was acknowledged outside recovery. Called before [`on_ack`](Self::on_ack).
+    fn on_sample(&mut self, _window: &mut Window, _sample: &Sample) {}
 
     /// The connection has been idle, or limited by the application, for `us` microseconds.
     fn on_idle(&mut self, us: u32);
@@ -111,6 +131,14 @@ impl CongestionControl for Controller {
             Self::NewReno(reno) => reno.on_congestion(window, now, flight, mss),
             #[cfg(feature = "cubic")]
             Self::Cubic(cubic) => cubic.on_congestion(window, now, flight, mss),
+        }
+    }
+
+    fn on_sample(&mut self, window: &mut Window, sample: &Sample) {
+        match self {
+            Self::NewReno(reno) => reno.on_sample(window, sample),
+            #[cfg(feature = "cubic")]
+            Self::Cubic(cubic) => cubic.on_sample(window, sample),
         }
     }
 

@@ -4,7 +4,7 @@ use fullpipe_units::SeqNum;
 
 use super::{Context, Events, Fin, Phase, Socket, State, timer::Timer};
 use crate::{
-    congestion::{Ack, CongestionControl as _},
+    congestion::{Ack, CongestionControl as _, Sample},
     divide,
     send::Delivered,
     time::{self, Millis},
@@ -161,6 +161,7 @@ impl Socket {
                 self.react_to_ecn(cx, segment, kind);
                 // RFC 5681, section 3.2, step 1: the first duplicate ACKs must not change the window.
                 if kind.news {
+                    self.tell_round_trip(cx, delivered);
                     self.grow_window(cx, delivered_bytes);
                 }
             }
@@ -272,6 +273,15 @@ impl Socket {
     fn cc_ack(&self, cx: &Context<'_, '_>, acked: u32) -> Ack {
         let limit = u32::from(cx.profile.slow_start_limit);
         Ack { now: cx.now, acked, mss: self.mss(), srtt_us: self.rtt.srtt(), slow_start_limit: limit }
+    }
+
+    /// What slow start's end is told by.
+    fn tell_round_trip(&mut self, cx: &Context<'_, '_>, delivered: &Delivered) {
+        if let Some(sent_at) = delivered.clean_sent_at.filter(|_| cx.profile.hystart) {
+            let (una, nxt, mss) = (self.tx.una, self.tx.nxt, self.mss());
+            let sample = Sample { now: cx.now, rtt_us: time::us_since(cx.now, sent_at), una, nxt, mss };
+            self.controller.on_sample(&mut self.window, &sample);
+        }
     }
 
     /// RFC 5681, section 3.1, and RFC 7661's point: a window that is not used proves nothing about the path.
