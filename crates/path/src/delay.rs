@@ -204,7 +204,7 @@ impl<T> Machine<T> for DelayLine<T> {
     fn next_timeout(&self) -> Option<Instant> {
         match (self.wire.next(), self.held.front()) {
             (Some(next), Some(held)) => Some(next.min(held.deadline)),
-            (next, held) => next.or(held.map(|held| held.deadline)),
+            (next, held) => next.or_else(|| held.map(|held| held.deadline)),
         }
     }
 }

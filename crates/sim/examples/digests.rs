@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             (spec.time, spec.seed) = (Micros::from_secs(5), 1 + at);
             tell(&format!("{platform} sends, loss {loss}"), &spec)?;
             std::mem::swap(&mut spec.sender, &mut spec.receiver);
-            (spec.bytes, spec.series, spec.receiver_opens) = (Some(Bytes::new(2_000_000)), at % 2 == 0, true);
+            (spec.bytes, spec.series, spec.receiver_opens) = (Some(Bytes::new(2_000_000)), at.is_multiple_of(2), true);
             tell(&format!("{platform} receives, loss {loss}"), &spec)?;
             spec.application = Application::Messages { size: 900 };
             tell(&format!("{platform} answers, loss {loss}"), &spec)?;

@@ -1,5 +1,7 @@
-//! What the simulator can do: data segments per second of one thread's processor time, and the time of a sweep of a
-//! thousand points. Run by `cargo xtask bench sim`.
+//! What the simulator can do: data segments per second of one thread's processor time, beside smoltcp in virtual time, and
+//! the time of a sweep of a thousand points. Run by `cargo xtask bench sim`.
+
+mod smoltcp;
 
 use std::{
     error::Error,
@@ -37,24 +39,37 @@ struct Figures {
 fn main() -> Result<(), Box<dyn Error>> {
     println!("one connection, {BYTES} B over 1 Gbit/s and {RTT_US} us, window {WINDOW} B, {ROUNDS} runs each;");
     println!("data segments per second of processor time of one thread, SACK and timestamps on");
-    for loss in LOSSES {
-        let mut found = Vec::new();
-        for _ in 0..ROUNDS {
+    let mut found = [const { Vec::new() }; LOSSES.len()];
+    let mut peer = Vec::new();
+    for _ in 0..ROUNDS {
+        // In turn, so that whatever else the machine does hits all of them.
+        for (found, loss) in found.iter_mut().zip(LOSSES) {
             found.push(engine(loss)?);
         }
-        found.sort_by(|a, b| a.speed().total_cmp(&b.speed()));
-        let (low, middle, high) = (found[0], found[ROUNDS / 2], found[ROUNDS - 1]);
-        let case = loss.map_or_else(|| "no loss".to_owned(), |one_in| format!("one packet in {one_in} lost"));
-        println!(
-            "  {case:<26} {:.2} M/s ({:.2} to {:.2}), {} segments in {:.1} s of the simulation",
-            middle.speed() / 1e6,
-            low.speed() / 1e6,
-            high.speed() / 1e6,
-            middle.segments,
-            middle.virtual_seconds
-        );
+        let begun = processor_time();
+        let segments = smoltcp::transfer(BYTES, RTT_US, WINDOW as usize)?;
+        peer.push(Figures { segments, seconds: processor_time() - begun, virtual_seconds: 0.0 });
     }
+    for (found, loss) in found.iter_mut().zip(LOSSES) {
+        let case = loss.map_or_else(|| "no loss".to_owned(), |one_in| format!("one packet in {one_in} lost"));
+        let middle = print(&case, found);
+        println!("  {:<26} {} segments in {:.1} s of the simulation", "", middle.segments, middle.virtual_seconds);
+    }
+    let peer = print("smoltcp, no loss, no SACK", &mut peer);
+    println!("  ratio without loss         {:.2} (aim 3)", median(&mut found[0]).speed() / peer.speed());
     sweep()
+}
+
+fn median(found: &mut [Figures]) -> Figures {
+    found.sort_by(|a, b| a.speed().total_cmp(&b.speed()));
+    found[found.len() / 2]
+}
+
+fn print(case: &str, found: &mut [Figures]) -> Figures {
+    let middle = median(found);
+    let ends = [found[0], found[found.len() - 1]].map(|one| one.speed() / 1e6);
+    println!("  {case:<26} {:.2} M/s ({:.2} to {:.2})", middle.speed() / 1e6, ends[0], ends[1]);
+    middle
 }
 
 impl Figures {
