@@ -154,6 +154,7 @@ impl PoolState {
 
     /// A pool of `count` free buffers that all lie in the same `size` bytes: they keep lengths and sequence numbers, and what
     /// they hold is whatever was written last. For simulations, whose payload is the same byte throughout.
+    #[cfg(feature = "platforms")]
     pub const fn overlaid(count: u16, size: u16) -> Self {
         Self { size, ..Self::new(count) }
     }
@@ -210,8 +211,13 @@ pub struct Pool<'a> {
 impl<'a> Pool<'a> {
     /// A pool in borrowed memory: `bytes` is split evenly among `slots`, and `state` is what
     /// [`PoolState::new`] made for that number, or what an earlier view of the same memory left.
-    #[inline]
+    #[cfg_attr(feature = "platforms", inline)]
     pub fn new(bytes: &'a mut [u8], slots: &'a mut [Slot], state: &'a mut PoolState) -> Self {
+        if !cfg!(feature = "platforms") {
+            // The compiler knows it.
+            let size = (bytes.len() / slots.len().max(1)).min(usize::from(u16::MAX));
+            return Self { bytes, slots, state, size, stride: size };
+        }
         if state.size == 0 {
             let size = bytes.len() / slots.len().max(1);
             state.size = size.min(usize::from(u16::MAX)) as u16;
@@ -219,6 +225,11 @@ impl<'a> Pool<'a> {
         }
         let (size, stride) = (usize::from(state.size), usize::from(state.stride));
         Self { bytes, slots, state, size, stride }
+    }
+
+    /// From one buffer to the next.
+    const fn stride(&self) -> usize {
+        if cfg!(feature = "platforms") { self.stride } else { self.size }
     }
 
     /// The number of free buffers.
@@ -294,7 +305,7 @@ impl<'a> Pool<'a> {
 
     /// All bytes of a buffer.
     pub(crate) fn bytes(&self, id: BufferId) -> &[u8] {
-        let at = usize::from(id) * self.stride;
+        let at = usize::from(id) * self.stride();
         &self.bytes[at..at + self.size]
     }
 
@@ -307,16 +318,17 @@ impl<'a> Pool<'a> {
     /// The bytes of a buffer that are still needed, to be changed in place.
     pub(crate) fn data_mut(&mut self, id: BufferId) -> &mut [u8] {
         let slot = &self.slots[usize::from(id)];
-        let at = usize::from(id) * self.stride;
+        let at = usize::from(id) * self.stride();
         &mut self.bytes[at + usize::from(slot.start)..at + usize::from(slot.end)]
     }
 
     /// Copies as much of `data` as fits behind what the buffer holds, up to `limit` bytes in it; returns how much.
     pub(crate) fn append(&mut self, id: BufferId, data: &[u8], limit: usize) -> usize {
+        let stride = self.stride();
         let slot = &mut self.slots[usize::from(id)];
         let end = usize::from(slot.end);
         let len = data.len().min(self.size.min(limit).saturating_sub(end));
-        let at = usize::from(id) * self.stride + end;
+        let at = usize::from(id) * stride + end;
         self.bytes[at..at + len].copy_from_slice(&data[..len]);
         slot.end += len as u16;
         len
@@ -329,15 +341,22 @@ impl<'a> Pool<'a> {
         if id == from || end + len > limit.min(self.size) {
             return false;
         }
-        let (to_at, from_at) = (usize::from(id) * self.stride + end, usize::from(from) * self.stride + start);
-        self.bytes.copy_within(from_at..from_at + len, to_at);
+        let (to_at, from_at) = (usize::from(id) * self.stride(), usize::from(from) * self.stride());
+        if to_at == from_at {
+            // Overlaid: what is there is what would be copied.
+            self.slot_mut(id).end += len as u16;
+            return true;
+        }
+        let (low, high) = self.bytes.split_at_mut(to_at.max(from_at));
+        let (to, data) = if to_at < from_at { (&mut low[to_at..], &high[..]) } else { (high, &low[from_at..]) };
+        to[end..end + len].copy_from_slice(&data[start..start + len]);
         self.slot_mut(id).end += len as u16;
         true
     }
 
     /// Ends a view: the memory for shared reading.
     pub(crate) fn into_shared(self) -> SharedPool<'a> {
-        SharedPool { bytes: self.bytes, slots: self.slots, stride: self.stride }
+        SharedPool { bytes: self.bytes, slots: self.slots, stride: self.stride() }
     }
 }
 
@@ -363,6 +382,10 @@ impl Run {
 }
 
 impl<'a> SharedPool<'a> {
+    const fn stride(&self) -> usize {
+        self.stride
+    }
+
     /// The pieces of a run, in order.
     pub(crate) fn slices(self, run: Run) -> Slices<'a> {
         Slices { pool: self, run }
@@ -384,7 +407,7 @@ impl<'a> Iterator for Slices<'a> {
             return None;
         }
         let slot = self.pool.slots.get(usize::from(self.run.first))?;
-        let at = usize::from(self.run.first) * self.pool.stride;
+        let at = usize::from(self.run.first) * self.pool.stride();
         let piece = self.pool.bytes.get(at + usize::from(self.run.offset)..at + usize::from(slot.end))?;
         let piece = piece.get(..self.run.len as usize).unwrap_or(piece);
         self.run.len -= piece.len() as u32;
@@ -486,6 +509,7 @@ mod tests {
         assert_eq!(pool.high_water(), 8);
     }
 
+    #[cfg(feature = "platforms")]
     #[test]
     fn overlaid_buffers_keep_lengths_of_their_own() {
         let (mut bytes, mut slots, mut state) = ([0; 16], [Slot::EMPTY; 8], PoolState::overlaid(8, 16));

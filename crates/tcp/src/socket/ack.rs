@@ -277,7 +277,7 @@ impl Socket {
 
     /// What slow start's end is told by.
     fn tell_round_trip(&mut self, cx: &Context<'_, '_>, delivered: &Delivered) {
-        if let Some(sent_at) = delivered.clean_sent_at.filter(|_| cx.profile.hystart) {
+        if let Some(sent_at) = delivered.clean_sent_at.filter(|_| cfg!(feature = "cubic") && cx.profile.hystart) {
             let (una, nxt, mss) = (self.tx.una, self.tx.nxt, self.mss());
             let sample = Sample { now: cx.now, rtt_us: time::us_since(cx.now, sent_at), una, nxt, mss };
             self.controller.on_sample(&mut self.window, &sample);

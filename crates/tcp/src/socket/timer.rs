@@ -107,9 +107,11 @@ impl Timers {
         // The bit of `Persist` stands for the place of `Retransmit`.
         let mut left = self.running | self.running >> COUNT;
         let mut first = u32::MAX;
-        while left != 0 {
-            first = first.min(self.after_us.get(left.trailing_zeros() as usize).copied().unwrap_or(u32::MAX));
-            left &= left - 1;
+        for us in self.after_us {
+            if left & 1 != 0 {
+                first = first.min(us);
+            }
+            left >>= 1;
         }
         time::after(self.base.instant(), first)
     }

@@ -44,6 +44,10 @@ impl<const SOCKETS: usize, const BUFFERS: usize, const SIZE: usize> Storage for 
     fn parts(&mut self) -> (Pool<'_>, &mut [Entry]) {
         (self.pool.pool(), &mut self.entries)
     }
+
+    fn entries(&mut self) -> &mut [Entry] {
+        &mut self.entries
+    }
 }
 
 impl<S: Storage> Storage for &mut S {
