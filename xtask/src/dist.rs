@@ -1,6 +1,8 @@
 //! What people install: static Linux programs with their man pages and completions, as archives and packages, and a program
 //! for Windows; symbols apart, checksums beside.
 
+mod systemd;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -18,8 +20,8 @@ pub(crate) struct Arguments {
     /// Only for this target; can be given several times [default: all].
     #[arg(long, value_name = "TARGET", value_parser = TARGETS.map(|target| target.triple))]
     only: Vec<String>,
-    /// Then install, upgrade and purge the Debian package in a fresh Debian below target (debootstrap, as root), and let
-    /// lintian look at it.
+    /// Then install, upgrade and purge the Debian package in a fresh Debian below target (debootstrap, as root), run its
+    /// services there under systemd, and let lintian look at it.
     #[arg(long = "try")]
     try_out: bool,
 }
@@ -189,12 +191,13 @@ fn try_out(shell: &Shell, dist: &Path) -> Result<()> {
         .context("find the package for amd64")?;
     cmd!(shell, "lintian --fail-on error,warning --allow-root {package}").run()?;
     let root = shell.current_dir().join("target/packages-root");
-    if !root.join("usr/bin/dpkg").exists() {
+    if !root.join("usr/lib/systemd/systemd").exists() {
         println!("making a fresh Debian in {}", root.display());
-        cmd!(shell, "debootstrap --variant=minbase stable {root}").ignore_stdout().run()?;
+        let extra = "--include=systemd-sysv,dbus,libpam-systemd,iproute2";
+        cmd!(shell, "debootstrap --variant=minbase {extra} stable {root}").ignore_stdout().run()?;
     }
     shell.copy_file(&package, root.join("tmp/fullpipe.deb"))?;
     cmd!(shell, "unshare --mount --pid --fork chroot {root} sh -c {LIFE}").run()?;
     println!("installed, upgraded with its settings kept, purged with nothing left");
-    Ok(())
+    systemd::try_out(shell, &root)
 }

@@ -61,6 +61,7 @@ const PACKAGING: &[Peer] = &[
 const PACKAGE_TESTING: &[Peer] = &[
     Peer { program: "lintian", packages: &["lintian"], used_for: "packages" },
     Peer { program: "debootstrap", packages: &["debootstrap"], used_for: "packages" },
+    Peer { program: "systemd-nspawn", packages: &["systemd-container"], used_for: "services" },
 ];
 
 /// What tests build for besides Linux: other systems, and a microcontroller.

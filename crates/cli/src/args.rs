@@ -63,13 +63,13 @@ pub(crate) struct Cli {
 /// Flags that every command takes.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Global {
-    /// Print one JSON object ("schema": "fullpipe/2") instead of text, errors included
+    /// Print one JSON object ("schema": "fullpipe/2") instead of text; errors too
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) json: bool,
     /// When to use colours; `auto` also obeys NO_COLOR and CLICOLOR
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     pub(crate) color: When,
-    /// Show all evidence, every change with its source, and every small share
+    /// Show all evidence, the source of every change, and small shares
     #[arg(short, long, global = true, action = ArgAction::SetTrue, conflicts_with = "quiet", help_heading = "Output")]
     pub(crate) verbose: bool,
     /// Show no progress, only the result
@@ -127,9 +127,9 @@ pub(crate) enum Command {
 
 /// Show the whole loop on an emulated path between two Linux hosts, and undo everything
 ///
-/// Makes a path of 100 Mbit/s and 80 ms between two network namespaces of this machine, measures both directions, says
-/// what limits each and why, plans, applies, measures before and after in alternation, prints the proof, undoes
-/// everything and compares both hosts with their state at the start. Takes under 90 s. Needs Linux, and root or unprivileged
+/// Emulates a path of 100 Mbit/s and 80 ms between two network namespaces of this machine, measures both directions,
+/// says what limits each and why, plans, applies, measures before and after in alternation, prints the proof, undoes
+/// everything and compares both hosts with their state at the start. Takes about 70 s. Needs Linux, and root or unprivileged
 /// user namespaces; touches nothing outside its own namespaces.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -138,88 +138,89 @@ Examples:
   fullpipe demo --json | jq .proof
   fullpipe demo --sim            the same story in a second, simulated, on any system")]
 pub(crate) struct DemoArgs {
-    /// Simulate it: what limits each direction and what the setting for it would give; makes no path, needs no rights
+    /// Simulate it: what limits each direction, and what the setting for it would give; needs no rights
     #[arg(long)]
     pub(crate) sim: bool,
 }
 
-/// Wait for measurements from other machines (iperf3's port, and its wire)
+/// Serve measurements to other machines (iperf3's port and protocol)
 ///
 /// Anyone who reaches the port can measure. Settings of this machine are changed for a peer only with --allow-tune, and
-/// only for a peer that proves to have the same key. Such a change is journalled here first, and is undone here when
-/// the peer vanishes before it decided to keep it.
+/// only for a peer that proves that it holds the same key. Such a change is journalled here first, and is undone here if
+/// the peer vanishes before it has decided to keep it.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fullpipe serve                                     every address, port 5201
-  fullpipe serve --share-settings                    let everybody see what `check` needs for its plan
+  fullpipe serve --share-settings                    let every client see what `check` needs for its plan
   fullpipe serve 192.0.2.7:5301                      one address and port
   fullpipe serve --max-time 60 --max-rate 500M --allow 10.0.0.0/8
   fullpipe serve --authorized-users-path users.csv --rsa-private-key-path private.pem
   fullpipe serve --allow-tune --key-file lab.key     let holders of the key tune this machine")]
 #[command(disable_version_flag = true)]
 pub(crate) struct ServeArgs {
-    /// Where to listen: an address, a port, or both
+    /// Address, port, or both to listen on
     #[arg(value_name = "ADDR", default_value = "[::]:5201")]
     pub(crate) address: String,
-    /// The port on every address, as iperf3 has it
+    /// Port to listen on, on every address
     #[arg(short = 'p', long, value_name = "N", conflicts_with = "address", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
-    /// As iperf3 has it: more is shown
+    /// iperf3's letter for --verbose
     #[arg(short = 'V', hide = true)]
     pub(crate) verbose_as_iperf3: bool,
     /// Let a peer with the key change settings of this machine
     #[arg(long, requires = "key_file")]
     pub(crate) allow_tune: bool,
-    /// A file whose content both machines share (at least 16 bytes)
+    /// File with the secret that both machines share (at least 16 bytes)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) key_file: Option<PathBuf>,
-    /// What holders of the key may set: a file with a line per setting, `net.ipv4.tcp_rmem = 4096..1073741824`
-    /// [default: what a plan contains]
+    /// File that lists what key holders may set, one setting per line: `net.ipv4.tcp_rmem = 4096..1073741824`
+    /// [default: what plans contain]
     #[arg(long, value_name = "FILE", requires = "allow_tune", value_hint = ValueHint::FilePath)]
     pub(crate) allow_settings: Option<PathBuf>,
-    /// An address and port that peers reach this server by through a translation of addresses; can be given several times
+    /// Address and port that peers behind NAT use to reach this server; can be given several times
     #[arg(long, value_name = "ADDR:PORT", requires = "allow_tune")]
     pub(crate) reached_as: Vec<std::net::SocketAddr>,
-    /// Tell everybody this machine's name, system and TCP settings, which a plan of `check` needs
+    /// Tell every client this machine's name, system and TCP settings, which `check` needs for its plan
     #[arg(long)]
     pub(crate) share_settings: bool,
     /// Tell nobody; the default, for scripts of earlier versions
     #[arg(long, hide = true, conflicts_with_all = ["allow_tune", "share_settings"])]
     pub(crate) no_settings: bool,
-    /// At most this many peers at once
+    /// Most clients at once
     #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) max_clients: u16,
-    /// The longest test, in seconds (or with a unit: 10m) [default: a day]
+    /// Longest test, in seconds (or with a unit: 10m) [default: one day]
     #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "Limits")]
     pub(crate) max_time: Option<Micros>,
-    /// The highest payload rate of a test in each direction
+    /// Highest payload rate of a test in each direction
     #[arg(long, value_name = "RATE", help_heading = "Limits")]
     pub(crate) max_rate: Option<Rate>,
-    /// The most payload of a test; one that reaches it is ended
+    /// Most payload of a test; a test that reaches it is ended
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     pub(crate) max_bytes: Option<Bytes>,
-    /// Let in only who is in this file: a line per name, NAME,SHA256 of `{NAME}PASSWORD`, as iperf3 has it
+    /// Accept only the users in this file: NAME,SHA256 of `{NAME}PASSWORD` on each line, as for iperf3
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "rsa_private_key_path", help_heading = "Authentication")]
     pub(crate) authorized_users_path: Option<PathBuf>,
-    /// The private RSA key (PEM) whose public half clients encrypt their names and passwords with
+    /// Private RSA key (PEM); clients encrypt their credentials with its public half
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "authorized_users_path", help_heading = "Authentication")]
     pub(crate) rsa_private_key_path: Option<PathBuf>,
-    /// How far the clocks of both ends may be apart, in seconds (or with a unit) [default: 10]
+    /// Most clock difference between both ends, in seconds (or with a unit) [default: 10]
     #[arg(long, value_name = "TIME", value_parser = seconds, requires = "rsa_private_key_path", help_heading = "Authentication")]
     pub(crate) time_skew_threshold: Option<Micros>,
-    /// Also let in clients before 3.17 of iperf3, which pad as PKCS #1 v1.5 does
+    /// Also accept clients before iperf3 3.17, which pad as PKCS #1 v1.5
     #[arg(long, requires = "rsa_private_key_path", help_heading = "Authentication")]
     pub(crate) use_pkcs1_padding: bool,
-    /// Let in only clients from this network (192.0.2.0/24, 2001:db8::/32, an address); can be given several times
+    /// Accept only clients from this network (192.0.2.0/24, 2001:db8::/32, or one address); can be given several
+    /// times
     #[arg(long, value_name = "CIDR", help_heading = "Limits")]
     pub(crate) allow: Vec<Network>,
 }
 
 /// Measure to a host and say what limits each direction; changes nothing
 ///
-/// HOST runs `fullpipe serve`, or any iperf3 server: then only this end can be read, and the report says what that
-/// leaves open.
+/// HOST runs `fullpipe serve`, or any iperf3 server. With iperf3 only this end can be read, and the report says what
+/// that leaves open.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -232,10 +233,10 @@ pub(crate) struct CheckArgs {
     /// What to measure.
     #[command(flatten)]
     pub(crate) test: TestArgs,
-    /// End with exit code 1 where one of these limits a direction, whatever the confidence: `receive_window,send_buffer`
+    /// Exit with 1 if one of these limits a direction, at any confidence: `receive_window,send_buffer`
     #[arg(long, value_name = "LIMITERS", value_delimiter = ',', value_parser = limiter, help_heading = "Gates")]
     pub(crate) fail_on: Vec<Limiter>,
-    /// End with exit code 1 where a direction carries less payload than this
+    /// Exit with 1 if a direction carries less payload than this
     #[arg(long, value_name = "RATE", help_heading = "Gates")]
     pub(crate) min_rate: Option<Rate>,
 }
@@ -244,12 +245,12 @@ pub(crate) struct CheckArgs {
 ///
 /// Measures, diagnoses and plans like `check`, shows the plan and asks. Then every change is journalled, written and
 /// read back; before and after are measured in alternation, at least three pairs; what does not clear the threshold is
-/// undone. Changes last until the machine restarts unless --persist is given, and `fullpipe undo` takes them back.
+/// undone. Changes last until the next restart unless --persist is given, and `fullpipe undo` takes them back.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fullpipe tune far.example                        asks before it changes anything
-  fullpipe tune far.example --yes --persist        for scripts; writes a drop-in file for what helped
+  fullpipe tune far.example --yes --persist        for scripts; writes a drop-in with what helped
   fullpipe tune far.example --rate 100M            the contract says 100 Mbit/s: plan for that
   fullpipe tune far.example --key-file lab.key     also tune the far machine (it runs `serve --allow-tune`)")]
 pub(crate) struct TuneArgs {
@@ -259,26 +260,26 @@ pub(crate) struct TuneArgs {
     /// Change settings without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Also write what helped into a drop-in file, so that it survives a restart
+    /// Also write what helped into a sysctl.d drop-in, so that it survives a restart
     #[arg(long)]
     pub(crate) persist: bool,
-    /// Leave what helped on trial: each host that was changed takes it back unless `fullpipe confirm` comes there within
-    /// this time
+    /// Leave what helped on trial: each changed host takes it back unless `fullpipe confirm` is run there within this
+    /// time
     #[arg(long, value_name = "TIME", value_parser = settings::confirm_within)]
     pub(crate) confirm_within: Option<Duration>,
-    /// What the path carries, where you know it better than a measurement
+    /// Rate of the path, if you know it better than a measurement
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<Rate>,
-    /// How many connections may fill their buffers at once, for the memory that a plan may cost
+    /// Connections that may fill their buffers at the same time, for the plan's memory
     #[arg(long, value_name = "N")]
     pub(crate) connections: Option<NonZeroU32>,
-    /// The most memory that the TCP buffers of a host may take
+    /// Most memory for the TCP buffers of a host
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
-    /// Also raise values that an administrator set in a boot-time file
+    /// Also change values that an administrator set in a boot-time file
     #[arg(long)]
     pub(crate) allow_override: bool,
-    /// The key that the far machine knows, so that it can be tuned too
+    /// Key file shared with the far machine, to tune it too
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) key_file: Option<PathBuf>,
 }
@@ -295,22 +296,22 @@ fn limiter(text: &str) -> Result<Limiter, String> {
 /// What `check` and `tune` measure.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TestArgs {
-    /// The far machine: a name or an address, with a port where it isn't 5201
+    /// The far machine: name or address, with a port if it isn't 5201
     #[arg(value_name = "HOST", value_hint = ValueHint::Hostname)]
     pub(crate) host: String,
-    /// Which way the payload goes: `up` is from here to HOST
+    /// Direction of the payload: `up` is from here to HOST
     #[arg(long, value_name = "WHICH", default_value = "both", help_heading = "Measurement")]
     pub(crate) direction: Which,
-    /// Connections at once in each direction
+    /// Parallel connections in each direction
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=128), help_heading = "Measurement")]
     pub(crate) streams: u16,
-    /// How long to measure each direction, in seconds (or with a unit: 500ms) [default: by the round-trip time]
+    /// Time to measure each direction, in seconds (or with a unit: 500ms) [default: by the round-trip time]
     #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "Measurement")]
     pub(crate) seconds: Option<Micros>,
-    /// Time before that, for the slow start, which is reported apart [default: 1 with --seconds]
+    /// Omit this much before that, for slow start, which is reported apart [default: 1 with --seconds]
     #[arg(long, value_name = "TIME", value_parser = seconds, requires = "seconds", help_heading = "Measurement")]
     pub(crate) omit: Option<Micros>,
-    /// The sender's congestion control, such as `cubic` or `bbr`; the system's own where it is left out
+    /// The sender's congestion control, such as `cubic` or `bbr` [default: the system's]
     #[arg(long, value_name = "NAME", help_heading = "Measurement")]
     pub(crate) congestion: Option<String>,
 }
@@ -327,29 +328,32 @@ pub(crate) enum Which {
     Both,
 }
 
-/// Put back what a run changed, in reverse order, exactly (also to "was absent")
+/// Restore what a run changed, in reverse order, exactly (absent stays absent)
 ///
-/// Without RUN, --last or --all: what interrupted runs left behind (a power cut, kill -9); where there is no such run,
-/// the newest run that is in force. A setting that somebody changed since is left alone and named, unless --force is
-/// given.
+/// Without RUN, --last or --all: what interrupted runs left behind (a power cut, kill -9), or, if there is none, the
+/// newest run in force. A setting that somebody else changed since is left alone and named, unless --force is given.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fullpipe undo                  what an interrupted run left behind, else as --last
-  fullpipe undo --last           the newest run that is in force
-  fullpipe undo 7                the run with that number in `fullpipe history`
-  fullpipe undo --all --yes      everything that was ever changed and not undone")]
+  fullpipe undo --last           the newest run in force
+  fullpipe undo 7                the run with this number in `fullpipe history`
+  fullpipe undo --all --yes      everything still in force
+  fullpipe undo --interrupted -y at boot: only what an interrupted run left behind")]
 pub(crate) struct UndoArgs {
-    /// The number of a run, as `fullpipe history` shows it
-    #[arg(value_name = "RUN", conflicts_with_all = ["all", "last"])]
+    /// Number of the run, from `fullpipe history`
+    #[arg(value_name = "RUN", conflicts_with_all = ["all", "last", "interrupted"])]
     pub(crate) run: Option<u64>,
-    /// Every run that is in force
-    #[arg(long, conflicts_with = "last")]
+    /// Every run in force
+    #[arg(long, conflicts_with_all = ["last", "interrupted"])]
     pub(crate) all: bool,
-    /// The newest run that is in force
-    #[arg(long)]
+    /// The newest run in force
+    #[arg(long, conflicts_with = "interrupted")]
     pub(crate) last: bool,
-    /// Also put back settings that somebody changed after the run
+    /// Only what interrupted runs left behind; does nothing if there is no such run
+    #[arg(long)]
+    pub(crate) interrupted: bool,
+    /// Also restore settings that somebody changed after the run
     #[arg(long)]
     pub(crate) force: bool,
     /// Change settings without asking
@@ -357,7 +361,7 @@ pub(crate) struct UndoArgs {
     pub(crate) yes: bool,
 }
 
-/// List every run that changed something, newest first
+/// List all runs that changed something, newest first
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -365,14 +369,14 @@ Examples:
   fullpipe history --limit 3 --verbose
   FULLPIPE_STATE_DIR=/tmp/state fullpipe history --json")]
 pub(crate) struct HistoryArgs {
-    /// At most this many runs
+    /// Show this many runs
     #[arg(long, value_name = "N", default_value = "20")]
     pub(crate) limit: NonZeroU32,
 }
 
-/// Keep changes that are on trial: what `apply --confirm-within` or a remote `tune` put in force
+/// Keep changes on trial, as `apply --confirm-within` and `tune --confirm-within` leave them
 ///
-/// Without a confirmation in time they are taken back. What was asked to last beyond a restart is written now.
+/// Without a confirmation in time they are taken back. What --persist asked for is written now.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -380,25 +384,25 @@ Examples:
   fullpipe confirm                 from a new connection, while the old one still works
   fullpipe confirm 7")]
 pub(crate) struct ConfirmArgs {
-    /// The number of a run [default: the only one that is on trial]
+    /// Number of the run [default: the only one on trial]
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<u64>,
 }
 
-/// Show one run in full: what was there, what was written, what was read back, and what is there now
+/// Show one run in full: values before, written, read back, and now
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  fullpipe show 7\n  fullpipe show 7 --json | jq '.runs[0].entries'")]
 pub(crate) struct ShowArgs {
-    /// The number of a run, as `fullpipe history` shows it
+    /// Number of the run, from `fullpipe history`
     #[arg(value_name = "RUN")]
     pub(crate) run: u64,
 }
 
-/// Make a key for `serve --allow-tune` and `tune`, in a new file that its owner alone can read
+/// Create a key file for `serve --allow-tune` and `tune`, readable by its owner only
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  fullpipe key lab.key && scp -p lab.key far.example:")]
 pub(crate) struct KeyArgs {
-    /// The file to make
+    /// File to create
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
 }
@@ -417,7 +421,7 @@ pub(crate) struct GuardArgs {
     pub(crate) with_parent: bool,
 }
 
-/// Show what is in force now because of fullpipe, and what an interrupted run left behind
+/// Show what fullpipe changed and is still in force, and what an interrupted run left behind
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -425,7 +429,7 @@ Examples:
   fullpipe status --json | jq '.runs[].entries[] | {knob, before, now}'")]
 pub(crate) struct StatusArgs {}
 
-/// Made paths between two hosts that are network namespaces of this machine (Linux)
+/// Emulated paths between two network namespaces of this machine (Linux)
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
@@ -440,10 +444,10 @@ pub(crate) enum LabCommand {
     Shell(LabShellArgs),
 }
 
-/// Run a scenario and compare what comes out with what it expects
+/// Run a scenario and compare the result with what it expects
 ///
-/// Runs the whole loop on the scenario's path. Ends with exit code 1 where a verdict or a figure is not as the scenario
-/// expects, and refuses to call a result valid where the emulated path could not keep its promises.
+/// Runs the whole loop on the scenario's path. Exits with 1 if a verdict or a figure is not as the scenario expects. A
+/// result is not called valid if the emulated path could not keep its rate and delay.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -451,10 +455,10 @@ Examples:
   fullpipe lab run ./mine.toml --json
   fullpipe lab run bluetooth-hop --check")]
 pub(crate) struct LabRunArgs {
-    /// The name of a scenario (`fullpipe lab list`) or a file
+    /// Name of a scenario (`fullpipe lab list`) or a file
     #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
     pub(crate) scenario: String,
-    /// Only measure, diagnose and plan; don't try the plan
+    /// Only measure, diagnose and plan; don't apply
     #[arg(long)]
     pub(crate) check: bool,
     /// The senders' congestion control, instead of the scenario's
@@ -464,9 +468,8 @@ pub(crate) struct LabRunArgs {
 
 /// Run a shell, or any command, on one host of a scenario's path
 ///
-/// The path stands as long as the command runs. Host a is 10.80.0.1, host b is 10.80.0.2. A second `lab shell` makes a
-/// path of its own: to use both ends of one path, start the other end's program with --other. The exit code is the
-/// command's.
+/// The path exists while the command runs. Host a is 10.80.0.1, host b is 10.80.0.2. A second `lab shell` makes another
+/// path: to use both ends of one path, start the other end's program with --other. The exit code is the command's.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -474,16 +477,16 @@ Examples:
   fullpipe lab shell wan-80ms --host a -- ping -c 3 10.80.0.2
   fullpipe lab shell wan-80ms --host a --other 'iperf3 -s -1' -- iperf3 -c 10.80.0.2")]
 pub(crate) struct LabShellArgs {
-    /// The name of a scenario (`fullpipe lab list`) or a file
+    /// Name of a scenario (`fullpipe lab list`) or a file
     #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
     pub(crate) scenario: String,
     /// Which end
     #[arg(long, value_name = "a|b")]
     pub(crate) host: LabHost,
-    /// A command that runs on the other end meanwhile, by `sh -c`
+    /// Command to run on the other end meanwhile (`sh -c`)
     #[arg(long, value_name = "COMMAND")]
     pub(crate) other: Option<String>,
-    /// The command and its arguments; a shell where it is left out
+    /// Command and arguments [default: a shell]
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 }

@@ -123,6 +123,31 @@ fn a_trial_whose_guardian_was_killed_is_named_and_then_put_back() {
     assert_eq!(next["applied"][0]["before"].as_str().map(|text| text.contains("129024")), Some(true), "{next}");
 }
 
+/// What the unit of the packages runs when the machine starts.
+#[test]
+fn at_boot_only_what_was_interrupted_is_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        $F undo --interrupted --yes --json > nothing.json
+        $F apply plan.json --yes --json > kept.json
+        cat $R
+        $F undo --interrupted --yes --json > kept_stays.json
+        cat $R
+        $F undo --last --yes --json > undone.json
+        $F apply plan.json --yes --confirm-within 600s --json > tried.json
+        kill -9 $(cat state/guard-*.lock)
+        sleep 0.3
+        $F undo --interrupted --yes --json > back.json
+        cat $R
+        $F status --json > after.json";
+    let name = "at_boot_only_what_was_interrupted_is_put_back";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    assert_ne!(seen[0], OLD);
+    assert_eq!(seen[1], seen[0], "what was kept is not taken back");
+    assert_eq!(seen[2], OLD);
+    assert_eq!(file(folder.path(), "after.json")["runs"].as_array().map(Vec::len), Some(0));
+}
+
 #[test]
 fn a_guardian_that_is_asked_to_end_puts_everything_back_first() {
     let folder = tempfile::tempdir().unwrap();

@@ -111,7 +111,7 @@ pub struct Buffer {
     pub pinned: bool,
 }
 
-/// What the path took, told from packets that were sent again.
+/// What the path took, told from packets that were retransmitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     /// Payload that was lost.

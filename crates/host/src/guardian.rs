@@ -4,8 +4,11 @@
 //! terminal, the connection and its parent. The trial's terms are in the journal; the guardian looks there, and takes back
 //! what is due: at the deadline, by a clock that nobody can set, and for a parent that stays (a server) when it ends. A
 //! lock on a file says that it lives: what is on trial without a living guardian was left behind by a kill or a power
-//! failure, and the next command finds it by [`abandoned`]. RFC 6241 has the same for its confirmed commits (8.4.1). What
-//! is *not* here: the undo itself.
+//! failure, and the next command finds it by [`abandoned`]. RFC 6241 has the same for its confirmed commits (8.4.1).
+//!
+//! Where systemd runs the machine, the guardian is a transient service of it (`systemd-run`): it does not belong to the
+//! login session, which may end with all its processes (`KillUserProcesses=` in logind.conf(5)), nor to the unit that
+//! started it, and systemd starts it again when it is killed. What is *not* here: the undo itself.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -14,7 +17,7 @@ use std::{
     process::{Child, ChildStdin, Command, Stdio},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
     },
     thread,
     time::Duration,
@@ -62,8 +65,21 @@ impl Guardian {
     ///
     /// Where it can't be started, or does not say that it is there.
     pub fn start(program: &Path, state_dir: &Path, bond: Bond) -> io::Result<Self> {
-        let owner = format!("{}-{}", std::process::id(), now_ms());
-        let mut command = Command::new(program);
+        #[cfg(target_os = "linux")]
+        if crate::systemd::is_ours() {
+            let owner = new_owner();
+            let mut service = crate::systemd::transient_service(&format!("fullpipe-guardian-{owner}"));
+            service.arg(program);
+            // Where systemd refuses, a process of our own is still better than none.
+            if let Ok(guardian) = Self::start_by(service, program, state_dir, owner, bond) {
+                return Ok(guardian);
+            }
+        }
+        Self::start_by(Command::new(program), program, state_dir, new_owner(), bond)
+    }
+
+    /// Starts `program` by `command`, which lacks the arguments.
+    fn start_by(mut command: Command, program: &Path, state_dir: &Path, owner: String, bond: Bond) -> io::Result<Self> {
         command.args(["guard", "--owner", &owner, "--state-dir"]).arg(state_dir);
         if bond == Bond::Parent {
             command.arg("--with-parent");
@@ -111,11 +127,6 @@ impl Guardian {
         let heir = Self::start(&self.program, state_dir, Bond::Deadline).map_err(failed)?;
         // It looks for runs of its own until `heir` is dropped, so that it can't miss this one.
         journal.put_on_terms(run, &heir.trial(Some(within)))
-    }
-
-    /// The process number.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
     }
 }
 
@@ -229,6 +240,12 @@ pub fn abandoned(state_dir: &Path, journal: &Journal) -> Result<Vec<RunRecord>, 
     let mut runs = journal.on_trial()?;
     runs.retain(|run| run.trial.as_ref().is_some_and(|trial| !is_guarded(state_dir, &trial.owner)));
     Ok(runs)
+}
+
+/// A name that no other guardian has: two of one process may start in the same millisecond.
+fn new_owner() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("{}-{}-{}", std::process::id(), now_ms(), COUNT.fetch_add(1, Relaxed))
 }
 
 fn is_guarded(state_dir: &Path, owner: &str) -> bool {

@@ -26,6 +26,8 @@ mod plain_file;
 mod program;
 pub mod reset;
 mod sysctl;
+#[cfg(target_os = "linux")]
+mod systemd;
 mod trusted;
 mod undo;
 mod value;

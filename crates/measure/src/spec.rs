@@ -142,7 +142,7 @@ pub struct Progress {
     pub cwnd: Option<Bytes>,
     /// The window that the peer of that connection offers.
     pub window: Option<Bytes>,
-    /// Segments that this end's senders sent again so far.
+    /// Segments that this end's senders retransmitted so far.
     pub retransmits: Option<u64>,
     /// What became so far of the datagrams that this end receives.
     pub datagrams: Option<Datagrams>,

@@ -36,7 +36,7 @@ pub struct StackConnection {
     pub segments_sent: u32,
     /// Segments received, of any kind.
     pub segments_received: u32,
-    /// Data segments sent again.
+    /// Data segments retransmitted.
     pub retransmits: u32,
     /// Timeouts.
     pub timeouts: u32,
@@ -116,7 +116,7 @@ pub struct DeviceRow {
     pub runs: usize,
     /// Payload by time; bit/s.
     pub rate_bps: u64,
-    /// Data segments that the device sent again, all runs.
+    /// Data segments that the device retransmitted, all runs.
     pub retransmits: u32,
     /// Bytes out of order that the device dropped for want of buffers, all runs.
     pub early_dropped: u64,
@@ -186,7 +186,7 @@ pub struct PresetRow {
     pub peer_acks: u64,
     /// IP packets, both ways; B.
     pub wire_bytes: u64,
-    /// Data segments sent again.
+    /// Data segments retransmitted.
     pub retransmits: u32,
     /// Whether the emulated path kept its promises.
     pub valid: bool,

@@ -34,7 +34,7 @@ pub struct Seen {
     pub rtt: Micros,
     /// What limited it.
     pub limiter: Limiter,
-    /// Segments sent, and those of them that were sent again.
+    /// Segments sent, and those of them that were retransmitted.
     pub segments: Option<(u64, u64)>,
     /// The path's largest packet.
     pub mtu: Option<u32>,

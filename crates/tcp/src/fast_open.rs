@@ -77,7 +77,7 @@ pub(crate) enum Answer {
     Ignored,
     /// A cookie was asked for; whether it came is in the answer.
     Asked,
-    /// It had to be sent again, as a plain SYN.
+    /// It had to be retransmitted, as a plain SYN.
     Lost,
     /// The plain SYN was answered: the failure has been counted.
     Late,

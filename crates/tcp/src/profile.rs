@@ -257,7 +257,7 @@ pub struct Profile {
     pub ack_count: AckCount,
     /// What protects against blind resets.
     pub blind_defence: BlindDefence,
-    /// Whether this end's FIN is sent again with the ACK of the peer's, when both have closed at once: FreeBSD.
+    /// Whether this end's FIN is retransmitted with the ACK of the peer's, when both have closed at once: FreeBSD.
     pub repeats_fin: bool,
     /// Whether all that the buffer holds is taken, even what the window field is too small to offer: FreeBSD.
     pub takes_unoffered: bool,

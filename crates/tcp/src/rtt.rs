@@ -10,7 +10,7 @@ pub(crate) struct Rtt {
     rttvar: u32,
     /// How often the timer has expired in a row: the timeout is doubled as often.
     backoff: u8,
-    /// Whether the SYN had to be sent again.
+    /// Whether the SYN had to be retransmitted.
     is_syn_lost: bool,
     /// The least sample so far; `u32::MAX` before the first.
     min: u32,

@@ -229,7 +229,7 @@ fn larger_segments_are_found_without_a_loss_that_counts() {
         let info = net.hosts[0].info(ends.0).expect("not closed yet");
         let counts = *net.hosts[0].socket(ends.0).expect("not closed yet").counts();
         let fits = 1_300 - 40 - if timestamps { 12 } else { 0 };
-        eprintln!("sack {sack} rack {rack}: {} of {fits} bytes, {} sent again", info.mss, counts.retransmits);
+        eprintln!("sack {sack} rack {rack}: {} of {fits} bytes, {} retransmitted", info.mss, counts.retransmits);
         assert!((fits - 8..=fits).contains(&info.mss), "{} bytes, {fits} fit", info.mss);
         assert_eq!((counts.timeouts, counts.recoveries), (0, 0), "sack {sack} rack {rack}");
     }

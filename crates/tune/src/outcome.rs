@@ -63,7 +63,7 @@ pub struct Direction {
     pub bytes: Bytes,
     /// How long.
     pub duration_us: Micros,
-    /// Segments sent again; `None` where the sender could not be read.
+    /// Segments retransmitted; `None` where the sender could not be read.
     pub retransmits: Option<u64>,
     /// The sender's congestion control.
     pub congestion_control: Option<String>,

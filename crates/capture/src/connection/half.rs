@@ -142,7 +142,7 @@ pub struct Counters {
     pub retransmitted: u64,
     /// Segments below the highest byte that carried nothing seen before (`tcptrace`'s "out of order").
     pub out_of_order: u64,
-    /// Of those, the ones that only came late, and were not sent again.
+    /// Of those, the ones that only came late, and were not retransmitted.
     pub reordered: u64,
     /// Duplicate acknowledgements of this direction's data (RFC 5681, section 2).
     pub duplicate_acks: u64,
@@ -251,7 +251,7 @@ pub(crate) struct Half {
     pub(crate) first_data_ns: Option<u64>,
     pub(crate) last_data_ns: u64,
     pub(crate) fin: Option<u64>,
-    /// Segments that were sent again and again at one size without being acknowledged: the largest such size.
+    /// Segments that were retransmitted and again at one size without being acknowledged: the largest such size.
     stuck: Option<(u64, u32, u32)>,
     pub(crate) black_hole: Option<(u32, u32)>,
     /// The size at which a segment was repeated until a smaller one took its place.
@@ -540,7 +540,7 @@ impl Half {
             self.flight.begin(now, self.una);
         }
         let is_repeat = end <= self.snd_max;
-        // One byte of garbage before the next (RFC 9293, section 3.8.4); a message of one byte that is sent again is pushed.
+        // One byte of garbage before the next (RFC 9293, section 3.8.4); a message of one byte that is retransmitted is pushed.
         if seen.len == 1 && is_repeat && end == self.snd_max && self.in_flight() == 0 && !seen.flags.has(Flags::PSH) {
             self.counters.keep_alives += 1;
             return;
@@ -815,14 +815,14 @@ impl Half {
         self.karn = self.karn.max(self.snd_max);
     }
 
-    /// A segment below the highest byte that carries what was not seen yet: late, or sent again upstream.
+    /// A segment below the highest byte that carries what was not seen yet: late, or retransmitted upstream.
     fn on_late(&mut self, seen: &Seen, range: (u64, u64), hole: Hole) {
         self.counters.out_of_order += 1;
         let age_ns = seen.at_ns.saturating_sub(hole.born_ns);
         let near_ns = self.near.least_ns.unwrap_or(0);
         let trip_ns = near_ns + self.far.least_ns.unwrap_or(0);
         let is_original = match (seen.value(), hole.above) {
-            // What was sent after the segment above it was sent again.
+            // What was sent after the segment above it was retransmitted.
             (Some(value), Some(above)) if value != above => above.wrapping_sub(value).cast_signed() > 0,
             _ => age_ns < (trip_ns / 2).max(3_000_000),
         };

@@ -8,35 +8,35 @@ use fullpipe_units::{Bytes, Micros, Rate};
 
 /// Measure what a connection carries: throughput, latency, message sizes, path MTU
 ///
-/// HOST runs any iperf3 server, or `fullpipe serve`, which also tells its own end's view. The figures are the receiver's.
-/// Nothing is judged (that is `check`) and nothing is changed. Options have the letters that they have in iperf3.
-/// Ctrl-C ends the test with what was measured until then.
+/// HOST runs any iperf3 server, or `fullpipe serve`, which also reports its own view. The figures are the receiver's.
+/// Nothing is diagnosed (`check` does that) and nothing is changed. Letters mean what they mean in iperf3. Ctrl-C ends
+/// the test with what was measured until then.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  fullpipe measure far.example                     up for 10 s, with a line per second
-  fullpipe measure far.example -R -P 4 -t 30       down, four connections
+  fullpipe measure far.example                     upload for 10 s, one line per second
+  fullpipe measure far.example -R -P 4 -t 30       download, four connections
   fullpipe measure far.example -u -b 50M           loss and jitter of datagrams
-  fullpipe measure far.example --sizes 4k..64k     rate, processor time and round trip of each message size
+  fullpipe measure far.example --sizes 4k..64k     rate, CPU time and round trip of each message size
   fullpipe measure far.example --pattern request-response --pair 1/1 --pair 100/64k
   fullpipe measure far.example --latency-under-load
-  fullpipe measure far.example --max -t 5          what the two hosts can push, whatever it takes
-  fullpipe measure far.example --capacity          the rate that is available, with little load
-  fullpipe measure far.example --iperf3-json       for dashboards that read iperf3's own layout
-  fullpipe measure far.example --csv > series.csv  a line per interval and direction
+  fullpipe measure far.example --max -t 5          what the two hosts can push
+  fullpipe measure far.example --capacity          available rate, with little load
+  fullpipe measure far.example --iperf3-json       for dashboards that read iperf3's JSON
+  fullpipe measure far.example --csv > series.csv  one line per interval and direction
   fullpipe measure far.example --username reader --rsa-public-key-path public.pem")]
 #[command(disable_version_flag = true)]
 pub(crate) struct MeasureArgs {
-    /// The far machine: a name or an address, with a port where it isn't 5201
+    /// The far machine: name or address, with a port if it isn't 5201
     #[arg(value_name = "HOST", required_unless_present = "client", value_hint = ValueHint::Hostname)]
     pub(crate) host: Option<String>,
-    /// As iperf3 has it
+    /// iperf3's letter for HOST
     #[arg(short = 'c', long, value_name = "HOST", hide = true, conflicts_with = "host")]
     pub(crate) client: Option<String>,
-    /// As iperf3 has it: more is shown
+    /// iperf3's letter for --verbose
     #[arg(short = 'V', hide = true)]
     pub(crate) verbose_as_iperf3: bool,
-    /// The server's port, where HOST has none [default: 5201]
+    /// Server port, if HOST has none [default: 5201]
     #[arg(short = 'p', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Test")]
     pub(crate) port: Option<u16>,
     /// The server sends
@@ -45,96 +45,94 @@ pub(crate) struct MeasureArgs {
     /// Both ends send at the same time
     #[arg(long, help_heading = "Test")]
     pub(crate) bidir: bool,
-    /// Connections at once in each direction; an iperf3 server takes 128 at most [default: 1; 4 with
+    /// Parallel connections in each direction; an iperf3 server takes at most 128 [default: 1; 4 with
     /// --latency-under-load]
     #[arg(short = 'P', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2048), help_heading = "Test")]
     pub(crate) parallel: Option<u16>,
-    /// How long to measure, in seconds (or with a unit: 500ms) [default: 10; 2 for each test of several, 4 with
+    /// Time to transmit, in seconds (or with a unit: 500ms) [default: 10; 2 for each step of a sweep, 4 with
     /// --latency-under-load]
     #[arg(short = 't', long, value_name = "TIME", value_parser = time, help_heading = "Test")]
     pub(crate) time: Option<Micros>,
-    /// How much to transfer instead, in each direction
+    /// Bytes to transmit in each direction, instead of --time
     #[arg(short = 'n', long, value_name = "SIZE", conflicts_with_all = ["time", "blockcount"], help_heading = "Test")]
     pub(crate) bytes: Option<Bytes>,
-    /// How many messages to transfer instead, in each direction
+    /// Messages to transmit in each direction, instead of --time
     #[arg(short = 'k', long, value_name = "N", conflicts_with = "time", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Test")]
     pub(crate) blockcount: Option<u64>,
-    /// Time at the beginning that does not count, for the slow start
+    /// Omit the first N seconds, for slow start
     #[arg(short = 'O', long, value_name = "TIME", value_parser = time, help_heading = "Test")]
     pub(crate) omit: Option<Micros>,
-    /// The size of a message, which is of one write or datagram [default: 1MB; 10 ms of
-    /// payload with -b; 1448 with -u]
+    /// Length of a write or datagram [default: 1MB; 10 ms of payload with -b; 1448 with -u]
     #[arg(short = 'l', long, value_name = "SIZE", help_heading = "Test")]
     pub(crate) length: Option<Bytes>,
-    /// Payload rate of each sender [default: as fast as possible; 1M with -u]
+    /// Target payload rate of each sender [default: unlimited; 1M with -u]
     #[arg(short = 'b', long, value_name = "RATE", help_heading = "Test")]
     pub(crate) bitrate: Option<Rate>,
-    /// Datagrams instead of connections
+    /// UDP instead of TCP
     #[arg(short = 'u', long, help_heading = "Test")]
     pub(crate) udp: bool,
-    /// Number datagrams with 64 bits
+    /// Use 64-bit sequence numbers in datagrams
     #[arg(long, requires = "udp", help_heading = "Test")]
     pub(crate) udp_counters_64bit: bool,
-    /// Sweep message sizes: rate and processor time of each, and what Nagle's algorithm and delayed acknowledgements do
-    #[arg(long, value_name = "FROM..TO", value_parser = sizes, conflicts_with_all = SIZES, help_heading = "Questions of several tests")]
+    /// Sweep message sizes: rate and CPU time of each, and the effect of Nagle's algorithm and delayed ACKs
+    #[arg(long, value_name = "FROM..TO", value_parser = sizes, conflicts_with_all = SIZES, help_heading = "Sweeps and other tests")]
     pub(crate) sizes: Option<Range>,
-    /// Keep what --sizes found in this file, for a later --compare
-    #[arg(long, value_name = "FILE", requires = "sizes", value_hint = ValueHint::FilePath, help_heading = "Questions of several tests")]
+    /// Save the result of --sizes to this file, for a later --compare
+    #[arg(long, value_name = "FILE", requires = "sizes", value_hint = ValueHint::FilePath, help_heading = "Sweeps and other tests")]
     pub(crate) save: Option<PathBuf>,
-    /// Show beside what --sizes found what an earlier --save kept: MB/s and latency before and after; with --csv as a table
-    #[arg(long, value_name = "FILE", requires = "sizes", value_hint = ValueHint::FilePath, help_heading = "Questions of several tests")]
+    /// Show the result of --sizes beside one saved earlier: MB/s and latency before and after; as CSV with --csv
+    #[arg(long, value_name = "FILE", requires = "sizes", value_hint = ValueHint::FilePath, help_heading = "Sweeps and other tests")]
     pub(crate) compare: Option<PathBuf>,
-    /// Sweep the number of connections: is it one that is slow, or the path?
-    #[arg(long, value_name = "FROM..TO", value_parser = numbers, conflicts_with_all = SINGLE, conflicts_with = "parallel", help_heading = "Questions of several tests")]
+    /// Sweep the number of connections: is one connection slow, or the path?
+    #[arg(long, value_name = "FROM..TO", value_parser = numbers, conflicts_with_all = SINGLE, conflicts_with = "parallel", help_heading = "Sweeps and other tests")]
     pub(crate) streams: Option<Range>,
-    /// Ask and answer instead of filling the path: latency, and answers in a second
-    #[arg(long, value_name = "WHICH", conflicts_with_all = SINGLE, help_heading = "Questions of several tests")]
+    /// Request/response mode: latency and transactions per second
+    #[arg(long, value_name = "WHICH", conflicts_with_all = SINGLE, help_heading = "Sweeps and other tests")]
     pub(crate) pattern: Option<PatternName>,
     /// Sizes of request and response for --pattern; can be given several times [default: 1/1]
-    #[arg(long, value_name = "SIZE/SIZE", value_parser = pair, requires = "pattern", help_heading = "Questions of several tests")]
+    #[arg(long, value_name = "SIZE/SIZE", value_parser = pair, requires = "pattern", help_heading = "Sweeps and other tests")]
     pub(crate) pair: Vec<(Bytes, Bytes)>,
-    /// Both ends ask their kernels again and again instead of sleeping
-    #[arg(long, requires = "pattern", help_heading = "Questions of several tests")]
+    /// Busy-poll instead of sleeping
+    #[arg(long, requires = "pattern", help_heading = "Sweeps and other tests")]
     pub(crate) spin: bool,
-    /// Write each request in two halves and leave Nagle's algorithm on
-    #[arg(long, requires = "pattern", help_heading = "Questions of several tests")]
+    /// Write each request in two halves, with Nagle's algorithm on
+    #[arg(long, requires = "pattern", help_heading = "Sweeps and other tests")]
     pub(crate) split: bool,
-    /// Time round trips without load and beside payload in each direction, in milliseconds and per minute
-    #[arg(long, conflicts_with_all = SINGLE, help_heading = "Questions of several tests")]
+    /// Measure round-trip time without load and under load in each direction, in ms and round trips per minute
+    #[arg(long, conflicts_with_all = SINGLE, help_heading = "Sweeps and other tests")]
     pub(crate) latency_under_load: bool,
-    /// Find the largest packet that passes in each direction, whether larger ones vanish without a word, and what TCP
-    /// makes of it
-    #[arg(long, conflicts_with_all = SINGLE, help_heading = "Questions of several tests")]
+    /// Find the path MTU in each direction, ICMP black holes, and what TCP makes of them
+    #[arg(long, conflicts_with_all = SINGLE, help_heading = "Sweeps and other tests")]
     pub(crate) mtu: bool,
-    /// Find the rate that is available in each direction, by short trains of datagrams: little load, a few seconds
-    #[arg(long, conflicts_with_all = SINGLE, help_heading = "Questions of several tests")]
+    /// Estimate the available rate in each direction from short packet trains: little load, a few seconds
+    #[arg(long, conflicts_with_all = SINGLE, help_heading = "Sweeps and other tests")]
     pub(crate) capacity: bool,
-    /// Socket buffers of both ends; switches their automatic sizing off
+    /// Socket buffers of both ends (`SO_SNDBUF`, `SO_RCVBUF`); turns autotuning off
     #[arg(short = 'w', long, value_name = "SIZE", help_heading = "Sockets")]
     pub(crate) window: Option<Bytes>,
-    /// The largest segment, in bytes
+    /// Maximum segment size, in bytes
     #[arg(short = 'M', long, value_name = "N", help_heading = "Sockets")]
     pub(crate) set_mss: Option<u16>,
-    /// Small messages leave at once (`TCP_NODELAY`)
+    /// Turn Nagle's algorithm off (`TCP_NODELAY`)
     #[arg(short = 'N', long, help_heading = "Sockets")]
     pub(crate) no_delay: bool,
-    /// The senders' congestion control, such as `cubic` or `bbr`
+    /// The senders' congestion control, such as `cubic` or `bbr` [default: the system's]
     #[arg(short = 'C', long, value_name = "NAME", help_heading = "Sockets")]
     pub(crate) congestion: Option<String>,
-    /// The most that the kernel lets each sender send, its packets spread out evenly (`SO_MAX_PACING_RATE`)
+    /// Pacing rate of each sender in the kernel (`SO_MAX_PACING_RATE`)
     #[arg(long, value_name = "RATE", help_heading = "Sockets")]
     pub(crate) fq_rate: Option<Rate>,
-    /// The byte of the type of service (differentiated services)
+    /// TOS/DSCP byte of the packets
     #[arg(short = 'S', long, value_name = "N", help_heading = "Sockets")]
     pub(crate) tos: Option<u8>,
     /// Send from a file without copying (`sendfile`)
     #[arg(short = 'Z', long, help_heading = "Sockets")]
     pub(crate) zerocopy: bool,
-    /// What can these hosts push? As fast as can be, by ways that change what is measured: both ends try first what is
-    /// fastest (a second more, which does not count), and the result says what they did
+    /// Maximum-throughput mode: what can these hosts push? Both ends first try which method is fastest (one more
+    /// second, not counted); the result says which they used. Not what an application would get
     #[arg(long, conflicts_with_all = NOT_MAX, help_heading = "Sockets")]
     pub(crate) max: bool,
-    /// The receiver copies what arrives, as an application does, instead of discarding it in the kernel
+    /// Copy received data to user space, as an application does, instead of discarding it in the kernel
     #[arg(long, help_heading = "Sockets")]
     pub(crate) copy: bool,
     /// IPv4 only
@@ -143,34 +141,34 @@ pub(crate) struct MeasureArgs {
     /// IPv6 only
     #[arg(short = '6', long, help_heading = "Sockets")]
     pub(crate) ipv6: bool,
-    /// Show this name to the server, with the password from the variable IPERF3_PASSWORD, or asked for on the terminal
+    /// User name for the server; the password comes from IPERF3_PASSWORD or a prompt
     #[arg(long, value_name = "NAME", requires = "rsa_public_key_path", help_heading = "Authentication")]
     pub(crate) username: Option<String>,
-    /// The server's public RSA key (PEM)
+    /// Public RSA key of the server (PEM)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "username", help_heading = "Authentication")]
     pub(crate) rsa_public_key_path: Option<PathBuf>,
-    /// Pad as PKCS #1 v1.5 does, for servers before 3.17 of iperf3
+    /// Use PKCS #1 v1.5 padding, for servers before iperf3 3.17
     #[arg(long, requires = "username", help_heading = "Authentication")]
     pub(crate) use_pkcs1_padding: bool,
-    /// Time between two lines
+    /// Time between interval lines
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1", value_parser = time, help_heading = "Output")]
     pub(crate) interval: Micros,
-    /// What to call the test in the server's log
+    /// Title of the test in the server's log
     #[arg(short = 'T', long, value_name = "TEXT", help_heading = "Output")]
     pub(crate) title: Option<String>,
-    /// Text that shall stand beside the results at the server
+    /// Label included in the server's results
     #[arg(long, value_name = "TEXT", help_heading = "Output")]
     pub(crate) extra_data: Option<String>,
-    /// Also show what the server prints
+    /// Also show the server's output
     #[arg(long, help_heading = "Output")]
     pub(crate) get_server_output: bool,
     /// With --json: every sample of both ends
     #[arg(long, requires = "json", help_heading = "Output")]
     pub(crate) series: bool,
-    /// Print JSON in iperf3's own layout
+    /// Print JSON as iperf3 does
     #[arg(short = 'J', long, conflicts_with_all = ["json", "csv"], help_heading = "Output")]
     pub(crate) iperf3_json: bool,
-    /// Print a line per interval and direction, separated by commas
+    /// Print CSV: one line per interval and direction
     #[arg(long, conflicts_with = "json", help_heading = "Output")]
     pub(crate) csv: bool,
 }

@@ -8,9 +8,9 @@ use fullpipe_capture::Filter;
 /// Say why the connections of a packet capture were slow
 ///
 /// Reads pcap, pcapng and snoop files, plain or compressed with gzip or zstd; `-` is standard input, so that tcpdump can
-/// be piped in. A few lines per connection, those first in which most time was lost to something that can be lifted.
-/// `--conn` tells one connection's story: handshake, what limited it when, evidence with packet numbers, and the
-/// setting for the host that must change. What could not be read is listed beside what was found.
+/// be piped in. A few lines per connection; first those that lost most time to a limit that can be lifted.
+/// `--conn` tells one connection's story: handshake, what limited it when, evidence with packet numbers, and the setting
+/// of the host that must change. What could not be read is listed too.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -23,7 +23,7 @@ Examples:
 
 Filter: any of `host ADDRESS`, `port NUMBER`, `net ADDRESS/BITS`, `time FROM..TO` (since the first segment); all must hold.")]
 pub(crate) struct ReadArgs {
-    /// Captures, in the order of time; `-` is standard input
+    /// Capture files, oldest first; `-` is standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     /// Tell the story of one connection, by its number
@@ -35,10 +35,10 @@ pub(crate) struct ReadArgs {
     /// Show at most this many connections [default: 20, all with --json, --csv and --parquet]
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<NonZeroUsize>,
-    /// Read and follow with this many threads; what is found is the same [default: one for each core, up to 6]
+    /// Threads to read with; the result is the same [default: one per core, up to 6]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZeroUsize>,
-    /// Print comma-separated values, a line per connection
+    /// Print CSV: one line per connection
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
     /// Also write those lines to a Parquet file, for pyarrow, DuckDB or Polars

@@ -3,12 +3,12 @@
 use clap::Args;
 use fullpipe_units::{Micros, Rate};
 
-/// Share a small device's packet buffers out over its sockets
+/// Divide a small device's packet buffers among its sockets
 ///
 /// Each socket has four lists of buffers from one pool: received, out of order, to send, unacknowledged. Every socket gets
-/// the least that it works with, an interactive one what its messages take so that they never wait for a buffer, and the
-/// bulk sockets share the rest so that together they reach most. What a buffer more gains comes from the simulator's model
-/// of the device. The reserve stays free: no share can run the pool dry. Prints NetBurner's calls; changes nothing.
+/// its minimum; an interactive one gets what its messages need, so that they never wait for a buffer; the bulk sockets
+/// divide the rest for the highest total goodput. The gain of one more buffer comes from the simulator's model of the
+/// device. The reserve stays free: no division can exhaust the pool. Prints NetBurner's calls; changes nothing.
 ///
 /// A group of sockets is `[Nx] bulk RATE RTT` or `[Nx] interactive [RATE] [RTT] [message SIZE]`, with `receives` where the
 /// device receives the payload and `loss PART` where the path loses packets; groups are separated by commas.
@@ -26,13 +26,13 @@ pub(crate) struct ShareArgs {
     /// Packet buffers of the whole device (BUFFER_POOL_SIZE)
     #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) buffers: u32,
-    /// Buffers that no socket gets [default: a quarter]
+    /// Buffers that stay free [default: a quarter]
     #[arg(long, value_name = "N")]
     pub(crate) reserve: Option<u32>,
-    /// The longest that an interactive message may wait behind packets of bulk sockets
+    /// Longest wait of an interactive message behind packets of bulk sockets
     #[arg(long, value_name = "TIME")]
     pub(crate) max_wait: Option<Micros>,
-    /// How long the device is busy with a packet
+    /// Processing time of the device per packet
     #[arg(long, value_name = "TIME", default_value = "138us")]
     pub(crate) per_packet: Micros,
     /// Rate of the device's interface, which all its sockets share

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use fullpipe_units::{Bytes, Micros, Rate};
 
-/// Simulate a scenario in virtual time: the verdicts of `lab run`, in a moment, on any system
+/// Simulate a scenario in virtual time: the verdicts of `lab run`, in a second, on any system
 ///
-/// The TCP engine, dressed as the scenario's hosts, runs over the scenario's path. The judge reads the simulated connection
-/// as it reads a live one; beside its word stands what the engine knows. Nothing is measured and nothing is changed. Ends
-/// with exit code 1 where a verdict or a rate is not as the scenario expects.
+/// The TCP engine, with the profiles of the scenario's hosts, runs over the scenario's path. The judge reads the simulated
+/// connection as it reads a live one; beside its verdict stands what the engine knows held the sender. Nothing is measured
+/// and nothing is changed. Exits with 1 if a verdict or a rate is not as the scenario expects.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -19,19 +19,19 @@ Examples:
   fullpipe sim ./mine.toml --seed 7 --json
   fullpipe sim --all")]
 pub(crate) struct SimArgs {
-    /// The name of a scenario (`fullpipe lab list`) or a file
+    /// Name of a scenario (`fullpipe lab list`) or a file
     #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, required_unless_present = "all")]
     pub(crate) scenario: Option<String>,
-    /// The table of all published situations: published, by arithmetic, simulated, in the lab
+    /// Print the table of all published situations: published, by arithmetic, simulated, in the lab
     #[arg(long, conflicts_with_all = ["scenario", "seed", "series", "pcap"])]
     pub(crate) all: bool,
-    /// What decides every random element, instead of the scenario's
+    /// Seed of everything random [default: the scenario's]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// With --json, also every sample of both ends
+    /// With --json: every sample of both ends
     #[arg(long)]
     pub(crate) series: bool,
-    /// Write what the sender's interface saw in the first direction into a capture file
+    /// Write a capture file of the sender's interface in the first direction
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) pcap: Option<PathBuf>,
 }
@@ -42,8 +42,8 @@ pub(crate) struct SimArgs {
 /// separated by commas. --sweep tries a range of one setting, draws the curve and names the smallest value on the plateau.
 /// Settings are named sender.*, receiver.* and path.*: `--set help` lists them, `--from help` lists the platforms.
 ///
-/// SEEN is what `check`, `tune` or `read` printed with --json: its path, its hosts and what held them are simulated, and
-/// what the file does not tell is said in a note. A flag outdoes the file.
+/// SEEN is what `check`, `tune` or `read` printed with --json: its path, its hosts and their limits are simulated; a note
+/// says what the file does not tell. Flags override the file.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -55,7 +55,7 @@ Examples:
   fullpipe read slow.pcap --json | fullpipe what-if - --conn 3 --to-settings sysctl.conf
   fullpipe what-if --rate 1G --rtt 20ms --from-settings loader.conf sysctl.conf --from freebsd-14")]
 pub(crate) struct WhatIfArgs {
-    /// A document of `check`, `tune` or `read` to start from; `-` is standard input
+    /// JSON document of `check`, `tune` or `read` to start from; `-` is standard input
     #[arg(value_name = "SEEN", value_hint = ValueHint::FilePath)]
     pub(crate) seen: Option<PathBuf>,
     /// Which connection of a `read` document, by its number [default: the first]
@@ -82,10 +82,10 @@ pub(crate) struct WhatIfArgs {
     /// Platform of the receiver [default: linux-6.18, or what SEEN tells]
     #[arg(long, value_name = "PLATFORM")]
     pub(crate) to: Option<String>,
-    /// The sender's own settings, in files as `settings --from` takes them
+    /// Files with the sender's settings, as for `settings --from`
     #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath)]
     pub(crate) from_settings: Vec<PathBuf>,
-    /// The receiver's own settings, likewise
+    /// Files with the receiver's settings, likewise
     #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath)]
     pub(crate) to_settings: Vec<PathBuf>,
     /// Settings of one prediction, KEY=VALUE, several separated by commas; can be given several times
@@ -94,16 +94,16 @@ pub(crate) struct WhatIfArgs {
     /// Try a range of one setting: KEY=FROM..TO
     #[arg(long, value_name = "RANGE")]
     pub(crate) sweep: Option<String>,
-    /// Points of the range
+    /// Number of points
     #[arg(long, value_name = "N", default_value = "28", requires = "sweep")]
     pub(crate) points: usize,
-    /// Payload to transfer; without, the rate of --seconds counts
+    /// Payload to transfer [default: as much as --seconds allow]
     #[arg(long, value_name = "SIZE")]
     pub(crate) bytes: Option<Bytes>,
-    /// Virtual time of a transfer, at most [default: 10, or by the round-trip time of SEEN]
+    /// Longest virtual time of a transfer [default: 10, or by the round-trip time of SEEN]
     #[arg(long, value_name = "TIME", value_parser = super::seconds)]
     pub(crate) seconds: Option<Micros>,
-    /// What decides every random element
+    /// Seed of everything random
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
 }

@@ -10,7 +10,7 @@ use fullpipe_units::{Bytes, Micros, Rate};
 #[command(after_help = "\
 Examples:
   fullpipe stack table netburner-wan                    a small device against this kernel, over its buffers
-  fullpipe stack presets                                what Nagle's algorithm and PSH cost, and when to do without
+  fullpipe stack presets                                what Nagle's algorithm and PSH cost, and when to turn them off
   fullpipe stack connect --through wan-80ms             the engine sends to a kernel over an emulated path
   sudo fullpipe stack echo                              another host at 10.82.0.2, behind the device fp0
 
@@ -25,9 +25,9 @@ pub(crate) enum StackCommand {
     Presets(StackPresetsArgs),
 }
 
-/// Wait for connections with the engine, and read or send
+/// Listen with the engine; read or send
 ///
-/// Ends after --time, after --connections, or on Ctrl-C. With --through, a kernel at the other end of the emulated path calls.
+/// Ends after --time, after --connections, or on Ctrl-C. With --through, a kernel at the other end of the emulated path connects.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -38,10 +38,10 @@ pub(crate) struct StackServeArgs {
     /// The port
     #[arg(long, value_name = "PORT", default_value = "5001", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: u16,
-    /// Send so much on each connection, instead of reading
+    /// Bytes to send per connection, instead of reading
     #[arg(long, value_name = "SIZE")]
     pub(crate) send: Option<Bytes>,
-    /// End after so many connections [default: with --through 1]
+    /// End after this many connections [default: with --through 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) connections: Option<u32>,
     /// With --through: what the kernel sends
@@ -52,9 +52,9 @@ pub(crate) struct StackServeArgs {
     pub(crate) engine: EngineArgs,
 }
 
-/// Open a connection with the engine, and send or read
+/// Connect with the engine; send or read
 ///
-/// With --through, a kernel at the other end of the emulated path takes the connection and does the other half.
+/// With --through, a kernel at the other end of the emulated path accepts the connection.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -63,13 +63,13 @@ Examples:
   fullpipe stack connect --through hsdpa --receive --bytes 200k --buffers rx=20,ooo=19
   fullpipe stack connect --through adsl2 --profile netburner --json | jq '.connections[0].rate_bps'")]
 pub(crate) struct StackConnectArgs {
-    /// Whom to call: an address with a port [default: the kernel at the other side, port 5001]
+    /// Address and port to connect to [default: the kernel at the other end, port 5001]
     #[arg(value_name = "ADDR:PORT")]
     pub(crate) peer: Option<std::net::SocketAddr>,
-    /// How much to send
+    /// Bytes to send
     #[arg(long, value_name = "SIZE", default_value = "4MB")]
     pub(crate) bytes: Bytes,
-    /// Read to the end of the peer's data instead of sending
+    /// Receive until the peer closes, instead of sending
     #[arg(long)]
     pub(crate) receive: bool,
     /// The engine.
@@ -77,7 +77,7 @@ pub(crate) struct StackConnectArgs {
     pub(crate) engine: EngineArgs,
 }
 
-/// Wait for connections with the engine, and send back what comes
+/// Listen with the engine and echo what arrives
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -87,7 +87,7 @@ pub(crate) struct StackEchoArgs {
     /// The port
     #[arg(long, value_name = "PORT", default_value = "7", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: u16,
-    /// End after so many connections [default: with --through 1]
+    /// End after this many connections [default: with --through 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) connections: Option<u32>,
     /// With --through: what the kernel sends
@@ -98,12 +98,12 @@ pub(crate) struct StackEchoArgs {
     pub(crate) engine: EngineArgs,
 }
 
-/// Measure a small device over its packet buffers: a scenario's beside the published figures, or your own
+/// Measure a small device against its number of packet buffers: a scenario's beside the published figures, or your own
 ///
-/// With --rate and --rtt it is your device and your path: which count of buffers is worth its memory there. The engine plays
-/// the device, with the device's own speed; this machine's kernel is the other end. What was fitted to
-/// published figures is marked and is no prediction. Ends with exit code 1 where a prediction is further from its
-/// published figure than the scenario allows.
+/// With --rate and --rtt it is your device on your path: how many buffers are worth their memory there. The engine plays
+/// the device, at the device's speed; this machine's kernel is the other end. Figures that were fitted to published ones
+/// are marked and are no predictions. Exits with 1 if a prediction is further from its published figure than the scenario
+/// allows.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -112,29 +112,29 @@ Examples:
   fullpipe stack table --rate 10M --rtt 40ms --loss 0.5% --connections 2
   fullpipe stack table lossy-devices --json | jq '.rows[] | {buffers, seconds}'")]
 pub(crate) struct StackTableArgs {
-    /// The name of a scenario with a device (`fullpipe lab list`) or a file
+    /// Name of a scenario with a device (`fullpipe lab list`) or a file
     #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, required_unless_present = "rate", conflicts_with = "rate")]
     pub(crate) scenario: Option<String>,
-    /// Fit anew what the scenario says was fitted to its own figures
+    /// Fit again what the scenario fitted to its published figures
     #[arg(long, conflicts_with = "rate")]
     pub(crate) fit: bool,
-    /// Your path's rate: of its slowest link
+    /// Rate of your path's slowest link
     #[arg(long, value_name = "RATE", requires = "rtt", value_parser = link_rate, help_heading = "Your device")]
     pub(crate) rate: Option<Rate>,
-    /// Its round-trip time
+    /// Round-trip time of the path
     #[arg(long, value_name = "TIME", requires = "rate", value_parser = round_trip, help_heading = "Your device")]
     pub(crate) rtt: Option<Micros>,
-    /// Packets that it loses, each way
+    /// Random loss each way
     #[arg(long, value_name = "PERCENT", requires = "rate", value_parser = loss, default_value = "0%", help_heading = "Your device")]
     pub(crate) loss: f64,
-    /// How long the device is busy with a packet; by default as the NetBurner of the published figures
+    /// Processing time of the device per packet [default: that of the published NetBurner]
     #[arg(long, value_name = "TIME", requires = "rate", value_parser = round_trip, default_value = "138us", help_heading = "Your device")]
     pub(crate) per_packet: Micros,
-    /// Connections that fill their buffers at the same time
+    /// Connections that send at the same time
     #[arg(long, value_name = "N", requires = "rate", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Your device")]
     pub(crate) connections: u16,
-    /// The application writes whenever there is room, instead of waiting until each set of buffers is acknowledged, as that of
-    /// the published figures does
+    /// The application writes whenever there is room; that of the published figures waits until all buffers are
+    /// acknowledged
     #[arg(long, requires = "rate", help_heading = "Your device")]
     pub(crate) streams: bool,
 }
@@ -173,25 +173,25 @@ Examples:
   fullpipe stack presets netburner-lan --profile linux --message 400
   fullpipe stack presets --json | jq '.rows[] | select(.work == \"requests\") | {preset, p50: .latency_us.p50}'")]
 pub(crate) struct StackPresetsArgs {
-    /// The name of a scenario (`fullpipe lab list`) or a file: its path is used, the engine goes as fast as it can
+    /// Name of a scenario (`fullpipe lab list`) or a file: its path is used, and the engine runs at full speed
     #[arg(value_name = "SCENARIO", default_value = "netburner-wan", value_hint = ValueHint::FilePath)]
     pub(crate) scenario: String,
-    /// Bytes of a message, a request, an answer, a piece and a write in bulk
+    /// Bytes of each message, request, response, piece and bulk write
     #[arg(long, value_name = "BYTES", default_value = "100", value_parser = clap::value_parser!(u16).range(2..=512))]
     pub(crate) message: u16,
-    /// How many messages, and how many requests
+    /// Number of messages, and of requests
     #[arg(long, value_name = "N", default_value = "40", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) messages: u32,
-    /// From one message to the next
+    /// Time between messages
     #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = gap)]
     pub(crate) gap: Micros,
-    /// How many pieces
+    /// Number of pieces
     #[arg(long, value_name = "N", default_value = "500", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) pieces: u32,
-    /// How much is sent in bulk
+    /// Bytes to send in bulk
     #[arg(long, value_name = "SIZE", default_value = "100k", value_parser = bulk)]
     pub(crate) bulk: Bytes,
-    /// Whose policy: options, timers, acknowledgements
+    /// TCP profile: options, timers, acknowledgements
     #[arg(long, value_name = "NAME", default_value = "netburner")]
     pub(crate) profile: ProfileName,
 }
@@ -216,39 +216,39 @@ pub(crate) struct EngineArgs {
     /// Over the emulated path of this scenario, with a kernel at the other end, instead of a device of this machine
     #[arg(long, value_name = "SCENARIO", value_hint = ValueHint::FilePath, help_heading = "Where")]
     pub(crate) through: Option<String>,
-    /// The TUN device, made where it isn't there
+    /// TUN device; created if it doesn't exist
     #[arg(long, value_name = "NAME", default_value = "fp0", value_parser = device, conflicts_with = "through", help_heading = "Where")]
     pub(crate) device: String,
-    /// The engine's own addresses, one of each IP version
+    /// The engine's addresses, one of each IP version
     #[arg(long, value_name = "ADDR", num_args = 1..=4, value_delimiter = ',', default_values = ["10.82.0.2", "fd82::2"], conflicts_with = "through", help_heading = "Where")]
     pub(crate) address: Vec<IpAddr>,
     /// The kernel's addresses on the device, in the same networks (/24 and /64)
     #[arg(long, value_name = "ADDR", num_args = 1..=4, value_delimiter = ',', default_values = ["10.82.0.1", "fd82::1"], conflicts_with = "through", help_heading = "Where")]
     pub(crate) peer_address: Vec<IpAddr>,
-    /// The largest packet of the device, in bytes
+    /// MTU of the device, in bytes
     #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = clap::value_parser!(u16).range(1280..), conflicts_with = "through", help_heading = "Where")]
     pub(crate) mtu: u16,
-    /// Whose policy: options, timers, acknowledgements
+    /// TCP profile: options, timers, acknowledgements
     #[arg(long, value_name = "NAME", default_value = "fullpipe", help_heading = "Engine")]
     pub(crate) profile: ProfileName,
-    /// What the application wants
+    /// Preset of socket options
     #[arg(long, value_name = "NAME", help_heading = "Engine")]
     pub(crate) preset: Option<Preset>,
-    /// Budgets of each socket, in packet buffers: rx=20,tx=20,ooo=19,unacked=20, or one number for all
+    /// Budgets of each socket in packet buffers: rx=20,tx=20,ooo=19,unacked=20, or one number for all
     #[arg(long, value_name = "BUDGETS", value_parser = budgets, help_heading = "Engine")]
     pub(crate) buffers: Option<BudgetArgs>,
     /// Packet buffers of the pool [default: 256, or 8192 with a profile of a large system]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(4..=65_534), help_heading = "Engine")]
     pub(crate) pool: Option<u16>,
-    /// Give a connection up whose data has waited so long for an acknowledgement: its buffers come back then (the user
-    /// timeout of RFC 9293)
+    /// User timeout: abort a connection whose data waits this long for an acknowledgement, and free its buffers
+    /// (RFC 9293)
     #[arg(long, value_name = "TIME", value_parser = user_timeout, help_heading = "Engine")]
     pub(crate) user_timeout: Option<Micros>,
-    /// Probe a peer that is silent for IDLE, then every INTERVAL [default: 75s], and give it up after PROBES [default: 9]
-    /// without an answer (keepalive): 30s,5s,3
+    /// Keepalive: probe a peer that is silent for IDLE, then every INTERVAL [default: 75s], and abort after PROBES
+    /// [default: 9] without an answer: 30s,5s,3
     #[arg(long, value_name = "IDLE[,INTERVAL[,PROBES]]", value_parser = keepalive, help_heading = "Engine")]
     pub(crate) keepalive: Option<KeepaliveArgs>,
-    /// End after this time, whatever happens
+    /// End after this time in any case
     #[arg(long, value_name = "TIME", default_value = "60", value_parser = super::seconds, help_heading = "Engine")]
     pub(crate) time: Micros,
 }

@@ -55,10 +55,10 @@ fn impossible_numbers_are_refused_with_what_is_possible() {
 
 #[test]
 fn an_undo_names_one_run_or_last_or_all() {
-    for line in ["undo", "undo 7", "undo --last", "undo --all --force -y"] {
+    for line in ["undo", "undo 7", "undo --last", "undo --all --force -y", "undo --interrupted"] {
         assert!(matches!(parsed(line), Ok(Command::Undo(_))), "{line}");
     }
-    for line in ["undo 7 --all", "undo --last --all", "undo 7 --last", "undo seven"] {
+    for line in ["undo 7 --all", "undo --last --all", "undo 7 --last", "undo seven", "undo --interrupted --all"] {
         assert!(parsed(line).is_err(), "{line}");
     }
 }

@@ -74,7 +74,7 @@ fn chosen(args: &UndoArgs, journal: &Journal) -> Result<Vec<RunId>, Failure> {
     let interrupted = outstanding.iter().any(|run| run.state != RunState::Kept);
     Ok(match () {
         () if args.all => outstanding.iter().map(|run| run.id).collect(),
-        () if interrupted && !args.last => {
+        () if (interrupted || args.interrupted) && !args.last => {
             outstanding.iter().filter(|run| run.state != RunState::Kept).map(|run| run.id).collect()
         }
         () => outstanding.iter().take(1).map(|run| run.id).collect(),

@@ -270,13 +270,10 @@ fn registry(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         )],
         "disabletaskoffload" if value.is_some_and(|value| value != 0) => vec![no_offload(setting)],
         "nonbesteffortlimit" => {
-            vec![
-                setting.note(
-                    "does-nothing",
-                    "no bandwidth is held back unless a program asks for it: there is nothing to free (KB316666)"
-                        .to_owned(),
-                ),
-            ]
+            vec![setting.note(
+                "does-nothing",
+                "no bandwidth is reserved unless a program asks for it: there is nothing to free (KB316666)".to_owned(),
+            )]
         }
         "enablepmtudiscovery" if value == Some(0) => vec![setting.error(
             "harmful",

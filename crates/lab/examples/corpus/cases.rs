@@ -168,7 +168,7 @@ impl Handicap {
             Self::TailLoss => {
                 // Between timeouts it is the window that they left small.
                 let mut all = vec![allow("congestion_window", &["tail_loss", "rto", "loss"])];
-                // A loss with nothing behind it leaves no trace at the receiver but the pause until it is sent again.
+                // A loss with nothing behind it leaves no trace at the receiver but the pause until it is retransmitted.
                 let pause = ["application", "insufficient_evidence"].map(|limiter| allow(limiter, &[]));
                 all.extend(pause.into_iter().filter(|_| !at_sender));
                 return all;

@@ -132,7 +132,7 @@ pub struct Left {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Harm {
-    /// More than a thousandth more of the segments were sent again, or came out of order.
+    /// More than a thousandth more of the segments were retransmitted, or came out of order.
     Retransmissions,
     /// The round-trip time more than doubled, and by more than a millisecond.
     RoundTrip,

@@ -254,7 +254,7 @@ fn a_queue_shows_as_latency_under_load() {
     });
 }
 
-/// One run of each kind in turn: what it carried, its round trip under load, and what was sent again.
+/// One run of each kind in turn: what it carried, its round trip under load, and what was retransmitted.
 fn by_turns(made: &Made, spec: &TestSpec, rounds: usize) -> [Vec<[f64; 3]>; 2] {
     let never = AtomicBool::new(false);
     let mut found = [Vec::new(), Vec::new()];
@@ -302,12 +302,12 @@ fn a_receiver_that_discards_in_the_kernel_measures_what_one_that_reads_does() {
             }
             let [reads, discards] = [middle(&reads, 2), middle(&discards, 2)];
             println!(
-                "{case}: {:.3} % of the segments sent again, {:.3} % with a reader",
+                "{case}: {:.3} % of the segments retransmitted, {:.3} % with a reader",
                 discards * 100.0,
                 reads * 100.0
             );
             // Losses come in bursts at the end of slow start: one more or less is noise, four times as many are not.
-            near(&format!("{case}: sent again"), discards, reads, reads * 0.75 + 0.002)
+            near(&format!("{case}: retransmitted"), discards, reads, reads * 0.75 + 0.002)
         });
     }
 }

@@ -23,7 +23,7 @@ pub struct SeenTransfer {
     pub rtt: Option<Micros>,
     /// What limited it.
     pub limiter: Limiter,
-    /// Segments with payload, and those of them that were sent again.
+    /// Segments with payload, and those of them that were retransmitted.
     pub segments: Option<(u64, u64)>,
     /// The path's largest packet.
     pub mtu: Option<u32>,
@@ -218,7 +218,7 @@ fn limiter(value: &Value) -> Limiter {
     serde_json::from_value(value.clone()).unwrap_or(Limiter::InsufficientEvidence)
 }
 
-/// Segments of `mss` in so many bytes, and those sent again.
+/// Segments of `mss` in so many bytes, and those retransmitted.
 fn segments(bytes: &Value, mss: Option<u64>, again: &Value) -> Option<(u64, u64)> {
     let again = again.as_u64()?;
     Some((bytes.as_u64()?.div_ceil(mss.unwrap_or(1_448).max(1)).saturating_add(again), again))

@@ -281,7 +281,7 @@ pub const SURVEY: &[Key] = &[
     key(
         "under_load.loaded[].own_rtt_us",
         "number?",
-        "RTT under load: round trips of the load's own segments, from its sender's TCP_INFO; us",
+        "RTT under load: round-trip time of the load's segments, from its sender's TCP_INFO; us",
     ),
     key("under_load.loaded[].foreign_per_minute", "number?", "round trips per minute, as new connections see them"),
     key("under_load.loaded[].own_per_minute", "number?", "as the connections with the load see them"),

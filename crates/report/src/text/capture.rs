@@ -267,7 +267,7 @@ fn setting(advice: &Advice) -> String {
     if advice.settings.is_empty() {
         let guess = if advice.is_guess { ", as its SYN looks: a guess" } else { "" };
         return format!(
-            "look at {} on {} ({}{guess}): the defaults there would do",
+            "check {} on {} ({}{guess}): that system's defaults suffice, so somebody may have lowered them",
             advice.look_at.join(", "),
             advice.host,
             advice.platform

@@ -212,7 +212,7 @@ fn sweep_says(rows: &[StreamsRow], of: impl Fn(&StreamsRow) -> Option<Rate>) -> 
         "more connections carry no more: what limits is shared by all, the path or a machine".to_owned()
     } else if enough.streams == last.streams && rate(last) >= STILL_GROWING * rate(before_last) {
         format!(
-            "each connection is held back by itself: {} carry {} of what {} do, and the rate still grew; `fullpipe check` \
+            "each connection is limited by itself: {} carry {} of what {} do, and the rate still grew; `fullpipe check` \
              says what limits it",
             first.streams,
             percent(share),

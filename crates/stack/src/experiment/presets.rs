@@ -113,11 +113,11 @@ pub struct PresetOutcome {
     pub data_segments: u64,
     /// Acknowledgements of the engine without data.
     pub acks: u64,
-    /// Acknowledgements of the kernel without data; an answer that it sent again counts as one.
+    /// Acknowledgements of the kernel without data; an answer that it retransmitted counts as one.
     pub peer_acks: u64,
     /// Bytes of IP packets, both ways.
     pub wire_bytes: u64,
-    /// Data segments sent again.
+    /// Data segments retransmitted.
     pub retransmits: u32,
     /// Whether the path kept its promises.
     pub valid: bool,

@@ -26,11 +26,11 @@ mod on {
     /// A connection's part.
     #[derive(Clone, Copy, Debug, Default)]
     pub(crate) struct Part {
-        /// The form of the option that the SYN (until it is sent again), or the SYN-ACK, carries.
+        /// The form of the option that the SYN (until it is retransmitted), or the SYN-ACK, carries.
         option: Option<Format>,
         /// Of a client, the data bytes that its SYN may carry.
         room: u16,
-        /// Of a client: whether its SYN asks or carries data, and whether it was sent again without.
+        /// Of a client: whether its SYN asks or carries data, and whether it was retransmitted without.
         is_asking: bool,
         fell_back: bool,
         /// Of a server: whether the SYN's cookie was right, so that data may flow before the handshake is over.
@@ -85,7 +85,7 @@ mod on {
             chosen.run
         }
 
-        /// The SYN has to be sent again: without option and data, which may be why it was lost (section 4.2.1).
+        /// The SYN has to be retransmitted: without option and data, which may be why it was lost (section 4.2.1).
         pub(crate) fn fall_back(&mut self) {
             if self.state == State::SynSent && self.fast.is_asking && !self.fast.fell_back {
                 (self.fast.option, self.fast.room, self.fast.fell_back) = (None, 0, true);

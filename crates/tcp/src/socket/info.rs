@@ -19,9 +19,9 @@ pub struct Info {
     pub outstanding: u32,
     /// Of these, bytes that the peer has reported by SACK.
     pub sacked: u32,
-    /// Of these, bytes deemed lost and not sent again since.
+    /// Of these, bytes deemed lost and not retransmitted since.
     pub lost: u32,
-    /// Of these, bytes that were deemed lost and sent again, and have not been reported since.
+    /// Of these, bytes that were deemed lost and retransmitted, and have not been reported since.
     pub repaired: u32,
     /// Bytes written and not sent.
     pub unsent: u32,

@@ -67,7 +67,7 @@ enum Syn {
     Due,
     /// Sent.
     Waiting,
-    /// To be sent again.
+    /// To be retransmitted.
     Again,
     /// Acknowledged.
     Done,
@@ -78,7 +78,7 @@ enum Syn {
 enum Fin {
     /// The application has not closed.
     Open,
-    /// To be sent behind the data, or sent again.
+    /// To be sent behind the data, or retransmitted.
     Due,
     /// Sent.
     Waiting,
@@ -258,7 +258,7 @@ impl Socket {
         }
         match self.fin {
             Fin::Waiting | Fin::Done => self.tx.nxt + 1,
-            // A FIN to be sent again was sent once: the state tells.
+            // A FIN to be retransmitted was sent once: the state tells.
             Fin::Due if self.fin_was_sent() => self.tx.nxt + 1,
             Fin::Open | Fin::Due => self.tx.nxt,
         }

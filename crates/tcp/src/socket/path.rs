@@ -56,7 +56,7 @@ impl Socket {
         self.resend_smaller(cx);
     }
 
-    /// What was sent too large is sent again, without the window paying for it: no congestion was seen.
+    /// What was sent too large is retransmitted, without the window paying for it: no congestion was seen.
     fn resend_smaller(&mut self, cx: &mut Context<'_, '_>) {
         if self.tx.outstanding() == 0 {
             return;

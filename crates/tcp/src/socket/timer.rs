@@ -207,7 +207,7 @@ impl Socket {
         self.counts.note(|counts| counts.timeouts += 1);
         self.counts.note(|counts| counts.retransmits += 1);
         self.rtt.back_off();
-        // RFC 3168, section 6.1.1.1: a SYN that may have been lost for asking is sent again without.
+        // RFC 3168, section 6.1.1.1: a SYN that may have been lost for asking is retransmitted without.
         self.ecn_on = self.uses_ecn() && self.rtt.backoff() < 2;
     }
 

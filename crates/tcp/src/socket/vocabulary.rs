@@ -175,7 +175,7 @@ pub struct SocketOptions {
     pub reap_after_ms: Option<u32>,
     /// The largest segment to announce and to send, where that is less than the device's (RFC 9293, section 3.7.1).
     pub max_segment: u16,
-    /// How often the SYN is sent again.
+    /// How often the SYN is retransmitted.
     pub syn_retries: u8,
     /// Fast open (RFC 7413), where the profile allows it: a connection may send, a listener take data in a SYN. Such
     /// data may arrive twice.
@@ -222,7 +222,7 @@ impl SocketOptions {
 pub struct Counts {
     /// Data bytes sent for the first time.
     pub bytes_sent: u64,
-    /// Data bytes sent again.
+    /// Data bytes retransmitted.
     pub bytes_retransmitted: u64,
     /// Data bytes acknowledged.
     pub bytes_acked: u64,
@@ -234,7 +234,7 @@ pub struct Counts {
     pub segments_sent: u32,
     /// Segments received, of any kind.
     pub segments_received: u32,
-    /// Data segments sent again, of any cause.
+    /// Data segments retransmitted, of any cause.
     pub retransmits: u32,
     /// Timeouts.
     pub timeouts: u32,

@@ -41,7 +41,7 @@ impl Core {
         Opening { fast, ..opening }
     }
 
-    /// The cookie of a SYN or a SYN-ACK that leaves; and a SYN that has to be sent again is news.
+    /// The cookie of a SYN or a SYN-ACK that leaves; and a SYN that has to be retransmitted is news.
     pub(super) fn with_cookie(&mut self, now: Instant, parts: &mut Parts<'_>, at: u16, mut out: Outgoing) -> Outgoing {
         if !out.flags.has(Flags::SYN) {
             return out;

@@ -93,7 +93,7 @@ pub enum Step {
     },
 }
 
-/// What is changed in a segment that really went by, before it is sent again.
+/// What is changed in a segment that really went by, before it is retransmitted.
 #[derive(Clone, Debug)]
 pub enum Change {
     Flags(u8),

@@ -299,7 +299,7 @@ impl Intent {
                 }
                 let seen = vec![allow("congestion_window", &["tail_loss", "rto", "loss"])];
                 let mut at_receiver = seen.clone();
-                // A loss with nothing behind it leaves no trace there but the pause until it is sent again.
+                // A loss with nothing behind it leaves no trace there but the pause until it is retransmitted.
                 at_receiver.extend(["application", "insufficient_evidence"].map(any));
                 at_receiver.push(allow("congestion_window", &["slow_start"]));
                 Ok([seen, at_receiver])
