@@ -339,6 +339,7 @@ Examples:
   fullpipe undo --last           the newest run in force
   fullpipe undo 7                the run with this number in `fullpipe history`
   fullpipe undo --all --yes      everything still in force
+  fullpipe undo 8 --key-file lab.key   what `tune` kept at a far end, there
   fullpipe undo --interrupted -y at boot: only what an interrupted run left behind")]
 pub(crate) struct UndoArgs {
     /// Number of the run, from `fullpipe history`
@@ -353,6 +354,9 @@ pub(crate) struct UndoArgs {
     /// Only what interrupted runs left behind; does nothing if there is no such run
     #[arg(long)]
     pub(crate) interrupted: bool,
+    /// Also undo at the far end what `tune` kept there, with the key shared with it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) key_file: Option<PathBuf>,
     /// Also restore settings that somebody changed after the run
     #[arg(long)]
     pub(crate) force: bool,

@@ -174,6 +174,18 @@ fn tune_changes_the_far_host_with_the_key_and_undo_there_restores_it() {
     let (value, code) = json(&mut pair.fullpipe(Side::B, &["undo", "--all", "--yes", "--json"]));
     assert_eq!(code, Some(0), "{value:#}");
     assert_eq!(pair.wmem_of_b(), SMALL_WMEM, "{value:#}");
+
+    // The host that ordered it knows it, and asks there before it forgets it.
+    let (value, _) = json(&mut pair.fullpipe(Side::A, &["status", "--json"]));
+    assert_eq!(value["runs"][0]["entries"][0]["kind"], "far_run", "{value:#}");
+    let place = value["runs"][0]["entries"][0]["far_run"].as_str().unwrap().to_owned();
+    assert!(place.starts_with("10.80.0.2") && place.contains(" run "), "{place}");
+    let (value, code) = json(&mut pair.fullpipe(Side::A, &["undo", "--all", "--yes", "--json"]));
+    assert_eq!((&value["undone"][0]["outcome"], code), (&Value::from("at_far_end"), Some(1)), "{value:#}");
+    let (value, code) = json(&mut pair.fullpipe(Side::A, &["undo", "--all", "--yes", "--json", flag, file]));
+    assert_eq!((&value["undone"][0]["outcome"], code), (&Value::from("already_back"), Some(0)), "{value:#}");
+    let (value, _) = json(&mut pair.fullpipe(Side::A, &["status", "--json"]));
+    assert_eq!(value["runs"].as_array().map(Vec::len), Some(0), "{value:#}");
 }
 
 #[test]

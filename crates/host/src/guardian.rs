@@ -248,6 +248,28 @@ fn new_owner() -> String {
     format!("{}-{}-{}", std::process::id(), now_ms(), COUNT.fetch_add(1, Relaxed))
 }
 
+/// Removes the lock files of guardians that are gone. One that just starts has not locked its own yet: it is left alone for a
+/// minute.
+pub fn sweep(state_dir: &Path) {
+    let Ok(files) = fs::read_dir(state_dir) else { return };
+    for file in files.flatten().map(|file| file.path()) {
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_lock = name.starts_with("guard-") && name.ends_with(".lock");
+        let is_old = || {
+            let age = fs::symlink_metadata(&file).and_then(|file| file.modified()).ok()?.elapsed().ok()?;
+            Some(age > Duration::from_secs(60))
+        };
+        // Locked while it is removed: nobody starts to use it meanwhile.
+        if is_lock
+            && is_old() == Some(true)
+            && let Ok(lock) = open_lock(&file, false)
+            && lock.try_lock().is_ok()
+        {
+            fs::remove_file(&file).unwrap_or_default();
+        }
+    }
+}
+
 fn is_guarded(state_dir: &Path, owner: &str) -> bool {
     let Ok(lock) = open_lock(&lock_file(state_dir, owner), false) else { return false };
     matches!(lock.try_lock(), Err(TryLockError::WouldBlock))

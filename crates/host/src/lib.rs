@@ -37,7 +37,7 @@ pub use apply::{Applied, ApplyError, ApplyFault, ApplyOptions, Run, apply, confi
 pub use error::HostError;
 pub use export_folder::{ExportFolder, ExportFolderError};
 pub use folder::FolderHost;
-pub use journal::{Entry, EntryKind, EntryState, Journal, JournalError, RunId, RunRecord, RunState, Trial};
+pub use journal::{Entry, EntryKind, EntryState, FarRun, Journal, JournalError, RunId, RunRecord, RunState, Trial};
 pub use lifeline::Lifeline;
 pub use persist::{BootFile, Lasting};
 pub use program::Output;

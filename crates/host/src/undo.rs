@@ -9,7 +9,7 @@ use fullpipe_knobs::Address;
 use serde::Serialize;
 
 use crate::{
-    Entry, EntryKind, EntryState, Host, Identity, Journal, JournalError, RunId, RunRecord, RunState, persist,
+    Entry, EntryKind, EntryState, FarRun, Host, Identity, Journal, JournalError, RunId, RunRecord, RunState, persist,
     plain_file, same_value,
 };
 
@@ -86,6 +86,11 @@ pub enum Outcome {
         /// Which one.
         namespace: String,
     },
+    /// It is in force on another machine, whose server takes it back for holders of its key; it stays in the journal.
+    AtFarEnd {
+        /// That server, with its port.
+        server: String,
+    },
     /// It could not be read or written; it stays in the journal.
     Failed {
         /// Why.
@@ -103,7 +108,7 @@ impl Outcome {
         match self {
             Self::Restored { .. } | Self::AlreadyBack => Some(EntryState::Undone),
             Self::Gone { .. } => Some(EntryState::Gone),
-            Self::ChangedSince { .. } | Self::Elsewhere { .. } | Self::Failed { .. } => None,
+            Self::ChangedSince { .. } | Self::Elsewhere { .. } | Self::AtFarEnd { .. } | Self::Failed { .. } => None,
         }
     }
 }
@@ -177,6 +182,10 @@ fn take_back<H: Host + ?Sized>(
     match entry.kind {
         EntryKind::Setting => setting(host, here, run, entry, by, options),
         EntryKind::File => file(host, entry, by, options),
+        EntryKind::FarRun => match entry.place.parse::<FarRun>() {
+            Ok(far) => Outcome::AtFarEnd { server: far.server },
+            Err(place) => Outcome::Failed { why: format!("the journal's entry can't be read: {place}") },
+        },
     }
 }
 

@@ -118,6 +118,26 @@ impl<H: Host + Send> LocalEnd<H> {
     }
 }
 
+impl<H: Host + Send> LocalEnd<H> {
+    /// Undoes a run that this end's command kept earlier; gives how many settings were written back, none where nothing of
+    /// it is in force any more, and `None` where there is no such run of this command, or it is on trial.
+    pub(crate) fn undo_kept(&mut self, run: RunId) -> Result<Option<usize>, TuneError> {
+        let (_, mut opened, options) = self.open()?;
+        let found = match opened.journal().run(run) {
+            Ok(found) if found.command == options.command => found.state,
+            Ok(_) | Err(JournalError::NoSuchRun { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        // The journal's lock.
+        drop(opened);
+        match found {
+            RunState::Kept => self.undo(&Trial { run: Some(run), read_back: Vec::new() }).map(Some),
+            RunState::Undone => Ok(Some(0)),
+            RunState::Open | RunState::OnTrial => Ok(None),
+        }
+    }
+}
+
 impl<H: Host + Send> End for LocalEnd<H> {
     fn name(&self) -> &str {
         &self.name

@@ -9,7 +9,7 @@ use std::{
 
 use fullpipe_diagnose::proof::Criteria;
 use fullpipe_host::{
-    Journal, RunState, SystemHost, UndoOptions, Which,
+    FarRun, Journal, RunState, SystemHost, UndoOptions, Which,
     guardian::{Bond, Guardian},
     undo,
 };
@@ -25,7 +25,7 @@ use crate::{
     meter::{ClientMeter, Lengths},
     outcome::Outcome,
     plans::Wishes,
-    remote_end::RemoteEnd,
+    remote_end::{Memory, RemoteEnd},
     round::{Applications, Round, RoundGoal, RoundOptions},
     steward::{HostSteward, Terms},
 };
@@ -98,7 +98,7 @@ pub struct AllowTune {
 pub fn check(options: &FarOptions, cancel: &AtomicBool, observer: &mut dyn Observer) -> Result<Outcome, TuneError> {
     let host = SystemHost::new();
     let mut here = LocalEnd::read_only(&host_name(), host);
-    round(options, &mut here, None, RoundGoal::Plan, Criteria::default(), &mut |_| false, cancel, observer)
+    round(options, &mut here, None, None, RoundGoal::Plan, Criteria::default(), &mut |_| false, cancel, observer)
 }
 
 /// Measures, diagnoses and plans; with `consent` to the plan, tries it, proves it and keeps only what helped.
@@ -112,9 +112,23 @@ pub fn tune(
     drop(Journal::open(&options.state_dir)?);
     let guardian = guardian(options.guard.as_deref(), &options.state_dir)?;
     let (host, state) = (SystemHost::new(), options.state_dir.clone());
-    let mut here = LocalEnd::in_folder(&host_name(), host, state, &format!("tune {}", options.far.target), guardian);
+    let command = format!("tune {}", options.far.target);
+    let mut here = LocalEnd::in_folder(&host_name(), host, state, &command, guardian);
+    let memory = Memory { state_dir: options.state_dir.clone(), command, server: options.far.target.to_string() };
     let goal = RoundGoal::Keep { persist: options.persist, confirm_within: options.confirm_within };
-    round(&options.far, &mut here, options.key.clone(), goal, options.criteria, consent, cancel, observer)
+    round(&options.far, &mut here, options.key.clone(), Some(memory), goal, options.criteria, consent, cancel, observer)
+}
+
+/// Has the far host of `far` undo that run, which `tune` kept there earlier; gives how many settings were written back, none
+/// where nothing of it was in force any more.
+///
+/// # Errors
+///
+/// Where the server can't be reached, takes no orders or not with this key, or could not put everything back.
+pub fn undo_far(far: &FarRun, key: Key, cancel: &AtomicBool) -> Result<usize, TuneError> {
+    let target: Target = far.server.parse()?;
+    let client = Mutex::new(Client::connect_with(&target, ClientOptions::default(), cancel)?);
+    RemoteEnd::new(&target.host, &client, Some(key)).undo_kept(far.run)
 }
 
 /// The guardian of what this process puts on trial.
@@ -128,6 +142,7 @@ fn round(
     options: &FarOptions,
     here: &mut dyn End,
     key: Option<Key>,
+    memory: Option<Memory>,
     goal: RoundGoal,
     criteria: Criteria,
     consent: &mut dyn FnMut(&Plan) -> bool,
@@ -143,6 +158,9 @@ fn round(
     let mut far: Box<dyn End> = if is_ours {
         let has_key = key.is_some();
         let mut far = RemoteEnd::new(&options.target.host, &client, key);
+        if let Some(memory) = memory.filter(|_| has_key) {
+            far = far.with_memory(memory);
+        }
         if has_key {
             // Before anything is measured: a key that opens nothing there is known now.
             far.settings()?;

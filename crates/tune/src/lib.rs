@@ -27,7 +27,7 @@ mod steward;
 pub use allowed::{Allowed, AllowedError};
 pub use error::TuneError;
 pub use event::{Event, Observer};
-pub use far::{AllowTune, FarOptions, ServeOptions, TuneOptions, check, serve, tune};
+pub use far::{AllowTune, FarOptions, ServeOptions, TuneOptions, check, serve, tune, undo_far};
 #[cfg(target_os = "linux")]
 pub use in_lab::{LabRunOptions, demo, lab_run};
 pub use key::{Key, KeyError, SHORTEST_KEY};

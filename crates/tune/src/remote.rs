@@ -50,7 +50,7 @@ pub(crate) enum Order {
         /// Seconds after which the host takes them back by itself.
         within_s: u32,
     },
-    /// Undo the trial with this number.
+    /// Undo the trial with this number, or, of a conversation that is over, the run that it kept.
     Undo(i64),
     /// Leave the trial with this number in force for so many seconds, and after that only if somebody confirms it there.
     Hold {

@@ -1,11 +1,13 @@
 //! The far host as an end: its settings are asked for, and it is ordered to change them, over the conversation.
 
 use std::{
+    collections::BTreeMap,
+    path::PathBuf,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use fullpipe_host::RunId;
+use fullpipe_host::{FarRun, Journal, JournalError, RunId};
 use fullpipe_knobs::{Change, Settings};
 use fullpipe_measure::Client;
 
@@ -29,12 +31,65 @@ pub(crate) struct RemoteEnd<'c> {
     name: String,
     client: &'c Mutex<Client>,
     key: Option<Key>,
+    memory: Option<Memory>,
+    /// What each run of this conversation is to change, and its number in the memory once it stays.
+    runs: BTreeMap<RunId, (Vec<Change>, Option<RunId>)>,
+}
+
+/// Where this machine remembers what stays at the far end.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    /// The folder of this machine's journal.
+    pub(crate) state_dir: PathBuf,
+    /// The command that it is remembered with.
+    pub(crate) command: String,
+    /// The server, as the next command reaches it again.
+    pub(crate) server: String,
 }
 
 impl<'c> RemoteEnd<'c> {
     /// The far end of `client`'s conversation; it can be changed where there is a key.
     pub(crate) fn new(name: &str, client: &'c Mutex<Client>, key: Option<Key>) -> Self {
-        Self { name: name.to_owned(), client, key }
+        Self { name: name.to_owned(), client, key, memory: None, runs: BTreeMap::new() }
+    }
+
+    /// Remembers in `memory` what stays there.
+    pub(crate) fn with_memory(self, memory: Memory) -> Self {
+        Self { memory: Some(memory), ..self }
+    }
+
+    /// Writes down that `run` is about to stay, before it does: what stays is known here whatever ends this process.
+    fn remember(&mut self, run: RunId) -> Result<(), TuneError> {
+        let (Some(memory), Some((changes, remembered @ None))) = (&self.memory, self.runs.get_mut(&run)) else {
+            return Ok(());
+        };
+        let far = FarRun { server: memory.server.clone(), run };
+        let mut journal = Journal::open(&memory.state_dir)?;
+        *remembered = Some(journal.remember_far(&memory.command, &self.name, &far, changes)?);
+        Ok(())
+    }
+
+    /// Notes in the memory what became of `run`.
+    fn note(
+        &self,
+        run: RunId,
+        what: impl FnOnce(&mut Journal, RunId) -> Result<(), JournalError>,
+    ) -> Result<(), TuneError> {
+        match (&self.memory, self.runs.get(&run)) {
+            (Some(memory), Some((_, Some(remembered)))) => {
+                Ok(what(&mut Journal::open(&memory.state_dir)?, *remembered)?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Has the far host undo a run that an earlier conversation kept; gives how many settings were written back.
+    pub(crate) fn undo_kept(&self, run: RunId) -> Result<usize, TuneError> {
+        const OPERATION: &str = "undo a run";
+        match self.order(OPERATION, &Order::Undo(run.0))? {
+            Answer::Undone(count) => Ok(count),
+            _ => Err(self.unexpected(OPERATION)),
+        }
     }
 
     fn ask(&self, operation: &'static str, request: &Request) -> Result<Answer, TuneError> {
@@ -121,7 +176,11 @@ impl End for RemoteEnd<'_> {
     fn apply(&mut self, changes: &[Change], stay: Stay, within: Duration) -> Result<Trial, TuneError> {
         let within_s = u32::try_from(within.as_secs()).unwrap_or(u32::MAX);
         match self.order("apply changes", &Order::Apply { changes: changes.to_vec(), stay, within_s })? {
-            Answer::Applied { run, read_back } => Ok(Trial { run: run.map(RunId), read_back }),
+            Answer::Applied { run, read_back } => {
+                let run = run.map(RunId);
+                self.runs.extend(run.map(|run| (run, (changes.to_vec(), None))));
+                Ok(Trial { run, read_back })
+            }
             _ => Err(self.unexpected("apply changes")),
         }
     }
@@ -129,7 +188,10 @@ impl End for RemoteEnd<'_> {
     fn undo(&mut self, trial: &Trial) -> Result<usize, TuneError> {
         let Some(run) = trial.run else { return Ok(0) };
         match self.order("undo a trial", &Order::Undo(run.0))? {
-            Answer::Undone(count) => Ok(count),
+            Answer::Undone(count) => {
+                self.note(run, Journal::far_is_undone)?;
+                Ok(count)
+            }
             _ => Err(self.unexpected("undo a trial")),
         }
     }
@@ -138,16 +200,21 @@ impl End for RemoteEnd<'_> {
         const OPERATION: &str = "leave changes on trial";
         let Some(run) = trial.run else { return Ok(within) };
         let within_s = u32::try_from(within.as_secs()).unwrap_or(u32::MAX);
+        self.remember(run)?;
         match self.order(OPERATION, &Order::Hold { run: run.0, within_s })? {
-            Answer::Held(seconds) => Ok(Duration::from_secs(seconds.into())),
+            Answer::Held(seconds) => {
+                self.note(run, Journal::far_is_kept)?;
+                Ok(Duration::from_secs(seconds.into()))
+            }
             _ => Err(self.unexpected(OPERATION)),
         }
     }
 
     fn keep(&mut self, trial: &Trial) -> Result<(), TuneError> {
         let Some(run) = trial.run else { return Ok(()) };
+        self.remember(run)?;
         match self.order("keep a trial", &Order::Keep(run.0))? {
-            Answer::Kept => Ok(()),
+            Answer::Kept => self.note(run, Journal::far_is_kept),
             _ => Err(self.unexpected("keep a trial")),
         }
     }

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fullpipe_host::Host;
+use fullpipe_host::{Host, RunId};
 use fullpipe_knobs::Settings;
 use fullpipe_measure::{Disconnect, Ends, Steward, StewardError};
 use serde_json::Value;
@@ -69,6 +69,12 @@ struct Guest {
     trials: Vec<Trial>,
     /// Kept or left on trial by this conversation, which may still take them back: another end may have failed to keep its own.
     kept: Vec<Trial>,
+}
+
+impl Guest {
+    fn has(&self, run: i64) -> bool {
+        self.trials.iter().chain(&self.kept).any(|trial| trial.run.is_some_and(|own| own.0 == run))
+    }
 }
 
 impl<H: Host + Send> HostSteward<H> {
@@ -162,7 +168,18 @@ impl<H: Host + Send> HostSteward<H> {
                     (self.log)(&format!("{peer}: run {run} was undone"));
                     Ok(Answer::Undone(count))
                 }
-                None => Ok(refuse("this session has no such trial")),
+                // As long as a conversation lasts, what it kept is its own.
+                None if self.guests().values().any(|guest| guest.has(run)) => Ok(refuse("it is another session's")),
+                None => match self.end().undo_kept(RunId(run))? {
+                    Some(count) => {
+                        (self.log)(&format!("{peer}: run {run}, kept earlier, was undone"));
+                        Ok(Answer::Undone(count))
+                    }
+                    None => Ok(refuse(&format!(
+                        "it has no run {run} that an order kept; what was changed there otherwise, or is on trial, is left \
+                         to `fullpipe undo` there"
+                    ))),
+                },
             },
             Order::Hold { run, within_s } => match self.trial(peer, run) {
                 Some(trial) => {

@@ -23,10 +23,12 @@ const SERVICES: &str = "
     OLD=$(printf '4096\\t87380\\t129024')
     # Waits for what must come; the bound is only there so that a failure ends.
     back() { for i in $(seq 300); do [ \"$(cat $R)\" = \"$OLD\" ] && return; sleep 0.1; done; fail \"$1: not put back\"; }
+    guardians() { systemctl list-units --all --no-legend 'fullpipe-guardian-*' | wc -l; }
+    ended() { for i in $(seq 300); do [ $(guardians) = 0 ] && return; sleep 0.1; done; fail \"$1: a guardian stayed\"; }
     mkdir -p /etc/systemd/logind.conf.d
     printf '[Login]\\nKillUserProcesses=yes\\nKillExcludeUsers=\\n' > /etc/systemd/logind.conf.d/kill.conf
     systemctl restart systemd-logind
-    dpkg --install /tmp/fullpipe.deb
+    dpkg --install /opt/fullpipe.deb > /dev/null
     [ \"$(systemctl is-enabled fullpipe-recover.service)\" = enabled ] || fail 'fullpipe-recover is not enabled'
     ip link set lo up
 
@@ -42,17 +44,18 @@ const SERVICES: &str = "
     # A trial begun in a login session, which then ends with all its processes.
     systemd-run --quiet --wait --pipe -p PAMName=login sh -c '
         fullpipe apply /tmp/plan.json --yes --confirm-within 4s > /dev/null
-        loginctl terminate-session $XDG_SESSION_ID; sleep 60' && fail 'the session did not end' || true
+        loginctl terminate-session $XDG_SESSION_ID; sleep 60; touch /run/lived-on' || true
+    [ ! -e /run/lived-on ] || fail 'the session did not end'
     [ \"$(cat $R)\" != \"$OLD\" ] || fail 'put back before its time'
     systemctl is-active --quiet 'fullpipe-guardian-*' || fail 'the guardian ended with the session'
     back 'after the end of the session'
+    ended 'after the end of the session'
     echo 'a trial outlived its login session and was put back in time'
 
     fullpipe apply /tmp/plan.json --yes --confirm-within 6s > /dev/null
-    kill -9 $(cat /var/lib/fullpipe/guard-*.lock)
+    systemctl kill --signal=KILL 'fullpipe-guardian-*'
     back 'guardian killed'
-    for i in $(seq 300); do ls /var/lib/fullpipe/guard-* > /dev/null 2>&1 || break; sleep 0.1; done
-    [ \"$(systemctl list-units --all --no-legend 'fullpipe-guardian-*' | wc -l)\" = 0 ] || fail 'a guardian was left'
+    ended 'guardian killed'
     echo 'a guardian that was killed came back and put the trial back'
 
     fullpipe apply /tmp/plan.json --yes --confirm-within 1h > /dev/null
@@ -70,12 +73,15 @@ const AFTER_POWER_CUT: &str = "
 
 /// Runs the package below `root` through the life of its services.
 pub(super) fn try_out(shell: &Shell, root: &Path) -> Result<()> {
+    // Not below /tmp, which the machine has in memory.
+    shell.copy_file(root.join("tmp/fullpipe.deb"), root.join("opt"))?;
     let machine = Machine::start(root)?;
     machine.run(shell, SERVICES)?;
     // As a power cut does it: nothing gets to end in order.
     drop(machine);
     let machine = Machine::start(root)?;
-    machine.run(shell, AFTER_POWER_CUT)
+    machine.run(shell, AFTER_POWER_CUT)?;
+    Ok(shell.remove_path(root.join("opt/fullpipe.deb"))?)
 }
 
 /// A container with an init of its own; killed when dropped.

@@ -52,6 +52,9 @@ pub(super) fn see_to_leftovers(command: &Command, output: Output) {
     let Ok(Some(looked)) = Journal::look(&state_dir) else { return };
     let Ok(runs) = guardian::abandoned(&state_dir, &looked) else { return };
     drop(looked);
+    if changes {
+        guardian::sweep(&state_dir);
+    }
     for run in runs {
         let number = run.id;
         if !changes {

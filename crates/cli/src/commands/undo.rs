@@ -1,10 +1,14 @@
 //! `fullpipe undo`.
 
-use fullpipe_host::{Journal, Outcome, RunId, RunRecord, RunState, SystemHost, UndoOptions, UndoReport, Which};
+use fullpipe_host::{
+    Entry, EntryKind, Journal, Outcome, RunId, RunRecord, RunState, SystemHost, UndoOptions, UndoReport, Which,
+};
 use fullpipe_report::{json, text};
 
+use fullpipe_tune::Key;
+
 use super::{Ended, journal, printed};
-use crate::{args::UndoArgs, confirm::confirm, exit::Exit, failure::Failure, output::Output};
+use crate::{args::UndoArgs, confirm::confirm, exit::Exit, failure::Failure, interrupt, output::Output};
 
 pub(super) fn run(args: &UndoArgs, output: Output) -> Ended {
     let mut damaged = Exit::Ok;
@@ -17,7 +21,10 @@ pub(super) fn run(args: &UndoArgs, output: Output) -> Ended {
             if let Some(refused) = ask("undo", &journal, &runs, args.yes, output)? {
                 return Ok(refused);
             }
-            let report = put_back(&mut journal, &runs, args.force)?;
+            let mut report = put_back(&mut journal, &runs, args.force)?;
+            if let Some(file) = &args.key_file {
+                put_back_far(&mut journal, &Key::read(file)?, &mut report)?;
+            }
             damaged = journal::exit_of(&journal, output);
             report
         }
@@ -90,6 +97,29 @@ fn put_back(journal: &mut Journal, runs: &[RunId], force: bool) -> Result<UndoRe
         whole.unmarked = whole.unmarked.or(report.unmarked);
     }
     Ok(whole)
+}
+
+/// Has the far ends undo what is theirs in `report`.
+fn put_back_far(journal: &mut Journal, key: &Key, report: &mut UndoReport) -> Result<(), Failure> {
+    let cancel = interrupt::cancel_flag()?;
+    for entry in report.entries.iter_mut().filter(|entry| matches!(entry.outcome, Outcome::AtFarEnd { .. })) {
+        let Some(run) = entry.run else { continue };
+        let Some(far) = journal.run(run)?.far() else { continue };
+        entry.outcome = match fullpipe_tune::undo_far(&far, key.clone(), &cancel) {
+            Ok(count) => {
+                journal.far_is_undone(run)?;
+                let was = journal.run(run)?.entries.iter().find(|entry| entry.kind == EntryKind::FarRun).map(before);
+                if count == 0 { Outcome::AlreadyBack } else { Outcome::Restored { now: was } }
+            }
+            Err(error) => Outcome::Failed { why: error.to_string() },
+        };
+    }
+    Ok(())
+}
+
+/// What was there before, on one line.
+fn before(entry: &Entry) -> String {
+    String::from_utf8_lossy(entry.before.as_deref().unwrap_or_default()).lines().collect::<Vec<_>>().join("; ")
 }
 
 /// The worst that happened decides.

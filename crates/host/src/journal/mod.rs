@@ -9,6 +9,7 @@
 mod begun;
 mod damage;
 mod error;
+mod far;
 mod lock;
 mod record;
 mod row;
@@ -21,6 +22,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 
 pub use error::JournalError;
+pub use far::FarRun;
 pub use record::{Entry, EntryKind, EntryState, RunId, RunRecord, RunState, Trial};
 pub use state_dir::{roots_state_dir, state_dir};
 

@@ -72,7 +72,7 @@ pub struct Entry {
     pub(crate) id: EntryId,
     /// What kind of place it is.
     pub kind: EntryKind,
-    /// The address of a setting, or the path of a file.
+    /// The address of a setting, the path of a file, or a far run.
     pub place: String,
     /// What was there; `None` where it was absent.
     #[serde(serialize_with = "text")]
@@ -99,6 +99,8 @@ pub enum EntryKind {
     Setting,
     /// A file that is read at boot.
     File,
+    /// A run in the journal of a far host (see [`super::FarRun`]), with all that it changed.
+    FarRun,
 }
 
 /// How far a change got.
@@ -120,6 +122,7 @@ impl EntryKind {
         match self {
             Self::Setting => "setting",
             Self::File => "file",
+            Self::FarRun => "far_run",
         }
     }
 }
@@ -206,7 +209,7 @@ fn entry(row: EntryRow) -> rusqlite::Result<Entry> {
     };
     Ok(Entry {
         id: EntryId(row.id),
-        kind: [EntryKind::Setting, EntryKind::File]
+        kind: [EntryKind::Setting, EntryKind::File, EntryKind::FarRun]
             .into_iter()
             .find(|known| known.name() == row.kind)
             .ok_or_else(|| strange(&row.kind))?,

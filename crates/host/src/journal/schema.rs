@@ -27,8 +27,8 @@ CREATE TABLE runs (
 CREATE TABLE entries (
     id        INTEGER PRIMARY KEY AUTOINCREMENT,
     run       INTEGER NOT NULL REFERENCES runs (id),
-    kind      TEXT NOT NULL,             -- setting, file
-    place     TEXT NOT NULL,             -- an address, or a path
+    kind      TEXT NOT NULL,             -- setting, file, far_run
+    place     TEXT NOT NULL,             -- an address, a path, or a server and its run
     before    BLOB,                      -- NULL: it was absent
     intended  BLOB,                      -- NULL: it shall be absent
     read_back BLOB,                      -- NULL until written, or where it then was absent

@@ -62,6 +62,7 @@ fn put_back(run: RunId, entry: &Entry) -> Value {
         "run": run,
         "knob": (entry.kind == EntryKind::Setting).then_some(&entry.place),
         "file": (entry.kind == EntryKind::File).then_some(&entry.place),
+        "far_run": (entry.kind == EntryKind::FarRun).then_some(&entry.place),
         "from": text(if entry.state == EntryState::Written { &entry.read_back } else { &entry.intended }),
         "to": text(&entry.before),
     })
@@ -93,6 +94,7 @@ fn entry(entry: &Entry, reading: Option<&Reading>) -> Value {
         "kind": entry.kind,
         "knob": (entry.kind == EntryKind::Setting).then_some(&entry.place),
         "file": (entry.kind == EntryKind::File).then_some(&entry.place),
+        "far_run": (entry.kind == EntryKind::FarRun).then_some(&entry.place),
         "before": text(&entry.before),
         "intended": text(&entry.intended),
         "read_back": text(&entry.read_back),
@@ -125,6 +127,7 @@ fn undone(entry: &UndoneEntry) -> Value {
             told["by"] = json!(by);
         }
         Outcome::Gone { why } | Outcome::Failed { why } => told["why"] = json!(why),
+        Outcome::AtFarEnd { server } => told["why"] = json!(format!("it is in force at {server}")),
         Outcome::Elsewhere { namespace } => told["why"] = json!(format!("it belongs to {namespace}")),
         _ => {}
     }

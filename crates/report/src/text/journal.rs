@@ -40,7 +40,7 @@ pub fn status(standing: &[Standing], look: Look) -> String {
 pub fn show(shown: &Standing, look: Look) -> String {
     let mut page = Page::new(look);
     put_run(&mut page, &shown.run, &shown.readings);
-    for entry in shown.run.entries.iter().filter(|entry| entry.kind == EntryKind::File) {
+    for entry in shown.run.entries.iter().filter(|entry| entry.kind != EntryKind::Setting) {
         for (title, content) in [("was", &entry.before), ("is to be", &entry.intended)] {
             page.title(&entry.place, PLAIN, title);
             let content = content.as_deref().map_or_else(|| "(no file)".to_owned(), lossy);
@@ -65,6 +65,12 @@ fn put_run(page: &mut Page, run: &RunRecord, readings: &[Reading]) {
     if let Some(host) = &run.host {
         page.field("host", host);
     }
+    if run.far().is_some() {
+        page.field(
+            "undo",
+            &format!("fullpipe undo {} --key-file FILE, while `fullpipe serve --allow-tune` runs there", run.id),
+        );
+    }
     for (index, entry) in run.entries.iter().enumerate() {
         let (before, set) = match entry.kind {
             EntryKind::Setting => {
@@ -73,6 +79,12 @@ fn put_run(page: &mut Page, run: &RunRecord, readings: &[Reading]) {
                 (shown(entry.before.as_ref()), shown(set))
             }
             EntryKind::File => (file(entry.before.as_ref()), file(entry.intended.as_ref())),
+            EntryKind::FarRun => {
+                let joined = |bytes: Option<&Vec<u8>>| {
+                    bytes.map(|bytes| lossy(bytes).lines().collect::<Vec<_>>().join("; ")).unwrap_or_default()
+                };
+                (joined(entry.before.as_ref()), joined(entry.intended.as_ref()))
+            }
         };
         let mut pieces =
             vec![(NAME, entry.place.clone()), (PLAIN, "  ".to_owned()), (DIM, before), (PLAIN, format!(" -> {set}"))];
@@ -137,6 +149,10 @@ fn put_undone(page: &mut Page, entry: &UndoneEntry) {
             ),
         ),
         Outcome::Elsewhere { namespace } => (WARN, format!("left alone: it belongs to {namespace}")),
+        Outcome::AtFarEnd { .. } => {
+            let run = entry.run.map_or_else(String::new, |run| format!(" {run}"));
+            (WARN, format!("is in force at that end: `fullpipe undo{run} --key-file FILE` takes it back there"))
+        }
         Outcome::Failed { why } => (BAD, format!("could NOT be put back: {why}")),
         // An outcome that this version of the report doesn't know is told as the journal spells it.
         other => (WARN, format!("{other:?}")),
