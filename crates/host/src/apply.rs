@@ -73,7 +73,7 @@ impl Applied {
         same_value(&self.address, self.before.as_deref(), self.wanted.as_deref())
     }
 
-    /// The value is there and acts only when the machine starts again.
+    /// The value is there and takes effect only after a reboot.
     pub fn needs_restart(&self) -> bool {
         (self.takes_effect == TakesEffect::Restart || self.at_start) && !self.unchanged()
     }

@@ -29,7 +29,7 @@ fn entry(text: &mut String, knob: &Knob) {
         let lifts: Vec<&str> = knob.lifts.iter().map(|limiter| limiter.words()).collect();
         line(text, format_args!("- Can lift: {}; costs: {}", lifts.join(", "), knob.costs));
     }
-    line(text, format_args!("- Acts: {}", knob.takes_effect.map_or("never, or nobody knows", acts)));
+    line(text, format_args!("- Applies: {}", knob.takes_effect.map_or("never, or unknown", crate::TakesEffect::words)));
     line(text, format_args!("- Undo: `{}`", knob.undo));
     for span in &knob.spans {
         line(text, format_args!("- {}", span_words(span)));
@@ -71,15 +71,6 @@ fn scope(scope: Scope) -> &'static str {
         Scope::Link => "one network interface",
         Scope::Socket => "one socket; only the application can set it",
         Scope::Build => "what is built with it",
-    }
-}
-
-fn acts(when: crate::TakesEffect) -> &'static str {
-    match when {
-        crate::TakesEffect::Live => "at once, on open connections too",
-        crate::TakesEffect::NewConnections => "on connections opened from then on",
-        crate::TakesEffect::InterfaceRestart => "when the interface goes down and up",
-        crate::TakesEffect::Restart => "when the machine starts again",
     }
 }
 

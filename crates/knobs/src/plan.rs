@@ -31,7 +31,7 @@ pub struct Change {
     pub arithmetic: String,
     /// The most memory that this can cost, with the connections assumed.
     pub memory_worst_case: Option<Bytes>,
-    /// When it acts.
+    /// When it takes effect.
     pub takes_effect: TakesEffect,
     /// How it is undone, for a person who does it by hand.
     pub undo: String,
@@ -144,18 +144,30 @@ fn larger_of(change: &Change) -> Option<String> {
     Some(larger.collect::<Vec<_>>().join(" "))
 }
 
-/// When a change acts.
+/// When a change takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TakesEffect {
     /// On connections that are open already, too.
     Live,
-    /// On connections opened from now on.
+    /// On new connections.
     NewConnections,
     /// When the interface is taken down and up.
     InterfaceRestart,
-    /// When the machine starts again.
+    /// After a reboot.
     Restart,
+}
+
+impl TakesEffect {
+    /// What follows "applies".
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Live => "at once, to open connections too",
+            Self::NewConnections => "to new connections",
+            Self::InterfaceRestart => "when the interface is next brought up",
+            Self::Restart => "after a reboot",
+        }
+    }
 }
 
 #[cfg(test)]

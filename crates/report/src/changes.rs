@@ -40,7 +40,7 @@ pub struct AppliedPlan<'a> {
 }
 
 impl AppliedPlan<'_> {
-    /// Whether something of it acts only when the machine starts again.
+    /// Whether something of it takes effect only after a reboot.
     pub fn needs_restart(&self) -> bool {
         self.run.applied.iter().any(fullpipe_host::Applied::needs_restart)
     }

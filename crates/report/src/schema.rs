@@ -226,7 +226,7 @@ pub const RUNS: &[Key] = &[
     key("runs[].entries[].before", "string?", "what was there; `null`: absent"),
     key("runs[].entries[].intended", "string?", "what was to be there; `null`: absent"),
     key("runs[].entries[].read_back", "string?", "what was read back after the write"),
-    key("runs[].entries[].persisted", "boolean", "whether it lasts beyond a restart"),
+    key("runs[].entries[].persisted", "boolean", "whether it lasts beyond a reboot"),
     key("runs[].entries[].state", "string", "`intended` (perhaps not written), `written`, `undone` or `gone`"),
     key("runs[].entries[].now", "string?", "`status` only: what the host reads now"),
     key("runs[].entries[].as_set", "boolean?", "`status` only: whether that is what the run had put there"),

@@ -357,8 +357,8 @@ impl Round<'_> {
             RoundGoal::Plan | RoundGoal::Show => None,
         };
         let lasts = match self.options.stay() {
-            Stay::Running => "lasts until the machine starts again",
-            Stay::BeyondRestart => "lasts beyond a restart",
+            Stay::Running => "lasts until the next reboot",
+            Stay::BeyondRestart => "lasts beyond a reboot",
         };
         let mut notes = Vec::new();
         let kept = trials.iter().try_for_each(|(at, trial)| {

@@ -76,7 +76,7 @@ pub(super) fn write(draft: &mut Draft<'_>) -> Result<(), ExportError> {
     }
     unix::scripts(draft, &calls, &system);
     if !tunables.is_empty() {
-        draft.step("loader.conf.local acts at the next start. Where a machine doesn't start with it, `unset` the name at the loader's prompt.");
+        draft.step("loader.conf.local takes effect at the next boot. Where a machine doesn't start with it, `unset` the name at the loader's prompt.");
     }
     Ok(())
 }

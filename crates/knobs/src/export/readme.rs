@@ -1,7 +1,6 @@
-//! The README of an export: what each file does, in which order, when it acts, and what can't be done.
+//! The README of an export: what each file does, in which order, when it takes effect, and what can't be done.
 
 use super::{Before, Draft, ExportFile, powershell, quote::one_line, registry::line};
-use crate::TakesEffect;
 
 pub(super) fn write(draft: &Draft<'_>) -> ExportFile {
     let mut text = format!("Settings for {}, written by fullpipe\n\n", one_line(&draft.platform.to_string()));
@@ -63,16 +62,7 @@ fn changes(draft: &Draft<'_>, text: &mut String) {
         if let Some(memory) = item.change.memory_worst_case {
             line(text, format_args!("    memory at worst: {memory}"));
         }
-        line(text, format_args!("    acts: {}", acts(item.change.takes_effect)));
+        line(text, format_args!("    applies: {}", item.change.takes_effect.words()));
         line(text, format_args!("    source: {}", one_line(&item.change.source)));
-    }
-}
-
-fn acts(when: TakesEffect) -> &'static str {
-    match when {
-        TakesEffect::Live => "at once, on open connections too",
-        TakesEffect::NewConnections => "on connections opened from then on; no restart",
-        TakesEffect::InterfaceRestart => "when the interface goes down and up",
-        TakesEffect::Restart => "after a restart",
     }
 }

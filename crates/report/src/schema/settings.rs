@@ -137,7 +137,7 @@ pub const APPLIED: &[Key] = &[
     key("applied[].unchanged", "boolean", "whether it had this value already"),
     key("applied[].clamped", "boolean", "whether the system took another value than the one asked for"),
     key("applied[].takes_effect", "string", "`live`, `new_connections`, `interface_restart` or `restart`"),
-    key("applied[].needs_restart", "boolean", "whether it acts only when the machine starts again"),
+    key("applied[].needs_restart", "boolean", "whether it takes effect only after a reboot"),
     key(
         "applied[].at_start",
         "boolean",

@@ -140,7 +140,7 @@ fn put_applied(page: &mut Page, applied: &Applied) {
     if applied.at_start {
         pieces.push((WARN, "  (in the boot file; the running system keeps the old value until it starts again)"));
     } else if applied.needs_restart() {
-        pieces.push((WARN, "  (acts after a restart)"));
+        pieces.push((WARN, "  (takes effect after a reboot)"));
     }
     page.pieces(2, &pieces);
 }

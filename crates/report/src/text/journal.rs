@@ -89,7 +89,7 @@ fn put_run(page: &mut Page, run: &RunRecord, readings: &[Reading]) {
         let mut pieces =
             vec![(NAME, entry.place.clone()), (PLAIN, "  ".to_owned()), (DIM, before), (PLAIN, format!(" -> {set}"))];
         if entry.persisted {
-            pieces.push((DIM, "  (lasts beyond a restart)".to_owned()));
+            pieces.push((DIM, "  (lasts beyond a reboot)".to_owned()));
         }
         match readings.get(index) {
             Some(Reading::Other(now)) => {

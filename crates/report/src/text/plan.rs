@@ -1,6 +1,6 @@
 //! A plan: what to set, where, why, what it costs, and how it is undone.
 
-use fullpipe_knobs::{Change, Plan, TakesEffect};
+use fullpipe_knobs::{Change, Plan};
 
 use super::{
     direction::detail_words,
@@ -98,21 +98,12 @@ fn put_change(page: &mut Page, number: usize, change: &Change, knows_before: boo
     if let Some(memory) = change.memory_worst_case {
         page.subfield("memory", &format!("at most {memory}"));
     }
-    page.subfield("acts", takes_effect_words(change.takes_effect));
+    page.subfield("applies", change.takes_effect.words());
     if let Some(command) = change.command() {
         page.command("do", &command);
     }
     page.command("undo", &change.undo);
     if page.look.verbose && !change.source.is_empty() {
         page.subfield("source", &change.source);
-    }
-}
-
-fn takes_effect_words(when: TakesEffect) -> &'static str {
-    match when {
-        TakesEffect::Live => "at once, on open connections too",
-        TakesEffect::NewConnections => "on connections opened from now on",
-        TakesEffect::InterfaceRestart => "when the interface is taken down and up",
-        TakesEffect::Restart => "when the machine starts again",
     }
 }
