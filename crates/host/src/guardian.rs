@@ -175,7 +175,8 @@ pub fn watch<H: Host>(
         let alone = is_alone.load(Relaxed);
         let at_once = stop.load(Relaxed) || (alone && bond == Bond::Parent);
         // Looked at before the journal is: what the parent put on trial before it ended is there by then.
-        match take_back_due(host, state_dir, owner, at_once, tries >= TRIES) {
+        let patience = Patience { with_undo: tries < TRIES, with_journal: errors < TRIES };
+        match take_back_due(host, state_dir, owner, at_once, patience) {
             Ok(0) if alone || stop.load(Relaxed) => break,
             Ok(_) => {}
             // Full, locked or damaged: as long as there is hope.
@@ -192,15 +193,31 @@ pub fn watch<H: Host>(
     Ok(())
 }
 
+/// What is tried again before it counts as failed.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// An undo that could not put everything back.
+    with_undo: bool,
+    /// Rows that can't be read: an error of the disk may pass, and what a trial left out is never looked at again.
+    with_journal: bool,
+}
+
+impl Patience {
+    fn sound(self, journal: Journal) -> Result<Journal, JournalError> {
+        if self.with_journal { journal.require_sound() } else { Ok(journal) }
+    }
+}
+
 /// Takes back what is due; gives how many trials are left.
 fn take_back_due<H: Host>(
     host: &mut H,
     state_dir: &Path,
     owner: &str,
     at_once: bool,
-    give_up: bool,
+    patience: Patience,
 ) -> Result<usize, JournalError> {
     let Some(journal) = Journal::look(state_dir)? else { return Ok(0) };
+    let journal = patience.sound(journal)?;
     let is_ours = |run: &RunRecord| run.trial.as_ref().is_some_and(|trial| trial.owner == owner);
     let ours: Vec<RunRecord> = journal.on_trial()?.into_iter().filter(is_ours).collect();
     drop(journal);
@@ -210,19 +227,19 @@ fn take_back_due<H: Host>(
     let is_due = |run: &&RunRecord| at_once || overdue(run).is_some_and(|ms| ms >= 0);
     let mut left = ours.len();
     for run in ours.iter().filter(is_due) {
-        let mut journal = Journal::open_damaged(state_dir)?;
+        let mut journal = patience.sound(Journal::open_damaged(state_dir)?)?;
         // Under the lock it may have been confirmed, taken back or handed over.
         if !journal.run(run.id).is_ok_and(|run| run.state == crate::RunState::OnTrial && is_ours(&run)) {
             continue;
         }
         let report = undo(host, &mut journal, Which::Run(run.id), UndoOptions::default())?;
         let is_theirs = |outcome: &crate::Outcome| matches!(outcome, crate::Outcome::ChangedSince { .. });
-        let patience = LOOK * TRIES;
-        let too_late = overdue(run).is_some_and(|ms| u128::try_from(ms).is_ok_and(|ms| ms > patience.as_millis()));
+        let most = LOOK * TRIES;
+        let too_late = overdue(run).is_some_and(|ms| u128::try_from(ms).is_ok_and(|ms| ms > most.as_millis()));
         // What is back and could not be marked so is looked at again: a journal that names a trial which is over misleads.
         if report.is_complete() && report.unmarked.is_none() {
             left -= 1;
-        } else if report.entries.iter().any(|entry| is_theirs(&entry.outcome)) || give_up || too_late {
+        } else if report.entries.iter().any(|entry| is_theirs(&entry.outcome)) || !patience.with_undo || too_late {
             // What somebody else set since is theirs; `status` names what is left, and nobody waits for it.
             journal.end_trial(run.id)?;
             left -= 1;

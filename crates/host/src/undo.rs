@@ -159,8 +159,9 @@ pub fn undo<H: Host + ?Sized>(
             }
         }
     }
-    // A trial of which nothing is left is over, also for whoever might still confirm it.
-    let over = if report.is_complete() { chosen.as_slice() } else { &[] };
+    // A trial of which nothing is left is over, also for whoever might still confirm it. What could not be marked is looked
+    // at again by its guardian, which looks for trials.
+    let over = if report.is_complete() && report.unmarked.is_none() { chosen.as_slice() } else { &[] };
     for run in over {
         if journal.run(*run).is_ok_and(|run| run.trial.is_some())
             && let Err(error) = journal.end_trial(*run)

@@ -83,7 +83,7 @@ impl Journal {
     }
 
     /// An error where something is wrong.
-    pub(super) fn require_sound(self) -> Result<Self, JournalError> {
+    pub(crate) fn require_sound(self) -> Result<Self, JournalError> {
         if self.damage.is_empty() {
             return Ok(self);
         }
