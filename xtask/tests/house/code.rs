@@ -30,7 +30,8 @@ pub(crate) struct Code {
 
 /// Reads a file.
 pub(crate) fn read(file: &Path) -> Code {
-    parse(&fs::read_to_string(file).unwrap()).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    parse(&fs::read_to_string(file).expect("a source file can be read"))
+        .unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
 fn parse(text: &str) -> syn::Result<Code> {
@@ -106,7 +107,7 @@ impl Reader {
                 TokenTree::Ident(ident) if ident == "unsafe" => self.unsafe_at(ident.span(), "unsafe in a macro"),
                 TokenTree::Ident(ident) => {
                     path.push_str(&ident.to_string());
-                    start.get_or_insert(ident.span());
+                    start.get_or_insert_with(|| ident.span());
                 }
                 TokenTree::Punct(punct) if punct.as_char() == ':' && start.is_some() => path.push(':'),
                 TokenTree::Punct(_) | TokenTree::Literal(_) => {}

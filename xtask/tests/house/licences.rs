@@ -21,7 +21,8 @@ struct Licences {
 
 /// What `deny.toml` allows, each as the one requirement of its expression.
 fn allowed() -> Vec<LicenseReq> {
-    let deny: Deny = toml::from_str(&fs::read_to_string(root().join("deny.toml")).unwrap()).unwrap();
+    let deny: Deny = toml::from_str(&fs::read_to_string(root().join("deny.toml")).expect("deny.toml can be read"))
+        .expect("deny.toml is TOML");
     let requirement = |text: &String| {
         let expression = Expression::parse(text).unwrap_or_else(|error| panic!("deny.toml: {text}: {error}"));
         let mut requirements = expression.requirements();
@@ -43,7 +44,11 @@ fn refusal(licence: Option<&str>, allowed: &[LicenseReq]) -> Option<String> {
 
 fn metadata(manifest: &str) -> Metadata {
     let options = ["--locked".to_owned()];
-    MetadataCommand::new().manifest_path(root().join(manifest)).other_options(options).exec().unwrap()
+    MetadataCommand::new()
+        .manifest_path(root().join(manifest))
+        .other_options(options)
+        .exec()
+        .expect("cargo metadata works")
 }
 
 #[test]
