@@ -49,7 +49,8 @@ Examples:
   fullpipe what-if --rate 100M --rtt 80ms --sweep receiver.window=16k..8M
   fullpipe read slow.pcap           why the connections of a capture were slow
 
-Exit codes: `fullpipe help exit-codes`. JSON: every command takes --json and prints one object."
+Exit codes: `fullpipe help exit-codes`. JSON: every command takes --json and prints one object.
+Logs: RUST_LOG=debug, or RUST_LOG=fullpipe_host=debug, on standard error; JSON lines with --json."
 )]
 pub(crate) struct Cli {
     /// Flags that every command takes.

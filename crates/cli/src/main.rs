@@ -12,6 +12,7 @@ mod exit;
 mod failure;
 mod generated;
 mod interrupt;
+mod logs;
 mod output;
 mod password;
 mod progress;

@@ -123,6 +123,22 @@ fn a_trial_whose_guardian_was_killed_is_named_and_then_put_back() {
     assert_eq!(next["applied"][0]["before"].as_str().map(|text| text.contains("129024")), Some(true), "{next}");
 }
 
+#[test]
+fn a_log_tells_each_write_in_words_and_in_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        RUST_LOG=fullpipe_host=debug $F apply plan.json --yes -q > /dev/null 2> words
+        RUST_LOG=debug $F undo --all --yes --json > undone.json 2> lines
+        RUST_LOG=off $F apply plan.json --yes -q > /dev/null 2> silent";
+    let Some(_) = in_namespace("a_log_tells_each_write_in_words_and_in_json", folder.path(), script) else { return };
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(read("words").contains("DEBUG fullpipe_host::apply: setting written address=net.ipv4.tcp_rmem"));
+    let lines = read("lines");
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| line["fields"]["message"] == "undo" && line["level"] == "DEBUG"), "{lines:?}");
+    assert_eq!(read("silent"), "");
+}
+
 /// What the unit of the packages runs when the machine starts.
 #[test]
 fn at_boot_only_what_was_interrupted_is_put_back() {

@@ -10,6 +10,7 @@ use std::{
 
 use fullpipe_knobs::{Address, Change, TakesEffect};
 use serde::{Deserialize, Serialize};
+use tracing::debug;
 
 use crate::{
     BootFile, EntryKind, EntryState, Host, HostError, Journal, JournalError, Lasting, Lifeline, RunId, RunState, Trial,
@@ -422,6 +423,7 @@ impl<H: Host + ?Sized> Work<'_, H> {
         self.done.push(Done::Setting { entry, address: address.clone(), before: before.clone() });
         self.host.write(address, wanted.as_deref())?;
         let now = self.host.read(address)?;
+        debug!(%address, run = run.0, ?before, ?wanted, ?now, "setting written");
         self.journal.written(entry, now.as_deref().map(str::as_bytes))?;
         if same_value(address, now.as_deref(), before.as_deref()) {
             return Err(ApplyFault::NoEffect { address: address.clone(), wanted, now });

@@ -23,6 +23,8 @@ use std::{
     time::Duration,
 };
 
+use tracing::{debug, error, info, warn};
+
 use crate::{Host, Journal, JournalError, RunId, RunRecord, Trial, UndoOptions, Which, plain_file, trusted, undo};
 
 /// How often the journal is looked at.
@@ -170,6 +172,7 @@ pub fn watch<H: Host>(
         });
     }
     ready();
+    debug!(owner, ?bond, "guarding");
     let (mut tries, mut errors) = (0, 0);
     loop {
         let alone = is_alone.load(Relaxed);
@@ -180,8 +183,14 @@ pub fn watch<H: Host>(
             Ok(0) if alone || stop.load(Relaxed) => break,
             Ok(_) => {}
             // Full, locked or damaged: as long as there is hope.
-            Err(_) if errors >= MOST_ERRORS => break,
-            Err(_) => errors += 1,
+            Err(error) if errors >= MOST_ERRORS => {
+                error!(owner, %error, "gave up");
+                break;
+            }
+            Err(error) => {
+                warn!(owner, errors, %error, "the journal can't be used; trying again");
+                errors += 1;
+            }
         }
         if at_once {
             tries += 1;
@@ -232,6 +241,7 @@ fn take_back_due<H: Host>(
         if !journal.run(run.id).is_ok_and(|run| run.state == crate::RunState::OnTrial && is_ours(&run)) {
             continue;
         }
+        info!(run = run.id.0, at_once, "taking back what nobody confirmed");
         let report = undo(host, &mut journal, Which::Run(run.id), UndoOptions::default())?;
         let is_theirs = |outcome: &crate::Outcome| matches!(outcome, crate::Outcome::ChangedSince { .. });
         let most = LOOK * TRIES;

@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use fullpipe_knobs::Address;
 use serde::Serialize;
+use tracing::debug;
 
 use crate::{
     Entry, EntryKind, EntryState, FarRun, Host, Identity, Journal, JournalError, RunId, RunRecord, RunState, persist,
@@ -146,6 +147,7 @@ pub fn undo<H: Host + ?Sized>(
             if chosen.contains(&run.id) {
                 let by = later.get(&entry.place).copied();
                 let outcome = take_back(host, &here, &run, entry, by, options);
+                debug!(place = entry.place, run = run.id.0, ?outcome, "undo");
                 if let Some(state) = outcome.state() {
                     stays = false;
                     if let Err(error) = journal.mark(entry.id, state) {

@@ -7,6 +7,7 @@ use std::{
 
 use fullpipe_path::{Direction, HopStats, PathSpec, Random, Scenario, Side};
 use fullpipe_units::Micros;
+use tracing::debug;
 
 use crate::{
     CouldNotKeepUp, LabError, LabHost, PathError,
@@ -175,6 +176,7 @@ impl Lab {
         self.losses().since(&since).check()?;
         let error = self.path_error();
         let [half_us, limit_us] = [100, 10].map(|part| (self.rtt.get() / part).max(LATE_US));
+        debug!(?error, "what the path owes to its plan");
         if error.max_us > STALL_US {
             return Err(CouldNotKeepUp::Stalled { error, limit_us: STALL_US });
         }

@@ -9,6 +9,7 @@ use fullpipe_diagnose::proof::{self, Criteria, Decision, Pair};
 use fullpipe_knobs::{Change, Plan, Settings};
 use fullpipe_measure::{Length, TestSpec};
 use fullpipe_units::{Micros, Rate};
+use tracing::debug;
 
 use crate::{
     alternate::{State, alternate},
@@ -165,6 +166,7 @@ impl Round<'_> {
             pings: 0,
             ..TestSpec::default()
         };
+        debug!(direction = names.direction(direction), streams, ?lengths, "measuring");
         let measured = self.meter.measure(&spec, self.observer)?;
         let nothing = || TuneError::NothingMeasured { direction: names.direction(direction) };
         judge::directions(measured, names, None).into_iter().next().ok_or_else(nothing)
@@ -421,6 +423,7 @@ impl Round<'_> {
             if here.is_empty() {
                 continue;
             }
+            debug!(host = name, changes = here.len(), ?stay, "putting on trial");
             match self.ends[at].apply(&here, stay, self.time_of_a_trial()) {
                 Ok(trial) => trials.push((at, trial)),
                 Err(error) => {
@@ -446,7 +449,9 @@ impl Round<'_> {
     }
 
     fn undo_one(&mut self, at: usize, trial: &Trial) -> Result<(), TuneError> {
-        let count = self.ends[at].undo(trial)?;
+        let undone = self.ends[at].undo(trial);
+        debug!(host = self.ends[at].name(), run = ?trial.run, ?undone, "taking back");
+        let count = undone?;
         self.observer.on(Event::Undone { host: self.ends[at].name(), count });
         Ok(())
     }

@@ -13,7 +13,7 @@ use fullpipe_report::clean;
 use fullpipe_tune::{AllowTune, Allowed, Key, ServeOptions};
 
 use super::{Ended, guard};
-use crate::{args::ServeArgs, exit::Exit, failure::Failure, interrupt, output::Output};
+use crate::{args::ServeArgs, exit::Exit, failure::Failure, interrupt, logs, output::Output};
 
 /// iperf3's port.
 const PORT: u16 = 5201;
@@ -47,7 +47,7 @@ pub(super) fn run(args: &ServeArgs, output: Output) -> Ended {
         },
     };
     let stop = interrupt::cancel_flag()?;
-    let log = Arc::new(move |line: &str| output.event("serve", &clean(line)));
+    let log = Arc::new(|line: &str| tracing::info!(target: logs::SERVE, "{line}"));
     let mut ready = |address| {
         ready(output, address);
         if let Some(far) = reached_at(address) {

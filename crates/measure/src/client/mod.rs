@@ -18,6 +18,7 @@ use std::{
 use fullpipe_diagnose::RttSummary;
 use fullpipe_units::Micros;
 use serde_json::{Value, json};
+use tracing::debug;
 
 use crate::{
     auth::Credentials,
@@ -161,10 +162,12 @@ impl Client {
             let reply = talk::ask(&mut control, &json!({ "request": "hello" }), answer())?;
             let hello = Hello::from_json(peer, &reply)?;
             client.kind = PeerKind::Fullpipe;
+            debug!(%peer, version = ?hello.version, steward = hello.steward, "connected to fullpipe");
             client.talk = Some(Talk { control, hello });
         } else {
             // The handshake's own round trip is all that a foreign server shows without load.
             client.idle_rtt = handshake_rtt(&control);
+            debug!(%peer, idle_rtt = ?client.idle_rtt, "connected to iperf3");
             match first {
                 Some(spec) => client.agreed = Some(Agreed { control, cookie, spec: spec.clone() }),
                 None => session::leave(control),
