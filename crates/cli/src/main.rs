@@ -15,6 +15,7 @@ mod interrupt;
 mod output;
 mod password;
 mod progress;
+mod screen;
 
 use std::process::ExitCode;
 
