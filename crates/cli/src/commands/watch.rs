@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufReader, BufWriter, Write},
+    io::{self, BufReader},
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -10,7 +10,7 @@ use std::{
 };
 
 use fullpipe_report::{clean, json, text};
-use fullpipe_watch::{Filter, Frame, Sort, record};
+use fullpipe_watch::{Filter, Frame, record};
 
 use super::Ended;
 use crate::{args::WatchArgs, exit::Exit, failure::Failure, interrupt, output::Output, screen::Screen};
@@ -98,7 +98,7 @@ fn live(args: &WatchArgs, output: Output) -> Ended {
     let usual = if recording.is_some() { fullpipe_watch::MOST_RECORDED } else { USUALLY };
     let limit = args.limit.map_or(usual, std::num::NonZeroUsize::get).max(if recording.is_some() { usual } else { 0 });
     // Before the screen, so that an error stands where it is read.
-    let mut watcher = fullpipe_watch::Watcher::new(args.interval, filter, Sort::from(args.sort), limit)?;
+    let mut watcher = fullpipe_watch::Watcher::new(args.interval, filter, args.sort.into(), limit)?;
     let mut view = View::new(args, output)?;
     while let Some(mut frame) = watcher.next_frame(&is_over)? {
         frame.time = Some(jiff::Timestamp::now().to_string());
@@ -163,7 +163,7 @@ fn waited(pace: Duration, stop: &AtomicBool) -> bool {
 /// A file with a line for each interval, each written whole.
 #[cfg(target_os = "linux")]
 struct Recording {
-    file: BufWriter<File>,
+    file: io::BufWriter<File>,
     name: String,
 }
 
@@ -172,10 +172,11 @@ impl Recording {
     fn create(path: &Path) -> Result<Self, Failure> {
         let name = clean(&path.display().to_string()).into_owned();
         let file = File::create(path).map_err(|error| Failure::system(&format!("writing {name}"), &error))?;
-        Ok(Self { file: BufWriter::new(file), name })
+        Ok(Self { file: io::BufWriter::new(file), name })
     }
 
     fn add(&mut self, frame: &Frame) -> Result<(), Failure> {
+        use io::Write as _;
         let line = json::to_line(&json::watch(frame));
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.flush());
         written.map_err(|error| Failure::system(&format!("writing {}", self.name), &error))
