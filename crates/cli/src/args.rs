@@ -7,6 +7,7 @@ mod settings;
 mod share;
 mod sim;
 mod stack;
+mod watch;
 
 use std::{ffi::OsString, num::NonZeroU32, path::PathBuf, time::Duration};
 
@@ -26,6 +27,7 @@ pub(crate) use sim::{SimArgs, WhatIfArgs};
 pub(crate) use stack::StackCommand;
 #[cfg(target_os = "linux")]
 pub(crate) use stack::{BudgetArgs, EngineArgs, KeepaliveArgs, Preset, ProfileName, StackPresetsArgs, StackTableArgs};
+pub(crate) use watch::WatchArgs;
 
 /// Find what keeps a TCP connection below what its path can carry, set the right thing on the right machine so that
 /// it can be undone, and prove the gain.
@@ -48,6 +50,7 @@ Examples:
   fullpipe plan --platform windows-2012 --rate 100M --rtt 80ms
   fullpipe what-if --rate 100M --rtt 80ms --sweep receiver.window=16k..8M
   fullpipe read slow.pcap           why the connections of a capture were slow
+  fullpipe watch                    why this host's connections are slow right now (Linux)
 
 Exit codes: `fullpipe help exit-codes`. JSON: every command takes --json and prints one object.
 Logs: RUST_LOG=debug, or RUST_LOG=fullpipe_host=debug, on standard error; JSON lines with --json."
@@ -108,6 +111,7 @@ pub(crate) enum Command {
     Apply(ApplyArgs),
     Lint(LintArgs),
     Read(ReadArgs),
+    Watch(WatchArgs),
     Reset(ResetArgs),
     #[command(subcommand)]
     Lab(LabCommand),

@@ -28,6 +28,7 @@ mod sim;
 mod stack;
 mod status;
 mod undo;
+mod watch;
 mod what_if;
 
 use crate::{
@@ -84,6 +85,7 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         Command::Apply(args) => apply::run(&args, output),
         Command::Lint(args) => lint::run(&args, output),
         Command::Read(args) => read::run(&args, output),
+        Command::Watch(args) => watch::run(&args, output),
         Command::Reset(args) => reset::run(&args, output),
         Command::Lab(LabCommand::List) => lab::list::run(output),
         #[cfg(not(target_os = "linux"))]
@@ -126,6 +128,7 @@ fn name(command: &Command) -> &'static str {
         Command::Apply(_) => "apply",
         Command::Lint(_) => "lint",
         Command::Read(_) => "read",
+        Command::Watch(_) => "watch",
         Command::Reset(_) => "reset",
         Command::Lab(LabCommand::List) => "lab list",
         Command::Lab(LabCommand::Run(_)) => "lab run",

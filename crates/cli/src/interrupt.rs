@@ -29,6 +29,15 @@ pub(crate) fn cancel_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(cancel)
 }
 
+/// The flag that every signal sets, for a command that ends soon after and has nothing to undo but its screen.
+pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for &signal in SIGNALS {
+        flag::register(signal, Arc::clone(&stop)).map_err(|error| Failure::system("catching Ctrl-C", &error))?;
+    }
+    Ok(stop)
+}
+
 /// Leaves Ctrl-C to a command that shares the terminal. A handler, because an ignored signal would be inherited.
 #[cfg(target_os = "linux")]
 pub(crate) fn leave_to_command() -> Result<(), Failure> {

@@ -16,6 +16,7 @@ mod logs;
 mod output;
 mod password;
 mod progress;
+mod screen;
 
 use std::process::ExitCode;
 

@@ -10,6 +10,8 @@ use crate::args::{Global, When};
 
 /// Columns where the terminal doesn't tell.
 const DEFAULT_WIDTH: usize = 100;
+/// Likewise its lines.
+const DEFAULT_HEIGHT: usize = 24;
 
 /// How this run talks.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +37,16 @@ impl Output {
     /// Whether progress may be drawn: for a person who looks on.
     pub(crate) fn shows_progress(self) -> bool {
         !self.global.json && !self.global.quiet && io::stderr().is_terminal()
+    }
+
+    /// Whether standard output is a terminal on which text can be drawn over text.
+    pub(crate) fn can_redraw(self) -> bool {
+        cfg!(unix) && !self.global.json && io::stdout().is_terminal()
+    }
+
+    /// Lines of the terminal.
+    pub(crate) fn height(self) -> usize {
+        terminal_height()
     }
 
     /// Whether somebody can be asked.
@@ -65,6 +77,17 @@ impl Output {
     /// Prints what has a format of its own, whether or not `--json` was given.
     pub(crate) fn verbatim(self, text: &str) -> io::Result<()> {
         self.raw(text)
+    }
+
+    /// Prints a part of what goes on and on; false when nobody reads it any more.
+    pub(crate) fn stream(self, text: &str) -> io::Result<bool> {
+        let written = if self.global.json {
+            write_all(&mut io::stdout().lock(), text)
+        } else {
+            write_all(&mut AutoStream::auto(io::stdout().lock()), text)
+        };
+        let is_open = written.is_ok();
+        forgive_closed(written).map(|()| is_open)
     }
 
     fn raw(self, text: &str) -> io::Result<()> {
@@ -135,6 +158,17 @@ fn terminal_width() -> usize {
         .map(|size| usize::from(size.ws_col))
         .filter(|columns| *columns > 0)
         .unwrap_or(DEFAULT_WIDTH)
+}
+
+#[cfg(unix)]
+fn terminal_height() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    size.map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0).unwrap_or(DEFAULT_HEIGHT)
+}
+
+#[cfg(not(unix))]
+fn terminal_height() -> usize {
+    DEFAULT_HEIGHT
 }
 
 /// What Windows says of a pipe whose reader is gone, besides what the standard library knows: ERROR_PIPE_NOT_CONNECTED.

@@ -64,6 +64,7 @@ fn the_help_of_every_command_is_as_recorded() {
         "apply",
         "lint",
         "read",
+        "watch",
         "reset",
         "lab",
         "lab list",

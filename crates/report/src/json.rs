@@ -11,6 +11,7 @@ mod settings;
 mod share;
 mod sim;
 mod stack;
+mod watch;
 
 use std::{io, net::SocketAddr};
 
@@ -35,6 +36,7 @@ pub use settings::{
 pub use share::share;
 pub use sim::{reference, sim, what_if};
 pub use stack::{device_table, preset_table, stack_run};
+pub use watch::watch;
 
 /// The name and version of the schema, in every document.
 pub const SCHEMA: &str = "fullpipe/2";
@@ -246,6 +248,37 @@ pub fn to_string(document: &Value) -> String {
     String::from_utf8(text).expect("JSON is UTF-8")
 }
 
+/// The document as one line with its line break, escaped as [`to_string`] does.
+pub fn to_line(document: &Value) -> String {
+    let mut text = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, SafeLine);
+    document.serialize(&mut serializer).expect("a JSON value always serialises into memory");
+    text.push(b'\n');
+    String::from_utf8(text).expect("JSON is UTF-8")
+}
+
+/// Writes `fragment` with everything harmful escaped.
+fn write_safely<W: ?Sized + io::Write>(writer: &mut W, fragment: &str) -> io::Result<()> {
+    let mut rest = fragment;
+    while let Some((at, harmful)) = rest.char_indices().find(|(_, c)| is_harmful(*c)) {
+        writer.write_all(&rest.as_bytes()[..at])?;
+        for unit in harmful.encode_utf16(&mut [0; 2]) {
+            write!(writer, "\\u{unit:04x}")?;
+        }
+        rest = &rest[at + harmful.len_utf8()..];
+    }
+    writer.write_all(rest.as_bytes())
+}
+
+/// No space at all, and everything harmful escaped.
+struct SafeLine;
+
+impl serde_json::ser::Formatter for SafeLine {
+    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        write_safely(writer, fragment)
+    }
+}
+
 /// Two-space indentation, and everything harmful escaped.
 #[derive(Default)]
 struct Safe {
@@ -254,15 +287,7 @@ struct Safe {
 
 impl serde_json::ser::Formatter for Safe {
     fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        let mut rest = fragment;
-        while let Some((at, harmful)) = rest.char_indices().find(|(_, c)| is_harmful(*c)) {
-            writer.write_all(&rest.as_bytes()[..at])?;
-            for unit in harmful.encode_utf16(&mut [0; 2]) {
-                write!(writer, "\\u{unit:04x}")?;
-            }
-            rest = &rest[at + harmful.len_utf8()..];
-        }
-        writer.write_all(rest.as_bytes())
+        write_safely(writer, fragment)
     }
 
     fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {

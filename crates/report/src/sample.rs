@@ -522,3 +522,76 @@ pub(crate) fn connections() -> crate::Connections {
         ],
     }
 }
+
+/// An interval of a watch with a hostile process in it.
+pub(crate) fn watched() -> fullpipe_watch::Frame {
+    use fullpipe_watch::{Frame, Listener, Note, Owner, Row, Subject};
+    let owner = Owner {
+        process: "evil\u{1b}[2J\u{202e}x".to_owned(),
+        pid: 4_711,
+        fd: 12,
+        cgroup: Some("/system.slice/evil.service".to_owned()),
+        container: Some("4f4f4f4f4f4f".to_owned()),
+    };
+    let note = Note {
+        subject: Subject::SendBufferSet,
+        is_sure: true,
+        is_trouble: true,
+        text: "the application set SO_SNDBUF: 131,072 B as the kernel counts, and automatic sizing is off".to_owned(),
+        fix: "leave SO_SNDBUF out of the application".to_owned(),
+    };
+    let diagnosis = Diagnosis {
+        limiter: Limiter::SendBuffer,
+        detail: Some(Detail::PinnedByApplication),
+        share: 0.93,
+        confidence: Confidence::Medium,
+        shares: [(Limiter::SendBuffer, 0.93)].into(),
+        action: "leave it to the system".to_owned(),
+        ..Diagnosis::insufficient("64 KB were in flight".to_owned())
+    };
+    let row = Row {
+        local: "192.0.2.1:443".parse().expect("an address"),
+        peer: "[2001:db8:ffff:eeee:dddd:cccc:bbbb:aaaa]:50000".parse().expect("an address"),
+        owner: Some(owner.clone()),
+        uid: 33,
+        seen_s: 12.0,
+        is_older: true,
+        sent_bps: Rate::from_bps(13_000_000),
+        received_bps: Rate::from_bps(900),
+        rtt_us: Some(Micros::from_millis(40)),
+        min_rtt_us: Some(Micros::from_millis(39)),
+        peer_window: Some(Bytes::new(3_145_728)),
+        own_window: Some(Bytes::new(65_536)),
+        cwnd: Some(Bytes::new(250_000)),
+        in_flight: Some(Bytes::new(64_000)),
+        unread: Bytes::ZERO,
+        waiting: Bytes::new(64_000),
+        send_buffer: Some(Bytes::new(131_072)),
+        receive_buffer: Some(Bytes::new(131_072)),
+        mss: Some(1_448),
+        congestion_control: Some("cubic".to_owned()),
+        retransmissions: Some(0),
+        now: Some(Limiter::SendBuffer),
+        seconds: [(Limiter::SendBuffer, 11.5), (Limiter::Application, 0.5)].into(),
+        diagnosis: Some(diagnosis),
+        notes: vec![note.clone()],
+    };
+    let unknown = Row { owner: None, diagnosis: None, notes: Vec::new(), seconds: [].into(), ..row.clone() };
+    Frame {
+        time: Some("2026-11-23T14:00:00.25Z".to_owned()),
+        at_s: 12.0,
+        interval_s: 1.0,
+        connections: 40,
+        active: 2,
+        matching: 3,
+        rows: vec![row, unknown],
+        listeners: vec![Listener {
+            local: "[::]:443".parse().expect("an address"),
+            owner: Some(owner),
+            waiting: 129,
+            most: 128,
+            note: Note { subject: Subject::ListenQueue, text: "129 connections wait".to_owned(), ..note },
+        }],
+        missing: vec!["processes of other users: run as root".to_owned()],
+    }
+}

@@ -7,6 +7,7 @@ mod settings;
 mod share;
 mod sim;
 mod stack;
+mod watch;
 
 pub use capture::CAPTURE;
 pub use measured::{MEASURED, SURVEY};
@@ -14,6 +15,7 @@ pub use settings::{APPLIED, DRY_RUN, FINDINGS, PLAN, SETTINGS, VERIFIED};
 pub use share::SHARE;
 pub use sim::{REFERENCE, SIMULATED, WHAT_IF};
 pub use stack::{DEVICE_TABLE, PRESET_TABLE, STACK_RUN};
+pub use watch::WATCH;
 
 /// One key of a document.
 #[derive(Clone, Copy, Debug)]
@@ -318,6 +320,11 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "What was taken of a plan", commands: "`plan --verify`", keys: VERIFIED },
     Document { title: "Findings", commands: "`lint`; `--sarif` writes SARIF 2.1.0 instead", keys: FINDINGS },
     Document { title: "Captures", commands: "`read`", keys: CAPTURE },
+    Document {
+        title: "The connections of this host in an interval",
+        commands: "`watch`; without `--once` an object on a line of its own for each interval, as `--record` writes them",
+        keys: WATCH,
+    },
     Document { title: "The scenarios", commands: "`lab list`", keys: SCENARIOS },
     Document { title: "The engine at work", commands: "`stack serve`, `stack connect`, `stack echo`", keys: STACK_RUN },
     Document { title: "A device over its buffers", commands: "`stack table`", keys: DEVICE_TABLE },

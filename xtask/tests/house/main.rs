@@ -22,18 +22,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("host", &["units", "knobs"]),
     ("socket", &["units"]),
     ("measure", &["units", "diagnose", "socket"]),
+    ("watch", &["units", "diagnose", "socket"]),
     ("lab", &["units", "path", "knobs", "host"]),
     ("stack", &["units", "tcp", "path", "lab"]),
     ("c", &["socket", "tcp", "stack"]),
     ("packetdrill", &["units", "tcp"]),
     ("sim", &["units", "diagnose", "path", "tcp"]),
     ("tune", &["units", "diagnose", "knobs", "host", "path", "measure", "lab"]),
-    ("report", &["units", "diagnose", "capture", "knobs", "host", "path", "measure", "tune"]),
+    ("report", &["units", "diagnose", "capture", "knobs", "host", "path", "measure", "tune", "watch"]),
     (
         "cli",
         &[
             "units", "diagnose", "capture", "ingest", "knobs", "host", "path", "measure", "lab", "tune", "report",
-            "sim", "stack", "tcp",
+            "sim", "stack", "tcp", "watch",
         ],
     ),
 ];

@@ -22,6 +22,8 @@ use fullpipe_sim::{
 #[cfg(target_os = "linux")]
 use fullpipe_stack::StackError;
 use fullpipe_tune::{AllowedError, KeyError, TuneError};
+#[cfg(target_os = "linux")]
+use fullpipe_watch::WatchError;
 
 use super::{Failure, exit_of_io};
 use crate::exit::Exit;
@@ -63,6 +65,16 @@ failures! {
     LabError => lab,
     StackError => stack,
     CouldNotKeepUp => |_: &CouldNotKeepUp| Exit::PathNotKept,
+    WatchError => watch,
+}
+
+#[cfg(target_os = "linux")]
+fn watch(error: &WatchError) -> Exit {
+    match error {
+        WatchError::NoDiag => Exit::Unsupported,
+        WatchError::Denied => Exit::NoPermission,
+        WatchError::System { source, .. } => exit_of_io(source),
+    }
 }
 
 fn statistics(error: &StatisticsError) -> Exit {

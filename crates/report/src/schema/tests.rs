@@ -62,6 +62,29 @@ fn every_key_of_captures_is_documented() {
 }
 
 #[test]
+fn every_key_of_what_was_watched_is_documented() {
+    let frame = sample::watched();
+    let mut document = json::watch(&frame);
+    // Documented elsewhere.
+    for place in ["/rows/0/diagnosis", "/listeners/0/owner", "/listeners/0/note"] {
+        let there = document.pointer_mut(place).unwrap();
+        assert!(there.as_object().is_some_and(|keys| keys.len() > 4), "{there}");
+        *there = serde_json::json!({});
+    }
+    hold(&[document], WATCH, &[]);
+    let line = json::to_line(&json::watch(&frame));
+    assert_eq!(line.matches('\n').count(), 1);
+    assert!(!line.contains(['\u{1b}', '\u{202e}']), "a process chooses its name: {line}");
+    let mut again = Vec::new();
+    fullpipe_watch::record::read(line.as_bytes(), |frame| {
+        again.push(frame);
+        true
+    })
+    .unwrap();
+    assert_eq!(again, [frame]);
+}
+
+#[test]
 fn an_error_is_a_document_and_can_stand_beside_a_result() {
     let problem = Problem { kind: "refused", message: "connecting: refused".to_owned(), hint: Some("do".to_owned()) };
     hold(&[json::problem("check", &problem)], ERROR, &[]);
@@ -495,7 +518,11 @@ fn walk(path: String, value: &Value, found: &mut BTreeMap<String, BTreeSet<&'sta
     }
     if let Value::Object(members) = value {
         for (name, member) in members {
-            let name = if path.ends_with("shares") || path.ends_with("sides") { "*" } else { name };
+            let name = if path.ends_with("shares") || path.ends_with("sides") || path == "rows[].seconds" {
+                "*"
+            } else {
+                name
+            };
             let dot = if path.is_empty() { "" } else { "." };
             walk(format!("{path}{dot}{name}"), member, found);
         }

@@ -18,6 +18,7 @@ mod sim;
 mod stack;
 mod survey;
 mod verified;
+mod watch;
 
 pub use capture::{capture_story, captures};
 pub use changes::{applied, confirmed, dry_run, platform_plan};
@@ -37,6 +38,7 @@ pub use sim::{reference, sim, what_if};
 pub use stack::{device_table, preset_table, stack_run};
 pub use survey::{comparison, survey, sweep_row};
 pub use verified::verified;
+pub use watch::{watch, watch_lines};
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,40 @@
+//! This host's own TCP connections, looked at as they are, and judged: no packet is sent and nothing is changed.
+//!
+//! `sock_diag` tells of every connection what `TCP_INFO` tells of one's own ([`wire`]). A [`Watcher`] looks once in each
+//! interval, and more often at the few that are busy, keeps a short story of those, and gives it to the judge that `check`
+//! uses ([`fullpipe_diagnose::diagnose`]): there is no second one here. What comes out is a [`Frame`] for each interval,
+//! which is also what a recording holds.
+//!
+//! What is *not* here: how a frame looks on a terminal (`fullpipe-report`); BPF, which would see what is over between two
+//! looks; and any change of a socket.
+//!
+//! Read first: sock_diag(7), tcp(7), and include/uapi/linux/inet_diag.h of the kernel.
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "elsewhere recordings are read, and nothing is watched")
+)]
+
+mod filter;
+mod frame;
+mod limits;
+mod notes;
+mod owner;
+pub mod record;
+mod story;
+mod table;
+#[cfg(target_os = "linux")]
+mod watcher;
+pub mod wire;
+
+#[cfg(target_os = "linux")]
+mod diag;
+#[cfg(target_os = "linux")]
+mod processes;
+
+pub use filter::{Filter, FilterError};
+pub use frame::{Frame, Listener, MOST_RECORDED, Row, Sort};
+pub use notes::{Note, Subject};
+pub use owner::Owner;
+#[cfg(target_os = "linux")]
+pub use watcher::{WatchError, Watcher};

@@ -1,0 +1,162 @@
+//! Whose sockets these are, by `/proc/PID/fd`: looked for only where a socket is new and shown, in the processes that have
+//! sockets first. A process that is gone before it is read is no error.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs, io,
+    path::Path,
+};
+
+use fullpipe_socket::Fixed;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use crate::owner::{Owner, cgroup, container};
+
+/// A socket that was not found so often belongs to nobody that can be read.
+const ATTEMPTS: u8 = 3;
+
+/// What is known of sockets' owners, by inode.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    owners: HashMap<u32, Owner>,
+    missed: HashMap<u32, u8>,
+    /// Those that had sockets.
+    likely: Vec<u32>,
+    /// Whether a process could not be looked into.
+    pub(crate) is_denied: bool,
+}
+
+impl Processes {
+    /// The owner of a socket, where it has been found.
+    pub(crate) fn owner(&self, inode: u32) -> Option<&Owner> {
+        self.owners.get(&inode)
+    }
+
+    /// Looks for those of `inodes` that are not known yet.
+    pub(crate) fn find(&mut self, inodes: impl Iterator<Item = u32>) {
+        let mut wanted: HashSet<u32> = inodes
+            .filter(|inode| *inode != 0 && !self.owners.contains_key(inode))
+            .filter(|inode| self.missed.get(inode).is_none_or(|&times| times < ATTEMPTS))
+            .collect();
+        if wanted.is_empty() {
+            return;
+        }
+        let likely = std::mem::take(&mut self.likely);
+        let first: HashSet<u32> = likely.iter().copied().collect();
+        for pid in likely.into_iter().chain(pids().filter(|pid| !first.contains(pid))) {
+            if wanted.is_empty() {
+                self.likely.extend(first.contains(&pid).then_some(pid));
+                continue;
+            }
+            let before = wanted.len();
+            self.look_into(pid, &mut wanted);
+            if wanted.len() < before {
+                self.likely.push(pid);
+            }
+        }
+        wanted.into_iter().for_each(|inode| *self.missed.entry(inode).or_default() += 1);
+    }
+
+    /// Forgets all sockets but these.
+    pub(crate) fn keep(&mut self, is_there: impl Fn(u32) -> bool) {
+        self.owners.retain(|inode, _| is_there(*inode));
+        self.missed.retain(|inode, _| is_there(*inode));
+    }
+
+    fn look_into(&mut self, pid: u32, wanted: &mut HashSet<u32>) {
+        let folder = format!("/proc/{pid}/fd");
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.is_denied |= error.kind() == io::ErrorKind::PermissionDenied;
+                return;
+            }
+        };
+        let mut about: Option<Owner> = None;
+        for entry in entries.flatten() {
+            let Some(inode) = fs::read_link(entry.path()).ok().as_deref().and_then(socket_inode) else { continue };
+            if !wanted.remove(&inode) {
+                continue;
+            }
+            let about = about.get_or_insert_with(|| describe(pid));
+            let fd = entry.file_name().to_string_lossy().parse().unwrap_or(u32::MAX);
+            self.owners.insert(inode, Owner { fd, ..about.clone() });
+            if wanted.is_empty() {
+                return;
+            }
+        }
+    }
+}
+
+/// Which of a socket's buffers its application has set. A descriptor for the very same socket is taken from the process,
+/// asked, and closed again; `None` without the right to (`PTRACE_MODE_ATTACH`), or before Linux 5.16.
+pub(crate) fn fixed(owner: &Owner, inode: u32) -> Option<Fixed> {
+    let process = pidfd_open(Pid::from_raw(owner.pid.try_into().ok()?)?, PidfdFlags::empty()).ok()?;
+    let socket = pidfd_getfd(process, owner.fd.try_into().ok()?, PidfdGetfdFlags::empty()).ok()?;
+    // By now the number may be another file's.
+    let is_same = rustix::fs::fstat(&socket).is_ok_and(|stat| stat.st_ino == u64::from(inode));
+    is_same.then(|| Fixed::of(&socket)).flatten()
+}
+
+fn pids() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn describe(pid: u32) -> Owner {
+    let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let name = read("comm");
+    let name = String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned();
+    let cgroup = cgroup(&String::from_utf8_lossy(&read("cgroup")));
+    Owner { process: name, pid, fd: u32::MAX, container: cgroup.as_deref().and_then(container), cgroup }
+}
+
+/// The number in `socket:[4711]`.
+fn socket_inode(link: &Path) -> Option<u32> {
+    link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::TcpListener, os::fd::AsRawFd};
+
+    use super::*;
+
+    #[test]
+    fn a_socket_is_found_with_its_process_and_descriptor() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let inode = u32::try_from(rustix::fs::fstat(&listener).unwrap().st_ino).unwrap();
+        let mut processes = Processes::default();
+        processes.find([inode, 0].into_iter());
+        let owner = processes.owner(inode).unwrap().clone();
+        assert_eq!((owner.pid, owner.fd), (std::process::id(), listener.as_raw_fd().cast_unsigned()));
+        assert!(!owner.process.is_empty());
+        processes.keep(|_| false);
+        assert_eq!(processes.owner(inode), None);
+    }
+
+    #[test]
+    fn a_buffer_that_was_set_is_told_from_one_that_was_left_alone() {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        socket.set_send_buffer_size(65_536).unwrap();
+        let inode = u32::try_from(rustix::fs::fstat(&socket).unwrap().st_ino).unwrap();
+        let mut processes = Processes::default();
+        processes.find([inode].into_iter());
+        let owner = processes.owner(inode).unwrap();
+        match fixed(owner, inode) {
+            Some(fixed) => assert_eq!((fixed.send, fixed.receive), (true, false)),
+            None => println!("skipped: a kernel before 5.16, or no right to take a descriptor"),
+        }
+        assert_eq!(fixed(owner, inode.wrapping_add(1)), None, "the descriptor is another socket's by now");
+    }
+
+    #[test]
+    fn a_process_that_is_gone_and_a_socket_of_nobody_are_no_error() {
+        let mut processes = Processes::default();
+        for _ in 0..5 {
+            processes.find([u32::MAX].into_iter());
+        }
+        assert_eq!(processes.missed.get(&u32::MAX), Some(&ATTEMPTS));
+        assert_eq!(fixed(&Owner { pid: 0x3fff_ffff, fd: 1, ..Owner::default() }, 1), None);
+    }
+}

@@ -1,0 +1,363 @@
+//! Every connection that there is, a short story of the busy ones, and what the judge says of these.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap, HashSet},
+    net::SocketAddr,
+};
+
+use fullpipe_diagnose::{Diagnosis, Limiter, diagnose, runs};
+use fullpipe_socket::Fixed;
+use fullpipe_units::{Bytes, Micros, Rate};
+
+use crate::{
+    filter::Filter,
+    frame::{Row, Sort, urgency},
+    limits::{Limits, Pin},
+    notes::{Note, notes},
+    owner::Owner,
+    story::{Ends, Story},
+    wire::{Reading, SocketId, state},
+};
+
+/// Stories take memory and judging takes time: this many connections have one, the busiest.
+pub(crate) const MOST_STORIES: usize = 512;
+/// This many, the busiest, are looked at between the looks at all.
+const MOST_QUICK: usize = 64;
+/// A connection's buffers are asked about again after so many looks: an application may set them late.
+const ASK_AGAIN: u64 = 30;
+
+/// Whose socket it is and what its application did to it: asked of the system by who may.
+pub(crate) trait Owners {
+    /// Looks for the owners of these sockets.
+    fn find(&mut self, inodes: &mut dyn Iterator<Item = u32>);
+    /// An owner that was found.
+    fn owner(&self, inode: u32) -> Option<&Owner>;
+    /// Which buffers the application set.
+    fn fixed(&mut self, inode: u32) -> Option<Fixed>;
+}
+
+/// A listening socket whose queue is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FullListener {
+    pub(crate) local: SocketAddr,
+    pub(crate) inode: u32,
+    pub(crate) waiting: u32,
+    pub(crate) most: u32,
+}
+
+#[derive(Debug)]
+struct Entry {
+    id: SocketId,
+    inode: u32,
+    uid: u32,
+    first_at: Micros,
+    /// When it last did something; `None` where it never did.
+    last_active: Option<Micros>,
+    round: u64,
+    moved: [u64; 2],
+    /// What moved since the look at all before.
+    delta: [u64; 2],
+    unread: u32,
+    waiting: u32,
+    rtt_us: Option<u32>,
+    story: Option<Box<Story>>,
+    fixed: Option<Fixed>,
+    /// When the application's buffers were asked about, as a round.
+    asked: Option<u64>,
+    judged: Option<Box<Judged>>,
+    seconds: BTreeMap<Limiter, f64>,
+}
+
+#[derive(Debug)]
+struct Judged {
+    diagnosis: Diagnosis,
+    now: Option<Limiter>,
+    notes: Vec<Note>,
+}
+
+/// All connections.
+#[derive(Debug)]
+pub(crate) struct Table {
+    entries: HashMap<u64, Entry>,
+    pub(crate) full: Vec<FullListener>,
+    pub(crate) limits: Limits,
+    round: u64,
+    at: Micros,
+    before: Micros,
+    /// How much of the past a story holds.
+    span: Micros,
+    pub(crate) active: usize,
+}
+
+impl Table {
+    pub(crate) fn new(span: Micros, limits: Limits) -> Self {
+        Self {
+            entries: HashMap::new(),
+            full: Vec::new(),
+            limits,
+            round: 0,
+            at: Micros::ZERO,
+            before: Micros::ZERO,
+            span,
+            active: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Begins a look at all.
+    pub(crate) fn begin(&mut self, at: Micros) {
+        self.round += 1;
+        (self.before, self.at) = (self.at, at);
+        self.full.clear();
+    }
+
+    /// Takes one socket of a look at all.
+    pub(crate) fn take(&mut self, reading: &Reading<'_>, at: Micros) {
+        if reading.state == state::LISTEN {
+            let (waiting, most) = (reading.unread, reading.unacknowledged);
+            if most > 0 && waiting >= most {
+                self.full.push(FullListener { local: reading.id.local, inode: reading.inode, waiting, most });
+            }
+            return;
+        }
+        let moved = reading.moved();
+        let entry = self.entries.entry(reading.id.cookie).or_insert_with(|| Entry {
+            id: reading.id,
+            inode: reading.inode,
+            uid: reading.uid,
+            first_at: at,
+            last_active: None,
+            round: 0,
+            moved,
+            delta: [0; 2],
+            unread: 0,
+            waiting: 0,
+            rtt_us: None,
+            story: None,
+            fixed: None,
+            asked: None,
+            judged: None,
+            seconds: BTreeMap::new(),
+        });
+        entry.delta = [0, 1].map(|way| moved[way].saturating_sub(entry.moved[way]));
+        (entry.moved, entry.round) = (moved, self.round);
+        (entry.unread, entry.waiting, entry.inode) = (reading.unread, reading.unacknowledged, reading.inode);
+        entry.rtt_us = reading.rtt_us();
+        // At the first look nothing has moved yet: how long ago it did tells as much.
+        let lately =
+            entry.first_at == at && u64::from(reading.quiet_ms().into_iter().min().unwrap_or(u32::MAX)) < 1_000;
+        if entry.delta != [0; 2] || reading.unacknowledged > 0 || reading.unread > 0 || lately {
+            entry.last_active = Some(at);
+        }
+        if let Some(story) = &mut entry.story {
+            story.add(reading, at, self.span);
+        }
+    }
+
+    /// Takes a look at one socket between two looks at all.
+    pub(crate) fn take_quick(&mut self, reading: &Reading<'_>, at: Micros) {
+        let story = self.entries.get_mut(&reading.id.cookie).and_then(|entry| entry.story.as_mut());
+        if let Some(story) = story {
+            story.add(reading, at, self.span);
+        }
+    }
+
+    /// Ends a look at all: forgets what is gone, and gives the busiest a story. Returns those to look at in between.
+    pub(crate) fn end(&mut self) -> Vec<SocketId> {
+        let (round, at, span) = (self.round, self.at, self.span);
+        self.entries.retain(|_, entry| entry.round == round);
+        let is_active = |entry: &Entry| entry.last_active == Some(at);
+        let load = |entry: &Entry| entry.delta.iter().sum::<u64>().saturating_add(entry.waiting.into());
+        let mut active: Vec<(Reverse<u64>, u64)> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| is_active(entry))
+            .map(|(cookie, entry)| (Reverse(load(entry)), *cookie))
+            .collect();
+        self.active = active.len();
+        active.sort_unstable();
+        active.truncate(MOST_STORIES);
+        let is_quiet =
+            |entry: &Entry| entry.last_active.is_none_or(|active| active.get().saturating_add(span.get()) < at.get());
+        let busiest: HashSet<u64> = active.iter().map(|(_, cookie)| *cookie).collect();
+        let told = self.entries.iter().filter(|(cookie, entry)| entry.story.is_some() && !busiest.contains(cookie));
+        // Room for the busiest goes before the past of those that are less so.
+        let is_full = told.count() + busiest.len() > MOST_STORIES;
+        let others = self.entries.iter_mut().filter(|(cookie, _)| !busiest.contains(*cookie));
+        others.filter(|(_, entry)| is_full || is_quiet(entry)).for_each(|(_, entry)| {
+            (entry.story, entry.judged) = (None, None);
+        });
+        let mut quick = Vec::new();
+        for (_, cookie) in active {
+            let Some(entry) = self.entries.get_mut(&cookie) else { continue };
+            entry.story.get_or_insert_default();
+            if quick.len() < MOST_QUICK {
+                quick.push(entry.id);
+            }
+        }
+        quick
+    }
+
+    /// Has the judge look at every story.
+    pub(crate) fn judge(&mut self, owners: &mut dyn Owners) {
+        let told: Vec<u64> = self.entries.iter().filter(|(_, entry)| entry.story.is_some()).map(|(c, _)| *c).collect();
+        owners.find(&mut told.iter().filter_map(|cookie| Some(self.entries.get(cookie)?.inode)));
+        let round = self.round;
+        for cookie in &told {
+            let Some(entry) = self.entries.get_mut(cookie) else { continue };
+            if entry.asked.is_none_or(|asked| round >= asked + ASK_AGAIN) {
+                entry.fixed = owners.fixed(entry.inode);
+                // An owner that was not found yet may be found at the next look.
+                entry.asked = entry.fixed.map(|_| round);
+            }
+        }
+        let by_ends: HashMap<(SocketAddr, SocketAddr), u64> = told
+            .iter()
+            .filter_map(|cookie| Some((self.entries.get(cookie)?, *cookie)))
+            .map(|(entry, cookie)| ((entry.id.local, entry.id.peer), cookie))
+            .collect();
+        for cookie in &told {
+            let judged = self.judged(*cookie, &by_ends);
+            let Some(entry) = self.entries.get_mut(cookie) else { continue };
+            if let Some((_, seconds)) = &judged {
+                for (limiter, time) in seconds {
+                    *entry.seconds.entry(*limiter).or_default() += time;
+                }
+            }
+            entry.judged = judged.map(|(judged, _)| Box::new(judged));
+        }
+    }
+
+    /// The verdict, and the seconds of the last interval by limiter.
+    fn judged(
+        &self,
+        cookie: u64,
+        by_ends: &HashMap<(SocketAddr, SocketAddr), u64>,
+    ) -> Option<(Judged, BTreeMap<Limiter, f64>)> {
+        let entry = self.entries.get(&cookie)?;
+        let story = entry.story.as_deref()?;
+        let far = by_ends.get(&(entry.id.peer, entry.id.local)).and_then(|far| self.entries.get(far));
+        let far = far.and_then(|far| Some((far, far.story.as_deref()?)));
+        let (way, ends) = (story.way()?, self.ends(entry, story, far));
+        let transfer = story.transfer(way, &ends, far.map(|(_, story)| story));
+        let diagnosis = diagnose(&transfer);
+        let mut seconds: BTreeMap<Limiter, f64> = BTreeMap::new();
+        if diagnosis.limiter != Limiter::InsufficientEvidence {
+            let start = story.points.front()?.at.get();
+            for run in runs(&transfer) {
+                let from = run.from_us.saturating_add(start).max(self.before.get());
+                let to = run.to_us.saturating_add(start);
+                if to > from {
+                    *seconds.entry(run.limiter).or_default() += (to - from) as f64 / 1e6;
+                }
+            }
+        }
+        let now = seconds.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(limiter, _)| *limiter);
+        let notes = notes(story, way, &ends, Some(&diagnosis));
+        Some((Judged { diagnosis, now, notes }, seconds))
+    }
+
+    fn ends(&self, entry: &Entry, story: &Story, far: Option<(&Entry, &Story)>) -> Ends {
+        let limits = self.limits;
+        Ends {
+            peer: entry.id.peer,
+            send: Pin::of_send(entry.fixed, &story.memory, &story.info, &limits),
+            receive: Pin::of_receive(entry.fixed, &story.memory, &limits),
+            far_receive: far
+                .map_or(Pin::Unknown, |(entry, story)| Pin::of_receive(entry.fixed, &story.memory, &limits)),
+            limits,
+        }
+    }
+
+    /// The first `limit` of the connections that pass, and how many do.
+    pub(crate) fn rows(&self, owners: &mut dyn Owners, filter: &Filter, sort: Sort, limit: usize) -> (Vec<Row>, usize) {
+        let mut passing: Vec<&Entry> = self.entries.values().filter(|entry| filter.passes_address(&entry.id)).collect();
+        if filter.needs_owner() || sort == Sort::Process {
+            owners.find(&mut passing.iter().map(|entry| entry.inode));
+            passing.retain(|entry| filter.passes(&entry.id, owners.owner(entry.inode)));
+        }
+        let matching = passing.len();
+        passing.sort_by_cached_key(|entry| self.key(entry, sort, owners));
+        passing.truncate(limit);
+        owners.find(&mut passing.iter().map(|entry| entry.inode));
+        (passing.into_iter().map(|entry| self.row(entry, owners)).collect(), matching)
+    }
+
+    /// The smaller, the further up; as [`Sort::apply`] has it, and the same each time.
+    fn key(&self, entry: &Entry, sort: Sort, owners: &dyn Owners) -> (u8, String, Reverse<u64>, SocketId) {
+        let load = entry.delta.iter().sum::<u64>();
+        let judged = entry.judged.as_deref();
+        let (first, name, then) = match sort {
+            Sort::Worst => {
+                let limiter = judged.map(|judged| judged.diagnosis.limiter);
+                let is_troubled = judged.is_some_and(|judged| judged.notes.iter().any(|note| note.is_trouble));
+                (urgency(limiter, is_troubled), String::new(), load.max(entry.waiting.into()))
+            }
+            Sort::Rate => (0, String::new(), load),
+            Sort::Rtt => (0, String::new(), entry.rtt_us.unwrap_or(0).into()),
+            Sort::Retransmissions => (0, String::new(), self.retransmissions(entry).unwrap_or(0)),
+            Sort::Process => {
+                let owner = owners.owner(entry.inode);
+                (u8::from(owner.is_none()), owner.map_or_else(String::new, |owner| owner.process.clone()), load)
+            }
+            Sort::Age => (0, String::new(), u64::MAX - entry.first_at.get()),
+        };
+        (first, name, Reverse(then), entry.id)
+    }
+
+    /// Segments retransmitted since the look at all before.
+    fn retransmissions(&self, entry: &Entry) -> Option<u64> {
+        let points = &entry.story.as_deref()?.points;
+        let first = points.iter().find(|point| point.at >= self.before)?.sender.retransmits?;
+        Some(points.back()?.sender.retransmits?.saturating_sub(first))
+    }
+
+    fn row(&self, entry: &Entry, owners: &dyn Owners) -> Row {
+        let time = self.at.saturating_sub(self.before);
+        let rate = |way: usize| Rate::of(Bytes::new(entry.delta[way]), time).unwrap_or_default();
+        let story = entry.story.as_deref().filter(|story| !story.points.is_empty());
+        let info = story.map(|story| &story.info);
+        let judged = entry.judged.as_deref();
+        let last = story.and_then(|story| story.points.back());
+        Row {
+            local: entry.id.local,
+            peer: entry.id.peer,
+            owner: owners.owner(entry.inode).cloned(),
+            uid: entry.uid,
+            seen_s: self.at.saturating_sub(entry.first_at).get() as f64 / 1e6,
+            // The first look of all is the time zero.
+            is_older: entry.first_at == Micros::ZERO,
+            sent_bps: rate(0),
+            received_bps: rate(1),
+            rtt_us: entry.rtt_us.map(|us| Micros::new(us.into())),
+            min_rtt_us: info.and_then(|info| info.min_rtt),
+            peer_window: info.and_then(|info| info.send_window),
+            own_window: info.and_then(|info| info.receive_window),
+            cwnd: info.and_then(|info| info.cwnd),
+            in_flight: last.and_then(|point| point.sender.in_flight),
+            unread: Bytes::new(entry.unread.into()),
+            waiting: Bytes::new(entry.waiting.into()),
+            send_buffer: story.and_then(|story| story.memory.send_buffer),
+            receive_buffer: story.and_then(|story| story.memory.receive_buffer),
+            mss: info.and_then(|info| info.mss),
+            congestion_control: story.and_then(|story| story.congestion.clone()),
+            retransmissions: self.retransmissions(entry),
+            now: judged.and_then(|judged| judged.now),
+            seconds: entry.seconds.clone(),
+            diagnosis: judged.map(|judged| judged.diagnosis.clone()),
+            notes: judged.map(|judged| judged.notes.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// The inodes of all that are there.
+    pub(crate) fn inodes(&self) -> HashSet<u32> {
+        self.entries.values().map(|entry| entry.inode).chain(self.full.iter().map(|full| full.inode)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,277 @@
+//! Made connections, second by second, through the bytes of the wire.
+
+use std::collections::HashMap;
+
+use fullpipe_diagnose::Detail;
+
+use super::*;
+use crate::wire::{self, Answer};
+
+/// A connection of which every look can be made.
+#[derive(Clone)]
+struct Made {
+    id: SocketId,
+    state: u8,
+    queues: [u32; 2],
+    acked: u64,
+    received: u64,
+    in_flight: u64,
+    not_sent: u32,
+    window: u32,
+    cwnd: u32,
+    busy_us: u64,
+    memory: [u32; 9],
+    options: u8,
+}
+
+impl Made {
+    fn new(cookie: u64) -> Self {
+        let (local, peer) = ("192.0.2.1:443".parse().unwrap(), SocketAddr::from(([198, 51, 100, 7], cookie as u16)));
+        Self {
+            id: SocketId { is_v6: false, local, peer, interface: 0, cookie },
+            state: state::ESTABLISHED,
+            queues: [0; 2],
+            acked: 0,
+            received: 0,
+            in_flight: 0,
+            not_sent: 0,
+            window: 1 << 20,
+            cwnd: 100,
+            busy_us: 0,
+            memory: [0, 131_072, 0, 4_194_304, 0, 0, 0, 0, 0],
+            // Timestamps, SACK and scaling.
+            options: 7,
+        }
+    }
+
+    fn raw(&self) -> Vec<u8> {
+        let mut info = [0u8; 248];
+        let mut put = |at: usize, bytes: &[u8]| info[at..at + bytes.len()].copy_from_slice(bytes);
+        put(5, &[self.options, 0x77]);
+        put(16, &1_448u32.to_ne_bytes());
+        put(44, &60_000u32.to_ne_bytes());
+        put(52, &60_000u32.to_ne_bytes());
+        put(60, &1_500u32.to_ne_bytes());
+        put(68, &40_000u32.to_ne_bytes());
+        put(76, &0x7fff_ffffu32.to_ne_bytes());
+        put(80, &self.cwnd.to_ne_bytes());
+        put(120, &self.acked.to_ne_bytes());
+        put(128, &self.received.to_ne_bytes());
+        put(144, &self.not_sent.to_ne_bytes());
+        put(148, &40_000u32.to_ne_bytes());
+        put(168, &self.busy_us.to_ne_bytes());
+        put(200, &(self.acked + self.in_flight).to_ne_bytes());
+        put(228, &self.window.to_ne_bytes());
+        put(232, &65_536u32.to_ne_bytes());
+        let memory: Vec<u8> = self.memory.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        wire::tests::laid_out(&self.id, self.state, self.queues, &[(2, &info), (7, &memory), (4, b"cubic\0")])
+    }
+}
+
+/// Knows what a test says.
+#[derive(Default)]
+struct Known {
+    owners: HashMap<u32, Owner>,
+    fixed: Option<Fixed>,
+}
+
+impl Owners for Known {
+    fn find(&mut self, _: &mut dyn Iterator<Item = u32>) {}
+
+    fn owner(&self, inode: u32) -> Option<&Owner> {
+        self.owners.get(&inode)
+    }
+
+    fn fixed(&mut self, _: u32) -> Option<Fixed> {
+        self.fixed
+    }
+}
+
+const SECOND: u64 = 1_000_000;
+
+/// Looks at what `change` makes of the connections, for so many seconds, with nine looks in each.
+fn watched(mut made: Vec<Made>, seconds: u64, owners: &mut Known, change: impl Fn(&mut Made)) -> Table {
+    let limits = Limits {
+        receive: Some([4_096, 131_072, 6_291_456]),
+        send: Some([4_096, 16_384, 4_194_304]),
+        scaling: Some(true),
+    };
+    let mut table = Table::new(Micros::new(10 * SECOND), limits);
+    for look in 0..=9 * seconds {
+        let at = Micros::new(look * SECOND / 9);
+        let is_whole = look % 9 == 0;
+        if is_whole {
+            table.begin(at);
+        }
+        for one in &mut made {
+            let raw = one.raw();
+            for answer in wire::answers(&raw, 7) {
+                match answer {
+                    Answer::Socket(reading) if is_whole => table.take(&reading, at),
+                    Answer::Socket(reading) => table.take_quick(&reading, at),
+                    _ => panic!("{answer:?}"),
+                }
+            }
+            change(one);
+        }
+        if is_whole {
+            table.end();
+            table.judge(owners);
+        }
+    }
+    table
+}
+
+fn first(table: &Table, owners: &mut Known) -> Row {
+    table.rows(owners, &Filter::default(), Sort::Worst, 10).0.remove(0)
+}
+
+/// Moves `bytes` in each look, with all of `in_flight` on the way.
+fn moves(one: &mut Made, bytes: u64, in_flight: u64) {
+    one.acked += bytes;
+    one.in_flight = in_flight;
+    one.busy_us += SECOND / 9;
+}
+
+#[test]
+fn a_used_up_window_is_the_judges_receive_window() {
+    let mut one = Made::new(1);
+    one.queues[1] = 300_000;
+    one.window = 65_535;
+    one.not_sent = 200_000;
+    let mut owners = Known::default();
+    // 65,535 B in each 40 ms.
+    let table = watched(vec![one], 3, &mut owners, |one| moves(one, 182_000, 65_000));
+    let row = first(&table, &mut owners);
+    assert_eq!(row.limiter(), Some(Limiter::ReceiveWindow), "{row:?}");
+    assert_eq!(row.now, Some(Limiter::ReceiveWindow));
+    let time = row.seconds[&Limiter::ReceiveWindow];
+    assert!((2.0..=3.0).contains(&time), "{time} s of three");
+    assert_eq!(row.sent_bps.bps(), 182_000 * 9 * 8);
+}
+
+#[test]
+fn the_peer_that_left_scaling_out_is_named() {
+    let mut one = Made::new(1);
+    (one.options, one.window, one.not_sent, one.queues[1]) = (3, 65_535, 200_000, 300_000);
+    let mut owners = Known::default();
+    let table = watched(vec![one], 3, &mut owners, |one| moves(one, 182_000, 65_000));
+    let row = first(&table, &mut owners);
+    assert_eq!(row.diagnosis.as_ref().unwrap().detail, Some(Detail::ScalingAbsent), "{row:?}");
+    let note = row.notes.iter().find(|note| note.subject == crate::Subject::NoScaling).unwrap();
+    assert!(
+        note.is_trouble && note.text.contains("the peer left it out") && note.fix.contains("at the peer"),
+        "{note:?}"
+    );
+}
+
+#[test]
+fn a_send_buffer_that_was_set_is_named_and_how_sure_that_is() {
+    let mut one = Made::new(1);
+    one.queues[1] = 60_000;
+    one.memory = [0, 131_072, 0, 131_072, 0, 120_000, 0, 0, 0];
+    let go = |owners: &mut Known| {
+        let table = watched(vec![one.clone()], 3, owners, |one| moves(one, 166_000, 60_000));
+        first(&table, owners)
+    };
+    let row = go(&mut Known { fixed: Some(Fixed { send: true, receive: false }), ..Known::default() });
+    let diagnosis = row.diagnosis.as_ref().unwrap();
+    assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::SendBuffer, Some(Detail::PinnedByApplication)));
+    let note = row.notes.iter().find(|note| note.subject == crate::Subject::SendBufferSet).unwrap();
+    assert!(note.is_sure && note.is_trouble && note.text.contains("SO_SNDBUF"), "{note:?}");
+    let row = go(&mut Known::default());
+    let note = row.notes.iter().find(|note| note.subject == crate::Subject::SendBufferSet).unwrap();
+    assert!(!note.is_sure && note.text.contains("likely"), "{note:?}");
+}
+
+#[test]
+fn a_ceiling_of_the_applications_own_is_named_to_the_byte() {
+    let one = Made { cwnd: 1_000, ..Made::new(1) };
+    let mut owners = Known::default();
+    let table = watched(vec![one], 4, &mut owners, |one| moves(one, 200_000, 72_400));
+    let row = first(&table, &mut owners);
+    assert_eq!(row.limiter(), Some(Limiter::Application), "{row:?}");
+    let note = row.notes.iter().find(|note| note.subject == crate::Subject::OwnWindow).unwrap();
+    assert!(note.text.contains("72,400 B") && note.fix.starts_with("nothing to set"), "{note:?}");
+}
+
+#[test]
+fn an_idle_connection_and_a_short_exchange_are_blamed_for_nothing() {
+    let mut owners = Known::default();
+    let table = watched(vec![Made::new(1)], 3, &mut owners, |_| {});
+    let row = first(&table, &mut owners);
+    assert_eq!((row.diagnosis.is_none(), row.notes.len(), row.seconds.len()), (true, 0, 0));
+    let table = watched(vec![Made::new(1)], 3, &mut owners, |one| one.acked += 100);
+    let row = first(&table, &mut owners);
+    assert_eq!((row.limiter(), row.notes.len(), row.seconds.len()), (None, 0, 0), "{row:?}");
+}
+
+#[test]
+fn a_closed_window_and_a_full_listener_are_named() {
+    let mut one = Made::new(1);
+    (one.window, one.not_sent, one.queues[1]) = (0, 50_000, 50_000);
+    let mut listener = Made::new(2);
+    (listener.state, listener.queues) = (state::LISTEN, [129, 128]);
+    let mut owners = Known::default();
+    let table = watched(vec![one, listener], 3, &mut owners, |_| {});
+    let row = first(&table, &mut owners);
+    assert_eq!(row.limiter(), Some(Limiter::ReceiveWindow), "{row:?}");
+    assert!(row.notes.iter().any(|note| note.subject == crate::Subject::ZeroWindow), "{row:?}");
+    assert_eq!((table.full.len(), table.full[0].waiting, table.len()), (1, 129, 1));
+}
+
+#[test]
+fn what_is_gone_is_forgotten_and_many_connections_have_a_story_of_the_busiest_only() {
+    let mut table = Table::new(Micros::new(10 * SECOND), Limits::default());
+    let look = |table: &mut Table, second: u64, count: u64| {
+        table.begin(Micros::new(second * SECOND));
+        for cookie in 1..=count {
+            // The later ones move more.
+            let raw = Made { acked: second * cookie * 1_000, ..Made::new(cookie) }.raw();
+            for answer in wire::answers(&raw, 7) {
+                let Answer::Socket(reading) = answer else { panic!("{answer:?}") };
+                table.take(&reading, Micros::new(second * SECOND));
+            }
+        }
+        table.end()
+    };
+    assert!(look(&mut table, 0, 2_000).is_empty(), "nothing has moved yet");
+    let quick = look(&mut table, 1, 2_000);
+    assert_eq!((quick.len(), table.active, table.len()), (MOST_QUICK, 2_000, 2_000));
+    assert!(quick.iter().all(|id| id.cookie > 1_900), "the busiest are looked at oftener");
+    assert_eq!(table.entries.values().filter(|entry| entry.story.is_some()).count(), MOST_STORIES);
+    // Others become the busiest: theirs is the room.
+    table.entries.get_mut(&1).unwrap().moved = [0; 2];
+    look(&mut table, 5, 2_000);
+    assert_eq!(table.entries.values().filter(|entry| entry.story.is_some()).count(), MOST_STORIES);
+    look(&mut table, 6, 3);
+    assert_eq!(table.len(), 3);
+    let (rows, matching) = table.rows(&mut Known::default(), &"dport 2".parse().unwrap(), Sort::Rate, 10);
+    assert_eq!((rows.len(), matching), (1, 1));
+    assert!(rows[0].is_older);
+}
+
+#[test]
+fn both_ends_on_one_host_are_judged_together() {
+    let sender = Made { window: 20_000, not_sent: 100_000, queues: [0, 120_000], ..Made::new(1) };
+    let id = SocketId { local: sender.id.peer, peer: sender.id.local, cookie: 2, ..sender.id };
+    // Its application leaves more unread than it still offers.
+    let receiver = Made { id, queues: [50_000, 0], ..Made::new(2) };
+    let mut owners = Known::default();
+    let table = watched(vec![sender, receiver], 3, &mut owners, |one| {
+        if one.id.cookie == 1 {
+            moves(one, 40_000, 19_000);
+        } else {
+            one.received += 40_000;
+        }
+    });
+    let (rows, _) = table.rows(&mut owners, &Filter::default(), Sort::Worst, 10);
+    let sender = rows.iter().find(|row| row.local.port() == 443).unwrap();
+    let diagnosis = sender.diagnosis.as_ref().unwrap();
+    assert_eq!(
+        (diagnosis.limiter, diagnosis.detail),
+        (Limiter::ReceiveWindow, Some(Detail::SlowReader)),
+        "{diagnosis:?}"
+    );
+    assert!(!diagnosis.blind.iter().any(|text| text.contains("receiver was not seen")), "{diagnosis:?}");
+}

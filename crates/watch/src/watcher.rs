@@ -1,0 +1,262 @@
+//! The watch itself: looks, waits, and makes a frame of each interval.
+
+use std::{
+    fs, io, thread,
+    time::{Duration, Instant},
+};
+
+use fullpipe_socket::Fixed;
+use fullpipe_units::Micros;
+use thiserror::Error;
+
+use crate::{
+    diag::Diag,
+    filter::Filter,
+    frame::{Frame, Listener, Sort},
+    limits::Limits,
+    notes::listen_queue,
+    owner::Owner,
+    processes::{Processes, fixed},
+    table::{MOST_STORIES, Owners, Table},
+    wire::Family,
+};
+
+/// A story holds so many intervals ...
+const INTERVALS: u32 = 10;
+/// ... of which each has so many looks at the busy connections, so that one interval alone is enough to judge by.
+const LOOKS: u32 = 9;
+/// How long a signal waits for its answer at the most.
+const NAP: Duration = Duration::from_millis(100);
+/// Owners of sockets that are gone are forgotten after so many intervals.
+const FORGET: u64 = 16;
+
+/// Why there is nothing to watch.
+#[derive(Debug, Error)]
+pub enum WatchError {
+    /// The kernel has no `sock_diag` for TCP.
+    #[error(
+        "this kernel does not tell of its sockets: sock_diag for TCP (CONFIG_INET_DIAG, CONFIG_INET_TCP_DIAG) is neither \
+         built in nor loaded; run `modprobe tcp_diag` as root, or measure with `fullpipe check HOST`"
+    )]
+    NoDiag,
+    /// The kernel, or what confines this process, does not let it ask.
+    #[error("asking sock_diag is not allowed here; run as root, or let the sandbox open AF_NETLINK sockets")]
+    Denied,
+    /// Anything else.
+    #[error("{operation}: {source}")]
+    System {
+        /// What was tried.
+        operation: &'static str,
+        /// What the kernel says.
+        source: io::Error,
+    },
+}
+
+/// Watches the TCP connections of the network namespace that it was made in.
+pub struct Watcher {
+    diag: Diag,
+    table: Table,
+    system: System,
+    filter: Filter,
+    sort: Sort,
+    limit: usize,
+    interval: Duration,
+    start: Instant,
+    next: Instant,
+    quick: Vec<crate::wire::SocketId>,
+    overflows: Option<u64>,
+    at: Micros,
+    rounds: u64,
+}
+
+impl Watcher {
+    /// Takes the first look.
+    ///
+    /// # Errors
+    /// Where the kernel does not tell of its sockets.
+    pub fn new(interval: Duration, filter: Filter, sort: Sort, limit: usize) -> Result<Self, WatchError> {
+        let limits = Limits::of(|name| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).ok());
+        let start = Instant::now();
+        let mut watcher = Self {
+            diag: Diag::open()?,
+            table: Table::new(Micros::from(interval * INTERVALS), limits),
+            system: System::default(),
+            filter,
+            sort,
+            limit,
+            interval,
+            start,
+            next: start,
+            quick: Vec::new(),
+            overflows: listen_overflows(),
+            at: Micros::ZERO,
+            rounds: 0,
+        };
+        watcher.look(Micros::ZERO)?;
+        Ok(watcher)
+    }
+
+    /// Waits for the end of the interval, with looks at the busy connections meanwhile, and says what it showed; `None` when
+    /// `is_over` said so first.
+    ///
+    /// # Errors
+    /// Where the kernel no longer tells.
+    pub fn next_frame(&mut self, is_over: &dyn Fn() -> bool) -> Result<Option<Frame>, WatchError> {
+        // Where looking takes longer than the interval, the next one begins now.
+        self.next = (self.next + self.interval).max(Instant::now());
+        let from = Instant::now();
+        let whole = self.next.saturating_duration_since(from);
+        for look in 1..=LOOKS {
+            if !wait_until(from + whole * look / LOOKS, is_over) {
+                return Ok(None);
+            }
+            if look < LOOKS {
+                self.look_quickly()?;
+            }
+        }
+        let before = self.at;
+        self.look(Micros::from(self.start.elapsed()))?;
+        Ok(Some(self.frame(before)))
+    }
+
+    fn look(&mut self, at: Micros) -> Result<(), WatchError> {
+        self.table.begin(at);
+        let table = &mut self.table;
+        self.diag.all(Family::V4, &mut |reading| table.take(reading, at))?;
+        match self.diag.all(Family::V6, &mut |reading| table.take(reading, at)) {
+            // A kernel without IPv6.
+            Ok(()) | Err(WatchError::NoDiag) => {}
+            Err(error) => return Err(error),
+        }
+        self.quick = self.table.end();
+        self.at = at;
+        self.rounds += 1;
+        Ok(())
+    }
+
+    fn look_quickly(&mut self) -> Result<(), WatchError> {
+        let (table, start) = (&mut self.table, self.start);
+        for id in &self.quick {
+            self.diag.one(id, &mut |reading| table.take_quick(reading, Micros::from(start.elapsed())))?;
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, before: Micros) -> Frame {
+        self.table.judge(&mut self.system);
+        let (rows, matching) = self.table.rows(&mut self.system, &self.filter, self.sort, self.limit);
+        let overflows = listen_overflows();
+        let dropped = overflows.zip(self.overflows).map(|(now, before)| now.saturating_sub(before));
+        self.overflows = overflows;
+        self.system.find(&mut self.table.full.iter().map(|full| full.inode));
+        let listeners = self.table.full.iter().filter_map(|full| {
+            Some(Listener {
+                local: full.local,
+                owner: self.system.owner(full.inode).cloned(),
+                waiting: full.waiting,
+                most: full.most,
+                note: listen_queue(full.waiting, full.most, dropped)?,
+            })
+        });
+        let seconds = |time: Micros| time.get() as f64 / 1e6;
+        let frame = Frame {
+            time: None,
+            at_s: seconds(self.at),
+            interval_s: seconds(self.at.saturating_sub(before)),
+            connections: self.table.len(),
+            active: self.table.active,
+            matching,
+            rows,
+            listeners: listeners.collect(),
+            missing: self.missing(),
+        };
+        if self.rounds.is_multiple_of(FORGET) {
+            let there = self.table.inodes();
+            self.system.processes.keep(|inode| there.contains(&inode));
+        }
+        frame
+    }
+
+    fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        if self.system.processes.is_denied {
+            missing.push(
+                "processes of other users, and which buffers they set: run as root, or with CAP_SYS_PTRACE and \
+                 CAP_DAC_READ_SEARCH"
+                    .to_owned(),
+            );
+        }
+        if self.table.active > MOST_STORIES {
+            missing.push(format!(
+                "verdicts of {} active connections: the {MOST_STORIES} busiest are judged",
+                self.table.active - MOST_STORIES
+            ));
+        }
+        missing
+    }
+}
+
+/// What the system says of sockets' owners.
+#[derive(Debug, Default)]
+struct System {
+    processes: Processes,
+}
+
+impl Owners for System {
+    fn find(&mut self, inodes: &mut dyn Iterator<Item = u32>) {
+        self.processes.find(inodes);
+    }
+
+    fn owner(&self, inode: u32) -> Option<&Owner> {
+        self.processes.owner(inode)
+    }
+
+    fn fixed(&mut self, inode: u32) -> Option<Fixed> {
+        fixed(self.processes.owner(inode)?, inode)
+    }
+}
+
+/// False when `is_over` said so first.
+fn wait_until(time: Instant, is_over: &dyn Fn() -> bool) -> bool {
+    loop {
+        if is_over() {
+            return false;
+        }
+        let left = time.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        thread::sleep(left.min(NAP));
+    }
+}
+
+/// Connections that were dropped because a queue of a listener was full, of all listeners of this namespace.
+fn listen_overflows() -> Option<u64> {
+    count("ListenOverflows", &fs::read_to_string("/proc/thread-self/net/netstat").ok()?)
+}
+
+/// A counter of `TcpExt:`, whose first line has the names and whose second has the figures.
+fn count(name: &str, netstat: &str) -> Option<u64> {
+    let mut lines = netstat.lines().filter(|line| line.starts_with("TcpExt:"));
+    let at = lines.next()?.split_whitespace().position(|word| word == name)?;
+    lines.next()?.split_whitespace().nth(at)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_is_found_by_its_name() {
+        let text = "TcpExt: SyncookiesSent ListenOverflows Last\nTcpExt: 1 22 3\nIpExt: A\nIpExt: 9\n";
+        assert_eq!(count("ListenOverflows", text), Some(22));
+        assert_eq!(count("Absent", text), None);
+        assert_eq!(count("ListenOverflows", ""), None);
+    }
+
+    #[test]
+    fn what_is_over_is_not_waited_for() {
+        assert!(!wait_until(Instant::now() + Duration::from_secs(600), &|| true));
+        assert!(wait_until(Instant::now(), &|| false));
+    }
+}
