@@ -1,7 +1,7 @@
 //! Logs: what the crates below tell by `tracing`, on standard error.
 //!
-//! `RUST_LOG` says which: `debug`, `fullpipe_host=debug,fullpipe_tune=info`; `-v` of `serve` and of the guardian is
-//! `RUST_LOG=debug`. With `--json` each is one JSON object on a line. What `serve` tells of its clients goes the same way and
+//! `RUST_LOG` says which: `debug`, `fullpipe_host=debug,fullpipe_tune=info`; without, warnings, and with `-v` of `serve` and
+//! of the guardian `debug`. With `--json` each is one JSON object on a line. What `serve` tells of its clients goes the same way and
 //! is always shown, in its own form.
 
 use std::{env, fmt, io};
@@ -34,7 +34,7 @@ pub(crate) fn start(output: Output, verbose: bool) {
                 .warning(&format!("RUST_LOG: {}; give `debug`, or `fullpipe_host=debug`\n", clean(&error.to_string())));
             None
         }
-        None => verbose.then(|| Targets::new().with_default(Level::DEBUG)),
+        None => Some(Targets::new().with_default(if verbose { Level::DEBUG } else { Level::WARN })),
     };
     // Those of `serve` have a form of their own.
     let filter = filter.map(|filter| filter.with_target(SERVE, tracing::level_filters::LevelFilter::OFF));

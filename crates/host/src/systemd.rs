@@ -1,6 +1,6 @@
 //! Services that systemd runs for us (systemd-run(1)).
 
-use std::{env, fs, os::unix::fs::MetadataExt, path::Path, process::Command};
+use std::{env, ffi::OsString, fs, os::unix::fs::MetadataExt, path::Path, process::Command};
 
 /// Whether systemd runs this machine, starts what we ask for, and starts it where we are: with our network, files and
 /// processes. In a network namespace of our own a service would look at the settings of another one.
@@ -29,9 +29,13 @@ pub(crate) fn transient_service(name: &str) -> Command {
     command.arg(format!("--unit={name}"));
     command.arg("--description=fullpipe: takes back what nobody confirms in time");
     command.args(["--property=Restart=on-failure", "--property=RestartSec=200ms"]);
-    for (variable, _) in env::vars_os() {
-        if let Some(name) = variable.to_str().filter(|name| name.starts_with("FULLPIPE_")) {
-            command.arg(format!("--setenv={name}"));
+    for (name, value) in env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("FULLPIPE_")) {
+            let mut option = OsString::from("--setenv=");
+            option.push(&name);
+            option.push("=");
+            option.push(&value);
+            command.arg(option);
         }
     }
     command.arg("--");

@@ -55,6 +55,30 @@ impl Visit<'_> for Imports {
             self.names.insert(name.to_owned(), path.to_owned());
         });
     }
+
+    fn visit_item_extern_crate(&mut self, import: &syn::ItemExternCrate) {
+        if let Some((_, name)) = &import.rename {
+            self.names.insert(name.to_string(), import.ident.to_string());
+        }
+    }
+}
+
+/// How many names may stand for one another before a path is read as it is.
+const MOST_NAMES: usize = 8;
+
+/// The path from its crate on: `s::fs` is `std::fs` where `s` stands for `std`.
+fn resolve(names: &BTreeMap<String, String>, path: &str) -> String {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_NAMES {
+        let (first, rest) = path.split_once("::").map_or((path.as_str(), None), |(first, rest)| (first, Some(rest)));
+        let Some(full) = names.get(first) else { break };
+        // `use one::one` says nothing of where the first one is.
+        if full.split("::").next() == Some(first) {
+            break;
+        }
+        path = rest.map_or_else(|| full.clone(), |rest| format!("{full}::{rest}"));
+    }
+    path
 }
 
 /// Calls `found` with each full path of an import and the name that it has here.
@@ -87,13 +111,8 @@ impl Reader {
         if self.in_tests > 0 {
             return;
         }
-        let (first, rest) = path.split_once("::").map_or((path, None), |(first, rest)| (first, Some(rest)));
-        let full = match (self.names.get(first), rest) {
-            (Some(full), Some(rest)) => format!("{full}::{rest}"),
-            (Some(full), None) => full.clone(),
-            (None, _) => path.to_owned(),
-        };
-        self.code.paths.push(Found { line: span.start().line, what: full });
+        let what = resolve(&self.names, path);
+        self.code.paths.push(Found { line: span.start().line, what });
     }
 
     /// What stands between the brackets of a macro is not parsed: its words are.
@@ -126,6 +145,23 @@ impl Reader {
             }
         }
     }
+}
+
+/// Whether the words of a `cfg_attr` hold `unsafe(..)`, or switch the lint off.
+fn is_unsafe_attribute(tokens: TokenStream) -> bool {
+    let mut before = String::new();
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => {
+            before = ident.to_string();
+            before == "unsafe"
+        }
+        TokenTree::Group(group) => {
+            let lowers = before == "allow" || before == "expect";
+            (lowers && group.stream().into_iter().any(|word| word.to_string() == "unsafe_code"))
+                || is_unsafe_attribute(group.stream())
+        }
+        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+    })
 }
 
 fn is_test(attributes: &[Attribute]) -> bool {
@@ -177,7 +213,8 @@ impl<'ast> Visit<'ast> for Reader {
         flatten(&import.tree, "", &mut |path, _| all.push(path.to_owned()));
         if self.in_tests == 0 {
             let line = import.span().start().line;
-            self.code.paths.extend(all.into_iter().map(|what| Found { line, what }));
+            let names = &self.names;
+            self.code.paths.extend(all.iter().map(|path| Found { line, what: resolve(names, path) }));
         }
     }
 
@@ -199,7 +236,9 @@ impl<'ast> Visit<'ast> for Reader {
         };
         // `#[unsafe(no_mangle)]`, and what switches the lint off.
         let lowers = words.starts_with("allow ") || words.starts_with("expect ");
-        if words.starts_with("unsafe ") || (lowers && words.contains("unsafe_code")) {
+        let hidden = matches!(&attribute.meta, Meta::List(list)
+            if list.path.is_ident("cfg_attr") && is_unsafe_attribute(list.tokens.clone()));
+        if words.starts_with("unsafe ") || (lowers && words.contains("unsafe_code")) || hidden {
             self.unsafe_at(attribute.span(), &format!("#[{words}]"));
         }
     }
@@ -252,6 +291,20 @@ fn paths_are_read_through_groups_and_other_names() {
 }
 
 #[test]
+fn a_name_that_stands_for_another_is_followed() {
+    for text in [
+        "use std as s; use s::fs; fn f() { fs::read(\"x\"); }",
+        "extern crate std as s; fn f() { s::fs::read(\"x\"); }",
+        "use {std as s, s as t}; fn f() { t::fs::read(\"x\"); }",
+    ] {
+        let paths = parse(text).unwrap().paths;
+        assert!(paths.iter().any(|found| found.what == "std::fs::read"), "{text}: {paths:?}");
+    }
+    let circle = parse("use {a as b, b as a, c::c}; fn f() { a::d(); c::d(); }").unwrap();
+    assert!(circle.paths.iter().any(|found| found.what == "c::d"), "{:?}", circle.paths);
+}
+
+#[test]
 fn unsafe_is_found_in_every_form() {
     for text in [
         "fn f() { unsafe { g() } }",
@@ -261,11 +314,14 @@ fn unsafe_is_found_in_every_form() {
         "unsafe extern \"C\" { fn f(); }",
         "#[unsafe(no_mangle)] fn f() {}",
         "#[allow(unsafe_code)] fn f() {}",
+        "#[cfg_attr(unix, unsafe(no_mangle))] fn f() {}",
+        "#[cfg_attr(unix, expect(unsafe_code, reason = \"\"))] fn f() {}",
         "impl X { unsafe fn f() {} }",
         "fn f() { dbg!(unsafe { g() }); }",
         "macro_rules! m { () => { unsafe { g() } } }",
     ] {
         assert!(!parse(text).unwrap().unsafe_code.is_empty(), "{text}");
     }
+    assert!(parse("#[cfg_attr(unix, deny(unsafe_code))] fn f() {}").unwrap().unsafe_code.is_empty());
     assert!(parse("/// unsafe { }\nfn is_unsafe() { let text = \"unsafe {\"; }").unwrap().unsafe_code.is_empty());
 }

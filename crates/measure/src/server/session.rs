@@ -318,18 +318,19 @@ impl<'a> Session<'a> {
         if moving.is_marked() || omit.is_zero() { REST } else { steady.clamp(LOOK, REST) }
     }
 
-    /// Where bytes ended the test, the client has sent all of them, and the last are still on their way or unread: they
+    /// Where bytes or blocks ended the test, the client has sent all of them, and the last are still on their way or unread: they
     /// are waited for as long as they come. A test that time ends is over at once, as with iperf3.
     fn take_the_rest(&self, params: &Params, moving: &dyn Flow) {
         const LONGEST: Duration = Duration::from_secs(5);
         const QUIET: Duration = Duration::from_millis(500);
         let (_, omit) = duration(params);
-        if params.num == 0 || !omit.is_zero() || !moving.has(Role::Receive) {
+        let all = params.payload();
+        if all == 0 || !omit.is_zero() || !moving.has(Role::Receive) {
             return;
         }
         let start = Instant::now();
         let mut seen = (moving.progress(Role::Receive), start);
-        while seen.0 < params.num && seen.1.elapsed() < QUIET && start.elapsed() < LONGEST {
+        while seen.0 < all && seen.1.elapsed() < QUIET && start.elapsed() < LONGEST {
             if self.stop.load(Ordering::Relaxed) || moving.failure().is_some() {
                 return;
             }

@@ -94,6 +94,11 @@ pub(crate) struct BadParams {
 }
 
 impl Params {
+    /// The payload after which the client ends the test, by bytes or by blocks; 0 where time ends it.
+    pub(crate) fn payload(&self) -> u64 {
+        if self.num > 0 { self.num } else { self.blockcount.saturating_mul(self.block) }
+    }
+
     /// What a session needs that only wants to talk; lawful for a real iperf3 server too.
     pub(crate) fn conversation() -> Self {
         let ours = OurParams { version: VERSION, conversation: true, ..OurParams::default() };
@@ -296,6 +301,14 @@ mod tests {
         let params = Params::from_json(&value).unwrap();
         assert_eq!((params.parallel, params.block, params.bandwidth), (2, 16_384, Some(20_000_000)));
         assert_eq!(params.ours, None);
+    }
+
+    #[test]
+    fn bytes_or_blocks_tell_how_much_the_client_sends() {
+        let params = Params { block: 131_072, ..Params::default() };
+        assert_eq!(params.payload(), 0, "time ends it");
+        assert_eq!(Params { blockcount: 40, ..params.clone() }.payload(), 5_242_880);
+        assert_eq!(Params { num: 2_000_000, ..params }.payload(), 2_000_000);
     }
 
     #[test]
