@@ -69,7 +69,7 @@ fn interface_request(name: &str) -> io::Result<libc::ifreq> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "interface name too long"));
     }
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from as _;
+        *to = libc::c_char::from_ne_bytes([from]);
     }
     Ok(request)
 }
