@@ -23,6 +23,9 @@ pub(crate) struct Interval {
     pub(crate) sndbuf_limited: f64,
     /// Payload rate around it, averaged over two round trips to either side, in bit/s.
     pub(crate) rate: f64,
+    /// The part of the same time in which a writer waited for room in the send buffer; `None` where the kernel doesn't count
+    /// it.
+    pub(crate) writer_waits: Option<f64>,
     /// The part of the time around it in which nothing arrived though something was in flight; `None` where only packets
     /// would tell.
     pub(crate) dry: Option<f64>,
@@ -123,31 +126,37 @@ fn interval(a: &SenderSample, b: &SenderSample) -> Interval {
         rwnd_limited: spent(a.rwnd_limited_us, b.rwnd_limited_us),
         sndbuf_limited: spent(a.sndbuf_limited_us, b.sndbuf_limited_us),
         rate: 0.0,
+        writer_waits: a.sndbuf_limited_us.and(b.sndbuf_limited_us).map(|_| 0.0),
         dry: None,
         at: *b,
     }
 }
 
-/// Averages over `HALF_WINDOW_ROUND_TRIPS` to either side, and over one and a half intervals at least.
+/// Averages rates and the writer's waiting over `HALF_WINDOW_ROUND_TRIPS` to either side, and over one and a half intervals
+/// at least.
 fn average_rates(intervals: &mut [Interval], base_rtt: Option<f64>) {
     let typical = stats::median(intervals.iter().map(|i| (i.len(), 1.0))).unwrap_or(0.0);
     let round_trips = thresholds::HALF_WINDOW_ROUND_TRIPS * base_rtt.unwrap_or(0.0);
     let half = round_trips.max(thresholds::LEAST_HALF_WINDOW_US).max(1.5 * typical);
     let (mut low, mut high) = (0, 0);
-    let mut bytes = 0.0;
+    let (mut bytes, mut waited) = (0.0, 0.0);
     for middle in 0..intervals.len() {
         let centre = (intervals[middle].from_us as f64 + intervals[middle].to_us as f64) / 2.0;
         while high < intervals.len() && (high <= middle || intervals[high].to_us as f64 <= centre + half) {
             bytes += intervals[high].acked;
+            waited += intervals[high].sndbuf_limited * intervals[high].len();
             high += 1;
         }
         while low < middle && (intervals[low].from_us as f64) < centre - half {
             bytes -= intervals[low].acked;
+            waited -= intervals[low].sndbuf_limited * intervals[low].len();
             low += 1;
         }
         let span = intervals[high - 1].to_us.saturating_sub(intervals[low].from_us) as f64;
         // The running sum may leave a rounding error below zero behind.
-        intervals[middle].rate = stats::fraction(bytes.max(0.0) * 8e6, span);
+        let middle = &mut intervals[middle];
+        middle.rate = stats::fraction(bytes.max(0.0) * 8e6, span);
+        middle.writer_waits = middle.writer_waits.map(|_| stats::fraction(waited.max(0.0), span));
     }
 }
 

@@ -96,12 +96,15 @@ fn is_supply_short(interval: &Interval, mss: f64) -> bool {
     supply < thresholds::SUPPLY_SHORT * limit && limit - supply >= thresholds::SLACK_SEGMENTS * mss
 }
 
+/// A buffer that holds two thirds and more lets a writer wait that found it full before, and no other: an automatic buffer is
+/// often no larger than what an application keeps on its way. Where the kernel counts the waiting, no waiting decides.
 fn is_send_buffer_full(interval: &Interval) -> bool {
     let queued = interval.at.send_queued.zip(interval.at.send_buffer);
     let by_memory = queued.is_some_and(|(queued, buffer)| {
         buffer.get() > 0 && queued.get() as f64 >= thresholds::SEND_BUFFER_FULL * buffer.get() as f64
     });
-    by_memory || interval.sndbuf_limited >= thresholds::CHRONOGRAPH
+    let waits = interval.writer_waits.is_none_or(|share| share >= thresholds::WRITER_WAITS);
+    by_memory && waits || interval.sndbuf_limited >= thresholds::CHRONOGRAPH
 }
 
 /// What the two SYNs allow the receiver to offer.

@@ -109,6 +109,21 @@ fn a_small_send_buffer_is_told_from_a_small_window() {
 }
 
 #[test]
+fn a_well_filled_buffer_in_which_no_writer_waits_holds_nobody() {
+    // Linux counts the time (tcpi_sndbuf_limited): 0.4 of it behind a full buffer, none where an application keeps a window of
+    // its own and the automatic buffer grew to just that.
+    let world = World { rtt_us: 80_000.0, window: 1_300_000.0, send_buffer: 64_000.0, ..World::default() };
+    for (share, limiter) in [(0.4, Limiter::SendBuffer), (0.0, Limiter::Application)] {
+        let mut transfer = world.transfer();
+        for sample in &mut transfer.sender_samples {
+            sample.sndbuf_limited_us = Some(Micros::new((share * sample.at_us.get() as f64) as u64));
+        }
+        let diagnosis = diagnose(&transfer);
+        assert_eq!(diagnosis.limiter, limiter, "{}", told(&diagnosis));
+    }
+}
+
+#[test]
 fn a_send_buffer_above_the_product_is_not_blamed_for_a_full_path() {
     let mut world = World { queue: 20.0, ..World::default() };
     world.send_buffer = 1.3 * world.bdp();

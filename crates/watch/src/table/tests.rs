@@ -20,6 +20,7 @@ struct Made {
     window: u32,
     cwnd: u32,
     busy_us: u64,
+    waited_us: u64,
     memory: [u32; 9],
     options: u8,
 }
@@ -38,6 +39,7 @@ impl Made {
             window: 1 << 20,
             cwnd: 100,
             busy_us: 0,
+            waited_us: 0,
             memory: [0, 131_072, 0, 4_194_304, 0, 0, 0, 0, 0],
             // Timestamps, SACK and scaling.
             options: 7,
@@ -60,6 +62,7 @@ impl Made {
         put(144, &self.not_sent.to_ne_bytes());
         put(148, &40_000u32.to_ne_bytes());
         put(168, &self.busy_us.to_ne_bytes());
+        put(184, &self.waited_us.to_ne_bytes());
         put(200, &(self.acked + self.in_flight).to_ne_bytes());
         put(228, &self.window.to_ne_bytes());
         put(232, &65_536u32.to_ne_bytes());
@@ -171,7 +174,10 @@ fn a_send_buffer_that_was_set_is_named_and_how_sure_that_is() {
     one.queues[1] = 60_000;
     one.memory = [0, 131_072, 0, 131_072, 0, 120_000, 0, 0, 0];
     let go = |owners: &mut Known| {
-        let table = watched(vec![one.clone()], 3, owners, |one| moves(one, 166_000, 60_000));
+        let table = watched(vec![one.clone()], 3, owners, |one| {
+            moves(one, 166_000, 60_000);
+            one.waited_us += SECOND / 27;
+        });
         first(&table, owners)
     };
     let row = go(&mut Known { fixed: Some(Fixed { send: true, receive: false }), ..Known::default() });
