@@ -27,6 +27,7 @@ const RUNS: &str = "under_wine";
 /// Runs every check, or the tests of some packages.
 pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
     setup::peers(shell);
+    setup::pages(shell);
     // They are large: only where their tests are run.
     if packages.is_empty() || packages.iter().any(|name| OTHER_SYSTEMS.contains(&package_name(name).as_str())) {
         setup::other_systems(shell);

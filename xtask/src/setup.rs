@@ -22,6 +22,7 @@ const PEERS: &[Peer] = &[
     Peer { program: "iperf3", packages: &["iperf3"], used_for: "the measuring protocol, both roles" },
     Peer { program: "ethtool", packages: &["ethtool"], used_for: "offloads and rings as another program reads them" },
     Peer { program: "ip", packages: &["iproute2"], used_for: "routes and links as another program reads them" },
+    Peer { program: "chromium", packages: &["chromium"], used_for: "pages in a real browser" },
     Peer { program: "sysctl", packages: &["procps"], used_for: "sysctl files as the system loads them" },
 ];
 
@@ -71,6 +72,28 @@ const TARGETS: &[&str] =
 /// Installs the peers that are missing, where this user may; names those that stay missing.
 pub(crate) fn peers(shell: &Shell) {
     packages(shell, "peers", PEERS);
+}
+
+/// Fetches the packages of `web/`, as its lock file names them, where Node.js is here.
+pub(crate) fn pages(shell: &Shell) {
+    let _web = shell.push_dir("web");
+    if shell.path_exists("node_modules/uplot") {
+        return eprintln!("pages: all here");
+    }
+    let fetched = if is_here(shell, "npm") {
+        cmd!(shell, "npm ci --ignore-scripts --no-audit --no-fund --silent").quiet().ignore_stdout().run()
+    } else {
+        return skipped(
+            "pages",
+            "npm",
+            "Debian: npm",
+            "it is large and is not installed unasked",
+            "pages in a real browser",
+        );
+    };
+    if let Err(error) = fetched {
+        skipped("pages", "the packages of web/", "npm ci", &error.to_string(), "pages in a real browser");
+    }
 }
 
 /// The same for the programs whose transfers the corpus captures; those of one that stays missing are not made.

@@ -17,6 +17,8 @@ use fullpipe_measure::Network;
 use fullpipe_report::json;
 use fullpipe_units::{Bytes, Micros, Rate};
 
+use crate::page::PageArgs;
+
 pub(crate) use measure::{MeasureArgs, PatternName};
 pub(crate) use read::ReadArgs;
 pub(crate) use settings::{
@@ -146,6 +148,9 @@ pub(crate) struct DemoArgs {
     /// Simulate it: what limits each direction, and what the setting for it would give; needs no rights
     #[arg(long)]
     pub(crate) sim: bool,
+    /// Where a page of it goes.
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
 }
 
 /// Serve measurements to other machines (iperf3's port and protocol)
@@ -244,6 +249,9 @@ pub(crate) struct CheckArgs {
     /// Exit with 1 if a direction carries less payload than this
     #[arg(long, value_name = "RATE", help_heading = "Gates")]
     pub(crate) min_rate: Option<Rate>,
+    /// Where a page of it goes.
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
 }
 
 /// Find what limits, change it, prove the gain, and keep only what helped
@@ -262,6 +270,9 @@ pub(crate) struct TuneArgs {
     /// What to measure.
     #[command(flatten)]
     pub(crate) test: TestArgs,
+    /// Where a page of it goes.
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
     /// Change settings without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
@@ -473,6 +484,9 @@ pub(crate) struct LabRunArgs {
     /// The senders' congestion control, instead of the scenario's
     #[arg(long, value_name = "NAME")]
     pub(crate) congestion: Option<String>,
+    /// Where a page of it goes.
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
 }
 
 /// Run a shell, or any command, on one host of a scenario's path

@@ -63,12 +63,12 @@ pub(crate) fn run(cli: Cli) -> u8 {
 fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
     guard::see_to_leftovers(&command, output);
     let ended = match command {
-        Command::Demo(args) if args.sim => sim::demo(output),
+        Command::Demo(args) if args.sim => sim::demo(&args, output),
         Command::Sim(args) => sim::run(&args, output),
         Command::WhatIf(args) => what_if::run(&args, output),
         Command::Share(args) => share::run(&args, output),
         #[cfg(target_os = "linux")]
-        Command::Demo(_) => demo::run(output),
+        Command::Demo(args) => demo::run(&args, output),
         #[cfg(not(target_os = "linux"))]
         Command::Demo(_) => Err(lab::needs_linux()),
         Command::Serve(args) => serve::run(&args, output),

@@ -14,6 +14,7 @@ mod generated;
 mod interrupt;
 mod logs;
 mod output;
+mod page;
 mod password;
 mod progress;
 mod screen;

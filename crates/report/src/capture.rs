@@ -80,7 +80,7 @@ pub(crate) fn endpoint(end: Endpoint) -> String {
 }
 
 /// What to type into Wireshark to see the connection, as its "Conversation Filter" writes it.
-pub(crate) fn display_filter(report: &Report) -> String {
+pub fn display_filter(report: &Report) -> String {
     let [a, b] = [report.a, report.b].map(|end| IpAddr::from(end.address).to_canonical());
     let family = if a.is_ipv4() { "ip" } else { "ipv6" };
     let (from, to) = (report.a.port, report.b.port);

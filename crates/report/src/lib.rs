@@ -13,6 +13,7 @@ mod clean;
 mod comparison;
 pub mod csv;
 mod forecast;
+pub mod html;
 pub mod json;
 mod measured;
 pub mod parquet;
@@ -28,7 +29,7 @@ mod standing;
 mod survey;
 pub mod text;
 
-pub use capture::{Advice, CaptureFile, CaptureList, CaptureProblem};
+pub use capture::{Advice, CaptureFile, CaptureList, CaptureProblem, display_filter};
 pub use changes::{AppliedPlan, PlatformPlan};
 pub use clean::clean;
 pub use comparison::{ComparedSize, Comparison, KeptSize, Pair};

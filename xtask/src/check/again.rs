@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use xshell::{Shell, cmd};
 
 /// The packages whose tests measure in real time.
-const REAL_TIME: &[&str] = &["fullpipe", "fullpipe-lab", "fullpipe-measure", "fullpipe-stack"];
+const REAL_TIME: &[&str] = &["fullpipe", "fullpipe-lab", "fullpipe-measure", "fullpipe-stack", "fullpipe-watch"];
 
 /// A test program, as cargo says how to run it again, and which of its tests failed.
 #[derive(Debug, PartialEq, Eq)]

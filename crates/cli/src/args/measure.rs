@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum, ValueHint};
 use fullpipe_measure::{DEFAULT_PORT, MeasureError, Target};
 use fullpipe_units::{Bytes, Micros, Rate};
 
+use crate::page::PageArgs;
+
 /// Measure what a connection carries: throughput, latency, message sizes, path MTU
 ///
 /// HOST runs any iperf3 server, or `fullpipe serve`, which also reports its own view. The figures are the receiver's.
@@ -27,6 +29,9 @@ Examples:
   fullpipe measure far.example --username reader --rsa-public-key-path public.pem")]
 #[command(disable_version_flag = true)]
 pub(crate) struct MeasureArgs {
+    /// Where a page of it goes.
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
     /// The far machine: name or address, with a port if it isn't 5201
     #[arg(value_name = "HOST", required_unless_present = "client", value_hint = ValueHint::Hostname)]
     pub(crate) host: Option<String>,

@@ -5,6 +5,8 @@ use std::{num::NonZeroUsize, path::PathBuf};
 use clap::{Args, ValueHint};
 use fullpipe_capture::Filter;
 
+use crate::page::PageArgs;
+
 /// Say why the connections of a packet capture were slow
 ///
 /// Reads pcap, pcapng and snoop files, plain or compressed with gzip or zstd; `-` is standard input, so that tcpdump can
@@ -19,6 +21,7 @@ Examples:
   fullpipe read slow.pcap --filter 'host 10.0.0.2 port 5201 time 3s..60s'
   tcpdump -i eth0 -s 128 -U -w - tcp | fullpipe read -
   fullpipe read slow.pcap --parquet slow.parquet
+  fullpipe read slow.pcap --html slow.html
   fullpipe read a.pcap b.pcap --json | jq '.connections[] | {a, b, rate_bps, limiter: .diagnosis.limiter}'
 
 Filter: any of `host ADDRESS`, `port NUMBER`, `net ADDRESS/BITS`, `time FROM..TO` (since the first segment); all must hold.")]
@@ -44,4 +47,7 @@ pub(crate) struct ReadArgs {
     /// Also write those lines to a Parquet file, for pyarrow, DuckDB or Polars
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "conn")]
     pub(crate) parquet: Option<PathBuf>,
+    /// Where a page of it goes.
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use fullpipe_units::{Bytes, Micros, Rate};
 
+use crate::page::PageArgs;
+
 /// Simulate a scenario in virtual time: the verdicts of `lab run`, in a second, on any system
 ///
 /// The TCP engine, with the profiles of the scenario's hosts, runs over the scenario's path. The judge reads the simulated
@@ -19,6 +21,9 @@ Examples:
   fullpipe sim ./mine.toml --seed 7 --json
   fullpipe sim --all")]
 pub(crate) struct SimArgs {
+    /// Where a page of it goes.
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
     /// Name of a scenario (`fullpipe lab list`) or a file
     #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, required_unless_present = "all")]
     pub(crate) scenario: Option<String>,
@@ -55,6 +60,9 @@ Examples:
   fullpipe read slow.pcap --json | fullpipe what-if - --conn 3 --to-settings sysctl.conf
   fullpipe what-if --rate 1G --rtt 20ms --from-settings loader.conf sysctl.conf --from freebsd-14")]
 pub(crate) struct WhatIfArgs {
+    /// Where a page of it goes.
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
     /// JSON document of `check`, `tune` or `read` to start from; `-` is standard input
     #[arg(value_name = "SEEN", value_hint = ValueHint::FilePath)]
     pub(crate) seen: Option<PathBuf>,

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use fullpipe_units::{Bytes, Micros, Rate};
 
+use crate::page::PageArgs;
+
 /// Run fullpipe's own TCP engine on a real interface (Linux)
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -112,6 +114,9 @@ Examples:
   fullpipe stack table --rate 10M --rtt 40ms --loss 0.5% --connections 2
   fullpipe stack table lossy-devices --json | jq '.rows[] | {buffers, seconds}'")]
 pub(crate) struct StackTableArgs {
+    /// Where a page of it goes.
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
     /// Name of a scenario with a device (`fullpipe lab list`) or a file
     #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, required_unless_present = "rate", conflicts_with = "rate")]
     pub(crate) scenario: Option<String>,

@@ -21,6 +21,7 @@ use crate::{
 };
 
 pub(super) fn check(args: &CheckArgs, output: Output) -> Ended {
+    args.page.check()?;
     let options = far_options(&args.test, Wishes::default())?;
     let cancel = interrupt::cancel_flag()?;
     let mut progress = Progress::new(output);
@@ -31,13 +32,14 @@ pub(super) fn check(args: &CheckArgs, output: Output) -> Ended {
     let missed = missed(directions, args.min_rate, &args.fail_on);
     let is_missed = !missed.is_empty();
     result.notes.extend(missed);
-    outcome::show("check", &result, output)?;
+    outcome::show("check", &result, output, &args.page)?;
     Ok(if is_missed { Exit::NotAsExpected } else { Exit::Ok })
 }
 
 pub(super) fn tune(args: &TuneArgs, output: Output) -> Ended {
     // Nobody shall wait for a measurement only to hear that --yes is missing.
     confirm::possible(output, args.yes)?;
+    args.page.check()?;
     let usual = Wishes::default();
     let wishes = Wishes {
         rate: args.rate,
@@ -75,7 +77,7 @@ pub(super) fn tune(args: &TuneArgs, output: Output) -> Ended {
     progress.finish();
     match refused {
         Some(failure) => Err(failure),
-        None => outcome::show_kept("tune", &result?, output),
+        None => outcome::show_kept("tune", &result?, output, &args.page),
     }
 }
 

@@ -10,7 +10,7 @@ use fullpipe_measure::{
     Client, ClientOptions, Credentials, Direction, ExchangeSpec, Family, Length, MeasureError, Measurement, Padding,
     Phase, Progress, TestDirection, TestSpec, UdpSpec,
 };
-use fullpipe_report::{Comparison, Measured, Survey, csv, json, text};
+use fullpipe_report::{Comparison, Measured, Survey, csv, html::Charts, json, text};
 use fullpipe_units::{Bytes, Rate};
 
 use super::{Ended, input::Input, printed};
@@ -33,6 +33,7 @@ const DATAGRAM_RATE: u64 = 1_000_000;
 const TRIALS: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {
+    args.page.check()?;
     let spec = spec(args);
     let target = args.server()?;
     let family = match (args.ipv4, args.ipv6) {
@@ -72,7 +73,8 @@ fn show_survey(args: &MeasureArgs, output: Output, survey: &Survey) -> Ended {
             let alone = Comparison::new(&[], &json::sizes_of(&document));
             return printed(output.verbatim(&csv::comparison(&alone)));
         }
-        return printed(output.result(|| document, |look| text::survey(survey, look)));
+        args.page.result(output, || document, Charts::default, |look| text::survey(survey, look))?;
+        return Ok(Exit::Ok);
     };
     let input = Input::read(file, LARGEST)?;
     let before = std::str::from_utf8(&input.bytes).ok().and_then(|text| json::kept_sizes(text).ok());
@@ -81,14 +83,16 @@ fn show_survey(args: &MeasureArgs, output: Output, survey: &Survey) -> Ended {
         Failure::new(Exit::InputInvalid, &words)
     })?;
     let comparison = Comparison::new(&before, &json::sizes_of(&document));
-    printed(if args.csv {
-        output.verbatim(&csv::comparison(&comparison))
-    } else {
-        output.result(
-            || json::comparison(document, &comparison),
-            |look| text::survey(survey, look) + &text::comparison(&comparison, look),
-        )
-    })
+    if args.csv {
+        return printed(output.verbatim(&csv::comparison(&comparison)));
+    }
+    args.page.result(
+        output,
+        || json::comparison(document, &comparison),
+        Charts::default,
+        |look| text::survey(survey, look) + &text::comparison(&comparison, look),
+    )?;
+    Ok(Exit::Ok)
 }
 
 /// Who the user is, where the server wants to know.
@@ -192,14 +196,18 @@ fn survey(
 
 fn show(args: &MeasureArgs, output: Output, spec: &TestSpec, measurement: &Measurement) -> Ended {
     let measured = Measured { host: args.host(), spec, measurement, series: args.series };
-    let shown = if args.iperf3_json {
-        output.verbatim(&json::to_string(&json::iperf3(&measured)))
+    if args.iperf3_json {
+        printed(output.verbatim(&json::to_string(&json::iperf3(&measured))))?;
     } else if args.csv {
-        output.verbatim(&csv::measured(&measured))
+        printed(output.verbatim(&csv::measured(&measured)))?;
     } else {
-        output.result(|| json::measured("measure", &measured), |look| text::measured(&measured, look))
-    };
-    printed(shown)?;
+        args.page.result(
+            output,
+            || json::measured("measure", &measured),
+            || Charts::of_measured(&measured),
+            |look| text::measured(&measured, look),
+        )?;
+    }
     Ok(if measurement.cancelled { Exit::Interrupted } else { Exit::Ok })
 }
 

@@ -1,11 +1,11 @@
 //! How a run of the loop is shown, and the exit code that it has.
 
 use fullpipe_diagnose::{Detail, Limiter};
-use fullpipe_report::{json, text};
+use fullpipe_report::{html::Charts, json, text};
 use fullpipe_tune::Outcome;
 
-use super::{Ended, forecast, printed};
-use crate::{exit::Exit, output::Output};
+use super::{Ended, forecast};
+use crate::{exit::Exit, output::Output, page::PageArgs};
 
 /// What to do where tuning did nothing: `win10g-delack` gained only from a reset.
 const RESET: &str = "nothing that was tried helped, and it is undone; settings of earlier attempts may be in the way: \
@@ -14,7 +14,7 @@ const RESET: &str = "nothing that was tried helped, and it is undone; settings o
                      and measures again";
 
 /// Shows an outcome, its proofs beside what the simulator expects of the changes.
-pub(super) fn show(command: &str, outcome: &Outcome, output: Output) -> Ended {
+pub(super) fn show(command: &str, outcome: &Outcome, output: Output, page: &PageArgs) -> Ended {
     let predicted;
     let outcome = if outcome.proofs.is_empty() {
         outcome
@@ -24,13 +24,19 @@ pub(super) fn show(command: &str, outcome: &Outcome, output: Output) -> Ended {
         predicted = beside;
         &predicted
     };
-    printed(output.result(|| json::outcome(command, outcome), |look| text::outcome(outcome, look)))
+    page.result(
+        output,
+        || json::outcome(command, outcome),
+        || Charts::of_outcome(outcome),
+        |look| text::outcome(outcome, look),
+    )?;
+    Ok(Exit::Ok)
 }
 
 /// Shows an outcome over an emulated path, whose exit code says whether all came out as expected.
 #[cfg(target_os = "linux")]
-pub(super) fn show_expected(command: &str, outcome: &Outcome, output: Output) -> Ended {
-    show(command, outcome, output)?;
+pub(super) fn show_expected(command: &str, outcome: &Outcome, output: Output, page: &PageArgs) -> Ended {
+    show(command, outcome, output, page)?;
     Ok(if outcome.as_expected() {
         Exit::Ok
     } else if outcome.path_error.is_some_and(|error| !error.valid) {
@@ -41,14 +47,14 @@ pub(super) fn show_expected(command: &str, outcome: &Outcome, output: Output) ->
 }
 
 /// Shows an outcome of which something should stay in force; nothing to change is fine, nothing that helped is not.
-pub(super) fn show_kept(command: &str, outcome: &Outcome, output: Output) -> Ended {
+pub(super) fn show_kept(command: &str, outcome: &Outcome, output: Output, page: &PageArgs) -> Ended {
     if !is_in_vain(outcome) {
-        show(command, outcome, output)?;
+        show(command, outcome, output, page)?;
         return Ok(if is_left_alone(outcome) { Exit::NothingTried } else { Exit::Ok });
     }
     let mut advised = outcome.clone();
     advised.notes.push(RESET.to_owned());
-    show(command, &advised, output)?;
+    show(command, &advised, output, page)?;
     Ok(Exit::NotProven)
 }
 

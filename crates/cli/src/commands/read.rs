@@ -1,9 +1,10 @@
 //! `fullpipe read`.
 
+mod charts;
+
 use std::{
     fs,
     hash::{BuildHasher, RandomState},
-    io,
     num::NonZeroUsize,
     ops::ControlFlow,
     path::{Path, PathBuf},
@@ -11,21 +12,22 @@ use std::{
 };
 
 use fullpipe_capture::{Filtered, Keep, ProblemKind};
-use fullpipe_host::persist;
 use fullpipe_ingest::{Captures, Error, Options, Outcome, Progress, Team, read_all};
 use fullpipe_report::{CaptureFile, CaptureList, CaptureProblem, clean, csv, json, parquet, text};
 use fullpipe_units::Bytes;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Ended, printed};
-use crate::{args::ReadArgs, exit::Exit, failure::Failure, interrupt, output::Output};
+use crate::{args::ReadArgs, exit::Exit, failure::Failure, interrupt, output::Output, page};
 
 /// Connections that are shown unless more are asked for: a screen or two.
 const USUALLY_SHOWN: usize = 20;
+/// Likewise on a page.
+const MOST_ON_PAGE: usize = 500;
 
 pub(super) fn run(args: &ReadArgs, output: Output) -> Ended {
-    if let Some(path) = &args.parquet {
-        check_parquet(path, &args.files)?;
+    for path in args.parquet.iter().chain(&args.page.html) {
+        check_other(path, &args.files)?;
     }
     let cancel = interrupt::cancel_flag()?;
     let bar = bar(output);
@@ -79,46 +81,49 @@ fn print(args: &ReadArgs, mut list: CaptureList, output: Output) -> Ended {
             let text = format!("there is no connection {number} in the capture; give one from 1 to {count}");
             return Err(Failure::new(Exit::Usage, &text));
         };
-        return printed(
-            output.result(|| json::captures("read", &list), |look| text::capture_story(&report, &list.files, look)),
-        );
+        args.page.result(
+            output,
+            || json::captures("read", &list),
+            || charts::of(args, &list),
+            |look| text::capture_story(&report, &list.files, look),
+        )?;
+        return Ok(Exit::Ok);
     }
     if args.csv {
         let page = csv::captures(&list)
             .map_err(|error| Failure::new(Exit::System, &format!("writing comma-separated values: {error}")))?;
         return printed(output.verbatim(&page));
     }
-    printed(output.result(|| json::captures("read", &list), |look| text::captures(&list, look)))
+    // A page has room for more than a terminal.
+    let shown = list.shown;
+    list.shown = shown.max(MOST_ON_PAGE);
+    let paged = args.page.html.as_ref().map(|_| json::captures("read", &list));
+    list.shown = shown;
+    args.page.result(
+        output,
+        || paged.unwrap_or_else(|| json::captures("read", &list)),
+        || charts::of(args, &list),
+        |look| text::captures(&list, look),
+    )?;
+    Ok(Exit::Ok)
 }
 
-/// Before all is read: whether the columns can go there.
-fn check_parquet(path: &Path, captures: &[PathBuf]) -> Result<(), Failure> {
+/// Before all is read: whether a file can go there that is no capture.
+fn check_other(path: &Path, captures: &[PathBuf]) -> Result<(), Failure> {
     let there = fs::canonicalize(path).ok();
     if there.is_some() && captures.iter().any(|capture| fs::canonicalize(capture).ok() == there) {
-        let text =
-            format!("{} is one of the captures; give the columns another file", clean(&path.display().to_string()));
+        let text = format!("{} is one of the captures; give another file", clean(&path.display().to_string()));
         return Err(Failure::new(Exit::Usage, &text));
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    fs::read_dir(folder.unwrap_or_else(|| Path::new(".")))
-        .map(drop)
-        .map_err(|error| Failure::system(&writing(path), &error))
+    page::check_folder(path)
 }
 
 fn write_parquet(path: &Path, list: &CaptureList) -> Result<(), Failure> {
     let mut columns = Vec::new();
-    parquet::captures(list, &mut columns)
-        .map_err(|error| Failure::new(Exit::System, &format!("{}: {}", writing(path), clean(&error.to_string()))))?;
-    // What is no file, such as a pipe, can't be replaced.
-    let put: io::Result<()> = match fs::metadata(path) {
-        Ok(there) if !there.is_file() => fs::write(path, columns),
-        _ => persist::write_atomically(&fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()), &columns, None),
-    };
-    put.map_err(|error| Failure::system(&writing(path), &error))
-}
-
-fn writing(path: &Path) -> String {
-    format!("writing {}", clean(&path.display().to_string()))
+    parquet::captures(list, &mut columns).map_err(|error| {
+        Failure::new(Exit::System, &format!("{}: {}", page::writing(path), clean(&error.to_string())))
+    })?;
+    page::write(path, &columns)
 }
 
 /// What is said of a file that begins before the one before it ended.

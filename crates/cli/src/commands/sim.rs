@@ -5,7 +5,8 @@ use std::fs;
 use fullpipe_diagnose::Diagnosis;
 use fullpipe_path::{Direction, Scenario};
 use fullpipe_report::{
-    DeviceRow, DeviceTable, ReferenceFigure, ReferenceRow, ReferenceTable, SimKnown, SimRun, WhatIf, json, text,
+    DeviceRow, DeviceTable, ReferenceFigure, ReferenceRow, ReferenceTable, SimKnown, SimRun, WhatIf, html::Charts,
+    json, text,
 };
 use fullpipe_sim::{
     Outcome as Simulated, SimError, Spec, device_runs, from_scenario, knob,
@@ -15,16 +16,17 @@ use fullpipe_sim::{
 use fullpipe_tune::{Direction as Shown, Expectation, Outcome, ScenarioFacts};
 use fullpipe_units::{Micros, Rate};
 
-use super::{Ended, lab, printed, what_if};
+use super::{Ended, lab, what_if};
 use crate::{
-    args::SimArgs,
+    args::{DemoArgs, SimArgs},
     exit::Exit,
     failure::{Failure, exit_of_io},
     output::Output,
 };
 
 pub(super) fn run(args: &SimArgs, output: Output) -> Ended {
-    let Some(name) = &args.scenario else { return reference(output) };
+    args.page.check()?;
+    let Some(name) = &args.scenario else { return reference(args, output) };
     let mut scenario = lab::scenario(name)?;
     scenario.seed = args.seed.unwrap_or(scenario.seed);
     if scenario.device.is_some() {
@@ -53,12 +55,17 @@ pub(super) fn run(args: &SimArgs, output: Output) -> Ended {
         outcome.before.push(shown(direction, simulated, diagnosis));
     }
     let run = SimRun { outcome, seed: scenario.seed, known, series: args.series };
-    printed(output.result(|| json::sim("sim", &run), |look| text::sim(&run, look)))?;
+    args.page.result(
+        output,
+        || json::sim("sim", &run),
+        || Charts::of_outcome(&run.outcome),
+        |look| text::sim(&run, look),
+    )?;
     Ok(if run.outcome.as_expected() { Exit::Ok } else { Exit::NotAsExpected })
 }
 
 /// The published situations beside each other.
-fn reference(output: Output) -> Ended {
+fn reference(args: &SimArgs, output: Output) -> Ended {
     let figure = |figure: Figure| match figure {
         Figure::Rate(rate) => ReferenceFigure::Rate(rate),
         Figure::Seconds(seconds) => ReferenceFigure::Seconds(seconds),
@@ -74,7 +81,13 @@ fn reference(output: Output) -> Ended {
     });
     let notes = NOTES.iter().map(|note| (*note).to_owned());
     let table = ReferenceTable { rows: rows.collect(), notes: notes.collect() };
-    printed(output.result(|| json::reference("sim", &table), |look| text::reference(&table, look)))
+    args.page.result(
+        output,
+        || json::reference("sim", &table),
+        Charts::default,
+        |look| text::reference(&table, look),
+    )?;
+    Ok(Exit::Ok)
 }
 
 fn facts(scenario: &Scenario) -> ScenarioFacts {
@@ -186,12 +199,18 @@ fn device(scenario: &Scenario, args: &SimArgs, output: Output) -> Ended {
         rows,
         advice: None,
     };
-    printed(output.result(|| json::device_table("sim", &table), |look| text::device_table(&table, look)))?;
+    args.page.result(
+        output,
+        || json::device_table("sim", &table),
+        Charts::default,
+        |look| text::device_table(&table, look),
+    )?;
     Ok(if table.as_expected() { Exit::Ok } else { Exit::NotAsExpected })
 }
 
 /// The story of `demo`, simulated: what limits each direction of `wan-80ms`, and what the setting for it would give.
-pub(super) fn demo(output: Output) -> Ended {
+pub(super) fn demo(args: &DemoArgs, output: Output) -> Ended {
+    args.page.check()?;
     let scenario = Scenario::named("wan-80ms")?;
     let settings: [(Direction, &[(&str, &str)]); 2] = [
         (Direction::AToB, &[("receiver.shift", "7"), ("receiver.window_max", "4M")]),
@@ -218,6 +237,6 @@ pub(super) fn demo(output: Output) -> Ended {
             found.predictions.push(row);
         }
     }
-    printed(output.result(|| json::what_if("demo", &found), |look| text::what_if(&found, look)))?;
+    args.page.result(output, || json::what_if("demo", &found), Charts::default, |look| text::what_if(&found, look))?;
     Ok(Exit::Ok)
 }

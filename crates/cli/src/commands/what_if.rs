@@ -8,7 +8,7 @@ use std::{
 };
 
 use fullpipe_path::Direction;
-use fullpipe_report::{PredictionRow, WhatIf, json, text};
+use fullpipe_report::{PredictionRow, WhatIf, html::Charts, json, text};
 use fullpipe_sim::{PLATFORMS, Prediction, Range, SimError, Spec, knob, plateau, predict};
 use fullpipe_units::{Bytes, Micros, Rate};
 
@@ -28,6 +28,7 @@ const MOST_WORK: f64 = 2e13;
 type Settings = Vec<(String, String)>;
 
 pub(super) fn run(args: &WhatIfArgs, output: Output) -> Ended {
+    args.page.check()?;
     let is_help = |name: &Option<String>| name.as_deref() == Some("help");
     if args.set.iter().any(|set| set == "help") || is_help(&args.from) || is_help(&args.to) {
         return printed(output.page("what-if", &help()));
@@ -69,7 +70,12 @@ pub(super) fn run(args: &WhatIfArgs, output: Output) -> Ended {
             }
         }
     }
-    printed(output.result(|| json::what_if("what-if", &found), |look| text::what_if(&found, look)))?;
+    args.page.result(
+        output,
+        || json::what_if("what-if", &found),
+        Charts::default,
+        |look| text::what_if(&found, look),
+    )?;
     Ok(Exit::Ok)
 }
 

@@ -52,22 +52,39 @@ pub(crate) fn put_direction(page: &mut Page, direction: &Direction) {
 
 /// `receive window (window-scale shift 0), 97 % of the time`.
 pub(crate) fn verdict(diagnosis: &Diagnosis) -> String {
-    let mut text = diagnosis.limiter.words().to_owned();
-    if let Some(detail) = diagnosis.detail {
-        text += &format!(" ({})", detail_words(detail));
+    let or: Vec<Limiter> = diagnosis.or.iter().map(|alternative| alternative.limiter).collect();
+    verdict_words(diagnosis.limiter, diagnosis.detail, &or, diagnosis.share, diagnosis.confidence)
+}
+
+/// As [`verdict`], of its parts.
+pub(crate) fn verdict_words(
+    limiter: Limiter,
+    detail: Option<Detail>,
+    or: &[Limiter],
+    share: f64,
+    confidence: Confidence,
+) -> String {
+    let mut text = limit_words(limiter, detail);
+    for alternative in or {
+        text += &format!(" or {}", alternative.words());
     }
-    for alternative in &diagnosis.or {
-        text += &format!(" or {}", alternative.limiter.words());
+    if limiter != Limiter::InsufficientEvidence {
+        text += &format!(", {} of the time", percent(share));
     }
-    if diagnosis.limiter != Limiter::InsufficientEvidence {
-        text += &format!(", {} of the time", percent(diagnosis.share));
-    }
-    match diagnosis.confidence {
+    match confidence {
         Confidence::High => {}
         Confidence::Medium => text += "; fairly sure",
         Confidence::Low => text += "; not sure",
     }
     text
+}
+
+/// `receive window (window-scale shift 0)`.
+pub(crate) fn limit_words(limiter: Limiter, detail: Option<Detail>) -> String {
+    match detail {
+        Some(detail) => format!("{} ({})", limiter.words(), detail_words(detail)),
+        None => limiter.words().to_owned(),
+    }
 }
 
 /// A full path is as it should be, too little evidence is neither, and the rest can be lifted.

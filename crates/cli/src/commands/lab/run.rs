@@ -6,6 +6,7 @@ use super::super::{Ended, outcome};
 use crate::{args::LabRunArgs, exit::Exit, failure::Failure, interrupt, output::Output, progress::Progress};
 
 pub(crate) fn run(args: &LabRunArgs, output: Output) -> Ended {
+    args.page.check()?;
     let scenario = super::scenario(&args.scenario)?;
     if scenario.device.is_some() {
         let message = format!(
@@ -24,5 +25,5 @@ pub(crate) fn run(args: &LabRunArgs, output: Output) -> Ended {
     };
     let result = lab_run(&scenario, &options, &cancel, &mut progress);
     progress.finish();
-    outcome::show_expected("lab run", &result?, output)
+    outcome::show_expected("lab run", &result?, output, &args.page)
 }

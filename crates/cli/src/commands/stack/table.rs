@@ -1,14 +1,15 @@
 //! `fullpipe stack table`.
 
 use fullpipe_path::{Fitted, Sweep};
-use fullpipe_report::{DeviceAdvice, DeviceRow, DeviceTable, json, text};
+use fullpipe_report::{DeviceAdvice, DeviceRow, DeviceTable, html::Charts, json, text};
 use fullpipe_stack::experiment::{self, BUFFER_BYTES, Found, OwnDevice, POOL, Row};
 use fullpipe_units::{Bytes, Micros, Rate};
 
-use super::super::{Ended, lab, printed};
+use super::super::{Ended, lab};
 use crate::{args::StackTableArgs, exit::Exit, failure::Failure, interrupt, output::Output};
 
 pub(super) fn run(args: &StackTableArgs, output: Output) -> Ended {
+    args.page.check()?;
     let own = args.rate.zip(args.rtt).map(|(rate, rtt)| OwnDevice {
         rate,
         rtt,
@@ -70,7 +71,12 @@ pub(super) fn run(args: &StackTableArgs, output: Output) -> Ended {
             buffer_bytes: BUFFER_BYTES,
         }),
     };
-    printed(output.result(|| json::device_table("stack table", &table), |look| text::device_table(&table, look)))?;
+    args.page.result(
+        output,
+        || json::device_table("stack table", &table),
+        Charts::default,
+        |look| text::device_table(&table, look),
+    )?;
     Ok(if table.as_expected() {
         Exit::Ok
     } else if table.rows.iter().any(|row| (row.published_s.is_some() || row.held.is_some()) && !row.valid) {

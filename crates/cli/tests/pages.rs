@@ -1,0 +1,87 @@
+//! Pages in a real browser: written by the program from real runs, opened in Chromium by `web/tests`. Without Node, the
+//! packages of `web/` or a Chromium each test says so and passes.
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+fn web() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web")
+}
+
+fn program(names: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .flat_map(|folder| names.iter().map(move |name| folder.join(name)))
+        .find(|file| file.is_file())
+}
+
+/// Node, and the packages of `web/`.
+fn node(test: &str) -> Option<PathBuf> {
+    let node = program(&["node"]);
+    if node.is_none() {
+        println!("skipped {test}: there is no Node.js");
+    } else if !web().join("node_modules/uplot").is_dir() {
+        println!("skipped {test}: the packages of web/ are not here; `npm ci` there fetches them");
+        return None;
+    }
+    node
+}
+
+fn fullpipe(arguments: &[&str]) {
+    let run = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).output().unwrap();
+    assert!(run.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&run.stderr));
+}
+
+#[test]
+fn pages_in_a_real_browser() {
+    let test = "pages_in_a_real_browser";
+    let Some(node) = node(test) else { return };
+    let Some(chromium) = program(&["chromium", "chromium-browser", "google-chrome"]) else {
+        println!("skipped {test}: there is no Chromium");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let page = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capture/tests/data");
+    let capture = |name: &str| captures.join(name).to_str().unwrap().to_owned();
+    fullpipe(&["sim", "wan-80ms", "--html", &page("sim.html")]);
+    fullpipe(&["demo", "--sim", "--html", &page("demo.html")]);
+    fullpipe(&["sim", "netburner-wan", "--html", &page("device.html")]);
+    let sweep = "receiver.window=16k..4M";
+    fullpipe(&["what-if", "--rate", "20M", "--rtt", "80ms", "--sweep", sweep, "--html", &page("sweep.html")]);
+    fullpipe(&["read", &capture("50m-40ms-cubic-tail-loss-a.pcap"), "--html", &page("loss.html")]);
+    let two = [capture("wan-80ms-cubic-window-a.pcap"), capture("adsl2-cubic-window-a.pcap")];
+    fullpipe(&["read", &two[0], "--html", &page("window.html")]);
+    // No packets at all, and a name that would be markup.
+    let bytes = fs::read(&two[1]).unwrap();
+    let (empty, hostile) = (folder.path().join("empty.pcap"), folder.path().join("<img src=x onerror=alert(1)>.pcap"));
+    fs::write(&empty, &bytes[..24]).unwrap();
+    fs::write(&hostile, &bytes).unwrap();
+    fullpipe(&["read", empty.to_str().unwrap(), "--html", &page("empty.html")]);
+    fullpipe(&["read", hostile.to_str().unwrap(), "--html", &page("hostile.html")]);
+    let run = Command::new(node)
+        .args(["--test", "--test-reporter=spec", "tests/"])
+        .current_dir(web())
+        .env("PAGES", folder.path())
+        .env("CHROMIUM", chromium)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{said}\n{}", String::from_utf8_lossy(&run.stderr));
+    println!("{said}");
+}
+
+#[test]
+fn the_script_of_the_pages_is_built_from_its_sources() {
+    let Some(node) = node("the_script_of_the_pages_is_built_from_its_sources") else { return };
+    let types = web().join("node_modules/typescript/bin/tsc");
+    for arguments in [vec![types.to_str().unwrap(), "--noEmit"], vec!["build.mjs", "--check"]] {
+        let run = Command::new(&node).args(&arguments).current_dir(web()).output().unwrap();
+        let said = [run.stdout, run.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+        assert!(run.status.success(), "{arguments:?}: {}{}", said[0], said[1]);
+    }
+}

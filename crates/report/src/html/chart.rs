@@ -1,0 +1,360 @@
+//! Series over one axis: what script draws. What is *not* here: which series a result has (`curves`, the callers).
+
+use fullpipe_diagnose::{Run, Transfer, runs};
+use fullpipe_units::{Bytes, Rate};
+use maud::{Markup, html};
+use serde::Serialize;
+
+use super::diagnosis;
+
+/// Points of a chart beyond which it is thinned: three for each column of a wide window.
+const MOST_POINTS: usize = 4_000;
+
+/// Panels under one another over one axis, with one cursor.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Chart {
+    /// The `id` of its element; made when the page is written.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// What it can't show, or what was left out.
+    pub note: Option<String>,
+    /// Which part of the document it belongs to: its key and place there; `None` where it stands alone.
+    #[serde(skip)]
+    pub of: Option<(&'static str, usize)>,
+    /// What the axis is: `time`, `message size`.
+    pub axis: String,
+    /// What its numbers are.
+    pub unit: Kind,
+    /// Whether a step on the axis is a factor.
+    pub is_log: bool,
+    /// The axis of every series.
+    pub x: Vec<f64>,
+    /// The panels.
+    pub panels: Vec<Panel>,
+    /// What was the limit when.
+    pub bands: Vec<Band>,
+}
+
+/// What numbers are, so that they can be written with their unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Seconds.
+    #[default]
+    Seconds,
+    /// Microseconds.
+    Micros,
+    /// Bytes.
+    Bytes,
+    /// Bit/s.
+    Rate,
+    /// A bare number.
+    Count,
+}
+
+/// Series that share a scale.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Panel {
+    /// What its scale is.
+    pub label: String,
+    /// What its numbers are.
+    pub unit: Kind,
+    /// The series.
+    pub series: Vec<Series>,
+}
+
+/// One line.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Series {
+    /// What it shows.
+    pub name: String,
+    /// Its colour: a role that the style knows.
+    pub role: &'static str,
+    /// How it is drawn.
+    pub shape: Shape,
+    /// A value for each place on the axis; `None` where nothing was seen.
+    pub y: Vec<Option<f64>>,
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// A line from point to point.
+    #[default]
+    Line,
+    /// A line that keeps its value until the next point.
+    Step,
+    /// A broken line for what is computed.
+    Dashed,
+    /// A line with its points.
+    Points,
+}
+
+/// A span of the axis with one limiter.
+#[derive(Clone, Debug, Serialize)]
+pub struct Band {
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+    /// What was the limit, for a person.
+    pub label: String,
+    /// Its colour.
+    pub role: String,
+}
+
+impl Chart {
+    /// A connection over time: its rate, its round trip, what was in flight against what the ends and the path allow, and
+    /// what was the limit when. `None` where it has no story.
+    pub fn of_transfer(title: &str, of: (&'static str, usize), transfer: &Transfer) -> Option<Self> {
+        let panels = if transfer.sender_samples.is_empty() { receiver(transfer) } else { sender(transfer) };
+        let (x, panels) = panels?;
+        let mut chart = Self {
+            title: title.to_owned(),
+            of: Some(of),
+            axis: "time".to_owned(),
+            x,
+            panels,
+            bands: bands(&runs(transfer)),
+            ..Self::default()
+        };
+        chart.thin();
+        Some(chart)
+    }
+
+    /// Whether it belongs to that place of the document.
+    pub(super) fn is_of(&self, key: &str, place: usize) -> bool {
+        self.of.is_some_and(|of| of == (key, place))
+    }
+
+    /// Keeps, for each of a thousand columns, where each series is lowest and highest, and both ends: what a graph of that
+    /// width shows of it (the M4 aggregation of Jugel et al., VLDB 2014).
+    fn thin(&mut self) {
+        let count = self.x.len();
+        if count <= MOST_POINTS {
+            return;
+        }
+        let series = self.panels.iter().map(|panel| panel.series.len()).sum::<usize>().max(1);
+        let columns = (MOST_POINTS / (2 * series + 2)).max(50);
+        let mut kept = Vec::new();
+        for column in 0..columns {
+            let range = column * count / columns..(column + 1) * count / columns;
+            kept.extend([range.start, range.end - 1]);
+            for line in self.panels.iter().flat_map(|panel| &panel.series) {
+                let known = range.clone().filter_map(|at| Some((at, line.y[at]?)));
+                kept.extend(known.clone().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at));
+                kept.extend(known.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at));
+            }
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        self.x = kept.iter().map(|&at| self.x[at]).collect();
+        for line in self.panels.iter_mut().flat_map(|panel| &mut panel.series) {
+            line.y = kept.iter().map(|&at| line.y[at]).collect();
+        }
+        let extremes = "the lowest and the highest of each column are drawn; `--series` and `--csv` have all";
+        self.note = Some(format!("{} of {count} samples: {extremes}", kept.len()));
+    }
+}
+
+/// Half the time over which a rate is taken, in microseconds, before it is rounded up to round trips.
+const HALF_WINDOW_US: u64 = 100_000;
+
+type Panels = Option<(Vec<f64>, Vec<Panel>)>;
+
+/// Microseconds as seconds.
+fn seconds(us: u64) -> f64 {
+    us as f64 / 1e6
+}
+
+fn line(name: &str, role: &'static str, shape: Shape, y: Vec<Option<f64>>) -> Option<Series> {
+    y.iter().any(Option::is_some).then(|| Series { name: name.to_owned(), role, shape, y })
+}
+
+fn panel(label: &str, unit: Kind, series: impl IntoIterator<Item = Option<Series>>) -> Option<Panel> {
+    let series: Vec<Series> = series.into_iter().flatten().collect();
+    (!series.is_empty()).then(|| Panel { label: label.to_owned(), unit, series })
+}
+
+fn sender(transfer: &Transfer) -> Panels {
+    let samples = &transfer.sender_samples;
+    let bytes = |of: fn(&fullpipe_diagnose::SenderSample) -> Option<Bytes>| {
+        samples.iter().map(|sample| of(sample).map(|bytes| bytes.get() as f64)).collect::<Vec<_>>()
+    };
+    let points: Vec<(u64, u64)> = samples.iter().map(|sample| (sample.at_us.get(), sample.acked.get())).collect();
+    let rtt = transfer.idle_rtt.map(|rtt| rtt.min_us.get()).or_else(|| smallest(transfer));
+    let product = transfer.path_rate.zip(rtt).map(|(path, rtt)| path.rate_bps.bps() as f64 * seconds(rtt) / 8.0);
+    let us = |of: fn(&fullpipe_diagnose::SenderSample) -> Option<fullpipe_units::Micros>| {
+        samples.iter().map(|sample| of(sample).map(|us| us.get() as f64)).collect::<Vec<_>>()
+    };
+    let constant = |value: Option<f64>| vec![value; samples.len()];
+    let carried = transfer.path_rate.map(|path| path.rate_bps.bps() as f64);
+    let panels = [
+        panel(
+            "throughput",
+            Kind::Rate,
+            [
+                line("payload acknowledged", "rate", Shape::Line, rates(&points, rtt)),
+                line("what the path carries", "product", Shape::Dashed, constant(carried)),
+            ],
+        ),
+        panel(
+            "in flight",
+            Kind::Bytes,
+            [
+                line("in flight", "flight", Shape::Line, bytes(|sample| sample.in_flight)),
+                line("offered window", "window", Shape::Step, bytes(|sample| sample.offered_window)),
+                line("congestion window", "congestion", Shape::Line, bytes(|sample| sample.cwnd)),
+                line("bandwidth-delay product", "product", Shape::Dashed, constant(product)),
+            ],
+        ),
+        panel(
+            "round trip",
+            Kind::Micros,
+            [
+                line("smoothed", "rtt", Shape::Line, us(|sample| sample.rtt_us)),
+                line("smallest", "product", Shape::Dashed, constant(rtt.map(|rtt| rtt as f64))),
+            ],
+        ),
+        panel(
+            "segments retransmitted so far",
+            Kind::Count,
+            [line(
+                "retransmitted",
+                "again",
+                Shape::Step,
+                samples.iter().map(|sample| sample.retransmits.map(|count| count as f64)).collect(),
+            )
+            .filter(|line| line.y.iter().flatten().any(|count| *count > 0.0))],
+        ),
+    ];
+    Some((points.iter().map(|(at, _)| seconds(*at)).collect(), panels.into_iter().flatten().collect()))
+}
+
+fn smallest(transfer: &Transfer) -> Option<u64> {
+    transfer.sender_samples.iter().filter_map(|sample| sample.min_rtt_us).map(fullpipe_units::Micros::get).min()
+}
+
+fn receiver(transfer: &Transfer) -> Panels {
+    let samples = &transfer.receiver_samples;
+    if samples.is_empty() {
+        return None;
+    }
+    let points: Vec<(u64, u64)> = samples.iter().map(|sample| (sample.at_us.get(), sample.received.get())).collect();
+    let bytes = |of: fn(&fullpipe_diagnose::ReceiverSample) -> Option<Bytes>| {
+        samples.iter().map(|sample| of(sample).map(|bytes| bytes.get() as f64)).collect::<Vec<_>>()
+    };
+    let rtt = transfer.idle_rtt.map(|rtt| rtt.min_us.get());
+    let panels = [
+        panel("throughput", Kind::Rate, [line("payload received", "rate", Shape::Line, rates(&points, rtt))]),
+        panel(
+            "receiver",
+            Kind::Bytes,
+            [
+                line("offered window", "window", Shape::Step, bytes(|sample| sample.offered_window)),
+                line("received and not read", "flight", Shape::Line, bytes(|sample| sample.unread)),
+            ],
+        ),
+    ];
+    Some((points.iter().map(|(at, _)| seconds(*at)).collect(), panels.into_iter().flatten().collect()))
+}
+
+/// The rate around each point, over whole round trips and a fifth of a second at least: a burst in each round trip is no
+/// change of the rate.
+fn rates(points: &[(u64, u64)], rtt_us: Option<u64>) -> Vec<Option<f64>> {
+    let rtt = rtt_us.unwrap_or(0).max(1);
+    let half = HALF_WINDOW_US.div_ceil(rtt) * rtt;
+    let (mut low, mut high) = (0, 0);
+    points
+        .iter()
+        .map(|&(at, _)| {
+            while high + 1 < points.len() && points[high + 1].0 <= at.saturating_add(half) {
+                high += 1;
+            }
+            while low + 1 < points.len() && points[low].0 < at.saturating_sub(half) {
+                low += 1;
+            }
+            let (from, to) = (points[low], points[high]);
+            let span = to.0.saturating_sub(from.0);
+            (span > 0).then(|| to.1.saturating_sub(from.1) as f64 * 8e6 / span as f64).map(f64::round)
+        })
+        .collect()
+}
+
+fn bands(runs: &[Run]) -> Vec<Band> {
+    runs.iter()
+        .map(|run| Band {
+            from: seconds(run.from_us),
+            to: seconds(run.to_us),
+            label: crate::text::limit_words(run.limiter, run.detail),
+            role: diagnosis::role(&crate::json::word(&run.limiter).unwrap_or_default()),
+        })
+        .collect()
+}
+
+/// The place where script draws it, and what it says to those who don't see it.
+pub(super) fn figure(chart: &Chart) -> Markup {
+    html! {
+        figure.chart data-chart=(chart.id) {
+            figcaption { (chart.title) }
+            div.canvas role="img" tabindex="0" aria-label=(spoken(chart)) {}
+            @if let Some(note) = &chart.note { p.note { (note) } }
+            noscript { p.note { "This chart is drawn by script: " (spoken(chart)) } }
+        }
+    }
+}
+
+/// The span of each series, in words.
+fn spoken(chart: &Chart) -> String {
+    let told = chart.panels.iter().flat_map(|panel| panel.series.iter().map(move |line| (panel.unit, line)));
+    let told = told.filter_map(|(unit, line)| {
+        let known = || line.y.iter().flatten().copied();
+        let (low, high) = (known().reduce(f64::min)?, known().reduce(f64::max)?);
+        Some(format!("{} from {} to {}", line.name, written(unit, low), written(unit, high)))
+    });
+    format!("{}. {}.", chart.title, told.collect::<Vec<_>>().join("; "))
+}
+
+fn written(unit: Kind, value: f64) -> String {
+    let whole = value.max(0.0) as u64;
+    match unit {
+        Kind::Seconds => format!("{value:.2} s"),
+        Kind::Micros => fullpipe_units::Micros::new(whole).to_string(),
+        Kind::Bytes => Bytes::new(whole).to_string(),
+        Kind::Rate => Rate::from_bps(whole).to_string(),
+        Kind::Count => format!("{value}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_that_of_the_time_around_a_point() {
+        // 12,500 B in each 10 ms: 10 Mbit/s, and nothing in the second half.
+        let points: Vec<(u64, u64)> = (0..200).map(|n| (n * 10_000, n.min(100) * 12_500)).collect();
+        let rates = rates(&points, Some(10_000));
+        assert_eq!((rates[0], rates[50], rates[100], rates[199]), (Some(1e7), Some(1e7), Some(5e6), Some(0.0)));
+        assert_eq!(super::rates(&[(0, 0)], None), [None]);
+    }
+
+    #[test]
+    fn thinning_keeps_both_ends_and_every_extreme() {
+        let count = 100_000;
+        let y: Vec<Option<f64>> = (0..count).map(|n| Some(if n == 77_777 { 1e9 } else { f64::from(n % 10) })).collect();
+        let series = Series { y, ..Series::default() };
+        let mut chart = Chart {
+            x: (0..count).map(f64::from).collect(),
+            panels: vec![Panel { series: vec![series], ..Panel::default() }],
+            ..Chart::default()
+        };
+        chart.thin();
+        let line = &chart.panels[0].series[0];
+        assert!(chart.x.len() <= MOST_POINTS && line.y.len() == chart.x.len(), "{}", chart.x.len());
+        assert_eq!((chart.x[0], *chart.x.last().unwrap()), (0.0, f64::from(count - 1)));
+        assert!(line.y.contains(&Some(1e9)));
+    }
+}

@@ -1,0 +1,170 @@
+//! The curves that a document holds itself: rate over message size, streams, a swept setting, buffers, and round trips under
+//! load.
+
+use serde_json::Value;
+
+use super::chart::{Chart, Kind, Panel, Series, Shape};
+
+/// All that the document has.
+pub(super) fn of(document: &Value) -> Vec<Chart> {
+    let mut charts: Vec<Chart> =
+        [sizes(document), streams(document), sweep(document), devices(document)].into_iter().flatten().collect();
+    let directions = document["directions"].as_array().into_iter().flatten().enumerate();
+    charts.extend(directions.filter_map(|(place, one)| datagrams(place, one)));
+    charts
+}
+
+/// A direction that carried datagrams, whose intervals are all that there is.
+fn datagrams(place: usize, direction: &Value) -> Option<Chart> {
+    let rows = rows(direction, "intervals").filter(|_| direction["datagrams"].is_object())?;
+    let chart = chart(
+        "Datagrams over time",
+        "time",
+        Kind::Seconds,
+        column(rows, "/to_s"),
+        [
+            panel("throughput", Kind::Rate, [points("payload", "rate", column(rows, "/rate_bps"))]),
+            panel("lost", Kind::Count, [points("datagrams", "again", column(rows, "/lost"))]),
+            panel("jitter", Kind::Micros, [points("RFC 3550", "rtt", column(rows, "/jitter_us"))]),
+        ],
+    )?;
+    Some(Chart { of: Some(("directions", place)), ..chart })
+}
+
+fn rows<'a>(document: &'a Value, key: &str) -> Option<&'a [Value]> {
+    document[key].as_array().map(Vec::as_slice).filter(|rows| rows.len() > 1)
+}
+
+fn column(rows: &[Value], pointer: &str) -> Vec<Option<f64>> {
+    rows.iter().map(|row| row.pointer(pointer).and_then(Value::as_f64)).collect()
+}
+
+fn points(name: &str, role: &'static str, y: Vec<Option<f64>>) -> Option<Series> {
+    y.iter().any(Option::is_some).then(|| Series { name: name.to_owned(), role, shape: Shape::Points, y })
+}
+
+fn panel(label: &str, unit: Kind, series: impl IntoIterator<Item = Option<Series>>) -> Option<Panel> {
+    let series: Vec<Series> = series.into_iter().flatten().collect();
+    (!series.is_empty()).then(|| Panel { label: label.to_owned(), unit, series })
+}
+
+fn chart(
+    title: &str,
+    axis: &str,
+    unit: Kind,
+    x: Vec<Option<f64>>,
+    panels: impl IntoIterator<Item = Option<Panel>>,
+) -> Option<Chart> {
+    let x: Vec<f64> = x.into_iter().collect::<Option<_>>()?;
+    let panels: Vec<Panel> = panels.into_iter().flatten().collect();
+    // uPlot needs an axis that grows.
+    let grows = x.windows(2).all(|pair| pair[0] < pair[1]);
+    let is_log = unit != Kind::Seconds && x.first().is_some_and(|first| *first > 0.0);
+    (grows && !panels.is_empty()).then(|| Chart {
+        title: title.to_owned(),
+        axis: axis.to_owned(),
+        unit,
+        is_log,
+        x,
+        panels,
+        ..Chart::default()
+    })
+}
+
+fn sizes(document: &Value) -> Option<Chart> {
+    let rows = rows(document, "sizes")?;
+    chart(
+        "Rate and round trip by message size",
+        "message size",
+        Kind::Bytes,
+        column(rows, "/size"),
+        [
+            panel(
+                "throughput",
+                Kind::Rate,
+                [
+                    points("a \u{2192} b", "rate", column(rows, "/up/rate_bps")),
+                    points("b \u{2192} a", "window", column(rows, "/down/rate_bps")),
+                ],
+            ),
+            panel(
+                "request and answer",
+                Kind::Micros,
+                [
+                    points("one write", "rtt", column(rows, "/round_trip_us")),
+                    points("two writes, Nagle on", "again", column(rows, "/split_us")),
+                ],
+            ),
+        ],
+    )
+}
+
+fn streams(document: &Value) -> Option<Chart> {
+    let rows = rows(document, "streams")?;
+    chart(
+        "Rate by number of connections",
+        "connections",
+        Kind::Count,
+        column(rows, "/streams"),
+        [
+            panel(
+                "throughput",
+                Kind::Rate,
+                [
+                    points("a \u{2192} b", "rate", column(rows, "/up_bps")),
+                    points("b \u{2192} a", "window", column(rows, "/down_bps")),
+                ],
+            ),
+            panel(
+                "retransmitted",
+                Kind::Count,
+                [points("segments", "again", column(rows, "/retransmissions"))
+                    .filter(|line| line.y.iter().flatten().any(|count| *count > 0.0))],
+            ),
+        ],
+    )
+}
+
+/// A swept setting: its values are words such as `16k`, in the last word of `set`.
+fn sweep(document: &Value) -> Option<Chart> {
+    let rows = rows(document, "predictions")?;
+    let values: Vec<Option<f64>> = rows.iter().map(swept).collect();
+    let swept = document["plateau"]["knob"].as_str().unwrap_or("the setting").to_owned();
+    chart(
+        &format!("Predicted rate by {swept}"),
+        &swept,
+        Kind::Count,
+        values,
+        [
+            panel(
+                "throughput",
+                Kind::Rate,
+                [
+                    points("predicted", "rate", column(rows, "/rate_bps")),
+                    points("measured", "window", column(rows, "/measured_bps")),
+                ],
+            ),
+            panel("memory at most", Kind::Bytes, [points("both hosts", "flight", column(rows, "/memory_bytes"))]),
+            panel("wait at the narrowest link", Kind::Micros, [points("mean", "rtt", column(rows, "/queue_delay_us"))]),
+        ],
+    )
+}
+
+fn swept(row: &Value) -> Option<f64> {
+    let value = row["set"].as_array()?.last()?.as_str()?.split_once('=')?.1;
+    value.parse::<fullpipe_units::Bytes>().ok().map(|bytes| bytes.get() as f64)
+}
+
+fn devices(document: &Value) -> Option<Chart> {
+    let rows = rows(document, "rows").filter(|rows| rows[0].get("buffers").is_some())?;
+    // One curve: a table may hold both roles of the device.
+    let rows: Vec<Value> = rows.iter().filter(|row| row["role"] == rows[0]["role"]).cloned().collect();
+    let bits = document["bytes"].as_f64().map(|bytes| bytes * 8.0);
+    let published = column(&rows, "/published_s").into_iter().map(|time| Some((bits? / time?).round())).collect();
+    let rate = panel(
+        "throughput",
+        Kind::Rate,
+        [points("measured", "rate", column(&rows, "/rate_bps")), points("published", "product", published)],
+    );
+    chart("Rate by packet buffers", "packet buffers", Kind::Count, column(&rows, "/buffers"), [rate])
+}

@@ -1,0 +1,168 @@
+//! The connections of captures.
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::{
+    Charts, chart, diagnosis,
+    table::{cell, text},
+    trace,
+};
+
+/// The keys that are told here.
+pub(super) const TOLD: &[&str] = &["connections", "files", "problems", "unlisted"];
+
+/// Connections beyond this stay in the JSON.
+const MOST_ROWS: usize = 500;
+/// Stories that are told in full.
+const MOST_STORIES: usize = 20;
+
+pub(super) fn headline(document: &Value) -> Option<String> {
+    let connections = document["connections"].as_array()?;
+    let count = document["connection_count"].as_u64().unwrap_or(connections.len() as u64);
+    let Some(first) = connections.first() else { return Some("no TCP connection in the capture".to_owned()) };
+    let verdict = diagnosis::verdict(&first["diagnosis"])?;
+    Some(if count == 1 {
+        format!("{}: {verdict}", named(first))
+    } else {
+        let count = cell("connection_count", &count.into());
+        format!("{count} connections; most time was lost in {}: {verdict}", named(first))
+    })
+}
+
+fn named(connection: &Value) -> String {
+    let (from, to) = if connection["direction"] == "b->a" { ("b", "a") } else { ("a", "b") };
+    format!("{} \u{2192} {}", text(&connection[from]), text(&connection[to]))
+}
+
+/// A table of all, the stories of the first, and what could not be read.
+pub(super) fn connections(document: &Value, charts: &Charts) -> Markup {
+    let Some(connections) = document["connections"].as_array() else { return html! {} };
+    html! {
+        (files(document))
+        @if connections.len() > 1 { (overview(connections, document)) }
+        @if !connections.is_empty() {
+            section {
+                h2 { (if connections.len() > 1 { "The first connections" } else { "The connection" }) }
+                @for (place, one) in connections.iter().take(MOST_STORIES).enumerate() {
+                    (story(place, one, charts, connections.len() == 1))
+                }
+            }
+        }
+    }
+}
+
+fn files(document: &Value) -> Markup {
+    let files = document["files"].as_array().map_or(&[][..], Vec::as_slice);
+    let problems = document["problems"].as_array().map_or(&[][..], Vec::as_slice);
+    html! {
+        section {
+            h2 { "Read" }
+            ul {
+                @for file in files {
+                    li {
+                        code { (text(&file["file"])) } ": " (cell("packets", &file["packets"])) " packets, "
+                        (cell("segments", &file["segments"])) " TCP segments, " (cell("bytes", &file["bytes"]))
+                    }
+                }
+                @for problem in problems {
+                    li.problem {
+                        (text(&problem["file"]))
+                        @if let Some(packet) = problem["packet"].as_u64() { ", packet " (packet) }
+                        ": " (text(&problem["message"]))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn overview(connections: &[Value], document: &Value) -> Markup {
+    let total = document["connection_count"].as_u64().unwrap_or(connections.len() as u64);
+    html! {
+        section {
+            h2 { "Connections, worst first" }
+            div.scroll tabindex="0" role="group" aria-label="connections" {
+                table {
+                    thead {
+                        tr {
+                            @for (name, is_number) in [("No", true), ("From", false), ("To", false), ("Rate", true), ("Round trip", true),
+                                ("Payload", true), ("Retransmitted", true), ("Limited by", false)]
+                            { th scope="col" .n[is_number] { (name) } }
+                        }
+                    }
+                    tbody {
+                        @for (place, one) in connections.iter().take(MOST_ROWS).enumerate() {
+                            @let turned = one["direction"] == "b->a";
+                            tr {
+                                td.n {
+                                    @if place < MOST_STORIES { a href={ "#connection-" (place) } { (cell("", &one["number"])) } }
+                                    @else { (cell("", &one["number"])) }
+                                }
+                                td { (text(&one[if turned { "b" } else { "a" }])) }
+                                td { (text(&one[if turned { "a" } else { "b" }])) }
+                                td.n { (cell("rate_bps", &one["rate_bps"])) }
+                                td.n { (cell("rtt_us", &one["rtt_us"])) }
+                                td.n { (cell("bytes", &one["bytes"])) }
+                                td.n { (cell("", &one["retransmissions"])) }
+                                td class=(diagnosis::tone(&one["diagnosis"])) { (diagnosis::verdict(&one["diagnosis"]).unwrap_or_default()) }
+                            }
+                        }
+                    }
+                }
+            }
+            @if total > connections.len().min(MOST_ROWS) as u64 {
+                p.note { (connections.len().min(MOST_ROWS)) " of " (cell("", &total.into())) " connections; `--top N` takes more into the JSON." }
+            }
+        }
+    }
+}
+
+fn story(place: usize, one: &Value, charts: &Charts, is_alone: bool) -> Markup {
+    let filter = one["display_filter"].as_str();
+    let facts = [
+        ("payload rate", "rate_bps"),
+        ("round trip", "rtt_us"),
+        ("payload", "bytes"),
+        ("seconds", "seconds"),
+        ("packets", "packets"),
+        ("retransmitted", "retransmissions"),
+        ("out of order", "out_of_order"),
+        ("segment", "mss"),
+    ];
+    html! {
+        article id={ "connection-" (place) } class={ "verdict " (diagnosis::tone(&one["diagnosis"])) } {
+            h3 {
+                @if !is_alone { span.direction { "No " (cell("", &one["number"])) } " " }
+                span.direction { (named(one)) } " " (diagnosis::verdict(&one["diagnosis"]).unwrap_or_default())
+            }
+            dl.facts {
+                @for (name, key) in facts { @if !one[key].is_null() { div { dt { (name) } dd { (cell(key, &one[key])) } } } }
+            }
+            (diagnosis::told(&one["diagnosis"], filter))
+            (advice(&one["advice"]))
+            @for chart in charts.charts.iter().filter(|chart| chart.is_of("connections", place)) { (chart::figure(chart)) }
+            @for chart in charts.traces.iter().filter(|chart| chart.connection == place) { (trace::figure(chart)) }
+            @if let Some(filter) = filter { p.quiet { "In Wireshark: " code { (crate::clean(filter)) } } }
+        }
+    }
+}
+
+fn advice(advice: &Value) -> Markup {
+    let Some(advice) = advice.as_array().filter(|advice| !advice.is_empty()) else { return html! {} };
+    html! {
+        h4 { "What to set" }
+        ul {
+            @for one in advice {
+                li {
+                    "on " (text(&one["host"]))
+                    @if one["is_guess"].as_bool() == Some(true) { ", whose SYN looks like " } @else { ", if it is " }
+                    (text(&one["platform"])) ": "
+                    @for setting in one["settings"].as_array().into_iter().flatten() { code { (text(setting)) } " " }
+                    @if one["look_at"].as_array().is_some_and(|settings| !settings.is_empty()) { "look at " }
+                    @for setting in one["look_at"].as_array().into_iter().flatten() { code { (text(setting)) } " " }
+                }
+            }
+        }
+    }
+}

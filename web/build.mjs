@@ -1,0 +1,40 @@
+// Builds the script and the style that crates/report puts into every page. `--check` says whether they are fresh.
+import { build } from "esbuild";
+import { readFile, writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+const assets = "../crates/report/src/html/assets/";
+const pages = [
+  { entry: "src/report.ts", out: "report.js" },
+  { entry: "src/report.css", out: "report.css" },
+];
+
+let stale = 0;
+for (const { entry, out } of pages) {
+  const result = await build({
+    entryPoints: [here(entry)],
+    bundle: true,
+    minify: true,
+    write: false,
+    format: "iife",
+    target: "es2022",
+    charset: "ascii",
+    legalComments: "none",
+    // The licence of what is bundled goes along (uPlot: MIT).
+    banner: { js: "/* uPlot 1.6.32, (c) Leon Sorokin, MIT */", css: "/* uPlot 1.6.32, (c) Leon Sorokin, MIT */" },
+  });
+  // What would end the element that the text stands in.
+  const text = result.outputFiles[0].text.replaceAll("</", "<\\/");
+  const path = here(assets + out);
+  if (process.argv.includes("--check")) {
+    if ((await readFile(path, "utf8")) !== text) {
+      console.error(`${out} is stale: run \`npm run build\` in web/`);
+      stale = 1;
+    }
+  } else {
+    await writeFile(path, text);
+    console.log(`${out}: ${text.length} bytes`);
+  }
+}
+process.exit(stale);

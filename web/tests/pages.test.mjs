@@ -1,0 +1,168 @@
+// Pages that fullpipe wrote, in a real browser. The folder with them is in PAGES; crates/cli/tests/pages.rs makes them.
+
+import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const folder = process.env.PAGES;
+const axe = createRequire(import.meta.url)("axe-core");
+const names = readdirSync(folder).filter((name) => name.endsWith(".html"));
+let browser;
+
+before(async () => {
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+});
+after(() => browser?.close());
+
+/** Opens a page; what it complains of, and what it asks the network for, lands in `heard`. */
+const open = async (name, options = {}) => {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+  const heard = [];
+  page.on("console", (message) => heard.push(message.text()));
+  page.on("pageerror", (error) => heard.push(error.message));
+  page.on("dialog", (dialog) => heard.push(`dialog: ${dialog.message()}`));
+  page.on("request", (request) => {
+    if (!/^(file|data|blob):/.test(request.url())) heard.push(`asked for ${request.url()}`);
+  });
+  await page.goto(pathToFileURL(join(folder, name)).href);
+  return { page, heard };
+};
+
+/** Draws what is drawn only in sight. */
+const drawAll = async (page) => {
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  await page.waitForFunction(() =>
+    [...document.querySelectorAll(".chart .canvas")].every((place) => place.querySelector("canvas")),
+  );
+};
+
+const documentOf = (page) => page.evaluate(() => JSON.parse(document.getElementById("document").textContent));
+
+for (const name of names) {
+  for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
+    // Narrow and dark: those with a chart of each sort.
+    if (width === 390 && !["loss.html", "sim.html", "sweep.html"].includes(name)) continue;
+    test(`${name} at ${width} px, ${colorScheme}`, async () => {
+      const { page, heard } = await open(name, { viewport: { width, height: 900 }, colorScheme });
+      await drawAll(page);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(wide <= width, `${wide} px wide`);
+      await page.evaluate(axe.source);
+      const { violations } = await page.evaluate(() => globalThis.axe.run());
+      assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`), []);
+      assert.deepEqual(heard, []);
+      await page.close();
+    });
+  }
+
+  test(`${name} says what its JSON says`, async () => {
+    const { page } = await open(name);
+    const told = await page.locator("main").innerText();
+    const document = await documentOf(page);
+    const texts = (document.transfers ?? []).concat(document.connections?.slice(0, 20) ?? []).flatMap(({ diagnosis }) => [
+      diagnosis.action,
+      ...diagnosis.evidence.map(({ text }) => text),
+      ...diagnosis.blind,
+    ]);
+    for (const change of document.plan?.changes ?? []) texts.push(change.knob, change.reason, change.undo);
+    const plain = (text) => text.replace(/\s+/g, " ").trim();
+    for (const text of texts) assert.ok(plain(told).includes(plain(text)), text);
+    // A rate to the digit: three of them, in the unit that fits.
+    for (const { rate_bps: rate } of document.transfers ?? document.connections ?? document.directions ?? []) {
+      if (rate === null) continue;
+      const digits = Number(rate.toPrecision(3)) / 1000 ** Math.floor(Math.log10(rate) / 3);
+      assert.ok(told.includes(String(+digits.toPrecision(3)).slice(0, 3)), `${rate} bit/s`);
+    }
+    await page.close();
+  });
+
+  test(`${name} says it without script, too`, async () => {
+    const { page } = await open(name, { javaScriptEnabled: false });
+    assert.ok((await page.locator("h1").innerText()).length > 5);
+    await page.close();
+  });
+}
+
+test("a capture's graph is zoomed to a packet, whose number is the capture's", async () => {
+  const { page, heard } = await open("loss.html");
+  const graph = page.locator("[data-trace] .canvas");
+  await graph.scrollIntoViewIfNeeded();
+  const over = graph.locator(".u-over");
+  await over.waitFor();
+  const box = await over.boundingBox();
+  const ticks = async () => (await graph.locator("canvas").screenshot()).toString("base64");
+  const whole = await ticks();
+  const drag = async (from, to) => {
+    await page.mouse.move(box.x + box.width * from, box.y + box.height / 2);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * to, box.y + box.height / 2, { steps: 4 });
+    await page.mouse.up();
+  };
+  await drag(0, 0.12);
+  assert.notEqual(await ticks(), whole);
+  const numbers = new Set();
+  for (let x = 0.02; x < 1; x += 0.01) {
+    for (const y of [0.25, 0.5, 0.75]) {
+      await page.mouse.move(box.x + box.width * x, box.y + box.height * y);
+      const said = await graph.locator(".readout").innerText();
+      const found = /^Packet ([\d,]+), .*frame\.number == (\d+)$/.exec(said);
+      if (found) {
+        assert.equal(found[1].replaceAll(",", ""), found[2]);
+        numbers.add(Number(found[2]));
+      }
+    }
+  }
+  const { files } = await documentOf(page);
+  assert.ok(numbers.size >= 10 && Math.max(...numbers) <= files[0].packets, [...numbers].join(" "));
+  await over.dblclick();
+  await page.mouse.move(0, 0);
+  await graph.focus();
+  await page.keyboard.press("+");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("0");
+  assert.deepEqual(heard, []);
+  await page.close();
+});
+
+test("panels share one cursor and one zoom", async () => {
+  const { page } = await open("sim.html");
+  const chart = page.locator("[data-chart] .canvas").first();
+  await chart.scrollIntoViewIfNeeded();
+  await chart.locator(".u-over").first().waitFor();
+  const box = await chart.locator(".u-over").first().boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  const values = await chart.locator(".u-legend .u-value").allInnerTexts();
+  assert.ok(values.filter((value) => /\d/.test(value)).length >= 6, values.join(" | "));
+  const before = await chart.locator("canvas").nth(2).screenshot();
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.7, box.y + box.height / 2, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForTimeout(50);
+  assert.notDeepEqual(await chart.locator("canvas").nth(2).screenshot(), before);
+  await page.close();
+});
+
+test("a hostile name is text", async () => {
+  const { page, heard } = await open("hostile.html");
+  await drawAll(page);
+  assert.equal(await page.locator("main img").count(), 0);
+  assert.ok((await page.locator("main").innerText()).includes("<img src=x onerror=alert(1)>"));
+  assert.deepEqual(heard, []);
+  await page.close();
+});
+
+test("the JSON that a page saves is the document", async () => {
+  const { page } = await open("sim.html");
+  const waiting = page.waitForEvent("download");
+  await page.locator("#save").click();
+  const download = await waiting;
+  assert.equal(download.suggestedFilename(), "fullpipe.json");
+  const chunks = [];
+  for await (const chunk of await download.createReadStream()) chunks.push(chunk);
+  assert.deepEqual(JSON.parse(Buffer.concat(chunks).toString()), await documentOf(page));
+  await page.close();
+});
