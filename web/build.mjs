@@ -7,6 +7,7 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const assets = "../crates/report/src/html/assets/";
 const pages = [
   { entry: "src/report.ts", out: "report.js" },
+  { entry: "src/what-if.ts", out: "what-if.js" },
   { entry: "src/report.css", out: "report.css" },
 ];
 

@@ -51,9 +51,12 @@ for (const name of names) {
       await drawAll(page);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(wide <= width, `${wide} px wide`);
-      await page.evaluate(axe.source);
-      const { violations } = await page.evaluate(() => globalThis.axe.run());
-      assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`), []);
+      // Two seconds each: one of each sort.
+      if (["loss.html", "sim.html", "sweep.html", "empty.html"].includes(name)) {
+        await page.evaluate(axe.source);
+        const { violations } = await page.evaluate(() => globalThis.axe.run());
+        assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`), []);
+      }
       assert.deepEqual(heard, []);
       await page.close();
     });

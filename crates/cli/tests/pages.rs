@@ -54,6 +54,8 @@ fn pages_in_a_real_browser() {
     let sweep = "receiver.window=16k..4M";
     fullpipe(&["what-if", "--rate", "20M", "--rtt", "80ms", "--sweep", sweep, "--html", &page("sweep.html")]);
     fullpipe(&["read", &capture("50m-40ms-cubic-tail-loss-a.pcap"), "--html", &page("loss.html")]);
+    fs::create_dir(folder.path().join("try")).unwrap();
+    fullpipe(&["what-if", "--interactive", &page("try/what-if.html")]);
     let two = [capture("wan-80ms-cubic-window-a.pcap"), capture("adsl2-cubic-window-a.pcap")];
     fullpipe(&["read", &two[0], "--html", &page("window.html")]);
     // No packets at all, and a name that would be markup.
@@ -68,6 +70,7 @@ fn pages_in_a_real_browser() {
         .current_dir(web())
         .env("PAGES", folder.path())
         .env("CHROMIUM", chromium)
+        .env("FULLPIPE", env!("CARGO_BIN_EXE_fullpipe"))
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&run.stdout);

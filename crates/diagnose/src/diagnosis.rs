@@ -169,6 +169,23 @@ impl Limiter {
         Self::InsufficientEvidence,
     ];
 
+    /// The word in JSON: `receive_window`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Application => "application",
+            Self::ReceiveWindow => "receive_window",
+            Self::SendBuffer => "send_buffer",
+            Self::CongestionWindow => "congestion_window",
+            Self::Path => "path",
+            Self::AckDelay => "ack_delay",
+            Self::SegmentSize => "segment_size",
+            Self::Reordering => "reordering",
+            Self::Handshake => "handshake",
+            Self::Cpu => "cpu",
+            Self::InsufficientEvidence => "insufficient_evidence",
+        }
+    }
+
     /// The word for a person: `receive window`.
     pub fn words(self) -> &'static str {
         match self {
@@ -185,6 +202,37 @@ impl Limiter {
             Self::InsufficientEvidence => "not enough evidence",
         }
     }
+}
+
+impl Detail {
+    /// What it means, for a person: `window scaling absent`.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::ScalingAbsent => "window scaling absent",
+            Self::ScaleZero => "window-scale shift 0",
+            Self::WindowCeiling => "at its ceiling",
+            Self::ZeroWindow => "closed by the receiver",
+            Self::SlowReader => "the receiving application reads slowly",
+            Self::BufferCap => "smaller than the path needs",
+            Self::SlowStart => "slow start",
+            Self::Loss => "held down by loss",
+            Self::Rto => "retransmission timeouts",
+            Self::TailLoss => "tail loss",
+            Self::Nagle => "Nagle's algorithm against delayed ACK",
+            Self::DelayedAck => "delayed ACK",
+            Self::MtuBlackHole => "MTU black hole",
+            Self::SmallMss => "small MSS",
+            Self::Policed => "policed",
+            Self::Saturated => "saturated",
+            Self::Idle => "idle",
+            Self::PinnedByApplication => "pinned by application",
+        }
+    }
+}
+
+/// A limiter with how it acts: `receive window (window-scale shift 0)`.
+pub fn limit_words(limiter: Limiter, detail: Option<Detail>) -> String {
+    detail.map_or_else(|| limiter.words().to_owned(), |detail| format!("{} ({})", limiter.words(), detail.words()))
 }
 
 impl fmt::Display for Limiter {

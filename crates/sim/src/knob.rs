@@ -81,6 +81,36 @@ pub const KNOBS: &[Knob] = &[
     knob("path.mtu", Kind::Size, "largest packet"),
 ];
 
+/// `spec` with these settings.
+///
+/// # Errors
+/// A setting is unknown or can't be.
+pub fn with(spec: &Spec, settings: &[(String, String)]) -> Result<Spec, SimError> {
+    let mut spec = spec.clone();
+    for (key, value) in settings {
+        set(&mut spec, key, value)?;
+    }
+    Ok(spec)
+}
+
+/// A connection over one link, as a person describes it: rate, round-trip time, loss such as `0.01%`, and a queue such as
+/// `1bdp`.
+///
+/// # Errors
+/// A value is out of bounds, or can't be read.
+pub fn one_link(
+    rate: Rate,
+    rtt: Micros,
+    loss: &str,
+    queue_size: &str,
+    [from, to]: [HostSpec; 2],
+) -> Result<Spec, SimError> {
+    let mut spec = Spec::new(path(rate, rtt, fraction("--loss", loss)?, queue(queue_size)?)?, from, to);
+    // The same bounds as by --set.
+    set(&mut spec, "path.rtt", &format!("{}us", rtt.get()))?;
+    Ok(spec)
+}
+
 /// The knob of that name.
 ///
 /// # Errors

@@ -44,10 +44,7 @@ pub struct Prediction {
 /// # Errors
 /// A setting is unknown or can't be, or the connection can't be opened.
 pub fn predict(spec: &Spec, set: &[(String, String)]) -> Result<Prediction, SimError> {
-    let mut spec = spec.clone();
-    for (key, value) in set {
-        knob::set(&mut spec, key, value)?;
-    }
+    let spec = knob::with(spec, set)?;
     let outcome = world::run(&spec)?;
     let diagnosis = outcome.diagnosis();
     Ok(Prediction {

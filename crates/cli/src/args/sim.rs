@@ -55,11 +55,18 @@ Examples:
   fullpipe what-if --rate 100M --rtt 80ms --from windows-2012 --to linux-6.18
   fullpipe what-if --rate 7M --to windows-xp --set receiver.scaling=on,receiver.window=128k
   fullpipe what-if --rate 100M --rtt 80ms --sweep receiver.window=16k..8M
+  fullpipe what-if --rate 100M --rtt 80ms --open
   fullpipe what-if --rate 25M --rtt 8ms --from netburner --sweep sender.buffers=5..43 --bytes 4MB
   fullpipe check far.example --json | fullpipe what-if - --set receiver.scaling=on,receiver.window=1M
   fullpipe read slow.pcap --json | fullpipe what-if - --conn 3 --to-settings sysctl.conf
   fullpipe what-if --rate 1G --rtt 20ms --from-settings loader.conf sysctl.conf --from freebsd-14")]
 pub(crate) struct WhatIfArgs {
+    /// Write a page on which to try settings in a browser, with the simulator in it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["seen", "sweep", "html"], help_heading = "Output")]
+    pub(crate) interactive: Option<PathBuf>,
+    /// Open that page in the browser
+    #[arg(long, conflicts_with_all = ["seen", "sweep", "html"], help_heading = "Output")]
+    pub(crate) open: bool,
     /// Where a page of it goes.
     #[command(flatten)]
     pub(crate) page: PageArgs,

@@ -1,6 +1,7 @@
 //! `fullpipe what-if`.
 
 mod base;
+mod page;
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -32,6 +33,9 @@ pub(super) fn run(args: &WhatIfArgs, output: Output) -> Ended {
     let is_help = |name: &Option<String>| name.as_deref() == Some("help");
     if args.set.iter().any(|set| set == "help") || is_help(&args.from) || is_help(&args.to) {
         return printed(output.page("what-if", &help()));
+    }
+    if args.open || args.interactive.is_some() {
+        return page::run(args, output);
     }
     let sets = args.set.iter().map(|set| settings(set)).collect::<Result<Vec<_>, _>>()?;
     let bases = base::all(args)?;

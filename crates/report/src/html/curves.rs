@@ -1,9 +1,8 @@
 //! The curves that a document holds itself: rate over message size, streams, a swept setting, buffers, and round trips under
 //! load.
 
+use fullpipe_chart::{Chart, Kind, Panel, Series, Shape};
 use serde_json::Value;
-
-use super::chart::{Chart, Kind, Panel, Series, Shape};
 
 /// All that the document has.
 pub(super) fn of(document: &Value) -> Vec<Chart> {

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::{Charts, chart, table};
+use super::{Charts, figure, table};
 
 /// The keys that are told here.
 pub(super) const TOLD: &[&str] = &["directions"];
@@ -52,7 +52,7 @@ pub(super) fn directions(document: &Value, charts: &Charts) -> Markup {
                     @if let Some(datagrams) = one.get("datagrams").filter(|datagrams| datagrams.is_object()) {
                         h4 { "Datagrams" } (table::any("datagrams", datagrams))
                     }
-                    @for chart in charts.charts.iter().filter(|chart| chart.is_of("directions", place)) { (chart::figure(chart)) }
+                    @for chart in charts.charts.iter().filter(|chart| chart.is_of("directions", place)) { (figure::figure(chart)) }
                     @if let Some(streams) = one["streams"].as_array().filter(|streams| streams.len() > 1) {
                         h4 { "Connections" } (table::rows(streams))
                     }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{
-    Charts, chart, diagnosis,
+    Charts, diagnosis, figure,
     table::{cell, text},
 };
 use crate::clean;
@@ -79,7 +79,7 @@ pub(super) fn transfers(document: &Value, key: &str, title: &str, charts: &Chart
                     }
                     (facts(one))
                     (diagnosis::told(&one["diagnosis"], None))
-                    @for chart in charts.charts.iter().filter(|chart| chart.is_of(key, place)) { (chart::figure(chart)) }
+                    @for chart in charts.charts.iter().filter(|chart| chart.is_of(key, place)) { (figure::figure(chart)) }
                 }
             }
         }

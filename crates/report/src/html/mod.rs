@@ -4,14 +4,15 @@
 //! series that the document leaves out. All text is written here and escaped, so that the page says what it says without
 //! script, too; script only draws the charts. What is *not* here: the script and the style (`web/`), and writing files.
 
-mod chart;
 mod curves;
 mod diagnosis;
+mod figure;
 mod figures;
 mod loops;
 mod read;
 mod table;
 mod trace;
+mod what_if;
 
 use base64ct::{Base64, Encoding};
 use fullpipe_diagnose::Transfer;
@@ -21,8 +22,9 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-pub use chart::{Band, Chart, Kind, Panel, Series, Shape};
+pub use fullpipe_chart::Chart;
 pub use trace::TraceChart;
+pub use what_if::{Choices, State, what_if};
 
 use crate::{Measured, clean, json};
 
@@ -87,7 +89,7 @@ pub fn page(document: &Value, mut charts: Charts) -> String {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(policy());
+                meta http-equiv="Content-Security-Policy" content=(policy(SCRIPT, ""));
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content={ "fullpipe " (env!("CARGO_PKG_VERSION")) };
                 title { (title) }
@@ -121,12 +123,13 @@ pub fn page(document: &Value, mut charts: Charts) -> String {
     page.into_string()
 }
 
-/// Only the script and the style that are in the page itself may run; nothing is loaded from anywhere.
-fn policy() -> String {
+/// Only the script and the style that are in the page itself may run; nothing is loaded from anywhere. `more` is what its script
+/// may do besides.
+fn policy(script: &str, more: &str) -> String {
     let hash = |text: &str| format!("'sha256-{}'", Base64::encode_string(&Sha256::digest(text.as_bytes())));
     format!(
-        "default-src 'none'; script-src {}; style-src {}; img-src data: blob:; base-uri 'none'; form-action 'none'",
-        hash(SCRIPT),
+        "default-src 'none'; script-src {} {more}; style-src {}; img-src data: blob:; base-uri 'none'; form-action 'none'",
+        hash(script),
         hash(STYLE)
     )
 }
@@ -194,7 +197,7 @@ fn body(document: &Value, charts: &Charts) -> Markup {
         (read::connections(document, charts))
         (figures::directions(document, charts))
         @if let Some(note) = &charts.note { p.note { (note) } }
-        @for chart in charts.charts.iter().filter(|chart| chart.of.is_none()) { (chart::figure(chart)) }
+        @for chart in charts.charts.iter().filter(|chart| chart.of.is_none()) { (figure::figure(chart)) }
         (loops::plan(document))
         (loops::transfers(document, "transfers_after", "Measured with the changes in force", charts))
         @for (key, value) in table::in_order(entries) {

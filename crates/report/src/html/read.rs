@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{
-    Charts, chart, diagnosis,
+    Charts, diagnosis, figure,
     table::{cell, text},
     trace,
 };
@@ -141,7 +141,7 @@ fn story(place: usize, one: &Value, charts: &Charts, is_alone: bool) -> Markup {
             }
             (diagnosis::told(&one["diagnosis"], filter))
             (advice(&one["advice"]))
-            @for chart in charts.charts.iter().filter(|chart| chart.is_of("connections", place)) { (chart::figure(chart)) }
+            @for chart in charts.charts.iter().filter(|chart| chart.is_of("connections", place)) { (figure::figure(chart)) }
             @for chart in charts.traces.iter().filter(|chart| chart.connection == place) { (trace::figure(chart)) }
             @if let Some(filter) = filter { p.quiet { "In Wireshark: " code { (crate::clean(filter)) } } }
         }

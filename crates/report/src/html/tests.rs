@@ -80,7 +80,7 @@ fn a_document_that_was_cut_or_is_strange_still_makes_a_page() {
 
 #[test]
 fn only_the_pages_own_script_and_style_may_run() {
-    let policy = policy();
+    let policy = policy(SCRIPT, "");
     assert!(policy.starts_with("default-src 'none'; script-src 'sha256-") && !policy.contains("unsafe"), "{policy}");
     let page = page(&json!({ "command": "sim" }), Charts::default());
     assert!(page.contains(SCRIPT) && page.contains(STYLE) && !SCRIPT.contains("</"));
@@ -106,4 +106,14 @@ mod text {
         }
         text.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     }
+}
+
+#[test]
+fn the_page_to_try_settings_on_carries_its_choices_as_text() {
+    let first = State { set: HOSTILE.to_owned(), rate: "\"><b>".to_owned(), ..State::default() };
+    let choices = Choices { first, platforms: vec![HOSTILE.to_owned()], ..Choices::default() };
+    let page = what_if(&choices);
+    assert!(page.contains("'wasm-unsafe-eval'") && page.contains("<script id=\"simulator\""), "the simulator may run");
+    assert!(!page.contains("<img") && !page.contains("\"><b>"), "what is chosen is text");
+    assert_eq!(page.matches("</script>").count(), 3);
 }

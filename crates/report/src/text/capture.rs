@@ -198,7 +198,7 @@ fn put_timeline(page: &mut Page, runs: &[Run]) {
     let shown = if page.look.verbose { usize::MAX } else { SPANS };
     for (index, run) in runs.iter().take(shown).enumerate() {
         let seconds = |us: u64| us as f64 / 1e6;
-        let detail = run.detail.map(|detail| format!(" ({})", super::direction::detail_words(detail)));
+        let detail = run.detail.map(|detail| format!(" ({})", detail.words()));
         let text = format!(
             "{:>8.3} to {:>8.3} s  {}{}",
             seconds(run.from_us),

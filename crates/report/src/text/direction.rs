@@ -1,10 +1,9 @@
 //! One direction: what it carried, what limited it, and why we say so.
 
-use fullpipe_diagnose::{Confidence, Detail, Diagnosis, Limiter};
+use fullpipe_diagnose::{Confidence, Detail, Diagnosis, Limiter, limit_words};
 use fullpipe_tune::Direction;
 
 use super::page::{BAD, GOOD, Look, NAME, PLAIN, Page, WARN, bar, or_dash, percent};
-use crate::json::word;
 
 /// How many reasons are shown unless everything is asked for.
 const REASONS: usize = 3;
@@ -79,14 +78,6 @@ pub(crate) fn verdict_words(
     text
 }
 
-/// `receive window (window-scale shift 0)`.
-pub(crate) fn limit_words(limiter: Limiter, detail: Option<Detail>) -> String {
-    match detail {
-        Some(detail) => format!("{} ({})", limiter.words(), detail_words(detail)),
-        None => limiter.words().to_owned(),
-    }
-}
-
 /// A full path is as it should be, too little evidence is neither, and the rest can be lifted.
 pub(crate) fn verdict_style(limiter: Limiter) -> anstyle::Style {
     match limiter {
@@ -130,24 +121,4 @@ pub(crate) fn put_shares(page: &mut Page, diagnosis: &Diagnosis) {
 /// `a->b` is a name; `a -> b` reads better.
 pub(crate) fn arrow(name: &str) -> String {
     name.replacen("->", " -> ", 1)
-}
-
-/// What a detail means, for a person.
-pub(crate) fn detail_words(detail: Detail) -> String {
-    match detail {
-        Detail::ScalingAbsent => "window scaling absent".to_owned(),
-        Detail::ScaleZero => "window-scale shift 0".to_owned(),
-        Detail::WindowCeiling => "at its ceiling".to_owned(),
-        Detail::ZeroWindow => "closed by the receiver".to_owned(),
-        Detail::SlowReader => "the receiving application reads slowly".to_owned(),
-        Detail::BufferCap => "smaller than the path needs".to_owned(),
-        Detail::Loss => "held down by loss".to_owned(),
-        Detail::Rto => "retransmission timeouts".to_owned(),
-        Detail::Nagle => "Nagle's algorithm against delayed ACK".to_owned(),
-        Detail::DelayedAck => "delayed ACK".to_owned(),
-        Detail::MtuBlackHole => "MTU black hole".to_owned(),
-        Detail::SmallMss => "small MSS".to_owned(),
-        // The other words, and those to come, read well as they are spelt in JSON.
-        other => word(&other).unwrap_or_default().replace('_', " "),
-    }
 }

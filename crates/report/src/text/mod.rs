@@ -23,7 +23,7 @@ mod watch;
 pub use capture::{capture_story, captures};
 pub use changes::{applied, confirmed, dry_run, platform_plan};
 pub use direction::direction;
-pub(crate) use direction::{limit_words, verdict_words};
+pub(crate) use direction::verdict_words;
 pub use findings::findings;
 pub use journal::{history, show, status, undo};
 pub use measured::{interval, measured};

@@ -2,10 +2,7 @@
 
 use fullpipe_knobs::{Change, Plan};
 
-use super::{
-    direction::detail_words,
-    page::{DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent},
-};
+use super::page::{DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent};
 use crate::{ForecastPoint, ForecastRow, PlanForecast};
 
 /// The changes in their order, with reasons; and what the plan leaves alone.
@@ -64,7 +61,7 @@ fn forecast_words(row: &ForecastRow) -> String {
 
 fn change_words(row: &ForecastRow) -> String {
     let point = |point: &ForecastPoint| {
-        let detail = point.detail.map_or_else(String::new, |detail| format!(", {}", detail_words(detail)));
+        let detail = point.detail.map_or_else(String::new, |detail| format!(", {}", detail.words()));
         format!("{} ({}{detail})", point.rate, point.limiter.words())
     };
     format!("{} -> {}", point(&row.before), point(&row.after))

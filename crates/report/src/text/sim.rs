@@ -1,10 +1,10 @@
 //! What the simulator found.
 
-use fullpipe_diagnose::Limiter;
+use fullpipe_diagnose::{Limiter, limit_words};
 use fullpipe_units::{Bytes, Micros};
 
 use super::{
-    direction::{arrow, detail_words, put_direction},
+    direction::{arrow, put_direction},
     outcome::{put_expectations, put_scenario},
     page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, or_dash},
 };
@@ -85,13 +85,6 @@ fn put_notes(page: &mut Page, notes: &[String]) {
     }
 }
 
-fn limiter(row: &PredictionRow) -> String {
-    match row.detail {
-        Some(detail) => format!("{} ({})", row.limiter.words(), detail_words(detail)),
-        None => row.limiter.words().to_owned(),
-    }
-}
-
 fn put_table(page: &mut Page, rows: &[PredictionRow]) {
     for row in rows {
         let set = if row.set.is_empty() { "as it is".to_owned() } else { row.set.join(", ") };
@@ -100,7 +93,7 @@ fn put_table(page: &mut Page, rows: &[PredictionRow]) {
         let style = if row.failure.is_some() { BAD } else { GOOD };
         let measured = row.measured.map_or_else(String::new, |measured| format!("; measured {measured}"));
         page.styled_field("rate", style, &format!("{}{measured}", row.rate));
-        page.field("limited by", &limiter(row));
+        page.field("limited by", &limit_words(row.limiter, row.detail));
         if let Some(seconds) = row.seconds {
             page.field("takes", &format!("{seconds:.2} s"));
         }
@@ -141,6 +134,6 @@ fn put_curve(page: &mut Page, found: &WhatIf, knob: &str, place: usize) {
         let value = or_dash(row.value.as_deref());
         let text = format!("{knob} = {value} gives {}, and no larger value gives 3 % more", row.rate);
         page.title("plateau", GOOD, &text);
-        page.field("limited by", &limiter(row));
+        page.field("limited by", &limit_words(row.limiter, row.detail));
     }
 }

@@ -15,10 +15,10 @@ use crate::{
 
 /// The largest document that is read: a few hundred captured connections are some megabytes.
 const LARGEST: usize = 256 << 20;
-const RATE: Rate = Rate::from_bps(100_000_000);
-const RTT: Micros = Micros::from_millis(80);
-const QUEUE: &str = "1bdp";
-const PLATFORM: &str = "linux-6.18";
+pub(super) const RATE: Rate = Rate::from_bps(100_000_000);
+pub(super) const RTT: Micros = Micros::from_millis(80);
+pub(super) const QUEUE: &str = "1bdp";
+pub(super) const PLATFORM: &str = "linux-6.18";
 
 /// A simulation without any `--set`.
 pub(super) struct Base {
@@ -43,7 +43,6 @@ fn from_flags(args: &WhatIfArgs) -> Result<Base, Failure> {
     let mut notes = Vec::new();
     let (rate, rtt) = (args.rate.unwrap_or(RATE), args.rtt.unwrap_or(RTT));
     let (loss, queue) = (args.loss.as_deref().unwrap_or("0"), args.queue.as_deref().unwrap_or(QUEUE));
-    let path = knob::path(rate, rtt, knob::fraction("--loss", loss)?, knob::queue(queue)?)?;
     let mut named = Vec::new();
     let mut host = |own: Option<&String>, files: &[PathBuf]| -> Result<HostSpec, Failure> {
         if !files.is_empty() {
@@ -62,9 +61,7 @@ fn from_flags(args: &WhatIfArgs) -> Result<Base, Failure> {
     let to = host(args.to.as_ref(), &args.to_settings)?;
     let words = if loss == "0" { String::new() } else { format!(", loss {loss}") };
     let situation = format!("{rate} over {rtt}{words}, queue {queue}, from {} to {}", from.platform, to.platform);
-    let mut spec = Spec::new(path, from, to);
-    // The same bounds as by --set.
-    knob::set(&mut spec, "path.rtt", &format!("{}us", rtt.get()))?;
+    let mut spec = knob::one_link(rate, rtt, loss, queue, [from, to])?;
     (spec.seed, spec.bytes, spec.time) = (args.seed, args.bytes, args.seconds.unwrap_or(Micros::from_secs(10)));
     Ok(Base { direction: None, spec, measured: None, situation, notes })
 }

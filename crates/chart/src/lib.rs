@@ -1,11 +1,11 @@
-//! Series over one axis: what script draws. What is *not* here: which series a result has (`curves`, the callers).
+//! Series over one axis: what the script of a page draws, of results and in the browser alike.
+//!
+//! Pure. What is *not* here: the page around a chart, and the curves of a document (`report`); drawing (`web`).
+#![forbid(unsafe_code)]
 
-use fullpipe_diagnose::{Run, Transfer, runs};
-use fullpipe_units::{Bytes, Rate};
-use maud::{Markup, html};
+use fullpipe_diagnose::{Limiter, Run, Transfer, limit_words, runs};
+use fullpipe_units::Bytes;
 use serde::Serialize;
-
-use super::diagnosis;
 
 /// Points of a chart beyond which it is thinned: three for each column of a wide window.
 const MOST_POINTS: usize = 4_000;
@@ -125,7 +125,7 @@ impl Chart {
     }
 
     /// Whether it belongs to that place of the document.
-    pub(super) fn is_of(&self, key: &str, place: usize) -> bool {
+    pub fn is_of(&self, key: &str, place: usize) -> bool {
         self.of.is_some_and(|of| of == (key, place))
     }
 
@@ -283,49 +283,20 @@ fn rates(points: &[(u64, u64)], rtt_us: Option<u64>) -> Vec<Option<f64>> {
         .collect()
 }
 
+/// The name by which style and script know a limiter: `receive-window`.
+pub fn role(limiter: Limiter) -> String {
+    limiter.words().replace(' ', "-")
+}
+
 fn bands(runs: &[Run]) -> Vec<Band> {
     runs.iter()
         .map(|run| Band {
             from: seconds(run.from_us),
             to: seconds(run.to_us),
-            label: crate::text::limit_words(run.limiter, run.detail),
-            role: diagnosis::role(&crate::json::word(&run.limiter).unwrap_or_default()),
+            label: limit_words(run.limiter, run.detail),
+            role: role(run.limiter),
         })
         .collect()
-}
-
-/// The place where script draws it, and what it says to those who don't see it.
-pub(super) fn figure(chart: &Chart) -> Markup {
-    html! {
-        figure.chart data-chart=(chart.id) {
-            figcaption { (chart.title) }
-            div.canvas role="img" tabindex="0" aria-label=(spoken(chart)) {}
-            @if let Some(note) = &chart.note { p.note { (note) } }
-            noscript { p.note { "This chart is drawn by script: " (spoken(chart)) } }
-        }
-    }
-}
-
-/// The span of each series, in words.
-fn spoken(chart: &Chart) -> String {
-    let told = chart.panels.iter().flat_map(|panel| panel.series.iter().map(move |line| (panel.unit, line)));
-    let told = told.filter_map(|(unit, line)| {
-        let known = || line.y.iter().flatten().copied();
-        let (low, high) = (known().reduce(f64::min)?, known().reduce(f64::max)?);
-        Some(format!("{} from {} to {}", line.name, written(unit, low), written(unit, high)))
-    });
-    format!("{}. {}.", chart.title, told.collect::<Vec<_>>().join("; "))
-}
-
-fn written(unit: Kind, value: f64) -> String {
-    let whole = value.max(0.0) as u64;
-    match unit {
-        Kind::Seconds => format!("{value:.2} s"),
-        Kind::Micros => fullpipe_units::Micros::new(whole).to_string(),
-        Kind::Bytes => Bytes::new(whole).to_string(),
-        Kind::Rate => Rate::from_bps(whole).to_string(),
-        Kind::Count => format!("{value}"),
-    }
 }
 
 #[cfg(test)]

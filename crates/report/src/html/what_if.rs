@@ -1,0 +1,155 @@
+//! A page to try settings on: the simulator itself, in the browser.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde::Serialize;
+
+use super::{STYLE, data, policy};
+
+/// Built from `web/`, as the script of the other pages.
+const SCRIPT: &str = include_str!("assets/what-if.js");
+/// `bindings/wasm` for `wasm32-unknown-unknown`, gzip in base64, by `cargo xtask page`.
+const SIMULATOR: &str = include_str!("assets/simulator.wasm.gz.b64");
+
+/// What can be chosen, and what is chosen at first. The words are those of the flags of `what-if`.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Choices {
+    /// What is chosen at first.
+    pub first: State,
+    /// Situations by name.
+    pub presets: Vec<(String, State)>,
+    /// The platforms of either end.
+    pub platforms: Vec<String>,
+    /// Every setting with its meaning.
+    pub settings: Vec<(String, String)>,
+}
+
+/// A question to the simulator.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct State {
+    /// The rate of the link.
+    pub rate: String,
+    /// The round-trip time of the idle path.
+    pub rtt: String,
+    /// Random loss.
+    pub loss: String,
+    /// The queue in front of the link.
+    pub queue: String,
+    /// The sender's platform.
+    pub from: String,
+    /// The receiver's platform.
+    pub to: String,
+    /// `KEY=VALUE`, separated by commas.
+    pub set: String,
+    /// Payload to transfer; empty: as much as the time allows.
+    pub bytes: String,
+}
+
+/// The page.
+pub fn what_if(choices: &Choices) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(policy(SCRIPT, "'wasm-unsafe-eval'"));
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content={ "fullpipe " (env!("CARGO_PKG_VERSION")) };
+                title { "fullpipe: what would it give?" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                a.skip href="#answer" { "To the answer" }
+                header {
+                    p.mark { "fullpipe " span { "what-if" } }
+                    h1 #headline aria-live="polite" { "What would it give?" }
+                    p.subline #situation { "One connection over one link, in virtual time: nothing is measured." }
+                }
+                main {
+                    form #form {
+                        (presets(choices))
+                        div.fields { (fields(choices)) }
+                    }
+                    noscript { p.note { "This page computes in the browser and needs its script. `fullpipe what-if` answers without." } }
+                    article #answer .verdict { p.note { "The simulator is starting." } }
+                    figure.chart { div.canvas #chart role="img" tabindex="0" aria-label="The connection over time" {} }
+                    section {
+                        h2 { "The same by command" }
+                        p { code #command { "fullpipe what-if" } " " button type="button" data-copy="command" { "copy" } }
+                        p { code #plan { "fullpipe plan" } " " button type="button" data-copy="plan" { "copy" } " says what to set on the receiver's platform." }
+                        h2 { "Settings" }
+                        dl.wide { @for (key, meaning) in &choices.settings { div { dt { code { (key) } } dd { (meaning) } } } }
+                    }
+                }
+                footer {
+                    p {
+                        "fullpipe " (env!("CARGO_PKG_VERSION")) ": the TCP engine and the judge of the command, compiled for the browser. \
+                         The link in the address bar holds what is chosen. It asks nothing of any network."
+                    }
+                }
+                script #choices type="application/json" {
+                    (PreEscaped(data(&serde_json::to_string(choices).expect("text becomes JSON"))))
+                }
+                script #simulator type="application/gzip" { (PreEscaped(SIMULATOR)) }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn presets(choices: &Choices) -> Markup {
+    html! {
+        div.presets role="group" aria-label="situations" {
+            @for (place, (name, _)) in choices.presets.iter().enumerate() { button type="button" data-preset=(place) { (name) } }
+        }
+    }
+}
+
+fn fields(choices: &Choices) -> Markup {
+    let first = &choices.first;
+    html! {
+        (slider("rate", "Rate", &first.rate, "of the narrowest link: 100M"))
+        (slider("rtt", "Round trip", &first.rtt, "of the idle path: 80ms"))
+        (slider("window", "Receive window", "", "empty: the platform sizes it"))
+        (slider("buffer", "Send buffer", "", "empty: the platform sizes it"))
+        (platform("from", "Sender", &first.from, choices))
+        (platform("to", "Receiver", &first.to, choices))
+        (plain("loss", "Loss", &first.loss, "random: 0.01%"))
+        (plain("queue", "Queue", &first.queue, "1bdp, 100p, 64k, 20ms"))
+        (plain("bytes", "Payload", &first.bytes, "empty: all that the time allows"))
+        (plain("set", "Other settings", &first.set, "KEY=VALUE, separated by commas"))
+    }
+}
+
+fn plain(name: &str, label: &str, value: &str, hint: &str) -> Markup {
+    html! {
+        div.field {
+            label for=(name) { (label) }
+            input #(name) name=(name) value=(value) autocomplete="off" spellcheck="false" aria-describedby={ (name) "-hint" };
+            p.note id={ (name) "-hint" } { (hint) }
+        }
+    }
+}
+
+fn slider(name: &str, label: &str, value: &str, hint: &str) -> Markup {
+    html! {
+        div.field {
+            label for=(name) { (label) }
+            input #(name) name=(name) value=(value) autocomplete="off" spellcheck="false" aria-describedby={ (name) "-hint" };
+            input type="range" min="0" max="200" value="0" data-for=(name) aria-label={ (label) ", slider" };
+            p.note id={ (name) "-hint" } { (hint) }
+        }
+    }
+}
+
+fn platform(name: &str, label: &str, value: &str, choices: &Choices) -> Markup {
+    html! {
+        div.field {
+            label for=(name) { (label) }
+            select #(name) name=(name) {
+                @for platform in &choices.platforms { option value=(platform) selected[platform == value] { (platform) } }
+            }
+        }
+    }
+}

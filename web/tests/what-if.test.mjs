@@ -1,0 +1,111 @@
+// The page with the simulator in it: its answers are the command's, to the digit.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { gunzipSync } from "node:zlib";
+import { chromium } from "playwright-core";
+
+const file = join(process.env.PAGES, "try", "what-if.html");
+const axe = createRequire(import.meta.url)("axe-core");
+let browser;
+
+before(async () => {
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+});
+after(() => browser?.close());
+
+const command = (words) => JSON.parse(execFileSync(process.env.FULLPIPE, [...words, "--json"], { encoding: "utf8" }));
+
+const open = async (hash = "", options = {}) => {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+  const heard = [];
+  page.on("console", (message) => heard.push(message.text()));
+  page.on("pageerror", (error) => heard.push(error.message));
+  page.on("request", (request) => {
+    if (!/^(file|data|blob):/.test(request.url())) heard.push(`asked for ${request.url()}`);
+  });
+  await page.goto(`${pathToFileURL(file).href}${hash}`);
+  await page.waitForFunction(() => document.querySelector("#answer dl"));
+  return { page, heard };
+};
+
+test("the simulator in the page answers as the command does", async () => {
+  const html = readFileSync(file, "utf8");
+  const packed = /<script id="simulator" type="application\/gzip">([^<]*)</.exec(html)[1];
+  const { instance } = await WebAssembly.instantiate(gunzipSync(Buffer.from(packed, "base64")), {});
+  const { memory, room, answer, place } = instance.exports;
+  const ask = (question) => {
+    const text = new TextEncoder().encode(JSON.stringify(question));
+    // First the room: it may move the memory.
+    const at = room(text.length);
+    new Uint8Array(memory.buffer, at, text.length).set(text);
+    const length = answer();
+    return JSON.parse(new TextDecoder().decode(new Uint8Array(memory.buffer, place(), length)));
+  };
+  const usual = { rate: "100M", rtt: "80ms", loss: "0", queue: "1bdp", from: "linux-6.18", to: "linux-6.18", set: [], bytes: null, seconds: 4, seed: 1 };
+  for (const change of [
+    {},
+    { set: [["receiver.window", "64512"]] },
+    { rate: "7M", rtt: "36ms", to: "windows-xp" },
+    { loss: "0.01%", seed: 7, set: [["sender.congestion", "reno"]] },
+    { rate: "25M", rtt: "8ms", from: "netburner", set: [["sender.buffers", "5"]], bytes: "1MB" },
+    { queue: "20p", from: "freebsd-14", to: "windows-11" },
+  ]) {
+    const question = { ...usual, ...change };
+    const { answer: found, error } = ask(question);
+    assert.equal(error, undefined);
+    const words = ["what-if"];
+    for (const key of ["rate", "rtt", "loss", "queue", "from", "to", "seed", "seconds"]) words.push(`--${key}`, String(question[key]));
+    if (question.bytes) words.push("--bytes", question.bytes);
+    if (question.set.length > 0) words.push("--set", question.set.map((pair) => pair.join("=")).join(","));
+    const told = command(words).predictions.at(-1);
+    const of = ({ rate_bps, limiter, retransmissions, seconds }) => ({ rate_bps, limiter, retransmissions, seconds });
+    assert.deepEqual(of(found), of(told), words.join(" "));
+  }
+  assert.match(ask({ ...usual, rate: "fast" }).error, /rate/);
+});
+
+test("a slider moves the answer, and the command on the page gives the same", async () => {
+  const { page, heard } = await open();
+  const headline = () => page.locator("#headline").innerText();
+  const first = await headline();
+  assert.match(first, /limited by path/);
+  await page.locator('[data-for="window"]').evaluate((slider) => {
+    slider.value = "70";
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  await page.waitForFunction((before) => document.getElementById("headline").textContent !== before, first);
+  const said = await headline();
+  assert.match(said, /limited by receive window/);
+  const words = (await page.locator("#command").innerText()).split(" ").slice(1);
+  const told = command(words).predictions.at(-1);
+  assert.equal(told.limiter, "receive_window");
+  const rate = Number(/^([\d.]+) Mbit/.exec(said)[1]);
+  assert.ok(Math.abs(rate * 1e6 - told.rate_bps) <= 5e3, `${said} against ${told.rate_bps}`);
+  // The link holds what was chosen.
+  const again = await open(await page.evaluate(() => location.hash));
+  assert.equal(await again.page.locator("#headline").innerText(), said);
+  await page.locator("[data-preset]").nth(2).click();
+  await page.waitForFunction(() => document.getElementById("to").value === "windows-xp");
+  await page.locator("#rate").fill("fast");
+  await page.waitForFunction(() => document.getElementById("headline").textContent.includes("can't"));
+  assert.deepEqual([...heard, ...again.heard], []);
+  await page.close();
+});
+
+for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
+  test(`it can be used at ${width} px, ${colorScheme}`, async () => {
+    const { page, heard } = await open("#set=receiver.window%3D64512", { viewport: { width, height: 900 }, colorScheme });
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width);
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate(() => globalThis.axe.run());
+    assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`), []);
+    assert.deepEqual(heard, []);
+    await page.close();
+  });
+}
