@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stack", &["units", "tcp", "path", "lab"]),
     ("c", &["socket", "tcp", "stack"]),
     ("packetdrill", &["units", "tcp"]),
+    ("python", &["units", "capture", "ingest", "report", "cli"]),
     ("sim", &["units", "diagnose", "path", "tcp"]),
     ("tune", &["units", "diagnose", "knobs", "host", "path", "measure", "lab"]),
     ("report", &["units", "diagnose", "capture", "knobs", "host", "path", "measure", "tune", "watch"]),
