@@ -9,8 +9,8 @@ use std::{
 
 /// Where the workspace's target directory is: two above this test's own folder, `target/debug/deps`.
 fn target() -> PathBuf {
-    let own = env::current_exe().unwrap();
-    own.ancestors().nth(3).unwrap().to_owned()
+    let own = env::current_exe().expect("a test knows its own file");
+    own.ancestors().nth(3).expect("a test lies in target/debug/deps").to_owned()
 }
 
 fn run(command: &mut Command) {

@@ -97,6 +97,6 @@ impl Moment {
             Some((direction, &transfer.sender_samples))
         });
         let samples = judged.flat_map(|(direction, samples)| samples.iter().map(move |sample| (direction, sample)));
-        samples.map(|(direction, sample)| Self { number: report.number, direction, sample: sample.clone() }).collect()
+        samples.map(|(direction, sample)| Self { number: report.number, direction, sample: *sample }).collect()
     }
 }
