@@ -28,6 +28,9 @@ const RUNS: &str = "under_wine";
 pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
     setup::peers(shell);
     setup::pages(shell);
+    if packages.is_empty() || packages.iter().any(|name| package_name(name) == "fullpipe-python") {
+        setup::python(shell);
+    }
     // They are large: only where their tests are run.
     if packages.is_empty() || packages.iter().any(|name| OTHER_SYSTEMS.contains(&package_name(name).as_str())) {
         setup::other_systems(shell);

@@ -79,6 +79,7 @@ fn main() -> Result<()> {
         Task::Test { packages } => check::test(&shell, &packages),
         Task::Setup => {
             setup::peers(&shell);
+            setup::python(&shell);
             setup::other_systems(&shell);
             Ok(())
         }

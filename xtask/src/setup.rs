@@ -225,6 +225,29 @@ fn zig(shell: &Shell) {
     }
 }
 
+/// A Python with maturin, and the libraries that read the tables of the Python package: about 500 MB.
+pub(crate) fn python(shell: &Shell) {
+    let folder = shell.current_dir().join("target/tools/python");
+    let program = folder.join("bin/python");
+    let all_here = || {
+        let script = "import duckdb, maturin, pandas, polars, pyarrow, pytest";
+        cmd!(shell, "{program} -c {script}").quiet().ignore_stdout().ignore_stderr().run().is_ok()
+    };
+    if all_here() {
+        return eprintln!("python: all here");
+    }
+    eprintln!("python: installing maturin and readers of Arrow into {}", folder.display());
+    let made = cmd!(shell, "python3 -m venv {folder}").quiet().ignore_stdout().ignore_stderr().run().and_then(|()| {
+        let options = ["--quiet", "--disable-pip-version-check"];
+        let wanted = ["maturin", "pyarrow", "polars", "pandas", "duckdb", "pytest"];
+        cmd!(shell, "{program} -m pip install {options...} {wanted...}").quiet().run()
+    });
+    if let Err(error) = made {
+        let from = "python3 -m venv, pip: maturin pyarrow polars pandas duckdb pytest";
+        skipped("python", "the Python packages", from, &error.to_string(), "the Python package");
+    }
+}
+
 /// Whatever this shell starts looks into `folders` too, after everything else.
 fn find_below(shell: &Shell, folders: &[PathBuf]) {
     let path = shell.var_os("PATH").unwrap_or_default();

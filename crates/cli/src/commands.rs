@@ -16,8 +16,8 @@ mod lint;
 mod man;
 mod measure;
 mod outcome;
-mod plan;
-mod read;
+pub(crate) mod plan;
+pub(crate) mod read;
 mod reset;
 mod serve;
 mod settings;
@@ -29,7 +29,7 @@ mod stack;
 mod status;
 mod undo;
 mod watch;
-mod what_if;
+pub(crate) mod what_if;
 
 use crate::{
     args::{Cli, Command, Global, LabCommand, StackCommand},

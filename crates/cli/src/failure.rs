@@ -99,7 +99,7 @@ fn foreign(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
 }
 
 /// Clap's message without its colours, its usage paragraph as the hint.
-fn usage_problem(error: &clap::Error) -> Problem {
+pub(crate) fn usage_problem(error: &clap::Error) -> Problem {
     let text = error.to_string();
     let mut paragraphs = text.split("\n\n");
     let message = paragraphs.next().unwrap_or_default();

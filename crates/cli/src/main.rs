@@ -1,30 +1,8 @@
-//! The `fullpipe` binary: an argument table and exit codes.
-//!
-//! Nothing here measures, judges or sets anything. `args` is the one table from which parsing, help, man pages and
-//! completions come; `exit` lists every exit code; `failure` turns every error of the other rooms into a kind, a
-//! message and a hint; `commands` has one thin module per command.
+//! The `fullpipe` binary; all of it is in the library beside.
 #![forbid(unsafe_code)]
-
-mod args;
-mod commands;
-mod confirm;
-mod exit;
-mod failure;
-mod generated;
-mod interrupt;
-mod logs;
-mod output;
-mod page;
-mod password;
-mod progress;
-mod screen;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let line: Vec<_> = std::env::args_os().collect();
-    ExitCode::from(match args::parse(&line) {
-        Ok(cli) => commands::run(cli),
-        Err(error) => failure::usage(&error, &line).code(),
-    })
+    fullpipe_cli::main()
 }

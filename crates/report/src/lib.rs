@@ -10,6 +10,7 @@
 mod capture;
 mod changes;
 mod clean;
+pub mod columns;
 mod comparison;
 pub mod csv;
 mod forecast;

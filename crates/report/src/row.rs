@@ -1,4 +1,4 @@
-//! A connection of a capture as one line of a table. What is *not* here: how the table is written (`csv`, `parquet`), and
+//! A connection of a capture as one line of a table. What is *not* here: how the table is written (`csv`, `columns`), and
 //! what the figures mean (`docs/json.md`).
 
 use fullpipe_capture::{Counters, Report};
@@ -9,7 +9,7 @@ use crate::capture::endpoint;
 
 /// The columns, with the names of the JSON document's keys.
 #[derive(Serialize)]
-pub(crate) struct Row {
+pub struct Row {
     pub(crate) number: u64,
     pub(crate) a: String,
     pub(crate) b: String,
@@ -32,7 +32,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    pub(crate) fn of(report: &Report) -> Self {
+    /// The row of one connection.
+    pub fn of(report: &Report) -> Self {
         let main = report.main_side();
         let diagnosis = main.verdict.as_ref().map(|verdict| &verdict.diagnosis);
         let sum = |count: fn(&Counters) -> u64| report.sides.iter().map(|side| count(&side.counters)).sum::<u64>();

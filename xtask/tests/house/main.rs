@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stack", &["units", "tcp", "path", "lab"]),
     ("c", &["socket", "tcp", "stack"]),
     ("packetdrill", &["units", "tcp"]),
+    ("python", &["units", "capture", "ingest", "report", "cli"]),
     ("sim", &["units", "diagnose", "path", "tcp"]),
     ("chart", &["units", "diagnose"]),
     ("wasm", &["units", "diagnose", "chart", "sim"]),

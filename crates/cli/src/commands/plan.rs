@@ -11,6 +11,8 @@ use fullpipe_knobs::{
 };
 use fullpipe_report::{PlatformPlan, clean, json, text};
 
+use serde_json::Value;
+
 use super::{Ended, forecast, printed, settings};
 use crate::{
     args::{GoalName, Hop, PlanArgs, ProcedureName, Target},
@@ -20,30 +22,30 @@ use crate::{
 };
 
 pub(super) fn run(args: &PlanArgs, output: Output) -> Ended {
+    if let [_, after] = args.verify.as_slice() {
+        let (platform, known) = target(args)?;
+        let packets = packets(args)?;
+        let request = request(args, platform, known.as_ref(), &packets);
+        return show_verified(&plan_platform(&request), &request, after, output);
+    }
+    with(args, |answer| printed(output.result(|| json::plan("plan", answer), |look| text::platform_plan(answer, look))))
+}
+
+/// What `--json` prints of a plan.
+pub(crate) fn document(args: &PlanArgs) -> Result<Value, Failure> {
+    with(args, |answer| Ok(json::plan("plan", answer)))
+}
+
+/// Makes the plan, and writes its files where that is asked for, before it is shown.
+fn with<T>(args: &PlanArgs, show: impl FnOnce(&PlatformPlan<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
     let (platform, known) = target(args)?;
     let packets = packets(args)?;
-    let request = PlatformRequest {
-        platform,
-        rate: args.rate,
-        rtt: args.rtt,
-        connections: args.connections.map(NonZeroU32::get),
-        goal: match args.goal {
-            GoalName::Bulk => Goal::Bulk,
-            GoalName::Interactive => Goal::Interactive,
-        },
-        settings: known.as_ref(),
-        memory_bound: args.memory,
-        packets: &packets,
-        peer: args.peer.as_deref(),
-    };
+    let request = request(args, platform, known.as_ref(), &packets);
     let plan = plan_platform(&request);
-    if let [_, after] = args.verify.as_slice() {
-        return show_verified(&plan, &request, after, output);
-    }
     let forecast = if args.simulate { Some(forecast::of_plan(&plan, &request)?) } else { None };
     let forecast = forecast.as_ref();
     let Some(folder) = &args.write else {
-        return show(&PlatformPlan { request: &request, plan: &plan, written: None, forecast }, output);
+        return show(&PlatformPlan { request: &request, plan: &plan, written: None, forecast });
     };
     let export = match args.procedure {
         Some(ProcedureName::Reset) => reset_procedure(&plan, &request.platform, request.settings)?,
@@ -53,7 +55,29 @@ pub(super) fn run(args: &PlanArgs, output: Output) -> Ended {
         export.files.iter().map(|file| (file.name, file.contents.as_slice(), file.executable)).collect();
     ExportFolder::new(folder, args.force)?.write(&files)?;
     let shown = clean(&folder.to_string_lossy()).into_owned();
-    show(&PlatformPlan { request: &request, plan: &plan, written: Some((&export, &shown)), forecast }, output)
+    show(&PlatformPlan { request: &request, plan: &plan, written: Some((&export, &shown)), forecast })
+}
+
+fn request<'a>(
+    args: &'a PlanArgs,
+    platform: Platform,
+    settings: Option<&'a Settings>,
+    packets: &'a Packets,
+) -> PlatformRequest<'a> {
+    PlatformRequest {
+        platform,
+        rate: args.rate,
+        rtt: args.rtt,
+        connections: args.connections.map(NonZeroU32::get),
+        goal: match args.goal {
+            GoalName::Bulk => Goal::Bulk,
+            GoalName::Interactive => Goal::Interactive,
+        },
+        settings,
+        memory_bound: args.memory,
+        packets,
+        peer: args.peer.as_deref(),
+    }
 }
 
 /// What the files afterwards say of a plan that was made from those before.
@@ -63,10 +87,6 @@ fn show_verified(plan: &Plan, request: &PlatformRequest<'_>, after: &Path, outpu
     let failed = verified.iter().any(|one| one.taken == Taken::No);
     printed(output.result(|| json::verified("plan", &verified), |look| text::verified(&verified, look)))?;
     Ok(if failed { Exit::NotAsExpected } else { Exit::Ok })
-}
-
-fn show(answer: &PlatformPlan<'_>, output: Output) -> Ended {
-    printed(output.result(|| json::plan("plan", answer), |look| text::platform_plan(answer, look)))
 }
 
 /// What the command line says of packets.

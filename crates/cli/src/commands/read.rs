@@ -11,14 +11,14 @@ use std::{
     sync::atomic::Ordering,
 };
 
-use fullpipe_capture::{Filtered, Keep, ProblemKind};
+use fullpipe_capture::{Filter, Filtered, Keep, ProblemKind};
 use fullpipe_ingest::{Captures, Error, Options, Outcome, Progress, Team, read_all};
 use fullpipe_report::{CaptureFile, CaptureList, CaptureProblem, clean, csv, json, parquet, text};
 use fullpipe_units::Bytes;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Ended, printed};
-use crate::{args::ReadArgs, exit::Exit, failure::Failure, interrupt, output::Output, page};
+use crate::{args::ReadArgs, exit::Exit, failure::Failure, interrupt, library::Watcher, output::Output, page};
 
 /// Connections that are shown unless more are asked for: a screen or two.
 const USUALLY_SHOWN: usize = 20;
@@ -31,16 +31,47 @@ pub(super) fn run(args: &ReadArgs, output: Output) -> Ended {
     }
     let cancel = interrupt::cancel_flag()?;
     let bar = bar(output);
+    let threads = args.threads.unwrap_or_else(usual_threads);
+    let filter = args.filter.clone().unwrap_or_default();
+    let Seen { mut list, broken } = look(filter, Keep::default(), threads, |options, sink| {
+        read_all(&args.files, options, sink, |progress| {
+            show(&bar, progress);
+            if cancel.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+    })
+    .inspect_err(|_| bar.finish_and_clear())?;
+    bar.finish_and_clear();
+    let shown = |usually| args.top.map_or(usually, NonZeroUsize::get);
+    let usually = if output.is_json() || args.csv { usize::MAX } else { USUALLY_SHOWN };
+    list.shown = shown(if args.parquet.is_some() { usize::MAX } else { usually });
+    list.sort();
+    if let Some(path) = &args.parquet {
+        write_parquet(path, &list)?;
+        list.shown = shown(usually);
+    }
+    print(args, list, output)?;
+    Ok(if broken { Exit::InputInvalid } else { Exit::Ok })
+}
+
+/// What was seen of captures.
+pub(crate) struct Seen {
+    /// All of it, not yet in order.
+    pub(crate) list: CaptureList,
+    /// Whether one of several could not be read, or breaks off.
+    pub(crate) broken: bool,
+}
+
+/// Looks at what `read` reads into the watcher that it is given.
+pub(crate) fn look(
+    filter: Filter,
+    keep: Keep,
+    threads: NonZeroUsize,
+    read: impl FnOnce(Options, &mut Watcher) -> Captures,
+) -> Result<Seen, Failure> {
     // The standard library's own source of randomness: nobody can foresee it, and it needs no crate.
     let seed = RandomState::new().hash_one(0_u8);
-    let threads = args.threads.unwrap_or_else(usual_threads);
-    let team = Team::new(seed, Keep::default(), threads);
-    let mut sink = Filtered::new(args.filter.clone().unwrap_or_default(), team);
-    let mut captures = read_all(&args.files, Options::beside(threads), &mut sink, |progress| {
-        show(&bar, progress);
-        if cancel.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    bar.finish_and_clear();
+    let mut sink = Filtered::new(filter, Team::new(seed, keep, threads));
+    let mut captures = read(Options::beside(threads), &mut sink);
     if captures.files.is_empty() && !captures.failed.is_empty() {
         return Err(captures.failed.remove(0).into());
     }
@@ -52,24 +83,15 @@ pub(super) fn run(args: &ReadArgs, output: Output) -> Ended {
         ..CaptureList::default()
     };
     tell_files(&captures, &mut list);
-    let shown = |usually| args.top.map_or(usually, NonZeroUsize::get);
-    let usually = if output.is_json() || args.csv { usize::MAX } else { USUALLY_SHOWN };
-    list.shown = shown(if args.parquet.is_some() { usize::MAX } else { usually });
-    list.sort();
-    if let Some(path) = &args.parquet {
-        write_parquet(path, &list)?;
-        list.shown = shown(usually);
-    }
     let is_cut =
         |file: &Outcome| file.problems.listed().iter().any(|problem| matches!(problem.kind, ProblemKind::FileCut));
     let broken = !captures.failed.is_empty()
         || captures.files.iter().any(|file| file.broken.is_some() || is_cut(file) || is_early(&captures, file));
-    print(args, list, output)?;
-    Ok(if broken { Exit::InputInvalid } else { Exit::Ok })
+    Ok(Seen { list, broken })
 }
 
 /// As many as the machine has, up to what is of use.
-fn usual_threads() -> NonZeroUsize {
+pub(crate) fn usual_threads() -> NonZeroUsize {
     std::thread::available_parallelism().map_or(NonZeroUsize::MIN, |cores| cores.min(Team::MOST_THREADS))
 }
 

@@ -12,6 +12,7 @@ use fullpipe_path::Direction;
 use fullpipe_report::{PredictionRow, WhatIf, html::Charts, json, text};
 use fullpipe_sim::{PLATFORMS, Prediction, Range, SimError, Spec, knob, plateau, predict};
 use fullpipe_units::{Bytes, Micros, Rate};
+use serde_json::Value;
 
 use self::base::Base;
 use super::{Ended, printed};
@@ -37,6 +38,22 @@ pub(super) fn run(args: &WhatIfArgs, output: Output) -> Ended {
     if args.open || args.interactive.is_some() {
         return page::run(args, output);
     }
+    let found = found(args)?;
+    args.page.result(
+        output,
+        || json::what_if("what-if", &found),
+        Charts::default,
+        |look| text::what_if(&found, look),
+    )?;
+    Ok(Exit::Ok)
+}
+
+/// What `--json` prints of the predictions.
+pub(crate) fn document(args: &WhatIfArgs) -> Result<Value, Failure> {
+    found(args).map(|found| json::what_if("what-if", &found))
+}
+
+fn found(args: &WhatIfArgs) -> Result<WhatIf, Failure> {
     let sets = args.set.iter().map(|set| settings(set)).collect::<Result<Vec<_>, _>>()?;
     let bases = base::all(args)?;
     let note = if args.seen.is_some() { SEEN_NOTE } else { NOTE };
@@ -74,13 +91,7 @@ pub(super) fn run(args: &WhatIfArgs, output: Output) -> Ended {
             }
         }
     }
-    args.page.result(
-        output,
-        || json::what_if("what-if", &found),
-        Charts::default,
-        |look| text::what_if(&found, look),
-    )?;
-    Ok(Exit::Ok)
+    Ok(found)
 }
 
 fn swept(args: &WhatIfArgs, sweep: &str, sets: Vec<Settings>, base: &Base, found: &mut WhatIf) -> Result<(), Failure> {

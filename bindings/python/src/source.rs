@@ -1,0 +1,126 @@
+//! What captures are read from: paths, or one object with `read`. What is *not* here: what they hold.
+
+use std::{
+    io::{self, Read},
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use fullpipe_cli::library::Watcher;
+use fullpipe_ingest::{Captures, Options, Source, read_all, read_source};
+use pyo3::{exceptions::PyTypeError, prelude::*};
+
+/// How often it is asked whether Ctrl-C was pressed: not felt by who presses it, nor by the other threads of the interpreter.
+const ASKED: Duration = Duration::from_millis(100);
+
+/// What captures are read from.
+pub(crate) enum Given {
+    /// Files, oldest first.
+    Paths(Vec<PathBuf>),
+    /// An object with `read`, which can be read once only.
+    Object(Py<PyAny>),
+}
+
+/// The first exception of reading, which is told instead of what came of it.
+#[derive(Clone, Default)]
+pub(crate) struct Trouble(Arc<Mutex<Option<PyErr>>>);
+
+impl Trouble {
+    /// What it was, where there was one.
+    pub(crate) fn take(&self) -> Option<PyErr> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn set(&self, error: PyErr) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+impl Given {
+    /// A path, several, or an object with `read`.
+    pub(crate) fn of(source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(path) = source.extract::<PathBuf>() {
+            return Ok(Self::Paths(vec![named(path)]));
+        }
+        if source.hasattr("read")? {
+            return Ok(Self::Object(source.clone().unbind()));
+        }
+        match source.extract::<Vec<PathBuf>>() {
+            Ok(paths) if !paths.is_empty() => Ok(Self::Paths(paths.into_iter().map(named).collect())),
+            _ => Err(PyTypeError::new_err("give a path, a sequence of paths, or a binary file object")),
+        }
+    }
+
+    /// Reads it all into `watcher`, without the interpreter's lock.
+    pub(crate) fn read(&self, options: Options, watcher: &mut Watcher, trouble: &Trouble) -> Captures {
+        let mut asked = Instant::now();
+        let mut go_on = || {
+            if asked.elapsed() < ASKED {
+                return ControlFlow::Continue(());
+            }
+            asked = Instant::now();
+            match Python::attach(|py| py.check_signals()) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    trouble.set(error);
+                    ControlFlow::Break(())
+                }
+            }
+        };
+        match self {
+            Self::Paths(paths) => read_all(paths, options, watcher, |_| go_on()),
+            Self::Object(object) => {
+                let (object, name) = Python::attach(|py| (object.clone_ref(py), name(object.bind(py))));
+                let stream = Box::new(Stream { object, trouble: trouble.clone() });
+                let read = Source::new(name, stream, None)
+                    .and_then(|source| read_source(source, 0, options, watcher, |_| go_on()));
+                match read {
+                    Ok(outcome) => Captures { files: vec![outcome], failed: Vec::new() },
+                    Err(error) => Captures { files: Vec::new(), failed: vec![error] },
+                }
+            }
+        }
+    }
+}
+
+/// `-` is a file here; standard input is `sys.stdin.buffer`.
+fn named(path: PathBuf) -> PathBuf {
+    if path.as_os_str() == "-" { Path::new(".").join(path) } else { path }
+}
+
+/// What reports call the object.
+fn name(object: &Bound<'_, PyAny>) -> String {
+    let name = object.getattr("name").and_then(|name| name.extract::<String>());
+    name.unwrap_or_else(|_| "file object".to_owned())
+}
+
+/// A binary file object of Python.
+struct Stream {
+    object: Py<PyAny>,
+    trouble: Trouble,
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = Python::attach(|py| {
+            let read = self.object.call_method1(py, "read", (buffer.len(),))?;
+            let bytes = read.bind(py).extract::<&[u8]>().map_err(|_| {
+                PyTypeError::new_err(
+                    "the file object's read() gave no bytes: open it with mode \"rb\", and not non-blocking",
+                )
+            })?;
+            let into = buffer.get_mut(..bytes.len()).ok_or_else(|| {
+                PyTypeError::new_err("the file object's read() gave more bytes than it was asked for")
+            })?;
+            into.copy_from_slice(bytes);
+            Ok(bytes.len())
+        });
+        read.map_err(|error: PyErr| {
+            let told = io::Error::other(error.to_string());
+            self.trouble.set(error);
+            told
+        })
+    }
+}

@@ -1,0 +1,190 @@
+"""The package as its users have it: installed from its wheel. FULLPIPE names the binary to compare with."""
+
+import gzip
+import io
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import threading
+
+import pytest
+
+import fullpipe
+
+ROOT = pathlib.Path(__file__).parents[3]
+DATA = ROOT / "crates/capture/tests/data"
+CAPTURE = DATA / "wan-80ms-cubic-window-a.pcap"
+BOTH = [CAPTURE, DATA / "2m-230ms-cubic-policed-a.pcap"]
+
+
+def binary(*words):
+    done = subprocess.run([os.environ["FULLPIPE"], *map(str, words)], capture_output=True, check=False)
+    return json.loads(done.stdout)
+
+
+def test_diagnose_gives_the_document_of_the_binary():
+    assert fullpipe.diagnose(CAPTURE) == binary("read", "--json", CAPTURE)
+    filtered = fullpipe.diagnose(BOTH, filter="port 1", threads=2)
+    assert filtered == binary("read", "--json", "--filter", "port 1", *BOTH)
+
+
+def test_plan_and_what_if_give_the_documents_of_the_binary():
+    assert fullpipe.plan("100M", 80_000, "windows-2012") == binary(
+        "plan", "--json", "--rate", "100M", "--rtt", "80ms", "--platform", "windows-2012"
+    )
+    made = fullpipe.what_if(rate=100_000_000, rtt="80ms", settings=[{"receiver.window": 64512}], seconds=2)
+    words = ["--rate", "100M", "--rtt", "80ms", "--set", "receiver.window=64512", "--seconds", "2"]
+    assert made == binary("what-if", "--json", *words)
+
+
+def test_the_table_of_connections_is_the_parquet_file(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    file = tmp_path / "it.parquet"
+    binary("read", "--json", "--parquet", file, *BOTH)
+    written = pyarrow.parquet.read_table(file)
+    read = pa.table(fullpipe.read(BOTH).connections)
+    assert read.to_pylist() == written.to_pylist()
+    assert read.schema.remove_metadata().names == written.schema.names
+    units = {name.decode()[5:]: unit.decode() for name, unit in written.schema.metadata.items() if name[:5] == b"unit."}
+    assert {field.name: field.metadata[b"unit"].decode() for field in read.schema if field.metadata} == units
+    assert read.schema.metadata[b"schema"] == written.schema.metadata[b"schema"]
+
+
+def test_everybodys_arrow_reads_the_tables():
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    duckdb, pd = pytest.importorskip("duckdb"), pytest.importorskip("pandas")
+    captures = fullpipe.read(BOTH)
+    connections, timelines, problems = captures.connections, captures.timelines, captures.problems
+    limiters = pa.table(connections)["limiter"].to_pylist()
+    assert "receive_window" in limiters
+    assert pl.DataFrame(connections)["limiter"].to_list() == limiters
+    assert [row[0] for row in duckdb.sql("select limiter from connections").fetchall()] == limiters
+    assert pd.DataFrame.from_arrow(connections)["limiter"].tolist() == limiters
+    assert pa.table(timelines).num_rows == len(timelines) > 0
+    assert pa.table(problems).num_rows == len(problems)
+
+
+def test_a_file_object_gives_what_its_path_gives():
+    pa = pytest.importorskip("pyarrow")
+    by_path = fullpipe.read(CAPTURE)
+    packed = io.BytesIO(gzip.compress(CAPTURE.read_bytes()))
+    with CAPTURE.open("rb") as file:
+        for source in (file, packed):
+            by_object = fullpipe.read(source, threads=3)
+            assert pa.table(by_object.connections) == pa.table(by_path.connections)
+            assert pa.table(by_object.timelines) == pa.table(by_path.timelines)
+
+
+def test_a_table_outlives_what_it_came_from_and_can_be_taken_twice():
+    pa = pytest.importorskip("pyarrow")
+    table = fullpipe.read(CAPTURE).connections
+    first = pa.table(table)
+    assert pa.table(table) == first
+    # A capsule that nobody takes frees what it holds.
+    table.__arrow_c_stream__()
+    del table
+    assert first.num_rows == 1
+
+
+def test_what_is_wrong_is_an_exception_with_the_kind_of_the_program(tmp_path):
+    nothing = tmp_path / "nothing.pcap"
+    nothing.write_bytes(b"this is no capture at all")
+    for call, words, kind in [
+        (lambda: fullpipe.read(nothing), ["read", nothing], fullpipe.InputInvalidError),
+        (lambda: fullpipe.read(tmp_path / "absent"), ["read", tmp_path / "absent"], fullpipe.InputInvalidError),
+        (lambda: fullpipe.plan("fast", "80ms"), ["plan", "--rate=fast", "--rtt=80ms"], fullpipe.UsageError),
+        (
+            lambda: fullpipe.what_if(settings=["nonsense=1"]),
+            ["what-if", "--set=nonsense=1"],
+            fullpipe.Error,
+        ),
+    ]:
+        with pytest.raises(kind) as raised:
+            call()
+        error = binary(*words, "--json")["error"]
+        assert (raised.value.kind, raised.value.message, raised.value.hint) == (
+            error["kind"], error["message"], error["hint"],
+        )
+    for call in (lambda: fullpipe.bdp("100M", "soon"), lambda: fullpipe.read(CAPTURE, filter="port x"),
+                 lambda: fullpipe.read(CAPTURE, threads=0)):
+        with pytest.raises(fullpipe.UsageError):
+            call()
+
+
+def test_kinds_are_those_that_the_exit_codes_list():
+    from fullpipe import _errors
+
+    listed = set(re.findall(r"^\| \d+ \| `(\w+)`", (ROOT / "docs/exit-codes.md").read_text(), re.M))
+    assert listed > set(_errors.KINDS)
+
+
+def test_file_objects_that_misbehave_are_told_apart_from_bad_captures():
+    class Odd:
+        def __init__(self, result):
+            self.result = result
+
+        def read(self, size):
+            if isinstance(self.result, Exception):
+                raise self.result
+            return self.result
+
+    with pytest.raises(ZeroDivisionError):
+        fullpipe.read(Odd(ZeroDivisionError()))
+    for result in ("text", None, b"x" * 10_000_000):
+        with pytest.raises(TypeError):
+            fullpipe.read(Odd(result))
+    with pytest.raises(TypeError):
+        fullpipe.read(7)
+    with pytest.raises(TypeError):
+        fullpipe.read([])
+
+
+def test_a_cut_capture_gives_what_is_whole_and_says_so(tmp_path):
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes(CAPTURE.read_bytes()[:-7])
+    captures = fullpipe.read(cut)
+    assert (len(captures.connections), len(captures.problems)) == (1, 1)
+
+
+class Endless:
+    """A capture that never ends, and the threads that run while it is read."""
+
+    def __init__(self):
+        whole = CAPTURE.read_bytes()
+        self.start, self.packets = whole[:24], whole[24:]
+        self.pieces = 0
+
+    def read(self, size):
+        self.pieces += 1
+        if self.start:
+            start, self.start = self.start[:size], self.start[size:]
+            return start
+        self.at = getattr(self, "at", 0) % len(self.packets)
+        piece = self.packets[self.at : self.at + size]
+        self.at += len(piece)
+        return piece
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_control_c_ends_a_read_that_would_go_on_forever(threads):
+    endless = Endless()
+
+    def press():
+        while endless.pieces < 20:
+            pass
+        os.kill(os.getpid(), signal.SIGINT)
+
+    presser = threading.Thread(target=press)
+    presser.start()
+    with pytest.raises(KeyboardInterrupt):
+        fullpipe.read(endless, threads=threads)
+    presser.join()
+
+
+def test_bdp_is_in_bytes():
+    assert fullpipe.bdp("100M", "80ms") == fullpipe.bdp(100_000_000, 80_000) == 1_000_000
