@@ -285,7 +285,7 @@ fn rates(points: &[(u64, u64)], rtt_us: Option<u64>) -> Vec<Option<f64>> {
 
 /// The name by which style and script know a limiter: `receive-window`.
 pub fn role(limiter: Limiter) -> String {
-    limiter.words().replace(' ', "-")
+    limiter.name().replace('_', "-")
 }
 
 fn bands(runs: &[Run]) -> Vec<Band> {
@@ -310,6 +310,15 @@ mod tests {
         let rates = rates(&points, Some(10_000));
         assert_eq!((rates[0], rates[50], rates[100], rates[199]), (Some(1e7), Some(1e7), Some(5e6), Some(0.0)));
         assert_eq!(super::rates(&[(0, 0)], None), [None]);
+    }
+
+    #[test]
+    fn every_limiter_has_the_role_that_the_style_colours() {
+        let style = include_str!("../../../web/src/report.css");
+        for limiter in Limiter::ALL {
+            let role = role(limiter);
+            assert!(style.contains(&format!("--{role}:")) && style.contains(&format!(".fill-{role} ")), "{role}");
+        }
     }
 
     #[test]

@@ -117,3 +117,10 @@ fn the_page_to_try_settings_on_carries_its_choices_as_text() {
     assert!(!page.contains("<img") && !page.contains("\"><b>"), "what is chosen is text");
     assert_eq!(page.matches("</script>").count(), 3);
 }
+
+#[test]
+fn a_limiters_name_is_its_word_in_json() {
+    for limiter in fullpipe_diagnose::Limiter::ALL {
+        assert_eq!(json::word(&limiter).as_deref(), Some(limiter.name()));
+    }
+}
