@@ -1,14 +1,15 @@
-// Builds the script and the style that crates/report puts into every page. `--check` says whether they are fresh.
+// Builds the script and the style that crates/report puts and crates/web put into their pages. `--check` says whether they are fresh.
 import { build } from "esbuild";
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const assets = "../crates/report/src/html/assets/";
+const report = "../crates/report/src/html/assets/";
 const pages = [
-  { entry: "src/report.ts", out: "report.js" },
-  { entry: "src/what-if.ts", out: "what-if.js" },
-  { entry: "src/report.css", out: "report.css" },
+  { entry: "src/report.ts", out: `${report}report.js` },
+  { entry: "src/what-if.ts", out: `${report}what-if.js` },
+  { entry: "src/report.css", out: `${report}report.css` },
+  { entry: "src/live.ts", out: "../crates/web/src/assets/live.js" },
 ];
 
 let stale = 0;
@@ -27,7 +28,7 @@ for (const { entry, out } of pages) {
   });
   // What would end the element that the text stands in.
   const text = result.outputFiles[0].text.replaceAll("</", "<\\/");
-  const path = here(assets + out);
+  const path = here(out);
   if (process.argv.includes("--check")) {
     if ((await readFile(path, "utf8")) !== text) {
       console.error(`${out} is stale: run \`npm run build\` in web/`);

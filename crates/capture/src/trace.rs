@@ -56,6 +56,10 @@ pub struct Point {
 /// The points of one connection's side, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
+    /// When it begins, in the capture's nanoseconds.
+    pub from_ns: u64,
+    /// The sequence number from which the points count.
+    pub base: u32,
     /// The points.
     pub points: Vec<Point>,
     /// How many there were.
@@ -131,7 +135,7 @@ impl Track {
             column_ns,
             columns: [Column::default(), Column::default()],
             room: most / 2,
-            trace: Trace::default(),
+            trace: Trace { from_ns: wanted.from_ns, ..Trace::default() },
         }
     }
 
@@ -141,7 +145,10 @@ impl Track {
 
     /// The distance from the first sequence number; what is less than half the space away is near.
     fn distance(&mut self, seq: SeqNum) -> i64 {
-        let (last, far) = *self.last.get_or_insert((seq, 0));
+        let (last, far) = *self.last.get_or_insert_with(|| {
+            self.trace.base = seq.get();
+            (seq, 0)
+        });
         let distance = far + i64::from(seq.get().wrapping_sub(last.get()) as i32);
         if distance > far {
             self.last = Some((seq, distance));
@@ -307,7 +314,7 @@ mod tests {
                 (5, Mark::Ack, 2_000, 2_000),
             ]
         );
-        assert_eq!(traces[0].seen, 6);
+        assert_eq!((traces[0].seen, traces[0].from_ns, traces[0].base), (6, 1_000, start));
     }
 
     #[test]

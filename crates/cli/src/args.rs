@@ -8,6 +8,7 @@ mod share;
 mod sim;
 mod stack;
 mod watch;
+mod web;
 
 use std::{ffi::OsString, num::NonZeroU32, path::PathBuf, time::Duration};
 
@@ -30,6 +31,7 @@ pub(crate) use stack::StackCommand;
 #[cfg(target_os = "linux")]
 pub(crate) use stack::{BudgetArgs, EngineArgs, KeepaliveArgs, Preset, ProfileName, StackPresetsArgs, StackTableArgs};
 pub(crate) use watch::WatchArgs;
+pub(crate) use web::WebArgs;
 
 /// Find what keeps a TCP connection below what its path can carry, set the right thing on the right machine so that
 /// it can be undone, and prove the gain.
@@ -53,6 +55,7 @@ Examples:
   fullpipe what-if --rate 100M --rtt 80ms --sweep receiver.window=16k..8M
   fullpipe read slow.pcap           why the connections of a capture were slow
   fullpipe watch                    why this host's connections are slow right now (Linux)
+  fullpipe web --open               reports, checks and captures in a browser
 
 Exit codes: `fullpipe help exit-codes`. JSON: every command takes --json and prints one object.
 Logs: RUST_LOG=debug, or RUST_LOG=fullpipe_host=debug, on standard error; JSON lines with --json."
@@ -78,6 +81,9 @@ pub(crate) struct Global {
     /// Show all evidence, the source of every change, and small shares
     #[arg(short, long, global = true, action = ArgAction::SetTrue, conflicts_with = "quiet", help_heading = "Output")]
     pub(crate) verbose: bool,
+    /// How to tell of progress; `json`: a line of JSON for each step, on standard error
+    #[arg(long, global = true, value_name = "HOW", default_value = "auto", help_heading = "Output")]
+    pub(crate) progress: ProgressAs,
     /// Show no progress, only the result
     #[arg(short, long, global = true, action = ArgAction::SetTrue, help_heading = "Output")]
     pub(crate) quiet: bool,
@@ -93,6 +99,16 @@ pub(crate) enum When {
     Always,
     /// Never
     Never,
+}
+
+/// How progress is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProgressAs {
+    /// For a person, where standard error is a terminal
+    #[default]
+    Auto,
+    /// For a program
+    Json,
 }
 
 /// The commands.
@@ -114,6 +130,7 @@ pub(crate) enum Command {
     Lint(LintArgs),
     Read(ReadArgs),
     Watch(WatchArgs),
+    Web(WebArgs),
     Reset(ResetArgs),
     #[command(subcommand)]
     Lab(LabCommand),

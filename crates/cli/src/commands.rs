@@ -29,6 +29,7 @@ mod stack;
 mod status;
 mod undo;
 mod watch;
+mod web;
 pub(crate) mod what_if;
 
 use crate::{
@@ -86,6 +87,7 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         Command::Lint(args) => lint::run(&args, output),
         Command::Read(args) => read::run(&args, output),
         Command::Watch(args) => watch::run(&args, output),
+        Command::Web(args) => web::run(&args, output),
         Command::Reset(args) => reset::run(&args, output),
         Command::Lab(LabCommand::List) => lab::list::run(output),
         #[cfg(not(target_os = "linux"))]
@@ -129,6 +131,7 @@ fn name(command: &Command) -> &'static str {
         Command::Lint(_) => "lint",
         Command::Read(_) => "read",
         Command::Watch(_) => "watch",
+        Command::Web(_) => "web",
         Command::Reset(_) => "reset",
         Command::Lab(LabCommand::List) => "lab list",
         Command::Lab(LabCommand::Run(_)) => "lab run",

@@ -7,7 +7,7 @@ use std::{ffi::OsString, io};
 use fullpipe_report::{Problem, clean};
 
 use crate::{
-    args::{Global, When, iperf3},
+    args::{Global, ProgressAs, When, iperf3},
     exit::Exit,
     output::Output,
 };
@@ -80,7 +80,8 @@ pub(crate) fn usage(error: &clap::Error, line: &[OsString]) -> Exit {
     let shown = if asked_for || (!json && foreign.is_none()) {
         error.print()
     } else {
-        let output = Output::new(Global { json, color: When::Auto, verbose: false, quiet: true });
+        let output =
+            Output::new(Global { json, color: When::Auto, verbose: false, progress: ProgressAs::Auto, quiet: true });
         let problem = foreign.map_or_else(|| usage_problem(error), |failure| failure.problem());
         output.problem("fullpipe", &problem)
     };

@@ -6,7 +6,7 @@ use anstream::{AutoStream, ColorChoice};
 use fullpipe_report::{Problem, json, text, text::Look};
 use serde_json::Value;
 
-use crate::args::{Global, When};
+use crate::args::{Global, ProgressAs, When};
 
 /// Columns where the terminal doesn't tell.
 const DEFAULT_WIDTH: usize = 100;
@@ -36,7 +36,21 @@ impl Output {
 
     /// Whether progress may be drawn: for a person who looks on.
     pub(crate) fn shows_progress(self) -> bool {
-        !self.global.json && !self.global.quiet && io::stderr().is_terminal()
+        !self.global.json && !self.global.quiet && !self.tells_progress() && io::stderr().is_terminal()
+    }
+
+    /// Whether a program looks on.
+    pub(crate) fn tells_progress(self) -> bool {
+        self.global.progress == ProgressAs::Json && !self.global.quiet
+    }
+
+    /// Tells a program of progress, where one looks on.
+    pub(crate) fn progress(self, command: &str, progress: &Value) {
+        if self.tells_progress() {
+            let line = json::progress(command, &jiff::Timestamp::now().to_string(), progress);
+            // Nobody reads it where standard error is closed, and nothing depends on it.
+            drop(write_all(&mut io::stderr().lock(), &format!("{line}\n")));
+        }
     }
 
     /// Whether standard output is a terminal on which text can be drawn over text.
@@ -124,7 +138,7 @@ impl Output {
 
     /// Prints a line for a person who looks on; nothing under `--json` or `--quiet`.
     pub(crate) fn remark(self, text: &str) {
-        if !self.global.json && !self.global.quiet {
+        if !self.global.json && !self.global.quiet && !self.tells_progress() {
             // Nobody reads a remark where standard error is closed, and nothing depends on it.
             drop(write_all(&mut AutoStream::auto(io::stderr().lock()), text));
         }

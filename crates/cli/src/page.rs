@@ -1,20 +1,23 @@
-//! A result as a page in a file, and files that a result goes to besides. What is *not* here: the page (`report`).
+//! A result as a page or a picture in a file, and files that a result goes to besides. What is *not* here: the page (`report`).
 
 use std::{
+    ffi::OsStr,
     fs, io,
+    num::NonZeroUsize,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
 };
 
 use clap::{Args, ValueHint};
 use fullpipe_host::persist;
 use fullpipe_report::{
     clean,
-    html::{self, Charts},
+    html::{self, Charts, Format},
     text::Look,
 };
 use serde_json::Value;
 
-use crate::{failure::Failure, output::Output};
+use crate::{exit::Exit, failure::Failure, output::Output};
 
 /// The flag of commands whose results can be looked at.
 #[derive(Args, Clone, Debug, Default)]
@@ -22,12 +25,29 @@ pub(crate) struct PageArgs {
     /// Also write the result as a page: one HTML file with charts, for any browser, offline
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) html: Option<PathBuf>,
+    /// Also write one chart as a picture, for a ticket or a wiki
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) svg: Option<PathBuf>,
+    /// The same as PNG, 1,920 points wide
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    pub(crate) png: Option<PathBuf>,
+    /// Which chart --svg and --png draw: its number, counted down the page; a number that is too large lists them [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    pub(crate) chart: Option<NonZeroUsize>,
 }
 
 impl PageArgs {
     /// Before anything is done: whether the page can go there.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        self.html.as_deref().map_or(Ok(()), check_folder)
+        if self.chart.is_some() && self.svg.is_none() && self.png.is_none() {
+            return Err(Failure::new(Exit::Usage, "--chart says what is drawn: give --svg FILE or --png FILE, too"));
+        }
+        self.files().try_for_each(|path| check_folder(path))
+    }
+
+    /// The files that will be written.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.html, &self.svg, &self.png].into_iter().flatten()
     }
 
     /// Prints a result, and writes its page where one was asked for. `charts` is what a page shows beside the document.
@@ -39,14 +59,41 @@ impl PageArgs {
         text: impl FnOnce(Look) -> String,
     ) -> Result<(), Failure> {
         let failed = |error| Failure::system("writing to standard output", &error);
-        let Some(path) = &self.html else { return output.result(document, text).map_err(failed) };
-        let document = document();
-        let page = html::page(&document, charts());
-        output.result(|| document, text).map_err(failed)?;
-        write(path, page.as_bytes())?;
-        output.remark(&format!("page: {}\n", clean(&path.display().to_string())));
+        if self.files().next().is_none() {
+            return output.result(document, text).map_err(failed);
+        }
+        let (document, charts) = (document(), charts());
+        output.result(|| document.clone(), text).map_err(failed)?;
+        let number = self.chart.map_or(1, NonZeroUsize::get);
+        for (path, format) in [(&self.svg, Format::Svg), (&self.png, Format::Png)] {
+            let Some(path) = path else { continue };
+            let picture = html::picture(&document, &charts, number, format)
+                .ok_or_else(|| no_such_chart(number, &html::pictures(&document, &charts)))?
+                .map_err(|error| Failure::new(Exit::System, &format!("{}: {error}", writing(path))))?;
+            put(output, "picture", path, &picture)?;
+        }
+        if let Some(path) = &self.html {
+            put(output, "page", path, html::page(&document, charts).as_bytes())?;
+        }
         Ok(())
     }
+}
+
+/// Writes a file and says so.
+pub(crate) fn put(output: Output, what: &str, path: &Path, content: &[u8]) -> Result<(), Failure> {
+    write(path, content)?;
+    output.remark(&format!("{what}: {}\n", clean(&path.display().to_string())));
+    Ok(())
+}
+
+fn no_such_chart(number: usize, titles: &[String]) -> Failure {
+    let listed = titles.iter().enumerate().map(|(place, title)| format!("{} {title}", place + 1));
+    let listed = listed.collect::<Vec<_>>().join("; ");
+    let text = match titles.len() {
+        0 => "this result has no chart".to_owned(),
+        _ => format!("this result has no chart {number}; it has: {listed}"),
+    };
+    Failure::new(Exit::Usage, &text)
 }
 
 /// Before all else: whether there is a folder for the file.
@@ -70,4 +117,15 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {
 /// The operation, for an error.
 pub(crate) fn writing(path: &Path) -> String {
     format!("writing {}", clean(&path.display().to_string()))
+}
+
+/// Whether a browser could be started.
+pub(crate) fn open(what: &OsStr) -> bool {
+    let program = match std::env::consts::OS {
+        "windows" => "explorer",
+        "macos" => "open",
+        _ => "xdg-open",
+    };
+    let nothing = Stdio::null;
+    Command::new(program).arg(what).stdin(nothing()).stdout(nothing()).stderr(nothing()).spawn().is_ok()
 }

@@ -9,18 +9,21 @@ use fullpipe_report::clean;
 use fullpipe_tune::{Event, Observer};
 use fullpipe_units::{Micros, Rate};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
 
 use crate::output::Output;
 
 /// Shows progress, or nothing.
 pub(crate) struct Progress {
+    output: Output,
+    command: &'static str,
     bar: ProgressBar,
     phase: String,
     expected: Option<Micros>,
 }
 
 impl Progress {
-    pub(crate) fn new(output: Output) -> Self {
+    pub(crate) fn new(command: &'static str, output: Output) -> Self {
         let bar = if output.shows_progress() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{spinner} {wide_msg}").expect("the template has known keys only");
         // ASCII, as the terminal may show nothing else; the last one stands when the work is done.
@@ -28,7 +31,7 @@ impl Progress {
         if !bar.is_hidden() {
             bar.enable_steady_tick(Duration::from_millis(125));
         }
-        Self { bar, phase: String::new(), expected: None }
+        Self { output, command, bar, phase: String::new(), expected: None }
     }
 
     /// Removes the line at the bottom; what was said above it stays.
@@ -52,6 +55,12 @@ impl Progress {
 
 impl Observer for Progress {
     fn on(&mut self, event: Event<'_>) {
+        if self.output.tells_progress() {
+            if let Some(told) = told(&event) {
+                self.output.progress(self.command, &told);
+            }
+            return;
+        }
         if let Event::Phase { what, expected } = event {
             what.clone_into(&mut self.phase);
             self.expected = expected;
@@ -78,6 +87,19 @@ fn tick(phase: &str, (elapsed, expected): (Micros, Option<Micros>), rate: Rate, 
         text += &format!(", round trip {rtt}");
     }
     text
+}
+
+/// The same for a program.
+fn told(event: &Event<'_>) -> Option<Value> {
+    Some(match event {
+        Event::Phase { what, expected } => {
+            json!({ "kind": "phase", "text": clean(what), "expected_s": expected.map(Micros::as_secs_f64) })
+        }
+        Event::Tick { elapsed, rate, rtt } => {
+            json!({ "kind": "tick", "elapsed_s": elapsed.as_secs_f64(), "rate_bps": rate, "rtt_us": rtt })
+        }
+        other => json!({ "kind": "note", "text": clean(&line(other)?) }),
+    })
 }
 
 /// The line that stays when a step is done.

@@ -107,3 +107,50 @@ fn of_several_captures_the_story_names_the_file_and_what_shows_it_in_wireshark()
     let filter = second["display_filter"].as_str().unwrap();
     assert!(filter.starts_with("ip.addr eq ") && story.contains(filter), "{filter}: {story}");
 }
+
+/// What xplot would draw of a file: colour, and both ends of each line.
+fn lines(graph: &str) -> std::collections::BTreeSet<String> {
+    let mut colour = "";
+    let mut lines = std::collections::BTreeSet::new();
+    for line in graph.lines() {
+        match line {
+            // What tcptrace colours as the first and the last of a connection are segments as others are.
+            "white" | "orange" | "blue" | "red" => colour = "segment",
+            "green" | "yellow" => colour = line,
+            _ if line.starts_with("line ") && colour != "purple" => drop(lines.insert(format!("{colour} {line}"))),
+            "purple" => colour = line,
+            _ => {}
+        }
+    }
+    lines
+}
+
+#[test]
+fn a_graph_for_xplot_has_the_lines_of_tcptraces() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../capture/tests/data");
+    for (name, peers) in [
+        ("50m-40ms-cubic-tail-loss-a.pcap", "a2b_tsg.xpl"),
+        ("wan-80ms-cubic-window-a.pcap", "a2b_tsg.xpl"),
+        ("2m-230ms-cubic-policed-a.pcap", "a2b_tsg.xpl"),
+        ("20m-150ms-cubic-idle-a.pcap", "b2a_tsg.xpl"),
+    ] {
+        let capture = format!("{data}/{name}");
+        let ours = folder.path().join("ours.xpl");
+        let output = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+            .args(["read", &capture, "--quiet", "--xplot", ours.to_str().unwrap()])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let ours = std::fs::read_to_string(ours).unwrap();
+        assert!(ours.starts_with("timeval double\ntitle\n") && ours.ends_with("go\n"));
+        let Ok(peer) = Command::new("tcptrace").args(["-S", "-n", &capture]).current_dir(folder.path()).output() else {
+            return println!("skipped a_graph_for_xplot_has_the_lines_of_tcptraces: there is no tcptrace");
+        };
+        assert!(peer.status.success(), "{peer:?}");
+        let theirs = std::fs::read_to_string(folder.path().join(peers)).unwrap();
+        let (ours, theirs) = (lines(&ours), lines(&theirs));
+        assert!(theirs.len() > 100, "{name}");
+        assert_eq!(ours.symmetric_difference(&theirs).collect::<Vec<_>>(), Vec::<&String>::new(), "{name}");
+    }
+}

@@ -4,8 +4,9 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Child, Command, Stdio},
 };
 
 fn web() -> PathBuf {
@@ -34,6 +35,31 @@ fn node(test: &str) -> Option<PathBuf> {
 fn fullpipe(arguments: &[&str]) {
     let run = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).output().unwrap();
     assert!(run.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&run.stderr));
+}
+
+/// A server of this program, ended with the test.
+struct Running(Child);
+
+impl Running {
+    /// With the first line that it prints.
+    fn start(arguments: &[&str], state: &Path) -> (Self, String) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+            .args(arguments)
+            .env("FULLPIPE_STATE_DIR", state)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        (Self(child), line.trim().to_owned())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
 }
 
 #[test]
@@ -65,14 +91,21 @@ fn pages_in_a_real_browser() {
     fs::write(&hostile, &bytes).unwrap();
     fullpipe(&["read", empty.to_str().unwrap(), "--html", &page("empty.html")]);
     fullpipe(&["read", hostile.to_str().unwrap(), "--html", &page("hostile.html")]);
+    let (web_view, link) =
+        Running::start(&["web", "--quiet", "--listen", "127.0.0.1:0", "--dir", &page("reports")], folder.path());
+    let (server, far) = Running::start(&["serve", "127.0.0.1:0", "--quiet"], folder.path());
     let run = Command::new(node)
         .args(["--test", "--test-reporter=spec", "tests/"])
         .current_dir(web())
+        .env("WEB", link.trim_start_matches("open ").trim_end_matches('/'))
+        .env("FAR", far.trim_start_matches("listening on "))
+        .env("CAPTURE", capture("50m-40ms-cubic-tail-loss-a.pcap"))
         .env("PAGES", folder.path())
         .env("CHROMIUM", chromium)
         .env("FULLPIPE", env!("CARGO_BIN_EXE_fullpipe"))
         .output()
         .unwrap();
+    drop((web_view, server));
     let said = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success(), "{said}\n{}", String::from_utf8_lossy(&run.stderr));
     println!("{said}");

@@ -74,8 +74,8 @@ impl CaptureList {
     }
 }
 
-/// `10.0.0.1:5201`, `[2001:db8::1]:80`.
-pub(crate) fn endpoint(end: Endpoint) -> String {
+/// `192.0.2.7:5201`, `[2001:db8::7]:5201`.
+pub fn endpoint(end: Endpoint) -> String {
     std::net::SocketAddr::new(IpAddr::from(end.address), end.port).to_string()
 }
 

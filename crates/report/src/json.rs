@@ -120,6 +120,11 @@ pub fn event(command: &str, time: &str, text: &str) -> Value {
     document(command, json!({ "time": time, "event": text }))
 }
 
+/// A step of a command that goes on, with its time as RFC 3339 has it.
+pub fn progress(command: &str, time: &str, progress: &Value) -> Value {
+    document(command, json!({ "time": time, "progress": progress }))
+}
+
 /// A page of text that is another program's input: a completion script, a manual page.
 pub fn page(command: &str, page: &str) -> Value {
     document(command, json!({ "text": page }))

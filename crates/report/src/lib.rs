@@ -29,8 +29,9 @@ mod stack;
 mod standing;
 mod survey;
 pub mod text;
+pub mod xplot;
 
-pub use capture::{Advice, CaptureFile, CaptureList, CaptureProblem, display_filter};
+pub use capture::{Advice, CaptureFile, CaptureList, CaptureProblem, display_filter, endpoint};
 pub use changes::{AppliedPlan, PlatformPlan};
 pub use clean::clean;
 pub use comparison::{ComparedSize, Comparison, KeptSize, Pair};

@@ -290,12 +290,31 @@ pub const SCENARIOS: &[Key] = &[
 ];
 
 /// What `serve` prints when it is ready; it goes on then.
-pub const LISTENING: &[Key] =
-    &[key("address", "string", "the address that it listens on"), key("port", "integer", "the port")];
+pub const LISTENING: &[Key] = &[
+    key("address", "string", "the address that it listens on"),
+    key("port", "integer", "the port"),
+    key("url", "string?", "`web`: the link to open, with the token where one is wanted"),
+];
 
 /// What `serve` logs on standard error, an object on a line of its own for each event.
 pub const EVENT: &[Key] =
     &[key("time", "string", "when, in UTC (RFC 3339)"), key("event", "string", "what happened, a sentence")];
+
+/// What `--progress json` tells on standard error, an object on a line of its own for each step.
+pub const PROGRESS: &[Key] = &[
+    key("time", "string", "when, in UTC (RFC 3339)"),
+    key("progress.kind", "string", "`phase`: something begins; `tick`: it goes on; `note`: a step is done"),
+    key("progress.text", "string?", "what begins or was done, a sentence"),
+    key("progress.elapsed_s", "number?", "since it began; s"),
+    key("progress.expected_s", "number?", "about how long it takes; s"),
+    key("progress.rate_bps", "integer?", "payload rate of the last interval, of a `check` and its like; bit/s"),
+    key("progress.up_bps", "integer?", "likewise of `measure`, from here; bit/s"),
+    key("progress.down_bps", "integer?", "likewise, to here; bit/s"),
+    key("progress.rtt_us", "integer?", "smoothed round-trip time; us"),
+    key("progress.cwnd", "integer?", "`measure`: congestion window of the first sender; B"),
+    key("progress.window", "integer?", "`measure`: the window that its peer offers; B"),
+    key("progress.retransmissions", "integer?", "`measure`: segments retransmitted so far"),
+];
 
 /// What `completions`, `man` and `exit-codes` print.
 pub const PAGE: &[Key] = &[key("text", "string", "the whole page or script")];
@@ -333,8 +352,13 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "The published situations", commands: "`sim --all`", keys: REFERENCE },
     Document { title: "Predictions", commands: "`what-if`, `demo --sim`", keys: WHAT_IF },
     Document { title: "A pool shared out", commands: "`share`", keys: SHARE },
-    Document { title: "A server that is ready", commands: "`serve`", keys: LISTENING },
+    Document { title: "A server that is ready", commands: "`serve`, `web`", keys: LISTENING },
     Document { title: "An event of a server (standard error)", commands: "`serve`", keys: EVENT },
+    Document {
+        title: "Progress (standard error)",
+        commands: "`check`, `tune`, `demo`, `lab run`, `measure` with `--progress json`",
+        keys: PROGRESS,
+    },
     Document { title: "A page", commands: "`completions`, `man`, `exit-codes`", keys: PAGE },
 ];
 

@@ -33,11 +33,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wasm", &["units", "diagnose", "chart", "sim"]),
     ("tune", &["units", "diagnose", "knobs", "host", "path", "measure", "lab"]),
     ("report", &["units", "diagnose", "capture", "chart", "knobs", "host", "path", "measure", "tune", "watch"]),
+    ("web", &["report"]),
     (
         "cli",
         &[
             "units", "diagnose", "capture", "ingest", "knobs", "host", "path", "measure", "lab", "tune", "report",
-            "sim", "stack", "tcp", "watch",
+            "sim", "stack", "tcp", "watch", "web",
         ],
     ),
 ];

@@ -22,6 +22,7 @@ Examples:
   tcpdump -i eth0 -s 128 -U -w - tcp | fullpipe read -
   fullpipe read slow.pcap --parquet slow.parquet
   fullpipe read slow.pcap --html slow.html
+  fullpipe read slow.pcap --conn 3 --xplot slow.xpl --png slow.png
   fullpipe read a.pcap b.pcap --json | jq '.connections[] | {a, b, rate_bps, limiter: .diagnosis.limiter}'
 
 Filter: any of `host ADDRESS`, `port NUMBER`, `net ADDRESS/BITS`, `time FROM..TO` (since the first segment); all must hold.")]
@@ -47,6 +48,9 @@ pub(crate) struct ReadArgs {
     /// Also write those lines to a Parquet file, for pyarrow, DuckDB or Polars
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "conn")]
     pub(crate) parquet: Option<PathBuf>,
+    /// Also write a time-sequence graph for xplot, as tcptrace -S does: of the first connection shown, or of --conn
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) xplot: Option<PathBuf>,
     /// Where a page of it goes.
     #[command(flatten)]
     pub(crate) page: PageArgs,

@@ -24,7 +24,7 @@ pub(super) fn check(args: &CheckArgs, output: Output) -> Ended {
     args.page.check()?;
     let options = far_options(&args.test, Wishes::default())?;
     let cancel = interrupt::cancel_flag()?;
-    let mut progress = Progress::new(output);
+    let mut progress = Progress::new("check", output);
     let result = fullpipe_tune::check(&options, &cancel, &mut progress);
     progress.finish();
     let mut result = result?;
@@ -57,7 +57,7 @@ pub(super) fn tune(args: &TuneArgs, output: Output) -> Ended {
         criteria: Criteria::default(),
     };
     let cancel = interrupt::cancel_flag()?;
-    let mut progress = Progress::new(output);
+    let mut progress = Progress::new("tune", output);
     let line = progress.line();
     let mut refused = None;
     let result = fullpipe_tune::tune(

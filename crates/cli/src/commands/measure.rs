@@ -12,6 +12,7 @@ use fullpipe_measure::{
 };
 use fullpipe_report::{Comparison, Measured, Survey, csv, html::Charts, json, text};
 use fullpipe_units::{Bytes, Rate};
+use serde_json::json;
 
 use super::{Ended, input::Input, printed};
 use crate::{
@@ -213,6 +214,18 @@ fn show(args: &MeasureArgs, output: Output, spec: &TestSpec, measurement: &Measu
 
 /// A line per interval for a person who looks on.
 fn live(args: &MeasureArgs, output: Output, progress: &Progress) {
+    if output.tells_progress() {
+        let seconds = |time: Duration| time.as_secs_f64();
+        output.progress(
+            "measure",
+            &json!({
+                "kind": "tick", "elapsed_s": seconds(progress.elapsed), "expected_s": progress.expected.map(seconds),
+                "up_bps": progress.up_bps, "down_bps": progress.down_bps, "rtt_us": progress.rtt_us,
+                "cwnd": progress.cwnd, "window": progress.window, "retransmissions": progress.retransmits,
+            }),
+        );
+        return;
+    }
     if args.iperf3_json || args.csv || !matches!(progress.phase, Phase::Running | Phase::Omitted) {
         return;
     }

@@ -13,7 +13,7 @@ use std::{
 
 use fullpipe_capture::{Filter, Filtered, Keep, ProblemKind};
 use fullpipe_ingest::{Captures, Error, Options, Outcome, Progress, Team, read_all};
-use fullpipe_report::{CaptureFile, CaptureList, CaptureProblem, clean, csv, json, parquet, text};
+use fullpipe_report::{CaptureFile, CaptureList, CaptureProblem, clean, csv, json, parquet, text, xplot};
 use fullpipe_units::Bytes;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -26,7 +26,8 @@ const USUALLY_SHOWN: usize = 20;
 const MOST_ON_PAGE: usize = 500;
 
 pub(super) fn run(args: &ReadArgs, output: Output) -> Ended {
-    for path in args.parquet.iter().chain(&args.page.html) {
+    args.page.check()?;
+    for path in args.parquet.iter().chain(&args.xplot).chain(args.page.files()) {
         check_other(path, &args.files)?;
     }
     let cancel = interrupt::cancel_flag()?;
@@ -109,6 +110,7 @@ fn print(args: &ReadArgs, mut list: CaptureList, output: Output) -> Ended {
             || charts::of(args, &list),
             |look| text::capture_story(&report, &list.files, look),
         )?;
+        write_xplot(args, &list, output)?;
         return Ok(Exit::Ok);
     }
     if args.csv {
@@ -127,7 +129,19 @@ fn print(args: &ReadArgs, mut list: CaptureList, output: Output) -> Ended {
         || charts::of(args, &list),
         |look| text::captures(&list, look),
     )?;
+    write_xplot(args, &list, output)?;
     Ok(Exit::Ok)
+}
+
+/// The graph of the first connection that is shown.
+fn write_xplot(args: &ReadArgs, list: &CaptureList, output: Output) -> Result<(), Failure> {
+    let Some(path) = &args.xplot else { return Ok(()) };
+    let charts = charts::of_first(args, list, 1);
+    let Some(graph) = charts.traces.first() else {
+        let text = charts.note.unwrap_or_else(|| "there is no connection to draw".to_owned());
+        return Err(Failure::new(Exit::InputInvalid, &format!("{}: {text}", page::writing(path))));
+    };
+    page::put(output, "xplot", path, xplot::graph(graph).as_bytes())
 }
 
 /// Before all is read: whether a file can go there that is no capture.

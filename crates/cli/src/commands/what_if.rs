@@ -1,7 +1,7 @@
 //! `fullpipe what-if`.
 
 mod base;
-mod page;
+pub(super) mod page;
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},

@@ -9,6 +9,7 @@ mod diagnosis;
 mod figure;
 mod figures;
 mod loops;
+mod picture;
 mod read;
 mod table;
 mod trace;
@@ -23,9 +24,11 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 pub use fullpipe_chart::Chart;
+pub use picture::Format;
 pub use trace::TraceChart;
 pub use what_if::{Choices, State, what_if};
 
+use self::picture::Subject;
 use crate::{Measured, clean, json};
 
 /// Built from `web/` by `npm run build`; a test of `web/` holds them fresh.
@@ -74,64 +77,148 @@ fn of_streams(of: (&'static str, usize), transfers: &[Transfer]) -> Option<Chart
     Chart::of_transfer(&title, of, transfers.first()?)
 }
 
-/// The page of a result. `document` is what `--json` prints; a key that is missing is left out of the page, and one that it
-/// does not know is shown as a table or a list.
-pub fn page(document: &Value, mut charts: Charts) -> String {
+/// The charts of a result that can be a picture, by their titles, in the order of the page.
+pub fn pictures(document: &Value, charts: &Charts) -> Vec<String> {
+    let charts = charts_of(document, charts.clone());
+    subjects(document, &charts).map(|(title, _)| title).collect()
+}
+
+/// Chart `number`, from 1, of those as a picture; `None` where there are fewer.
+///
+/// # Errors
+///
+/// What the drawing failed of, in words.
+pub fn picture(document: &Value, charts: &Charts, number: usize, format: Format) -> Option<Result<Vec<u8>, String>> {
+    let charts = charts_of(document, charts.clone());
+    let (_, subject) = subjects(document, &charts).nth(number.checked_sub(1)?)?;
+    Some(picture::draw(subject, &headline(document), format))
+}
+
+fn subjects<'a>(document: &'a Value, charts: &'a Charts) -> impl Iterator<Item = (String, Subject<'a>)> {
+    let named = move |title: &str, of: Option<(&'static str, usize)>| {
+        let Some((key, place)) = of else { return title.to_owned() };
+        let direction = document[key][place]["direction"].as_str().map(|name| format!(", {}", clean(name)));
+        let place = direction.unwrap_or_else(|| format!(", {} {}", key.trim_end_matches('s'), place + 1));
+        let after = if key == "transfers_after" { ", with the changes" } else { "" };
+        format!("{title}{place}{after}")
+    };
+    let series = charts.charts.iter().map(move |chart| (named(&chart.title, chart.of), Subject::Chart(chart)));
+    let traces = charts
+        .traces
+        .iter()
+        .map(move |chart| (named(&chart.title, Some(("connections", chart.connection))), Subject::Trace(chart)));
+    series.chain(traces)
+}
+
+/// With the curves that the document holds itself.
+fn charts_of(document: &Value, mut charts: Charts) -> Charts {
     charts.charts.extend(curves::of(document));
     for (place, chart) in charts.charts.iter_mut().enumerate() {
         chart.id = format!("chart-{place}");
     }
+    charts
+}
+
+/// The page of a result. `document` is what `--json` prints; a key that is missing is left out of the page, and one that it
+/// does not know is shown as a table or a list.
+pub fn page(document: &Value, charts: Charts) -> String {
+    let charts = charts_of(document, charts);
     let command = document["command"].as_str().unwrap_or("result");
-    let title = format!("fullpipe {}: {}", clean(command), headline(document));
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(policy(SCRIPT, ""));
-                meta name="color-scheme" content="light dark";
-                meta name="generator" content={ "fullpipe " (env!("CARGO_PKG_VERSION")) };
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
+    let headline = headline(document);
+    Frame {
+        title: &format!("fullpipe {}: {headline}", clean(command)),
+        mark: &clean(command),
+        headline: &headline,
+        subline: subline(document).as_deref(),
+        script: SCRIPT,
+        may: ALONE,
+        main: body(document, &charts),
+        footer: html! {
+            p {
+                "Made by fullpipe " (env!("CARGO_PKG_VERSION")) ". The page holds the whole result as JSON (schema "
+                code { (clean(document["schema"].as_str().unwrap_or("?"))) } "): "
+                button type="button" #save hidden { "save it" }
+                noscript { "see the end of its source" }
+                ". It asks nothing of any network."
             }
-            body {
-                a.skip href="#main" { "To the result" }
-                header {
-                    p.mark { "fullpipe " span { (clean(command)) } }
-                    h1 { (headline(document)) }
-                    @if let Some(line) = subline(document) { p.subline { (line) } }
+        },
+        data: &[
+            ("document", json::to_string(document)),
+            ("charts", serde_json::to_string(&charts).expect("numbers and text become JSON")),
+        ],
+    }
+    .page()
+}
+
+/// What a page has around it.
+#[derive(Clone, Debug)]
+pub struct Frame<'a> {
+    /// The title of its window.
+    pub title: &'a str,
+    /// The word beside the program's name.
+    pub mark: &'a str,
+    /// The heading.
+    pub headline: &'a str,
+    /// A line below it.
+    pub subline: Option<&'a str>,
+    /// Its one script.
+    pub script: &'a str,
+    /// What it may do besides running that script: directives of Content-Security-Policy.
+    pub may: &'a str,
+    /// What it shows.
+    pub main: Markup,
+    /// What it says at the end.
+    pub footer: Markup,
+    /// JSON for its script, by the element's `id`.
+    pub data: &'a [(&'static str, String)],
+}
+
+/// What a page may do that stands alone.
+const ALONE: &str = "img-src data: blob:; form-action 'none'";
+
+impl Frame<'_> {
+    /// The page's Content-Security-Policy, which it carries itself, too.
+    pub fn policy(&self) -> String {
+        policy(self.script, "", self.may)
+    }
+
+    /// The page.
+    pub fn page(&self) -> String {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta http-equiv="Content-Security-Policy" content=(self.policy());
+                    meta name="color-scheme" content="light dark";
+                    meta name="generator" content={ "fullpipe " (env!("CARGO_PKG_VERSION")) };
+                    title { (self.title) }
+                    style { (PreEscaped(STYLE)) }
                 }
-                main #main { (body(document, &charts)) }
-                footer {
-                    p {
-                        "Made by fullpipe " (env!("CARGO_PKG_VERSION")) ". The page holds the whole result as JSON (schema "
-                        code { (clean(document["schema"].as_str().unwrap_or("?"))) } "): "
-                        button type="button" #save hidden { "save it" }
-                        noscript { "see the end of its source" }
-                        ". It asks nothing of any network."
+                body {
+                    a.skip href="#main" { "To the result" }
+                    header {
+                        p.mark { "fullpipe " span { (self.mark) } }
+                        h1 { (self.headline) }
+                        @if let Some(line) = self.subline { p.subline { (line) } }
                     }
+                    main #main { (self.main) }
+                    footer { (self.footer) }
+                    @for (id, json) in self.data { script id=(id) type="application/json" { (PreEscaped(data(json))) } }
+                    script { (PreEscaped(self.script)) }
                 }
-                script #document type="application/json" { (PreEscaped(data(&json::to_string(document)))) }
-                script #charts type="application/json" {
-                    (PreEscaped(data(&serde_json::to_string(&charts).expect("numbers and text become JSON"))))
-                }
-                script { (PreEscaped(SCRIPT)) }
             }
-        }
-    };
-    page.into_string()
+        };
+        page.into_string()
+    }
 }
 
 /// Only the script and the style that are in the page itself may run; nothing is loaded from anywhere. `more` is what its script
-/// may do besides.
-fn policy(script: &str, more: &str) -> String {
+/// may do besides, `may` are more directives.
+fn policy(script: &str, more: &str, may: &str) -> String {
     let hash = |text: &str| format!("'sha256-{}'", Base64::encode_string(&Sha256::digest(text.as_bytes())));
-    format!(
-        "default-src 'none'; script-src {} {more}; style-src {}; img-src data: blob:; base-uri 'none'; form-action 'none'",
-        hash(script),
-        hash(STYLE)
-    )
+    format!("default-src 'none'; script-src {} {more}; style-src {}; base-uri 'none'; {may}", hash(script), hash(STYLE))
 }
 
 /// JSON that no HTML parser takes for markup. The characters occur in strings only, where an escape means the same.
@@ -144,7 +231,7 @@ fn data(json: &str) -> String {
 }
 
 /// The result in one sentence.
-fn headline(document: &Value) -> String {
+pub fn headline(document: &Value) -> String {
     let error = document["error"]["message"].as_str().map(|message| clean(message).into_owned());
     loops::headline(document)
         .or_else(|| read::headline(document))

@@ -80,7 +80,7 @@ fn a_document_that_was_cut_or_is_strange_still_makes_a_page() {
 
 #[test]
 fn only_the_pages_own_script_and_style_may_run() {
-    let policy = policy(SCRIPT, "");
+    let policy = policy(SCRIPT, "", ALONE);
     assert!(policy.starts_with("default-src 'none'; script-src 'sha256-") && !policy.contains("unsafe"), "{policy}");
     let page = page(&json!({ "command": "sim" }), Charts::default());
     assert!(page.contains(SCRIPT) && page.contains(STYLE) && !SCRIPT.contains("</"));

@@ -3,43 +3,43 @@
 use base64ct::{Base64, Encoding};
 use fullpipe_capture::{Mark, Trace};
 use maud::{Markup, html};
-use serde::Serialize;
+use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 /// The points of one connection's side, for script to draw.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct TraceChart {
-    /// The `id` of its element; made when the page is written.
-    pub id: String,
     /// Which connection of the document it belongs to.
-    #[serde(skip)]
     pub connection: usize,
     /// What it shows.
     pub title: String,
     /// What to type into Wireshark to see the connection.
     pub filter: String,
-    /// Points that are here.
-    pub count: usize,
-    /// Points that there were.
-    pub seen: u64,
+    /// Who sends the data, and to whom.
+    pub ends: [String; 2],
     /// Whether windows are known.
     pub has_windows: bool,
-    /// The points, see [`packed`]; base64.
-    pub points: String,
+    /// The points.
+    pub trace: Trace,
 }
 
 impl TraceChart {
-    /// The graph of `trace`, of the connection at that place of the document.
-    pub fn new(connection: usize, title: String, filter: String, trace: &Trace, has_windows: bool) -> Self {
-        Self {
-            id: format!("trace-{connection}"),
-            connection,
-            title,
-            filter,
-            count: trace.points.len(),
-            seen: trace.seen,
-            has_windows,
-            points: Base64::encode_string(&packed(trace)),
-        }
+    /// The `id` of its element.
+    fn id(&self) -> String {
+        format!("trace-{}", self.connection)
+    }
+}
+
+impl Serialize for TraceChart {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("TraceChart", 7)?;
+        object.serialize_field("id", &self.id())?;
+        object.serialize_field("title", &self.title)?;
+        object.serialize_field("filter", &self.filter)?;
+        object.serialize_field("count", &self.trace.points.len())?;
+        object.serialize_field("seen", &self.trace.seen)?;
+        object.serialize_field("has_windows", &self.has_windows)?;
+        object.serialize_field("points", &Base64::encode_string(&packed(&self.trace)))?;
+        object.end()
     }
 }
 
@@ -86,13 +86,13 @@ fn leb128(bytes: &mut Vec<u8>, mut value: u64) {
 /// The place where script draws it.
 pub(super) fn figure(chart: &TraceChart) -> Markup {
     html! {
-        figure.chart data-trace=(chart.id) {
+        figure.chart data-trace=(chart.id()) {
             figcaption { (chart.title) }
             div.canvas role="img" tabindex="0"
-                aria-label={ (chart.title) ": " (chart.seen) " segments, acknowledgements and SACK blocks over time" } {}
-            @if chart.seen > chart.count as u64 {
+                aria-label={ (chart.title) ": " (chart.trace.seen) " segments, acknowledgements and SACK blocks over time" } {}
+            @if chart.trace.seen > chart.trace.points.len() as u64 {
                 p.note {
-                    (chart.count) " of " (chart.seen) " points: of each column the first, the last, the lowest and the highest, and \
+                    (chart.trace.points.len()) " of " (chart.trace.seen) " points: of each column the first, the last, the lowest and the highest, and \
                      every retransmission, SACK block and closed window as far as there is room."
                 }
             }
@@ -111,7 +111,7 @@ mod tests {
     fn ordinary_segments_take_five_bytes_each() {
         let point =
             |n: u64| Point { at_ns: n * 50_000, number: n + 1, mark: Mark::Data, seq: n as i64 * 1_448, len: 1_448 };
-        let trace = Trace { points: (0..1_000).map(point).collect(), seen: 1_000 };
+        let trace = Trace { points: (0..1_000).map(point).collect(), seen: 1_000, ..Trace::default() };
         assert_eq!(packed(&trace).len(), 5 * 1_000 + 1, "the first size takes a byte more");
         assert_eq!(&packed(&trace)[6..11], [0, 50, 2, 0, 0]);
     }

@@ -52,7 +52,7 @@ pub fn what_if(choices: &Choices) -> String {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(policy(SCRIPT, "'wasm-unsafe-eval'"));
+                meta http-equiv="Content-Security-Policy" content=(policy(SCRIPT, "'wasm-unsafe-eval'", super::ALONE));
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content={ "fullpipe " (env!("CARGO_PKG_VERSION")) };
                 title { "fullpipe: what would it give?" }

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &LabRunArgs, output: Output) -> Ended {
     }
     super::enter()?;
     let cancel = interrupt::cancel_flag()?;
-    let mut progress = Progress::new(output);
+    let mut progress = Progress::new("lab run", output);
     let options = LabRunOptions {
         measure_only: args.check,
         congestion_control: args.congestion.clone(),

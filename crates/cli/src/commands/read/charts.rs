@@ -6,7 +6,7 @@ use std::{ops::ControlFlow, path::Path};
 use fullpipe_capture::{Flow, Keep, Report, Segment, Sink, TooBig, Trace, Tracer, Tracker, Wanted};
 use fullpipe_ingest::{Options, read_all};
 use fullpipe_report::{
-    CaptureList, display_filter,
+    CaptureList, display_filter, endpoint,
     html::{Chart, Charts, TraceChart},
 };
 
@@ -19,11 +19,16 @@ const MOST_POINTS: usize = 1_200_000;
 
 /// The charts of the connections that are shown first.
 pub(super) fn of(args: &ReadArgs, list: &CaptureList) -> Charts {
+    of_first(args, list, MOST_DRAWN)
+}
+
+/// The charts of the first `count` of them.
+pub(super) fn of_first(args: &ReadArgs, list: &CaptureList, count: usize) -> Charts {
     if args.files.iter().any(|file| file == Path::new("-")) {
         let note = "Charts need a second look at the capture, and what came through a pipe can be read once only.";
         return Charts { note: Some(note.to_owned()), ..Charts::default() };
     }
-    let reports: Vec<_> = list.connections.iter().take(list.shown.min(MOST_DRAWN)).collect();
+    let reports: Vec<_> = list.connections.iter().take(list.shown.min(count)).collect();
     let wanted: Vec<Wanted> = reports.iter().map(|report| wanted(report)).collect();
     if wanted.is_empty() {
         return Charts::default();
@@ -42,15 +47,22 @@ pub(super) fn of(args: &ReadArgs, list: &CaptureList) -> Charts {
         let chart = transfer
             .and_then(|transfer| Chart::of_transfer("The connection over time", ("connections", place), transfer));
         charts.charts.extend(chart);
-        charts.traces.extend(graph(place, report, &trace));
+        charts.traces.extend(graph(place, report, trace));
     }
     charts
 }
 
-fn graph(place: usize, report: &Report, trace: &Trace) -> Option<TraceChart> {
-    let has_windows = wanted(report).shift.is_some();
-    let title = "Segments over time".to_owned();
-    (!trace.points.is_empty()).then(|| TraceChart::new(place, title, display_filter(report), trace, has_windows))
+fn graph(place: usize, report: &Report, trace: Trace) -> Option<TraceChart> {
+    let main = report.main();
+    let ends = [report.a, report.b];
+    (!trace.points.is_empty()).then(|| TraceChart {
+        connection: place,
+        title: "Segments over time".to_owned(),
+        filter: display_filter(report),
+        ends: [ends[main], ends[1 - main]].map(endpoint),
+        has_windows: wanted(report).shift.is_some(),
+        trace,
+    })
 }
 
 /// The side that sent most, and the acknowledgements for it.

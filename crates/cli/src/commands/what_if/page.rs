@@ -1,18 +1,25 @@
 //! The page on which settings are tried: written, and opened where somebody looks.
 
 use std::{
+    ffi::OsString,
     fs::OpenOptions,
     hash::{BuildHasher, RandomState},
     io::Write,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
+    path::PathBuf,
 };
 
 use fullpipe_report::html::{self, Choices, State};
 use fullpipe_sim::{PLATFORMS, knob};
 
 use super::base::{PLATFORM, QUEUE, RATE, RTT};
-use crate::{args::WhatIfArgs, commands::Ended, exit::Exit, failure::Failure, output::Output, page};
+use crate::{
+    args::{self, Command, WhatIfArgs},
+    commands::Ended,
+    exit::Exit,
+    failure::Failure,
+    output::Output,
+    page,
+};
 
 /// Situations to begin with: those of the published experiments that one connection over one link can show.
 const PRESETS: &[(&str, [&str; 8])] = &[
@@ -39,12 +46,21 @@ pub(super) fn run(args: &WhatIfArgs, output: Output) -> Ended {
     let shown = path.display().to_string();
     let told = if !args.open {
         format!("page: {shown}")
-    } else if open(&path) {
+    } else if page::open(path.as_os_str()) {
         format!("opened {shown}")
     } else {
         format!("no browser could be started: open {shown}")
     };
     super::super::printed(output.page("what-if", &format!("{told}\n"))).map(|_| Exit::Ok)
+}
+
+/// The page as it is without any flag.
+pub(crate) fn usual() -> String {
+    let line = ["fullpipe", "what-if"].map(OsString::from);
+    match args::parse(&line).map(|cli| cli.command) {
+        Ok(Command::WhatIf(args)) => html::what_if(&choices(&args)),
+        _ => unreachable!("`what-if` takes no argument that must be given"),
+    }
 }
 
 fn choices(args: &WhatIfArgs) -> Choices {
@@ -80,15 +96,4 @@ fn temporary(text: &str) -> Result<PathBuf, Failure> {
     let write = || OpenOptions::new().write(true).create_new(true).open(&path)?.write_all(text.as_bytes());
     write().map_err(|error| Failure::system(&page::writing(&path), &error))?;
     Ok(path)
-}
-
-/// Whether a browser could be started.
-fn open(path: &Path) -> bool {
-    let program = match std::env::consts::OS {
-        "windows" => "explorer",
-        "macos" => "open",
-        _ => "xdg-open",
-    };
-    let nothing = Stdio::null;
-    Command::new(program).arg(path).stdin(nothing()).stdout(nothing()).stderr(nothing()).spawn().is_ok()
 }
