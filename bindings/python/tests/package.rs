@@ -53,8 +53,11 @@ fn the_wheel_works_in_a_fresh_environment() {
         .current_dir(folder.path()));
     let others = Command::new(&python).args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]).output();
     let others = String::from_utf8(others.unwrap().stdout).unwrap();
-    run(Command::new(&fresh_python)
-        .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "tests"])
+    // A read that nothing ends is told with what each thread does.
+    run(Command::new("timeout")
+        .args(["--signal=ABRT", "--kill-after=10", "300"])
+        .arg(&fresh_python)
+        .args(["-X", "faulthandler", "-m", "pytest", "--quiet", "-p", "no:cacheprovider", "tests"])
         .current_dir(package)
         .env("PYTHONPATH", others.trim())
         .env("PYTHONDONTWRITEBYTECODE", "1")
