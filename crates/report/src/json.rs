@@ -110,9 +110,13 @@ pub fn scenarios(command: &str, scenarios: &[Scenario]) -> Value {
     document(command, json!({ "scenarios": list }))
 }
 
-/// Where a server listens.
-pub fn listening(command: &str, address: SocketAddr) -> Value {
-    document(command, json!({ "address": address.ip().to_string(), "port": address.port() }))
+/// Where a server listens, and the link to open where it is one for browsers.
+pub fn listening(command: &str, address: SocketAddr, url: Option<&str>) -> Value {
+    let mut told = json!({ "address": address.ip().to_string(), "port": address.port() });
+    if let Some(url) = url {
+        told["url"] = url.into();
+    }
+    document(command, told)
 }
 
 /// Something that happened while a command runs, with its time as RFC 3339 has it.

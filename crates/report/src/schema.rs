@@ -303,6 +303,7 @@ pub const EVENT: &[Key] =
 /// What `--progress json` tells on standard error, an object on a line of its own for each step.
 pub const PROGRESS: &[Key] = &[
     key("time", "string", "when, in UTC (RFC 3339)"),
+    key("progress", "object", "the step"),
     key("progress.kind", "string", "`phase`: something begins; `tick`: it goes on; `note`: a step is done"),
     key("progress.text", "string?", "what begins or was done, a sentence"),
     key("progress.elapsed_s", "number?", "since it began; s"),

@@ -219,6 +219,10 @@ struct Named {
 
 /// Takes a capture, and reads it.
 async fn capture(State(site): Shared, Query(Named { name }): Query<Named>, body: Body) -> Response {
+    // Before gigabytes were sent for nothing.
+    if let Some(run) = site.runs.current() {
+        return started(Err(NotStarted::Busy(run.name.clone())));
+    }
     let folder = site.store.incoming(&Store::name(jiff::Timestamp::now(), "read"));
     let incoming = Incoming(folder.clone());
     let path = folder.join(file_name(&name));

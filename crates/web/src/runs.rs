@@ -24,6 +24,9 @@ const MOST_RUNS: usize = 20;
 const MOST_EVENTS: usize = 20_000;
 /// The largest document that is read of a run, in bytes.
 const LARGEST: u64 = 64 << 20;
+/// How long a command may take to end by itself when it is asked to.
+#[cfg(unix)]
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest line of progress, in bytes.
 const LONGEST_LINE: usize = 16 << 10;
 
@@ -196,29 +199,32 @@ impl Follower {
         // Once both are closed the program has ended, or will not say anything more.
         let document = tokio::select! {
             (document, ()) = async { tokio::join!(document, progress) } => document,
-            () = stop => None,
+            () = stop => {
+                // Where it has ended meanwhile, there is nothing to kill.
+                child.start_kill().ok();
+                None
+            }
         };
         let exit = child.wait().await.ok().and_then(|status| status.code());
         self.finish(document, exit);
     }
 
-    /// Passes the wish to stop on; never ends by itself.
+    /// Passes the wish to stop on; ends where that does not help, and then the program is to be killed.
     async fn stop_when_asked(&self, id: Option<u32>) {
         let mut stop = self.run.stop.subscribe();
-        if stop.wait_for(|stop| *stop).await.is_ok() {
-            #[cfg(unix)]
-            if let Some(id) = id.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw) {
-                // Where it has ended already, there is nothing to stop.
-                rustix::process::kill_process(id, rustix::process::Signal::INT).ok();
-            }
-            #[cfg(not(unix))]
-            {
-                let _ = id;
-                // Without signals it is killed when it is dropped.
-                return;
-            }
+        if stop.wait_for(|stop| *stop).await.is_err() {
+            // Nobody can ask any more.
+            return std::future::pending().await;
         }
-        std::future::pending().await
+        #[cfg(unix)]
+        if let Some(id) = id.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw) {
+            // Where it has ended already, there is nothing to stop.
+            rustix::process::kill_process(id, rustix::process::Signal::INT).ok();
+            tokio::time::sleep(PATIENCE).await;
+        }
+        // Other systems have no signal that it would take for Ctrl-C.
+        #[cfg(not(unix))]
+        let _ = id;
     }
 
     fn finish(self, document: Option<Value>, exit: Option<i32>) {

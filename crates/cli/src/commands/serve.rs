@@ -76,7 +76,7 @@ fn users(args: &ServeArgs) -> Result<Option<Users>, Failure> {
 /// Tells where the server listens: a script that starts it waits for this line.
 fn ready(output: Output, address: SocketAddr) {
     let told = if output.is_json() {
-        let document = fullpipe_report::json::listening("serve", address);
+        let document = fullpipe_report::json::listening("serve", address, None);
         io::stdout().lock().write_all(fullpipe_report::json::to_string(&document).as_bytes())
     } else {
         writeln!(io::stdout().lock(), "listening on {address}")

@@ -51,8 +51,7 @@ pub(super) fn run(args: &WebArgs, output: Output) -> Ended {
 /// Tells where to look; the link has the token where one is wanted.
 fn ready(output: Output, address: SocketAddr, link: &str) {
     let told = if output.is_json() {
-        let mut document = json::listening("web", address);
-        document["url"] = link.into();
+        let document = json::listening("web", address, Some(link));
         io::stdout().lock().write_all(json::to_string(&document).as_bytes())
     } else {
         writeln!(io::stdout().lock(), "open {link}")

@@ -459,7 +459,19 @@ fn every_key_of_the_list_of_scenarios_is_documented() {
 #[test]
 fn a_page_is_a_document() {
     hold(&[json::page("man", ".TH x")], PAGE, &[]);
-    hold(&[json::listening("serve", "[::]:5201".parse().unwrap())], LISTENING, &[]);
+    let address = "[::]:5201".parse().unwrap();
+    let listening =
+        [json::listening("serve", address, None), json::listening("web", address, Some("http://[::]:5201/"))];
+    hold(&listening, LISTENING, &[]);
+    let steps = [
+        serde_json::json!({ "kind": "phase", "text": "measuring a->b", "expected_s": 8.5 }),
+        serde_json::json!({ "kind": "tick", "elapsed_s": 0.5, "rate_bps": 1, "rtt_us": 1 }),
+        serde_json::json!({
+            "kind": "tick", "elapsed_s": 0.5, "expected_s": null, "up_bps": 1, "down_bps": null, "rtt_us": null, "cwnd": 1,
+            "window": 1, "retransmissions": 1,
+        }),
+    ];
+    hold(&steps.map(|step| json::progress("check", "2026-01-01T00:00:00Z", &step)), PROGRESS, &[]);
     hold(&[json::event("serve", "2026-01-01T00:00:00Z", "192.0.2.1:4711 measures")], EVENT, &[]);
 }
 
