@@ -1,15 +1,16 @@
-// Builds the script and the style that crates/report puts and crates/web put into their pages. `--check` says whether they are fresh.
+// Builds the script and the style that crates/page puts and crates/web put into their pages. `--check` says whether they are fresh.
 import { build } from "esbuild";
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const report = "../crates/report/src/html/assets/";
+const report = "../crates/page/src/html/assets/";
 const pages = [
   { entry: "src/report.ts", out: `${report}report.js` },
   { entry: "src/what-if.ts", out: `${report}what-if.js` },
   { entry: "src/report.css", out: `${report}report.css` },
   { entry: "src/live.ts", out: "../crates/web/src/assets/live.js" },
+  { entry: "src/reader.ts", out: "../crates/web/src/assets/reader.js" },
 ];
 
 let stale = 0;

@@ -2,6 +2,7 @@
 
 import uPlot from "uplot";
 import { exact, short } from "./format";
+import type { Asked, Told } from "./reader";
 import { colour, onThemeChange } from "./theme";
 
 const secret = JSON.parse(document.getElementById("secret")?.textContent ?? '""') as string;
@@ -51,7 +52,60 @@ const drop = at("drop");
 if (drop) {
   const sent = at<HTMLProgressElement>("sent")!;
   const choose = at<HTMLInputElement>("capture")!;
-  const take = (file: File): void => {
+  const elsewhere = at<HTMLInputElement>("elsewhere")!;
+  const seen = at("seen")!;
+  const frame = seen.querySelector("iframe")!;
+  const heading = seen.querySelector("h2")!;
+  const reading = at("reading")!;
+  let worker: Worker | undefined;
+
+  /** The end of whatever was done with a capture. */
+  const done = (text: string): void => {
+    worker?.terminate();
+    worker = undefined;
+    sent.hidden = reading.hidden = true;
+    choose.value = "";
+    say(text);
+  };
+
+  const show = (name: string, page: string): void => {
+    done("");
+    heading.textContent = name;
+    frame.srcdoc = page;
+    seen.hidden = false;
+    seen.scrollIntoView();
+    heading.focus({ preventScroll: true });
+  };
+  at("close")!.addEventListener("click", () => {
+    seen.hidden = true;
+    frame.removeAttribute("srcdoc");
+  });
+  at("save")!.addEventListener("click", () => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([frame.srcdoc], { type: "text/html" }));
+    link.download = `${heading.textContent}.html`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  });
+  at("leave")!.addEventListener("click", () => done("Stopped."));
+
+  /** Reads it here. */
+  const read = (file: File): void => {
+    worker?.terminate();
+    worker = new Worker("/reader.js");
+    sent.removeAttribute("value");
+    sent.hidden = reading.hidden = false;
+    say(`Reading ${file.name} in this browser.`);
+    worker.addEventListener("message", ({ data }: MessageEvent<Told>) => {
+      if (data.page) show(file.name, data.page);
+      else done(data.error ?? "The reader failed.");
+    });
+    worker.addEventListener("error", () => done("The reader could not be started; this server can read it."));
+    worker.postMessage({ name: file.name, file } satisfies Asked);
+  };
+
+  /** Has it read by the server. */
+  const send = (file: File): void => {
     const largest = Number(drop.dataset.largest);
     if (file.size > largest) {
       say(`${file.name} has ${exact("bytes", file.size)}, more than the ${exact("bytes", largest)} that are taken: use \`fullpipe read\`.`);
@@ -67,12 +121,15 @@ if (drop) {
       if (event.lengthComputable) sent.value = event.loaded / event.total;
     });
     request.addEventListener("loadend", () => {
-      sent.hidden = true;
-      choose.value = "";
+      done("");
       if (request.status === 0) lost();
       else follow(request.status, request.responseText);
     });
     request.send(file);
+  };
+  const take = (file: File): void => {
+    if (elsewhere.checked || file.size > Number(drop.dataset.here)) send(file);
+    else read(file);
   };
   choose.addEventListener("change", () => {
     if (choose.files?.[0]) take(choose.files[0]);

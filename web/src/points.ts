@@ -1,4 +1,4 @@
-// The packed points of a time-sequence graph: crates/report/src/html/trace.rs writes them.
+// The packed points of a time-sequence graph: crates/page/src/html/trace.rs writes them.
 
 export const DATA = 0;
 export const AGAIN = 1;

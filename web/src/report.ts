@@ -6,7 +6,35 @@ import { draw as drawTrace } from "./trace";
 
 const embedded = (id: string): string => document.getElementById(id)?.textContent ?? "{}";
 
+/** Lets a table be put in another order by its headings. Cells have their bare value where they show it in words. */
+const sorts = (table: HTMLTableElement): void => {
+  const body = table.tBodies[0];
+  const value = (row: HTMLTableRowElement, column: number): string | number => {
+    const cell = row.cells[column];
+    if (cell.dataset.value === undefined) return cell.textContent ?? "";
+    return cell.dataset.value === "" ? -Infinity : Number(cell.dataset.value);
+  };
+  [...table.tHead!.rows[0].cells].forEach((heading, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...heading.childNodes);
+    heading.append(button);
+    button.addEventListener("click", () => {
+      const rows = [...body.rows];
+      // Numbers begin with the largest, words with the first.
+      const isNumber = rows.some((row) => row.cells[column].dataset.value !== undefined);
+      const isDown = heading.ariaSort === null ? isNumber : heading.ariaSort === "ascending";
+      for (const other of table.tHead!.rows[0].cells) other.ariaSort = null;
+      heading.ariaSort = isDown ? "descending" : "ascending";
+      const order = (a: string | number, b: string | number): number => (a < b ? -1 : a > b ? 1 : 0);
+      const sorted = rows.sort((a, b) => (isDown ? -1 : 1) * order(value(a, column), value(b, column)));
+      body.append(...sorted);
+    });
+  });
+};
+
 const start = (): void => {
+  for (const table of document.querySelectorAll<HTMLTableElement>("table.sorts")) sorts(table);
   const charts = JSON.parse(embedded("charts")) as Charts;
   // A chart is drawn when it comes into sight: a page may have many.
   const waiting = new Map<Element, () => void>();

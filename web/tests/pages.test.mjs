@@ -169,3 +169,57 @@ test("the JSON that a page saves is the document", async () => {
   assert.deepEqual(JSON.parse(Buffer.concat(chunks).toString()), await documentOf(page));
   await page.close();
 });
+
+test("the connections of a capture are put in another order", async () => {
+  const { page, heard } = await open("several.html");
+  const { connections } = await documentOf(page);
+  assert.ok(connections.length >= 2);
+  const rates = () => page.locator("table.sorts tbody tr td:nth-child(4)").evaluateAll((cells) => cells.map((cell) => Number(cell.dataset.value)));
+  const expected = connections.map(({ rate_bps: rate }) => rate).sort((a, b) => b - a);
+  await page.getByRole("button", { name: "Rate" }).click();
+  assert.deepEqual(await rates(), expected);
+  assert.equal(await page.locator("th[aria-sort]").getAttribute("aria-sort"), "descending");
+  await page.getByRole("button", { name: "Rate" }).press("Enter");
+  assert.deepEqual(await rates(), expected.toReversed());
+  assert.deepEqual(heard, []);
+  await page.close();
+});
+
+test("a capture of a million packets", async () => {
+  const begun = performance.now();
+  const { page, heard } = await open("large/million.html");
+  const graph = page.locator("[data-trace] .canvas");
+  await graph.scrollIntoViewIfNeeded();
+  const over = graph.locator(".u-over");
+  await over.waitFor();
+  const ready = performance.now() - begun;
+  const { files } = await documentOf(page);
+  assert.ok(files[0].packets > 1_000_000, `${files[0].packets} packets`);
+  const counted = await graph.locator(".legend").innerText();
+  const points = [...counted.matchAll(/\(([\d,]+)\)/g)].reduce((sum, [, count]) => sum + Number(count.replaceAll(",", "")), 0);
+  assert.ok(points > 1_000_000, counted);
+
+  // Moved along as by a hand, a step with every frame; the browser's own tracing says which frames were drawn.
+  for (const key of "+++++") await graph.press(key);
+  const cdp = await page.context().newCDPSession(page);
+  const drawn = [];
+  cdp.on("Tracing.dataCollected", ({ value }) => drawn.push(...value.filter(({ name }) => name === "DrawFrame").map(({ ts }) => ts)));
+  await cdp.send("Tracing.start", { transferMode: "ReportEvents", categories: "devtools.timeline,disabled-by-default-devtools.timeline.frame" });
+  const box = await over.boundingBox();
+  await page.keyboard.down("Shift");
+  await page.mouse.move(box.x + box.width - 10, box.y + box.height / 2);
+  await page.mouse.down();
+  for (let step = 0; step < 90; step += 1) await page.mouse.move(box.x + box.width - 10 - step * 5, box.y + box.height / 2);
+  await page.mouse.up();
+  await page.keyboard.up("Shift");
+  const ended = new Promise((resolve) => cdp.once("Tracing.tracingComplete", resolve));
+  await cdp.send("Tracing.end");
+  await ended;
+  drawn.sort((a, b) => a - b);
+  assert.ok(drawn.length > 10, `${drawn.length} frames`);
+  const rate = (drawn.length - 1) / ((drawn.at(-1) - drawn[0]) / 1e6);
+  // What a busy machine makes of it is no fault of the page.
+  console.log(`${files[0].packets} packets, ${points} points: drawn after ${ready.toFixed(0)} ms, moved at ${rate.toFixed(0)} frames a second`);
+  assert.deepEqual(heard, []);
+  await page.close();
+});

@@ -1,12 +1,15 @@
 // `fullpipe web` in a real browser. WEB is its address; crates/cli/tests/pages.rs starts it, and a server to measure against (FAR).
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { chromium } from "playwright-core";
 
-const { WEB: base, FAR: far, CAPTURE: capture } = process.env;
+const { WEB: base, FAR: far, CAPTURE: capture, FULLPIPE: program } = process.env;
 const axe = createRequire(import.meta.url)("axe-core");
 let browser;
 
@@ -68,17 +71,57 @@ test("a check started from the page is drawn live and ends in its report", async
   await page.close();
 });
 
-test("a capture that is dropped becomes a report", async () => {
-  const { page, heard } = await open("/");
-  const bytes = readFileSync(capture).toString("base64");
-  // A hostile name is text.
-  const data = await page.evaluateHandle((bytes) => {
+/** Drops a capture on the page, under a name that is text wherever it shows. */
+const HOSTILE = "<img src=x onerror=alert(1)>.pcap";
+const drop = async (page) => {
+  const data = await page.evaluateHandle(({ bytes, name }) => {
     const transfer = new DataTransfer();
     const raw = Uint8Array.from(atob(bytes), (letter) => letter.charCodeAt(0));
-    transfer.items.add(new File([raw], "<img src=x onerror=alert(1)>.pcap"));
+    transfer.items.add(new File([raw], name));
     return transfer;
-  }, bytes);
+  }, { bytes: readFileSync(capture).toString("base64"), name: HOSTILE });
   await page.dispatchEvent("#drop", "drop", { dataTransfer: data });
+};
+
+test("a capture that is dropped is read in the browser, and says what the program says", async () => {
+  const { page, heard } = await open("/");
+  const sent = [];
+  page.on("request", (request) => {
+    if (request.method() !== "GET") sent.push(request.url());
+  });
+  await drop(page);
+  const frame = page.frameLocator("#seen iframe");
+  const graph = frame.locator("[data-trace] .canvas").first();
+  await graph.scrollIntoViewIfNeeded({ timeout: 60_000 });
+  await graph.locator("canvas").waitFor();
+  assert.deepEqual(sent, [], "nothing leaves the browser");
+  const document = JSON.parse(await frame.locator("#document").textContent());
+  const folder = mkdtempSync(join(tmpdir(), "fullpipe-"));
+  const named = join(folder, HOSTILE.replace("/", ""));
+  copyFileSync(capture, named);
+  const told = JSON.parse(execFileSync(program, ["read", "--json", named], { encoding: "utf8" }));
+  rmSync(folder, { recursive: true });
+  // The program names the file with its folder.
+  told.files[0].file = HOSTILE;
+  assert.deepEqual(document, told);
+  assert.equal(await page.textContent("#seen h2"), HOSTILE);
+  // It has the style of its page, and no right on this one.
+  assert.equal(await frame.locator("main").evaluate((main) => getComputedStyle(main.querySelector("article")).borderRadius !== "0px"), true);
+  assert.equal(await frame.locator("main").evaluate(() => self.origin), "null");
+  await accessible(page);
+  const waiting = page.waitForEvent("download");
+  await page.click("#save");
+  assert.match((await waiting).suggestedFilename(), /\.html$/);
+  await page.click("#close");
+  assert.ok(!(await page.isVisible("#seen")));
+  assert.deepEqual(heard, []);
+  await page.close();
+});
+
+test("a capture that the server reads becomes a report", async () => {
+  const { page, heard } = await open("/");
+  await page.check("#elsewhere");
+  await drop(page);
   await page.waitForURL(/\/reports\//, { timeout: 60_000 });
   const document = await documentOf(page);
   assert.equal(document.command, "read");
@@ -88,9 +131,13 @@ test("a capture that is dropped becomes a report", async () => {
   await page.close();
 });
 
-test("what is no capture is told, and a report can be removed", async () => {
+test("what is no capture is told, here and by the server, and a report can be removed", async () => {
   const { page, heard } = await open("/");
-  await page.setInputFiles("#capture", { name: "x.pcap", mimeType: "", buffer: Buffer.from("no capture at all") });
+  const nothing = { name: "x.pcap", mimeType: "", buffer: Buffer.from("no capture at all") };
+  await page.setInputFiles("#capture", nothing);
+  await page.waitForFunction(() => /x\.pcap.*not a capture|x\.pcap.*no capture/.test(document.getElementById("said").textContent), undefined, { timeout: 60_000 });
+  await page.check("#elsewhere");
+  await page.setInputFiles("#capture", nothing);
   await page.waitForURL(/\/reports\//, { timeout: 60_000 });
   assert.match(await page.textContent("main"), /The command failed/);
   await page.goto(`${base}/`);

@@ -19,12 +19,30 @@ pub(crate) extern "C" fn room(len: usize) -> *mut u8 {
 }
 
 /// Answers the question that was written there; how many bytes the answer has.
+#[cfg(feature = "simulator")]
 // SAFETY: no other function of the module has this name.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn answer() -> usize {
     let mut text = TEXT.lock().unwrap_or_else(PoisonError::into_inner);
     let answer = crate::answer(&String::from_utf8_lossy(&text));
     *text = answer.into_bytes();
+    text.len()
+}
+
+/// Reads the capture that was written there, behind its name of `name_len` bytes; how many bytes the answer has. The first says
+/// what it is: `P` a page, `E` an error in words.
+#[cfg(feature = "reader")]
+// SAFETY: no other function of the module has this name.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn read(name_len: usize, seed: u64) -> usize {
+    let mut text = TEXT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut capture = std::mem::take(&mut *text);
+    let name: Vec<u8> = capture.drain(..name_len.min(capture.len())).collect();
+    let (kind, told) = match crate::read(&String::from_utf8_lossy(&name), seed, capture) {
+        Ok(page) => ('P', page),
+        Err(error) => ('E', error),
+    };
+    *text = format!("{kind}{told}").into_bytes();
     text.len()
 }
 

@@ -1,122 +1,16 @@
-//! The simulator for a page in a browser: a question in JSON, its answer in JSON.
+//! What pages in a browser compute themselves: the simulator's answers, and what is in a capture.
 //!
-//! The same engine, judge and words as `fullpipe what-if`, so that the page and the command answer alike to the digit. What is
-//! *not* here: the page (`report`, `web`).
+//! The same engine, judge and words as `fullpipe what-if` and `fullpipe read`, so that the pages and the commands answer alike,
+//! to the digit. Each is a feature, so that a page carries only what it needs. What is *not* here: the pages (`page`, `web`).
 
 #[cfg(target_arch = "wasm32")]
 mod abi;
+#[cfg(feature = "reader")]
+mod reader;
+#[cfg(feature = "simulator")]
+mod simulator;
 
-use fullpipe_chart::Chart;
-use fullpipe_diagnose::{Alternative, Limiter, limit_words};
-use fullpipe_sim::{SimError, knob, platform, run};
-use fullpipe_units::{Bytes, Micros, Rate};
-use serde::Deserialize;
-use serde_json::{Value, json};
-
-/// What a page asks: the flags of `fullpipe what-if`, by their names.
-#[derive(Debug, Deserialize)]
-struct Question {
-    rate: String,
-    rtt: String,
-    loss: String,
-    queue: String,
-    from: String,
-    to: String,
-    /// `--set`, a key and a value each.
-    set: Vec<(String, String)>,
-    bytes: Option<String>,
-    /// The longest virtual time, in seconds.
-    seconds: f64,
-    seed: u64,
-}
-
-/// The longest virtual time of a transfer, in seconds: a page shall not stand still for minutes.
-const MOST_SECONDS: f64 = 120.0;
-
-/// Answers a question: `{"answer": {...}}`, or `{"error": "..."}` where it can't be.
-pub fn answer(question: &str) -> String {
-    let found = serde_json::from_str(question).map_err(|error| error.to_string()).and_then(|question| found(&question));
-    match found {
-        Ok(answer) => json!({ "answer": answer }).to_string(),
-        Err(error) => json!({ "error": error }).to_string(),
-    }
-}
-
-fn found(question: &Question) -> Result<Value, String> {
-    let said = |error: SimError| error.to_string();
-    let wrong = |name: &str, value: &str| format!("{name}: {value:?} can't be read");
-    let rate: Rate = question.rate.parse().map_err(|_| wrong("rate", &question.rate))?;
-    let rtt: Micros = question.rtt.parse().map_err(|_| wrong("round trip", &question.rtt))?;
-    let hosts = [platform(&question.from).map_err(said)?.host(), platform(&question.to).map_err(said)?.host()];
-    let mut spec = knob::one_link(rate, rtt, &question.loss, &question.queue, hosts).map_err(said)?;
-    spec.seed = question.seed;
-    spec.time = Micros::new((question.seconds.clamp(0.1, MOST_SECONDS) * 1e6) as u64);
-    let bytes = question.bytes.as_ref().map(|bytes| bytes.parse::<Bytes>().map_err(|_| wrong("bytes", bytes)));
-    spec.bytes = bytes.transpose()?;
-    let spec = knob::with(&spec, &question.set).map_err(said)?;
-    let outcome = run(&spec).map_err(said)?;
-    let diagnosis = outcome.diagnosis();
-    let bandwidth_delay = rate.bps() as f64 * rtt.as_secs_f64() / 8.0;
-    Ok(json!({
-        "rate_bps": outcome.rate(),
-        "rate": outcome.rate().to_string(),
-        "limiter": diagnosis.limiter,
-        "limit": limit_words(diagnosis.limiter, diagnosis.detail),
-        "share": diagnosis.share,
-        "or": diagnosis.or.iter().map(|Alternative { limiter, .. }| limiter.words()).collect::<Vec<_>>(),
-        "can_be_lifted": !matches!(diagnosis.limiter, Limiter::Path | Limiter::Application),
-        "evidence": diagnosis.evidence.iter().map(|one| &one.text).collect::<Vec<_>>(),
-        "action": diagnosis.action,
-        "shares": diagnosis.shares,
-        "seconds": spec.bytes.and(outcome.finished).map(Micros::as_secs_f64),
-        "retransmissions": outcome.retransmits,
-        "queue_delay": outcome.queue_delay.to_string(),
-        "memory": outcome.memory.to_string(),
-        "product": Bytes::new(bandwidth_delay as u64).to_string(),
-        "failure": outcome.failure,
-        "chart": Chart::of_transfer("The connection over time", ("answer", 0), &outcome.transfer),
-    }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn asked(change: impl FnOnce(&mut Value)) -> Value {
-        let mut question = json!({
-            "rate": "100M", "rtt": "80ms", "loss": "0", "queue": "1bdp", "from": "linux-6.18", "to": "linux-6.18", "set": [],
-            "bytes": null, "seconds": 10.0, "seed": 1,
-        });
-        change(&mut question);
-        serde_json::from_str(&answer(&question.to_string())).unwrap()
-    }
-
-    #[test]
-    fn a_window_of_64_kb_at_80_ms_is_the_limit_and_without_it_the_path_is() {
-        let small = asked(|question| question["set"] = json!([["receiver.window", "64512"]]));
-        let rate = small["answer"]["rate_bps"].as_u64().unwrap();
-        // 64,512 B x 8 / 80 ms.
-        assert!((5_900_000..=6_500_000).contains(&rate), "{rate}");
-        assert_eq!(small["answer"]["limiter"], "receive_window");
-        let wide = asked(|_| ());
-        assert!(wide["answer"]["rate_bps"].as_u64().unwrap() > 85_000_000, "{wide}");
-        assert_eq!(wide["answer"]["chart"]["panels"][0]["unit"], "rate");
-    }
-
-    #[test]
-    fn a_question_that_cannot_be_answered_is_told_why() {
-        for (key, value) in [
-            ("rate", json!("fast")),
-            ("rtt", json!("")),
-            ("from", json!("beos")),
-            ("queue", json!("-1")),
-            ("seed", json!("x")),
-        ] {
-            let told = asked(|question| question[key] = value);
-            assert!(told["error"].as_str().is_some_and(|error| !error.is_empty()), "{key}: {told}");
-        }
-        assert!(answer("{").contains("error"));
-        let unknown = asked(|question| question["set"] = json!([["receiver.windows", "1"]]));
-        assert!(unknown["error"].as_str().unwrap().contains("receiver.windows"), "{unknown}");
-    }
-}
+#[cfg(feature = "reader")]
+pub use reader::read;
+#[cfg(feature = "simulator")]
+pub use simulator::answer;

@@ -1,5 +1,5 @@
 //! Which connection a segment belongs to: from the ends of a flow, whichever way it goes, to what is kept of it. What is
-//! *not* here: what that is, and time (see [`Table::patrol`]).
+//! *not* here: what that is, and time (see [`Table::scan`]).
 //!
 //! With 200,000 connections taking turns, nearly each look-up misses the cache, and what counts is how many lines of it
 //! one touches: one of the index (8 bytes for each place), and those of the key (40 bytes) with its value behind it. And
@@ -140,8 +140,8 @@ pub struct Table<T = ()> {
     free: Vec<u32>,
     /// Which slots are in use, a bit for each.
     used: Vec<u64>,
-    /// Where the patrol goes on.
-    patrol: u32,
+    /// Where the scan goes on.
+    scan: u32,
 }
 
 impl<T: Default> Table<T> {
@@ -151,7 +151,7 @@ impl<T: Default> Table<T> {
     }
 
     pub(crate) fn with_tags(tags: Tags) -> Self {
-        Self { tags, index: vec![0; 16], places: Slab::default(), free: Vec::new(), used: Vec::new(), patrol: 0 }
+        Self { tags, index: vec![0; 16], places: Slab::default(), free: Vec::new(), used: Vec::new(), scan: 0 }
     }
 
     /// How many connections are in the table.
@@ -272,10 +272,10 @@ impl<T: Default> Table<T> {
     ///
     /// This is how idle connections age without a list that each packet would have to reorder: whoever calls this with
     /// two steps for each new connection has looked at every slot before the table can have doubled.
-    pub fn patrol(&mut self, steps: u32, mut is_over: impl FnMut(&Key, &mut T) -> bool) {
+    pub fn scan(&mut self, steps: u32, mut is_over: impl FnMut(&Key, &mut T) -> bool) {
         for _ in 0..steps.min(self.places.len() as u32) {
-            let slot = Slot(self.patrol);
-            self.patrol = if slot.index() + 1 >= self.places.len() { 0 } else { slot.0 + 1 };
+            let slot = Slot(self.scan);
+            self.scan = if slot.index() + 1 >= self.places.len() { 0 } else { slot.0 + 1 };
             if !self.is_used(slot) {
                 continue;
             }

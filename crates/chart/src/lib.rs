@@ -124,6 +124,37 @@ impl Chart {
         Some(chart)
     }
 
+    /// The rates of several connections side by side, and together. `None` where fewer than two have a story.
+    pub fn of_transfers(title: &str, of: (&'static str, usize), transfers: &[Transfer]) -> Option<Self> {
+        let stories: Vec<Vec<(u64, u64)>> = transfers.iter().map(progress).filter(|points| points.len() > 1).collect();
+        let end = stories.iter().filter_map(|points| points.last()).map(|(at, _)| *at).max()?;
+        if stories.len() < 2 {
+            return None;
+        }
+        let rtt = transfers.iter().filter_map(|one| one.idle_rtt).map(|rtt| rtt.min_us.get()).min();
+        let half = half_window(rtt);
+        let step = (end / SIDE_BY_SIDE).max(1);
+        let at: Vec<u64> = (0..=end / step).map(|n| n * step).collect();
+        let rates: Vec<Vec<f64>> = stories.iter().map(|points| rates_at(points, &at, half)).collect();
+        let sum = (0..at.len()).map(|place| Some(rates.iter().map(|one| one[place]).sum::<f64>().round())).collect();
+        let each = rates.into_iter().zip(SIDES).enumerate().map(|(place, (rates, role))| {
+            let y = rates.into_iter().map(|rate| Some(rate.round())).collect();
+            line(&format!("No {}", place + 1), role, Shape::Line, y)
+        });
+        let panels =
+            [panel("together", Kind::Rate, [line("all", "rate", Shape::Line, sum)]), panel("each", Kind::Rate, each)];
+        let left_out = stories.len().saturating_sub(SIDES.len());
+        Some(Self {
+            title: title.to_owned(),
+            note: (left_out > 0).then(|| format!("{left_out} more connections are in the sum only.")),
+            of: Some(of),
+            axis: "time".to_owned(),
+            x: at.into_iter().map(seconds).collect(),
+            panels: panels.into_iter().flatten().collect(),
+            ..Self::default()
+        })
+    }
+
     /// Whether it belongs to that place of the document.
     pub fn is_of(&self, key: &str, place: usize) -> bool {
         self.of.is_some_and(|of| of == (key, place))
@@ -161,6 +192,11 @@ impl Chart {
 
 /// Half the time over which a rate is taken, in microseconds, before it is rounded up to round trips.
 const HALF_WINDOW_US: u64 = 100_000;
+
+/// Points of a chart of several connections, at most one more.
+const SIDE_BY_SIDE: u64 = 400;
+/// The colours of connections side by side.
+const SIDES: [&str; 6] = ["rate", "window", "congestion", "flight", "rtt", "again"];
 
 type Panels = Option<(Vec<f64>, Vec<Panel>)>;
 
@@ -261,11 +297,42 @@ fn receiver(transfer: &Transfer) -> Panels {
     Some((points.iter().map(|(at, _)| seconds(*at)).collect(), panels.into_iter().flatten().collect()))
 }
 
+/// What was acknowledged, or else received, by then; us and bytes.
+fn progress(transfer: &Transfer) -> Vec<(u64, u64)> {
+    let sent = transfer.sender_samples.iter().map(|sample| (sample.at_us.get(), sample.acked.get()));
+    let received = transfer.receiver_samples.iter().map(|sample| (sample.at_us.get(), sample.received.get()));
+    if transfer.sender_samples.is_empty() { received.collect() } else { sent.collect() }
+}
+
+/// Half the time over which a rate is taken, in whole round trips; us.
+fn half_window(rtt_us: Option<u64>) -> u64 {
+    let rtt = rtt_us.unwrap_or(0).max(1);
+    HALF_WINDOW_US.div_ceil(rtt) * rtt
+}
+
+/// The rates around moments that need not be those of the points; nothing before the first and after the last.
+fn rates_at(points: &[(u64, u64)], at: &[u64], half_us: u64) -> Vec<f64> {
+    let by_then = |us: u64| {
+        let after = points.partition_point(|(at, _)| *at <= us);
+        let Some(&(from, bytes)) = after.checked_sub(1).and_then(|place| points.get(place)) else {
+            return points.first().map_or(0.0, |(_, bytes)| *bytes as f64);
+        };
+        let Some(&(to, more)) = points.get(after) else { return bytes as f64 };
+        let part = (us - from) as f64 / (to - from).max(1) as f64;
+        bytes as f64 + more.saturating_sub(bytes) as f64 * part
+    };
+    let last = points.last().map_or(0, |(at, _)| *at);
+    let rate = |&us: &u64| {
+        let (from, to) = (us.saturating_sub(half_us), us.saturating_add(half_us).min(last.max(us)));
+        if to > from { (by_then(to) - by_then(from)) * 8e6 / (to - from) as f64 } else { 0.0 }
+    };
+    at.iter().map(rate).collect()
+}
+
 /// The rate around each point, over whole round trips and a fifth of a second at least: a burst in each round trip is no
 /// change of the rate.
 fn rates(points: &[(u64, u64)], rtt_us: Option<u64>) -> Vec<Option<f64>> {
-    let rtt = rtt_us.unwrap_or(0).max(1);
-    let half = HALF_WINDOW_US.div_ceil(rtt) * rtt;
+    let half = half_window(rtt_us);
     let (mut low, mut high) = (0, 0);
     points
         .iter()
@@ -310,6 +377,18 @@ mod tests {
         let rates = rates(&points, Some(10_000));
         assert_eq!((rates[0], rates[50], rates[100], rates[199]), (Some(1e7), Some(1e7), Some(5e6), Some(0.0)));
         assert_eq!(super::rates(&[(0, 0)], None), [None]);
+    }
+
+    #[test]
+    fn connections_side_by_side_add_up() {
+        // 10 Mbit/s for 2 s, and 20 Mbit/s from the first second on, sampled at other moments.
+        let one: Vec<(u64, u64)> = (0..=200).map(|n| (n * 10_000, n * 12_500)).collect();
+        let other: Vec<(u64, u64)> = (0..=70).map(|n| (1_000_000 + n * 14_000, n * 35_000)).collect();
+        let at = [500_000, 1_500_000];
+        let rates: [Vec<f64>; 2] =
+            [&one, &other].map(|points| rates_at(points, &at, 100_000).iter().map(|rate| rate.round()).collect());
+        assert_eq!(rates, [vec![1e7, 1e7], vec![0.0, 2e7]]);
+        assert_eq!(rates_at(&[], &at, 1), [0.0, 0.0]);
     }
 
     #[test]

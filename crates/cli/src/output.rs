@@ -70,7 +70,14 @@ impl Output {
 
     /// How text shall look.
     pub(crate) fn look(self) -> Look {
-        Look { width: width(), unicode: speaks_unicode(), verbose: self.global.verbose }
+        let unicode = speaks_unicode();
+        let draws = unicode && io::stdout().is_terminal();
+        Look { width: width(), unicode, draws, verbose: self.global.verbose }
+    }
+
+    /// Whether progress may have small charts.
+    pub(crate) fn draws_progress(self) -> bool {
+        self.shows_progress() && speaks_unicode()
     }
 
     /// Prints a result: one object under `--json`, else text.

@@ -12,7 +12,8 @@ use clap::{Args, ValueHint};
 use fullpipe_host::persist;
 use fullpipe_report::{
     clean,
-    html::{self, Charts, Format},
+    html::{self, Charts},
+    picture::{self, Format},
     text::Look,
 };
 use serde_json::Value;
@@ -67,8 +68,8 @@ impl PageArgs {
         let number = self.chart.map_or(1, NonZeroUsize::get);
         for (path, format) in [(&self.svg, Format::Svg), (&self.png, Format::Png)] {
             let Some(path) = path else { continue };
-            let picture = html::picture(&document, &charts, number, format)
-                .ok_or_else(|| no_such_chart(number, &html::pictures(&document, &charts)))?
+            let picture = picture::of(&document, &charts, number, format)
+                .ok_or_else(|| no_such_chart(number, &picture::titles(&document, &charts)))?
                 .map_err(|error| Failure::new(Exit::System, &format!("{}: {error}", writing(path))))?;
             put(output, "picture", path, &picture)?;
         }

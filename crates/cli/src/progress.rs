@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use fullpipe_report::clean;
+use fullpipe_report::{clean, text};
 use fullpipe_tune::{Event, Observer};
 use fullpipe_units::{Micros, Rate};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -20,7 +20,12 @@ pub(crate) struct Progress {
     bar: ProgressBar,
     phase: String,
     expected: Option<Micros>,
+    /// Of this phase.
+    rates: Vec<f64>,
 }
+
+/// Columns of the rates so far.
+const RATES: usize = 24;
 
 impl Progress {
     pub(crate) fn new(command: &'static str, output: Output) -> Self {
@@ -31,7 +36,7 @@ impl Progress {
         if !bar.is_hidden() {
             bar.enable_steady_tick(Duration::from_millis(125));
         }
-        Self { output, command, bar, phase: String::new(), expected: None }
+        Self { output, command, bar, phase: String::new(), expected: None, rates: Vec::new() }
     }
 
     /// Removes the line at the bottom; what was said above it stays.
@@ -64,12 +69,18 @@ impl Observer for Progress {
         if let Event::Phase { what, expected } = event {
             what.clone_into(&mut self.phase);
             self.expected = expected;
+            self.rates.clear();
             self.show(&match expected {
                 Some(expected) => format!("{what} (about {expected})"),
                 None => what.to_owned(),
             });
         } else if let Event::Tick { elapsed, rate, rtt } = event {
-            self.show(&tick(&self.phase, (elapsed, self.expected), rate, rtt));
+            let mut text = tick(&self.phase, (elapsed, self.expected), rate, rtt);
+            if self.output.draws_progress() {
+                self.rates.push(rate.bps() as f64);
+                text += &format!("  {}", text::sparkline(&self.rates, RATES));
+            }
+            self.show(&text);
         } else if let Some(line) = line(&event) {
             self.say(&line);
         }

@@ -62,6 +62,34 @@ impl Drop for Running {
     }
 }
 
+/// Twelve seconds at 1 Gbit/s, one packet in twenty thousand lost: more than a million packets.
+const GIGABIT: &str = r#"
+schema = 1
+name = "gigabit"
+summary = "12 s at 1 Gbit/s"
+source = "a test"
+seed = 1
+
+[path]
+mtu = 1500
+ip = "v4"
+
+[[path.hops]]
+name = "link"
+rate = "1G"
+delay = "2ms"
+queue = { bdp = 1.0, at_least = 64 }
+loss = 0.00005
+
+[test]
+seconds = 12
+congestion = "cubic"
+
+[expect."a->b"]
+limiter = "path"
+no_change = true
+"#;
+
 #[test]
 fn pages_in_a_real_browser() {
     let test = "pages_in_a_real_browser";
@@ -91,6 +119,14 @@ fn pages_in_a_real_browser() {
     fs::write(&hostile, &bytes).unwrap();
     fullpipe(&["read", empty.to_str().unwrap(), "--html", &page("empty.html")]);
     fullpipe(&["read", hostile.to_str().unwrap(), "--html", &page("hostile.html")]);
+    // More connections than one, and more packets than a graph can show.
+    fullpipe(&["read", &two[0], &two[1], "--html", &page("several.html")]);
+    fs::create_dir(folder.path().join("large")).unwrap();
+    let (scenario, million) = (folder.path().join("large/gigabit.toml"), folder.path().join("large/million.pcap"));
+    fs::write(&scenario, GIGABIT).unwrap();
+    fullpipe(&["sim", scenario.to_str().unwrap(), "--pcap", million.to_str().unwrap()]);
+    fullpipe(&["read", million.to_str().unwrap(), "--html", &page("large/million.html")]);
+    fs::remove_file(million).unwrap();
     let (web_view, link) =
         Running::start(&["web", "--quiet", "--listen", "127.0.0.1:0", "--dir", &page("reports")], folder.path());
     let (server, far) = Running::start(&["serve", "127.0.0.1:0", "--quiet"], folder.path());

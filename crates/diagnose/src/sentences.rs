@@ -152,7 +152,7 @@ pub(crate) fn silence(case: &Case<'_>, opening: &Opening, share: f64, rest: Shar
 }
 
 fn opened(case: &Case<'_>, opening: &Opening) -> String {
-    let repeated = match (opening.syns_again, opening.answers_again) {
+    let repeated = match (opening.syn_retransmissions, opening.syn_ack_retransmissions) {
         (syns, 0) => format!("the SYN was sent {} times", syns + 1),
         (0, answers) => format!("the SYN-ACK was sent {} times", answers + 1),
         (syns, answers) => format!("the SYN was sent {} times and the SYN-ACK {} times", syns + 1, answers + 1),

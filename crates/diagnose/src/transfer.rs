@@ -141,9 +141,9 @@ pub struct Opening {
     #[serde(default)]
     pub silent_us: Micros,
     /// SYN packets beyond the first.
-    pub syns_again: u32,
+    pub syn_retransmissions: u32,
     /// SYN-ACK packets beyond the first.
-    pub answers_again: u32,
+    pub syn_ack_retransmissions: u32,
     /// Payload that the sender sent before any of it was acknowledged.
     pub initial_window: Option<Bytes>,
     /// The numbers of the first SYN and of the last packet of the handshake.

@@ -186,7 +186,8 @@ fn slow_opening<'a>(case: &Case<'a>) -> Option<(&'a Opening, f64)> {
     let opening = case.transfer.opening.as_ref()?;
     let took = opening.took_us.get() as f64;
     let share = stats::fraction(took, took + case.timeline.span_us);
-    (opening.syns_again + opening.answers_again > 0 && share >= thresholds::CLEAR_SHARE).then_some((opening, share))
+    (opening.syn_retransmissions + opening.syn_ack_retransmissions > 0 && share >= thresholds::CLEAR_SHARE)
+        .then_some((opening, share))
 }
 
 /// Nothing arrived after the handshake for longer than all that followed took, because segments were too large; with its

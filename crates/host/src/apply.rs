@@ -213,7 +213,7 @@ pub fn apply<H: Host + ?Sized>(
     let mut work = Work { host, journal, options, lifelines, pending, run: None, done: Vec::new() };
     let result = work.all(changes);
     result.map_err(|mut fault| {
-        let rollback = work.take_back();
+        let rollback = work.roll_back();
         if let ApplyFault::Lifeline { is_back, .. } = &mut fault {
             *is_back = work.host.lost(&work.lifelines).is_none();
         }
@@ -322,7 +322,7 @@ pub fn confirm<H: Host + ?Sized>(host: &mut H, journal: &mut Journal, run: RunId
         };
         match write(&mut work) {
             Ok((boot_files, not_persisted)) => (kept.boot_files, kept.not_persisted) = (boot_files, not_persisted),
-            Err(fault) => return Err(ApplyError { fault: Box::new(fault), rollback: work.take_back() }),
+            Err(fault) => return Err(ApplyError { fault: Box::new(fault), rollback: work.roll_back() }),
         }
     }
     journal.keep(run).map_err(|error| plain(error.into()))?;
@@ -476,7 +476,7 @@ impl<H: Host + ?Sized> Work<'_, H> {
     }
 
     /// Takes back what was done, newest first, from memory: the journal may be what failed.
-    fn take_back(&mut self) -> Vec<UndoneEntry> {
+    fn roll_back(&mut self) -> Vec<UndoneEntry> {
         let Self { host, journal, run, done, .. } = self;
         done.drain(..)
             .rev()

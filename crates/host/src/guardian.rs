@@ -179,7 +179,7 @@ pub fn watch<H: Host>(
         let at_once = stop.load(Relaxed) || (alone && bond == Bond::Parent);
         // Looked at before the journal is: what the parent put on trial before it ended is there by then.
         let patience = Patience { with_undo: tries < TRIES, with_journal: errors < TRIES };
-        match take_back_due(host, state_dir, owner, at_once, patience) {
+        match undo_due(host, state_dir, owner, at_once, patience) {
             Ok(0) if alone || stop.load(Relaxed) => break,
             Ok(_) => {}
             // Full, locked or damaged: as long as there is hope.
@@ -218,7 +218,7 @@ impl Patience {
 }
 
 /// Takes back what is due; gives how many trials are left.
-fn take_back_due<H: Host>(
+fn undo_due<H: Host>(
     host: &mut H,
     state_dir: &Path,
     owner: &str,

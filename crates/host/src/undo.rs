@@ -146,7 +146,7 @@ pub fn undo<H: Host + ?Sized>(
             let mut stays = true;
             if chosen.contains(&run.id) {
                 let by = later.get(&entry.place).copied();
-                let outcome = take_back(host, &here, &run, entry, by, options);
+                let outcome = undo_entry(host, &here, &run, entry, by, options);
                 debug!(place = entry.place, run = run.id.0, ?outcome, "undo");
                 if let Some(state) = outcome.state() {
                     stays = false;
@@ -174,7 +174,7 @@ pub fn undo<H: Host + ?Sized>(
     Ok(report)
 }
 
-fn take_back<H: Host + ?Sized>(
+fn undo_entry<H: Host + ?Sized>(
     host: &mut H,
     here: &Identity,
     run: &RunRecord,

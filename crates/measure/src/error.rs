@@ -177,7 +177,7 @@ pub enum MeasureError {
         /// The most that is allowed.
         limit: Bytes,
     },
-    /// The far end's steward refused or failed a request.
+    /// The far end's request handler refused or failed a request.
     #[error("{peer} refused the request `{request}`: {message}")]
     Refusal {
         /// The peer.

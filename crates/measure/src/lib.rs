@@ -2,10 +2,10 @@
 //!
 //! On the wire it is iperf3's handshake with one extra key, so that one port serves both worlds: a real iperf3 client
 //! runs against [`Server`], and [`Client`] against a real iperf3 server, of which then only our own end is seen. Between
-//! two of ours a second kind of session, the conversation, carries pings, MTU probes and whatever a [`Steward`] answers.
+//! two of ours a second kind of session, the conversation, carries pings, MTU probes and whatever a [`RequestHandler`] answers.
 //!
 //! What comes out is a [`Measurement`] with one [`fullpipe_diagnose::Transfer`] per connection. What is *not* here: any
-//! judgement of it (`diagnose`), and any setting of the host (`host`, behind the steward). Threads and blocking sockets
+//! judgement of it (`diagnose`), and any setting of the host (`host`, behind the request handler). Threads and blocking sockets
 //! throughout, each wait with a deadline.
 
 mod auth;
@@ -44,7 +44,7 @@ pub use mtu::{MtuReport, PathMtu};
 pub use server::{Log, Network, ParseNetworkError, Server, ServerOptions};
 pub use spec::{Direction, Length, Phase, Progress, TestDirection, TestSpec, UdpSpec};
 pub use sys::host::name as host_name;
-pub use talk::{Disconnect, Ends, Hello, Steward, StewardError};
+pub use talk::{Disconnect, Ends, Hello, RequestError, RequestHandler};
 pub use target::{DEFAULT_PORT, Family, Target};
 pub use train::{Capacity, CapacityOfDirection};
 pub use udp::{DatagramSample, Datagrams};

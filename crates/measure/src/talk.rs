@@ -2,7 +2,7 @@
 //!
 //! A request is an object with the name under `request`; an answer is `{"ok": ..}` or
 //! `{"error": {"kind": .., "message": ..}}`. `hello`, `ping`, `mtu_open`, `mtu_close` and `bye` are answered here; all
-//! other names go to the server's [`Steward`].
+//! other names go to the server's [`RequestHandler`].
 
 use std::net::SocketAddr;
 
@@ -19,13 +19,13 @@ use crate::{
 /// Answers the requests that measuring knows nothing of, with an authentication of its own.
 ///
 /// Called from the thread of the conversation; several conversations call at the same time. The address and port of the
-/// client's end name the conversation until [`Steward::on_disconnect`].
-pub trait Steward: Send + Sync {
+/// client's end name the conversation until [`RequestHandler::on_disconnect`].
+pub trait RequestHandler: Send + Sync {
     /// Answers one request.
     ///
     /// # Errors
     /// Whatever the request can't be granted for; kind and message travel to the client.
-    fn handle(&self, request: Value, ends: Ends) -> Result<Value, StewardError>;
+    fn handle(&self, request: Value, ends: Ends) -> Result<Value, RequestError>;
 
     /// The conversation is over. Called once per conversation, whether it ever asked for something or not.
     fn on_disconnect(&self, peer: SocketAddr, how: Disconnect);
@@ -51,10 +51,10 @@ pub enum Disconnect {
     ServerStopped,
 }
 
-/// Why a steward did not grant a request.
+/// Why a request handler did not grant a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct StewardError {
+pub struct RequestError {
     /// A word for programs: `unknown_request`, `not_authenticated`, ...
     pub kind: String,
     /// The reason, for persons.
@@ -76,15 +76,15 @@ pub struct Hello {
     pub congestion_control: Option<String>,
     /// The congestion controls that it has.
     pub available: Vec<String>,
-    /// Whether it has a steward, so that its settings can be asked for.
-    pub steward: bool,
+    /// Whether it has a request handler, so that its settings can be asked for.
+    pub takes_requests: bool,
 }
 
 impl Hello {
     /// `introduce`: with what tells this host from others.
-    pub(crate) fn of_this_host(steward: bool, introduce: bool) -> Value {
+    pub(crate) fn of_this_host(takes_requests: bool, introduce: bool) -> Value {
         if !introduce {
-            return json!({ "version": VERSION, "program": env!("CARGO_PKG_VERSION"), "steward": steward });
+            return json!({ "version": VERSION, "program": env!("CARGO_PKG_VERSION"), "steward": takes_requests });
         }
         json!({
             "version": VERSION,
@@ -93,7 +93,7 @@ impl Hello {
             "platform": host::platform(),
             "congestion_control": host::congestion_control(),
             "available": host::available_congestion_controls(),
-            "steward": steward,
+            "steward": takes_requests,
         })
     }
 
@@ -111,7 +111,7 @@ impl Hello {
             platform: text("platform").unwrap_or_default(),
             congestion_control: text("congestion_control"),
             available: words.into_iter().flatten().take(64).filter_map(Value::as_str).map(clean).collect(),
-            steward: value.get("steward").and_then(Value::as_bool).unwrap_or(false),
+            takes_requests: value.get("steward").and_then(Value::as_bool).unwrap_or(false),
         })
     }
 }
@@ -140,7 +140,7 @@ pub(crate) fn ask(control: &mut Control, request: &Value, patience: Patience<'_>
     }
 }
 
-pub(crate) fn answer(outcome: Result<Value, StewardError>) -> Value {
+pub(crate) fn answer(outcome: Result<Value, RequestError>) -> Value {
     match outcome {
         Ok(value) => json!({ "ok": value }),
         Err(error) => json!({ "error": { "kind": error.kind, "message": error.message } }),

@@ -5,7 +5,7 @@ use fullpipe_capture::Report;
 use fullpipe_diagnose::SenderSample;
 use fullpipe_units::Bytes;
 
-use crate::{capture::CaptureProblem, json::word};
+use crate::{CaptureProblem, json::word};
 
 pub use crate::row::Row;
 

@@ -2,7 +2,6 @@
 //!
 //! Every key of a document is always there; `null` means "not known" or "does not apply".
 
-mod capture;
 mod iperf3;
 mod journal;
 mod measured;
@@ -13,19 +12,17 @@ mod sim;
 mod stack;
 mod watch;
 
-use std::{io, net::SocketAddr};
+use std::net::SocketAddr;
 
-use fullpipe_diagnose::Diagnosis;
 use fullpipe_knobs::{Change, Plan};
 use fullpipe_path::{self as path, Scenario};
 use fullpipe_tune::{Difference, Direction, DirectionProof, Outcome};
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{Problem, clean::is_harmful};
+use crate::Problem;
 
-pub use capture::captures;
-pub(crate) use capture::too_little;
+pub use fullpipe_page::json::{SCHEMA, captures, to_line, to_string, word};
+pub(crate) use fullpipe_page::json::{diagnosis, document, too_little};
 pub use iperf3::iperf3;
 pub use journal::{confirmed, history, show, status, undo, undo_not_confirmed};
 pub use measured::{comparison, kept_sizes, measured, sizes_of, survey};
@@ -37,9 +34,6 @@ pub use share::share;
 pub use sim::{reference, sim, what_if};
 pub use stack::{device_table, preset_table, stack_run};
 pub use watch::watch;
-
-/// The name and version of the schema, in every document.
-pub const SCHEMA: &str = "fullpipe/2";
 
 /// The schema before it. It differs in no key that a plan has.
 const SCHEMA_BEFORE: &str = "fullpipe/1";
@@ -134,20 +128,6 @@ pub fn page(command: &str, page: &str) -> Value {
     document(command, json!({ "text": page }))
 }
 
-/// The word that stands for a value in documents; `None` where it is no word.
-pub fn word(value: &impl Serialize) -> Option<String> {
-    serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
-}
-
-/// `body` with `schema` and `command` before everything else.
-pub(crate) fn document(command: &str, body: Value) -> Value {
-    let mut whole = json!({ "schema": SCHEMA, "command": command });
-    if let (Value::Object(whole), Value::Object(body)) = (&mut whole, body) {
-        whole.extend(body);
-    }
-    whole
-}
-
 /// The names of both ends of a run of the loop.
 struct Ends {
     a: String,
@@ -183,23 +163,6 @@ fn transfer(direction: &Direction, ends: &Ends) -> Value {
         "congestion_control": direction.congestion_control,
         "diagnosis": diagnosis(&direction.diagnosis),
         "seen": seen::seen(direction),
-    })
-}
-
-fn diagnosis(diagnosis: &Diagnosis) -> Value {
-    json!({
-        "limiter": diagnosis.limiter,
-        "detail": diagnosis.detail,
-        "share": diagnosis.share,
-        "attainable_bps": diagnosis.attainable_bps,
-        "confidence": diagnosis.confidence,
-        "or": diagnosis.or,
-        "shares": diagnosis.shares,
-        "evidence": diagnosis.evidence.iter().map(|evidence| json!({
-            "text": evidence.text, "from_us": evidence.from_us, "to_us": evidence.to_us, "first_packet": evidence.packets.map(|[first, _]| first), "last_packet": evidence.packets.map(|[_, last]| last),
-        })).collect::<Vec<_>>(),
-        "blind": diagnosis.blind,
-        "action": diagnosis.action,
     })
 }
 
@@ -243,95 +206,4 @@ fn proof(proof: &DirectionProof, ends: &Ends) -> Value {
 
 pub(crate) fn difference(difference: &Difference) -> Value {
     json!({ "knob": difference.knob, "before": difference.before, "now": difference.now })
-}
-
-/// The document as text with a line break at its end.
-///
-/// Characters that a terminal would obey (DEL, C1, those that turn the writing direction) are escaped, although JSON
-/// wouldn't demand it: the value is the same, and a terminal is safe.
-pub fn to_string(document: &Value) -> String {
-    let mut text = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut text, Safe::default());
-    document.serialize(&mut serializer).expect("a JSON value always serialises into memory");
-    text.push(b'\n');
-    String::from_utf8(text).expect("JSON is UTF-8")
-}
-
-/// The document as one line with its line break, escaped as [`to_string`] does.
-pub fn to_line(document: &Value) -> String {
-    let mut text = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut text, SafeLine);
-    document.serialize(&mut serializer).expect("a JSON value always serialises into memory");
-    text.push(b'\n');
-    String::from_utf8(text).expect("JSON is UTF-8")
-}
-
-/// Writes `fragment` with everything harmful escaped.
-fn write_safely<W: ?Sized + io::Write>(writer: &mut W, fragment: &str) -> io::Result<()> {
-    let mut rest = fragment;
-    while let Some((at, harmful)) = rest.char_indices().find(|(_, c)| is_harmful(*c)) {
-        writer.write_all(&rest.as_bytes()[..at])?;
-        for unit in harmful.encode_utf16(&mut [0; 2]) {
-            write!(writer, "\\u{unit:04x}")?;
-        }
-        rest = &rest[at + harmful.len_utf8()..];
-    }
-    writer.write_all(rest.as_bytes())
-}
-
-/// No space at all, and everything harmful escaped.
-struct SafeLine;
-
-impl serde_json::ser::Formatter for SafeLine {
-    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        write_safely(writer, fragment)
-    }
-}
-
-/// Two-space indentation, and everything harmful escaped.
-#[derive(Default)]
-struct Safe {
-    pretty: serde_json::ser::PrettyFormatter<'static>,
-}
-
-impl serde_json::ser::Formatter for Safe {
-    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        write_safely(writer, fragment)
-    }
-
-    fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.pretty.begin_array(writer)
-    }
-
-    fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.pretty.end_array(writer)
-    }
-
-    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.pretty.begin_array_value(writer, first)
-    }
-
-    fn end_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.pretty.end_array_value(writer)
-    }
-
-    fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.pretty.begin_object(writer)
-    }
-
-    fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.pretty.end_object(writer)
-    }
-
-    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.pretty.begin_object_key(writer, first)
-    }
-
-    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.pretty.begin_object_value(writer)
-    }
-
-    fn end_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.pretty.end_object_value(writer)
-    }
 }

@@ -7,17 +7,16 @@
 //! [`json::to_string`] on its way into JSON, so no caller has to think of it.
 #![forbid(unsafe_code)]
 
-mod capture;
 mod changes;
-mod clean;
+mod charts;
 pub mod columns;
 mod comparison;
 pub mod csv;
 mod forecast;
-pub mod html;
 pub mod json;
 mod measured;
 pub mod parquet;
+pub mod picture;
 pub mod playbook;
 mod problem;
 mod row;
@@ -31,11 +30,14 @@ mod survey;
 pub mod text;
 pub mod xplot;
 
-pub use capture::{Advice, CaptureFile, CaptureList, CaptureProblem, display_filter, endpoint};
 pub use changes::{AppliedPlan, PlatformPlan};
-pub use clean::clean;
+pub use charts::{charts_of_measured, charts_of_outcome};
 pub use comparison::{ComparedSize, Comparison, KeptSize, Pair};
 pub use forecast::{ChangeForecast, ForecastPoint, ForecastRow, PlanForecast};
+pub use fullpipe_page::{
+    Advice, CaptureFile, CaptureList, CaptureProblem, MOST_DRAWN, MOST_ON_PAGE, Seen, charts, clean, display_filter,
+    endpoint, html, list,
+};
 pub use measured::Measured;
 pub use problem::Problem;
 pub use settings::{Connections, SettingsList};

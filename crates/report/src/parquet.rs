@@ -18,7 +18,7 @@ use parquet::{
 };
 
 use crate::{
-    capture::CaptureList,
+    CaptureList,
     columns::{CONNECTIONS, Column, Values},
     row::Row,
 };

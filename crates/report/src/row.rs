@@ -5,7 +5,7 @@ use fullpipe_capture::{Counters, Report};
 use fullpipe_diagnose::{Detail, Limiter};
 use serde::Serialize;
 
-use crate::capture::endpoint;
+use crate::endpoint;
 
 /// The columns, with the names of the JSON document's keys.
 #[derive(Serialize)]

@@ -41,7 +41,7 @@ pub use outcome::Outcome;
 pub use pcap::Capture;
 pub use platform::{PLATFORMS, Platform, platform};
 pub use scenario::{DeviceRun, device_runs, from_scenario};
-pub use seen::{Seen, Told, as_seen};
+pub use seen::{Overrides, Seen, as_seen};
 pub use spec::{HostSpec, ReceiveBuffer, SendBuffer, SimError, Spec};
 pub use sweep::{Prediction, Range, plateau, predict};
 pub use truth::{Held, Truth};

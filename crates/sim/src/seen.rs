@@ -48,7 +48,7 @@ pub struct Seen {
 
 /// What a user says besides, which outdoes what was seen.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct Overrides {
     /// Rate of the path's link.
     pub link: Option<Rate>,
     /// Random loss.
@@ -67,7 +67,7 @@ pub struct Told {
 /// No path has such figures.
 pub fn as_seen(
     seen: &Seen,
-    told: &Told,
+    overrides: &Overrides,
     sender: &Machine,
     receiver: &Machine,
 ) -> Result<(Spec, Vec<String>), SimError> {
@@ -76,9 +76,9 @@ pub fn as_seen(
     }
     let mut notes = Vec::new();
     let mtu = seen.mtu.map_or(1_500, |mtu| mtu.clamp(576, 9_216));
-    let link = told.link.unwrap_or_else(|| link(seen, mtu, &mut notes));
-    let loss = told.loss.unwrap_or_else(|| loss(seen, &mut notes));
-    let queue = told.queue.unwrap_or_else(|| {
+    let link = overrides.link.unwrap_or_else(|| link(seen, mtu, &mut notes));
+    let loss = overrides.loss.unwrap_or_else(|| loss(seen, &mut notes));
+    let queue = overrides.queue.unwrap_or_else(|| {
         notes.push(
             "the path's queue was not seen: one bandwidth-delay product is taken, --queue says otherwise".to_owned(),
         );
@@ -87,10 +87,10 @@ pub fn as_seen(
     let mut path = knob::path(link, seen.rtt, loss, queue)?;
     path.mtu = mtu;
     let (mut from, mut to) = (sender.host(), receiver.host());
-    if !told.receiver {
+    if !overrides.receiver {
         hold_receiver(&mut to, seen, &mut notes);
     }
-    if !told.sender {
+    if !overrides.sender {
         hold_sender(&mut from, seen, &mut notes);
     }
     notes.extend([sender, receiver].into_iter().filter_map(Machine::note));
@@ -210,38 +210,38 @@ mod tests {
         }
     }
 
-    fn predicted(seen: &Seen, told: &Told) -> (crate::Predicted, Vec<String>) {
+    fn predicted(seen: &Seen, overrides: &Overrides) -> (crate::Predicted, Vec<String>) {
         let machine = Machine::new("linux-6.18").unwrap();
-        let (spec, notes) = as_seen(seen, told, &machine, &machine).unwrap();
+        let (spec, notes) = as_seen(seen, overrides, &machine, &machine).unwrap();
         (predict_steady(&spec).unwrap(), notes)
     }
 
     #[test]
     fn what_was_seen_comes_out_again() {
-        let (window, notes) = predicted(&seen(), &Told::default());
+        let (window, notes) = predicted(&seen(), &Overrides::default());
         assert!((window.rate.bps() as f64 / 6.3e6 - 1.0).abs() < 0.05, "{window:?}");
         assert_eq!(window.limiter, Limiter::ReceiveWindow);
         assert!(notes.iter().any(|note| note.contains("64,512 B")), "{notes:?}");
         let buffer =
             Seen { limiter: Limiter::SendBuffer, window: Some(Bytes::new(3_000_000)), scale: Some(Some(7)), ..seen() };
-        let (buffer, _) = predicted(&buffer, &Told::default());
+        let (buffer, _) = predicted(&buffer, &Overrides::default());
         assert!((buffer.rate.bps() as f64 / 6.3e6 - 1.0).abs() < 0.15, "{buffer:?}");
         assert_eq!(buffer.limiter, Limiter::SendBuffer);
     }
 
     #[test]
     fn what_files_or_the_user_tell_outdoes_what_was_seen() {
-        let told = Told { receiver: true, ..Told::default() };
-        assert!(predicted(&seen(), &told).0.rate.bps() > 80_000_000);
-        let told = Told { receiver: true, link: Some(Rate::from_bps(20_000_000)), ..Told::default() };
-        let (slow, _) = predicted(&seen(), &told);
+        let overrides = Overrides { receiver: true, ..Overrides::default() };
+        assert!(predicted(&seen(), &overrides).0.rate.bps() > 80_000_000);
+        let overrides = Overrides { receiver: true, link: Some(Rate::from_bps(20_000_000)), ..Overrides::default() };
+        let (slow, _) = predicted(&seen(), &overrides);
         assert!(slow.rate.bps() < 20_000_000 && slow.limiter == Limiter::Path, "{slow:?}");
     }
 
     #[test]
     fn ends_stay_the_limit_where_nothing_tells_what_the_path_carries() {
         let unknown = Seen { attainable: None, ..seen() };
-        let (found, notes) = predicted(&unknown, &Told::default());
+        let (found, notes) = predicted(&unknown, &Overrides::default());
         assert_eq!(found.limiter, Limiter::ReceiveWindow, "{found:?}");
         assert!(notes.iter().any(|note| note.contains("--rate")), "{notes:?}");
     }
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn figures_that_no_path_has_are_an_error_or_bounded() {
         let machine = Machine::new("linux-6.18").unwrap();
-        let try_it = |seen: &Seen| as_seen(seen, &Told::default(), &machine, &machine);
+        let try_it = |seen: &Seen| as_seen(seen, &Overrides::default(), &machine, &machine);
         assert!(try_it(&Seen { rtt: Micros::new(u64::MAX), ..seen() }).is_err());
         assert!(try_it(&Seen { attainable: Some(Rate::from_bps(u64::MAX)), ..seen() }).is_err());
         let wide = Seen { window: Some(Bytes::new(u64::MAX)), in_flight: Some(Bytes::new(u64::MAX)), ..seen() };

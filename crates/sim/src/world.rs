@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use fullpipe_diagnose::{Buffer, End as Told, ReceiverSample, RttSummary, SenderSample, Source, Transfer};
+use fullpipe_diagnose::{Buffer, End as EndFacts, ReceiverSample, RttSummary, SenderSample, Source, Transfer};
 use fullpipe_path::{Departure, Direction, Fate, Machine as _, OneWay, Random};
 use fullpipe_tcp::{
     congestion::Algorithm,
@@ -440,8 +440,8 @@ impl<'s> World<'s> {
         });
         let transfer = Transfer {
             source: Source::Simulation,
-            sender: self.told(SENDER, &spec.sender),
-            receiver: self.told(RECEIVER, &spec.receiver),
+            sender: self.end_facts(SENDER, &spec.sender),
+            receiver: self.end_facts(RECEIVER, &spec.receiver),
             bytes: Bytes::new(got),
             duration_us: duration,
             idle_rtt: self.handshake.map(|rtt| RttSummary { min_us: rtt, p50_us: rtt, count: 1 }),
@@ -469,7 +469,7 @@ impl<'s> World<'s> {
         }
     }
 
-    fn told(&self, host: usize, spec: &HostSpec) -> Told {
+    fn end_facts(&self, host: usize, spec: &HostSpec) -> EndFacts {
         let opened = (host == RECEIVER) == self.spec.receiver_opens;
         let congestion = match spec.profile.congestion {
             Algorithm::Cubic => "cubic",
@@ -477,7 +477,7 @@ impl<'s> World<'s> {
         };
         let send = Buffer { largest: Bytes::new(self.writer.limit), pinned: spec.send.pinned };
         let receive = Buffer { largest: Bytes::new(self.ends[host].receive_max), pinned: spec.receive.pinned };
-        Told {
+        EndFacts {
             name: self.spec.names[host].clone(),
             platform: Some(spec.platform.clone()),
             syn: self.ends[host].syn,

@@ -14,20 +14,20 @@ use fullpipe_host::{
     undo,
 };
 use fullpipe_knobs::Plan;
-use fullpipe_measure::{Client, ClientOptions, Direction, Server, ServerOptions, Steward, Target, host_name};
+use fullpipe_measure::{Client, ClientOptions, Direction, RequestHandler, Server, ServerOptions, Target, host_name};
 
 use crate::{
     allowed::Allowed,
     end::{End, LocalEnd, Stay, Trial},
     error::TuneError,
     event::{Event, Observer},
+    handler::{HostHandler, Terms},
     key::Key,
     meter::{ClientMeter, Lengths},
     outcome::Outcome,
-    plans::Wishes,
+    plans::PlanOptions,
     remote_end::{Memory, RemoteEnd},
     round::{Applications, Round, RoundGoal, RoundOptions},
-    steward::{HostSteward, Terms},
 };
 
 /// What `check` and `tune` are asked.
@@ -44,7 +44,7 @@ pub struct FarOptions {
     /// How long to measure; by the round-trip time where absent.
     pub lengths: Option<Lengths>,
     /// What the plan is for.
-    pub wishes: Wishes,
+    pub plan_options: PlanOptions,
 }
 
 /// What `tune` is asked besides.
@@ -175,7 +175,7 @@ fn round(
         congestion_control: options.congestion_control.clone(),
         lengths: options.lengths,
         trial_lengths: None,
-        wishes: options.wishes,
+        plan_options: options.plan_options,
         criteria,
         goal,
     };
@@ -242,17 +242,17 @@ pub fn serve(
     ready: &mut dyn FnMut(SocketAddr),
     log: Arc<dyn Fn(&str) + Send + Sync>,
 ) -> Result<(), TuneError> {
-    let steward = steward(options, &log)?;
+    let handler = handler(options, &log)?;
     let server_options = ServerOptions { log: Some(Arc::clone(&log)), ..options.server.clone() };
-    let server = Server::bind(options.address, server_options, steward)?;
+    let server = Server::bind(options.address, server_options, handler)?;
     ready(server.local_addr());
     Ok(server.run(stop)?)
 }
 
-fn steward(
+fn handler(
     options: &ServeOptions,
     log: &Arc<dyn Fn(&str) + Send + Sync>,
-) -> Result<Option<Arc<dyn Steward>>, TuneError> {
+) -> Result<Option<Arc<dyn RequestHandler>>, TuneError> {
     let mut host = SystemHost::new();
     let name = host_name();
     let tell = Arc::clone(log);
@@ -270,11 +270,11 @@ fn steward(
                 share: options.share_settings,
                 reached_as: tune.reached_as.clone(),
             };
-            Some(Arc::new(HostSteward::new(end, terms, tell)))
+            Some(Arc::new(HostHandler::new(end, terms, tell)))
         }
         None if options.share_settings => {
             let terms = Terms { share: true, ..Terms::default() };
-            Some(Arc::new(HostSteward::new(LocalEnd::read_only(&name, host), terms, tell)))
+            Some(Arc::new(HostHandler::new(LocalEnd::read_only(&name, host), terms, tell)))
         }
         None => None,
     })

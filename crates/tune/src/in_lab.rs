@@ -25,7 +25,7 @@ use crate::{
     event::{Event, Observer},
     meter::{self, Lengths, Meter},
     outcome::{Expectation, Outcome, ScenarioFacts},
-    plans::Wishes,
+    plans::PlanOptions,
     round::{Applications, Round, RoundGoal, RoundOptions},
 };
 
@@ -69,7 +69,7 @@ pub fn lab_run(
             .or_else(|| Some(scenario.test.congestion.clone()).filter(|name| !name.is_empty())),
         lengths: Some(lengths),
         trial_lengths: options.trial_lengths.or(options.lengths),
-        wishes: Wishes::default(),
+        plan_options: PlanOptions::default(),
         criteria: Criteria::default(),
         goal: if options.measure_only { RoundGoal::Plan } else { RoundGoal::Show },
     };

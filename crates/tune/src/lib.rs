@@ -12,6 +12,7 @@ mod end;
 mod error;
 mod event;
 mod far;
+mod handler;
 #[cfg(target_os = "linux")]
 mod in_lab;
 mod judge;
@@ -22,7 +23,6 @@ mod plans;
 mod remote;
 mod remote_end;
 mod round;
-mod steward;
 
 pub use allowed::{Allowed, AllowedError};
 pub use error::TuneError;
@@ -36,4 +36,4 @@ pub use outcome::{
     Difference, Direction, DirectionProof, Expectation, Outcome, PathErrorSummary, PredictedGain, Restored,
     ScenarioFacts,
 };
-pub use plans::Wishes;
+pub use plans::PlanOptions;

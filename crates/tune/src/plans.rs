@@ -19,7 +19,7 @@ pub(crate) struct PlannedHost<'a> {
 
 /// What the user wants of a plan.
 #[derive(Clone, Copy, Debug)]
-pub struct Wishes {
+pub struct PlanOptions {
     /// The rate to plan for, instead of the one that the path was seen to carry.
     pub rate: Option<fullpipe_units::Rate>,
     /// How many connections may fill their buffers at once.
@@ -30,7 +30,7 @@ pub struct Wishes {
     pub allow_override: bool,
 }
 
-impl Default for Wishes {
+impl Default for PlanOptions {
     fn default() -> Self {
         Self { rate: None, connections: PlanRequest::DEFAULT_CONNECTIONS, memory_bound: None, allow_override: false }
     }
@@ -46,7 +46,7 @@ pub(crate) struct Group {
 }
 
 /// The plan for all directions.
-pub(crate) fn for_directions(hosts: &[PlannedHost<'_>], directions: &[&Direction], wishes: &Wishes) -> Plan {
+pub(crate) fn for_directions(hosts: &[PlannedHost<'_>], directions: &[&Direction], plan_options: &PlanOptions) -> Plan {
     let flows: Vec<Flow<'_>> = directions
         .iter()
         .filter_map(|direction| Some(Flow { transfer: direction.transfers.first()?, diagnosis: &direction.diagnosis }))
@@ -54,10 +54,10 @@ pub(crate) fn for_directions(hosts: &[PlannedHost<'_>], directions: &[&Direction
     let hosts =
         hosts.iter().map(|host| PlanHost { name: host.name, settings: host.settings, peer: host.peer }).collect();
     let mut request = PlanRequest::new(hosts, flows);
-    request.rate = wishes.rate.map(|rate_bps| PathRate { rate_bps, lower_bound: false });
-    request.connections = wishes.connections;
-    request.memory_bound = wishes.memory_bound;
-    request.allow_override = wishes.allow_override;
+    request.rate = plan_options.rate.map(|rate_bps| PathRate { rate_bps, lower_bound: false });
+    request.connections = plan_options.connections;
+    request.memory_bound = plan_options.memory_bound;
+    request.allow_override = plan_options.allow_override;
     plan(&request)
 }
 

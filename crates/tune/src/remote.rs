@@ -1,4 +1,4 @@
-//! What two machines say to each other about settings: the requests that a server's steward answers.
+//! What two machines say to each other about settings: requests, and their answers.
 //!
 //! Changing needs the server's consent (`serve --allow-tune`) and the shared key, and what is not confirmed with `keep`
 //! is undone when the conversation ends, however it ends. Reading takes the key as well, unless the server shares its

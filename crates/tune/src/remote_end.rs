@@ -104,9 +104,9 @@ impl<'c> RemoteEnd<'c> {
     }
 
     /// Whether the server answers questions about its host at all.
-    fn has_steward(&self) -> bool {
+    fn takes_requests(&self) -> bool {
         let client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
-        client.hello().is_some_and(|hello| hello.steward)
+        client.hello().is_some_and(|hello| hello.takes_requests)
     }
 
     fn order(&self, operation: &'static str, order: &Order) -> Result<Answer, TuneError> {
@@ -149,7 +149,7 @@ impl End for RemoteEnd<'_> {
 
     fn settings(&mut self) -> Result<Settings, TuneError> {
         const OPERATION: &str = "read the settings";
-        if !self.has_steward() {
+        if !self.takes_requests() {
             let reason = if self.key.is_some() { TAKES_NO_KEY } else { SHARES_NOTHING };
             return Err(TuneError::Remote { operation: OPERATION, host: self.name.clone(), reason: reason.to_owned() });
         }

@@ -19,7 +19,7 @@ use crate::{
     judge::{self, Names, PROBE_STREAMS},
     meter::{Lengths, Meter},
     outcome::{Difference, Direction, DirectionProof, Outcome, Restored},
-    plans::{self, Group, PlannedHost, Wishes},
+    plans::{self, Group, PlanOptions, PlannedHost},
 };
 
 /// What a round is to do.
@@ -36,7 +36,7 @@ pub(crate) struct RoundOptions {
     /// How long each measurement of a proof takes; shorter than `lengths` where absent.
     pub(crate) trial_lengths: Option<Lengths>,
     /// What the plan is for.
-    pub(crate) wishes: Wishes,
+    pub(crate) plan_options: PlanOptions,
     /// When a change counts as proved.
     pub(crate) criteria: Criteria,
     /// How far to go.
@@ -134,7 +134,7 @@ impl Round<'_> {
         let name = names.direction(direction);
         self.phase(&format!("measuring {name}"), Some(lengths));
         let mut judged = self.measure(direction, self.options.streams, lengths, names)?;
-        if self.options.wishes.rate.is_none() && judged.hides_the_path() {
+        if self.options.plan_options.rate.is_none() && judged.hides_the_path() {
             self.probe_path(direction, &mut judged, lengths, names)?;
         }
         Ok(judged)
@@ -221,10 +221,10 @@ impl Round<'_> {
                 Some(PlannedHost { name: end.name(), settings: settings.as_ref()?, peer })
             })
             .collect();
-        let wishes = &self.options.wishes;
+        let plan_options = &self.options.plan_options;
         let of_each: Vec<Plan> =
-            before.iter().map(|direction| plans::for_directions(&hosts, &[direction], wishes)).collect();
-        let whole = plans::for_directions(&hosts, &before.iter().collect::<Vec<_>>(), wishes);
+            before.iter().map(|direction| plans::for_directions(&hosts, &[direction], plan_options)).collect();
+        let whole = plans::for_directions(&hosts, &before.iter().collect::<Vec<_>>(), plan_options);
         let groups = plans::groups(&whole, &of_each);
         (whole, groups)
     }
@@ -275,7 +275,7 @@ impl Round<'_> {
                     State::Before => ("without the changes", false),
                     State::After => ("with the changes", std::mem::take(&mut first_time)),
                 };
-                round.bring_about(state, groups, &mut in_force, tell)?;
+                round.put_in_state(state, groups, &mut in_force, tell)?;
                 let mut measured = Vec::new();
                 for (&direction, label) in directions.iter().zip(&labels) {
                     round.phase(&format!("proving: {label} {what}"), Some(lengths));
@@ -298,7 +298,7 @@ impl Round<'_> {
             Ok(pairs) => pairs,
             Err(error) => {
                 // The first error is the one to tell; where even the undo fails, that one matters more.
-                self.take_back(&mut in_force)?;
+                self.undo_all(&mut in_force)?;
                 return Err(error);
             }
         };
@@ -327,7 +327,7 @@ impl Round<'_> {
         let kept: Vec<bool> = (0..groups.len()).map(keep).collect();
 
         // Everything goes back first, so that what is kept is one run of its own in the journal of each end.
-        self.take_back(&mut in_force)?;
+        self.undo_all(&mut in_force)?;
         let keepers: Vec<&Change> =
             groups.iter().zip(&kept).filter(|(_, kept)| **kept).flat_map(|(group, _)| &group.changes).collect();
         let trials = self.put_in_force(&keepers, self.options.stay())?;
@@ -386,11 +386,11 @@ impl Round<'_> {
         let Err(error) = kept else { return Ok(notes) };
         // One end with the changes and one without them is what nobody tried; where even the undo fails, that is the
         // error to tell.
-        self.take_back(&mut vec![trials])?;
+        self.undo_all(&mut vec![trials])?;
         Err(error)
     }
 
-    fn bring_about(
+    fn put_in_state(
         &mut self,
         state: State,
         groups: &[Group],
@@ -398,7 +398,7 @@ impl Round<'_> {
         tell: bool,
     ) -> Result<(), TuneError> {
         match state {
-            State::Before => self.take_back(in_force),
+            State::Before => self.undo_all(in_force),
             State::After if in_force.is_empty() => {
                 for group in groups {
                     let changes: Vec<&Change> = group.changes.iter().collect();
@@ -427,7 +427,7 @@ impl Round<'_> {
             match self.ends[at].apply(&here, stay, self.time_of_a_trial()) {
                 Ok(trial) => trials.push((at, trial)),
                 Err(error) => {
-                    self.take_back(&mut vec![trials])?;
+                    self.undo_all(&mut vec![trials])?;
                     return Err(error);
                 }
             }
@@ -437,7 +437,7 @@ impl Round<'_> {
 
     /// Undoes everything that is in force, the latest first. Goes on past a failure and returns the first one; what
     /// failed is tried once more at the end, when what was put there after it is gone.
-    fn take_back(&mut self, in_force: &mut Vec<InForce>) -> Result<(), TuneError> {
+    fn undo_all(&mut self, in_force: &mut Vec<InForce>) -> Result<(), TuneError> {
         let trials: InForce = in_force.drain(..).rev().flat_map(|trials| trials.into_iter().rev()).collect();
         let again: InForce = trials.into_iter().filter(|(at, trial)| self.undo_one(*at, trial).is_err()).collect();
         let mut failed = Ok(());

@@ -2,6 +2,7 @@
 
 use axum::{http::StatusCode, response::Response};
 use fullpipe_report::{clean, html::Frame};
+use fullpipe_units::Bytes;
 use maud::{Markup, html};
 
 use crate::{routes, runs::Run, store::About};
@@ -10,7 +11,10 @@ use crate::{routes, runs::Run, store::About};
 const SCRIPT: &str = include_str!("assets/live.js");
 
 /// What its pages may do: ask this server, and nobody else.
-const MAY: &str = "connect-src 'self'; form-action 'none'; img-src data: blob:";
+const MAY: &str = "connect-src 'self'; worker-src 'self'; form-action 'none'; img-src data: blob:";
+
+/// Captures up to so many bytes are read in the browser: it holds all of one, and reads 64 MB in a few seconds.
+const LARGEST_IN_BROWSER: u64 = 64 << 20;
 
 fn page(status: StatusCode, mark: &str, headline: &str, subline: Option<&str>, main: Markup, secret: &str) -> Response {
     let frame = Frame {
@@ -20,6 +24,7 @@ fn page(status: StatusCode, mark: &str, headline: &str, subline: Option<&str>, m
         subline,
         script: SCRIPT,
         may: MAY,
+        shows_results: true,
         main,
         footer: html! { p { "fullpipe " (env!("CARGO_PKG_VERSION")) ", on this machine. It asks nothing of any network but the tests that you start." } },
         data: &[("secret", serde_json::Value::from(secret).to_string())],
@@ -73,12 +78,25 @@ pub(crate) fn index(reports: &[(String, About)], current: Option<&Run>, secret: 
         }
         section {
             h2 { "Look at a capture" }
-            div #drop .drop data-largest=(largest) {
+            div #drop .drop data-largest=(largest) data-here=(LARGEST_IN_BROWSER) {
                 label for="capture" { "Drop a capture here, or choose one" }
                 input #capture type="file" accept=".pcap,.pcapng,.cap,.snoop,.gz,.zst";
-                p.note { "pcap, pcapng or snoop, also gzip or zstd. It is read by this server and removed again; only the report is kept." }
-                progress #sent max="1" value="0" aria-label="sent" hidden {}
+                p.note {
+                    "pcap, pcapng or snoop, also gzip or zstd. Up to " (Bytes::new(LARGEST_IN_BROWSER)) " it is read in this browser and \
+                     leaves it nowhere. A larger one is read by this server and removed again; only the report is kept."
+                }
+                p.check { input #elsewhere type="checkbox"; " " label for="elsewhere" { "have it read by this server, and keep the report" } }
+                progress #sent max="1" value="0" aria-label="progress" hidden {}
+                p #reading hidden { button #leave type="button" { "Stop" } }
             }
+        }
+        section #seen hidden {
+            h2 tabindex="-1" {}
+            p {
+                "Read in this browser; nothing was sent. "
+                button #save type="button" { "Save the report" } " " button #close type="button" { "Close" }
+            }
+            iframe title="What the capture holds" sandbox="allow-scripts allow-downloads" {}
         }
         noscript { p.note { "This page needs its script. In a terminal: " code { "fullpipe check" } ", " code { "fullpipe read" } "." } }
         section {

@@ -66,6 +66,8 @@ type Shared = State<Arc<Site>>;
 pub(crate) fn router(site: &Arc<Site>) -> Router {
     Router::new()
         .route("/", get(index))
+        .route("/reader.js", get(worker))
+        .route("/reader.wasm", get(reader))
         .route("/what-if", get(what_if))
         .route("/changes", get(changes))
         .route("/changes/{run}", get(change))
@@ -111,6 +113,22 @@ fn refused(status: StatusCode, words: &str) -> Response {
 
 async fn index(State(site): Shared) -> Response {
     pages::index(&site.store.list(), site.runs.current().as_deref(), site.gate.secret(), site.largest)
+}
+
+/// Built from `web/` by `npm run build`; a test of `web/` holds it fresh.
+const WORKER: &str = include_str!("assets/reader.js");
+/// `bindings/wasm` for `wasm32-unknown-unknown`, as gzip, by `npm run simulator` in `web/`.
+const READER: &[u8] = include_bytes!("assets/reader.wasm.gz");
+
+/// The script that reads a capture beside the page; it may load the reader, and nothing else.
+async fn worker() -> impl IntoResponse {
+    let policy = "default-src 'none'; script-src 'wasm-unsafe-eval'; connect-src 'self'";
+    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8"), (header::CONTENT_SECURITY_POLICY, policy)], WORKER)
+}
+
+async fn reader() -> impl IntoResponse {
+    // Every browser takes gzip.
+    ([(header::CONTENT_TYPE, "application/wasm"), (header::CONTENT_ENCODING, "gzip")], READER)
 }
 
 async fn what_if(State(site): Shared) -> Response {

@@ -30,10 +30,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("python", &["units", "capture", "ingest", "report", "cli"]),
     ("sim", &["units", "diagnose", "path", "tcp"]),
     ("chart", &["units", "diagnose"]),
-    ("wasm", &["units", "diagnose", "chart", "sim"]),
+    ("wasm", &["units", "diagnose", "capture", "chart", "ingest", "page", "sim"]),
     ("tune", &["units", "diagnose", "knobs", "host", "path", "measure", "lab"]),
-    ("report", &["units", "diagnose", "capture", "chart", "knobs", "host", "path", "measure", "tune", "watch"]),
-    ("web", &["report"]),
+    ("page", &["units", "diagnose", "capture", "chart", "ingest", "knobs"]),
+    ("report", &["units", "diagnose", "capture", "chart", "page", "knobs", "host", "path", "measure", "tune", "watch"]),
+    ("web", &["units", "report"]),
     (
         "cli",
         &[

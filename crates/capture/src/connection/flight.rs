@@ -22,7 +22,7 @@ const ONE_ACK_SEGMENTS: u64 = 3;
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     at_ns: u64,
-    told: Told,
+    told: Ack,
 }
 
 /// The flight of one direction.
@@ -33,7 +33,7 @@ pub(crate) struct Flight {
     closed: bool,
     pending: VecDeque<Pending>,
     /// What the last acknowledgement said, since the timeline began, and when it reaches the sender.
-    told: Option<Told>,
+    told: Option<Ack>,
     told_ns: u64,
     since_ns: u64,
     /// When the last acknowledgement reached the sender that made room.
@@ -58,7 +58,7 @@ pub(crate) struct Flight {
 
 /// What an acknowledgement says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Ack {
     pub(crate) una: u64,
     /// How far it lets the sender send.
     pub(crate) edge: u64,
@@ -116,7 +116,7 @@ impl Flight {
 
     /// An acknowledgement that reaches the sender at `at_ns`.
     #[inline]
-    pub(crate) fn tell(&mut self, at_ns: u64, told: Told) {
+    pub(crate) fn tell(&mut self, at_ns: u64, told: Ack) {
         if self.is_timeless {
             return;
         }

@@ -10,7 +10,7 @@ use super::{
     bins::shortest,
     clock::{Echo, Queueing},
     drops::{Drop, Drops},
-    flight::{Flight, Told},
+    flight::{Ack, Flight},
     ranges::Ranges,
     repeats::Repeats,
     writes::Writes,
@@ -931,7 +931,7 @@ impl Half {
         if seen.len > 0 {
             self.note_message(now.saturating_add(self.shift_ns(now)));
         }
-        let told = Told { una: ack, edge: ack.saturating_add(window), closed };
+        let told = Ack { una: ack, edge: ack.saturating_add(window), closed };
         self.flight.tell(now.saturating_add(self.shift_ns(now)), told);
     }
 

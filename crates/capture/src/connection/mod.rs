@@ -53,8 +53,8 @@ pub(crate) struct Connection {
     /// From the first SYN to there.
     pub(crate) opened_ns: Option<u64>,
     /// SYNs and SYN-ACKs beyond the first.
-    pub(crate) syns_again: u32,
-    pub(crate) answers_again: u32,
+    pub(crate) syn_retransmissions: u32,
+    pub(crate) syn_ack_retransmissions: u32,
     /// Times went backwards so often.
     pub(crate) backwards: u64,
 }
@@ -95,15 +95,15 @@ impl Connection {
             handshake,
             handshake_ns,
             opened_ns,
-            syns_again,
-            answers_again,
+            syn_retransmissions,
+            syn_ack_retransmissions,
             backwards,
         } = self;
         halves.iter_mut().for_each(|half| half.restart(is_timeless));
         copies.iter_mut().for_each(Copies::empty);
         (*opener, *simultaneous, *reset_by, *established) = (None, false, None, false);
         (*syn_at_ns, *answered_ns, *handshake, *handshake_ns, *opened_ns) = ([None; 2], None, [None; 3], None, None);
-        (*shifts, *syns, *syns_again, *answers_again) = ([0; 2], 0, 0, 0);
+        (*shifts, *syns, *syn_retransmissions, *syn_ack_retransmissions) = ([0; 2], 0, 0, 0);
         (*copied, *backwards, *options_cut, *too_big_mtu, *hop_limits) = (0, 0, false, None, [0; 2]);
         (*first_sender, *first_number) = (first.sender(), first.number);
         (*first_ns, *last_ns) = (first.at_ns, first.at_ns);
@@ -216,12 +216,12 @@ impl Connection {
         if !seen.flags.has(Flags::ACK) {
             self.simultaneous |= self.opener.is_some_and(|opener| opener != sender);
             self.opener.get_or_insert(sender);
-            self.syns_again += u32::from(self.handshake[0].is_some() && !self.simultaneous);
+            self.syn_retransmissions += u32::from(self.handshake[0].is_some() && !self.simultaneous);
             self.handshake[0].get_or_insert(seen.number);
             return;
         }
         self.opener.get_or_insert_with(|| other(sender));
-        self.answers_again += u32::from(self.handshake[1].is_some());
+        self.syn_ack_retransmissions += u32::from(self.handshake[1].is_some());
         self.handshake[1].get_or_insert(seen.number);
         if let Some(syn_ns) = self.syn_at_ns[peer] {
             // From here to the end that answered, and back.

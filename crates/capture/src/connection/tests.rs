@@ -207,7 +207,7 @@ fn a_repeated_syn_counts_from_the_first() {
     wire.put(segment(2_080 * MS, Sender::High, Flags(0x12), 500, 101, 0));
     wire.put(segment(2_081 * MS, Sender::Low, Flags::ACK, 101, 501, 0));
     let connection = wire.connection.unwrap();
-    assert_eq!((connection.syns_again, connection.answers_again), (2, 0));
+    assert_eq!((connection.syn_retransmissions, connection.syn_ack_retransmissions), (2, 0));
     assert_eq!(connection.opened_ns, Some(2_081 * MS));
     // The round trip is that of the last.
     assert_eq!(connection.half(Sender::High).near.least_ns, Some(80 * MS));

@@ -209,7 +209,7 @@ pub(crate) fn is_worth_judging(connection: &Connection, half: &Half) -> bool {
     let stalls = half.counters.timeouts > 0
         || half.counters.zero_windows > 0
         || half.black_hole.is_some()
-        || connection.syns_again + connection.answers_again > 0;
+        || connection.syn_retransmissions + connection.syn_ack_retransmissions > 0;
     // Offloads make few packets of many segments.
     half.counters.data_packets >= 20 || half.counters.payload >= LEAST_PAYLOAD || (half.counters.payload > 0 && stalls)
 }

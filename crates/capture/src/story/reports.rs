@@ -19,13 +19,13 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Reports {
     keep: Keep,
-    told: Vec<Told>,
+    entries: Vec<Entry>,
     parts: Vec<Part>,
 }
 
 /// What order is made by, and where the report is: 32 bytes, because there is one for each connection.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct Entry {
     /// Until all are numbered, that of its first packet.
     number: u64,
     payload: u64,
@@ -44,7 +44,7 @@ enum Kind {
     Listed,
 }
 
-impl Told {
+impl Entry {
     fn worse(&self, other: &Self) -> Ordering {
         let by_weight = other.weight.partial_cmp(&self.weight).unwrap_or(Ordering::Equal);
         by_weight.then_with(|| other.payload.cmp(&self.payload)).then_with(|| self.number.cmp(&other.number))
@@ -64,48 +64,48 @@ struct Part {
 
 impl Reports {
     pub(crate) const fn new(keep: Keep) -> Self {
-        Self { keep, told: Vec::new(), parts: Vec::new() }
+        Self { keep, entries: Vec::new(), parts: Vec::new() }
     }
 
     /// How many there are.
     pub const fn len(&self) -> usize {
-        self.told.len()
+        self.entries.len()
     }
 
     /// Whether there is none.
     pub const fn is_empty(&self) -> bool {
-        self.told.is_empty()
+        self.entries.is_empty()
     }
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = Cow<'_, Report>> {
-        self.told.iter().map(|told| self.report(told))
+        self.entries.iter().map(|entry| self.report(entry))
     }
 
     /// The one at `place` of the order.
     pub fn get(&self, place: usize) -> Option<Cow<'_, Report>> {
-        self.told.get(place).map(|told| self.report(told))
+        self.entries.get(place).map(|entry| self.report(entry))
     }
 
     /// The one with that number.
     pub fn numbered(&self, number: u64) -> Option<Cow<'_, Report>> {
-        self.told.iter().find(|told| told.number == number).map(|told| self.report(told))
+        self.entries.iter().find(|entry| entry.number == number).map(|entry| self.report(entry))
     }
 
     /// Forgets all but the one with that number; tells whether there is one.
     pub fn keep_numbered(&mut self, number: u64) -> bool {
-        self.told.retain(|told| told.number == number);
-        !self.told.is_empty()
+        self.entries.retain(|entry| entry.number == number);
+        !self.entries.is_empty()
     }
 
     /// Puts those first in which most time was lost to something that can be lifted, then those that carried most: as many
     /// as will be looked at, the others in any order.
     pub fn worst_first(&mut self, looked_at: usize) {
-        if looked_at < self.told.len() {
-            self.told.select_nth_unstable_by(looked_at, Told::worse);
+        if looked_at < self.entries.len() {
+            self.entries.select_nth_unstable_by(looked_at, Entry::worse);
         }
-        let first = looked_at.min(self.told.len());
-        self.told[..first].sort_unstable_by(Told::worse);
+        let first = looked_at.min(self.entries.len());
+        self.entries[..first].sort_unstable_by(Entry::worse);
     }
 
     pub(crate) fn tell(&mut self, key: &Key, connection: &Connection) {
@@ -121,14 +121,14 @@ impl Reports {
             part.packed.resize(part.packed.len().next_multiple_of(UNIT), 0);
             (Kind::Packed, from)
         };
-        self.told.push(Told { number, payload, weight, place: place as u32, part: last as u16, kind });
+        self.entries.push(Entry { number, payload, weight, place: place as u32, part: last as u16, kind });
     }
 
     /// One that will be told from what [`Reports::take_lists`] is given, when it is asked for.
     pub(crate) fn list(&mut self, number: u64, payload: u64, slot: Slot) {
         let (last, _) = self.last_part();
         let place = slot.index() as u32;
-        self.told.push(Told { number, payload, weight: 0.0, place, part: last as u16, kind: Kind::Listed });
+        self.entries.push(Entry { number, payload, weight: 0.0, place, part: last as u16, kind: Kind::Listed });
     }
 
     /// Takes the lists of this part.
@@ -148,36 +148,36 @@ impl Reports {
     pub(crate) fn append(&mut self, other: Self) {
         let before = self.parts.len() as u16;
         self.parts.extend(other.parts);
-        self.told.extend(other.told.into_iter().map(|told| Told { part: told.part + before, ..told }));
+        self.entries.extend(other.entries.into_iter().map(|entry| Entry { part: entry.part + before, ..entry }));
     }
 
     /// Makes room for as many.
     pub(crate) fn reserve(&mut self, count: usize) {
-        self.told.reserve_exact(count);
+        self.entries.reserve_exact(count);
     }
 
     /// Numbers them, in the order of their first packets.
     pub(crate) fn number(&mut self) {
         // What each part tells is nearly in order: a stable sort merges what it finds sorted.
-        self.told.sort_by_key(|told| told.number);
-        for (number, told) in (1..).zip(&mut self.told) {
-            told.number = number;
-            if matches!(told.kind, Kind::Judged) {
-                self.parts[usize::from(told.part)].judged[told.place as usize].number = number;
+        self.entries.sort_by_key(|entry| entry.number);
+        for (number, entry) in (1..).zip(&mut self.entries) {
+            entry.number = number;
+            if matches!(entry.kind, Kind::Judged) {
+                self.parts[usize::from(entry.part)].judged[entry.place as usize].number = number;
             }
         }
     }
 
     #[expect(clippy::expect_used, reason = "who lists one keeps its list")]
-    fn report(&self, told: &Told) -> Cow<'_, Report> {
-        let (part, place) = (&self.parts[usize::from(told.part)], told.place as usize);
-        match told.kind {
+    fn report(&self, entry: &Entry) -> Cow<'_, Report> {
+        let (part, place) = (&self.parts[usize::from(entry.part)], entry.place as usize);
+        match entry.kind {
             Kind::Judged => Cow::Borrowed(&part.judged[place]),
-            Kind::Packed => Cow::Owned(Report { number: told.number, ..unpack(&part.packed[place * UNIT..]) }),
+            Kind::Packed => Cow::Owned(Report { number: entry.number, ..unpack(&part.packed[place * UNIT..]) }),
             Kind::Listed => {
                 let listed = part.listed.as_ref().expect("its part's lists were kept");
-                let (key, connection) = listed.connection(Slot::new(told.place)).expect("a list that is not empty");
-                Cow::Owned(Report { number: told.number, ..report(key, &connection, self.keep) })
+                let (key, connection) = listed.connection(Slot::new(entry.place)).expect("a list that is not empty");
+                Cow::Owned(Report { number: entry.number, ..report(key, &connection, self.keep) })
             }
         }
     }

@@ -87,8 +87,8 @@ fn opening(connection: &Connection, half: &Half) -> Option<Opening> {
     Some(Opening {
         took_us: micros(took_ns),
         silent_us: micros(silent_ns(connection, half)),
-        syns_again: connection.syns_again,
-        answers_again: connection.answers_again,
+        syn_retransmissions: connection.syn_retransmissions,
+        syn_ack_retransmissions: connection.syn_ack_retransmissions,
         initial_window,
         packets: connection.handshake[0].zip(connection.handshake[2].or(connection.handshake[1])).map(<[u64; 2]>::from),
     })

@@ -132,7 +132,7 @@ impl Follower {
         let (slot, is_new) = self.table.find_or_insert_tagged(note.tag, &note.key);
         let (mut teller, table) = self.parts();
         let entry = table.value_mut(slot);
-        // Not when the patrol comes by, which is by chance.
+        // Not when the scan comes by, which is by chance.
         let is_over = entry.is_over(seen.clock_s, IDLE_S);
         if !is_new && (is_over || note.opens() && entry.is_another(seen, teller.journal)) {
             teller.tell(&note.key, entry);
@@ -156,7 +156,7 @@ impl Follower {
             }
         }
         if is_new {
-            self.patrol();
+            self.scan();
         }
     }
 
@@ -173,7 +173,7 @@ impl Follower {
     }
 
     /// Looks at two slots for each new one, so that none is forgotten.
-    fn patrol(&mut self) {
+    fn scan(&mut self) {
         let idle_s = if self.table.len() > MANY { IDLE_AMONG_MANY_S } else { IDLE_S };
         let clock_s = self.clock_s;
         let unanswered_s = match self.table.len() {
@@ -182,7 +182,7 @@ impl Follower {
             _ => None,
         };
         let (mut teller, table) = self.parts();
-        table.patrol(2, |key, entry| {
+        table.scan(2, |key, entry| {
             if unanswered_s.is_some_and(|seconds| entry.is_unanswered(clock_s, seconds, teller.journal)) {
                 teller.count(entry);
                 return true;

@@ -93,7 +93,7 @@ fn connections_that_are_over_make_room_for_others() {
         short(&mut tracker, number, u64::from(number) * 2_500_000);
     }
     let places: usize = tracker.followers.iter().map(Follower::places).sum();
-    assert!(places < 60_000, "{places} are kept of 24,000 that are not over, and as many until the patrol comes");
+    assert!(places < 60_000, "{places} are kept of 24,000 that are not over, and as many until the scan comes");
     let found = tracker.finish();
     assert_eq!(found.connections.len(), 120_000);
     assert!(found.connections.iter().all(|report| report.payload().get() == 1_200));

@@ -6,7 +6,7 @@ use fullpipe_diagnose::{Limiter, proof::Criteria};
 use fullpipe_host::journal;
 use fullpipe_measure::Direction;
 use fullpipe_report::text;
-use fullpipe_tune::{FarOptions, Key, Lengths, TuneOptions, Wishes};
+use fullpipe_tune::{FarOptions, Key, Lengths, PlanOptions, TuneOptions};
 use fullpipe_units::Rate;
 
 use super::{Ended, guard, outcome};
@@ -22,7 +22,7 @@ use crate::{
 
 pub(super) fn check(args: &CheckArgs, output: Output) -> Ended {
     args.page.check()?;
-    let options = far_options(&args.test, Wishes::default())?;
+    let options = far_options(&args.test, PlanOptions::default())?;
     let cancel = interrupt::cancel_flag()?;
     let mut progress = Progress::new("check", output);
     let result = fullpipe_tune::check(&options, &cancel, &mut progress);
@@ -40,15 +40,15 @@ pub(super) fn tune(args: &TuneArgs, output: Output) -> Ended {
     // Nobody shall wait for a measurement only to hear that --yes is missing.
     confirm::possible(output, args.yes)?;
     args.page.check()?;
-    let usual = Wishes::default();
-    let wishes = Wishes {
+    let usual = PlanOptions::default();
+    let plan_options = PlanOptions {
         rate: args.rate,
         connections: args.connections.map_or(usual.connections, NonZeroU32::get),
         memory_bound: args.memory,
         allow_override: args.allow_override,
     };
     let options = TuneOptions {
-        far: far_options(&args.test, wishes)?,
+        far: far_options(&args.test, plan_options)?,
         key: args.key_file.as_deref().map(Key::read).transpose()?,
         persist: args.persist,
         confirm_within: args.confirm_within,
@@ -99,7 +99,7 @@ fn missed<'d>(
     missed
 }
 
-fn far_options(test: &TestArgs, wishes: Wishes) -> Result<FarOptions, Failure> {
+fn far_options(test: &TestArgs, plan_options: PlanOptions) -> Result<FarOptions, Failure> {
     Ok(FarOptions {
         target: test.host.parse()?,
         directions: match test.direction {
@@ -113,7 +113,7 @@ fn far_options(test: &TestArgs, wishes: Wishes) -> Result<FarOptions, Failure> {
             omit: test.omit.map_or(Duration::from_secs(1), Duration::from),
             measure: seconds.into(),
         }),
-        wishes,
+        plan_options,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use fullpipe_knobs::{Plan, PlatformRequest, Settings};
 use fullpipe_report::{ChangeForecast, ForecastPoint, ForecastRow, PlanForecast, json::SeenTransfer};
-use fullpipe_sim::{Between, Line, Machine, Predicted, Seen, SimError, Told, as_seen, forecast, predict_steady};
+use fullpipe_sim::{Between, Line, Machine, Overrides, Predicted, Seen, SimError, as_seen, forecast, predict_steady};
 use fullpipe_tune::{DirectionProof, Outcome, PredictedGain};
 
 /// What a plan for a platform would do on the path that it is for.
@@ -82,12 +82,12 @@ fn gain(outcome: &Outcome, proof: &DirectionProof) -> Option<PredictedGain> {
     if touched == [false; 2] {
         return None;
     }
-    let rate = |told: &Told, machines: &[Machine]| {
+    let rate = |told: &Overrides, machines: &[Machine]| {
         let (spec, _) = as_seen(&seen, told, &machines[0], &machines[1]).ok()?;
         Some(predict_steady(&spec).ok()?.rate)
     };
-    let after = Told { sender: touched[0], receiver: touched[1], ..Told::default() };
-    Some(PredictedGain { before_bps: rate(&Told::default(), &before)?, after_bps: rate(&after, &machines)? })
+    let after = Overrides { sender: touched[0], receiver: touched[1], ..Overrides::default() };
+    Some(PredictedGain { before_bps: rate(&Overrides::default(), &before)?, after_bps: rate(&after, &machines)? })
 }
 
 /// As the simulator takes it.

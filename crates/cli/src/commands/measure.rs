@@ -10,7 +10,7 @@ use fullpipe_measure::{
     Client, ClientOptions, Credentials, Direction, ExchangeSpec, Family, Length, MeasureError, Measurement, Padding,
     Phase, Progress, TestDirection, TestSpec, UdpSpec,
 };
-use fullpipe_report::{Comparison, Measured, Survey, csv, html::Charts, json, text};
+use fullpipe_report::{Comparison, Measured, Survey, charts_of_measured, csv, html::Charts, json, text};
 use fullpipe_units::{Bytes, Rate};
 use serde_json::json;
 
@@ -55,7 +55,8 @@ pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {
         show_survey(args, output, &survey)?;
         return Ok(if cancelled { Exit::Interrupted } else { Exit::Ok });
     }
-    let mut tell = |progress: Progress| live(args, output, &progress);
+    let mut largest = Rate::ZERO;
+    let mut tell = |progress: Progress| live(args, output, &progress, &mut largest);
     let measurement =
         if args.max { client.run_max(&spec, &cancel, &mut tell)? } else { client.run(&spec, &cancel, &mut tell)? };
     client.bye();
@@ -205,7 +206,7 @@ fn show(args: &MeasureArgs, output: Output, spec: &TestSpec, measurement: &Measu
         args.page.result(
             output,
             || json::measured("measure", &measured),
-            || Charts::of_measured(&measured),
+            || charts_of_measured(&measured),
             |look| text::measured(&measured, look),
         )?;
     }
@@ -213,7 +214,7 @@ fn show(args: &MeasureArgs, output: Output, spec: &TestSpec, measurement: &Measu
 }
 
 /// A line per interval for a person who looks on.
-fn live(args: &MeasureArgs, output: Output, progress: &Progress) {
+fn live(args: &MeasureArgs, output: Output, progress: &Progress, largest: &mut Rate) {
     if output.tells_progress() {
         let seconds = |time: Duration| time.as_secs_f64();
         output.progress(
@@ -229,7 +230,8 @@ fn live(args: &MeasureArgs, output: Output, progress: &Progress) {
     if args.iperf3_json || args.csv || !matches!(progress.phase, Phase::Running | Phase::Omitted) {
         return;
     }
-    output.remark(&text::interval(progress));
+    *largest = (*largest).max(progress.up_bps.max(progress.down_bps).unwrap_or_default());
+    output.remark(&text::interval(progress, *largest, output.draws_progress()));
 }
 
 /// The size of a message of a paced sender: 10 ms of payload, from a segment to iperf3's own 128 KB. A larger one would come

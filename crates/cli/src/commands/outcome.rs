@@ -1,7 +1,7 @@
 //! How a run of the loop is shown, and the exit code that it has.
 
 use fullpipe_diagnose::{Detail, Limiter};
-use fullpipe_report::{html::Charts, json, text};
+use fullpipe_report::{charts_of_outcome, json, text};
 use fullpipe_tune::Outcome;
 
 use super::{Ended, forecast};
@@ -27,7 +27,7 @@ pub(super) fn show(command: &str, outcome: &Outcome, output: Output, page: &Page
     page.result(
         output,
         || json::outcome(command, outcome),
-        || Charts::of_outcome(outcome),
+        || charts_of_outcome(outcome),
         |look| text::outcome(outcome, look),
     )?;
     Ok(Exit::Ok)

@@ -11,9 +11,9 @@ use std::{
     sync::atomic::Ordering,
 };
 
-use fullpipe_capture::{Filter, Filtered, Keep, ProblemKind};
-use fullpipe_ingest::{Captures, Error, Options, Outcome, Progress, Team, read_all};
-use fullpipe_report::{CaptureFile, CaptureList, CaptureProblem, clean, csv, json, parquet, text, xplot};
+use fullpipe_capture::{Filter, Filtered, Keep};
+use fullpipe_ingest::{Captures, Options, Progress, Team, read_all};
+use fullpipe_report::{CaptureList, MOST_ON_PAGE, Seen, clean, csv, json, parquet, text, xplot};
 use fullpipe_units::Bytes;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -22,8 +22,6 @@ use crate::{args::ReadArgs, exit::Exit, failure::Failure, interrupt, library::Wa
 
 /// Connections that are shown unless more are asked for: a screen or two.
 const USUALLY_SHOWN: usize = 20;
-/// Likewise on a page.
-const MOST_ON_PAGE: usize = 500;
 
 pub(super) fn run(args: &ReadArgs, output: Output) -> Ended {
     args.page.check()?;
@@ -54,14 +52,6 @@ pub(super) fn run(args: &ReadArgs, output: Output) -> Ended {
     Ok(if broken { Exit::InputInvalid } else { Exit::Ok })
 }
 
-/// What was seen of captures.
-pub(crate) struct Seen {
-    /// All of it, not yet in order.
-    pub(crate) list: CaptureList,
-    /// Whether one of several could not be read, or breaks off.
-    pub(crate) broken: bool,
-}
-
 /// Looks at what `read` reads into the watcher that it is given.
 pub(crate) fn look(
     filter: Filter,
@@ -77,18 +67,7 @@ pub(crate) fn look(
         return Err(captures.failed.remove(0).into());
     }
     let found = sink.into_inner().finish();
-    let mut list = CaptureList {
-        connections: found.connections,
-        unlisted: found.unlisted,
-        unanswered: found.unanswered,
-        ..CaptureList::default()
-    };
-    tell_files(&captures, &mut list);
-    let is_cut =
-        |file: &Outcome| file.problems.listed().iter().any(|problem| matches!(problem.kind, ProblemKind::FileCut));
-    let broken = !captures.failed.is_empty()
-        || captures.files.iter().any(|file| file.broken.is_some() || is_cut(file) || is_early(&captures, file));
-    Ok(Seen { list, broken })
+    Ok(fullpipe_report::list(&captures, found))
 }
 
 /// As many as the machine has, up to what is of use.
@@ -160,58 +139,6 @@ fn write_parquet(path: &Path, list: &CaptureList) -> Result<(), Failure> {
         Failure::new(Exit::System, &format!("{}: {}", page::writing(path), clean(&error.to_string())))
     })?;
     page::write(path, &columns)
-}
-
-/// What is said of a file that begins before the one before it ended.
-const EARLY: &str = "it begins before the previous capture ends, so a connection that is in both is judged wrongly: give \
-                     captures in the order of time, and the two ends of a connection one at a time";
-
-/// Whether a file begins before the one before it ended. Its packets are then no continuation.
-fn is_early(captures: &Captures, file: &Outcome) -> bool {
-    let before =
-        captures.files.iter().filter(|other| other.before < file.before).map(|other| other.totals.last_ns).max();
-    before.zip(file.totals.first_ns).is_some_and(|(before, first)| first < before)
-}
-
-/// What was read, and what could not be.
-fn tell_files(captures: &Captures, list: &mut CaptureList) {
-    for file in &captures.files {
-        let name = clean(&file.name).into_owned();
-        list.files.push(CaptureFile {
-            name: name.clone(),
-            packets: file.totals.packets,
-            bytes: file.totals.bytes,
-            segments: file.totals.segments,
-        });
-        list.problem_count += file.problems.total();
-        list.problems.extend(file.problems.listed().iter().map(|problem| CaptureProblem {
-            file: name.clone(),
-            packet: Some(problem.packet.saturating_sub(file.before)),
-            message: problem.kind.to_string(),
-        }));
-        if is_early(captures, file) {
-            list.problem_count += 1;
-            list.problems.push(CaptureProblem { file: name.clone(), packet: None, message: EARLY.to_owned() });
-        }
-        if let Some(error) = &file.broken {
-            whole(list, name, error);
-        }
-    }
-    for error in &captures.failed {
-        let name = match error {
-            Error::Open { name, .. }
-            | Error::Read { name, .. }
-            | Error::Decompress { name, .. }
-            | Error::NotACapture { name, .. } => clean(name).into_owned(),
-        };
-        whole(list, name, error);
-    }
-}
-
-/// A problem with a whole file.
-fn whole(list: &mut CaptureList, file: String, error: &Error) {
-    list.problem_count += 1;
-    list.problems.push(CaptureProblem { file, packet: None, message: clean(&error.to_string()).into_owned() });
 }
 
 fn bar(output: Output) -> ProgressBar {

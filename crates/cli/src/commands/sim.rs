@@ -5,8 +5,8 @@ use std::fs;
 use fullpipe_diagnose::Diagnosis;
 use fullpipe_path::{Direction, Scenario};
 use fullpipe_report::{
-    DeviceRow, DeviceTable, ReferenceFigure, ReferenceRow, ReferenceTable, SimKnown, SimRun, WhatIf, html::Charts,
-    json, text,
+    DeviceRow, DeviceTable, ReferenceFigure, ReferenceRow, ReferenceTable, SimKnown, SimRun, WhatIf, charts_of_outcome,
+    html::Charts, json, text,
 };
 use fullpipe_sim::{
     Outcome as Simulated, SimError, Spec, device_runs, from_scenario, knob,
@@ -58,7 +58,7 @@ pub(super) fn run(args: &SimArgs, output: Output) -> Ended {
     args.page.result(
         output,
         || json::sim("sim", &run),
-        || Charts::of_outcome(&run.outcome),
+        || charts_of_outcome(&run.outcome),
         |look| text::sim(&run, look),
     )?;
     Ok(if run.outcome.as_expected() { Exit::Ok } else { Exit::NotAsExpected })

@@ -297,14 +297,14 @@ fn a_timer_for_the_end_of_a_flight_is_a_tail_loss() {
 #[test]
 fn a_handshake_that_was_repeated_and_took_most_of_the_time_is_the_limiter() {
     let mut story = transfer(&[step(10), step(4)]);
-    let opening = Opening { took_us: Micros::from_millis(2_080), syns_again: 2, ..Opening::default() };
+    let opening = Opening { took_us: Micros::from_millis(2_080), syn_retransmissions: 2, ..Opening::default() };
     story.opening = Some(opening);
     let found = diagnose(&story);
     assert_eq!(found.limiter, Limiter::Handshake, "{found:#?}");
     assert!(found.evidence[0].text.contains("sent 3 times"), "{found:#?}");
     assert!(found.shares.values().sum::<f64>() <= 1.0 + 1e-9, "{found:#?}");
     // One round trip, however short the rest is, is what a handshake takes.
-    story.opening = Some(Opening { took_us: Micros::new(RTT_US), syns_again: 0, ..opening });
+    story.opening = Some(Opening { took_us: Micros::new(RTT_US), syn_retransmissions: 0, ..opening });
     assert_eq!(diagnose(&story).limiter, Limiter::InsufficientEvidence);
 }
 

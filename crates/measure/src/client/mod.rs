@@ -1,6 +1,6 @@
 //! The end that asks.
 //!
-//! A [`Client`] keeps a conversation with a fullpipe server open (for pings, MTU probes and requests to its steward) and
+//! A [`Client`] keeps a conversation with a fullpipe server open (for pings, MTU probes and requests to its request handler) and
 //! runs tests on connections of their own. Against a foreign iperf3 server there is no conversation, only tests.
 
 mod exchange;
@@ -162,7 +162,7 @@ impl Client {
             let reply = talk::ask(&mut control, &json!({ "request": "hello" }), answer())?;
             let hello = Hello::from_json(peer, &reply)?;
             client.kind = PeerKind::Fullpipe;
-            debug!(%peer, version = ?hello.version, steward = hello.steward, "connected to fullpipe");
+            debug!(%peer, version = ?hello.version, takes_requests = hello.takes_requests, "connected to fullpipe");
             client.talk = Some(Talk { control, hello });
         } else {
             // The handshake's own round trip is all that a foreign server shows without load.
@@ -236,12 +236,12 @@ impl Client {
         Ok(report)
     }
 
-    /// Asks the far end's steward.
+    /// Asks the far end's request handler.
     ///
     /// # Errors
-    /// [`MeasureError::Refusal`] carries the steward's own reason; otherwise the connection's errors.
+    /// [`MeasureError::Refusal`] carries the request handler's own reason; otherwise the connection's errors.
     pub fn request(&mut self, request: &Value) -> Result<Value, MeasureError> {
-        // A steward may have to read a whole machine's settings, or wait for a disk.
+        // A request handler may have to read a whole machine's settings, or wait for a disk.
         let patience = self.options.answer.saturating_mul(3);
         let text = request.to_string();
         let peer = self.peer;
@@ -299,7 +299,7 @@ impl Client {
         exchange::run(self, spec, cancel, progress).map(|(report, _)| report)
     }
 
-    /// Ends the conversation with a word, so that the far end's steward knows that nothing was lost.
+    /// Ends the conversation with a word, so that the far end's request handler knows that nothing was lost.
     pub fn bye(mut self) {
         if let Some(Agreed { control, .. }) = self.agreed.take() {
             session::leave(control);

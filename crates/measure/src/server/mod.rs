@@ -36,7 +36,7 @@ use crate::{
     handshake,
     patience::Patience,
     sys::{sockopt, wait},
-    talk::Steward,
+    talk::RequestHandler,
     target,
     udp::Door,
     wire::{COOKIE_LEN, Cookie, MAX_OWN_STREAMS, State},
@@ -137,7 +137,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     options: ServerOptions,
-    steward: Option<Arc<dyn Steward>>,
+    handler: Option<Arc<dyn RequestHandler>>,
     hall: Hall,
     /// The UDP port of the same number, unless another program has it.
     door: Option<Door>,
@@ -185,7 +185,7 @@ impl Server {
     pub fn bind(
         address: SocketAddr,
         options: ServerOptions,
-        steward: Option<Arc<dyn Steward>>,
+        handler: Option<Arc<dyn RequestHandler>>,
     ) -> Result<Self, MeasureError> {
         let failed = |source| MeasureError::Bind { address, source };
         let listener = listen(address).map_err(failed)?;
@@ -193,7 +193,7 @@ impl Server {
         drop(sockopt::save_syn(&listener));
         let address = listener.local_addr().map_err(failed)?;
         let door = Door::open(address).ok();
-        Ok(Self { listener, address, options, steward, hall: Hall::default(), door })
+        Ok(Self { listener, address, options, handler, hall: Hall::default(), door })
     }
 
     /// Where it listens.

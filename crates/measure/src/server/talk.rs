@@ -13,7 +13,7 @@ use crate::{
     mtu::Echo,
     patience::Patience,
     sys::wait,
-    talk::{self, Disconnect, Ends, Hello, Steward, StewardError},
+    talk::{self, Disconnect, Ends, Hello, RequestError, RequestHandler},
     train::{self, Far},
     udp::Doorkeeper,
     wire::{State, TALK_LIMIT, VERSION},
@@ -31,8 +31,8 @@ pub(super) fn converse(session: &mut Session<'_>, version: u64) -> Result<String
         Err(MeasureError::Cancelled) => (Disconnect::ServerStopped, Err(MeasureError::Cancelled)),
         Err(error) => (Disconnect::Lost, Err(error)),
     };
-    if let Some(steward) = &session.server.steward {
-        steward.on_disconnect(session.peer, how);
+    if let Some(handler) = &session.server.handler {
+        handler.on_disconnect(session.peer, how);
     }
     line
 }
@@ -50,9 +50,9 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<(), MeasureErro
             // A client of another version learns ours here and decides.
             "hello" => {
                 let server = session.server;
-                Ok(Hello::of_this_host(server.steward.is_some(), server.options.introduce))
+                Ok(Hello::of_this_host(server.handler.is_some(), server.options.introduce))
             }
-            _ if version != VERSION => Err(StewardError {
+            _ if version != VERSION => Err(RequestError {
                 kind: "version_mismatch".to_owned(),
                 message: format!("this end speaks version {VERSION}"),
             }),
@@ -67,9 +67,9 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<(), MeasureErro
                 echo = None;
                 Ok(Value::Null)
             }
-            _ => match &session.server.steward {
-                Some(steward) => handle(steward.as_ref(), request, ends(session)?),
-                None => Err(StewardError {
+            _ => match &session.server.handler {
+                Some(handler) => handle(handler.as_ref(), request, ends(session)?),
+                None => Err(RequestError {
                     kind: "unknown_request".to_owned(),
                     message: "this server only measures; it grants no requests about its host".to_owned(),
                 }),
@@ -84,12 +84,12 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<(), MeasureErro
     }
 }
 
-/// A steward that panics has refused; the conversation, and its duty to undo at the end, go on.
-fn handle(steward: &dyn Steward, request: Value, ends: Ends) -> Result<Value, StewardError> {
-    let guarded = panic::catch_unwind(AssertUnwindSafe(|| steward.handle(request, ends)));
+/// A request handler that panics has refused; the conversation, and its duty to undo at the end, go on.
+fn handle(handler: &dyn RequestHandler, request: Value, ends: Ends) -> Result<Value, RequestError> {
+    let guarded = panic::catch_unwind(AssertUnwindSafe(|| handler.handle(request, ends)));
     guarded.unwrap_or_else(|_| {
-        let message = "the steward failed on this request; the server's own log tells more".to_owned();
-        Err(StewardError { kind: "internal".to_owned(), message })
+        let message = "the request handler failed on this request; the server's own log tells more".to_owned();
+        Err(RequestError { kind: "internal".to_owned(), message })
     })
 }
 
@@ -114,8 +114,8 @@ struct Trains<'a> {
 }
 
 impl<'a> Trains<'a> {
-    fn open(&mut self, session: &Session<'a>) -> Result<Value, StewardError> {
-        let refused = |kind: &str, message| StewardError { kind: kind.to_owned(), message };
+    fn open(&mut self, session: &Session<'a>) -> Result<Value, RequestError> {
+        let refused = |kind: &str, message| RequestError { kind: kind.to_owned(), message };
         // The old one ends first, so that there is never more than one per conversation.
         *self = Self::default();
         let Some(door) = &session.server.door else {
@@ -149,8 +149,8 @@ impl<'a> Trains<'a> {
     }
 }
 
-fn open_echo(session: &Session<'_>, echo: &mut Option<Echo>) -> Result<Value, StewardError> {
-    let failed = |error: std::io::Error| StewardError {
+fn open_echo(session: &Session<'_>, echo: &mut Option<Echo>) -> Result<Value, RequestError> {
+    let failed = |error: std::io::Error| RequestError {
         kind: "io".to_owned(),
         message: format!("opening a UDP socket for the MTU probe: {error}"),
     };

@@ -88,11 +88,11 @@ impl Answering {
             let Some(header) = header else { continue };
             datagrams += 1;
             match header.kind {
-                Kind::Car => seen.add(header, came_ns),
-                Kind::AskUp => {
+                Kind::Probe => seen.add(header, came_ns),
+                Kind::ReportRequest => {
                     let known = if seen.train == header.train { seen } else { Seen::default() };
                     let told = Header {
-                        kind: Kind::Told,
+                        kind: Kind::Report,
                         count: known.count,
                         index: known.pairs,
                         ns: known.came_ns,
@@ -102,8 +102,8 @@ impl Answering {
                     // Lost or refused: the client asks again.
                     drop(self.socket.send(&told.datagram(0)));
                 }
-                Kind::AskDown => datagrams += self.depart(header)?,
-                Kind::Told | Kind::Sent => {}
+                Kind::TrainRequest => datagrams += self.depart(header)?,
+                Kind::Report | Kind::TrainSent => {}
             }
         }
         Ok(())
@@ -114,9 +114,9 @@ impl Answering {
             return Ok(0);
         }
         let least_ns = self.limit.map_or(0, |limit| u64::from(header.size) * 8_000_000_000 / limit.bps().max(1));
-        let train = Header { kind: Kind::Car, gap_ns: header.gap_ns.max(least_ns), ..header };
+        let train = Header { kind: Kind::Probe, gap_ns: header.gap_ns.max(least_ns), ..header };
         send(&self.socket, train, &self.stop)?;
-        let sent = Header { kind: Kind::Sent, ..header }.datagram(0);
+        let sent = Header { kind: Kind::TrainSent, ..header }.datagram(0);
         // Twice, as one may get lost.
         drop((self.socket.send(&sent), self.socket.send(&sent)));
         Ok(header.count.into())

@@ -35,15 +35,15 @@ const LONGEST_GAP: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// One of a train, either way.
-    Car = 1,
+    Probe = 1,
     /// "What of that train arrived?"
-    AskUp = 2,
+    ReportRequest = 2,
     /// "So many, and it took so long."
-    Told = 3,
+    Report = 3,
     /// "Send me a train."
-    AskDown = 4,
+    TrainRequest = 4,
     /// "That was all, and sending it took so long."
-    Sent = 5,
+    TrainSent = 5,
 }
 
 /// The beginning of a datagram.
@@ -91,7 +91,7 @@ impl Header {
         let (size, rest) = rest.split_first_chunk::<2>()?;
         let (ns, rest) = rest.split_first_chunk::<8>()?;
         let (gap_ns, _) = rest.split_first_chunk::<8>()?;
-        let kinds = [Kind::Car, Kind::AskUp, Kind::Told, Kind::AskDown, Kind::Sent];
+        let kinds = [Kind::Probe, Kind::ReportRequest, Kind::Report, Kind::TrainRequest, Kind::TrainSent];
         Some(Self {
             token: *token,
             kind: kinds.into_iter().find(|known| *known as u8 == kind)?,
@@ -199,7 +199,7 @@ mod tests {
         fn headers_survive_the_wire(
             token: [u8; TOKEN_LEN], train: u32, count: u16, index: u16, size: u16, ns: u64, gap_ns: u64, len in 0usize..2_000,
         ) {
-            let header = Header { token, kind: Kind::Told, train, count, index, size, ns, gap_ns };
+            let header = Header { token, kind: Kind::Report, train, count, index, size, ns, gap_ns };
             let bytes = header.datagram(len);
             prop_assert_eq!(bytes.len(), len.max(HEADER_LEN));
             prop_assert_eq!(Header::parse(&bytes), Some(header));
@@ -217,7 +217,8 @@ mod tests {
         let near = UdpSocket::bind("127.0.0.1:0").unwrap();
         near.connect(far.local_addr().unwrap()).unwrap();
         let gap_ns = 2_000_000;
-        let header = Header { token: [7; 8], kind: Kind::Car, train: 1, count: 11, index: 0, size: 100, ns: 0, gap_ns };
+        let header =
+            Header { token: [7; 8], kind: Kind::Probe, train: 1, count: 11, index: 0, size: 100, ns: 0, gap_ns };
         send(&near, header, &AtomicBool::new(false)).unwrap();
         let mut buffer = [0u8; 200];
         let mut before = None;
@@ -234,7 +235,7 @@ mod tests {
     fn a_pause_of_the_sender_is_no_stretch_of_the_path() {
         let car = |index: u16, ns: u64| Header {
             token: [7; 8],
-            kind: Kind::Car,
+            kind: Kind::Probe,
             train: 1,
             count: 5,
             index,

@@ -180,7 +180,7 @@ impl Near {
         let gap = train.bps.map_or(Duration::ZERO, |bps| Duration::from_secs_f64((bits / bps.max(1.0)).min(1.0)));
         let header = Header {
             token: self.token,
-            kind: Kind::Car,
+            kind: Kind::Probe,
             train: self.train,
             count: train.count,
             index: 0,
@@ -212,12 +212,12 @@ impl Near {
         let start = Instant::now();
         send(&self.socket, header, cancel)?;
         let took = start.elapsed();
-        let ask = Header { kind: Kind::AskUp, ..header }.datagram(0);
+        let ask = Header { kind: Kind::ReportRequest, ..header }.datagram(0);
         for _ in 0..ATTEMPTS {
             self.say(&ask)?;
             let until = Instant::now() + self.wait(took);
             while let Some((told, _)) = self.hear(until)? {
-                if told.train == header.train && told.kind == Kind::Told {
+                if told.train == header.train && told.kind == Kind::Report {
                     return Ok(Some(Seen {
                         train: told.train,
                         count: told.count,
@@ -234,15 +234,15 @@ impl Near {
 
     fn down(&self, header: Header) -> io::Result<Option<Seen>> {
         let planned = Duration::from_nanos(header.gap_ns).saturating_mul(header.count.into());
-        let ask = Header { kind: Kind::AskDown, ..header }.datagram(0);
+        let ask = Header { kind: Kind::TrainRequest, ..header }.datagram(0);
         for _ in 0..ATTEMPTS {
             self.say(&ask)?;
             let until = Instant::now() + planned + self.wait(planned);
             let mut seen = Seen::default();
             while let Some((heard, came_ns)) = self.hear(until)? {
                 match heard.kind {
-                    Kind::Car if heard.train == header.train => seen.add(heard, came_ns),
-                    Kind::Sent if heard.train == header.train => return Ok(Some(seen)),
+                    Kind::Probe if heard.train == header.train => seen.add(heard, came_ns),
+                    Kind::TrainSent if heard.train == header.train => return Ok(Some(seen)),
                     _ => {}
                 }
             }

@@ -12,8 +12,8 @@ use std::{
 
 use fullpipe_diagnose::Source;
 use fullpipe_measure::{
-    Client, Direction, Disconnect, Ends, Length, MeasureError, PeerKind, Phase, Steward, StewardError, TestDirection,
-    TestSpec, UdpSpec,
+    Client, Direction, Disconnect, Ends, Length, MeasureError, PeerKind, Phase, RequestError, RequestHandler,
+    TestDirection, TestSpec, UdpSpec,
 };
 use fullpipe_units::{Bytes, Rate};
 use serde_json::{Value, json};
@@ -259,15 +259,15 @@ fn pings_and_the_path_mtu_of_loopback_are_known() {
 }
 
 #[derive(Default)]
-struct Butler(Mutex<Vec<(SocketAddr, Disconnect)>>);
+struct Recorder(Mutex<Vec<(SocketAddr, Disconnect)>>);
 
-impl Steward for Butler {
-    fn handle(&self, request: Value, ends: Ends) -> Result<Value, StewardError> {
+impl RequestHandler for Recorder {
+    fn handle(&self, request: Value, ends: Ends) -> Result<Value, RequestError> {
         let peer = ends.peer;
         match request["request"].as_str() {
             Some("who") => Ok(json!({ "you": peer.to_string(), "said": request["word"] })),
             Some("panic") => panic!("on purpose"),
-            _ => Err(StewardError { kind: "unknown_request".to_owned(), message: "not\u{1b}[2J known".to_owned() }),
+            _ => Err(RequestError { kind: "unknown_request".to_owned(), message: "not\u{1b}[2J known".to_owned() }),
         }
     }
 
@@ -276,7 +276,7 @@ impl Steward for Butler {
     }
 }
 
-impl Butler {
+impl Recorder {
     fn wait_for(&self, count: usize) -> Vec<(SocketAddr, Disconnect)> {
         for _ in 0..2_000 {
             let seen = self.0.lock().unwrap().clone();
@@ -285,17 +285,17 @@ impl Butler {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        panic!("the steward was not told of the end");
+        panic!("the request handler was not told of the end");
     }
 }
 
 #[test]
-fn a_steward_answers_and_learns_how_each_conversation_ended() {
-    let butler = Arc::new(Butler::default());
-    let server = Running::with(quick_server(), Some(butler.clone()));
+fn a_request_handler_answers_and_learns_how_each_conversation_ended() {
+    let recorder = Arc::new(Recorder::default());
+    let server = Running::with(quick_server(), Some(recorder.clone()));
     let mut client = Client::connect(&server.target()).unwrap();
     let local = client.local().unwrap();
-    assert!(client.hello().unwrap().steward);
+    assert!(client.hello().unwrap().takes_requests);
     let answer = client.request(&json!({ "request": "who", "word": "x".repeat(500_000) })).unwrap();
     assert_eq!(answer["you"], local.to_string());
     assert_eq!(answer["said"].as_str().unwrap().len(), 500_000);
@@ -310,16 +310,16 @@ fn a_steward_answers_and_learns_how_each_conversation_ended() {
     assert!(matches!(client.request(&json!({ "request": "panic" })), Err(MeasureError::Refusal { .. })));
     client.ping(1).unwrap();
     client.bye();
-    assert_eq!(butler.wait_for(1), [(local, Disconnect::Bye)]);
+    assert_eq!(recorder.wait_for(1), [(local, Disconnect::Bye)]);
 
     let lost = Client::connect(&server.target()).unwrap();
     let local = lost.local().unwrap();
     drop(lost);
-    assert_eq!(butler.wait_for(2)[1], (local, Disconnect::Lost));
+    assert_eq!(recorder.wait_for(2)[1], (local, Disconnect::Lost));
 
     let left = Client::connect(&server.target()).unwrap();
     server.stop();
-    assert_eq!(butler.wait_for(3)[2], (left.local().unwrap(), Disconnect::ServerStopped));
+    assert_eq!(recorder.wait_for(3)[2], (left.local().unwrap(), Disconnect::ServerStopped));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::{
 };
 
 use fullpipe_measure::{
-    Client, ClientOptions, Length, MeasureError, Measurement, Server, ServerOptions, Steward, Target, TestSpec,
+    Client, ClientOptions, Length, MeasureError, Measurement, RequestHandler, Server, ServerOptions, Target, TestSpec,
 };
 
 pub(crate) struct Running {
@@ -26,16 +26,16 @@ impl Running {
         Self::with(quick_server(), None)
     }
 
-    pub(crate) fn with(options: ServerOptions, steward: Option<Arc<dyn Steward>>) -> Self {
-        Self::at("127.0.0.1:0".parse().unwrap(), options, steward)
+    pub(crate) fn with(options: ServerOptions, handler: Option<Arc<dyn RequestHandler>>) -> Self {
+        Self::at("127.0.0.1:0".parse().unwrap(), options, handler)
     }
 
-    pub(crate) fn at(address: SocketAddr, options: ServerOptions, steward: Option<Arc<dyn Steward>>) -> Self {
+    pub(crate) fn at(address: SocketAddr, options: ServerOptions, handler: Option<Arc<dyn RequestHandler>>) -> Self {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let written = Arc::clone(&lines);
         let log = Arc::new(move |line: &str| written.lock().unwrap().push(line.to_owned()));
         let options = ServerOptions { log: Some(log), ..options };
-        let server = Server::bind(address, options, steward).unwrap();
+        let server = Server::bind(address, options, handler).unwrap();
         let address = server.local_addr();
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);

@@ -1,6 +1,6 @@
 //! Captures, a line per connection. What is *not* here: the columns (`row`).
 
-use crate::{capture::CaptureList, row::Row};
+use crate::{CaptureList, row::Row};
 
 /// A line of names, and one for each connection that is to be shown.
 pub fn captures(list: &CaptureList) -> Result<String, csv::Error> {

@@ -479,7 +479,7 @@ fn a_page_is_a_document() {
 fn hostile_text_survives_as_a_value_and_never_reaches_a_terminal() {
     let document = json::outcome("demo", &sample::hostile());
     let text = json::to_string(&document);
-    assert!(!text.chars().any(|c| c != '\n' && crate::clean::is_harmful(c)), "{text}");
+    assert!(!text.chars().any(|c| c != '\n' && fullpipe_page::is_harmful(c)), "{text}");
     let read: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(read, document);
 }

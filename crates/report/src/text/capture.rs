@@ -2,16 +2,14 @@
 
 use fullpipe_capture::{Report, Side};
 use fullpipe_diagnose::{Diagnosis, Limiter, Run};
+use fullpipe_page::{advice, needed};
 use fullpipe_units::{Bytes, Micros};
 
 use super::{
     direction::{put_shares, verdict, verdict_style},
     page::{BAD, DIM, GOOD, Look, PLAIN, Page, WARN, count, or_dash},
 };
-use crate::{
-    capture::{Advice, CaptureFile, CaptureList, advice, display_filter, endpoint, needed},
-    json::too_little,
-};
+use crate::{Advice, CaptureFile, CaptureList, display_filter, endpoint, json::too_little};
 
 /// How many spans of the timeline are shown unless everything is asked for.
 const SPANS: usize = 12;

@@ -1,6 +1,6 @@
 //! One direction: what it carried, what limited it, and why we say so.
 
-use fullpipe_diagnose::{Confidence, Detail, Diagnosis, Limiter, limit_words};
+use fullpipe_diagnose::{Diagnosis, Limiter};
 use fullpipe_tune::Direction;
 
 use super::page::{BAD, GOOD, Look, NAME, PLAIN, Page, WARN, bar, or_dash, percent};
@@ -52,30 +52,7 @@ pub(crate) fn put_direction(page: &mut Page, direction: &Direction) {
 /// `receive window (window-scale shift 0), 97 % of the time`.
 pub(crate) fn verdict(diagnosis: &Diagnosis) -> String {
     let or: Vec<Limiter> = diagnosis.or.iter().map(|alternative| alternative.limiter).collect();
-    verdict_words(diagnosis.limiter, diagnosis.detail, &or, diagnosis.share, diagnosis.confidence)
-}
-
-/// As [`verdict`], of its parts.
-pub(crate) fn verdict_words(
-    limiter: Limiter,
-    detail: Option<Detail>,
-    or: &[Limiter],
-    share: f64,
-    confidence: Confidence,
-) -> String {
-    let mut text = limit_words(limiter, detail);
-    for alternative in or {
-        text += &format!(" or {}", alternative.words());
-    }
-    if limiter != Limiter::InsufficientEvidence {
-        text += &format!(", {} of the time", percent(share));
-    }
-    match confidence {
-        Confidence::High => {}
-        Confidence::Medium => text += "; fairly sure",
-        Confidence::Low => text += "; not sure",
-    }
-    text
+    fullpipe_page::verdict(diagnosis.limiter, diagnosis.detail, &or, diagnosis.share, diagnosis.confidence)
 }
 
 /// A full path is as it should be, too little evidence is neither, and the rest can be lifted.

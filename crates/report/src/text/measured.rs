@@ -2,17 +2,26 @@
 
 use fullpipe_diagnose::Transfer;
 use fullpipe_measure::{Cpu, DirectionMeasurement, Measurement, PeerKind, Phase, Progress};
-use fullpipe_units::Micros;
+use fullpipe_units::{Micros, Rate};
 
 use super::{
-    page::{GOOD, Look, PLAIN, Page, WARN, or_dash, percent},
+    page::{GOOD, Look, PLAIN, Page, WARN, bar, or_dash, percent},
     survey::table,
 };
 use crate::measured::{Measured, name, seconds_per_gb};
 
-/// The line of an interval: time, rates, and what the kernel says.
-pub fn interval(progress: &Progress) -> String {
+/// Columns of a bar in the line of an interval.
+const INTERVAL_BAR: usize = 10;
+
+/// The line of an interval: time, rates, and what the kernel says; where charts may be drawn, also a bar as long as the rate
+/// is beside the `largest` so far.
+pub fn interval(progress: &Progress, largest: Rate, draws: bool) -> String {
     let mut text = format!("{:7.2} s", progress.elapsed.as_secs_f64());
+    if draws {
+        let rate = progress.up_bps.max(progress.down_bps).map_or(0, Rate::bps);
+        let part = rate as f64 / largest.bps().max(1) as f64;
+        text += &format!("  {:INTERVAL_BAR$}", bar(part, INTERVAL_BAR, true));
+    }
     for (name, rate) in [("up", progress.up_bps), ("down", progress.down_bps)] {
         if let Some(rate) = rate {
             text += &format!("  {name} {rate}");

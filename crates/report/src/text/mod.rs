@@ -3,6 +3,7 @@
 mod capture;
 mod changes;
 mod direction;
+mod draw;
 mod findings;
 mod journal;
 mod measured;
@@ -23,7 +24,7 @@ mod watch;
 pub use capture::{capture_story, captures};
 pub use changes::{applied, confirmed, dry_run, platform_plan};
 pub use direction::direction;
-pub(crate) use direction::verdict_words;
+pub use draw::sparkline;
 pub use findings::findings;
 pub use journal::{history, show, status, undo};
 pub use measured::{interval, measured};

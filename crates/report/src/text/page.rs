@@ -5,6 +5,7 @@
 use std::fmt::Display;
 
 use anstyle::{AnsiColor, Style};
+pub(crate) use fullpipe_page::percent;
 
 use crate::clean;
 
@@ -15,6 +16,8 @@ pub struct Look {
     pub width: usize,
     /// Whether the terminal shows more than ASCII.
     pub unicode: bool,
+    /// Whether small charts may stand in it: a terminal shows it, and it shows more than ASCII.
+    pub draws: bool,
     /// Whether to show everything that is known instead of the main points.
     pub verbose: bool,
 }
@@ -22,7 +25,7 @@ pub struct Look {
 impl Default for Look {
     /// 80 columns of ASCII with the main points.
     fn default() -> Self {
-        Self { width: 80, unicode: false, verbose: false }
+        Self { width: 80, unicode: false, draws: false, verbose: false }
     }
 }
 
@@ -238,17 +241,6 @@ pub(crate) fn bar(fraction: f64, cells: usize, unicode: bool) -> String {
         "\u{2588}".repeat(eighths / 8) + parts[eighths % 8]
     } else {
         "#".repeat((eighths + 4) / 8)
-    }
-}
-
-/// A fraction from 0 to 1 as a whole number of percent, never rounded up to all or down to nothing.
-pub(crate) fn percent(fraction: f64) -> String {
-    if fraction > 0.0 && fraction < 0.01 {
-        "< 1 %".to_owned()
-    } else if fraction > 0.99 && fraction < 1.0 {
-        "99 %".to_owned()
-    } else {
-        format!("{:.0} %", fraction * 100.0)
     }
 }
 

@@ -5,6 +5,7 @@ use fullpipe_units::{Bytes, Micros};
 
 use super::{
     direction::{arrow, put_direction},
+    draw,
     outcome::{put_expectations, put_scenario},
     page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, or_dash},
 };
@@ -112,17 +113,37 @@ fn put_table(page: &mut Page, rows: &[PredictionRow]) {
     }
 }
 
+/// The curve, where its values are numbers; whether it is there now.
+fn put_drawing(page: &mut Page, rows: &[PredictionRow], place: usize) -> bool {
+    let points = rows.iter().map(|row| {
+        let value: Bytes = row.value.as_deref()?.parse().ok()?;
+        Some((value.get() as f64, row.rate.bps() as f64))
+    });
+    let (Some(points), [first, .., last]) = (points.collect::<Option<Vec<_>>>(), rows) else { return false };
+    if points.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+        return false;
+    }
+    let largest = rows.iter().map(|row| row.rate).max().unwrap_or_default().to_string();
+    let ends = [first, last].map(|row| row.value.as_deref().unwrap_or_default());
+    let words = rows.get(place).map(|row| format!("{} is enough", or_dash(row.value.as_deref())));
+    draw::put_curve(page, &points, &largest, ends, words.as_deref().map(|words| (place, words)));
+    page.gap();
+    true
+}
+
 fn put_curve(page: &mut Page, found: &WhatIf, knob: &str, place: usize) {
     let rows = &found.predictions;
     let best = rows.iter().map(|row| row.rate.bps()).max().unwrap_or(0).max(1);
-    // A curve of thousands of points is read as JSON; here some forty lines tell its shape.
-    let every = rows.len().div_ceil(48).max(1);
+    let is_drawn = page.look.draws && put_drawing(page, rows, place);
+    // A curve of thousands of points is read as JSON; here some forty lines tell its shape, and fewer below a drawing.
+    let every = rows.len().div_ceil(if is_drawn { 12 } else { 48 }).max(1);
     page.pieces(0, &[(DIM, &format!("{knob:>24}  {:>13}", "rate"))]);
     for (index, row) in rows.iter().enumerate() {
         if index % every != 0 && index != place && index + 1 != rows.len() {
             continue;
         }
-        let cells = (row.rate.bps() as f64 / best as f64 * BAR as f64).round() as usize;
+        let cells = if is_drawn { 0 } else { BAR };
+        let cells = (row.rate.bps() as f64 / best as f64 * cells as f64).round() as usize;
         let mark = if page.look.unicode { "█" } else { "#" };
         let style = if index == place { GOOD } else { PLAIN };
         let figures = format!("{:>24}  {:>13}  ", or_dash(row.value.as_deref()), row.rate.to_string());

@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn the_presets_are_advised_by_their_figures() {
         let mut table = crate::sample::presets();
-        let text = preset_table(&table, Look { width: 100, unicode: false, verbose: false });
+        let text = preset_table(&table, Look { width: 100, ..Look::default() });
         for says in [
             "at most 7.90 ms instead of 48.0 ms",
             "35 data segments",

@@ -423,14 +423,14 @@ mod tests {
     fn a_row_of_a_sweep_fits_the_screen_and_shows_the_rates_as_bars() {
         let rate = |bps| Some(Rate::from_bps(bps));
         for (width, cells) in [(60, 4_usize), (80, 9), (120, 20)] {
-            let look = Look { width, unicode: false, verbose: false };
+            let look = Look { width, ..Look::default() };
             let row =
                 sweep_row(3, 12, "4,096 B", [rate(50_000_000), rate(100_000_000)], Rate::from_bps(100_000_000), look);
             assert!(row.trim_end().len() <= width.max(72), "{row}");
             assert!(row.starts_with(" 3 of 12       4,096 B  up   50.0 Mbit/s #"), "{row}");
             assert_eq!(row.matches('#').count(), cells + cells.div_ceil(2), "{row}");
         }
-        let none = sweep_row(1, 1, "1 B", [None, None], Rate::ZERO, Look { width: 80, unicode: true, verbose: false });
+        let none = sweep_row(1, 1, "1 B", [None, None], Rate::ZERO, Look { unicode: true, ..Look::default() });
         assert!(none.trim_end().ends_with("down             -"), "{none:?}");
     }
 

@@ -1,9 +1,11 @@
 //! What the pages look like. The snapshots have no styles; one test looks at those.
 
 use super::*;
-use crate::{clean::is_harmful, sample};
+use fullpipe_page::is_harmful;
 
-const WIDE: Look = Look { width: 100, unicode: true, verbose: false };
+use crate::sample;
+
+const WIDE: Look = Look { width: 100, unicode: true, draws: false, verbose: false };
 
 fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
@@ -128,5 +130,8 @@ fn the_line_of_an_interval_tells_what_datagrams_were_lost() {
         retransmits: None,
         datagrams: Some(datagrams),
     };
-    assert_eq!(interval(&progress), "   2.00 s  down 50.0 Mbit/s  lost 7 of 4321  jitter 0.012 ms\n");
+    let line = |draws| interval(&progress, fullpipe_units::Rate::from_bps(100_000_000), draws);
+    assert_eq!(line(false), "   2.00 s  down 50.0 Mbit/s  lost 7 of 4321  jitter 0.012 ms\n");
+    let bar = "\u{2588}".repeat(5);
+    assert_eq!(line(true), format!("   2.00 s  {bar:10}  down 50.0 Mbit/s  lost 7 of 4321  jitter 0.012 ms\n"));
 }

@@ -109,7 +109,7 @@ fn keep_both(a: &mut Memory, b: &mut Memory, confirm_within: Option<Duration>) -
         congestion_control: None,
         lengths: None,
         trial_lengths: None,
-        wishes: Wishes::default(),
+        plan_options: PlanOptions::default(),
         criteria: Criteria::default(),
         goal: RoundGoal::Keep { persist: false, confirm_within },
     };

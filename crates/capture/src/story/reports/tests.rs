@@ -40,16 +40,16 @@ proptest! {
     fn the_worst_come_first_however_many_are_looked_at(
         raw in proptest::collection::vec((0_u8..4, 0_u64..4), 0..50), looked_at in 0_usize..60,
     ) {
-        let told = raw.iter().zip(1..).map(|((weight, payload), number)| Told {
+        let entries = raw.iter().zip(1..).map(|((weight, payload), number)| Entry {
             number, payload: *payload, weight: f64::from(*weight), part: 0, place: 0, kind: Kind::Packed,
         });
-        let mut all = Reports { told: told.collect(), ..Reports::default() };
+        let mut all = Reports { entries: entries.collect(), ..Reports::default() };
         let mut some = all.clone();
         all.worst_first(usize::MAX);
         some.worst_first(looked_at);
-        let numbers = |reports: &Reports| reports.told.iter().take(looked_at).map(|told| told.number).collect::<Vec<_>>();
+        let numbers = |reports: &Reports| reports.entries.iter().take(looked_at).map(|entry| entry.number).collect::<Vec<_>>();
         prop_assert_eq!(numbers(&all), numbers(&some));
-        prop_assert!(all.told.windows(2).all(|pair| pair[0].weight >= pair[1].weight));
+        prop_assert!(all.entries.windows(2).all(|pair| pair[0].weight >= pair[1].weight));
         prop_assert_eq!(some.len(), raw.len());
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use fullpipe_knobs::Platform;
 use fullpipe_report::json::{SeenEnd, SeenTransfer, read_seen};
-use fullpipe_sim::{HostSpec, Machine, SimError, Spec, Told, as_seen, knob, platform};
+use fullpipe_sim::{HostSpec, Machine, Overrides, SimError, Spec, as_seen, knob, platform};
 use fullpipe_units::{Micros, Rate};
 
 use crate::{
@@ -77,7 +77,7 @@ fn from_seen(args: &WhatIfArgs, seen: &SeenTransfer) -> Result<Base, Failure> {
             "the measurement had {} connections at once: one is simulated, with the rate of all of them as its path's";
         notes.push(text.replace("{}", &seen.streams.to_string()));
     }
-    let told = Told {
+    let overrides = Overrides {
         link: args.rate,
         loss: args.loss.as_deref().map(|loss| knob::fraction("--loss", loss)).transpose()?,
         queue: args.queue.as_deref().map(knob::queue).transpose()?,
@@ -86,7 +86,7 @@ fn from_seen(args: &WhatIfArgs, seen: &SeenTransfer) -> Result<Base, Failure> {
     };
     let sender = machine(args.from.as_ref(), &args.from_settings, Some(("sender", &seen.ends[0])), &mut notes)?;
     let receiver = machine(args.to.as_ref(), &args.to_settings, Some(("receiver", &seen.ends[1])), &mut notes)?;
-    let (mut spec, more) = as_seen(&forecast::seen(seen, rtt), &told, &sender, &receiver)?;
+    let (mut spec, more) = as_seen(&forecast::seen(seen, rtt), &overrides, &sender, &receiver)?;
     notes.extend(more);
     spec.seed = args.seed;
     spec.time = args.seconds.unwrap_or(spec.time);

@@ -20,7 +20,7 @@ const KNOBS: [&str; 2] = ["tcp_rmem", "tcp_wmem"];
 /// A host as a folder, in memory where the system has such a folder: each history syncs its journal 50 times.
 struct Served {
     folder: tempfile::TempDir,
-    steward: Arc<HostSteward<FolderHost>>,
+    handler: Arc<HostHandler<FolderHost>>,
 }
 
 impl Served {
@@ -35,7 +35,7 @@ impl Served {
         let guardian = guardian(folder.path(), &state);
         let end = LocalEnd::in_folder("b", FolderHost::new(machine), state, "serve", Some(guardian));
         let terms = Terms { key: Some(Key::from_text(KEY)), ..Terms::default() };
-        Self { steward: Arc::new(HostSteward::new(end, terms, Box::new(|_| {}))), folder }
+        Self { handler: Arc::new(HostHandler::new(end, terms, Box::new(|_| {}))), folder }
     }
 
     fn values(&self) -> [String; 2] {
@@ -44,7 +44,7 @@ impl Served {
 
     /// Undoes what was kept or is held, once nobody is there any more.
     fn clear(&self) {
-        while !self.steward.guests().is_empty() {
+        while !self.handler.guests().is_empty() {
             std::thread::sleep(Duration::from_millis(1));
         }
         // The server may still be undoing what the last one left; on a busy machine for longer than a run waits.
@@ -103,8 +103,8 @@ fn random_histories_of_two_key_holders_leave_the_host_as_it_began() {
         (state >> 33) % most
     };
     let served = Served::new();
-    let steward: Arc<dyn Steward> = served.steward.clone();
-    let server = Server::bind("127.0.0.1:0".parse().unwrap(), ServerOptions::default(), Some(steward)).unwrap();
+    let handler: Arc<dyn RequestHandler> = served.handler.clone();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), ServerOptions::default(), Some(handler)).unwrap();
     let target: Target = server.local_addr().to_string().parse().unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -85,7 +85,7 @@ fn files(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 
 /// Whatever was asked: once that client is gone, the machine is as it was.
 fn hold(machine: &Machine, before: &[(std::path::PathBuf, Vec<u8>)], ends: Ends) -> TestCaseResult {
-    machine.steward.on_disconnect(ends.peer, Disconnect::Bye);
+    machine.handler.on_disconnect(ends.peer, Disconnect::Bye);
     prop_assert_eq!(&files(&machine.folder.path().join("machine"))[..], before);
     Ok(())
 }
@@ -96,7 +96,7 @@ fn no_message_of_a_stranger_changes_anything_or_tells_a_setting() {
     let before = files(&machine.folder.path().join("machine"));
     proptest!(|(message in value(), body in nearly_an_order(), seal in "[0-9a-f]{0,80}")| {
         let ends = peer(7);
-        drop(machine.steward.handle(message, ends));
+        drop(machine.handler.handle(message, ends));
         machine.ask(ends, &Request::Challenge);
         let order = Request::Order { body: body.to_string(), to: SERVER.to_owned(), seal };
         reason(&machine.ask(ends, &order));
@@ -126,6 +126,6 @@ fn no_sealed_order_changes_what_the_list_does_not_have_or_lasts_beyond_its_sessi
     });
     // What was tried did no harm to those who come after.
     assert!(matches!(machine.apply(peer(9), OLD, "4096 131072 7000000"), Answer::Applied { .. }));
-    let settings: Result<Settings, _> = machine.steward.end().settings();
+    let settings: Result<Settings, _> = machine.handler.end().settings();
     assert!(settings.is_ok());
 }

@@ -31,7 +31,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether a terminal would obey `c`, or a reader would be deceived by it.
-pub(crate) fn is_harmful(c: char) -> bool {
+pub fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

@@ -1,11 +1,11 @@
 //! One chart as a picture, for a ticket or a wiki: SVG, or PNG. The colours are the page's light ones.
 //!
-//! What is *not* here: which of a result's charts it is (`super::pictures`).
+//! What is *not* here: the series (`fullpipe_page`).
 
 use std::{collections::HashSet, sync::Once};
 
 use fullpipe_capture::Mark;
-use fullpipe_chart::{Chart, Kind, Panel, Shape};
+use fullpipe_chart::{Kind, Panel, Shape};
 use fullpipe_units::{Bytes, Micros, Rate};
 use maud::html;
 use plotters::{
@@ -17,7 +17,10 @@ use plotters::{
     },
 };
 
-use super::{STYLE, trace::TraceChart};
+use fullpipe_page::html::{Chart, Charts, STYLE, TraceChart, headline, with_curves};
+use serde_json::Value;
+
+use crate::clean;
 
 /// How a picture is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +31,42 @@ pub enum Format {
     Png,
 }
 
+/// The charts of a result that can be a picture, by their titles, in the order of the page.
+pub fn titles(document: &Value, charts: &Charts) -> Vec<String> {
+    let charts = with_curves(document, charts.clone());
+    subjects(document, &charts).map(|(title, _)| title).collect()
+}
+
+/// Chart `number`, from 1, of those as a picture; `None` where there are fewer.
+///
+/// # Errors
+///
+/// What the drawing failed of, in words.
+pub fn of(document: &Value, charts: &Charts, number: usize, format: Format) -> Option<Result<Vec<u8>, String>> {
+    let charts = with_curves(document, charts.clone());
+    let (_, subject) = subjects(document, &charts).nth(number.checked_sub(1)?)?;
+    Some(draw(subject, &headline(document), format))
+}
+
+fn subjects<'a>(document: &'a Value, charts: &'a Charts) -> impl Iterator<Item = (String, Subject<'a>)> {
+    let named = move |title: &str, of: Option<(&'static str, usize)>| {
+        let Some((key, place)) = of else { return title.to_owned() };
+        let direction = document[key][place]["direction"].as_str().map(|name| format!(", {}", clean(name)));
+        let place = direction.unwrap_or_else(|| format!(", {} {}", key.trim_end_matches('s'), place + 1));
+        let after = if key == "transfers_after" { ", with the changes" } else { "" };
+        format!("{title}{place}{after}")
+    };
+    let series = charts.charts.iter().map(move |chart| (named(&chart.title, chart.of), Subject::Chart(chart)));
+    let traces = charts
+        .traces
+        .iter()
+        .map(move |chart| (named(&chart.title, Some(("connections", chart.connection))), Subject::Trace(chart)));
+    series.chain(traces)
+}
+
 /// What is drawn.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Subject<'a> {
+enum Subject<'a> {
     /// Series over one axis.
     Chart(&'a Chart),
     /// Segments over time.
@@ -51,7 +87,7 @@ const OVERSAMPLED: u32 = 2;
 type Drawn<T, B> = Result<T, DrawingAreaErrorKind<<B as DrawingBackend>::ErrorType>>;
 
 /// The picture of `subject` under a headline.
-pub(super) fn draw(subject: Subject<'_>, headline: &str, format: Format) -> Result<Vec<u8>, String> {
+fn draw(subject: Subject<'_>, headline: &str, format: Format) -> Result<Vec<u8>, String> {
     static FONT: Once = Once::new();
     FONT.call_once(|| {
         // The one style that is used; text that is measured for SVG is of about the same width in any sans serif.

@@ -83,7 +83,7 @@ fn overview(connections: &[Value], document: &Value) -> Markup {
         section {
             h2 { "Connections, worst first" }
             div.scroll tabindex="0" role="group" aria-label="connections" {
-                table {
+                table.sorts {
                     thead {
                         tr {
                             @for (name, is_number) in [("No", true), ("From", false), ("To", false), ("Rate", true), ("Round trip", true),
@@ -95,16 +95,16 @@ fn overview(connections: &[Value], document: &Value) -> Markup {
                         @for (place, one) in connections.iter().take(MOST_ROWS).enumerate() {
                             @let turned = one["direction"] == "b->a";
                             tr {
-                                td.n {
+                                td.n data-value=(bare(&one["number"])) {
                                     @if place < MOST_STORIES { a href={ "#connection-" (place) } { (cell("", &one["number"])) } }
                                     @else { (cell("", &one["number"])) }
                                 }
                                 td { (text(&one[if turned { "b" } else { "a" }])) }
                                 td { (text(&one[if turned { "a" } else { "b" }])) }
-                                td.n { (cell("rate_bps", &one["rate_bps"])) }
-                                td.n { (cell("rtt_us", &one["rtt_us"])) }
-                                td.n { (cell("bytes", &one["bytes"])) }
-                                td.n { (cell("", &one["retransmissions"])) }
+                                td.n data-value=(bare(&one["rate_bps"])) { (cell("rate_bps", &one["rate_bps"])) }
+                                td.n data-value=(bare(&one["rtt_us"])) { (cell("rtt_us", &one["rtt_us"])) }
+                                td.n data-value=(bare(&one["bytes"])) { (cell("bytes", &one["bytes"])) }
+                                td.n data-value=(bare(&one["retransmissions"])) { (cell("", &one["retransmissions"])) }
                                 td class=(diagnosis::tone(&one["diagnosis"])) { (diagnosis::verdict(&one["diagnosis"]).unwrap_or_default()) }
                             }
                         }
@@ -116,6 +116,11 @@ fn overview(connections: &[Value], document: &Value) -> Markup {
             }
         }
     }
+}
+
+/// A number for script to put rows in order; empty where there is none.
+fn bare(value: &Value) -> String {
+    value.as_f64().map_or_else(String::new, |number| number.to_string())
 }
 
 fn story(place: usize, one: &Value, charts: &Charts, is_alone: bool) -> Markup {

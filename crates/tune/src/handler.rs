@@ -14,7 +14,7 @@ use std::{
 
 use fullpipe_host::{Host, RunId};
 use fullpipe_knobs::Settings;
-use fullpipe_measure::{Disconnect, Ends, Steward, StewardError};
+use fullpipe_measure::{Disconnect, Ends, RequestError, RequestHandler};
 use serde_json::Value;
 
 use crate::{
@@ -39,7 +39,7 @@ const HOLD: RangeInclusive<u64> = 1..=86_400;
 const SHARED_LIFE: Duration = Duration::from_secs(1);
 
 /// Answers clients about this host.
-pub(crate) struct HostSteward<H> {
+pub(crate) struct HostHandler<H> {
     end: Mutex<LocalEnd<H>>,
     terms: Terms,
     guests: Mutex<BTreeMap<SocketAddr, Guest>>,
@@ -77,7 +77,7 @@ impl Guest {
     }
 }
 
-impl<H: Host + Send> HostSteward<H> {
+impl<H: Host + Send> HostHandler<H> {
     /// Lets clients read `end`, and change it, as `terms` say; `log` hears of every change.
     pub(crate) fn new(end: LocalEnd<H>, terms: Terms, log: Box<dyn Fn(&str) + Send + Sync>) -> Self {
         Self { end: Mutex::new(end), terms, guests: Mutex::default(), shared: Mutex::default(), log }
@@ -249,9 +249,9 @@ fn refuse(reason: &str) -> Answer {
     Answer::Refused { reason: reason.to_owned() }
 }
 
-impl<H: Host + Send> Steward for HostSteward<H> {
-    fn handle(&self, request: Value, ends: Ends) -> Result<Value, StewardError> {
-        let failed = |kind: &str, message: String| StewardError { kind: kind.to_owned(), message };
+impl<H: Host + Send> RequestHandler for HostHandler<H> {
+    fn handle(&self, request: Value, ends: Ends) -> Result<Value, RequestError> {
+        let failed = |kind: &str, message: String| RequestError { kind: kind.to_owned(), message };
         let request = serde_json::from_value(request)
             .map_err(|error| failed("unknown_request", format!("the request can't be understood: {error}")))?;
         // An error of this host is an answer to the client: it says what could not be done here and why.

@@ -7,7 +7,10 @@ use serde_json::Value;
 /// All that the document has.
 pub(super) fn of(document: &Value) -> Vec<Chart> {
     let mut charts: Vec<Chart> =
-        [sizes(document), streams(document), sweep(document), devices(document)].into_iter().flatten().collect();
+        [sizes(document), streams(document), sweep(document), devices(document), under_load(document)]
+            .into_iter()
+            .flatten()
+            .collect();
     let directions = document["directions"].as_array().into_iter().flatten().enumerate();
     charts.extend(directions.filter_map(|(place, one)| datagrams(place, one)));
     charts
@@ -166,4 +169,31 @@ fn devices(document: &Value) -> Option<Chart> {
         [points("measured", "rate", column(&rows, "/rate_bps")), points("published", "product", published)],
     );
     chart("Rate by packet buffers", "packet buffers", Kind::Count, column(&rows, "/buffers"), [rate])
+}
+
+/// The parts of a distribution that the document has, each with how many round trips there are for one that took longer.
+const PARTS: [(f64, &str); 5] =
+    [(2.0, "p50_us"), (10.0, "p90_us"), (100.0, "p99_us"), (1_000.0, "p99_9_us"), (10_000.0, "p99_99_us")];
+
+/// Round trips without load and beside it, as far as there are enough to say so.
+fn under_load(document: &Value) -> Option<Chart> {
+    let load = document.get("under_load")?;
+    let curve = |name: &str, role: &'static str, latency: &Value| {
+        let count = latency["count"].as_f64()?;
+        points(name, role, PARTS.map(|(one_in, key)| latency[key].as_f64().filter(|_| one_in <= count)).to_vec())
+    };
+    let loaded = load["loaded"].as_array().into_iter().flatten();
+    let beside = loaded.zip(["rate", "window"]).map(|(one, role)| {
+        let (from, to) = one["direction"].as_str()?.split_once("->")?;
+        curve(&format!("payload {from} \u{2192} {to}"), role, &one["latency"])
+    });
+    let all = panel("round trip", Kind::Micros, [curve("no load", "product", &load["idle"])].into_iter().chain(beside));
+    let x = PARTS.map(|(one_in, _)| Some(one_in)).to_vec();
+    chart(
+        "Round trips under load: how long the slowest take",
+        "one round trip of so many takes longer",
+        Kind::Count,
+        x,
+        [all],
+    )
 }

@@ -114,7 +114,7 @@ fn judged(report: &Report, side: &Side) -> Value {
 }
 
 /// The diagnosis of a connection that was not worth following.
-pub(crate) fn too_little(report: &Report) -> Diagnosis {
+pub fn too_little(report: &Report) -> Diagnosis {
     let segments = report.main_side().counters.data_packets;
     Diagnosis::insufficient(match segments {
         0 if report.handshake.packets[1].is_none() && report.handshake.syns > 0 => {

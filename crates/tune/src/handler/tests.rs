@@ -21,7 +21,7 @@ const OLD: &str = "4096 131072 33554432";
 
 struct Machine {
     folder: tempfile::TempDir,
-    steward: HostSteward<FolderHost>,
+    handler: HostHandler<FolderHost>,
 }
 
 fn peer(port: u16) -> Ends {
@@ -43,7 +43,7 @@ impl Machine {
         let state = folder.path().join("state");
         let end = LocalEnd::in_folder("b", host, state.clone(), "serve", Some(guardian(folder.path(), &state)));
         let terms = Terms { key: Some(Key::from_text(KEY)), ..terms };
-        Self { steward: HostSteward::new(end, terms, Box::new(|_| {})), folder }
+        Self { handler: HostHandler::new(end, terms, Box::new(|_| {})), folder }
     }
 
     fn rmem(&self) -> String {
@@ -51,7 +51,7 @@ impl Machine {
     }
 
     fn ask(&self, ends: Ends, request: &Request) -> Answer {
-        let answer = self.steward.handle(serde_json::to_value(request).unwrap(), ends).unwrap();
+        let answer = self.handler.handle(serde_json::to_value(request).unwrap(), ends).unwrap();
         serde_json::from_value(answer).unwrap()
     }
 
@@ -128,10 +128,10 @@ fn a_setting_is_on_trial_by_one_key_holder_at_a_time_and_ends_as_it_began() {
     let Answer::Applied { run: Some(run), .. } = machine.apply(first, OLD, "4096 131072 7000000") else { panic!() };
     let refused = machine.apply(second, "4096 131072 7000000", "4096 131072 8000000");
     assert!(reason(&refused).contains(&format!("on trial by run {run}")), "{refused:?}");
-    machine.steward.on_disconnect(first.peer, Disconnect::Bye);
+    machine.handler.on_disconnect(first.peer, Disconnect::Bye);
     assert_eq!(machine.rmem(), OLD);
     assert!(matches!(machine.apply(second, OLD, "4096 131072 8000000"), Answer::Applied { .. }), "it is free now");
-    machine.steward.on_disconnect(second.peer, Disconnect::Lost);
+    machine.handler.on_disconnect(second.peer, Disconnect::Lost);
     assert_eq!(machine.rmem(), OLD);
 }
 
@@ -149,9 +149,9 @@ fn two_key_holders_in_any_order_leave_the_host_as_it_began() {
         for _ in 0..12 {
             let who = peer(u16::try_from(draw(2)).unwrap());
             match draw(4) {
-                0 => machine.steward.on_disconnect(who.peer, Disconnect::Lost),
+                0 => machine.handler.on_disconnect(who.peer, Disconnect::Lost),
                 1 => {
-                    let run = machine.steward.guests().get(&who.peer).and_then(|guest| guest.trials.last()?.run);
+                    let run = machine.handler.guests().get(&who.peer).and_then(|guest| guest.trials.last()?.run);
                     drop(machine.order(who, &Order::Undo(run.map_or(0, |run| run.0))));
                 }
                 _ => {
@@ -161,7 +161,7 @@ fn two_key_holders_in_any_order_leave_the_host_as_it_began() {
             }
         }
         for who in [0, 1] {
-            machine.steward.on_disconnect(peer(who).peer, Disconnect::Bye);
+            machine.handler.on_disconnect(peer(who).peer, Disconnect::Bye);
         }
         assert_eq!(machine.rmem(), OLD, "seed {seed}, history {history}");
     }
@@ -198,7 +198,7 @@ fn what_a_conversation_kept_can_be_taken_back_by_a_later_one_and_nothing_else_of
     let machine = Machine::new();
     let Answer::Applied { run: Some(run), .. } = machine.apply(peer(1), OLD, "4096 131072 7000000") else { panic!() };
     assert!(matches!(machine.order(peer(1), &Order::Keep(run)), Answer::Kept));
-    machine.steward.on_disconnect(peer(1).peer, Disconnect::Bye);
+    machine.handler.on_disconnect(peer(1).peer, Disconnect::Bye);
     assert_eq!(machine.rmem(), "4096 131072 7000000");
     assert!(matches!(machine.order(peer(2), &Order::Undo(run)), Answer::Undone(1)));
     assert_eq!(machine.rmem(), OLD);
@@ -222,7 +222,7 @@ fn what_is_held_outlives_its_conversation_until_its_own_deadline() {
     let Answer::Applied { run: Some(run), .. } = machine.apply(peer(1), OLD, "4096 131072 7000000") else { panic!() };
     assert!(matches!(machine.order(peer(2), &Order::Hold { run, within_s: 600 }), Answer::Refused { .. }), "another's");
     assert!(matches!(machine.order(peer(1), &Order::Hold { run, within_s: 600 }), Answer::Held(600)));
-    machine.steward.on_disconnect(peer(1).peer, Disconnect::Lost);
+    machine.handler.on_disconnect(peer(1).peer, Disconnect::Lost);
     assert_eq!(machine.rmem(), "4096 131072 7000000", "the conversation is over, and the trial is not");
     reason(&machine.apply(peer(2), "4096 131072 7000000", "4096 131072 8000000"));
     let state = machine.folder.path().join("state");
@@ -282,9 +282,9 @@ fn a_nonce_is_good_for_one_order_and_a_short_time() {
     let seal = Key::from_text(KEY).seal(&Sealed { what: What::Order, server: SERVER, nonce: &nonce, body: &body });
     let order = Request::Order { body, to: SERVER.to_owned(), seal };
     let long_ago = Instant::now().checked_sub(NONCE_LIFE * 2).expect("the machine runs for longer");
-    machine.steward.guests().get_mut(&peer(1).peer).unwrap().nonce = Some((nonce.clone(), long_ago));
+    machine.handler.guests().get_mut(&peer(1).peer).unwrap().nonce = Some((nonce.clone(), long_ago));
     assert!(reason(&machine.ask(peer(1), &order)).contains("too old"));
-    machine.steward.guests().get_mut(&peer(1).peer).unwrap().nonce = Some((nonce, Instant::now()));
+    machine.handler.guests().get_mut(&peer(1).peer).unwrap().nonce = Some((nonce, Instant::now()));
     assert!(matches!(machine.ask(peer(1), &order), Answer::Sealed { .. }));
     assert!(reason(&machine.ask(peer(1), &order)).contains("no challenge"));
 }

@@ -9,31 +9,27 @@ mod diagnosis;
 mod figure;
 mod figures;
 mod loops;
-mod picture;
 mod read;
 mod table;
 mod trace;
 mod what_if;
 
 use base64ct::{Base64, Encoding};
-use fullpipe_diagnose::Transfer;
-use fullpipe_tune::{Direction, Outcome};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 pub use fullpipe_chart::Chart;
-pub use picture::Format;
 pub use trace::TraceChart;
 pub use what_if::{Choices, State, what_if};
 
-use self::picture::Subject;
-use crate::{Measured, clean, json};
+use crate::{clean, json};
 
-/// Built from `web/` by `npm run build`; a test of `web/` holds them fresh.
-const SCRIPT: &str = include_str!("assets/report.js");
-const STYLE: &str = include_str!("assets/report.css");
+/// Built from `web/` by `npm run build`, as the style is; a test of `web/` holds them fresh.
+const SCRIPT: &str = include_str!("html/assets/report.js");
+/// The style of every page; its colours are those of every chart.
+pub const STYLE: &str = include_str!("html/assets/report.css");
 
 /// What is drawn beside the document.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -47,71 +43,8 @@ pub struct Charts {
     pub note: Option<String>,
 }
 
-impl Charts {
-    /// Of a run of the loop: each direction before, and with the changes in force.
-    pub fn of_outcome(outcome: &Outcome) -> Self {
-        let of = |key: &'static str, directions: &[Direction]| {
-            let charts =
-                directions.iter().enumerate().filter_map(|(place, one)| of_streams((key, place), &one.transfers));
-            charts.collect::<Vec<_>>()
-        };
-        let mut charts = of("transfers", &outcome.before);
-        charts.extend(of("transfers_after", &outcome.after));
-        Self { charts, ..Self::default() }
-    }
-
-    /// Of a test.
-    pub fn of_measured(measured: &Measured<'_>) -> Self {
-        let directions = measured.measurement.directions.iter().enumerate();
-        let charts = directions.filter_map(|(place, one)| of_streams(("directions", place), &one.transfers));
-        Self { charts: charts.collect(), ..Self::default() }
-    }
-}
-
-/// The first of a direction's connections over time.
-fn of_streams(of: (&'static str, usize), transfers: &[Transfer]) -> Option<Chart> {
-    let title = match transfers.len() {
-        0 | 1 => "The connection over time".to_owned(),
-        count => format!("The first of {count} connections over time"),
-    };
-    Chart::of_transfer(&title, of, transfers.first()?)
-}
-
-/// The charts of a result that can be a picture, by their titles, in the order of the page.
-pub fn pictures(document: &Value, charts: &Charts) -> Vec<String> {
-    let charts = charts_of(document, charts.clone());
-    subjects(document, &charts).map(|(title, _)| title).collect()
-}
-
-/// Chart `number`, from 1, of those as a picture; `None` where there are fewer.
-///
-/// # Errors
-///
-/// What the drawing failed of, in words.
-pub fn picture(document: &Value, charts: &Charts, number: usize, format: Format) -> Option<Result<Vec<u8>, String>> {
-    let charts = charts_of(document, charts.clone());
-    let (_, subject) = subjects(document, &charts).nth(number.checked_sub(1)?)?;
-    Some(picture::draw(subject, &headline(document), format))
-}
-
-fn subjects<'a>(document: &'a Value, charts: &'a Charts) -> impl Iterator<Item = (String, Subject<'a>)> {
-    let named = move |title: &str, of: Option<(&'static str, usize)>| {
-        let Some((key, place)) = of else { return title.to_owned() };
-        let direction = document[key][place]["direction"].as_str().map(|name| format!(", {}", clean(name)));
-        let place = direction.unwrap_or_else(|| format!(", {} {}", key.trim_end_matches('s'), place + 1));
-        let after = if key == "transfers_after" { ", with the changes" } else { "" };
-        format!("{title}{place}{after}")
-    };
-    let series = charts.charts.iter().map(move |chart| (named(&chart.title, chart.of), Subject::Chart(chart)));
-    let traces = charts
-        .traces
-        .iter()
-        .map(move |chart| (named(&chart.title, Some(("connections", chart.connection))), Subject::Trace(chart)));
-    series.chain(traces)
-}
-
-/// With the curves that the document holds itself.
-fn charts_of(document: &Value, mut charts: Charts) -> Charts {
+/// `charts` with the curves that the document holds itself, each with its `id`: all that its page draws.
+pub fn with_curves(document: &Value, mut charts: Charts) -> Charts {
     charts.charts.extend(curves::of(document));
     for (place, chart) in charts.charts.iter_mut().enumerate() {
         chart.id = format!("chart-{place}");
@@ -122,7 +55,7 @@ fn charts_of(document: &Value, mut charts: Charts) -> Charts {
 /// The page of a result. `document` is what `--json` prints; a key that is missing is left out of the page, and one that it
 /// does not know is shown as a table or a list.
 pub fn page(document: &Value, charts: Charts) -> String {
-    let charts = charts_of(document, charts);
+    let charts = with_curves(document, charts);
     let command = document["command"].as_str().unwrap_or("result");
     let headline = headline(document);
     Frame {
@@ -132,6 +65,7 @@ pub fn page(document: &Value, charts: Charts) -> String {
         subline: subline(document).as_deref(),
         script: SCRIPT,
         may: ALONE,
+        shows_results: false,
         main: body(document, &charts),
         footer: html! {
             p {
@@ -165,6 +99,8 @@ pub struct Frame<'a> {
     pub script: &'a str,
     /// What it may do besides running that script: directives of Content-Security-Policy.
     pub may: &'a str,
+    /// Whether it shows pages of results in frames of its own, which inherit its policy.
+    pub shows_results: bool,
     /// What it shows.
     pub main: Markup,
     /// What it says at the end.
@@ -179,7 +115,8 @@ const ALONE: &str = "img-src data: blob:; form-action 'none'";
 impl Frame<'_> {
     /// The page's Content-Security-Policy, which it carries itself, too.
     pub fn policy(&self) -> String {
-        policy(self.script, "", self.may)
+        let more = if self.shows_results { hash(SCRIPT) } else { String::new() };
+        policy(self.script, &more, self.may)
     }
 
     /// The page.
@@ -217,8 +154,12 @@ impl Frame<'_> {
 /// Only the script and the style that are in the page itself may run; nothing is loaded from anywhere. `more` is what its script
 /// may do besides, `may` are more directives.
 fn policy(script: &str, more: &str, may: &str) -> String {
-    let hash = |text: &str| format!("'sha256-{}'", Base64::encode_string(&Sha256::digest(text.as_bytes())));
     format!("default-src 'none'; script-src {} {more}; style-src {}; base-uri 'none'; {may}", hash(script), hash(STYLE))
+}
+
+/// A text that may run, for a policy.
+fn hash(text: &str) -> String {
+    format!("'sha256-{}'", Base64::encode_string(&Sha256::digest(text.as_bytes())))
 }
 
 /// JSON that no HTML parser takes for markup. The characters occur in strings only, where an escape means the same.

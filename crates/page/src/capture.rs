@@ -94,7 +94,7 @@ const PLATFORMS: [&str; 3] = ["windows-2012", "linux", "freebsd"];
 const FURTHER: u64 = 10;
 
 /// Which setting of which host lifts what limits the side that sends most.
-pub(crate) fn advice(report: &Report) -> Vec<Advice> {
+pub fn advice(report: &Report) -> Vec<Advice> {
     let main = report.main();
     let Some(verdict) = &report.sides[main].verdict else { return Vec::new() };
     let diagnosis = &verdict.diagnosis;
@@ -122,7 +122,7 @@ pub(crate) fn advice(report: &Report) -> Vec<Advice> {
 }
 
 /// What the window or buffer is to be sized for, in words: `1,000,000 B (100 Mbit/s x 80.0 ms / 8)`.
-pub(crate) fn needed(report: &Report) -> Option<String> {
+pub fn needed(report: &Report) -> Option<String> {
     let (rate, rtt) = (target(report.main_side())?, report.rtt?);
     Some(format!("{} ({rate} x {rtt} / 8)", bdp(rate, rtt)))
 }

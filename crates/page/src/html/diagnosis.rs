@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::table::{cell, text};
-use crate::{clean, text::verdict_words};
+use crate::{clean, words};
 
 /// A word of the document as the type that it names; `None` for words to come.
 pub(super) fn word<T: DeserializeOwned>(value: &Value) -> Option<T> {
@@ -17,7 +17,7 @@ pub(super) fn word<T: DeserializeOwned>(value: &Value) -> Option<T> {
 pub(super) fn verdict(diagnosis: &Value) -> Option<String> {
     let limiter = word::<Limiter>(&diagnosis["limiter"])?;
     let or = diagnosis["or"].as_array().into_iter().flatten().filter_map(|one| word::<Limiter>(&one["limiter"]));
-    Some(verdict_words(
+    Some(words::verdict(
         limiter,
         word::<Detail>(&diagnosis["detail"]),
         &or.collect::<Vec<_>>(),

@@ -1,0 +1,31 @@
+//! A verdict in words.
+
+use fullpipe_diagnose::{Confidence, Detail, Limiter, limit_words};
+
+/// `receive window (window-scale shift 0), 97 % of the time`. `or` are the limiters that could not be told apart from it.
+pub fn verdict(limiter: Limiter, detail: Option<Detail>, or: &[Limiter], share: f64, confidence: Confidence) -> String {
+    let mut text = limit_words(limiter, detail);
+    for alternative in or {
+        text += &format!(" or {}", alternative.words());
+    }
+    if limiter != Limiter::InsufficientEvidence {
+        text += &format!(", {} of the time", percent(share));
+    }
+    match confidence {
+        Confidence::High => {}
+        Confidence::Medium => text += "; fairly sure",
+        Confidence::Low => text += "; not sure",
+    }
+    text
+}
+
+/// A fraction from 0 to 1 as a whole number of percent, never rounded up to all or down to nothing.
+pub fn percent(fraction: f64) -> String {
+    if fraction > 0.0 && fraction < 0.01 {
+        "< 1 %".to_owned()
+    } else if fraction > 0.99 && fraction < 1.0 {
+        "99 %".to_owned()
+    } else {
+        format!("{:.0} %", fraction * 100.0)
+    }
+}
