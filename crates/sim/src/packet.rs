@@ -33,8 +33,8 @@ impl Packet {
     }
 
     /// As the path sees it.
-    pub(crate) fn segment(self) -> Segment<Rc<Self>> {
-        Segment { len: self.len, ecn: Ecn::from_bits(self.head[1]), handle: Rc::new(self) }
+    pub(crate) fn segment(self: Rc<Self>) -> Segment<Rc<Self>> {
+        Segment { len: self.len, ecn: Ecn::from_bits(self.head[1]), handle: self }
     }
 
     /// As it leaves the path: a queue may have marked it.

@@ -14,7 +14,7 @@ use crate::{
     Outcome,
     end::End,
     outcome::Outcome as Done,
-    packet::Packet,
+    packet::{HEAD, Packet},
     pcap::Capture,
     samples,
     spec::{HostSpec, SimError, Spec},
@@ -55,6 +55,7 @@ struct World<'s> {
     due: [Instant; 2],
     writer: Writer,
     reading: Reading,
+    /// The packet that arrives; zeros but for its head.
     scratch: Vec<u8>,
     ledger: Ledger,
     /// What each end's interface saw.
@@ -101,7 +102,7 @@ impl<'s> World<'s> {
             due: [Instant::FAR_FUTURE; 2],
             writer: Writer::new(spec),
             reading: Reading::new(spec),
-            scratch: vec![0; 128 << 10],
+            scratch: vec![0; 64 << 10],
             ledger: Ledger::new(),
             captures: spec.capture.then(Default::default),
             started: None,
@@ -224,11 +225,10 @@ impl<'s> World<'s> {
         if let Some(captures) = &mut self.captures {
             captures[host].push(self.now, packet);
         }
-        let head = packet.head();
-        self.scratch[..head.len()].copy_from_slice(head);
+        // Behind the headers it is zeros, as the payload is.
+        self.scratch[..HEAD].copy_from_slice(&packet.head);
         // The stack counts what it drops.
         self.ends[host].stack.on_packet(self.now, &self.scratch[..packet.len as usize], true).ok();
-        self.scratch[..head.len()].fill(0);
         if host == RECEIVER && packet.is_pushed() {
             self.reading.pushed = true;
         }
@@ -257,10 +257,7 @@ impl<'s> World<'s> {
         if host == SENDER {
             self.writer.work(self.now, &mut self.ends[SENDER]);
         } else {
-            // What is read is thrown away; what lies in this buffer is zeros again afterwards.
-            let mut scratch = std::mem::take(&mut self.scratch);
-            self.reading.work(self.now, &mut self.ends[RECEIVER], &mut scratch);
-            self.scratch = scratch;
+            self.reading.work(self.now, &mut self.ends[RECEIVER]);
         }
         self.flush(host);
     }
@@ -280,8 +277,8 @@ impl<'s> World<'s> {
         }
     }
 
-    fn take(&mut self, host: usize) -> Option<Packet> {
-        let packet = self.ends[host].stack.poll_transmit(self.now).map(|transmit| Packet::of(&transmit))?;
+    fn take(&mut self, host: usize) -> Option<Rc<Packet>> {
+        let packet = self.ends[host].stack.poll_transmit(self.now).map(|transmit| Rc::new(Packet::of(&transmit)))?;
         self.ends[host].note_syn(&packet);
         if let Some(captures) = &mut self.captures {
             captures[host].push(self.now, &packet);
@@ -293,7 +290,7 @@ impl<'s> World<'s> {
         Some(packet)
     }
 
-    fn launch(&mut self, host: usize, packet: Packet) {
+    fn launch(&mut self, host: usize, packet: Rc<Packet>) {
         self.ways[host].on_packet(self.now, packet.segment());
         self.due[host] = self.ways[host].next_timeout().unwrap_or(Instant::FAR_FUTURE);
     }
@@ -307,9 +304,7 @@ impl<'s> World<'s> {
                 if host == SENDER {
                     self.writer.work(self.now, &mut self.ends[SENDER]);
                 } else {
-                    let mut scratch = std::mem::take(&mut self.scratch);
-                    self.reading.work(self.now, &mut self.ends[RECEIVER], &mut scratch);
-                    self.scratch = scratch;
+                    self.reading.work(self.now, &mut self.ends[RECEIVER]);
                 }
                 self.ends[host].device.has_more = true;
             } else if let Some(packet) = self.take(host) {

@@ -17,6 +17,9 @@ const WINDOWS_TENTHS: u64 = 26;
 /// Payload of the largest segment that Linux hands to a device that cuts it up.
 const LARGEST_SEGMENT: u64 = 65_495;
 
+/// The most that the receiving application reads at once, in bytes: iperf3's.
+const MOST_READ: usize = 128 << 10;
+
 /// The sending application.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -217,7 +220,7 @@ impl Reading {
     }
 
     /// Reads what it may, and asks or answers.
-    pub(crate) fn work(&mut self, now: Instant, end: &mut End, scratch: &mut [u8]) {
+    pub(crate) fn work(&mut self, now: Instant, end: &mut End) {
         let Some(id) = end.socket else { return };
         if !end.stack.socket(id).is_some_and(|socket| socket.state().is_synchronized()) {
             return;
@@ -227,7 +230,7 @@ impl Reading {
             Reader::Eager => {
                 // Where nothing waits and more can come, a read would only say so.
                 while !self.ended && end.stack.socket(id).is_some_and(|socket| socket.has_news_to_read()) {
-                    match end.stack.read(now, id, scratch) {
+                    match end.stack.discard(now, id, MOST_READ) {
                         Ok(0) => self.ended = true,
                         Ok(len) => self.took(now, len as u64, end),
                         Err(_) => break,
@@ -237,8 +240,8 @@ impl Reading {
             }
             Reader::Slow { rate, chunk } => {
                 while !self.ended && self.next_at.is_none_or(|at| at <= now) {
-                    let most = (chunk as usize).min(scratch.len());
-                    match end.stack.read(now, id, &mut scratch[..most]) {
+                    let most = (chunk as usize).min(MOST_READ);
+                    match end.stack.discard(now, id, most) {
                         Ok(0) => self.ended = true,
                         Ok(len) => {
                             let from = self.next_at.filter(|_| !self.waits_for_data).unwrap_or(now);

@@ -1,8 +1,8 @@
-//! Division of 64-bit numbers. A 32-bit processor has none, and the compiler's own takes a kilobyte of flash; what the engine
+//! Division of 64-bit numbers. A 32-bit processor has none (WebAssembly has), and the compiler's own takes a kilobyte of flash; what the engine
 //! divides by is small, or divided by rarely.
 
 /// Whether the processor divides such numbers by itself.
-const NATIVE: bool = cfg!(target_pointer_width = "64");
+const NATIVE: bool = cfg!(any(target_pointer_width = "64", target_family = "wasm"));
 
 /// `value / divisor`, digit by digit of 16 bits: remainder and digit together fit 32 bits. Four divisions of the processor.
 pub(crate) const fn by_small(value: u64, divisor: u16) -> u64 {

@@ -152,8 +152,8 @@ impl PoolState {
         Self { free_head: NONE, untouched: 0, free: count, least_free: count, reserve, refused: 0, size: 0, stride: 0 }
     }
 
-    /// A pool of `count` free buffers that all lie in the same `size` bytes: they keep lengths and sequence numbers, and what
-    /// they hold is whatever was written last. For simulations, whose payload is the same byte throughout.
+    /// A pool of `count` free buffers that all lie in the same `size` bytes: they keep lengths and sequence numbers, and hold
+    /// these bytes whatever is written. For simulations, whose payload is the same byte throughout.
     #[cfg(feature = "platforms")]
     pub const fn overlaid(count: u16, size: u16) -> Self {
         Self { size, ..Self::new(count) }
@@ -329,7 +329,10 @@ impl<'a> Pool<'a> {
         let end = usize::from(slot.end);
         let len = data.len().min(self.size.min(limit).saturating_sub(end));
         let at = usize::from(id) * stride + end;
-        self.bytes[at..at + len].copy_from_slice(&data[..len]);
+        // Overlaid: what is there is what would be copied.
+        if stride > 0 {
+            self.bytes[at..at + len].copy_from_slice(&data[..len]);
+        }
         slot.end += len as u16;
         len
     }

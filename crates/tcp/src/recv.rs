@@ -347,17 +347,17 @@ impl Receiver {
         !self.runs.is_empty() || !self.duplicate.is_empty()
     }
 
-    /// Copies what can be read into `out` and returns how much.
-    pub(crate) fn read(&mut self, pool: &mut Pool<'_>, out: &mut [u8]) -> usize {
-        let mut copied = 0;
-        while copied < out.len() && !self.queue.is_empty() {
+    /// Gives up to `most` bytes of what can be read to `take`, piece by piece, and returns how much.
+    pub(crate) fn read(&mut self, pool: &mut Pool<'_>, most: usize, mut take: impl FnMut(&[u8])) -> usize {
+        let mut taken = 0;
+        while taken < most && !self.queue.is_empty() {
             let data = pool.data(self.queue.head);
-            let len = data.len().min(out.len() - copied);
-            out[copied..copied + len].copy_from_slice(&data[..len]);
-            copied += len;
+            let len = data.len().min(most - taken);
+            take(&data[..len]);
+            taken += len;
             self.consume(pool, len);
         }
-        copied
+        taken
     }
 
     /// The first piece of what can be read, in place.

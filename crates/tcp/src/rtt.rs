@@ -23,7 +23,7 @@ impl Rtt {
     }
 
     /// Takes a sample, of which about `per_round` arrive each round trip.
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
     pub(crate) fn sample(&mut self, us: u32, per_round: u32) {
         // A day's round trip is a broken clock.
         let us = us.clamp(1, 1 << 30);
@@ -46,7 +46,7 @@ impl Rtt {
     }
 
     /// The timeout, backed off.
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
     pub(crate) fn rto(&self, rto: &Rto) -> u32 {
         self.base(rto).saturating_mul(1 << self.backoff.min(31)).min(rto.max_us)
     }

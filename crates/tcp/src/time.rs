@@ -6,13 +6,13 @@ use fullpipe_units::Instant;
 use crate::divide::by_small;
 
 /// The point `us` microseconds after `now`.
-#[cfg_attr(target_pointer_width = "32", inline(never))]
+#[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
 pub(crate) const fn after(now: Instant, us: u32) -> Instant {
     Instant::from_nanos(now.as_nanos().saturating_add(us as u64 * 1_000))
 }
 
 /// Microseconds from `earlier` to `now`; zero where that is negative.
-#[cfg_attr(target_pointer_width = "32", inline(never))]
+#[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
 pub(crate) fn us_since(now: Instant, earlier: Instant) -> u32 {
     u32::try_from(by_small(now.as_nanos().saturating_sub(earlier.as_nanos()), 1_000)).unwrap_or(u32::MAX)
 }

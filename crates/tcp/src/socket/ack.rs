@@ -14,7 +14,7 @@ use crate::{
 impl Socket {
     /// RFC 9293, section 3.10.7.4, fifth: the ACK field, in a synchronized state. Returns false where the segment
     /// must be dropped.
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
     pub(super) fn on_ack(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>) -> bool {
         let (una, nxt, ack) = (self.snd_una(), self.snd_nxt(), segment.ack);
         // RFC 5961, section 5.2: from SND.UNA - MAX.SND.WND to SND.NXT.

@@ -17,7 +17,7 @@ const PAWS_IDLE: u32 = time::about_seconds(Instant::from_nanos(24 * 24 * 3_600 *
 
 impl Socket {
     /// Takes a segment for this connection.
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
     pub(crate) fn on_segment(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>, ecn: Ecn) -> Reply {
         self.counts.note(|counts| counts.segments_received = counts.segments_received.wrapping_add(1));
         self.train = 0;

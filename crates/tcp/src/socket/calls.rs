@@ -41,12 +41,12 @@ impl Socket {
         matches!(self.fin, Fin::Open) && !matches!(self.state, State::Closed | State::TimeWait)
     }
 
-    /// Copies what has arrived into `out` (RFC 9293, section 3.10.3) and returns how much.
-    pub(crate) fn read(&mut self, cx: &mut Context<'_, '_>, out: &mut [u8]) -> usize {
+    /// Gives up to `most` bytes of what has arrived to `take` (RFC 9293, section 3.10.3), piece by piece, and returns how much.
+    pub(crate) fn read(&mut self, cx: &mut Context<'_, '_>, most: usize, take: impl FnMut(&[u8])) -> usize {
         if self.is_waiting() {
             return 0;
         }
-        let len = self.rx.read(cx.pool, out);
+        let len = self.rx.read(cx.pool, most, take);
         if len > 0 {
             self.after_read(cx);
         }

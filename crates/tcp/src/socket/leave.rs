@@ -30,7 +30,7 @@ pub(crate) struct Outgoing {
 
 impl Socket {
     /// The next segment that wants to leave.
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
         let out = self.choose_segment(cx)?;
         self.counts.note(|counts| counts.segments_sent = counts.segments_sent.wrapping_add(1));

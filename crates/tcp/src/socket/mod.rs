@@ -293,7 +293,7 @@ impl Socket {
     }
 
     /// The data bytes of a full segment now: the peer's limit and the path's, less the options (RFC 6691).
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
     fn mss(&self) -> u32 {
         let options = if self.uses_timestamps() { 12 } else { 0 };
         u32::from(self.peer_mss.min(self.path_mss)).saturating_sub(options).max(1)

@@ -55,7 +55,7 @@ impl Timers {
     }
 
     /// Sets a timer to expire `us` microseconds from now.
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
     pub(super) fn set(&mut self, timer: Timer, now: Instant, us: u32) {
         // Rounded up: none expires early.
         let passed = time::us_since(Instant::from_nanos(now.as_nanos().saturating_add(999)), self.base.instant());
@@ -128,7 +128,7 @@ impl Timers {
 
 impl Socket {
     /// Does what is due.
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
     pub(crate) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
         let now = cx.now;
         if self.timers.next() > now {

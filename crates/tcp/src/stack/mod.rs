@@ -333,10 +333,34 @@ impl<S: Storage> Stack<S> {
     /// # Errors
     /// `WouldBlock` where nothing has arrived, `Gone`, `Failed`.
     pub fn read(&mut self, now: Instant, id: SocketId, out: &mut [u8]) -> Result<usize, SocketError> {
+        let mut rest = &mut *out;
+        self.read_pieces(now, id, rest.len(), |piece| {
+            let (front, back) = core::mem::take(&mut rest).split_at_mut(piece.len());
+            front.copy_from_slice(piece);
+            rest = back;
+        })
+    }
+
+    /// Throws away up to `most` bytes of what has arrived, and returns how much: what Linux does for `MSG_TRUNC` (tcp(7)).
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn discard(&mut self, now: Instant, id: SocketId, most: usize) -> Result<usize, SocketError> {
+        self.read_pieces(now, id, most, |_| ())
+    }
+
+    #[inline]
+    fn read_pieces(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        most: usize,
+        take: impl FnMut(&[u8]),
+    ) -> Result<usize, SocketError> {
         self.with(now, id, |socket, cx| {
-            let len = socket.read(cx, out);
+            let len = socket.read(cx, most, take);
             match socket.failure() {
-                _ if len > 0 || out.is_empty() || socket.is_at_end() && socket.failure().is_none() => Ok(len),
+                _ if len > 0 || most == 0 || socket.is_at_end() && socket.failure().is_none() => Ok(len),
                 Some(failure) => Err(SocketError::Failed(failure)),
                 None => Err(SocketError::WouldBlock),
             }
@@ -533,7 +557,7 @@ impl Parts<'_> {
     }
 
     /// The entry of a connection that an application holds.
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
     fn connection_of(&mut self, id: SocketId) -> Option<u16> {
         let at = self.entry_of(id)?;
         self.table.socket(at).is_some_and(|socket| !socket.is_orphan()).then_some(at)

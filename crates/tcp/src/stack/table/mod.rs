@@ -139,7 +139,7 @@ pub(super) struct Table<'a> {
 }
 
 impl Table<'_> {
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
     pub(super) fn socket(&mut self, at: u16) -> Option<&mut Socket> {
         match self.entries.get_mut(usize::from(at))?.role {
             Role::Connection(ref mut socket) => Some(socket),
