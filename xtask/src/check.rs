@@ -1,6 +1,7 @@
 //! Formatting, lints and tests.
 
 mod again;
+mod skipped;
 
 use std::{
     fs::{self, File},
@@ -11,6 +12,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use xshell::{Shell, cmd};
 
+use self::skipped::{SHOW, Skipped};
 use crate::setup;
 
 /// The packages whose tests build and run for other systems.
@@ -49,15 +51,17 @@ pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
     cmd!(shell, "cargo clippy --locked --workspace --all-targets --quiet -- -D warnings").run()?;
     cmd!(shell, "cargo test --locked --workspace --no-run").run()?;
     let beside = Beside::start(shell)?;
-    let most = ["--locked", "--workspace", "--no-fail-fast", "--", "--skip", BUILDS, "--skip", RUNS];
-    let others = again::together(shell, &most);
-    beside.finish()?;
+    let mut skipped = Skipped::default();
+    let most = ["--locked", "--workspace", "--no-fail-fast", "--", SHOW, "--skip", BUILDS, "--skip", RUNS];
+    let others = again::together(shell, &most, &mut skipped);
+    skipped.add(beside.finish()?);
     let others = others.and_then(|failed| again::alone(shell, &failed));
-    let runs = again::together(shell, &["--locked", "--workspace", "--test", "wine", "--no-fail-fast", "--", RUNS])
-        .and_then(|failed| again::alone(shell, &failed));
+    let wine = ["--locked", "--workspace", "--test", "wine", "--no-fail-fast", "--", SHOW, RUNS];
+    let runs = again::together(shell, &wine, &mut skipped).and_then(|failed| again::alone(shell, &failed));
     others?;
     runs?;
-    replay(shell)
+    replay(shell)?;
+    skipped.tell()
 }
 
 /// The builds for other systems, running beside the rest.
@@ -72,10 +76,9 @@ impl Beside {
         let target = cargo_metadata::MetadataCommand::new().no_deps().exec()?.target_directory;
         let log = target.join("other-systems.log").into_std_path_buf();
         let file = File::create(&log).with_context(|| format!("create {}", log.display()))?;
-        let tests = Command::new("nice")
-            .args(["-n", "10", "cargo", "test", "--locked", "--workspace", "--tests", "--no-fail-fast", "--"])
-            .arg(BUILDS)
-            .current_dir(shell.current_dir())
+        // By the shell: it knows where set-up put what was missing.
+        let builds = cmd!(shell, "nice -n 10 cargo test --locked --workspace --tests --no-fail-fast -- {SHOW} {BUILDS}");
+        let tests = Command::from(builds)
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
             .stderr(file)
@@ -84,19 +87,20 @@ impl Beside {
         Ok(Self { tests, log })
     }
 
-    /// Waits for the rest of them and tells their results.
-    fn finish(mut self) -> Result<()> {
+    /// Waits for the rest of them, tells their results, and answers what was skipped.
+    fn finish(mut self) -> Result<Skipped> {
         let status = self.tests.wait().context("wait for the builds for other systems")?;
         let said = fs::read_to_string(&self.log).with_context(|| format!("read {}", self.log.display()))?;
         if !status.success() {
             print!("{said}");
             bail!("a test that builds for another system failed");
         }
-        let results: Vec<&str> =
-            said.lines().filter(|line| line.starts_with("test ") && line.ends_with("ok")).collect();
+        let mut skipped = Skipped::default();
+        let is_result = |line: &&str| skipped.shows(line) && line.starts_with("test ") && line.ends_with("ok");
+        let results: Vec<&str> = said.lines().filter(is_result).collect();
         ensure!(!results.is_empty(), "no test was found by the name {BUILDS}");
         println!("builds for other systems, beside the rest:\n{}", results.join("\n"));
-        Ok(())
+        Ok(skipped)
     }
 }
 

@@ -22,6 +22,7 @@ const PEERS: &[Peer] = &[
     Peer { program: "iperf3", packages: &["iperf3"], used_for: "the measuring protocol, both roles" },
     Peer { program: "ethtool", packages: &["ethtool"], used_for: "offloads and rings as another program reads them" },
     Peer { program: "ip", packages: &["iproute2"], used_for: "routes and links as another program reads them" },
+    Peer { program: "ping", packages: &["iputils-ping"], used_for: "echoes as another program sends them" },
     Peer { program: "chromium", packages: &["chromium"], used_for: "pages in a real browser" },
     Peer { program: "sysctl", packages: &["procps"], used_for: "sysctl files as the system loads them" },
 ];

@@ -37,6 +37,7 @@ pub(crate) fn run(shell: &Shell, minutes: u32, only: Option<Only>) -> Result<()>
     fuzz(shell, u64::from(minutes) * 30)?;
     let _cases = shell.push_env("PROPTEST_CASES", "20000");
     let _histories = shell.push_env("FULLPIPE_HISTORIES", "1000");
+    let _paths = shell.push_env("FULLPIPE_ALL_PATHS", "1");
     let mut round = 0;
     while Instant::now() < end {
         round += 1;

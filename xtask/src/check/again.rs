@@ -15,6 +15,8 @@ use std::{
 use anyhow::{Context, Result, bail};
 use xshell::{Shell, cmd};
 
+use super::skipped::Skipped;
+
 /// The packages whose tests measure in real time.
 const REAL_TIME: &[&str] = &["fullpipe", "fullpipe-lab", "fullpipe-measure", "fullpipe-stack", "fullpipe-watch"];
 
@@ -31,8 +33,9 @@ pub(super) struct Failed {
 ///
 /// # Errors
 /// Something else failed, or a program ended before it could say what.
-pub(super) fn together(shell: &Shell, arguments: &[&str]) -> Result<Vec<Failed>> {
-    let (status, said) = run(shell, arguments)?;
+pub(super) fn together(shell: &Shell, arguments: &[&str], skipped: &mut Skipped) -> Result<Vec<Failed>> {
+    let (status, said, found) = run(shell, arguments)?;
+    skipped.add(found);
     print_slowest(&said);
     if status.success() {
         return Ok(Vec::new());
@@ -64,12 +67,10 @@ const LINGER: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// A test left a process behind that holds the output open: whoever waited for its end would wait for ever.
-fn run(shell: &Shell, arguments: &[&str]) -> Result<(ExitStatus, String)> {
+fn run(shell: &Shell, arguments: &[&str]) -> Result<(ExitStatus, String, Skipped)> {
     let (reader, writer) = io::pipe().context("make a pipe")?;
-    let mut tests = Command::new("cargo")
-        .arg("test")
-        .args(arguments)
-        .current_dir(shell.current_dir())
+    // By the shell: it knows where set-up put what was missing.
+    let mut tests = Command::from(cmd!(shell, "cargo test {arguments...}"))
         .stdin(Stdio::null())
         .stdout(writer.try_clone().context("share a pipe")?)
         .stderr(writer)
@@ -81,18 +82,23 @@ fn run(shell: &Shell, arguments: &[&str]) -> Result<(ExitStatus, String)> {
     let Ok(said) = ended.recv_timeout(LINGER) else {
         bail!("cargo test {}: {status}, and a test left a process behind that holds the output", arguments.join(" "));
     };
-    Ok((status, said?))
+    let (said, skipped) = said?;
+    Ok((status, said, skipped))
 }
 
-/// Prints what comes, line by line; answers all of it at its end.
-fn pass_on(reader: impl Read) -> Result<String> {
+/// Prints what comes, line by line, but what passing tests printed; answers it at its end, with what was skipped.
+fn pass_on(reader: impl Read) -> Result<(String, Skipped)> {
     let (mut reader, mut said, mut line) = (BufReader::new(reader), String::new(), Vec::new());
+    let mut skipped = Skipped::default();
     while reader.read_until(b'\n', &mut line).context("read what the tests say")? > 0 {
-        io::stdout().write_all(&line).context("pass on what the tests say")?;
-        said += &String::from_utf8_lossy(&line);
+        let text = String::from_utf8_lossy(&line);
+        if skipped.shows(&text) {
+            io::stdout().write_all(&line).context("pass on what the tests say")?;
+            said += &text;
+        }
         line.clear();
     }
-    Ok(said)
+    Ok((said, skipped))
 }
 
 /// How many test programs are named as the slowest.

@@ -30,7 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("python", &["units", "capture", "ingest", "report", "cli"]),
     ("sim", &["units", "diagnose", "path", "tcp"]),
     ("chart", &["units", "diagnose"]),
-    ("wasm", &["units", "diagnose", "capture", "chart", "ingest", "page", "sim"]),
+    ("wasm", &["units", "diagnose", "capture", "chart", "ingest", "knobs", "page", "sim"]),
     ("tune", &["units", "diagnose", "knobs", "host", "path", "measure", "lab"]),
     ("page", &["units", "diagnose", "capture", "chart", "ingest", "knobs"]),
     ("report", &["units", "diagnose", "capture", "chart", "page", "knobs", "host", "path", "measure", "tune", "watch"]),
