@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arbitrary::{Arbitrary, Result, Unstructured};
 use fullpipe_diagnose::{Transfer, diagnose};
 use fullpipe_knobs::{
-    Address, Catalogue, Change, Flow, Goal, Ipsec, Link, MachineFacts, Mbufs, Origin, Packets, Plan, PlanHost,
+    Address, Catalogue, Change, Family, Flow, Goal, Ipsec, Link, MachineFacts, Mbufs, Origin, Packets, Plan, PlanHost,
     PlanRequest, Platform, PlatformRequest, Route, Settings, TakesEffect,
     export::{Export, export as export_plan},
     persist::sysctl_drop_in,
@@ -138,7 +138,7 @@ fn text_of(export: &Export, name: &str) -> Option<String> {
 /// The sysctls that a drop-in must set.
 fn sysctls(plan: &Plan, platform: &Platform, export: &Export) -> BTreeMap<String, String> {
     let kept = plan.changes.iter().filter(|change| {
-        let at_boot = platform.family == "freebsd" && change.takes_effect == TakesEffect::Restart;
+        let at_boot = platform.family == Family::FreeBsd && change.takes_effect == TakesEffect::Restart;
         !at_boot && !export.left_out.iter().any(|left| left.knob == change.knob)
     });
     let pairs = kept.filter_map(|change| {
@@ -158,7 +158,7 @@ fn platform(input: &mut Unstructured<'_>) -> Result<Platform> {
         _ if catalogue.order.is_empty() => "6.18".to_owned(),
         _ => input.choose(&catalogue.order)?.clone(),
     };
-    Ok(Platform { family: catalogue.family.clone(), version })
+    Ok(Platform { family: catalogue.family, version })
 }
 
 fn settings(input: &mut Unstructured<'_>, platform: &Platform) -> Result<Settings> {
@@ -191,7 +191,7 @@ fn settings(input: &mut Unstructured<'_>, platform: &Platform) -> Result<Setting
 
 /// A setting of the catalogue, or any name at all.
 fn address(input: &mut Unstructured<'_>, platform: &Platform) -> Result<Address> {
-    let catalogue = Catalogue::of(&platform.family);
+    let catalogue = Catalogue::of(platform.family);
     match (u8::arbitrary(input)? % 8, catalogue) {
         (0, _) => Ok(text(input)?.parse().unwrap_or(Address::Sysctl(text(input)?))),
         (1, _) => Ok(Address::Link { device: text(input)?, property: "mtu".to_owned() }),

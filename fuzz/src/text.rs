@@ -1,7 +1,7 @@
 //! Readers of text that users hand over: units, scenarios, recipes, settings of other machines, playbooks.
 
 use fullpipe_knobs::{
-    Address, MachineFacts, Platform, PlatformRequest, Settings,
+    Address, Family, MachineFacts, Platform, PlatformRequest, Settings,
     lint::{LintRequest, lint, lint_steps},
     plan_platform,
     reading::{merge, read, table},
@@ -126,15 +126,15 @@ pub fn playbook(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (steps, problems) = fullpipe_report::playbook::read(text);
     assert!(steps.len() <= 10_000 && steps.iter().all(|step| step.line >= 1));
-    let _findings = lint_steps(&steps, problems, Some("linux"), &LintRequest::default());
+    let _findings = lint_steps(&steps, problems, Some(Family::Linux), &LintRequest::default());
 }
 
 /// Plans with settings that came from a file, for their own platform.
 fn plan_with(settings: &Settings) {
     let mut settings = settings.clone();
     settings.machine = MachineFacts { memory: Some(Bytes::new(1 << 30)), page: Some(Bytes::new(4096)) };
-    for family in ["linux", "windows", "freebsd", "macos", "netburner"] {
-        let platform = Platform { family: family.to_owned(), ..settings.platform.clone() };
+    for family in Family::KNOWN {
+        let platform = Platform { family, ..settings.platform.clone() };
         let _plan = plan_platform(&PlatformRequest {
             platform,
             rate: Rate::from_bps(1_000_000_000),

@@ -16,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use fullpipe_knobs::{Address, Change, Link, MachineFacts, Platform, Route, Settings};
+use fullpipe_knobs::{Address, Change, Family, Link, MachineFacts, Platform, Route, Settings};
 use fullpipe_units::Bytes;
 
 use crate::{
@@ -94,11 +94,11 @@ impl FolderHost {
     fn platform(&self) -> Result<Platform, HostError> {
         let text = self.text(&self.root.join("platform"))?.unwrap_or_else(|| "linux unknown".to_owned());
         let (family, version) = text.split_once(' ').unwrap_or((&text, "unknown"));
-        Ok(Platform { family: family.to_owned(), version: version.to_owned() })
+        Ok(Platform { family: Family::named(family), version: version.to_owned() })
     }
 
     fn is_freebsd(&self) -> bool {
-        self.platform().is_ok_and(|platform| platform.family == "freebsd")
+        self.platform().is_ok_and(|platform| platform.family == Family::FreeBsd)
     }
 
     fn read_routes(&self, settings: &mut Settings) -> Result<(), HostError> {

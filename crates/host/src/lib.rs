@@ -18,6 +18,7 @@ pub mod folder;
 pub mod freebsd;
 pub mod guardian;
 pub mod journal;
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux looks at its ways out so far"))]
 mod lifeline;
 #[cfg(target_os = "linux")]
 pub mod linux;

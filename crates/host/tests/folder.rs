@@ -18,7 +18,7 @@ const BIG: &str = "4096 131072 33554432";
 fn a_folder_reads_as_the_machine_that_it_describes() {
     let root = tempfile::tempdir().expect("a folder");
     let settings = machine(root.path()).settings().expect("read");
-    assert_eq!((settings.platform.family.as_str(), settings.platform.version.as_str()), ("linux", "6.18.44"));
+    assert_eq!((settings.platform.family.name(), settings.platform.version.as_str()), ("linux", "6.18.44"));
     assert_eq!(settings.sysctl("net.ipv4.tcp_rmem"), Some("4096 131072 6291456"));
     assert_eq!(settings.values.get(&address("route 10.9.0.0/16 initcwnd")), Some(&Some("20".to_owned())));
     assert_eq!(settings.values.get(&address("route 10.9.0.0/16 window")), Some(&None), "looked, and absent");

@@ -14,6 +14,7 @@ use fullpipe_host::{
     Host, HostError, Journal, UndoOptions, Which, apply, undo,
     windows::{SystemRegistry, SystemRunner, WindowsHost},
 };
+use fullpipe_knobs::Family;
 
 const SERVICES: &str = r"HKLM\SYSTEM\CurrentControlSet\Services";
 const PARAMETERS: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
@@ -96,7 +97,7 @@ fn read_apply_read_back_undo_is_the_start_again() {
 
 fn an_imported_file_is_read(host: &mut System) {
     let settings = host.settings().unwrap();
-    assert_eq!(settings.platform.family, "windows");
+    assert_eq!(settings.platform.family, Family::Windows);
     assert_ne!(settings.platform.version, "unknown");
     for (below, expected) in READ {
         let knob = address(&place(below));

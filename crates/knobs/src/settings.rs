@@ -7,11 +7,59 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Address, Catalogue};
 
+/// A family of platforms, whose settings have the same names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    /// Linux.
+    Linux,
+    /// Windows.
+    Windows,
+    /// FreeBSD.
+    FreeBsd,
+    /// macOS.
+    MacOs,
+    /// The stack of NetBurner's devices.
+    NetBurner,
+    /// Nothing tells it, or only a newer version of this program knows it.
+    #[default]
+    #[serde(rename = "", other)]
+    Unknown,
+}
+
+impl Family {
+    /// Those that there is a catalogue of.
+    pub const KNOWN: [Self; 5] = [Self::Linux, Self::Windows, Self::FreeBsd, Self::MacOs, Self::NetBurner];
+
+    /// In catalogue spelling: `linux`; empty where it is not known.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Linux => "linux",
+            Self::Windows => "windows",
+            Self::FreeBsd => "freebsd",
+            Self::MacOs => "macos",
+            Self::NetBurner => "netburner",
+            Self::Unknown => "",
+        }
+    }
+
+    /// The family that is spelt so; unknown where there is none.
+    pub fn named(name: &str) -> Self {
+        Self::KNOWN.into_iter().find(|family| family.name() == name).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// A platform and version in catalogue spelling.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Platform {
-    /// `linux`, `windows`, `freebsd`, `macos`, `netburner`.
-    pub family: String,
+    /// Which family.
+    pub family: Family,
     /// The version as the platform tells it: `6.18.44`, `2012`.
     pub version: String,
 }
@@ -40,7 +88,7 @@ pub enum ParsePlatformError {
 
 impl fmt::Display for Platform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.family)?;
+        f.write_str(self.family.name())?;
         if self.version.is_empty() { Ok(()) } else { write!(f, "-{}", self.version) }
     }
 }
@@ -53,8 +101,9 @@ impl FromStr for Platform {
     fn from_str(text: &str) -> Result<Self, ParsePlatformError> {
         let lower = text.trim().to_ascii_lowercase();
         let (family, version) = lower.split_once('-').unwrap_or((&lower, ""));
+        let family = Family::named(family);
         let Some(catalogue) = Catalogue::of(family) else {
-            let known: Vec<&str> = Catalogue::all().map(|catalogue| catalogue.family.as_str()).collect();
+            let known: Vec<&str> = Catalogue::all().map(|catalogue| catalogue.family.name()).collect();
             return Err(ParsePlatformError::Family { text: text.to_owned(), known: known.join(", ") });
         };
         let mut version = version.trim_start_matches("server-").trim_start_matches("server").to_owned();
@@ -62,7 +111,7 @@ impl FromStr for Platform {
             version = format!("{}-r2", year.trim_end());
         }
         if version.is_empty() || catalogue.knows_version(&version) {
-            return Ok(Self { family: family.to_owned(), version });
+            return Ok(Self { family, version });
         }
         let known =
             if catalogue.order.is_empty() { "numbers such as 6.18".to_owned() } else { catalogue.order.join(", ") };
@@ -155,6 +204,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_family_is_spelt_as_ever_and_one_that_is_new_is_unknown() {
+        for family in Family::KNOWN {
+            let spelt = format!("\"{family}\"");
+            assert_eq!(serde_json::to_string(&family).unwrap(), spelt);
+            assert_eq!(serde_json::from_str::<Family>(&spelt).unwrap(), family);
+            assert_eq!((Family::named(family.name()), Catalogue::of(family).is_some()), (family, true));
+        }
+        assert_eq!(serde_json::from_str::<Family>("\"plan9\"").unwrap(), Family::Unknown);
+        assert_eq!(serde_json::from_str::<Family>("\"\"").unwrap(), Family::Unknown);
+        assert_eq!(serde_json::to_string(&Platform::default()).unwrap(), r#"{"family":"","version":""}"#);
+        assert_eq!(Catalogue::all().count(), Family::KNOWN.len());
+    }
+
+    #[test]
     fn platforms_are_named_in_the_usual_spellings() {
         for (text, family, version) in [
             ("windows-2012", "windows", "2012"),
@@ -165,7 +228,7 @@ mod tests {
             ("netburner", "netburner", ""),
         ] {
             let platform: Platform = text.parse().unwrap();
-            assert_eq!((platform.family.as_str(), platform.version.as_str()), (family, version), "{text}");
+            assert_eq!((platform.family.name(), platform.version.as_str()), (family, version), "{text}");
             assert_eq!(platform.to_string().parse::<Platform>().as_ref(), Ok(&platform));
         }
     }

@@ -68,16 +68,16 @@ pub(crate) fn number(text: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Address, Catalogue};
+    use crate::{Address, Catalogue, Family};
 
     #[test]
     fn what_a_row_takes_is_told_from_what_it_does_not() {
         for (family, address, fine, wrong) in [
-            ("linux", Address::sysctl("net.ipv4.tcp_sack"), &["0", "1"][..], &["2", "yes", ""][..]),
-            ("linux", Address::sysctl("net.ipv4.tcp_rmem"), &["4096 1 1"], &["4096 1", "a b c", "1 2 3 4"]),
-            ("linux", Address::sysctl("net.core.rmem_max"), &["212992", "0x100000"], &["banana", "1.5"]),
+            (Family::Linux, Address::sysctl("net.ipv4.tcp_sack"), &["0", "1"][..], &["2", "yes", ""][..]),
+            (Family::Linux, Address::sysctl("net.ipv4.tcp_rmem"), &["4096 1 1"], &["4096 1", "a b c", "1 2 3 4"]),
+            (Family::Linux, Address::sysctl("net.core.rmem_max"), &["212992", "0x100000"], &["banana", "1.5"]),
             (
-                "windows",
+                Family::Windows,
                 Address::Netsh { context: "tcp global".into(), parameter: "rss".into() },
                 &["enabled", "Disabled", "default"],
                 &["banana", "restricted"],

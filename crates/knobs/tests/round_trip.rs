@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use fullpipe_knobs::{
-    Address, Goal, Packets, Plan, Platform, PlatformRequest, Settings,
+    Address, Family, Goal, Packets, Plan, Platform, PlatformRequest, Settings,
     export::{Export, export},
     plan_platform, reading,
     recipe::{self, Action, Kind},
@@ -109,8 +109,8 @@ proptest! {
         rate in 10_000_000_u64..10_000_000_000,
     ) {
         let platform: Platform = platform.parse().unwrap();
-        let before = match platform.family.as_str() {
-            "linux" => format!(
+        let before = match platform.family {
+            Family::Linux => format!(
                 "net.ipv4.tcp_rmem = 4096\t{buffer}\t{buffer}\nnet.ipv4.tcp_wmem = 4096\t{buffer}\t{buffer}\nnet.ipv4.tcp_window_scaling = 0\n"
             ),
             _ => format!(
@@ -120,7 +120,7 @@ proptest! {
         let settings = read("sysctl.txt", before.as_bytes(), &platform);
         let plan = planned(&platform, rate, &settings);
         let export = export(&plan, &platform, Some(&settings)).unwrap();
-        let name = if platform.family == "linux" { "90-fullpipe.conf" } else { "sysctl.conf.local" };
+        let name = if platform.family == Family::Linux { "90-fullpipe.conf" } else { "sysctl.conf.local" };
         let file = export.files.iter().find(|file| file.name == name).unwrap();
         let after = read(name, &file.contents, &platform);
         prop_assert_eq!(found(&plan, &after), asked(&plan));

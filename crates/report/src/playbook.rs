@@ -268,7 +268,10 @@ impl Item<'_> {
 
 #[cfg(test)]
 mod tests {
-    use fullpipe_knobs::lint::{LintRequest, lint_steps};
+    use fullpipe_knobs::{
+        Family,
+        lint::{LintRequest, lint_steps},
+    };
     use proptest::prelude::*;
 
     use super::*;
@@ -346,7 +349,7 @@ mod tests {
     fn a_playbook_is_judged_like_any_recipe() {
         let (steps, problems) = read(PLAYBOOK);
         let request = LintRequest { platform: Some("linux-6.18".parse().unwrap()), path: None };
-        let findings = lint_steps(&steps, problems, Some("linux"), &request);
+        let findings = lint_steps(&steps, problems, Some(Family::Linux), &request);
         let rule = |line: u32| findings.iter().find(|finding| finding.line == line).unwrap().rule.as_str();
         assert_eq!([rule(9), rule(19), rule(31), rule(37)], ["fine", "harmful", "not-judged", "syntax"]);
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use fullpipe_knobs::{
+    Family,
     lint::{Finding, Level, LintRequest, lint, lint_steps, quote},
     recipe::{self, Kind, decode},
 };
@@ -45,7 +46,7 @@ fn judge(path: &Path, request: &LintRequest) -> Result<(String, Vec<Finding>), F
     let text = decode(&input.bytes).map_err(|error| invalid(format!("{error}; export or save it again")))?;
     if playbook::is_playbook(&input.name) {
         let (steps, problems) = playbook::read(&text);
-        let mut findings = lint_steps(&steps, problems, Some("linux"), request);
+        let mut findings = lint_steps(&steps, problems, Some(Family::Linux), request);
         quote(&mut findings, &text);
         return Ok((input.name, findings));
     }

@@ -23,7 +23,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use fullpipe_knobs::{Address, Catalogue, Change, MachineFacts, Platform, Settings, catalogue::Honoured};
+use fullpipe_knobs::{Address, Catalogue, Change, Family, MachineFacts, Platform, Settings, catalogue::Honoured};
 use fullpipe_units::Bytes;
 
 pub use oid::Oid;
@@ -35,24 +35,24 @@ use crate::{BootFile, Host, HostError, Identity, Lasting, Output, value::canonic
 
 /// Which of the two systems it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum Bsd {
     /// FreeBSD.
     FreeBsd,
     /// macOS, which is only read.
     MacOs,
 }
 
-impl Family {
-    /// Its name in catalogue spelling.
-    pub fn name(self) -> &'static str {
+impl Bsd {
+    /// As the catalogue has it.
+    pub const fn family(self) -> Family {
         match self {
-            Self::FreeBsd => "freebsd",
-            Self::MacOs => "macos",
+            Self::FreeBsd => Family::FreeBsd,
+            Self::MacOs => Family::MacOs,
         }
     }
 
     fn catalogue(self) -> Option<&'static Catalogue> {
-        Catalogue::of(self.name())
+        Catalogue::of(self.family())
     }
 }
 
@@ -69,7 +69,7 @@ pub trait Kernel {
 /// A FreeBSD or a macOS.
 #[derive(Clone, Debug)]
 pub struct BsdHost<K> {
-    family: Family,
+    system: Bsd,
     kernel: K,
     root: PathBuf,
 }
@@ -78,8 +78,8 @@ pub struct BsdHost<K> {
 impl BsdHost<SystemKernel> {
     /// The system that this program runs on.
     pub fn new() -> Self {
-        let family = if cfg!(target_os = "freebsd") { Family::FreeBsd } else { Family::MacOs };
-        Self::with(family, SystemKernel, "/")
+        let system = if cfg!(target_os = "freebsd") { Bsd::FreeBsd } else { Bsd::MacOs };
+        Self::with(system, SystemKernel, "/")
     }
 }
 
@@ -92,8 +92,8 @@ impl Default for BsdHost<SystemKernel> {
 
 impl<K: Kernel> BsdHost<K> {
     /// A host over a kernel, with its boot-time files below `root`.
-    pub fn with(family: Family, kernel: K, root: impl Into<PathBuf>) -> Self {
-        Self { family, kernel, root: root.into() }
+    pub fn with(system: Bsd, kernel: K, root: impl Into<PathBuf>) -> Self {
+        Self { system, kernel, root: root.into() }
     }
 
     fn text(&self, name: &str) -> Option<String> {
@@ -107,23 +107,23 @@ impl<K: Kernel> BsdHost<K> {
 
     /// `freebsd` and `14.1` of `14.1-RELEASE-p5`; `macos` and the version of the product.
     fn platform(&self) -> Platform {
-        let version = match self.family {
-            Family::FreeBsd => self.text("kern.osrelease"),
-            Family::MacOs => self.text("kern.osproductversion"),
+        let version = match self.system {
+            Bsd::FreeBsd => self.text("kern.osrelease"),
+            Bsd::MacOs => self.text("kern.osproductversion"),
         };
         let number: String =
             version.unwrap_or_default().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-        Platform { family: self.family.name().to_owned(), version: number }
+        Platform { family: self.system.family(), version: number }
     }
 
     /// Refuses what the catalogue doesn't have.
     fn known(&self, address: &Address) -> Result<(), HostError> {
-        let found = self.family.catalogue().and_then(|catalogue| catalogue.find(address)).is_some();
+        let found = self.system.catalogue().and_then(|catalogue| catalogue.find(address)).is_some();
         let here = matches!(address, Address::Sysctl(_) | Address::Link { .. });
         if found && here {
             return Ok(());
         }
-        let why = format!("only sysctls and MTUs of the catalogue are read and written on {}", self.family.name());
+        let why = format!("only sysctls and MTUs of the catalogue are read and written on {}", self.system.family());
         Err(HostError::UnknownAddress { address: address.clone(), why })
     }
 
@@ -194,7 +194,7 @@ impl<K: Kernel> Host for BsdHost<K> {
             },
             ..Settings::default()
         };
-        for knob in self.family.catalogue().iter().flat_map(|catalogue| &catalogue.knobs) {
+        for knob in self.system.catalogue().iter().flat_map(|catalogue| &catalogue.knobs) {
             let Address::Sysctl(name) = &knob.address else { continue };
             let oid = self.kernel.sysctl(name).map_err(|source| failed("read", &knob.address, source))?;
             settings.values.insert(knob.address.clone(), oid.and_then(|oid| oid.text()));
@@ -231,10 +231,10 @@ impl<K: Kernel> Host for BsdHost<K> {
     fn writable(&mut self, address: &Address) -> Result<(), HostError> {
         self.known(address)?;
         let read_only = |why| Err(HostError::ReadOnly { address: address.clone(), why });
-        if self.family == Family::MacOs {
+        if self.system == Bsd::MacOs {
             return read_only("on macOS for this program; `fullpipe plan --write` exports the commands");
         }
-        let refusal = self.family.catalogue().and_then(|all| all.refusal(address, &self.platform().version));
+        let refusal = self.system.catalogue().and_then(|all| all.refusal(address, &self.platform().version));
         if refusal.is_some_and(|refusal| refusal.confirmed && refusal.honoured == Honoured::ReadOnly) {
             return read_only("on this version of FreeBSD");
         }
@@ -262,7 +262,7 @@ impl<K: Kernel> Host for BsdHost<K> {
         self.known(address)?;
         let Address::Sysctl(name) = address else { return Ok(false) };
         let oid = self.oid("write", address, name)?;
-        Ok(self.family == Family::FreeBsd && oid.is_tunable() && !oid.is_writable())
+        Ok(self.system == Bsd::FreeBsd && oid.is_tunable() && !oid.is_writable())
     }
 
     fn lasting(&self, change: &Change) -> Lasting {

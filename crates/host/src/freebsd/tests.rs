@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 
 use fullpipe_knobs::{Address, Change, TakesEffect};
 
-use super::{BsdHost, Family, Kernel, Oid};
+use super::{Bsd, BsdHost, Kernel, Oid};
 use crate::{ApplyFault, ApplyOptions, Host, HostError, Journal, Output, UndoOptions, Which, apply, undo};
 
 const INT: u32 = 2;
@@ -55,7 +55,7 @@ impl Kernel for Memory {
     }
 }
 
-fn machine(root: &Path, family: Family) -> BsdHost<Memory> {
+fn machine(root: &Path, system: Bsd) -> BsdHost<Memory> {
     for (file, content) in [
         ("etc/sysctl.conf", "# Ann's\nkern.ipc.maxsockbuf=2097152  # the NAS\n"),
         ("etc/rc.conf", "hostname=\"box\"\nifconfig_em0=\"DHCP\"  # office\nsshd_enable=\"YES\"\n"),
@@ -76,7 +76,7 @@ fn machine(root: &Path, family: Family) -> BsdHost<Memory> {
         ("kern.ipc.nmbclusters", LOADER_ONLY | INT, 26_584i32.to_ne_bytes().to_vec()),
     ];
     let sysctls = sysctls.into_iter().map(|(name, kind, bytes)| (name.to_owned(), Oid { kind, bytes })).collect();
-    BsdHost::with(family, Memory { sysctls, mtu: 1500 }, root)
+    BsdHost::with(system, Memory { sysctls, mtu: 1500 }, root)
 }
 
 fn address(text: &str) -> Address {
@@ -106,8 +106,8 @@ fn content(root: &Path, file: &str) -> String {
 #[test]
 fn settings_are_read_with_those_that_are_absent() {
     let root = tempfile::tempdir().expect("a folder");
-    let settings = machine(root.path(), Family::FreeBsd).settings().expect("read");
-    assert_eq!((settings.platform.family.as_str(), settings.platform.version.as_str()), ("freebsd", "14.1"));
+    let settings = machine(root.path(), Bsd::FreeBsd).settings().expect("read");
+    assert_eq!((settings.platform.family.name(), settings.platform.version.as_str()), ("freebsd", "14.1"));
     assert_eq!(settings.sysctl("kern.ipc.maxsockbuf"), Some("2097152"));
     assert_eq!(settings.values.get(&address("net.inet.tcp.recvbuf_inc")), Some(&None), "looked, and absent");
     assert_eq!(settings.values.get(&address("link em0 mtu")), Some(&Some("1500".into())));
@@ -120,7 +120,7 @@ fn settings_are_read_with_those_that_are_absent() {
 #[test]
 fn changes_last_by_edits_that_keep_the_files_and_the_undo_restores_every_byte() {
     let root = tempfile::tempdir().expect("a folder");
-    let mut host = machine(root.path(), Family::FreeBsd);
+    let mut host = machine(root.path(), Bsd::FreeBsd);
     let start = host.kernel.clone();
     let files = ["etc/sysctl.conf", "etc/rc.conf", "boot/loader.conf"];
     let before = files.map(|file| content(root.path(), file));
@@ -152,7 +152,7 @@ fn changes_last_by_edits_that_keep_the_files_and_the_undo_restores_every_byte() 
 #[test]
 fn what_only_the_loader_sets_is_written_for_it_and_waits_for_the_restart() {
     let root = tempfile::tempdir().expect("a folder");
-    let mut host = machine(root.path(), Family::FreeBsd);
+    let mut host = machine(root.path(), Bsd::FreeBsd);
     // Whatever the plan says of the time, the kernel knows better.
     for takes_effect in [TakesEffect::Restart, TakesEffect::NewConnections] {
         let clusters = change(&mut host, "kern.ipc.nmbclusters", "262144", takes_effect);
@@ -173,7 +173,7 @@ fn what_only_the_loader_sets_is_written_for_it_and_waits_for_the_restart() {
 #[test]
 fn a_name_in_the_local_file_is_edited_there() {
     let root = tempfile::tempdir().expect("a folder");
-    let mut host = machine(root.path(), Family::FreeBsd);
+    let mut host = machine(root.path(), Bsd::FreeBsd);
     fs::write(root.path().join("etc/sysctl.conf.local"), "kern.ipc.maxsockbuf=4194304\n").expect("written");
     let change = change(&mut host, "kern.ipc.maxsockbuf", "16777216", TakesEffect::NewConnections);
     let files = host.boot_files(Path::new("/nowhere"), &[&change]).expect("edited");
@@ -191,7 +191,7 @@ fn a_file_that_cannot_be_edited_takes_the_run_back() {
         ("etc/rc.conf.local", "ifconfig_DEFAULT=\"DHCP\"\n", "ifconfig_DEFAULT"),
     ] {
         let root = tempfile::tempdir().expect("a folder");
-        let mut host = machine(root.path(), Family::FreeBsd);
+        let mut host = machine(root.path(), Bsd::FreeBsd);
         fs::write(root.path().join("etc/rc.conf"), "").expect("written");
         fs::write(root.path().join(file), text).expect("written");
         let changes = [change(&mut host, "link em0 mtu", "9000", TakesEffect::Live)];
@@ -206,7 +206,7 @@ fn a_file_that_cannot_be_edited_takes_the_run_back() {
 #[test]
 fn what_the_running_system_does_not_take_is_refused_beforehand() {
     let root = tempfile::tempdir().expect("a folder");
-    let mut host = machine(root.path(), Family::FreeBsd);
+    let mut host = machine(root.path(), Bsd::FreeBsd);
     let clusters = change(&mut host, "kern.ipc.nmbclusters", "262144", TakesEffect::Restart);
     let mut journal = Journal::in_memory().expect("a journal");
     let error = apply(&mut host, &mut journal, &[clusters], &ApplyOptions::default()).expect_err("the loader's");
@@ -224,9 +224,9 @@ fn what_the_running_system_does_not_take_is_refused_beforehand() {
 #[test]
 fn macos_is_read_and_not_written() {
     let root = tempfile::tempdir().expect("a folder");
-    let mut host = machine(root.path(), Family::MacOs);
+    let mut host = machine(root.path(), Bsd::MacOs);
     let settings = host.settings().expect("read");
-    assert_eq!((settings.platform.family.as_str(), settings.platform.version.as_str()), ("macos", "14.5"));
+    assert_eq!((settings.platform.family.name(), settings.platform.version.as_str()), ("macos", "14.5"));
     assert_eq!(settings.sysctl("kern.ipc.maxsockbuf"), Some("2097152"));
     let error = host.write(&address("kern.ipc.maxsockbuf"), Some("4194304")).expect_err("read only");
     assert!(matches!(error, HostError::ReadOnly { .. }), "{error}");

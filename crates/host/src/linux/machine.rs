@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use fullpipe_knobs::{MachineFacts, Platform};
+use fullpipe_knobs::{Family, MachineFacts, Platform};
 use fullpipe_units::Bytes;
 
 use crate::Identity;
@@ -12,7 +12,7 @@ pub(super) fn platform() -> Platform {
     let uname = rustix::system::uname();
     let release = uname.release().to_string_lossy();
     let version: String = release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-    Platform { family: "linux".to_owned(), version: version.trim_end_matches('.').to_owned() }
+    Platform { family: Family::Linux, version: version.trim_end_matches('.').to_owned() }
 }
 
 pub(super) fn facts() -> MachineFacts {
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn the_platform_is_a_bare_version() {
         let platform = platform();
-        assert_eq!(platform.family, "linux");
+        assert_eq!(platform.family, Family::Linux);
         assert!(platform.version.split('.').all(|part| part.parse::<u32>().is_ok()), "{}", platform.version);
     }
 }

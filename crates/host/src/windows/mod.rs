@@ -25,7 +25,7 @@ mod version;
 
 use std::io;
 
-use fullpipe_knobs::{Address, Catalogue, MachineFacts, Platform, Settings, catalogue::Honoured};
+use fullpipe_knobs::{Address, Catalogue, Family, MachineFacts, Platform, Settings, catalogue::Honoured};
 
 pub(crate) use data::EXPECTED;
 pub use data::{ParseDataError, REG_BINARY, REG_DWORD, REG_SZ, RegistryData};
@@ -164,7 +164,7 @@ impl<R: Registry, P: Runner> WindowsHost<R, P> {
 impl<R: Registry, P: Runner> Host for WindowsHost<R, P> {
     fn settings(&mut self) -> Result<Settings, HostError> {
         let mut settings = Settings {
-            platform: Platform { family: "windows".to_owned(), version: self.version() },
+            platform: Platform { family: Family::Windows, version: self.version() },
             machine: MachineFacts::default(),
             ..Settings::default()
         };
@@ -232,7 +232,7 @@ impl<R: Registry, P: Runner> Host for WindowsHost<R, P> {
 }
 
 fn catalogue() -> Option<&'static Catalogue> {
-    Catalogue::of("windows")
+    Catalogue::of(Family::Windows)
 }
 
 /// Refuses what the catalogue doesn't have.

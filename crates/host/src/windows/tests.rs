@@ -375,7 +375,7 @@ fn all_settings_are_read_with_two_starts_of_programs() {
     let log = Rc::clone(&programs.log);
     let mut host = WindowsHost::with(server_2019(), programs);
     let settings = host.settings().expect("read");
-    assert_eq!((settings.platform.family.as_str(), settings.platform.version.as_str()), ("windows", "2019"));
+    assert_eq!((settings.platform.family.name(), settings.platform.version.as_str()), ("windows", "2019"));
     let value = |place: &str| settings.values.get(&address(place)).cloned();
     assert_eq!(value(&format!(r"registry {PARAMETERS}\TcpWindowSize")), Some(None), "looked, and absent");
     let ack = format!(r"registry {PARAMETERS}\Interfaces\{ADAPTER}\TcpAckFrequency");

@@ -46,13 +46,13 @@ fn name(major: Option<u32>, version: Option<&str>, build: u32, server: bool) -> 
 
 #[cfg(test)]
 mod tests {
-    use fullpipe_knobs::Catalogue;
+    use fullpipe_knobs::{Catalogue, Family};
 
     use super::*;
 
     #[test]
     fn the_registry_tells_the_release() {
-        let catalogue = Catalogue::of("windows").expect("there");
+        let catalogue = Catalogue::of(Family::Windows).expect("there");
         for (major, version, build, server, expected) in [
             (None, "5.1", 2600, false, "xp"),
             (None, "6.1", 7601, false, "7"),

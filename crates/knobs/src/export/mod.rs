@@ -19,7 +19,7 @@ mod unix;
 
 pub use procedure::reset_procedure;
 
-use crate::{Address, Catalogue, Change, Plan, Platform, Settings, catalogue::Honoured};
+use crate::{Address, Catalogue, Change, Family, Plan, Platform, Settings, catalogue::Honoured};
 
 /// The files of one export.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,11 +63,8 @@ pub enum ExportError {
         hosts: String,
     },
     /// The platform has no form of its own here.
-    #[error("export for platform {family:?}: no form is known; known are linux, windows, freebsd, macos and netburner")]
-    NoForm {
-        /// The platform's family.
-        family: String,
-    },
+    #[error("export for an unknown platform: no form is known; known are linux, windows, freebsd, macos and netburner")]
+    NoForm,
     /// The platform has no such reset.
     #[error(
         "write the reset procedure for {platform}: it is for Windows from Vista on; elsewhere `fullpipe reset` goes back to the defaults"
@@ -108,13 +105,13 @@ pub fn export(plan: &Plan, platform: &Platform, settings: Option<&Settings>) -> 
     let mut draft =
         Draft { platform, plan, items: Vec::new(), files: Vec::new(), left_out: Vec::new(), steps: Vec::new() };
     draft.sort_out(settings);
-    match platform.family.as_str() {
-        "windows" => windows(&mut draft)?,
-        "linux" => linux::write(&mut draft)?,
-        "freebsd" => freebsd::write(&mut draft)?,
-        "macos" => apple::write(&mut draft)?,
-        "netburner" => device::write(&mut draft)?,
-        _ => return Err(ExportError::NoForm { family: platform.family.clone() }),
+    match platform.family {
+        Family::Windows => windows(&mut draft)?,
+        Family::Linux => linux::write(&mut draft)?,
+        Family::FreeBsd => freebsd::write(&mut draft)?,
+        Family::MacOs => apple::write(&mut draft)?,
+        Family::NetBurner => device::write(&mut draft)?,
+        Family::Unknown => return Err(ExportError::NoForm),
     }
     let readme = readme::write(&draft);
     draft.files.insert(0, readme);
@@ -189,7 +186,7 @@ struct Draft<'a> {
 impl<'a> Draft<'a> {
     /// Takes the changes that this version does something with; the others are left out with the catalogue's reason.
     fn sort_out(&mut self, settings: Option<&Settings>) {
-        let catalogue = Catalogue::of(&self.platform.family);
+        let catalogue = Catalogue::of(self.platform.family);
         for change in &self.plan.changes {
             let refusal = catalogue.and_then(|catalogue| catalogue.refusal(&change.knob, &self.platform.version));
             if let Some(refusal) = refusal {
@@ -216,7 +213,7 @@ impl<'a> Draft<'a> {
     }
 
     fn is_at_least(&self, version: &str) -> bool {
-        let known = Catalogue::of("windows").and_then(|all| all.is_at_least(&self.platform.version, version));
+        let known = Catalogue::of(Family::Windows).and_then(|all| all.is_at_least(&self.platform.version, version));
         known.unwrap_or(true)
     }
 

@@ -4,7 +4,7 @@
 //! back to Windows' own, and the tuning was applied again.
 
 use super::{Export, ExportError, ExportFile, export};
-use crate::{Plan, Platform, Settings};
+use crate::{Family, Plan, Platform, Settings};
 
 const SAVE: &str = include_str!("templates/procedure_save.cmd");
 const RESET: &str = include_str!("templates/procedure_reset.cmd");
@@ -18,8 +18,8 @@ const README: &str = include_str!("templates/procedure_readme.txt");
 ///
 /// Where the plan can't be exported, or the platform is none that has such a reset.
 pub fn reset_procedure(plan: &Plan, platform: &Platform, settings: Option<&Settings>) -> Result<Export, ExportError> {
-    let vista = crate::Catalogue::of("windows").and_then(|all| all.is_at_least(&platform.version, "vista"));
-    if platform.family != "windows" || vista == Some(false) {
+    let vista = crate::Catalogue::of(Family::Windows).and_then(|all| all.is_at_least(&platform.version, "vista"));
+    if platform.family != Family::Windows || vista == Some(false) {
         return Err(ExportError::NoProcedure { platform: platform.to_string() });
     }
     let mut export = export(plan, platform, settings)?;

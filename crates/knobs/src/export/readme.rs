@@ -1,6 +1,7 @@
 //! The README of an export: what each file does, in which order, when it takes effect, and what can't be done.
 
 use super::{Before, Draft, ExportFile, powershell, quote::one_line, registry::line};
+use crate::Family;
 
 pub(super) fn write(draft: &Draft<'_>) -> ExportFile {
     let mut text = format!("Settings for {}, written by fullpipe\n\n", one_line(&draft.platform.to_string()));
@@ -23,14 +24,14 @@ pub(super) fn write(draft: &Draft<'_>) -> ExportFile {
             line(&mut text, format_args!("- {}: {}", one_line(&left_out.knob.to_string()), one_line(&left_out.why)));
         }
     }
-    let traps = if draft.platform.family == "windows" { powershell::traps(draft) } else { Vec::new() };
+    let traps = if draft.platform.family == Family::Windows { powershell::traps(draft) } else { Vec::new() };
     if !draft.plan.notes.is_empty() || !traps.is_empty() {
         text.push_str("\nWhat else to know\n");
         for note in draft.plan.notes.iter().chain(&traps) {
             line(&mut text, format_args!("- {}", one_line(note)));
         }
     }
-    let windows = matches!(draft.platform.family.as_str(), "windows" | "netburner");
+    let windows = matches!(draft.platform.family, Family::Windows | Family::NetBurner);
     let text = if windows { text.replace('\n', "\r\n") } else { text };
     ExportFile {
         name: "README.txt",

@@ -62,24 +62,25 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Family;
 
     #[test]
     fn a_slip_finds_the_name_and_another_word_does_not() {
         for (family, written, meant) in [
-            ("linux", "net.ipv4.tcp_rmen", Some("net.ipv4.tcp_rmem")),
-            ("linux", "net.ipv4.tcp_window_scailng", Some("net.ipv4.tcp_window_scaling")),
-            ("linux", "net.ipv4.ip_forward", None),
-            ("linux", "vm.swappiness", None),
-            ("freebsd", "net.inet.tcp.sendspce", Some("net.inet.tcp.sendspace")),
-            ("windows", "netsh tcp global autotuninglevl", Some("autotuninglevel")),
-            ("windows", "tcpsetting Internet DelayedAckTimeout", Some("-DelayedAckTimeoutMs")),
+            (Family::Linux, "net.ipv4.tcp_rmen", Some("net.ipv4.tcp_rmem")),
+            (Family::Linux, "net.ipv4.tcp_window_scailng", Some("net.ipv4.tcp_window_scaling")),
+            (Family::Linux, "net.ipv4.ip_forward", None),
+            (Family::Linux, "vm.swappiness", None),
+            (Family::FreeBsd, "net.inet.tcp.sendspce", Some("net.inet.tcp.sendspace")),
+            (Family::Windows, "netsh tcp global autotuninglevl", Some("autotuninglevel")),
+            (Family::Windows, "tcpsetting Internet DelayedAckTimeout", Some("-DelayedAckTimeoutMs")),
             (
-                "windows",
+                Family::Windows,
                 r"registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpWindowsSize",
                 Some("TcpWindowSize"),
             ),
-            ("windows", r"registry HKLM\SOFTWARE\X\TcpWindowsSize", None),
-            ("netburner", "call SetSocketRxBufers", Some("SetSocketRxBuffers")),
+            (Family::Windows, r"registry HKLM\SOFTWARE\X\TcpWindowsSize", None),
+            (Family::NetBurner, "call SetSocketRxBufers", Some("SetSocketRxBuffers")),
         ] {
             let knob: Address = written.parse().unwrap();
             let found = nearest(Catalogue::of(family).unwrap(), &knob);

@@ -13,7 +13,7 @@ use fullpipe_units::{Bytes, Micros, Rate};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Address, Catalogue, Platform,
+    Address, Catalogue, Family, Platform,
     catalogue::Honoured,
     recipe::{self, Action, Kind, Problem, Step},
 };
@@ -108,7 +108,12 @@ fn quoted(line: &str) -> String {
 
 /// Judges a recipe that another reader has read, for formats that this room has no reader of. `family` is the platform
 /// family that the format is for, where that is plain.
-pub fn lint_steps(steps: &[Step], problems: Vec<Problem>, family: Option<&str>, request: &LintRequest) -> Vec<Finding> {
+pub fn lint_steps(
+    steps: &[Step],
+    problems: Vec<Problem>,
+    family: Option<Family>,
+    request: &LintRequest,
+) -> Vec<Finding> {
     let mut findings: Vec<Finding> = problems
         .into_iter()
         .map(|problem| Finding {
@@ -123,7 +128,7 @@ pub fn lint_steps(steps: &[Step], problems: Vec<Problem>, family: Option<&str>, 
         })
         .collect();
     let platform = request.platform.clone().unwrap_or_else(|| platform_of(family, steps));
-    let Some(catalogue) = Catalogue::of(&platform.family) else {
+    let Some(catalogue) = Catalogue::of(platform.family) else {
         return findings;
     };
     if request.platform.is_none() && !steps.is_empty() {
@@ -154,7 +159,7 @@ pub fn lint_steps(steps: &[Step], problems: Vec<Problem>, family: Option<&str>, 
             }
         }
     }
-    let judged_for = if platform.version == NEWEST { platform.family.clone() } else { platform.to_string() };
+    let judged_for = if platform.version == NEWEST { platform.family.to_string() } else { platform.to_string() };
     // Names and values of a file must not reach a terminal as they are.
     for finding in &mut findings {
         finding.platform = Some(judged_for.clone());
@@ -179,20 +184,23 @@ fn about(finding: Finding, knob: &Address) -> Finding {
 const NEWEST: &str = "9999";
 
 /// The platform that a recipe is for, in its newest version.
-fn platform_of(family: Option<&str>, steps: &[Step]) -> Platform {
+fn platform_of(family: Option<Family>, steps: &[Step]) -> Platform {
     let knobs =
         || steps.iter().filter_map(|step| if let Action::Set(knob, _) = &step.action { Some(knob) } else { None });
     let family = family.unwrap_or_else(|| {
         // The family whose catalogue knows most of the lines.
-        let known = |family: &str| {
+        let known = |family: Family| {
             let catalogue = Catalogue::of(family);
             knobs().filter(|knob| catalogue.is_some_and(|catalogue| catalogue.find(knob).is_some())).count()
         };
-        ["netburner", "macos", "freebsd", "linux"].into_iter().max_by_key(|family| known(family)).unwrap_or("linux")
+        [Family::NetBurner, Family::MacOs, Family::FreeBsd, Family::Linux]
+            .into_iter()
+            .max_by_key(|family| known(*family))
+            .unwrap_or(Family::Linux)
     });
     // The newest version by name; numbered families have spans open to the end.
     let newest = Catalogue::of(family).and_then(|catalogue| catalogue.order.last().cloned());
-    Platform { family: family.to_owned(), version: newest.unwrap_or_else(|| NEWEST.to_owned()) }
+    Platform { family, version: newest.unwrap_or_else(|| NEWEST.to_owned()) }
 }
 
 fn together(steps: &[Step]) -> BTreeMap<Address, String> {
@@ -253,7 +261,7 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
     let mut undocumented = None;
     if let Some(span) = span {
         let on = if setting.platform.version == NEWEST {
-            setting.platform.family.clone()
+            setting.platform.family.to_string()
         } else {
             setting.platform.to_string()
         };

@@ -11,7 +11,7 @@ use super::{
     route,
     sizing::{Pipe, Share, UNSCALED},
 };
-use crate::{Address, Plan, Settings};
+use crate::{Address, Family, Plan, Settings};
 
 const SCALING: &str = "net.ipv4.tcp_window_scaling";
 const MODERATE: &str = "net.ipv4.tcp_moderate_rcvbuf";
@@ -145,7 +145,7 @@ fn linux_host<'r, 'a>(
     by_hand: impl FnOnce() -> String,
     plan: &mut Plan,
 ) -> Option<&'r PlanHost<'a>> {
-    let host = request.host(name).filter(|host| host.settings.platform.family == "linux");
+    let host = request.host(name).filter(|host| host.settings.platform.family == Family::Linux);
     if host.is_none() {
         plan.notes.push(by_hand());
     }
@@ -175,7 +175,7 @@ fn receiver_side(
     };
     let host = match found {
         Found::Now => linux_host(request, name, by_hand, plan),
-        Found::Next => request.host(name).filter(|host| host.settings.platform.family == "linux"),
+        Found::Next => request.host(name).filter(|host| host.settings.platform.family == Family::Linux),
     };
     let Some(host) = host else { return };
     let unclamped = clamps(flow, host, pipe, target.as_ref(), found, wanted);
@@ -239,7 +239,7 @@ fn scaling(
 ) -> Option<Scaling> {
     let ends = [&flow.transfer.sender, &flow.transfer.receiver];
     let off = |name: &str| {
-        let host = request.host(name).filter(|host| host.settings.platform.family == "linux");
+        let host = request.host(name).filter(|host| host.settings.platform.family == Family::Linux);
         host.is_some_and(|host| host.settings.sysctl(SCALING).map(str::trim) == Some("0"))
     };
     let left_out = |syn: Option<SynFacts>| syn.is_some_and(|syn| syn.window_scale.is_none());
@@ -400,7 +400,7 @@ fn sender_side(
     };
     let host = match found {
         Found::Now => linux_host(request, &sender.name, by_hand, plan),
-        Found::Next => request.host(&sender.name).filter(|host| host.settings.platform.family == "linux"),
+        Found::Next => request.host(&sender.name).filter(|host| host.settings.platform.family == Family::Linux),
     };
     let Some(host) = host else { return };
     let Some([_, _, largest]) = three(host.settings, "net.ipv4.tcp_wmem") else {

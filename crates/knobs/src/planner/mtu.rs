@@ -11,7 +11,7 @@ use super::{
     windows,
 };
 use crate::{
-    Address,
+    Address, Family,
     packets::{ETHERNET, ETHERNET_HEADER, Packets, Segment},
 };
 
@@ -34,7 +34,7 @@ fn jumbo(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         draft.note(format!("no larger packets: {}; the MTU stays as it is", disagreement(packets)));
         return;
     };
-    if request.platform.family == "netburner" {
+    if request.platform.family == Family::NetBurner {
         draft.note(format!("packets of {mtu} B would pass, but a NetBurner's buffers hold 1,500 B: its MTU stays"));
         return;
     }
@@ -65,7 +65,7 @@ fn jumbo(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     ));
     draft.note(format!(
         "set the same MTU at the other end and on every switch first; one station of the network that stays at {ETHERNET} drops what is larger without a word. Check with a ping that must not be fragmented: {}",
-        ping(&request.platform.family, mtu)
+        ping(request.platform.family, mtu)
     ));
     memory(request, draft, mtu);
 }
@@ -79,7 +79,7 @@ enum Outcome {
 
 fn change(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, mtu: u32, arithmetic: &str) -> Outcome {
     let device = draft.device(request.packets);
-    if request.platform.family == "windows" && !draft.is_at_least("vista") {
+    if request.platform.family == Family::Windows && !draft.is_at_least("vista") {
         windows::registry_mtu(draft, device.as_deref(), mtu, arithmetic);
         return Outcome::Planned;
     }
@@ -90,7 +90,7 @@ fn change(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, mtu: u32, arithm
         draft.note(format!("{knob} is {mtu} already"));
         return Outcome::There;
     }
-    if request.platform.family == "windows" {
+    if request.platform.family == Family::Windows {
         windows::jumbo_packet(draft, &device, mtu);
     }
     draft.ask(Ask {
@@ -151,19 +151,19 @@ fn arithmetic(packets: &Packets, mtu: u32, rate: Rate) -> String {
     )
 }
 
-fn ping(family: &str, mtu: u32) -> String {
+fn ping(family: Family, mtu: u32) -> String {
     // 20 of IPv4 and 8 of ICMP.
     let payload = mtu.saturating_sub(28);
     match family {
-        "windows" => format!("`ping -f -l {payload} PEER`"),
-        "linux" => format!("`ping -M do -s {payload} PEER`"),
-        _ => format!("`ping -D -s {payload} PEER`"),
+        Family::Windows => format!("`ping -f -l {payload} PEER`"),
+        Family::Linux => format!("`ping -M do -s {payload} PEER`"),
+        Family::FreeBsd | Family::MacOs | Family::NetBurner | Family::Unknown => format!("`ping -D -s {payload} PEER`"),
     }
 }
 
 /// What larger packets cost.
 fn memory(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, mtu: u32) {
-    if request.platform.family != "freebsd" {
+    if request.platform.family != Family::FreeBsd {
         let slots = |mtu: u32| Bytes::new(1024 * u64::from(mtu + ETHERNET_HEADER));
         draft.note(format!(
             "each slot of the adapter's receive ring has to hold a whole frame: 1,024 slots take {} at least instead of {}",
@@ -226,11 +226,11 @@ fn tunnel_interface(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, inner:
     let Some(device) = request.packets.device.clone() else { return };
     let reason = "what is larger does not fit into the tunnel's packets".to_owned();
     let arithmetic = format!("{inner} B are left of {}", request.packets.segment().outer);
-    if request.platform.family == "windows" && !draft.is_at_least("vista") {
+    if request.platform.family == Family::Windows && !draft.is_at_least("vista") {
         windows::registry_mtu(draft, Some(&device), inner, &arithmetic);
         return;
     }
-    if request.platform.family == "netburner" {
+    if request.platform.family == Family::NetBurner {
         return;
     }
     let knob = Address::Link { device, property: "mtu".to_owned() };

@@ -123,8 +123,13 @@ impl Model {
     fn words(&self, packets: u64) -> String {
         let more = (packets + STEP).min(MOST);
         let gain = (self.per_packet_us(packets) / self.per_packet_us(more) - 1.0) * 100.0;
+        let beyond = if packets < MOST {
+            format!("{more} buffers give {gain:.1} % more")
+        } else {
+            format!("a window without scaling holds no more than {MOST} segments")
+        };
         format!(
-            "a packet takes {} / {packets} + {:.0} us (the slower of line and device) = {:.0} us: {} at most; with {more} {gain:.1} % more",
+            "a packet takes {} / {packets} + {:.0} us (the slower of line and device) = {:.0} us: {} at most; {beyond}",
             self.rtt,
             self.slower_us(),
             self.per_packet_us(packets),

@@ -7,7 +7,7 @@ use fullpipe_units::{Bytes, Micros, Rate};
 
 use super::{Flow, Goal, PlanHost, PlanRequest, bsd, mtu, netburner, sizing::Pipe, windows};
 use crate::{
-    Address, Catalogue, Change, Packets, Plan, Platform, Settings, TakesEffect,
+    Address, Catalogue, Change, Family, Packets, Plan, Platform, Settings, TakesEffect,
     catalogue::{self, Honoured, Span},
 };
 
@@ -38,13 +38,13 @@ pub struct PlatformRequest<'a> {
 /// What to set on a platform so that a connection fills a path, what it costs, and what can't be done there.
 pub fn plan_platform(request: &PlatformRequest<'_>) -> Plan {
     let mut draft = Draft::new(request);
-    match request.platform.family.as_str() {
-        "linux" => draft.plan = linux(request),
-        "windows" => windows::plan(request, &mut draft),
-        "freebsd" => bsd::freebsd(request, &mut draft),
-        "macos" => bsd::macos(request, &mut draft),
-        "netburner" => netburner::plan(request, &mut draft),
-        _ => {}
+    match request.platform.family {
+        Family::Linux => draft.plan = linux(request),
+        Family::Windows => windows::plan(request, &mut draft),
+        Family::FreeBsd => bsd::freebsd(request, &mut draft),
+        Family::MacOs => bsd::macos(request, &mut draft),
+        Family::NetBurner => netburner::plan(request, &mut draft),
+        Family::Unknown => {}
     }
     mtu::plan(request, &mut draft);
     if request.settings.is_none() && !draft.plan.changes.is_empty() {
@@ -78,7 +78,7 @@ pub(super) struct Ask {
 
 impl<'a> Draft<'a> {
     fn new(request: &'a PlatformRequest<'_>) -> Self {
-        let usual = if request.platform.family == "netburner" { 1 } else { PlanRequest::DEFAULT_CONNECTIONS };
+        let usual = if request.platform.family == Family::NetBurner { 1 } else { PlanRequest::DEFAULT_CONNECTIONS };
         Self {
             plan: Plan::default(),
             pipe: Pipe::named(request.rate, request.rtt),

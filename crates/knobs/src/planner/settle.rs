@@ -11,7 +11,7 @@ use super::{
     sizing::MemoryBound,
 };
 use crate::{
-    Address, Change, Plan, TakesEffect,
+    Address, Change, Family, Plan, TakesEffect,
     catalogue::{self, Honoured, Knob},
 };
 
@@ -22,7 +22,7 @@ const LARGEST: Bytes = Bytes::new(i32::MAX as u64 & !0xfff);
 pub(super) fn settle(request: &PlanRequest<'_>, wanted: &Wanted, plan: &mut Plan) {
     for host in &request.hosts {
         let Some(wants) = wanted.of(host.name) else { continue };
-        let known = host.settings.platform.family == "linux";
+        let known = host.settings.platform.family == Family::Linux;
         if !known {
             continue;
         }

@@ -10,7 +10,7 @@ use fullpipe_units::{Bytes, Micros, Rate};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Address, Change, MachineFacts, Origin, Platform, Route, Settings, TakesEffect, persist};
+use crate::{Address, Change, Family, MachineFacts, Origin, Platform, Route, Settings, TakesEffect, persist};
 
 const RMEM: &str = "net.ipv4.tcp_rmem";
 const WMEM: &str = "net.ipv4.tcp_wmem";
@@ -27,7 +27,7 @@ fn linux(values: &[(&str, &str)]) -> Settings {
     ];
     let pairs = defaults.iter().chain(values);
     Settings {
-        platform: Platform { family: "linux".to_owned(), version: "6.18.44".to_owned() },
+        platform: Platform { family: Family::Linux, version: "6.18.44".to_owned() },
         values: pairs.map(|(name, value)| (name.parse().unwrap(), Some((*value).to_owned()))).collect(),
         routes: vec![Route { destination: "10.80.0.0/24".to_owned(), device: "fp0".to_owned(), gateway: None }],
         machine: MachineFacts { memory: Some(Bytes::new(8 << 30)), page: Some(Bytes::new(4096)) },

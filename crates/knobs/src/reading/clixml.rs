@@ -9,6 +9,7 @@ use super::{
     sheet::Sheet,
     windows::{self, Form, Property},
 };
+use crate::Family;
 
 const FORM: Form =
     Form { is: "CliXml as Export-CliXml writes it", way_out: "save it with: Get-NetTCPSetting | Export-CliXml FILE" };
@@ -28,7 +29,7 @@ struct Element {
 }
 
 pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
-    sheet.family("windows");
+    sheet.family(Family::Windows);
     let mut reader = Reader { scan: Scan::new(text), open: Vec::new(), sheet, objects: 0 };
     // What PowerShell writes before the objects where it writes to a pipe.
     reader.scan.skip_spaces();

@@ -6,6 +6,7 @@ use super::{
     sheet::Sheet,
     windows::{self, Form, Property},
 };
+use crate::Family;
 
 /// The most columns that are read; the widest object of Windows has about 60.
 const MOST_COLUMNS: usize = 1_024;
@@ -21,7 +22,7 @@ const FORM: Form = Form {
 };
 
 pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
-    sheet.family("windows");
+    sheet.family(Family::Windows);
     let mut scan = Scan::new(text);
     // Windows PowerShell names the type on a line of its own.
     while scan.rest().starts_with("#TYPE") {

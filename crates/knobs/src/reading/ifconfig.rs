@@ -1,7 +1,7 @@
 //! `ifconfig` of Linux (old and new), FreeBSD and macOS: names, MTUs, queue lengths and the speed that the medium has.
 
 use super::{Place, RemarkKind, scan, sheet::Sheet};
-use crate::{Address, Link};
+use crate::{Address, Family, Link};
 
 pub(super) fn read(text: &str, sheet: &mut Sheet) {
     let mut link: Option<(Place, Link)> = None;
@@ -77,11 +77,11 @@ fn speed(medium: &str) -> Option<u64> {
 /// What only one system's output has.
 fn family(line: &str, sheet: &mut Sheet) {
     if line.contains("Link encap:") || line.contains("txqueuelen") {
-        sheet.family("linux");
+        sheet.family(Family::Linux);
     } else if line.contains("nd6 options=") && line.contains("DAD") {
-        sheet.family("macos");
+        sheet.family(Family::MacOs);
     } else if line.contains(" metric 0 mtu ") {
-        sheet.family("freebsd");
+        sheet.family(Family::FreeBsd);
     }
 }
 

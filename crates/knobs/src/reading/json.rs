@@ -8,6 +8,7 @@ use super::{
     sheet::Sheet,
     windows::{self, Form, Property},
 };
+use crate::Family;
 
 const FORM: Form = Form { is: "JSON", way_out: "save it with: Get-NetTCPSetting | ConvertTo-Json" };
 
@@ -15,7 +16,7 @@ const FORM: Form = Form { is: "JSON", way_out: "save it with: Get-NetTCPSetting 
 const DEEPEST: usize = 100;
 
 pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
-    sheet.family("windows");
+    sheet.family(Family::Windows);
     let mut reader = Reader { scan: Scan::new(text), sheet, objects: 0 };
     reader.scan.skip_spaces();
     // Several outputs may follow one another in one file.

@@ -5,7 +5,7 @@ use super::{
     sheet::{Sheet, shown},
     windows::{self, Property},
 };
-use crate::Address;
+use crate::{Address, Family};
 
 /// The labels of `netsh interface tcp show global`, in lower case, and the parameter that sets each.
 const GLOBAL: [(&str, &str); 19] = [
@@ -61,7 +61,7 @@ struct Reader<'a> {
 }
 
 pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
-    sheet.family("windows");
+    sheet.family(Family::Windows);
     let (section, title) = (Section::None, None);
     let mut reader =
         Reader { sheet, section, template: None, told_template: false, object: Vec::new(), objects: 0, title };

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{Place, Reading, sheet};
-use crate::{Address, Catalogue, Origin, Platform, Settings};
+use crate::{Address, Catalogue, Family, Origin, Platform, Settings};
 
 /// Two places that say different things of one setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -50,11 +50,11 @@ pub enum MergeError {
         /// The file that doesn't fit.
         file: String,
         /// Its family.
-        family: String,
+        family: Family,
         /// What it doesn't fit with: another file, or the platform that was named.
         other: String,
         /// That one's family.
-        other_family: String,
+        other_family: Family,
     },
     /// No file tells of which platform it is.
     #[error("tell the platform of {file}: nothing in it does; name it, for example freebsd-14.1 or windows-2012")]
@@ -83,7 +83,7 @@ pub fn merge(readings: &[Reading], platform: Option<&Platform>) -> Result<Merged
 
 fn platform_of(readings: &[Reading], named: Option<&Platform>) -> Result<Platform, MergeError> {
     let mut known = named.map(|platform| ("the platform that was named".to_owned(), platform.clone()));
-    for reading in readings.iter().filter(|reading| !reading.platform.family.is_empty()) {
+    for reading in readings.iter().filter(|reading| reading.platform.family != Family::Unknown) {
         match &mut known {
             None => known = Some((reading.file.clone(), reading.platform.clone())),
             Some((_, platform)) if platform.family == reading.platform.family => {
@@ -94,9 +94,9 @@ fn platform_of(readings: &[Reading], named: Option<&Platform>) -> Result<Platfor
             Some((other, platform)) => {
                 return Err(MergeError::Families {
                     file: reading.file.clone(),
-                    family: reading.platform.family.clone(),
+                    family: reading.platform.family,
                     other: other.clone(),
-                    other_family: platform.family.clone(),
+                    other_family: platform.family,
                 });
             }
         }
@@ -128,7 +128,7 @@ impl Merged {
     }
 
     fn note(&mut self, reading: &Reading, found: &super::Found) {
-        let of_platform = Catalogue::of(&self.settings.platform.family);
+        let of_platform = Catalogue::of(self.settings.platform.family);
         if of_platform.is_some_and(|catalogue| catalogue.find(&found.knob).is_none()) {
             return;
         }

@@ -9,7 +9,7 @@ use super::{
     scan::{self, Scan},
     sheet::{Sheet, shown},
 };
-use crate::Address;
+use crate::{Address, Family};
 
 /// The calls whose second argument is a number of buffers.
 pub(super) const CALLS: [&str; 5] = [
@@ -27,7 +27,7 @@ const OPTIONS: [&str; 2] = ["SO_NONAGLE", "SO_NOPUSH"];
 const LONGEST: usize = 400;
 
 pub(super) fn read(text: &str, sheet: &mut Sheet) {
-    sheet.family("netburner");
+    sheet.family(Family::NetBurner);
     let defines = defines(text, sheet);
     let mut scan = Scan::new(text);
     while let Some(c) = scan.peek() {

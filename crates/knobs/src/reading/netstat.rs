@@ -3,7 +3,7 @@
 //! Each line names its own figures: `516/714/1230/124756 mbuf clusters in use (current/cache/total/max)`.
 
 use super::{Place, Refusal, RemarkKind, scan, sheet::Sheet};
-use crate::{Address, settings::Mbufs};
+use crate::{Address, Family, settings::Mbufs};
 
 pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
     let mut mbufs = Mbufs::default();
@@ -30,7 +30,7 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
                     }
                 }
                 // Only FreeBSD tells the limit there.
-                sheet.family("freebsd");
+                sheet.family(Family::FreeBsd);
             }
             "requests for mbufs denied" => {
                 any = true;

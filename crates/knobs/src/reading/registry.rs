@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Place, Refusal, RemarkKind, scan, sheet::Sheet};
 use crate::{
-    Address, Catalogue,
+    Address, Catalogue, Family,
     recipe::{self, Action, Kind},
 };
 
@@ -12,7 +12,7 @@ use crate::{
 const MOST_KEYS: usize = 1_000;
 
 pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
-    sheet.family("windows");
+    sheet.family(Family::Windows);
     header(text)?;
     let (steps, problems) = recipe::read(Kind::Registry, text);
     let whole = problems.is_empty() && is_whole(text, &steps);
@@ -54,7 +54,7 @@ fn is_whole(text: &str, steps: &[recipe::Step]) -> bool {
 /// A key counts as exported whole where it has the value that Windows itself keeps there: a few lines that somebody
 /// wrote by hand don't.
 fn absences(listed: &[(Place, Address)], sheet: &mut Sheet) {
-    let Some(windows) = Catalogue::of("windows") else { return };
+    let Some(windows) = Catalogue::of(Family::Windows) else { return };
     let mut done = BTreeSet::new();
     for (place, knob) in listed {
         let Address::Registry { key, .. } = knob else { continue };

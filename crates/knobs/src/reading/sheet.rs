@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use super::{Format, Found, Place, Reading, Remark, RemarkKind};
-use crate::{Address, Catalogue, Knob, Link, MachineFacts, Platform, settings::Mbufs};
+use crate::{Address, Catalogue, Family, Knob, Link, MachineFacts, Platform, settings::Mbufs};
 
 /// How many settings are kept of one file. A machine has a few hundred; only a made file has more.
 const MOST_FOUND: usize = 20_000;
@@ -121,9 +121,9 @@ impl Sheet {
         self.found.is_empty() && self.others == 0 && self.links.is_empty()
     }
 
-    pub(super) fn family(&mut self, family: &str) {
-        if self.platform.family.is_empty() {
-            family.clone_into(&mut self.platform.family);
+    pub(super) fn family(&mut self, family: Family) {
+        if self.platform.family == Family::Unknown {
+            self.platform.family = family;
         }
     }
 
@@ -151,7 +151,7 @@ impl Sheet {
 
     /// Looks at each value against what the catalogue says of its shape and range, where that is plain.
     fn check_values(&mut self) {
-        let families: Vec<&Catalogue> = match Catalogue::of(&self.platform.family) {
+        let families: Vec<&Catalogue> = match Catalogue::of(self.platform.family) {
             Some(catalogue) => vec![catalogue],
             None => Catalogue::all().collect(),
         };

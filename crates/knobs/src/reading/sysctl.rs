@@ -4,7 +4,7 @@ use fullpipe_units::Bytes;
 
 use super::{Place, RemarkKind, scan, sheet::Sheet};
 use crate::{
-    Address,
+    Address, Family,
     recipe::{self, Action, Kind},
     sysctl_conf,
     value::number,
@@ -47,20 +47,20 @@ pub(super) fn pair(line: &str) -> Option<(&str, &str)> {
 fn note(name: &str, value: &str, sheet: &mut Sheet) {
     let bytes = || number(value).and_then(|n| u64::try_from(n).ok()).map(Bytes::new);
     match name {
-        "kernel.ostype" if value == "Linux" => sheet.family("linux"),
-        "kern.ostype" if value == "FreeBSD" => sheet.family("freebsd"),
-        "kern.ostype" if value == "Darwin" => sheet.family("macos"),
+        "kernel.ostype" if value == "Linux" => sheet.family(Family::Linux),
+        "kern.ostype" if value == "FreeBSD" => sheet.family(Family::FreeBsd),
+        "kern.ostype" if value == "Darwin" => sheet.family(Family::MacOs),
         "kernel.osrelease" => {
-            sheet.family("linux");
+            sheet.family(Family::Linux);
             version(value, sheet);
         }
         // Darwin's own number is not macOS's version.
         "kern.osrelease" if value.contains('-') => {
-            sheet.family("freebsd");
+            sheet.family(Family::FreeBsd);
             version(value, sheet);
         }
         "kern.osproductversion" => {
-            sheet.family("macos");
+            sheet.family(Family::MacOs);
             version(value, sheet);
         }
         "hw.physmem" | "hw.memsize" => sheet.machine.memory = bytes().or(sheet.machine.memory),
@@ -78,11 +78,11 @@ fn version(value: &str, sheet: &mut Sheet) {
 
 /// The family by names that only one has, where no line tells it.
 fn guess_family(sheet: &mut Sheet) {
-    const MARKS: [(&str, &[&str]); 3] = [
-        ("linux", &["net.ipv4.", "net.core."]),
-        ("macos", &["net.inet.tcp.auto", "net.inet.tcp.doautorcvbuf", "net.inet.tcp.win_scale_factor"]),
+    const MARKS: [(Family, &[&str]); 3] = [
+        (Family::Linux, &["net.ipv4.", "net.core."]),
+        (Family::MacOs, &["net.inet.tcp.auto", "net.inet.tcp.doautorcvbuf", "net.inet.tcp.win_scale_factor"]),
         (
-            "freebsd",
+            Family::FreeBsd,
             &[
                 "net.inet.tcp.recvbuf_",
                 "net.inet.tcp.sendbuf_",
@@ -95,7 +95,7 @@ fn guess_family(sheet: &mut Sheet) {
     let family =
         MARKS.iter().find(|(_, marks)| sheet.names().any(|name| marks.iter().any(|mark| name.starts_with(mark))));
     if let Some((family, _)) = family {
-        sheet.family(family);
+        sheet.family(*family);
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) fn file(text: &str, sheet: &mut Sheet) {
 
 /// `loader.conf` and `rc.conf`.
 pub(super) fn shell(text: &str, sheet: &mut Sheet) {
-    sheet.family("freebsd");
+    sheet.family(Family::FreeBsd);
     for (line_number, line) in scan::lines(text) {
         let (steps, problems) = recipe::read(Kind::Shell, line);
         for problem in problems {

@@ -8,6 +8,7 @@ use super::{
     sheet::{Sheet, shown},
     windows::{self, Property},
 };
+use crate::Family;
 
 /// One run of characters without a space, with the columns of characters that it takes.
 struct Word<'a> {
@@ -26,7 +27,7 @@ struct Column {
 const MOST_COLUMNS: usize = 256;
 
 pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
-    sheet.family("windows");
+    sheet.family(Family::Windows);
     let mut headings: Vec<&str> = Vec::new();
     let mut columns: Vec<Column> = Vec::new();
     let mut objects = 0_usize;

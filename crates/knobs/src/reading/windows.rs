@@ -7,7 +7,7 @@ use super::{
     Place, Refusal, RemarkKind,
     sheet::{Sheet, known, shown},
 };
-use crate::{Address, Link, TuningLevel};
+use crate::{Address, Family, Link, TuningLevel};
 
 /// One property of one object.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ pub(super) fn begins_object(label: &str) -> bool {
 
 /// Notes what one object says; false where it is none of the objects that are read here.
 pub(super) fn object(properties: &[Property], sheet: &mut Sheet) -> bool {
-    sheet.family("windows");
+    sheet.family(Family::Windows);
     let find = |name: &str| properties.iter().find(|property| canonical(&property.name).eq_ignore_ascii_case(name));
     let offload = ["ReceiveSideScaling", "ReceiveSegmentCoalescing", "TaskOffload"];
     match find("SettingName") {

@@ -8,7 +8,7 @@ use super::{
     Action, Problem, Step,
     reg::{short_key, text_value},
 };
-use crate::{Address, Catalogue};
+use crate::{Address, Catalogue, Family};
 
 pub(super) fn batch(text: &str) -> (Vec<Step>, Vec<Problem>) {
     read(text, '^', |word| ["rem", "::"].iter().any(|mark| word.eq_ignore_ascii_case(mark)) || word.starts_with("::"))
@@ -442,7 +442,7 @@ fn item_property(words: &[String], remove: bool) -> Result<Vec<Action>, String> 
 /// The key that Windows reads a value from: that of one adapter, where there is one.
 fn key_of(value: &str) -> Option<String> {
     let keys = || {
-        Catalogue::of("windows").into_iter().flat_map(|catalogue| &catalogue.knobs).filter_map(|row| {
+        Catalogue::of(Family::Windows).into_iter().flat_map(|catalogue| &catalogue.knobs).filter_map(|row| {
             match &row.address {
                 Address::Registry { key, value: name } if name.eq_ignore_ascii_case(value) => Some(key),
                 _ => None,

@@ -10,7 +10,7 @@ mod shell;
 mod source;
 mod tuned;
 
-use crate::{Address, Platform, Settings, sysctl_conf};
+use crate::{Address, Family, Platform, Settings, sysctl_conf};
 
 pub(crate) use reg::unquoted;
 pub use reg::{DecodeError, decode};
@@ -103,13 +103,13 @@ impl Kind {
     }
 
     /// The platform family that such a file is for, where that is plain.
-    pub fn family(self) -> Option<&'static str> {
+    pub fn family(self) -> Option<Family> {
         match self {
             Self::Sysctl | Self::Script | Self::Source => None,
-            Self::Device => Some("netburner"),
-            Self::Shell => Some("freebsd"),
-            Self::TuneD => Some("linux"),
-            Self::Registry | Self::Batch | Self::PowerShell | Self::Inf => Some("windows"),
+            Self::Device => Some(Family::NetBurner),
+            Self::Shell => Some(Family::FreeBsd),
+            Self::TuneD => Some(Family::Linux),
+            Self::Registry | Self::Batch | Self::PowerShell | Self::Inf => Some(Family::Windows),
         }
     }
 }
