@@ -237,17 +237,13 @@ impl<'a> Case<'a> {
         let (in_flight, room) = (interval.in_flight()?, interval.cwnd()?.min(interval.offered()?));
         let delay = interval.rtt()? - self.path.base_rtt?;
         let lone = in_flight > 0.0 && in_flight <= mss && in_flight <= 0.5 * room;
-        if !lone || interval.timeouts > 0 || !thresholds::ACK_DELAY_US.contains(&delay) {
+        let waiting = interval.not_sent().unwrap_or(0.0);
+        if !lone || interval.timeouts > 0 || waiting >= mss {
             return None;
         }
-        let waiting = interval.not_sent().unwrap_or(0.0);
-        if waiting >= mss {
-            None
-        } else if waiting > 0.0 {
-            Some(Detail::Nagle)
-        } else {
-            Some(Detail::DelayedAck)
-        }
+        // Of two writes the first is acknowledged late and the second by the answer: the smoothed round trip has half of it.
+        let (delay, detail) = if waiting > 0.0 { (2.0 * delay, Detail::Nagle) } else { (delay, Detail::DelayedAck) };
+        thresholds::ACK_DELAY_US.contains(&delay).then_some(detail)
     }
 
     fn send_buffer_detail(&self) -> Detail {

@@ -7,7 +7,7 @@ use fullpipe_tcp::{congestion::Algorithm, profile::Budgets};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::{
-    Reader,
+    Application, Reader,
     spec::{HostSpec, ReceiveBuffer, SimError, Spec},
 };
 
@@ -70,6 +70,12 @@ pub const KNOBS: &[Knob] = &[
     knob("sender.initial_window", Kind::Count, "initial congestion window in segments, 2 to 64"),
     knob("sender.nagle", Kind::Switch, "Nagle's algorithm"),
     knob("sender.buffers", Kind::Count, "packet buffers of a small device, all four budgets"),
+    knob("sender.write", Kind::Size, "how much the application writes at a time, 1 B to 1 MiB"),
+    knob(
+        "sender.message",
+        Kind::Size,
+        "messages of this size, 2 B to 1 MiB, in two writes each; the next one waits for an answer of one byte",
+    ),
     knob("sender.sack", Kind::Switch, "selective acknowledgements"),
     knob("sender.timestamps", Kind::Switch, "the timestamps option"),
     knob("sender.scaling", Kind::Switch, "the window-scale option"),
@@ -226,6 +232,8 @@ pub fn set(spec: &mut Spec, key: &str, value: &str) -> Result<(), SimError> {
             host.budgets = true;
             host.profile.budgets.out_of_order = count(knob, value, 0, 4_096)? as u16;
         }
+        "write" => spec.application = Application::Bulk { write: at_a_time(knob, value, 1)? },
+        "message" => spec.application = Application::Messages { size: at_a_time(knob, value, 2)? },
         "read_rate" => spec.reader = Reader::Slow { rate: rate(knob, value)?, chunk: 16 << 10 },
         "sack" => host.profile.sack = switch(knob, value)?,
         "timestamps" => host.profile.timestamps = switch(knob, value)?,
@@ -306,6 +314,17 @@ fn size(knob: &Knob, value: &str) -> Result<Bytes, SimError> {
         Ok(bytes)
     } else {
         Err(SimError::value(knob.key, value, "a size is from 536 B to 32 MiB here"))
+    }
+}
+
+/// What an application writes at a time, of at least `least` bytes.
+fn at_a_time(knob: &Knob, value: &str, least: u64) -> Result<u32, SimError> {
+    let bytes: Bytes = parsed(knob, value)?;
+    let most = 1 << 20;
+    if (least..=most).contains(&bytes.get()) {
+        Ok(bytes.get() as u32)
+    } else {
+        Err(SimError::value(knob.key, value, format!("expected {least} B to 1 MiB")))
     }
 }
 

@@ -17,19 +17,22 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    pub(crate) fn of(transmit: &Transmit<'_>) -> Self {
-        let mut head = [0; HEAD];
+    pub(crate) const EMPTY: Self = Self { head: [0; HEAD], head_len: 0, len: 0 };
+
+    /// Becomes what leaves a stack.
+    pub(crate) fn set(&mut self, transmit: &Transmit<'_>) {
         let headers = transmit.headers();
         let mut head_len = headers.len().min(HEAD);
-        head[..head_len].copy_from_slice(&headers[..head_len]);
+        self.head[..head_len].copy_from_slice(&headers[..head_len]);
         if headers.is_empty() {
             // An answer that lies whole in a buffer.
             for byte in transmit.data().flatten().take(HEAD) {
-                head[head_len] = *byte;
+                self.head[head_len] = *byte;
                 head_len += 1;
             }
         }
-        Self { head, head_len: head_len as u8, len: transmit.len() as u32 }
+        self.head[head_len..].fill(0);
+        (self.head_len, self.len) = (head_len as u8, transmit.len() as u32);
     }
 
     /// As the path sees it.

@@ -169,25 +169,16 @@ fn hold_sender(host: &mut HostSpec, seen: &Seen, notes: &mut Vec<String>) {
     if seen.limiter != Limiter::SendBuffer || host.budgets {
         return;
     }
-    // What was seen in flight contains the pauses of its writer.
-    host.send.wakes_at_third = false;
-    match seen.in_flight.filter(|bytes| bytes.get() > 0).map(|bytes| bytes.min(MOST)) {
-        Some(bytes) => {
-            notes.push(format!(
-                "the sender had {bytes} in flight at most: that is its buffer, until a setting says otherwise"
-            ));
-            (host.send.initial, host.send.max) = (host.send.initial.min(bytes), bytes);
-        }
-        // A window's worth of data passes in a round trip.
-        None => {
-            let bytes = fullpipe_units::bdp(seen.rate, seen.rtt).max(Bytes::new(1_460)).min(MOST);
-            notes.push(format!(
-                "what the sender had in flight was not seen: {} x {} = {bytes} are taken",
-                seen.rate, seen.rtt
-            ));
-            (host.send.initial, host.send.max) = (host.send.initial.min(bytes), bytes);
-        }
-    }
+    // What passed in a round trip contains the pauses of its writer, and what it wrote beyond the buffer.
+    (host.send.wakes_at_third, host.send.fills_segments) = (false, false);
+    let passed = fullpipe_units::bdp(seen.rate, seen.rtt);
+    let held = seen.in_flight.filter(|bytes| bytes.get() > 0).map_or(passed, |most| most.min(passed));
+    let held = held.clamp(Bytes::new(1_460), MOST);
+    notes.push(format!(
+        "the sender had {held} in flight on average ({} x {}): that is its buffer, until a setting says otherwise",
+        seen.rate, seen.rtt
+    ));
+    (host.send.initial, host.send.max) = (host.send.initial.min(held), held);
 }
 
 #[cfg(test)]
@@ -225,8 +216,20 @@ mod tests {
         let buffer =
             Seen { limiter: Limiter::SendBuffer, window: Some(Bytes::new(3_000_000)), scale: Some(Some(7)), ..seen() };
         let (buffer, _) = predicted(&buffer, &Overrides::default());
-        assert!((buffer.rate.bps() as f64 / 6.3e6 - 1.0).abs() < 0.15, "{buffer:?}");
+        assert!((buffer.rate.bps() as f64 / 6.3e6 - 1.0).abs() < 0.05, "{buffer:?}");
         assert_eq!(buffer.limiter, Limiter::SendBuffer);
+        // The most that was in flight is more than what was there on average, where writes go beyond the buffer.
+        let (beyond, _) = predicted(
+            &Seen {
+                limiter: Limiter::SendBuffer,
+                window: Some(Bytes::new(3_000_000)),
+                scale: Some(Some(7)),
+                in_flight: Some(Bytes::new(83_984)),
+                ..seen()
+            },
+            &Overrides::default(),
+        );
+        assert!((beyond.rate.bps() as f64 / 6.3e6 - 1.0).abs() < 0.05, "{beyond:?}");
     }
 
     #[test]

@@ -57,6 +57,8 @@ struct World<'s> {
     reading: Reading,
     /// The packet that arrives; zeros but for its head.
     scratch: Vec<u8>,
+    /// Packets that arrived: their memory is used again.
+    spare: Vec<Rc<Packet>>,
     ledger: Ledger,
     /// What each end's interface saw.
     captures: Option<[Capture; 2]>,
@@ -103,6 +105,7 @@ impl<'s> World<'s> {
             writer: Writer::new(spec),
             reading: Reading::new(spec),
             scratch: vec![0; 64 << 10],
+            spare: Vec::new(),
             ledger: Ledger::new(),
             captures: spec.capture.then(Default::default),
             started: None,
@@ -217,13 +220,13 @@ impl<'s> World<'s> {
             self.ends[host].device.inbox.push_back(packet);
             return self.work_device(host);
         }
-        self.deliver(host, &packet);
+        self.deliver(host, packet);
         self.work(host);
     }
 
-    fn deliver(&mut self, host: usize, packet: &Packet) {
+    fn deliver(&mut self, host: usize, packet: Rc<Packet>) {
         if let Some(captures) = &mut self.captures {
-            captures[host].push(self.now, packet);
+            captures[host].push(self.now, &packet);
         }
         // Behind the headers it is zeros, as the payload is.
         self.scratch[..HEAD].copy_from_slice(&packet.head);
@@ -231,6 +234,10 @@ impl<'s> World<'s> {
         self.ends[host].stack.on_packet(self.now, &self.scratch[..packet.len as usize], true).ok();
         if host == RECEIVER && packet.is_pushed() {
             self.reading.pushed = true;
+        }
+        // A path that duplicates packets has another one.
+        if Rc::strong_count(&packet) == 1 {
+            self.spare.push(packet);
         }
         if self.connected.is_none() {
             self.see_connection();
@@ -278,7 +285,9 @@ impl<'s> World<'s> {
     }
 
     fn take(&mut self, host: usize) -> Option<Rc<Packet>> {
-        let packet = self.ends[host].stack.poll_transmit(self.now).map(|transmit| Rc::new(Packet::of(&transmit)))?;
+        let transmit = self.ends[host].stack.poll_transmit(self.now)?;
+        let mut packet = self.spare.pop().unwrap_or_else(|| Rc::new(Packet::EMPTY));
+        Rc::make_mut(&mut packet).set(&transmit);
         self.ends[host].note_syn(&packet);
         if let Some(captures) = &mut self.captures {
             captures[host].push(self.now, &packet);
@@ -300,7 +309,7 @@ impl<'s> World<'s> {
         while !self.ends[host].device.is_busy(self.now) {
             if let Some(packet) = self.ends[host].device.inbox.pop_front() {
                 self.ends[host].device.spend(self.now);
-                self.deliver(host, &packet);
+                self.deliver(host, packet);
                 if host == SENDER {
                     self.writer.work(self.now, &mut self.ends[SENDER]);
                 } else {

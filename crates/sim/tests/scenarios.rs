@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use fullpipe_diagnose::Limiter;
+use fullpipe_diagnose::{Detail, Limiter};
 use fullpipe_path::{Direction, QueueSize, Scenario};
 use fullpipe_sim::{Application, HostSpec, Reader, Spec, device_runs, from_scenario, knob, predict, run};
 use fullpipe_units::{Bytes, Micros, Rate};
@@ -248,4 +248,25 @@ fn a_small_send_buffer_of_linux_takes_whole_super_packets() {
     assert!(with(false) < 4_100_000, "{}", with(false));
     // Two thirds of it and one super-packet are about 92,000 B.
     assert!((6_000_000..9_500_000).contains(&with(true)), "{}", with(true));
+}
+
+/// Two writes and an answer: Nagle's algorithm holds the second one until the delayed acknowledgement of the first.
+#[test]
+fn messages_in_two_writes_wait_for_delayed_acknowledgements_until_nagle_is_off() {
+    let spec = lan(100_000_000, 40_000, "linux-6.18", "linux-6.18");
+    let answered = |settings: &[(&str, &str)]| {
+        let settings: Vec<_> = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let outcome = run(&knob::with(&spec, &settings).unwrap()).unwrap();
+        (outcome.rate().bps(), outcome.diagnosis())
+    };
+    // 2,048 B in a round trip and a delayed ACK for the first write, and a round trip for the second: 120 ms.
+    let (slow, diagnosis) = answered(&[("sender.message", "2k")]);
+    assert!((130_000..=140_000).contains(&slow), "{slow}");
+    assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::AckDelay, Some(Detail::Nagle)), "{diagnosis:?}");
+    let (fast, diagnosis) = answered(&[("sender.message", "2k"), ("sender.nagle", "off")]);
+    assert!((390_000..=415_000).contains(&fast), "{fast}");
+    assert_eq!(diagnosis.limiter, Limiter::Application, "{diagnosis:?}");
+    for (key, value) in [("sender.message", "1"), ("sender.message", "2M"), ("sender.write", "0")] {
+        assert!(knob::with(&spec, &[(key.to_owned(), value.to_owned())]).is_err(), "{key}={value}");
+    }
 }

@@ -90,6 +90,7 @@ impl<H: Host + Send> LocalEnd<H> {
     }
 
     /// An end that can be changed, with the journal that is to hold what was there before.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only the lab, which is Linux's, makes hosts"))]
     pub(crate) fn with_journal(name: &str, host: H, journal: Journal, command: &str) -> Self {
         Self { store: Store::Here(journal), ..Self::in_folder(name, host, PathBuf::new(), command, None) }
     }

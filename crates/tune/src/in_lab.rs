@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use fullpipe_diagnose::{RttSummary, proof::Criteria};
+use fullpipe_diagnose::{RttSummary, limit_words, proof::Criteria};
 use fullpipe_host::{Host, HostError, Identity, Journal, linux::LinuxHost};
 use fullpipe_knobs::{Address, Settings};
 use fullpipe_lab::{Lab, LabHost};
@@ -287,17 +287,11 @@ fn expectations(scenario: &Scenario, outcome: &Outcome, measured_only: bool) -> 
             all.push(Expectation { direction: name.to_owned(), expected, found, met });
         };
 
-        let verdict = |limiter: &str, detail: Option<&str>| match detail {
-            Some(detail) => format!("limiter {limiter}, {detail}"),
-            None => format!("limiter {limiter}"),
-        };
-        let limiter = word(before.diagnosis.limiter);
-        let detail = expect.detail.as_ref().and(before.diagnosis.detail).map(word);
-        add(
-            verdict(&expect.limiter, expect.detail.as_deref()),
-            verdict(&limiter, detail.as_deref()),
-            limiter == expect.limiter && detail == expect.detail,
-        );
+        let verdict = |limiter, detail| format!("limited by {}", limit_words(limiter, detail));
+        let found = (before.diagnosis.limiter, expect.detail.as_ref().and(before.diagnosis.detail));
+        let expected = named(&expect.limiter).map(|limiter| (limiter, expect.detail.as_deref().and_then(named)));
+        let wanted = expected.map_or_else(|| expect.limiter.clone(), |(limiter, detail)| verdict(limiter, detail));
+        add(wanted, verdict(found.0, found.1), expected == Some(found));
         if let Some(rate) = expect.rate {
             let found = before.compared_rate();
             let off = (found.bps() as f64 / rate.bps() as f64 - 1.0).abs();
@@ -332,10 +326,7 @@ fn headers(scenario: &Scenario, measured: &crate::outcome::Direction) -> Headers
     Headers { ipv6: !scenario.path.ip.has_v4(), timestamps }
 }
 
-/// The word that JSON has for a limiter or detail.
-fn word(value: impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => String::new(),
-    }
+/// The limiter or detail that a scenario names; it names none that there isn't.
+fn named<T: serde::de::DeserializeOwned>(word: &str) -> Option<T> {
+    serde_json::from_value(word.into()).ok()
 }

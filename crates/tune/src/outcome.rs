@@ -4,7 +4,7 @@ use fullpipe_diagnose::{
     Diagnosis, Transfer,
     proof::{Decision, Proof},
 };
-use fullpipe_knobs::{Address, Plan};
+use fullpipe_knobs::{Address, Plan, Settings};
 use fullpipe_units::{Bytes, Micros, Rate};
 use serde::Serialize;
 
@@ -17,6 +17,8 @@ pub struct Outcome {
     pub scenario: Option<ScenarioFacts>,
     /// What was measured first, a direction each.
     pub before: Vec<Direction>,
+    /// How the hosts were set, before any change; without those whose settings could not be read.
+    pub hosts: Vec<HostSettings>,
     /// What to set; empty where nothing would help.
     pub plan: Plan,
     /// Whether the plan helped, a direction each; empty where nothing was tried.
@@ -31,6 +33,15 @@ pub struct Outcome {
     pub expectations: Vec<Expectation>,
     /// What the reader must know besides: an imitation, a kernel that can't tell, a change that waits for a restart.
     pub notes: Vec<String>,
+}
+
+/// How a host is set.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostSettings {
+    /// Its name.
+    pub host: String,
+    /// What was read.
+    pub settings: Settings,
 }
 
 /// What a reader must know of an emulated path.

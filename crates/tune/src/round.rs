@@ -18,7 +18,7 @@ use crate::{
     event::{Event, Observer},
     judge::{self, Names, PROBE_STREAMS},
     meter::{Lengths, Meter},
-    outcome::{Difference, Direction, DirectionProof, Outcome, Restored},
+    outcome::{Difference, Direction, DirectionProof, HostSettings, Outcome, Restored},
     plans::{self, Group, PlanOptions, PlannedHost},
 };
 
@@ -108,6 +108,7 @@ impl Round<'_> {
         }
 
         let settings = self.settings(&mut outcome)?;
+        outcome.hosts = self.named(&settings);
         let (whole, groups) = self.plan(&outcome.before, &settings);
         outcome.plan = whole;
         self.observer.on(Event::Planned(&outcome.plan));
@@ -209,6 +210,11 @@ impl Round<'_> {
             }
         }
         Ok(read)
+    }
+
+    fn named(&self, settings: &[Option<Settings>; 2]) -> Vec<HostSettings> {
+        let known = self.ends.iter().zip(settings).filter_map(|(end, settings)| Some((end, settings.clone()?)));
+        known.map(|(end, settings)| HostSettings { host: end.name().to_owned(), settings }).collect()
     }
 
     fn plan(&self, before: &[Direction], settings: &[Option<Settings>; 2]) -> (Plan, Vec<Group>) {

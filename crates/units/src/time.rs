@@ -105,10 +105,11 @@ impl From<Micros> for Duration {
 }
 
 impl fmt::Display for Micros {
-    /// Three significant digits: `80.0 ms`, `412 us`, `1.50 s`.
+    /// Three significant digits: `80.0 ms`, `412 us`, `1.50 s`; nothing is `0 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (divisor, unit) = match self.0 {
-            0..1_000 => return write!(f, "{} us", self.0),
+            0 => return f.write_str("0 s"),
+            1..1_000 => return write!(f, "{} us", self.0),
             // From 999.5 ms on, three digits round up to a second.
             1_000..999_500 => (1_000, "ms"),
             999_500.. => (1_000_000, "s"),
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn shows_three_digits_and_a_unit() {
         for (us, text) in
-            [(0, "0 us"), (412, "412 us"), (80_000, "80.0 ms"), (1_500_000, "1.50 s"), (90_000_000, "90.0 s")]
+            [(0, "0 s"), (412, "412 us"), (80_000, "80.0 ms"), (1_500_000, "1.50 s"), (90_000_000, "90.0 s")]
         {
             assert_eq!(Micros::new(us).to_string(), text);
         }

@@ -215,6 +215,11 @@ fn a_lone_segment_whose_ack_is_late_is_ack_delay() {
     assert_eq!((nagle.limiter, nagle.detail), (Limiter::AckDelay, Some(Detail::Nagle)), "{}", told(&nagle));
     let timer = diagnose(&lone_segments(0, 200_000));
     assert_eq!((timer.limiter, timer.detail), (Limiter::AckDelay, Some(Detail::DelayedAck)), "{}", told(&timer));
+    // Linux waits 40 ms, and every second segment is acknowledged by the answer.
+    let smoothed = diagnose(&lone_segments(500, 20_000));
+    assert_eq!((smoothed.limiter, smoothed.detail), (Limiter::AckDelay, Some(Detail::Nagle)), "{}", told(&smoothed));
+    let answered = diagnose(&lone_segments(0, 20_000));
+    assert_eq!(answered.limiter, Limiter::Application, "{}", told(&answered));
     let prompt = diagnose(&lone_segments(0, 1_000));
     assert_eq!(prompt.limiter, Limiter::Application, "{}", told(&prompt));
 }

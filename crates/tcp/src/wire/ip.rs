@@ -77,7 +77,7 @@ impl<'a> Packet<'a> {
         }
         let header = data.get(..header_len).ok_or(Malformed::Truncated)?;
         let payload = data.get(header_len..total).ok_or(Malformed::Truncated)?;
-        if !Checksum::new().bytes(header).is_valid() {
+        if !Checksum::new().header(header).is_valid() {
             return Err(Malformed::Checksum);
         }
         // More fragments, or an offset.
@@ -170,9 +170,9 @@ impl Addresses {
     pub fn pseudo_header(&self, protocol: u8, len: u32) -> Checksum {
         let sum = Checksum::new().word(u16::from(protocol)).word((len >> 16) as u16).word(len as u16);
         match (self.src, self.dst) {
-            (IpAddr::V4(src), IpAddr::V4(dst)) => sum.bytes(&src.octets()).bytes(&dst.octets()),
+            (IpAddr::V4(src), IpAddr::V4(dst)) => sum.header(&src.octets()).header(&dst.octets()),
             (IpAddr::V6(src), IpAddr::V6(dst)) if cfg!(feature = "ipv6") => {
-                sum.bytes(&src.octets()).bytes(&dst.octets())
+                sum.header(&src.octets()).header(&dst.octets())
             }
             _ => sum,
         }
@@ -197,7 +197,7 @@ impl Addresses {
                 w.u16(0);
                 w.put(&src.octets());
                 w.put(&dst.octets());
-                let sum = Checksum::new().bytes(out.get(..20).unwrap_or(&[])).finish();
+                let sum = Checksum::new().header(out.get(..20).unwrap_or(&[])).finish();
                 set_be16(out, 10, sum);
                 20
             }
