@@ -1,5 +1,5 @@
-// Compiles what pages compute themselves: bindings/wasm for wasm32-unknown-unknown, the simulator as gzip in base64 (it stands in
-// its page) and the reader of captures as gzip (the local web view serves it). It takes a Rust toolchain with that target (`rustup
+// Compiles what pages compute themselves: bindings/wasm for wasm32-unknown-unknown as gzip, the simulator (it stands in its page) and the
+// reader of captures (the local web view serves it). It takes a Rust toolchain with that target (`rustup
 // target add wasm32-unknown-unknown`). Compilers differ in their bytes, so that no test compares these: tests compare what they answer
 // with what `fullpipe what-if` and `fullpipe read` do.
 import { execFileSync } from "node:child_process";
@@ -29,6 +29,6 @@ const put = async (name, code, path, text) => {
   console.log(`${name}: ${code.length} bytes, ${text.length} in ${path}`);
 };
 const simulator = await compiled("simulator");
-await put("simulator", simulator, "crates/page/src/html/assets/simulator.wasm.gz.b64", gzipSync(simulator, { level: 9 }).toString("base64"));
+await put("simulator", simulator, "crates/page/src/html/assets/simulator.wasm.gz", gzipSync(simulator, { level: 9 }));
 const reader = await compiled("reader");
 await put("reader", reader, "crates/web/src/assets/reader.wasm.gz", gzipSync(reader, { level: 9 }));

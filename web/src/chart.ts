@@ -2,30 +2,41 @@
 
 import uPlot from "uplot";
 import { exact, short } from "./format";
+import { Link, type Span, type View } from "./link";
 import type { Chart, Panel } from "./model";
 import { colour, onThemeChange } from "./theme";
 
 const HEIGHT = 190;
 const STRIP = 10;
+/** No cursor. */
+const AWAY = { left: -10, top: -10 };
 
-/** Draws `chart` into `place` and keeps it drawn. */
-export const draw = (place: HTMLElement, chart: Chart): void => {
+/** Draws `chart` into `place` and keeps it drawn, together with those of `link`. */
+export const draw = (place: HTMLElement, chart: Chart, link = new Link()): void => {
   const last = chart.x.length - 1;
-  const ends: [number, number] = [chart.x[0] ?? 0, chart.x[last] ?? 1];
+  const ends: Span = link.ends ?? [chart.x[0] ?? 0, chart.x[last] ?? 1];
   const plots: uPlot[] = [];
-  let busy = false;
+  let shown = ends;
 
-  const zoomTo = (from: number, to: number): void => {
-    const span = Math.max(to - from, (ends[1] - ends[0]) / 1e6);
-    const low = Math.min(Math.max(from, ends[0]), ends[1] - span);
-    const min = Math.max(low, ends[0]);
-    busy = true;
-    for (const plot of plots) plot.setScale("x", { min, max: Math.min(min + span, ends[1]) });
-    busy = false;
+  const show = (span: Span | null): void => {
+    const [from, to] = span ?? ends;
+    const width = Math.min(Math.max(to - from, (ends[1] - ends[0]) / 1e6), ends[1] - ends[0]);
+    const min = Math.min(Math.max(from, ends[0]), ends[1] - width);
+    shown = [min, min + width];
+    for (const plot of plots) plot.setScale("x", { min, max: min + width });
+  };
+  const view: View = {
+    show,
+    point: (at) => {
+      for (const plot of plots) plot.setCursor(at === null ? AWAY : { left: plot.valToPos(at, "x"), top: AWAY.top }, false);
+    },
+  };
+  const zoomTo = (span: Span | null): void => {
+    show(span);
+    link.show(view, span);
   };
 
   const create = (): void => {
-    const zoom = plots[0] && { min: plots[0].scales.x.min!, max: plots[0].scales.x.max! };
     for (const plot of plots.splice(0)) plot.destroy();
     place.replaceChildren();
     if (chart.bands.length > 0) place.append(legendOf(chart));
@@ -33,27 +44,32 @@ export const draw = (place: HTMLElement, chart: Chart): void => {
     chart.panels.forEach((panel, index) => {
       const isFirst = index === 0;
       const isLast = index === chart.panels.length - 1;
-      plots.push(new uPlot(options(chart, panel, width, isFirst, isLast, (from, to) => {
-        if (!busy) zoomTo(from, to);
-      }), [chart.x, ...panel.series.map((line) => line.y)], place));
+      const heard = {
+        zoomed: (from: number, to: number) => {
+          if (from !== shown[0] || to !== shown[1]) zoomTo([from, to]);
+        },
+        pointed: (at: number | null) => link.point(view, at),
+      };
+      const data: uPlot.AlignedData = [chart.x, ...panel.series.map((line) => line.y)];
+      plots.push(new uPlot(options(chart, panel, width, isFirst, isLast, heard), data, place));
     });
-    for (const plot of plots) plot.over.addEventListener("dblclick", () => zoomTo(...ends));
-    if (zoom) zoomTo(zoom.min, zoom.max);
+    for (const plot of plots) plot.over.addEventListener("dblclick", () => zoomTo(null));
+    show(shown);
   };
 
   create();
+  link.join(view);
   place.addEventListener("keydown", (event) => {
-    const scale = plots[0]?.scales.x;
-    if (!scale || scale.min == null || scale.max == null) return;
-    const span = scale.max - scale.min;
-    const middle = (scale.min + scale.max) / 2;
+    const [min, max] = shown;
+    const span = max - min;
+    const middle = (min + max) / 2;
     const moves: Record<string, () => void> = {
-      ArrowLeft: () => zoomTo(scale.min! - span / 5, scale.max! - span / 5),
-      ArrowRight: () => zoomTo(scale.min! + span / 5, scale.max! + span / 5),
-      "+": () => zoomTo(middle - span / 4, middle + span / 4),
-      "=": () => zoomTo(middle - span / 4, middle + span / 4),
-      "-": () => zoomTo(middle - span, middle + span),
-      "0": () => zoomTo(...ends),
+      ArrowLeft: () => zoomTo([min - span / 5, max - span / 5]),
+      ArrowRight: () => zoomTo([min + span / 5, max + span / 5]),
+      "+": () => zoomTo([middle - span / 4, middle + span / 4]),
+      "=": () => zoomTo([middle - span / 4, middle + span / 4]),
+      "-": () => zoomTo([middle - span, middle + span]),
+      "0": () => zoomTo(null),
     };
     const move = moves[event.key];
     if (move) {
@@ -94,7 +110,7 @@ const options = (
   width: number,
   isFirst: boolean,
   isLast: boolean,
-  zoomed: (from: number, to: number) => void,
+  heard: { zoomed: (from: number, to: number) => void; pointed: (at: number | null) => void },
 ): uPlot.Options => {
   const grid = { stroke: colour("grid"), width: 1 };
   const axis = { stroke: colour("quiet"), grid, ticks: { show: false }, font: "12px system-ui, sans-serif" };
@@ -145,10 +161,18 @@ const options = (
     ],
     hooks: {
       drawClear: [(plot) => bands(plot, chart, isFirst)],
+      draw: [(plot) => plateau(plot, chart, isFirst)],
       setScale: [
         (plot, key) => {
           const { min, max } = plot.scales.x;
-          if (key === "x" && min != null && max != null) zoomed(min, max);
+          if (key === "x" && min != null && max != null) heard.zoomed(min, max);
+        },
+      ],
+      setCursor: [
+        (plot) => {
+          const { left, event } = plot.cursor;
+          // Only of the panel that the pointer is on: the others follow it.
+          if (event) heard.pointed(left == null || left < 0 ? null : plot.posToVal(left, "x"));
         },
       ],
     },
@@ -171,6 +195,32 @@ const bands = (plot: uPlot, chart: Chart, isFirst: boolean): void => {
       ctx.globalAlpha = 1;
       ctx.fillRect(left, bbox.top - STRIP * pixels, Math.max(right - left, 1), (STRIP - 3) * pixels);
     }
+  }
+  ctx.restore();
+};
+
+/** From where on a curve gains no more. */
+const plateau = (plot: uPlot, chart: Chart, isFirst: boolean): void => {
+  if (chart.plateau == null) return;
+  const { ctx, bbox } = plot;
+  const pixels = uPlot.pxRatio;
+  const x = plot.valToPos(chart.plateau, "x", true);
+  if (x < bbox.left || x > bbox.left + bbox.width) return;
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = colour("quiet");
+  ctx.lineWidth = pixels;
+  ctx.setLineDash([3 * pixels, 4 * pixels]);
+  ctx.beginPath();
+  ctx.moveTo(x, bbox.top);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  if (isFirst) {
+    // On the side that has room.
+    const isRight = x < bbox.left + bbox.width * 0.8;
+    ctx.font = `${12 * pixels}px system-ui, sans-serif`;
+    ctx.textAlign = isRight ? "left" : "right";
+    ctx.textBaseline = "top";
+    ctx.fillText("plateau", x + (isRight ? 5 : -5) * pixels, bbox.top + bbox.height - 18 * pixels);
   }
   ctx.restore();
 };

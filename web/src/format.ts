@@ -37,6 +37,7 @@ export const exact = (kind: Kind, value: number | null | undefined): string => {
 
 /** A value for the ticks of an axis: short. */
 export const short = (kind: Kind, value: number): string => {
+  if (value === 0 && kind !== "seconds") return "0";
   switch (kind) {
     case "bytes":
       return scaled(value, ["B", "kB", "MB", "GB"], 1000);

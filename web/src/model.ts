@@ -32,6 +32,8 @@ export interface Chart {
   x: number[];
   panels: Panel[];
   bands: Band[];
+  /** From where on the axis a curve gains no more. */
+  plateau: number | null;
 }
 
 export interface TraceChart {
@@ -41,6 +43,9 @@ export interface TraceChart {
   count: number;
   seen: number;
   has_windows: boolean;
+  /** The first and the last point on the axis of the connection's charts, in microseconds. */
+  begins_us: number;
+  ends_us: number;
   points: string;
 }
 

@@ -7,7 +7,7 @@ export const SACK = 3;
 
 export interface Points {
   count: number;
-  /** Seconds since the first. */
+  /** Seconds since the first payload: before it, for the handshake, negative. */
   at: Float64Array;
   /** Packet numbers in the capture. */
   number: Float64Array;
@@ -25,7 +25,7 @@ export interface Points {
 /** Points of a block. */
 const BLOCK = 1024;
 
-export const unpack = (base64: string, count: number): Points => {
+export const unpack = (base64: string, count: number, begins_us: number): Points => {
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);
   for (let index = 0; index < text.length; index += 1) bytes[index] = text.charCodeAt(index);
@@ -61,7 +61,7 @@ export const unpack = (base64: string, count: number): Points => {
   };
   const expected = [0, 0, 0, 0];
   const sizes = [0, 0, 0, 0];
-  let us = 0;
+  let us = begins_us;
   let number = 0;
   for (let index = 0; index < count; index += 1) {
     const kind = bytes[place];

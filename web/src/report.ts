@@ -1,6 +1,7 @@
 // Draws the charts of a page, and lets its JSON be saved. All text of the page is there without this script.
 
 import { draw as drawChart } from "./chart";
+import { Link, type Span } from "./link";
 import type { Charts } from "./model";
 import { draw as drawTrace } from "./trace";
 
@@ -55,8 +56,26 @@ const start = (): void => {
     waiting.set(place, () => draw(place));
     watcher.observe(place);
   };
-  for (const chart of charts.charts) later(`[data-chart="${chart.id}"]`, (place) => drawChart(place, chart));
-  for (const chart of charts.traces) later(`[data-trace="${chart.id}"]`, (place) => drawTrace(place, chart));
+  // The charts of a connection show the same part of it, and have one cursor.
+  const links = new Map<Element, Link>();
+  const linkOf = (selector: string, ends: Span): Link | undefined => {
+    const connection = document.querySelector(selector)?.closest("article");
+    if (!connection) return undefined;
+    const link = links.get(connection) ?? new Link();
+    links.set(connection, link);
+    link.cover(ends);
+    return link;
+  };
+  for (const chart of charts.charts) {
+    const selector = `[data-chart="${chart.id}"]`;
+    const link = chart.axis === "time" && chart.x.length > 1 ? linkOf(selector, [chart.x[0], chart.x[chart.x.length - 1]]) : undefined;
+    later(selector, (place) => drawChart(place, chart, link));
+  }
+  for (const chart of charts.traces) {
+    const selector = `[data-trace="${chart.id}"]`;
+    const link = linkOf(selector, [chart.begins_us / 1e6, chart.ends_us / 1e6]);
+    later(selector, (place) => drawTrace(place, chart, link));
+  }
   addEventListener("beforeprint", () => {
     for (const draw of waiting.values()) draw();
     waiting.clear();

@@ -2,56 +2,77 @@
 
 import uPlot from "uplot";
 import { exact, short } from "./format";
+import { Link, type Span, type View } from "./link";
 import type { TraceChart } from "./model";
 import { ACK, AGAIN, DATA, extent, firstFrom, firstOf, SACK, unpack, type Points } from "./points";
 import { colour, onThemeChange } from "./theme";
 
 const HEIGHT = 420;
+const TICK = 7;
 const NAMES = ["data", "sent again, or reordered", "acknowledged", "SACK block"];
 const ROLES = ["flight", "again", "acked", "sack"];
+/** What can be hidden: the kinds, and the end of the offered window. */
+const WINDOW = 4;
 
-/** Draws `chart` into `place` and keeps it drawn. */
-export const draw = (place: HTMLElement, chart: TraceChart): void => {
-  const points = unpack(chart.points, chart.count);
+/** Draws `chart` into `place` and keeps it drawn, together with those of `link`. */
+export const draw = (place: HTMLElement, chart: TraceChart, link = new Link()): void => {
+  const points = unpack(chart.points, chart.count, chart.begins_us);
   if (points.count === 0) return;
-  const ends: [number, number] = [points.at[0], Math.max(points.at[points.count - 1], points.at[0] + 1e-6)];
+  const own: Span = [points.at[0], Math.max(points.at[points.count - 1], points.at[0] + 1e-6)];
+  const ends = link.ends ?? own;
+  const hidden = new Set<number>(chart.has_windows ? [] : [WINDOW]);
+  let shown = ends;
   let plot: uPlot | undefined;
   const readout = document.createElement("p");
   readout.className = "readout";
   readout.setAttribute("role", "status");
+  readout.textContent =
+    "Drag to zoom, double-click for all, Shift and drag to pan; point at a packet for its number; a name hides what it names.";
 
-  const zoomTo = (from: number, to: number): void => {
-    const span = Math.min(Math.max(to - from, 20e-6), ends[1] - ends[0]);
-    const min = Math.min(Math.max(from, ends[0]), ends[1] - span);
+  const show = (span: Span | null): void => {
+    const [from, to] = span ?? ends;
+    const width = Math.min(Math.max(to - from, 20e-6), ends[1] - ends[0]);
+    const min = Math.min(Math.max(from, ends[0]), ends[1] - width);
+    shown = [min, min + width];
     plot?.batch(() => {
-      plot?.setScale("x", { min, max: min + span });
-      plot?.setScale("y", level(points, min, min + span, chart.has_windows));
+      plot?.setScale("x", { min, max: min + width });
+      plot?.setScale("y", level(points, min, min + width, hidden));
     });
+  };
+  const view: View = {
+    show,
+    point: (at) => {
+      if (plot) plot.setCursor(at === null ? { left: -10, top: -10 } : { left: plot.valToPos(at, "x"), top: -10 }, false);
+    },
+  };
+  const zoomTo = (span: Span | null): void => {
+    show(span);
+    link.show(view, span);
   };
 
   const create = (): void => {
-    const zoom = plot && { min: plot.scales.x.min!, max: plot.scales.x.max! };
     plot?.destroy();
     place.replaceChildren();
-    plot = new uPlot(options(points, chart, place.clientWidth, readout, zoomTo), [ends, [0, 1]], place);
-    place.append(legend(points, chart), readout);
-    readout.textContent = "Drag to zoom, double-click for all, Shift and drag to pan; point at a packet for its number.";
-    plot.over.addEventListener("dblclick", () => zoomTo(...ends));
+    const pointed = (at: number | null): void => link.point(view, at);
+    plot = new uPlot(options(points, chart, place.clientWidth, readout, hidden, zoomTo, pointed), [[...ends], [0, 1]], place);
+    plot.over.addEventListener("dblclick", () => zoomTo(null));
     pan(plot, zoomTo);
-    zoomTo(...(zoom ? ([zoom.min, zoom.max] as [number, number]) : ends));
+    show(shown);
   };
 
   create();
+  place.after(legend(points, chart, hidden, () => show(shown)), readout);
+  link.join(view);
   place.addEventListener("keydown", (event) => {
-    const { min, max } = plot!.scales.x as { min: number; max: number };
+    const [min, max] = shown;
     const span = max - min;
     const moves: Record<string, () => void> = {
-      ArrowLeft: () => zoomTo(min - span / 5, max - span / 5),
-      ArrowRight: () => zoomTo(min + span / 5, max + span / 5),
-      "+": () => zoomTo(min + span / 4, max - span / 4),
-      "=": () => zoomTo(min + span / 4, max - span / 4),
-      "-": () => zoomTo(min - span / 2, max + span / 2),
-      "0": () => zoomTo(...ends),
+      ArrowLeft: () => zoomTo([min - span / 5, max - span / 5]),
+      ArrowRight: () => zoomTo([min + span / 5, max + span / 5]),
+      "+": () => zoomTo([min + span / 4, max - span / 4]),
+      "=": () => zoomTo([min + span / 4, max - span / 4]),
+      "-": () => zoomTo([min - span / 2, max + span / 2]),
+      "0": () => zoomTo(null),
     };
     const move = moves[event.key];
     if (move) {
@@ -69,7 +90,7 @@ export const draw = (place: HTMLElement, chart: TraceChart): void => {
   }).observe(place);
 };
 
-const pan = (plot: uPlot, zoomTo: (from: number, to: number) => void): void => {
+const pan = (plot: uPlot, zoomTo: (span: Span) => void): void => {
   plot.over.addEventListener("mousedown", (event) => {
     if (!event.shiftKey) return;
     event.stopImmediatePropagation();
@@ -77,7 +98,7 @@ const pan = (plot: uPlot, zoomTo: (from: number, to: number) => void): void => {
     const perPixel = (max - min) / plot.over.clientWidth;
     const move = (moved: MouseEvent): void => {
       const by = (event.clientX - moved.clientX) * perPixel;
-      zoomTo(min + by, max + by);
+      zoomTo([min + by, max + by]);
     };
     const stop = (): void => {
       document.removeEventListener("mousemove", move);
@@ -92,25 +113,35 @@ const pan = (plot: uPlot, zoomTo: (from: number, to: number) => void): void => {
     const { min, max } = plot.scales.x as { min: number; max: number };
     const at = plot.posToVal(event.offsetX, "x");
     const factor = event.deltaY < 0 ? 0.7 : 1 / 0.7;
-    zoomTo(at - (at - min) * factor, at + (max - at) * factor);
+    zoomTo([at - (at - min) * factor, at + (max - at) * factor]);
   }, { passive: false });
 };
 
-const legend = (points: Points, chart: TraceChart): HTMLElement => {
-  const counts = points.of.map((places) => places.length);
+/** Names what is drawn, each a switch. */
+const legend = (points: Points, chart: TraceChart, hidden: Set<number>, redraw: () => void): HTMLElement => {
   const list = document.createElement("ul");
   list.className = "legend";
-  const add = (role: string, text: string): void => {
+  const add = (kind: number, role: string, text: string): void => {
     const item = document.createElement("li");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.ariaPressed = "true";
     const swatch = document.createElement("span");
     swatch.className = `swatch fill-${role}`;
-    item.append(swatch, ` ${text}`);
+    button.append(swatch, ` ${text}`);
+    button.addEventListener("click", () => {
+      if (!hidden.delete(kind)) hidden.add(kind);
+      button.ariaPressed = String(!hidden.has(kind));
+      redraw();
+    });
+    item.append(button);
     list.append(item);
   };
   NAMES.forEach((name, kind) => {
-    if (counts[kind] > 0) add(ROLES[kind], `${name} (${exact("count", counts[kind])})`);
+    const count = points.of[kind].length;
+    if (count > 0) add(kind, ROLES[kind], `${name} (${exact("count", count)})`);
   });
-  if (chart.has_windows) add("window", "offered window");
+  if (chart.has_windows) add(WINDOW, "window", "offered window");
   return list;
 };
 
@@ -119,7 +150,9 @@ const options = (
   chart: TraceChart,
   width: number,
   readout: HTMLElement,
-  zoomTo: (from: number, to: number) => void,
+  hidden: ReadonlySet<number>,
+  zoomTo: (span: Span) => void,
+  pointed: (at: number | null) => void,
 ): uPlot.Options => {
   const grid = { stroke: colour("grid"), width: 1 };
   const font = "12px system-ui, sans-serif";
@@ -129,7 +162,7 @@ const options = (
     height: HEIGHT,
     legend: { show: false },
     cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false } },
-    padding: [8, 14, 0, 0],
+    padding: [8, 26, 0, 0],
     scales: {
       x: { time: false },
       // Set with every zoom.
@@ -141,29 +174,35 @@ const options = (
     ],
     series: [{}, { show: true, stroke: "transparent", points: { show: false } }],
     hooks: {
-      draw: [(plot) => paint(plot, points, chart.has_windows)],
+      draw: [(plot) => paint(plot, points, hidden)],
       setSelect: [
         (plot) => {
           const { left, width } = plot.select;
           if (width < 3) return;
           plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-          zoomTo(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+          zoomTo([plot.posToVal(left, "x"), plot.posToVal(left + width, "x")]);
         },
       ],
-      setCursor: [(plot) => tell(plot, points, chart, readout)],
+      setCursor: [
+        (plot) => {
+          const { left } = plot.cursor;
+          pointed(left == null || left < 0 ? null : plot.posToVal(left, "x"));
+          tell(plot, points, chart, hidden, readout);
+        },
+      ],
     },
   };
 };
 
 /** The sequence numbers that are in sight. */
-const level = (points: Points, min: number, max: number, hasWindows: boolean): { min: number; max: number } => {
-  const [low, high] = extent(points, firstFrom(points, min), firstFrom(points, max), hasWindows);
+const level = (points: Points, min: number, max: number, hidden: ReadonlySet<number>): { min: number; max: number } => {
+  const [low, high] = extent(points, firstFrom(points, min), firstFrom(points, max), !hidden.has(WINDOW));
   if (low > high) return { min: 0, max: 1 };
   const room = Math.max((high - low) * 0.04, 1);
   return { min: low - room, max: high + room };
 };
 
-const paint = (plot: uPlot, points: Points, hasWindows: boolean): void => {
+const paint = (plot: uPlot, points: Points, hidden: ReadonlySet<number>): void => {
   const { ctx, bbox } = plot;
   const { min, max } = plot.scales.x as { min: number; max: number };
   const { min: low, max: high } = plot.scales.y as { min: number; max: number };
@@ -179,8 +218,9 @@ const paint = (plot: uPlot, points: Points, hasWindows: boolean): void => {
   ctx.clip();
   const pixels = uPlot.pxRatio;
   // Two stairs: what was acknowledged, and where the offered window ends.
-  for (const [role, isWindow] of [["window", true], ["acked", false]] as const) {
-    if (isWindow && !hasWindows) continue;
+  for (const [role, kind] of [["window", WINDOW], ["acked", ACK]] as const) {
+    if (hidden.has(kind)) continue;
+    const isWindow = kind === WINDOW;
     ctx.beginPath();
     let begun = false;
     let before = 0;
@@ -208,6 +248,7 @@ const paint = (plot: uPlot, points: Points, hasWindows: boolean): void => {
   // A segment is a bar from its first to its last byte: at least a dot. What falls on the pixels of the one before is not
   // drawn again.
   for (const kind of [SACK, DATA, AGAIN]) {
+    if (hidden.has(kind)) continue;
     ctx.fillStyle = colour(ROLES[kind]);
     const wide = (kind === DATA ? 2 : 3) * pixels;
     let lastX = -10;
@@ -222,13 +263,21 @@ const paint = (plot: uPlot, points: Points, hasWindows: boolean): void => {
       ctx.fillRect(left - wide / 2, top, wide, tall);
       lastX = left;
       lastY = top;
+      // What was sent again hides on a steep line: a tick on the axis tells when.
+      if (kind === AGAIN) ctx.fillRect(left - pixels / 2, bbox.top + bbox.height - TICK * pixels, pixels, TICK * pixels);
     }
   }
   ctx.restore();
 };
 
 /** Names the packet nearest to the cursor. */
-const tell = (plot: uPlot, points: Points, chart: TraceChart, readout: HTMLElement): void => {
+const tell = (
+  plot: uPlot,
+  points: Points,
+  chart: TraceChart,
+  hidden: ReadonlySet<number>,
+  readout: HTMLElement,
+): void => {
   const { left, top } = plot.cursor;
   if (left == null || top == null || left < 0) return;
   const reach = 12;
@@ -237,6 +286,7 @@ const tell = (plot: uPlot, points: Points, chart: TraceChart, readout: HTMLEleme
   let best = -1;
   let nearest = Infinity;
   for (let index = from; index < to; index += 1) {
+    if (hidden.has(points.kind[index])) continue;
     const across = plot.valToPos(points.at[index], "x") - left;
     const base = points.seq[index];
     const isBar = points.kind[index] !== ACK;

@@ -37,6 +37,7 @@ interface Answer {
   memory: string;
   product: string;
   failure: string | null;
+  plans: { role: string; platform: string; changes: { do: string; why: string }[]; notes: string[] }[];
   chart: Chart | null;
 }
 
@@ -49,9 +50,20 @@ interface Simulator {
 
 const KEYS = ["rate", "rtt", "loss", "queue", "from", "to", "set", "bytes"] as const;
 /** The settings that have a field of their own. */
-const OWN: Record<string, string> = { window: "receiver.window", buffer: "sender.buffer" };
-/** What the sliders reach from and to. */
-const RANGES: Record<string, [number, number]> = { rate: [64e3, 10e9], rtt: [1e-4, 1], window: [2048, 33554432], buffer: [2048, 33554432] };
+const OWN: Record<string, string> = { window: "receiver.window", buffer: "sender.buffer", mtu: "path.mtu", message: "sender.message" };
+/** What the sliders reach from and to. Loss begins with none at all; a queue is in bandwidth-delay products. */
+const RANGES: Record<string, [number, number]> = {
+  rate: [64e3, 10e9],
+  rtt: [1e-4, 1],
+  loss: [1e-6, 0.1],
+  queue: [0.05, 10],
+  window: [2048, 33554432],
+  buffer: [2048, 33554432],
+  mtu: [576, 9216],
+  message: [16, 1048576],
+};
+/** Where a slider stands while its field is empty. */
+const EMPTY: Record<string, number> = { mtu: 1500, queue: 1 };
 /** Bits that a question may carry: some seconds of computing at most. */
 const MOST_BITS = 2e9;
 
@@ -90,6 +102,8 @@ const secondsOf = (time: string): number => {
 const written = (name: string, value: number): string => {
   const digits = (x: number): string => String(Number(x.toPrecision(3)));
   if (name === "rtt") return value < 1e-3 ? `${digits(value * 1e6)}us` : `${digits(value * 1e3)}ms`;
+  if (name === "loss") return value <= RANGES.loss[0] ? "0" : `${digits(value * 100)}%`;
+  if (name === "queue") return `${digits(value)}bdp`;
   if (name === "rate") return value >= 1e9 ? `${digits(value / 1e9)}G` : value >= 1e6 ? `${digits(value / 1e6)}M` : `${digits(value / 1e3)}k`;
   return String(Math.round(value));
 };
@@ -98,7 +112,12 @@ const bytesOf = (size: string): number => {
   const found = /^\s*([\d.]+)\s*([kmg]b?)?/i.exec(size);
   return found ? Number(found[1]) * (SIZES[found[2]?.toLowerCase() ?? ""] ?? 1) : 0;
 };
-const numberOf = (name: string, text: string): number => (name === "rate" ? bits(text) : name === "rtt" ? secondsOf(text) : bytesOf(text));
+/** A part: `0.01%`, `0.0001`; none is the smallest that the slider has. */
+const partOf = (part: string): number => Math.max(RANGES.loss[0], (Number.parseFloat(part) || 0) / (part.trim().endsWith("%") ? 100 : 1));
+/** A queue in bandwidth-delay products; one of another unit depends on the path. */
+const productsOf = (queue: string): number => (/^\s*[\d.]+\s*bdp\s*$/.test(queue) ? Number.parseFloat(queue) : 0);
+const NUMBERS: Record<string, (text: string) => number> = { rate: bits, rtt: secondsOf, loss: partOf, queue: productsOf };
+const numberOf = (name: string, text: string): number => (NUMBERS[name] ?? bytesOf)(text);
 
 /** What is chosen; fields of their own are settings as well. */
 const state = (): State => {
@@ -124,7 +143,7 @@ const slide = (): void => {
   for (const slider of document.querySelectorAll<HTMLInputElement>("[data-for]")) {
     const name = slider.dataset.for!;
     const [low, high] = RANGES[name];
-    const value = numberOf(name, field(name).value) || high;
+    const value = numberOf(name, field(name).value) || (EMPTY[name] ?? high);
     slider.value = String(Math.round((200 * Math.log(value / low)) / Math.log(high / low)));
     slider.setAttribute("aria-valuetext", field(name).value || "as the platform has it");
   }
@@ -149,6 +168,32 @@ const element = (name: string, text: string, className = ""): HTMLElement => {
   made.textContent = text;
   if (className !== "") made.className = className;
   return made;
+};
+
+/** What to set at each end, as it is typed. */
+const showPlans = (plans: Answer["plans"]): void => {
+  const articles = plans.map(({ role, platform, changes, notes }) => {
+    const article = element("article", "", "change");
+    article.append(element("h3", plans.length === 1 ? platform : `${role}, ${platform}`));
+    if (changes.length > 0) {
+      const typed = document.createElement("pre");
+      const code = element("code", changes.map((change) => change.do).join("\n"));
+      code.id = `plan-${role}`;
+      typed.tabIndex = 0;
+      typed.append(code);
+      const copy = element("button", "copy") as HTMLButtonElement;
+      copy.type = "button";
+      copy.dataset.copy = code.id;
+      article.append(typed, copy);
+    } else {
+      article.append(element("p", "Nothing to set."));
+    }
+    const why = document.createElement("ul");
+    for (const text of new Set([...changes.map((change) => change.why), ...notes])) why.append(element("li", text));
+    article.append(why);
+    return article;
+  });
+  byId("plans").replaceChildren(...articles);
 };
 
 const show = (told: { answer?: Answer; error?: string }, seconds: number): void => {
@@ -179,8 +224,9 @@ const show = (told: { answer?: Answer; error?: string }, seconds: number): void 
   fact("virtual time", `${Number(seconds.toFixed(3))} s`);
   const why = document.createElement("ul");
   for (const text of found.evidence) why.append(element("li", text));
-  place.replaceChildren(facts, element("p", `Do: ${found.action}`, "action"), element("h2", "Why"), why);
+  place.replaceChildren(facts, element("p", `Do: ${found.action}`, "action"), element("h2", "Why", "small"), why);
   if (found.failure) place.append(element("p", found.failure, "problem"));
+  showPlans(found.plans);
   const canvas = byId("chart").cloneNode(false) as HTMLElement;
   byId("chart").replaceWith(canvas);
   if (found.chart) draw(canvas, { ...found.chart, id: "answer" });
@@ -231,9 +277,10 @@ const start = async (): Promise<void> => {
     choose(Object.fromEntries(new URLSearchParams(location.hash.slice(1))));
     later();
   });
-  for (const button of document.querySelectorAll<HTMLElement>("[data-copy]")) {
-    button.addEventListener("click", () => void navigator.clipboard?.writeText(byId(button.dataset.copy!).textContent ?? ""));
-  }
+  document.addEventListener("click", (event) => {
+    const from = (event.target as HTMLElement).dataset.copy;
+    if (from !== undefined) void navigator.clipboard?.writeText(byId(from).textContent ?? "");
+  });
   answer();
 };
 

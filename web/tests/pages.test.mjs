@@ -45,14 +45,14 @@ const documentOf = (page) => page.evaluate(() => JSON.parse(document.getElementB
 for (const name of names) {
   for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
     // Narrow and dark: those with a chart of each sort.
-    if (width === 390 && !["loss.html", "sim.html", "sweep.html"].includes(name)) continue;
+    if (width === 390 && !["load.html", "loop.html", "loss.html", "sim.html", "sizes.html", "sweep.html"].includes(name)) continue;
     test(`${name} at ${width} px, ${colorScheme}`, async () => {
       const { page, heard } = await open(name, { viewport: { width, height: 900 }, colorScheme });
       await drawAll(page);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(wide <= width, `${wide} px wide`);
       // Two seconds each: one of each sort.
-      if (["loss.html", "sim.html", "sweep.html", "empty.html"].includes(name)) {
+      if (["load.html", "loop.html", "loss.html", "sim.html", "sizes.html", "sweep.html", "empty.html"].includes(name)) {
         await page.evaluate(axe.source);
         const { violations } = await page.evaluate(() => globalThis.axe.run());
         assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`), []);
@@ -72,10 +72,19 @@ for (const name of names) {
       ...diagnosis.blind,
     ]);
     for (const change of document.plan?.changes ?? []) texts.push(change.knob, change.reason, change.undo);
+    for (const host of document.hosts ?? []) texts.push(host.platform, ...host.not_default.flatMap(({ knob, value }) => [knob, value]));
+    for (const proof of document.proofs ?? []) texts.push(`\u00d7${proof.ratio.toFixed(2)}`, ...proof.knobs);
+    for (const { text } of document.conclusions ?? []) texts.push(text.replaceAll("`", ""));
+    for (const row of document.sizes ?? []) texts.push(`${row.size.toLocaleString("en")} B`);
     const plain = (text) => text.replace(/\s+/g, " ").trim();
+    assert.notEqual(await page.locator("h1").innerText(), "result");
     for (const text of texts) assert.ok(plain(told).includes(plain(text)), text);
     // A rate to the digit: three of them, in the unit that fits.
-    for (const { rate_bps: rate } of document.transfers ?? document.connections ?? document.directions ?? []) {
+    const sides = (document.sizes ?? []).flatMap(({ up, down }) => [up, down]);
+    const sums = (document.streams ?? []).flatMap(({ up_bps, down_bps }) => [{ rate_bps: up_bps }, { rate_bps: down_bps }]);
+    const loads = document.under_load?.loaded ?? [];
+    const measured = document.transfers ?? document.connections ?? document.directions ?? [...sides, ...sums, ...loads];
+    for (const { rate_bps: rate } of measured) {
       if (rate === null) continue;
       const digits = Number(rate.toPrecision(3)) / 1000 ** Math.floor(Math.log10(rate) / 3);
       assert.ok(told.includes(String(+digits.toPrecision(3)).slice(0, 3)), `${rate} bit/s`);
@@ -96,6 +105,7 @@ test("a capture's graph is zoomed to a packet, whose number is the capture's", a
   await graph.scrollIntoViewIfNeeded();
   const over = graph.locator(".u-over");
   await over.waitFor();
+  const readout = page.locator("[data-trace] .readout");
   const box = await over.boundingBox();
   const ticks = async () => (await graph.locator("canvas").screenshot()).toString("base64");
   const whole = await ticks();
@@ -111,7 +121,7 @@ test("a capture's graph is zoomed to a packet, whose number is the capture's", a
   for (let x = 0.02; x < 1; x += 0.01) {
     for (const y of [0.25, 0.5, 0.75]) {
       await page.mouse.move(box.x + box.width * x, box.y + box.height * y);
-      const said = await graph.locator(".readout").innerText();
+      const said = await readout.innerText();
       const found = /^Packet ([\d,]+), .*frame\.number == (\d+)$/.exec(said);
       if (found) {
         assert.equal(found[1].replaceAll(",", ""), found[2]);
@@ -146,6 +156,50 @@ test("panels share one cursor and one zoom", async () => {
   await page.mouse.up();
   await page.waitForTimeout(50);
   assert.notDeepEqual(await chart.locator("canvas").nth(2).screenshot(), before);
+  await page.close();
+});
+
+test("the charts of a connection show the same part of it, and its legend hides", async () => {
+  const { page, heard } = await open("loss.html", { viewport: { width: 1280, height: 2400 } });
+  const over = page.locator("[data-trace] .u-over");
+  await over.scrollIntoViewIfNeeded();
+  await over.waitFor();
+  const panels = page.locator("[data-chart] .canvas").first();
+  const picture = async (place) => (await place.locator("canvas").first().screenshot()).toString("base64");
+  const graph = page.locator("[data-trace] .canvas");
+  const whole = [await picture(panels), await picture(graph)];
+  const box = await over.boundingBox();
+  const middle = box.y + box.height / 2;
+  await page.mouse.move(box.x + box.width * 0.4, middle);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.5, middle, { steps: 4 });
+  await page.mouse.up();
+  // The time under the pointer is the panels' time, to the nearest of their samples.
+  const time = async () => Number(/([\d.]+)/.exec(await panels.locator(".u-legend .u-value").first().innerText())?.[1]);
+  const ends = [];
+  for (const part of [0.02, 0.98]) {
+    await page.mouse.move(box.x + box.width * part, middle);
+    ends.push(await time());
+  }
+  const { connections } = await documentOf(page);
+  const expected = connections[0].seconds * 0.1 * 0.96;
+  assert.ok(Math.abs(ends[1] - ends[0] - expected) < 0.3 * expected, `${ends} of ${expected}`);
+  assert.equal(await panels.locator(".u-legend .u-value", { hasText: /\d/ }).count(), await panels.locator(".u-legend .u-value").count());
+  await page.mouse.move(0, 0);
+  await page.waitForTimeout(50);
+  const zoomed = [await picture(panels), await picture(graph)];
+  zoomed.forEach((one, place) => assert.notEqual(one, whole[place]));
+  const name = page.locator("[data-trace] .legend button", { hasText: "offered window" });
+  await name.press("Enter");
+  assert.equal(await name.getAttribute("aria-pressed"), "false");
+  assert.notEqual(await picture(graph), zoomed[1]);
+  await name.press("Enter");
+  await panels.locator(".u-over").first().dblclick();
+  await page.mouse.move(0, 0);
+  await page.waitForTimeout(50);
+  assert.equal(await picture(panels), whole[0]);
+  assert.notEqual(await picture(graph), zoomed[1]);
+  assert.deepEqual(heard, []);
   await page.close();
 });
 
@@ -195,7 +249,7 @@ test("a capture of a million packets", async () => {
   const ready = performance.now() - begun;
   const { files } = await documentOf(page);
   assert.ok(files[0].packets > 1_000_000, `${files[0].packets} packets`);
-  const counted = await graph.locator(".legend").innerText();
+  const counted = await page.locator("[data-trace] .legend").innerText();
   const points = [...counted.matchAll(/\(([\d,]+)\)/g)].reduce((sum, [, count]) => sum + Number(count.replaceAll(",", "")), 0);
   assert.ok(points > 1_000_000, counted);
 

@@ -98,6 +98,43 @@ test("a slider moves the answer, and the command on the page gives the same", as
   await page.close();
 });
 
+test("every situation of the page and every slider answers as the command below it", async () => {
+  const { page, heard } = await open();
+  const text = (id) => page.locator(id).innerText();
+  const agrees = async (what) => {
+    await page.waitForTimeout(400);
+    const said = await text("#headline");
+    const words = (await text("#command")).split(" ").slice(1);
+    const told = command(words).predictions.at(-1);
+    const [, rate, unit] = /^([\d.]+) ([kMG]?)bit/.exec(said);
+    const bps = Number(rate) * { "": 1, k: 1e3, M: 1e6, G: 1e9 }[unit];
+    assert.ok(Math.abs(bps - told.rate_bps) <= 0.006 * told.rate_bps, `${what}: ${said} against ${told.rate_bps}`);
+  };
+  // The plan for a platform is the command's, line by line.
+  await page.locator("#to").selectOption("freebsd-6");
+  await agrees("freebsd-6");
+  const plan = (await text("#plan")).split(" ").slice(1);
+  const lines = (await text("#plan-receiver")).split("\n");
+  const changes = command(plan).changes;
+  assert.deepEqual(lines, changes.map(({ knob, to }) => `sysctl -w ${knob}=${to}`));
+  const presets = page.locator("[data-preset]");
+  for (let place = 0; place < (await presets.count()); place += 1) {
+    await presets.nth(place).click();
+    await agrees(await presets.nth(place).innerText());
+  }
+  await presets.nth(1).click();
+  for (const [name, place, key] of [["loss", 120, "--loss"], ["loss", 0, "--loss 0 "], ["queue", 40, "--queue"], ["mtu", 20, "path.mtu="], ["message", 90, "sender.message="]]) {
+    await page.locator(`[data-for="${name}"]`).evaluate((slider, value) => {
+      slider.value = String(value);
+      slider.dispatchEvent(new Event("input", { bubbles: true }));
+    }, place);
+    await agrees(`${name} at ${place}`);
+    assert.ok((await text("#command")).includes(key), name);
+  }
+  assert.deepEqual(heard, []);
+  await page.close();
+});
+
 for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
   test(`it can be used at ${width} px, ${colorScheme}`, async () => {
     const { page, heard } = await open("#set=receiver.window%3D64512", { viewport: { width, height: 900 }, colorScheme });

@@ -32,7 +32,7 @@ fn the_wheel_works_in_a_fresh_environment() {
     let folder = tempfile::tempdir().unwrap();
     let (wheels, fresh) = (folder.path().join("wheels"), folder.path().join("fresh"));
     run(Command::new(tools.join("bin/maturin"))
-        .args(["build", "--locked", "--quiet", "--interpreter"])
+        .args(["build", "--locked", "--quiet", "--profile", "cross", "--interpreter"])
         .arg(&python)
         .arg("--out")
         .arg(&wheels)

@@ -2,6 +2,7 @@
 
 use fullpipe_chart::Chart;
 use fullpipe_diagnose::{Alternative, Limiter, limit_words};
+use fullpipe_knobs::{Change, Goal, Packets, Platform, PlatformRequest, plan_platform};
 use fullpipe_sim::{SimError, knob, platform, run};
 use fullpipe_units::{Bytes, Micros, Rate};
 use serde::Deserialize;
@@ -68,8 +69,42 @@ fn found(question: &Question) -> Result<Value, String> {
         "memory": outcome.memory.to_string(),
         "product": Bytes::new(bandwidth_delay as u64).to_string(),
         "failure": outcome.failure,
+        "plans": plans(question, rate, rtt),
         "chart": Chart::of_transfer("The connection over time", ("answer", 0), &outcome.transfer),
     }))
+}
+
+/// What `fullpipe plan` says for the receiver's platform, and for the sender's where that is another.
+fn plans(question: &Question, rate: Rate, rtt: Micros) -> Vec<Value> {
+    let both = [("receiver", &question.to), ("sender", &question.from)];
+    let count = if question.from == question.to { 1 } else { 2 };
+    let packets = Packets::default();
+    let plan = |(role, name): (&str, &String)| {
+        // The simulator has stacks that no plan is for.
+        let platform: Platform = name.parse().ok()?;
+        let plan = plan_platform(&PlatformRequest {
+            platform,
+            rate,
+            rtt,
+            connections: None,
+            goal: Goal::Bulk,
+            settings: None,
+            memory_bound: None,
+            packets: &packets,
+            peer: None,
+        });
+        let by_hand = |change: &Change| {
+            let to = change.to.as_deref().unwrap_or("absent");
+            change.command().unwrap_or_else(|| format!("{} -> {to}", change.knob))
+        };
+        Some(json!({
+            "role": role,
+            "platform": name,
+            "changes": plan.changes.iter().map(|change| json!({ "do": by_hand(change), "why": change.reason })).collect::<Vec<_>>(),
+            "notes": plan.notes,
+        }))
+    };
+    both.into_iter().take(count).filter_map(plan).collect()
 }
 
 #[cfg(test)]
@@ -95,6 +130,21 @@ mod tests {
         let wide = asked(|_| ());
         assert!(wide["answer"]["rate_bps"].as_u64().unwrap() > 85_000_000, "{wide}");
         assert_eq!(wide["answer"]["chart"]["panels"][0]["unit"], "rate");
+    }
+
+    #[test]
+    fn the_plans_of_both_platforms_come_with_what_to_type() {
+        let told = asked(|question| {
+            question["to"] = json!("windows-xp");
+            question["from"] = json!("freebsd-6");
+        });
+        let plans = told["answer"]["plans"].as_array().unwrap();
+        let lines = |place: usize| plans[place]["changes"].to_string();
+        assert_eq!(plans[0]["platform"], "windows-xp");
+        assert!(lines(0).contains("reg add") && lines(0).contains("Tcp1323Opts"), "{}", lines(0));
+        assert!(lines(1).contains("sysctl -w kern.ipc.maxsockbuf="), "{}", lines(1));
+        let device = asked(|question| question["to"] = json!("lwip"));
+        assert_eq!(device["answer"]["plans"].as_array().unwrap().len(), 1, "the sender's alone");
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub struct Chart {
     pub panels: Vec<Panel>,
     /// What was the limit when.
     pub bands: Vec<Band>,
+    /// From where on the axis a curve gains no more.
+    pub plateau: Option<f64>,
 }
 
 /// What numbers are, so that they can be written with their unit.
@@ -343,7 +345,13 @@ fn rates(points: &[(u64, u64)], rtt_us: Option<u64>) -> Vec<Option<f64>> {
             while low + 1 < points.len() && points[low].0 < at.saturating_sub(half) {
                 low += 1;
             }
-            let (from, to) = (points[low], points[high]);
+            // Samples that are further apart: the one before and the one after.
+            let is_alone = low == high;
+            let (from, to) = if is_alone {
+                (points[low.saturating_sub(1)], points[(high + 1).min(points.len() - 1)])
+            } else {
+                (points[low], points[high])
+            };
             let span = to.0.saturating_sub(from.0);
             (span > 0).then(|| to.1.saturating_sub(from.1) as f64 * 8e6 / span as f64).map(f64::round)
         })

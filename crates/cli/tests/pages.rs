@@ -37,6 +37,22 @@ fn fullpipe(arguments: &[&str]) {
     assert!(run.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&run.stderr));
 }
 
+/// Measured, planned, tried, proven and undone on real kernels, in one direction. What came out is not looked at here, so that a
+/// busy machine does no harm.
+fn real_loop(page: &str) {
+    if let Err(missing) = fullpipe_lab::preflight() {
+        return println!("skipped the page of a real loop: {missing}");
+    }
+    let arguments = ["lab", "run", "wan-80ms-sender", "--quiet", "--html", page];
+    let run = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).output().unwrap();
+    if !Path::new(page).exists() {
+        println!(
+            "skipped the page of a real loop: this machine was too busy: {}",
+            String::from_utf8_lossy(&run.stderr)
+        );
+    }
+}
+
 /// A server of this program, ended with the test.
 struct Running(Child);
 
@@ -105,8 +121,23 @@ fn pages_in_a_real_browser() {
     fullpipe(&["sim", "wan-80ms", "--html", &page("sim.html")]);
     fullpipe(&["demo", "--sim", "--html", &page("demo.html")]);
     fullpipe(&["sim", "netburner-wan", "--html", &page("device.html")]);
+    fullpipe(&["sim", "--all", "--html", &page("all.html")]);
+    let path = page("loop.html");
+    // It takes half a minute and little of a processor.
+    let real = std::thread::spawn(move || real_loop(&path));
     let sweep = "receiver.window=16k..4M";
     fullpipe(&["what-if", "--rate", "20M", "--rtt", "80ms", "--sweep", sweep, "--html", &page("sweep.html")]);
+    let (server, far) = Running::start(&["serve", "127.0.0.1:0", "--quiet"], folder.path());
+    let far = far.trim_start_matches("listening on ");
+    for (asked, name) in [
+        (&["--sizes", "1k..4k", "-t", "0.2"][..], "sizes.html"),
+        (&["--streams", "1..2", "-t", "0.2"], "streams.html"),
+        (&["--latency-under-load", "-t", "0.5"], "load.html"),
+        (&["--pattern", "connect-request-response", "-t", "0.2"], "requests.html"),
+        (&["-t", "0.5"], "measured.html"),
+    ] {
+        fullpipe(&[&["measure", far, "--quiet", "--html", &page(name)], asked].concat());
+    }
     fullpipe(&["read", &capture("50m-40ms-cubic-tail-loss-a.pcap"), "--html", &page("loss.html")]);
     fs::create_dir(folder.path().join("try")).unwrap();
     fullpipe(&["what-if", "--interactive", &page("try/what-if.html")]);
@@ -129,12 +160,12 @@ fn pages_in_a_real_browser() {
     fs::remove_file(million).unwrap();
     let (web_view, link) =
         Running::start(&["web", "--quiet", "--listen", "127.0.0.1:0", "--dir", &page("reports")], folder.path());
-    let (server, far) = Running::start(&["serve", "127.0.0.1:0", "--quiet"], folder.path());
+    real.join().unwrap();
     let run = Command::new(node)
         .args(["--test", "--test-reporter=spec", "tests/"])
         .current_dir(web())
         .env("WEB", link.trim_start_matches("open ").trim_end_matches('/'))
-        .env("FAR", far.trim_start_matches("listening on "))
+        .env("FAR", far)
         .env("CAPTURE", capture("50m-40ms-cubic-tail-loss-a.pcap"))
         .env("PAGES", folder.path())
         .env("CHROMIUM", chromium)

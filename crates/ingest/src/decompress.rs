@@ -1,4 +1,4 @@
-//! gzip and zstd, told by their first bytes. What is *not* here: the algorithms (flate2 with zlib-rs, ruzstd: both
+//! gzip and zstd, recognised by their first bytes. What is *not* here: the algorithms (flate2 with zlib-rs, ruzstd: both
 //! without C, since what they read comes from anywhere).
 
 use std::{
@@ -29,6 +29,16 @@ impl Compression {
             [0x28, 0xB5, 0x2F, 0xFD] | [0x50..=0x5F, 0x2A, 0x4D, 0x18] => Some(Self::Zstd),
             _ => None,
         }
+    }
+}
+
+/// The program that unpacks what begins so and is not unpacked here.
+pub(crate) fn elsewhere(magic: &[u8]) -> Option<&'static str> {
+    match magic {
+        [0xFD, b'7', b'z', b'X'] => Some("xz"),
+        [b'B', b'Z', b'h', b'1'..=b'9'] => Some("bzip2"),
+        [0x04, 0x22, 0x4D, 0x18] => Some("lz4"),
+        _ => None,
     }
 }
 

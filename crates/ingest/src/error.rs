@@ -35,6 +35,14 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// It is compressed in a way that is not read here.
+    #[error("{name} is compressed by {by}; unpack it first: `{by} -dc FILE | fullpipe read -`")]
+    Packed {
+        /// The file.
+        name: String,
+        /// The program that unpacks it.
+        by: &'static str,
+    },
     /// It is something else.
     #[error("{name} is no capture: {reason}; give a file as `tcpdump -w` or Wireshark writes it")]
     NotACapture {

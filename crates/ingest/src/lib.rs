@@ -89,7 +89,7 @@ pub struct Outcome {
     pub compression: Option<Compression>,
     /// Why reading broke off before the end; what was read until then counts.
     pub broken: Option<Error>,
-    /// Whether whoever was told of the progress wanted no more.
+    /// Whether the progress callback asked to stop.
     pub was_stopped: bool,
 }
 
@@ -110,7 +110,7 @@ impl Captures {
     }
 }
 
-/// Reads captures one after another; `-` is standard input. `progress` is told after each piece, and can stop it all.
+/// Reads captures one after another; `-` is standard input. `progress` is called after each piece, and can stop it all.
 pub fn read_all<S: Sink>(
     paths: &[PathBuf],
     options: Options,
@@ -120,8 +120,8 @@ pub fn read_all<S: Sink>(
     let mut captures = Captures::default();
     let mut before = 0;
     for (file, path) in paths.iter().enumerate() {
-        let told = |told: &Progress| progress(&Progress { file, ..*told });
-        match Source::open(path).and_then(|source| read_source(source, before, options, sink, told)) {
+        let in_file = |progressed: &Progress| progress(&Progress { file, ..*progressed });
+        match Source::open(path).and_then(|source| read_source(source, before, options, sink, in_file)) {
             Ok(outcome) => {
                 before += outcome.totals.packets;
                 let was_stopped = outcome.was_stopped;

@@ -14,7 +14,7 @@ use crate::{Error, Options, Outcome, Progress, Reading, Source};
 /// How many pieces there are when a thread reads ahead: one being read, one being looked at, one on its way.
 const PIECES: usize = 3;
 
-/// Reads one source to its end. Its packets' numbers go on after `before`; `progress` is told after each piece, and can
+/// Reads one source to its end. Its packets' numbers go on after `before`; `progress` is called after each piece, and can
 /// stop it.
 pub fn read_source<S: Sink>(
     source: Source,

@@ -48,6 +48,9 @@ impl Source {
             Ok(magic) => magic,
             Err(source) => return Err(Error::Read { name, source }),
         };
+        if let Some(by) = decompress::elsewhere(&magic) {
+            return Err(Error::Packed { name, by });
+        }
         let compression = Compression::of(&magic);
         let stream = Cursor::new(magic).chain(stream);
         let stream = match compression {

@@ -122,14 +122,16 @@ fn what_was_read_before_the_cut_counts() {
 
 #[test]
 fn what_is_no_capture_is_refused_by_name() {
-    let (captures, _) = read(&[b"", b"abc", b"GET / HTTP/1.1", &gzip(b"what else"), b"\x1F\x8Bnothing"]);
-    let told: Vec<String> = captures.failed.iter().map(ToString::to_string).collect();
+    let xz = b"\xFD7zXZ\0\0\x04";
+    let (captures, _) = read(&[b"", b"abc", b"GET / HTTP/1.1", &gzip(b"what else"), b"\x1F\x8Bnothing", xz]);
+    let messages: Vec<String> = captures.failed.iter().map(ToString::to_string).collect();
     assert_eq!(captures.files.len(), 0);
     assert!(matches!(captures.failed[0], Error::NotACapture { reason: NotACapture::Empty, .. }));
     assert!(matches!(captures.failed[1], Error::NotACapture { reason: NotACapture::TooShort(3), .. }));
-    assert!(told[2].contains("47 45 54 20") && told[2].contains("tcpdump -w"), "{}", told[2]);
-    assert!(told[3].contains("77 68 61 74"), "{}", told[3]);
+    assert!(messages[2].contains("47 45 54 20") && messages[2].contains("tcpdump -w"), "{}", messages[2]);
+    assert!(messages[3].contains("77 68 61 74"), "{}", messages[3]);
     assert!(matches!(captures.failed[4], Error::Decompress { .. }));
+    assert!(messages[5].ends_with("compressed by xz; unpack it first: `xz -dc FILE | fullpipe read -`"), "{}", messages[5]);
 }
 
 #[test]
@@ -137,9 +139,9 @@ fn files_that_are_not_there_and_folders_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let paths = [folder.path().join("missing"), folder.path().to_owned()];
     let captures = read_all(&paths, Options::default(), &mut Numbers::default(), on);
-    let told: Vec<String> = captures.failed.iter().map(ToString::to_string).collect();
-    assert!(told[0].contains("missing"), "{told:?}");
-    assert_eq!(told.len(), 2);
+    let messages: Vec<String> = captures.failed.iter().map(ToString::to_string).collect();
+    assert!(messages[0].contains("missing"), "{messages:?}");
+    assert_eq!(messages.len(), 2);
 }
 
 #[test]
@@ -159,17 +161,17 @@ fn whoever_is_told_of_the_progress_can_stop_it() {
     fs::write(&path, capture(3000)).unwrap();
     let size = fs::metadata(&path).unwrap().len();
     for reading in [Reading::Along, Reading::Ahead] {
-        let mut told = Vec::new();
+        let mut reports = Vec::new();
         let mut sink = Numbers::default();
         let options = Options { piece: 100_000, reading };
         let captures = read_all(&[path.clone(), path.clone()], options, &mut sink, |progress| {
-            told.push(*progress);
+            reports.push(*progress);
             if progress.packets >= 1000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         assert!(captures.files[0].was_stopped && captures.files.len() == 1);
         assert_eq!(captures.files[0].problems.total(), 0, "stopping is no damage");
         assert!((1000..2000).contains(&sink.0.len()));
-        assert!(told.iter().all(|progress| progress.of == Some(size) && progress.bytes > 0));
+        assert!(reports.iter().all(|progress| progress.of == Some(size) && progress.bytes > 0));
     }
 }
 

@@ -106,9 +106,9 @@ fn found(file: &[u8], threads: usize, piece: usize) -> Vec<String> {
     let read = source.and_then(|source| read_source(source, 0, options, &mut team, |_| ControlFlow::Continue(())));
     let read = read.map(|outcome| (outcome.totals, format!("{:?}", outcome.problems)));
     let found = team.finish();
-    let mut told = vec![format!("{read:?} {} {}", found.segments, found.unlisted)];
-    told.extend(found.connections.iter().map(|report| format!("{report:?}")));
-    told
+    let mut lines = vec![format!("{read:?} {} {}", found.segments, found.unlisted)];
+    lines.extend(found.connections.iter().map(|report| format!("{report:?}")));
+    lines
 }
 
 proptest! {

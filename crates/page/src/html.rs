@@ -10,6 +10,7 @@ mod figure;
 mod figures;
 mod loops;
 mod read;
+mod survey;
 mod table;
 mod trace;
 mod what_if;
@@ -177,6 +178,7 @@ pub fn headline(document: &Value) -> String {
     loops::headline(document)
         .or_else(|| read::headline(document))
         .or_else(|| figures::headline(document))
+        .or_else(|| survey::headline(document))
         .or(error)
         .unwrap_or_else(|| "result".to_owned())
 }
@@ -190,7 +192,7 @@ fn subline(document: &Value) -> Option<String> {
         let ends = if a == "a" && b == "b" { "from a to b and back".to_owned() } else { format!("a is {a}, b is {b}") };
         return Some(format!("{ends}{scenario}"));
     }
-    document["situation"].as_str().map(|text| clean(text).into_owned())
+    document["situation"].as_str().or_else(|| document["summary"].as_str()).map(|text| clean(text).into_owned())
 }
 
 /// Keys that are told elsewhere on the page, or are of no use to a reader.
@@ -200,6 +202,7 @@ const ELSEWHERE: &[&str] = &[
     "ends",
     "scenario",
     "situation",
+    "summary",
     "error",
     "proof",
     "connection_count",
@@ -212,6 +215,9 @@ const ELSEWHERE: &[&str] = &[
 
 fn body(document: &Value, charts: &Charts) -> Markup {
     let Some(entries) = document.as_object() else { return html! { p { "The document is empty." } } };
+    let told = [ELSEWHERE, loops::TOLD, read::TOLD, figures::TOLD, survey::TOLD];
+    let is_told = |key: &str| told.iter().any(|keys| keys.contains(&key));
+    let rest = || table::in_order(entries).into_iter().filter(|(key, _)| !is_told(key));
     html! {
         @if let Some(error) = document.get("error").filter(|error| !error.is_null()) {
             section.error role="alert" {
@@ -224,17 +230,16 @@ fn body(document: &Value, charts: &Charts) -> Markup {
         (loops::transfers(document, "transfers", "Measured", charts))
         (read::connections(document, charts))
         (figures::directions(document, charts))
+        (survey::conclusions(document))
         @if let Some(note) = &charts.note { p.note { (note) } }
         @for chart in charts.charts.iter().filter(|chart| chart.of.is_none()) { (figure::figure(chart)) }
+        (survey::tables(document))
+        (figures::ends(document))
         (loops::plan(document))
         (loops::transfers(document, "transfers_after", "Measured with the changes in force", charts))
-        @for (key, value) in table::in_order(entries) {
-            @if !ELSEWHERE.contains(&key.as_str()) && !loops::TOLD.contains(&key.as_str())
-                && !read::TOLD.contains(&key.as_str()) && !figures::TOLD.contains(&key.as_str())
-            {
-                (table::section(key, value))
-            }
-        }
+        (loops::settings(document))
+        @for (key, value) in rest().filter(|(_, value)| !table::is_plain(value)) { (table::section(key, value)) }
+        (table::plain(rest().filter(|(_, value)| table::is_plain(value))))
     }
 }
 

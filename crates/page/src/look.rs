@@ -2,7 +2,7 @@
 //! segment by segment. What is *not* here: where their bytes come from, and drawing.
 
 use fullpipe_capture::{
-    Findings, Flow, Keep, ProblemKind, Report, Segment, Sink, TooBig, Trace, Tracer, Tracker, Wanted,
+    Findings, Flow, Keep, Mark, Point, ProblemKind, Report, Segment, Sink, TooBig, Trace, Tracer, Tracker, Wanted,
 };
 use fullpipe_ingest::{Captures, Error, Outcome};
 
@@ -76,6 +76,7 @@ fn tell_files(captures: &Captures, list: &mut CaptureList) {
             Error::Open { name, .. }
             | Error::Read { name, .. }
             | Error::Decompress { name, .. }
+            | Error::Packed { name, .. }
             | Error::NotACapture { name, .. } => clean(name).into_owned(),
         };
         whole(list, name, error);
@@ -124,12 +125,15 @@ pub fn charts(list: &CaptureList, count: usize, read: impl FnOnce(&mut Closer) -
 fn graph(place: usize, report: &Report, trace: Trace) -> Option<TraceChart> {
     let main = report.main();
     let ends = [report.a, report.b];
+    let is_payload = |point: &&Point| matches!(point.mark, Mark::Data | Mark::Again);
+    let silent_ns = trace.points.iter().find(is_payload).map_or(0, |first| first.at_ns);
     (!trace.points.is_empty()).then(|| TraceChart {
         connection: place,
         title: "Segments over time".to_owned(),
         filter: display_filter(report),
         ends: [ends[main], ends[1 - main]].map(endpoint),
         has_windows: wanted(report).shift.is_some(),
+        begins_us: -i64::try_from(silent_ns / 1_000).unwrap_or(0),
         trace,
     })
 }

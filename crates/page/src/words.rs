@@ -8,9 +8,10 @@ pub fn verdict(limiter: Limiter, detail: Option<Detail>, or: &[Limiter], share: 
     for alternative in or {
         text += &format!(" or {}", alternative.words());
     }
-    if limiter != Limiter::InsufficientEvidence {
-        text += &format!(", {} of the time", percent(share));
+    if limiter == Limiter::InsufficientEvidence {
+        return text;
     }
+    text += &format!(", {} of the time", percent(share));
     match confidence {
         Confidence::High => {}
         Confidence::Medium => text += "; fairly sure",
@@ -27,5 +28,17 @@ pub fn percent(fraction: f64) -> String {
         "99 %".to_owned()
     } else {
         format!("{:.0} %", fraction * 100.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_not_called_unsure() {
+        let told = |limiter, share, confidence| verdict(limiter, None, &[], share, confidence);
+        assert_eq!(told(Limiter::InsufficientEvidence, 1.0, Confidence::Low), "not enough evidence");
+        assert_eq!(told(Limiter::Path, 0.995, Confidence::Low), "path, 99 % of the time; not sure");
     }
 }

@@ -14,12 +14,15 @@ mod watch;
 
 use std::net::SocketAddr;
 
-use fullpipe_knobs::{Change, Plan};
+use fullpipe_knobs::{
+    Change, Plan,
+    reading::{Merged, SettingRow},
+};
 use fullpipe_path::{self as path, Scenario};
-use fullpipe_tune::{Difference, Direction, DirectionProof, Outcome};
+use fullpipe_tune::{Difference, Direction, DirectionProof, HostSettings, Outcome};
 use serde_json::{Value, json};
 
-use crate::Problem;
+use crate::{Problem, SettingsList};
 
 pub use fullpipe_page::json::{SCHEMA, captures, to_line, to_string, word};
 pub(crate) use fullpipe_page::json::{diagnosis, document, too_little};
@@ -56,6 +59,7 @@ pub fn outcome(command: &str, outcome: &Outcome) -> Value {
             })),
             "ends": { "a": ends.a, "b": ends.b },
             "transfers": outcome.before.iter().map(|one| transfer(one, &ends)).collect::<Vec<_>>(),
+            "hosts": outcome.hosts.iter().map(host).collect::<Vec<_>>(),
             "plan": plan_object(&outcome.plan),
             "proof": proofs.first(),
             "proofs": proofs,
@@ -163,6 +167,29 @@ fn transfer(direction: &Direction, ends: &Ends) -> Value {
         "congestion_control": direction.congestion_control,
         "diagnosis": diagnosis(&direction.diagnosis),
         "seen": seen::seen(direction),
+    })
+}
+
+/// How a host is set: what differs from the defaults of its version.
+fn host(host: &HostSettings) -> Value {
+    let merged = Merged { settings: host.settings.clone(), ..Merged::default() };
+    let mut list = SettingsList::new(&merged, &[], false);
+    let compared = list.rows.iter().filter(|row| list.is_default(row).is_some()).count();
+    list.only_changed();
+    let changed = |row: &SettingRow| {
+        json!({
+            "knob": row.described.knob,
+            "value": row.described.value,
+            "default": row.described.default,
+            "meaning": row.described.meaning,
+            "note": row.note,
+        })
+    };
+    json!({
+        "host": host.host,
+        "platform": merged.settings.platform.to_string(),
+        "compared": compared,
+        "not_default": list.rows.iter().map(changed).collect::<Vec<_>>(),
     })
 }
 

@@ -11,6 +11,7 @@ mod changes;
 mod charts;
 pub mod columns;
 mod comparison;
+mod conclusions;
 pub mod csv;
 mod forecast;
 pub mod json;
@@ -33,6 +34,7 @@ pub mod xplot;
 pub use changes::{AppliedPlan, PlatformPlan};
 pub use charts::{charts_of_measured, charts_of_outcome};
 pub use comparison::{ComparedSize, Comparison, KeptSize, Pair};
+pub use conclusions::Conclusion;
 pub use forecast::{ChangeForecast, ForecastPoint, ForecastRow, PlanForecast};
 pub use fullpipe_page::{
     Advice, CaptureFile, CaptureList, CaptureProblem, MOST_DRAWN, MOST_ON_PAGE, Seen, charts, clean, display_filter,

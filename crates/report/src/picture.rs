@@ -94,8 +94,7 @@ fn draw(subject: Subject<'_>, headline: &str, format: Format) -> Result<Vec<u8>,
         let font = epaint_default_fonts::UBUNTU_LIGHT;
         assert!(register_font("sans-serif", FontStyle::Normal, font).is_ok(), "the built-in font can be read");
     });
-    // The font that comes along has no arrow.
-    let headline = &headline.replace('\u{2192}', "->");
+    let headline = &without_arrow(headline);
     let height = height(subject);
     match format {
         Format::Svg => {
@@ -229,6 +228,11 @@ fn paint<B: DrawingBackend>(
     Ok(())
 }
 
+/// The font that comes along has no arrow.
+fn without_arrow(text: &str) -> String {
+    text.replace('\u{2192}', "->")
+}
+
 /// What stands for a colour in a legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
@@ -247,6 +251,7 @@ fn key<'a, B: DrawingBackend>(
     let style = text(13, scale, "text");
     let mut from = px(from);
     for (name, role, kind) in names {
+        let name = &*without_arrow(name);
         match kind {
             Key::Area => {
                 let square = [(from, px(6)), (from + px(12), px(18))];
@@ -313,6 +318,14 @@ fn paint_panel<B: DrawingBackend>(
         .x_desc(if is_last { chart.axis.as_str() } else { "" })
         .y_desc(panel.label.as_str())
         .draw()?;
+    if let Some(plateau) = chart.plateau {
+        let line = [(place(plateau), 0.0), (place(plateau), top)];
+        plot.draw_series(DashedLineSeries::new(line, px(3), px(4), colour("quiet").stroke_width(scale)))?;
+        if is_first {
+            let style = text(12, scale, "quiet").pos(Pos::new(HPos::Left, VPos::Top));
+            plot.draw_series([EmptyElement::at((place(plateau), top)) + Text::new(" plateau", (px(2), px(2)), style)])?;
+        }
+    }
     for line in &panel.series {
         let ink = colour(line.role);
         let stroke = ink.stroke_width(2 * scale);
@@ -478,6 +491,15 @@ mod tests {
     }
 
     #[test]
+    fn a_plateau_is_marked_and_arrows_are_written_in_the_font_that_there_is() {
+        let mut chart = chart();
+        chart.plateau = Some(40.0);
+        chart.panels[0].series[0].name = "a \u{2192} b".to_owned();
+        let svg = String::from_utf8(draw(Subject::Chart(&chart), "a \u{2192} b", Format::Svg).unwrap()).unwrap();
+        assert!(svg.contains("plateau") && svg.contains("a -&gt; b") && !svg.contains('\u{2192}'), "{svg}");
+    }
+
+    #[test]
     fn colours_are_the_pages() {
         assert_eq!(colour("rate"), RGBColor(0x0b, 0x5c, 0xad));
         assert_eq!(colour("no-such-role"), RGBColor(0x77, 0x77, 0x77));
@@ -499,8 +521,15 @@ mod tests {
         let point = |n: u64| Point { at_ns: n * 1_000, number: n, mark: Mark::Data, seq: n as i64 * 1_448, len: 1_448 };
         let trace = Trace { points: (0..200_000).map(point).collect(), seen: 200_000, ..Trace::default() };
         let ends = ["a", "b"].map(str::to_owned);
-        let chart =
-            TraceChart { connection: 0, title: String::new(), filter: String::new(), ends, has_windows: false, trace };
+        let chart = TraceChart {
+            connection: 0,
+            title: String::new(),
+            filter: String::new(),
+            ends,
+            has_windows: false,
+            begins_us: 0,
+            trace,
+        };
         let svg = draw(Subject::Trace(&chart), "x", Format::Svg).unwrap();
         assert!(svg.len() < 400_000, "{}", svg.len());
     }

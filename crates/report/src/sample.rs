@@ -8,15 +8,15 @@ use fullpipe_diagnose::{
     SynFacts, Transfer,
     proof::{Decision, Proof},
 };
-use fullpipe_knobs::{Address, Change, Plan, TakesEffect};
+use fullpipe_knobs::{Address, Change, Plan, Settings, TakesEffect};
 use fullpipe_measure::{
     Capacity, CapacityOfDirection, Choice, Cpu, DirectionMeasurement, ExchangeReport, Harm, Latency, Left, Loaded,
     Measurement, Mechanism, MtuReport, PathMtu, PeerKind, Push, Refused, SizeRow, SizeSide, StreamsRow, TcpMtu, Trial,
     UnderLoad,
 };
 use fullpipe_tune::{
-    Difference, Direction, DirectionProof, Expectation, Outcome, PathErrorSummary, PredictedGain, Restored,
-    ScenarioFacts,
+    Difference, Direction, DirectionProof, Expectation, HostSettings, Outcome, PathErrorSummary, PredictedGain,
+    Restored, ScenarioFacts,
 };
 use fullpipe_units::{Bytes, Micros, Rate};
 
@@ -79,6 +79,7 @@ pub(crate) fn demo() -> Outcome {
             published: Some("5 to 6.5 Mbit/s before, 87 with SO_RCVBUF = 1 MB, 92 with a 1.5 MB window".to_owned()),
         }),
         before: vec![receive_window(), send_buffer()],
+        hosts: vec![host_settings("a", "cubic"), host_settings("b", "bbr")],
         plan: plan(),
         proofs: vec![
             proof("a->b", Rate::from_bps(6_412_000), Rate::from_bps(93_870_000), false),
@@ -270,6 +271,17 @@ pub(crate) fn hostile() -> Outcome {
     outcome.expectations[1].met = false;
     outcome.path_error = Some(PathErrorSummary { p50_us: 900, p99_us: 21_000, max_us: 90_000, valid: false });
     outcome
+}
+
+/// A Linux host of which two settings are known.
+fn host_settings(host: &str, congestion_control: &str) -> HostSettings {
+    let values = [("net.ipv4.tcp_congestion_control", congestion_control), ("net.ipv4.tcp_window_scaling", "1")];
+    let values = values.map(|(name, value)| (Address::sysctl(name), Some(value.to_owned())));
+    let platform = "linux-6.18".parse().expect("a platform");
+    HostSettings {
+        host: host.to_owned(),
+        settings: Settings { platform, values: values.into(), ..Settings::default() },
+    }
 }
 
 /// A clean path: nothing to change.

@@ -133,11 +133,14 @@ fn blind(connection: &Connection, sender: Sender, half: &Half) -> Vec<String> {
     }
     let (near_ns, far_ns) = (half.near.least_ns.unwrap_or(0), half.far.least_ns.unwrap_or(0));
     if near_ns > far_ns && half.counters.retransmissions + half.counters.out_of_order > 0 {
-        blind.push(
-            "it was captured behind most of the path, where segments that were lost before are never seen: a pause may be \
-             the sender's retransmission timer"
-                .to_owned(),
-        );
+        let late = match half.counters.out_of_order {
+            0 => String::new(),
+            late => format!("; {late} that came out of order count as retransmitted"),
+        };
+        blind.push(format!(
+            "it was captured behind most of the path, where segments that were lost before are never seen{late}; a pause may \
+             be the sender's retransmission timer"
+        ));
     }
     if peer.counters.packets == 0 {
         blind.push("only one direction was captured: no acknowledgement of this data was seen".to_owned());

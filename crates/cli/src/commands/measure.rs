@@ -146,7 +146,14 @@ fn survey(
             let rates = [row.up.rate_bps, row.down.rate_bps];
             largest = rates.into_iter().flatten().fold(largest, Rate::max);
             place += 1;
-            output.remark(&text::sweep_row(place, of, &row.size.to_string(), rates, largest, output.look()));
+            output.remark(&text::sweep_row(
+                place,
+                of,
+                &row.size.to_string(),
+                rates,
+                output.shows_progress().then_some(largest),
+                output.look(),
+            ));
         })?;
     } else if let Some(range) = args.streams {
         let numbers: Vec<u32> = range.steps().into_iter().filter_map(|step| step.try_into().ok()).collect();
@@ -156,8 +163,15 @@ fn survey(
             let rates = [row.up_bps, row.down_bps];
             largest = rates.into_iter().flatten().fold(largest, Rate::max);
             place += 1;
-            let label = format!("{} streams", row.streams);
-            output.remark(&text::sweep_row(place, of, &label, rates, largest, output.look()));
+            let label = format!("{} {}", row.streams, if row.streams == 1 { "stream" } else { "streams" });
+            output.remark(&text::sweep_row(
+                place,
+                of,
+                &label,
+                rates,
+                output.shows_progress().then_some(largest),
+                output.look(),
+            ));
         })?;
     } else if let Some(pattern) = args.pattern {
         let pairs = if args.pair.is_empty() { &[(Bytes::new(1), Bytes::new(1))][..] } else { &args.pair };

@@ -95,7 +95,9 @@ fn ingest(error: &fullpipe_ingest::Error) -> Exit {
                 _ => exit_of_io(source),
             }
         }
-        fullpipe_ingest::Error::Decompress { .. } | fullpipe_ingest::Error::NotACapture { .. } => Exit::InputInvalid,
+        fullpipe_ingest::Error::Decompress { .. }
+        | fullpipe_ingest::Error::Packed { .. }
+        | fullpipe_ingest::Error::NotACapture { .. } => Exit::InputInvalid,
     }
 }
 

@@ -57,7 +57,7 @@ fn feed(sink: &mut impl Sink) {
     }
 }
 
-fn told(found: &Findings) -> Vec<String> {
+fn lines(found: &Findings) -> Vec<String> {
     found.connections.iter().map(|report| format!("{report:?}")).collect()
 }
 
@@ -66,7 +66,7 @@ fn what_is_found_does_not_depend_on_the_number_of_threads() {
     let mut tracker = Tracker::new(7, Keep { transfers: true });
     feed(&mut tracker);
     let alone = tracker.finish();
-    let expected = told(&alone);
+    let expected = lines(&alone);
     assert!(expected.len() > CLIENTS as usize, "some begin anew");
     assert!(alone.connections.iter().any(|report| report.main_side().verdict.is_some()));
     for threads in 1..=8 {
@@ -74,6 +74,6 @@ fn what_is_found_does_not_depend_on_the_number_of_threads() {
         feed(&mut team);
         let found = team.finish();
         assert_eq!((found.segments, found.unlisted), (alone.segments, alone.unlisted));
-        assert!(told(&found) == expected, "{threads} threads");
+        assert!(lines(&found) == expected, "{threads} threads");
     }
 }

@@ -73,6 +73,20 @@ fn chart(
     })
 }
 
+/// A curve with the place from which on its rates are as good as the best, within what tests of one path differ by. None where
+/// it is the last that was tried: the curve may go on.
+fn with_plateau(chart: Chart) -> Chart {
+    const NEAR: f64 = 0.95;
+    let reached = |line: &Series| {
+        let best = line.y.iter().flatten().copied().fold(0.0, f64::max);
+        line.y.iter().position(|rate| rate.is_some_and(|rate| best > 0.0 && rate >= NEAR * best))
+    };
+    let series = chart.panels.first().map_or(&[][..], |panel| &panel.series);
+    let place = series.iter().filter(|line| line.role != "product").filter_map(reached).max();
+    let plateau = place.filter(|place| place + 1 < chart.x.len()).map(|place| chart.x[place]);
+    Chart { plateau, ..chart }
+}
+
 fn sizes(document: &Value) -> Option<Chart> {
     let rows = rows(document, "sizes")?;
     chart(
@@ -99,6 +113,7 @@ fn sizes(document: &Value) -> Option<Chart> {
             ),
         ],
     )
+    .map(with_plateau)
 }
 
 fn streams(document: &Value) -> Option<Chart> {
@@ -125,6 +140,7 @@ fn streams(document: &Value) -> Option<Chart> {
             ),
         ],
     )
+    .map(with_plateau)
 }
 
 /// A swept setting: its values are words such as `16k`, in the last word of `set`.
@@ -132,6 +148,10 @@ fn sweep(document: &Value) -> Option<Chart> {
     let rows = rows(document, "predictions")?;
     let values: Vec<Option<f64>> = rows.iter().map(swept).collect();
     let swept = document["plateau"]["knob"].as_str().unwrap_or("the setting").to_owned();
+    // The command's own, whose rate is known.
+    let on_plateau = &document["plateau"]["rate_bps"];
+    let place = rows.iter().position(|row| !on_plateau.is_null() && row["rate_bps"] == *on_plateau);
+    let plateau = place.filter(|place| place + 1 < rows.len()).and_then(|place| values[place]);
     chart(
         &format!("Predicted rate by {swept}"),
         &swept,
@@ -150,6 +170,7 @@ fn sweep(document: &Value) -> Option<Chart> {
             panel("wait at the narrowest link", Kind::Micros, [points("mean", "rtt", column(rows, "/queue_delay_us"))]),
         ],
     )
+    .map(|chart| Chart { plateau, ..chart })
 }
 
 fn swept(row: &Value) -> Option<f64> {
@@ -159,16 +180,24 @@ fn swept(row: &Value) -> Option<f64> {
 
 fn devices(document: &Value) -> Option<Chart> {
     let rows = rows(document, "rows").filter(|rows| rows[0].get("buffers").is_some())?;
-    // One curve: a table may hold both roles of the device.
-    let rows: Vec<Value> = rows.iter().filter(|row| row["role"] == rows[0]["role"]).cloned().collect();
+    // A table may hold both roles of the device.
+    let of_role = |role: &Value| rows.iter().filter(|row| row["role"] == *role).cloned().collect::<Vec<_>>();
+    let other = rows.iter().map(|row| &row["role"]).find(|role| **role != rows[0]["role"]);
+    let (rows, other) = (of_role(&rows[0]["role"]), other.map(of_role).unwrap_or_default());
+    let is_shared = column(&other, "/buffers") == column(&rows, "/buffers");
+    let name = |rows: &[Value]| rows[0]["role"].as_str().unwrap_or("measured").to_owned();
     let bits = document["bytes"].as_f64().map(|bytes| bytes * 8.0);
     let published = column(&rows, "/published_s").into_iter().map(|time| Some((bits? / time?).round())).collect();
     let rate = panel(
         "throughput",
         Kind::Rate,
-        [points("measured", "rate", column(&rows, "/rate_bps")), points("published", "product", published)],
+        [
+            points(&name(&rows), "rate", column(&rows, "/rate_bps")),
+            is_shared.then(|| points(&name(&other), "window", column(&other, "/rate_bps"))).flatten(),
+            points(&format!("{}, published", name(&rows)), "product", published),
+        ],
     );
-    chart("Rate by packet buffers", "packet buffers", Kind::Count, column(&rows, "/buffers"), [rate])
+    chart("Rate by packet buffers", "packet buffers", Kind::Count, column(&rows, "/buffers"), [rate]).map(with_plateau)
 }
 
 /// The parts of a distribution that the document has, each with how many round trips there are for one that took longer.
@@ -196,4 +225,25 @@ fn under_load(document: &Value) -> Option<Chart> {
         x,
         [all],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_curve_says_from_where_on_it_gains_no_more() {
+        let of = |rates: &[u64]| {
+            let row =
+                |(place, rate): (usize, &u64)| json!({ "streams": 1_u32 << place, "up_bps": rate, "down_bps": null });
+            let rows: Vec<Value> = rates.iter().enumerate().map(row).collect();
+            streams(&json!({ "streams": rows })).expect("a curve").plateau
+        };
+        assert_eq!(of(&[40, 80, 98, 100, 99]), Some(4.0));
+        assert_eq!(of(&[100, 99, 100]), Some(1.0));
+        assert_eq!(of(&[25, 50, 100]), None, "it may go on");
+        assert_eq!(of(&[0, 0]), None);
+    }
 }

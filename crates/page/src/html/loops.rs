@@ -11,7 +11,7 @@ use super::{
 use crate::clean;
 
 /// The keys that are told here.
-pub(super) const TOLD: &[&str] = &["transfers", "transfers_after", "plan", "proofs"];
+pub(super) const TOLD: &[&str] = &["transfers", "transfers_after", "hosts", "plan", "proofs"];
 
 fn items<'a>(document: &'a Value, key: &str) -> &'a [Value] {
     document[key].as_array().map_or(&[], Vec::as_slice)
@@ -196,8 +196,12 @@ pub(super) fn plan(document: &Value) -> Markup {
     }
 }
 
+/// The value of a setting.
+fn value(value: &Value) -> String {
+    value.as_str().map_or_else(|| "absent".to_owned(), |text| clean(text).into_owned())
+}
+
 fn one_change(change: &Value) -> Markup {
-    let value = |value: &Value| value.as_str().map_or_else(|| "absent".to_owned(), |text| clean(text).into_owned());
     html! {
         article.change {
             h3 {
@@ -209,6 +213,44 @@ fn one_change(change: &Value) -> Markup {
             dl.facts {
                 @for (name, key) in [("memory at most", "memory_worst_case"), ("applies", "takes_effect"), ("undo by hand", "undo"), ("source", "source")] {
                     @if !change[key].is_null() { div { dt { (name) } dd { (fact(key, &change[key])) } } }
+                }
+            }
+        }
+    }
+}
+
+/// The settings of each host that differ from the defaults of its version.
+pub(super) fn settings(document: &Value) -> Markup {
+    let hosts = items(document, "hosts");
+    if hosts.is_empty() {
+        return html! {};
+    }
+    html! {
+        section {
+            h2 { "Settings that differ from the defaults" }
+            @for host in hosts {
+                article.change {
+                    h3 { span.direction { (text(&host["host"])) } " " span.quiet { (text(&host["platform"])) } }
+                    @if items(host, "not_default").is_empty() {
+                        p { "None of " (cell("compared", &host["compared"])) " that could be compared." }
+                    } @else {
+                        dl.settings {
+                            @for setting in items(host, "not_default") {
+                                div {
+                                    dt { code { (text(&setting["knob"])) } }
+                                    dd {
+                                        strong { (value(&setting["value"])) }
+                                        span.quiet { " default: " (value(&setting["default"])) }
+                                        p { (text(&setting["meaning"])) }
+                                        @if setting["note"].as_str().is_some_and(|note| !note.is_empty()) {
+                                            p.quiet { (text(&setting["note"])) }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                        p.quiet { (items(host, "not_default").len()) " of " (cell("compared", &host["compared"])) " that could be compared, as read before any change." }
+                    }
                 }
             }
         }

@@ -26,7 +26,9 @@ pub(super) fn headline(document: &Value) -> Option<String> {
         format!("{}: {verdict}", named(first))
     } else {
         let count = cell("connection_count", &count.into());
-        format!("{count} connections; most time was lost in {}: {verdict}", named(first))
+        let is_judged = first["diagnosis"]["limiter"] != "insufficient_evidence";
+        let worst = if is_judged { "most time was lost in" } else { "the first is" };
+        format!("{count} connections; {worst} {}: {verdict}", named(first))
     })
 }
 

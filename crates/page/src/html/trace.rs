@@ -18,6 +18,9 @@ pub struct TraceChart {
     pub ends: [String; 2],
     /// Whether windows are known.
     pub has_windows: bool,
+    /// Where the trace begins on the time axis of the connection's charts, whose zero is the first payload, in microseconds:
+    /// negative where a handshake went before.
+    pub begins_us: i64,
     /// The points.
     pub trace: Trace,
 }
@@ -27,17 +30,25 @@ impl TraceChart {
     fn id(&self) -> String {
         format!("trace-{}", self.connection)
     }
+
+    /// The last point on that axis.
+    fn ends_us(&self) -> i64 {
+        let last_ns = self.trace.points.iter().map(|point| point.at_ns).max().unwrap_or(0);
+        self.begins_us.saturating_add(i64::try_from(last_ns / 1_000).unwrap_or(0))
+    }
 }
 
 impl Serialize for TraceChart {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("TraceChart", 7)?;
+        let mut object = serializer.serialize_struct("TraceChart", 9)?;
         object.serialize_field("id", &self.id())?;
         object.serialize_field("title", &self.title)?;
         object.serialize_field("filter", &self.filter)?;
         object.serialize_field("count", &self.trace.points.len())?;
         object.serialize_field("seen", &self.trace.seen)?;
         object.serialize_field("has_windows", &self.has_windows)?;
+        object.serialize_field("begins_us", &self.begins_us)?;
+        object.serialize_field("ends_us", &self.ends_us())?;
         object.serialize_field("points", &Base64::encode_string(&packed(&self.trace)))?;
         object.end()
     }

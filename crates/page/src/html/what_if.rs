@@ -1,5 +1,6 @@
 //! A page to try settings on: the simulator itself, in the browser.
 
+use base64ct::{Base64, Encoding};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
 
@@ -7,8 +8,8 @@ use super::{STYLE, data, policy};
 
 /// Built from `web/`, as the script of the other pages.
 const SCRIPT: &str = include_str!("assets/what-if.js");
-/// `bindings/wasm` for `wasm32-unknown-unknown`, gzip in base64, by `cargo xtask page`.
-const SIMULATOR: &str = include_str!("assets/simulator.wasm.gz.b64");
+/// `bindings/wasm` for `wasm32-unknown-unknown`, as gzip, by `npm run simulator` in `web/`.
+const SIMULATOR: &[u8] = include_bytes!("assets/simulator.wasm.gz");
 
 /// What can be chosen, and what is chosen at first. The words are those of the flags of `what-if`.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -74,9 +75,11 @@ pub fn what_if(choices: &Choices) -> String {
                     article #answer .verdict { p.note { "The simulator is starting." } }
                     figure.chart { div.canvas #chart role="img" tabindex="0" aria-label="The connection over time" {} }
                     section {
+                        h2 { "What to set" }
+                        div #plans {}
                         h2 { "The same by command" }
                         p { code #command { "fullpipe what-if" } " " button type="button" data-copy="command" { "copy" } }
-                        p { code #plan { "fullpipe plan" } " " button type="button" data-copy="plan" { "copy" } " says what to set on the receiver's platform." }
+                        p { code #plan { "fullpipe plan" } " " button type="button" data-copy="plan" { "copy" } " tells the plan with its arithmetic, and writes it as files." }
                         h2 { "Settings" }
                         dl.wide { @for (key, meaning) in &choices.settings { div { dt { code { (key) } } dd { (meaning) } } } }
                     }
@@ -90,7 +93,7 @@ pub fn what_if(choices: &Choices) -> String {
                 script #choices type="application/json" {
                     (PreEscaped(data(&serde_json::to_string(choices).expect("text becomes JSON"))))
                 }
-                script #simulator type="application/gzip" { (PreEscaped(SIMULATOR)) }
+                script #simulator type="application/gzip" { (PreEscaped(Base64::encode_string(SIMULATOR))) }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -111,12 +114,14 @@ fn fields(choices: &Choices) -> Markup {
     html! {
         (slider("rate", "Rate", &first.rate, "of the narrowest link: 100M"))
         (slider("rtt", "Round trip", &first.rtt, "of the idle path: 80ms"))
+        (slider("loss", "Loss", &first.loss, "random: 0.01%"))
+        (slider("queue", "Queue", &first.queue, "1bdp, 100p, 64k, 20ms"))
         (slider("window", "Receive window", "", "empty: the platform sizes it"))
         (slider("buffer", "Send buffer", "", "empty: the platform sizes it"))
+        (slider("mtu", "MTU", "", "empty: 1500"))
+        (slider("message", "Message", "", "each waits for an answer; empty: one long stream"))
         (platform("from", "Sender", &first.from, choices))
         (platform("to", "Receiver", &first.to, choices))
-        (plain("loss", "Loss", &first.loss, "random: 0.01%"))
-        (plain("queue", "Queue", &first.queue, "1bdp, 100p, 64k, 20ms"))
         (plain("bytes", "Payload", &first.bytes, "empty: all that the time allows"))
         (plain("set", "Other settings", &first.set, "KEY=VALUE, separated by commas"))
     }

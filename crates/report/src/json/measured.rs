@@ -43,6 +43,7 @@ pub fn survey(command: &str, survey: &Survey) -> Value {
             "ends": { "a": super::OWN_END, "b": survey.host },
             "peer": { "address": survey.peer.to_string(), "kind": survey.peer_kind },
             "cancelled": survey.cancelled,
+            "conclusions": survey.conclusions(),
             "sizes": survey.sizes,
             "streams": survey.streams,
             "exchanges": survey.exchanges,

@@ -30,6 +30,7 @@ pub use journal::{history, show, status, undo};
 pub use measured::{interval, measured};
 pub use outcome::outcome;
 pub use page::Look;
+pub(crate) use page::{count, or_dash};
 pub use plan::plan;
 pub use problem::problem;
 pub use proof::proof;

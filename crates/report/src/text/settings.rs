@@ -2,6 +2,7 @@
 
 use fullpipe_host::windows::connections::End;
 use fullpipe_knobs::{
+    Family,
     catalogue::Honoured,
     reading::{Place, Reading, RemarkKind, SettingRow},
 };
@@ -31,11 +32,11 @@ pub fn settings(list: &SettingsList<'_>, look: Look) -> String {
         put_connections(&mut page, connections);
     }
     let platform = &list.merged.settings.platform;
-    let versions_differ = ["linux", "windows", "freebsd"].contains(&platform.family.as_str());
+    let versions_differ = matches!(platform.family, Family::Linux | Family::Windows | Family::FreeBsd);
     if versions_differ && platform.version.is_empty() && !list.rows.is_empty() {
         page.gap();
         let words = "which version this is is not told, and defaults differ by it; name it: --platform";
-        page.marked("note", DIM, &format!("{words} {}-{}", platform.family, example_version(&platform.family)));
+        page.marked("note", DIM, &format!("{words} {}-{}", platform.family, example_version(platform.family)));
     }
     if list.hidden > 0 && !list.is_part {
         page.gap();
@@ -45,11 +46,12 @@ pub fn settings(list: &SettingsList<'_>, look: Look) -> String {
     page.finish()
 }
 
-fn example_version(family: &str) -> &'static str {
+fn example_version(family: Family) -> &'static str {
     match family {
-        "windows" => "2012",
-        "freebsd" => "14.1",
-        _ => "6.18",
+        Family::Windows => "2012",
+        Family::FreeBsd => "14.1",
+        Family::MacOs => "14",
+        Family::Linux | Family::NetBurner | Family::Unknown => "6.18",
     }
 }
 

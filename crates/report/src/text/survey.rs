@@ -1,14 +1,15 @@
 //! What `measure` found with several tests: a table each.
 
-use anstyle::Style;
 use fullpipe_measure::{
-    Capacity, CapacityOfDirection, Direction, ExchangeReport, Latency, Loaded, MtuReport, PathMtu, SizeRow, SizeSide,
-    StreamsRow, TcpMtu, UnderLoad,
+    Capacity, Direction, ExchangeReport, Latency, MtuReport, SizeRow, SizeSide, StreamsRow, TcpMtu, UnderLoad,
 };
-use fullpipe_units::{Bytes, Rate};
+use fullpipe_units::Rate;
 
 use super::page::{DIM, Look, PLAIN, Page, TITLE, WARN, bar, count, or_dash, percent};
-use crate::{Comparison, Pair, Survey};
+use crate::{
+    Comparison, Pair, Survey,
+    conclusions::{self, time},
+};
 
 /// The tables of what was asked.
 pub fn survey(survey: &Survey, look: Look) -> String {
@@ -39,13 +40,21 @@ pub fn survey(survey: &Survey, look: Look) -> String {
 }
 
 /// A row of a sweep for a person who looks on while it runs: its place, what was varied, and each direction's rate with a bar
-/// as long as the rate is beside the largest so far.
-pub fn sweep_row(place: usize, of: usize, label: &str, rates: [Option<Rate>; 2], largest: Rate, look: Look) -> String {
+/// as long as the rate is beside the largest so far; no bar where `largest` is none, as in a log.
+pub fn sweep_row(
+    place: usize,
+    of: usize,
+    label: &str,
+    rates: [Option<Rate>; 2],
+    largest: Option<Rate>,
+    look: Look,
+) -> String {
     // The text takes 62 columns; both bars share the rest.
     let cells = (look.width.saturating_sub(62) / 2).clamp(4, 20);
     let side = |name: &str, rate: Option<Rate>| {
-        let part = rate.map_or(0.0, |rate| rate.bps() as f64 / largest.bps().max(1) as f64);
-        format!("  {name} {:>13} {:cells$}", or_dash(rate), bar(part, cells, look.unicode))
+        let part = |largest: Rate| rate.map_or(0.0, |rate| rate.bps() as f64 / largest.bps().max(1) as f64);
+        let bar = largest.map(|largest| format!(" {:cells$}", bar(part(largest), cells, look.unicode)));
+        format!("  {name} {:>13}{}", or_dash(rate), bar.unwrap_or_default())
     };
     let width = of.to_string().len();
     let line = format!("{place:>width$} of {of}  {label:>12}{}{}", side("up", rates[0]), side("down", rates[1]));
@@ -93,15 +102,6 @@ fn fixed(value: Option<f64>, digits: usize) -> String {
     or_dash(value.map(|value| format!("{value:.digits$}")))
 }
 
-fn time(us: Option<f64>) -> String {
-    match us {
-        None => "-".to_owned(),
-        Some(us) if us < 1e3 => format!("{us:.1} us"),
-        Some(us) if us < 1e6 => format!("{:.2} ms", us / 1e3),
-        Some(us) => format!("{:.2} s", us / 1e6),
-    }
-}
-
 fn put_sizes(page: &mut Page, rows: &[SizeRow]) {
     let headings = ["message", "up", "s/GB", "waited", "down", "s/GB", "waited", "round trip", "in two halves"];
     let both = |own: Option<f64>, far: Option<f64>| fixed(own.zip(far).map(|(own, far)| own + far).or(own), 3);
@@ -123,22 +123,10 @@ fn put_sizes(page: &mut Page, rows: &[SizeRow]) {
          they wait. In two halves: the message in two writes with Nagle's algorithm on, so that the second waits for the \
          acknowledgement of the first, and that for its delay.",
     );
-    for (name, of) in [("up", size_up as fn(&SizeRow) -> &SizeSide), ("down", size_down)] {
-        if let Some(text) = window_says(rows, of) {
-            page.styled_field(name, WARN, &text);
-        }
+    for said in conclusions::of_sizes(rows) {
+        let name = said.direction.map_or("note", crate::measured::name);
+        page.styled_field(name, WARN, &said.text);
     }
-    if let Some(text) = delay_says(rows) {
-        page.styled_field("note", WARN, &text);
-    }
-}
-
-fn size_up(row: &SizeRow) -> &SizeSide {
-    &row.up
-}
-
-fn size_down(row: &SizeRow) -> &SizeSide {
-    &row.down
 }
 
 /// For what the sender waited longest.
@@ -151,91 +139,15 @@ fn waited(side: &SizeSide) -> String {
     }
 }
 
-/// Which messages the receiver's window holds back most of the time.
-fn window_says(rows: &[SizeRow], of: fn(&SizeRow) -> &SizeSide) -> Option<String> {
-    let sizes = sizes_of(rows, |row| of(row).window_share.is_some_and(|share| share >= 0.5))?;
-    Some(format!(
-        "the receiver's window holds the sender back most of the time with messages of {sizes}; `fullpipe check` says what \
-         keeps it small"
-    ))
-}
-
-/// Which messages in two halves wait for a delayed acknowledgement most of the time.
-fn delay_says(rows: &[SizeRow]) -> Option<String> {
-    let waits = |row: &SizeRow| row.split_delayed.is_some_and(|part| part >= 0.5);
-    let (sizes, first) = (sizes_of(rows, waits)?, rows.iter().find(|row| waits(row))?);
-    Some(format!(
-        "Nagle's algorithm and delayed acknowledgements hold messages of {sizes} that are written in two halves ({} of \
-         those of {} wait, half of all longer than {}): write them at once, or set TCP_NODELAY",
-        percent(first.split_delayed.unwrap_or(0.0)),
-        first.size,
-        time(first.split_us)
-    ))
-}
-
-/// From the smallest to the largest of which it holds.
-fn sizes_of(rows: &[SizeRow], holds: impl Fn(&SizeRow) -> bool) -> Option<String> {
-    let held: Vec<&SizeRow> = rows.iter().filter(|row| holds(row)).collect();
-    let (first, last) = (held.first()?.size, held.last()?.size);
-    Some(if first == last { first.to_string() } else { format!("{first} to {last}") })
-}
-
 fn put_streams(page: &mut Page, rows: &[StreamsRow]) {
     let cells = rows
         .iter()
         .map(|row| vec![row.streams.to_string(), or_dash(row.up_bps), or_dash(row.down_bps), or_dash(row.retransmits)]);
     table(page, &["connections", "up", "down", "retransmitted"], &cells.collect::<Vec<_>>());
-    for (name, of) in [("up", up as fn(&StreamsRow) -> Option<Rate>), ("down", down)] {
-        if let Some(text) = sweep_says(rows, of) {
-            page.title(name, PLAIN, &text);
-        }
+    for said in conclusions::of_streams(rows) {
+        page.title(said.direction.map_or("note", crate::measured::name), PLAIN, &said.text);
     }
 }
-
-fn up(row: &StreamsRow) -> Option<Rate> {
-    row.up_bps
-}
-
-fn down(row: &StreamsRow) -> Option<Rate> {
-    row.down_bps
-}
-
-/// Is it one flow, or the path? `None` for fewer than two numbers of connections.
-fn sweep_says(rows: &[StreamsRow], of: impl Fn(&StreamsRow) -> Option<Rate>) -> Option<String> {
-    let rate = |row: &StreamsRow| of(row).map_or(0.0, |rate| rate.bps() as f64);
-    let (first, last) = (rows.first()?, rows.last()?);
-    let before_last = rows.len().checked_sub(2).and_then(|index| rows.get(index))?;
-    let best = rows.iter().map(rate).max_by(f64::total_cmp).filter(|&best| best > 0.0)?;
-    let enough = rows.iter().find(|row| rate(row) >= NEAR * best).unwrap_or(last);
-    let share = rate(first) / best;
-    Some(if share >= SAME {
-        "more connections carry no more: what limits is shared by all, the path or a machine".to_owned()
-    } else if enough.streams == last.streams && rate(last) >= STILL_GROWING * rate(before_last) {
-        format!(
-            "each connection is limited by itself: {} carry {} of what {} do, and the rate still grew; `fullpipe check` \
-             says what limits it",
-            first.streams,
-            percent(share),
-            last.streams
-        )
-    } else {
-        format!(
-            "a single connection is limited by itself: {} carry {} of what {} do; `fullpipe check` says what limits it",
-            first.streams,
-            percent(share),
-            enough.streams
-        )
-    })
-}
-
-/// The fewest carry about as much as the most: tests on a shared path differ by that much.
-const SAME: f64 = 0.9;
-
-/// Enough is what comes so near to the best.
-const NEAR: f64 = 0.95;
-
-/// A last step that brings so much more shows that there was room.
-const STILL_GROWING: f64 = 1.25;
 
 fn percentiles(latency: &Latency) -> Vec<String> {
     let all = [
@@ -296,10 +208,8 @@ fn put_under_load(page: &mut Page, under_load: &UnderLoad) {
     let headings = ["load", "rate", "round trip", "p99", "handshake", "request", "RTT under load", "per minute"];
     table(page, &headings, &rows);
     page.gap();
-    for loaded in &under_load.loaded {
-        if let Some(text) = load_says(under_load, loaded) {
-            page.field(crate::measured::name(loaded.direction), &text);
-        }
+    for said in conclusions::of_load(under_load) {
+        page.field(said.direction.map_or("note", crate::measured::name), &said.text);
     }
     let text = format!(
         "Round trip: one byte and an answer on a connection that is kept, beside {} with payload; median; both ends sleep \
@@ -312,26 +222,15 @@ fn put_under_load(page: &mut Page, under_load: &UnderLoad) {
     page.paragraph(2, DIM, &text);
 }
 
-/// What the load adds, and whether it filled the path.
-fn load_says(under_load: &UnderLoad, loaded: &Loaded) -> Option<String> {
-    let (idle, full) = (under_load.idle?.p50_us, loaded.latency?.p50_us);
-    let mut text = format!("{} idle, {} loaded", time(Some(idle)), time(Some(full)));
-    if full > idle {
-        text += &format!(": payload adds {}", time(Some(full - idle)));
-    }
-    if loaded.steady == Some(false) {
-        text += "; its rate did not stand still, so that the path may not have been full: try a longer -t or more \
-                 connections (-P)";
-    }
-    Some(text)
-}
+/// What an Ethernet frame carries that is no jumbo frame.
+const ETHERNET: u32 = 1_500;
 
 fn put_mtu(page: &mut Page, mtu: &MtuReport, tcp: &[TcpMtu]) {
     for (direction, path) in [(Direction::Up, &mtu.up), (Direction::Down, &mtu.down)] {
-        page.title(crate::measured::name(direction), PLAIN, &path_mtu(path));
+        page.title(crate::measured::name(direction), PLAIN, &conclusions::path_mtu(path));
         if let Some(tcp) = tcp.iter().find(|tcp| tcp.direction == direction) {
-            let (style, text) = tcp_says(path, tcp);
-            page.styled_field("TCP", style, &text);
+            let said = conclusions::of_tcp(path, tcp);
+            page.styled_field("TCP", if said.is_warning { WARN } else { PLAIN }, &said.text);
         }
     }
     if let Some(both) = mtu.up.mtu.zip(mtu.down.mtu).map(|(up, down)| up.min(down)) {
@@ -341,30 +240,9 @@ fn put_mtu(page: &mut Page, mtu: &MtuReport, tcp: &[TcpMtu]) {
     }
 }
 
-/// What an Ethernet frame carries that is no jumbo frame.
-const ETHERNET: u32 = 1_500;
-
-/// What TCP makes of the path MTU that was probed.
-fn tcp_says(path: &PathMtu, tcp: &TcpMtu) -> (Style, String) {
-    let kernel = tcp.path_mtu.map(|mtu| format!("; its kernel believes in a path MTU of {mtu} B")).unwrap_or_default();
-    let segments = format!("segments of {} B{kernel}", or_dash(tcp.mss));
-    if tcp.bytes == Bytes::ZERO {
-        let way_out = "let ICMP \"too big\" pass, give the sender's route the path's MTU, or let the sender probe \
-                       (net.ipv4.tcp_mtu_probing = 1)";
-        return (WARN, format!("{segments}, and nothing arrives: {way_out}"));
-    }
-    match path.mtu.zip(tcp.path_mtu) {
-        Some((probed, believed)) if believed < probed => (WARN, format!("{segments}, less than passes")),
-        Some((probed, believed)) if believed > probed => {
-            (WARN, format!("{segments}, more than passes, and only some of it arrives"))
-        }
-        _ => (PLAIN, segments),
-    }
-}
-
 fn put_capacity(page: &mut Page, capacity: &Capacity) {
     for found in &capacity.directions {
-        page.title(crate::measured::name(found.direction), PLAIN, &available(found));
+        page.title(crate::measured::name(found.direction), PLAIN, &conclusions::of_capacity(found).text);
         page.field("bursts", &format!("{} back to back", or_dash(found.burst_bps)));
         let lost = if found.lost > 0 { format!(", {} of them lost", found.lost) } else { String::new() };
         page.field(
@@ -381,66 +259,30 @@ fn put_capacity(page: &mut Page, capacity: &Capacity) {
     );
 }
 
-fn available(found: &CapacityOfDirection) -> String {
-    match (found.available_bps, found.low_bps, found.high_bps) {
-        (None, ..) => "too few trains arrived: UDP may be blocked, or the path loses much".to_owned(),
-        (Some(_), Some(low), None) => {
-            format!("at least {low}: no faster train could be sent, so the path may take more")
-        }
-        (Some(rate), low, high) => {
-            format!("{rate} is available (between {} and {})", or_dash(low), or_dash(high))
-        }
-    }
-}
-
-fn path_mtu(path: &PathMtu) -> String {
-    let Some(mtu) = path.mtu else { return "not even small packets arrived: UDP may be blocked".to_owned() };
-    let mut text = format!("{mtu} B is the largest IP packet that passes");
-    if path.black_hole {
-        text += "; larger ones vanish without a word (a black hole)";
-    }
-    if let Some(interface) = path.interface_mtu.filter(|interface| *interface != mtu) {
-        text += &format!("; the sender's interface would take {interface} B");
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn says(rates: &[(u32, u64)]) -> Option<String> {
-        let row = |&(streams, mbps): &(u32, u64)| StreamsRow {
-            streams,
-            up_bps: Some(Rate::from_bps(mbps * 1_000_000)),
-            down_bps: None,
-            retransmits: None,
-        };
-        sweep_says(&rates.iter().map(row).collect::<Vec<_>>(), up)
-    }
 
     #[test]
     fn a_row_of_a_sweep_fits_the_screen_and_shows_the_rates_as_bars() {
         let rate = |bps| Some(Rate::from_bps(bps));
         for (width, cells) in [(60, 4_usize), (80, 9), (120, 20)] {
             let look = Look { width, ..Look::default() };
-            let row =
-                sweep_row(3, 12, "4,096 B", [rate(50_000_000), rate(100_000_000)], Rate::from_bps(100_000_000), look);
+            let row = sweep_row(
+                3,
+                12,
+                "4,096 B",
+                [rate(50_000_000), rate(100_000_000)],
+                Some(Rate::from_bps(100_000_000)),
+                look,
+            );
             assert!(row.trim_end().len() <= width.max(72), "{row}");
             assert!(row.starts_with(" 3 of 12       4,096 B  up   50.0 Mbit/s #"), "{row}");
             assert_eq!(row.matches('#').count(), cells + cells.div_ceil(2), "{row}");
         }
-        let none = sweep_row(1, 1, "1 B", [None, None], Rate::ZERO, Look { unicode: true, ..Look::default() });
+        let none = sweep_row(1, 1, "1 B", [None, None], Some(Rate::ZERO), Look { unicode: true, ..Look::default() });
         assert!(none.trim_end().ends_with("down             -"), "{none:?}");
-    }
-
-    #[test]
-    fn one_flow_is_told_from_the_path() {
-        assert!(says(&[(1, 95), (2, 100), (4, 99)]).unwrap().starts_with("more connections carry no more"));
-        let held = says(&[(1, 40), (2, 80), (4, 98), (8, 100)]).unwrap();
-        assert!(held.contains("1 carry 40 % of what 4 do"), "{held}");
-        assert!(says(&[(1, 25), (2, 50), (4, 100)]).unwrap().contains("the rate still grew"));
-        assert_eq!(says(&[(1, 100)]), None);
-        assert_eq!(says(&[(1, 0), (2, 0)]), None);
+        let logged = sweep_row(3, 12, "4,096 B", [rate(50_000_000), rate(100_000_000)], None, Look::default());
+        assert_eq!(logged, " 3 of 12       4,096 B  up   50.0 Mbit/s  down    100 Mbit/s\n");
     }
 }

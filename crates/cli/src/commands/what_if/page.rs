@@ -30,6 +30,8 @@ const PRESETS: &[(&str, [&str; 8])] = &[
     ("NetBurner, 5 buffers", ["25M", "7.45ms", "0", "1bdp", "netburner", "linux-6.18", "sender.buffers=5", "4MB"]),
     ("NetBurner, 43 buffers", ["25M", "7.45ms", "0", "1bdp", "netburner", "linux-6.18", "sender.buffers=43", "4MB"]),
     ("a loss of 0.01 %", ["100M", "80ms", "0.01%", "1bdp", "linux-6.18", "linux-6.18", "", ""]),
+    ("messages of 2 KB", ["100M", "40ms", "0", "1bdp", "linux-6.18", "linux-6.18", "sender.message=2k", ""]),
+    ("jumbo frames", ["1G", "10ms", "0.01%", "1bdp", "linux-6.18", "linux-6.18", "path.mtu=9000", ""]),
     ("a shallow queue", ["100M", "80ms", "0", "20p", "linux-6.18", "linux-6.18", "", ""]),
 ];
 
