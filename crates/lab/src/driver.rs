@@ -87,16 +87,16 @@ impl Driver {
             stop: AtomicBool::new(false),
             stall: AtomicU64::new(0),
         });
-        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let (send, receive) = std::sync::mpsc::sync_channel(1);
         let ours = Arc::clone(&control);
         let thread = thread::Builder::new().name("lab-path".into()).spawn(move || {
             let priority = if realtime { raise_priority() } else { Priority::Normal };
             // Without it, sleeps end up to 50 us late. Where it fails, the release error shows it.
             rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).ok();
-            tell.send(priority).ok();
+            send.send(priority).ok();
             drive(specs.map(Lane::new), &ours, &packets);
         })?;
-        let priority = told.recv().map_err(|_| io::Error::other("the path's thread ended at once"))?;
+        let priority = receive.recv().map_err(|_| io::Error::other("the path's thread ended at once"))?;
         Ok(Self { control, thread: Some(thread), priority, _awake: awake })
     }
 
