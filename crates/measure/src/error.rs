@@ -390,10 +390,10 @@ mod tests {
     #[test]
     fn an_address_that_cannot_be_listened_on_comes_with_its_own_way_out() {
         let address = SocketAddr::from(([0, 0, 0, 0], 80));
-        let told = |kind: io::ErrorKind| MeasureError::Bind { address, source: kind.into() }.to_string();
-        assert!(told(io::ErrorKind::PermissionDenied).contains("below 1024"));
-        assert!(told(io::ErrorKind::AddrNotAvailable).contains("no interface"));
-        assert!(told(io::ErrorKind::AddrInUse).contains("another server"));
+        let message = |kind: io::ErrorKind| MeasureError::Bind { address, source: kind.into() }.to_string();
+        assert!(message(io::ErrorKind::PermissionDenied).contains("below 1024"));
+        assert!(message(io::ErrorKind::AddrNotAvailable).contains("no interface"));
+        assert!(message(io::ErrorKind::AddrInUse).contains("another server"));
     }
 
     #[test]

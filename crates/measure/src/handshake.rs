@@ -40,7 +40,7 @@ pub(crate) struct Handshake {
 }
 
 impl View {
-    /// Whether this end's kernel told anything. Windows tells of timestamps alone.
+    /// Whether this end's kernel reported anything. Windows reports timestamps alone.
     pub(crate) fn is_seen(&self) -> bool {
         self.scaling.is_some() || self.timestamps.is_some()
     }

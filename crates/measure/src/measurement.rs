@@ -160,7 +160,7 @@ impl Accounts<'_> {
         let mut kernel_mtu = None;
         for own in lanes {
             let far = self.far.as_ref().and_then(|far| far.lane(own.id));
-            let told = self.results.as_ref().and_then(|results| results.stream(own.id));
+            let reported = self.results.as_ref().and_then(|results| results.stream(own.id));
             if own.datagrams.is_some() {
                 let (bytes, us, became) = self.arrived(own, far);
                 whole.add(bytes, us);
@@ -174,11 +174,11 @@ impl Accounts<'_> {
             let transfer = self.transfer(own, far);
             whole.add(transfer.bytes.get(), transfer.duration_us.get());
             let receiver = if role == Role::Send { far } else { Some(*own) };
-            match (receiver.unwrap_or(own), told) {
+            match (receiver.unwrap_or(own), reported) {
                 (lane, _) if lane.omitted_us.is_none() => steady.add_second_half(&transfer),
                 // Our own account of a sender tells what was acknowledged; the foreign receiver's figure is nearer.
-                (_, Some(told)) if receiver.is_none() => {
-                    steady.add(told.bytes, told.seconds.map_or(own.steady_us, |s| (s * 1e6) as u64));
+                (_, Some(reported)) if receiver.is_none() => {
+                    steady.add(reported.bytes, reported.seconds.map_or(own.steady_us, |s| (s * 1e6) as u64));
                 }
                 (lane, _) => steady.add(lane.steady_bytes, lane.steady_us),
             }
@@ -186,7 +186,7 @@ impl Accounts<'_> {
             kernel_mtu = kernel_mtu.or_else(|| sender?.path_mtu);
             let lost = sender
                 .and_then(|lane| lane.retransmits)
-                .or_else(|| told.filter(|_| role == Role::Receive)?.retransmits);
+                .or_else(|| reported.filter(|_| role == Role::Receive)?.retransmits);
             retransmits = retransmits.zip(lost).map(|(sum, lost): (u64, u64)| sum.saturating_add(lost));
             transfers.push(transfer);
         }
@@ -270,10 +270,10 @@ impl Accounts<'_> {
 
     /// Of a stream of datagrams after the omitted time: what arrived, in how long, and what did not.
     fn arrived(&self, own: &LaneReport, far: Option<&LaneReport>) -> (u64, u64, Datagrams) {
-        let told = || self.results.as_ref().and_then(|results| results.stream(own.id));
+        let reported = || self.results.as_ref().and_then(|results| results.stream(own.id));
         let of = |lane: &LaneReport| (lane.moved, lane.steady_us, lane.datagrams.unwrap_or_default());
         let sent = own.datagrams.unwrap_or_default();
-        match (own.role, far.filter(|far| far.role == Role::Receive), told()) {
+        match (own.role, far.filter(|far| far.role == Role::Receive), reported()) {
             (Role::Receive, ..) => of(own),
             (Role::Send, Some(far), _) => {
                 let (bytes, us, became) = of(far);
@@ -286,9 +286,9 @@ impl Accounts<'_> {
                 };
                 (bytes, us, became)
             }
-            (Role::Send, None, Some(told)) => {
-                let us = told.seconds.map_or(own.steady_us, |seconds| (seconds * 1e6) as u64);
-                (told.bytes, us, told.datagrams)
+            (Role::Send, None, Some(reported)) => {
+                let us = reported.seconds.map_or(own.steady_us, |seconds| (seconds * 1e6) as u64);
+                (reported.bytes, us, reported.datagrams)
             }
             (Role::Send, None, None) => (own.moved, own.steady_us, sent),
         }
@@ -296,14 +296,14 @@ impl Accounts<'_> {
 
     /// What the receiver counted, and for how long; what was acknowledged where it can't be known.
     fn received(&self, own: &LaneReport, receiver: Option<&LaneReport>) -> (u64, u64) {
-        let told = || {
+        let reported = || {
             // A foreign server leaves the omitted bytes out.
-            let told = self.results.as_ref()?.stream(own.id).filter(|_| own.omitted_us.is_none())?;
-            Some((told.bytes, told.seconds.map_or(own.duration_us, |seconds| (seconds * 1e6) as u64)))
+            let reported = self.results.as_ref()?.stream(own.id).filter(|_| own.omitted_us.is_none())?;
+            Some((reported.bytes, reported.seconds.map_or(own.duration_us, |seconds| (seconds * 1e6) as u64)))
         };
         match receiver {
             Some(lane) => (lane.bytes, lane.duration_us),
-            None => told().unwrap_or((own.bytes, own.duration_us)),
+            None => reported().unwrap_or((own.bytes, own.duration_us)),
         }
     }
 }

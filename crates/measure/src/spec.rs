@@ -1,4 +1,4 @@
-//! What to measure, and what is told while it runs.
+//! What to measure, and its progress.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ pub struct TestSpec {
     pub extra_data: Option<String>,
     /// Ask for what the server would print.
     pub server_output: bool,
-    /// How often progress is told.
+    /// How often progress is reported.
     pub progress_every: Duration,
     /// Pings before the load; 0 for none.
     pub pings: u32,
@@ -97,7 +97,7 @@ pub enum TestDirection {
 /// When a test is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// After this time, to the millisecond (a foreign iperf3 server is told whole seconds, rounded up).
+    /// After this time, to the millisecond (a foreign iperf3 server is given whole seconds, rounded up).
     Time(Duration),
     /// When this much payload has arrived in each direction.
     Bytes(Bytes),

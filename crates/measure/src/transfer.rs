@@ -75,7 +75,7 @@ impl Moving {
         // Where there is no such file, the payload is copied like any other.
         let content = || payload.iter().copied().cycle().take(manner.block).collect::<Vec<u8>>();
         let file = if manner.zerocopy && sends { send_file::unnamed(&content()).ok() } else { None };
-        // Where there is none, payload moves as always; a client that asks for it is told by its own end.
+        // Where there is none, payload moves as always; a client that asks for it hears so from its own end.
         let pilot = manner.max.and_then(|_| Pilot::new(&payload).ok()).map(Arc::new);
         let run = Arc::new(Run { start: Instant::now(), brakes: Brakes::default(), left, payload, file, pilot });
         let mut moving = Self {

@@ -41,7 +41,7 @@ impl Path {
             // IPv4 underneath.
             peer.ip().to_ipv4_mapped().is_none()
         });
-        Ok(Self::told(&Info::of(socket)?, is_v6))
+        Ok(Self::from_info(&Info::of(socket)?, is_v6))
     }
 
     /// Connects, asks the kernel about that connection, and closes it. The far end sees a connection without any data.
@@ -66,7 +66,7 @@ impl Path {
         Ok(Self { rtt: seen.rtt.or(Some(took)), ..seen })
     }
 
-    pub(crate) fn told(info: &Info, is_v6: bool) -> Self {
+    pub(crate) fn from_info(info: &Info, is_v6: bool) -> Self {
         let headers = if is_v6 { 60 } else { 40 } + if info.timestamps == Some(true) { 12 } else { 0 };
         Self {
             rtt: info.min_rtt.or(info.rtt),
@@ -97,16 +97,16 @@ mod tests {
     #[test]
     fn a_system_that_tells_no_mtu_has_one_that_its_segments_need() {
         let info = Info { mss: Some(1_448), timestamps: Some(true), ..Info::default() };
-        assert_eq!(Path::told(&info, false).mtu, Some(1_500));
-        assert_eq!(Path::told(&Info { mss: Some(1_428), ..info }, true).mtu, Some(1_500));
-        assert_eq!(Path::told(&Info { path_mtu: Some(9_000), ..info }, false).mtu, Some(9_000));
+        assert_eq!(Path::from_info(&info, false).mtu, Some(1_500));
+        assert_eq!(Path::from_info(&Info { mss: Some(1_428), ..info }, true).mtu, Some(1_500));
+        assert_eq!(Path::from_info(&Info { path_mtu: Some(9_000), ..info }, false).mtu, Some(9_000));
     }
 
     #[test]
     fn the_smallest_round_trip_counts() {
         let info = Info { rtt: Some(Micros::from_millis(90)), ..Info::default() };
-        assert_eq!(Path::told(&info, false).rtt, Some(Micros::from_millis(90)));
+        assert_eq!(Path::from_info(&info, false).rtt, Some(Micros::from_millis(90)));
         let info = Info { min_rtt: Some(Micros::from_millis(80)), ..info };
-        assert_eq!(Path::told(&info, false).rtt, Some(Micros::from_millis(80)));
+        assert_eq!(Path::from_info(&info, false).rtt, Some(Micros::from_millis(80)));
     }
 }

@@ -211,14 +211,14 @@ impl Tuned {
     fn size(&mut self, socket: &impl Handle, buffer: Buffer, seen: Option<Rate>) -> io::Result<Decision> {
         let limits = Limits::read(buffer);
         let size = size_of(socket, buffer)?;
-        let told = Fixed::of(socket);
+        let known = Fixed::of(socket);
         let ours = self.ours.at(buffer);
         // Where no system tells: a new socket that differs from the others of its kind was set by somebody.
         let differs = || self.seen.is_none() && limits.initial.is_some_and(|initial| initial != size);
         let now = Now {
             buffer: size,
-            is_fixed: told.map_or_else(|| ours || differs(), |fixed| fixed.at(buffer)),
-            can_release: told.is_some(),
+            is_fixed: known.map_or_else(|| ours || differs(), |fixed| fixed.at(buffer)),
+            can_release: known.is_some(),
         };
         let fixed = match self.wish {
             Wish { fixed: true, .. } => Some(Why::Asked),

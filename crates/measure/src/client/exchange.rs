@@ -57,7 +57,7 @@ pub(super) fn run(
 
     let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
     let (start, process) = (Instant::now(), ProcessTime::now());
-    let mut told = Instant::now();
+    let mut reported_at = Instant::now();
     let (asked, spoke) = thread::scope(|scope| {
         let asking = scope.spawn(|| exchange::ask(spec, (peer, &cookie), &streams, &stop, &answered));
         let mut spoke = Ok(None);
@@ -66,9 +66,9 @@ pub(super) fn run(
             if !matches!(spoke, Ok(None)) {
                 break;
             }
-            if told.elapsed() >= Duration::from_secs(1) {
+            if reported_at.elapsed() >= Duration::from_secs(1) {
                 progress(answered.load(Ordering::Relaxed));
-                told = Instant::now();
+                reported_at = Instant::now();
             }
         }
         stop.store(true, Ordering::Relaxed);

@@ -7,7 +7,7 @@
 //! It departs from the draft in this: requests are single bytes and no HTTP; on the connections that carry the load the
 //! round trip is the one that the sender's kernel measures (which the draft allows where requests can't be mixed into the
 //! payload), so that what waits in the sender's own buffer is not in it; the number of these connections is fixed
-//! instead of growing until the rate stands still. Whether the rate did stand still is told.
+//! instead of growing until the rate stands still. Whether the rate did stand still is reported.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},

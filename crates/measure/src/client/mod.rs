@@ -284,7 +284,7 @@ impl Client {
         test::run(self, spec, test::Effort::Max, cancel, progress)
     }
 
-    /// Asks and times the answers. `progress` is told how many there were, every second.
+    /// Asks and times the answers. `progress` hears how many there were, every second.
     ///
     /// # Errors
     /// [`MeasureError::BadSpec`] before anything is sent, [`MeasureError::NeedsFullpipe`] with a foreign server; otherwise

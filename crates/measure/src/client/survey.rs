@@ -82,7 +82,7 @@ pub struct TcpMtu {
     pub bytes: Bytes,
 }
 
-/// What is told while tests run: how many are done, of how many.
+/// Progress while tests run: how many are done, of how many.
 pub(crate) type Done<'a> = &'a mut (dyn FnMut(usize, usize) + Send);
 
 /// A row of a sweep as soon as it is complete, and how many there will be.

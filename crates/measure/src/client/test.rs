@@ -66,11 +66,11 @@ pub(super) fn run(
         spec.check_foreign()?;
     }
     host::allow_files(u64::from(spec.streams) * 2);
-    progress(told(Phase::Idle, spec));
+    progress(phase(Phase::Idle, spec));
     if spec.pings > 0 && client.kind == PeerKind::Fullpipe {
         client.ping(spec.pings)?;
     }
-    progress(told(Phase::Connecting, spec));
+    progress(phase(Phase::Connecting, spec));
     let (mut control, cookie) = open_control(client, (spec, effort), cancel)?;
     let patience = || Patience::new(client.options.answer).unless(cancel);
     let lanes = Lanes::open(client, spec, &cookie, cancel)?;
@@ -80,7 +80,7 @@ pub(super) fn run(
     let mut moving = lanes.start(spec, effort).map_err(failed)?;
 
     let ending = watch(client, spec, cancel, &mut control, moving.as_mut(), progress)?;
-    progress(told(Phase::Finishing, spec));
+    progress(phase(Phase::Finishing, spec));
     let own = moving.stop();
     let outcome = finish(client, &mut control, &own);
     moving.release(false);
@@ -445,7 +445,7 @@ fn watch(
         }
         if elapsed >= last.at + spec.progress_every.max(LOOK) {
             let now = Seen { at: elapsed, up: moving.progress(Role::Send), down: moving.progress(Role::Receive) };
-            progress(now.told(&last, spec, moving));
+            progress(now.progress(&last, spec, moving));
             last = now;
         }
         let total = moving.activity();
@@ -466,14 +466,14 @@ fn watch(
     }
 }
 
-/// How long nothing but a word of the server needs this thread; `told` is when progress was told. Each time that it wakes
+/// How long nothing but a word of the server needs this thread; `reported` is when progress was last reported. Each time that it wakes
 /// on the processor of a receiver costs that one's connection the time of some hundred segments.
-fn rest(spec: &TestSpec, moving: &dyn Flow, told: Duration) -> Duration {
+fn rest(spec: &TestSpec, moving: &dyn Flow, reported: Duration) -> Duration {
     let now = moving.elapsed();
     // The end of a test that bytes end is not known.
     let Some(expected) = spec.expected() else { return LOOK };
     let omitted = Some(spec.omit).filter(|omit| !moving.is_marked() && !omit.is_zero());
-    let next = [expected, told + spec.progress_every.max(LOOK)].into_iter().chain(omitted).min().unwrap_or(expected);
+    let next = [expected, reported + spec.progress_every.max(LOOK)].into_iter().chain(omitted).min().unwrap_or(expected);
     next.saturating_sub(now).min(REST)
 }
 
@@ -485,7 +485,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn told(&self, before: &Self, spec: &TestSpec, moving: &dyn Flow) -> Progress {
+    fn progress(&self, before: &Self, spec: &TestSpec, moving: &dyn Flow) -> Progress {
         let over = Micros::from(self.at.saturating_sub(before.at));
         let rate = |role, now: u64, then: u64| {
             moving.has(role).then(|| Rate::of(Bytes::new(now.saturating_sub(then)), over)).flatten()
@@ -501,12 +501,12 @@ impl Seen {
             window: live.window,
             retransmits: live.retransmits,
             datagrams: live.datagrams,
-            ..told(if omitted { Phase::Omitted } else { Phase::Running }, spec)
+            ..phase(if omitted { Phase::Omitted } else { Phase::Running }, spec)
         }
     }
 }
 
-fn told(phase: Phase, spec: &TestSpec) -> Progress {
+fn phase(phase: Phase, spec: &TestSpec) -> Progress {
     let expected = spec.expected();
     Progress {
         phase,

@@ -218,7 +218,7 @@ fn trimmed_mean(times: &Times) -> f64 {
 /// Nanoseconds, to a thousandth of each.
 pub(crate) type Times = Histogram<u64>;
 
-/// The longest time that is told apart; longer ones count as this.
+/// The longest time that is resolved; longer ones count as this.
 const LONGEST_NS: u64 = 100_000_000_000;
 
 pub(crate) fn no_times() -> Times {

@@ -104,7 +104,7 @@ pub(super) fn choose(tried: &[(Mechanism, Deeds)]) -> Option<(Mechanism, String)
         .min_by(|(_, a), (_, b)| a.seconds_per_gb().total_cmp(&b.seconds_per_gb()))?;
     let spoilt = tried.iter().filter_map(|(tried, deeds)| {
         let harm = harm(first, deeds).filter(|_| tried != plain)?;
-        Some(format!("; not {}: {}", tried.name(), harm.told()))
+        Some(format!("; not {}: {}", tried.name(), harm.name()))
     });
     let reason = if mechanism == plain {
         "nothing that was tried is faster or cheaper".to_owned()
@@ -145,13 +145,13 @@ mod tests {
     fn what_harms_is_not_chosen_however_fast_it_is() {
         let plain = (Mechanism::Wait, deeds(50.0, 0.5));
         let fast = deeds(100.0, 0.3);
-        for (spoilt, told) in [
+        for (spoilt, words) in [
             (Deeds { astray: fast.segments / 500, ..fast }, "lost"),
             (Deeds { rtt_us: 1_100, ..fast }, "round-trip"),
             (Deeds { bytes: fast.bytes / 4, held_back_s: 0.9, ..fast }, "window"),
         ] {
             let (mechanism, reason) = choose(&[plain, (Mechanism::Drain, spoilt)]).unwrap();
-            assert!(mechanism == Mechanism::Wait && reason.contains(told), "{reason}");
+            assert!(mechanism == Mechanism::Wait && reason.contains(words), "{reason}");
         }
         // A faster sender may well use a window up.
         let full = Deeds { held_back_s: 0.9, ..fast };

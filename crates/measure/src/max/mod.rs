@@ -144,7 +144,7 @@ pub enum Harm {
 
 impl Harm {
     /// As the end of a sentence.
-    pub fn told(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Retransmissions => "segments were lost or came out of order",
             Self::RoundTrip => "the round-trip time rose",

@@ -47,7 +47,7 @@ const LONG: usize = 10;
 const MECHANISMS: [Mechanism; 6] =
     [Mechanism::Write, Mechanism::Gather, Mechanism::Ring, Mechanism::Splice, Mechanism::Wait, Mechanism::Drain];
 
-/// What the workers of one end are told.
+/// What the workers of one end are ordered.
 #[derive(Debug)]
 pub(crate) struct Pilot {
     sending: AtomicU8,
@@ -79,7 +79,7 @@ impl Pilot {
         &self.pages
     }
 
-    /// A worker could not; nobody is told to use it again.
+    /// A worker could not; nobody is asked to use it again.
     pub(super) fn refuse(&self, mechanism: Mechanism, error: &io::Error) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.iter().all(|refused| refused.mechanism != mechanism) {
@@ -99,16 +99,16 @@ impl Pilot {
         if self.refused().iter().any(|refused| refused.mechanism == mechanism) {
             return;
         }
-        let told = match role {
+        let order = match role {
             Role::Send => &self.sending,
             Role::Receive => &self.receiving,
         };
-        told.store(mechanism as u8, Ordering::Relaxed);
+        order.store(mechanism as u8, Ordering::Relaxed);
     }
 }
 
-fn named(told: &AtomicU8) -> Mechanism {
-    MECHANISMS.get(usize::from(told.load(Ordering::Relaxed))).copied().unwrap_or(Mechanism::Write)
+fn named(order: &AtomicU8) -> Mechanism {
+    MECHANISMS.get(usize::from(order.load(Ordering::Relaxed))).copied().unwrap_or(Mechanism::Write)
 }
 
 /// A pilot at work.

@@ -2,7 +2,7 @@
 //!
 //! With `IP_PMTUDISC_PROBE` the kernel sets DF and ignores what it believes of the path, so that every size up to the
 //! interface's is really sent (RFC 8899 without its timers). A size that is refused, here or by an ICMP "too big", is
-//! told from one that vanishes without a word while smaller ones pass: that is a black hole (RFC 2923, section 2.1).
+//! distinguished from one that vanishes without a word while smaller ones pass: that is a black hole (RFC 2923, section 2.1).
 //!
 //! A datagram: the token of 8 bytes, the kind, a number of 32 bits, a size of 16 bits, padding.
 

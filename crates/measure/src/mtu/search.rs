@@ -15,7 +15,7 @@ pub(super) enum Outcome {
 
 /// The largest IP packet: its length field has 16 bits.
 const LARGEST: u32 = 65_535;
-/// What is tried at the most where the interface's MTU isn't told (FreeBSD, macOS): the jumbo frames of most adapters, and as
+/// What is tried at the most where the interface's MTU isn't known (FreeBSD, macOS): the jumbo frames of most adapters, and as
 /// large as a datagram is let be there (`net.inet.udp.maxdgram`).
 const JUMBO: u32 = 9_216;
 
@@ -93,8 +93,8 @@ mod tests {
 
     #[test]
     fn a_router_that_tells_is_no_black_hole_and_one_that_is_silent_is() {
-        let told = search(Some(9000), 576, path(1400, true)).unwrap();
-        assert_eq!((told.mtu, told.black_hole), (Some(1400), false));
+        let found = search(Some(9000), 576, path(1400, true)).unwrap();
+        assert_eq!((found.mtu, found.black_hole), (Some(1400), false));
         let silent = search(Some(9000), 576, path(1400, false)).unwrap();
         assert_eq!((silent.mtu, silent.black_hole), (Some(1400), true));
     }

@@ -67,7 +67,7 @@ pub struct ServerOptions {
     pub stall: Duration,
     /// For the next request of a conversation.
     pub talk_idle: Duration,
-    /// Whether clients are told this host's name, system and congestion controls.
+    /// Whether clients learn this host's name, system and congestion controls.
     pub introduce: bool,
     /// Gets a line for each client that came, left or failed, without control characters.
     pub log: Option<Log>,
@@ -129,7 +129,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Connections whose cookie has not come yet; more are turned away, so that a flood of them costs bounded memory.
 const MAX_GUESTS: usize = 256;
 
-/// Sessions beyond the allowed ones that may be in their handshake, to be told "busy" there.
+/// Sessions beyond the allowed ones that may be in their handshake, to be refused as "busy" there.
 const MAX_UNDECIDED: usize = 16;
 
 /// The end that answers. See the module's text.
@@ -279,7 +279,7 @@ impl Server {
         let (control, cookie, syn) = match arrived {
             Ok(arrived) => arrived,
             Err(MeasureError::Cancelled) => return,
-            Err(error) => return self.log(&told(peer, &error)),
+            Err(error) => return self.log(&named(peer, &error)),
         };
         // Half of all places for one address at the most, so that there is always one for another.
         let share = self.options.max_clients.saturating_add(MAX_UNDECIDED);
@@ -360,7 +360,7 @@ impl Server {
     ) {
         match session::Session::new(self, control, peer, arriving, stop).run() {
             Ok(line) => self.log(&format!("{peer}: {line}")),
-            Err(error) => self.log(&told(peer, &error)),
+            Err(error) => self.log(&named(peer, &error)),
         }
     }
 
@@ -393,7 +393,7 @@ impl Hall {
 }
 
 /// Most errors name the peer themselves.
-fn told(peer: SocketAddr, error: &MeasureError) -> String {
+fn named(peer: SocketAddr, error: &MeasureError) -> String {
     let text = error.to_string();
     if text.contains(&peer.to_string()) { text } else { format!("{peer}: {text}") }
 }

@@ -131,7 +131,7 @@ impl<'a> Trains<'a> {
         Ok(json!({ "token": u64::from_be_bytes(token) }))
     }
 
-    /// Waits for the greeting of the client that has just been told to greet, in the time of one answer, since others
+    /// Waits for the greeting of the client that was just asked to greet, in the time of one answer, since others
     /// wait meanwhile.
     fn greet(&mut self, session: &Session<'_>) -> Result<(), MeasureError> {
         let Some((keeper, token)) = self.waiting.take() else { return Ok(()) };

@@ -63,7 +63,7 @@ impl ProcessTime {
     }
 }
 
-/// Processor seconds of this process so far, finer than [`ProcessTime`] and not told apart.
+/// Processor seconds of this process so far, finer than [`ProcessTime`] and not split.
 #[cfg(target_os = "linux")]
 pub(crate) fn process_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);

@@ -66,7 +66,7 @@ pub(crate) fn path_mtu(socket: &UdpSocket, is_v4: bool) -> Option<u32> {
     (result != SOCKET_ERROR && len == 4 && (1..=65_535).contains(&mtu)).then_some(mtu)
 }
 
-/// Not told.
+/// Not reported.
 #[cfg(unix)]
 pub(crate) fn path_mtu(_: &UdpSocket, _: bool) -> Option<u32> {
     None

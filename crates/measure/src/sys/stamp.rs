@@ -79,6 +79,6 @@ mod tests {
             came <= sent
         });
         // Loopback delivers within the call that sends.
-        assert!(at_once, "what was told was when this program read it");
+        assert!(at_once, "the stamp was when this program read it");
     }
 }

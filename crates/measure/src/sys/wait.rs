@@ -32,7 +32,7 @@ pub(crate) fn is_connecting(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock || is(error, Errno::INPROGRESS)
 }
 
-/// Whether a datagram was too long for the interface, or for a link on the way as ICMP told.
+/// Whether a datagram was too long for the interface, or for a link on the way as ICMP reported.
 pub(crate) fn is_too_big(error: &io::Error) -> bool {
     is(error, Errno::MSGSIZE)
 }

@@ -91,7 +91,7 @@ impl Answering {
                 Kind::Probe => seen.add(header, came_ns),
                 Kind::ReportRequest => {
                     let known = if seen.train == header.train { seen } else { Seen::default() };
-                    let told = Header {
+                    let report = Header {
                         kind: Kind::Report,
                         count: known.count,
                         index: known.pairs,
@@ -100,7 +100,7 @@ impl Answering {
                         ..header
                     };
                     // Lost or refused: the client asks again.
-                    drop(self.socket.send(&told.datagram(0)));
+                    drop(self.socket.send(&report.datagram(0)));
                 }
                 Kind::TrainRequest => datagrams += self.depart(header)?,
                 Kind::Report | Kind::TrainSent => {}

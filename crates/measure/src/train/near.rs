@@ -149,17 +149,17 @@ impl Near {
         let mut measured = Vec::new();
         for (index, &direction) in directions.iter().enumerate() {
             done(index, directions.len());
-            let mut told = CapacityOfDirection::none(direction, self.packet);
+            let mut capacity = CapacityOfDirection::none(direction, self.packet);
             let (found, ended) = search::search(f64::from(self.packet) * 8.0, |train| {
                 if cancel.load(Ordering::Relaxed) {
                     return Err(MeasureError::Cancelled);
                 }
                 let arrival = self.send(direction, train, cancel)?;
-                told.count(train, arrival);
+                capacity.count(train, arrival);
                 Ok(arrival)
             });
-            told.found(found);
-            measured.push(told);
+            capacity.found(found);
+            measured.push(capacity);
             match ended {
                 Err(MeasureError::Cancelled) => return Ok(Capacity { directions: measured, cancelled: true }),
                 other => other?,
@@ -216,14 +216,14 @@ impl Near {
         for _ in 0..ATTEMPTS {
             self.say(&ask)?;
             let until = Instant::now() + self.wait(took);
-            while let Some((told, _)) = self.hear(until)? {
-                if told.train == header.train && told.kind == Kind::Report {
+            while let Some((report, _)) = self.hear(until)? {
+                if report.train == header.train && report.kind == Kind::Report {
                     return Ok(Some(Seen {
-                        train: told.train,
-                        count: told.count,
-                        pairs: told.index,
-                        sent_ns: told.gap_ns,
-                        came_ns: told.ns,
+                        train: report.train,
+                        count: report.count,
+                        pairs: report.index,
+                        sent_ns: report.gap_ns,
+                        came_ns: report.ns,
                         last: None,
                     }));
                 }

@@ -1,7 +1,7 @@
 //! macOS: `struct tcp_connection_info` of bsd/netinet/tcp.h, the answer to `TCP_CONNECTION_INFO` (10.11 and later).
 //!
-//! Times are whole milliseconds there, so that a round trip below one is told as zero, and is absent here. Not told: the
-//! bytes under way (the send buffer's content is told with them in it), the path MTU, the smallest round-trip time. The
+//! Times are whole milliseconds there, so that a round trip below one is reported as zero, and is absent here. Not reported: the
+//! bytes under way (the send buffer's content is reported with them in it), the path MTU, the smallest round-trip time. The
 //! offsets are Apple's header's, in which all Fast Open flags share one word; the `libc` crate gives each a word of its own.
 
 use fullpipe_units::Micros;

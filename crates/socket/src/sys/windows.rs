@@ -26,7 +26,7 @@ pub(crate) fn tcp_info(socket: &impl Handle, raw: &mut [u8]) -> io::Result<usize
 fn tcp_info_version(socket: &impl Handle, version: u32, raw: &mut [u8]) -> io::Result<usize> {
     let size = u32::try_from(raw.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut len = 0u32;
-    // SAFETY: the input is four bytes and the output `size`, as told; the count goes to `len`; nothing is overlapped, so
+    // SAFETY: the input is four bytes and the output `size`, as passed; the count goes to `len`; nothing is overlapped, so
     // that the call is over when it returns.
     let result = unsafe {
         WSAIoctl(
