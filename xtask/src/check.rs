@@ -77,7 +77,8 @@ impl Beside {
         let log = target.join("other-systems.log").into_std_path_buf();
         let file = File::create(&log).with_context(|| format!("create {}", log.display()))?;
         // By the shell: it knows where set-up put what was missing.
-        let builds = cmd!(shell, "nice -n 10 cargo test --locked --workspace --tests --no-fail-fast -- {SHOW} {BUILDS}");
+        let builds =
+            cmd!(shell, "nice -n 10 cargo test --locked --workspace --tests --no-fail-fast -- {SHOW} {BUILDS}");
         let tests = Command::from(builds)
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)

@@ -131,7 +131,11 @@ fn what_is_no_capture_is_refused_by_name() {
     assert!(messages[2].contains("47 45 54 20") && messages[2].contains("tcpdump -w"), "{}", messages[2]);
     assert!(messages[3].contains("77 68 61 74"), "{}", messages[3]);
     assert!(matches!(captures.failed[4], Error::Decompress { .. }));
-    assert!(messages[5].ends_with("compressed by xz; unpack it first: `xz -dc FILE | fullpipe read -`"), "{}", messages[5]);
+    assert!(
+        messages[5].ends_with("compressed by xz; unpack it first: `xz -dc FILE | fullpipe read -`"),
+        "{}",
+        messages[5]
+    );
 }
 
 #[test]

@@ -473,7 +473,8 @@ fn rest(spec: &TestSpec, moving: &dyn Flow, reported: Duration) -> Duration {
     // The end of a test that bytes end is not known.
     let Some(expected) = spec.expected() else { return LOOK };
     let omitted = Some(spec.omit).filter(|omit| !moving.is_marked() && !omit.is_zero());
-    let next = [expected, reported + spec.progress_every.max(LOOK)].into_iter().chain(omitted).min().unwrap_or(expected);
+    let next =
+        [expected, reported + spec.progress_every.max(LOOK)].into_iter().chain(omitted).min().unwrap_or(expected);
     next.saturating_sub(now).min(REST)
 }
 
