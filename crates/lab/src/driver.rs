@@ -136,7 +136,7 @@ impl Control {
 
 /// Puts the calling thread before all normal threads, as far as this user may: for what has to keep time.
 pub fn raise_priority() -> Priority {
-    if sys::set_realtime().is_ok() {
+    if sys::set_realtime(sys::RealTime::Clock).is_ok() {
         Priority::RealTime
     } else if sys::set_nice(-20).is_ok() {
         Priority::Nice

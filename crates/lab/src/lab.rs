@@ -70,6 +70,7 @@ impl Lab {
         let lab = Self::join(&scenario.path, scenario.seed, LabOptions::default())?;
         for side in Side::ALL {
             lab.host(side).apply(&scenario.host(side).settings)?;
+            lab.host(side).put_first();
         }
         Ok(lab)
     }

@@ -16,10 +16,6 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::sys;
 
-/// The nice value of an end's threads: some thirty times the share of a program at 0, and below the emulated path, which is
-/// real-time.
-const BEFORE_OTHERS: i32 = -15;
-
 /// A network namespace. Clones are the same namespace.
 #[derive(Clone, Debug)]
 pub(crate) struct Namespace {
@@ -42,17 +38,13 @@ impl Namespace {
         Ok(())
     }
 
-    /// Runs `work` on a fresh thread inside this namespace and hands its result back. The thread, and those that it
-    /// starts, come before other programs where the kernel allows it: an end that waits for a processor is slower than
-    /// its path.
+    /// Runs `work` on a fresh thread inside this namespace and hands its result back.
     ///
     /// # Panics
     /// Where `work` panics.
     pub(crate) fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> io::Result<R> {
         on_fresh_thread(|| {
             self.enter()?;
-            // Without the right to (CAP_SYS_NICE, RLIMIT_NICE) it takes its turn like everybody else.
-            sys::set_nice(BEFORE_OTHERS).ok();
             Ok(work())
         })
     }

@@ -74,14 +74,26 @@ fn interface_request(name: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-/// Puts the calling thread under SCHED_FIFO at the lowest real-time priority, above all normal threads.
-pub(crate) fn set_realtime() -> io::Result<()> {
+/// How a thread comes before all normal ones.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RealTime {
+    /// SCHED_FIFO, above the ends: for what keeps time. What the thread starts is normal again.
+    Clock,
+    /// SCHED_RR at the lowest priority, in turn with the other end; what the thread starts is so, too.
+    End,
+}
+
+/// Gives the calling thread a real-time policy. A nice value would not do: it counts within a session alone (autogroup).
+pub(crate) fn set_realtime(how: RealTime) -> io::Result<()> {
+    let (policy, priority) = match how {
+        RealTime::Clock => (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 2),
+        RealTime::End => (libc::SCHED_RR, 1),
+    };
     // SAFETY: `sched_param` is plain data for which all zeroes is a value.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-    parameters.sched_priority = 1;
-    // SAFETY: reads one `sched_param`, which lives until the call returns; 0 is the calling thread. SCHED_RESET_ON_FORK
-    // keeps the priority from anything that this thread starts.
-    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameters) })
+    parameters.sched_priority = priority;
+    // SAFETY: reads one `sched_param`, which lives until the call returns; 0 is the calling thread.
+    check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) })
 }
 
 /// Puts the calling thread under SCHED_IDLE: it runs only where nobody else wants to.

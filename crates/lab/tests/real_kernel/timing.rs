@@ -6,8 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fullpipe_lab::{Lab, Side};
-use fullpipe_path::{Direction, HopSpec, IpVersions, LossSpec};
+use fullpipe_lab::{Lab, Priority, Side};
+use fullpipe_path::{Direction, HopSpec, IpVersions, LossSpec, Scenario};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use super::{address_of, bounded, connect, eventually, lab, listen, path, rate, turn, udp};
@@ -109,4 +109,29 @@ fn loss_is_counted_and_lies_in_its_binomial_interval() {
     let (mean, deviation) =
         (f64::from(PACKETS) * PROBABILITY, (f64::from(PACKETS) * PROBABILITY * (1.0 - PROBABILITY)).sqrt());
     assert!((hop.lost as f64 - mean).abs() < 4.5 * deviation, "{} lost", hop.lost);
+}
+
+/// The scheduling policy of the calling thread, as `proc_pid_stat(5)` has it in field 41: 0 for a normal one, 2 for SCHED_RR.
+fn policy() -> String {
+    let text = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    let (_, after_name) = text.rsplit_once(") ").unwrap();
+    after_name.split(' ').nth(38).unwrap().to_owned()
+}
+
+#[test]
+fn the_ends_of_a_scenario_do_not_wait_behind_other_programs() {
+    let Some(_turn) = turn("the_ends_of_a_scenario_do_not_wait_behind_other_programs") else { return };
+    let lab = Lab::start(&Scenario::named("wan-80ms").unwrap()).unwrap();
+    if lab.priority() != Priority::RealTime {
+        println!("skipped the_ends_of_a_scenario_do_not_wait_behind_other_programs: no right to real-time priority");
+        return;
+    }
+    let host = lab.host(Side::B);
+    assert_eq!(host.run(policy).unwrap(), "2");
+    assert_eq!(host.run(|| std::thread::spawn(policy).join().unwrap()).unwrap(), "2");
+    assert_eq!(host.spawn("server", policy).unwrap().join().unwrap(), "2");
+    // A user's own programs do not come before the others of the machine.
+    let output = host.command("cut").args(["-d", " ", "-f", "41", "/proc/self/stat"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "0");
+    assert_eq!(policy(), "0", "and this thread is as it was");
 }
