@@ -304,7 +304,7 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<Rate>,
     /// Connections that may fill their buffers at the same time, for the plan's memory
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = positive::<NonZeroU32>)]
     pub(crate) connections: Option<NonZeroU32>,
     /// Most memory for the TCP buffers of a host
     #[arg(long, value_name = "SIZE")]
@@ -407,7 +407,7 @@ Examples:
   FULLPIPE_STATE_DIR=/tmp/state fullpipe history --json")]
 pub(crate) struct HistoryArgs {
     /// Show this many runs
-    #[arg(long, value_name = "N", default_value = "20")]
+    #[arg(long, value_name = "N", default_value = "20", value_parser = positive::<NonZeroU32>)]
     pub(crate) limit: NonZeroU32,
 }
 
@@ -567,6 +567,11 @@ pub(crate) struct ManArgs {
 /// The command line, understood.
 pub(crate) fn parse(line: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&crate::generated::command().try_get_matches_from(line)?)
+}
+
+/// A whole number above zero. The library's own message speaks of types.
+fn positive<N: std::str::FromStr>(text: &str) -> Result<N, String> {
+    text.trim().parse().map_err(|_| "expected a whole number of at least 1".to_owned())
 }
 
 /// A time whose bare number means seconds.

@@ -183,7 +183,7 @@ impl Exit {
                 "The changes were tried and none cleared the threshold, so all of them were undone; the report has \
                  the figures."
             }
-            Self::NotConfirmed => "The question was answered with no, or there was nobody to ask and no `--yes`.",
+            Self::NotConfirmed => "The answer was no, or standard input is no terminal and `--yes` was not given.",
             Self::Unsupported => "This system lacks something that the command needs; the message names it.",
             Self::RunUnknown => "The journal has no such run, or, for `confirm`, it is not on trial (any more).",
             Self::AddressUnavailable => {

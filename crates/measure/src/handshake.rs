@@ -79,7 +79,7 @@ pub(crate) fn combine(opener: &View, answerer: Option<&View>) -> Handshake {
     let agreed = opener.scaling.or_else(|| answerer.and_then(|view| view.scaling));
     if agreed.is_none() {
         // A SYN without the option is a finding; one that nobody could read must not look like it.
-        blind.push("whether the ends scale their windows can't be read: neither system tells".to_owned());
+        blind.push("window scaling can't be read: neither system reports it".to_owned());
         return Handshake { blind, ..Handshake::default() };
     }
     let agreed_shift = |of_opener: Option<u8>, of_answerer: Option<u8>| match agreed {

@@ -215,7 +215,7 @@ fn paint<B: DrawingBackend>(
             let (legend, area) = rest.split_vertically(px(24));
             let marks = [
                 ("data", "flight", Mark::Data),
-                ("sent again, or reordered", "again", Mark::Again),
+                ("retransmitted or reordered", "again", Mark::Again),
                 ("acknowledged", "acked", Mark::Ack),
                 ("SACK block", "sack", Mark::Sack),
             ];

@@ -102,7 +102,9 @@ impl<H: Host + Send> HostHandler<H> {
     /// Opens the seal, does what it says, and seals the answer.
     fn order(&self, body: &str, to: &str, seal: &str, ends: Ends) -> Result<Answer, TuneError> {
         let Some(key) = &self.terms.key else {
-            return Ok(refuse("this server lets nobody change settings; start it with --allow-tune and --key-file"));
+            return Ok(refuse(
+                "this server does not allow changes of settings; start it with --allow-tune and --key-file",
+            ));
         };
         let nonce = self.guests().entry(ends.peer).or_default().nonce.take();
         let Some((nonce, given)) = nonce else {

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Why the plan has no changes for a server that was started plainly.
-const SHARES_NOTHING: &str = "it shares them with nobody, so the plan has no changes for it; start it there with \
+const SHARES_NOTHING: &str = "it does not share them, so the plan has no changes for it; start it there with \
                               `fullpipe serve --share-settings` and check again";
 
 /// Why a key is of no use there.

@@ -75,7 +75,7 @@ pub(crate) fn instead(command: &str, argument: &str) -> Option<String> {
         None => argument.strip_prefix('-').is_some_and(|rest| rest.chars().next() == foreign.letter),
     };
     let found = own.iter().chain(BOTH).find(is_meant)?;
-    Some(format!("iperf3's {argument} is no option of `fullpipe {command}`; {}", found.instead))
+    Some(format!("iperf3's {argument} is not an option of `fullpipe {command}`; {}", found.instead))
 }
 
 #[cfg(test)]

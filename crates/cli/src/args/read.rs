@@ -37,10 +37,10 @@ pub(crate) struct ReadArgs {
     #[arg(long, value_name = "FILTER")]
     pub(crate) filter: Option<Filter>,
     /// Show at most this many connections [default: 20, all with --json, --csv and --parquet]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::positive::<NonZeroUsize>)]
     pub(crate) top: Option<NonZeroUsize>,
     /// Threads to read with; the result is the same [default: one per core, up to 6]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::positive::<NonZeroUsize>)]
     pub(crate) threads: Option<NonZeroUsize>,
     /// Print CSV: one line per connection
     #[arg(long, conflicts_with = "json")]

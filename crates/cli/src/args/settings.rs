@@ -86,7 +86,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "PREFIX", value_parser = prefix)]
     pub(crate) peer: Option<String>,
     /// Connections that may fill their buffers at the same time, for the plan's memory
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::positive::<NonZeroU32>)]
     pub(crate) connections: Option<NonZeroU32>,
     /// What the machine is for
     #[arg(long, value_name = "GOAL", default_value = "bulk")]

@@ -332,7 +332,7 @@ fn keepalive(text: &str) -> Result<KeepaliveArgs, String> {
     }
     if let Some(probes) = parts.next() {
         let number = probes.trim().parse().ok().filter(|probes| *probes > 0);
-        keepalive.probes = number.ok_or_else(|| format!("`{probes}` is no number of probes; give 1 to 255"))?;
+        keepalive.probes = number.ok_or_else(|| format!("`{probes}` is not a number of probes; give 1 to 255"))?;
     }
     match parts.next() {
         None => Ok(keepalive),
@@ -351,7 +351,7 @@ fn device(text: &str) -> Result<String, String> {
 
 fn budgets(text: &str) -> Result<BudgetArgs, String> {
     let number = |text: &str| {
-        text.trim().parse::<u16>().map_err(|_| format!("`{text}` is no number of buffers; give 1 to 65534"))
+        text.trim().parse::<u16>().map_err(|_| format!("`{text}` is not a number of buffers; give 1 to 65534"))
     };
     if !text.contains('=') {
         let all = Some(number(text)?);

@@ -44,9 +44,9 @@ fn impossible_numbers_are_refused_with_what_is_possible() {
         ("check h --seconds never", "expected"),
         ("check h --streams 0", "0 is not in 1..=128"),
         ("tune h --rate fast", "expected a rate such as 100M"),
-        ("tune h --connections 0", "non-zero"),
+        ("tune h --connections 0", "a whole number of at least 1"),
         ("tune h --omit 2", "--seconds"),
-        ("history --limit 0", "non-zero"),
+        ("history --limit 0", "a whole number of at least 1"),
     ] {
         let error = parsed(line).unwrap_err();
         assert!(error.contains(says), "{line}: {error}");

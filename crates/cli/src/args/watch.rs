@@ -41,7 +41,7 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "BY", default_value = "worst")]
     pub(crate) sort: SortName,
     /// At most this many connections [default: what fits the terminal; 100 elsewhere, 1000 in a recording]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::positive::<NonZeroUsize>)]
     pub(crate) limit: Option<NonZeroUsize>,
     /// Also write each interval into this file, a line of JSON each
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -174,9 +174,8 @@ fn chosen(args: &ApplyArgs) -> Result<Plan, Failure> {
     let (sockets, changes): (Vec<_>, Vec<_>) =
         plan.changes.iter().filter(|change| change.host == *wanted).cloned().partition(of_application);
     let mut notes = plan.notes;
-    notes.extend(
-        sockets.iter().map(|change| format!("{} is left to the application: nobody else can set it", change.knob)),
-    );
+    notes
+        .extend(sockets.iter().map(|change| format!("{} is left to the application: only it can set it", change.knob)));
     let mut plan = Plan { changes, notes };
     // What nobody looked at is looked at now: it is shown, and what is journalled is compared with it.
     let mut host = SystemHost::new();

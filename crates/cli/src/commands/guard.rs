@@ -74,7 +74,7 @@ pub(super) fn see_to_leftovers(command: &Command, output: Output) {
             Ok(report) => {
                 let back = report.entries.iter().filter(|entry| entry.outcome.is_restored()).count();
                 let all = report.entries.len();
-                let hint = if report.is_complete() { "" } else { "; `fullpipe status` tells what is left" };
+                let hint = if report.is_complete() { "" } else { "; `fullpipe status` shows what is left" };
                 format!("run {number} was left on trial by a process that is gone: {back} of {all} settings put back{hint}\n")
             }
             Err(error) => format!("run {number} was left on trial by a process that is gone: {error}\n"),

@@ -120,7 +120,7 @@ fn target(args: &PlanArgs) -> Result<(Platform, Option<Settings>), Failure> {
         (Some(Target::This), [_, ..]) => {
             return Err(Failure::new(
                 Exit::Usage,
-                "`--platform this` reads this host, and --settings tells of another machine; give one of the two",
+                "`--platform this` reads this host, and --settings describes another machine; give one of the two",
             ));
         }
         (Some(Target::This) | None, []) => SystemHost::new().settings()?,

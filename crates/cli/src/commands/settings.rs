@@ -27,9 +27,7 @@ pub(super) fn run(args: &SettingsArgs, output: Output) -> Ended {
         list.only(part);
         if list.rows.is_empty() {
             let platform = &list.merged.settings.platform;
-            let words = format!(
-                "no setting that is shown of {platform} has {part:?} in its name; --all also looks at absent ones"
-            );
+            let words = format!("no setting shown for {platform} has {part:?} in its name; --all includes absent ones");
             return Err(Failure::new(Exit::Usage, &words));
         }
     }

@@ -23,7 +23,7 @@ pub(super) const NOTE: &str =
     "a prediction: the TCP engine over an emulated path in virtual time; nothing was measured";
 /// What one rests on that begins with a measurement.
 const SEEN_NOTE: &str =
-    "a prediction: the TCP engine over an emulated path in virtual time, which is as the file tells it";
+    "a prediction: the TCP engine over an emulated path in virtual time, with the path as in the file";
 /// The most virtual payload of all points of a sweep together, in bytes: about an hour of one processor.
 const MOST_WORK: f64 = 2e13;
 
@@ -73,7 +73,7 @@ fn found(args: &WhatIfArgs) -> Result<WhatIf, Failure> {
         (Some(_), _) => {
             let names: Vec<_> = bases.iter().filter_map(|base| base.direction.as_deref()).collect();
             let message = format!(
-                "a sweep is of one direction, and the file tells of {}; add --direction \"{}\"",
+                "a sweep is for one direction, and the file has {}; add --direction \"{}\"",
                 names.join(", "),
                 names.first().unwrap_or(&"a->b")
             );

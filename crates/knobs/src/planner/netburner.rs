@@ -39,7 +39,7 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     let each = (pool * 3 / 4 / draft.connections).saturating_sub(STEP) / 3;
     if each == 0 {
         draft.note(format!(
-            "{} connections leave less than one buffer of {pool} for each of a socket's lists: nothing is to be set",
+            "{} connections leave less than one buffer of {pool} for each of a socket's lists: nothing to set",
             draft.connections
         ));
         return;

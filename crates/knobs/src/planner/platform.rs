@@ -295,7 +295,7 @@ fn linux(request: &PlatformRequest<'_>) -> Plan {
         }
     }
     if plan.changes.is_empty() && plan.notes.is_empty() {
-        plan.notes.push("the buffers that are allowed there fill this path; nothing is to be set".to_owned());
+        plan.notes.push("the allowed buffers already fill this path; nothing to set".to_owned());
     }
     plan
 }

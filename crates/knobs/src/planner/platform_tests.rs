@@ -335,7 +335,7 @@ fn linux_is_planned_from_its_versions_defaults() {
     assert_eq!(short(&old), ["net.ipv4.tcp_rmem=4096 131072 40042496", "net.ipv4.tcp_wmem=4096 16384 40042496"]);
     let fine = plan_platform(&request("linux-6.18", "100M", "40ms"));
     assert_eq!(short(&fine), [] as [&str; 0]);
-    assert!(says(&fine, "nothing is to be set"));
+    assert!(says(&fine, "nothing to set"));
 }
 
 fn packets(device: Option<&str>, here: &str, peer: &str, hops: &[&str]) -> Packets {

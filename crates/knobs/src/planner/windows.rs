@@ -32,7 +32,7 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
 fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     let (window, arithmetic) = draft.pipe.window(request.goal);
     if draft.pipe.bdp.get() <= SMALLEST_DEFAULT {
-        draft.note(format!("{}: the default window fills this path; nothing is to be set", draft.pipe.arithmetic));
+        draft.note(format!("{}: the default window fills this path; nothing to set", draft.pipe.arithmetic));
         return;
     }
     // Windows are set in whole segments.
@@ -46,8 +46,7 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         bytes = bytes.min(fitting.get() / segment * segment);
     }
     if bytes == 0 {
-        draft
-            .note("the memory bound leaves less than one segment for each connection; nothing is to be set".to_owned());
+        draft.note("the memory bound leaves less than one segment for each connection; nothing to set".to_owned());
         return;
     }
     let arithmetic = if plain {

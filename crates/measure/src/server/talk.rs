@@ -88,7 +88,7 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<(), MeasureErro
 fn handle(handler: &dyn RequestHandler, request: Value, ends: Ends) -> Result<Value, RequestError> {
     let guarded = panic::catch_unwind(AssertUnwindSafe(|| handler.handle(request, ends)));
     guarded.unwrap_or_else(|_| {
-        let message = "the request handler failed on this request; the server's own log tells more".to_owned();
+        let message = "the request handler failed on this request; see the server's log".to_owned();
         Err(RequestError { kind: "internal".to_owned(), message })
     })
 }

@@ -81,12 +81,12 @@ impl fmt::Display for SeenError {
         match self {
             Self::Document { file, reason } => write!(
                 f,
-                "{file} is no document of fullpipe: {reason}; give what `fullpipe check HOST --json` or `fullpipe read \
+                "{file} is not a fullpipe document: {reason}; give what `fullpipe check HOST --json` or `fullpipe read \
                  FILE --json` printed"
             ),
             Self::Command { file, command } => write!(
                 f,
-                "{file} is the document of `{command}`, which tells of no transfer; give one of `check`, `tune` or `read`"
+                "{file} is the document of `{command}`, which has no transfer; give one of `check`, `tune` or `read`"
             ),
             Self::Missing { file, what, there } => write!(f, "{file} has no {what}; it has {there}"),
         }
@@ -315,8 +315,8 @@ mod tests {
     #[test]
     fn what_is_no_such_document_says_what_is() {
         for (text, starts) in [
-            ("", "x is no document of fullpipe: EOF"),
-            ("{}", "x is no document of fullpipe: its key \"schema\""),
+            ("", "x is not a fullpipe document: EOF"),
+            ("{}", "x is not a fullpipe document: its key \"schema\""),
             (r#"{"schema": "fullpipe/1", "command": "lint"}"#, "x is the document of `lint`"),
             (r#"{"schema": "fullpipe/1", "command": "check", "transfers": []}"#, "x has no transfer; it has none"),
             (r#"{"schema": "fullpipe/1", "command": "read", "connections": [{"number": 3}]}"#, "x has no connection"),

@@ -270,7 +270,7 @@ pub fn read_plan(text: &str) -> Result<ReadPlan, NoPlan> {
         return Err(wrong(format!("its `schema` is not \"{}\"", super::SCHEMA)));
     }
     if let Some(error) = document["error"]["message"].as_str() {
-        return Err(wrong(format!("it tells of an error and not of a plan: {error}")));
+        return Err(wrong(format!("it holds an error, not a plan: {error}")));
     }
     let (list, notes) = match &document["plan"] {
         Value::Object(plan) => (plan.get("changes"), plan.get("notes")),

@@ -56,7 +56,7 @@ pub const WATCH: &[Key] = &[
     key("rows[].notes[].is_sure", "boolean", "whether the system itself says so; else it is likely"),
     key("rows[].notes[].is_trouble", "boolean", "whether it holds the connection back"),
     key("rows[].notes[].text", "string", "what was seen"),
-    key("rows[].notes[].fix", "string", "what lifts it, or that nothing is to be set"),
+    key("rows[].notes[].fix", "string", "what lifts it, or that nothing to set"),
     key("listeners[]", "object", "a listening socket whose queue of connections to accept is full"),
     key("listeners[].local", "string", "where it listens"),
     key("listeners[].owner", "object?", "as `rows[].owner`"),

@@ -41,7 +41,7 @@ pub fn show(shown: &Standing, look: Look) -> String {
     let mut page = Page::new(look);
     put_run(&mut page, &shown.run, &shown.readings);
     for entry in shown.run.entries.iter().filter(|entry| entry.kind != EntryKind::Setting) {
-        for (title, content) in [("was", &entry.before), ("is to be", &entry.intended)] {
+        for (title, content) in [("was", &entry.before), ("target", &entry.intended)] {
             page.title(&entry.place, PLAIN, title);
             let content = content.as_deref().map_or_else(|| "(no file)".to_owned(), lossy);
             for line in content.lines() {

@@ -124,7 +124,7 @@ fn put_connections(page: &mut Page, transfers: &[Transfer]) {
         let [first, middle, last] = [0, sorted.len() / 2, sorted.len() - 1].map(|place| rate(sorted[place]));
         page.field(
             "each",
-            &format!("{first} (slowest), {middle} (median), {last} (fastest); `--json` tells of every connection"),
+            &format!("{first} (slowest), {middle} (median), {last} (fastest); `--json` lists every connection"),
         );
         return;
     }

@@ -64,7 +64,7 @@ fn put_proof(page: &mut Page, proof: &DirectionProof) {
 fn what_became(proof: &DirectionProof) -> &'static str {
     match (proof.helped, proof.kept, proof.decision) {
         (true, true, _) => "helped, and was kept",
-        (true, false, _) => "helped; undone all the same, because this run leaves nothing behind",
+        (true, false, _) => "helped; undone, because this run leaves nothing behind",
         (false, true, _) => "kept, although a gain is not shown",
         (false, false, Decision::Helped) => "undone: this direction gained, and another lost",
         (false, false, Decision::Harmed) => "undone: slower with the changes",

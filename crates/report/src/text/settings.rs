@@ -10,7 +10,7 @@ use fullpipe_knobs::{
 use super::page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent};
 use crate::{Connections, SettingsList};
 
-/// Each setting with its value, default and meaning, and what is to be said of the files.
+/// Each setting with its value, default and meaning, and on the files.
 pub fn settings(list: &SettingsList<'_>, look: Look) -> String {
     let mut page = Page::new(look);
     let differ = list.rows.iter().filter(|row| list.is_default(row) == Some(false)).count();
@@ -35,7 +35,7 @@ pub fn settings(list: &SettingsList<'_>, look: Look) -> String {
     let versions_differ = matches!(platform.family, Family::Linux | Family::Windows | Family::FreeBsd);
     if versions_differ && platform.version.is_empty() && !list.rows.is_empty() {
         page.gap();
-        let words = "which version this is is not told, and defaults differ by it; name it: --platform";
+        let words = "the files don't say which version this is, and defaults depend on it; name it: --platform";
         page.marked("note", DIM, &format!("{words} {}-{}", platform.family, example_version(platform.family)));
     }
     if list.hidden > 0 && !list.is_part {
@@ -109,7 +109,7 @@ fn put_remarks(page: &mut Page, list: &SettingsList<'_>) {
         .flat_map(|reading| reading.remarks.iter().map(move |remark| (&reading.file, remark)))
         .peekable();
     if remarks.peek().is_some() || !list.contradictions().is_empty() {
-        page.title("remarks", WARN, "what is to be said of the files");
+        page.title("remarks", WARN, "on the files");
     }
     for (file, remark) in remarks {
         let (word, style) = match remark.kind {
@@ -144,7 +144,7 @@ fn put_connections(page: &mut Page, connections: &Connections) {
     page.title("connections", style, &statement);
     let shared = connections.problem();
     for one in &connections.observed {
-        let program = one.program.as_deref().unwrap_or("a program that is not told");
+        let program = one.program.as_deref().unwrap_or("an unknown program");
         let ends = format!("{} - {}", one.connection.local, one.connection.remote);
         let whose = format!("  {program} (process {})", one.connection.pid);
         page.pieces(2, &[(NAME, &ends), (DIM, &whose)]);

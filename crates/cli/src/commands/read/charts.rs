@@ -15,7 +15,7 @@ pub(super) fn of(args: &ReadArgs, list: &CaptureList) -> Charts {
 /// The charts of the first `count` of them.
 pub(super) fn of_first(args: &ReadArgs, list: &CaptureList, count: usize) -> Charts {
     if args.files.iter().any(|file| file == Path::new("-")) {
-        let note = "Charts need a second look at the capture, and what came through a pipe can be read once only.";
+        let note = "No charts: they need a second pass over the capture, and a pipe can be read only once.";
         return Charts { note: Some(note.to_owned()), ..Charts::default() };
     }
     fullpipe_report::charts(list, count, |closer| {

@@ -69,7 +69,7 @@ fn from_flags(args: &WhatIfArgs) -> Result<Base, Failure> {
 fn from_seen(args: &WhatIfArgs, seen: &SeenTransfer) -> Result<Base, Failure> {
     let mut notes = Vec::new();
     let rtt = args.rtt.or(seen.rtt).unwrap_or_else(|| {
-        notes.push(format!("the round-trip time of the idle path was not seen: {RTT} are taken, --rtt tells it"));
+        notes.push(format!("the document has no idle round-trip time: assuming {RTT}; give --rtt"));
         RTT
     });
     if seen.streams > 1 {
@@ -134,7 +134,7 @@ fn machine(
         return Ok(machine);
     }
     let flag = if role == "sender" { "--from" } else { "--to" };
-    notes.push(format!("the {role}'s platform is not told: {PLATFORM} is taken, {flag} tells it"));
+    notes.push(format!("the {role}'s platform is unknown: assuming {PLATFORM}; give {flag}"));
     Ok(Machine::new(PLATFORM)?)
 }
 
