@@ -81,7 +81,7 @@ pub(crate) struct Global {
     /// Show all evidence, the source of every change, and small shares
     #[arg(short, long, global = true, action = ArgAction::SetTrue, conflicts_with = "quiet", help_heading = "Output")]
     pub(crate) verbose: bool,
-    /// How to tell of progress; `json`: a line of JSON for each step, on standard error
+    /// How to report progress; `json`: a line of JSON for each step, on standard error
     #[arg(long, global = true, value_name = "HOW", default_value = "auto", help_heading = "Output")]
     pub(crate) progress: ProgressAs,
     /// Show no progress, only the result
@@ -101,7 +101,7 @@ pub(crate) enum When {
     Never,
 }
 
-/// How progress is told.
+/// How progress is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProgressAs {
     /// For a person, where standard error is a terminal

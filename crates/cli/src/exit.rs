@@ -192,7 +192,7 @@ impl Exit {
             Self::InputInvalid => {
                 "A file that was given is not there, is too large, can't be understood, or is for another machine; the \
                  message names file, line and column. For `read`: so is one of several captures, or it breaks off; what \
-                 could be read is told all the same."
+                 could be read is printed all the same."
             }
             Self::OutputExists => "Files are in the folder that shall be written into; `--force` writes over them.",
             Self::NothingTried => {

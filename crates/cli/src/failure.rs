@@ -85,7 +85,7 @@ pub(crate) fn usage(error: &clap::Error, line: &[OsString]) -> Exit {
         let problem = foreign.map_or_else(|| usage_problem(error), |failure| failure.problem());
         output.problem("fullpipe", &problem)
     };
-    // A reader that went away can't be told anything.
+    // A reader that went away can't be written to.
     drop(shown);
     if asked_for { Exit::Ok } else { Exit::Usage }
 }

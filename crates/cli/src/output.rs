@@ -168,8 +168,8 @@ fn forgive_closed(written: io::Result<()>) -> io::Result<()> {
 
 /// Columns to fill: what COLUMNS says, else what the terminal has.
 fn width() -> usize {
-    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    told.filter(|columns| *columns > 0).unwrap_or_else(terminal_width)
+    let columns_wanted = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns_wanted.filter(|columns| *columns > 0).unwrap_or_else(terminal_width)
 }
 
 #[cfg(unix)]

@@ -61,8 +61,8 @@ impl Progress {
 impl Observer for Progress {
     fn on(&mut self, event: Event<'_>) {
         if self.output.tells_progress() {
-            if let Some(told) = told(&event) {
-                self.output.progress(self.command, &told);
+            if let Some(object) = as_json(&event) {
+                self.output.progress(self.command, &object);
             }
             return;
         }
@@ -101,7 +101,7 @@ fn tick(phase: &str, (elapsed, expected): (Micros, Option<Micros>), rate: Rate, 
 }
 
 /// The same for a program.
-fn told(event: &Event<'_>) -> Option<Value> {
+fn as_json(event: &Event<'_>) -> Option<Value> {
     Some(match event {
         Event::Phase { what, expected } => {
             json!({ "kind": "phase", "text": clean(what), "expected_s": expected.map(Micros::as_secs_f64) })

@@ -154,8 +154,8 @@ fn a_reset_goes_back_to_the_kernels_defaults_and_is_itself_undone() {
     assert!(changes.iter().all(|change| !change["knob"].as_str().unwrap().starts_with("link ")), "{reset}");
     // A namespace takes this one over from the first, so that only the catalogue tells; where memory is short, nobody.
     let rmem = changes.iter().find(|change| change["knob"] == "net.ipv4.tcp_rmem");
-    let told = rmem.map_or_else(|| reset["notes"].to_string(), |change| change["reason"].to_string());
-    assert!(told.contains("by the catalogue") || told.contains("net.ipv4.tcp_rmem"), "{reset}");
+    let reason = rmem.map_or_else(|| reset["notes"].to_string(), |change| change["reason"].to_string());
+    assert!(reason.contains("by the catalogue") || reason.contains("net.ipv4.tcp_rmem"), "{reset}");
     assert_eq!(file(folder.path(), "again.json")["run"], Value::Null, "nothing is left to reset");
     assert_eq!(file(folder.path(), "undone.json")["complete"], true);
 }
@@ -183,9 +183,9 @@ fn a_reset_to_the_journal_undoes_that_run_and_the_later_ones() {
     let put_back = |name: &str| -> Vec<String> {
         let document = file(folder.path(), name);
         assert_eq!(document["error"]["kind"], "not_confirmed", "{document}");
-        let told =
+        let row =
             |change: &Value| format!("{} {} {} -> {}", change["run"], change["knob"], change["from"], change["to"]);
-        document["changes"].as_array().unwrap().iter().map(told).collect()
+        document["changes"].as_array().unwrap().iter().map(row).collect()
     };
     let scaling = r#"3 "net.ipv4.tcp_window_scaling" "0" -> "1""#;
     assert_eq!(

@@ -166,8 +166,8 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let told = process.stdout.as_mut().unwrap();
-        let ready: Value = serde_json::Deserializer::from_reader(told).into_iter().next().unwrap().unwrap();
+        let stdout = process.stdout.as_mut().unwrap();
+        let ready: Value = serde_json::Deserializer::from_reader(stdout).into_iter().next().unwrap().unwrap();
         let address = format!("{}:{}", ready["address"].as_str().unwrap(), ready["port"]);
         Self { process, address }
     }

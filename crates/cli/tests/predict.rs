@@ -91,9 +91,9 @@ fn every_change_of_a_simulated_plan_has_a_prediction_or_says_why_not() {
     assert_eq!(code, Some(0), "{plan}");
     let changes = plan["changes"].as_array().unwrap();
     for change in changes {
-        let told = &change["prediction"];
-        let some = !told["directions"].as_array().unwrap().is_empty();
-        assert!(some != told["not_predicted"].is_string(), "{change}");
+        let prediction = &change["prediction"];
+        let some = !prediction["directions"].as_array().unwrap().is_empty();
+        assert!(some != prediction["not_predicted"].is_string(), "{change}");
     }
     let all = &plan["prediction"]["directions"][0];
     // 17,520 B / 230 ms are 609 kbit/s.

@@ -93,7 +93,7 @@ fn files_of_a_freebsd_host_are_taken_together() {
     assert!(window["line"].as_u64() > Some(0) && window["column"].as_u64() > Some(0));
     let remarks = document["remarks"].as_array().unwrap();
     assert!(remarks.iter().any(|remark| remark["kind"] == "out_of_range" && remark["line"] == 3), "{document}");
-    assert!(document["contradictions"].as_array().unwrap().iter().any(|told| told["knob"] == "kern.ipc.nmbclusters"));
+    assert!(document["contradictions"].as_array().unwrap().iter().any(|one| one["knob"] == "kern.ipc.nmbclusters"));
 }
 
 #[test]

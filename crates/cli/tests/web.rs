@@ -238,8 +238,8 @@ fn one_run_at_a_time_can_be_stopped_and_a_failed_one_tells_why() {
     drop(silent);
     let second = web.ask("POST /runs", &[FORM, key], &form(port));
     let second = place(&second).to_owned();
-    let told = events(&web, &second);
-    let report = web.ask(&format!("GET {}", told.last().unwrap()["report"].as_str().unwrap()), &[], "");
+    let events_of_it = events(&web, &second);
+    let report = web.ask(&format!("GET {}", events_of_it.last().unwrap()["report"].as_str().unwrap()), &[], "");
     assert!(report.contains("The command failed") && report.contains(&port.to_string()), "{report}");
 }
 

@@ -100,7 +100,7 @@ fn what_makes_a_path_says_that_it_needs_linux(program: &dyn Fn() -> Command) {
     }
 }
 
-/// An end on Windows is said to be unseen where it does not answer, as Wine 8, and else to be half told.
+/// An end on Windows is said to be unseen where it does not answer, as Wine 8, and else to be seen in part.
 fn a_check_reports_both_directions(mut serving: Command, mut measuring: Command) {
     let (serving, measuring) = (&mut serving, &mut measuring);
     let server = Server::start(serving);

@@ -23,8 +23,8 @@ pub struct PlatformPlan<'a> {
 impl PlatformPlan<'_> {
     /// Whether the settings that were given tell what is there, be it "absent", under this name or another.
     pub fn knows_before(&self, change: &Change) -> bool {
-        let told = |settings: &Settings| change.from.is_some() || settings.values.contains_key(&change.knob);
-        self.request.settings.is_some_and(told)
+        let is_known = |settings: &Settings| change.from.is_some() || settings.values.contains_key(&change.knob);
+        self.request.settings.is_some_and(is_known)
     }
 }
 

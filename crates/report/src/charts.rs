@@ -56,13 +56,13 @@ mod tests {
         let document = json::outcome("check", &sample::tuned());
         let page = html::page(&document, charts_of_outcome(&sample::tuned()));
         assert_eq!(carried(&page), document);
-        let told = text::of(&page);
+        let shown = text::of(&page);
         let diagnosis = &document["transfers"][0]["diagnosis"];
-        assert!(told.contains("receive window (window-scale shift 0), 97 % of the time"), "{told}");
-        assert!(told.contains(diagnosis["action"].as_str().unwrap()), "{told}");
+        assert!(shown.contains("receive window (window-scale shift 0), 97 % of the time"), "{shown}");
+        assert!(shown.contains(diagnosis["action"].as_str().unwrap()), "{shown}");
         for change in document["plan"]["changes"].as_array().unwrap() {
             for key in ["knob", "to", "reason", "undo"] {
-                assert!(told.contains(&*clean(change[key].as_str().unwrap())), "{key} of {change}");
+                assert!(shown.contains(&*clean(change[key].as_str().unwrap())), "{key} of {change}");
             }
         }
         assert!(page.contains("<rect class=\"after\""), "the proof is drawn");

@@ -110,11 +110,11 @@ pub fn scenarios(command: &str, scenarios: &[Scenario]) -> Value {
 
 /// Where a server listens, and the link to open where it is one for browsers.
 pub fn listening(command: &str, address: SocketAddr, url: Option<&str>) -> Value {
-    let mut told = json!({ "address": address.ip().to_string(), "port": address.port() });
+    let mut object = json!({ "address": address.ip().to_string(), "port": address.port() });
     if let Some(url) = url {
-        told["url"] = url.into();
+        object["url"] = url.into();
     }
-    document(command, told)
+    document(command, object)
 }
 
 /// Something that happened while a command runs, with its time as RFC 3339 has it.

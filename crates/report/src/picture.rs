@@ -190,13 +190,13 @@ fn paint<B: DrawingBackend>(
             let mut rest = rest;
             if !chart.bands.is_empty() {
                 let (legend, below) = rest.split_vertically(px(24));
-                let mut told: Vec<(&str, &str)> = Vec::new();
+                let mut bands: Vec<(&str, &str)> = Vec::new();
                 for band in &chart.bands {
-                    if !told.iter().any(|(label, _)| *label == band.label) && told.len() < 8 {
-                        told.push((&band.label, &band.role));
+                    if !bands.iter().any(|(label, _)| *label == band.label) && bands.len() < 8 {
+                        bands.push((&band.label, &band.role));
                     }
                 }
-                key(&legend, told.into_iter().map(|(label, role)| (label, role, Key::Area)), MARGIN, scale)?;
+                key(&legend, bands.into_iter().map(|(label, role)| (label, role, Key::Area)), MARGIN, scale)?;
                 rest = below;
             }
             let (panels, _) = rest.split_vertically(px((PANEL * chart.panels.len() as u32) as i32 + 24));
@@ -303,12 +303,12 @@ fn paint_panel<B: DrawingBackend>(
             }
         }
     }
-    let told = |x: &f64| short(chart.unit, if chart.is_log { x.exp2() } else { *x });
+    let label = |x: &f64| short(chart.unit, if chart.is_log { x.exp2() } else { *x });
     let value = |y: &f64| short(panel.unit, *y);
     plot.configure_mesh()
         .x_labels(9)
         .y_labels(5)
-        .x_label_formatter(&told)
+        .x_label_formatter(&label)
         .y_label_formatter(&value)
         .light_line_style(TRANSPARENT)
         .bold_line_style(colour("grid").stroke_width(scale))

@@ -2,7 +2,7 @@
 //!
 //! It stands in this room and not beside the other readers of recipes, because YAML needs a parser and `knobs` has as
 //! many dependencies as a pure room may have. Nothing is run: of Jinja only `{{ item }}` and its parts are put in, from
-//! a loop of the same task; every other expression is told as one that is not judged.
+//! a loop of the same task; every other expression is reported as not judged.
 
 mod tree;
 
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn reads_the_sysctl_tasks_of_a_playbook() {
         let (steps, problems) = read(PLAYBOOK);
-        let told: Vec<String> = steps
+        let found: Vec<String> = steps
             .iter()
             .map(|step| match &step.action {
                 Action::Set(knob, value) => format!("{}: {knob} = {value}", step.line),
@@ -329,7 +329,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            found,
             [
                 "9: net.ipv4.tcp_rmem = 4096 131072 16777216",
                 "13: net.ipv4.tcp_wmem = 4096 16384 4194304",

@@ -377,7 +377,7 @@ fn receive_window() -> Direction {
     }
 }
 
-/// What the kernels of both ends told of it.
+/// What the kernels of both ends reported of it.
 fn seen() -> Transfer {
     let buffer = Buffer { largest: Bytes::new(131_072), pinned: false };
     let end = |name: &str, shift| End {

@@ -267,7 +267,7 @@ pub const UNDO: &[Key] = &[
         "`restored`, `already_back`, `changed_since` (left alone), `gone`, `elsewhere` (left alone), `at_far_end` (left: \
          give --key-file) or `failed`",
     ),
-    key("undone[].now", "string?", "what is there now; `null`: absent, or not told"),
+    key("undone[].now", "string?", "what is there now; `null`: absent, or unknown"),
     key("undone[].ours", "string?", "`changed_since`: what the run had put there"),
     key("undone[].before", "string?", "`changed_since`: what was there before the run"),
     key("undone[].by", "integer?", "`changed_since`: the later run that changed it"),

@@ -119,15 +119,15 @@ fn is_default<'s>(described: &Described, others: impl Fn(&str) -> Option<&'s str
     // What a version doesn't have has no default to differ from.
     let default = described.default.as_deref().filter(|_| described.honoured != Honoured::Absent)?;
     // `1500 on Ethernet, 65536 on lo`: each is a value, with where it holds.
-    let told = || default.split([',', ';', ':']).map(|one| one.trim().split(" on ").next().unwrap_or_default());
-    let Some(value) = described.value.as_deref() else { return (told().next() == Some("absent")).then_some(true) };
-    if told().any(|one| same(value, one) || others(one).is_some_and(|other| same(value, other))) {
+    let defaults = || default.split([',', ';', ':']).map(|one| one.trim().split(" on ").next().unwrap_or_default());
+    let Some(value) = described.value.as_deref() else { return (defaults().next() == Some("absent")).then_some(true) };
+    if defaults().any(|one| same(value, one) || others(one).is_some_and(|other| same(value, other))) {
         return Some(true);
     }
     // One word or a list of numbers is a value; anything else tells about it.
     let is_value =
         |one: &str| one != "unknown" && (!one.contains(' ') || one.split(' ').all(|word| number(word).is_some()));
-    told().all(is_value).then_some(false)
+    defaults().all(is_value).then_some(false)
 }
 
 fn same(a: &str, b: &str) -> bool {

@@ -58,12 +58,12 @@ pub(super) fn beside_proofs(outcome: &mut Outcome) {
     }
 }
 
-/// What the changes of a proof give in its direction: one connection alone, whose ends told their platforms.
+/// What the changes of a proof give in its direction: one connection alone, whose ends reported their platforms.
 fn gain(outcome: &Outcome, proof: &DirectionProof) -> Option<PredictedGain> {
     let direction = outcome.before.iter().find(|direction| direction.name == proof.direction)?;
     let [transfer] = direction.transfers.as_slice() else { return None };
-    let told = SeenTransfer::of(direction)?;
-    let seen = seen(&told, told.rtt?);
+    let measured = SeenTransfer::of(direction)?;
+    let seen = seen(&measured, measured.rtt?);
     let ends = [&transfer.sender, &transfer.receiver];
     let mut machines = Vec::new();
     for end in ends {
@@ -82,8 +82,8 @@ fn gain(outcome: &Outcome, proof: &DirectionProof) -> Option<PredictedGain> {
     if touched == [false; 2] {
         return None;
     }
-    let rate = |told: &Overrides, machines: &[Machine]| {
-        let (spec, _) = as_seen(&seen, told, &machines[0], &machines[1]).ok()?;
+    let rate = |overrides: &Overrides, machines: &[Machine]| {
+        let (spec, _) = as_seen(&seen, overrides, &machines[0], &machines[1]).ok()?;
         Some(predict_steady(&spec).ok()?.rate)
     };
     let after = Overrides { sender: touched[0], receiver: touched[1], ..Overrides::default() };
@@ -91,17 +91,17 @@ fn gain(outcome: &Outcome, proof: &DirectionProof) -> Option<PredictedGain> {
 }
 
 /// As the simulator takes it.
-pub(super) fn seen(told: &SeenTransfer, rtt: fullpipe_units::Micros) -> Seen {
+pub(super) fn seen(transfer: &SeenTransfer, rtt: fullpipe_units::Micros) -> Seen {
     Seen {
-        rate: told.rate,
-        path: told.path,
-        attainable: told.attainable,
+        rate: transfer.rate,
+        path: transfer.path,
+        attainable: transfer.attainable,
         rtt,
-        limiter: told.limiter,
-        segments: told.segments,
-        mtu: told.mtu,
-        window: told.window,
-        in_flight: told.in_flight,
-        scale: told.ends[1].scale,
+        limiter: transfer.limiter,
+        segments: transfer.segments,
+        mtu: transfer.mtu,
+        window: transfer.window,
+        in_flight: transfer.in_flight,
+        scale: transfer.ends[1].scale,
     }
 }

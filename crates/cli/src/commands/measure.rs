@@ -30,7 +30,7 @@ const DATAGRAM: u64 = 1_448;
 /// iperf3's own default for datagrams, which have nothing that slows them down.
 const DATAGRAM_RATE: u64 = 1_000_000;
 
-/// For `--max`: long enough for what differs by a tenth to be told apart, three times over.
+/// For `--max`: long enough for what differs by a tenth to show, three times over.
 const TRIALS: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {

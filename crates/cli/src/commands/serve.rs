@@ -75,14 +75,14 @@ fn users(args: &ServeArgs) -> Result<Option<Users>, Failure> {
 
 /// Tells where the server listens: a script that starts it waits for this line.
 fn ready(output: Output, address: SocketAddr) {
-    let told = if output.is_json() {
+    let printed = if output.is_json() {
         let document = fullpipe_report::json::listening("serve", address, None);
         io::stdout().lock().write_all(fullpipe_report::json::to_string(&document).as_bytes())
     } else {
         writeln!(io::stdout().lock(), "listening on {address}")
     };
     // Whoever closed standard output does not want to know, and serving goes on.
-    drop(told);
+    drop(printed);
 }
 
 /// What to give to `check` at the other end. A server on every address is reached at the one that this machine's default

@@ -50,14 +50,14 @@ pub(super) fn run(args: &WebArgs, output: Output) -> Ended {
 
 /// Tells where to look; the link has the token where one is wanted.
 fn ready(output: Output, address: SocketAddr, link: &str) {
-    let told = if output.is_json() {
+    let printed = if output.is_json() {
         let document = json::listening("web", address, Some(link));
         io::stdout().lock().write_all(json::to_string(&document).as_bytes())
     } else {
         writeln!(io::stdout().lock(), "open {link}")
     };
     // Whoever closed standard output does not want to know, and serving goes on.
-    drop(told);
+    drop(printed);
     output.remark("Ctrl-C ends it\n");
 }
 

@@ -272,8 +272,8 @@ fn plateau(found: &Value) -> String {
 }
 
 fn findings(found: &Value) -> String {
-    let told = array(found, "/findings").iter().filter(|finding| finding["level"] != "ok");
-    joined(told.map(|finding| {
+    let findings = array(found, "/findings").iter().filter(|finding| finding["level"] != "ok");
+    joined(findings.map(|finding| {
         let file = text(finding, "file").rsplit('/').next().unwrap_or_default();
         format!("{file}:{}: {}: {}", finding["line"], text(finding, "level"), text(finding, "rule"))
     }))

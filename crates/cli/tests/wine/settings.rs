@@ -13,7 +13,7 @@ use crate::{toolchain::text, wine::Wine};
 
 const PARAMETERS: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
 const VERSION: &str = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion";
-/// What people with a slow radio link were told to import.
+/// What people with a slow radio link were advised to import.
 const RECIPE: &str = "Windows Registry Editor Version 5.00\r\n\r\n\
     [HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters]\r\n\
     \"TcpWindowSize\"=dword:0001f5e0\r\n\"SackOpts\"=dword:00000000\r\n";

@@ -107,7 +107,7 @@ fn entry(entry: &Entry, reading: Option<&Reading>) -> Value {
 }
 
 fn undone(entry: &UndoneEntry) -> Value {
-    let mut told = json!({
+    let mut object = json!({
         "run": entry.run,
         "place": entry.place,
         // The outcome's own spelling, also of those to come.
@@ -119,17 +119,17 @@ fn undone(entry: &UndoneEntry) -> Value {
         "why": null,
     });
     match &entry.outcome {
-        Outcome::Restored { now } => told["now"] = json!(now),
+        Outcome::Restored { now } => object["now"] = json!(now),
         Outcome::ChangedSince { now, ours, before, by } => {
-            told["now"] = json!(now);
-            told["ours"] = json!(ours);
-            told["before"] = json!(before);
-            told["by"] = json!(by);
+            object["now"] = json!(now);
+            object["ours"] = json!(ours);
+            object["before"] = json!(before);
+            object["by"] = json!(by);
         }
-        Outcome::Gone { why } | Outcome::Failed { why } => told["why"] = json!(why),
-        Outcome::AtFarEnd { server } => told["why"] = json!(format!("it is in force at {server}")),
-        Outcome::Elsewhere { namespace } => told["why"] = json!(format!("it belongs to {namespace}")),
+        Outcome::Gone { why } | Outcome::Failed { why } => object["why"] = json!(why),
+        Outcome::AtFarEnd { server } => object["why"] = json!(format!("it is in force at {server}")),
+        Outcome::Elsewhere { namespace } => object["why"] = json!(format!("it belongs to {namespace}")),
         _ => {}
     }
-    told
+    object
 }

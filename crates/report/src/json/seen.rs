@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 pub struct SeenTransfer {
     /// `a->b`.
     pub direction: String,
-    /// Payload rate, without slow start where that is told apart.
+    /// Payload rate, without slow start where that is known apart.
     pub rate: Rate,
     /// What the path was seen to carry.
     pub path: Option<Rate>,
@@ -40,7 +40,7 @@ pub struct SeenTransfer {
 /// One end of it.
 #[derive(Clone, Debug, Default)]
 pub struct SeenEnd {
-    /// Its platform, where it is told.
+    /// Its platform, where it is known.
     pub platform: Option<String>,
     /// The platform is a guess.
     pub is_guess: bool,

@@ -86,13 +86,13 @@ fn row(list: &SettingsList<'_>, row: &SettingRow) -> Value {
     })
 }
 
-fn contradiction(told: &Contradiction) -> Value {
+fn contradiction(found: &Contradiction) -> Value {
     let place = |value: &Option<String>, (file, place): &(String, fullpipe_knobs::reading::Place)| json!({ "value": value, "file": file, "line": place.line, "column": place.column });
     json!({
-        "knob": told.knob,
-        "taken": place(&told.taken, &told.taken_from),
-        "left": place(&told.left, &told.left_from),
-        "message": told.message,
+        "knob": found.knob,
+        "taken": place(&found.taken, &found.taken_from),
+        "left": place(&found.left, &found.left_from),
+        "message": found.message,
     })
 }
 
@@ -118,9 +118,9 @@ pub fn plan(command: &str, answer: &PlatformPlan<'_>) -> Value {
             "mtu": request.packets.segment().inner,
             "mss": request.packets.segment().mss(),
             "from_settings": request.settings.is_some(),
-            "changes": answer.plan.changes.iter().enumerate().map(|(place, told)| {
-                let mut object = change(told);
-                object["from_known"] = answer.knows_before(told).into();
+            "changes": answer.plan.changes.iter().enumerate().map(|(place, planned)| {
+                let mut object = change(planned);
+                object["from_known"] = answer.knows_before(planned).into();
                 let forecast = answer.forecast.and_then(|forecast| forecast.changes.get(place));
                 object["prediction"] = forecast.map_or(Value::Null, |forecast| json!({
                     "directions": forecast.rows.iter().map(forecast_row).collect::<Vec<_>>(),
@@ -198,7 +198,7 @@ pub fn dry_run(command: &str, plan: &Plan, files: &[BootFile]) -> Value {
 pub fn findings(command: &str, files: &[(String, Vec<Finding>)]) -> Value {
     let count = |level: Level| files.iter().flat_map(|(_, all)| all).filter(|finding| finding.level == level).count();
     let of_file = |(file, findings): &(String, Vec<Finding>)| {
-        let told = |finding: &Finding| {
+        let row = |finding: &Finding| {
             json!({
                 "file": file,
                 "line": finding.line,
@@ -211,7 +211,7 @@ pub fn findings(command: &str, files: &[(String, Vec<Finding>)]) -> Value {
                 "text": finding.text,
             })
         };
-        findings.iter().map(told).collect::<Vec<_>>()
+        findings.iter().map(row).collect::<Vec<_>>()
     };
     document(
         command,

@@ -21,7 +21,7 @@ pub const SETTINGS: &[Key] = &[
     key("settings[].file", "string?", "the file that tells the value; `null`: read from this host"),
     key("settings[].line", "integer?", "the line in it, from 1"),
     key("settings[].column", "integer?", "the column in characters, from 1"),
-    key("hidden", "integer", "how many are not told: absent, or not in the catalogue; `--all` tells them"),
+    key("hidden", "integer", "how many are not listed: absent, or not in the catalogue; `--all` lists them"),
     key("files[]", "object", "a file that was read"),
     key("files[].file", "string", "its name"),
     key("files[].format", "string", "what it was taken for: `sysctl_output`, `registry`, `netsh` ..."),
@@ -50,7 +50,7 @@ pub const SETTINGS: &[Key] = &[
     key("connections[].local", "string", "address and port of this host"),
     key("connections[].remote", "string", "those of the other"),
     key("connections[].pid", "integer", "the process that it belongs to"),
-    key("connections[].program", "string?", "the file name of its program; `null`: not told"),
+    key("connections[].program", "string?", "the file name of its program; `null`: unknown"),
     key("connections[].receive", "object?", "its receive window; `null`: there is a `problem`"),
     key("connections[].receive.largest", "integer", "the largest window that it offered; B"),
     key(
@@ -169,7 +169,7 @@ pub const VERIFIED: &[Key] = &[
     key("verified[]", "object", "a change of the plan that the settings before lead to"),
     key("verified[].knob", "string", "the setting"),
     key("verified[].to", "string?", "what was planned; `null` for removed"),
-    key("verified[].found", "string?", "what is there afterwards; `null` where it is absent or not told"),
+    key("verified[].found", "string?", "what is there afterwards; `null` where it is absent or unknown"),
     key("verified[].taken", "string", "`yes`, `no`, or `unknown` where the files don't tell"),
     key("verified[].message", "string", "the verdict in words"),
 ];

@@ -22,7 +22,7 @@ pub const WHAT_IF: &[Key] = &[
     key("predictions[].direction", "string?", "the direction, where there are two"),
     key("predictions[].set[]", "string", "a setting, `key=value`; none for things as they are"),
     key("predictions[].rate_bps", "integer", "payload rate; bit/s"),
-    key("predictions[].measured_bps", "integer?", "the rate that the document told, for things as they are; bit/s"),
+    key("predictions[].measured_bps", "integer?", "the rate in the document, for things as they are; bit/s"),
     key("predictions[].limiter", "string", "as in `transfers[].diagnosis`"),
     key("predictions[].detail", "string?", "as in `transfers[].diagnosis`"),
     key("predictions[].truth", "string?", "the limiter of most of the time, as the engine knows it"),

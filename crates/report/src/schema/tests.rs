@@ -307,8 +307,9 @@ fn every_key_of_a_plan_for_a_platform_is_documented() {
         detail: None,
     };
     let row = crate::ForecastRow { direction: "sends", before: point, after: point };
-    let told = crate::ChangeForecast { rows: vec![row], not_predicted: Some("why".to_owned()) };
-    let forecast = crate::PlanForecast { changes: vec![told], whole: vec![row], notes: vec!["a note".to_owned()] };
+    let forecast_of_one = crate::ChangeForecast { rows: vec![row], not_predicted: Some("why".to_owned()) };
+    let forecast =
+        crate::PlanForecast { changes: vec![forecast_of_one], whole: vec![row], notes: vec!["a note".to_owned()] };
     let answer = crate::PlatformPlan {
         request: &request,
         plan: &plan,

@@ -49,18 +49,18 @@ pub fn captures(list: &CaptureList, look: Look) -> String {
 
 fn put_line(page: &mut Page, report: &Report) {
     let side = report.main_side();
-    let told = told(report, side);
+    let judged = diagnosis(report, side);
     let (from, to) = ends(report, report.main());
     page.title(
         &format!("#{}", report.number),
-        verdict_style(told.limiter),
-        &format!("{from} -> {to}: {}", verdict(&told)),
+        verdict_style(judged.limiter),
+        &format!("{from} -> {to}: {}", verdict(&judged)),
     );
     page.field("carried", &carried(report, side));
     if side.verdict.is_none() {
         return;
     }
-    page.field("do", &told.action);
+    page.field("do", &judged.action);
     if let Some(first) = advice(report).first() {
         page.field("setting", &setting(first));
     }
@@ -169,25 +169,25 @@ fn left_out(report: &Report, place: usize) -> String {
 
 fn put_direction(page: &mut Page, report: &Report, place: usize, files: &[CaptureFile]) {
     let side = &report.sides[place];
-    let told = told(report, side);
+    let judged = diagnosis(report, side);
     let (from, to) = ends(report, place);
-    page.title(&format!("{from} -> {to}"), verdict_style(told.limiter), &verdict(&told));
+    page.title(&format!("{from} -> {to}"), verdict_style(judged.limiter), &verdict(&judged));
     page.field("carried", &carried(report, side));
     page.field("figures", &figures(side));
-    if let Some(attainable) = told.attainable_bps {
+    if let Some(attainable) = judged.attainable_bps {
         page.field("attainable", &format!("{attainable} payload without this limit"));
     }
-    put_shares(page, &told);
-    for (index, evidence) in told.evidence.iter().enumerate() {
+    put_shares(page, &judged);
+    for (index, evidence) in judged.evidence.iter().enumerate() {
         let packets =
             evidence.packets.map(|packets| format!(" ({})", packet_words(packets, files))).unwrap_or_default();
         page.field(if index == 0 { "because" } else { "" }, &format!("{}{packets}", evidence.text));
     }
     // What was not enough for a verdict is not enough for many small ones.
-    let judged = side.verdict.as_ref().filter(|_| told.limiter != Limiter::InsufficientEvidence);
-    put_timeline(page, judged.map(|verdict| verdict.runs.as_slice()).unwrap_or_default());
-    page.field("do", &told.action);
-    for (index, blind) in told.blind.iter().enumerate() {
+    let own = side.verdict.as_ref().filter(|_| judged.limiter != Limiter::InsufficientEvidence);
+    put_timeline(page, own.map(|verdict| verdict.runs.as_slice()).unwrap_or_default());
+    page.field("do", &judged.action);
+    for (index, blind) in judged.blind.iter().enumerate() {
         page.field(if index == 0 { "not seen" } else { "" }, blind);
     }
 }
@@ -252,7 +252,7 @@ fn carried(report: &Report, side: &Side) -> String {
     )
 }
 
-fn told(report: &Report, side: &Side) -> Diagnosis {
+fn diagnosis(report: &Report, side: &Side) -> Diagnosis {
     side.verdict.as_ref().map_or_else(|| too_little(report), |verdict| verdict.diagnosis.clone())
 }
 

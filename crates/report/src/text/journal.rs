@@ -154,7 +154,7 @@ fn put_undone(page: &mut Page, entry: &UndoneEntry) {
             (WARN, format!("is in force at that end: `fullpipe undo{run} --key-file FILE` takes it back there"))
         }
         Outcome::Failed { why } => (BAD, format!("could NOT be put back: {why}")),
-        // An outcome that this version of the report doesn't know is told as the journal spells it.
+        // An outcome that this version of the report doesn't know is printed as the journal spells it.
         other => (WARN, format!("{other:?}")),
     };
     page.pieces(2, &[(NAME, &entry.place), (PLAIN, "  "), (style, &text)]);

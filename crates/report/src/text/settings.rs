@@ -60,8 +60,8 @@ fn put_file(page: &mut Page, reading: &Reading) {
         0 => String::new(),
         number => format!(", and {number} more that the catalogue doesn't know"),
     };
-    let told = count(reading.found.len(), "setting");
-    page.field("from", &format!("{}: {}; {told}{others}", reading.file, reading.format));
+    let found = count(reading.found.len(), "setting");
+    page.field("from", &format!("{}: {}; {found}{others}", reading.file, reading.format));
 }
 
 fn put_row(page: &mut Page, row: &SettingRow, is_default: Option<bool>) {
@@ -121,14 +121,14 @@ fn put_remarks(page: &mut Page, list: &SettingsList<'_>) {
         page.paragraph(2, style, &format!("{}: {word}", at(file, remark.place)));
         page.paragraph(6, PLAIN, &remark.message);
     }
-    for told in list.contradictions() {
-        page.paragraph(2, WARN, &format!("{}: contradiction", at(&told.left_from.0, told.left_from.1)));
+    for one in list.contradictions() {
+        page.paragraph(2, WARN, &format!("{}: contradiction", at(&one.left_from.0, one.left_from.1)));
         let words = format!(
             "{}; taken is {} of {}, and left is {}",
-            told.message,
-            value_or_absent(told.taken.as_deref()),
-            at(&told.taken_from.0, told.taken_from.1),
-            value_or_absent(told.left.as_deref()),
+            one.message,
+            value_or_absent(one.taken.as_deref()),
+            at(&one.taken_from.0, one.taken_from.1),
+            value_or_absent(one.left.as_deref()),
         );
         page.paragraph(6, PLAIN, &words);
     }

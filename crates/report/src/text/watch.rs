@@ -7,7 +7,7 @@ use fullpipe_watch::{Frame, Owner, Row};
 use super::page::{BAD, DIM, Look, NAME, PLAIN, Page, TITLE, WARN, count, or_dash, percent};
 use crate::{clean, json};
 
-/// Connections whose story is told under the table; all of them with `--verbose`.
+/// Connections with details below the table; all of them with `--verbose`.
 const STORIES: usize = 3;
 
 /// A table, and under it what holds the first ones back and what would lift it.

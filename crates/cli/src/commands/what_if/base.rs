@@ -123,9 +123,9 @@ fn machine(
     if let Some(name) = flag {
         return Ok(Machine::new(name)?);
     }
-    let told = seen.and_then(|(_, end)| end.platform.as_deref());
+    let known = seen.and_then(|(_, end)| end.platform.as_deref());
     let role = seen.map_or("host", |(role, _)| role);
-    if let Some(name) = told
+    if let Some(name) = known
         && let Ok(machine) = Machine::new(name)
     {
         if seen.is_some_and(|(_, end)| end.is_guess) {

@@ -46,14 +46,14 @@ pub(super) fn run(args: &WhatIfArgs, output: Output) -> Ended {
         None => temporary(&text)?,
     };
     let shown = path.display().to_string();
-    let told = if !args.open {
+    let message = if !args.open {
         format!("page: {shown}")
     } else if page::open(path.as_os_str()) {
         format!("opened {shown}")
     } else {
         format!("no browser could be started: open {shown}")
     };
-    super::super::printed(output.page("what-if", &format!("{told}\n"))).map(|_| Exit::Ok)
+    super::super::printed(output.page("what-if", &format!("{message}\n"))).map(|_| Exit::Ok)
 }
 
 /// The page as it is without any flag.
