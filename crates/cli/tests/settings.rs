@@ -251,7 +251,7 @@ fn a_written_plan_is_a_folder_in_the_platforms_form() {
         ("windows-2012", "README.txt fullpipe-netsh-undo.cmd fullpipe-netsh.cmd fullpipe-template.ps1 fullpipe.ps1"),
         ("freebsd-14.1", "README.txt apply.sh sysctl.conf.local undo.sh"),
         ("macos", "README.txt apply.sh undo.sh"),
-        ("linux-5.15", "90-fullpipe.conf README.txt apply.sh undo.sh"),
+        ("linux-5.15", "90-fullpipe.conf README.txt apply.sh tuned.conf undo.sh"),
         ("netburner", "README.txt fullpipe_lwipopts.h fullpipe_netburner.h"),
     ] {
         let out = folder.path().join(platform);
