@@ -23,7 +23,8 @@ use crate::page::PageArgs;
 pub(crate) use measure::{MeasureArgs, PatternName};
 pub(crate) use read::ReadArgs;
 pub(crate) use settings::{
-    ApplyArgs, FailOn, GoalName, Hop, LintArgs, PlanArgs, ProcedureName, ResetArgs, ResetTo, SettingsArgs, Target,
+    ApplyArgs, FailOn, GoalName, Hop, LintArgs, PlanArgs, PlannedPath, ProcedureName, ResetArgs, ResetTo, SettingsArgs,
+    Target,
 };
 pub(crate) use share::ShareArgs;
 pub(crate) use sim::{SimArgs, WhatIfArgs};
