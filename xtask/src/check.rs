@@ -33,6 +33,9 @@ pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
     if packages.is_empty() || packages.iter().any(|name| package_name(name) == "fullpipe-python") {
         setup::python(shell);
     }
+    if packages.is_empty() || packages.iter().any(|name| package_name(name) == "fullpipe") {
+        setup::fleet(shell);
+    }
     // They are large: only where their tests are run.
     if packages.is_empty() || packages.iter().any(|name| OTHER_SYSTEMS.contains(&package_name(name).as_str())) {
         setup::other_systems(shell);

@@ -80,6 +80,7 @@ fn main() -> Result<()> {
         Task::Setup => {
             setup::peers(&shell);
             setup::python(&shell);
+            setup::fleet(&shell);
             setup::other_systems(&shell);
             Ok(())
         }

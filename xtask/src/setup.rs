@@ -27,6 +27,13 @@ const PEERS: &[Peer] = &[
     Peer { program: "sysctl", packages: &["procps"], used_for: "sysctl files as the system loads them" },
 ];
 
+/// What the Ansible collection manages hosts by.
+const FLEET: &[Peer] = &[
+    Peer { program: "sshd", packages: &["openssh-server"], used_for: "the Ansible collection" },
+    Peer { program: "ssh", packages: &["openssh-client"], used_for: "the Ansible collection" },
+    Peer { program: "nsenter", packages: &["util-linux"], used_for: "the Ansible collection" },
+];
+
 /// Whose transfers the corpus captures.
 const PROGRAMS: &[Peer] = &[
     Peer { program: "nginx", packages: &["nginx-light"], used_for: "transfers by others" },
@@ -246,6 +253,47 @@ pub(crate) fn python(shell: &Shell) {
     if let Err(error) = made {
         let from = "python3 -m venv, pip: maturin pyarrow polars pandas duckdb pytest";
         skipped("python", "the Python packages", from, &error.to_string(), "the Python package");
+    }
+}
+
+/// Ansible, and the environments of its sanity tests: about 250 MB.
+pub(crate) fn fleet(shell: &Shell) {
+    packages(shell, "fleet", FLEET);
+    let folder = shell.current_dir().join("target/tools/ansible");
+    let [program, pip, home] = ["bin/ansible-playbook", "bin/python", "home"].map(|name| folder.join(name));
+    let collection = folder.join("collections/ansible_collections/fullpipe/network");
+    let is_ready = folder.join("ready");
+    if shell.path_exists(&is_ready) && cmd!(shell, "{program} --version").quiet().ignore_stdout().run().is_ok() {
+        return eprintln!("ansible: here");
+    }
+    eprintln!("ansible: installing ansible-core into {}", folder.display());
+    let made = (|| -> Result<()> {
+        cmd!(shell, "python3 -m venv {folder}").quiet().ignore_stdout().ignore_stderr().run()?;
+        cmd!(shell, "{pip} -m pip install --quiet --disable-pip-version-check ansible-core~=2.19.0").quiet().run()?;
+        // ansible-test would fetch a pip for its environments from a server of its own; Python has one.
+        let bootstrap = "import ensurepip\nensurepip.bootstrap(default_pip=True)\n";
+        shell.write_file(home.join(".ansible/test/cache/get_pip_24_2.py"), bootstrap)?;
+        shell.remove_path(&collection)?;
+        shell.create_dir(collection.parent().expect("a collection lies in a folder"))?;
+        cmd!(shell, "cp -r bindings/ansible {collection}").quiet().run()?;
+        let _within = shell.push_dir(&collection);
+        let _home = shell.push_env("HOME", &home);
+        let _locale = shell.push_env("LC_ALL", "C.UTF-8");
+        let script = "import sys; print('%d.%d' % sys.version_info[:2])";
+        let version = cmd!(shell, "{pip} -c {script}").quiet().read()?;
+        let tester = folder.join("bin/ansible-test");
+        let options = ["--requirements", "--prime-venvs", "--python", &version];
+        cmd!(shell, "{pip} {tester} sanity {options...}").quiet().ignore_stdout().run()?;
+        Ok(shell.write_file(&is_ready, "")?)
+    })();
+    if let Err(error) = made {
+        skipped(
+            "ansible",
+            "ansible-core",
+            "python3 -m venv, pip: ansible-core",
+            &error.to_string(),
+            "the Ansible collection",
+        );
     }
 }
 

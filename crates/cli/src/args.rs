@@ -2,6 +2,7 @@
 
 pub(crate) mod iperf3;
 mod measure;
+mod mesh;
 mod read;
 mod settings;
 mod share;
@@ -21,9 +22,11 @@ use fullpipe_units::{Bytes, Micros, Rate};
 use crate::page::PageArgs;
 
 pub(crate) use measure::{MeasureArgs, PatternName};
+pub(crate) use mesh::MeshArgs;
 pub(crate) use read::ReadArgs;
 pub(crate) use settings::{
-    ApplyArgs, FailOn, GoalName, Hop, LintArgs, PlanArgs, ProcedureName, ResetArgs, ResetTo, SettingsArgs, Target,
+    ApplyArgs, FailOn, GoalName, Hop, LintArgs, PlanArgs, PlannedPath, ProcedureName, ResetArgs, ResetTo, SettingsArgs,
+    Target,
 };
 pub(crate) use share::ShareArgs;
 pub(crate) use sim::{SimArgs, WhatIfArgs};
@@ -49,6 +52,7 @@ Examples:
   fullpipe measure far.example      throughput, latency, message sizes; iperf3 servers too
   fullpipe check far.example        measure and diagnose; changes nothing
   fullpipe tune far.example         plan, apply, prove, and keep only what helped
+  fullpipe mesh hosts.toml          measure between all of some hosts, name the one that is wrong
   fullpipe undo --last              put back what the last run changed
   fullpipe settings                 what bounds TCP here, with defaults and meanings
   fullpipe plan --platform windows-2012 --rate 100M --rtt 80ms
@@ -119,6 +123,7 @@ pub(crate) enum Command {
     Measure(MeasureArgs),
     Check(CheckArgs),
     Tune(TuneArgs),
+    Mesh(MeshArgs),
     Undo(UndoArgs),
     Confirm(ConfirmArgs),
     Show(ShowArgs),

@@ -15,6 +15,7 @@ mod lab;
 mod lint;
 mod man;
 mod measure;
+mod mesh;
 mod outcome;
 pub(crate) mod plan;
 pub(crate) mod read;
@@ -76,6 +77,7 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         Command::Measure(args) => measure::run(&args, output),
         Command::Check(args) => far::check(&args, output),
         Command::Tune(args) => far::tune(&args, output),
+        Command::Mesh(args) => mesh::run(&args, output),
         Command::Undo(args) => undo::run(&args, output),
         Command::Confirm(args) => confirm::run(&args, output),
         Command::Show(args) => show::run(&args, output),
@@ -118,6 +120,7 @@ fn name(command: &Command) -> &'static str {
         Command::Measure(_) => "measure",
         Command::Check(_) => "check",
         Command::Tune(_) => "tune",
+        Command::Mesh(_) => "mesh",
         Command::Undo(_) => "undo",
         Command::Confirm(_) => "confirm",
         Command::Show(_) => "show",

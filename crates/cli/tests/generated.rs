@@ -54,6 +54,7 @@ fn the_help_of_every_command_is_as_recorded() {
         "serve",
         "check",
         "tune",
+        "mesh",
         "undo",
         "confirm",
         "show",

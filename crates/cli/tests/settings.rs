@@ -168,6 +168,40 @@ fn each_platform_is_planned_for() {
 }
 
 #[test]
+fn several_paths_are_planned_as_a_whole() {
+    let paths = ["plan", "--platform", "linux-5.15", "--path", "100M,240ms,2", "--path", "1G,80ms,4"];
+    let document = succeeds(&paths);
+    // 100 Mbit/s x 240 ms is 3 MB, 1 Gbit/s x 80 ms is 10 MB.
+    assert_eq!((&document["rate_bps"], &document["rtt_us"]), (&1_000_000_000_u64.into(), &80_000.into()));
+    let note = document["notes"][1].as_str().unwrap();
+    assert!(
+        note.starts_with("planned for 2 paths as a whole: 1.00 Gbit/s x 80.0 ms") && note.contains("; 6 connections")
+    );
+    let largest = |document: &Value| {
+        let changes = document["changes"].as_array().unwrap().clone();
+        let of = |change: &Value| change["to"].as_str().unwrap().rsplit(' ').next().unwrap().parse::<u64>().unwrap();
+        changes.iter().map(|change| (of(change), change["memory_worst_case"].as_u64().unwrap())).collect::<Vec<_>>()
+    };
+    let free = largest(&document);
+    assert!(
+        free.len() == 2 && free.iter().all(|(size, memory)| *size >= 20_000_000 && *memory == 6 * size),
+        "{free:?}"
+    );
+    let bounded = largest(&succeeds(&[&paths[..], &["--memory", "128M"]].concat()));
+    assert!(bounded.len() == 2 && bounded.iter().map(|(_, memory)| memory).sum::<u64>() <= 128 << 20, "{bounded:?}");
+    for wrong in [
+        &["--path", "1G"][..],
+        &["--path", "1G,80ms,0"],
+        &["--path", "1G,80ms,4,4"],
+        &["--path", "1G,80ms", "--rate", "1G", "--rtt", "80ms"],
+        &["--rate", "1G"],
+        &[],
+    ] {
+        fails(&[&["plan", "--platform", "linux-5.15"], wrong].concat(), 2);
+    }
+}
+
+#[test]
 fn larger_packets_are_planned_where_all_agree_and_written_in_the_platforms_form() {
     let folder = tempfile::tempdir().unwrap();
     let path = ["--rate", "1G", "--rtt", "1ms", "--mtu", "1514,4088,9014", "--peer-mtu", "9000", "--hop-mtu", "9216"];
@@ -251,7 +285,7 @@ fn a_written_plan_is_a_folder_in_the_platforms_form() {
         ("windows-2012", "README.txt fullpipe-netsh-undo.cmd fullpipe-netsh.cmd fullpipe-template.ps1 fullpipe.ps1"),
         ("freebsd-14.1", "README.txt apply.sh sysctl.conf.local undo.sh"),
         ("macos", "README.txt apply.sh undo.sh"),
-        ("linux-5.15", "90-fullpipe.conf README.txt apply.sh undo.sh"),
+        ("linux-5.15", "90-fullpipe.conf README.txt apply.sh tuned.conf undo.sh"),
         ("netburner", "README.txt fullpipe_lwipopts.h fullpipe_netburner.h"),
     ] {
         let out = folder.path().join(platform);

@@ -5,6 +5,7 @@
 mod iperf3;
 mod journal;
 mod measured;
+mod mesh;
 mod seen;
 mod settings;
 mod share;
@@ -29,6 +30,7 @@ pub(crate) use fullpipe_page::json::{diagnosis, document, too_little};
 pub use iperf3::iperf3;
 pub use journal::{confirmed, history, show, status, undo, undo_not_confirmed};
 pub use measured::{comparison, kept_sizes, measured, sizes_of, survey};
+pub use mesh::{mesh, mesh_history};
 pub use seen::{SeenEnd, SeenError, SeenTransfer, read_seen};
 pub use settings::{
     NoPlan, ReadPlan, applied, dry_run, findings, not_confirmed, plan, read_plan, sarif_log, settings, verified,

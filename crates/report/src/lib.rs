@@ -16,6 +16,7 @@ pub mod csv;
 mod forecast;
 pub mod json;
 mod measured;
+mod mesh;
 pub mod parquet;
 pub mod picture;
 pub mod playbook;
@@ -41,6 +42,7 @@ pub use fullpipe_page::{
     endpoint, html, list,
 };
 pub use measured::Measured;
+pub use mesh::MeshReport;
 pub use problem::Problem;
 pub use settings::{Connections, SettingsList};
 pub use share::{PoolShares, SHARE_CALLS, ShareRow};

@@ -3,6 +3,7 @@
 
 mod capture;
 mod measured;
+mod mesh;
 mod settings;
 mod share;
 mod sim;
@@ -11,6 +12,7 @@ mod watch;
 
 pub use capture::CAPTURE;
 pub use measured::{MEASURED, SURVEY};
+pub use mesh::{MESH, MESH_HISTORY};
 pub use settings::{APPLIED, DRY_RUN, FINDINGS, PLAN, SETTINGS, VERIFIED};
 pub use share::SHARE;
 pub use sim::{REFERENCE, SIMULATED, WHAT_IF};
@@ -339,6 +341,8 @@ pub const DOCUMENTS: &[Document] = &[
         commands: "`measure` with `--sizes`, `--streams`, `--pattern`, `--latency-under-load`, `--mtu` or `--capacity`",
         keys: SURVEY,
     },
+    Document { title: "A mesh of hosts", commands: "`mesh`", keys: MESH },
+    Document { title: "Earlier runs of a mesh", commands: "`mesh --history`", keys: MESH_HISTORY },
     Document { title: "The journal", commands: "`history`, `show`, `status`", keys: RUNS },
     Document { title: "What is in force", commands: "`status`, beside the runs", keys: STATUS },
     Document { title: "A confirmation", commands: "`confirm`", keys: CONFIRMED },

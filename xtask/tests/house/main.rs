@@ -31,15 +31,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["units", "diagnose", "path", "tcp"]),
     ("chart", &["units", "diagnose"]),
     ("wasm", &["units", "diagnose", "capture", "chart", "ingest", "knobs", "page", "sim"]),
+    ("mesh", &["units", "diagnose"]),
     ("tune", &["units", "diagnose", "knobs", "host", "path", "measure", "lab"]),
     ("page", &["units", "diagnose", "capture", "chart", "ingest", "knobs"]),
-    ("report", &["units", "diagnose", "capture", "chart", "page", "knobs", "host", "path", "measure", "tune", "watch"]),
+    (
+        "report",
+        &["units", "diagnose", "capture", "chart", "page", "knobs", "host", "path", "measure", "mesh", "tune", "watch"],
+    ),
     ("web", &["units", "report"]),
     (
         "cli",
         &[
-            "units", "diagnose", "capture", "ingest", "knobs", "host", "path", "measure", "lab", "tune", "report",
-            "sim", "stack", "tcp", "watch", "web",
+            "units", "diagnose", "capture", "ingest", "knobs", "host", "path", "measure", "mesh", "lab", "tune",
+            "report", "sim", "stack", "tcp", "watch", "web",
         ],
     ),
 ];

@@ -61,6 +61,7 @@ Examples:
   fullpipe plan --platform freebsd-6 --rate 100M --rtt 80ms --simulate
   fullpipe plan --settings loader.conf sysctl.conf --platform freebsd-14.1 --rate 1G --rtt 20ms
   fullpipe plan --platform this --rate 1G --rtt 80ms --json > plan.json && fullpipe apply plan.json
+  fullpipe plan --platform this --path 1G,80ms,8 --path 100M,240ms,2 --memory 512M
   fullpipe plan --platform freebsd-14.1 --rate 1G --rtt 1ms --device em0 \\
     --mtu 16110 --peer-mtu 1514,4088,9014 --hop-mtu 9216
   fullpipe plan --platform windows-2025 --rate 100M --rtt 80ms --ipsec aes-gcm
@@ -73,11 +74,15 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "PLATFORM", value_parser = target)]
     pub(crate) platform: Option<Target>,
     /// Rate of the path
-    #[arg(long, value_name = "RATE", value_parser = rate)]
-    pub(crate) rate: Rate,
+    #[arg(long, value_name = "RATE", value_parser = rate, required_unless_present = "path", requires = "rtt")]
+    pub(crate) rate: Option<Rate>,
     /// Round-trip time of the path
-    #[arg(long, value_name = "TIME", value_parser = rtt)]
-    pub(crate) rtt: Micros,
+    #[arg(long, value_name = "TIME", value_parser = rtt, required_unless_present = "path", requires = "rate")]
+    pub(crate) rtt: Option<Micros>,
+    /// One of several paths that end at the machine, with its connections if they are known: `1G,80ms,8`; given once for
+    /// each. The largest bandwidth-delay product decides the sizes, and the connections of all paths count for the memory
+    #[arg(long, value_name = "RATE,TIME[,N]", value_parser = path, conflicts_with_all = ["rate", "rtt", "connections"])]
+    pub(crate) path: Vec<PlannedPath>,
     /// Files with the machine's settings, as for `settings --from`; `-` is standard input
     #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath)]
     pub(crate) settings: Vec<PathBuf>,
@@ -201,7 +206,9 @@ Examples:
   fullpipe apply plan.json                   shows the changes and asks
   fullpipe apply plan.json --yes --persist   for scripts; writes a drop-in, too
   fullpipe apply plan.json --confirm-within 60s     over SSH: taken back unless `fullpipe confirm` comes
-  fullpipe apply check.json --host here      the plan of a check names two hosts")]
+  fullpipe apply check.json --host here      the plan of a check names two hosts
+  ssh root@far fullpipe plan --rate 1G --rtt 80ms --json | ssh root@far fullpipe apply - --yes
+                                             a far machine, by a plan on standard input")]
 pub(crate) struct ApplyArgs {
     /// File with the plan; `-` is standard input
     #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
@@ -299,6 +306,33 @@ pub(crate) struct ResetArgs {
 pub(crate) enum ResetTo {
     /// What the system starts with
     Defaults,
+}
+
+/// A path that ends at a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlannedPath {
+    pub(crate) rate: Rate,
+    pub(crate) rtt: Micros,
+    /// Connections that may fill their buffers at the same time.
+    pub(crate) connections: Option<NonZeroU32>,
+}
+
+fn path(text: &str) -> Result<PlannedPath, String> {
+    let mut words = text.split(',').map(str::trim);
+    let mut next = || words.next().filter(|word| !word.is_empty());
+    let (Some(rate_word), Some(rtt_word)) = (next(), next()) else {
+        return Err(
+            "expected a rate and a time, such as 1G,80ms, and perhaps connections, such as 1G,80ms,8".to_owned()
+        );
+    };
+    let connections = next().map(|word| {
+        word.parse::<NonZeroU32>().map_err(|_| format!("expected a number of connections above zero, not `{word}`"))
+    });
+    let path = PlannedPath { rate: rate(rate_word)?, rtt: rtt(rtt_word)?, connections: connections.transpose()? };
+    match words.next() {
+        None => Ok(path),
+        Some(_) => Err("expected no more than a rate, a time and a number of connections".to_owned()),
+    }
 }
 
 fn target(text: &str) -> Result<Target, ParsePlatformError> {

@@ -4,18 +4,19 @@ use std::{num::NonZeroU32, path::Path};
 
 use fullpipe_host::{ExportFolder, Host, SystemHost};
 use fullpipe_knobs::{
-    Goal, Packets, Plan, Platform, PlatformRequest, Settings,
+    Goal, Packets, Plan, PlanRequest, Platform, PlatformRequest, Settings,
     export::{export, reset_procedure},
     plan_platform,
     verify::{Taken, verify},
 };
 use fullpipe_report::{PlatformPlan, clean, json, text};
+use fullpipe_units::{Micros, Rate, bdp};
 
 use serde_json::Value;
 
 use super::{Ended, forecast, printed, settings};
 use crate::{
-    args::{GoalName, Hop, PlanArgs, ProcedureName, Target},
+    args::{GoalName, Hop, PlanArgs, PlannedPath, ProcedureName, Target},
     exit::Exit,
     failure::Failure,
     output::Output,
@@ -41,7 +42,8 @@ fn with<T>(args: &PlanArgs, show: impl FnOnce(&PlatformPlan<'_>) -> Result<T, Fa
     let (platform, known) = target(args)?;
     let packets = packets(args)?;
     let request = request(args, platform, known.as_ref(), &packets);
-    let plan = plan_platform(&request);
+    let mut plan = plan_platform(&request);
+    plan.notes.extend(as_a_whole(&args.path, &request));
     let forecast = if args.simulate { Some(forecast::of_plan(&plan, &request)?) } else { None };
     let forecast = forecast.as_ref();
     let Some(folder) = &args.write else {
@@ -64,11 +66,14 @@ fn request<'a>(
     settings: Option<&'a Settings>,
     packets: &'a Packets,
 ) -> PlatformRequest<'a> {
+    let decides = args.path.iter().max_by_key(|path| bdp(path.rate, path.rtt)).map(|path| (path.rate, path.rtt));
+    // The command line has a path, or a rate and a time; a path of no length would ask for nothing.
+    let (rate, rtt) = decides.or(args.rate.zip(args.rtt)).unwrap_or((Rate::from_bps(1), Micros::new(1)));
     PlatformRequest {
         platform,
-        rate: args.rate,
-        rtt: args.rtt,
-        connections: args.connections.map(NonZeroU32::get),
+        rate,
+        rtt,
+        connections: connections(args),
         goal: match args.goal {
             GoalName::Bulk => Goal::Bulk,
             GoalName::Interactive => Goal::Interactive,
@@ -78,6 +83,30 @@ fn request<'a>(
         packets,
         peer: args.peer.as_deref(),
     }
+}
+
+/// The connections that may fill their buffers at once; of several paths those of all together.
+fn connections(args: &PlanArgs) -> Option<u32> {
+    if args.path.is_empty() {
+        return args.connections.map(NonZeroU32::get);
+    }
+    let of_path = |path: &PlannedPath| path.connections.map_or(PlanRequest::DEFAULT_CONNECTIONS, NonZeroU32::get);
+    Some(args.path.iter().map(of_path).fold(0, u32::saturating_add))
+}
+
+/// What is to be known of a plan for several paths.
+fn as_a_whole(paths: &[PlannedPath], request: &PlatformRequest<'_>) -> Option<String> {
+    let connections = request.connections.unwrap_or(PlanRequest::DEFAULT_CONNECTIONS);
+    (paths.len() > 1).then(|| {
+        format!(
+            "planned for {} paths as a whole: {} x {} has the largest bandwidth-delay product ({}) and decides the sizes; \
+             {connections} connections of all of them count for the memory",
+            paths.len(),
+            request.rate,
+            request.rtt,
+            bdp(request.rate, request.rtt),
+        )
+    })
 }
 
 /// What the files afterwards say of a plan that was made from those before.

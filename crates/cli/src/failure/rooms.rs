@@ -12,6 +12,7 @@ use fullpipe_knobs::{
 #[cfg(target_os = "linux")]
 use fullpipe_lab::{CouldNotKeepUp, LabError};
 use fullpipe_measure::{AuthError, MeasureError};
+use fullpipe_mesh::{Fault, MeshError};
 use fullpipe_path::ScenarioError;
 use fullpipe_report::json::SeenError;
 use fullpipe_sim::{
@@ -47,6 +48,7 @@ failures! {
     ScenarioError => |_: &ScenarioError| Exit::ScenarioInvalid,
     KeyError => key,
     AllowedError => |_: &AllowedError| Exit::InputInvalid,
+    MeshError => mesh,
     SimError => |_: &SimError| Exit::Usage,
     ReferenceError => |_: &ReferenceError| Exit::ScenarioInvalid,
     ShareError => |_: &ShareError| Exit::Usage,
@@ -74,6 +76,16 @@ fn watch(error: &WatchError) -> Exit {
         WatchError::NoDiag => Exit::Unsupported,
         WatchError::Denied => Exit::NoPermission,
         WatchError::System { source, .. } => exit_of_io(source),
+    }
+}
+
+fn mesh(error: &MeshError) -> Exit {
+    match error.fault() {
+        Fault::Input => Exit::InputInvalid,
+        Fault::DiskFull => Exit::DiskFull,
+        Fault::NoPermission => Exit::NoPermission,
+        Fault::Interrupted => Exit::Interrupted,
+        Fault::System => Exit::System,
     }
 }
 

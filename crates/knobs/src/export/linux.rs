@@ -1,4 +1,4 @@
-//! Linux: a `sysctl.d` drop-in, scripts for what is in force now, and fragments for the network's own configuration.
+//! Linux: a `sysctl.d` drop-in, scripts for what is in force now, a TuneD profile, and fragments for the network's own configuration.
 
 use super::{
     Draft, ExportError, Item,
@@ -9,6 +9,8 @@ use super::{
 use crate::Address;
 
 const DROP_IN: &str = "90-fullpipe.conf";
+/// Its name in the folder that TuneD gives a profile.
+const TUNED: &str = "tuned.conf";
 const NETWORKD: &str = "networkd-mtu.conf";
 const NM: &str = "networkmanager-mtu.sh";
 /// The attributes of a route that scripts may change.
@@ -55,6 +57,9 @@ pub(super) fn write(draft: &mut Draft<'_>) -> Result<(), ExportError> {
         system.uninstall = "remove_drop_in\n".to_owned();
     }
     unix::scripts(draft, &calls, &system);
+    if !sysctls.is_empty() {
+        tuned(draft, &sysctls)?;
+    }
     if items.iter().any(|item| matches!(item.knob(), Address::Route { .. })) {
         draft.step("apply.sh changes routes until the next restart only: write the attribute into the network configuration of the system, too (networkd: [Route]; NetworkManager: ipv4.routes).");
     }
@@ -93,6 +98,18 @@ fn is_prefix(text: &str) -> bool {
     let (address, length) = text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));
     address.parse::<core::net::IpAddr>().is_ok()
         && length.is_none_or(|length| length.parse::<u8>().is_ok_and(|n| n <= 128))
+}
+
+/// A TuneD profile with the sysctls. It includes no other profile: which one a machine runs is known there.
+fn tuned(draft: &mut Draft<'_>, sysctls: &[&Item<'_>]) -> Result<(), ExportError> {
+    let platform = super::quote::one_line(&draft.platform.to_string());
+    let text = format!(
+        "# Written by fullpipe for {platform}.\n[main]\nsummary=TCP for a path, planned by fullpipe\n\n[sysctl]\n{}",
+        unix::conf(sysctls, TUNED, "=")?
+    );
+    draft.unix_file(TUNED, "the sysctls as a TuneD profile, instead of apply.sh", &text);
+    draft.step("Where TuneD runs, instead of apply.sh: put tuned.conf into /etc/tuned/fullpipe (/etc/tuned/profiles/fullpipe from TuneD 2.23 on), then `tuned-adm profile P fullpipe`, P being what `tuned-adm active` names. To undo: `tuned-adm profile P`, and delete the folder. Not both: what apply.sh set, TuneD would take for the state before.");
+    Ok(())
 }
 
 /// An MTU over a restart, for the two services that set interfaces up.

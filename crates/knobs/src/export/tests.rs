@@ -364,7 +364,14 @@ proptest! {
         let (lines, problems) = sysctl_conf::parse(&file(&export, name).text());
         prop_assert_eq!(problems, []);
         let read: std::collections::BTreeMap<_, _> = lines.into_iter().map(|line| (line.name, line.value.unwrap_or_default())).collect();
-        prop_assert_eq!(read, wanted);
+        prop_assert_eq!(&read, &wanted);
+        if !freebsd {
+            let (steps, problems) = recipe::read(Kind::TuneD, &file(&export, "tuned.conf").text());
+            prop_assert_eq!(problems, []);
+            let read: Vec<Action> = steps.into_iter().map(|step| step.action).collect();
+            let set: Vec<Action> = wanted.iter().map(|(name, to)| Action::Set(Address::sysctl(name), to.clone())).collect();
+            prop_assert_eq!(read, set);
+        }
     }
 
     #[test]

@@ -177,6 +177,42 @@ fn every_key_of_a_shared_pool_is_documented() {
 }
 
 #[test]
+fn every_key_of_a_mesh_is_documented() {
+    use fullpipe_mesh::{Cell, Criteria, EarlierCell, EarlierRun, Found, Hosts, judge};
+    let hosts: Hosts = ["a", "b", "c"].map(|name| format!("[[host]]\nname = '{name}'\n")).concat().parse().unwrap();
+    let rate = |mbps: u64| fullpipe_units::Rate::from_bps(mbps * 1_000_000);
+    let found = |mbps, rtt: u64| {
+        let rtt = Some(fullpipe_units::Micros::new(rtt)).filter(|rtt| rtt.get() > 0);
+        Ok(Found { rate: rate(mbps), rtt, limiter: fullpipe_diagnose::Limiter::ReceiveWindow })
+    };
+    let all = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)];
+    let cells = all.map(|(from, to)| Cell { from, to, found: found(if to == 0 { 9 } else { 900 }, to as u64) });
+    let earlier = BTreeMap::from([(("b".to_owned(), "a".to_owned()), vec![rate(900)])]);
+    let verdict = judge(&hosts, &cells, &earlier, Criteria::default());
+    let report = |run, cells, verdict| crate::MeshReport { hosts: &hosts, cells, verdict, run };
+    let told = json::mesh("mesh", &report(Some(1), &cells, &verdict));
+    let failed = [(0, 1), (1, 0)].map(|(from, to)| Cell { from, to, found: Err("on a: \u{1b}[2Jrefused".to_owned()) });
+    let nothing = judge(&hosts, &failed, &BTreeMap::new(), Criteria::default());
+    hold(&[told, json::mesh("mesh", &report(None, &failed, &nothing))], MESH, &[]);
+    let (from, to) = ("a".to_owned(), "b".to_owned());
+    let limiter = Some("path".to_owned());
+    let measured = EarlierCell { from, to, rate: Some(rate(9)), rtt: None, limiter, error: None };
+    let not = EarlierCell { rate: None, limiter: None, error: Some("refused".to_owned()), ..measured.clone() };
+    let rtt = Some(fullpipe_units::Micros::new(1));
+    let run = EarlierRun { number: 1, started: "2026-01-02T03:04:05Z".to_owned(), cells: vec![measured, not] };
+    let mut later = run.clone();
+    later.cells[0].rtt = rtt;
+    hold(&[json::mesh_history("mesh", "x", &[later, run])], MESH_HISTORY, &[]);
+    // What a host printed reaches the terminal cleaned.
+    let look = crate::text::Look { width: 100, ..Default::default() };
+    let text = crate::text::mesh(&report(None, &failed, &nothing), look);
+    assert!(text.contains("failed: a -> b: on a: ") && !text.contains("\u{1b}[2J"), "{text}");
+    let text = crate::text::mesh(&report(Some(1), &cells, &verdict), look);
+    assert!(text.contains("host a when it receives: 2 of its 2 directions are slow or failed"), "{text}");
+    assert!(text.contains("slower: b -> a, 9.00 Mbit/s after 900 Mbit/s (median of 1 earlier run)"), "{text}");
+}
+
+#[test]
 fn every_key_of_the_engine_at_work_is_documented() {
     let connection = crate::StackConnection {
         peer: "192.0.2.1:7".parse().unwrap(),
