@@ -24,6 +24,7 @@ const PEERS: &[Peer] = &[
     Peer { program: "ip", packages: &["iproute2"], used_for: "routes and links as another program reads them" },
     Peer { program: "ping", packages: &["iputils-ping"], used_for: "echoes as another program sends them" },
     Peer { program: "chromium", packages: &["chromium"], used_for: "pages in a real browser" },
+    Peer { program: "faketime", packages: &["faketime"], used_for: "a clock that is set back" },
     Peer { program: "sysctl", packages: &["procps"], used_for: "sysctl files as the system loads them" },
 ];
 

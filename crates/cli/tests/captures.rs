@@ -96,6 +96,27 @@ fn two_ends_at_once_and_a_capture_that_is_cut_are_said_and_end_with_a_code() {
 }
 
 #[test]
+fn syn_packets_that_are_named_are_not_said_to_be_unseen() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../capture/tests/data");
+    let mut named = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "pcap") {
+            continue;
+        }
+        let words = ["read", path.to_str().unwrap(), "--conn", "1", "--json"];
+        let output = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(words).stdin(Stdio::null()).output().unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let connection = &document["connections"][0];
+        if connection["handshake"]["packets"].as_array().is_some_and(|packets| packets.len() >= 2) {
+            named += 1;
+            assert!(!connection.to_string().contains("SYN packets were not seen"), "{path:?}: {connection}");
+        }
+    }
+    assert!(named > 10, "{named}");
+}
+
+#[test]
 fn of_several_captures_the_story_names_the_file_and_what_shows_it_in_wireshark() {
     let output = read(&["--conn", "2"]);
     let story = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");

@@ -416,6 +416,21 @@ fn damaged_files_are_refused_with_line_and_column() {
 }
 
 #[test]
+fn a_plan_from_half_of_a_file_says_which_half_it_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = "Windows Registry Editor Version 5.00\r\n\r\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\\
+                 Parameters]\r\n\"TcpWindowSize\"=dword:0000faf0\r\n\"Tcp1323Opts\"=dword:00000003\r\n";
+    for (length, line) in [(70, 3), (125, 4), (165, 5)] {
+        let half = written(folder.path(), "half.reg", &whole[..length]);
+        let words = ["plan", "--platform", "windows-xp", "--rate", "1.8M", "--rtt", "230ms", "--settings", &half];
+        let document = succeeds(&words);
+        let note = document["notes"][0].as_str().unwrap();
+        assert!(note.contains(&format!("half.reg, line {line}, was not read")), "{length}: {note}");
+        assert!(note.contains("looks cut off"), "{length}: {note}");
+    }
+}
+
+#[test]
 fn a_file_of_100_mb_is_refused_at_once_and_not_read_whole() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("huge.conf");

@@ -210,6 +210,50 @@ fn a_file_that_wins_at_the_next_start_is_named() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_delays_no_guardian() {
+    let name = "a_clock_that_is_set_back_delays_no_guardian";
+    if Command::new("faketime").arg("--version").stdout(Stdio::null()).status().is_err() {
+        eprintln!("skipped {name}: faketime is not installed");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // The guardian is started with a clock of its own, which is then set back by ten years.
+    let script = "
+        echo '+0' > clock
+        library=$(faketime '2020-01-01 00:00:00' sh -c 'echo $LD_PRELOAD' | tr ':' '\n' | grep -m 1 faketime)
+        with_clock() {
+            LD_PRELOAD=$library FAKETIME_TIMESTAMP_FILE=$PWD/clock FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1 \"$@\"
+        }
+        with_clock $F apply plan.json --yes --confirm-within 3s --json > tried.json
+        echo '-10y' > clock
+        test $(with_clock date +%Y) -lt $(date +%Y) && echo back in time
+        back
+        cat $R";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    assert_eq!(seen, ["back in time", OLD]);
+}
+
+#[test]
+fn what_an_undo_left_is_said_alike_wherever_the_run_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        $F apply plan.json --yes --persist > applied
+        echo '4096 87380 999999' > $R
+        $F undo --all --yes --json > undone.json && exit 1 || test $? = 13
+        for command in status history 'show 1'; do
+            $F $command > told
+            grep -c 'changes left, the rest is put back' told
+            grep 'tcp_rmem' told | grep -c '  left'
+            grep '90-fullpipe.conf' told | grep -c '  put back'
+        done
+        cat $R";
+    let name = "what_an_undo_left_is_said_alike_wherever_the_run_is_told";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    assert_eq!(seen, ["1", "1", "1", "1", "1", "1", "1", "1", "1", "4096 87380 999999"]);
+    assert_eq!(file(folder.path(), "undone.json")["complete"], false);
+}
+
+#[test]
 fn an_emptied_journal_is_said_by_every_command_with_a_code_that_is_not_zero() {
     let folder = tempfile::tempdir().unwrap();
     let script = "

@@ -167,7 +167,7 @@ fn each_scenario_is_planned_for_its_own_platform_and_what_was_wrong_is_corrected
         ),
         (
             "netburner",
-            ("25M", "7454us"),
+            ("25M", "9400us"),
             &plain,
             &["SetSocketRxBuffers=40", "SetSocketTxBuffers=40", "SetSocketUnackBuffers=40"],
             &["SetOutOfOrderBuffers(fd, 39)"],

@@ -1,4 +1,4 @@
-//! One hop: MTU, policer, queue, link, loss, duplication and the wire, in this order.
+//! One hop: MTU, policer, queue, shaper, link, loss, duplication and the wire, in this order.
 
 use core::time::Duration;
 
@@ -42,7 +42,8 @@ impl<T: Clone> Hop<T> {
         let stream = |name| Random::seed_of(place.seed, name);
         let link = spec.rate.map(|rate| {
             let limit = limit(spec, place.rtt, place.mtu);
-            Link::new(rate, spec.overhead, Queue::new(limit, spec.queue.discipline, stream("red")))
+            let queue = Queue::new(limit, spec.queue.discipline, stream("red"));
+            Link::new(rate, spec.overhead, queue).with_shaper(spec.shape)
         });
         Self {
             index: place.index,
@@ -103,7 +104,7 @@ impl<T: Clone> Hop<T> {
 
 /// The queue's limit in packets or bytes.
 pub(crate) fn limit(spec: &HopSpec, rtt: Micros, mtu: u32) -> QueueLimit {
-    let rate = spec.rate.unwrap_or_default();
+    let rate = spec.drain().unwrap_or_default();
     let mtu = u64::from(mtu);
     match spec.queue.size {
         QueueSize::Packets(packets) => QueueLimit::Packets(packets.into()),

@@ -1,7 +1,7 @@
 //! A made path: links, queues, loss, delay and scenarios, with time as an argument.
 //!
 //! [`OneWay`] is one direction of a path, a chain of [`Hop`]s. Each hop refuses what is larger than its MTU, drops
-//! what a policer has no tokens for, queues and serialises at its rate, then loses, duplicates, delays and reorders what
+//! what a policer has no tokens for, queues, shapes and serialises at its rate, then loses, duplicates, delays and reorders what
 //! is on the wire. All of them are [`Machine`]s: packets and the current time go in, departures with their *planned* times come out. The lab drives
 //! them with the real clock and TUN devices, the simulator with a virtual clock.
 //!

@@ -1,17 +1,18 @@
-//! A link: a queue and a serialiser.
+//! A link: a queue, a shaper where there is one, and a serialiser.
 
 use core::time::Duration;
 use std::collections::VecDeque;
 
 use fullpipe_units::{Instant, Rate};
 
-use crate::{Departure, Fate, Machine, Queue, QueueStats, Segment};
+use crate::{Departure, Fate, Machine, Policer, PolicerSpec, Queue, QueueStats, Segment};
 
-/// A queue and the serialiser that empties it at a fixed rate.
+/// A queue and the serialiser that empties it at a fixed rate, or as slowly as a shaper lets it.
 #[derive(Debug)]
 pub struct Link<T> {
     clock: SerialClock,
     overhead: u32,
+    shaper: Option<Policer>,
     queue: Queue<T>,
     /// What is being serialised, and when its last bit leaves.
     in_service: Option<(Instant, Segment<T>)>,
@@ -43,10 +44,16 @@ impl<T> Link<T> {
         Self {
             clock: SerialClock { bps: rate.bps().max(1), remainder: 0 },
             overhead,
+            shaper: None,
             queue,
             in_service: None,
             out: VecDeque::new(),
         }
+    }
+
+    /// The same with a shaper before the serialiser.
+    pub fn with_shaper(self, spec: Option<PolicerSpec>) -> Self {
+        Self { shaper: spec.map(Policer::new), ..self }
     }
 
     /// The queue's counters.
@@ -86,7 +93,9 @@ impl<T> Link<T> {
     }
 
     fn serve(&mut self, start: Instant, segment: Segment<T>) {
-        let span = self.clock.time_for(u64::from(segment.len) + u64::from(self.overhead));
+        let length = segment.len.saturating_add(self.overhead);
+        let start = self.shaper.as_mut().map_or(start, |shaper| shaper.passes_at(start, length));
+        let span = self.clock.time_for(u64::from(length));
         self.in_service = Some((start + span, segment));
     }
 }

@@ -125,9 +125,10 @@ impl PathSpec {
             .fold(self.mtu, u32::min)
     }
 
-    /// The rate of the slowest link in `direction`, headers included; `None` where no hop has a rate.
+    /// The rate of the slowest link in `direction`, headers included, or of a slower shaper before one; `None` where no hop
+    /// has a rate.
     pub fn bottleneck(&self, direction: Direction) -> Option<Rate> {
-        self.legs(direction).filter_map(|hop| hop.rate).min()
+        self.legs(direction).filter_map(HopSpec::drain).min()
     }
 
     /// The bandwidth-delay product of `direction`; `None` where no hop has a rate.
@@ -142,7 +143,7 @@ impl PathSpec {
         let payload = u128::from(mtu.saturating_sub(headers.len()));
         self.legs(direction)
             .flat_map(|hop| {
-                let link = hop.rate.map(|rate| (rate, hop.overhead));
+                let link = hop.drain().map(|rate| (rate, hop.overhead));
                 let policer = hop.police.map(|policer| (policer.rate, 0));
                 [link, policer]
             })
@@ -156,7 +157,7 @@ impl PathSpec {
     }
 }
 
-/// Nanoseconds that a packet of `len` bytes takes on the hop's link; 0 without one.
+/// Nanoseconds that a packet of `len` bytes takes on the hop's link; 0 without one. A shaper lets a first burst through.
 fn time_on(hop: &HopSpec, len: u32) -> u64 {
     let bits = (u64::from(len) + u64::from(hop.overhead)) * 8;
     let nanos = u128::from(bits) * 1_000_000_000;

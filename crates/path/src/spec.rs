@@ -25,12 +25,22 @@ pub struct HopSpec {
     pub mtu: Option<MtuSpec>,
     /// A rate that is enforced by dropping, before the queue.
     pub police: Option<PolicerSpec>,
+    /// A rate below the link's that is enforced by delaying: what finds too few tokens waits in the queue.
+    pub shape: Option<PolicerSpec>,
 }
 
-/// A token bucket that drops what finds too few tokens.
+impl HopSpec {
+    /// What empties the queue in the long run: the link, or the slower shaper before it.
+    pub fn drain(&self) -> Option<Rate> {
+        let link = self.rate?;
+        Some(self.shape.map_or(link, |shape| shape.rate.min(link)))
+    }
+}
+
+/// A token bucket: of a policer, or of a shaper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicerSpec {
-    /// How fast it fills, counted on IP length.
+    /// How fast it fills: counted on IP length by a policer, with the link's overhead by a shaper.
     pub rate: Rate,
     /// What it holds when full, at least one packet.
     pub burst: Bytes,

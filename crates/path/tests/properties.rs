@@ -84,20 +84,29 @@ fn orderly_hop() -> impl Strategy<Value = HopSpec> {
         option::of(loss()),
         prop_oneof![Just(0.0), 0.0_f64..=1.0],
         option::weighted(0.2, mtu),
-        option::weighted(0.2, (10_000_u64..100_000_000, 1_500_u64..100_000)),
+        option::weighted(0.2, bucket()),
+        option::weighted(0.2, bucket()),
     )
-        .prop_map(|(rate, overhead, (size, discipline), delay, spread, loss, duplicate, mtu, police)| HopSpec {
-            rate: rate.map(Rate::from_bps),
-            overhead,
-            queue: QueueSpec { size, discipline },
-            delay: Micros::new(delay),
-            jitter: spread.map(|spread| JitterSpec { spread, keep_order: true }),
-            loss,
-            reorder: None,
-            duplicate,
-            mtu,
-            police: police.map(|(bps, burst)| PolicerSpec { rate: Rate::from_bps(bps), burst: Bytes::new(burst) }),
+        .prop_map(|(rate, overhead, (size, discipline), delay, spread, loss, duplicate, mtu, police, shape)| {
+            HopSpec {
+                rate: rate.map(Rate::from_bps),
+                overhead,
+                queue: QueueSpec { size, discipline },
+                delay: Micros::new(delay),
+                jitter: spread.map(|spread| JitterSpec { spread, keep_order: true }),
+                loss,
+                reorder: None,
+                duplicate,
+                mtu,
+                police,
+                shape,
+            }
         })
+}
+
+fn bucket() -> impl Strategy<Value = PolicerSpec> {
+    (10_000_u64..100_000_000, 1_500_u64..100_000)
+        .prop_map(|(bps, burst)| PolicerSpec { rate: Rate::from_bps(bps), burst: Bytes::new(burst) })
 }
 
 fn any_hop() -> impl Strategy<Value = HopSpec> {

@@ -260,12 +260,13 @@ pub fn set(spec: &mut Spec, key: &str, value: &str) -> Result<(), SimError> {
 }
 
 fn set_path(path: &mut PathSpec, knob: &Knob, name: &str, value: &str) -> Result<(), SimError> {
-    let hop = path.hops.iter_mut().min_by_key(|hop| hop.ab.rate.map_or(u64::MAX, Rate::bps));
+    let hop = path.hops.iter_mut().min_by_key(|hop| hop.ab.drain().map_or(u64::MAX, Rate::bps));
     let Some(hop) = hop else { return Ok(()) };
     match name {
         "rate" => {
             let rate = rate(knob, value)?;
             (hop.ab.rate, hop.ba.rate) = (Some(rate), Some(rate));
+            (hop.ab.shape, hop.ba.shape) = (None, None);
         }
         "rtt" => {
             let rtt = time(knob, value)?;

@@ -63,7 +63,7 @@ pub const NOTES: &[&str] = &[
      322 MB/s (2.58 Gbit/s)",
     "lab: as recorded on Linux 6.18; (plan): with the window that `fullpipe` planned there",
     "netburner-lan, netburner-wan: the device's time per packet and the line's round-trip time are fitted to one published \
-     figure each (20 and 5 buffers); the others are predictions",
+     figure each (20 and 5 buffers); the others are predictions. The line is a bucket of 15,000 B before 100 Mbit/s",
 ];
 
 /// A case between two hosts: its settings, what was published, the window that the arithmetic takes, what the lab gave.
@@ -262,7 +262,12 @@ fn devices(name: &'static str, cases: &[DeviceCase], rows: &mut Vec<Reference>) 
         }
         let (rtt, link) = (scenario.path.rtt(), scenario.path.bottleneck(Direction::AToB).unwrap_or_default());
         let arithmetic = device.waits.then(|| {
-            let slower = (ON_THE_WIRE * 8e6 / link.bps() as f64).max(device.per_packet.get() as f64 * ACK_SHARE);
+            let own = device.per_packet.get() as f64 * ACK_SHARE;
+            // A shaper lets the first packets of each set through at the device's pace.
+            let shaper = scenario.path.hops.iter().find_map(|hop| hop.ab.shape);
+            let burst = shaper.map_or(0.0, |shaper| shaper.burst.get() as f64 / ON_THE_WIRE);
+            let held = (f64::from(buffers) - burst).max(0.0) / f64::from(buffers);
+            let slower = (ON_THE_WIRE * 8e6 / link.bps() as f64 * held).max(own);
             let packet = rtt.get() as f64 / f64::from(buffers) + slower;
             let seconds = device.bytes.get() as f64 / 1_460.0 * packet / 1e6;
             (Figure::Seconds(seconds), format!("{rtt} / {buffers} + {slower:.0} us a packet"))

@@ -93,7 +93,7 @@ impl<'s> World<'s> {
             OneWay::new(&path.hops(direction), path.rtt(), path.path_mtu(), seed)
         };
         let hops = path.hops(Direction::AToB);
-        let slowest = hops.iter().filter(|hop| hop.rate.is_some()).min_by_key(|hop| hop.rate);
+        let slowest = hops.iter().filter(|hop| hop.rate.is_some()).min_by_key(|hop| hop.drain());
         let total = (spec.time + Micros::from_millis(1)).get() * 1_000;
         let round_trip = path.rtt().get() * 1_000;
         Ok(Self {

@@ -70,9 +70,6 @@ pub enum TuneError {
         /// What the system said.
         source: io::Error,
     },
-    /// No random number for a nonce.
-    #[error("get a random number from the system: {0}")]
-    Random(getrandom::Error),
     /// A file could not be read.
     #[error("read {file}: {source}")]
     File {

@@ -19,14 +19,15 @@ use serde_json::Value;
 
 use crate::{
     allowed::Allowed,
+    channel::{Channel, Unsealed},
     end::{End, LocalEnd, Trial},
     error::TuneError,
-    key::{self, Key, Sealed, What},
+    key::Key,
     remote::{Answer, Order, Request, address},
 };
 
-/// How long a nonce lives: an order follows its challenge within a round trip.
-const NONCE_LIFE: Duration = Duration::from_secs(30);
+/// How long a channel waits for its order, which comes within a round trip.
+const CHANNEL_LIFE: Duration = Duration::from_secs(30);
 
 /// The longest and the shortest time of a trial that an order may ask for. What a client says is not to be trusted with
 /// the host for longer than a proof takes.
@@ -63,12 +64,20 @@ pub(crate) struct Terms {
 /// What one conversation has going.
 #[derive(Default)]
 struct Guest {
-    /// Used up by the next order, whether its seal is right or not.
-    nonce: Option<(String, Instant)>,
+    /// Used up by the next order, whether it opens or not.
+    channel: Option<Promised>,
     /// In force and not kept, oldest first. One is taken out when its undo succeeded, and no sooner.
     trials: Vec<Trial>,
     /// Kept or left on trial by this conversation, which may still take them back: another end may have failed to keep its own.
     kept: Vec<Trial>,
+}
+
+/// A channel that waits for its order.
+struct Promised {
+    channel: Channel,
+    /// The server as the client reached it.
+    to: String,
+    given: Instant,
 }
 
 impl Guest {
@@ -90,35 +99,44 @@ impl<H: Host + Send> HostHandler<H> {
                 "it tells them only to holders of its key (--key-file), or to everybody where it is started with \
                  `fullpipe serve --share-settings`",
             )),
-            Request::Challenge => {
-                let nonce = key::nonce().map_err(TuneError::Random)?;
-                self.guests().entry(ends.peer).or_default().nonce = Some((nonce.clone(), Instant::now()));
-                Ok(Answer::Nonce(nonce))
-            }
-            Request::Order { body, to, seal } => self.order(&body, &to, &seal, ends),
+            Request::Channel { to, asking } => Ok(self.channel(to, &asking, ends)),
+            Request::Order { sealed } => Ok(self.order(&sealed, ends)),
         }
     }
 
-    /// Opens the seal, does what it says, and seals the answer.
-    fn order(&self, body: &str, to: &str, seal: &str, ends: Ends) -> Result<Answer, TuneError> {
+    /// Proves to a holder of the key that this server has it, too.
+    fn channel(&self, to: String, asking: &str, ends: Ends) -> Answer {
         let Some(key) = &self.terms.key else {
-            return Ok(refuse(
-                "this server does not allow changes of settings; start it with --allow-tune and --key-file",
-            ));
+            return refuse("this server does not allow changes of settings; start it with --allow-tune and --key-file");
         };
-        let nonce = self.guests().entry(ends.peer).or_default().nonce.take();
-        let Some((nonce, given)) = nonce else {
-            return Ok(refuse("no challenge was asked for before this order"));
+        match Channel::answer(key, &to, asking) {
+            Ok((channel, answer)) => {
+                let promised = Promised { channel, to, given: Instant::now() };
+                self.guests().entry(ends.peer).or_default().channel = Some(promised);
+                Answer::Channel(answer)
+            }
+            Err(Unsealed) => {
+                (self.log)(&format!("{}: an order with a wrong key was refused", ends.peer));
+                refuse("the key is not the one of this server")
+            }
+        }
+    }
+
+    /// Opens an order, does what it says, and seals the answer.
+    fn order(&self, sealed: &str, ends: Ends) -> Answer {
+        let promised = self.guests().get_mut(&ends.peer).and_then(|guest| guest.channel.take());
+        let Some(Promised { mut channel, to, given }) = promised else {
+            return refuse("no channel was asked for before this order");
         };
-        if given.elapsed() > NONCE_LIFE {
-            return Ok(refuse("the challenge of this order is too old; ask for another"));
+        if given.elapsed() > CHANNEL_LIFE {
+            return refuse("the channel of this order is too old; ask for another");
         }
-        if !key.opens(&Sealed { what: What::Order, server: to, nonce: &nonce, body }, seal) {
-            (self.log)(&format!("{}: an order with a wrong key was refused", ends.peer));
-            return Ok(refuse("the key is not the one of this server"));
-        }
-        let answer = if self.is_here(to, ends.local) {
-            let done = serde_json::from_str(body).map(|order| self.carry_out(order, ends.peer));
+        let Ok(body) = channel.open(sealed) else {
+            (self.log)(&format!("{}: an order that was altered was refused", ends.peer));
+            return refuse("the order was altered on the way");
+        };
+        let answer = if self.is_here(&to, ends.local) {
+            let done = serde_json::from_str(&body).map(|order| self.carry_out(order, ends.peer));
             match done {
                 Ok(done) => done.unwrap_or_else(|error| refuse(&error.to_string())),
                 Err(_) => refuse("the order can't be understood; are both ends of the same version?"),
@@ -131,13 +149,8 @@ impl<H: Host + Send> HostHandler<H> {
                 address(ends.local)
             ))
         };
-        let body = serde_json::to_string(&answer).map_err(|error| TuneError::Remote {
-            operation: "answer",
-            host: ends.peer.to_string(),
-            reason: error.to_string(),
-        })?;
-        let seal = key.seal(&Sealed { what: What::Answer, server: to, nonce: &nonce, body: &body });
-        Ok(Answer::Sealed { body, seal })
+        let sealed = serde_json::to_string(&answer).ok().and_then(|body| channel.seal(&body).ok());
+        sealed.map_or_else(|| refuse("the answer could not be sealed"), Answer::Sealed)
     }
 
     /// Whether an order for `to` is for this server.

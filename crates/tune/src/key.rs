@@ -1,9 +1,5 @@
-//! The shared key that lets one machine change settings on another.
-//!
-//! An order carries an HMAC-SHA256 (RFC 2104, FIPS 198-1) over the server's address, a nonce that the server gave for this
-//! one order a moment ago, and the order's own bytes, so that it can be neither forged nor replayed, nor be led to another
-//! server with the same key. The answer is sealed likewise. What it does *not* do: hide anything. Settings and figures
-//! cross the network as readable text.
+//! The shared key that lets one machine change settings on another: its file, and what both ends make of it. What is done with
+//! it is [`channel`](crate::channel)'s.
 
 use std::{
     fmt, fs,
@@ -11,37 +7,14 @@ use std::{
     path::Path,
 };
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
 /// The shortest key that is accepted, in bytes: shorter ones can be guessed.
 pub const SHORTEST_KEY: usize = 16;
 
 /// A shared key. Never shown.
 #[derive(Clone)]
-pub struct Key(Vec<u8>);
-
-/// What a seal is over.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sealed<'a> {
-    /// An order can't be passed off as an answer.
-    pub(crate) what: What,
-    /// The server's address and port as the client reached it: an order for one host opens at no other.
-    pub(crate) server: &'a str,
-    /// Of this one order.
-    pub(crate) nonce: &'a str,
-    /// The order or the answer.
-    pub(crate) body: &'a str,
-}
-
-/// Which of the two ends speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    /// The client.
-    Order,
-    /// The server.
-    Answer,
-}
+pub struct Key([u8; 32]);
 
 /// Why a key can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -115,41 +88,25 @@ impl Key {
         }
         let mut text = Vec::new();
         open.read_to_end(&mut text).map_err(failed)?;
-        let key = text.trim_ascii().to_vec();
+        let key = text.trim_ascii();
         if key.len() < SHORTEST_KEY {
             return Err(KeyError::TooShort { file: name, length: key.len() });
         }
-        Ok(Self(key))
+        Ok(Self::of(key))
     }
 
     #[cfg(test)]
     pub(crate) fn from_text(text: &str) -> Self {
-        Self(text.as_bytes().to_vec())
+        Self::of(text.as_bytes())
     }
 
-    /// The seal of `parts` under this key, in hexadecimal digits.
-    pub(crate) fn seal(&self, sealed: &Sealed<'_>) -> String {
-        hex(&self.mac(sealed).finalize().into_bytes())
+    /// The 256 bits that both ends mix into a handshake, of a key of any length.
+    pub(crate) fn shared(&self) -> &[u8; 32] {
+        &self.0
     }
 
-    /// Whether `seal` is that of `parts` under this key; compares in constant time.
-    pub(crate) fn opens(&self, sealed: &Sealed<'_>, seal: &str) -> bool {
-        unhex(seal).is_some_and(|bytes| self.mac(sealed).verify_slice(&bytes).is_ok())
-    }
-
-    fn mac(&self, sealed: &Sealed<'_>) -> Hmac<Sha256> {
-        let Sealed { what, server, nonce, body } = *sealed;
-        let what = match what {
-            What::Order => "fullpipe order 2",
-            What::Answer => "fullpipe answer 2",
-        };
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length");
-        // Each part says how long it is, so that no two rows of parts are one text.
-        for part in [what, server, nonce, body] {
-            mac.update(&(part.len() as u64).to_be_bytes());
-            mac.update(part.as_bytes());
-        }
-        mac
+    fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::new().chain_update("fullpipe order key 3\0").chain_update(bytes).finalize().into())
     }
 }
 
@@ -177,57 +134,22 @@ impl fmt::Debug for Key {
     }
 }
 
-/// A nonce of 128 random bits, in hexadecimal digits.
-pub(crate) fn nonce() -> Result<String, getrandom::Error> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)?;
-    Ok(hex(&bytes))
-}
-
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|d| u8::try_from(d).ok());
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
-    }
-    pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn key(text: &str) -> Key {
-        Key(text.as_bytes().to_vec())
-    }
-
-    fn order<'a>(server: &'a str, nonce: &'a str, body: &'a str) -> Sealed<'a> {
-        Sealed { what: What::Order, server, nonce, body }
-    }
-
     #[test]
-    fn a_seal_opens_with_the_same_key_server_nonce_and_body_only() {
-        let key_of = key("a long enough key");
-        let sealed = order("192.0.2.1:5201", "00", "{}");
-        let seal = key_of.seal(&sealed);
-        assert!(key_of.opens(&sealed, &seal));
-        assert!(!key("another long key!").opens(&sealed, &seal));
-        for other in [
-            order("192.0.2.2:5201", "00", "{}"),
-            order("192.0.2.1:5201", "01", "{}"),
-            order("192.0.2.1:5201", "00", "{ }"),
-            order("192.0.2.1:520", "100", "{}"),
-            Sealed { what: What::Answer, ..sealed },
-        ] {
-            assert!(!key_of.opens(&other, &seal), "{other:?}");
-        }
-        for wrong in ["", "0", "zz", &seal[2..]] {
-            assert!(!key_of.opens(&sealed, wrong), "{wrong}");
-        }
+    fn another_key_is_another_secret_and_white_space_around_it_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("key");
+        fs::write(&file, " a long enough key\r\n").unwrap();
+        for_owner_only(&file);
+        assert_eq!(Key::read(&file).unwrap().shared(), Key::from_text("a long enough key").shared());
+        assert_ne!(Key::from_text("a long enough kez").shared(), Key::from_text("a long enough key").shared());
     }
 
     #[test]
@@ -236,7 +158,8 @@ mod tests {
         let file = dir.path().join("key");
         Key::create(&file).unwrap();
         let made = fs::read(&file).unwrap();
-        assert_eq!(Key::read(&file).unwrap().0.len(), 64);
+        assert_eq!(made.trim_ascii().len(), 64);
+        Key::read(&file).unwrap();
         assert!(matches!(Key::create(&file), Err(KeyError::Write { .. })));
         assert_eq!(fs::read(&file).unwrap(), made);
     }

@@ -6,6 +6,7 @@
 
 mod allowed;
 mod alternate;
+mod channel;
 #[cfg(target_os = "linux")]
 mod disturbed;
 mod end;

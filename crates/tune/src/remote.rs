@@ -2,7 +2,7 @@
 //!
 //! Changing needs the server's consent (`serve --allow-tune`) and the shared key, and what is not confirmed with `keep`
 //! is undone when the conversation ends, however it ends. Reading takes the key as well, unless the server shares its
-//! settings with everybody. Orders and the answers to them are sealed.
+//! settings with everybody. Orders and the answers to them go through a [`Channel`](crate::channel::Channel).
 
 use std::net::SocketAddr;
 
@@ -22,16 +22,17 @@ pub(crate) fn address(end: SocketAddr) -> String {
 pub(crate) enum Request {
     /// The settings of the far host.
     Settings,
-    /// A nonce for the next order.
-    Challenge,
-    /// An order: the JSON text of an [`Order`], sealed with the key and the last nonce.
-    Order {
-        /// The order's JSON, sealed as these very bytes.
-        body: String,
+    /// A channel for the next order.
+    Channel {
         /// The server as the client reached it, which the server compares with where it was reached: address and port.
         to: String,
-        /// [`Key::seal`](crate::key::Key::seal) over these, in hexadecimal digits.
-        seal: String,
+        /// The first message of a handshake.
+        asking: String,
+    },
+    /// An order.
+    Order {
+        /// The JSON text of an [`Order`], sealed.
+        sealed: String,
     },
 }
 
@@ -69,8 +70,8 @@ pub(crate) enum Order {
 pub(crate) enum Answer {
     /// To `Settings`.
     Settings(Box<Settings>),
-    /// To `Challenge`.
-    Nonce(String),
+    /// To `Channel`: the second message of the handshake.
+    Channel(String),
     /// To an order to apply: the number of the trial, and each change's value as read back.
     Applied {
         /// The journal's number of the run; absent where everything was in force already.
@@ -84,13 +85,8 @@ pub(crate) enum Answer {
     Kept,
     /// To an order to hold: for so many seconds.
     Held(u32),
-    /// To an order: the JSON of the answer proper, sealed with the key and the order's nonce.
-    Sealed {
-        /// The JSON of an [`Answer`].
-        body: String,
-        /// [`Key::seal`](crate::key::Key::seal) over nonce and body, in hexadecimal digits.
-        seal: String,
-    },
+    /// To an order: the JSON text of the answer proper, an [`Answer`], sealed.
+    Sealed(String),
     /// The request was understood and not carried out.
     Refused {
         /// Why, and the way out.

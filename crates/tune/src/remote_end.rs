@@ -12,9 +12,10 @@ use fullpipe_knobs::{Change, Settings};
 use fullpipe_measure::Client;
 
 use crate::{
+    channel::{Asked, Unsealed},
     end::{End, Stay, Trial},
     error::TuneError,
-    key::{Key, Sealed, What},
+    key::Key,
     remote::{Answer, Order, Request, address},
 };
 
@@ -25,6 +26,10 @@ const SHARES_NOTHING: &str = "it does not share them, so the plan has no changes
 /// Why a key is of no use there.
 const TAKES_NO_KEY: &str = "it takes no orders; start it there with `fullpipe serve --allow-tune --key-file FILE` and the \
                             same key, or leave --key-file out to change this host alone";
+
+/// What an answer without a seal is worth.
+const NOBODY_KNOWS: &str = "the answer is not sealed with this key, so that nobody knows whose it is; look there with \
+                            `fullpipe status`";
 
 /// A host that is reached through its `fullpipe serve`.
 pub(crate) struct RemoteEnd<'c> {
@@ -113,27 +118,27 @@ impl<'c> RemoteEnd<'c> {
         let refused = |reason: String| TuneError::Remote { operation, host: self.name.clone(), reason };
         let key =
             self.key.as_ref().ok_or_else(|| refused("changing it needs the shared key (--key-file)".to_owned()))?;
-        let Answer::Nonce(nonce) = self.ask(operation, &Request::Challenge)? else {
-            return Err(refused("it gave no nonce".to_owned()));
-        };
-        let body = serde_json::to_string(order).map_err(|error| refused(error.to_string()))?;
+        let nobody = |_| refused(NOBODY_KNOWS.to_owned());
         let to = address(self.client.lock().unwrap_or_else(PoisonError::into_inner).peer());
-        let seal = key.seal(&Sealed { what: What::Order, server: &to, nonce: &nonce, body: &body });
-        match self.ask(operation, &Request::Order { body, to: to.clone(), seal })? {
-            Answer::Sealed { body, seal }
-                if key.opens(&Sealed { what: What::Answer, server: &to, nonce: &nonce, body: &body }, &seal) =>
-            {
-                match serde_json::from_str(&body) {
-                    Ok(Answer::Refused { reason }) => Err(refused(reason)),
-                    Ok(answer) => Ok(answer),
-                    Err(error) => Err(refused(format!("the answer can't be understood: {error}"))),
-                }
-            }
-            _ => Err(refused(
-                "its answer is not sealed with this key, so that nobody knows whose it is; look there with \
-                 `fullpipe status`"
-                    .to_owned(),
-            )),
+        let (asked, asking) = Asked::new(key, &to).map_err(nobody)?;
+        let Answer::Channel(answer) = self.ask(operation, &Request::Channel { to, asking })? else {
+            return Err(refused("it gave no channel for orders; are both ends of the same version?".to_owned()));
+        };
+        let mut channel = asked.open(&answer).map_err(nobody)?;
+        let body = serde_json::to_string(order).map_err(|error| refused(error.to_string()))?;
+        let sealed = channel.seal(&body).map_err(nobody)?;
+        let sealed = match self.ask(operation, &Request::Order { sealed }) {
+            Ok(Answer::Sealed(sealed)) => sealed,
+            // The order may have been carried out all the same: whoever is in between can say that it was not.
+            Ok(_) => return Err(nobody(Unsealed)),
+            Err(TuneError::Remote { reason, .. }) => return Err(refused(format!("{reason} ({NOBODY_KNOWS})"))),
+            Err(error) => return Err(error),
+        };
+        let body = channel.open(&sealed).map_err(nobody)?;
+        match serde_json::from_str(&body) {
+            Ok(Answer::Refused { reason }) => Err(refused(reason)),
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(refused(format!("the answer can't be understood: {error}"))),
         }
     }
 
@@ -216,6 +221,65 @@ impl End for RemoteEnd<'_> {
         match self.order("keep a trial", &Order::Keep(run.0))? {
             Answer::Kept => self.note(run, Journal::far_is_kept),
             _ => Err(self.unexpected("keep a trial")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+    use std::{
+        net::SocketAddr,
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering::Relaxed},
+        },
+    };
+
+    use fullpipe_measure::{Disconnect, Ends, RequestError, RequestHandler, Server, ServerOptions};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::channel::Channel;
+
+    const KEY: &str = "a key of more than sixteen bytes";
+
+    /// Whoever sits in between: lets the handshake through and says of the order what it likes.
+    struct Liar(Value);
+
+    impl RequestHandler for Liar {
+        fn handle(&self, request: Value, _: Ends) -> Result<Value, RequestError> {
+            if request["request"] != "channel" {
+                return Ok(self.0.clone());
+            }
+            let text = |key: &str| request[key].as_str().unwrap().to_owned();
+            let (_, answer) = Channel::answer(&Key::from_text(KEY), &text("to"), &text("asking")).unwrap();
+            Ok(json!({ "channel": answer }))
+        }
+
+        fn on_disconnect(&self, _: SocketAddr, _: Disconnect) {}
+    }
+
+    #[test]
+    fn an_answer_without_a_seal_is_never_taken_for_the_servers() {
+        for said in [
+            json!({ "refused": { "reason": "no such trial" } }),
+            json!({ "undone": 1 }),
+            json!({ "sealed": "AAAA" }),
+            json!({ "sealed": "no base64!" }),
+        ] {
+            let handler: Arc<dyn RequestHandler> = Arc::new(Liar(said.clone()));
+            let server = Server::bind("127.0.0.1:0".parse().unwrap(), ServerOptions::default(), Some(handler)).unwrap();
+            let target = server.local_addr().to_string().parse().unwrap();
+            let stop = AtomicBool::new(false);
+            let error = std::thread::scope(|scope| {
+                scope.spawn(|| server.run(&stop).unwrap());
+                let client = Mutex::new(Client::connect(&target).unwrap());
+                let error = RemoteEnd::new("b", &client, Some(Key::from_text(KEY))).undo_kept(RunId(1));
+                stop.store(true, Relaxed);
+                error.unwrap_err().to_string()
+            });
+            assert!(error.contains("nobody knows whose it is"), "{said}: {error}");
         }
     }
 }

@@ -206,18 +206,46 @@ fn every_module_says_what_it_is() {
 #[test]
 fn documents_name_things_that_exist() {
     let mut missing = Vec::new();
-    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
+    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"] {
         let text = fs::read_to_string(root().join(document)).unwrap();
         let named = text.split('`').skip(1).step_by(2);
         let starts = ["crates/", "docs/", "scenarios/", "xtask/", "bench/", "fuzz/", "bindings/"];
         missing.extend(
             named
-                .filter(|name| starts.iter().any(|start| name.starts_with(start)) && !name.contains(['*', '<', ' ']))
+                .filter(|name| {
+                    starts.iter().any(|start| name.starts_with(start)) && !name.contains(['*', '<', ' ', '{'])
+                })
                 .filter(|name| !root().join(name).exists())
                 .map(|name| format!("{document}: {name}")),
         );
     }
     assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// A test that a document promises is one: a name of at least four words in its tables.
+#[test]
+fn documents_name_tests_that_exist() {
+    let folders = ["crates", "fuzz/tests", "xtask"].map(|folder| rust_files(&root().join(folder)));
+    let code: Vec<String> = folders.iter().flatten().filter_map(|file| fs::read_to_string(file).ok()).collect();
+    let mut missing = Vec::new();
+    let mut named = 0;
+    for document in ["SECURITY.md", "docs/articles.md"] {
+        let text = fs::read_to_string(root().join(document)).unwrap();
+        let cells =
+            text.lines().filter(|line| line.starts_with('|')).flat_map(|line| line.split('`').skip(1).step_by(2));
+        let is_test = |name: &&str| {
+            name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+                && name.matches('_').count() > 2
+        };
+        for name in cells.filter(is_test) {
+            named += 1;
+            let definition = format!("fn {name}()");
+            if !code.iter().any(|text| text.contains(&definition)) {
+                missing.push(format!("{document}: {name}"));
+            }
+        }
+    }
+    assert!(named > 30 && missing.is_empty(), "{named} named, {missing:#?}");
 }
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {

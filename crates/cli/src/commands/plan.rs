@@ -7,6 +7,7 @@ use fullpipe_knobs::{
     Goal, Packets, Plan, PlanRequest, Platform, PlatformRequest, Settings,
     export::{export, reset_procedure},
     plan_platform,
+    reading::RemarkKind,
     verify::{Taken, verify},
 };
 use fullpipe_report::{PlatformPlan, clean, json, text};
@@ -24,7 +25,7 @@ use crate::{
 
 pub(super) fn run(args: &PlanArgs, output: Output) -> Ended {
     if let [_, after] = args.verify.as_slice() {
-        let (platform, known) = target(args)?;
+        let (platform, known, _) = target(args)?;
         let packets = packets(args)?;
         let request = request(args, platform, known.as_ref(), &packets);
         return show_verified(&plan_platform(&request), &request, after, output);
@@ -39,11 +40,12 @@ pub(crate) fn document(args: &PlanArgs) -> Result<Value, Failure> {
 
 /// Makes the plan, and writes its files where that is asked for, before it is shown.
 fn with<T>(args: &PlanArgs, show: impl FnOnce(&PlatformPlan<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
-    let (platform, known) = target(args)?;
+    let (platform, known, unread) = target(args)?;
     let packets = packets(args)?;
     let request = request(args, platform, known.as_ref(), &packets);
     let mut plan = plan_platform(&request);
     plan.notes.extend(as_a_whole(&args.path, &request));
+    plan.notes.splice(0..0, unread);
     let forecast = if args.simulate { Some(forecast::of_plan(&plan, &request)?) } else { None };
     let forecast = forecast.as_ref();
     let Some(folder) = &args.write else {
@@ -142,20 +144,35 @@ fn packets(args: &PlanArgs) -> Result<Packets, Failure> {
     })
 }
 
-/// The platform to plan for, and the machine's settings where they can be known.
-fn target(args: &PlanArgs) -> Result<(Platform, Option<Settings>), Failure> {
+/// The platform to plan for, the machine's settings where they can be known, and a sentence for each line of its files that
+/// could not be read.
+fn target(args: &PlanArgs) -> Result<(Platform, Option<Settings>, Vec<String>), Failure> {
     let files = args.verify.get(..1).unwrap_or(&args.settings);
-    let settings = match (&args.platform, files) {
+    let (readings, settings) = match (&args.platform, files) {
         (Some(Target::This), [_, ..]) => {
             return Err(Failure::new(
                 Exit::Usage,
                 "`--platform this` reads this host, and --settings describes another machine; give one of the two",
             ));
         }
-        (Some(Target::This) | None, []) => SystemHost::new().settings()?,
-        (Some(Target::Platform(platform)), []) => return Ok((platform.clone(), None)),
-        (Some(Target::Platform(platform)), files) => settings::of_files(files, Some(platform))?.1.settings,
-        (None, files) => settings::of_files(files, None)?.1.settings,
+        (Some(Target::This) | None, []) => (Vec::new(), SystemHost::new().settings()?),
+        (Some(Target::Platform(platform)), []) => return Ok((platform.clone(), None, Vec::new())),
+        (target, files) => {
+            let platform = if let Some(Target::Platform(platform)) = target { Some(platform) } else { None };
+            let (readings, merged) = settings::of_files(files, platform)?;
+            (readings, merged.settings)
+        }
     };
-    Ok((settings.platform.clone(), Some(settings)))
+    let unread = readings.iter().flat_map(|reading| {
+        let lines = reading.remarks.iter().filter(|remark| remark.kind == RemarkKind::Unread);
+        lines.map(|remark| {
+            format!(
+                "{}, line {}, was not read: {}; this plan was made without it",
+                clean(&reading.file),
+                remark.place.line,
+                remark.message
+            )
+        })
+    });
+    Ok((settings.platform.clone(), Some(settings.clone()), unread.collect()))
 }

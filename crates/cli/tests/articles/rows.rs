@@ -158,7 +158,7 @@ pub(crate) const ROWS: &[Row] = &[
     row(
         (16, "001"),
         ("share the pool among sockets", "256 buffers, 5 for each purpose"),
-        "plan --platform netburner --rate 25M --rtt 7454us --connections 4",
+        "plan --platform netburner --rate 25M --rtt 9400us --connections 4",
         From::Anywhere,
         changes,
     ),
@@ -186,7 +186,7 @@ pub(crate) const ROWS: &[Row] = &[
     row(
         (19, "001"),
         ("lose nothing to packets out of order", "out-of-order buffers: one less than the receive buffers"),
-        "plan --platform netburner --rate 25M --rtt 7454us",
+        "plan --platform netburner --rate 25M --rtt 9400us",
         From::Anywhere,
         |found| note(found, "SetOutOfOrderBuffers"),
     ),
@@ -196,7 +196,7 @@ pub(crate) const ROWS: &[Row] = &[
             "get the buffers of dead peers back",
             "\"all those buffers will remain allocated until the socket is cleaned up\"",
         ),
-        "plan --platform netburner --rate 25M --rtt 7454us",
+        "plan --platform netburner --rate 25M --rtt 9400us",
         From::Anywhere,
         |found| note(found, "a peer that vanishes"),
     ),

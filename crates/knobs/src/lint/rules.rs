@@ -339,7 +339,10 @@ fn fixed_window(setting: &Setting<'_>, name: &str, value: Option<u64>) -> Vec<Fi
             && number(value).is_some_and(|bits| bits & 1 == 1)
     });
     let mut found = Vec::new();
-    if bytes > 65_535 && !scaling {
+    if bytes > 65_535 && setting.platform.version.eq_ignore_ascii_case("nt4") {
+        let words = "NT 4.0 does not support the window-scale option: a window ends at 65,535 B (KB199947)";
+        found.push(setting.error("not-accepted", words.to_owned(), Some("64240".to_owned())));
+    } else if bytes > 65_535 && !scaling {
         found.push(setting.error(
             "needs-scaling",
             format!("{} needs the window-scale option, and no line sets Tcp1323Opts to 1 or 3", Bytes::new(bytes)),

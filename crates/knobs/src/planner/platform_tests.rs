@@ -73,6 +73,15 @@ fn planned_on(platform: &str, path: (&str, &str), settings: &Settings) -> Plan {
 }
 
 #[test]
+fn windows_nt_4_gets_the_largest_window_without_the_scaling_that_it_lacks() {
+    let plan = plan_platform(&request("windows-nt4", "100M", "80ms"));
+    assert_eq!(short(&plan), ["GlobalMaxTcpWindowSize=64240", "TcpWindowSize=64240"]);
+    assert!(says(&plan, "does not support the window-scale option"), "{:?}", plan.notes);
+    let plan = plan_platform(&request("windows-2000", "100M", "80ms"));
+    assert_eq!(short(&plan)[0], "Tcp1323Opts=1");
+}
+
+#[test]
 fn where_the_level_reads_normal_the_plan_looks_first_and_then_goes_on_to_the_template_and_the_socket() {
     let settings = templates(&[("Internet", "AutoTuningLevelLocal", "Normal"), ("Custom", "MinRtoMs", "300")]);
     let plan = planned_on("windows-2012", ("100M", "80ms"), &settings);
@@ -309,7 +318,7 @@ fn macos_stops_at_its_own_ceiling() {
 #[test]
 fn netburner_gets_the_counts_of_the_models_plateau_and_never_more_than_43() {
     let counts = |count: u32| ["Rx", "Tx", "Unack"].map(|list| format!("SetSocket{list}Buffers={count}"));
-    for (rate, rtt, count) in [("100M", "500us", 20), ("25M", "7454us", 40), ("25M", "80ms", 43)] {
+    for (rate, rtt, count) in [("100M", "500us", 20), ("25M", "9400us", 40), ("25M", "80ms", 43)] {
         let plan = plan_platform(&request("netburner", rate, rtt));
         assert_eq!(short(&plan), counts(count), "{rate} {rtt}");
         assert!(says(&plan, "of 256 buffers"), "{:?}", plan.notes);

@@ -28,7 +28,7 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     }
 }
 
-/// Windows 2000, XP and Server 2003.
+/// NT 4.0, Windows 2000, XP and Server 2003.
 fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     let (window, arithmetic) = draft.pipe.window(request.goal);
     if draft.pipe.bdp.get() <= SMALLEST_DEFAULT {
@@ -39,7 +39,9 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     let segment = draft.segment;
     let fitting = draft.within_bound(window, request.memory_bound);
     let unscaled = UNSCALED.get() / segment * segment;
-    let plain = draft.pipe.bdp.get() <= unscaled;
+    // NT 4.0 has no window scaling (KB199947).
+    let scales = draft.is_at_least("2000");
+    let plain = !scales || draft.pipe.bdp.get() <= unscaled;
     let largest = if plain { unscaled } else { LARGEST_WINDOW / segment * segment };
     let mut bytes = window.round_up_to(segment).get().min(largest);
     if fitting < window {
@@ -91,7 +93,12 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
             memory: memory.filter(|_| name == "TcpWindowSize"),
         });
     }
-    if plain {
+    if !scales && draft.pipe.bdp.get() > unscaled {
+        draft.note(format!(
+            "{} would fill this path, and NT 4.0 does not support the window-scale option (KB199947): {unscaled} B is its most",
+            draft.pipe.bdp
+        ));
+    } else if plain {
         draft.note(format!(
             "a larger window, such as the 128,480 B that some vendors advise, needs Tcp1323Opts and fills this path no better: {} are its bandwidth-delay product (RFC 7323, section 2: without scaling 65,535 B are the end)",
             draft.pipe.bdp

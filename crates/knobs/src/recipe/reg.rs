@@ -87,6 +87,14 @@ pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
         }
         reader.line(number, raw, &line);
     }
+    // What can't be read at the very end of a file is more likely a copy that stopped than a mistake.
+    if let Some(problem) = reader.problems.last_mut()
+        && problem.line == last
+        && !text.ends_with('\n')
+        && !problem.message.contains("cut off")
+    {
+        problem.message.push_str("; the file ends there and looks cut off: export it once more");
+    }
     (reader.steps, reader.problems)
 }
 

@@ -151,9 +151,10 @@ fn leg(raw: raw::Leg, path_mtu: u32, ip: IpVersions) -> Result<HopSpec, Problem>
     let delay = raw.delay.map_or(Micros::ZERO, |span| span.0);
     let mtu = raw.mtu.map(|mtu| hop_mtu(&mtu, ip)).transpose()?;
     let largest = mtu.map_or(path_mtu, |mtu| mtu.bytes.min(path_mtu));
+    let overhead = raw.overhead.map_or(0, |count| count.0);
     Ok(HopSpec {
         rate: raw.rate.map(|rate| rate.0),
-        overhead: raw.overhead.map_or(0, |count| count.0),
+        overhead,
         queue: match raw.queue {
             Some(raw_queue) => queue(&raw_queue, raw.rate.map(|rate| rate.0), largest)?,
             None => QueueSpec::default(),
@@ -164,11 +165,26 @@ fn leg(raw: raw::Leg, path_mtu: u32, ip: IpVersions) -> Result<HopSpec, Problem>
         reorder: raw.reorder.map(|raw| reorder(&raw, delay)).transpose()?,
         duplicate: raw.duplicate.map_or(0.0, |probability| probability.0),
         mtu,
-        police: raw.police.map(|raw| police(&raw, largest)).transpose()?,
+        police: raw.police.map(|raw| bucket(&raw, largest)).transpose()?,
+        shape: raw.shape.map(|shape| shaper(&shape, raw.rate.map(|rate| rate.0), overhead + largest)).transpose()?,
     })
 }
 
-fn police(spanned: &Spanned<raw::Police>, largest: u32) -> Result<PolicerSpec, Problem> {
+fn shaper(spanned: &Spanned<raw::Police>, link: Option<Rate>, largest: u32) -> Result<PolicerSpec, Problem> {
+    let spec = bucket(spanned, largest)?;
+    match link {
+        None => {
+            problem(spanned.span(), "a shaper needs a `rate` in the same direction: that of the link which it feeds")
+        }
+        Some(link) if spec.rate >= link => problem(
+            spanned.span(),
+            format!("a shaper of {} before a link of {link} never makes anything wait", spec.rate),
+        ),
+        Some(_) => Ok(spec),
+    }
+}
+
+fn bucket(spanned: &Spanned<raw::Police>, largest: u32) -> Result<PolicerSpec, Problem> {
     let raw = spanned.get_ref();
     if raw.burst.0.get() < u64::from(largest) {
         let message = format!("a bucket of {} never lets a packet of {largest} bytes pass", raw.burst.0);

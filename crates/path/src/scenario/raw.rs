@@ -103,6 +103,7 @@ pub(super) struct Hop {
     duplicate: Option<Probability>,
     mtu: Option<Spanned<Mtu>>,
     police: Option<Spanned<Police>>,
+    shape: Option<Spanned<Police>>,
     #[serde(default)]
     ab: Leg,
     #[serde(default)]
@@ -123,6 +124,7 @@ pub(super) struct Leg {
     pub(super) duplicate: Option<Probability>,
     pub(super) mtu: Option<Spanned<Mtu>>,
     pub(super) police: Option<Spanned<Police>>,
+    pub(super) shape: Option<Spanned<Police>>,
 }
 
 impl Hop {
@@ -139,6 +141,7 @@ impl Hop {
             duplicate: self.duplicate,
             mtu: self.mtu,
             police: self.police,
+            shape: self.shape,
         };
         (self.ab.or(common.clone()), self.ba.or(common))
     }
@@ -157,6 +160,7 @@ impl Leg {
             duplicate: self.duplicate.or(common.duplicate),
             mtu: self.mtu.or(common.mtu),
             police: self.police.or(common.police),
+            shape: self.shape.or(common.shape),
         }
     }
 }

@@ -185,6 +185,7 @@ reorder = { probability = 0.1, gap = 3 }
 duplicate = 0.001
 mtu = { bytes = 1400, oversize = "silent" }
 police = { rate = "5M", burst = 64000 }
+shape = { rate = "4M", burst = 15000 }
 queue = { time = "50ms", codel = { target = "5ms", interval = "100ms", ecn = true } }
 [path.hops.ab]
 rate = "20M"
@@ -196,13 +197,16 @@ loss = 0.5
     assert_eq!((hop.ab.rate, hop.ba.rate), (Some(Rate::from_bps(20_000_000)), Some(Rate::from_bps(10_000_000))));
     let policer = PolicerSpec { rate: Rate::from_bps(5_000_000), burst: Bytes::new(64_000) };
     assert_eq!((hop.ab.police, hop.ba.police), (Some(policer), Some(policer)));
+    let shaper = PolicerSpec { rate: Rate::from_bps(4_000_000), burst: Bytes::new(15_000) };
+    assert_eq!((hop.ab.shape, hop.ba.shape), (Some(shaper), Some(shaper)));
+    assert_eq!(scenario.path.bottleneck(Direction::AToB), Some(shaper.rate));
     assert_eq!(hop.ab.loss, Some(LossSpec::Bernoulli(0.5)));
     assert_eq!(hop.ba.loss, Some(LossSpec::GilbertElliott { p: 0.01, r: 0.3, good: 0.0, bad: 0.8 }));
     assert_eq!(hop.ab.jitter.unwrap().spread, Spread::Normal(Micros::from_millis(2)));
     assert!(matches!(hop.ba.reorder.unwrap().by, ReorderBy::Gap { packets: 3, .. }));
     assert_eq!(scenario.path.ip, IpVersions::V4);
     let limit = crate::hop::limit(&hop.ab, scenario.path.rtt(), scenario.path.path_mtu());
-    assert_eq!(limit, QueueLimit::Bytes(125_000));
+    assert_eq!(limit, QueueLimit::Bytes(25_000), "what the shaper lets through in 50 ms");
 }
 
 /// A scenario whose single hop has the lines `hop`.
@@ -254,6 +258,9 @@ fn impossible_scenarios_are_refused_with_place_field_and_what_is_allowed() {
             edit("mtu = 1500\n", "mtu = 1500\nip = \"v6\"\n").replace("rate = \"1M\"", "mtu = 1200"),
         ),
         ("bucket below a packet", minimal("police = { rate = \"1M\", burst = 1000 }")),
+        ("shaper without a link", minimal("shape = { rate = \"1M\", burst = 15000 }")),
+        ("shaper above its link", minimal("rate = \"1M\"\nshape = { rate = \"2M\", burst = 15000 }")),
+        ("shaper's bucket below a packet", minimal("rate = \"9M\"\nshape = { rate = \"1M\", burst = 1000 }")),
         ("unknown verdict", minimal("mtu = { bytes = 1400, oversize = \"mute\" }")),
         ("unknown ip version", edit("mtu = 1500\n", "mtu = 1500\nip = \"v5\"\n")),
         ("no hops", edit("[[path.hops]]\nrate = \"1M\"", "hops = []")),

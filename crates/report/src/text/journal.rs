@@ -1,6 +1,6 @@
 //! What the journal knows: the runs that changed something, what is in force, and what an undo did.
 
-use fullpipe_host::{EntryKind, Outcome, RunRecord, RunState, UndoReport, UndoneEntry};
+use fullpipe_host::{EntryKind, EntryState, Outcome, RunRecord, RunState, UndoReport, UndoneEntry};
 
 use super::page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent};
 use crate::{
@@ -59,7 +59,15 @@ fn put_run(page: &mut Page, run: &RunRecord, readings: &[Reading]) {
         RunState::Kept => ("in force", GOOD),
         RunState::Undone => ("undone", DIM),
     };
-    page.title(&format!("run {}", run.id.0), style, state);
+    // What an undo left, because somebody had changed it since.
+    let left = run.entries.iter().filter(|entry| entry.state.is_outstanding()).count();
+    let is_partial = run.state != RunState::Undone && left < run.entries.len();
+    if is_partial {
+        let state = format!("{state}: {left} of {} left, the rest is put back", count(run.entries.len(), "change"));
+        page.title(&format!("run {}", run.id.0), WARN, &state);
+    } else {
+        page.title(&format!("run {}", run.id.0), style, state);
+    }
     page.field("command", &run.command);
     page.field("started", &run.started.to_string());
     if let Some(host) = &run.host {
@@ -90,6 +98,13 @@ fn put_run(page: &mut Page, run: &RunRecord, readings: &[Reading]) {
             vec![(NAME, entry.place.clone()), (PLAIN, "  ".to_owned()), (DIM, before), (PLAIN, format!(" -> {set}"))];
         if entry.persisted {
             pieces.push((DIM, "  (lasts beyond a reboot)".to_owned()));
+        }
+        if is_partial {
+            match entry.state {
+                EntryState::Undone => pieces.push((DIM, "  put back".to_owned())),
+                EntryState::Gone => pieces.push((DIM, "  gone by itself".to_owned())),
+                EntryState::Intended | EntryState::Written => pieces.push((WARN, "  left".to_owned())),
+            }
         }
         match readings.get(index) {
             Some(Reading::Other(now)) => {

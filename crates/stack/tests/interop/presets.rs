@@ -11,7 +11,7 @@ use fullpipe_tcp::{profile::Profile, socket::SocketOptions};
 
 use crate::world::may_run;
 
-/// 7.5 ms of round trip: shorter than a delayed acknowledgement (40 ms), longer than the gap between messages.
+/// 9.4 ms of round trip: shorter than a delayed acknowledgement (40 ms), longer than the gap between messages.
 const SCENARIO: &str = "netburner-wan";
 const LOAD: Load = Load {
     message_bytes: 100,

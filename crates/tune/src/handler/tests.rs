@@ -10,7 +10,7 @@ use fullpipe_host::{
 use fullpipe_knobs::{Address, Change, TakesEffect};
 
 use super::*;
-use crate::end::Stay;
+use crate::{channel::Asked, end::Stay};
 
 mod histories;
 mod hostile;
@@ -55,19 +55,24 @@ impl Machine {
         serde_json::from_value(answer).unwrap()
     }
 
-    /// What the server answers to an order that is sealed for `to`.
-    fn sent(&self, ends: Ends, to: &str, order: &Order) -> (Answer, String) {
-        let Answer::Nonce(nonce) = self.ask(ends, &Request::Challenge) else { panic!("no nonce") };
-        let body = serde_json::to_string(order).unwrap();
-        let seal = Key::from_text(KEY).seal(&Sealed { what: What::Order, server: to, nonce: &nonce, body: &body });
-        (self.ask(ends, &Request::Order { body, to: to.to_owned(), seal }), nonce)
+    /// A channel to the server, which is reached as `to`.
+    fn channel(&self, ends: Ends, to: &str) -> Channel {
+        let (asked, asking) = Asked::new(&Key::from_text(KEY), to).unwrap();
+        let answer = self.ask(ends, &Request::Channel { to: to.to_owned(), asking });
+        let Answer::Channel(answer) = answer else { panic!("no channel: {answer:?}") };
+        asked.open(&answer).unwrap()
+    }
+
+    /// What the server answers to text that is sealed for `to`.
+    fn sealed(&self, ends: Ends, to: &str, body: &str) -> Answer {
+        let mut channel = self.channel(ends, to);
+        let answer = self.ask(ends, &Request::Order { sealed: channel.seal(body).unwrap() });
+        let Answer::Sealed(sealed) = answer else { panic!("not sealed: {answer:?}") };
+        serde_json::from_str(&channel.open(&sealed).unwrap()).unwrap()
     }
 
     fn order(&self, ends: Ends, order: &Order) -> Answer {
-        let (Answer::Sealed { body, seal }, nonce) = self.sent(ends, SERVER, order) else { panic!("not sealed") };
-        let sealed = Sealed { what: What::Answer, server: SERVER, nonce: &nonce, body: &body };
-        assert!(Key::from_text(KEY).opens(&sealed, &seal), "the answer's seal");
-        serde_json::from_str(&body).unwrap()
+        self.sealed(ends, SERVER, &serde_json::to_string(order).unwrap())
     }
 
     fn apply(&self, ends: Ends, from: &str, to: &str) -> Answer {
@@ -137,7 +142,7 @@ fn a_setting_is_on_trial_by_one_key_holder_at_a_time_and_ends_as_it_began() {
 
 #[test]
 fn two_key_holders_in_any_order_leave_the_host_as_it_began() {
-    let seed = u64::from_be_bytes(*key::nonce().unwrap().as_bytes().first_chunk().unwrap());
+    let seed = getrandom::u64().unwrap();
     println!("seed {seed}");
     let machine = Machine::new();
     let mut state = seed | 1;
@@ -263,30 +268,48 @@ fn only_what_is_allowed_is_set_and_a_refusal_tells_no_value() {
 
 #[test]
 fn an_order_for_another_server_is_refused_here() {
-    let order = apply("net.ipv4.tcp_rmem", OLD, "4096 131072 7000000");
+    let order = serde_json::to_string(&apply("net.ipv4.tcp_rmem", OLD, "4096 131072 7000000")).unwrap();
     let other = "198.51.100.7:5201";
     let machine = Machine::new();
-    let (Answer::Sealed { body, .. }, _) = machine.sent(peer(1), other, &order) else { panic!("it holds the key") };
-    assert!(body.contains("refused"), "{body}");
+    assert!(reason(&machine.sealed(peer(1), other, &order)).contains("--reached-as"));
     assert_eq!(machine.rmem(), OLD);
+    // Nor does it open for whoever passes it on under this server's name.
+    let (_, asking) = Asked::new(&Key::from_text(KEY), other).unwrap();
+    let passed_on = Request::Channel { to: SERVER.to_owned(), asking };
+    assert!(reason(&machine.ask(peer(1), &passed_on)).contains("key"));
     let known = Machine::with(Terms { reached_as: vec![other.parse().unwrap()], ..Terms::default() });
-    let (Answer::Sealed { body, .. }, _) = known.sent(peer(1), other, &order) else { panic!("it holds the key") };
-    assert!(body.contains("applied"), "{body}");
+    let answer = known.sealed(peer(1), other, &order);
+    assert!(matches!(answer, Answer::Applied { .. }), "{answer:?}");
 }
 
 #[test]
-fn a_nonce_is_good_for_one_order_and_a_short_time() {
+fn a_channel_is_good_for_one_order_and_a_short_time() {
     let machine = Machine::new();
-    let Answer::Nonce(nonce) = machine.ask(peer(1), &Request::Challenge) else { panic!("no nonce") };
     let body = serde_json::to_string(&Order::Settings).unwrap();
-    let seal = Key::from_text(KEY).seal(&Sealed { what: What::Order, server: SERVER, nonce: &nonce, body: &body });
-    let order = Request::Order { body, to: SERVER.to_owned(), seal };
-    let long_ago = Instant::now().checked_sub(NONCE_LIFE * 2).expect("the machine runs for longer");
-    machine.handler.guests().get_mut(&peer(1).peer).unwrap().nonce = Some((nonce.clone(), long_ago));
+    let mut channel = machine.channel(peer(1), SERVER);
+    let order = Request::Order { sealed: channel.seal(&body).unwrap() };
+    let age = |by: Duration| {
+        let mut guests = machine.handler.guests();
+        let promised = guests.get_mut(&peer(1).peer).unwrap().channel.as_mut().unwrap();
+        promised.given = promised.given.checked_sub(by).expect("the machine runs for longer");
+    };
+    age(CHANNEL_LIFE / 2);
+    assert!(matches!(machine.ask(peer(1), &order), Answer::Sealed(_)));
+    assert!(reason(&machine.ask(peer(1), &order)).contains("no channel"));
+    let mut channel = machine.channel(peer(1), SERVER);
+    age(CHANNEL_LIFE * 2);
+    let order = Request::Order { sealed: channel.seal(&body).unwrap() };
     assert!(reason(&machine.ask(peer(1), &order)).contains("too old"));
-    machine.handler.guests().get_mut(&peer(1).peer).unwrap().nonce = Some((nonce, Instant::now()));
-    assert!(matches!(machine.ask(peer(1), &order), Answer::Sealed { .. }));
-    assert!(reason(&machine.ask(peer(1), &order)).contains("no challenge"));
+}
+
+#[test]
+fn an_order_of_another_session_is_refused() {
+    let machine = Machine::new();
+    let body = serde_json::to_string(&apply("net.ipv4.tcp_rmem", OLD, "4096 131072 7000000")).unwrap();
+    let order = Request::Order { sealed: machine.channel(peer(1), SERVER).seal(&body).unwrap() };
+    machine.channel(peer(2), SERVER);
+    assert!(reason(&machine.ask(peer(2), &order)).contains("altered"));
+    assert_eq!(machine.rmem(), OLD);
 }
 
 #[test]
