@@ -34,7 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tune", &["units", "diagnose", "knobs", "host", "path", "measure", "lab"]),
     ("page", &["units", "diagnose", "capture", "chart", "ingest", "knobs"]),
     ("report", &["units", "diagnose", "capture", "chart", "page", "knobs", "host", "path", "measure", "tune", "watch"]),
-    ("web", &["units", "report"]),
+    ("web", &["report"]),
     (
         "cli",
         &[
