@@ -2,12 +2,19 @@
 
 import uPlot from "uplot";
 import { exact, short } from "./format";
+import { Head } from "./head";
 import { Link, type Span, type View } from "./link";
 import type { Chart, Panel } from "./model";
 import { colour, onThemeChange } from "./theme";
 
-const HEIGHT = 190;
+const HEIGHT = 150;
+/** What the axis below the last panel takes. */
+const AXIS = 42;
 const STRIP = 10;
+/** Steps of an axis that counts: there is no half segment. */
+const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
+/** Roles that are drawn as areas. */
+const AREAS = new Set(["rate", "flight"]);
 /** No cursor. */
 const AWAY = { left: -10, top: -10 };
 
@@ -16,7 +23,11 @@ export const draw = (place: HTMLElement, chart: Chart, link = new Link()): void 
   const last = chart.x.length - 1;
   const ends: Span = link.ends ?? [chart.x[0] ?? 0, chart.x[last] ?? 1];
   const plots: uPlot[] = [];
+  /** The lines that were switched off by their names: they stay so when the colours change. */
+  const hidden = new Set<string>();
   let shown = ends;
+  // What it holds can be used: it is no picture as a whole, each panel is one.
+  place.setAttribute("role", "group");
 
   const show = (span: Span | null): void => {
     const [from, to] = span ?? ends;
@@ -51,7 +62,14 @@ export const draw = (place: HTMLElement, chart: Chart, link = new Link()): void 
         pointed: (at: number | null) => link.point(view, at),
       };
       const data: uPlot.AlignedData = [chart.x, ...panel.series.map((line) => line.y)];
-      plots.push(new uPlot(options(chart, panel, width, isFirst, isLast, heard), data, place));
+      const head = new Head(panel, isFirst);
+      const picture = document.createElement("div");
+      picture.setAttribute("role", "img");
+      picture.ariaLabel = spoken(panel);
+      place.append(head.element, picture);
+      const plot = new uPlot(options(chart, panel, width, isFirst, isLast, heard, head), data, picture);
+      head.follow(plot, hidden, index);
+      plots.push(plot);
     });
     for (const plot of plots) plot.over.addEventListener("dblclick", () => zoomTo(null));
     show(shown);
@@ -77,7 +95,7 @@ export const draw = (place: HTMLElement, chart: Chart, link = new Link()): void 
       move();
     }
   });
-  onThemeChange(create);
+  onThemeChange(place, create);
   let width = place.clientWidth;
   new ResizeObserver(() => {
     if (place.clientWidth !== width && place.clientWidth > 0) {
@@ -86,6 +104,9 @@ export const draw = (place: HTMLElement, chart: Chart, link = new Link()): void 
     }
   }).observe(place);
 };
+
+/** What a panel shows, for those who don't see it. */
+const spoken = (panel: Panel): string => `${panel.label}: ${panel.series.map((line) => line.name).join(", ")}`;
 
 const legendOf = (chart: Chart): HTMLElement => {
   const list = document.createElement("ul");
@@ -111,17 +132,17 @@ const options = (
   isFirst: boolean,
   isLast: boolean,
   heard: { zoomed: (from: number, to: number) => void; pointed: (at: number | null) => void },
+  head: Head,
 ): uPlot.Options => {
   const grid = { stroke: colour("grid"), width: 1 };
   const axis = { stroke: colour("quiet"), grid, ticks: { show: false }, font: "12px system-ui, sans-serif" };
   const spaced = panel.series.some((line) => line.shape === "points");
   return {
     width,
-    height: HEIGHT + (isLast ? 42 : 24),
-    class: isFirst ? "first" : "other",
+    height: HEIGHT + (isLast ? AXIS : 0),
     cursor: { sync: { key: chart.id, setSeries: false }, drag: { x: true, y: false }, points: { size: 6 } },
-    legend: { live: true },
-    padding: [isFirst && chart.bands.length > 0 ? STRIP + 6 : 8, 26, 0, 0],
+    legend: { show: false },
+    padding: [isFirst && chart.bands.length > 0 ? STRIP + 6 : 6, 16, 0, 0],
     scales: {
       x: { time: false, distr: chart.is_log ? 3 : 1, log: 2 },
       y: { range: (_, __, max) => [0, max > 0 ? max * 1.06 : 1] },
@@ -129,34 +150,34 @@ const options = (
     axes: [
       {
         ...axis,
-        size: 22,
+        size: isLast ? 22 : 8,
         label: isLast ? chart.axis : undefined,
         labelSize: isLast ? 18 : 0,
         labelFont: "12px system-ui, sans-serif",
         space: 70,
-        values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : short(chart.unit, tick))),
+        // The panels have one axis: its figures stand below the last.
+        values: (_, ticks) => ticks.map((tick) => (tick === null || !isLast ? "" : short(chart.unit, tick))),
       },
       {
         ...axis,
-        size: 78,
-        label: panel.label,
-        labelSize: 18,
-        labelFont: "12px system-ui, sans-serif",
+        size: 74,
         space: 34,
+        incrs: panel.unit === "count" ? WHOLE : undefined,
         values: (_, ticks) => ticks.map((tick) => short(panel.unit, tick)),
       },
     ],
     series: [
-      { label: chart.axis, value: (_, value) => exact(chart.unit, value) },
+      { label: chart.axis },
       ...panel.series.map((line): uPlot.Series => ({
         label: line.name,
         stroke: colour(line.role),
         width: line.shape === "dashed" ? 1.5 : 2,
+        // What flows is an area: it shows below a line that it touches, as bytes in flight do at the end of the window.
+        fill: AREAS.has(line.role) && !spaced ? `${colour(line.role)}2b` : undefined,
         dash: line.shape === "dashed" ? [6, 5] : undefined,
         points: { show: spaced, size: 6, fill: colour(line.role) },
         spanGaps: spaced,
         paths: line.shape === "step" ? uPlot.paths.stepped!({ align: 1 }) : undefined,
-        value: (_, value) => exact(panel.unit, value),
       })),
     ],
     hooks: {
@@ -166,6 +187,13 @@ const options = (
         (plot, key) => {
           const { min, max } = plot.scales.x;
           if (key === "x" && min != null && max != null) heard.zoomed(min, max);
+        },
+      ],
+      setLegend: [
+        (plot) => {
+          const place = plot.cursor.idx;
+          if (place == null) head.tell("", []);
+          else head.tell(exact(chart.unit, chart.x[place]), panel.series.map((line) => line.y[place]));
         },
       ],
       setCursor: [

@@ -35,17 +35,20 @@ export const exact = (kind: Kind, value: number | null | undefined): string => {
   }
 };
 
+/** `1.50 MB` as `1.5 MB`, `6.00 MB` as `6 MB`. */
+const trimmed = (text: string): string => text.replace(/\.(\d*?)0+(?= |$)/, (_, rest: string) => (rest === "" ? "" : `.${rest}`));
+
 /** A value for the ticks of an axis: short. */
 export const short = (kind: Kind, value: number): string => {
   if (value === 0 && kind !== "seconds") return "0";
   switch (kind) {
     case "bytes":
-      return scaled(value, ["B", "kB", "MB", "GB"], 1000);
+      return trimmed(scaled(value, ["B", "kB", "MB", "GB"], 1000));
     case "seconds":
       return `${+value.toFixed(6)} s`;
     case "count":
-      return value >= 10_000 ? scaled(value, ["", "k", "M", "G"], 1000).trim() : grouped(value);
+      return value >= 10_000 ? trimmed(scaled(value, ["", "k", "M", "G"], 1000).trim()) : grouped(value);
     default:
-      return exact(kind, value).replace(/\.0+(?= )/, "");
+      return trimmed(exact(kind, value));
   }
 };

@@ -2,6 +2,7 @@
 
 import uPlot from "uplot";
 import { exact, short } from "./format";
+import { Head } from "./head";
 import type { Asked, Told } from "./reader";
 import { colour, onThemeChange } from "./theme";
 
@@ -177,31 +178,44 @@ if (run) {
     log.append(item);
   };
 
-  const options = (isRate: boolean): uPlot.Options => {
-    const axis = { stroke: colour("quiet"), grid: { stroke: colour("grid"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", labelSize: 18 };
+  const linesOf = (isRate: boolean): { name: string; role: string; shape: "line" }[] => {
+    const line = (name: string, role: string): { name: string; role: string; shape: "line" } => ({ name, role, shape: "line" });
+    if (!isRate) return [line("round trip", "rtt")];
+    return isBoth() ? [line("from here", "rate"), line("to here", "window")] : [line("payload", "rate")];
+  };
+
+  const options = (isRate: boolean, head: Head): uPlot.Options => {
+    const axis = { stroke: colour("quiet"), grid: { stroke: colour("grid"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
     const unit = isRate ? "rate" : "micros";
-    const line = (label: string, role: string): uPlot.Series => ({
-      label,
-      stroke: colour(role),
-      width: 2,
-      points: { show: false },
-      value: (_, value) => exact(unit, value),
-    });
     return {
       width: place.clientWidth,
       height: 190,
       cursor: { sync: { key: "live" } },
-      padding: [8, 26, 0, 0],
+      legend: { show: false },
+      padding: [6, 16, 0, 0],
       scales: { x: { time: false }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.06 : 1] } },
       axes: [
         { ...axis, size: 22, space: 70, values: (_, ticks) => ticks.map((tick) => short("seconds", tick)) },
-        { ...axis, size: 78, space: 34, label: isRate ? "throughput" : "round trip", values: (_, ticks) => ticks.map((tick) => short(unit, tick)) },
+        { ...axis, size: 74, space: 34, values: (_, ticks) => ticks.map((tick) => short(unit, tick)) },
       ],
       series: [
-        { label: "time", value: (_, value) => exact("seconds", value) },
-        ...(isRate ? [line("payload", "rate"), ...(isBoth() ? [line("to here", "window")] : [])] : [line("round trip", "rtt")]),
+        {},
+        ...linesOf(isRate).map(({ role }): uPlot.Series => ({
+          stroke: colour(role),
+          fill: role === "rate" ? `${colour(role)}2b` : undefined,
+          width: 2,
+          points: { show: false },
+        })),
       ],
+      hooks: { setLegend: [(plot) => tell(plot, head)], setData: [(plot) => tell(plot, head)] },
     };
+  };
+
+  /** The values under the cursor, or the newest. */
+  const tell = (plot: uPlot, head: Head): void => {
+    const [times, ...lines] = plot.data as [number[], ...(number | null)[][]];
+    const at = plot.cursor.idx ?? times.length - 1;
+    if (at >= 0) head.tell(exact("seconds", times[at]), lines.map((line) => line[at]));
   };
 
   /** Whether payload came here at the same time: a second line. */
@@ -211,10 +225,20 @@ if (run) {
     isRate ? (lines === 2 ? [data[0], data[1], data[2]] : [data[0], data[1]]) : [data[0], data[3]];
 
   let lines = 0;
+  const hidden = new Set<string>();
+  // What it holds can be used: it is no picture as a whole.
+  place.setAttribute("role", "group");
   const create = (): void => {
     lines = isBoth() ? 2 : 1;
     for (const plot of plots) plot.destroy();
-    plots = [true, false].map((isRate) => new uPlot(options(isRate), shown(isRate), place));
+    place.replaceChildren();
+    plots = [true, false].map((isRate) => {
+      const head = new Head({ label: isRate ? "throughput" : "round trip", unit: isRate ? "rate" : "micros", series: linesOf(isRate) }, isRate);
+      place.append(head.element);
+      const plot = new uPlot(options(isRate, head), shown(isRate), place);
+      head.follow(plot, hidden, isRate ? 0 : 1);
+      return plot;
+    });
   };
 
   let due = false;
@@ -227,7 +251,7 @@ if (run) {
       else plots.forEach((plot, index) => plot.setData(shown(index === 0)));
     });
   };
-  onThemeChange(() => {
+  onThemeChange(place, () => {
     if (plots.length > 0) create();
   });
   addEventListener("resize", () => {

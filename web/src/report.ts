@@ -34,9 +34,65 @@ const sorts = (table: HTMLTableElement): void => {
   });
 };
 
+/** The parts of a long page, to jump to: a bar that stays in sight. */
+const contents = (): void => {
+  const headings = [...document.querySelectorAll<HTMLElement>("main > section > h2")];
+  if (headings.length < 3) return;
+  const bar = document.createElement("nav");
+  bar.ariaLabel = "On this page";
+  const list = document.createElement("ul");
+  const links = new Map<Element, HTMLAnchorElement>();
+  headings.forEach((heading, place) => {
+    heading.id = `part-${place}`;
+    const item = document.createElement("li");
+    const link = document.createElement("a");
+    link.href = `#${heading.id}`;
+    link.textContent = heading.textContent;
+    item.append(link);
+    list.append(item);
+    links.set(heading.parentElement!, link);
+  });
+  bar.append(list);
+  document.querySelector("main")!.before(bar);
+  // The part that fills the middle of the window is the one that is read.
+  const watcher = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        const link = links.get(target)!;
+        if (!isIntersecting) link.removeAttribute("aria-current");
+        else {
+          link.setAttribute("aria-current", "true");
+          // Where the bar is wider than the window.
+          list.scrollTo({ left: link.offsetLeft - list.offsetLeft - list.clientWidth / 3 });
+        }
+      }
+    },
+    { rootMargin: "-49% 0px -50% 0px" },
+  );
+  for (const part of links.keys()) watcher.observe(part);
+};
+
+/** Says in place of a chart that its numbers are no whole ones: a page may have been cut on its way. All else is there. */
+const damaged = (place: HTMLElement): void => {
+  const note = document.createElement("p");
+  note.className = "problem";
+  note.textContent = "This chart can't be drawn: the numbers that the page carries for it are damaged.";
+  place.replaceChildren(note);
+};
+
+const numbers = (): Charts => {
+  try {
+    return JSON.parse(embedded("charts")) as Charts;
+  } catch {
+    for (const place of document.querySelectorAll<HTMLElement>(".chart .canvas")) damaged(place);
+    return { charts: [], traces: [] };
+  }
+};
+
 const start = (): void => {
+  contents();
   for (const table of document.querySelectorAll<HTMLTableElement>("table.sorts")) sorts(table);
-  const charts = JSON.parse(embedded("charts")) as Charts;
+  const charts = numbers();
   // A chart is drawn when it comes into sight: a page may have many.
   const waiting = new Map<Element, () => void>();
   const watcher = new IntersectionObserver(
@@ -53,7 +109,13 @@ const start = (): void => {
   const later = (selector: string, draw: (place: HTMLElement) => void): void => {
     const place = document.querySelector<HTMLElement>(`${selector} .canvas`);
     if (!place) return;
-    waiting.set(place, () => draw(place));
+    waiting.set(place, () => {
+      try {
+        draw(place);
+      } catch {
+        damaged(place);
+      }
+    });
     watcher.observe(place);
   };
   // The charts of a connection show the same part of it, and have one cursor.

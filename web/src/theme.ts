@@ -12,12 +12,18 @@ export const colour = (role: string): string => {
   return value;
 };
 
-/** Calls `redraw` when the colours change. */
-export const onThemeChange = (redraw: () => void): void => {
-  for (const query of ["(prefers-color-scheme: dark)", "print"]) {
-    matchMedia(query).addEventListener("change", () => {
-      known.clear();
-      redraw();
-    });
-  }
+/** What is to be drawn again, by its place. */
+const redraws = new Map<Element, () => void>();
+
+for (const query of ["(prefers-color-scheme: dark)", "print"]) {
+  matchMedia(query).addEventListener("change", () => {
+    known.clear();
+    for (const [place, redraw] of redraws) if (place.isConnected) redraw();
+  });
+}
+
+/** Calls `redraw` when the colours change, as long as `place` is on the page. */
+export const onThemeChange = (place: Element, redraw: () => void): void => {
+  for (const other of redraws.keys()) if (!other.isConnected) redraws.delete(other);
+  redraws.set(place, redraw);
 };

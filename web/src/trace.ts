@@ -61,6 +61,12 @@ export const draw = (place: HTMLElement, chart: TraceChart, link = new Link()): 
   };
 
   create();
+  const head = document.createElement("div");
+  head.className = "panel";
+  const name = document.createElement("b");
+  name.textContent = "sequence number";
+  head.append(name);
+  place.before(head);
   place.after(legend(points, chart, hidden, () => show(shown)), readout);
   link.join(view);
   place.addEventListener("keydown", (event) => {
@@ -80,7 +86,7 @@ export const draw = (place: HTMLElement, chart: TraceChart, link = new Link()): 
       move();
     }
   });
-  onThemeChange(create);
+  onThemeChange(place, create);
   let width = place.clientWidth;
   new ResizeObserver(() => {
     if (place.clientWidth !== width && place.clientWidth > 0) {
@@ -162,7 +168,7 @@ const options = (
     height: HEIGHT,
     legend: { show: false },
     cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false } },
-    padding: [8, 26, 0, 0],
+    padding: [8, 16, 0, 0],
     scales: {
       x: { time: false },
       // Set with every zoom.
@@ -170,7 +176,7 @@ const options = (
     },
     axes: [
       { ...axis, size: 22, label: "time", space: 80, values: (_, ticks) => ticks.map((tick) => short("seconds", tick)) },
-      { ...axis, size: 78, label: "sequence number", space: 40, values: (_, ticks) => ticks.map((tick) => short("bytes", tick)) },
+      { ...axis, size: 74, space: 40, values: (_, ticks) => ticks.map((tick) => short("bytes", tick)) },
     ],
     series: [{}, { show: true, stroke: "transparent", points: { show: false } }],
     hooks: {

@@ -1,7 +1,7 @@
 // A page to try settings on: asks the simulator, which is compiled into the page, and shows its answer.
 
-import { draw } from "./chart";
-import type { Chart } from "./model";
+import { refuse, showAnswer, type Answer } from "./answer";
+import { showPool, type Shares } from "./pool";
 
 interface State {
   rate: string;
@@ -14,31 +14,22 @@ interface State {
   bytes: string;
 }
 
-interface Choices {
-  first: State;
-  presets: [string, State][];
-  platforms: string[];
-  settings: [string, string][];
+/** A device's packet buffers, and what they are shared out over. */
+interface Pool {
+  buffers: string;
+  sockets: string;
+  reserve: string;
+  per_packet: string;
+  link: string;
+  max_wait: string;
 }
 
-interface Answer {
-  rate: string;
-  rate_bps: number;
-  limit: string;
-  limiter: string;
-  share: number;
-  can_be_lifted: boolean;
-  evidence: string[];
-  action: string;
-  shares: Record<string, number>;
-  seconds: number | null;
-  retransmissions: number;
-  queue_delay: string;
-  memory: string;
-  product: string;
-  failure: string | null;
-  plans: { role: string; platform: string; changes: { do: string; why: string }[]; notes: string[] }[];
-  chart: Chart | null;
+interface Choices {
+  first: State;
+  pool: Pool;
+  presets: [string, State | Pool][];
+  platforms: string[];
+  settings: [string, string][];
 }
 
 interface Simulator {
@@ -48,7 +39,15 @@ interface Simulator {
   place(): number;
 }
 
+/** What the simulator says: of a connection, of a pool, or why it can't. */
+interface Told {
+  answer?: Answer;
+  pool?: Shares;
+  error?: string;
+}
+
 const KEYS = ["rate", "rtt", "loss", "queue", "from", "to", "set", "bytes"] as const;
+const POOL_KEYS = ["buffers", "sockets", "reserve", "per_packet", "link", "max_wait"] as const;
 /** The settings that have a field of their own. */
 const OWN: Record<string, string> = { window: "receiver.window", buffer: "sender.buffer", mtu: "path.mtu", message: "sender.message" };
 /** What the sliders reach from and to. Loss begins with none at all; a queue is in bandwidth-delay products. */
@@ -61,6 +60,8 @@ const RANGES: Record<string, [number, number]> = {
   buffer: [2048, 33554432],
   mtu: [576, 9216],
   message: [16, 1048576],
+  buffers: [16, 4096],
+  per_packet: [5e-6, 2e-3],
 };
 /** Where a slider stands while its field is empty. */
 const EMPTY: Record<string, number> = { mtu: 1500, queue: 1 };
@@ -79,7 +80,7 @@ const load = async (): Promise<Simulator> => {
   return instance.exports as unknown as Simulator;
 };
 
-const ask = (simulator: Simulator, question: unknown): { answer?: Answer; error?: string } => {
+const ask = (simulator: Simulator, question: unknown): Told => {
   const text = new TextEncoder().encode(JSON.stringify(question));
   const at = simulator.room(text.length);
   new Uint8Array(simulator.memory.buffer, at, text.length).set(text);
@@ -101,7 +102,7 @@ const secondsOf = (time: string): number => {
 /** A value as the flags take it, three digits of it. */
 const written = (name: string, value: number): string => {
   const digits = (x: number): string => String(Number(x.toPrecision(3)));
-  if (name === "rtt") return value < 1e-3 ? `${digits(value * 1e6)}us` : `${digits(value * 1e3)}ms`;
+  if (name === "rtt" || name === "per_packet") return value < 1e-3 ? `${digits(value * 1e6)}us` : `${digits(value * 1e3)}ms`;
   if (name === "loss") return value <= RANGES.loss[0] ? "0" : `${digits(value * 100)}%`;
   if (name === "queue") return `${digits(value)}bdp`;
   if (name === "rate") return value >= 1e9 ? `${digits(value / 1e9)}G` : value >= 1e6 ? `${digits(value / 1e6)}M` : `${digits(value / 1e3)}k`;
@@ -116,7 +117,7 @@ const bytesOf = (size: string): number => {
 const partOf = (part: string): number => Math.max(RANGES.loss[0], (Number.parseFloat(part) || 0) / (part.trim().endsWith("%") ? 100 : 1));
 /** A queue in bandwidth-delay products; one of another unit depends on the path. */
 const productsOf = (queue: string): number => (/^\s*[\d.]+\s*bdp\s*$/.test(queue) ? Number.parseFloat(queue) : 0);
-const NUMBERS: Record<string, (text: string) => number> = { rate: bits, rtt: secondsOf, loss: partOf, queue: productsOf };
+const NUMBERS: Record<string, (text: string) => number> = { rate: bits, rtt: secondsOf, per_packet: secondsOf, loss: partOf, queue: productsOf };
 const numberOf = (name: string, text: string): number => (NUMBERS[name] ?? bytesOf)(text);
 
 /** What is chosen; fields of their own are settings as well. */
@@ -127,6 +128,25 @@ const state = (): State => {
   return { ...chosen, set: [...own, ...others].join(",") };
 };
 
+/** Which of the two is tried. */
+const isPool = (): boolean => document.querySelector<HTMLInputElement>('[name="mode"]:checked')?.value === "pool";
+
+const turn = (toPool: boolean): void => {
+  for (const radio of document.querySelectorAll<HTMLInputElement>('[name="mode"]')) radio.checked = (radio.value === "pool") === toPool;
+  for (const id of ["of-path", "drawn", "planned", "settings"]) byId(id).hidden = toPool;
+  byId("of-pool").hidden = !toPool;
+};
+
+const choosePool = (chosen: Partial<Pool>): void => {
+  const all = { ...choices.pool, ...chosen };
+  for (const key of POOL_KEYS) field(key).value = all[key];
+  turn(true);
+  slide();
+};
+
+/** What a link or a situation says: of a pool, where it has sockets. */
+const chooseAny = (chosen: Partial<State> & Partial<Pool>): void => (chosen.sockets === undefined ? choose(chosen) : choosePool(chosen));
+
 const choose = (chosen: Partial<State>): void => {
   const all = { ...choices.first, ...chosen };
   const settings = all.set.split(",").map((one) => one.trim()).filter((one) => one !== "");
@@ -135,6 +155,7 @@ const choose = (chosen: Partial<State>): void => {
     field(id).value = place < 0 ? "" : settings.splice(place, 1)[0].slice(key.length + 1);
   }
   for (const key of KEYS) field(key).value = key === "set" ? settings.join(",") : all[key];
+  turn(false);
   slide();
 };
 
@@ -163,80 +184,32 @@ const commands = (chosen: State, seconds: number): void => {
   byId("plan").textContent = `fullpipe plan --platform ${chosen.to} --rate ${quoted(chosen.rate)} --rtt ${quoted(chosen.rtt)}`;
 };
 
-const element = (name: string, text: string, className = ""): HTMLElement => {
-  const made = document.createElement(name);
-  made.textContent = text;
-  if (className !== "") made.className = className;
-  return made;
-};
-
-/** What to set at each end, as it is typed. */
-const showPlans = (plans: Answer["plans"]): void => {
-  const articles = plans.map(({ role, platform, changes, notes }) => {
-    const article = element("article", "", "change");
-    article.append(element("h3", plans.length === 1 ? platform : `${role}, ${platform}`));
-    if (changes.length > 0) {
-      const typed = document.createElement("pre");
-      const code = element("code", changes.map((change) => change.do).join("\n"));
-      code.id = `plan-${role}`;
-      typed.tabIndex = 0;
-      typed.append(code);
-      const copy = element("button", "copy") as HTMLButtonElement;
-      copy.type = "button";
-      copy.dataset.copy = code.id;
-      article.append(typed, copy);
-    } else {
-      article.append(element("p", "Nothing to set."));
-    }
-    const why = document.createElement("ul");
-    for (const text of new Set([...changes.map((change) => change.why), ...notes])) why.append(element("li", text));
-    article.append(why);
-    return article;
+/** The flags of `share`; what is empty or usual is left out. */
+const poolCommand = (chosen: Pool): string => {
+  const flags = POOL_KEYS.flatMap((key) => {
+    const isUsual = key !== "buffers" && key !== "sockets" && chosen[key] === choices.pool[key];
+    return chosen[key] === "" || isUsual ? [] : [`--${key.replace("_", "-")} ${quoted(chosen[key])}`];
   });
-  byId("plans").replaceChildren(...articles);
+  return `fullpipe share ${flags.join(" ")}`;
 };
 
-const show = (told: { answer?: Answer; error?: string }, seconds: number): void => {
-  const place = byId("answer");
-  const found = told.answer;
-  if (!found) {
-    byId("headline").textContent = "That can't be simulated";
-    place.className = "verdict open";
-    place.replaceChildren(element("p", told.error ?? "no answer"));
-    byId("chart").replaceChildren();
-    return;
-  }
-  const share = `${Math.round(found.share * 100)} % of the time`;
-  byId("headline").textContent = `${found.rate}, limited by ${found.limit}, ${share}`;
-  place.className = `verdict ${found.limiter === "path" ? "good" : found.can_be_lifted ? "bad" : "open"}`;
-  const facts = element("dl", "", "facts");
-  const fact = (name: string, text: string): void => {
-    const pair = document.createElement("div");
-    pair.append(element("dt", name), element("dd", text));
-    facts.append(pair);
-  };
-  fact("payload rate", found.rate);
-  if (found.seconds !== null) fact("transfer", `${found.seconds.toFixed(3)} s`);
-  fact("bandwidth-delay product", found.product);
-  fact("memory at most", found.memory);
-  fact("wait in the queue", found.queue_delay);
-  fact("retransmitted", String(found.retransmissions));
-  fact("virtual time", `${Number(seconds.toFixed(3))} s`);
-  const why = document.createElement("ul");
-  for (const text of found.evidence) why.append(element("li", text));
-  place.replaceChildren(facts, element("p", `Do: ${found.action}`, "action"), element("h2", "Why", "small"), why);
-  if (found.failure) place.append(element("p", found.failure, "problem"));
-  showPlans(found.plans);
-  const canvas = byId("chart").cloneNode(false) as HTMLElement;
-  byId("chart").replaceWith(canvas);
-  if (found.chart) draw(canvas, { ...found.chart, id: "answer" });
-};
+/** The address holds what is chosen. */
+const remember = (pairs: [string, string][]): void => history.replaceState(null, "", `#${new URLSearchParams(pairs)}`);
 
 const start = async (): Promise<void> => {
-  choose(Object.fromEntries(new URLSearchParams(location.hash.slice(1))));
+  const fromLink = (): void => chooseAny(Object.fromEntries(new URLSearchParams(location.hash.slice(1))));
+  fromLink();
   const simulator = await load();
   let waiting: number | undefined;
-  const answer = (): void => {
+  const answerPool = (): void => {
+    const chosen = Object.fromEntries(POOL_KEYS.map((key) => [key, field(key).value.trim()])) as unknown as Pool;
+    const { pool, error } = ask(simulator, { pool: chosen });
+    if (pool) showPool(pool);
+    else refuse(error);
+    byId("command").textContent = poolCommand(chosen);
+    remember(POOL_KEYS.filter((key) => key === "sockets" || chosen[key] !== choices.pool[key]).map((key) => [key, chosen[key]]));
+  };
+  const answerPath = (): void => {
     const chosen = state();
     const seconds = timeFor(chosen);
     const set = chosen.set === "" ? [] : chosen.set.split(",").map((one) => {
@@ -244,10 +217,16 @@ const start = async (): Promise<void> => {
       return [key.trim(), value.join("=").trim()];
     });
     const question = { ...chosen, loss: chosen.loss || "0", queue: chosen.queue || "1bdp", set, bytes: chosen.bytes || null, seconds, seed: 1 };
-    show(ask(simulator, question), seconds);
+    const { answer, error } = ask(simulator, question);
+    if (answer) showAnswer(answer, seconds);
+    else refuse(error);
     commands(chosen, seconds);
-    const differing = KEYS.filter((key) => chosen[key] !== choices.first[key]).map((key) => [key, chosen[key]]);
-    history.replaceState(null, "", `#${new URLSearchParams(differing)}`);
+    remember(KEYS.filter((key) => chosen[key] !== choices.first[key]).map((key) => [key, chosen[key]]));
+  };
+  const answer = (): void => {
+    if (isPool()) answerPool();
+    else answerPath();
+    mark();
   };
   const later = (): void => {
     clearTimeout(waiting);
@@ -258,7 +237,10 @@ const start = async (): Promise<void> => {
   form.addEventListener("input", (event) => {
     const from = event.target as HTMLInputElement;
     const name = from.dataset.for;
-    if (name !== undefined) {
+    if (from.name === "mode") {
+      if (from.value === "pool") choosePool({});
+      else choose({});
+    } else if (name !== undefined) {
       const [low, high] = RANGES[name];
       field(name).value = written(name, low * (high / low) ** (Number(from.value) / 200));
       from.setAttribute("aria-valuetext", field(name).value);
@@ -270,18 +252,41 @@ const start = async (): Promise<void> => {
   form.addEventListener("click", (event) => {
     const preset = (event.target as HTMLElement).dataset.preset;
     if (preset === undefined) return;
-    choose(choices.presets[Number(preset)][1]);
+    chooseAny(choices.presets[Number(preset)][1]);
     later();
   });
   addEventListener("hashchange", () => {
-    choose(Object.fromEntries(new URLSearchParams(location.hash.slice(1))));
+    fromLink();
     later();
   });
   document.addEventListener("click", (event) => {
-    const from = (event.target as HTMLElement).dataset.copy;
-    if (from !== undefined) void navigator.clipboard?.writeText(byId(from).textContent ?? "");
+    const from = event.target as HTMLElement;
+    if (from.dataset.copy !== undefined) copy(from, byId(from.dataset.copy).textContent ?? "");
   });
   answer();
 };
 
-start().catch((error: unknown) => show({ error: `The simulator can't start: ${String(error)}` }, 0));
+/** Marks the situation that is chosen, if one is. */
+const mark = (): void => {
+  const chosen: Record<string, string> = isPool() ? Object.fromEntries(POOL_KEYS.map((key) => [key, field(key).value.trim()])) : { ...state() };
+  for (const button of document.querySelectorAll<HTMLElement>("[data-preset]")) {
+    const preset = Object.entries(choices.presets[Number(button.dataset.preset)][1]);
+    button.ariaPressed = String(preset.every(([key, value]) => chosen[key] === value));
+  }
+};
+
+/** Copies, and says on the button whether that went well: a page from a disk may not be allowed to. */
+const copy = (button: HTMLElement, text: string): void => {
+  const say = (word: string): void => {
+    button.textContent = word;
+    setTimeout(() => (button.textContent = "copy"), 1500);
+  };
+  const denied = (): void => {
+    getSelection()?.selectAllChildren(byId(button.dataset.copy!));
+    say("selected: copy it with the keyboard");
+  };
+  if (navigator.clipboard) navigator.clipboard.writeText(text).then(() => say("copied"), denied);
+  else denied();
+};
+
+start().catch((error: unknown) => refuse(`The simulator can't start: ${String(error)}`));

@@ -1,7 +1,7 @@
 // Pages that fullpipe wrote, in a real browser. The folder with them is in PAGES; crates/cli/tests/pages.rs makes them.
 
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -148,8 +148,8 @@ test("panels share one cursor and one zoom", async () => {
   await chart.locator(".u-over").first().waitFor();
   const box = await chart.locator(".u-over").first().boundingBox();
   await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
-  const values = await chart.locator(".u-legend .u-value").allInnerTexts();
-  assert.ok(values.filter((value) => /\d/.test(value)).length >= 6, values.join(" | "));
+  const values = await chart.locator(".panel .value").allInnerTexts();
+  assert.ok(values.filter((value) => /\d/.test(value)).length >= 5, values.join(" | "));
   const before = await chart.locator("canvas").nth(2).screenshot();
   await page.mouse.down();
   await page.mouse.move(box.x + box.width * 0.7, box.y + box.height / 2, { steps: 4 });
@@ -175,7 +175,7 @@ test("the charts of a connection show the same part of it, and its legend hides"
   await page.mouse.move(box.x + box.width * 0.5, middle, { steps: 4 });
   await page.mouse.up();
   // The time under the pointer is the panels' time, to the nearest of their samples.
-  const time = async () => Number(/([\d.]+)/.exec(await panels.locator(".u-legend .u-value").first().innerText())?.[1]);
+  const time = async () => Number(/([\d.]+)/.exec(await panels.locator(".panel .time").innerText())?.[1]);
   const ends = [];
   for (const part of [0.02, 0.98]) {
     await page.mouse.move(box.x + box.width * part, middle);
@@ -184,7 +184,7 @@ test("the charts of a connection show the same part of it, and its legend hides"
   const { connections } = await documentOf(page);
   const expected = connections[0].seconds * 0.1 * 0.96;
   assert.ok(Math.abs(ends[1] - ends[0] - expected) < 0.3 * expected, `${ends} of ${expected}`);
-  assert.equal(await panels.locator(".u-legend .u-value", { hasText: /\d/ }).count(), await panels.locator(".u-legend .u-value").count());
+  assert.equal(await panels.locator(".panel .value", { hasText: /\d/ }).count(), await panels.locator(".panel .value").count());
   await page.mouse.move(0, 0);
   await page.waitForTimeout(50);
   const zoomed = [await picture(panels), await picture(graph)];
@@ -201,6 +201,90 @@ test("the charts of a connection show the same part of it, and its legend hides"
   assert.notEqual(await picture(graph), zoomed[1]);
   assert.deepEqual(heard, []);
   await page.close();
+});
+
+test("a line's name switches it off and on, with the keyboard as well", async () => {
+  const { page, heard } = await open("loss.html");
+  const chart = page.locator("[data-chart] .canvas").first();
+  await chart.scrollIntoViewIfNeeded();
+  await chart.locator(".u-over").first().waitFor();
+  const picture = async () => (await chart.locator("canvas").nth(1).screenshot()).toString("base64");
+  const whole = await picture();
+  const name = chart.locator(".panel button", { hasText: "offered window" });
+  await name.press("Enter");
+  assert.equal(await name.getAttribute("aria-pressed"), "false");
+  const without = await picture();
+  assert.notEqual(without, whole);
+  // It stays off when the colours change, as they do for a print.
+  const turn = async (colorScheme) => {
+    const drawn = await chart.locator("canvas").nth(1).elementHandle();
+    await page.emulateMedia({ colorScheme });
+    await page.waitForFunction((canvas) => !canvas.isConnected, drawn);
+    await chart.locator("canvas").nth(1).waitFor();
+  };
+  await turn("dark");
+  assert.equal(await chart.locator(".panel button", { hasText: "offered window" }).getAttribute("aria-pressed"), "false");
+  await turn("light");
+  assert.equal(await picture(), without);
+  await chart.locator(".panel button", { hasText: "offered window" }).click();
+  await page.mouse.move(0, 0);
+  assert.equal(await picture(), whole);
+  assert.deepEqual(heard, []);
+  await page.close();
+});
+
+test("paper is light, whatever the screen is", async () => {
+  const { page } = await open("loss.html", { colorScheme: "dark" });
+  const colours = () => page.evaluate(() => {
+    const { color, backgroundColor } = getComputedStyle(document.body);
+    return [color, backgroundColor, getComputedStyle(document.documentElement).getPropertyValue("--grid").trim()];
+  });
+  const dark = await colours();
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
+  assert.deepEqual(await colours(), ["rgb(0, 0, 0)", "rgb(255, 255, 255)", "#e7eaf0"]);
+  assert.equal(await page.locator("#save").isVisible(), false);
+  await page.emulateMedia({ media: "screen", colorScheme: "dark" });
+  assert.deepEqual(await colours(), dark);
+  await page.close();
+});
+
+test("a long page has a bar with its parts", async () => {
+  const { page, heard } = await open("sizes.html");
+  const links = page.getByRole("navigation", { name: "On this page" }).getByRole("link");
+  assert.deepEqual(await links.allInnerTexts(), await page.locator("main > section > h2").allInnerTexts());
+  await links.last().click();
+  assert.ok(await page.locator("main > section > h2").last().evaluate((heading) => heading.getBoundingClientRect().top < innerHeight));
+  assert.deepEqual(heard, []);
+  await page.close();
+});
+
+test("a command that failed leaves a page that says why", async () => {
+  for (const [name, words] of [["dead.html", /refused/], ["cut.html", /no document of fullpipe/]]) {
+    const { page, heard } = await open(`failed/${name}`);
+    assert.match(await page.locator("[role=alert]").innerText(), words);
+    assert.match(await page.locator("h1").innerText(), words);
+    assert.deepEqual(heard, []);
+    await page.close();
+  }
+});
+
+test("a page whose numbers were cut still says what it can", async () => {
+  const whole = readFileSync(join(folder, "loss.html"), "utf8");
+  const at = whole.indexOf('<script id="charts"');
+  const cut = whole.slice(0, at + 4000) + whole.slice(whole.indexOf("</script>", at));
+  // The points of the graph alone are no base64 any more.
+  const garbled = whole.replace(/("points":")[^"]*/, "$1!");
+  for (const [name, text, count] of [["cut", cut, 2], ["garbled", garbled, 1]]) {
+    const path = join(folder, "failed", `${name}.html`);
+    writeFileSync(path, text);
+    const { page, heard } = await open(`failed/${name}.html`);
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    assert.equal(await page.locator(".chart .problem").count(), count, name);
+    assert.match(await page.locator("h1").innerText(), /congestion window/);
+    assert.ok(await page.locator("#save").isVisible());
+    assert.deepEqual(heard, []);
+    await page.close();
+  }
 });
 
 test("a hostile name is text", async () => {

@@ -118,9 +118,11 @@ test("every situation of the page and every slider answers as the command below 
   const changes = command(plan).changes;
   assert.deepEqual(lines, changes.map(({ knob, to }) => `sysctl -w ${knob}=${to}`));
   const presets = page.locator("[data-preset]");
-  for (let place = 0; place < (await presets.count()); place += 1) {
+  // The last is of a device's pool, not of a connection.
+  for (let place = 0; place < (await presets.count()) - 1; place += 1) {
     await presets.nth(place).click();
     await agrees(await presets.nth(place).innerText());
+    assert.equal(await presets.nth(place).getAttribute("aria-pressed"), "true");
   }
   await presets.nth(1).click();
   for (const [name, place, key] of [["loss", 120, "--loss"], ["loss", 0, "--loss 0 "], ["queue", 40, "--queue"], ["mtu", 20, "path.mtu="], ["message", 90, "sender.message="]]) {
@@ -135,9 +137,62 @@ test("every situation of the page and every slider answers as the command below 
   await page.close();
 });
 
-for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
-  test(`it can be used at ${width} px, ${colorScheme}`, async () => {
-    const { page, heard } = await open("#set=receiver.window%3D64512", { viewport: { width, height: 900 }, colorScheme });
+test("64,512 bytes at 80 ms become 92 Mbit/s", async () => {
+  const { page } = await open();
+  const press = async (name, words) => {
+    await page.getByRole("button", { name, exact: true }).click();
+    await page.waitForFunction((text) => document.getElementById("headline").textContent.includes(text), words);
+    return Number(/^([\d.]+) Mbit/.exec(await page.locator("#headline").innerText())[1]);
+  };
+  const slow = await press("64,512 B at 80 ms", "receive window");
+  // 64,512 B x 8 / 80 ms.
+  assert.ok(slow > 5.9 && slow < 6.5, String(slow));
+  assert.equal(Math.round(await press("... sized by the platform", "path")), 92);
+  await page.close();
+});
+
+test("256 buffers are shared out as the command does", async () => {
+  const { page, heard } = await open();
+  const told = async () => {
+    const words = /--sockets '([^']*)'/.exec(await page.locator("#command").innerText());
+    const others = (await page.locator("#command").innerText()).replace(words[0], "").split(" ").slice(1).filter((word) => word !== "");
+    return command([...others, "--sockets", words[1]]);
+  };
+  const rows = () => page.locator("#answer tbody tr").evaluateAll((lines) => lines.map((line) => [...line.cells].slice(1, 6).map(({ textContent }) => Number(textContent))));
+  const agrees = async () => {
+    const { shares, total_bps, pool } = await told();
+    assert.deepEqual(await rows(), shares.map(({ receive, out_of_order, transmit, unacknowledged, buffers }) => [receive, out_of_order, transmit, unacknowledged, buffers]));
+    const [, buffers, rate] = /^(\d+) buffers shared out: ([\d.]+) Mbit/.exec(await page.locator("#headline").innerText());
+    assert.equal(Number(buffers), pool.buffers);
+    assert.equal(Number(rate), Number((total_bps / 1e6).toPrecision(3)));
+    const calls = (await page.locator("#plans pre").allInnerTexts()).map((text) => text.trim());
+    assert.deepEqual(calls, shares.map((share) => share.calls.map(({ call }) => call).join("\n")));
+  };
+  await page.getByRole("button", { name: "256 buffers shared out" }).click();
+  await page.waitForFunction(() => document.querySelector("#answer table"));
+  await agrees();
+  // A slider, and the link.
+  const before = await page.locator("#headline").innerText();
+  await page.locator('[data-for="buffers"]').evaluate((slider) => {
+    slider.value = "120";
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  await page.waitForFunction((text) => document.getElementById("headline").textContent !== text, before);
+  await agrees();
+  const again = await open(await page.evaluate(() => location.hash));
+  assert.equal(await again.page.locator("#headline").innerText(), await page.locator("#headline").innerText());
+  // What can't be, and back to a connection.
+  await page.locator("#sockets").fill("4x bulk fast");
+  await page.waitForFunction(() => document.getElementById("answer").textContent.includes("fast"));
+  await page.getByRole("radio", { name: "One connection" }).check({ force: true });
+  await page.waitForFunction(() => document.getElementById("headline").textContent.includes("limited by"));
+  assert.deepEqual([...heard, ...again.heard], []);
+  await page.close();
+});
+
+for (const [hash, width, colorScheme] of [["set=receiver.window%3D64512", 1280, "light"], ["set=receiver.window%3D64512", 390, "dark"], ["sockets=4x+bulk+25M+15ms", 390, "light"]]) {
+  test(`it can be used at ${width} px, ${colorScheme}: ${hash}`, async () => {
+    const { page, heard } = await open(`#${hash}`, { viewport: { width, height: 900 }, colorScheme });
     assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width);
     await page.evaluate(axe.source);
     const { violations } = await page.evaluate(() => globalThis.axe.run());

@@ -129,6 +129,17 @@ pub(crate) fn generate(shell: &Shell, measure: bool, row: Option<u8>) -> Result<
     Ok(())
 }
 
+/// Writes what is built into the pages anew, with all that it takes: script and style first, because the reader of captures has them
+/// in its own page.
+pub(crate) fn generate_pages(shell: &Shell) -> Result<()> {
+    setup::pages(shell);
+    cmd!(shell, "rustup --quiet target add wasm32-unknown-unknown").run()?;
+    let _web = shell.push_dir("web");
+    cmd!(shell, "npm run build").run()?;
+    cmd!(shell, "npm run simulator").run()?;
+    Ok(())
+}
+
 /// `lab` is the package `fullpipe-lab`; `cli` is `fullpipe` itself.
 fn package_name(room: &str) -> String {
     match room {

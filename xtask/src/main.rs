@@ -68,6 +68,9 @@ enum Task {
         /// Of these measurements only the ones in this row.
         #[arg(long, requires = "measure")]
         row: Option<u8>,
+        /// Instead of these, what is built into the pages: script, style, and what they compute as WebAssembly (Node.js and npm).
+        #[arg(long, conflicts_with = "measure")]
+        pages: bool,
     },
 }
 
@@ -92,6 +95,7 @@ fn main() -> Result<()> {
         Task::Packetdrill(arguments) => packetdrill::run(&shell, &arguments),
         Task::Dist(arguments) => dist::run(&shell, &arguments),
         Task::Size => size::run(&shell),
-        Task::Generate { measure, row } => check::generate(&shell, measure, row),
+        Task::Generate { pages: true, .. } => check::generate_pages(&shell),
+        Task::Generate { measure, row, .. } => check::generate(&shell, measure, row),
     }
 }

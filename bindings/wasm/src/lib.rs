@@ -5,6 +5,8 @@
 
 #[cfg(target_arch = "wasm32")]
 mod abi;
+#[cfg(feature = "simulator")]
+mod pool;
 #[cfg(feature = "reader")]
 mod reader;
 #[cfg(feature = "simulator")]

@@ -8,6 +8,8 @@ use fullpipe_units::{Bytes, Micros, Rate};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::pool;
+
 /// What a page asks: the flags of `fullpipe what-if`, by their names.
 #[derive(Debug, Deserialize)]
 struct Question {
@@ -28,13 +30,18 @@ struct Question {
 /// The longest virtual time of a transfer, in seconds: a page shall not stand still for minutes.
 const MOST_SECONDS: f64 = 120.0;
 
-/// Answers a question: `{"answer": {...}}`, or `{"error": "..."}` where it can't be.
+/// Answers a question: `{"answer": {...}}`, or `{"pool": {...}}` where it asks for shares of a pool, or `{"error": "..."}` where it
+/// can't be.
 pub fn answer(question: &str) -> String {
-    let found = serde_json::from_str(question).map_err(|error| error.to_string()).and_then(|question| found(&question));
-    match found {
-        Ok(answer) => json!({ "answer": answer }).to_string(),
-        Err(error) => json!({ "error": error }).to_string(),
-    }
+    let read = |question| serde_json::from_value(question).map_err(|error| error.to_string());
+    let found = match serde_json::from_str::<Value>(question) {
+        Err(error) => Err(error.to_string()),
+        Ok(mut whole) => match whole.get_mut("pool").map(Value::take) {
+            Some(question) => pool::shared(question).map(|shares| json!({ "pool": shares })),
+            None => read(whole).and_then(|question| found(&question)).map(|answer| json!({ "answer": answer })),
+        },
+    };
+    found.unwrap_or_else(|error| json!({ "error": error })).to_string()
 }
 
 fn found(question: &Question) -> Result<Value, String> {

@@ -39,6 +39,7 @@ use crate::{
     failure::Failure,
     logs,
     output::Output,
+    page::PageArgs,
 };
 
 /// How a command ended.
@@ -55,10 +56,30 @@ pub(crate) fn run(cli: Cli) -> u8 {
     let tells_by_logs = matches!(&cli.command, Command::Serve(_) | Command::Guard(_));
     logs::start(output, tells_by_logs && (cli.global.verbose || is_verbose));
     let name = name(&cli.command);
+    let page = page(&cli.command).cloned();
     dispatch(cli.command, output).unwrap_or_else(|failure| {
         // Where even the error can't be printed, the exit code still tells.
         drop(output.problem(name, &failure.problem()));
+        if let Some(page) = page {
+            page.failed(name, &failure, output);
+        }
         failure.exit.code()
+    })
+}
+
+/// Where the page of its result goes, for a command that has one.
+fn page(command: &Command) -> Option<&PageArgs> {
+    Some(match command {
+        Command::Demo(args) => &args.page,
+        Command::Sim(args) => &args.page,
+        Command::WhatIf(args) => &args.page,
+        Command::Measure(args) => &args.page,
+        Command::Check(args) => &args.page,
+        Command::Tune(args) => &args.page,
+        Command::Read(args) => &args.page,
+        Command::Lab(LabCommand::Run(args)) => &args.page,
+        Command::Stack(StackCommand::Table(args)) => &args.page,
+        _ => return None,
     })
 }
 

@@ -13,6 +13,7 @@ use fullpipe_host::persist;
 use fullpipe_report::{
     clean,
     html::{self, Charts},
+    json,
     picture::{self, Format},
     text::Look,
 };
@@ -77,6 +78,20 @@ impl PageArgs {
             put(output, "page", path, html::page(&document, charts).as_bytes())?;
         }
         Ok(())
+    }
+
+    /// Writes the page of a command that failed: where a page was asked for, nobody shall take an older one for its result. What was
+    /// wrong with the command line, or not agreed to, is no result.
+    pub(crate) fn failed(&self, command: &str, failure: &Failure, output: Output) {
+        let Some(path) = self.html.as_ref().filter(|_| !matches!(failure.exit, Exit::Usage | Exit::NotConfirmed))
+        else {
+            return;
+        };
+        let page = html::page(&json::problem(command, &failure.problem()), Charts::default());
+        // The error itself was told; that its page can't be written is a second one of the same run.
+        if put(output, "page", path, page.as_bytes()).is_err() {
+            output.remark(&format!("no page: {} can't be written\n", clean(&path.display().to_string())));
+        }
     }
 }
 

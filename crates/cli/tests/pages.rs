@@ -37,6 +37,12 @@ fn fullpipe(arguments: &[&str]) {
     assert!(run.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&run.stderr));
 }
 
+/// A command that can't succeed.
+fn fails(arguments: &[&str]) {
+    let run = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).output().unwrap();
+    assert!(!run.status.success(), "{arguments:?}");
+}
+
 /// Measured, planned, tried, proven and undone on real kernels, in one direction. What came out is not looked at here, so that a
 /// busy machine does no harm.
 fn real_loop(page: &str) {
@@ -150,6 +156,12 @@ fn pages_in_a_real_browser() {
     fs::write(&hostile, &bytes).unwrap();
     fullpipe(&["read", empty.to_str().unwrap(), "--html", &page("empty.html")]);
     fullpipe(&["read", hostile.to_str().unwrap(), "--html", &page("hostile.html")]);
+    // A server that is dead, and a document that was cut: the page says so.
+    fs::create_dir(folder.path().join("failed")).unwrap();
+    let cut = folder.path().join("cut.json");
+    fs::write(&cut, "{\"schema\": \"fullpipe/2\", \"command\": \"read\", \"conn").unwrap();
+    fails(&["measure", "127.0.0.1:1", "--quiet", "--html", &page("failed/dead.html")]);
+    fails(&["what-if", cut.to_str().unwrap(), "--html", &page("failed/cut.html")]);
     // More connections than one, and more packets than a graph can show.
     fullpipe(&["read", &two[0], &two[1], "--html", &page("several.html")]);
     fs::create_dir(folder.path().join("large")).unwrap();

@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 
 pub use fullpipe_chart::Chart;
 pub use trace::TraceChart;
-pub use what_if::{Choices, State, what_if};
+pub use what_if::{Choices, Pool, Situation, State, what_if};
 
 use crate::{clean, json};
 
@@ -71,10 +71,10 @@ pub fn page(document: &Value, charts: Charts) -> String {
         footer: html! {
             p {
                 "Made by fullpipe " (env!("CARGO_PKG_VERSION")) ". The page holds the whole result as JSON (schema "
-                code { (clean(document["schema"].as_str().unwrap_or("?"))) } "): "
-                button type="button" #save hidden { "save it" }
-                noscript { "see the end of its source" }
-                ". It asks nothing of any network."
+                code { (clean(document["schema"].as_str().unwrap_or("?"))) } "). "
+                button type="button" #save hidden { "Save the JSON" }
+                noscript { "It stands at the end of its source." }
+                " It asks nothing of any network."
             }
         },
         data: &[

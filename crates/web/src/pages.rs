@@ -2,7 +2,6 @@
 
 use axum::{http::StatusCode, response::Response};
 use fullpipe_report::{clean, html::Frame};
-use fullpipe_units::Bytes;
 use maud::{Markup, html};
 
 use crate::{routes, runs::Run, store::About};
@@ -82,7 +81,7 @@ pub(crate) fn index(reports: &[(String, About)], current: Option<&Run>, secret: 
                 label for="capture" { "Drop a capture here, or choose one" }
                 input #capture type="file" accept=".pcap,.pcapng,.cap,.snoop,.gz,.zst";
                 p.note {
-                    "pcap, pcapng or snoop, also gzip or zstd. Up to " (Bytes::new(LARGEST_IN_BROWSER)) " it is read in this browser and \
+                    "pcap, pcapng or snoop, also gzip or zstd. Up to " (LARGEST_IN_BROWSER >> 20) " MiB it is read in this browser and \
                      leaves it nowhere. A larger one is read by this server and removed again; only the report is kept."
                 }
                 p.check { input #elsewhere type="checkbox"; " " label for="elsewhere" { "have it read by this server, and keep the report" } }

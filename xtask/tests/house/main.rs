@@ -38,7 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "report",
         &["units", "diagnose", "capture", "chart", "page", "knobs", "host", "path", "measure", "mesh", "tune", "watch"],
     ),
-    ("web", &["units", "report"]),
+    ("web", &["report"]),
     (
         "cli",
         &[

@@ -155,7 +155,7 @@ fn sweep(document: &Value) -> Option<Chart> {
     chart(
         &format!("Predicted rate by {swept}"),
         &swept,
-        Kind::Count,
+        unit_of(document["plateau"]["value"].as_str().unwrap_or_default()),
         values,
         [
             panel(
@@ -173,9 +173,23 @@ fn sweep(document: &Value) -> Option<Chart> {
     .map(|chart| Chart { plateau, ..chart })
 }
 
+/// The number that was swept, in the setting's own unit: `receiver.window=16384`, `receiver.delayed_ack=1000us`.
 fn swept(row: &Value) -> Option<f64> {
     let value = row["set"].as_array()?.last()?.as_str()?.split_once('=')?.1;
-    value.parse::<fullpipe_units::Bytes>().ok().map(|bytes| bytes.get() as f64)
+    match value.parse::<fullpipe_units::Bytes>() {
+        Ok(bytes) => Some(bytes.get() as f64),
+        Err(_) => value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).parse().ok(),
+    }
+}
+
+/// What a swept setting counts, by how a value of it is written: `192,641 B`, `1.00 ms`, `20.0 Mbit/s`.
+fn unit_of(written: &str) -> Kind {
+    match written.rsplit(' ').next().filter(|unit| *unit != written) {
+        Some("B") => Kind::Bytes,
+        Some(unit) if unit.ends_with("bit/s") => Kind::Rate,
+        Some("us" | "ms" | "s") => Kind::Micros,
+        _ => Kind::Count,
+    }
 }
 
 fn devices(document: &Value) -> Option<Chart> {
@@ -207,17 +221,24 @@ const PARTS: [(f64, &str); 5] =
 /// Round trips without load and beside it, as far as there are enough to say so.
 fn under_load(document: &Value) -> Option<Chart> {
     let load = document.get("under_load")?;
+    let loaded = load["loaded"].as_array().map_or(&[][..], Vec::as_slice);
+    // As far as anything is known: the rest of the axis would be empty.
+    let all = loaded.iter().map(|one| &one["latency"]).chain([&load["idle"]]);
+    let most = all.filter_map(|latency| latency["count"].as_f64()).fold(0.0, f64::max);
+    let parts = || PARTS.into_iter().filter(|(one_in, _)| *one_in <= most);
     let curve = |name: &str, role: &'static str, latency: &Value| {
         let count = latency["count"].as_f64()?;
-        points(name, role, PARTS.map(|(one_in, key)| latency[key].as_f64().filter(|_| one_in <= count)).to_vec())
+        points(name, role, parts().map(|(one_in, key)| latency[key].as_f64().filter(|_| one_in <= count)).collect())
     };
-    let loaded = load["loaded"].as_array().into_iter().flatten();
-    let beside = loaded.zip(["rate", "window"]).map(|(one, role)| {
+    let beside = loaded.iter().zip(["rate", "window"]).map(|(one, role)| {
         let (from, to) = one["direction"].as_str()?.split_once("->")?;
         curve(&format!("payload {from} \u{2192} {to}"), role, &one["latency"])
     });
     let all = panel("round trip", Kind::Micros, [curve("no load", "product", &load["idle"])].into_iter().chain(beside));
-    let x = PARTS.map(|(one_in, _)| Some(one_in)).to_vec();
+    let x: Vec<_> = parts().map(|(one_in, _)| Some(one_in)).collect();
+    if x.len() < 2 {
+        return None;
+    }
     chart(
         "Round trips under load: how long the slowest take",
         "one round trip of so many takes longer",
@@ -232,6 +253,34 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_sweep_of_sizes_times_and_rates_is_drawn_in_their_unit() {
+        let of = |values: [&str; 2], written: &str| {
+            let row = |value: &str| json!({ "set": ["a=1", format!("x={value}")], "rate_bps": 1_000_000 });
+            let document = json!({
+                "predictions": values.map(row), "plateau": { "knob": "x", "value": written, "rate_bps": 1_000_000 },
+            });
+            sweep(&document).map(|chart| (chart.unit, chart.x))
+        };
+        assert_eq!(of(["16384", "4194304"], "16,384 B"), Some((Kind::Bytes, vec![16_384.0, 4_194_304.0])));
+        assert_eq!(of(["1000us", "200000us"], "1.00 ms"), Some((Kind::Micros, vec![1_000.0, 200_000.0])));
+        assert_eq!(of(["1000000", "2000000"], "1.00 Mbit/s"), Some((Kind::Rate, vec![1e6, 2e6])));
+        assert_eq!(of(["5", "43"], "20"), Some((Kind::Count, vec![5.0, 43.0])));
+        assert_eq!(of(["cubic", "reno"], "cubic"), None);
+    }
+
+    #[test]
+    fn round_trips_under_load_are_drawn_as_far_as_there_are_enough() {
+        let load = |count: u64| {
+            let latency =
+                json!({ "count": count, "p50_us": 10, "p90_us": 20, "p99_us": 30, "p99_9_us": 40, "p99_99_us": 50 });
+            under_load(&json!({ "under_load": { "idle": latency, "loaded": [] } })).map(|chart| chart.x)
+        };
+        assert_eq!(load(90), Some(vec![2.0, 10.0]));
+        assert_eq!(load(20_000).map(|x| x.len()), Some(5));
+        assert_eq!(load(3), None, "one figure is no curve");
+    }
 
     #[test]
     fn a_curve_says_from_where_on_it_gains_no_more() {

@@ -86,7 +86,7 @@ pub(super) fn directions(document: &Value, charts: &Charts) -> Markup {
                     dl.facts {
                         @for (name, key) in [("without slow start", "steady_bps"), ("round trip, idle", "rtt_us"),
                             ("round trip, loaded", "loaded_rtt_us"), ("retransmitted", "retransmissions"), ("payload", "bytes"),
-                            ("in", "seconds")]
+                            ("duration", "seconds")]
                         {
                             @if !one[key].is_null() { div { dt { (name) } dd { (table::cell(key, &one[key])) } } }
                         }

@@ -96,7 +96,7 @@ fn facts(one: &Value) -> Markup {
         ("round trip, loaded", cell("rtt_us", &one["loaded_rtt_us"]), !one["loaded_rtt_us"].is_null()),
         ("retransmitted", cell("retransmissions", &one["retransmissions"]), !one["retransmissions"].is_null()),
         ("payload", cell("bytes", &one["bytes"]), !one["bytes"].is_null()),
-        ("in", cell("seconds", &one["seconds"]), !one["seconds"].is_null()),
+        ("duration", cell("seconds", &one["seconds"]), !one["seconds"].is_null()),
         ("congestion control", cell("", &one["congestion_control"]), one["congestion_control"].is_string()),
     ];
     html! {

@@ -57,16 +57,21 @@ pub(super) fn connections(document: &Value, charts: &Charts) -> Markup {
 fn files(document: &Value) -> Markup {
     let files = document["files"].as_array().map_or(&[][..], Vec::as_slice);
     let problems = document["problems"].as_array().map_or(&[][..], Vec::as_slice);
+    let told = |file: &Value| {
+        html! {
+            code { (text(&file["file"])) } ": " (cell("packets", &file["packets"])) " packets, "
+            (cell("segments", &file["segments"])) " TCP segments, " (cell("bytes", &file["bytes"]))
+        }
+    };
+    // One whole capture is no part of its own.
+    if let ([file], []) = (files, problems) {
+        return html! { p.subline { (told(file)) } };
+    }
     html! {
         section {
             h2 { "Read" }
             ul {
-                @for file in files {
-                    li {
-                        code { (text(&file["file"])) } ": " (cell("packets", &file["packets"])) " packets, "
-                        (cell("segments", &file["segments"])) " TCP segments, " (cell("bytes", &file["bytes"]))
-                    }
-                }
+                @for file in files { li { (told(file)) } }
                 @for problem in problems {
                     li.problem {
                         (text(&problem["file"]))
@@ -131,7 +136,7 @@ fn story(place: usize, one: &Value, charts: &Charts, is_alone: bool) -> Markup {
         ("payload rate", "rate_bps"),
         ("round trip", "rtt_us"),
         ("payload", "bytes"),
-        ("seconds", "seconds"),
+        ("duration", "seconds"),
         ("packets", "packets"),
         ("retransmitted", "retransmissions"),
         ("out of order", "out_of_order"),

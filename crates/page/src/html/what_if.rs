@@ -16,8 +16,10 @@ const SIMULATOR: &[u8] = include_bytes!("assets/simulator.wasm.gz");
 pub struct Choices {
     /// What is chosen at first.
     pub first: State,
+    /// What is chosen at first of a device's pool.
+    pub pool: Pool,
     /// Situations by name.
-    pub presets: Vec<(String, State)>,
+    pub presets: Vec<(String, Situation)>,
     /// The platforms of either end.
     pub platforms: Vec<String>,
     /// Every setting with its meaning.
@@ -45,6 +47,33 @@ pub struct State {
     pub bytes: String,
 }
 
+/// A question to the simulator: how a device's packet buffers are best shared out. The words are those of the flags of `share`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Pool {
+    /// Packet buffers of the device.
+    pub buffers: String,
+    /// The sockets that are open at once.
+    pub sockets: String,
+    /// Buffers that stay free; empty: a quarter.
+    pub reserve: String,
+    /// Processing time of the device per packet.
+    pub per_packet: String,
+    /// Rate of the device's interface.
+    pub link: String,
+    /// Longest wait of an interactive message; empty: any.
+    pub max_wait: String,
+}
+
+/// A situation that can be chosen by its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Situation {
+    /// One connection over one link.
+    Path(State),
+    /// A device's packet buffers.
+    Pool(Pool),
+}
+
 /// The page.
 pub fn what_if(choices: &Choices) -> String {
     let page = html! {
@@ -59,29 +88,39 @@ pub fn what_if(choices: &Choices) -> String {
                 title { "fullpipe: what would it give?" }
                 style { (PreEscaped(STYLE)) }
             }
-            body {
+            body.tries {
                 a.skip href="#answer" { "To the answer" }
                 header {
                     p.mark { "fullpipe " span { "what-if" } }
                     h1 #headline aria-live="polite" { "What would it give?" }
-                    p.subline #situation { "One connection over one link, in virtual time: nothing is measured." }
                 }
                 main {
+                    p.subline { "Simulated in virtual time, in this page: nothing is measured." }
                     form #form {
                         (presets(choices))
-                        div.fields { (fields(choices)) }
+                        div.try {
+                            div.controls {
+                                (modes())
+                                div.fields #of-path { (fields(choices)) }
+                                div.fields #of-pool hidden { (pool_fields(&choices.pool)) }
+                            }
+                            div.found {
+                                article #answer .verdict { p.note { "The simulator is starting." } }
+                                figure.chart #drawn { div.canvas #chart role="img" tabindex="0" aria-label="The connection over time" {} }
+                            }
+                        }
                     }
                     noscript { p.note { "This page computes in the browser and needs its script. `fullpipe what-if` answers without." } }
-                    article #answer .verdict { p.note { "The simulator is starting." } }
-                    figure.chart { div.canvas #chart role="img" tabindex="0" aria-label="The connection over time" {} }
                     section {
                         h2 { "What to set" }
                         div #plans {}
                         h2 { "The same by command" }
                         p { code #command { "fullpipe what-if" } " " button type="button" data-copy="command" { "copy" } }
-                        p { code #plan { "fullpipe plan" } " " button type="button" data-copy="plan" { "copy" } " tells the plan with its arithmetic, and writes it as files." }
-                        h2 { "Settings" }
-                        dl.wide { @for (key, meaning) in &choices.settings { div { dt { code { (key) } } dd { (meaning) } } } }
+                        p #planned { code #plan { "fullpipe plan" } " " button type="button" data-copy="plan" { "copy" } " tells the plan with its arithmetic, and writes it as files." }
+                        details #settings {
+                            summary { "All settings that can be tried" }
+                            dl.wide { @for (key, meaning) in &choices.settings { div { dt { code { (key) } } dd { (meaning) } } } }
+                        }
                     }
                 }
                 footer {
@@ -106,6 +145,28 @@ fn presets(choices: &Choices) -> Markup {
         div.presets role="group" aria-label="situations" {
             @for (place, (name, _)) in choices.presets.iter().enumerate() { button type="button" data-preset=(place) { (name) } }
         }
+    }
+}
+
+/// What is tried: a connection, or the buffers of a device.
+fn modes() -> Markup {
+    html! {
+        div.modes role="radiogroup" aria-label="What to try" {
+            @for (mode, name) in [("path", "One connection"), ("pool", "A pool of buffers")] {
+                label { input type="radio" name="mode" value=(mode) checked[mode == "path"]; (name) }
+            }
+        }
+    }
+}
+
+fn pool_fields(pool: &Pool) -> Markup {
+    html! {
+        (slider("buffers", "Packet buffers", &pool.buffers, "of the whole device, for all sockets"))
+        div.wide { (plain("sockets", "Sockets", &pool.sockets, "[Nx] bulk RATE RTT, [Nx] interactive [RATE] [RTT] [message SIZE]")) }
+        (plain("reserve", "Reserve", &pool.reserve, "buffers that stay free; empty: a quarter"))
+        (slider("per_packet", "Time per packet", &pool.per_packet, "what the device takes for one: 138us"))
+        (plain("link", "Interface", &pool.link, "its rate, which all sockets share: 100M"))
+        (plain("max_wait", "Longest wait", &pool.max_wait, "of an interactive message; empty: any"))
     }
 }
 

@@ -113,12 +113,15 @@ fn put_table(page: &mut Page, rows: &[PredictionRow]) {
     }
 }
 
+/// The number that was swept, in the setting's own unit: `receiver.window=16384`, `receiver.delayed_ack=1000us`.
+fn swept(row: &PredictionRow) -> Option<f64> {
+    let (_, value) = row.set.last()?.split_once('=')?;
+    value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).parse().ok()
+}
+
 /// The curve, where its values are numbers; whether it is there now.
 fn put_drawing(page: &mut Page, rows: &[PredictionRow], place: usize) -> bool {
-    let points = rows.iter().map(|row| {
-        let value: Bytes = row.value.as_deref()?.parse().ok()?;
-        Some((value.get() as f64, row.rate.bps() as f64))
-    });
+    let points = rows.iter().map(|row| Some((swept(row)?, row.rate.bps() as f64)));
     let (Some(points), [first, .., last]) = (points.collect::<Option<Vec<_>>>(), rows) else { return false };
     if points.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
         return false;
@@ -156,5 +159,44 @@ fn put_curve(page: &mut Page, found: &WhatIf, knob: &str, place: usize) {
         let text = format!("{knob} = {value} gives {}, and no larger value gives 3 % more", row.rate);
         page.title("plateau", GOOD, &text);
         page.field("limited by", &limit_words(row.limiter, row.detail));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fullpipe_units::Rate;
+
+    use super::*;
+
+    #[test]
+    fn a_sweep_is_drawn_in_dots_on_a_terminal_and_nowhere_else() {
+        for (values, suffix) in [([16_384, 65_536, 262_144], ""), ([1_000, 14_142, 200_000], "us")] {
+            let row = |(place, value): (usize, u64)| PredictionRow {
+                direction: None,
+                set: vec![format!("receiver.x={value}{suffix}")],
+                value: Some(Bytes::new(value).to_string()),
+                rate: Rate::from_bps(1_000_000 << place),
+                measured: None,
+                limiter: Limiter::ReceiveWindow,
+                detail: None,
+                truth: None,
+                seconds: None,
+                retransmits: 0,
+                queue_delay_us: 0,
+                memory_bytes: 0,
+                failure: None,
+            };
+            let found = WhatIf {
+                predictions: values.into_iter().enumerate().map(row).collect(),
+                plateau: Some(("receiver.x".to_owned(), 2)),
+                ..WhatIf::default()
+            };
+            let has_dots = |draws| {
+                let text = what_if(&found, Look { unicode: true, draws, ..Look::default() });
+                text.chars().any(|letter| ('\u{2801}'..='\u{28ff}').contains(&letter))
+            };
+            assert!(has_dots(true), "{values:?}{suffix}");
+            assert!(!has_dots(false), "{values:?}{suffix}");
+        }
     }
 }

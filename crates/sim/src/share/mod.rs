@@ -11,6 +11,7 @@
 mod divide;
 mod model;
 mod sockets;
+mod words;
 
 use fullpipe_diagnose::Limiter;
 use fullpipe_tcp::profile::Budgets;
@@ -23,9 +24,12 @@ use model::{Model, SEGMENT, Simulated, budgets};
 
 pub use divide::Stop;
 pub use sockets::{Kind, Sockets, SocketsError, parse as parse_sockets};
+pub use words::notes;
 
 /// Numbers of packets at which a bulk socket is simulated; between two of them the curve is a straight line.
 const KNOTS: [u16; 14] = [5, 6, 7, 8, 10, 12, 15, 18, 22, 26, 30, 35, 40, 43];
+/// Memory of a packet buffer.
+pub const BUFFER: Bytes = Bytes::new(1_548);
 /// The least number of packets of an interactive socket that is tried.
 const LEAST: u16 = 3;
 /// An interactive socket has enough where its messages take no longer than with as many as can be, within 1 %.

@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
 };
 
-use fullpipe_report::html::{self, Choices, State};
+use fullpipe_report::html::{self, Choices, Pool, Situation, State};
 use fullpipe_sim::{PLATFORMS, knob};
 
 use super::base::{PLATFORM, QUEUE, RATE, RTT};
@@ -23,8 +23,8 @@ use crate::{
 
 /// Situations to begin with: those of the published experiments that one connection over one link can show.
 const PRESETS: &[(&str, [&str; 8])] = &[
-    ("64 KB at 80 ms", ["100M", "80ms", "0", "1bdp", "linux-6.18", "linux-6.18", "receiver.window=64512", ""]),
-    ("the same, sized by the platform", ["100M", "80ms", "0", "1bdp", "linux-6.18", "linux-6.18", "", ""]),
+    ("64,512 B at 80 ms", ["100M", "80ms", "0", "1bdp", "linux-6.18", "linux-6.18", "receiver.window=64512", ""]),
+    ("... sized by the platform", ["100M", "80ms", "0", "1bdp", "linux-6.18", "linux-6.18", "", ""]),
     ("Windows XP on ADSL 2", ["7M", "36.2ms", "0", "1bdp", "linux-6.18", "windows-xp", "", ""]),
     ("Windows XP on a mobile link", ["1.8M", "216ms", "0", "1bdp", "linux-6.18", "windows-xp", "", ""]),
     ("NetBurner, 5 buffers", ["25M", "7.45ms", "0", "1bdp", "netburner", "linux-6.18", "sender.buffers=5", "4MB"]),
@@ -34,6 +34,10 @@ const PRESETS: &[(&str, [&str; 8])] = &[
     ("jumbo frames", ["1G", "10ms", "0.01%", "1bdp", "linux-6.18", "linux-6.18", "path.mtu=9000", ""]),
     ("a shallow queue", ["100M", "80ms", "0", "20p", "linux-6.18", "linux-6.18", "", ""]),
 ];
+
+/// And one of a device's pool: what `fullpipe share` says of it.
+const POOL: (&str, [&str; 6]) =
+    ("256 buffers shared out", ["256", "4x bulk 25M 15ms, 2x interactive", "", "138us", "100M", ""]);
 
 /// Writes the page where `--interactive` says, or opens it.
 pub(super) fn run(args: &WhatIfArgs, output: Output) -> Ended {
@@ -70,6 +74,11 @@ fn choices(args: &WhatIfArgs) -> Choices {
         let [rate, rtt, loss, queue, from, to, set, bytes] = words.map(str::to_owned);
         State { rate, rtt, loss, queue, from, to, set, bytes }
     };
+    let pool = {
+        let [buffers, sockets, reserve, per_packet, link, max_wait] = POOL.1.map(str::to_owned);
+        Pool { buffers, sockets, reserve, per_packet, link, max_wait }
+    };
+    let presets = PRESETS.iter().map(|(name, words)| ((*name).to_owned(), Situation::Path(state(words))));
     let or = |given: Option<&String>, usual: &str| given.map_or_else(|| usual.to_owned(), Clone::clone);
     // As the flags take them: a bare number of bit/s, and microseconds.
     let rate = args.rate.unwrap_or(RATE).bps();
@@ -85,7 +94,8 @@ fn choices(args: &WhatIfArgs) -> Choices {
             set: args.set.join(","),
             bytes: args.bytes.map_or_else(String::new, |bytes| bytes.get().to_string()),
         },
-        presets: PRESETS.iter().map(|(name, words)| ((*name).to_owned(), state(words))).collect(),
+        presets: presets.chain([(POOL.0.to_owned(), Situation::Pool(pool.clone()))]).collect(),
+        pool,
         platforms: PLATFORMS.iter().map(|platform| platform.name.to_owned()).collect(),
         settings: knob::KNOBS.iter().map(|knob| (knob.key.to_owned(), knob.meaning.to_owned())).collect(),
     }
