@@ -51,7 +51,8 @@ fn real_loop(page: &str) {
     }
     let arguments = ["lab", "run", "wan-80ms-sender", "--quiet", "--html", page];
     let run = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(arguments).output().unwrap();
-    if !Path::new(page).exists() {
+    // 1: something was not as the scenario expects. Where it could not be run, its page says so, and is looked at all the same.
+    if !matches!(run.status.code(), Some(0 | 1)) {
         println!(
             "skipped the page of a real loop: this machine was too busy: {}",
             String::from_utf8_lossy(&run.stderr)
