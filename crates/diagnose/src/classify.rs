@@ -74,6 +74,9 @@ impl<'a> Case<'a> {
             _ => self.end(interval, holding, window),
         };
         let mut labels: Vec<Label> = self.timeline.intervals.iter().zip(&holdings).map(label).collect();
+        for held_back in windows::held_back(&self.timeline) {
+            labels[held_back].fill(Label::new(Limiter::AckDelay, Some(Detail::Nagle)));
+        }
         self.mark_stalls(&mut labels);
         labels
     }
@@ -352,8 +355,12 @@ impl<'a> Case<'a> {
         let is_queueing = || self.is_queueing_by(held, thresholds::PROBING_QUANTILE, thresholds::QUEUE_FACTOR_WINDOW);
         // Where no round trips were seen, a queue wouldn't show; that the path delivered all the time is all there is.
         let sees_queues = held.iter().any(|i| i.rtt().is_some());
-        if is_level && (!has_packets || self.path.delivered_through(held) && (!sees_queues || is_queueing())) {
+        // Counters don't tell whether the path delivered all the time: there the queue must.
+        if is_level && (self.path.delivered_through(held) && (!sees_queues || is_queueing())) {
             return NetworkCause::Saturated;
+        }
+        if !has_packets && is_level {
+            return NetworkCause::Unknown;
         }
         if !has_packets || self.is_growing(held) || !self.is_long(held) {
             return NetworkCause::Opening;
@@ -403,16 +410,20 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Faster than what losses let a sender of the known loss-based kinds reach, where its kind is not known: the larger
-    /// of 1.22 / sqrt p segments in flight (Mathis 1997) and 1.054 x (RTT / p)^0.75 (RFC 9438, section 5.1).
+    /// Faster than what losses let a sender of the known loss-based kinds reach, where its kind is not known.
     fn is_beyond_loss(&self, held: &[&Interval], rate: f64) -> bool {
+        self.transfer.sender.congestion_control.is_none()
+            && Losses::ratio_in(&held[held.len() / 2..], &self.timeline) >= thresholds::BEYOND_LOSS_LEAST
+            && rate >= thresholds::BEYOND_LOSS * self.rate_through_loss(held)
+    }
+
+    /// What losses that strike at random would let a sender of the known loss-based kinds reach, in bit/s: the larger of
+    /// 1.22 / sqrt p segments in flight (Mathis 1997) and 1.054 x (RTT / p)^0.75 (RFC 9438, section 5.1).
+    fn rate_through_loss(&self, held: &[&Interval]) -> f64 {
         let late = Losses::ratio_in(&held[held.len() / 2..], &self.timeline);
-        let Some(rtt) = self.path.base_rtt.filter(|_| self.transfer.sender.congestion_control.is_none()) else {
-            return false;
-        };
+        let Some(rtt) = self.path.base_rtt else { return f64::INFINITY };
         let segments = (1.22 / late.sqrt()).max(1.054 * (rtt / 1e6 / late).powf(0.75));
-        late >= thresholds::BEYOND_LOSS_LEAST
-            && rate >= thresholds::BEYOND_LOSS * segments * self.timeline.mss * 8e6 / rtt
+        segments * self.timeline.mss * 8e6 / rtt
     }
 
     fn is_steady(&self, held: &[&Interval]) -> bool {
@@ -480,9 +491,12 @@ impl<'a> Case<'a> {
         let burst = early.iter().map(|i| i.rate).fold(0.0, f64::max);
         let late_rate = mean_rate(late);
         let level = late.iter().filter(|i| (i.rate - late_rate).abs() <= thresholds::AGREEMENT * late_rate).count();
+        // Losses at random would not have let this sender be so fast: they come together, and the rate ignores them.
+        let is_beyond = !self.is_model_based() && rate >= thresholds::BEYOND_LOSS * self.rate_through_loss(held);
         Losses::ratio_in(late, &self.timeline) >= thresholds::POLICED_LOSS
-            && burst >= thresholds::POLICED_BURST * late_rate
-            && level as f64 >= thresholds::POLICED_LEVEL * late.len() as f64
+            && (is_beyond
+                || burst >= thresholds::POLICED_BURST * late_rate
+                    && level as f64 >= thresholds::POLICED_LEVEL * late.len() as f64)
             && late.iter().map(|i| i.retransmits).sum::<f64>() >= thresholds::POLICED_LEAST
             && rate > 0.0
             && !self.is_queueing(held)

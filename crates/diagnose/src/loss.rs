@@ -34,7 +34,12 @@ impl Losses {
             ratio: Self::ratio_in(&intervals.iter().collect::<Vec<_>>(), timeline),
             timeouts: intervals.iter().fold(0_u64, |sum, i| sum.saturating_add(i.timeouts)),
             episodes: peaks.len(),
-            peak_variation: stats::variation(&peaks).filter(|_| peaks.len() >= thresholds::LEAST_PEAKS),
+            // The first ends slow start, which goes up to twice as far as the path holds.
+            peak_variation: peaks
+                .get(1..)
+                .filter(|later| later.len() >= thresholds::LEAST_PEAKS)
+                .or(Some(&peaks[..]).filter(|all| all.len() >= thresholds::LEAST_PEAKS))
+                .and_then(stats::variation),
             spurious: stats::fraction(intervals.iter().map(|i| i.dsacks).sum(), retransmits),
             reorderings: transfer.sender_samples.iter().filter_map(|s| s.reordering_seen).max().unwrap_or(0),
         }

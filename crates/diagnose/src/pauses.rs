@@ -16,6 +16,7 @@ pub(crate) struct Pauses {
     sent: f64,
     prompted: f64,
     unprompted: f64,
+    hidden: f64,
     prompts: f64,
     held: f64,
     us: f64,
@@ -50,6 +51,7 @@ impl Pauses {
         self.sent += times * packets.sent.get() as f64;
         self.prompted += times * packets.prompted.get() as f64;
         self.unprompted += times * packets.unprompted.get() as f64;
+        self.hidden += times * packets.hidden.get() as f64;
         self.prompts += times * f64::from(packets.prompts);
         self.held += times * packets.held_us.get() as f64;
         self.us += times * interval.len();
@@ -111,12 +113,18 @@ impl Pauses {
         })
     }
 
+    /// Whether it shows of a good part when it was sent.
+    pub(crate) fn are_shown(&self) -> bool {
+        self.sent - self.hidden >= thresholds::SHOWN * self.sent
+    }
+
     /// Whether what was sent followed acknowledgements, and more than by chance; `None` where that can't be told.
     pub(crate) fn is_clocked(&self) -> Option<bool> {
-        if self.prompts <= 0.0 {
+        if self.prompts <= 0.0 || !self.are_shown() {
             return None;
         }
-        let (share, chance) = (self.prompted / self.sent.max(1.0), self.chance());
+        let shown = self.sent - self.hidden;
+        let (share, chance) = (self.prompted / shown.max(1.0), self.chance());
         if share >= thresholds::PROMPTED && share >= thresholds::PROMPTED_BY_CHANCE * chance {
             Some(true)
         } else if share <= thresholds::PROMPTED_BY_CHANCE * chance && chance < thresholds::PROMPTED {

@@ -286,6 +286,9 @@ pub(crate) const PROMPTED: f64 = 0.7;
 /// ... and more than by chance is by this factor.
 pub(crate) const PROMPTED_BY_CHANCE: f64 = 1.3;
 
+/// ... where it shows for this part of the payload when it was sent: behind a full link nothing does.
+pub(crate) const SHOWN: f64 = 0.2;
+
 /// That many waits for delayed acknowledgements are a pattern, however little was carried.
 pub(crate) const LEAST_ACK_DELAYS: u64 = 10;
 

@@ -252,6 +252,9 @@ pub struct PacketSample {
     /// Of that, sent within about half a millisecond after an acknowledgement that made room.
     #[serde(default)]
     pub prompted: Bytes,
+    /// Of that, what arrived right behind other data, so that when it was sent doesn't show.
+    #[serde(default)]
+    pub hidden: Bytes,
     /// Acknowledgements that made room.
     #[serde(default)]
     pub prompts: u32,

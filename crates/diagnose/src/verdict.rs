@@ -11,6 +11,7 @@ use crate::{
     pauses::{Pauses, Sign},
     receiver, sentences, stats, thresholds,
     timeline::Interval,
+    windows,
 };
 
 /// Says what limited `transfer`, for which share of its time, and what to do about it. Total: any content.
@@ -212,7 +213,8 @@ fn missing(case: &Case<'_>) -> Option<String> {
         return Some(format!("the transfer lasted only {trips:.1} round trips"));
     }
     // A connection that stands still sends little: that is its story, not a lack of one.
-    let waited = packets::ack_delay_count(timeline) >= thresholds::LEAST_ACK_DELAYS;
+    let waits = packets::ack_delay_count(timeline) + windows::held_back(timeline).len() as u64;
+    let waited = waits >= thresholds::LEAST_ACK_DELAYS;
     let asked = packets::asked(timeline) >= thresholds::LEAST_EXCHANGES && packets::is_mostly_asked(timeline);
     let stalled = case.losses.timeouts > 0 || case.offer.closed_at_end || waited || asked;
     let segments = timeline.acked() / timeline.mss;

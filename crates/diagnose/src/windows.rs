@@ -2,6 +2,8 @@
 //!
 //! What is *not* here: whether the path is full meanwhile (`path`), which overrules both.
 
+use core::ops::Range;
+
 use crate::{
     Detail, End, ReceiverSample, Transfer, packets, stats, thresholds,
     timeline::{Interval, Timeline},
@@ -40,9 +42,46 @@ pub(crate) fn holding(timeline: &Timeline, interval: &Interval) -> Holding {
         Holding::Supply { idle: false }
     } else if is_supply_short(interval, mss) {
         if is_send_buffer_full(interval) { Holding::SendBuffer } else { Holding::Supply { idle: false } }
+    } else if interval.sndbuf_limited >= thresholds::CHRONOGRAPH {
+        // The kernel counts only while a full buffer is all that holds the sender; what waits at the end of the interval came
+        // after.
+        Holding::SendBuffer
     } else {
         Holding::Network
     }
+}
+
+/// Where counters show that Nagle's algorithm held data back until a delayed acknowledgement came: less than a segment in
+/// flight and less than another one written behind it, room for both, and nothing acknowledged for longer than the path takes
+/// by a delayed-ACK timer. Packets show more (`packets::ack_delays`).
+pub(crate) fn held_back(timeline: &Timeline) -> Vec<Range<usize>> {
+    let Some(base) = timeline.base_rtt else { return Vec::new() };
+    let intervals = &timeline.intervals;
+    let waits = |interval: &Interval| {
+        let mss = timeline.mss_at(interval);
+        let small = |bytes: Option<f64>| bytes.is_some_and(|bytes| bytes > 0.0 && bytes < mss);
+        let room = interval.cwnd().zip(interval.offered()).map_or(0.0, |(cwnd, offered)| cwnd.min(offered));
+        interval.at.packets.is_none()
+            && small(interval.in_flight())
+            && small(interval.not_sent())
+            && room >= 2.0 * mss
+            && interval.timeouts == 0
+            && interval.retransmits <= 0.0
+    };
+    let mut found = Vec::new();
+    let mut from = 0;
+    while from < intervals.len() {
+        let wait = intervals[from..].iter().enumerate();
+        let to = from + wait.take_while(|(place, i)| waits(i) && (*place == 0 || i.acked <= 0.0)).count();
+        if to > from {
+            let us = intervals[to - 1].to_us.saturating_sub(intervals[from].from_us) as f64;
+            if thresholds::ACK_DELAY_US.contains(&(us - base)) {
+                found.push(from..to);
+            }
+        }
+        from = to.max(from + 1);
+    }
+    found
 }
 
 /// The part of the transfer's time, 0 to 1, in which a window, a buffer or the supply of data was used up, whatever the

@@ -21,6 +21,8 @@ pub(crate) struct Bin {
     /// Of that, sent right after an acknowledgement that made room, and how many of these there were.
     pub(crate) prompted: u64,
     pub(crate) prompts: u32,
+    /// Of that, what came right behind other data, and no acknowledgement tells whether it was sent with it.
+    pub(crate) hidden: u64,
     /// Of that, sent right after a message of the receiver's application, and how many of these came.
     pub(crate) credited: u64,
     pub(crate) credits: u32,
@@ -79,6 +81,7 @@ impl Bin {
         self.unprompted += later.unprompted;
         self.prompted += later.prompted;
         self.prompts += later.prompts;
+        self.hidden += later.hidden;
         self.credited += later.credited;
         self.credits += later.credits;
         self.starved_ns += later.starved_ns;

@@ -94,7 +94,13 @@ const LEAST_EPOCH_NS: u64 = 20_000_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Echo {
     awaited: VecDeque<(u32, u64)>,
+    /// The newest that ever was: one that is repeated after its echo came back is no news.
+    newest: Option<u32>,
     pub(crate) least_ns: Option<u64>,
+    /// The payload of the segment that told: what is longer takes a slow link longer.
+    pub(crate) least_len: u32,
+    /// Whether an echo told, and not only the handshake.
+    pub(crate) is_told: bool,
     epoch_until_ns: u64,
     epoch_least_ns: Option<u64>,
     /// The least of the epoch before: what stands in a queue all the time lengthens it, too.
@@ -104,24 +110,27 @@ pub(crate) struct Echo {
 impl Echo {
     /// As new, with the room that the list had.
     pub(super) fn empty(&mut self) {
-        let Self { awaited, least_ns, epoch_until_ns, epoch_least_ns, recent_ns } = self;
+        let Self { awaited, newest, least_ns, least_len, is_told, epoch_until_ns, epoch_least_ns, recent_ns } = self;
         awaited.clear();
+        (*newest, *least_len, *is_told) = (None, 0, false);
         (*least_ns, *epoch_until_ns, *epoch_least_ns, *recent_ns) = (None, 0, None, None);
     }
 
     /// A segment towards the end carried `value`.
     #[inline]
     pub(crate) fn sent(&mut self, at_ns: u64, value: u32) {
-        let is_new = self.awaited.back().is_none_or(|last| is_before(last.0, value));
-        if !is_new || self.awaited.len() >= MOST_AWAITED {
+        if self.newest.is_some_and(|newest| !is_before(newest, value)) {
             return;
         }
-        self.awaited.push_back((value, at_ns));
+        self.newest = Some(value);
+        if self.awaited.len() < MOST_AWAITED {
+            self.awaited.push_back((value, at_ns));
+        }
     }
 
-    /// A segment from the end echoed `value`.
+    /// A segment from the end, of `len` bytes, echoed `value`.
     #[inline]
-    pub(crate) fn echoed(&mut self, at_ns: u64, value: u32) {
+    pub(crate) fn echoed(&mut self, at_ns: u64, value: u32, len: u32) {
         while let Some((awaited, sent_ns)) = self.awaited.front().copied() {
             if is_before(value, awaited) {
                 return;
@@ -129,7 +138,8 @@ impl Echo {
             self.awaited.pop_front();
             if awaited == value {
                 let took_ns = at_ns.saturating_sub(sent_ns);
-                self.note(took_ns);
+                self.note(took_ns, len);
+                self.is_told = true;
                 self.note_recent(at_ns, took_ns);
             }
         }
@@ -155,9 +165,11 @@ impl Echo {
         self.epoch_least_ns = Some(self.epoch_least_ns.map_or(took_ns, |least| least.min(took_ns)));
     }
 
-    /// A time that was found otherwise.
-    pub(crate) fn note(&mut self, took_ns: u64) {
-        self.least_ns = Some(self.least_ns.map_or(took_ns, |least| least.min(took_ns)));
+    /// A time that was found otherwise, with a segment of `len` bytes.
+    pub(crate) fn note(&mut self, took_ns: u64, len: u32) {
+        if self.least_ns.is_none_or(|least| took_ns < least) {
+            (self.least_ns, self.least_len) = (Some(took_ns), len);
+        }
     }
 }
 
@@ -176,12 +188,23 @@ mod tests {
         for value in 0..5 {
             echo.sent(u64::from(value) * 1_000, value);
         }
-        echo.echoed(10_000, 1);
+        echo.echoed(10_000, 1, 0);
         assert_eq!(echo.least_ns, Some(9_000));
-        echo.echoed(10_100, 1);
-        echo.echoed(10_200, 0);
-        echo.echoed(11_000, 4);
+        echo.echoed(10_100, 1, 0);
+        echo.echoed(10_200, 0, 0);
+        echo.echoed(11_000, 4, 0);
         assert_eq!(echo.least_ns, Some(7_000));
+    }
+
+    #[test]
+    fn a_value_that_is_sent_again_after_its_echo_says_nothing() {
+        let mut echo = Echo::default();
+        echo.sent(0, 7);
+        echo.echoed(5_000, 7, 0);
+        // The clock of the other end has not gone on meanwhile; what comes next was under way already.
+        echo.sent(9_000, 7);
+        echo.echoed(9_002, 7, 0);
+        assert_eq!(echo.least_ns, Some(5_000));
     }
 
     #[test]
@@ -191,7 +214,7 @@ mod tests {
             let sent_ns = u64::from(step) * 2_000_000;
             let queue_ns = if step >= 50 { 15_000_000 } else { 0 };
             echo.sent(sent_ns, step);
-            echo.echoed(sent_ns + 1_000_000 + queue_ns, step);
+            echo.echoed(sent_ns + 1_000_000 + queue_ns, step, 0);
         }
         assert_eq!(echo.excess_ns(215_000_000), Some(15_000_000));
         assert_eq!(echo.excess_ns(900_000_000), None);

@@ -15,6 +15,10 @@ const SLACK_SEGMENTS: u64 = 3;
 const DRY_PART: u64 = 10;
 const LEAST_DRY_NS: u64 = 2_500_000;
 
+/// ... but for data, beside the receiver of a short path, this part of it, and this long.
+const SHORT_TRIP_PART: u64 = 4;
+const LEAST_SHORT_DRY_NS: u64 = 500_000;
+
 /// An acknowledgement of more than this many segments ends a burst.
 const ONE_ACK_SEGMENTS: u64 = 3;
 
@@ -36,8 +40,9 @@ pub(crate) struct Flight {
     told: Option<Ack>,
     told_ns: u64,
     since_ns: u64,
-    /// When the last acknowledgement reached the sender that made room.
+    /// When the last acknowledgement reached the sender that made room, and the one before.
     prompted_ns: u64,
+    prompted_before_ns: u64,
     /// When the last acknowledgement of something in flight passed, of how much, and how far apart they are, smoothed.
     acked_ns: u64,
     acked_bytes: u64,
@@ -77,6 +82,7 @@ impl Flight {
             told_ns,
             since_ns,
             prompted_ns,
+            prompted_before_ns,
             acked_ns,
             acked_bytes,
             ack_gap_ns,
@@ -89,7 +95,7 @@ impl Flight {
             is_timeless,
         } = self;
         (*una, *edge, *closed, *told, *told_ns) = (0, None, false, None, 0);
-        (*since_ns, *prompted_ns, *room_ns, *burst, *mss) = (0, 0, None, 0, 0);
+        (*since_ns, *prompted_ns, *prompted_before_ns, *room_ns, *burst, *mss) = (0, 0, 0, None, 0, 0);
         (*acked_ns, *acked_bytes, *ack_gap_ns, *trip_ns) = (0, 0, 0, 0);
         (*is_beyond, *bins, *is_timeless) = (false, None, timeless);
         pending.clear();
@@ -157,6 +163,7 @@ impl Flight {
             self.pass(at_ns, snd_max);
             let makes_room = told.una > self.una || self.edge.is_none_or(|edge| told.edge > edge);
             if makes_room {
+                self.prompted_before_ns = self.prompted_ns;
                 self.prompted_ns = at_ns;
                 self.room_ns = self.room_ns.or(Some(at_ns));
             }
@@ -193,6 +200,19 @@ impl Flight {
         }
     }
 
+    /// Data came, `gap_ns` after what came before it, and the narrowest link takes `takes_ns` for it.
+    #[inline]
+    pub(super) fn note_data(&mut self, at_ns: u64, gap_ns: u64, takes_ns: u64) {
+        let empty_ns = gap_ns.saturating_sub(takes_ns);
+        let least_ns = (self.trip_ns / SHORT_TRIP_PART).clamp(LEAST_SHORT_DRY_NS, LEAST_DRY_NS);
+        if empty_ns >= least_ns
+            && empty_ns >= self.trip_ns / DRY_PART
+            && let Some(bins) = &mut self.bins
+        {
+            bins.spread(at_ns, empty_ns, |bin| &mut bin.dry_ns);
+        }
+    }
+
     /// Time goes on, and nothing changes.
     #[inline]
     fn pass(&mut self, to_ns: u64, snd_max: u64) {
@@ -222,9 +242,10 @@ impl Flight {
         snd_max.saturating_sub(self.una)
     }
 
-    /// How long ago an acknowledgement made room for more.
-    pub(crate) const fn unprompted_ns(&self, now_ns: u64) -> u64 {
-        now_ns.saturating_sub(self.prompted_ns)
+    /// How long before `sent_ns`, give or take `slack_ns`, an acknowledgement made room for more.
+    pub(crate) const fn unprompted_ns(&self, sent_ns: u64, slack_ns: u64) -> u64 {
+        let is_later = self.prompted_ns > sent_ns.saturating_add(slack_ns);
+        sent_ns.saturating_sub(if is_later { self.prompted_before_ns } else { self.prompted_ns })
     }
 
     /// New data is sent: for how long was there room for it?

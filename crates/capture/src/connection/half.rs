@@ -13,6 +13,7 @@ use super::{
     flight::{Ack, Flight},
     ranges::Ranges,
     repeats::Repeats,
+    spacing::Spacing,
     writes::Writes,
 };
 use crate::Flags;
@@ -29,6 +30,11 @@ const MOST_SENT: usize = 1_024;
 
 /// A retransmission timer never runs for less than this: 200 ms (Linux), 300 ms (Windows), 1 s (RFC 6298, section 2.4).
 const LEAST_RTO_NS: u64 = 200_000_000;
+
+/// Two times of a capture, each rounded to a microsecond, are this far apart or less where they are the same; and so much
+/// more payload's worth of options do the segments of a handshake carry than others do.
+const ROUNDING_NS: u64 = 2_000;
+const HANDSHAKE_OPTIONS: u64 = 40;
 
 /// What an end waits at least before it acknowledges on purpose: see `diagnose::thresholds::ACK_DELAY_US`.
 const ACK_DELAY_NS: std::ops::RangeInclusive<u64> = 25_000_000..=500_000_000;
@@ -74,6 +80,9 @@ const WOKEN_PART: u64 = 6;
 
 /// ... and no more than this percentage of it: a third of the buffer is free by then.
 const FREED_PERCENT: u64 = 85;
+
+/// What comes so many times later than it takes comes after a pause.
+const PAUSE_TIMES: u64 = 4;
 
 /// What ended a pause of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +132,27 @@ struct Pace {
     top: u64,
     /// What follows sooner than this is the same burst.
     same_ns: u64,
+}
+
+/// What is known of when new data was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Told {
+    /// Right after an acknowledgement that made room.
+    Prompted,
+    /// Long after the last one.
+    Unprompted,
+    /// It came right behind other data, and may have waited for it.
+    Hidden,
+    /// Neither.
+    #[default]
+    Nothing,
+}
+
+/// What came right behind each other: only of the first it shows when it was sent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Train {
+    began_ns: u64,
+    told: Told,
 }
 
 /// Figures of one direction.
@@ -248,6 +278,8 @@ pub(crate) struct Half {
     repeats: Repeats,
     pub(crate) drops: Drops,
     pace: Pace,
+    spacing: Spacing,
+    train: Train,
     pub(crate) first_data_ns: Option<u64>,
     pub(crate) last_data_ns: u64,
     pub(crate) fin: Option<u64>,
@@ -308,6 +340,8 @@ impl Half {
             repeats: Repeats::default(),
             drops: Drops::default(),
             pace: Pace::default(),
+            spacing: Spacing::default(),
+            train: Train::default(),
             first_data_ns: None,
             last_data_ns: 0,
             fin: None,
@@ -359,6 +393,8 @@ impl Half {
             repeats,
             drops,
             pace,
+            spacing,
+            train,
             first_data_ns,
             last_data_ns,
             fin,
@@ -379,6 +415,7 @@ impl Half {
         (*silence, *is_hollow) = (Silence::default(), false);
         (*first_len, *train_ns, *last_ack_ns, *nearer) = (0, 0, 0, Nearer::default());
         (*quiet_ns, *asked_ns, *credit_ns, *repeats, *pace) = (0, None, 0, Repeats::default(), Pace::default());
+        (*spacing, *train) = (Spacing::default(), Train::default());
         drops.restart();
         holes.empty();
         sacked.empty();
@@ -418,7 +455,8 @@ impl Half {
         let near_ns = self.near.least_ns.unwrap_or(0);
         // Beside the sender it is the time that a host takes to answer, which it doesn't take each time.
         let is_beside = near_ns < self.far.least_ns.unwrap_or(0) / BESIDE_PART;
-        if is_beside { 0 } else { near_ns }.saturating_add(self.queueing_ns(now_ns))
+        let early_ns = ROUNDING_NS.max(self.spacing.takes_ns(HANDSHAKE_OPTIONS));
+        if is_beside { 0 } else { near_ns.saturating_sub(early_ns) }.saturating_add(self.queueing_ns(now_ns))
     }
 
     /// What queues on the way from the sender, now: no more than its clock says, and no more than it takes to answer. The
@@ -552,6 +590,13 @@ impl Half {
         }
         self.quiet_ns = now.saturating_sub(self.last_data_ns);
         self.last_data_ns = self.last_data_ns.max(now);
+        if self.counters.data_packets > 1 && self.is_beside_receiver() {
+            let len = u64::from(seen.len);
+            if seen.len >= mss {
+                self.spacing.on(self.quiet_ns, len);
+            }
+            self.flight.note_data(now, self.quiet_ns, self.spacing.takes_ns(len));
+        }
         if self.counters.data_packets > 1 && self.quiet_ns > LEAST_RTO_NS.max(self.silence.ns) {
             let packets = self.counters.data_packets;
             self.silence = Silence { ns: self.quiet_ns, ended_ns: now, len: seen.len, packets };
@@ -580,9 +625,8 @@ impl Half {
         // The end of a write waits for its acknowledgement where Nagle's algorithm says so, whatever holds the rest.
         let is_full = is_new && u64::from(seen.len) >= self.flight.mss;
         let resumed = if is_full { self.resumption(seen) } else { None };
-        let waited_ns = self.flight.unprompted_ns(seen.at_ns);
-        let unprompted = waited_ns > PROMPT_NS && is_new;
-        let prompted = is_new && (waited_ns <= PROMPT_WAKE_NS || waited_ns <= self.prompt_ns());
+        let waited_ns = self.unprompted_ns(seen.at_ns, u64::from(seen.len));
+        let told = if is_new { self.told(seen, waited_ns, in_flight) } else { Told::Nothing };
         while let Some(credit_ns) = self.credits.pop_front_if(|credit_ns| *credit_ns <= seen.at_ns) {
             self.credit_ns = credit_ns;
         }
@@ -590,7 +634,8 @@ impl Half {
         let starved_ns = if is_full { self.flight.fill(seen.at_ns) } else { 0 };
         let Some(bins) = &mut self.flight.bins else { return };
         // After an acknowledgement just before, the sender waited for that one.
-        if unprompted
+        if waited_ns > PROMPT_NS
+            && is_new
             && starved_ns >= LEAST_STARVED_NS
             && starved_ns >= (self.near.least_ns.unwrap_or(0) + self.far.least_ns.unwrap_or(0)) / STARVED_PART
         {
@@ -604,14 +649,54 @@ impl Half {
             None => {}
         }
         bin.sent += u64::from(seen.len);
-        bin.prompted += if prompted { u64::from(seen.len) } else { 0 };
+        bin.prompted += if told == Told::Prompted { u64::from(seen.len) } else { 0 };
         bin.credited += if credited { u64::from(seen.len) } else { 0 };
-        bin.unprompted += if unprompted && in_flight > 0 { u64::from(seen.len) } else { 0 };
+        bin.unprompted += if told == Told::Unprompted { u64::from(seen.len) } else { 0 };
+        bin.hidden += if told == Told::Hidden { u64::from(seen.len) } else { 0 };
         bin.peak = bin.peak.max(in_flight + if is_new { u64::from(seen.len) } else { 0 });
         bin.marked += u32::from(seen.ecn() == 3);
         match &mut bin.packets {
             Some((_, last)) => *last = seen.number,
             none => *none = Some((seen.number, seen.number)),
+        }
+    }
+
+    /// Most of the path is before the place of capture.
+    fn is_beside_receiver(&self) -> bool {
+        self.near.least_ns.zip(self.far.least_ns).is_some_and(|(near_ns, far_ns)| near_ns > far_ns)
+    }
+
+    /// How much longer a segment of `len` bytes takes the narrowest link than the one that told the way to the sender.
+    fn longer_ns(&self, len: u64) -> u64 {
+        self.spacing.takes_ns(len.saturating_sub(self.near.least_len.into()))
+    }
+
+    /// How long before `len` bytes that come now were sent an acknowledgement had made room, give or take what they take.
+    fn unprompted_ns(&self, now: u64, len: u64) -> u64 {
+        let slack_ns = self.spacing.takes_ns(len).min(PROMPT_WAKE_NS);
+        self.flight.unprompted_ns(now.saturating_sub(self.longer_ns(len)), slack_ns)
+    }
+
+    /// Whether an acknowledgement prompted new data. What came right behind other data may have been sent with it: it counts
+    /// as that does, for a round trip.
+    fn told(&mut self, seen: &Seen, waited_ns: u64, in_flight: u64) -> Told {
+        let own = match () {
+            () if waited_ns <= PROMPT_WAKE_NS || waited_ns <= self.prompt_ns() => Told::Prompted,
+            () if waited_ns > PROMPT_NS && in_flight > 0 => Told::Unprompted,
+            () => Told::Nothing,
+        };
+        let takes_ns = self.spacing.takes_ns(u64::from(seen.len));
+        if self.counters.data_packets <= 1 || !self.spacing.is_behind(self.quiet_ns, u64::from(seen.len)) {
+            // Behind a link that is never empty for long, trains begin by chance.
+            let is_pause = self.quiet_ns >= takes_ns.saturating_mul(PAUSE_TIMES);
+            self.train = Train { began_ns: seen.at_ns, told: if is_pause { own } else { Told::Nothing } };
+            return own;
+        }
+        let is_near = seen.at_ns.saturating_sub(self.train.began_ns) <= self.flight.trip_ns;
+        match self.train.told {
+            Told::Nothing => Told::Hidden,
+            told if is_near => told,
+            _ => Told::Hidden,
         }
     }
 
@@ -633,7 +718,7 @@ impl Half {
     fn note_nearer(&mut self, now: u64, gap_ns: u64) {
         let near_ns = self.near.least_ns.unwrap_or(0);
         let answered_ns = now.saturating_sub(self.train_ns);
-        if near_ns < LEAST_NEARER_NS || self.train_ns == 0 || answered_ns >= gap_ns {
+        if self.near.is_told || near_ns < LEAST_NEARER_NS || self.train_ns == 0 || answered_ns >= gap_ns {
             return;
         }
         let is_answer = answered_ns < near_ns && self.flight.in_flight(self.snd_max) > 0;
@@ -642,7 +727,7 @@ impl Half {
             (*times, *most_ns) = (*times + 1, (*most_ns).max(answered_ns));
         }
         if *times >= Nearer::LEAST {
-            self.near.note(*most_ns);
+            self.near.note(*most_ns, self.flight.mss as u32);
             self.nearer = Nearer::default();
         }
     }
@@ -689,8 +774,9 @@ impl Half {
             return Some(Resumption::Written);
         }
         let mss = self.flight.mss;
-        let waited_ns = self.flight.room_ns.map(|room_ns| now.saturating_sub(room_ns));
-        let is_prompted = self.flight.unprompted_ns(now) <= prompt_ns;
+        let sent_ns = now.saturating_sub(self.longer_ns(len));
+        let waited_ns = self.flight.room_ns.map(|room_ns| sent_ns.saturating_sub(room_ns));
+        let is_prompted = self.unprompted_ns(now, len) <= prompt_ns;
         Some(match waited_ns {
             Some(waited_ns) if waited_ns <= prompt_ns => Resumption::Clocked,
             // A little room is used late where acknowledgements or segments are coalesced.
@@ -912,7 +998,7 @@ impl Half {
             self.train_ns = now;
         }
         self.last_ack_ns = now;
-        if self.in_flight() > 0 && (ack > self.una || seen.len == 0) {
+        if self.in_flight() > 0 && (ack > self.una || seen.len == 0) && !self.is_beside_receiver() {
             self.flight.note_arrival(now, ack.saturating_sub(self.una));
         }
         if ack > self.una || !self.acked {
@@ -989,7 +1075,7 @@ impl Half {
 
     /// A round trip from the place of capture; the sender saw a longer one by the way between.
     fn on_round_trip(&mut self, now: u64, trip_ns: u64) {
-        self.far.note(trip_ns);
+        self.far.note(trip_ns, 0);
         let whole_ns = trip_ns.saturating_add(self.shift_ns(now));
         self.round_trips += 1;
         // RFC 6298, section 2.

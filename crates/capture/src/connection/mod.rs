@@ -9,6 +9,7 @@ mod flight;
 pub(crate) mod half;
 mod ranges;
 mod repeats;
+mod spacing;
 mod writes;
 
 #[cfg(test)]
@@ -164,7 +165,7 @@ impl Connection {
             // Towards the other end, and back from this one.
             peer.near.sent(seen.at_ns, value);
             if seen.flags.has(Flags::ACK) && !is_syn {
-                own.near.echoed(seen.at_ns, echo);
+                own.near.echoed(seen.at_ns, echo, seen.len);
             }
         }
         own.on_segment(seen, peer.syn.and_then(|syn| syn.mss));
@@ -225,7 +226,7 @@ impl Connection {
         self.handshake[1].get_or_insert(seen.number);
         if let Some(syn_ns) = self.syn_at_ns[peer] {
             // From here to the end that answered, and back.
-            self.note_way(sender, now.saturating_sub(syn_ns));
+            self.note_way(sender, now.saturating_sub(syn_ns), 0);
         }
         self.answered_ns = Some(now);
     }
@@ -241,15 +242,16 @@ impl Connection {
         let now = seen.at_ns;
         self.established = true;
         self.handshake[2] = Some(seen.number);
-        self.note_way(sender, now.saturating_sub(answered_ns));
+        self.note_way(sender, now.saturating_sub(answered_ns), seen.len);
         let from_the_first = self.handshake[0] == Some(self.first_number);
         self.opened_ns = from_the_first.then(|| now.saturating_sub(self.first_ns));
         self.handshake_ns = self.syn_at_ns[sender as usize].map(|syn_ns| now.saturating_sub(syn_ns));
     }
 
-    /// From the place of capture to `end` and back took this long: it is near to its own data and far from the other's.
-    fn note_way(&mut self, end: Sender, took_ns: u64) {
-        self.halves[end as usize].near.note(took_ns);
-        self.halves[other(end) as usize].far.note(took_ns);
+    /// From the place of capture to `end` and back, with `len` bytes of payload, took this long: it is near to its own data
+    /// and far from the other's.
+    fn note_way(&mut self, end: Sender, took_ns: u64, len: u32) {
+        self.halves[end as usize].near.note(took_ns, len);
+        self.halves[other(end) as usize].far.note(took_ns, len);
     }
 }

@@ -17,7 +17,11 @@ pub(crate) struct Wire {
 }
 
 pub(crate) fn segment(at_ns: u64, sender: Sender, flags: Flags, seq: u32, ack: u32, len: u32) -> Seen {
-    Seen::new(Parts {
+    Seen::new(parts(at_ns, sender, flags, seq, ack, len))
+}
+
+fn parts(at_ns: u64, sender: Sender, flags: Flags, seq: u32, ack: u32, len: u32) -> Parts {
+    Parts {
         clock_s: 0,
         at_ns,
         number: 0,
@@ -33,7 +37,7 @@ pub(crate) fn segment(at_ns: u64, sender: Sender, flags: Flags, seq: u32, ack: u
         id: None,
         hop_limit: 64,
         ecn: 0,
-    })
+    }
 }
 
 impl Wire {
@@ -276,4 +280,52 @@ fn the_initial_window_is_the_sender_s_wherever_it_was_captured() {
         wire.put(segment(at_ms * MS + 1, Sender::Low, Flags::ACK, 101, from + 1_000, 0));
     }
     assert_eq!(wire.connection.unwrap().half(Sender::High).counters.initial_window, 3_000);
+}
+
+/// What the timeline has of the high end's data, captured beside the low end, which is 80 ms away: segments that come at
+/// `data_us`, each of 1,000 B, and of which each second is acknowledged at once.
+fn beside_the_receiver(data_us: impl Iterator<Item = u64>) -> bins::Bin {
+    let mut wire = Wire::opened();
+    for (number, at_us) in data_us.enumerate() {
+        let from = 501 + 1_000 * number as u32;
+        wire.put(segment(at_us * 1_000, Sender::High, Flags::ACK, from, 101, 1_000));
+        if number % 2 == 1 {
+            wire.put(segment(at_us * 1_000, Sender::Low, Flags::ACK, 101, from + 1_000, 0));
+        }
+    }
+    let connection = wire.connection.unwrap();
+    connection.half(Sender::High).flight.bins.as_ref().unwrap().coarse(1 << 50).0[0]
+}
+
+#[test]
+fn two_segments_in_each_round_trip_leave_the_link_empty_and_answer_acknowledgements() {
+    // A segment takes the link 1 ms; acknowledgements are a little shorter than the SYN that told the way.
+    let bin = beside_the_receiver((0..100).flat_map(|turn| [200_000 + 81_980 * turn, 201_000 + 81_980 * turn]));
+    let span_ns = 100 * 81_980_000;
+    assert!(bin.dry_ns > span_ns / 10 * 9, "{} of {span_ns} ns without data", bin.dry_ns);
+    assert!(bin.prompted > bin.sent / 10 * 7 && bin.unprompted < bin.sent / 10, "{bin:?}");
+}
+
+#[test]
+fn behind_a_full_link_nothing_tells_when_data_was_sent() {
+    let bin = beside_the_receiver((0..3_000).map(|number| 200_000 + 5_000 * number));
+    assert!(bin.dry_ns < 100_000_000 && bin.hidden > bin.sent / 10 * 9, "{bin:?}");
+}
+
+#[test]
+fn a_chance_answer_brings_no_end_nearer_that_echoes_timestamps() {
+    let mut wire = Wire::opened();
+    for turn in 0..20_u32 {
+        let (at_ns, from) = (u64::from(turn) * 300 * MS + 400 * MS, 501 + 2_000 * turn);
+        let mut put = |late_ns: u64, sender: Sender, seq: u32, ack: u32, len: u32, stamps: [u32; 2]| {
+            let parts = parts(at_ns + late_ns, sender, Flags::ACK, seq, ack, len);
+            wire.put(Seen::new(Parts { timestamps: Some(stamps), ..parts }));
+        };
+        put(0, Sender::High, from, 101, 1_000, [turn, turn]);
+        // The application reads late and the window is told anew, just before what was sent long ago comes.
+        put(200 * MS, Sender::Low, 101, from + 500, 0, [turn + 1, turn]);
+        put(200 * MS + 20_000, Sender::High, from + 1_000, 101, 1_000, [turn, turn]);
+    }
+    let near_ns = wire.connection.unwrap().half(Sender::High).near.least_ns.unwrap();
+    assert!(near_ns >= 79 * MS, "{near_ns} ns");
 }

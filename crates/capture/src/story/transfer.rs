@@ -233,6 +233,7 @@ impl Series {
                 sent: Bytes::new(bin.sent),
                 unprompted: Bytes::new(bin.unprompted),
                 prompted: Bytes::new(bin.prompted),
+                hidden: Bytes::new(bin.hidden),
                 prompts: bin.prompts,
                 credited: Bytes::new(bin.credited),
                 credits: bin.credits,

@@ -45,13 +45,13 @@ prop_compose! {
         (peak, delivered, sent, unprompted, prompted) in (number(), number(), number(), number(), number()),
         (held, closed, idle, starved, dry, asked_us) in (number(), number(), number(), number(), number(), number()),
         counts in prop::array::uniform8(prop_oneof![0..50u32, any::<u32>()]),
-        credited in number(),
+        (credited, hidden) in (number(), number()),
     ) -> PacketSample {
         let [prompts, clocked, woken, written, asked, credits, nagle, delayed] = counts;
         PacketSample {
             peak: Bytes::new(peak), delivered: Bytes::new(delivered), sent: Bytes::new(sent),
             unprompted: Bytes::new(unprompted), prompted: Bytes::new(prompted), credited: Bytes::new(credited),
-            held_us: Micros::new(held), closed_us: Micros::new(closed), idle_us: Micros::new(idle),
+            hidden: Bytes::new(hidden), held_us: Micros::new(held), closed_us: Micros::new(closed), idle_us: Micros::new(idle),
             starved_us: Micros::new(starved), dry_us: Micros::new(dry), asked_us: Micros::new(asked_us),
             prompts, clocked, woken, written, asked, credits, nagle, delayed,
             ..PacketSample::default()

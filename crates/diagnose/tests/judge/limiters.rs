@@ -1,6 +1,6 @@
 //! What the ends do: windows, buffers, applications, acknowledgements. Each rule with what it must and must not say.
 
-use fullpipe_diagnose::{Confidence, Detail, Limiter, Transfer, diagnose};
+use fullpipe_diagnose::{Confidence, Detail, Limiter, SenderSample, Transfer, diagnose};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::{
@@ -222,6 +222,66 @@ fn a_lone_segment_whose_ack_is_late_is_ack_delay() {
     assert_eq!(answered.limiter, Limiter::Application, "{}", told(&answered));
     let prompt = diagnose(&lone_segments(0, 1_000));
     assert_eq!(prompt.limiter, Limiter::Application, "{}", told(&prompt));
+}
+
+/// 100 ms of samples for each message of two halves, of which the second waits for an acknowledgement that comes 42 ms later.
+fn halves_that_wait() -> Transfer {
+    let mut transfer = World { rtt_us: 2_000.0, seconds: 1.3, ..World::default() }.transfer();
+    let first = transfer.sender_samples[0];
+    transfer.sender_samples = (0..1_300_u64)
+        .map(|ms| {
+            let (message, into) = (ms / 50, ms % 50);
+            let waits = into < 42;
+            SenderSample {
+                at_us: Micros::new(ms * 1_000),
+                acked: Bytes::new(message * 300 + if waits { 0 } else { 150 }),
+                in_flight: Some(Bytes::new(150)),
+                not_sent: Some(Bytes::new(if waits { 150 } else { 0 })),
+                rtt_us: Some(Micros::new(2_000)),
+                ..first
+            }
+        })
+        .collect();
+    transfer
+}
+
+#[test]
+fn what_waits_behind_a_late_acknowledgement_again_and_again_is_nagle_however_little_it_is() {
+    let nagle = diagnose(&halves_that_wait());
+    assert_eq!((nagle.limiter, nagle.detail), (Limiter::AckDelay, Some(Detail::Nagle)), "{}", told(&nagle));
+}
+
+/// As much in flight all the time, more written behind it, nothing lost, and the round trip of the empty path.
+fn level(sndbuf_share: f64) -> Transfer {
+    let mut transfer = World { rtt_us: 40_000.0, seconds: 8.0, window: 1e6, ..World::default() }.transfer();
+    for sample in &mut transfer.sender_samples {
+        let at = sample.at_us.get();
+        *sample = SenderSample {
+            acked: Bytes::new(at * 60_000 / 40_000),
+            in_flight: Some(Bytes::new(60_000)),
+            not_sent: Some(Bytes::new(30_000)),
+            cwnd: Some(Bytes::new(60_000)),
+            rtt_us: Some(Micros::new(40_000)),
+            retransmits: Some(0),
+            delivery_rate_bps: None,
+            sndbuf_limited_us: Some(Micros::new((at as f64 * sndbuf_share) as u64)),
+            rwnd_limited_us: Some(Micros::ZERO),
+            ..*sample
+        };
+    }
+    transfer
+}
+
+#[test]
+fn a_kernel_that_counts_the_waiting_of_a_writer_is_believed_though_something_waits_to_be_sent() {
+    let buffer = diagnose(&level(0.9));
+    assert_eq!(buffer.limiter, Limiter::SendBuffer, "{}", told(&buffer));
+}
+
+#[test]
+fn a_level_rate_without_a_queue_is_no_full_path() {
+    let level = diagnose(&level(0.0));
+    assert_eq!((level.limiter, level.detail), (Limiter::CongestionWindow, None), "{}", told(&level));
 }
 
 #[test]

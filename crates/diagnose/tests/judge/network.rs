@@ -1,6 +1,8 @@
 //! What the path does: full, lossy, reordering, policed, opening, black holes; and several streams at once.
 
-use fullpipe_diagnose::{Confidence, CongestionState, Detail, Limiter, PathRate, diagnose, diagnose_streams};
+use fullpipe_diagnose::{
+    Confidence, CongestionState, Detail, Limiter, PathRate, SenderSample, Transfer, diagnose, diagnose_streams,
+};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::{
@@ -187,4 +189,49 @@ fn bursts_behind_themselves_are_no_standing_queue() {
     // A window just above the product fills the path, and its excess stands in the queue.
     let full = World { window: 1.2 * world.bdp(), ..world }.transfer();
     assert_eq!(diagnose(&full).limiter, Limiter::Path, "{}", told(&diagnose(&full)));
+}
+
+/// A saw-tooth between 40 and 80 KB under way, with `lost` segments at each of its tops, over 20 ms without a queue; slow start
+/// went up to 200 KB.
+fn sawtooth(lost: u64, control: &str) -> Transfer {
+    let mut transfer = World { rtt_us: 20_000.0, seconds: 8.0, window: 4e6, ..World::default() }.transfer();
+    transfer.sender.congestion_control = Some(control.to_owned());
+    let (mut acked, mut retransmits, mut before) = (0, 0, 0);
+    for (index, sample) in transfer.sender_samples.iter_mut().enumerate() {
+        let at = sample.at_us.get();
+        let tooth = index as u64 % 40;
+        let flight = if index < 10 { 20_000 * (index as u64 + 1) } else { 40_000 + tooth * 1_000 };
+        acked += flight.min(60_000) * (at - before) / 20_000;
+        retransmits += if tooth == 39 || index == 10 { lost } else { 0 };
+        before = at;
+        *sample = SenderSample {
+            acked: Bytes::new(acked),
+            in_flight: Some(Bytes::new(flight)),
+            not_sent: Some(Bytes::new(500_000)),
+            cwnd: Some(Bytes::new(flight)),
+            rtt_us: Some(Micros::new(20_000)),
+            retransmits: Some(retransmits),
+            delivery_rate_bps: None,
+            ..*sample
+        };
+    }
+    transfer
+}
+
+#[test]
+fn losses_at_one_height_are_the_path_however_high_slow_start_went() {
+    let found = diagnose(&sawtooth(4, "cubic"));
+    assert_eq!(found.limiter, Limiter::Path, "{}", told(&found));
+}
+
+#[test]
+fn a_rate_that_random_losses_would_not_allow_is_a_policer_s() {
+    let mut transfer = sawtooth(60, "cubic");
+    // No tops tell: what is in flight when it is lost differs.
+    for (index, sample) in transfer.sender_samples.iter_mut().enumerate() {
+        let scatter = 30_000 + (index as u64).wrapping_mul(2_654_435_761) % 90_000;
+        (sample.in_flight, sample.cwnd) = (Some(Bytes::new(scatter)), Some(Bytes::new(scatter)));
+    }
+    let found = diagnose(&transfer);
+    assert_eq!((found.limiter, found.detail), (Limiter::Path, Some(Detail::Policed)), "{}", told(&found));
 }

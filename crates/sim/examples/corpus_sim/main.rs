@@ -17,7 +17,7 @@ use std::{
 };
 
 use fullpipe_capture::{Keep, Reader, Tracker};
-use fullpipe_diagnose::{Diagnosis, Limiter};
+use fullpipe_diagnose::{Confidence, Diagnosis, Limiter};
 use fullpipe_sim::{Capture, Outcome, run};
 
 use self::draw::{Drawn, draw};
@@ -37,6 +37,8 @@ struct Tally {
     counts: [BTreeMap<(Limiter, Limiter), u64>; 3],
     /// By view, truth, verdict and family: seeds with their words.
     wrong: BTreeMap<Miss, Vec<(u64, String)>>,
+    /// By view: verdicts called high, and those of them that are wrong.
+    sure: [[u64; 2]; 3],
     labelled: u64,
     ambiguous: u64,
     failed: Vec<(u64, String)>,
@@ -80,11 +82,12 @@ fn one(seed: u64, tally: &Mutex<Tally>, folder: Option<&Path>) {
         return;
     };
     let verdicts = [
-        outcome.diagnosis().limiter,
+        Some(outcome.diagnosis()),
         of_capture(outcome.capture.as_ref()),
         of_capture(outcome.receiver_capture.as_ref()),
-    ];
-    if let Some(folder) = folder.filter(|_| verdicts.iter().any(|verdict| *verdict != truth))
+    ]
+    .map(|diagnosis| diagnosis.map_or((Limiter::InsufficientEvidence, false), sureness));
+    if let Some(folder) = folder.filter(|_| verdicts.iter().any(|verdict| verdict.0 != truth))
         && let Err(error) = keep(folder, seed, &drawn, &outcome, truth)
     {
         eprintln!("seed {seed}: {}: {error}", folder.display());
@@ -105,9 +108,23 @@ fn keep(folder: &Path, seed: u64, drawn: &Drawn, outcome: &Outcome, truth: Limit
     Ok(())
 }
 
-fn note(tally: &mut Tally, seed: u64, drawn: &Drawn, outcome: &Outcome, truth: Limiter, verdicts: [Limiter; 3]) {
+/// The verdict, and whether it is called sure.
+fn sureness(diagnosis: Diagnosis) -> (Limiter, bool) {
+    (diagnosis.limiter, diagnosis.confidence == Confidence::High)
+}
+
+fn note(
+    tally: &mut Tally,
+    seed: u64,
+    drawn: &Drawn,
+    outcome: &Outcome,
+    truth: Limiter,
+    verdicts: [(Limiter, bool); 3],
+) {
     tally.labelled += 1;
-    for (view, verdict) in verdicts.into_iter().enumerate() {
+    for (view, (verdict, is_sure)) in verdicts.into_iter().enumerate() {
+        tally.sure[view][0] += u64::from(is_sure);
+        tally.sure[view][1] += u64::from(is_sure && verdict != truth);
         *tally.counts[view].entry((truth, verdict)).or_default() += 1;
         if verdict != truth {
             let words = format!("{} (truth {:.0} %)", drawn.words, outcome.truth.limited(truth) * 100.0);
@@ -121,18 +138,15 @@ fn locked(tally: &Mutex<Tally>) -> std::sync::MutexGuard<'_, Tally> {
 }
 
 /// What the judge says of a capture, read as a file.
-fn of_capture(capture: Option<&Capture>) -> Limiter {
-    let judged = || -> Option<Diagnosis> {
-        let file = capture?.to_pcap();
-        let mut tracker = Tracker::new(1, Keep::default());
-        let mut reader = Reader::new();
-        let used = reader.read(&file, &mut tracker).ok()?;
-        reader.finish(&file[used..], &mut tracker).ok()?;
-        let found = tracker.finish();
-        let report = found.connections.get(0)?;
-        Some(report.main_side().verdict.as_ref()?.diagnosis.clone())
-    };
-    judged().map_or(Limiter::InsufficientEvidence, |diagnosis| diagnosis.limiter)
+fn of_capture(capture: Option<&Capture>) -> Option<Diagnosis> {
+    let file = capture?.to_pcap();
+    let mut tracker = Tracker::new(1, Keep::default());
+    let mut reader = Reader::new();
+    let used = reader.read(&file, &mut tracker).ok()?;
+    reader.finish(&file[used..], &mut tracker).ok()?;
+    let found = tracker.finish();
+    let report = found.connections.get(0)?;
+    Some(report.main_side().verdict.as_ref()?.diagnosis.clone())
 }
 
 fn print(tally: &mut Tally) {
@@ -150,9 +164,11 @@ fn print(tally: &mut Tally) {
         let silent: u64 = counts.iter().filter(silent).map(|(_, count)| count).sum();
         let all = tally.labelled.max(1) as f64;
         println!(
-            "\n{name}: {:.1} % right, {:.1} % without a verdict",
+            "\n{name}: {:.1} % right, {:.1} % without a verdict; {} called high, {} of them wrong",
             right as f64 * 100.0 / all,
-            silent as f64 * 100.0 / all
+            silent as f64 * 100.0 / all,
+            tally.sure[view][0],
+            tally.sure[view][1]
         );
         for truth in counts.keys().map(|(truth, _)| *truth).collect::<std::collections::BTreeSet<_>>() {
             let row = counts.iter().filter(|((own, _), _)| *own == truth);
