@@ -5,18 +5,25 @@ use std::collections::VecDeque;
 
 use fullpipe_units::{Instant, Rate};
 
-use crate::{Departure, Fate, Machine, Queue, QueueStats, Segment};
+use crate::{Departure, Fate, Machine, Queue, QueueStats, RateTrace, Segment, trace::TraceClock};
 
-/// A queue and the serialiser that empties it at a fixed rate.
+/// A queue and the serialiser that empties it, at a fixed rate or at a recorded one.
 #[derive(Debug)]
 pub struct Link<T> {
-    clock: SerialClock,
+    clock: Clock,
     overhead: u32,
     queue: Queue<T>,
     /// What is being serialised, and when its last bit leaves.
     in_service: Option<(Instant, Segment<T>)>,
     /// Serialised but not yet polled.
     out: VecDeque<(Instant, Segment<T>)>,
+}
+
+/// How long packets take.
+#[derive(Clone, Debug)]
+enum Clock {
+    Steady(SerialClock),
+    Recorded(TraceClock),
 }
 
 /// Turns bits into nanoseconds without drift: what a division leaves over goes into the next packet.
@@ -41,12 +48,18 @@ impl<T> Link<T> {
     /// An idle link of `rate` (above zero; zero counts as 1 bit/s) that adds `overhead` bytes to each packet.
     pub fn new(rate: Rate, overhead: u32, queue: Queue<T>) -> Self {
         Self {
-            clock: SerialClock { bps: rate.bps().max(1), remainder: 0 },
+            clock: Clock::Steady(SerialClock { bps: rate.bps().max(1), remainder: 0 }),
             overhead,
             queue,
             in_service: None,
             out: VecDeque::new(),
         }
+    }
+
+    /// An idle link whose rate changes as it was recorded.
+    pub fn recorded(trace: RateTrace, overhead: u32, queue: Queue<T>) -> Self {
+        let clock = Clock::Recorded(TraceClock::new(trace));
+        Self { clock, overhead, queue, in_service: None, out: VecDeque::new() }
     }
 
     /// The queue's counters.
@@ -81,13 +94,19 @@ impl<T> Link<T> {
             self.serve(start, segment);
         } else {
             // The link falls idle; the fraction of a nanosecond belongs to the busy period that ends.
-            self.clock.remainder = 0;
+            if let Clock::Steady(clock) = &mut self.clock {
+                clock.remainder = 0;
+            }
         }
     }
 
     fn serve(&mut self, start: Instant, segment: Segment<T>) {
-        let span = self.clock.time_for(u64::from(segment.len) + u64::from(self.overhead));
-        self.in_service = Some((start + span, segment));
+        let bytes = u64::from(segment.len) + u64::from(self.overhead);
+        let done = match &mut self.clock {
+            Clock::Steady(clock) => start + clock.time_for(bytes),
+            Clock::Recorded(clock) => clock.ends(start, bytes),
+        };
+        self.in_service = Some((done, segment));
     }
 }
 

@@ -143,7 +143,7 @@ pub fn path(rate: Rate, rtt: Micros, loss: f64, queue: QueueSize) -> Result<Path
         queue: QueueSpec { size: queue, ..QueueSpec::default() },
         ..HopSpec::default()
     };
-    let ab = HopSpec { loss: (loss > 0.0).then_some(LossSpec::Bernoulli(loss)), ..hop };
+    let ab = HopSpec { loss: (loss > 0.0).then_some(LossSpec::Bernoulli(loss)), ..hop.clone() };
     let ba = HopSpec {
         delay: rtt.saturating_sub(half),
         queue: QueueSpec { size: QueueSize::Packets(10_000), ..QueueSpec::default() },

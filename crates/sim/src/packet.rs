@@ -37,7 +37,7 @@ impl Packet {
 
     /// As the path sees it.
     pub(crate) fn segment(self: Rc<Self>) -> Segment<Rc<Self>> {
-        Segment { len: self.len, ecn: Ecn::from_bits(self.head[1]), handle: self }
+        Segment { ecn: Ecn::from_bits(self.head[1]), ..Segment::new(self.len, self) }
     }
 
     /// As it leaves the path: a queue may have marked it.
