@@ -124,7 +124,7 @@ const LINUX: Profile = Profile { gathers_bursts: true, ..Profile::LINUX };
 /// The window shift follows the largest receive buffer (`tcp_select_initial_window`).
 const LINUX_6_18: Profile = Profile { window_shift: Some(10), ..LINUX };
 
-const LINUX_SOURCE: &str = "kernel documentation (ip-sysctl), net/ipv4/tcp_input.c, tcp_output.c; tcp_rmem up to 32 MB since 6.16 and 6 MB before, of which 51 to 58 % are payload, seen on Linux 6.18 as 83 % of a send buffer";
+const LINUX_SOURCE: &str = "kernel documentation (ip-sysctl), net/ipv4/tcp_input.c, tcp_output.c; tcp_rmem up to 32 MB on 6.18 and 6 MB before, of which 51 to 58 % are payload, as 83 % of a send buffer: seen on Linux 6.18";
 
 /// The platforms that are known.
 pub const PLATFORMS: &[Platform] = &[
