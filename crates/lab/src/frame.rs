@@ -26,9 +26,16 @@ const SMALL: usize = 4_096;
 /// More header than any TCP segment has in practice: IPv6 (40) with 200 bytes of extensions and a full TCP header (60).
 const HEADER_MAX: usize = 300;
 
+/// TCP's number in IP headers.
+const TCP: u8 = 6;
 const TCP_FIN: u8 = 0x01;
 const TCP_PSH: u8 = 0x08;
+const TCP_ACK: u8 = 0x10;
 const TCP_CWR: u8 = 0x80;
+/// CWR and ECE: an echo is repeated in every acknowledgement.
+const TCP_ECN: u8 = 0xc0;
+/// The option's kind (RFC 2018).
+const TCP_SACK: u8 = 5;
 const TCP_SEQ: usize = 4;
 const TCP_DATA_OFFSET: usize = 12;
 const TCP_FLAGS: usize = 13;
@@ -167,6 +174,34 @@ impl Frame {
     pub(crate) fn ecn(&self) -> Ecn {
         let packet = self.packet();
         Ecn::from_bits(if packet[0] >> 4 == 6 { packet[1] >> 4 } else { packet[1] })
+    }
+
+    /// The connection that it acknowledges data of, where it does nothing else: no payload, no flag but ACK, and no report
+    /// of what came out of order.
+    pub(crate) fn acknowledges(&self) -> Option<u32> {
+        let packet = self.packet();
+        let (ip_len, protocol, addresses) = match packet.first()? >> 4 {
+            4 => (usize::from(packet[0] & 15) * 4, packet.get(9)?, packet.get(12..20)?),
+            _ => (40, packet.get(6)?, packet.get(8..40)?),
+        };
+        let tcp = packet.get(ip_len..)?;
+        let header_len = usize::from(tcp.get(TCP_DATA_OFFSET)? >> 4) * 4;
+        if *protocol != TCP || tcp.len() != header_len || tcp.get(TCP_FLAGS)? & !TCP_ECN != TCP_ACK {
+            return None;
+        }
+        let mut options = tcp.get(20..)?;
+        while let [kind, rest @ ..] = options {
+            let len = match kind {
+                0 => break,
+                1 => 1,
+                &TCP_SACK => return None,
+                _ => usize::from(*rest.first()?).max(2),
+            };
+            options = options.get(len..)?;
+        }
+        // FNV-1a: a name for the connection, which nothing else depends on.
+        let named = addresses.iter().chain(tcp.get(..4)?);
+        Some(named.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)))
     }
 
     /// Writes the `count` segments from `first` on, with this ECN field, as one packet, which the kernel takes as that

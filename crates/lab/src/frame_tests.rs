@@ -207,3 +207,28 @@ fn link_local_multicast_is_known() {
         assert!(!with_header(&packet).is_link_local_multicast());
     }
 }
+
+/// The packet of a super-packet's headers and payload, as one that is not cut up.
+fn plain(version: u8, payload: &[u8], change: impl FnOnce(&mut [u8])) -> Rc<Frame> {
+    let mut bytes = super_packet(version, 1_448, payload, TCP_ACK);
+    bytes[..VNET_LEN].fill(0);
+    let ip_len = if version == 4 { 20 } else { 40 };
+    let tcp = &mut bytes[VNET_LEN + ip_len..];
+    tcp[20..32].copy_from_slice(&[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
+    change(tcp);
+    frame(bytes).unwrap()
+}
+
+#[test]
+fn only_an_acknowledgement_that_does_nothing_else_can_be_left_out() {
+    for version in [4, 6] {
+        let bare = plain(version, &[], |_| ()).acknowledges();
+        assert!(bare.is_some());
+        assert_eq!(plain(version, &[], |tcp| tcp[TCP_FLAGS] |= TCP_CWR).acknowledges(), bare);
+        assert_ne!(plain(version, &[], |tcp| tcp[1] = 9).acknowledges(), bare, "another port is another connection");
+        assert_eq!(plain(version, b"data", |_| ()).acknowledges(), None);
+        assert_eq!(plain(version, &[], |tcp| tcp[TCP_FLAGS] |= TCP_FIN).acknowledges(), None);
+        assert_eq!(plain(version, &[], |tcp| tcp[22] = TCP_SACK).acknowledges(), None);
+        assert_eq!(plain(version, &[], |tcp| tcp[23] = 99).acknowledges(), None, "an option that overruns");
+    }
+}

@@ -123,7 +123,10 @@ impl Lane {
         let ecn = frame.ecn();
         for index in 0..frame.segments() {
             let handle = Piece { frame: Rc::clone(frame), index };
-            self.path.on_packet(now, Segment { len: frame.wire_len(index), ecn, handle });
+            self.path.on_packet(
+                now,
+                Segment { ecn, ack_of: frame.acknowledges(), ..Segment::new(frame.wire_len(index), handle) },
+            );
         }
     }
 

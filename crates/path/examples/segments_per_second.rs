@@ -26,7 +26,7 @@ fn main() {
             by: ReorderBy::Gap { packets: 3, hold: Micros::from_millis(9) },
         }),
         duplicate: 0.001,
-        ..link
+        ..link.clone()
     };
     for (name, hops) in [
         ("one link", vec![link.clone()]),

@@ -1,4 +1,5 @@
-//! One hop: MTU, policer, queue, shaper, link, loss, duplication and the wire, in this order.
+//! One hop: MTU, policer, thinning of acknowledgements, aggregation, queue, shaper, link, loss, duplication and the wire, in
+//! this order.
 
 use core::time::Duration;
 
@@ -7,6 +8,7 @@ use fullpipe_units::{Instant, Micros, bdp};
 use crate::{
     DelayLine, Departure, Fate, HopSpec, HopStats, Link, LossProcess, Machine, MtuSpec, OversizeVerdict, Policer,
     Queue, QueueLimit, QueueSize, Random, Segment,
+    gather::{Aggregator, Thinner},
 };
 
 /// One hop in one direction.
@@ -15,6 +17,8 @@ pub struct Hop<T> {
     index: usize,
     mtu: Option<MtuSpec>,
     policer: Option<Policer>,
+    thinner: Option<Thinner<T>>,
+    aggregator: Option<Aggregator<T>>,
     link: Option<Link<T>>,
     loss: Option<LossProcess>,
     duplicate: Option<(f64, Random)>,
@@ -43,12 +47,18 @@ impl<T: Clone> Hop<T> {
         let link = spec.rate.map(|rate| {
             let limit = limit(spec, place.rtt, place.mtu);
             let queue = Queue::new(limit, spec.queue.discipline, stream("red"));
-            Link::new(rate, spec.overhead, queue).with_shaper(spec.shape)
+            let link = match &spec.trace {
+                Some(trace) => Link::recorded(trace.clone(), spec.overhead, queue),
+                None => Link::new(rate, spec.overhead, queue),
+            };
+            link.with_shaper(spec.shape)
         });
         Self {
             index: place.index,
             mtu: spec.mtu,
             policer: spec.police.map(Policer::new),
+            thinner: spec.thin_acks.map(Thinner::new),
+            aggregator: spec.aggregate.map(Aggregator::new),
             link,
             loss: spec.loss.map(|loss| LossProcess::new(loss, stream("loss"))),
             duplicate: (spec.duplicate > 0.0).then(|| (spec.duplicate, Random::new(stream("duplicate")))),
@@ -66,7 +76,8 @@ impl<T: Clone> Hop<T> {
     pub fn stats(&self) -> HopStats {
         let link = self.link.as_ref();
         HopStats {
-            inside: (link.map_or(0, Link::inside) + self.wire.inside()) as u64,
+            inside: (link.map_or(0, Link::inside) + self.gathered() + self.wire.inside()) as u64,
+            thinned: self.thinner.as_ref().map_or(0, |thinner| thinner.dropped),
             queue: link.map(Link::stats).unwrap_or_default(),
             reordered: self.wire.reordered(),
             ..self.counted
@@ -86,6 +97,36 @@ impl<T: Clone> Hop<T> {
     /// The segment that just arrived, if it was refused and its sender is to be told.
     pub(crate) fn take_refused(&mut self) -> Option<Departure<T>> {
         self.refused.take()
+    }
+
+    fn gathered(&self) -> usize {
+        let thinned = self.thinner.as_ref().map_or(0, Thinner::inside);
+        thinned + self.aggregator.as_ref().map_or(0, Aggregator::inside)
+    }
+
+    /// Whether anything in front of the link holds packets back.
+    const fn gathers(&self) -> bool {
+        self.thinner.is_some() || self.aggregator.is_some()
+    }
+
+    /// Moves what was held back until `now` on to the link.
+    fn advance(&mut self, now: Instant) {
+        while let Some((at, segment)) = self.thinner.as_mut().and_then(|thinner| thinner.take(now)) {
+            match &mut self.aggregator {
+                Some(aggregator) => aggregator.on_packet(at, segment),
+                None => self.enter_link(at, segment),
+            }
+        }
+        while let Some((at, segment)) = self.aggregator.as_mut().and_then(|aggregator| aggregator.take(now)) {
+            self.enter_link(at, segment);
+        }
+    }
+
+    fn enter_link(&mut self, at: Instant, segment: Segment<T>) {
+        match &mut self.link {
+            Some(link) => link.on_packet(at, segment),
+            None => self.enter_wire(at, segment),
+        }
     }
 
     /// A segment whose last bit left the link at `at`.
@@ -136,13 +177,22 @@ impl<T: Clone> Machine<T> for Hop<T> {
             self.counted.policed += 1;
             return;
         }
-        match &mut self.link {
-            Some(link) => link.on_packet(now, segment),
-            None => self.enter_wire(now, segment),
+        if self.gathers() {
+            self.advance(now);
+            if let Some(thinner) = &mut self.thinner {
+                thinner.on_packet(now, segment);
+            } else if let Some(aggregator) = &mut self.aggregator {
+                aggregator.on_packet(now, segment);
+            }
+            return self.advance(now);
         }
+        self.enter_link(now, segment);
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<Departure<T>> {
+        if self.gathers() {
+            self.advance(now);
+        }
         while let Some(serialised) = self.link.as_mut().and_then(|link| link.poll_transmit(now)) {
             self.enter_wire(serialised.at, serialised.segment);
         }
@@ -154,9 +204,16 @@ impl<T: Clone> Machine<T> for Hop<T> {
 
     fn next_timeout(&self) -> Option<Instant> {
         let link = self.link.as_ref().and_then(Machine::next_timeout).map(|at| at + self.wire.min_delay());
-        match (link, self.wire.next_timeout()) {
+        let next = match (link, self.wire.next_timeout()) {
             (Some(link), Some(wire)) => Some(link.min(wire)),
             (link, wire) => link.or(wire),
+        };
+        if !self.gathers() {
+            return next;
         }
+        let thinner = self.thinner.as_ref().and_then(Thinner::next);
+        let aggregator = self.aggregator.as_ref().and_then(Aggregator::next);
+        let held = thinner.into_iter().chain(aggregator).min().map(|at| at + self.wire.min_delay());
+        next.into_iter().chain(held).min()
     }
 }

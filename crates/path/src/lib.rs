@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod delay;
+mod gather;
 mod hop;
 mod link;
 mod loss;
@@ -24,6 +25,7 @@ mod random;
 mod scenario;
 mod spec;
 mod stats;
+mod trace;
 
 pub use delay::DelayLine;
 pub use hop::Hop;
@@ -40,7 +42,8 @@ pub use scenario::{
     IPV4_NETWORK, IPV6_NETWORK, LIMITERS, Roles, Scenario, ScenarioError, Side, Sweep, TestSpec,
 };
 pub use spec::{
-    CoDelSpec, Discipline, HopSpec, JitterSpec, LossSpec, MtuSpec, OversizeVerdict, PolicerSpec, QueueSize, QueueSpec,
-    RedSpec, ReorderBy, ReorderSpec, Spread,
+    AggregateSpec, CoDelSpec, Discipline, HopSpec, JitterSpec, LossSpec, MtuSpec, OversizeVerdict, PolicerSpec,
+    QueueSize, QueueSpec, RedSpec, ReorderBy, ReorderSpec, Spread, ThinSpec,
 };
 pub use stats::{HopStats, QueueStats};
+pub use trace::{RateTrace, TraceError};

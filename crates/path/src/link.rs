@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 
 use fullpipe_units::{Instant, Rate};
 
-use crate::{Departure, Fate, Machine, Policer, PolicerSpec, Queue, QueueStats, Segment};
+use crate::{Departure, Fate, Machine, Policer, PolicerSpec, Queue, QueueStats, RateTrace, Segment, trace::TraceClock};
 
-/// A queue and the serialiser that empties it at a fixed rate, or as slowly as a shaper lets it.
+/// A queue and the serialiser that empties it, at a fixed rate or at a recorded one, or as slowly as a shaper lets it.
 #[derive(Debug)]
 pub struct Link<T> {
-    clock: SerialClock,
+    clock: Clock,
     overhead: u32,
     shaper: Option<Policer>,
     queue: Queue<T>,
@@ -18,6 +18,13 @@ pub struct Link<T> {
     in_service: Option<(Instant, Segment<T>)>,
     /// Serialised but not yet polled.
     out: VecDeque<(Instant, Segment<T>)>,
+}
+
+/// How long packets take.
+#[derive(Clone, Debug)]
+enum Clock {
+    Steady(SerialClock),
+    Recorded(TraceClock),
 }
 
 /// Turns bits into nanoseconds without drift: what a division leaves over goes into the next packet.
@@ -42,13 +49,19 @@ impl<T> Link<T> {
     /// An idle link of `rate` (above zero; zero counts as 1 bit/s) that adds `overhead` bytes to each packet.
     pub fn new(rate: Rate, overhead: u32, queue: Queue<T>) -> Self {
         Self {
-            clock: SerialClock { bps: rate.bps().max(1), remainder: 0 },
+            clock: Clock::Steady(SerialClock { bps: rate.bps().max(1), remainder: 0 }),
             overhead,
             shaper: None,
             queue,
             in_service: None,
             out: VecDeque::new(),
         }
+    }
+
+    /// An idle link whose rate changes as it was recorded.
+    pub fn recorded(trace: RateTrace, overhead: u32, queue: Queue<T>) -> Self {
+        let clock = Clock::Recorded(TraceClock::new(trace));
+        Self { clock, overhead, shaper: None, queue, in_service: None, out: VecDeque::new() }
     }
 
     /// The same with a shaper before the serialiser.
@@ -88,15 +101,20 @@ impl<T> Link<T> {
             self.serve(start, segment);
         } else {
             // The link falls idle; the fraction of a nanosecond belongs to the busy period that ends.
-            self.clock.remainder = 0;
+            if let Clock::Steady(clock) = &mut self.clock {
+                clock.remainder = 0;
+            }
         }
     }
 
     fn serve(&mut self, start: Instant, segment: Segment<T>) {
         let length = segment.len.saturating_add(self.overhead);
         let start = self.shaper.as_mut().map_or(start, |shaper| shaper.passes_at(start, length));
-        let span = self.clock.time_for(u64::from(length));
-        self.in_service = Some((start + span, segment));
+        let done = match &mut self.clock {
+            Clock::Steady(clock) => start + clock.time_for(u64::from(length)),
+            Clock::Recorded(clock) => clock.ends(start, u64::from(length)),
+        };
+        self.in_service = Some((done, segment));
     }
 }
 

@@ -41,6 +41,9 @@ pub struct Segment<T> {
     pub len: u32,
     /// The ECN field; a queue that marks sets it to [`Ecn::Ce`].
     pub ecn: Ecn,
+    /// Of which connection it is an acknowledgement and nothing else, so that a later one of the same says all that it
+    /// says; nothing where it is more, or where the driver does not tell.
+    pub ack_of: Option<u32>,
     /// The driver's own name for the packet. Dropping a packet drops its handle; a duplicate is a clone of it.
     pub handle: T,
 }
@@ -48,7 +51,7 @@ pub struct Segment<T> {
 impl<T> Segment<T> {
     /// A segment of `len` bytes that takes no ECN marks.
     pub const fn new(len: u32, handle: T) -> Self {
-        Self { len, ecn: Ecn::NotEct, handle }
+        Self { len, ecn: Ecn::NotEct, ack_of: None, handle }
     }
 }
 

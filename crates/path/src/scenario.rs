@@ -251,11 +251,26 @@ impl Scenario {
         library::text(name)
     }
 
-    /// Reads a scenario. `origin` names the text in errors, such as the file that it came from.
+    /// Reads a scenario that names no other file. `origin` names the text in errors, such as the file that it came from.
+    ///
+    /// # Errors
+    /// What is wrong with it, and in which line.
     pub fn parse(text: &str, origin: &str) -> Result<Self, ScenarioError> {
+        Self::parse_with(text, origin, &|_| Err("nothing says where files are here".to_owned()))
+    }
+
+    /// As [`parse`](Self::parse); `reads` gives the text of a file that the scenario names, such as a trace.
+    ///
+    /// # Errors
+    /// As `parse`, and what `reads` says.
+    pub fn parse_with(
+        text: &str,
+        origin: &str,
+        reads: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<Self, ScenarioError> {
         let raw: raw::Scenario = toml::from_str(text)
             .map_err(|e| ScenarioError::at(origin, text, e.span().unwrap_or_default(), e.message()))?;
-        lower::scenario(raw).map_err(|problem| ScenarioError::at(origin, text, problem.span, &problem.message))
+        lower::scenario(raw, reads).map_err(|problem| ScenarioError::at(origin, text, problem.span, &problem.message))
     }
 
     /// The machine that carries `direction`. Both directions of a path are independent of each other.

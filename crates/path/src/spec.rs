@@ -2,11 +2,15 @@
 
 use fullpipe_units::{Bytes, Micros, Rate};
 
+use crate::RateTrace;
+
 /// One hop in one direction. The default is a wire that changes nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HopSpec {
     /// The link's rate, counted on IP length plus `overhead`; `None` serialises in no time and has no queue.
     pub rate: Option<Rate>,
+    /// How the link's rate changes over time; `rate` then is its mean.
+    pub trace: Option<RateTrace>,
     /// Bytes that the link adds to each packet: 38 on Ethernet with preamble and gap, 0 to count IP bytes alone.
     pub overhead: u32,
     /// What waits for the link.
@@ -27,6 +31,28 @@ pub struct HopSpec {
     pub police: Option<PolicerSpec>,
     /// A rate below the link's that is enforced by delaying: what finds too few tokens waits in the queue.
     pub shape: Option<PolicerSpec>,
+    /// Acknowledgements of which only the last of several passes, before the queue.
+    pub thin_acks: Option<ThinSpec>,
+    /// Packets that enter the queue in bunches.
+    pub aggregate: Option<AggregateSpec>,
+}
+
+/// Packets held back until there are enough of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AggregateSpec {
+    /// So many leave together, at least 1.
+    pub packets: u32,
+    /// The longest that the first of them waits for the others.
+    pub hold: Micros,
+}
+
+/// Acknowledgements of which only the last of several passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThinSpec {
+    /// One of so many of a connection, at least 1.
+    pub every: u32,
+    /// The longest that the first of them waits for the others.
+    pub hold: Micros,
 }
 
 impl HopSpec {

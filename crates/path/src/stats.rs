@@ -50,6 +50,8 @@ pub struct HopStats {
     pub black_holed: u64,
     /// Dropped by the policer.
     pub policed: u64,
+    /// Acknowledgements that were left out because a later one says what they said.
+    pub thinned: u64,
     /// Copies that were added.
     pub duplicated: u64,
     /// Taken out of order on purpose.
@@ -61,7 +63,7 @@ impl HopStats {
     pub fn dropped(&self) -> u64 {
         let queue = &self.queue;
         let in_queue = queue.dropped_full + queue.dropped_red + queue.dropped_codel;
-        in_queue + self.lost + self.too_big + self.black_holed + self.policed
+        in_queue + self.lost + self.too_big + self.black_holed + self.policed + self.thinned
     }
 }
 

@@ -322,7 +322,7 @@ fn codel_marks_on_a_whole_path() {
     let mut path = one_way(&[HopSpec { queue, ..link(12 * MBIT, 1) }]);
     // 1.25 of the rate: the queue stands after 100 ms.
     for i in 0..1_000 {
-        path.on_packet(us(u64::from(i) * 800), Segment { len: 1500, ecn: Ecn::Ect0, handle: i });
+        path.on_packet(us(u64::from(i) * 800), Segment { ecn: Ecn::Ect0, ..Segment::new(1500, i) });
     }
     let marked = drain(&mut path).iter().filter(|departure| departure.segment.ecn == Ecn::Ce).count() as u64;
     let stats = only_hop(&path);

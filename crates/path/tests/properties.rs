@@ -3,27 +3,31 @@
 use std::time::Duration;
 
 use fullpipe_path::{
-    CoDelSpec, Departure, Discipline, Ecn, Fate, HopSpec, JitterSpec, LossSpec, Machine, MtuSpec, OneWay,
-    OversizeVerdict, PolicerSpec, QueueSize, QueueSpec, RedSpec, ReorderBy, ReorderSpec, Segment, Spread,
+    AggregateSpec, CoDelSpec, Departure, Discipline, Ecn, Fate, HopSpec, JitterSpec, LossSpec, Machine, MtuSpec,
+    OneWay, OversizeVerdict, PolicerSpec, QueueSize, QueueSpec, RedSpec, ReorderBy, ReorderSpec, Segment, Spread,
+    ThinSpec,
 };
 use fullpipe_units::{Bytes, Instant, Micros, Rate};
 use proptest::{option, prelude::*};
 
 const MTU: u32 = 1500;
 
-/// A packet of the traffic: how long after the one before, how large, and whether it takes marks.
+/// A packet of the traffic: how long after the one before, how large, whether it takes marks, and of what it is an
+/// acknowledgement.
 #[derive(Clone, Debug)]
 struct Arrival {
     gap_ns: u64,
     len: u32,
     ecn: Ecn,
+    ack_of: Option<u32>,
 }
 
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     let gap = prop_oneof![Just(0), 0_u64..100_000, 0_u64..50_000_000];
     let len = prop_oneof![Just(MTU), 20_u32..=MTU];
     let ecn = prop_oneof![Just(Ecn::NotEct), Just(Ecn::Ect0)];
-    let arrival = (gap, len, ecn).prop_map(|(gap_ns, len, ecn)| Arrival { gap_ns, len, ecn });
+    let ack_of = option::of(Just(1));
+    let arrival = (gap, len, ecn, ack_of).prop_map(|(gap_ns, len, ecn, ack_of)| Arrival { gap_ns, len, ecn, ack_of });
     prop::collection::vec(arrival, 1..300)
 }
 
@@ -84,24 +88,35 @@ fn orderly_hop() -> impl Strategy<Value = HopSpec> {
         option::of(loss()),
         prop_oneof![Just(0.0), 0.0_f64..=1.0],
         option::weighted(0.2, mtu),
-        option::weighted(0.2, bucket()),
-        option::weighted(0.2, bucket()),
+        (option::weighted(0.2, bucket()), option::weighted(0.2, bucket())),
+        (
+            option::weighted(0.2, (1_u32..9, 0_u64..9_000)),
+            option::weighted(0.2, (1_u32..9, 0_u64..9_000)),
+            any::<bool>(),
+        ),
     )
-        .prop_map(|(rate, overhead, (size, discipline), delay, spread, loss, duplicate, mtu, police, shape)| {
-            HopSpec {
-                rate: rate.map(Rate::from_bps),
-                overhead,
-                queue: QueueSpec { size, discipline },
-                delay: Micros::new(delay),
-                jitter: spread.map(|spread| JitterSpec { spread, keep_order: true }),
-                loss,
-                reorder: None,
-                duplicate,
-                mtu,
-                police,
-                shape,
-            }
-        })
+        .prop_map(
+            |(rate, overhead, (size, discipline), delay, spread, loss, duplicate, mtu, (police, shape), gathers)| {
+                HopSpec {
+                    rate: rate.map(Rate::from_bps),
+                    trace: rate
+                        .filter(|_| gathers.2)
+                        .map(|bps| format!("0 {bps}\n7ms 0\n9ms {bps}\n13ms end").parse().unwrap()),
+                    thin_acks: gathers.0.map(|(every, us)| ThinSpec { every, hold: Micros::new(us) }),
+                    aggregate: gathers.1.map(|(packets, us)| AggregateSpec { packets, hold: Micros::new(us) }),
+                    overhead,
+                    queue: QueueSpec { size, discipline },
+                    delay: Micros::new(delay),
+                    jitter: spread.map(|spread| JitterSpec { spread, keep_order: true }),
+                    loss,
+                    reorder: None,
+                    duplicate,
+                    mtu,
+                    police,
+                    shape,
+                }
+            },
+        )
 }
 
 fn bucket() -> impl Strategy<Value = PolicerSpec> {
@@ -129,7 +144,10 @@ fn run(machine: &mut OneWay<usize>, traffic: &[Arrival], late: u64) -> Vec<Depar
     for (handle, arrival) in traffic.iter().enumerate() {
         now += arrival.gap_ns;
         poll_until(machine, Instant::from_nanos(now), late, &mut out);
-        machine.on_packet(Instant::from_nanos(now), Segment { len: arrival.len, ecn: arrival.ecn, handle });
+        machine.on_packet(
+            Instant::from_nanos(now),
+            Segment { ecn: arrival.ecn, ack_of: arrival.ack_of, ..Segment::new(arrival.len, handle) },
+        );
     }
     poll_until(machine, Instant::FAR_FUTURE, late, &mut out);
     out
@@ -155,7 +173,7 @@ proptest! {
         let (mut now, mut out) = (0, 0);
         for (handle, arrival) in traffic.iter().enumerate().take(stop) {
             now += arrival.gap_ns;
-            path.on_packet(Instant::from_nanos(now), Segment { len: arrival.len, ecn: arrival.ecn, handle });
+            path.on_packet(Instant::from_nanos(now), Segment { ecn: arrival.ecn, ack_of: arrival.ack_of, ..Segment::new(arrival.len, handle) });
             out += std::iter::from_fn(|| path.poll_transmit(Instant::from_nanos(now)))
                 .filter(|departure| departure.fate == Fate::Delivered)
                 .count() as u64;

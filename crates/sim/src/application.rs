@@ -39,6 +39,9 @@ pub enum Application {
 impl Application {
     /// What iperf3 writes at a time.
     pub const BULK: Self = Self::Bulk { write: 128 << 10 };
+    /// What `fullpipe` writes at a time when it measures. It matters: Linux looks at its send buffer before a segment, and
+    /// not while one is being filled that has not left, so that a long write passes a short buffer.
+    pub const MEASURED: Self = Self::Bulk { write: 1_000_000 };
 }
 
 /// What the receiving application does.

@@ -1,8 +1,9 @@
 //! One simulated host: a stack in a platform's dress, and the numbers of its socket.
 
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::IpAddr;
 
 use fullpipe_diagnose::SynFacts;
+use fullpipe_path::{PathSpec, Side};
 use fullpipe_tcp::{
     SecretKey,
     profile::{Budgets, ReceivePolicy},
@@ -24,6 +25,9 @@ const MOST: u64 = 60_000;
 /// Buffers beyond what the byte limits need: segments at a write's end are small.
 const SPARE: u16 = 72;
 
+/// Bytes that writes of up to 1 MiB each, which begin while a segment is being filled, take beyond the limit of a send buffer that fills segments.
+const PAST_LIMIT: u64 = 8 << 20;
+
 /// A host.
 #[derive(Debug)]
 pub(crate) struct End {
@@ -31,6 +35,7 @@ pub(crate) struct End {
     pub(crate) socket: Option<SocketId>,
     listener: Option<ListenerId>,
     options: SocketOptions,
+    is_v6: bool,
     pub(crate) device: Device,
     /// What its SYN said.
     pub(crate) syn: Option<SynFacts>,
@@ -40,8 +45,9 @@ pub(crate) struct End {
     pub(crate) receive_max: u64,
 }
 
-fn address(host: u8) -> IpAddr {
-    Ipv4Addr::new(10, 80, 0, host + 1).into()
+fn address(host: u8, is_v6: bool) -> IpAddr {
+    let side = if host == 0 { Side::A } else { Side::B };
+    if is_v6 { side.ipv6().into() } else { side.ipv4().into() }
 }
 
 /// Whole segments of a buffer of so many bytes.
@@ -50,13 +56,17 @@ fn segments(bytes: u64, mss: u16) -> u16 {
 }
 
 impl End {
-    pub(crate) fn new(spec: &HostSpec, host: u8, mtu: u32, sends: bool, key: [u8; 16]) -> Self {
-        let mtu = spec.mtu.map_or(mtu, |own| mtu.min(own.into())).clamp(576, 65_535) as u16;
-        let mss = mtu - 40;
+    pub(crate) fn new(spec: &HostSpec, host: u8, path: &PathSpec, sends: bool, key: [u8; 16]) -> Self {
+        // Where both are there, IPv4 it is, as in the lab.
+        let is_v6 = !path.ip.has_v4();
+        let mtu = spec.mtu.map_or(path.mtu, |own| path.mtu.min(own.into())).clamp(576, 65_535) as u16;
+        let mss = mtu - if is_v6 { 60 } else { 40 };
         let mut profile = spec.profile;
         let (least, most) = (segments(spec.receive.initial.get(), mss), segments(spec.receive.max.get(), mss));
         if !spec.budgets {
-            let send = segments(spec.send.max.get(), mss) + SPARE;
+            // What a long write puts past the limit.
+            let past = if spec.send.fills_segments { PAST_LIMIT } else { 0 };
+            let send = segments(spec.send.max.get().saturating_add(past), mss) + SPARE;
             let receive = least.min(most);
             profile.budgets = if sends {
                 Budgets { receive: receive.min(64), out_of_order: 64, transmit: send, unacknowledged: send }
@@ -87,7 +97,7 @@ impl End {
         let buffers: u32 = [growing, budgets.transmit, SPARE].into_iter().chain(held).map(u32::from).sum();
         let buffers = buffers.min(65_000) as u16;
         let interface = Interface { mtu, checksum_offload: true, burst: 0 };
-        let mut config = Config::new(address(host), interface, SecretKey(key));
+        let mut config = Config::new(address(host, is_v6), interface, SecretKey(key));
         config.profile = profile;
         let mut options = SocketOptions::of(&profile);
         options.no_nagle = spec.no_nagle;
@@ -96,6 +106,7 @@ impl End {
             socket: None,
             listener: None,
             options,
+            is_v6,
             device: Device::new(spec.per_packet.into()),
             syn: None,
             unacknowledged: spec.budgets.then_some(budgets.unacknowledged),
@@ -110,7 +121,7 @@ impl End {
     }
 
     pub(crate) fn connect(&mut self, now: Instant, to: u8) -> Result<(), SimError> {
-        let remote = Endpoint::new(address(to), PORT);
+        let remote = Endpoint::new(address(to, self.is_v6), PORT);
         let opened = self.stack.connect(now, Some(40_000), remote, self.options);
         self.socket = Some(opened.map_err(|error| SimError::Open(error.to_string()))?);
         Ok(())
@@ -130,7 +141,7 @@ impl End {
     /// Notes what this end's SYN says.
     pub(crate) fn note_syn(&mut self, packet: &Packet) {
         if self.syn.is_none() && packet.is_syn() {
-            self.syn = Some(syn_facts(packet.head()));
+            self.syn = Some(syn_facts(packet.tcp()));
         }
     }
 }
@@ -140,9 +151,10 @@ fn shift(bytes: u64) -> u8 {
     (0..14).find(|shift| 65_535 << shift >= bytes).unwrap_or(14)
 }
 
-fn syn_facts(head: &[u8]) -> SynFacts {
-    let mut facts = SynFacts { window: Some(u16::from_be_bytes([head[34], head[35]])), ..SynFacts::default() };
-    let mut rest = head.get(40..).unwrap_or_default();
+fn syn_facts(tcp: &[u8]) -> SynFacts {
+    let window = tcp.get(14..16).map(|window| u16::from_be_bytes([window[0], window[1]]));
+    let mut facts = SynFacts { window, ..SynFacts::default() };
+    let mut rest = tcp.get(20..).unwrap_or_default();
     while let [kind, tail @ ..] = rest {
         let len = match (kind, tail) {
             (0, _) => break,

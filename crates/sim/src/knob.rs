@@ -2,15 +2,21 @@
 
 use core::str::FromStr;
 
-use fullpipe_path::{HopSpec, IpVersions, LossSpec, PathHop, PathSpec, QueueSize, QueueSpec};
+use fullpipe_path::{AggregateSpec, HopSpec, IpVersions, LossSpec, PathHop, PathSpec, QueueSize, QueueSpec, ThinSpec};
 use fullpipe_tcp::{congestion::Algorithm, profile::Budgets};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::{
     Application, Reader,
-    spec::{HostSpec, ReceiveBuffer, SimError, Spec},
+    spec::{Cross, HostSpec, ReceiveBuffer, SimError, Spec},
 };
 
+/// The longest that an acknowledgement waits for the ones that may replace it.
+const HOLD: Micros = Micros::from_millis(5);
+/// The most packets that leave together.
+const BUNCH: u32 = 100;
+/// The length of a packet of cross traffic: between a call's and a download's.
+const CROSS_PACKET: u32 = 1_000;
 /// The largest window and buffer that is simulated.
 const MOST_BYTES: u64 = 32 << 20;
 
@@ -85,6 +91,14 @@ pub const KNOBS: &[Knob] = &[
     knob("path.loss", Kind::Fraction, "random loss towards the receiver"),
     knob("path.queue", Kind::Queue, "queue in front of the link"),
     knob("path.mtu", Kind::Size, "largest packet"),
+    knob("path.thin_acks", Kind::Count, "of so many acknowledgements only the last one passes, 1 to 1000"),
+    knob(
+        "path.aggregate",
+        Kind::Time,
+        "packets towards the receiver wait so long for others, 100 at most, to leave together",
+    ),
+    knob("path.flows", Kind::Count, "connections of this kind at the link, 1 to 100; the first is told of"),
+    knob("path.cross", Kind::Rate, "traffic of others towards the receiver, packets of 1,000 B"),
 ];
 
 /// `spec` with these settings.
@@ -143,7 +157,7 @@ pub fn path(rate: Rate, rtt: Micros, loss: f64, queue: QueueSize) -> Result<Path
         queue: QueueSpec { size: queue, ..QueueSpec::default() },
         ..HopSpec::default()
     };
-    let ab = HopSpec { loss: (loss > 0.0).then_some(LossSpec::Bernoulli(loss)), ..hop };
+    let ab = HopSpec { loss: (loss > 0.0).then_some(LossSpec::Bernoulli(loss)), ..hop.clone() };
     let ba = HopSpec {
         delay: rtt.saturating_sub(half),
         queue: QueueSpec { size: QueueSize::Packets(10_000), ..QueueSpec::default() },
@@ -195,7 +209,13 @@ pub fn set(spec: &mut Spec, key: &str, value: &str) -> Result<(), SimError> {
     let knob = find(key)?;
     let value = value.trim();
     if let Some(name) = knob.key.strip_prefix("path.") {
-        return set_path(&mut spec.path, knob, name, value);
+        match name {
+            // Each has the memory of its largest buffers: 0.8 MB for Linux.
+            "flows" => spec.flows = count(knob, value, 1, 100)? as u32,
+            "cross" => spec.cross = Some(Cross { rate: rate(knob, value)?, packet: CROSS_PACKET }),
+            _ => set_path(&mut spec.path, knob, name, value)?,
+        }
+        return Ok(());
     }
     let (host, name) = match knob.key.strip_prefix("sender.") {
         Some(name) => (&mut spec.sender, name),
@@ -286,6 +306,17 @@ fn set_path(path: &mut PathSpec, knob: &Knob, name: &str, value: &str) -> Result
             hop.ab.loss = (loss > 0.0).then_some(LossSpec::Bernoulli(loss));
         }
         "queue" => hop.ab.queue.size = queue(value)?,
+        "thin_acks" => {
+            let every = count(knob, value, 1, 1_000)? as u32;
+            hop.ba.thin_acks = Some(ThinSpec { every, hold: HOLD });
+        }
+        "aggregate" => {
+            let hold = time(knob, value)?;
+            if hold > Micros::from_secs(1) {
+                return Err(SimError::value(knob.key, value, "packets are held for 1 s at most"));
+            }
+            hop.ab.aggregate = Some(AggregateSpec { packets: BUNCH, hold });
+        }
         _ => path.mtu = mtu(knob, value)?.into(),
     }
     Ok(())

@@ -15,6 +15,7 @@
 mod application;
 mod device;
 mod end;
+mod flow;
 mod forecast;
 pub mod knob;
 mod machine;
@@ -42,7 +43,7 @@ pub use pcap::Capture;
 pub use platform::{PLATFORMS, Platform, platform};
 pub use scenario::{DeviceRun, device_runs, from_scenario};
 pub use seen::{Overrides, Seen, as_seen};
-pub use spec::{HostSpec, ReceiveBuffer, SendBuffer, SimError, Spec};
+pub use spec::{Cross, HostSpec, ReceiveBuffer, SendBuffer, SimError, Spec};
 pub use sweep::{Prediction, Range, plateau, predict};
 pub use truth::{Held, Truth};
 pub use world::run;

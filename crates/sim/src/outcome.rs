@@ -34,6 +34,8 @@ pub struct Outcome {
     pub capture: Option<Capture>,
     /// What the receiver's interface saw, where it was asked for.
     pub receiver_capture: Option<Capture>,
+    /// Payload that the other connections at the bottleneck received meanwhile, each.
+    pub others: Vec<Bytes>,
     /// Why the connection ended early, if it did.
     pub failure: Option<String>,
 }

@@ -10,7 +10,13 @@ use crate::{
 };
 
 /// The sender now. Time is since the simulation began.
-pub(crate) fn sender(at: Micros, info: &Info, counts: &Counts, writer: &Writer, ledger: &Ledger) -> SenderSample {
+pub(crate) fn sender(
+    at: Micros,
+    (info, burst): (&Info, u32),
+    counts: &Counts,
+    writer: &Writer,
+    (ledger, counted): (&Ledger, Micros),
+) -> SenderSample {
     let bytes = |value: u32| Some(Bytes::new(value.into()));
     let time = |us: u32| (us > 0).then(|| Micros::new(us.into()));
     let state = match (info.in_recovery, info.after_timeout) {
@@ -37,9 +43,9 @@ pub(crate) fn sender(at: Micros, info: &Info, counts: &Counts, writer: &Writer, 
         lost: Some(info.lost.div_ceil(info.mss.max(1))),
         congestion_state: Some(state),
         rwnd_limited_us: Some(held(Held::ReceiveWindow)),
-        sndbuf_limited_us: Some(held(Held::SendBuffer)),
+        sndbuf_limited_us: Some(if writer.counts_as_linux() { counted } else { held(Held::SendBuffer) }),
         send_buffer: Some(Bytes::new(writer.limit)),
-        send_queued: Some(Bytes::new(u64::from(info.outstanding + info.unsent))),
+        send_queued: Some(Bytes::new(writer.charged(u64::from(info.outstanding + info.unsent), info, burst))),
         ..SenderSample::default()
     }
 }

@@ -18,6 +18,8 @@ const RECEIVE_LATER: u64 = 58;
 const SEND: u64 = 83;
 /// No kernel has a larger buffer; the engine's own bound is far below.
 const MOST: u64 = 1 << 40;
+/// `net.core.rmem_max` as it comes.
+const LARGEST_SET: u64 = 212_992;
 /// The longest transfer of a device's table.
 const LONGEST: Micros = Micros::from_secs(600);
 
@@ -41,8 +43,10 @@ pub fn from_scenario(scenario: &Scenario, direction: Direction) -> Result<Spec, 
         receiver: host(direction.receiver())?,
         names: [direction.sender(), direction.receiver()].map(|side| side.as_str().to_owned()),
         receiver_opens: direction == Direction::BToA,
-        application: Application::BULK,
+        application: Application::MEASURED,
         reader: Reader::Eager,
+        flows: scenario.test.streams,
+        cross: None,
         bytes: None,
         time: Micros::from_secs(u64::from(scenario.test.seconds) + u64::from(scenario.test.omit)),
         omit: Micros::from_secs(scenario.test.omit.into()),
@@ -61,7 +65,10 @@ fn linux(spec: &Host, congestion: &str) -> Result<HostSpec, SimError> {
             "net.ipv4.tcp_window_scaling" => host.profile.window_scaling = value.trim() != "0",
             "net.ipv4.tcp_timestamps" => host.profile.timestamps = value.trim() != "0",
             "net.ipv4.tcp_sack" => host.profile.sack = value.trim() != "0",
-            "net.ipv4.tcp_rmem" => host.receive = receive_triple(value).ok_or_else(wrong)?,
+            "net.ipv4.tcp_rmem" => {
+                host.receive = receive_triple(value).ok_or_else(wrong)?;
+                host.profile.window_shift = triple(value).map(|[_, _, most]| window_shift(most));
+            }
             "net.ipv4.tcp_wmem" => (host.send.initial, host.send.max) = send_triple(value).ok_or_else(wrong)?,
             _ if address.starts_with("route ") && address.ends_with(" window") => {
                 let window = value.trim().parse().map(Bytes::new).map_err(|_| wrong())?;
@@ -92,6 +99,12 @@ fn linux(spec: &Host, congestion: &str) -> Result<HostSpec, SimError> {
 
 fn triple(value: &str) -> Option<[u64; 3]> {
     value.split_whitespace().map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>()?.try_into().ok()
+}
+
+/// The window shift of a kernel whose receive buffers grow to so many bytes (`tcp_select_initial_window`).
+fn window_shift(most: u64) -> u8 {
+    // Buffers that applications set are the least that it reckons with.
+    most.max(LARGEST_SET).ilog2().saturating_sub(15).min(14) as u8
 }
 
 /// The payload of the three values of `tcp_rmem`.

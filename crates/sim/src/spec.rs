@@ -2,7 +2,7 @@
 
 use fullpipe_path::PathSpec;
 use fullpipe_tcp::profile::Profile;
-use fullpipe_units::{Bytes, Micros};
+use fullpipe_units::{Bytes, Micros, Rate};
 use thiserror::Error;
 
 use crate::{Application, Reader, platform};
@@ -69,6 +69,15 @@ impl HostSpec {
     }
 }
 
+/// Traffic that takes no notice of anything, as a call or a video does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cross {
+    /// Its mean rate, in IP bytes.
+    pub rate: Rate,
+    /// The length of its packets in bytes, IP headers included.
+    pub packet: u32,
+}
+
 /// A whole simulation.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -88,6 +97,10 @@ pub struct Spec {
     pub application: Application,
     /// What the receiving application does.
     pub reader: Reader,
+    /// Connections of this kind at the same bottleneck, at least one; the first is observed, the others take their share.
+    pub flows: u32,
+    /// Traffic of others in the direction of the payload, which yields to nothing.
+    pub cross: Option<Cross>,
     /// Payload to send; without end where it is absent.
     pub bytes: Option<Bytes>,
     /// The longest virtual time, counted from the established connection.
@@ -112,6 +125,8 @@ impl Spec {
             receiver_opens: false,
             application: Application::BULK,
             reader: Reader::Eager,
+            flows: 1,
+            cross: None,
             bytes: None,
             time: Micros::from_secs(10),
             omit: Micros::ZERO,

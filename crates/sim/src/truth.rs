@@ -76,6 +76,9 @@ pub(crate) struct Ledger {
     state: Option<Held>,
     now: Mark,
     marks: Vec<Mark>,
+    /// Since when the kernel that is simulated counts its sender as held by the send buffer, and nanoseconds before that.
+    counted_since: Option<Instant>,
+    counted: u64,
 }
 
 impl Ledger {
@@ -85,7 +88,26 @@ impl Ledger {
             state: None,
             now: Mark { at: 0, held: [0; KINDS], wire: 0, busy: 0 },
             marks: Vec::new(),
+            counted_since: None,
+            counted: 0,
         }
+    }
+
+    /// Whether the kernel that is simulated counts its sender as held by the send buffer from `now` on.
+    pub(crate) fn count(&mut self, now: Instant, is_held: bool) {
+        if is_held == self.counted_since.is_some() {
+            return;
+        }
+        match self.counted_since.take() {
+            Some(since) => self.counted += now.since(since).as_nanos() as u64,
+            None => self.counted_since = Some(now),
+        }
+    }
+
+    /// Time counted so far; us.
+    pub(crate) fn counted_us(&self, now: Instant) -> Micros {
+        let open = self.counted_since.map_or(0, |since| now.since(since).as_nanos() as u64);
+        Micros::new((self.counted + open) / 1_000)
     }
 
     /// From `now` on the sender is held by `state`.
@@ -121,9 +143,15 @@ impl Ledger {
         Micros::new(self.now.held[kind as usize] / 1_000)
     }
 
-    /// The truth of what was marked, from `start` on: `full` is what the bottleneck carries in bit/s.
-    pub(crate) fn truth(&self, start: Instant, full: Option<f64>, policed: bool, rtt_nanos: u64) -> Truth {
-        let most = full.map(|full| full * if policed { POLICED } else { FULL });
+    /// The truth of what was marked, from `start` on: `full` tells the bits that the bottleneck carries between two moments.
+    pub(crate) fn truth(
+        &self,
+        start: Instant,
+        full: Option<&dyn Fn(Instant, Instant) -> f64>,
+        policed: bool,
+        rtt_nanos: u64,
+    ) -> Truth {
+        let part = if policed { POLICED } else { FULL };
         let mut times: BTreeMap<Limiter, f64> = BTreeMap::new();
         let mut spans: Vec<(Micros, Micros, Limiter)> = Vec::new();
         let marks = &self.marks;
@@ -142,10 +170,13 @@ impl Ledger {
                 high += 1;
             }
             let around = marks[high].at.saturating_sub(marks[low].at).max(1) as f64;
-            let rate = (marks[high].wire - marks[low].wire) as f64 * 8e9 / around;
+            let carried = (marks[high].wire - marks[low].wire) as f64 * 8.0;
             let busy = (marks[high].busy - marks[low].busy) as f64 / around;
             let mut own: BTreeMap<Limiter, f64> = BTreeMap::new();
-            if most.is_some_and(|most| rate >= most) {
+            let most = |full: &dyn Fn(Instant, Instant) -> f64| {
+                full(Instant::from_nanos(marks[low].at), Instant::from_nanos(marks[high].at)) * part
+            };
+            if full.is_some_and(|full| carried >= most(full)) {
                 own.insert(Limiter::Path, len as f64);
             } else if busy >= BUSY {
                 own.insert(Limiter::Cpu, len as f64);

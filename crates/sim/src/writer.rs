@@ -16,9 +16,27 @@ const WINDOWS_TENTHS: u64 = 26;
 
 /// Payload of the largest segment that Linux hands to a device that cuts it up.
 const LARGEST_SEGMENT: u64 = 65_495;
+/// What Linux charges a send buffer for each segment that it hands to the device, besides the payload: seen on Linux 6.18
+/// (`ss -tm`: 41,008 B for eleven segments with 31,856 B, 809,808 B for 217 with 628,432 B).
+const SEGMENT_OVERHEAD: u64 = 832;
+/// Payload of a full send buffer of paced segments, in percent; what a specification calls a buffer is payload.
+const SEND_PAYLOAD: u64 = 83;
+/// What Linux reserves for each segment of the congestion window: twice 2,304 B (`tcp_sndbuf_expand`).
+const SEGMENT_RESERVE: u64 = 2 * 2_304;
 
 /// The most that the receiving application reads at once, in bytes: iperf3's.
 const MOST_READ: usize = 128 << 10;
+
+/// A buffer that holds so much payload, as its platform counts it: Linux charges headers, too.
+fn counted(buffer: SendBuffer, payload: u64) -> u64 {
+    if buffer.fills_segments { payload * 100 / SEND_PAYLOAD } else { payload }
+}
+
+/// The largest segment that Linux fills: at most half of the window (`tcp_bound_to_half_wnd`).
+fn goal(info: &Info) -> u64 {
+    let mss = u64::from(info.mss.max(1));
+    (LARGEST_SEGMENT.min(u64::from(info.max_wnd) / 2) / mss).max(1) * mss
+}
 
 /// The sending application.
 #[derive(Debug)]
@@ -27,7 +45,7 @@ pub(crate) struct Writer {
     left: Left,
     buffer: SendBuffer,
     budgets: bool,
-    /// Bytes that the send buffer takes now.
+    /// Bytes that the send buffer takes now, as its platform counts them.
     pub(crate) limit: u64,
     /// Bytes of the write under way that are not in the buffer yet.
     current: u64,
@@ -39,6 +57,12 @@ pub(crate) struct Writer {
     asked: u64,
     closed: bool,
     started: bool,
+    /// The last segment of the write under way was filled, and has to leave before more is written.
+    fills: bool,
+    /// Bytes of the write under way since Linux last had all of it sent.
+    since_push: u64,
+    /// Linux counts the writer as held by the buffer (`TCP_CHRONO_SNDBUF_LIMITED`).
+    pub(crate) counts_as_held: bool,
 }
 
 impl Writer {
@@ -51,46 +75,69 @@ impl Writer {
             left: Left::new(spec.bytes),
             buffer,
             budgets: spec.sender.budgets,
-            limit: if spec.sender.budgets { held } else { buffer.initial.get() },
+            limit: if spec.sender.budgets { held } else { counted(buffer, buffer.initial.get()) },
             current: 0,
             blocked: false,
             next_at: None,
             asked: 0,
             closed: false,
             started: false,
+            fills: false,
+            since_push: 0,
+            counts_as_held: false,
         }
     }
 
-    /// Reads what the other end sent, and writes what is due.
-    pub(crate) fn work(&mut self, now: Instant, end: &mut End) {
-        let Some(id) = end.socket else { return };
+    /// Reads what the other end sent, and writes what is due. Whether it goes on as soon as what it wrote has left.
+    pub(crate) fn work(&mut self, now: Instant, end: &mut End) -> bool {
+        let Some(id) = end.socket else { return false };
         if !matches!(self.application, Application::Bulk { .. } | Application::Paced { .. } | Application::Waits) {
             let mut heard = [0; 2048];
             while let Ok(len @ 1..) = end.stack.read(now, id, &mut heard) {
                 self.asked += len as u64;
             }
         }
-        let Some(info) = end.stack.info(id).filter(|info| info.state.is_synchronized()) else { return };
+        let Some(socket) = end.stack.socket(id).filter(|socket| socket.state().is_synchronized()) else { return false };
+        let (mut info, burst) = (socket.info(), socket.burst());
         if !self.budgets {
-            self.limit = self.limit.max((u64::from(info.cwnd) * WINDOWS_TENTHS / 10).min(self.buffer.max.get()));
+            self.grow(&info);
         }
         let mut queued = u64::from(info.outstanding + info.unsent);
-        if self.blocked && !self.is_woken(queued) {
-            return;
+        if self.blocked && !self.is_woken(self.charged(queued, &info, burst)) {
+            return false;
         }
+        self.counts_as_held = false;
         loop {
             if self.current == 0 && !self.begin(now, &info, end) {
                 break;
             }
-            let room = if self.budgets { u64::MAX } else { self.room(queued, &info) };
+            let room = if self.budgets { u64::MAX } else { self.room(queued, &info, burst) };
             let len = self.current.min(room).min(ZEROS.len() as u64) as usize;
             let taken = end.stack.write(now, id, &ZEROS[..len]).unwrap_or(0) as u64;
             queued += taken;
+            info.unsent += taken as u32;
             self.current -= taken;
             self.left.take(taken);
             self.blocked = self.current > 0 && (taken < len as u64 || len == 0);
             if self.blocked {
-                return;
+                return false;
+            }
+            if self.buffer.fills_segments {
+                self.since_push += taken;
+                if self.current == 0 && !self.left.is_over() {
+                    // The end of a write is sent before the next one begins.
+                    (self.since_push, self.fills) = (0, false);
+                    return true;
+                }
+                if self.current > 0 && u64::from(info.unsent) >= goal(&info) {
+                    // Linux sends a segment and fills it up again; after half of the window it sends all that there is
+                    // (`forced_push`), and a new segment needs room.
+                    self.fills = self.since_push <= u64::from(info.max_wnd / 2);
+                    if !self.fills {
+                        self.since_push = 0;
+                    }
+                    return true;
+                }
             }
             if matches!(self.application, Application::Messages { .. }) && self.next_at.is_some() {
                 break;
@@ -99,22 +146,63 @@ impl Writer {
         if self.left.is_over() && self.current == 0 && !self.closed {
             self.closed = end.stack.shutdown_write(now, id).is_ok();
         }
+        false
+    }
+
+    /// What was written has left as far as the windows let it; whether any of it did.
+    pub(crate) const fn note_left(&mut self, any: bool) {
+        // With nothing gone, the segment is as full as it was.
+        self.fills = self.fills && any;
+    }
+
+    /// Notes whether the send buffer holds the sender by the rule of Linux (`tcp_cwnd_validate`): all was sent, the writer
+    /// waits, and the congestion window has room.
+    pub(crate) const fn note_held(&mut self, info: &Info) {
+        self.counts_as_held =
+            self.blocked && info.unsent == 0 && (self.counts_as_held || info.in_flight + info.mss <= info.cwnd);
+    }
+
+    /// Whether the buffer is counted, and the wait for it, as Linux does it.
+    pub(crate) const fn counts_as_linux(&self) -> bool {
+        self.buffer.fills_segments && !self.budgets
+    }
+
+    /// The limit of a buffer that grows with the congestion window.
+    fn grow(&mut self, info: &Info) {
+        let windows = u64::from(info.cwnd);
+        let wanted = if self.buffer.fills_segments {
+            windows * SEGMENT_RESERVE / u64::from(info.mss.max(1))
+        } else {
+            windows * WINDOWS_TENTHS / 10
+        };
+        self.limit = self.limit.max(wanted.min(counted(self.buffer, self.buffer.max.get())));
+    }
+
+    /// What `queued` bytes of payload take of the buffer.
+    pub(crate) fn charged(&self, queued: u64, info: &Info, burst: u32) -> u64 {
+        if !self.buffer.fills_segments {
+            return queued;
+        }
+        let sent = u64::from(info.outstanding).div_ceil(burst.max(1).into());
+        queued + (sent + u64::from(info.unsent).div_ceil(goal(info))) * SEGMENT_OVERHEAD
     }
 
     /// What the next write can leave in the buffer.
-    fn room(&self, queued: u64, info: &Info) -> u64 {
-        let room = self.limit.saturating_sub(queued);
-        if room == 0 || !self.buffer.fills_segments {
-            return room;
+    fn room(&mut self, queued: u64, info: &Info, burst: u32) -> u64 {
+        if !self.buffer.fills_segments {
+            return self.limit.saturating_sub(queued);
         }
-        // One super-packet, of at most half of the window (`tcp_bound_to_half_wnd`).
-        let mss = u64::from(info.mss.max(1));
-        room.max((LARGEST_SEGMENT.min(u64::from(info.snd_wnd) / 2) / mss).max(1) * mss)
+        let goal = goal(info);
+        let in_last = u64::from(info.unsent) % goal;
+        if core::mem::take(&mut self.fills) || in_last > 0 {
+            return goal - in_last;
+        }
+        if self.charged(queued, info, burst) < self.limit { goal } else { 0 }
     }
 
-    fn is_woken(&self, queued: u64) -> bool {
+    fn is_woken(&self, charged: u64) -> bool {
         let most = if self.buffer.wakes_at_third { self.limit * 2 / 3 } else { self.limit.saturating_sub(1) };
-        self.budgets || queued <= most
+        self.budgets || charged <= most
     }
 
     /// Begins the next write; whether there is one now.

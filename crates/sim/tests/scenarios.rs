@@ -235,19 +235,21 @@ fn linux_leaves_slow_start_before_the_queue_overflows() {
     assert!(linux.retransmits == 0 && rfc.retransmits > 100, "{} {}", linux.retransmits, rfc.retransmits);
 }
 
+/// Linux looks at its send buffer before a segment and not while one is filled, so that a long write passes a small buffer.
 #[test]
-fn a_small_send_buffer_of_linux_takes_whole_super_packets() {
+fn a_small_send_buffer_of_linux_holds_what_a_write_puts_past_it() {
     let with = |fills_segments: bool| {
         let mut spec = lan(100_000_000, 80_000, "linux-6.18", "linux-6.18");
         knob::set(&mut spec, "sender.buffer", "40000").unwrap();
         spec.sender.send.fills_segments = fills_segments;
+        spec.application = Application::MEASURED;
         run(&spec).unwrap().rate().bps()
     };
     assert!(HostSpec::of("linux-6.18").unwrap().send.fills_segments);
     // 40,000 B in 80 ms are 4 Mbit/s.
     assert!(with(false) < 4_100_000, "{}", with(false));
-    // Two thirds of it and one super-packet are about 92,000 B.
-    assert!((6_000_000..9_500_000).contains(&with(true)), "{}", with(true));
+    // A long write passes as far as the congestion window goes: 1 MB in 80 ms are 100 Mbit/s.
+    assert!(with(true) > 30_000_000, "{}", with(true));
 }
 
 /// Two writes and an answer: Nagle's algorithm holds the second one until the delayed acknowledgement of the first.

@@ -247,6 +247,10 @@ pub struct Profile {
     /// Whether CUBIC leaves slow start before the first loss, when acknowledgements tell that the path is full: the way of
     /// Linux (`hystart`), which RFC 9406 grew out of.
     pub hystart: bool,
+    /// Whether a sender that has room for a part of what it would hand to the device at once waits for more, where an
+    /// acknowledgement is near (`tcp_tso_should_defer`): Linux. Packets leave in bursts, which short queues feel. None of
+    /// the profiles here says so, because a sender is no faster for it; a simulation of Linux does.
+    pub gathers_bursts: bool,
     /// Whether the window is reduced after an idle time (RFC 5681, section 4.1).
     pub restart_after_idle: bool,
     /// Whether losses are found by time (RFC 8985) where SACK is on; by counting (RFC 6675) otherwise.
@@ -336,6 +340,7 @@ impl Profile {
         slow_start_limit: 0,
         reduces_window: false,
         hystart: false,
+        gathers_bursts: false,
         restart_after_idle: true,
         rack: true,
         push: Push::WriteEnd,

@@ -36,5 +36,6 @@ pub(super) fn scenario(named: &str) -> Result<Scenario, Failure> {
         let message = format!("reading the scenario {named}: {error}; `fullpipe lab list` shows those that come along");
         Failure::new(Exit::ScenarioInvalid, &message)
     })?;
-    Ok(Scenario::parse(&text, named)?)
+    let beside = |name: &str| fs::read_to_string(path.with_file_name(name)).map_err(|error| error.to_string());
+    Ok(Scenario::parse_with(&text, named, &beside)?)
 }

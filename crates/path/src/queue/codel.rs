@@ -128,7 +128,7 @@ mod tests {
     /// Returns the queue and the times at which something was dropped or marked.
     fn run(standing: u32, ms: u64, spec: CoDelSpec, ecn: Ecn) -> (Queue<()>, Vec<u64>) {
         let mut queue = Queue::new(QueueLimit::Packets(10_000), Discipline::CoDel(spec), 0);
-        let segment = Segment { len: 1500, ecn, handle: () };
+        let segment = Segment { ecn, ..Segment::new(1500, ()) };
         for _ in 0..standing {
             queue.push(at(0), segment).unwrap();
         }

@@ -77,7 +77,7 @@ mod tests {
         let mut queue = Queue::new(QueueLimit::Packets(100), Discipline::Red(spec), 3);
         for i in 0..n {
             let now = Instant::from_nanos(u64::from(i) * 10_000);
-            let pushed = queue.push(now, Segment { len: 1500, ecn, handle: i });
+            let pushed = queue.push(now, Segment { ecn, ..Segment::new(1500, i) });
             assert_ne!(pushed, Err(Refused::Full));
             while queue.len() > standing {
                 assert!(queue.pop(now).is_some());

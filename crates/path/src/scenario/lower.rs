@@ -11,8 +11,8 @@ use super::{
     values::{Either, Span},
 };
 use crate::{
-    CoDelSpec, Discipline, HopSpec, IpVersions, JitterSpec, LossSpec, MtuSpec, OversizeVerdict, PathHop, PathSpec,
-    PolicerSpec, QueueSize, QueueSpec, RedSpec, ReorderBy, ReorderSpec, Spread,
+    AggregateSpec, CoDelSpec, Discipline, HopSpec, IpVersions, JitterSpec, LossSpec, MtuSpec, OversizeVerdict, PathHop,
+    PathSpec, PolicerSpec, QueueSize, QueueSpec, RateTrace, RedSpec, ReorderBy, ReorderSpec, Spread, ThinSpec,
 };
 
 /// What is wrong, and where in the text.
@@ -28,7 +28,10 @@ fn problem<T>(span: Range<usize>, message: impl Into<String>) -> Result<T, Probl
 /// The version of the file format.
 const SCHEMA: i64 = 1;
 
-pub(super) fn scenario(raw: raw::Scenario) -> Result<Scenario, Problem> {
+/// Gives the text of a file that a scenario names, or says why not.
+pub(super) type Reads<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+
+pub(super) fn scenario(raw: raw::Scenario, reads: Reads<'_>) -> Result<Scenario, Problem> {
     if *raw.schema.get_ref() != SCHEMA {
         let message = format!("schema {} is not known; this program reads schema {SCHEMA}", raw.schema.get_ref());
         return problem(raw.schema.span(), message);
@@ -57,7 +60,7 @@ pub(super) fn scenario(raw: raw::Scenario) -> Result<Scenario, Problem> {
         published: raw.published,
         source: raw.source,
         seed: raw.seed.unwrap_or(1),
-        path: path(raw.path)?,
+        path: path(raw.path, reads)?,
         a: host(raw.a),
         b: host(raw.b),
         test,
@@ -117,7 +120,7 @@ fn device(raw: raw::Device) -> Result<DeviceSpec, Problem> {
     })
 }
 
-fn path(raw: raw::Path) -> Result<PathSpec, Problem> {
+fn path(raw: raw::Path, reads: Reads<'_>) -> Result<PathSpec, Problem> {
     let ip = match raw.ip {
         raw::Ip::V4 => IpVersions::V4,
         raw::Ip::V6 => IpVersions::V6,
@@ -128,7 +131,7 @@ fn path(raw: raw::Path) -> Result<PathSpec, Problem> {
         return problem(raw.hops.span(), "a path needs at least one hop");
     }
     let mtu = raw.mtu.into_inner();
-    let hops = raw.hops.into_inner().into_iter().map(|hop| path_hop(hop, mtu, ip)).collect::<Result<_, _>>()?;
+    let hops = raw.hops.into_inner().into_iter().map(|hop| path_hop(hop, mtu, ip, reads)).collect::<Result<_, _>>()?;
     Ok(PathSpec { mtu, ip, hops })
 }
 
@@ -141,22 +144,25 @@ fn check_mtu(mtu: u32, ip: IpVersions, span: Range<usize>) -> Result<(), Problem
     Ok(())
 }
 
-fn path_hop(mut raw: raw::Hop, path_mtu: u32, ip: IpVersions) -> Result<PathHop, Problem> {
+fn path_hop(mut raw: raw::Hop, path_mtu: u32, ip: IpVersions, reads: Reads<'_>) -> Result<PathHop, Problem> {
     let name = raw.name.take();
     let (ab, ba) = raw.legs();
-    Ok(PathHop { name, ab: leg(ab, path_mtu, ip)?, ba: leg(ba, path_mtu, ip)? })
+    Ok(PathHop { name, ab: leg(ab, path_mtu, ip, reads)?, ba: leg(ba, path_mtu, ip, reads)? })
 }
 
-fn leg(raw: raw::Leg, path_mtu: u32, ip: IpVersions) -> Result<HopSpec, Problem> {
+fn leg(raw: raw::Leg, path_mtu: u32, ip: IpVersions, reads: Reads<'_>) -> Result<HopSpec, Problem> {
+    let trace = raw.trace.as_ref().map(|named| trace(named, raw.rate.is_some(), reads)).transpose()?;
+    let rate = trace.as_ref().map(RateTrace::mean).or_else(|| raw.rate.map(|rate| rate.0));
     let delay = raw.delay.map_or(Micros::ZERO, |span| span.0);
     let mtu = raw.mtu.map(|mtu| hop_mtu(&mtu, ip)).transpose()?;
     let largest = mtu.map_or(path_mtu, |mtu| mtu.bytes.min(path_mtu));
     let overhead = raw.overhead.map_or(0, |count| count.0);
     Ok(HopSpec {
-        rate: raw.rate.map(|rate| rate.0),
+        rate,
+        trace,
         overhead,
         queue: match raw.queue {
-            Some(raw_queue) => queue(&raw_queue, raw.rate.map(|rate| rate.0), largest)?,
+            Some(raw_queue) => queue(&raw_queue, rate, largest)?,
             None => QueueSpec::default(),
         },
         delay,
@@ -166,8 +172,29 @@ fn leg(raw: raw::Leg, path_mtu: u32, ip: IpVersions) -> Result<HopSpec, Problem>
         duplicate: raw.duplicate.map_or(0.0, |probability| probability.0),
         mtu,
         police: raw.police.map(|raw| bucket(&raw, largest)).transpose()?,
-        shape: raw.shape.map(|shape| shaper(&shape, raw.rate.map(|rate| rate.0), overhead + largest)).transpose()?,
+        shape: raw.shape.map(|shape| shaper(&shape, rate, overhead + largest)).transpose()?,
+        thin_acks: raw.thin_acks.map(|raw| ThinSpec { every: raw.every.0, hold: hold(raw.hold) }),
+        aggregate: raw.aggregate.map(|raw| AggregateSpec { packets: raw.packets.0, hold: hold(raw.hold) }),
     })
+}
+
+/// The longest wait of what is held back, where the file does not say: about what Wi-Fi and modems take.
+fn hold(raw: Option<Span>) -> Micros {
+    raw.map_or(Micros::from_millis(5), |span| span.0)
+}
+
+/// A trace stands in a file, or in the scenario itself where it has several lines.
+fn trace(named: &Spanned<String>, has_rate: bool, reads: Reads<'_>) -> Result<RateTrace, Problem> {
+    let wrong = |message: String| Problem { span: named.span(), message };
+    if has_rate {
+        return Err(wrong("a link has one of `rate` and `trace`".to_owned()));
+    }
+    let name = named.get_ref();
+    if name.contains('\n') {
+        return name.parse().map_err(|error| wrong(format!("the trace, {error}")));
+    }
+    let text = reads(name).map_err(|error| wrong(format!("the trace {name:?} can't be read: {error}")))?;
+    text.parse().map_err(|error| wrong(format!("the trace {name:?}, {error}")))
 }
 
 fn shaper(spanned: &Spanned<raw::Police>, link: Option<Rate>, largest: u32) -> Result<PolicerSpec, Problem> {

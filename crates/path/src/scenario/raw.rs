@@ -94,6 +94,7 @@ pub(super) enum Ip {
 pub(super) struct Hop {
     pub(super) name: Option<String>,
     rate: Option<RateAboveZero>,
+    trace: Option<Spanned<String>>,
     overhead: Option<Count<0, 1_000>>,
     queue: Option<Spanned<Queue>>,
     delay: Option<Span>,
@@ -104,6 +105,8 @@ pub(super) struct Hop {
     mtu: Option<Spanned<Mtu>>,
     police: Option<Spanned<Police>>,
     shape: Option<Spanned<Police>>,
+    thin_acks: Option<Thin>,
+    aggregate: Option<Aggregate>,
     #[serde(default)]
     ab: Leg,
     #[serde(default)]
@@ -115,6 +118,7 @@ pub(super) struct Hop {
 #[serde(deny_unknown_fields)]
 pub(super) struct Leg {
     pub(super) rate: Option<RateAboveZero>,
+    pub(super) trace: Option<Spanned<String>>,
     pub(super) overhead: Option<Count<0, 1_000>>,
     pub(super) queue: Option<Spanned<Queue>>,
     pub(super) delay: Option<Span>,
@@ -125,6 +129,22 @@ pub(super) struct Leg {
     pub(super) mtu: Option<Spanned<Mtu>>,
     pub(super) police: Option<Spanned<Police>>,
     pub(super) shape: Option<Spanned<Police>>,
+    pub(super) thin_acks: Option<Thin>,
+    pub(super) aggregate: Option<Aggregate>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Thin {
+    pub(super) every: Count<1, 1_000>,
+    pub(super) hold: Option<Span>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Aggregate {
+    pub(super) packets: Count<1, 1_000>,
+    pub(super) hold: Option<Span>,
 }
 
 impl Hop {
@@ -132,6 +152,7 @@ impl Hop {
     pub(super) fn legs(self) -> (Leg, Leg) {
         let common = Leg {
             rate: self.rate,
+            trace: self.trace,
             overhead: self.overhead,
             queue: self.queue,
             delay: self.delay,
@@ -142,6 +163,8 @@ impl Hop {
             mtu: self.mtu,
             police: self.police,
             shape: self.shape,
+            thin_acks: self.thin_acks,
+            aggregate: self.aggregate,
         };
         (self.ab.or(common.clone()), self.ba.or(common))
     }
@@ -150,7 +173,9 @@ impl Hop {
 impl Leg {
     fn or(self, common: Self) -> Self {
         Self {
-            rate: self.rate.or(common.rate),
+            // A direction's own rate, of either kind, takes the place of both.
+            rate: if self.trace.is_some() { self.rate } else { self.rate.or(common.rate) },
+            trace: if self.rate.is_some() { self.trace } else { self.trace.or(common.trace) },
             overhead: self.overhead.or(common.overhead),
             queue: self.queue.or(common.queue),
             delay: self.delay.or(common.delay),
@@ -161,6 +186,8 @@ impl Leg {
             mtu: self.mtu.or(common.mtu),
             police: self.police.or(common.police),
             shape: self.shape.or(common.shape),
+            thin_acks: self.thin_acks.or(common.thin_acks),
+            aggregate: self.aggregate.or(common.aggregate),
         }
     }
 }

@@ -303,3 +303,63 @@ proptest::proptest! {
         }
     }
 }
+
+/// A scenario whose link is described by `link`.
+fn with_link(link: &str) -> String {
+    format!(
+        "schema = 1\nname = \"one\"\nsummary = \"one\"\n[path]\nmtu = 1500\n[[path.hops]]\n{link}\ndelay = \"5ms\"\n\
+         [test]\nseconds = 1\n[expect.\"a->b\"]\nlimiter = \"path\"\nno_change = true\n"
+    )
+}
+
+#[test]
+fn a_recorded_rate_comes_from_a_file_or_stands_in_the_scenario() {
+    let inline =
+        Scenario::parse(&with_link("trace = \"\"\"\n0 8M\n1s 16M\n2s end\"\"\"\nqueue = { bdp = 1.0 }"), "x").unwrap();
+    let hop = &inline.path.hops[0].ab;
+    assert_eq!(hop.rate, Some(Rate::from_bps(12_000_000)));
+    assert!(hop.trace.is_some());
+    let reads =
+        |name: &str| if name == "lte.trace" { Ok("1\n1\n2\n".to_owned()) } else { Err("no such file".to_owned()) };
+    let named = |file: &str| {
+        Scenario::parse_with(
+            &with_link(&format!("ab = {{ trace = \"{file}\" }}\nba = {{ rate = \"5M\" }}")),
+            "x",
+            &reads,
+        )
+    };
+    let scenario = named("lte.trace").unwrap();
+    assert_eq!(scenario.path.hops[0].ab.rate, Some(Rate::from_bps(3 * 1_504 * 8 * 500)));
+    assert_eq!(
+        (scenario.path.hops[0].ba.rate, &scenario.path.hops[0].ba.trace),
+        (Some(Rate::from_bps(5_000_000)), &None)
+    );
+    assert!(named("wifi.trace").unwrap_err().to_string().contains("no such file"));
+}
+
+#[test]
+fn a_broken_trace_is_refused_with_its_line_and_that_of_the_scenario() {
+    let refused = |link: &str| Scenario::parse(&with_link(link), "x.toml").unwrap_err().to_string();
+    let message = refused("trace = \"\"\"\n0 8M\n1s fast\"\"\"");
+    assert!(
+        message.contains("line 7") && message.contains("line 2") && message.contains("`fast` is no rate"),
+        "{message}"
+    );
+    assert!(refused("trace = \"lte.trace\"").contains("can't be read"));
+    assert!(refused("trace = \"0 8M\\n\"\nrate = \"5M\"").contains("one of `rate` and `trace`"));
+}
+
+#[test]
+fn acknowledgements_can_be_thinned_and_packets_gathered() {
+    let scenario = Scenario::parse(
+        &with_link("rate = \"5M\"\nba = { thin_acks = { every = 4 }, aggregate = { packets = 8, hold = \"2ms\" } }"),
+        "x",
+    )
+    .unwrap();
+    let hop = &scenario.path.hops[0];
+    assert_eq!((hop.ab.thin_acks, hop.ab.aggregate), (None, None));
+    assert_eq!(hop.ba.thin_acks, Some(crate::ThinSpec { every: 4, hold: Micros::from_millis(5) }));
+    assert_eq!(hop.ba.aggregate, Some(crate::AggregateSpec { packets: 8, hold: Micros::from_millis(2) }));
+    let refused = Scenario::parse(&with_link("rate = \"5M\"\nthin_acks = { every = 0 }"), "x").unwrap_err().to_string();
+    assert!(refused.contains("1 to 1000"), "{refused}");
+}

@@ -307,6 +307,12 @@ impl Sender {
         Some(Chosen { seq, run: Run { first: self.unsent, offset, len }, push, segment: len as u16 })
     }
 
+    /// When the oldest unacknowledged data was last sent.
+    #[cfg(feature = "platforms")]
+    pub(crate) fn oldest_sent_at(&self, pool: &Pool<'_>) -> Option<Instant> {
+        (self.held_sent() > 0).then(|| pool.slot(self.queue.head).sent_at)
+    }
+
     /// Notes that chosen new data left.
     pub(crate) fn sent(&mut self, pool: &mut Pool<'_>, chosen: &Chosen, now: Instant) {
         let mut left = chosen.run.len;

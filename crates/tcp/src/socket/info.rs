@@ -27,6 +27,8 @@ pub struct Info {
     pub unsent: u32,
     /// The window that the peer offers, in bytes.
     pub snd_wnd: u32,
+    /// The largest window that the peer has offered.
+    pub max_wnd: u32,
     /// The window that this end has promised and that has not been used, in bytes.
     pub rcv_wnd: u32,
     /// The peer's window shift.
@@ -75,6 +77,7 @@ impl Socket {
             repaired: self.tx.repaired,
             unsent: self.tx.unsent_bytes(),
             snd_wnd: self.snd_wnd,
+            max_wnd: self.max_wnd,
             rcv_wnd: self.rx.window(),
             snd_shift: self.snd_shift,
             rcv_shift: self.rcv_shift,

@@ -219,6 +219,7 @@ impl Socket {
     fn poll_new(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
         if self.tx.unsent_bytes() == 0 || !(self.state.can_send() || self.is_early()) {
             self.force_small = false;
+            self.burst_left = 0;
             // Nothing more to send is the application's limit, not the window's.
             self.cwnd_limited = self.cwnd_limited && self.in_flight() + self.mss() > self.window.cwnd;
             return None;
@@ -232,10 +233,15 @@ impl Socket {
             ProbeChoice::Wait => return None,
             ProbeChoice::No => {}
         }
+        if self.waits_for_burst(cx, room, credit) {
+            self.cwnd_limited = credit < room && credit <= self.tx.unsent_bytes();
+            return None;
+        }
         let allow = Allowance { bytes: room.min(credit), mss, burst: cx.burst.max(mss) };
         let chosen = self.tx.choose(cx.pool, allow);
         let Some(chosen) = chosen.filter(|chosen| self.may_leave(cx, chosen, room, credit)) else {
             self.cwnd_limited = credit < room.min(mss);
+            self.burst_left = 0;
             if !self.has_outstanding() {
                 // Nothing will be acknowledged: only a timer gets this moving again.
                 self.arm_persist(cx);
@@ -244,6 +250,47 @@ impl Socket {
         };
         self.cwnd_limited = credit < room && chosen.run.len + mss > credit;
         Some(self.send_new(cx, &chosen))
+    }
+
+    /// Whether less may leave than Linux hands to the device at once, and the next acknowledgement is worth waiting for
+    /// (`tcp_tso_should_defer`).
+    #[cfg(feature = "platforms")]
+    fn waits_for_burst(&mut self, cx: &Context<'_, '_>, room: u32, credit: u32) -> bool {
+        const SOON_US: u32 = 1_000;
+        let mss = self.mss();
+        if !cx.profile.gathers_bursts || self.phase != Phase::Open {
+            return false;
+        }
+        if self.burst_left > 0 {
+            self.burst_left -= 1;
+            return false;
+        }
+        let allowed = room.min(credit);
+        if allowed < mss || self.tx.unsent_bytes() <= mss || self.fin != Fin::Open {
+            return false;
+        }
+        let burst = self.train_segments(2) * mss;
+        let part = self.snd_wnd.min(self.window.cwnd) / 3;
+        let is_enough = allowed >= burst || allowed >= part;
+        if !is_enough && time::us_since(cx.now, self.last_data_sent.instant()) <= SOON_US {
+            let srtt = self.rtt.srtt();
+            let soon = self.tx.oldest_sent_at(cx.pool).is_some_and(|sent_at| {
+                let expected = time::after(sent_at, srtt);
+                expected <= cx.now || time::us_since(expected, cx.now) <= (srtt / 2).min(SOON_US)
+            });
+            if soon {
+                return true;
+            }
+        }
+        // The rest of the burst leaves with this segment.
+        self.burst_left = (allowed.min(burst) / mss).saturating_sub(1).min(u8::MAX.into()) as u8;
+        false
+    }
+
+    #[cfg(not(feature = "platforms"))]
+    #[expect(clippy::unused_self, clippy::needless_pass_by_ref_mut, reason = "the other one needs them")]
+    const fn waits_for_burst(&mut self, _: &Context<'_, '_>, _: u32, _: u32) -> bool {
+        false
     }
 
     /// RFC 5681, section 4.1: after an idle time of more than a timeout, from the initial window again.
@@ -352,6 +399,11 @@ impl Socket {
         let credit = self.window.cwnd.saturating_sub(self.in_flight());
         let is_last = self.tx.unsent_bytes().min(self.window_room()).min(credit) < self.mss();
         is_last || u32::from(self.train) >= self.train_segments(least)
+    }
+
+    /// Bytes that Linux would hand to the device at once: see `train_segments`.
+    pub fn burst(&self) -> u32 {
+        self.train_segments(2) * self.mss()
     }
 
     /// Segments of one train: what leaves in about a millisecond at twice the rate that the window makes, more on short

@@ -216,6 +216,8 @@ pub struct Socket {
     small_end: SeqNum,
     /// Data segments that have left at once: since the last call or arrival. Two are a train.
     train: u8,
+    /// Segments that still leave with the burst that has begun.
+    burst_left: u8,
     /// The largest data segment received, at most `own_mss`: what counts as full-sized for acknowledging.
     seen_mss: u16,
     /// Fast open.

@@ -111,6 +111,7 @@ impl Socket {
             force_small: false,
             small_end: iss,
             train: 0,
+            burst_left: 0,
             seen_mss: 1,
             fast,
             grow_from: SeqNum::new(0),

@@ -1,0 +1,261 @@
+//! One connection: two hosts and their applications, on a path that others may share.
+
+use std::rc::Rc;
+
+use fullpipe_path::{Machine as _, OneWay};
+use fullpipe_units::Instant;
+
+use crate::{
+    end::End,
+    packet::{HEAD, Packet},
+    pcap::Capture,
+    spec::{SimError, Spec},
+    writer::{Reading, Writer},
+};
+
+pub(crate) const SENDER: usize = 0;
+pub(crate) const RECEIVER: usize = 1;
+/// The connection that is looked at; others only take their share of the path.
+pub(crate) const OBSERVED: u32 = 0;
+
+/// What all connections send through.
+#[derive(Debug)]
+pub(crate) struct Wires {
+    /// From each host to the other.
+    pub(crate) ways: [OneWay<Rc<Packet>>; 2],
+    /// When each has something to do; kept, because asking costs.
+    pub(crate) due: [Instant; 2],
+    /// What each end's interface saw of the observed connection.
+    pub(crate) captures: Option<[Capture; 2]>,
+    /// When the observed sender first sent payload.
+    pub(crate) started: Option<Instant>,
+    /// The packet that arrives; zeros but for its head.
+    scratch: Vec<u8>,
+    /// Packets that arrived: their memory is used again.
+    spare: Vec<Rc<Packet>>,
+}
+
+impl Wires {
+    pub(crate) fn new(ways: [OneWay<Rc<Packet>>; 2], captures: bool) -> Self {
+        Self {
+            ways,
+            due: [Instant::FAR_FUTURE; 2],
+            captures: captures.then(Default::default),
+            started: None,
+            scratch: vec![0; 64 << 10],
+            spare: Vec::new(),
+        }
+    }
+
+    /// A packet to fill.
+    pub(crate) fn blank(&mut self) -> Rc<Packet> {
+        self.spare.pop().unwrap_or_else(|| Rc::new(Packet::EMPTY))
+    }
+
+    /// A packet that nobody needs any more.
+    pub(crate) fn recycle(&mut self, packet: Rc<Packet>) {
+        // A path that duplicates packets has another one.
+        if Rc::strong_count(&packet) == 1 {
+            self.spare.push(packet);
+        }
+    }
+
+    pub(crate) fn launch(&mut self, now: Instant, way: usize, packet: Rc<Packet>) {
+        self.ways[way].on_packet(now, packet.segment());
+    }
+
+    /// Packets have gone that way.
+    pub(crate) fn ask(&mut self, way: usize) {
+        self.due[way] = self.ways[way].next_timeout().unwrap_or(Instant::FAR_FUTURE);
+    }
+
+    fn note(&mut self, now: Instant, host: usize, packet: &Packet) {
+        if let Some(captures) = &mut self.captures
+            && packet.flow == OBSERVED
+        {
+            captures[host].push(now, packet);
+        }
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    number: u32,
+    pub(crate) ends: [End; 2],
+    pub(crate) writer: Writer,
+    pub(crate) reading: Reading,
+    /// Who opens it, and when, where that has not happened.
+    pub(crate) opens: usize,
+    pub(crate) begins: Option<Instant>,
+    /// When something is due, as far as the driver knows; it may turn out to be nothing.
+    pub(crate) queued: Instant,
+}
+
+impl Flow {
+    /// The connection of that number in `spec`, which opens at `begins`.
+    pub(crate) fn new(spec: &Spec, number: u32, keys: [[u8; 16]; 2], begins: Instant) -> Self {
+        let end = |host: usize, of| End::new(of, host as u8, &spec.path, host == SENDER, keys[host]);
+        Self {
+            number,
+            ends: [end(SENDER, &spec.sender), end(RECEIVER, &spec.receiver)],
+            writer: Writer::new(spec),
+            reading: Reading::new(spec),
+            opens: if spec.receiver_opens { RECEIVER } else { SENDER },
+            begins: Some(begins),
+            queued: Instant::FAR_FUTURE,
+        }
+    }
+
+    /// Opens the connection.
+    pub(crate) fn open(&mut self, now: Instant, wires: &mut Wires) -> Result<(), SimError> {
+        self.begins = None;
+        let (opens, answers) = (self.opens, 1 - self.opens);
+        self.ends[answers].listen()?;
+        self.ends[opens].connect(now, answers as u8)?;
+        self.flush(now, opens, wires);
+        Ok(())
+    }
+
+    /// When the connection has something to do by itself.
+    pub(crate) fn next(&mut self) -> Instant {
+        let never = Instant::FAR_FUTURE;
+        let mut at = self.begins.unwrap_or(never);
+        for end in &mut self.ends {
+            let own = end.stack.next_timeout().unwrap_or(never).min(end.device.next().unwrap_or(never));
+            at = at.min(own);
+        }
+        at.min(self.writer.next().unwrap_or(never)).min(self.reading.next().unwrap_or(never))
+    }
+
+    /// Does what is due.
+    pub(crate) fn on_timeout(&mut self, now: Instant, wires: &mut Wires) -> Result<(), SimError> {
+        if self.begins.is_some_and(|at| at <= now) {
+            self.open(now, wires)?;
+        }
+        for host in [SENDER, RECEIVER] {
+            if self.ends[host].stack.next_timeout().is_some_and(|at| at <= now) {
+                self.ends[host].stack.on_timeout(now);
+                self.work(now, host, wires);
+            } else if self.ends[host].device.next().is_some_and(|at| at <= now) {
+                self.work_device(now, host, wires);
+            }
+        }
+        if self.writer.next().is_some_and(|at| at <= now) {
+            self.work(now, SENDER, wires);
+        }
+        if self.reading.next().is_some_and(|at| at <= now) {
+            self.work(now, RECEIVER, wires);
+        }
+        Ok(())
+    }
+
+    /// A packet arrives at a host.
+    pub(crate) fn hand_over(&mut self, now: Instant, host: usize, packet: Rc<Packet>, wires: &mut Wires) {
+        if !self.ends[host].device.is_free() {
+            self.ends[host].device.inbox.push_back(packet);
+            return self.work_device(now, host, wires);
+        }
+        self.deliver(now, host, packet, wires);
+        self.work(now, host, wires);
+    }
+
+    fn deliver(&mut self, now: Instant, host: usize, packet: Rc<Packet>, wires: &mut Wires) {
+        wires.note(now, host, &packet);
+        // Behind the headers it is zeros, as the payload is.
+        wires.scratch[..HEAD].copy_from_slice(&packet.head);
+        // The stack counts what it drops.
+        self.ends[host].stack.on_packet(now, &wires.scratch[..packet.len as usize], true).ok();
+        if host == RECEIVER && packet.is_pushed() {
+            self.reading.pushed = true;
+        }
+        wires.recycle(packet);
+        if self.ends[host].socket.is_none() {
+            self.ends[host].accept(now);
+        }
+    }
+
+    /// The applications of a host act, and what the stack has to send leaves.
+    fn work(&mut self, now: Instant, host: usize, wires: &mut Wires) {
+        if host == SENDER {
+            while self.writer.work(now, &mut self.ends[SENDER]) {
+                let has_left = self.flush(now, SENDER, wires);
+                self.writer.note_left(has_left);
+            }
+        } else {
+            self.reading.work(now, &mut self.ends[RECEIVER]);
+        }
+        self.flush(now, host, wires);
+    }
+
+    /// What the stack has to send leaves; whether anything did.
+    fn flush(&mut self, now: Instant, host: usize, wires: &mut Wires) -> bool {
+        if !self.ends[host].device.is_free() {
+            self.ends[host].device.has_more = true;
+            self.work_device(now, host, wires);
+            return false;
+        }
+        let mut has_sent = false;
+        while let Some(packet) = self.take(now, host, wires) {
+            wires.launch(now, host, packet);
+            has_sent = true;
+        }
+        if has_sent {
+            wires.ask(host);
+        }
+        has_sent
+    }
+
+    fn take(&mut self, now: Instant, host: usize, wires: &mut Wires) -> Option<Rc<Packet>> {
+        let transmit = self.ends[host].stack.poll_transmit(now)?;
+        let mut packet = wires.blank();
+        Rc::make_mut(&mut packet).set(&transmit, self.number);
+        self.ends[host].note_syn(&packet);
+        wires.note(now, host, &packet);
+        if self.number == OBSERVED && host == SENDER && wires.started.is_none() && packet.payload() > 0 {
+            wires.started = Some(now);
+        }
+        Some(packet)
+    }
+
+    /// One packet after the other, in or out, as the device has time. What has arrived goes first.
+    fn work_device(&mut self, now: Instant, host: usize, wires: &mut Wires) {
+        while !self.ends[host].device.is_busy(now) {
+            if let Some(packet) = self.ends[host].device.inbox.pop_front() {
+                self.ends[host].device.spend(now);
+                self.deliver(now, host, packet, wires);
+                if host == SENDER {
+                    while self.writer.work(now, &mut self.ends[SENDER]) {
+                        self.writer.note_left(false);
+                    }
+                } else {
+                    self.reading.work(now, &mut self.ends[RECEIVER]);
+                }
+                self.ends[host].device.has_more = true;
+            } else if let Some(packet) = self.take(now, host, wires) {
+                self.ends[host].device.spend(now);
+                wires.launch(now, host, packet);
+                wires.ask(host);
+            } else {
+                self.ends[host].device.has_more = false;
+                return;
+            }
+        }
+    }
+
+    /// Whether neither host's device is at work or has something to do.
+    pub(crate) fn is_quiet(&self, now: Instant) -> bool {
+        self.ends.iter().all(|end| end.device.next().is_none() && !end.device.is_busy(now))
+    }
+
+    /// The most that either device was busy so far; ns.
+    pub(crate) fn busy(&self) -> u64 {
+        self.ends.iter().map(|end| end.device.busy_nanos).max().unwrap_or(0)
+    }
+
+    /// Payload that has arrived in order.
+    pub(crate) fn received(&mut self) -> Option<u64> {
+        let id = self.ends[RECEIVER].socket?;
+        Some(self.ends[RECEIVER].stack.socket(id)?.counts().bytes_received)
+    }
+}
