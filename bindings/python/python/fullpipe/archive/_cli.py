@@ -232,10 +232,10 @@ def _parser(word: str, told: str, epilog: Optional[str]) -> argparse.ArgumentPar
 
 def _asks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dir", metavar="DIR", help="an archive")
-    parser.add_argument("--since", metavar="DAY", type=date.fromisoformat, help="from this day on (UTC): 2026-11-24")
-    parser.add_argument("--until", metavar="DAY", type=date.fromisoformat, help="before this day")
+    parser.add_argument("--since", metavar="DAY", type=_day, help="from this day on (UTC): 2026-11-24")
+    parser.add_argument("--until", metavar="DAY", type=_day, help="before this day")
     parser.add_argument("--site", metavar="NAME", help="only this site")
-    parser.add_argument("--at", metavar="DAY", type=date.fromisoformat, help="the day of a change, for `change`")
+    parser.add_argument("--at", metavar="DAY", type=_day, help="the day of a change, for `change`")
     parser.add_argument("--top", metavar="N", type=_count_or_all, default=20, help="rows of the answer; 0: all [default: 20]")
     parser.add_argument("--all", action="store_true", help="also what the application, the full path or nobody knows limited")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -282,23 +282,26 @@ def _clean(text: str) -> str:
 
 
 def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise ValueError(text)
-    return count
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
+    return int(text)
 
 
 def _count_or_all(text: str) -> int:
-    count = int(text)
-    if count < 0:
-        raise ValueError(text)
-    return count
+    return 0 if text == "0" else _count(text)
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day; give one such as 2026-11-24")
 
 
 def _size(text: str) -> int:
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kMGT]?)(i?)B?", text)
     if not found or not float(found[1]):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; give one such as 500M or 2G")
     power = " kMGT".index(found[2] or " ")
     return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
 

@@ -110,7 +110,7 @@ class Cluster:
             else:
                 ray.init(address="local", num_cpus=workers * how.threads, include_dashboard=False, **quiet)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            hint = "`ray start --head` starts a cluster; without --address one is made on this machine"
+            hint = "is it up (`ray status`), and has this machine its token (RAY_AUTH_MODE)? Without --address one is made here"
             raise made("input_invalid", f"joining the Ray cluster {address or 'of this machine'}: {_line(error)}", hint, 24)
         # A dead worker is told by `wait`; with Ray's own retries nobody would know that one died.
         self.work = ray.remote(num_cpus=how.threads, max_retries=0, scheduling_strategy="SPREAD")(_work)

@@ -87,7 +87,7 @@ CHANGE = Query(
               coalesce(sum(lost_s) FILTER (day < $at), 0) / nullif(any_value(before), 0),
               coalesce(sum(lost_s) FILTER (day >= $at), 0) / nullif(any_value(after), 0),
               median(rate_bps) FILTER (day < $at), median(rate_bps) FILTER (day >= $at)
-       FROM asked, spans GROUP BY limiter
+       FROM asked, spans WHERE liftable GROUP BY limiter
        ORDER BY abs(coalesce(sum(lost_s) FILTER (day < $at), 0) / nullif(any_value(before), 0)
                     - coalesce(sum(lost_s) FILTER (day >= $at), 0) / nullif(any_value(after), 0)) DESC NULLS LAST, 1""",
     ["limiter", "connections_before", "connections_after", "lost_s_per_day_before", "lost_s_per_day_after",
