@@ -359,8 +359,8 @@ def big(path, copies):
 
 
 def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(captures, tmp_path):
-    for name in ("a", "b", "c", "d"):
-        big(captures / "lon" / f"large-{name}.pcap", 600)
+    for name in ("a", "b"):
+        big(captures / "lon" / f"large-{name}.pcap", 400)
     calm = made(captures, tmp_path / "calm")
     process = subprocess.Popen(
         [sys.executable, "-m", "fullpipe.archive", captures, "--out", tmp_path / "out", "--workers", "2", "--engine", "processes",
@@ -378,7 +378,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(captures, tmp
     assert killed is not None and process.returncode == 0, out
     done = json.loads(out)
     assert (done["workers_died"], done["hash"]) == (1, calm["hash"])
-    assert done["archive"]["connections"] == calm["archive"]["connections"] == 2409
+    assert done["archive"]["connections"] == calm["archive"]["connections"] == 809
 
 
 def children(pid):
@@ -396,8 +396,8 @@ def files_of(pid):
 
 
 def test_control_c_stops_a_run_and_the_next_one_goes_on(captures, tmp_path):
-    for name in ("a", "b", "c", "d"):
-        big(captures / "lon" / f"large-{name}.pcap", 600)
+    for name in ("a", "b"):
+        big(captures / "lon" / f"large-{name}.pcap", 400)
     out = tmp_path / "out"
     words = [sys.executable, "-m", "fullpipe.archive", captures, "--out", out, "--workers", "1", "--engine", "processes", "--json", "--quiet"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
@@ -411,12 +411,11 @@ def test_control_c_stops_a_run_and_the_next_one_goes_on(captures, tmp_path):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems bound no process")
 def test_a_worker_takes_no_more_memory_than_it_may(captures, tmp_path):
-    for copies in (1, 2, 3):
-        big(captures / "lon" / f"large-{copies}.pcap", 2000)
+    big(captures / "lon" / "large.pcap", 600)
     done = made(captures, tmp_path / "out", "--memory", "1M", "--workers", 1, "--engine", "processes", code=24)
-    assert done["archive"]["failed_series"] >= 3
+    assert done["archive"]["failed_series"] >= 1
     assert all("--memory" in one["message"] for one in done["problems"])
-    assert made(captures, tmp_path / "out")["archive"]["connections"] == 9 + 3 * 2000
+    assert made(captures, tmp_path / "out")["archive"]["connections"] == 9 + 600
 
 
 def test_queries_answer_what_the_rows_say(captures, tmp_path):
