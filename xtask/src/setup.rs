@@ -234,25 +234,25 @@ fn zig(shell: &Shell) {
     }
 }
 
-/// A Python with maturin, and the libraries that read the tables of the Python package: about 500 MB.
+/// A Python with maturin, the libraries that read the tables of the Python package, and what works on archives: about 900 MB.
 pub(crate) fn python(shell: &Shell) {
     let folder = shell.current_dir().join("target/tools/python");
     let program = folder.join("bin/python");
     let all_here = || {
-        let script = "import duckdb, maturin, pandas, polars, pyarrow, pytest";
+        let script = "import duckdb, flask, maturin, moto.server, pandas, polars, pyarrow, pytest, ray";
         cmd!(shell, "{program} -c {script}").quiet().ignore_stdout().ignore_stderr().run().is_ok()
     };
     if all_here() {
         return eprintln!("python: all here");
     }
-    eprintln!("python: installing maturin and readers of Arrow into {}", folder.display());
+    eprintln!("python: installing maturin, readers of Arrow and Ray into {}", folder.display());
     let made = cmd!(shell, "python3 -m venv {folder}").quiet().ignore_stdout().ignore_stderr().run().and_then(|()| {
         let options = ["--quiet", "--disable-pip-version-check"];
-        let wanted = ["maturin", "pyarrow", "polars", "pandas", "duckdb", "pytest"];
+        let wanted = ["maturin", "pyarrow", "polars", "pandas", "duckdb", "pytest", "ray", "moto[server]"];
         cmd!(shell, "{program} -m pip install {options...} {wanted...}").quiet().run()
     });
     if let Err(error) = made {
-        let from = "python3 -m venv, pip: maturin pyarrow polars pandas duckdb pytest";
+        let from = "python3 -m venv, pip: maturin pyarrow polars pandas duckdb pytest ray moto[server]";
         skipped("python", "the Python packages", from, &error.to_string(), "the Python package");
     }
 }

@@ -3,7 +3,7 @@
 use std::{num::NonZeroUsize, sync::OnceLock};
 
 use fullpipe_capture::Report;
-use fullpipe_cli::library::{self, Look};
+use fullpipe_cli::library::{self, Look, Refusal};
 use fullpipe_report::{
     CaptureList,
     columns::{CONNECTIONS, Moment, PROBLEMS, Row, TIMELINES},
@@ -41,8 +41,13 @@ impl Captures {
         if let Some(table) = self.timelines.get() {
             return Ok(table.clone_ref(py));
         }
+        if !self.given.can_be_read_twice() {
+            let text =
+                "the timelines were left out, and a file object can't be read twice; read it with timelines=True";
+            return Err(raise(py, &Refusal::usage(text)));
+        }
         let look = Look { timelines: true, ..self.look.clone() };
-        let table = Py::new(py, seen(py, &self.given, &look, timelines)?)?;
+        let table = Py::new(py, seen(py, &self.given, &look, moments)?)?;
         Ok(self.timelines.get_or_init(|| table).clone_ref(py))
     }
 
@@ -54,23 +59,24 @@ impl Captures {
 
 /// Read captures: pcap, pcapng or snoop, plain or compressed with gzip or zstd.
 #[pyfunction]
-#[pyo3(signature = (source, filter=None, threads=None))]
+#[pyo3(signature = (source, filter=None, threads=None, timelines=true))]
 pub(crate) fn read(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     filter: Option<String>,
     threads: Option<NonZeroUsize>,
+    timelines: bool,
 ) -> PyResult<Captures> {
     let given = Given::of(source)?;
     // What can't be read twice is kept whole.
-    let look = Look { filter, threads, timelines: matches!(given, Given::Object(_)) };
-    let (connections, problems, moments) = seen(py, &given, &look, |list| {
-        let moments = if look.timelines { Some(timelines(list)?) } else { None };
+    let look = Look { filter, threads, timelines: timelines && !given.can_be_read_twice() };
+    let (connections, problems, kept) = seen(py, &given, &look, |list| {
+        let kept = if look.timelines { Some(moments(list)?) } else { None };
         let problems = Table::of(PROBLEMS, std::iter::once(list.problems.clone()))?;
-        Ok((connections(list)?, problems, moments))
+        Ok((connections(list)?, problems, kept))
     })?;
-    let moments = moments.map(|moments| Py::new(py, moments)).transpose()?;
-    let timelines = moments.map_or_else(OnceLock::new, OnceLock::from);
+    let kept = kept.map(|kept| Py::new(py, kept)).transpose()?;
+    let timelines = kept.map_or_else(OnceLock::new, OnceLock::from);
     Ok(Captures { given, look, connections: Py::new(py, connections)?, problems: Py::new(py, problems)?, timelines })
 }
 
@@ -117,7 +123,7 @@ fn connections(list: &CaptureList) -> Result<Table, arrow_schema::ArrowError> {
 }
 
 /// A batch ends with the connection that fills it.
-fn timelines(list: &CaptureList) -> Result<Table, arrow_schema::ArrowError> {
+fn moments(list: &CaptureList) -> Result<Table, arrow_schema::ArrowError> {
     let mut reports = list.connections.iter();
     let batches = std::iter::from_fn(move || {
         let mut rows = Vec::new();

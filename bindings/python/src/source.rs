@@ -1,4 +1,4 @@
-//! What captures are read from: paths, or one object with `read`. What is *not* here: what they hold.
+//! What captures are read from: paths, and objects with `read`. What is *not* here: what they hold.
 
 use std::{
     io::{self, Read},
@@ -9,16 +9,18 @@ use std::{
 };
 
 use fullpipe_cli::library::Watcher;
-use fullpipe_ingest::{Captures, Options, Source, read_all, read_source};
+use fullpipe_ingest::{Captures, Options, Source, read_each};
 use pyo3::{exceptions::PyTypeError, prelude::*};
 
 /// How often it is asked whether Ctrl-C was pressed: not felt by who presses it, nor by the other threads of the interpreter.
 const ASKED: Duration = Duration::from_millis(100);
 
-/// What captures are read from.
-pub(crate) enum Given {
-    /// Files, oldest first.
-    Paths(Vec<PathBuf>),
+/// What captures are read from, oldest first.
+pub(crate) struct Given(Vec<One>);
+
+/// One of them.
+enum One {
+    Path(PathBuf),
     /// An object with `read`, which can be read once only.
     Object(Py<PyAny>),
 }
@@ -33,24 +35,30 @@ impl Trouble {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    fn is_set(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     fn set(&self, error: PyErr) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 }
 
 impl Given {
-    /// A path, several, or an object with `read`.
+    /// A path, an object with `read`, or a sequence of such.
     pub(crate) fn of(source: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(path) = source.extract::<PathBuf>() {
-            return Ok(Self::Paths(vec![named(path)]));
+        if let Some(one) = One::of(source)? {
+            return Ok(Self(vec![one]));
         }
-        if source.hasattr("read")? {
-            return Ok(Self::Object(source.clone().unbind()));
-        }
-        match source.extract::<Vec<PathBuf>>() {
-            Ok(paths) if !paths.is_empty() => Ok(Self::Paths(paths.into_iter().map(named).collect())),
-            _ => Err(PyTypeError::new_err("give a path, a sequence of paths, or a binary file object")),
-        }
+        let wrong = || PyTypeError::new_err("give a path, a binary file object, or a sequence of such");
+        let given = source.extract::<Vec<Bound<'_, PyAny>>>().map_err(|_| wrong())?;
+        let all: Vec<One> = given.iter().filter_map(|one| One::of(one).transpose()).collect::<PyResult<_>>()?;
+        if all.is_empty() || all.len() < given.len() { Err(wrong()) } else { Ok(Self(all)) }
+    }
+
+    /// Whether all of it can be read a second time.
+    pub(crate) fn can_be_read_twice(&self) -> bool {
+        self.0.iter().all(|one| matches!(one, One::Path(_)))
     }
 
     /// Reads it all into `watcher`, without the interpreter's lock.
@@ -69,17 +77,26 @@ impl Given {
                 }
             }
         };
+        // An exception of one ends it all: there is nobody to tell of it but who called.
+        let sources = self.0.iter().map_while(|one| (!trouble.is_set()).then(|| one.open(trouble)));
+        read_each(sources, options, watcher, |_| go_on())
+    }
+}
+
+impl One {
+    fn of(source: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        if let Ok(path) = source.extract::<PathBuf>() {
+            return Ok(Some(Self::Path(named(path))));
+        }
+        Ok(source.hasattr("read")?.then(|| Self::Object(source.clone().unbind())))
+    }
+
+    fn open(&self, trouble: &Trouble) -> Result<Source, fullpipe_ingest::Error> {
         match self {
-            Self::Paths(paths) => read_all(paths, options, watcher, |_| go_on()),
+            Self::Path(path) => Source::open(path),
             Self::Object(object) => {
                 let (object, name) = Python::attach(|py| (object.clone_ref(py), name(object.bind(py))));
-                let stream = Box::new(Stream { object, trouble: trouble.clone() });
-                let read = Source::new(name, stream, None)
-                    .and_then(|source| read_source(source, 0, options, watcher, |_| go_on()));
-                match read {
-                    Ok(outcome) => Captures { files: vec![outcome], failed: Vec::new() },
-                    Err(error) => Captures { files: Vec::new(), failed: vec![error] },
-                }
+                Source::new(name, Box::new(Stream { object, trouble: trouble.clone() }), None)
             }
         }
     }

@@ -4,8 +4,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use arrow_array::{
-    ArrayRef, Float64Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray, UInt64Array,
-    ffi::FFI_ArrowSchema, ffi_stream::FFI_ArrowArrayStream,
+    ArrayRef, BooleanArray, Float64Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray,
+    UInt64Array, ffi::FFI_ArrowSchema, ffi_stream::FFI_ArrowArrayStream,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use fullpipe_report::{
@@ -44,6 +44,7 @@ fn field<R>(column: &Column<R>) -> Field {
         Values::Count(_) => (DataType::UInt64, false),
         Values::MaybeCount(_) => (DataType::UInt64, true),
         Values::Number(_) => (DataType::Float64, false),
+        Values::Flag(_) => (DataType::Boolean, false),
         Values::Text(_) => (DataType::Utf8, false),
         Values::MaybeText(_) => (DataType::Utf8, true),
     };
@@ -59,6 +60,7 @@ fn array<R>(column: &Column<R>, rows: &[R]) -> ArrayRef {
         Values::Count(count) => Arc::new(rows.iter().map(count).collect::<UInt64Array>()),
         Values::MaybeCount(count) => Arc::new(rows.iter().map(count).collect::<UInt64Array>()),
         Values::Number(number) => Arc::new(rows.iter().map(number).collect::<Float64Array>()),
+        Values::Flag(flag) => Arc::new(rows.iter().map(|row| Some(flag(row))).collect::<BooleanArray>()),
         Values::Text(text) => Arc::new(StringArray::from_iter_values(rows.iter().map(text))),
         Values::MaybeText(text) => Arc::new(rows.iter().map(text).collect::<StringArray>()),
     }

@@ -55,7 +55,7 @@ fn the_wheel_works_in_a_fresh_environment() {
     let others = String::from_utf8(others.unwrap().stdout).unwrap();
     // A read that nothing ends is told with what each thread does.
     run(Command::new("timeout")
-        .args(["--signal=ABRT", "--kill-after=10", "300"])
+        .args(["--signal=ABRT", "--kill-after=10", "420"])
         .arg(&fresh_python)
         .args(["-X", "faulthandler", "-m", "pytest", "--quiet", "-p", "no:cacheprovider", "tests"])
         .current_dir(package)

@@ -1,5 +1,6 @@
 """The package as its users have it: installed from its wheel. FULLPIPE names the binary to compare with."""
 
+import base64
 import gzip
 import io
 import json
@@ -7,6 +8,7 @@ import os
 import pathlib
 import re
 import signal
+import struct
 import subprocess
 import threading
 import time
@@ -50,10 +52,26 @@ def test_the_table_of_connections_is_the_parquet_file(tmp_path):
     written = pyarrow.parquet.read_table(file)
     read = pa.table(fullpipe.read(BOTH).connections)
     assert read.to_pylist() == written.to_pylist()
-    assert read.schema.remove_metadata().names == written.schema.names
+    # What Arrow's readers find in the file is a constant of the program: this is how it is made.
+    fresh = base64.b64encode(read.schema.serialize().to_pybytes()).decode()
+    kept = ROOT / "crates/report/src/parquet/arrow-schema.txt"
+    told = pa.ipc.read_schema(pa.BufferReader(base64.b64decode(kept.read_text())))
+    assert told.equals(read.schema, check_metadata=True), f"{kept} is stale; it shall be\n{fresh}"
+    for field in read.schema:
+        assert written.schema.field(field.name).equals(field, check_metadata=True)
+    assert written.schema.names == read.schema.names
     units = {name.decode()[5:]: unit.decode() for name, unit in written.schema.metadata.items() if name[:5] == b"unit."}
     assert {field.name: field.metadata[b"unit"].decode() for field in read.schema if field.metadata} == units
     assert read.schema.metadata[b"schema"] == written.schema.metadata[b"schema"]
+
+
+def test_the_columns_are_those_that_the_page_describes():
+    pa = pytest.importorskip("pyarrow")
+    schema = pa.table(fullpipe.read(CAPTURE).connections).schema
+    rows = re.findall(r"^\| `(\w+)` \| (\w+\??) \| ([^|]*) \| ", (ROOT / "docs/python.md").read_text(), re.M)
+    told = [(name, kind, unit.strip()) for name, kind, unit in rows]
+    unit = lambda field: (field.metadata or {}).get(b"unit", b"").decode()
+    assert told == [(field.name, f"{field.type}{'?' if field.nullable else ''}", unit(field)) for field in schema]
 
 
 def test_everybodys_arrow_reads_the_tables():
@@ -79,6 +97,18 @@ def test_a_file_object_gives_what_its_path_gives():
             by_object = fullpipe.read(source, threads=3)
             assert pa.table(by_object.connections) == pa.table(by_path.connections)
             assert pa.table(by_object.timelines) == pa.table(by_path.timelines)
+
+
+def test_paths_and_file_objects_are_read_one_after_another():
+    pa = pytest.importorskip("pyarrow")
+    whole = CAPTURE.read_bytes()
+    length = 16 + struct.unpack_from("<I", whole, 24 + 8)[0]
+    pieces = [io.BytesIO(whole[: 24 + length]), io.BytesIO(whole[:24] + whole[24 + length :]), BOTH[1]]
+    seen = fullpipe.read(pieces, timelines=False)
+    assert pa.table(seen.connections) == pa.table(fullpipe.read(BOTH).connections)
+    with pytest.raises(fullpipe.UsageError):
+        seen.timelines
+    assert len(fullpipe.read(BOTH, timelines=False).timelines) > 0
 
 
 def test_a_table_outlives_what_it_came_from_and_can_be_taken_twice():
@@ -141,8 +171,13 @@ def test_file_objects_that_misbehave_are_told_apart_from_bad_captures():
             fullpipe.read(Odd(result))
     with pytest.raises(TypeError):
         fullpipe.read(7)
-    with pytest.raises(TypeError):
-        fullpipe.read([])
+    for wrong in ([], [CAPTURE, 7], [[CAPTURE]]):
+        with pytest.raises(TypeError):
+            fullpipe.read(wrong)
+    # The first exception ends it all: the next object is not asked.
+    second = Odd(AssertionError())
+    with pytest.raises(ZeroDivisionError):
+        fullpipe.read([Odd(ZeroDivisionError()), second])
 
 
 def test_a_cut_capture_gives_what_is_whole_and_says_so(tmp_path):

@@ -1,5 +1,6 @@
 //! The one table of commands and flags: parsing, help, man pages and completions are made from it.
 
+mod archive;
 pub(crate) mod iperf3;
 mod measure;
 mod mesh;
@@ -21,6 +22,7 @@ use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::page::PageArgs;
 
+pub(crate) use archive::{ArchiveArgs, ReportArgs};
 pub(crate) use measure::{MeasureArgs, PatternName};
 pub(crate) use mesh::MeshArgs;
 pub(crate) use read::ReadArgs;
@@ -134,6 +136,8 @@ pub(crate) enum Command {
     Apply(ApplyArgs),
     Lint(LintArgs),
     Read(ReadArgs),
+    Archive(ArchiveArgs),
+    Report(ReportArgs),
     Watch(WatchArgs),
     Web(WebArgs),
     Reset(ResetArgs),

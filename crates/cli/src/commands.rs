@@ -1,6 +1,7 @@
 //! One thin module per command: arguments in, a call of the room that does it, a report out.
 
 mod apply;
+mod archive;
 mod completions;
 mod confirm;
 #[cfg(target_os = "linux")]
@@ -109,6 +110,9 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         Command::Apply(args) => apply::run(&args, output),
         Command::Lint(args) => lint::run(&args, output),
         Command::Read(args) => read::run(&args, output),
+        // These two, and `lab shell`: the exit code is another program's.
+        Command::Archive(args) => return archive::run(None, &args.words, output),
+        Command::Report(args) => return archive::run(Some("report"), &args.words, output),
         Command::Watch(args) => watch::run(&args, output),
         Command::Web(args) => web::run(&args, output),
         Command::Reset(args) => reset::run(&args, output),
@@ -117,7 +121,6 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         Command::Lab(LabCommand::Run(_) | LabCommand::Shell(_)) => Err(lab::needs_linux()),
         #[cfg(target_os = "linux")]
         Command::Lab(LabCommand::Run(args)) => lab::run::run(&args, output),
-        // The only one whose exit code is another program's.
         #[cfg(target_os = "linux")]
         Command::Lab(LabCommand::Shell(args)) => return lab::shell::run(&args, output),
         #[cfg(target_os = "linux")]
@@ -154,6 +157,8 @@ fn name(command: &Command) -> &'static str {
         Command::Apply(_) => "apply",
         Command::Lint(_) => "lint",
         Command::Read(_) => "read",
+        Command::Archive(_) => "archive",
+        Command::Report(_) => "report",
         Command::Watch(_) => "watch",
         Command::Web(_) => "web",
         Command::Reset(_) => "reset",

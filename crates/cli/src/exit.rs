@@ -168,12 +168,18 @@ impl Exit {
             Self::ChangedSince => {
                 "Somebody changed a setting after fullpipe did; it was left alone. `undo --force` puts it back anyway."
             }
-            Self::JournalLocked => "Another run of fullpipe holds the journal, or has the setting on trial.",
+            Self::JournalLocked => {
+                "Another run of fullpipe holds the journal, or has the setting on trial. For `archive`: another run writes \
+                 there."
+            }
             Self::JournalUnusable => {
                 "The journal can't be read or written, is damaged or was lost, or others could have written it: nothing \
                  was changed. `undo` puts back what can be read of it, and ends so, too."
             }
-            Self::DiskFull => "No space is left for the journal or a drop-in file, so nothing was changed.",
+            Self::DiskFull => {
+                "No space is left for the journal or a drop-in file, so nothing was changed. For `archive`: what is there is \
+                 whole, and the same command goes on from it."
+            }
             Self::ScenarioInvalid => "The scenario is unknown, or its file has an unknown or impossible field.",
             Self::PathNotKept => {
                 "This machine was too busy: the emulated path could not keep up with its own plan, measurements that were \
@@ -184,15 +190,18 @@ impl Exit {
                  the figures."
             }
             Self::NotConfirmed => "The answer was no, or standard input is no terminal and `--yes` was not given.",
-            Self::Unsupported => "This system lacks something that the command needs; the message names it.",
+            Self::Unsupported => {
+                "This system lacks something that the command needs; the message names it. For `archive` and `report`: the \
+                 Python package."
+            }
             Self::RunUnknown => "The journal has no such run, or, for `confirm`, it is not on trial (any more).",
             Self::AddressUnavailable => {
                 "The address can't be listened on, or the device can't be used: it is in use, or not one of this machine."
             }
             Self::InputInvalid => {
                 "A file that was given is not there, is too large, can't be understood, or is for another machine; the \
-                 message names file, line and column. For `read`: so is one of several captures, or it breaks off; what \
-                 could be read is printed all the same."
+                 message names file, line and column. For `read` and `archive`: so is one of several captures, or it \
+                 breaks off; what could be read is printed all the same."
             }
             Self::OutputExists => "Files are in the folder that shall be written into; `--force` writes over them.",
             Self::NothingTried => {
@@ -210,7 +219,7 @@ pub(crate) fn markdown() -> String {
     let mut text = String::from(
         "# Exit codes\n\n\
          With `--json`, an error prints an object whose `error.kind` is the word in the second column. `lab shell` ends \
-         with the exit code of the command that it ran.\n\n\
+         with the exit code of the command that it ran, `archive` and `report` with the Python package's.\n\n\
          | code | kind | when |\n|---:|---|---|\n",
     );
     for exit in Exit::ALL {

@@ -39,7 +39,6 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
 }
 
 /// Leaves Ctrl-C to a command that shares the terminal. A handler, because an ignored signal would be inherited.
-#[cfg(target_os = "linux")]
 pub(crate) fn leave_to_command() -> Result<(), Failure> {
     flag::register(consts::SIGINT, Arc::default())
         .map(drop)

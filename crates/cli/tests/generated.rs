@@ -65,6 +65,8 @@ fn the_help_of_every_command_is_as_recorded() {
         "apply",
         "lint",
         "read",
+        "archive",
+        "report",
         "watch",
         "web",
         "reset",

@@ -115,13 +115,23 @@ pub fn read_all<S: Sink>(
     paths: &[PathBuf],
     options: Options,
     sink: &mut S,
+    progress: impl FnMut(&Progress) -> ControlFlow<()>,
+) -> Captures {
+    read_each(paths.iter().map(|path| Source::open(path)), options, sink, progress)
+}
+
+/// Reads sources one after another, each of which is opened when its turn has come; otherwise as [`read_all`].
+pub fn read_each<S: Sink>(
+    sources: impl Iterator<Item = Result<Source, Error>>,
+    options: Options,
+    sink: &mut S,
     mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Captures {
     let mut captures = Captures::default();
     let mut before = 0;
-    for (file, path) in paths.iter().enumerate() {
+    for (file, source) in sources.enumerate() {
         let in_file = |progressed: &Progress| progress(&Progress { file, ..*progressed });
-        match Source::open(path).and_then(|source| read_source(source, before, options, sink, in_file)) {
+        match source.and_then(|source| read_source(source, before, options, sink, in_file)) {
             Ok(outcome) => {
                 before += outcome.totals.packets;
                 let was_stopped = outcome.was_stopped;

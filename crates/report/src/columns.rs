@@ -27,6 +27,8 @@ pub enum Values<R> {
     MaybeCount(fn(&R) -> Option<u64>),
     /// What has a fraction.
     Number(fn(&R) -> f64),
+    /// What is so, or not.
+    Flag(fn(&R) -> bool),
     /// Words.
     Text(fn(&R) -> String),
     /// Words that may be absent.
@@ -40,17 +42,21 @@ const fn column<R>(name: &'static str, unit: &'static str, values: Values<R>) ->
 /// A row for each connection, in the order of the comma-separated values.
 pub const CONNECTIONS: &[Column<Row>] = &[
     column("number", "", Values::Count(|row| row.number)),
+    column("started_us", "us since 1970", Values::Count(|row| row.started_us)),
     column("a", "", Values::Text(|row| row.a.clone())),
     column("b", "", Values::Text(|row| row.b.clone())),
     column("packets", "", Values::Count(|row| row.packets)),
     column("bytes", "B", Values::Count(|row| row.bytes)),
     column("seconds", "s", Values::Number(|row| row.seconds)),
     column("direction", "", Values::Text(|row| row.direction.to_owned())),
+    column("sending_seconds", "s", Values::Number(|row| row.sending_seconds)),
     column("rate_bps", "bit/s", Values::MaybeCount(|row| row.rate_bps)),
     column("rtt_us", "us", Values::MaybeCount(|row| row.rtt_us)),
     column("retransmissions", "packets", Values::Count(|row| row.retransmissions)),
     column("out_of_order", "packets", Values::Count(|row| row.out_of_order)),
     column("mss", "B", Values::Count(|row| row.mss.into())),
+    column("syn_seen_a", "", Values::Flag(|row| row.syn_seen_a)),
+    column("syn_seen_b", "", Values::Flag(|row| row.syn_seen_b)),
     column("window_scale_a", "", Values::MaybeCount(|row| row.window_scale_a.map(u64::from))),
     column("window_scale_b", "", Values::MaybeCount(|row| row.window_scale_b.map(u64::from))),
     column("limiter", "", Values::Text(|row| word(&row.limiter).unwrap_or_default())),

@@ -7,7 +7,7 @@ use std::{io::Write, sync::Arc};
 
 use parquet::{
     basic::{Compression, LogicalType, Repetition, Type as Physical},
-    data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type},
+    data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type},
     errors::ParquetError,
     file::{
         metadata::KeyValue,
@@ -26,6 +26,10 @@ use crate::{
 /// Connections that are held as rows at once, and read as one group.
 const GROUP: usize = 32 * 1024;
 
+/// The columns as Arrow says them, so that its readers find the unit of each in the metadata of its field: an IPC message in
+/// base64, as all writers of Arrow leave one. The tests of the Python package hold it against the columns, and print it.
+const ARROW_SCHEMA: &str = include_str!("parquet/arrow-schema.txt");
+
 /// Counts and rates: none of them is ever negative.
 fn unsigned() -> LogicalType {
     LogicalType::integer(64, false)
@@ -38,10 +42,11 @@ pub fn captures(list: &CaptureList, into: impl Write + Send) -> Result<(), Parqu
     let units = CONNECTIONS.iter().filter(|column| !column.unit.is_empty());
     let units = units.map(|column| KeyValue::new(format!("unit.{}", column.name), column.unit.to_owned()));
     let version = KeyValue::new("schema".to_owned(), crate::json::SCHEMA.to_owned());
+    let arrow = KeyValue::new("ARROW:schema".to_owned(), ARROW_SCHEMA.trim_end().to_owned());
     let properties = WriterProperties::builder()
         .set_compression(Compression::UNCOMPRESSED)
         .set_created_by(concat!("fullpipe version ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_key_value_metadata(Some(units.chain([version]).collect()))
+        .set_key_value_metadata(Some(units.chain([version, arrow]).collect()))
         .build();
     let mut writer = SerializedFileWriter::new(into, schema, Arc::new(properties))?;
     let mut reports = list.connections.iter().take(list.shown).peekable();
@@ -62,6 +67,7 @@ fn field(column: &Column<Row>) -> Result<Arc<Type>, ParquetError> {
         Values::Count(_) => (Physical::INT64, Some(unsigned()), Repetition::REQUIRED),
         Values::MaybeCount(_) => (Physical::INT64, Some(unsigned()), Repetition::OPTIONAL),
         Values::Number(_) => (Physical::DOUBLE, None, Repetition::REQUIRED),
+        Values::Flag(_) => (Physical::BOOLEAN, None, Repetition::REQUIRED),
         Values::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String), Repetition::REQUIRED),
         Values::MaybeText(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String), Repetition::OPTIONAL),
     };
@@ -88,6 +94,10 @@ fn write(
         Values::Number(number) => {
             let values: Vec<f64> = rows.iter().map(number).collect();
             written.typed::<DoubleType>().write_batch(&values, None, None)?;
+        }
+        Values::Flag(flag) => {
+            let values: Vec<bool> = rows.iter().map(flag).collect();
+            written.typed::<BoolType>().write_batch(&values, None, None)?;
         }
         Values::Text(text) => {
             let values: Vec<ByteArray> = rows.iter().map(|row| text(row).as_str().into()).collect();

@@ -46,18 +46,21 @@ __all__ = [
 ]
 
 
-def read(source: Any, filter: Optional[str] = None, threads: Optional[int] = None) -> Captures:
+def read(
+    source: Any, filter: Optional[str] = None, threads: Optional[int] = None, *, timelines: bool = True
+) -> Captures:
     """Read packet captures: pcap, pcapng or snoop, plain or compressed with gzip or zstd.
 
-    ``source`` is a path, a sequence of paths (oldest first) or a binary file object. ``filter`` keeps only segments that
+    ``source`` is a path, a binary file object, or a sequence of such, oldest first. ``filter`` keeps only segments that
     match, as ``fullpipe read --filter``: ``"host 10.0.0.2 port 5201 time 3s..60s"``. ``threads`` changes the speed, never the
-    result; by default one per processor, up to 6.
+    result; by default one per processor, up to 6. ``timelines=False`` leaves out those of file objects, which take memory:
+    a file object can't be read again when they are asked for, as a path is.
 
     The result has three tables that any library for Arrow takes (``pyarrow.table(t)``, ``polars.DataFrame(t)``):
     ``connections``, ``timelines`` and ``problems``. Each column's metadata has its unit. What of a file can't be read is in
     ``problems``; where nothing can be, ``InputInvalidError`` is raised.
     """
-    return _fullpipe.read(source, filter, _threads(threads))
+    return _fullpipe.read(source, filter, _threads(threads), timelines)
 
 
 def diagnose(source: Any, filter: Optional[str] = None, threads: Optional[int] = None) -> Dict[str, Any]:

@@ -81,6 +81,19 @@ fn a_shell_in_the_lab_takes_the_rest_of_the_line_as_it_is() {
 }
 
 #[test]
+fn an_archive_is_given_the_rest_of_the_line_as_it_is() {
+    for (line, words) in [
+        ("archive in --out there --workers 2", &["in", "--out", "there", "--workers", "2"][..]),
+        ("archive query limiters there --json", &["query", "limiters", "there", "--json"]),
+        ("archive -- --help", &["--help"]),
+    ] {
+        let Ok(Command::Archive(args)) = parsed(line) else { panic!("{line}") };
+        assert_eq!(args.words, words, "{line}");
+    }
+    assert!(parsed("archive").is_err() && parsed("report").is_err());
+}
+
+#[test]
 fn flags_that_every_command_takes_may_stand_anywhere() {
     for line in ["--json check h", "check --json h", "lab --json list", "lab list --json"] {
         let words: Vec<_> = std::iter::once("fullpipe").chain(line.split(' ')).map(OsString::from).collect();

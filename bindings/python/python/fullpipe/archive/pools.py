@@ -1,0 +1,157 @@
+"""Who does the work: Ray, on this machine or on a cluster, or plain processes where Ray is not installed. What is not here:
+what the work is (``worker``), and what becomes of it (``run``).
+
+Both have the same three calls. A worker that dies is told as ``DIED``: nothing is tried again here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+from typing import Any, Dict, List, Optional, Tuple
+
+from .._errors import made
+from .inputs import Series, _line
+from .worker import How, Result, read_series
+
+DIED = "died"
+"""Instead of results: the worker is gone, whatever became of it."""
+
+Done = Tuple[List[Series], Any]
+
+
+def _work(task: List[Series], how: How) -> List[Result]:
+    return [read_series(series, how) for series in task]
+
+
+class Processes:
+    """Processes of this machine, each with a pipe, so that it is known what a dead one had in hand."""
+
+    name = "processes"
+
+    def __init__(self, workers: int, how: How) -> None:
+        self.how = how
+        self.context = multiprocessing.get_context("spawn")
+        self.workers: Dict[Any, Tuple[Any, Optional[List[Series]]]] = {}
+        for _ in range(workers):
+            self._start()
+
+    def _start(self) -> None:
+        ours, theirs = self.context.Pipe()
+        process = self.context.Process(target=_serve, args=(theirs, self.how), daemon=True)
+        process.start()
+        theirs.close()
+        self.workers[ours] = (process, None)
+
+    @property
+    def free(self) -> int:
+        return sum(task is None for _, task in self.workers.values())
+
+    def submit(self, task: List[Series]) -> None:
+        pipe, (process, _) = next((pipe, of) for pipe, of in self.workers.items() if of[1] is None)
+        self.workers[pipe] = (process, task)
+        try:
+            pipe.send(task)
+        except OSError:
+            pass  # It died idle: `wait` reads the end of the pipe.
+
+    def wait(self, seconds: float) -> List[Done]:
+        done: List[Done] = []
+        for pipe in multiprocessing.connection.wait(list(self.workers), seconds):
+            process, task = self.workers[pipe]
+            try:
+                results = pipe.recv()
+                self.workers[pipe] = (process, None)
+            except (EOFError, OSError):
+                results = DIED
+                pipe.close()
+                del self.workers[pipe]
+                process.join(5)
+                self._start()
+            if task is not None:
+                done.append((task, results))
+        return done
+
+    def close(self) -> None:
+        for pipe, (process, _) in self.workers.items():
+            pipe.close()
+            process.terminate()
+        for process, _ in self.workers.values():
+            process.join(5)
+        self.workers = {}
+
+
+def _serve(pipe: Any, how: How) -> None:
+    """A worker's life. Ctrl-C reaches all of a terminal's processes, and is the first one's to act on."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        while True:
+            pipe.send(_work(pipe.recv(), how))
+    except (EOFError, OSError):
+        pass
+
+
+class Cluster:
+    """Ray's workers."""
+
+    name = "ray"
+
+    def __init__(self, workers: int, how: How, address: Optional[str]) -> None:
+        import ray
+
+        self.ray, self.most = ray, workers
+        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+        try:
+            if address or os.environ.get("RAY_ADDRESS"):
+                ray.init(address=address, **quiet)
+            else:
+                ray.init(address="local", num_cpus=workers * how.threads, include_dashboard=False, **quiet)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            hint = "is it up (`ray status`), and has this machine its token (RAY_AUTH_MODE)? Without --address one is made here"
+            raise made("input_invalid", f"joining the Ray cluster {address or 'of this machine'}: {_line(error)}", hint, 24)
+        # A dead worker is told by `wait`; with Ray's own retries nobody would know that one died.
+        self.work = ray.remote(num_cpus=how.threads, max_retries=0, scheduling_strategy="SPREAD")(_work)
+        self.how = ray.put(how)
+        self.tasks: Dict[Any, List[Series]] = {}
+
+    @property
+    def free(self) -> int:
+        return self.most - len(self.tasks)
+
+    def submit(self, task: List[Series]) -> None:
+        self.tasks[self.work.remote(task, self.how)] = task
+
+    def wait(self, seconds: float) -> List[Done]:
+        if not self.tasks:
+            return []
+        ready, _ = self.ray.wait(list(self.tasks), num_returns=1, timeout=seconds)
+        done: List[Done] = []
+        for reference in ready:
+            try:
+                results = self.ray.get(reference)
+            except self.ray.exceptions.RayTaskError as error:
+                # What the nodes lack: the package, or another version of it.
+                hint = "every node needs the same version of the package fullpipe, and pyarrow"
+                raise made("unsupported", f"on a node of the cluster: {_line(error.cause or error)}", hint, 21)
+            except self.ray.exceptions.RayError:
+                results = DIED
+            done.append((self.tasks.pop(reference), results))
+        return done
+
+    def close(self) -> None:
+        self.ray.shutdown()
+
+
+def pool(engine: str, workers: int, how: How, address: Optional[str]) -> Any:
+    """The engine of that name; ``auto`` is Ray where it is installed."""
+    has_ray = importlib.util.find_spec("ray") is not None
+    if (engine == "ray" or address) and not has_ray:
+        raise made("unsupported", "the package ray is not installed", "python -m pip install ray; without --address, `--engine processes` does without", 21)
+    if engine == "processes" and address:
+        raise made("usage", "--engine processes has no cluster to join", "leave --address or --engine out", 2)
+    if engine == "processes" or not has_ray:
+        return Processes(workers, how)
+    return Cluster(workers, how, address)

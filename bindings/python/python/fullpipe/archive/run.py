@@ -1,0 +1,264 @@
+"""A run: what is there against what was read, the rest given to workers, what they found committed. What is not here: each of
+these by itself (``inputs``, ``pools``, ``store``).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Deque, Dict, List, Optional, Set, TextIO, Tuple
+
+from . import inputs, pools
+from .inputs import Series, problem
+from .store import Known, Store
+from .worker import How, Result
+
+TRIES = 3
+"""How many workers may die of one series."""
+
+TASK_BYTES = 32 << 20
+"""Small series go to a worker together, up to so much."""
+
+TASK_SERIES = 16
+
+COMMIT_SECONDS = 20.0
+"""What is finished waits at most about so long before it counts; a run that is killed reads so much again."""
+
+COMMIT_ROWS = 200_000
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for."""
+
+    inputs: Tuple[str, ...]
+    out: str
+    site: Optional[str] = None
+    filter: Optional[str] = None
+    join: str = "whole"
+    match: Optional[str] = None
+    workers: int = 1
+    threads: int = 1
+    memory: int = 2 << 30
+    engine: str = "auto"
+    address: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class ToDo:
+    """A series to read, and the series that it takes the place of."""
+
+    series: Series
+    replaced: frozenset
+
+
+def run(options: Options, progress: "Progress") -> Dict[str, Any]:
+    """Brings the archive up to date with its inputs; answers what was done."""
+    places = [inputs.place(text) for text in options.inputs]
+    kept = {"join": options.join, "filter": options.filter or ""}
+    store = Store.to_write(options.out, kept)
+    try:
+        captures, unlisted, others = inputs.listed(places, options.match, options.site)
+        series = inputs.series(captures, options.join)
+        todo, lost = plan(series, store.known())
+        how = How(tuple(one.filesystem for one in places), options.filter, options.threads, options.memory)
+        progress.start(todo, len(captures))
+        if todo:
+            _work_off(todo, store, how, options, progress)
+        problems = unlisted + lost
+        return {
+            "captures_found": len(captures),
+            "captures_read": sum(len(one.series.captures) for one in todo),
+            "other_files": others,
+            "workers_died": progress.died,
+            "seconds": round(progress.elapsed(), 3),
+            "archive": store.counts(),
+            "problems": problems + store.problems(),
+        }
+    finally:
+        store.close()
+
+
+def plan(series: List[Series], known: Known) -> Tuple[List[ToDo], List[Dict[str, Any]]]:
+    """What is to be read, and what can't be read anew."""
+    owner = {name: key for key, (_, _, captures) in known.items() for name in captures}
+    there = {capture.name for one in series for capture in one.captures}
+    todo, lost = [], []
+    for one in series:
+        before = {owner[capture.name] for capture in one.captures if capture.name in owner}
+        if _is_read(one, before, known):
+            continue
+        gone = {name for key in before for name in known[key][2] if name not in there}
+        if gone:
+            # What these held is in the rows, and can't be read again: only what is new is read, by itself.
+            old = {name: facts for key in before for name, facts in known[key][2].items()}
+            for capture in one.captures:
+                if capture.name in old and old[capture.name] != (capture.size, capture.stamp):
+                    text = f"it changed after it was read, and is not read anew, because {min(gone)} of its series is gone"
+                    lost.append(problem(capture.name, text))
+            one = inputs.without(one, set(old))
+            before = set()
+            if not one.captures:
+                continue
+        todo.append(ToDo(one, frozenset(before)))
+    return _whole(todo), lost
+
+
+def _is_read(one: Series, before: Set[str], known: Known) -> bool:
+    """Whether just these files were read, as they are now, and nothing is to be gained from another try."""
+    if not before:
+        return False
+    read = [known[key] for key in before]
+    if any(status == "failed" for _, status, _ in read):
+        return False
+    facts = {name: fact for _, _, captures in read for name, fact in captures.items()}
+    return all(facts.get(capture.name) == (capture.size, capture.stamp) for capture in one.captures) and (
+        len(before) == 1 or one.fingerprint in {fingerprint for fingerprint, _, _ in read}
+    )
+
+
+def _whole(todo: List[ToDo]) -> List[ToDo]:
+    """Largest first, so that no worker is left with a large one at the end."""
+    return sorted(todo, key=lambda one: (-one.series.size, one.series.key))
+
+
+def _work_off(todo: List[ToDo], store: Store, how: How, options: Options, progress: "Progress") -> None:
+    replaced = {one.series.key: one.replaced for one in todo}
+    tasks: Deque[List[Series]] = deque(_tasks([one.series for one in todo], options.workers))
+    deaths: Dict[str, int] = {}
+    waiting: List[Result] = []
+    since, pause, rows, left = time.monotonic(), COMMIT_SECONDS, 0, len(todo)
+
+    def commit() -> None:
+        nonlocal since, pause, rows
+        started = time.monotonic()
+        store.commit(waiting, {key for result in waiting for key in replaced[result.series.key]})
+        since = time.monotonic()
+        # Where a commit takes long, there are fewer.
+        pause, rows = max(COMMIT_SECONDS, 10 * (since - started)), 0
+        waiting.clear()
+
+    pool = pools.pool(options.engine, options.workers, how, options.address)
+    progress.engine = pool.name
+    try:
+        while left:
+            while tasks and pool.free > 0:
+                pool.submit(tasks.popleft())
+            for task, results in pool.wait(1.0):
+                if results == pools.DIED:
+                    progress.died += 1
+                    results = _after_death(task, deaths, tasks)
+                for result in results:
+                    left -= 1
+                    waiting.append(result)
+                    rows += result.table.num_rows if result.table is not None else 0
+                    progress.done(result)
+            progress.show()
+            if waiting and (time.monotonic() - since > pause or rows > COMMIT_ROWS):
+                commit()
+    finally:
+        # Ctrl-C, a full disk: what is finished counts where it can.
+        pool.close()
+        if waiting and not _is_full(sys.exc_info()[1]):
+            commit()
+        progress.end()
+
+
+def _after_death(task: List[Series], deaths: Dict[str, int], tasks: Deque[List[Series]]) -> List[Result]:
+    """A dead worker's series are given to others, each by itself; one of which many died is given up."""
+    results = []
+    for one in task:
+        deaths[one.key] = deaths.get(one.key, 0) + 1
+        if deaths[one.key] < TRIES:
+            tasks.appendleft([one])
+            continue
+        text = f"{TRIES} workers died of it; perhaps it takes more than --memory allows: give more, or fewer --workers"
+        results.append(Result(one, "failed", None, [*one.notes, problem(one.key, text)]))
+    return results
+
+
+def _tasks(series: List[Series], workers: int) -> List[List[Series]]:
+    """Series for a worker at a time: small ones together, as long as there is enough for all."""
+    most = min(TASK_BYTES, sum(one.size for one in series) // (8 * workers))
+    tasks: List[List[Series]] = []
+    size = 0
+    for one in series:
+        if not tasks or len(tasks[-1]) >= TASK_SERIES or size + one.size > most:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(one)
+        size += one.size
+    return tasks
+
+
+def _is_full(error: Optional[BaseException]) -> bool:
+    return getattr(error, "kind", None) in ("disk_full", "no_permission", "system")
+
+
+class Progress:
+    """How far a run has come, on standard error: a line that is written over on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, how: str, stream: TextIO = sys.stderr) -> None:
+        self.how, self.stream = how, stream
+        self.is_terminal = stream.isatty()
+        self.engine, self.died = "", 0
+        self.captures = self.of_captures = self.bytes = self.of_bytes = self.bad = self.found = 0
+        self.started = time.monotonic()
+        self.shown = 0.0
+
+    def start(self, todo: List[ToDo], found: int) -> None:
+        self.of_captures = sum(len(one.series.captures) for one in todo)
+        self.of_bytes = sum(one.series.size for one in todo)
+        self.found, self.started = found, time.monotonic()
+        if self.how == "text" and found > self.of_captures:
+            self._line(f"{found - self.of_captures} of {found} captures were read before")
+
+    def done(self, result: Result) -> None:
+        self.captures += len(result.series.captures)
+        self.bytes += result.series.size
+        self.bad += result.status != "done"
+
+    def elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    def show(self, now: bool = False) -> None:
+        every = 0.2 if self.is_terminal else 10.0
+        if self.how == "none" or (time.monotonic() - self.shown < every and not now):
+            return
+        self.shown = time.monotonic()
+        if self.how == "json":
+            step = {"event": "progress", "captures": self.captures, "of": self.of_captures, "bytes": self.bytes,
+                    "of_bytes": self.of_bytes, "bad": self.bad, "workers_died": self.died, "seconds": round(self.elapsed(), 1)}
+            print(json.dumps(step), file=self.stream, flush=True)
+            return
+        rate = self.bytes / max(self.elapsed(), 0.001)
+        text = f"{self.captures} of {self.of_captures} captures, {size(self.bytes)} of {size(self.of_bytes)}, {size(rate)}/s"
+        text += f", {self.bad} not whole" if self.bad else ""
+        text += f", {self.died} worker{'s' if self.died > 1 else ''} died" if self.died else ""
+        if rate and self.bytes < self.of_bytes:
+            text += f", {(self.of_bytes - self.bytes) / rate:.0f} s left"
+        self._line(text)
+
+    def end(self) -> None:
+        if self.of_captures:
+            self.show(now=True)
+        if self.how == "text" and self.is_terminal:
+            print(file=self.stream)
+
+    def _line(self, text: str) -> None:
+        start, end = ("\r\x1b[K", "") if self.is_terminal else ("", "\n")
+        print(f"{start}{text}", end=end, file=self.stream, flush=True)
+
+
+def size(count: float) -> str:
+    """Bytes, with a unit."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if count < 999.5 or unit == "TB":
+            break
+        count /= 1000
+    return f"{count:.0f} {unit}" if unit == "B" or count >= 99.5 else f"{count:.1f} {unit}"
+
+

@@ -1,0 +1,395 @@
+"""The archive on the disk: Parquet files by day, site and limiter, and the manifest that says which of them count.
+
+    DIR/day=2026-11-24/site=lon/limiter=receive_window/0000000c.parquet
+    DIR/manifest.sqlite     which captures were read, what was wrong with them, which files hold their rows
+    DIR/.staging            files that are being written
+
+Files are written and synced in ``.staging``; one transaction of the manifest then says that they count; then they are renamed
+into their places. Whatever stops a run, the next one renames what counts and removes what doesn't: a row is never
+doubled, never lost, and no file is ever half-written where a reader looks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import sqlite3
+from datetime import datetime, timezone
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from .._errors import Error, made
+
+from .worker import Result
+
+VERSION = "1"
+"""Of the manifest and of the folders."""
+
+SMALL = 100_000
+"""Rows: a file with fewer is written anew together with what comes, so that there are few files, and those large."""
+
+TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE series (
+    key TEXT PRIMARY KEY, site TEXT NOT NULL, fingerprint TEXT NOT NULL, status TEXT NOT NULL, connections INTEGER NOT NULL,
+    bytes INTEGER NOT NULL, seconds REAL NOT NULL, read_at TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE capture (
+    name TEXT PRIMARY KEY, series TEXT NOT NULL, size INTEGER NOT NULL, stamp TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX capture_series ON capture (series);
+CREATE TABLE problem (series TEXT NOT NULL, file TEXT NOT NULL, packet INTEGER, message TEXT NOT NULL);
+CREATE INDEX problem_series ON problem (series);
+CREATE TABLE part (path TEXT PRIMARY KEY, folder TEXT NOT NULL, connections INTEGER NOT NULL, staged TEXT) WITHOUT ROWID;
+CREATE INDEX part_folder ON part (folder);
+CREATE TABLE doomed (path TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE holds (part TEXT NOT NULL, series TEXT NOT NULL, PRIMARY KEY (part, series)) WITHOUT ROWID;
+CREATE INDEX holds_series ON holds (series);
+"""
+
+Known = Dict[str, Tuple[str, str, Dict[str, Tuple[int, str]]]]
+
+
+class Store:
+    """An archive. Whoever writes holds its lock; whoever reads needs none."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = os.path.abspath(folder)
+        self.staging = os.path.join(self.folder, ".staging")
+        self.lock: Optional[sqlite3.Connection] = None
+        self.manifest: Optional[sqlite3.Connection] = None
+
+    @classmethod
+    def to_write(cls, folder: str, options: Dict[str, str]) -> "Store":
+        """Opens or makes an archive, alone, and finishes what a run before left."""
+        if "://" in folder:
+            hint = "give a folder; of a cluster, only the machine where the command runs writes into it"
+            raise made("usage", f"an archive is written into a folder, and {folder.split('://')[0]}:// is an object store", hint, 2)
+        store = cls(folder)
+        with writing(store.folder):
+            _is_ours(store.folder)
+            os.makedirs(store.staging, exist_ok=True)
+            store._take_lock()
+            store.manifest = _connect(os.path.join(store.folder, "manifest.sqlite"))
+            try:
+                store._prepare(options)
+                store._settle()
+                _sweep(store)
+            except BaseException:
+                store.close()
+                raise
+        return store
+
+    @classmethod
+    def to_read(cls, folder: str) -> "Store":
+        """Opens an archive that is there; a run may be writing into it."""
+        store = cls(folder)
+        file = os.path.join(store.folder, "manifest.sqlite")
+        if not os.path.isfile(file):
+            hint = "python -m fullpipe.archive INPUT... --out DIR makes one"
+            raise made("input_invalid", f"{folder} is no archive: it has no manifest.sqlite", hint, 24)
+        try:
+            store.manifest = _connect(file)
+            store._check_version()
+        except sqlite3.DatabaseError as error:
+            raise made("input_invalid", f"reading {file}: {error}", None, 24)
+        return store
+
+    def close(self) -> None:
+        for connection in (self.manifest, self.lock):
+            if connection is not None:
+                connection.close()
+        self.manifest = self.lock = None
+
+    def _take_lock(self) -> None:
+        """Held by an open transaction, so that it ends with the process, on every system."""
+        path = os.path.join(self.staging, "lock.sqlite")
+        self.lock = sqlite3.connect(path, timeout=0, isolation_level=None)
+        try:
+            self.lock.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self.lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            self.lock.close()
+            if "locked" not in str(error):
+                raise
+            text = f"another run writes into {self.folder}{_holder(self.staging)}"
+            raise made("journal_locked", text, "wait for it, or give another --out", 14)
+        with open(os.path.join(self.staging, "holder"), "w", encoding="utf-8") as file:
+            file.write(f"process {os.getpid()} on {socket.gethostname()}")
+
+    def _prepare(self, options: Dict[str, str]) -> None:
+        if not self.manifest.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+            script = "".join(f"INSERT INTO meta VALUES ({_quoted(key)}, {_quoted(value)});" for key, value in
+                             {"version": VERSION, "next": "1", **options}.items())
+            self.manifest.executescript(f"BEGIN; {TABLES} {script} COMMIT;")
+            return
+        self._check_version()
+        before = dict(self.manifest.execute("SELECT key, value FROM meta"))
+        for key, value in options.items():
+            if before.get(key) != value:
+                text = f"{self.folder} was made with --{key} {before.get(key) or '(none)'}, and now it is {value or '(none)'}"
+                raise made("usage", text, "give the same, or another --out", 2)
+
+    def _check_version(self) -> None:
+        row = self.manifest.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+        if row is None or row[0] != VERSION:
+            text = f"{self.folder} is an archive of version {row and row[0]}; this fullpipe reads version {VERSION}"
+            raise made("input_invalid", text, None, 24)
+
+    def known(self) -> Known:
+        """What was read: by the name of a series, its fingerprint, its status, and (size, stamp) of its captures by name."""
+        series: Known = {key: (fingerprint, status, {}) for key, fingerprint, status in
+                         self.manifest.execute("SELECT key, fingerprint, status FROM series")}
+        for name, key, size, stamp in self.manifest.execute("SELECT name, series, size, stamp FROM capture"):
+            series[key][2][name] = (size, stamp)
+        return series
+
+    def commit(self, results: List[Result], replaced: Set[str]) -> None:
+        """Makes what came of some series count, all at once, in place of the ``replaced`` series."""
+        # One that was stopped in the middle may be given again: what of it is here already gives way.
+        replaced = replaced | {result.series.key for result in results}
+        with writing(self.folder):
+            self._settle()
+            staged: List[str] = []
+            try:
+                plan = self._stage(results, replaced, staged)
+                self._record(results, replaced, plan)
+            except BaseException:
+                for path in staged:
+                    with contextlib.suppress(OSError):
+                        os.unlink(path)
+                raise
+            self._settle()
+
+    def _stage(self, results: List[Result], replaced: Set[str], staged: List[str]) -> List["Part"]:
+        parts: Dict[str, Part] = {}
+        for result in results:
+            for folder, table in _partitions(result):
+                part = parts.setdefault(folder, Part(folder))
+                part.tables.append(table)
+                part.series.add(result.series.key)
+        small = "SELECT path FROM part WHERE folder = ? AND connections < ?"
+        for folder, part in parts.items():
+            part.before.update(path for (path,) in self.manifest.execute(small, (folder, SMALL)))
+        for key in replaced:
+            for path, folder in self.manifest.execute(
+                "SELECT path, folder FROM part JOIN holds ON holds.part = part.path WHERE holds.series = ?", (key,)
+            ):
+                parts.setdefault(folder, Part(folder)).before.add(path)
+        number = int(self.manifest.execute("SELECT value FROM meta WHERE key = 'next'").fetchone()[0])
+        for part in parts.values():
+            for path in sorted(part.before):
+                table = pq.ParquetFile(os.path.join(self.folder, path)).read()
+                part.tables.insert(0, _without(table, replaced))
+                part.series.update(key for (key,) in self.manifest.execute("SELECT series FROM holds WHERE part = ?", (path,)))
+            part.series -= replaced - {result.series.key for result in results}
+            part.path = min(part.before, default=f"{part.folder}/{number:08x}.parquet")
+            part.table = pa.concat_tables(part.tables, promote_options="default").sort_by([("capture", "ascending"), ("number", "ascending")])
+            part.tables = []
+            if part.table.num_rows:
+                part.staged = f".staging/{number:08x}.parquet"
+                number += 1
+                staged.append(os.path.join(self.folder, part.staged))
+                _write(part.table, staged[-1])
+                os.makedirs(os.path.join(self.folder, part.folder), exist_ok=True)
+            part.connections, part.table = part.table.num_rows, None
+        self.next = number
+        return list(parts.values())
+
+    def _record(self, results: List[Result], replaced: Set[str], parts: List["Part"]) -> None:
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        run = self.manifest.execute
+        many = self.manifest.executemany
+        with transaction(self.manifest):
+            keys = [(key,) for key in replaced]
+            many("DELETE FROM series WHERE key = ?", keys)
+            many("DELETE FROM capture WHERE series = ?", keys)
+            many("DELETE FROM problem WHERE series = ?", keys)
+            for part in parts:
+                many("DELETE FROM part WHERE path = ?", [(path,) for path in part.before])
+                many("DELETE FROM holds WHERE part = ?", [(path,) for path in part.before])
+                kept = {part.path} if part.staged else set()
+                many("INSERT OR REPLACE INTO doomed VALUES (?)", [(path,) for path in part.before - kept])
+                if part.staged:
+                    run("INSERT INTO part VALUES (?, ?, ?, ?)", (part.path, part.folder, part.connections, part.staged))
+                    many("INSERT INTO holds VALUES (?, ?)", [(part.path, key) for key in sorted(part.series)])
+            for result in results:
+                one, rows = result.series, result.table.num_rows if result.table is not None else 0
+                run("INSERT INTO series VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    (one.key, one.site, one.fingerprint, result.status, rows, one.size, result.seconds, now))
+                # Of two series that shared a file the later one has it.
+                many("INSERT OR REPLACE INTO capture VALUES (?, ?, ?, ?)",
+                     [(capture.name, one.key, capture.size, capture.stamp) for capture in one.captures])
+                many("INSERT INTO problem VALUES (?, ?, ?, ?)",
+                     [(one.key, told["file"], told["packet"], told["message"]) for told in result.problems])
+            run("UPDATE meta SET value = ? WHERE key = 'next'", (str(self.next),))
+
+    def _settle(self) -> None:
+        """Does to the files what the manifest says of them; what was done before is done already."""
+        doomed = [path for (path,) in self.manifest.execute("SELECT path FROM doomed")]
+        staged = list(self.manifest.execute("SELECT path, staged FROM part WHERE staged IS NOT NULL"))
+        for path in doomed:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(self.folder, path))
+        for path, waiting in staged:
+            whole = os.path.join(self.folder, path)
+            os.makedirs(os.path.dirname(whole), exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(os.path.join(self.folder, waiting), whole)
+        for folder in {os.path.dirname(os.path.join(self.folder, path)) for path in doomed + [path for path, _ in staged]}:
+            _sync_folder(folder)
+        if doomed or staged:
+            with transaction(self.manifest):
+                self.manifest.execute("DELETE FROM doomed")
+                self.manifest.execute("UPDATE part SET staged = NULL WHERE staged IS NOT NULL")
+
+    def parts(self) -> List[str]:
+        """The files that count, whole paths; one that a writer is about to rename is read where it is staged."""
+        paths = []
+        for path, staged in self.manifest.execute("SELECT path, staged FROM part ORDER BY path"):
+            waiting = os.path.join(self.folder, staged) if staged else None
+            paths.append(waiting if waiting and os.path.exists(waiting) else os.path.join(self.folder, path))
+        return paths
+
+    def counts(self) -> Dict[str, int]:
+        """What the archive holds."""
+        one = lambda query: self.manifest.execute(query).fetchone()[0] or 0  # noqa: E731
+        return {
+            "captures": one("SELECT count(*) FROM capture"),
+            "capture_bytes": one("SELECT sum(size) FROM capture"),
+            "series": one("SELECT count(*) FROM series"),
+            "bad_series": one("SELECT count(*) FROM series WHERE status = 'bad'"),
+            "failed_series": one("SELECT count(*) FROM series WHERE status = 'failed'"),
+            "connections": one("SELECT sum(connections) FROM series"),
+            "problems": one("SELECT count(*) FROM problem"),
+            "parquet_files": one("SELECT count(*) FROM part"),
+        }
+
+    def problems(self) -> List[Dict[str, Any]]:
+        """What could not be read."""
+        rows = self.manifest.execute(
+            "SELECT series, status, file, packet, message FROM problem JOIN series ON series.key = problem.series ORDER BY file, packet"
+        )
+        return [dict(zip(("series", "status", "file", "packet", "message"), row)) for row in rows]
+
+
+class Part:
+    """A file to be: the rows of one folder, with those of the files ``before`` that it takes the place of."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder, self.path = folder, ""
+        self.before: Set[str] = set()
+        self.series: Set[str] = set()
+        self.tables: List[pa.Table] = []
+        self.table: Optional[pa.Table] = None
+        self.connections = 0
+        self.staged: Optional[str] = None
+
+
+def _partitions(result: Result) -> Iterator[Tuple[str, pa.Table]]:
+    """The rows of a series by day, site and limiter, with the columns that an archive adds."""
+    if result.table is None or not result.table.num_rows:
+        return
+    table, one = result.table, result.series
+    moments = table["started_us"].cast(pa.int64()).cast(pa.timestamp("us"))
+    days = pc.strftime(moments, format="%Y-%m-%d")
+    site, capture = (pa.array([text] * len(table), pa.string()) for text in (one.site, one.key))
+    for name, values in [("day", days), ("site", site), ("capture", capture)]:
+        table = table.append_column(pa.field(name, pa.string(), nullable=False), values)
+    keys = pa.table([days, table["limiter"]], ["day", "limiter"]).group_by(["day", "limiter"]).aggregate([]).to_pylist()
+    for key in sorted(keys, key=lambda key: (key["day"], key["limiter"])):
+        rows = table.filter(pc.and_(pc.equal(table["day"], key["day"]), pc.equal(table["limiter"], key["limiter"])))
+        yield f"day={key['day']}/site={quote(one.site, safe='')}/limiter={key['limiter']}", rows.combine_chunks()
+
+
+def _without(table: pa.Table, replaced: Set[str]) -> pa.Table:
+    if not replaced:
+        return table
+    return table.filter(pc.invert(pc.is_in(table["capture"], pa.array(sorted(replaced), pa.string()))))
+
+
+def _write(table: pa.Table, path: str) -> None:
+    with open(path, "wb") as file:
+        pq.write_table(table, file, compression="zstd")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(path: str) -> None:
+    if os.name != "posix":
+        return
+    with contextlib.suppress(OSError):
+        folder = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _connect(file: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(file, timeout=30, isolation_level=None)
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All of it, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextlib.contextmanager
+def writing(folder: str) -> Iterator[None]:
+    """What goes wrong with the disk, as the product says it."""
+    try:
+        yield
+    except Error:
+        raise
+    except (OSError, pa.ArrowException, sqlite3.Error) as error:
+        full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        if full or "disk is full" in str(error) or "No space left" in str(error):
+            hint = "make room and run the same command again: it goes on from what is whole"
+            raise made("disk_full", f"writing {folder}: no space is left", hint, 16) from error
+        if isinstance(error, PermissionError):
+            raise made("no_permission", f"writing {folder}: {error.strerror}", None, 3) from error
+        raise made("system", f"writing {folder}: {error}", None, 70) from error
+
+
+def _sweep(store: Store) -> None:
+    """What a run that was stopped had not finished."""
+    for name in os.listdir(store.staging):
+        if name.endswith(".parquet"):
+            os.unlink(os.path.join(store.staging, name))
+
+
+def _is_ours(folder: str) -> None:
+    if os.path.isdir(folder) and os.listdir(folder) and not os.path.exists(os.path.join(folder, "manifest.sqlite")):
+        if os.listdir(folder) == [".staging"]:
+            return  # A run that was stopped before it had begun.
+        text = f"{folder} has files in it that no archive put there"
+        raise made("output_exists", text, "give a folder that is empty or not there", 25)
+
+
+def _holder(staging: str) -> str:
+    try:
+        with open(os.path.join(staging, "holder"), encoding="utf-8") as file:
+            return f" ({file.read(200)})"
+    except OSError:
+        return ""
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+

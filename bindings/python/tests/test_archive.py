@@ -1,0 +1,584 @@
+"""Archives: the same rows and one hash for any number of workers, whatever is stopped, cut, missing or forbidden on the way."""
+
+import contextlib
+import errno
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import sqlite3
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+
+import pyarrow.parquet as pq
+
+import fullpipe
+from fullpipe.archive import inputs, main, run, store, worker
+
+ROOT = pathlib.Path(__file__).parents[3]
+DATA = ROOT / "crates/capture/tests/data"
+WINDOW = DATA / "wan-80ms-cubic-window-a.pcap"
+POLICED = DATA / "2m-230ms-cubic-policed-a.pcap"
+
+
+class Here:
+    """An engine without workers, for tests that are about something else."""
+
+    name = "here"
+
+    def __init__(self, how, dies=None, times=0):
+        self.how, self.dies, self.times, self.tasks = how, dies, times, []
+
+    @property
+    def free(self):
+        return 1 - len(self.tasks)
+
+    def submit(self, task):
+        self.tasks.append(task)
+
+    def wait(self, seconds):
+        task = self.tasks.pop()
+        if self.times and any(self.dies in one.key for one in task):
+            self.times -= 1
+            return [(task, run.pools.DIED)]
+        return [(task, [worker.read_series(one, self.how) for one in task])]
+
+    def close(self):
+        pass
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    real = run.pools.pool
+    monkeypatch.setattr(run.pools, "pool", lambda engine, workers, how, address: Here(how) if engine == "auto" else real(engine, workers, how, address))
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def archive(*words, code=0):
+    """Runs the command line, and gives its document."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        ended = main([*map(str, words), "--json"])
+    assert ended == code, said.getvalue()
+    return json.loads(said.getvalue())
+
+
+def made(source, out, *words, code=0):
+    return archive(source, "--out", out, "--quiet", "--hash", *words, code=code)
+
+
+def rows(out):
+    found = [row for file in sorted(pathlib.Path(out).glob("day=*/**/*.parquet")) for row in pq.ParquetFile(file).read().to_pylist()]
+    return sorted(found, key=lambda row: (row["capture"], row["number"]))
+
+
+def packets(path):
+    data, at, found = path.read_bytes(), 24, []
+    while at < len(data):
+        length = 16 + struct.unpack_from("<I", data, at + 8)[0]
+        found.append(data[at : at + length])
+        at += length
+    return data[:24], found
+
+
+def cut_in(path, count, names):
+    """A capture as a recorder that rotates would have written it."""
+    head, found = packets(path)
+    step = -(-len(found) // count)
+    for place, name in enumerate(names):
+        name.parent.mkdir(parents=True, exist_ok=True)
+        name.write_bytes(head + b"".join(found[place * step : (place + 1) * step]))
+
+
+@pytest.fixture
+def captures(tmp_path):
+    source = tmp_path / "in"
+    for site in ("lon", "nyc"):
+        (source / site).mkdir(parents=True)
+        for file in (WINDOW, POLICED, DATA / "50m-40ms-cubic-delayed-ack-a.pcap", DATA / "20m-150ms-cubic-idle-b.pcap"):
+            shutil.copy(file, source / site)
+    cut_in(POLICED, 4, [source / "sin" / ("r.pcap" + (str(n) if n else "")) for n in range(4)])
+    (source / "lon" / "notes.txt").write_text("no capture")
+    return source
+
+
+def test_any_number_of_workers_gives_the_same_rows_and_the_hash_of_the_single_readings(captures, tmp_path):
+    one = made(captures, tmp_path / "one")
+    three = made(captures, tmp_path / "three", "--workers", 3, "--engine", "processes")
+    assert one["hash"] == three["hash"] == archive("hash", tmp_path / "one")["hash"]
+    assert rows(tmp_path / "one") == rows(tmp_path / "three")
+    assert (one["captures_read"], one["other_files"], one["archive"]["connections"]) == (12, 1, 9)
+    # The rows are those of the package, so that they are those of `read --parquet`.
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table(fullpipe.read(WINDOW).connections)
+    row = next(row for row in rows(tmp_path / "one") if row["capture"].endswith("lon/" + WINDOW.name))
+    (alone,) = table.to_pylist()
+    assert {name: row[name] for name in alone} == alone
+    assert row["site"] == "lon" and re.fullmatch(r"\d{4}-\d\d-\d\d", row["day"])
+    file = next((tmp_path / "one").glob(f"day={row['day']}/site=lon/limiter={row['limiter']}/*.parquet"))
+    written = pq.read_schema(file)
+    for field in table.schema:
+        assert written.field(field.name).equals(field, check_metadata=True)
+    assert written.metadata[b"schema"] == table.schema.metadata[b"schema"]
+
+
+def test_a_rotated_series_is_the_capture_that_it_was_cut_from(tmp_path):
+    whole = made(POLICED, tmp_path / "whole")
+    for kind, names in {
+        "size": ["x.pcap", "x.pcap1", "x.pcap2", "x.pcap3"],
+        "time": [f"x-20261124{hour:02}0000.pcap" for hour in (8, 9, 10, 11)],
+        "ring": [f"x_{n:05}_2026112408{n:02}00.pcap" for n in (7, 8, 9, 10)],
+        # The oldest of a ring of `tcpdump -W` isn't the first by name.
+        "over": ["x.pcap2", "x.pcap3", "x.pcap0", "x.pcap1"],
+    }.items():
+        source = tmp_path / kind
+        cut_in(POLICED, 4, [source / name for name in names])
+        joined = made(source, tmp_path / f"{kind}-out")
+        assert (joined["hash"], joined["archive"]["series"]) == (whole["hash"], 1), kind
+    apart = made(tmp_path / "size", tmp_path / "apart", "--join", "none")
+    assert apart["archive"]["connections"] == 4
+
+
+def test_a_second_run_reads_what_is_new_or_changed_and_nothing_else(captures, tmp_path):
+    out = tmp_path / "out"
+    first = made(captures, out)
+    again = made(captures, out)
+    assert (again["captures_read"], again["hash"]) == (0, first["hash"])
+    # A file of a series that grew, and a new one: its rows take the place of those that were there.
+    shutil.copy(WINDOW, captures / "nyc" / "late.pcap")
+    last = captures / "sin" / "r.pcap3"
+    whole, last_bytes = last.read_bytes(), last.read_bytes()
+    last.write_bytes(last_bytes[:-200])
+    shorter = made(captures, out, code=24)
+    assert (shorter["captures_read"], shorter["archive"]["connections"]) == (5, 10)
+    last.write_bytes(whole)
+    grown = made(captures, out)
+    assert (grown["captures_read"], grown["archive"]["connections"]) == (4, 10)
+    assert grown["hash"] == made(captures, tmp_path / "anew")["hash"]
+    for file in out.glob("day=*/**/*.parquet"):
+        assert file.parent.name == f"limiter={pq.ParquetFile(file).read()['limiter'][0]}"
+
+
+def test_what_a_ring_has_written_over_stays_in_the_archive(tmp_path):
+    source, out = tmp_path / "in", tmp_path / "out"
+    cut_in(POLICED, 4, [source / f"r.pcap{n}" for n in range(4)])
+    before = made(source, out)
+    (source / "r.pcap0").unlink()
+    shutil.copy(WINDOW, source / "r.pcap4")
+    after = made(source, out)
+    assert after["captures_read"] == 1
+    assert after["archive"]["connections"] == before["archive"]["connections"] + 1
+
+
+def test_bad_files_are_listed_and_the_rest_is_read(captures, tmp_path):
+    (captures / "lon" / "nothing.pcap").write_bytes(b"this is no capture")
+    (captures / "lon" / "empty.pcap").write_bytes(b"")
+    cut = captures / "sin" / "r.pcap1"
+    cut.write_bytes(cut.read_bytes()[:-5])
+    (captures / "sin" / "gone.pcap").symlink_to(captures / "absent")
+    done = made(captures, tmp_path / "out", code=24)
+    told = {pathlib.Path(one["file"]).name for one in done["problems"]}
+    assert told == {"nothing.pcap", "empty.pcap", "r.pcap1", "gone.pcap"}
+    assert (done["archive"]["connections"], done["archive"]["bad_series"]) == (9, 2)
+    again = made(captures, tmp_path / "out", code=24)
+    assert again["captures_read"] == 0
+    listed = archive("query", "problems", tmp_path / "out")["rows"]
+    assert {pathlib.Path(one["file"]).name for one in listed} == told - {"gone.pcap"}
+
+
+def test_a_missing_file_of_a_series_is_told_and_nothing_is_joined_over_it(tmp_path):
+    for kind, names, gone in [
+        ("size", ["x.pcap", "x.pcap1", "x.pcap2", "x.pcap3"], "x.pcap1"),
+        ("time", [f"x-202611240{hour}0000.pcap" for hour in (5, 6, 7, 8)], "x-20261124060000.pcap"),
+    ]:
+        source, out = tmp_path / kind, tmp_path / f"{kind}-out"
+        cut_in(POLICED, 4, [source / name for name in names])
+        whole = (source / gone).read_bytes()
+        (source / gone).unlink()
+        done = made(source, out, code=24)
+        assert done["archive"]["series"] == 2
+        (told,) = done["problems"]
+        assert names[0] in told["message"] and told["file"].endswith(names[2])
+        # Found again: one series, as if it had never been missing.
+        (source / gone).write_bytes(whole)
+        assert made(source, out)["hash"] == made(POLICED, tmp_path / f"{kind}-whole")["hash"]
+
+
+def test_two_runs_on_one_output_are_refused_and_a_dead_one_is_no_hindrance(captures, tmp_path):
+    out = tmp_path / "out"
+    script = "import sys; from fullpipe.archive.store import Store; s = Store.to_write(sys.argv[1], {'join': 'whole', 'filter': ''}); print('held', flush=True); sys.stdin.read()"
+    holder = subprocess.Popen([sys.executable, "-c", script, out], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline() == "held\n"
+    try:
+        error = made(captures, out, code=14)["error"]
+        assert error["kind"] == "journal_locked" and f"process {holder.pid}" in error["message"]
+    finally:
+        holder.kill()
+        holder.communicate()
+    assert made(captures, out)["archive"]["connections"] == 9
+
+
+def test_other_options_or_a_folder_of_others_are_refused(captures, tmp_path):
+    out = tmp_path / "out"
+    made(captures, out)
+    assert made(captures, out, "--join", "none", code=2)["error"]["kind"] == "usage"
+    assert made(captures, captures, code=25)["error"]["kind"] == "output_exists"
+    assert made(captures, "s3://bucket/out", code=2)["error"]["kind"] == "usage"
+    assert made(tmp_path / "absent", tmp_path / "new", code=24)["error"]["kind"] == "input_invalid"
+    assert made(captures, tmp_path / "new", "--filter", "port x", code=2)["error"]["kind"] == "usage"
+    assert archive("query", "limiters", captures, code=24)["error"]["kind"] == "input_invalid"
+
+
+def results(captures, how=worker.How((None,))):
+    found, _, _ = inputs.listed([inputs.place(str(captures))], None, None)
+    return [worker.read_series(one, how) for one in inputs.series(found, "whole")]
+
+
+OPTIONS = {"join": "whole", "filter": ""}
+
+
+def test_a_commit_that_is_stopped_anywhere_leaves_all_of_it_or_nothing(captures, tmp_path, monkeypatch):
+    """Every call that touches the disk fails once, and what is then there is opened as the next run opens it."""
+    found = results(captures)
+    whole = store.Store.to_write(str(tmp_path / "whole"), OPTIONS)
+    whole.commit(found[:4], set())
+    half = len(rows(tmp_path / "whole"))
+    whole.commit(found[4:], set())
+    # Given again, as by a run that was stopped while it committed, they are there once.
+    whole.commit(found[2:], set())
+    assert len(rows(tmp_path / "whole")) == whole.counts()["connections"] == 9
+    whole.close()
+    failed = 0
+    for call in ("_write", "_sync_folder", "os.replace", "os.unlink", "_record"):
+        for time_of_call in range(1, 40):
+            out = tmp_path / f"{call}-{time_of_call}"
+            one = store.Store.to_write(str(out), OPTIONS)
+            one.commit(found[:4], set())
+            calls = 0
+
+            def failing(real):
+                def fail(*args, **words):
+                    nonlocal calls
+                    calls += 1
+                    if calls == time_of_call:
+                        raise OSError(errno.ENOSPC, "No space left on device")
+                    return real(*args, **words)
+
+                return fail
+
+            with monkeypatch.context() as patch:
+                if call == "_record":
+                    patch.setattr(store.Store, call, failing(store.Store._record))
+                elif call.startswith("os."):
+                    patch.setattr(store.os, call[3:], failing(getattr(os, call[3:])))
+                else:
+                    patch.setattr(store, call, failing(getattr(store, call)))
+                try:
+                    one.commit(found[4:], set())
+                    is_whole = True
+                except fullpipe.Error as error:
+                    assert error.kind == "disk_full"
+                    is_whole = False
+            one.close()
+            for file in out.glob("day=*/**/*.parquet"):
+                pq.ParquetFile(file).read()
+            again = store.Store.to_write(str(out), OPTIONS)
+            counted = again.counts()["connections"]
+            again.close()
+            there = rows(out)
+            assert len(there) == counted in (half, 9), (call, time_of_call)
+            assert len({(row["capture"], row["number"]) for row in there}) == counted
+            shutil.rmtree(out)
+            if is_whole and calls < time_of_call:
+                break
+            failed += 1
+    assert failed > 8
+
+
+NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
+
+
+def can_mount():
+    words = [*NAMESPACE, "mount", "-t", "tmpfs", "none", "/mnt"]
+    return bool(shutil.which("unshare")) and subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def test_a_full_disk_ends_a_run_clearly_and_the_next_one_goes_on(captures, tmp_path):
+    if not can_mount():
+        pytest.skip("neither root nor user namespaces: no disk can be made that fills")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    out = disk / "out"
+    run = f"{sys.executable} -m fullpipe.archive {captures} --out {out} --workers 1 --engine processes --json --quiet --hash"
+    script = f"""mount -t tmpfs -o size=140k none {disk}; {run}; echo $?; find {out} -name '*.parquet' | wc -l
+        mount -o remount,size=64m {disk}; {run}; echo $?; cp -r {out} {tmp_path}"""
+    said = subprocess.run([*NAMESPACE, "sh", "-c", script], stdout=subprocess.PIPE, text=True, timeout=120, check=True).stdout
+    first, code, files, second, code_after = re.fullmatch(r"(\{.*?\n\})\n(\d+)\n(\d+)\n(\{.*\n\})\n(\d+)\n", said, re.S).groups()
+    assert (json.loads(first)["error"]["kind"], code, files, code_after) == ("disk_full", "16", "0", "0")
+    assert json.loads(second)["hash"] == made(captures, tmp_path / "other")["hash"]
+    assert len(rows(tmp_path / "out")) == 9
+
+
+@pytest.mark.parametrize("times", [1, 2, 100])
+def test_a_series_whose_worker_died_is_read_anew_once_and_one_that_kills_them_all_is_listed(captures, tmp_path, monkeypatch, times):
+    monkeypatch.setattr(run.pools, "pool", lambda *_: Here(worker.How((None,)), "nyc/" + WINDOW.name, times))
+    options = run.Options((str(captures),), str(tmp_path / "out"), workers=1)
+    done = run.run(options, run.Progress("none"))
+    assert done["workers_died"] == min(times, run.TRIES)
+    gives_up = times > run.TRIES
+    assert done["archive"]["connections"] == 9 - gives_up
+    assert [one["status"] for one in done["problems"]] == ["failed"] * gives_up
+
+
+def big(path, copies):
+    """A capture of many connections, so that reading it takes a while."""
+    head, found = packets(WINDOW)
+    with path.open("wb") as file:
+        file.write(head)
+        for copy in range(copies):
+            for packet in found:
+                at = 16 + (packet[16] & 15) * 4
+                fields = bytearray(packet)
+                # Ports tell the copies apart; whichever direction, one of the two.
+                place = at if fields[28:32] < fields[32:36] else at + 2
+                fields[place : place + 2] = struct.pack(">H", 1024 + copy)
+                file.write(fields)
+
+
+def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(captures, tmp_path):
+    for name in ("a", "b"):
+        big(captures / "lon" / f"large-{name}.pcap", 400)
+    calm = made(captures, tmp_path / "calm")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fullpipe.archive", captures, "--out", tmp_path / "out", "--workers", "2", "--engine", "processes",
+         "--json", "--quiet", "--hash"], stdout=subprocess.PIPE, text=True,
+    )
+    killed = None
+    deadline = time.monotonic() + 60
+    while killed is None and process.poll() is None and time.monotonic() < deadline:
+        for pid in children(process.pid):
+            # One that has a large capture open.
+            if killed is None and any("large-" in name for name in files_of(pid)):
+                os.kill(pid, signal.SIGKILL)
+                killed = pid
+    out, _ = process.communicate(timeout=120)
+    assert killed is not None and process.returncode == 0, out
+    done = json.loads(out)
+    assert (done["workers_died"], done["hash"]) == (1, calm["hash"])
+    assert done["archive"]["connections"] == calm["archive"]["connections"] == 809
+
+
+def children(pid):
+    try:
+        return [int(one) for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()]
+    except OSError:
+        return []
+
+
+def files_of(pid):
+    try:
+        return [os.readlink(one) for one in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+    except OSError:
+        return []
+
+
+def test_control_c_stops_a_run_and_the_next_one_goes_on(captures, tmp_path):
+    for name in ("a", "b"):
+        big(captures / "lon" / f"large-{name}.pcap", 400)
+    out = tmp_path / "out"
+    words = [sys.executable, "-m", "fullpipe.archive", captures, "--out", out, "--workers", "1", "--engine", "processes", "--json", "--quiet"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    while process.poll() is None and not any("large-" in name for pid in children(process.pid) for name in files_of(pid)):
+        time.sleep(0.005)
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+    assert (process.returncode, json.loads(said)["error"]["kind"]) == (130, "interrupted")
+    assert made(captures, out)["hash"] == made(captures, tmp_path / "calm")["hash"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems bound no process")
+def test_a_worker_takes_no_more_memory_than_it_may(captures, tmp_path):
+    big(captures / "lon" / "large.pcap", 600)
+    done = made(captures, tmp_path / "out", "--memory", "1M", "--workers", 1, "--engine", "processes", code=24)
+    assert done["archive"]["failed_series"] >= 1
+    assert all("--memory" in one["message"] for one in done["problems"])
+    assert made(captures, tmp_path / "out")["archive"]["connections"] == 9 + 600
+
+
+def test_queries_answer_what_the_rows_say(captures, tmp_path):
+    cut_in(DATA / "strangers" / "gvisor-window-a.pcap", 1, [captures / "nyc" / "g.pcap"])
+    out = tmp_path / "out"
+    made(captures, out)
+    there = rows(out)
+    lost = sum(row["share"] * row["sending_seconds"] for row in there if row["limiter"] == "receive_window")
+    answer = archive("query", "limiters", out, "--top", 0)["rows"]
+    assert sum(row["lost_s"] for row in answer if row["limiter"] == "receive_window") == pytest.approx(lost)
+    assert [row["lost_s"] for row in answer] == sorted((row["lost_s"] for row in answer), reverse=True)
+    assert not {row["limiter"] for row in answer} & {"path", "application", "insufficient_evidence"}
+    everything = archive("query", "limiters", out, "--top", 0, "--all")["rows"]
+    assert sum(row["connections"] for row in everything) == len(there)
+    prefixes = archive("query", "prefixes", out)["rows"]
+    assert sum(row["lost_s"] for row in prefixes) == pytest.approx(sum(row["lost_s"] for row in answer))
+    day = max(row["day"] for row in there)
+    change = archive("query", "change", out, "--at", day, "--all")["rows"]
+    assert sum(row["connections_after"] for row in change) == sum(row["day"] >= day for row in there)
+    assert sum(row["connections_before"] for row in change) == sum(row["day"] < day for row in there)
+    assert archive("query", "change", out, code=2)["error"]["kind"] == "usage"
+    only = archive("query", "limiters", out, "--site", "sin", "--all")["rows"]
+    assert sum(row["connections"] for row in only) == 1
+    unscaled = archive("query", "unscaled", out)["rows"]
+    expected = {host for row in there for end in "ab" if row[f"syn_seen_{end}"] and row[f"window_scale_{end}"] is None
+                for host in [row[end].rpartition(":")[0]]}
+    assert {row["host"] for row in unscaled} == expected
+
+
+def test_a_page_is_one_file_and_its_text_is_escaped(captures, tmp_path):
+    (captures / "<script>alert(1)").mkdir()
+    (captures / "<script>alert(1)" / "x'\"&.pcap").write_bytes(b"nothing")
+    shutil.copy(WINDOW, captures / "<script>alert(1)" / "y.pcap")
+    out, file = tmp_path / "out", tmp_path / "page.html"
+    made(captures, out, code=24)
+    archive("report", out, "--html", file)
+    text = file.read_text()
+    assert "<script" not in text and "&lt;script&gt;" in text and "x&#x27;&quot;&amp;.pcap" in text
+    assert "receive window" in text and "http" not in text.replace("http-equiv", "")
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@pytest.fixture
+def bucket(captures):
+    pytest.importorskip("moto.server", reason="pip install 'moto[server]'")
+    from pyarrow import fs
+
+    port = free_port()
+    server = subprocess.Popen([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        s3 = fs.S3FileSystem(access_key="user", secret_key="secret", endpoint_override=f"127.0.0.1:{port}", scheme="http",
+                             region="us-east-1", allow_bucket_creation=True, connect_timeout=5, request_timeout=20)
+        for _ in range(200):
+            try:
+                s3.create_dir("bucket")
+                break
+            except OSError:
+                time.sleep(0.1)
+        fs.copy_files(str(captures), "bucket/captures", source_filesystem=fs.LocalFileSystem(), destination_filesystem=s3)
+        yield f"s3://user:secret@bucket/captures?scheme=http&region=us-east-1&endpoint_override=127.0.0.1:{port}", s3
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def test_an_object_store_gives_what_the_folder_gives(captures, bucket, tmp_path):
+    url, _ = bucket
+    local = made(captures, tmp_path / "local")
+    remote = made(url, tmp_path / "remote")
+    assert remote["hash"] == local["hash"]
+    assert {row["site"] for row in rows(tmp_path / "remote")} == {"lon", "nyc", "sin"}
+    # No secret in what is kept.
+    manifest = sqlite3.connect(tmp_path / "remote" / "manifest.sqlite")
+    names = [name for (name,) in manifest.execute("SELECT name FROM capture")]
+    assert "s3://bucket/captures/sin/r.pcap1" in names and not any("secret" in name for name in names)
+    absent = made(url.replace("captures?", "absent?"), tmp_path / "absent", code=24)
+    assert "s3://bucket/absent" in absent["error"]["message"] and "secret" not in json.dumps(absent)
+
+
+class Forbidden:
+    """A filesystem that gives all but one object, or that breaks off in the middle of it."""
+
+    def __init__(self, name, after):
+        self.name, self.after = name, after
+
+    def open_input_stream(self, path, compression=None):
+        stream = open(path, "rb")
+        if self.name not in path:
+            return stream
+        if self.after is None:
+            raise PermissionError(errno.EACCES, "Access Denied")
+        return Broken(stream, self.after)
+
+
+class Broken:
+    def __init__(self, stream, after):
+        self.stream, self.left = stream, after
+
+    def read(self, size):
+        if self.left <= 0:
+            raise OSError("the connection was reset")
+        piece = self.stream.read(min(size, self.left))
+        self.left -= len(piece)
+        return piece
+
+    def close(self):
+        self.stream.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+@pytest.mark.parametrize("after", [None, 5000])
+def test_an_object_that_cannot_be_read_is_listed_and_tried_again_and_its_series_is_read(captures, tmp_path, after):
+    found = results(captures, worker.How((Forbidden("r.pcap2", after),)))
+    series = next(one for one in found if "/sin/" in one.series.key)
+    assert series.status == "failed" and series.table.num_rows == 1
+    assert [pathlib.Path(one["file"]).name for one in series.problems] == ["r.pcap2"]
+    assert all(one.status == "done" for one in found if one is not series)
+    out = tmp_path / "out"
+    one = store.Store.to_write(str(out), OPTIONS)
+    one.commit(found, set())
+    one.close()
+    again = made(captures, out)
+    assert (again["captures_read"], again["hash"]) == (4, made(captures, tmp_path / "calm")["hash"])
+
+
+def test_ray_gives_the_same_and_a_killed_worker_is_replaced(captures, tmp_path):
+    pytest.importorskip("ray")
+    # Ray listens on every address of a machine: here it has none but its own loopback.
+    alone = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    if not shutil.which("unshare") or subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("neither root nor user namespaces: Ray would listen to the network")
+    for name in ("a", "b"):
+        big(captures / "lon" / f"large-{name}.pcap", 600)
+    calm = made(captures, tmp_path / "calm")
+    words = [*alone, sys.executable, "-m", "fullpipe.archive", captures, "--out", tmp_path / "out", "--workers", "2",
+             "--engine", "ray", "--json", "--quiet", "--hash"]
+    env = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+    env.pop("RAY_ADDRESS", None)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=env)
+    killed = None
+    while killed is None and process.poll() is None:
+        for pid in ours(captures):
+            os.kill(pid, signal.SIGKILL)
+            killed = pid
+            break
+    said, _ = process.communicate(timeout=180)
+    assert killed is not None and process.returncode == 0, said
+    done = json.loads(said)
+    assert (done["workers_died"], done["hash"]) == (1, calm["hash"])
+
+
+def ours(captures):
+    """Processes that have a large capture of this test open."""
+    pids = [int(one.name) for one in pathlib.Path("/proc").iterdir() if one.name.isdigit()]
+    return [pid for pid in pids if pid != os.getpid() and any(str(captures) in name and "large-" in name for name in files_of(pid))]
