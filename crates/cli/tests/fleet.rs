@@ -50,7 +50,7 @@ fn ansibles_sanity_tests_find_nothing_in_the_collection() {
     let version = "import sys; print('%d.%d' % sys.version_info[:2])";
     let version = run(Command::new(&python).args(["-c", version]));
     let said = run(Command::new("timeout")
-        .arg("600")
+        .arg("1800")
         .arg(&python)
         .arg(tools.join("bin/ansible-test"))
         // Their environments are there; with this they are used.
