@@ -68,7 +68,7 @@ def test_the_table_of_connections_is_the_parquet_file(tmp_path):
 def test_the_columns_are_those_that_the_page_describes():
     pa = pytest.importorskip("pyarrow")
     schema = pa.table(fullpipe.read(CAPTURE).connections).schema
-    rows = re.findall(r"^\| `(\w+)` \| (\w+\??) \| ([^|]*) \| ", (ROOT / "docs/python.md").read_text(), re.M)
+    rows = re.findall(r"^\| `(\w+)` \| (\w+\??) \| ([^|]*)\| ", (ROOT / "docs/python.md").read_text(), re.M)
     told = [(name, kind, unit.strip()) for name, kind, unit in rows]
     unit = lambda field: (field.metadata or {}).get(b"unit", b"").decode()
     assert told == [(field.name, f"{field.type}{'?' if field.nullable else ''}", unit(field)) for field in schema]

@@ -99,7 +99,9 @@ def _run(words: List[str]) -> int:
     how = "none" if args.quiet else "json" if args.progress == "json" else "text"
     # What stops a service ends a run as Ctrl-C does.
     signal.signal(signal.SIGTERM, _interrupt)
-    done = run.run(options, run.Progress(how))
+    # Ray prints what it thinks of its workers; standard output is the result's.
+    with contextlib.redirect_stdout(sys.stderr):
+        done = run.run(options, run.Progress(how))
     document: Dict[str, Any] = {"schema": "fullpipe/2", "command": "archive", **done}
     if args.hash:
         document["hash"] = _digest(args.out)

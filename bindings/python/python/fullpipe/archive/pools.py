@@ -103,6 +103,7 @@ class Cluster:
         import ray
 
         self.ray, self.most = ray, workers
+        stop = signal.getsignal(signal.SIGTERM)
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
             if address or os.environ.get("RAY_ADDRESS"):
@@ -112,6 +113,8 @@ class Cluster:
         except (ConnectionError, ValueError, RuntimeError) as error:
             hint = "is it up (`ray status`), and has this machine its token (RAY_AUTH_MODE)? Without --address one is made here"
             raise made("input_invalid", f"joining the Ray cluster {address or 'of this machine'}: {_line(error)}", hint, 24)
+        # Ray takes the signal that stops a service, and would end this process before what is finished counts.
+        signal.signal(signal.SIGTERM, stop)
         # A dead worker is told by `wait`; with Ray's own retries nobody would know that one died.
         self.work = ray.remote(num_cpus=how.threads, max_retries=0, scheduling_strategy="SPREAD")(_work)
         self.how = ray.put(how)
