@@ -7,8 +7,17 @@ use fullpipe_units::{Bytes, Micros, Rate};
 /// A simulation and its name.
 pub(crate) type Case = (String, Spec);
 
-/// The ones that take no time, of which every system carries out the same.
-pub(crate) fn few() -> Vec<Case> {
+/// All of them, or the ones that take no time.
+pub(crate) fn cases(is_all: bool) -> Vec<Case> {
+    if !is_all {
+        return few();
+    }
+    let mut cases = scenarios();
+    cases.extend(platforms(&[(0.0, 0.5), (0.001, 2.0), (0.02, 0.25)]));
+    cases
+}
+
+fn few() -> Vec<Case> {
     let mut cases = platforms(&[(0.001, 2.0)]);
     for (_, spec) in &mut cases {
         spec.time = Micros::from_secs(1);
@@ -19,14 +28,6 @@ pub(crate) fn few() -> Vec<Case> {
         knob::set(&mut spec, setting.0, setting.1).unwrap_or_else(|error| panic!("{error}"));
         cases.push((format!("{} {}", setting.0, setting.1), spec));
     }
-    cases
-}
-
-/// All of them.
-#[allow(dead_code, reason = "not every user wants all")]
-pub(crate) fn all() -> Vec<Case> {
-    let mut cases = scenarios();
-    cases.extend(platforms(&[(0.0, 0.5), (0.001, 2.0), (0.02, 0.25)]));
     cases
 }
 

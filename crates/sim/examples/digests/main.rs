@@ -5,8 +5,8 @@
 mod cases;
 
 fn main() {
-    let cases = if std::env::args().nth(1).as_deref() == Some("few") { cases::few() } else { cases::all() };
-    for case in &cases {
+    let is_all = std::env::args().nth(1).as_deref() != Some("few");
+    for case in &cases::cases(is_all) {
         print!("{}", cases::line(case));
     }
 }

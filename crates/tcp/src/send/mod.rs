@@ -308,7 +308,6 @@ impl Sender {
     }
 
     /// When the oldest unacknowledged data was last sent.
-    #[cfg(feature = "platforms")]
     pub(crate) fn oldest_sent_at(&self, pool: &Pool<'_>) -> Option<Instant> {
         (self.held_sent() > 0).then(|| pool.slot(self.queue.head).sent_at)
     }

@@ -254,11 +254,10 @@ impl Socket {
 
     /// Whether less may leave than Linux hands to the device at once, and the next acknowledgement is worth waiting for
     /// (`tcp_tso_should_defer`).
-    #[cfg(feature = "platforms")]
     fn waits_for_burst(&mut self, cx: &Context<'_, '_>, room: u32, credit: u32) -> bool {
         const SOON_US: u32 = 1_000;
         let mss = self.mss();
-        if !cx.profile.gathers_bursts || self.phase != Phase::Open {
+        if !(cfg!(feature = "platforms") && cx.profile.gathers_bursts && self.phase == Phase::Open) {
             return false;
         }
         if self.burst_left > 0 {
@@ -284,12 +283,6 @@ impl Socket {
         }
         // The rest of the burst leaves with this segment.
         self.burst_left = (allowed.min(burst) / mss).saturating_sub(1).min(u8::MAX.into()) as u8;
-        false
-    }
-
-    #[cfg(not(feature = "platforms"))]
-    #[expect(clippy::unused_self, clippy::needless_pass_by_ref_mut, reason = "the other one needs them")]
-    const fn waits_for_burst(&mut self, _: &Context<'_, '_>, _: u32, _: u32) -> bool {
         false
     }
 
