@@ -38,7 +38,7 @@ impl Losses {
             peak_variation: peaks
                 .get(1..)
                 .filter(|later| later.len() >= thresholds::LEAST_PEAKS)
-                .or(Some(&peaks[..]).filter(|all| all.len() >= thresholds::LEAST_PEAKS))
+                .or_else(|| Some(&peaks[..]).filter(|all| all.len() >= thresholds::LEAST_PEAKS))
                 .and_then(stats::variation),
             spurious: stats::fraction(intervals.iter().map(|i| i.dsacks).sum(), retransmits),
             reorderings: transfer.sender_samples.iter().filter_map(|s| s.reordering_seen).max().unwrap_or(0),
