@@ -167,7 +167,7 @@ fn put_push(page: &mut Page, measurement: &Measurement) {
                 text += &format!("; {} can't be used: {}", refused.mechanism.name(), refused.reason);
             }
             if let Some(left) = choice.left {
-                text += &format!("; left after {:.1} s, because {}", left.at_s, left.harm.told());
+                text += &format!("; left after {:.1} s, because {}", left.at_s, left.harm.name());
             }
             page.field("max", &text);
         }
