@@ -22,6 +22,8 @@ const PEERS: &[Peer] = &[
     Peer { program: "iperf3", packages: &["iperf3"], used_for: "the measuring protocol, both roles" },
     Peer { program: "ethtool", packages: &["ethtool"], used_for: "offloads and rings as another program reads them" },
     Peer { program: "ip", packages: &["iproute2"], used_for: "routes and links as another program reads them" },
+    Peer { program: "promtool", packages: &["prometheus"], used_for: "alert rules" },
+    Peer { program: "prometheus", packages: &["prometheus"], used_for: "metrics as they are scraped" },
     Peer { program: "ping", packages: &["iputils-ping"], used_for: "echoes as another program sends them" },
     Peer { program: "chromium", packages: &["chromium"], used_for: "pages in a real browser" },
     Peer { program: "sysctl", packages: &["procps"], used_for: "sysctl files as the system loads them" },

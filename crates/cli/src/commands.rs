@@ -1,5 +1,6 @@
 //! One thin module per command: arguments in, a call of the room that does it, a report out.
 
+mod agent;
 mod apply;
 mod completions;
 mod confirm;
@@ -87,6 +88,7 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         Command::Lint(args) => lint::run(&args, output),
         Command::Read(args) => read::run(&args, output),
         Command::Watch(args) => watch::run(&args, output),
+        Command::Agent(args) => agent::run(&args, output),
         Command::Web(args) => web::run(&args, output),
         Command::Reset(args) => reset::run(&args, output),
         Command::Lab(LabCommand::List) => lab::list::run(output),
@@ -131,6 +133,7 @@ fn name(command: &Command) -> &'static str {
         Command::Lint(_) => "lint",
         Command::Read(_) => "read",
         Command::Watch(_) => "watch",
+        Command::Agent(_) => "agent",
         Command::Web(_) => "web",
         Command::Reset(_) => "reset",
         Command::Lab(LabCommand::List) => "lab list",

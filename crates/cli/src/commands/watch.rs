@@ -81,11 +81,17 @@ impl<'a> View<'a> {
 
 #[cfg(not(target_os = "linux"))]
 fn live(_: &WatchArgs, _: Output) -> Ended {
-    Err(Failure::new(
+    Err(needs_linux())
+}
+
+/// What there is elsewhere.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn needs_linux() -> Failure {
+    Failure::new(
         Exit::Unsupported,
         "watching connections reads Linux's sock_diag, which this system does not have; to look at a recording from a \
          Linux host, give its file, and to measure from here use `fullpipe check`",
-    ))
+    )
 }
 
 #[cfg(target_os = "linux")]
