@@ -24,6 +24,7 @@ const PEERS: &[Peer] = &[
     Peer { program: "ip", packages: &["iproute2"], used_for: "routes and links as another program reads them" },
     Peer { program: "promtool", packages: &["prometheus"], used_for: "alert rules" },
     Peer { program: "prometheus", packages: &["prometheus"], used_for: "metrics as they are scraped" },
+    Peer { program: "tmux", packages: &["tmux"], used_for: "the full screen in a real terminal" },
     Peer { program: "ping", packages: &["iputils-ping"], used_for: "echoes as another program sends them" },
     Peer { program: "chromium", packages: &["chromium"], used_for: "pages in a real browser" },
     Peer { program: "sysctl", packages: &["procps"], used_for: "sysctl files as the system loads them" },

@@ -1,6 +1,6 @@
 //! Which connections are wanted: `dst 10.0.0.0/8 port 443 process nginx`.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
@@ -10,6 +10,7 @@ use crate::{owner::Owner, prefix::Prefix, wire::SocketId};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     terms: Vec<Term>,
+    text: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +71,14 @@ impl FromStr for Filter {
                 _ => Term::Process(value.to_owned()),
             });
         }
-        Ok(Self { terms })
+        Ok(Self { terms, text: text.trim().to_owned() })
+    }
+}
+
+/// As it was written.
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 

@@ -100,6 +100,11 @@ impl Watcher {
         Ok(watcher)
     }
 
+    /// Which connections the frames from now on show, and in which order.
+    pub fn show(&mut self, filter: Filter, sort: Sort) {
+        (self.filter, self.sort) = (filter, sort);
+    }
+
     /// Waits for the end of the interval, with looks at the busy connections meanwhile, and says what it showed; `None` when
     /// `is_over` said so first.
     ///
