@@ -356,7 +356,8 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "Captures", commands: "`read`", keys: CAPTURE },
     Document {
         title: "The connections of this host in an interval",
-        commands: "`watch`; without `--once` an object on a line of its own for each interval, as `--record` writes them",
+        commands: "`watch`; without `--once` an object on a line of its own for each interval, as `--record` writes them; \
+                   `read` of such a recording: all of it as one interval",
         keys: WATCH,
     },
     Document { title: "The scenarios", commands: "`lab list`", keys: SCENARIOS },

@@ -2,7 +2,7 @@
 
 use fullpipe_diagnose::Limiter;
 use fullpipe_units::{Bytes, Rate};
-use fullpipe_watch::{Frame, Owner, Row};
+use fullpipe_watch::{Frame, Owner, Row, record::Whole};
 
 use super::page::{BAD, DIM, Look, NAME, PLAIN, Page, TITLE, WARN, count, or_dash, percent};
 use crate::{clean, json};
@@ -48,6 +48,17 @@ pub fn watch(frame: &Frame, look: Look) -> String {
         page.field("not seen", missing);
     }
     page.finish()
+}
+
+/// A whole recording: the averages of each connection, and what held it for most of its time.
+pub fn recording(whole: &Whole, look: Look) -> String {
+    let frame = &whole.frame;
+    let mut page = Page::new(look);
+    let ends = [whole.from.as_deref(), frame.time.as_deref()].into_iter().flatten().map(shorter);
+    let ends: Vec<String> = ends.collect();
+    let head = format!("recording of {} in {:.0} s", count(whole.intervals, "interval"), frame.interval_s);
+    page.pieces(0, &[(TITLE, &head), (DIM, "   "), (DIM, &ends.join(" to "))]);
+    page.finish() + &watch(&Frame { time: None, ..frame.clone() }, look)
 }
 
 /// One line for each connection, for a pipe; `header` with the names of the columns first.
