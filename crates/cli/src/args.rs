@@ -1,5 +1,6 @@
 //! The one table of commands and flags: parsing, help, man pages and completions are made from it.
 
+mod agent;
 mod archive;
 pub(crate) mod iperf3;
 mod measure;
@@ -22,6 +23,7 @@ use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::page::PageArgs;
 
+pub(crate) use agent::{AgentArgs, MeterArgs};
 pub(crate) use archive::{ArchiveArgs, ReportArgs};
 pub(crate) use measure::{MeasureArgs, PatternName};
 pub(crate) use mesh::MeshArgs;
@@ -139,6 +141,7 @@ pub(crate) enum Command {
     Archive(ArchiveArgs),
     Report(ReportArgs),
     Watch(WatchArgs),
+    Agent(AgentArgs),
     Web(WebArgs),
     Reset(ResetArgs),
     #[command(subcommand)]
@@ -192,7 +195,8 @@ Examples:
   fullpipe serve 192.0.2.7:5301                      one address and port
   fullpipe serve --max-time 60 --max-rate 500M --allow 10.0.0.0/8
   fullpipe serve --authorized-users-path users.csv --rsa-private-key-path private.pem
-  fullpipe serve --allow-tune --key-file lab.key     let holders of the key tune this machine")]
+  fullpipe serve --allow-tune --key-file lab.key     let holders of the key tune this machine
+  fullpipe serve --metrics 127.0.0.1:7071            also what `agent` serves")]
 #[command(disable_version_flag = true)]
 pub(crate) struct ServeArgs {
     /// Address, port, or both to listen on
@@ -251,6 +255,10 @@ pub(crate) struct ServeArgs {
     /// times
     #[arg(long, value_name = "CIDR", help_heading = "Limits")]
     pub(crate) allow: Vec<Network>,
+    /// Also serve figures of this host's connections, as `agent` does: an address and a port, or a port of this machine alone
+    /// (Linux)
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Metrics")]
+    pub(crate) metrics: Option<String>,
 }
 
 /// Measure to a host and say what limits each direction; changes nothing

@@ -1,5 +1,6 @@
 //! One thin module per command: arguments in, a call of the room that does it, a report out.
 
+mod agent;
 mod apply;
 mod archive;
 mod completions;
@@ -114,6 +115,7 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         Command::Archive(args) => return archive::run(None, &args.words, output),
         Command::Report(args) => return archive::run(Some("report"), &args.words, output),
         Command::Watch(args) => watch::run(&args, output),
+        Command::Agent(args) => agent::run(&args, output),
         Command::Web(args) => web::run(&args, output),
         Command::Reset(args) => reset::run(&args, output),
         Command::Lab(LabCommand::List) => lab::list::run(output),
@@ -160,6 +162,7 @@ fn name(command: &Command) -> &'static str {
         Command::Archive(_) => "archive",
         Command::Report(_) => "report",
         Command::Watch(_) => "watch",
+        Command::Agent(_) => "agent",
         Command::Web(_) => "web",
         Command::Reset(_) => "reset",
         Command::Lab(LabCommand::List) => "lab list",

@@ -19,7 +19,6 @@ mod output;
 mod page;
 mod password;
 mod progress;
-mod screen;
 
 use std::process::ExitCode;
 

@@ -10,8 +10,6 @@ use crate::args::{Global, ProgressAs, When};
 
 /// Columns where the terminal doesn't tell.
 const DEFAULT_WIDTH: usize = 100;
-/// Likewise its lines.
-const DEFAULT_HEIGHT: usize = 24;
 
 /// How this run talks.
 #[derive(Clone, Copy, Debug)]
@@ -56,11 +54,6 @@ impl Output {
     /// Whether standard output is a terminal on which text can be drawn over text.
     pub(crate) fn can_redraw(self) -> bool {
         cfg!(unix) && !self.global.json && io::stdout().is_terminal()
-    }
-
-    /// Lines of the terminal.
-    pub(crate) fn height(self) -> usize {
-        terminal_height()
     }
 
     /// Whether somebody can be asked.
@@ -179,17 +172,6 @@ fn terminal_width() -> usize {
         .map(|size| usize::from(size.ws_col))
         .filter(|columns| *columns > 0)
         .unwrap_or(DEFAULT_WIDTH)
-}
-
-#[cfg(unix)]
-fn terminal_height() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
-    size.map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0).unwrap_or(DEFAULT_HEIGHT)
-}
-
-#[cfg(not(unix))]
-fn terminal_height() -> usize {
-    DEFAULT_HEIGHT
 }
 
 /// What Windows says of a pipe whose reader is gone, besides what the standard library knows: ERROR_PIPE_NOT_CONNECTED.

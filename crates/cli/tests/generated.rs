@@ -68,6 +68,7 @@ fn the_help_of_every_command_is_as_recorded() {
         "archive",
         "report",
         "watch",
+        "agent",
         "web",
         "reset",
         "lab",

@@ -38,7 +38,7 @@ pub use settings::{
 pub use share::share;
 pub use sim::{reference, sim, what_if};
 pub use stack::{device_table, preset_table, stack_run};
-pub use watch::watch;
+pub use watch::{recording, watch};
 
 /// The schema before it. It differs in no key that a plan has.
 const SCHEMA_BEFORE: &str = "fullpipe/1";

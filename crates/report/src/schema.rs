@@ -305,7 +305,11 @@ pub const SCENARIOS: &[Key] = &[
 pub const LISTENING: &[Key] = &[
     key("address", "string", "the address that it listens on"),
     key("port", "integer", "the port"),
-    key("url", "string?", "`web`: the link to open, with the token where one is wanted"),
+    key(
+        "url",
+        "string?",
+        "`web`: the link to open, with the token where one is wanted; `agent`: where the figures are",
+    ),
 ];
 
 /// What `serve` logs on standard error, an object on a line of its own for each event.
@@ -356,7 +360,8 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "Captures", commands: "`read`", keys: CAPTURE },
     Document {
         title: "The connections of this host in an interval",
-        commands: "`watch`; without `--once` an object on a line of its own for each interval, as `--record` writes them",
+        commands: "`watch`; without `--once` an object on a line of its own for each interval, as `--record` writes them; \
+                   `read` of such a recording: all of it as one interval",
         keys: WATCH,
     },
     Document { title: "The scenarios", commands: "`lab list`", keys: SCENARIOS },
@@ -367,7 +372,7 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "The published situations", commands: "`sim --all`", keys: REFERENCE },
     Document { title: "Predictions", commands: "`what-if`, `demo --sim`", keys: WHAT_IF },
     Document { title: "A pool shared out", commands: "`share`", keys: SHARE },
-    Document { title: "A server that is ready", commands: "`serve`, `web`", keys: LISTENING },
+    Document { title: "A server that is ready", commands: "`serve`, `web`, `agent`", keys: LISTENING },
     Document { title: "An event of a server (standard error)", commands: "`serve`", keys: EVENT },
     Document {
         title: "Progress (standard error)",

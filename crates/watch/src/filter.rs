@@ -1,15 +1,16 @@
 //! Which connections are wanted: `dst 10.0.0.0/8 port 443 process nginx`.
 
-use std::{net::IpAddr, str::FromStr};
+use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use crate::{owner::Owner, wire::SocketId};
+use crate::{owner::Owner, prefix::Prefix, wire::SocketId};
 
 /// A filter. Terms of different kinds must all hold; of several of one kind, one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     terms: Vec<Term>,
+    text: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,12 +23,6 @@ enum Term {
     Process(String),
     Pid(u32),
     Group(String),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Prefix {
-    address: IpAddr,
-    bits: u8,
 }
 
 /// What is wrong with a filter.
@@ -66,8 +61,8 @@ impl FromStr for Filter {
             let wrong = || FilterError::Value { word: word.to_owned(), value: value.to_owned() };
             let port = || value.parse().map_err(|_| wrong());
             terms.push(match word {
-                "src" => Term::Source(value.parse().map_err(|()| wrong())?),
-                "dst" => Term::Destination(value.parse().map_err(|()| wrong())?),
+                "src" => Term::Source(value.parse().map_err(|_| wrong())?),
+                "dst" => Term::Destination(value.parse().map_err(|_| wrong())?),
                 "port" => Term::Port(port()?),
                 "sport" => Term::LocalPort(port()?),
                 "dport" => Term::PeerPort(port()?),
@@ -76,35 +71,14 @@ impl FromStr for Filter {
                 _ => Term::Process(value.to_owned()),
             });
         }
-        Ok(Self { terms })
+        Ok(Self { terms, text: text.trim().to_owned() })
     }
 }
 
-impl FromStr for Prefix {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
-        let address: IpAddr = address.parse().map_err(|_| ())?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.map_or(Ok(most), str::parse).map_err(|_| ())?;
-        if bits > most { Err(()) } else { Ok(Self { address, bits }) }
-    }
-}
-
-impl Prefix {
-    fn has(&self, address: IpAddr) -> bool {
-        match (self.address, address) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                u32::from(own).checked_shr(32 - u32::from(self.bits)).unwrap_or(0)
-                    == u32::from(other).checked_shr(32 - u32::from(self.bits)).unwrap_or(0)
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                u128::from(own).checked_shr(128 - u32::from(self.bits)).unwrap_or(0)
-                    == u128::from(other).checked_shr(128 - u32::from(self.bits)).unwrap_or(0)
-            }
-            _ => false,
-        }
+/// As it was written.
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 

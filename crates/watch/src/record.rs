@@ -1,9 +1,13 @@
 //! A recording: the JSON document of each interval, one behind the other.
 
+mod whole;
+
 use std::io::{self, BufRead};
 
 use serde::Deserialize;
 use thiserror::Error;
+
+pub use whole::{Whole, whole};
 
 use crate::frame::Frame;
 

@@ -14,6 +14,7 @@ use crate::{
     filter::Filter,
     frame::{Row, Sort, urgency},
     limits::{Limits, Pin},
+    meter::Slice,
     notes::{Note, notes},
     owner::Owner,
     story::{Ends, Story},
@@ -58,6 +59,9 @@ struct Entry {
     moved: [u64; 2],
     /// What moved since the look at all before.
     delta: [u64; 2],
+    segments: [u64; 2],
+    /// Segments since the look at all before.
+    segments_delta: [u64; 2],
     unread: u32,
     waiting: u32,
     rtt_us: Option<u32>,
@@ -73,6 +77,8 @@ struct Entry {
 struct Judged {
     diagnosis: Diagnosis,
     now: Option<Limiter>,
+    /// Seconds of the last interval.
+    lately: BTreeMap<Limiter, f64>,
     notes: Vec<Note>,
 }
 
@@ -124,7 +130,7 @@ impl Table {
             }
             return;
         }
-        let moved = reading.moved();
+        let (moved, segments) = (reading.moved(), reading.segments());
         let entry = self.entries.entry(reading.id.cookie).or_insert_with(|| Entry {
             id: reading.id,
             inode: reading.inode,
@@ -134,6 +140,8 @@ impl Table {
             round: 0,
             moved,
             delta: [0; 2],
+            segments,
+            segments_delta: [0; 2],
             unread: 0,
             waiting: 0,
             rtt_us: None,
@@ -143,8 +151,9 @@ impl Table {
             judged: None,
             seconds: BTreeMap::new(),
         });
-        entry.delta = [0, 1].map(|way| moved[way].saturating_sub(entry.moved[way]));
-        (entry.moved, entry.round) = (moved, self.round);
+        let grown = |now: [u64; 2], before: [u64; 2]| [0, 1].map(|at| now[at].saturating_sub(before[at]));
+        (entry.delta, entry.segments_delta) = (grown(moved, entry.moved), grown(segments, entry.segments));
+        (entry.moved, entry.segments, entry.round) = (moved, segments, self.round);
         (entry.unread, entry.waiting, entry.inode) = (reading.unread, reading.unacknowledged, reading.inode);
         entry.rtt_us = reading.rtt_us();
         // At the first look nothing has moved yet: how long ago it did tells as much.
@@ -223,21 +232,15 @@ impl Table {
         for cookie in &told {
             let judged = self.judged(*cookie, &by_ends);
             let Some(entry) = self.entries.get_mut(cookie) else { continue };
-            if let Some((_, seconds)) = &judged {
-                for (limiter, time) in seconds {
-                    *entry.seconds.entry(*limiter).or_default() += time;
-                }
+            for (limiter, time) in judged.iter().flat_map(|judged| &judged.lately) {
+                *entry.seconds.entry(*limiter).or_default() += time;
             }
-            entry.judged = judged.map(|(judged, _)| Box::new(judged));
+            entry.judged = judged.map(Box::new);
         }
     }
 
     /// The verdict, and the seconds of the last interval by limiter.
-    fn judged(
-        &self,
-        cookie: u64,
-        by_ends: &HashMap<(SocketAddr, SocketAddr), u64>,
-    ) -> Option<(Judged, BTreeMap<Limiter, f64>)> {
+    fn judged(&self, cookie: u64, by_ends: &HashMap<(SocketAddr, SocketAddr), u64>) -> Option<Judged> {
         let entry = self.entries.get(&cookie)?;
         let story = entry.story.as_deref()?;
         let far = by_ends.get(&(entry.id.peer, entry.id.local)).and_then(|far| self.entries.get(far));
@@ -245,20 +248,20 @@ impl Table {
         let (way, ends) = (story.way()?, self.ends(entry, story, far));
         let transfer = story.transfer(way, &ends, far.map(|(_, story)| story));
         let diagnosis = diagnose(&transfer);
-        let mut seconds: BTreeMap<Limiter, f64> = BTreeMap::new();
+        let mut lately: BTreeMap<Limiter, f64> = BTreeMap::new();
         if diagnosis.limiter != Limiter::InsufficientEvidence {
             let start = story.points.front()?.at.get();
             for run in runs(&transfer) {
                 let from = run.from_us.saturating_add(start).max(self.before.get());
                 let to = run.to_us.saturating_add(start);
                 if to > from {
-                    *seconds.entry(run.limiter).or_default() += (to - from) as f64 / 1e6;
+                    *lately.entry(run.limiter).or_default() += (to - from) as f64 / 1e6;
                 }
             }
         }
-        let now = seconds.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(limiter, _)| *limiter);
+        let now = lately.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(limiter, _)| *limiter);
         let notes = notes(story, way, &ends, Some(&diagnosis));
-        Some((Judged { diagnosis, now, notes }, seconds))
+        Some(Judged { diagnosis, now, lately, notes })
     }
 
     fn ends(&self, entry: &Entry, story: &Story, far: Option<(&Entry, &Story)>) -> Ends {
@@ -351,6 +354,19 @@ impl Table {
             diagnosis: judged.map(|judged| judged.diagnosis.clone()),
             notes: judged.map(|judged| judged.notes.clone()).unwrap_or_default(),
         }
+    }
+
+    /// What the last interval added to each connection's figures.
+    pub(crate) fn slices<'a>(&'a self, owners: &'a dyn Owners) -> impl Iterator<Item = Slice<'a>> {
+        self.entries.values().map(|entry| Slice {
+            peer: entry.id.peer.ip(),
+            owner: owners.owner(entry.inode),
+            moved: entry.delta,
+            segments: entry.segments_delta,
+            rtt: entry.rtt_us.filter(|_| entry.last_active == Some(self.at)).map(|us| Micros::new(us.into())),
+            seconds: entry.judged.as_deref().map(|judged| &judged.lately),
+            fixed: entry.fixed.unwrap_or_default(),
+        })
     }
 
     /// The inodes of all that are there.

@@ -14,6 +14,7 @@ use crate::{
     filter::Filter,
     frame::{Frame, Listener, Sort},
     limits::Limits,
+    meter::{Meter, Totals},
     notes::listen_queue,
     owner::Owner,
     processes::{Processes, fixed},
@@ -67,6 +68,8 @@ pub struct Watcher {
     overflows: Option<u64>,
     at: Micros,
     rounds: u64,
+    /// What looking has taken.
+    looked: Duration,
 }
 
 impl Watcher {
@@ -91,9 +94,15 @@ impl Watcher {
             overflows: listen_overflows(),
             at: Micros::ZERO,
             rounds: 0,
+            looked: Duration::ZERO,
         };
         watcher.look(Micros::ZERO)?;
         Ok(watcher)
+    }
+
+    /// Which connections the frames from now on show, and in which order.
+    pub fn show(&mut self, filter: Filter, sort: Sort) {
+        (self.filter, self.sort) = (filter, sort);
     }
 
     /// Waits for the end of the interval, with looks at the busy connections meanwhile, and says what it showed; `None` when
@@ -102,21 +111,55 @@ impl Watcher {
     /// # Errors
     /// Where the kernel no longer tells.
     pub fn next_frame(&mut self, is_over: &dyn Fn() -> bool) -> Result<Option<Frame>, WatchError> {
+        let before = self.at;
+        Ok(self.next_look(is_over)?.then(|| self.frame(before)))
+    }
+
+    /// The same, but adds what the interval showed to `meter`; false when `is_over` said so first.
+    ///
+    /// # Errors
+    /// Where the kernel no longer tells.
+    pub fn next_metered(&mut self, is_over: &dyn Fn() -> bool, meter: &mut Meter) -> Result<bool, WatchError> {
+        let looked = self.looked;
+        if !self.next_look(is_over)? {
+            return Ok(false);
+        }
+        let start = Instant::now();
+        self.table.judge(&mut self.system);
+        self.looked += start.elapsed();
+        let totals = Totals {
+            connections: self.table.len(),
+            active: self.table.active,
+            unjudged: self.table.active.saturating_sub(MOST_STORIES),
+            full_listeners: self.table.full.len(),
+            overflows: self.dropped().unwrap_or(0),
+            hides_owners: self.system.processes.is_denied,
+            look_s: self.looked.saturating_sub(looked).as_secs_f64(),
+        };
+        meter.add(self.table.slices(&self.system), totals);
+        self.forget();
+        Ok(true)
+    }
+
+    /// Waits for the end of the interval, with looks at the busy connections meanwhile; false when `is_over` said so first.
+    fn next_look(&mut self, is_over: &dyn Fn() -> bool) -> Result<bool, WatchError> {
         // Where looking takes longer than the interval, the next one begins now.
         self.next = (self.next + self.interval).max(Instant::now());
         let from = Instant::now();
         let whole = self.next.saturating_duration_since(from);
         for look in 1..=LOOKS {
             if !wait_until(from + whole * look / LOOKS, is_over) {
-                return Ok(None);
+                return Ok(false);
             }
+            let start = Instant::now();
             if look < LOOKS {
                 self.look_quickly()?;
+            } else {
+                self.look(Micros::from(self.start.elapsed()))?;
             }
+            self.looked += start.elapsed();
         }
-        let before = self.at;
-        self.look(Micros::from(self.start.elapsed()))?;
-        Ok(Some(self.frame(before)))
+        Ok(true)
     }
 
     fn look(&mut self, at: Micros) -> Result<(), WatchError> {
@@ -145,9 +188,7 @@ impl Watcher {
     fn frame(&mut self, before: Micros) -> Frame {
         self.table.judge(&mut self.system);
         let (rows, matching) = self.table.rows(&mut self.system, &self.filter, self.sort, self.limit);
-        let overflows = listen_overflows();
-        let dropped = overflows.zip(self.overflows).map(|(now, before)| now.saturating_sub(before));
-        self.overflows = overflows;
+        let dropped = self.dropped();
         self.system.find(&mut self.table.full.iter().map(|full| full.inode));
         let listeners = self.table.full.iter().filter_map(|full| {
             Some(Listener {
@@ -170,14 +211,27 @@ impl Watcher {
             listeners: listeners.collect(),
             missing: self.missing(),
         };
+        self.forget();
+        frame
+    }
+
+    /// Connections that listeners dropped since this was asked last.
+    fn dropped(&mut self) -> Option<u64> {
+        let overflows = listen_overflows();
+        let dropped = overflows.zip(self.overflows).map(|(now, before)| now.saturating_sub(before));
+        self.overflows = overflows;
+        dropped
+    }
+
+    fn forget(&mut self) {
         if self.rounds.is_multiple_of(FORGET) {
             let there = self.table.inodes();
             self.system.processes.keep(|inode| there.contains(&inode));
         }
-        frame
     }
 
-    fn missing(&self) -> Vec<String> {
+    /// What can't be seen, and what would show it.
+    pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         if self.system.processes.is_denied {
             missing.push(

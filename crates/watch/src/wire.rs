@@ -169,6 +169,11 @@ impl Reading<'_> {
         [number(self.info, 120), number(self.info, 128)]
     }
 
+    /// Segments with payload sent so far, and those of them that were retransmissions, without reading the rest.
+    pub fn segments(&self) -> [u64; 2] {
+        [156, 100].map(|at| word(self.info, at).unwrap_or(0).into())
+    }
+
     /// Time since this end last sent and last received payload, in milliseconds.
     pub fn quiet_ms(&self) -> [u32; 2] {
         [word(self.info, 44).unwrap_or(u32::MAX), word(self.info, 52).unwrap_or(u32::MAX)]

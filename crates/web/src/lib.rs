@@ -1,11 +1,12 @@
 //! The local web view: reports that were kept, checks and measurements started from a page and followed live, captures looked
-//! at, and the page to try settings on.
+//! at, and the page to try settings on. Beside it, the page of figures that Prometheus asks for ([`Metrics`]).
 //!
 //! An edge. It measures and judges nothing itself: every run is the program's own command, started beside the server, whose
 //! progress is passed on and whose page is kept. What is *not* here: the pages of results (`report`), the flags (`cli`).
 #![forbid(unsafe_code)]
 
 mod gate;
+mod metrics;
 mod pages;
 mod routes;
 mod runs;
@@ -23,6 +24,7 @@ use std::{
 };
 
 pub use gate::Gate;
+pub use metrics::Metrics;
 pub use store::Store;
 
 /// What the server is to do.

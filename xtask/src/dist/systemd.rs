@@ -39,6 +39,13 @@ const SERVICES: &str = "
     systemctl stop fullpipe-serve
     systemd-analyze security --threshold=20 fullpipe-serve.service | tail -1
 
+    systemctl start fullpipe-agent
+    for i in $(seq 100); do systemctl is-active --quiet fullpipe-agent && break; sleep 0.1; done
+    sleep 2
+    systemctl is-active --quiet fullpipe-agent || fail 'fullpipe-agent does not run'
+    systemctl stop fullpipe-agent
+    systemd-analyze security --threshold=30 fullpipe-agent.service | tail -1
+
     echo $OLD > $R
     fullpipe plan --platform this --rate 100M --rtt 80ms --json > /tmp/plan.json
     # A trial begun in a login session, which then ends with all its processes.

@@ -22,12 +22,13 @@ Examples:
   tcpdump -i eth0 -s 128 -U -w - tcp | fullpipe read -
   fullpipe read slow.pcap --parquet slow.parquet
   fullpipe read slow.pcap --html slow.html
+  fullpipe read slow.jsonl                        what `watch --record` wrote
   fullpipe read slow.pcap --conn 3 --xplot slow.xpl --png slow.png
   fullpipe read a.pcap b.pcap --json | jq '.connections[] | {a, b, rate_bps, limiter: .diagnosis.limiter}'
 
 Filter: any of `host ADDRESS`, `port NUMBER`, `net ADDRESS/BITS`, `time FROM..TO` (since the first segment); all must hold.")]
 pub(crate) struct ReadArgs {
-    /// Capture files, oldest first; `-` is standard input
+    /// Capture files, oldest first; `-` is standard input. Or one recording of `fullpipe watch`
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     /// Tell the story of one connection, by its number

@@ -78,7 +78,7 @@ impl From<SortName> for Sort {
     }
 }
 
-fn interval(text: &str) -> Result<Duration, String> {
+pub(super) fn interval(text: &str) -> Result<Duration, String> {
     within(text, 100_000..=3_600_000_000, "expected a time from 100ms to 1h, such as 1s")
 }
 

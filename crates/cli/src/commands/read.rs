@@ -1,6 +1,7 @@
 //! `fullpipe read`.
 
 mod charts;
+mod recording;
 
 use std::{
     fs,
@@ -24,6 +25,9 @@ use crate::{args::ReadArgs, exit::Exit, failure::Failure, interrupt, library::Wa
 const USUALLY_SHOWN: usize = 20;
 
 pub(super) fn run(args: &ReadArgs, output: Output) -> Ended {
+    if let Some(file) = args.files.iter().find(|file| recording::is_one(file)) {
+        return recording::run(file, args, output);
+    }
     args.page.check()?;
     for path in args.parquet.iter().chain(&args.xplot).chain(args.page.files()) {
         check_other(path, &args.files)?;

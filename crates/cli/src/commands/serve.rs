@@ -3,7 +3,8 @@
 use std::{
     io::{self, Write},
     net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
+    thread,
     time::Duration,
 };
 
@@ -12,8 +13,18 @@ use fullpipe_measure::{Padding, ServerOptions, Users};
 use fullpipe_report::clean;
 use fullpipe_tune::{AllowTune, Allowed, Key, ServeOptions};
 
-use super::{Ended, guard};
-use crate::{args::ServeArgs, exit::Exit, failure::Failure, interrupt, logs, output::Output};
+use super::{
+    Ended,
+    agent::{self, Agent},
+    guard,
+};
+use crate::{
+    args::{MeterArgs, ServeArgs},
+    exit::Exit,
+    failure::Failure,
+    interrupt, logs,
+    output::Output,
+};
 
 /// iperf3's port.
 const PORT: u16 = 5201;
@@ -46,10 +57,15 @@ pub(super) fn run(args: &ServeArgs, output: Output) -> Ended {
             ..usual
         },
     };
+    let agent = args.metrics.as_deref().map(|listen| Agent::new(listen, &MeterArgs::default())).transpose()?;
     let stop = interrupt::cancel_flag()?;
     let log = Arc::new(|line: &str| tracing::info!(target: logs::SERVE, "{line}"));
+    let metrics = agent.as_ref().map(|agent| agent.metrics.address());
     let mut ready = |address| {
         ready(output, address);
+        if let Some(metrics) = metrics {
+            output.remark(&format!("metrics at {}\n", agent::link(metrics)));
+        }
         if let Some(far) = reached_at(address) {
             output.remark(&format!("at the other end: fullpipe check {far}\n"));
         }
@@ -59,7 +75,20 @@ pub(super) fn run(args: &ServeArgs, output: Output) -> Ended {
             );
         }
     };
-    fullpipe_tune::serve(&options, &stop, &mut ready, log)?;
+    let watching = agent.map(|agent| {
+        let stop = Arc::clone(&stop);
+        thread::spawn(move || {
+            if let Err(failure) = agent.work(&stop) {
+                tracing::warn!("no metrics any more: {}", failure.problem().message);
+            }
+        })
+    });
+    let served = fullpipe_tune::serve(&options, &stop, &mut ready, log);
+    stop.store(true, Ordering::Relaxed);
+    if let Some(watching) = watching {
+        watching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    }
+    served?;
     Ok(Exit::Ok)
 }
 

@@ -1,28 +1,35 @@
 //! `fullpipe watch`.
 
+mod full;
+mod paint;
+mod state;
+
 use std::{
     fs::File,
-    io::{self, BufReader},
+    io::{self, BufReader, IsTerminal as _},
+    num::NonZeroUsize,
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, SyncSender},
+    },
     thread,
     time::{Duration, Instant},
 };
 
 use fullpipe_report::{clean, json, text};
-use fullpipe_watch::{Filter, Frame, record};
+use fullpipe_watch::{Filter, Frame, record, record::RecordError};
 
+use self::{full::Asked, state::State};
 use super::Ended;
-use crate::{args::WatchArgs, exit::Exit, failure::Failure, interrupt, output::Output, screen::Screen};
+use crate::{args::WatchArgs, exit::Exit, failure::Failure, interrupt, output::Output};
 
 /// Connections that are shown where nobody says how many.
 const USUALLY: usize = 100;
-/// Lines of the screen that are left for the stories under the table.
-const STORY_LINES: usize = 16;
-/// ... but so many connections are always there.
-const LEAST_ROWS: usize = 5;
 /// A recording is shown again at its own pace, but not slower than this.
 const SLOWEST: Duration = Duration::from_secs(1);
+/// How long the end waits for who sleeps.
+const NAP: Duration = Duration::from_millis(50);
 
 pub(super) fn run(args: &WatchArgs, output: Output) -> Ended {
     match &args.file {
@@ -31,80 +38,118 @@ pub(super) fn run(args: &WatchArgs, output: Output) -> Ended {
     }
 }
 
-/// Where frames go.
+/// Where frames go, unless they fill the screen.
 struct View<'a> {
     args: &'a WatchArgs,
     filter: Filter,
     output: Output,
-    screen: Option<Screen>,
-    lines: bool,
     shown: u64,
 }
 
 impl<'a> View<'a> {
-    fn new(args: &'a WatchArgs, output: Output) -> Result<Self, Failure> {
-        let is_terminal = output.can_redraw() && !args.once;
-        let screen = is_terminal.then(Screen::enter).transpose();
-        Ok(Self {
-            args,
-            filter: args.filter.clone().unwrap_or_default(),
-            output,
-            lines: !is_terminal && !args.once,
-            screen: screen.map_err(|error| Failure::system("writing to the terminal", &error))?,
-            shown: 0,
-        })
-    }
-
-    /// Connections to show.
-    fn limit(&self) -> usize {
-        let fitting = || match &self.screen {
-            Some(_) => self.output.height().saturating_sub(STORY_LINES).max(LEAST_ROWS),
-            None => USUALLY,
-        };
-        self.args.limit.map_or_else(fitting, std::num::NonZeroUsize::get)
+    fn new(args: &'a WatchArgs, output: Output) -> Self {
+        Self { args, filter: args.filter.clone().unwrap_or_default(), output, shown: 0 }
     }
 
     /// False when nobody reads any more.
     fn show(&mut self, frame: Frame) -> Result<bool, Failure> {
-        let frame = frame.narrowed(&self.filter, self.args.sort.into(), self.limit());
+        let limit = self.args.limit.map_or(USUALLY, NonZeroUsize::get);
+        let frame = frame.narrowed(&self.filter, self.args.sort.into(), limit);
         self.shown += 1;
-        let look = self.output.look();
-        let written = match &self.screen {
-            Some(screen) => screen.draw(&text::watch(&frame, look), self.output.height()).map(|()| true),
-            None if self.output.is_json() && self.lines => self.output.stream(&json::to_line(&json::watch(&frame))),
-            None if self.lines => self.output.stream(&text::watch_lines(&frame, self.shown == 1)),
-            None => self.output.result(|| json::watch(&frame), |look| text::watch(&frame, look)).map(|()| true),
+        let written = match (self.args.once, self.output.is_json()) {
+            (true, _) => self.output.result(|| json::watch(&frame), |look| text::watch(&frame, look)).map(|()| true),
+            (false, true) => self.output.stream(&json::to_line(&json::watch(&frame))),
+            (false, false) => self.output.stream(&text::watch_lines(&frame, self.shown == 1)),
         };
         written.map_err(|error| Failure::system("writing to standard output", &error))
     }
 }
 
+/// Whether the screen is filled: for a person at a terminal.
+fn fills_screen(args: &WatchArgs, output: Output) -> bool {
+    output.can_redraw() && !args.once && io::stdin().is_terminal()
+}
+
+/// Runs `feed`, which sends frames until it is told that the screen is gone, and shows them.
+fn full_screen(
+    args: &WatchArgs,
+    output: Output,
+    stop: &AtomicBool,
+    feed: impl FnOnce(&SyncSender<Frame>, &Asked) -> Result<(), Failure> + Send,
+) -> Ended {
+    let asked = Asked::default();
+    let state = State::new(args.filter.clone().unwrap_or_default(), args.sort.into());
+    // A screen that is slow to draw holds up who feeds it.
+    let (send, frames) = mpsc::sync_channel(2);
+    let fed = thread::scope(|scope| {
+        let feeding = scope.spawn(|| {
+            let send = send;
+            feed(&send, &asked)
+        });
+        let shown = full::show(&frames, state, &asked, output, stop, args.file.is_none());
+        drop(frames);
+        match feeding.join() {
+            Ok(fed) => fed.and(shown),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    });
+    fed.map(|()| Exit::Ok)
+}
+
 #[cfg(not(target_os = "linux"))]
 fn live(_: &WatchArgs, _: Output) -> Ended {
-    Err(Failure::new(
+    Err(needs_linux())
+}
+
+/// What there is elsewhere.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn needs_linux() -> Failure {
+    Failure::new(
         Exit::Unsupported,
         "watching connections reads Linux's sock_diag, which this system does not have; to look at a recording from a \
          Linux host, give its file, and to measure from here use `fullpipe check`",
-    ))
+    )
 }
 
 #[cfg(target_os = "linux")]
 fn live(args: &WatchArgs, output: Output) -> Ended {
     let stop = interrupt::stop_flag()?;
+    let fills_screen = fills_screen(args, output);
     let mut recording = args.record.as_deref().map(Recording::create).transpose()?;
     let end = args.duration.map(|time| Instant::now() + time);
     let is_over = || stop.load(Ordering::Relaxed) || end.is_some_and(|end| Instant::now() >= end);
     let filter = args.filter.clone().unwrap_or_default();
-    let usual = if recording.is_some() { fullpipe_watch::MOST_RECORDED } else { USUALLY };
-    let limit = args.limit.map_or(usual, std::num::NonZeroUsize::get).max(if recording.is_some() { usual } else { 0 });
+    let wants_more = recording.is_some() || fills_screen;
+    let usual = if wants_more { fullpipe_watch::MOST_RECORDED } else { USUALLY };
+    let limit = args.limit.map_or(usual, NonZeroUsize::get).max(if recording.is_some() { usual } else { 0 });
     // Before the screen, so that an error stands where it is read.
     let mut watcher = fullpipe_watch::Watcher::new(args.interval, filter, args.sort.into(), limit)?;
-    let mut view = View::new(args, output)?;
-    while let Some(mut frame) = watcher.next_frame(&is_over)? {
-        frame.time = Some(jiff::Timestamp::now().to_string());
-        if let Some(recording) = &mut recording {
-            recording.add(&frame)?;
-        }
+    let mut next =
+        |is_over: &dyn Fn() -> bool, view: Option<(Filter, fullpipe_watch::Sort)>| -> Result<Option<Frame>, Failure> {
+            // A recording stays what was asked for on the command line.
+            if let Some((filter, sort)) = view.filter(|_| recording.is_none()) {
+                watcher.show(filter, sort);
+            }
+            let Some(mut frame) = watcher.next_frame(is_over)? else { return Ok(None) };
+            frame.time = Some(jiff::Timestamp::now().to_string());
+            if let Some(recording) = &mut recording {
+                recording.add(&frame)?;
+            }
+            Ok(Some(frame))
+        };
+    if fills_screen {
+        return full_screen(args, output, &stop, |send, asked| {
+            let is_over = || is_over() || asked.is_over.load(Ordering::Relaxed);
+            while let Some(frame) = next(&is_over, asked.view())? {
+                if send.send(frame).is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+    }
+    let mut view = View::new(args, output);
+    while let Some(frame) = next(&is_over, None)? {
         if !view.show(frame)? || args.once {
             break;
         }
@@ -119,43 +164,44 @@ fn again(file: &Path, args: &WatchArgs, output: Output) -> Ended {
         let exit = if error.kind() == io::ErrorKind::NotFound { Exit::InputInvalid } else { Exit::System };
         Failure::new(exit, &format!("opening {name}: {error}"))
     })?;
+    let wrong = |error: RecordError| Failure::new(Exit::InputInvalid, &format!("reading {name}: {error}"));
     let stop = interrupt::stop_flag()?;
-    let mut view = View::new(args, output)?;
+    let opened = BufReader::new(opened);
+    if fills_screen(args, output) {
+        return full_screen(args, output, &stop, |send, asked| {
+            let is_over = || asked.is_over.load(Ordering::Relaxed);
+            let read = record::read(opened, |frame| {
+                // At its own pace.
+                let pace = Duration::try_from_secs_f64(frame.interval_s).unwrap_or(SLOWEST).min(SLOWEST);
+                send.send(frame).is_ok() && waited(pace, &asked.is_paused, &is_over)
+            });
+            read.map_err(wrong)
+        });
+    }
+    let mut view = View::new(args, output);
     let mut failed = None;
-    let mut last = None;
-    let read = record::read(BufReader::new(opened), |frame| {
-        let pace = Duration::try_from_secs_f64(frame.interval_s).unwrap_or(SLOWEST).min(SLOWEST);
-        if view.screen.is_some() {
-            last = Some(frame.clone());
-        }
+    let read = record::read(opened, |frame| {
         let goes_on = view.show(frame).unwrap_or_else(|failure| {
             failed = Some(failure);
             false
         });
-        goes_on && !stop.load(Ordering::Relaxed) && (view.screen.is_none() || waited(pace, &stop))
+        goes_on && !stop.load(Ordering::Relaxed)
     });
-    // What was seen last stays on the terminal.
-    if view.screen.take().is_some()
-        && let Some(frame) = last
-    {
-        view.lines = false;
-        view.show(frame)?;
-    }
     if let Some(failure) = failed {
         return Err(failure);
     }
-    read.map(|()| Exit::Ok).map_err(|error| Failure::new(Exit::InputInvalid, &format!("reading {name}: {error}")))
+    read.map(|()| Exit::Ok).map_err(wrong)
 }
 
-/// False when a signal came first.
-fn waited(pace: Duration, stop: &AtomicBool) -> bool {
+/// Waits for so long, and as long as it is held; false when it is over first.
+fn waited(pace: Duration, is_held: &AtomicBool, is_over: &dyn Fn() -> bool) -> bool {
     let end = Instant::now() + pace;
-    while !stop.load(Ordering::Relaxed) {
+    while !is_over() {
         let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        if left.is_zero() && !is_held.load(Ordering::Relaxed) {
             return true;
         }
-        thread::sleep(left.min(Duration::from_millis(100)));
+        thread::sleep(left.clamp(Duration::from_millis(1), NAP));
     }
     false
 }

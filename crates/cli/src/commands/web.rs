@@ -8,13 +8,16 @@ use std::{
 
 use fullpipe_host::journal;
 use fullpipe_report::json;
-use fullpipe_web::{Gate, Options, WebError};
+use fullpipe_web::{Gate, Options};
 
 use super::{Ended, what_if};
 use crate::{args::WebArgs, exit::Exit, failure::Failure, interrupt, output::Output, page};
 
+/// Where it listens unless told.
+const PORT: u16 = 7070;
+
 pub(super) fn run(args: &WebArgs, output: Output) -> Ended {
-    let address = address(&args.listen)?;
+    let address = address(&args.listen, PORT)?;
     let folder = match &args.dir {
         Some(folder) => folder.clone(),
         None => journal::state_dir()?.join("reports"),
@@ -38,13 +41,7 @@ pub(super) fn run(args: &WebArgs, output: Output) -> Ended {
             output.warning(&format!("no browser could be started: open {link}\n"));
         }
     };
-    fullpipe_web::serve(options, &stop, ready).map_err(|error| match &error {
-        WebError::Listen { source, .. } | WebError::Folder { source, .. } => {
-            let exit = Failure::system("", source).exit;
-            Failure::new(exit, &error.to_string())
-        }
-        WebError::Serve(_) => Failure::new(Exit::System, &error.to_string()),
-    })?;
+    fullpipe_web::serve(options, &stop, ready)?;
     Ok(Exit::Ok)
 }
 
@@ -61,14 +58,14 @@ fn ready(output: Output, address: SocketAddr, link: &str) {
     output.remark("Ctrl-C ends it\n");
 }
 
-/// `127.0.0.1:7070`, `[::1]:7070`, `7070`.
-fn address(text: &str) -> Result<SocketAddr, Failure> {
+/// `127.0.0.1:7070`, `[::1]:7070`, `7070`; `usual` is the port of examples.
+pub(super) fn address(text: &str, usual: u16) -> Result<SocketAddr, Failure> {
     let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>().ok();
     let local = port.map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     text.parse().ok().or(local).ok_or_else(|| {
         let text = fullpipe_report::clean(text);
         let words = format!(
-            "`{text}` is no address to listen on; give 127.0.0.1:7070, [::1]:7070, or a port of this machine alone"
+            "`{text}` is no address to listen on; give 127.0.0.1:{usual}, [::1]:{usual}, or a port of this machine alone"
         );
         Failure::new(Exit::Usage, &words)
     })

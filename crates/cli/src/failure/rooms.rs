@@ -25,6 +25,7 @@ use fullpipe_stack::StackError;
 use fullpipe_tune::{AllowedError, KeyError, TuneError};
 #[cfg(target_os = "linux")]
 use fullpipe_watch::WatchError;
+use fullpipe_web::WebError;
 
 use super::{Failure, exit_of_io};
 use crate::exit::Exit;
@@ -60,6 +61,7 @@ failures! {
     ExportFolderError => export_folder,
     StatisticsError => statistics,
     fullpipe_ingest::Error => ingest,
+    WebError => web,
 }
 
 #[cfg(target_os = "linux")]
@@ -292,6 +294,13 @@ fn export_folder(error: &ExportFolderError) -> Exit {
         ExportFolderError::NotEmpty { .. } | ExportFolderError::NotAFolder { .. } => Exit::OutputExists,
         ExportFolderError::System { source, .. } => exit_of_io(source),
         _ => Exit::System,
+    }
+}
+
+fn web(error: &WebError) -> Exit {
+    match error {
+        WebError::Listen { source, .. } | WebError::Folder { source, .. } => exit_of_io(source),
+        WebError::Serve(_) => Exit::System,
     }
 }
 

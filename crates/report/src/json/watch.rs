@@ -1,12 +1,21 @@
 //! What `watch` saw in an interval.
 
-use fullpipe_watch::Frame;
+use fullpipe_watch::{Frame, record::Whole};
 use serde_json::{Value, json};
 
 use super::{diagnosis, document};
 
 /// One interval; also what a recording holds, a line each.
 pub fn watch(frame: &Frame) -> Value {
+    told("watch", frame)
+}
+
+/// A whole recording, as one interval.
+pub fn recording(whole: &Whole) -> Value {
+    told("read", &whole.frame)
+}
+
+fn told(command: &str, frame: &Frame) -> Value {
     let mut body = json!(frame);
     // As every other command spells it.
     if let Some(rows) = body["rows"].as_array_mut() {
@@ -14,5 +23,5 @@ pub fn watch(frame: &Frame) -> Value {
             value["diagnosis"] = row.diagnosis.as_ref().map_or(Value::Null, diagnosis);
         }
     }
-    document("watch", body)
+    document(command, body)
 }

@@ -43,7 +43,7 @@ pub use sim::{reference, sim, what_if};
 pub use stack::{device_table, preset_table, stack_run};
 pub use survey::{comparison, survey, sweep_row};
 pub use verified::verified;
-pub use watch::{watch, watch_lines};
+pub use watch::{Mood, WatchRow, recording, watch, watch_head, watch_header, watch_lines, watch_row, watch_story};
 
 #[cfg(test)]
 mod tests;

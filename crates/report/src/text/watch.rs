@@ -2,7 +2,7 @@
 
 use fullpipe_diagnose::Limiter;
 use fullpipe_units::{Bytes, Rate};
-use fullpipe_watch::{Frame, Owner, Row};
+use fullpipe_watch::{Frame, Owner, Row, record::Whole};
 
 use super::page::{BAD, DIM, Look, NAME, PLAIN, Page, TITLE, WARN, count, or_dash, percent};
 use crate::{clean, json};
@@ -18,11 +18,10 @@ pub fn watch(frame: &Frame, look: Look) -> String {
     let shown = frame.rows.len();
     let of =
         if shown < frame.matching { format!(", the first {shown} of {} shown", frame.matching) } else { String::new() };
-    let head = format!("{}, {} active{of}", count(frame.connections, "TCP connection"), frame.active);
-    let time = frame.time.as_deref().map(|time| format!("   {}", shorter(time))).unwrap_or_default();
-    page.pieces(0, &[(TITLE, &head), (DIM, &time)]);
+    let [head, time] = watch_head(frame);
+    page.pieces(0, &[(TITLE, &head), (TITLE, &of), (DIM, "   "), (DIM, &time)]);
     if shown > 0 {
-        page.pieces(0, &[(DIM, &header(width))]);
+        page.pieces(0, &[(DIM, &watch_header(width))]);
     }
     for row in &frame.rows {
         put_row(&mut page, row, width);
@@ -51,11 +50,22 @@ pub fn watch(frame: &Frame, look: Look) -> String {
     page.finish()
 }
 
+/// A whole recording: the averages of each connection, and what held it for most of its time.
+pub fn recording(whole: &Whole, look: Look) -> String {
+    let frame = &whole.frame;
+    let mut page = Page::new(look);
+    let ends = [whole.from.as_deref(), frame.time.as_deref()].into_iter().flatten().map(shorter);
+    let ends: Vec<String> = ends.collect();
+    let head = format!("recording of {} in {:.0} s", count(whole.intervals, "interval"), frame.interval_s);
+    page.pieces(0, &[(TITLE, &head), (DIM, "   "), (DIM, &ends.join(" to "))]);
+    page.finish() + &watch(&Frame { time: None, ..frame.clone() }, look)
+}
+
 /// One line for each connection, for a pipe; `header` with the names of the columns first.
 pub fn watch_lines(frame: &Frame, with_header: bool) -> String {
     let mut page = Page::new(Look::default());
     if with_header {
-        page.pieces(0, &[(PLAIN, &format!("{:<20}  {}", "TIME", header(usize::MAX)))]);
+        page.pieces(0, &[(PLAIN, &format!("{:<20}  {}", "TIME", watch_header(usize::MAX)))]);
     }
     let time = frame.time.as_deref().map_or_else(|| format!("{:.3}", frame.at_s), shorter);
     for row in &frame.rows {
@@ -82,7 +92,14 @@ fn is_wide(width: usize) -> bool {
     width >= 100
 }
 
-fn header(width: usize) -> String {
+/// How many connections there are, and when that was.
+pub fn watch_head(frame: &Frame) -> [String; 2] {
+    let head = format!("{}, {} active", count(frame.connections, "TCP connection"), frame.active);
+    [head, frame.time.as_deref().map(shorter).unwrap_or_default()]
+}
+
+/// The names of the columns that fit `width`.
+pub fn watch_header(width: usize) -> String {
     let [local, peer] = room(width);
     let local = if local > 0 { format!("{:<local$} ", "LOCAL") } else { String::new() };
     let more = if is_wide(width) { format!(" {:>6} {:>4}", "CWND", "RETR") } else { String::new() };
@@ -130,17 +147,56 @@ fn limiter(row: &Row) -> String {
     format!("{limiter}{} {}", detail.unwrap_or_default(), percent(diagnosis.share))
 }
 
-fn put_row(page: &mut Page, row: &Row, width: usize) {
+/// How a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mood {
+    /// Nothing can be said.
+    Quiet,
+    /// As it should be.
+    Well,
+    /// Something holds it back.
+    Held,
+}
+
+/// A line of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchRow {
+    /// All but what limits it.
+    pub front: String,
+    /// What limits it.
+    pub limiter: String,
+    /// How it is.
+    pub mood: Mood,
+}
+
+/// A connection as a line of `width` columns; text of a process is clean.
+pub fn watch_row(row: &Row, width: usize) -> WatchRow {
     let (front, limiter) = parts(row, width);
-    let is_trouble = row.notes.iter().any(|note| note.is_trouble);
-    let style = match row.limiter() {
-        _ if is_trouble => WARN,
-        None => DIM,
-        Some(Limiter::Path | Limiter::Application) => PLAIN,
-        Some(_) => WARN,
+    let mood = match row.limiter() {
+        _ if row.notes.iter().any(|note| note.is_trouble) => Mood::Held,
+        None => Mood::Quiet,
+        Some(Limiter::Path | Limiter::Application) => Mood::Well,
+        Some(_) => Mood::Held,
     };
     let left = width.saturating_sub(front.chars().count() + 2).max(8);
-    page.pieces(0, &[(PLAIN, &front), (PLAIN, "  "), (style, cut(&limiter, left).as_str())]);
+    WatchRow { limiter: cut(&limiter, left), front, mood }
+}
+
+/// What is to be told of one connection.
+pub fn watch_story(row: &Row, look: Look) -> String {
+    let mut page = Page::new(look);
+    put_story(&mut page, row, look.verbose);
+    page.finish()
+}
+
+fn put_row(page: &mut Page, row: &Row, width: usize) {
+    let WatchRow { front, limiter, mood } = watch_row(row, width);
+    let style = match mood {
+        Mood::Quiet => DIM,
+        Mood::Well => PLAIN,
+        Mood::Held => WARN,
+    };
+    page.pieces(0, &[(PLAIN, &front), (PLAIN, "  "), (style, &limiter)]);
 }
 
 fn put_story(page: &mut Page, row: &Row, is_verbose: bool) {

@@ -1,0 +1,61 @@
+//! The flags of `agent`, and those of `serve --metrics`.
+
+use std::time::Duration;
+
+use clap::Args;
+use fullpipe_watch::{Destinations, MOST_NAMES, Prefix};
+
+use super::watch;
+
+/// Tell Prometheus what limits this host's TCP connections (Linux)
+///
+/// Watches as `watch` does and serves what it sees as OpenMetrics under /metrics: seconds by limiter for each process and
+/// destination, payload, retransmissions, round trips, sockets whose buffers an application set, dropped connections. However
+/// many connections come and go, the number of series has a bound (docs/watch.md). It sends nothing unless it is asked, and changes
+/// nothing. It speaks HTTP without TLS or password: listen where only your own machines reach it.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  fullpipe agent                                  http://127.0.0.1:7071/metrics
+  fullpipe agent --listen 192.0.2.7:7071 --interval 5s
+  fullpipe agent --destination 10.0.0.0/8 --destination 192.0.2.0/24      all others together
+  systemctl enable --now fullpipe-agent           as a service with the rights that it needs")]
+pub(crate) struct AgentArgs {
+    /// Where to listen: an address and a port, or a port of this machine alone
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7071")]
+    pub(crate) listen: String,
+    /// What is counted, and how often.
+    #[command(flatten)]
+    pub(crate) meter: MeterArgs,
+}
+
+/// What is counted, and how often.
+#[derive(Args, Debug)]
+pub(crate) struct MeterArgs {
+    /// How long each interval is
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = watch::interval, help_heading = "Metrics")]
+    pub(crate) interval: Duration,
+    /// Tell this network apart; can be given several times, and all others are counted together [default: the first ones that
+    /// come, by /24 and /48]
+    #[arg(long, value_name = "NETWORK", help_heading = "Metrics")]
+    pub(crate) destination: Vec<Prefix>,
+}
+
+impl MeterArgs {
+    /// How destinations are told apart; says why not.
+    pub(crate) fn destinations(&self) -> Result<Destinations, String> {
+        match self.destination.len() {
+            0 => Ok(Destinations::default()),
+            1..=MOST_NAMES => Ok(Destinations::Named(self.destination.clone())),
+            count => {
+                Err(format!("{count} destinations are too many: {MOST_NAMES} at the most have labels of their own"))
+            }
+        }
+    }
+}
+
+impl Default for MeterArgs {
+    fn default() -> Self {
+        Self { interval: Duration::from_secs(1), destination: Vec::new() }
+    }
+}

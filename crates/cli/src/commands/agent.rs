@@ -1,0 +1,127 @@
+//! `fullpipe agent`, and the same beside `serve`.
+
+use std::{
+    io::{self, Write},
+    net::SocketAddr,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+use fullpipe_report::json;
+use fullpipe_watch::Meter;
+use fullpipe_web::Metrics;
+
+use super::{Ended, web};
+use crate::{
+    args::{AgentArgs, MeterArgs},
+    exit::Exit,
+    failure::Failure,
+    interrupt,
+    output::Output,
+};
+
+/// Where it listens unless told.
+const PORT: u16 = 7071;
+
+pub(super) fn run(args: &AgentArgs, output: Output) -> Ended {
+    let agent = Agent::new(&args.listen, &args.meter)?;
+    let stop = interrupt::stop_flag()?;
+    let address = agent.metrics.address();
+    let told = if output.is_json() {
+        let document = json::listening("agent", address, Some(&link(address)));
+        io::stdout().lock().write_all(json::to_string(&document).as_bytes())
+    } else {
+        writeln!(io::stdout().lock(), "metrics at {}", link(address))
+    };
+    // Whoever closed standard output does not want to know, and serving goes on.
+    drop(told);
+    for missing in agent.watcher.missing() {
+        output.remark(&format!("not seen: {missing}\n"));
+    }
+    agent.work(&stop).map(|()| Exit::Ok)
+}
+
+/// Where the figures are.
+pub(super) fn link(address: SocketAddr) -> String {
+    format!("http://{address}/metrics")
+}
+
+/// What watches, and where it tells of it.
+pub(super) struct Agent {
+    pub(super) metrics: Metrics,
+    watcher: Watcher,
+    meter: Meter,
+}
+
+impl Agent {
+    /// Listens and takes the first look.
+    pub(super) fn new(listen: &str, args: &MeterArgs) -> Result<Self, Failure> {
+        let address = web::address(listen, PORT)?;
+        let destinations = args.destinations().map_err(|text| Failure::new(Exit::Usage, &text))?;
+        let watcher = Watcher::new(args.interval)?;
+        let metrics = Metrics::listen(address)?;
+        Ok(Self { metrics, watcher, meter: Meter::new(destinations) })
+    }
+
+    /// Counts and answers until `stop` is set.
+    pub(super) fn work(self, stop: &AtomicBool) -> Result<(), Failure> {
+        let Self { metrics, mut watcher, mut meter } = self;
+        let exposition = meter.exposition();
+        // One that fails ends the other.
+        let ended = AtomicBool::new(false);
+        let is_over = || stop.load(Ordering::Relaxed) || ended.load(Ordering::Relaxed);
+        thread::scope(|scope| {
+            let watching = scope.spawn(|| {
+                let mut watched = Ok(true);
+                while matches!(watched, Ok(true)) {
+                    watched = watcher.next(&is_over, &mut meter);
+                }
+                ended.store(true, Ordering::Relaxed);
+                watched.map(drop)
+            });
+            let served = metrics.serve(move || exposition.text(), &ended);
+            ended.store(true, Ordering::Relaxed);
+            match watching.join() {
+                Ok(watched) => watched.and_then(|()| served.map_err(Failure::from)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+}
+
+/// What looks at connections; elsewhere than on Linux there is none.
+struct Watcher {
+    #[cfg(target_os = "linux")]
+    inner: fullpipe_watch::Watcher,
+}
+
+#[cfg(target_os = "linux")]
+impl Watcher {
+    fn new(interval: std::time::Duration) -> Result<Self, Failure> {
+        let (filter, sort) = Default::default();
+        Ok(Self { inner: fullpipe_watch::Watcher::new(interval, filter, sort, 0)? })
+    }
+
+    fn next(&mut self, is_over: &dyn Fn() -> bool, meter: &mut Meter) -> Result<bool, Failure> {
+        Ok(self.inner.next_metered(is_over, meter)?)
+    }
+
+    fn missing(&self) -> Vec<String> {
+        self.inner.missing()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Watcher {
+    fn new(_: std::time::Duration) -> Result<Self, Failure> {
+        Err(super::watch::needs_linux())
+    }
+
+    fn next(&mut self, _: &dyn Fn() -> bool, _: &mut Meter) -> Result<bool, Failure> {
+        Err(super::watch::needs_linux())
+    }
+
+    fn missing(&self) -> Vec<String> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,279 @@
+//! `fullpipe agent` as Prometheus sees it: a real one scrapes it, loads the alert rules, and answers every question of the
+//! dashboard.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{BufRead, BufReader, ErrorKind, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+/// How often it is looked for what must come.
+const PATIENCE: u32 = 600;
+const PAUSE: Duration = Duration::from_millis(100);
+
+fn packaging(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(file)
+}
+
+/// A program that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// An agent, and where it tells. `None`, and the reason printed, where the kernel has nothing to tell.
+fn agent(test: &str, words: &[&str]) -> Option<(Running, SocketAddr)> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+        .args(words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut running = Running(child);
+    if line.is_empty() && running.0.wait().unwrap().code() == Some(21) {
+        println!("skipped {test}: this kernel has no sock_diag");
+        return None;
+    }
+    let address = line.trim().strip_prefix("metrics at http://").and_then(|rest| rest.strip_suffix("/metrics"));
+    Some((running, address.unwrap_or_else(|| panic!("no link: {line:?}")).parse().unwrap()))
+}
+
+/// What a server answers: head and body.
+fn get(address: SocketAddr, path: &str) -> Option<(String, String)> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nhost: {address}\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.to_owned(), body.to_owned()))
+}
+
+/// A connection on which as much moves as can, until it is dropped at both ends.
+fn busy() -> TcpStream {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut receiver, _) = listener.accept().unwrap();
+    let mut writer = sender.try_clone().unwrap();
+    thread::spawn(move || {
+        // In parts, so that it does not take a processor for itself.
+        while writer.write_all(&[7; 65_536]).is_ok() {
+            thread::sleep(Duration::from_millis(5));
+        }
+    });
+    thread::spawn(move || while receiver.read(&mut [0; 65_536]).is_ok_and(|count| count > 0) {});
+    sender
+}
+
+/// What `look` finds, once it does.
+fn in_time<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..PATIENCE {
+        if let Some(found) = look() {
+            return found;
+        }
+        thread::sleep(PAUSE);
+    }
+    panic!("{what} did not come");
+}
+
+/// The names of samples that a text has.
+fn names(text: &str) -> BTreeSet<String> {
+    let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let samples = families.flat_map(|line| {
+        let (name, kind) = line.split_once(' ').unwrap();
+        let suffixes: &[&str] = match kind {
+            "counter" => &["_total"],
+            "histogram" => &["_bucket", "_sum", "_count"],
+            _ => &[""],
+        };
+        suffixes.iter().map(move |suffix| format!("{name}{suffix}"))
+    });
+    samples.collect()
+}
+
+/// The names of this program's metrics in an expression.
+fn asked(expression: &str) -> BTreeSet<String> {
+    let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("fullpipe_")).map(str::to_owned).collect()
+}
+
+/// Every question of the dashboard, as Grafana would ask it.
+fn questions() -> Vec<String> {
+    let dashboard: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(packaging("grafana/fullpipe.json")).unwrap()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+    let expressions = targets.map(|target| target["expr"].as_str().unwrap());
+    let fill = |text: &str| {
+        let text = text.replace("$__rate_interval", "1m").replace("$__range", "5m").replace("$instance", ".*");
+        assert!(!text.contains('$'), "a variable that nothing fills: {text}");
+        text
+    };
+    expressions.map(fill).collect()
+}
+
+fn encoded(text: &str) -> String {
+    text.bytes()
+        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+#[test]
+fn the_agent_tells_what_limits_connections_of_this_host() {
+    let words = ["agent", "--listen", "127.0.0.1:0", "--interval", "200ms"];
+    let Some((mut running, address)) = agent("the_agent_tells_what_limits_connections_of_this_host", &words) else {
+        return;
+    };
+    let connection = busy();
+    let text = in_time("a connection that was judged", || {
+        let (head, text) = get(address, "/metrics")?;
+        assert!(head.contains("content-type: application/openmetrics-text; version=1.0.0"), "{head}");
+        assert!(text.ends_with("# EOF\n"), "{text}");
+        text.contains("destination=\"127.0.0.0/24\"").then_some(text)
+    });
+    assert!(text.contains("fullpipe_limited_seconds_total{limiter="), "{text}");
+    assert!(text.contains("fullpipe_round_trip_seconds_bucket{le="), "{text}");
+    let series = text.lines().filter(|line| !line.starts_with('#')).count();
+    assert!(series < fullpipe_watch::MOST_SERIES, "{series}");
+    assert_eq!(get(address, "/").unwrap().0.lines().next(), Some("HTTP/1.0 200 OK"));
+    assert_eq!(get(address, "/other").unwrap().0.lines().next(), Some("HTTP/1.0 404 Not Found"));
+    drop(connection);
+
+    let process = rustix::process::Pid::from_raw(running.0.id().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+    assert!(running.0.wait().unwrap().success(), "it ends in order");
+}
+
+#[test]
+fn an_address_that_is_taken_and_too_many_destinations_are_said_to() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let run = |words: &[&str]| Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(words).output().unwrap();
+    let ended = run(&["agent", "--listen", &address]);
+    let error = String::from_utf8_lossy(&ended.stderr).into_owned();
+    if ended.status.code() == Some(21) {
+        return println!("skipped an_address_that_is_taken_is_said_to: this kernel has no sock_diag");
+    }
+    assert!(!ended.status.success() && error.contains(&address), "{error}");
+    let many: Vec<String> = (0..40).map(|last| format!("--destination=192.0.2.{last}")).collect();
+    let words: Vec<&str> = ["agent"].into_iter().chain(many.iter().map(String::as_str)).collect();
+    let ended = run(&words);
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    let ended = run(&["agent", "--destination", "192.0.2.0/33"]);
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("10.0.0.0/8"), "{ended:?}");
+}
+
+#[test]
+fn serve_tells_the_same_beside_its_measurements() {
+    let words = ["serve", "127.0.0.1:0", "--metrics", "127.0.0.1:0"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+        .args(words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let running = Running(child);
+    let link = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("metrics at http://").map(str::to_owned));
+    let Some(link) = link else {
+        return println!("skipped serve_tells_the_same_beside_its_measurements: this kernel has no sock_diag");
+    };
+    let address = link.strip_suffix("/metrics").unwrap().parse().unwrap();
+    in_time("a look", || get(address, "/metrics")?.1.contains("fullpipe_looks_total").then_some(()));
+    drop(running);
+}
+
+#[test]
+fn alert_rules_do_what_they_say() {
+    for words in [["check", "rules", "fullpipe.rules.yml"], ["test", "rules", "fullpipe.rules.test.yml"]] {
+        match Command::new("promtool").args(words).current_dir(packaging("prometheus")).output() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return println!("skipped alert_rules_do_what_they_say: promtool is not installed");
+            }
+            Err(error) => panic!("{error}"),
+            Ok(output) => assert!(
+                output.status.success(),
+                "{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            ),
+        }
+    }
+}
+
+#[test]
+fn a_real_prometheus_scrapes_it_and_answers_every_question_of_the_dashboard() {
+    let test = "a_real_prometheus_scrapes_it_and_answers_every_question_of_the_dashboard";
+    let words = ["agent", "--listen", "127.0.0.1:0", "--interval", "500ms"];
+    let Some((_agent, address)) = agent(test, &words) else { return };
+    let _connection = busy();
+    let text = in_time("a look", || {
+        get(address, "/metrics").map(|(_, text)| text).filter(|text| text.contains("127.0.0.0/24"))
+    });
+
+    let rules = fs::read_to_string(packaging("prometheus/fullpipe.rules.yml")).unwrap();
+    let expressions = questions();
+    let mut told = names(&text);
+    // Told where there is such a socket, and the rights to see it.
+    told.insert("fullpipe_pinned_sockets".to_owned());
+    for expression in expressions.iter().map(String::as_str).chain([rules.as_str()]) {
+        let unknown: Vec<String> = asked(expression).difference(&told).cloned().collect();
+        assert!(unknown.is_empty(), "{unknown:?} in {expression}; the agent tells {told:?}");
+    }
+    assert!(expressions.len() > 10, "{expressions:?}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let config = format!(
+        "global:\n  scrape_interval: 1s\n  evaluation_interval: 1s\nrule_files: ['{}']\nscrape_configs:\n  - job_name: fullpipe\n    static_configs:\n      - targets: ['{address}']\n",
+        packaging("prometheus/fullpipe.rules.yml").display()
+    );
+    fs::write(folder.path().join("prometheus.yml"), config).unwrap();
+    // Nobody else takes a port that was free a moment ago, as a rule.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let started = Command::new("prometheus")
+        .arg(format!("--config.file={}", folder.path().join("prometheus.yml").display()))
+        .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
+        .arg(format!("--web.listen-address={port}"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let _prometheus = match started {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return println!("skipped {test}: prometheus is not installed");
+        }
+        started => Running(started.unwrap()),
+    };
+    let ask = |expression: &str| -> Option<serde_json::Value> {
+        let (_, body) = get(port, &format!("/api/v1/query?query={}", encoded(expression)))?;
+        serde_json::from_str(&body).ok()
+    };
+    let count = |answer: &serde_json::Value| answer["data"]["result"].as_array().map_or(0, Vec::len);
+    // Two looks make a rate.
+    in_time("a rate", || {
+        let answer = ask("sum(rate(fullpipe_limited_seconds_total[1m])) > 0")?;
+        (count(&answer) == 1).then_some(())
+    });
+    for expression in &expressions {
+        let answer = ask(expression).unwrap();
+        assert_eq!(answer["status"], "success", "{expression}: {answer}");
+    }
+    let (_, loaded) = get(port, "/api/v1/rules").unwrap();
+    let loaded: serde_json::Value = serde_json::from_str(&loaded).unwrap();
+    let rules = loaded["data"]["groups"][0]["rules"].as_array().unwrap();
+    assert!(rules.len() >= 6 && rules.iter().all(|rule| rule["health"] != "err"), "{loaded}");
+    let up = ask("up{job=\"fullpipe\"}").unwrap();
+    assert_eq!(up["data"]["result"][0]["value"][1], "1", "{up}");
+}
