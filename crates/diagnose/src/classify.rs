@@ -355,12 +355,8 @@ impl<'a> Case<'a> {
         let is_queueing = || self.is_queueing_by(held, thresholds::PROBING_QUANTILE, thresholds::QUEUE_FACTOR_WINDOW);
         // Where no round trips were seen, a queue wouldn't show; that the path delivered all the time is all there is.
         let sees_queues = held.iter().any(|i| i.rtt().is_some());
-        // Counters don't tell whether the path delivered all the time: there the queue must.
-        if is_level && (self.path.delivered_through(held) && (!sees_queues || is_queueing())) {
+        if is_level && (!has_packets || self.path.delivered_through(held) && (!sees_queues || is_queueing())) {
             return NetworkCause::Saturated;
-        }
-        if !has_packets && is_level {
-            return NetworkCause::Unknown;
         }
         if !has_packets || self.is_growing(held) || !self.is_long(held) {
             return NetworkCause::Opening;

@@ -186,7 +186,7 @@ fn steps(lines: &[Line<'_>]) -> Result<RateTrace, TraceError> {
 /// A time, with a unit or in seconds.
 fn nanos(word: &str) -> Option<u64> {
     if let Ok(seconds) = word.parse::<f64>() {
-        return (0.0..=1e9).contains(&seconds).then(|| (seconds * 1e9) as u64);
+        return (0.0..=1e9).contains(&seconds).then_some((seconds * 1e9) as u64);
     }
     word.parse::<Micros>().ok()?.get().checked_mul(1_000)
 }

@@ -279,12 +279,6 @@ fn a_kernel_that_counts_the_waiting_of_a_writer_is_believed_though_something_wai
 }
 
 #[test]
-fn a_level_rate_without_a_queue_is_no_full_path() {
-    let level = diagnose(&level(0.0));
-    assert_eq!((level.limiter, level.detail), (Limiter::CongestionWindow, None), "{}", told(&level));
-}
-
-#[test]
 fn a_busy_processor_is_blamed_only_where_nothing_else_explains_the_rate() {
     // The path has room, data waits, and less is in flight than congestion control allows.
     let mut transfer = World { cpu: 0.99, known: World::exact(900e6), ..World::default() }.transfer();
