@@ -101,7 +101,7 @@ fn orderly_hop() -> impl Strategy<Value = HopSpec> {
                     rate: rate.map(Rate::from_bps),
                     trace: rate
                         .filter(|_| gathers.2)
-                        .map(|bps| format!("0 {bps}\n7ms 0\n9ms {bps}\n13ms end").parse().unwrap()),
+                        .map(|bps| format!("0 {bps}\n7ms 0\n9ms {bps}\n13ms end").parse().expect("a trace")),
                     thin_acks: gathers.0.map(|(every, us)| ThinSpec { every, hold: Micros::new(us) }),
                     aggregate: gathers.1.map(|(packets, us)| AggregateSpec { packets, hold: Micros::new(us) }),
                     overhead,

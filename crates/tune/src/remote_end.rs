@@ -227,7 +227,6 @@ impl End for RemoteEnd<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
     use std::{
         net::SocketAddr,
         sync::{

@@ -70,7 +70,7 @@ fn request<'a>(
 ) -> PlatformRequest<'a> {
     let decides = args.path.iter().max_by_key(|path| bdp(path.rate, path.rtt)).map(|path| (path.rate, path.rtt));
     // The command line has a path, or a rate and a time; a path of no length would ask for nothing.
-    let (rate, rtt) = decides.or(args.rate.zip(args.rtt)).unwrap_or((Rate::from_bps(1), Micros::new(1)));
+    let (rate, rtt) = decides.or_else(|| args.rate.zip(args.rtt)).unwrap_or((Rate::from_bps(1), Micros::new(1)));
     PlatformRequest {
         platform,
         rate,
@@ -174,5 +174,6 @@ fn target(args: &PlanArgs) -> Result<(Platform, Option<Settings>, Vec<String>), 
             )
         })
     });
-    Ok((settings.platform.clone(), Some(settings.clone()), unread.collect()))
+    let unread = unread.collect();
+    Ok((settings.platform.clone(), Some(settings), unread))
 }
