@@ -64,7 +64,7 @@ routers recommend (`scenarios/netburner-wan.toml` says why, and how much hangs o
 On the engine itself `stack --keepalive` and `--user-timeout` end
 connections to dead peers (row 19), and `stack table --rate --rtt` measures a device of one's own (row 18).
 The article 003 tells no round-trip time either: row 13 assumes 2 ms under load, at which the plateau is where it was
-found. Row 5's library is `docs/socket.md`; its command is one of `cargo`.
+found, between two simulated FreeBSD 6 (a Linux sender would send larger bursts and need more). Row 5's library is `docs/socket.md`; its command is one of `cargo`.
 
 | row | article | what is wanted | `fullpipe` | answer | published |
 |---|---|---|---|---|---|

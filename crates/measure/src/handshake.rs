@@ -232,7 +232,7 @@ mod tests {
         let windows = View { timestamps: Some(true), ..View::default() };
         let handshake = combine(&windows, None);
         assert_eq!((handshake.syn, handshake.syn_ack), (None, None));
-        assert!(handshake.blind[0].contains("neither system tells"), "{:?}", handshake.blind);
+        assert!(handshake.blind[0].contains("neither system reports it"), "{:?}", handshake.blind);
         // The far end's kernel tells for both.
         let with = SynFacts { window_scale: Some(8), ..SynFacts::default() };
         let linux = View { scaling: Some(true), own_shift: Some(7), saved_syn: Some(with), ..View::default() };

@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(budgets("20"), Ok(BudgetArgs { rx: all, tx: all, ooo: all, unacked: all }));
         assert_eq!(budgets("rx=20,ooo=19"), Ok(BudgetArgs { rx: all, ooo: Some(19), ..BudgetArgs::default() }));
         for (text, says) in
-            [("", "no number"), ("rx=", "no number"), ("zz=5", "unknown budget"), ("rx=5,7", "no budget")]
+            [("", "not a number"), ("rx=", "not a number"), ("zz=5", "unknown budget"), ("rx=5,7", "no budget")]
         {
             assert!(budgets(text).unwrap_err().contains(says), "{text}");
         }

@@ -137,7 +137,7 @@ pub(crate) const ROWS: &[Row] = &[
     row(
         (13, "003"),
         ("find the window of the plateau", "262,144 B; 131,072 B is less, more is no better"),
-        "what-if --rate 1G --rtt 2ms --to freebsd-6 --set receiver.scaling=on --sweep receiver.window=32k..1M --points 11",
+        "what-if --rate 1G --rtt 2ms --from freebsd-6 --to freebsd-6 --set receiver.scaling=on,sender.scaling=on,sender.buffer=1M --sweep receiver.window=32k..1M --points 11",
         From::Anywhere,
         plateau,
     ),
