@@ -263,7 +263,7 @@ test("a long page has a bar with its parts", async () => {
 });
 
 test("a command that failed leaves a page that says why", async () => {
-  for (const [name, words] of [["dead.html", /refused/], ["cut.html", /no document of fullpipe/]]) {
+  for (const [name, words] of [["dead.html", /refused/], ["cut.html", /not a fullpipe document/]]) {
     const { page, heard } = await open(`failed/${name}`);
     assert.match(await page.locator("[role=alert]").innerText(), words);
     assert.match(await page.locator("h1").innerText(), words);

@@ -30,7 +30,7 @@ impl Terminal {
         let (columns, rows) = (columns.to_string(), rows.to_string());
         terminal.tmux(&["new-session", "-d", "-x", &columns, "-y", &rows, "PS1='$ ' TERM=screen-256color sh"]);
         // What is typed before the prompt is shown without it.
-        terminal.until("$ ");
+        terminal.until("$");
         terminal.write("echo was here");
         terminal.press("Enter");
         terminal.until("\nwas here");
