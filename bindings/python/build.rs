@@ -1,4 +1,4 @@
-//! What a linker for macOS has to be told of functions that come from the interpreter.
+//! What a linker for macOS has to know of functions that come from the interpreter.
 
 fn main() {
     pyo3_build_config::add_extension_module_link_args();

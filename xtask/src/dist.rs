@@ -94,7 +94,7 @@ fn assets(shell: &Shell, folder: &Path) -> Result<()> {
         let script = cmd!(shell, "cargo run --quiet --locked --package fullpipe -- completions {kind}").read()?;
         shell.write_file(folder.join(name), script + "\n")?;
     }
-    // Debian's own form (Debian Policy, 4.4); what changed is told by the upstream changelog.
+    // Debian's own form (Debian Policy, 4.4); what changed is in the upstream changelog.
     let date = cmd!(shell, "git log -1 --format=%cD").read()?;
     let version = env!("CARGO_PKG_VERSION");
     let entry = format!(

@@ -145,7 +145,7 @@ fn open(device_name: &str, own: &str, kernel: &str, prefix: i32, carries: Carrie
         Carries::Frames(mac) if !mac.is_unicast() => return Err("that hardware address is no single station's".into()),
         Carries::Frames(mac) => {
             let prefixes = [Some(Prefix { addr: own.into(), bits: prefix }), None, None, None];
-            // The kernel forwards, where it is told to.
+            // The kernel forwards, where it is set to.
             let setup = LinkSetup { mac, prefixes, gateway_v4: Some(kernel), gateway_v6: None };
             Port::tap(device_name, MTU, &other_side, setup)
         }

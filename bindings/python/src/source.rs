@@ -25,7 +25,7 @@ enum One {
     Object(Py<PyAny>),
 }
 
-/// The first exception of reading, which is told instead of what came of it.
+/// The first exception of reading, which is raised instead of what came of it.
 #[derive(Clone, Default)]
 pub(crate) struct Trouble(Arc<Mutex<Option<PyErr>>>);
 
@@ -135,9 +135,9 @@ impl Read for Stream {
             Ok(bytes.len())
         });
         read.map_err(|error: PyErr| {
-            let told = io::Error::other(error.to_string());
+            let copy = io::Error::other(error.to_string());
             self.trouble.set(error);
-            told
+            copy
         })
     }
 }

@@ -53,7 +53,7 @@ fn the_wheel_works_in_a_fresh_environment() {
         .current_dir(folder.path()));
     let others = Command::new(&python).args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]).output();
     let others = String::from_utf8(others.unwrap().stdout).unwrap();
-    // A read that nothing ends is told with what each thread does.
+    // A read that nothing ends is reported with what each thread does.
     run(Command::new("timeout")
         .args(["--signal=ABRT", "--kill-after=10", "420"])
         .arg(&fresh_python)

@@ -38,11 +38,11 @@ pub(crate) extern "C" fn read(name_len: usize, seed: u64) -> usize {
     let mut text = TEXT.lock().unwrap_or_else(PoisonError::into_inner);
     let mut capture = std::mem::take(&mut *text);
     let name: Vec<u8> = capture.drain(..name_len.min(capture.len())).collect();
-    let (kind, told) = match crate::read(&String::from_utf8_lossy(&name), seed, capture) {
+    let (kind, text_or_error) = match crate::read(&String::from_utf8_lossy(&name), seed, capture) {
         Ok(page) => ('P', page),
         Err(error) => ('E', error),
     };
-    *text = format!("{kind}{told}").into_bytes();
+    *text = format!("{kind}{text_or_error}").into_bytes();
     text.len()
 }
 

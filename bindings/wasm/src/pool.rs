@@ -95,17 +95,17 @@ mod tests {
 
     #[test]
     fn a_pool_of_256_buffers_is_shared_out_and_never_exceeded() {
-        let told = asked("reserve", "");
-        let pool = &told["pool"];
+        let answer = asked("reserve", "");
+        let pool = &answer["pool"];
         let numbers =
             |row: &Value| row["numbers"].as_array().unwrap().iter().map(|number| number.as_u64().unwrap()).sum::<u64>();
         let rows = pool["rows"].as_array().unwrap();
         let all: u64 = rows.iter().map(|row| row["count"].as_u64().unwrap() * numbers(row)).sum();
         assert_eq!(pool["reserve"], 64);
-        assert_eq!(pool["shared"], all, "{told}");
-        assert!(all <= 192 && all + pool["left"].as_u64().unwrap() == 192, "{told}");
+        assert_eq!(pool["shared"], all, "{answer}");
+        assert!(all <= 192 && all + pool["left"].as_u64().unwrap() == 192, "{answer}");
         assert_eq!(rows.iter().map(|row| row["count"].as_u64().unwrap()).sum::<u64>(), 6);
-        assert!(rows[0]["calls"][2].as_str().unwrap().starts_with("SetSocketTxBuffers(fd, "), "{told}");
+        assert!(rows[0]["calls"][2].as_str().unwrap().starts_with("SetSocketTxBuffers(fd, "), "{answer}");
     }
 
     #[test]
@@ -119,8 +119,8 @@ mod tests {
             ("link", "", "link"),
             ("max_wait", "1us", "wait"),
         ] {
-            let told = asked(key, value);
-            assert!(told["error"].as_str().is_some_and(|error| error.contains(word)), "{key}: {told}");
+            let answer = asked(key, value);
+            assert!(answer["error"].as_str().is_some_and(|error| error.contains(word)), "{key}: {answer}");
         }
     }
 }

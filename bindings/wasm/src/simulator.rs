@@ -141,11 +141,11 @@ mod tests {
 
     #[test]
     fn the_plans_of_both_platforms_come_with_what_to_type() {
-        let told = asked(|question| {
+        let answer = asked(|question| {
             question["to"] = json!("windows-xp");
             question["from"] = json!("freebsd-6");
         });
-        let plans = told["answer"]["plans"].as_array().unwrap();
+        let plans = answer["answer"]["plans"].as_array().unwrap();
         let lines = |place: usize| plans[place]["changes"].to_string();
         assert_eq!(plans[0]["platform"], "windows-xp");
         assert!(lines(0).contains("reg add") && lines(0).contains("Tcp1323Opts"), "{}", lines(0));
@@ -163,8 +163,8 @@ mod tests {
             ("queue", json!("-1")),
             ("seed", json!("x")),
         ] {
-            let told = asked(|question| question[key] = value);
-            assert!(told["error"].as_str().is_some_and(|error| !error.is_empty()), "{key}: {told}");
+            let answer = asked(|question| question[key] = value);
+            assert!(answer["error"].as_str().is_some_and(|error| !error.is_empty()), "{key}: {answer}");
         }
         assert!(answer("{").contains("error"));
         let unknown = asked(|question| question["set"] = json!([["receiver.windows", "1"]]));

@@ -1,7 +1,7 @@
 //! Packet captures: from the bytes of a file to the stories of its connections.
 //!
 //! Two halves meet in [`Segment`]: below it, containers, link layers, tunnels and fragments are taken apart; above it,
-//! connections are followed and told as transfers that the judge understands. All of it is pure over bytes: what is
+//! connections are followed and described as transfers that the judge understands. All of it is pure over bytes: what is
 //! *not* here is opening, decompressing or waiting for a file.
 #![forbid(unsafe_code)]
 

@@ -28,7 +28,7 @@ pub struct Totals {
     pub last_ns: u64,
 }
 
-/// One packet as its container told it.
+/// One packet as its container holds it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet<'a> {
     pub(crate) at_ns: u64,

@@ -90,7 +90,7 @@ fn read_into<S: Sink>(name: &str, sink: &mut S) {
     let bytes = std::fs::read(path).unwrap();
     let mut reader = Reader::new();
     let used = reader.read(&bytes, sink).unwrap();
-    // A capture that ends within a packet is told so, and what came before counts.
+    // A capture that ends within a packet is reported as such, and what came before counts.
     reader.finish(&bytes[used..], sink).unwrap();
 }
 
@@ -147,7 +147,7 @@ fn without_the_beginning_the_verdict_is_the_same_or_none() {
     }
 }
 
-/// The verdict on the first connection, if only some segments, told by their number, are seen of it.
+/// The verdict on the first connection, if only some segments, chosen by their number, are seen of it.
 fn main_limiter(name: &str, passes: impl Fn(u64, &Segment<'_>) -> bool) -> Option<Limiter> {
     let mut sink = Picked { tracker: Tracker::new(1, Keep { transfers: false }), passes, number: 0 };
     read_into(name, &mut sink);
@@ -192,8 +192,8 @@ fn the_arithmetic_of_the_window_stands_in_the_evidence() {
     let found = read("wan-80ms-cubic-window-b");
     let report = found.connections.get(0).unwrap();
     let verdict = report.main_side().verdict.as_ref().unwrap();
-    let told: Vec<&str> = verdict.diagnosis.evidence.iter().map(|evidence| evidence.text.as_str()).collect();
-    assert!(told[0].contains("65,535 B x 8 / 80."), "{told:?}");
+    let texts: Vec<&str> = verdict.diagnosis.evidence.iter().map(|evidence| evidence.text.as_str()).collect();
+    assert!(texts[0].contains("65,535 B x 8 / 80."), "{texts:?}");
     let spans: u64 = verdict.runs.iter().map(|run| run.to_us - run.from_us).sum();
     assert_eq!(Some(spans), verdict.runs.last().map(|run| run.to_us - verdict.runs[0].from_us), "no gaps");
 }

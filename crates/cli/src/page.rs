@@ -88,7 +88,7 @@ impl PageArgs {
             return;
         };
         let page = html::page(&json::problem(command, &failure.problem()), Charts::default());
-        // The error itself was told; that its page can't be written is a second one of the same run.
+        // The error itself was printed; that its page can't be written is a second one of the same run.
         if put(output, "page", path, page.as_bytes()).is_err() {
             output.remark(&format!("no page: {} can't be written\n", clean(&path.display().to_string())));
         }

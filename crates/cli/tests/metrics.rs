@@ -226,12 +226,12 @@ fn a_real_prometheus_scrapes_it_and_answers_every_question_of_the_dashboard() {
 
     let rules = fs::read_to_string(packaging("prometheus/fullpipe.rules.yml")).unwrap();
     let expressions = questions();
-    let mut told = names(&text);
-    // Told where there is such a socket, and the rights to see it.
-    told.insert("fullpipe_pinned_sockets".to_owned());
+    let mut exported = names(&text);
+    // Exported where there is such a socket, and the rights to see it.
+    exported.insert("fullpipe_pinned_sockets".to_owned());
     for expression in expressions.iter().map(String::as_str).chain([rules.as_str()]) {
-        let unknown: Vec<String> = asked(expression).difference(&told).cloned().collect();
-        assert!(unknown.is_empty(), "{unknown:?} in {expression}; the agent tells {told:?}");
+        let unknown: Vec<String> = asked(expression).difference(&exported).cloned().collect();
+        assert!(unknown.is_empty(), "{unknown:?} in {expression}; the agent exports {exported:?}");
     }
     assert!(expressions.len() > 10, "{expressions:?}");
 

@@ -104,7 +104,7 @@ pub struct Evidence {
     /// See `from_us`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_us: Option<u64>,
-    /// Where a capture told it: the numbers of the first and the last packet.
+    /// Where a capture shows it: the numbers of the first and the last packet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<[u64; 2]>,
 }
@@ -123,7 +123,7 @@ pub struct Alternative {
 pub struct Diagnosis {
     /// The limiter that the verdict names.
     pub limiter: Limiter,
-    /// How it acts, where that could be told.
+    /// How it acts, where that could be determined.
     pub detail: Option<Detail>,
     /// The fraction of time for which it was the limit, 0 to 1.
     pub share: f64,

@@ -117,7 +117,7 @@ fn has_room(interval: &Interval, most: f64) -> bool {
     interval.offered().is_none_or(|window| most < thresholds::CAP_BELOW_WINDOW * window)
 }
 
-/// Why the most in flight is the same throughout `span`; `None` where that can't be told.
+/// Why the most in flight is the same throughout `span`; `None` where that can't be determined.
 fn why_flat(timeline: &Timeline, span: &[&Interval], base: f64, write: Option<Bytes>) -> Option<Level> {
     let pauses = Pauses::of(span.iter().copied());
     let round_trips = span.iter().map(|i| i.len()).sum::<f64>() / base;
@@ -219,7 +219,7 @@ pub(crate) fn is_idle(interval: &Interval) -> bool {
     part(interval, |packets| packets.idle_us.get()) >= thresholds::MOST_OF_INTERVAL
 }
 
-/// Most of what was sent followed messages of the receiver's application, which told the sender's to send more: a window of
+/// Most of what was sent followed messages of the receiver's application, which asked the sender's for more: a window of
 /// their own (SSH: RFC 4254, section 5.2; HTTP/2: RFC 9113, section 5.2).
 pub(crate) fn is_credited(timeline: &Timeline) -> bool {
     let sum = |figure: fn(&PacketSample) -> f64| -> f64 {

@@ -1,4 +1,4 @@
-//! What ends a sender's pauses, told from packets: the first acknowledgement that makes room, a later one, or none. What is
+//! What ends a sender's pauses, from packets: the first acknowledgement that makes room, a later one, or none. What is
 //! *not* here: how a pause is found in the packets (`capture`).
 //!
 //! A sender that is held by a window sends as soon as the first acknowledgement makes room. A writer that waits for its
@@ -118,7 +118,7 @@ impl Pauses {
         self.sent - self.hidden >= thresholds::SHOWN * self.sent
     }
 
-    /// Whether what was sent followed acknowledgements, and more than by chance; `None` where that can't be told.
+    /// Whether what was sent followed acknowledgements, and more than by chance; `None` where that can't be determined.
     pub(crate) fn is_clocked(&self) -> Option<bool> {
         if self.prompts <= 0.0 || !self.are_shown() {
             return None;

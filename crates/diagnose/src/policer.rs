@@ -12,7 +12,7 @@ use crate::{
     transfer::Drops,
 };
 
-/// The rate at which the bucket fills, in bit/s, where there is one. Told from packets only: elsewhere when something was
+/// The rate at which the bucket fills, in bit/s, where there is one. Inferred from packets only: elsewhere when something was
 /// lost isn't known.
 pub(crate) fn rate(transfer: &Transfer, timeline: &Timeline, path: &Path, losses: &Losses) -> Option<f64> {
     let drops = transfer.drops.as_ref()?;

@@ -1,4 +1,4 @@
-//! The judgement where only the receiver was seen (a foreign sender): little can be told, and that is said.
+//! The judgement where only the receiver was seen (a foreign sender): little can be determined, and that is said.
 //!
 //! The receiver knows the window that it offers and how fast data comes in. It doesn't know what is in flight, nor the
 //! congestion window or send buffer of the other end.

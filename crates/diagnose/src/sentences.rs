@@ -267,7 +267,7 @@ fn window_arithmetic(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     let typical = ruling.median(Interval::offered)?;
     let largest = case.offer.largest;
     let scaling = case.offer.scaling.words();
-    // A window that moved is better told by its median than by its largest value.
+    // A window that moved is better described by its median than by its largest value.
     let (words, window) =
         if largest <= 1.2 * typical { ("at most", bytes(largest)) } else { ("a median of", bytes(typical)) };
     let ceiling = match case.offer.scaling.ceiling() {

@@ -13,7 +13,7 @@ pub(crate) const OPENING_FACTOR: f64 = 1.7;
 /// what is left, and its acknowledgement.
 pub(crate) const OPENING_ROUND_TRIPS: f64 = 3.0;
 
-/// Fewer intervals between samples than this can't be told from chance.
+/// Fewer intervals between samples than this can't be distinguished from chance.
 pub(crate) const LEAST_INTERVALS: usize = 5;
 
 /// The segment size assumed where none was seen: an Ethernet MTU less IPv4, TCP and timestamps.

@@ -1,4 +1,4 @@
-//! One connection's story, whatever told it.
+//! One connection's story, whatever observed it.
 //!
 //! Everything that a source may not know is an `Option`: absent means "not seen", never "zero". Counters are
 //! cumulative since the connection began; times of samples are since the transfer's first payload byte, on the clock of
@@ -111,7 +111,7 @@ pub struct Buffer {
     pub pinned: bool,
 }
 
-/// What the path took, told from packets that were retransmitted.
+/// What the path took, inferred from packets that were retransmitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     /// Payload that was lost.

@@ -68,7 +68,7 @@ pub trait Host {
     fn read(&mut self, address: &Address) -> Result<Option<String>, HostError>;
     /// Puts `value` in force at `address`; `None` makes it absent.
     fn write(&mut self, address: &Address, value: Option<&str>) -> Result<(), HostError>;
-    /// Says why a write at `address` can't succeed, as far as that can be told without trying.
+    /// Says why a write at `address` can't succeed, as far as that can be determined without trying.
     fn writable(&mut self, address: &Address) -> Result<(), HostError>;
     /// Which running system this is, so that an undo never writes to another one.
     fn identity(&mut self) -> Result<Identity, HostError>;

@@ -204,8 +204,8 @@ mod tests {
         let mut host = crate::FolderHost::new(folder.path());
         let own = ["net.ipv4.tcp_sack", "net.ipv4.tcp_dsack"].map(|name| (Address::sysctl(name), "1".to_owned()));
         let plan = to_defaults(&mut host, &own.into()).expect("read");
-        let told: Vec<_> = plan.changes.iter().map(|change| (change.knob.to_string(), change.to.clone())).collect();
-        assert_eq!(told, [("net.ipv4.tcp_sack".to_owned(), Some("1".to_owned()))]);
+        let changes: Vec<_> = plan.changes.iter().map(|change| (change.knob.to_string(), change.to.clone())).collect();
+        assert_eq!(changes, [("net.ipv4.tcp_sack".to_owned(), Some("1".to_owned()))]);
         let mut journal = crate::Journal::in_memory().expect("a journal");
         let run =
             crate::apply(&mut host, &mut journal, &plan.changes, &crate::ApplyOptions::default()).expect("applied");

@@ -63,7 +63,7 @@ pub enum Address {
 /// The kinds of [`Address::Named`].
 const NAMED: [&str; 5] = ["netoffload", "adapter", "transportfilter", "call", "build"];
 
-/// The properties of an interface that are told from the end of an address.
+/// The properties of an interface that are recognised from the end of an address.
 const LINK_ENDS: [&str; 2] = ["mtu", "*JumboPacket"];
 
 /// A text that names no place for a setting.

@@ -23,7 +23,7 @@ pub struct Verified {
     pub knob: Address,
     /// What was planned; `None` for "removed".
     pub to: Option<String>,
-    /// What is there; `None` where it is absent or not told.
+    /// What is there; `None` where it is absent or not listed.
     pub found: Option<String>,
     /// The verdict.
     pub taken: Taken,
@@ -37,11 +37,11 @@ pub fn verify(plan: &Plan, after: &Settings) -> Vec<Verified> {
 }
 
 fn of_change(change: &Change, after: &Settings) -> Verified {
-    let told = after.values.get(&change.knob);
-    let found = told.cloned().flatten();
+    let listed = after.values.get(&change.knob);
+    let found = listed.cloned().flatten();
     let wanted = change.to.as_deref();
     let now = || found.clone().unwrap_or_else(|| "absent".to_owned());
-    let (taken, message) = match told {
+    let (taken, message) = match listed {
         _ if matches!(change.knob, Address::Socket(_)) => (Taken::Unknown, "only the application knows".to_owned()),
         None => (Taken::Unknown, "the files after it don't tell this setting".to_owned()),
         Some(_) if same(found.as_deref(), wanted) => (Taken::Yes, "taken".to_owned()),

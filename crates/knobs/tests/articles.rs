@@ -24,10 +24,10 @@ fn findings(name: &str, platform: &str, path: Option<(&str, &str)>) -> Vec<Findi
 }
 
 /// `line rule`, those that are fine left out.
-fn told(name: &str, platform: &str, path: Option<(&str, &str)>) -> Vec<String> {
+fn faults(name: &str, platform: &str, path: Option<(&str, &str)>) -> Vec<String> {
     let found = findings(name, platform, path);
-    let told = found.iter().filter(|finding| finding.level > Level::Ok);
-    told.map(|finding| format!("{} {}", finding.line, finding.rule)).collect()
+    let faults = found.iter().filter(|finding| finding.level > Level::Ok);
+    faults.map(|finding| format!("{} {}", finding.line, finding.rule)).collect()
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn every_line_of_the_articles_gets_what_an_expert_would_say() {
         ),
     ];
     for (name, platform, path, expected) in cases {
-        assert_eq!(told(name, platform, path), expected, "{name} on {platform} for {path:?}");
+        assert_eq!(faults(name, platform, path), expected, "{name} on {platform} for {path:?}");
     }
 }
 

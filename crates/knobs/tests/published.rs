@@ -24,8 +24,8 @@ fn judged(name: &str, platform: &str, path: Option<(&str, &str)>) -> Vec<String>
         path: path.map(|(rate, rtt)| (rate.parse().unwrap(), rtt.parse().unwrap())),
     };
     let findings = lint(Kind::of(name, &text).unwrap(), &text, &request);
-    let told = findings.iter().filter(|finding| finding.level > Level::Ok);
-    told.map(|finding| format!("{} {}", finding.line, finding.rule)).collect()
+    let faults = findings.iter().filter(|finding| finding.level > Level::Ok);
+    faults.map(|finding| format!("{} {}", finding.line, finding.rule)).collect()
 }
 
 #[test]

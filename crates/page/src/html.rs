@@ -195,7 +195,7 @@ fn subline(document: &Value) -> Option<String> {
     document["situation"].as_str().or_else(|| document["summary"].as_str()).map(|text| clean(text).into_owned())
 }
 
-/// Keys that are told elsewhere on the page, or are of no use to a reader.
+/// Keys that are shown elsewhere on the page, or are of no use to a reader.
 const ELSEWHERE: &[&str] = &[
     "schema",
     "command",
@@ -215,9 +215,9 @@ const ELSEWHERE: &[&str] = &[
 
 fn body(document: &Value, charts: &Charts) -> Markup {
     let Some(entries) = document.as_object() else { return html! { p { "The document is empty." } } };
-    let told = [ELSEWHERE, loops::TOLD, read::TOLD, figures::TOLD, survey::TOLD];
-    let is_told = |key: &str| told.iter().any(|keys| keys.contains(&key));
-    let rest = || table::in_order(entries).into_iter().filter(|(key, _)| !is_told(key));
+    let shown = [ELSEWHERE, loops::SHOWN, read::SHOWN, figures::SHOWN, survey::SHOWN];
+    let is_shown = |key: &str| shown.iter().any(|keys| keys.contains(&key));
+    let rest = || table::in_order(entries).into_iter().filter(|(key, _)| !is_shown(key));
     html! {
         @if let Some(error) = document.get("error").filter(|error| !error.is_null()) {
             section.error role="alert" {

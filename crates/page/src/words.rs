@@ -2,7 +2,7 @@
 
 use fullpipe_diagnose::{Confidence, Detail, Limiter, limit_words};
 
-/// `receive window (window-scale shift 0), 97 % of the time`. `or` are the limiters that could not be told apart from it.
+/// `receive window (window-scale shift 0), 97 % of the time`. `or` are the limiters that could not be distinguished from it.
 pub fn verdict(limiter: Limiter, detail: Option<Detail>, or: &[Limiter], share: f64, confidence: Confidence) -> String {
     let mut text = limit_words(limiter, detail);
     for alternative in or {
@@ -37,8 +37,8 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_called_unsure() {
-        let told = |limiter, share, confidence| verdict(limiter, None, &[], share, confidence);
-        assert_eq!(told(Limiter::InsufficientEvidence, 1.0, Confidence::Low), "not enough evidence");
-        assert_eq!(told(Limiter::Path, 0.995, Confidence::Low), "path, 99 % of the time; not sure");
+        let text = |limiter, share, confidence| verdict(limiter, None, &[], share, confidence);
+        assert_eq!(text(Limiter::InsufficientEvidence, 1.0, Confidence::Low), "not enough evidence");
+        assert_eq!(text(Limiter::Path, 0.995, Confidence::Low), "path, 99 % of the time; not sure");
     }
 }

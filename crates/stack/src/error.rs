@@ -45,7 +45,7 @@ pub enum StackError {
         /// For how long.
         seconds: f64,
     },
-    /// It was told to stop.
+    /// It was asked to stop.
     #[error("it was stopped before the end")]
     Stopped,
     /// The time that was given is over.

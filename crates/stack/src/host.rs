@@ -37,7 +37,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(75);
 /// What a waiting thread looks again for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
-    /// What applications are told.
+    /// What applications are notified of.
     News,
     /// Whatever the stack does.
     Anything,

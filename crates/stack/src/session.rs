@@ -82,7 +82,7 @@ impl Until<'_> {
 /// Opens a connection and does `service` on it.
 ///
 /// # Errors
-/// There is no connection, or it was stopped before there was one. What ends one early is told in the session.
+/// There is no connection, or it was stopped before there was one. What ends one early is recorded in the session.
 pub fn connect(
     host: &Host,
     peer: SocketAddr,
@@ -224,7 +224,7 @@ pub(crate) fn write_all(connection: &Connection, mut data: &[u8], until: &Until<
     Ok(())
 }
 
-/// Tries again what only had no time. A connection that timed out is over, and is told as it is.
+/// Tries again what only had no time. A connection that timed out is over, and is reported as it is.
 pub(crate) fn patiently<R>(
     until: &Until<'_>,
     mut attempt: impl FnMut() -> Result<R, StackError>,

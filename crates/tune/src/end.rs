@@ -197,7 +197,7 @@ impl<H: Host + Send> End for LocalEnd<H> {
             RunState::OnTrial => Ok(confirm(host, journal, run).map(drop)?),
             RunState::Open => Ok(journal.keep(run)?),
             RunState::Kept => Ok(()),
-            // Its time was over, or somebody undid it: whoever believes it in force is told.
+            // Its time was over, or somebody undid it: whoever believes it in force is notified.
             RunState::Undone => Err(JournalError::NotOnTrial { run }.into()),
         }
     }

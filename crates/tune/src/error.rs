@@ -58,7 +58,7 @@ pub enum TuneError {
         /// How many.
         remaining: usize,
     },
-    /// The measurement told nothing of a direction that it was asked for.
+    /// The measurement reported nothing of a direction that it was asked for.
     #[error("measure {direction}: no payload arrived; check firewalls between the ends")]
     NothingMeasured {
         /// The direction.

@@ -163,7 +163,7 @@ impl<H: Host + Send> HostHandler<H> {
         match order {
             Order::Settings => Ok(Answer::Settings(Box::new(self.end().settings()?))),
             Order::Apply { changes, stay, within_s } => {
-                // Before anything is read: a refusal that told what is there would show what nobody may see.
+                // Before anything is read: a refusal that named what is there would show what nobody may see.
                 if let Some(reason) = self.terms.allowed.refusal(&changes) {
                     (self.log)(&format!("{peer}: refused: {reason}"));
                     return Ok(refuse(&reason));

@@ -55,7 +55,7 @@ pub(crate) fn prepare(client: &mut Client) -> Result<Option<RttSummary>, TuneErr
 /// Round trips without load: enough for a median, few enough for a path of half a second.
 const PINGS: u32 = 10;
 
-/// One test, with its progress told.
+/// One test, with its progress reported.
 pub(crate) fn run(
     client: &mut Client,
     spec: &TestSpec,

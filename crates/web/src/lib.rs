@@ -73,7 +73,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long a run may take to end after the stop.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Serves until `stop` is set; `ready` is told where, once it listens.
+/// Serves until `stop` is set; `ready` is called with the address once it listens.
 ///
 /// # Errors
 ///

@@ -19,7 +19,7 @@ use crate::{LOOK, WebError};
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const WHERE: &str = "fullpipe: the figures are at /metrics\n";
 
-/// An address that is listened on already, so that it can be told before anything else begins.
+/// An address that is listened on already, so that it can be printed before anything else begins.
 #[derive(Debug)]
 pub struct Metrics {
     listener: TcpListener,

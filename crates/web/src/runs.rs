@@ -39,7 +39,7 @@ pub(crate) struct Run {
     pub(crate) line: String,
     events: Mutex<Vec<Arc<str>>>,
     /// How many events there are, and whether these are all.
-    told: watch::Sender<(usize, bool)>,
+    progress: watch::Sender<(usize, bool)>,
     /// Set to stop it.
     stop: watch::Sender<bool>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Run {
 impl Run {
     /// Whether it has ended.
     pub(crate) fn has_ended(&self) -> bool {
-        self.told.borrow().1
+        self.progress.borrow().1
     }
 
     /// Asks it to stop: it ends with what it has until then.
@@ -57,8 +57,8 @@ impl Run {
 
     /// Event `place`, once there is one; `None` after the last.
     pub(crate) async fn event(&self, place: usize) -> Option<Arc<str>> {
-        let mut told = self.told.subscribe();
-        let (count, _) = *told.wait_for(|(count, is_over)| *count > place || *is_over).await.ok()?;
+        let mut progress = self.progress.subscribe();
+        let (count, _) = *progress.wait_for(|(count, is_over)| *count > place || *is_over).await.ok()?;
         if count > place { lock(&self.events).get(place).cloned() } else { None }
     }
 
@@ -71,7 +71,7 @@ impl Run {
         if events.len() < MOST_EVENTS || is_last {
             events.push(event.to_string().into());
         }
-        self.told.send_replace((events.len(), is_last));
+        self.progress.send_replace((events.len(), is_last));
     }
 }
 
@@ -137,7 +137,7 @@ impl Runs {
             name,
             line: format!("fullpipe {shown}"),
             events: Mutex::default(),
-            told: watch::Sender::new((0, false)),
+            progress: watch::Sender::new((0, false)),
             stop: watch::Sender::new(false),
         });
         runs.push_front(Arc::clone(&run));
@@ -155,9 +155,9 @@ impl Runs {
     pub(crate) async fn stop_all(&self, grace: Duration) {
         let Some(run) = self.current() else { return };
         run.stop();
-        let mut told = run.told.subscribe();
+        let mut progress = run.progress.subscribe();
         // Too late or not: the server ends.
-        drop(tokio::time::timeout(grace, told.wait_for(|(_, is_over)| *is_over)).await);
+        drop(tokio::time::timeout(grace, progress.wait_for(|(_, is_over)| *is_over)).await);
     }
 }
 
@@ -174,7 +174,7 @@ impl Follower {
         let document = async {
             let mut text = Vec::new();
             if let Some(stdout) = stdout {
-                // What is too large or cut is no JSON, which is told below.
+                // What is too large or cut is no JSON, which is reported below.
                 drop(stdout.take(LARGEST).read_to_end(&mut text).await);
             }
             serde_json::from_slice::<Value>(&text).ok()

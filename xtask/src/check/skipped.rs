@@ -27,9 +27,9 @@ impl Skipped {
         } else if line == "failures:" || line.starts_with("test result: ") {
             self.hides = false;
         } else if self.hides
-            && let Some(told) = line.strip_prefix("skipped")
+            && let Some(name) = line.strip_prefix("skipped")
         {
-            self.found.push(told.trim_start_matches([':', ' ']).to_owned());
+            self.found.push(name.trim_start_matches([':', ' ']).to_owned());
         }
         !self.hides
     }
@@ -51,8 +51,8 @@ impl Skipped {
             return Ok(());
         }
         println!("skipped on this machine:");
-        for told in &self.found {
-            println!("  {told}");
+        for name in &self.found {
+            println!("  {name}");
         }
         let lacking = self.lacking();
         let is_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
@@ -61,7 +61,7 @@ impl Skipped {
     }
 
     fn lacking(&self) -> Vec<&str> {
-        let is_lacking = |told: &&String| BROUGHT.iter().any(|part| told.contains(part));
+        let is_lacking = |name: &&String| BROUGHT.iter().any(|part| name.contains(part));
         self.found.iter().filter(is_lacking).map(String::as_str).collect()
     }
 }

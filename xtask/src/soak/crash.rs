@@ -196,9 +196,9 @@ pub(super) fn recover(stage: &Stage, original: &World) -> Result<End> {
 
 /// What the journal says became of each run.
 fn states(stage: &Stage) -> Result<Vec<String>> {
-    let told = stage.fullpipe(&["history", "--json"])?;
-    let told: serde_json::Value = serde_json::from_slice(&told.stdout)?;
-    let runs = told["runs"].as_array().into_iter().flatten();
+    let history = stage.fullpipe(&["history", "--json"])?;
+    let history: serde_json::Value = serde_json::from_slice(&history.stdout)?;
+    let runs = history["runs"].as_array().into_iter().flatten();
     Ok(runs.map(|run| run["state"].to_string()).collect())
 }
 

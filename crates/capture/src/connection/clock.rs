@@ -1,4 +1,4 @@
-//! How far the place of capture is from a sender, and how long its segments queued on the way here, told by timestamps
+//! How far the place of capture is from a sender, and how long its segments queued on the way here, from timestamps
 //! (RFC 7323). What is *not* here: round trips between the place of capture and the receiver (`half`).
 
 use std::collections::VecDeque;
@@ -87,7 +87,7 @@ impl Queueing {
     }
 }
 
-/// The least time for which a queue must stand to be told from a burst.
+/// The least time for which a queue must stand to be distinguished from a burst.
 const LEAST_EPOCH_NS: u64 = 20_000_000;
 
 /// How long timestamps take from the place of capture to an end and, echoed, back here.
@@ -97,9 +97,9 @@ pub(crate) struct Echo {
     /// The newest that ever was: one that is repeated after its echo came back is no news.
     newest: Option<u32>,
     pub(crate) least_ns: Option<u64>,
-    /// The payload of the segment that told: what is longer takes a slow link longer.
+    /// The payload of the segment measured: what is longer takes a slow link longer.
     pub(crate) least_len: u32,
-    /// Whether an echo told, and not only the handshake.
+    /// Whether an echo was measured, and not only the handshake.
     pub(crate) is_told: bool,
     epoch_until_ns: u64,
     epoch_least_ns: Option<u64>,

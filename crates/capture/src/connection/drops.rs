@@ -77,7 +77,7 @@ impl Drops {
         self.list.iter().map(|drop| drop.bytes).sum()
     }
 
-    /// The median wait behind a loss, in microseconds; `None` where none could be told.
+    /// The median wait behind a loss, in microseconds; `None` where none could be measured.
     pub(crate) fn wait_us(&self) -> Option<u64> {
         let mut waits = self.waits_us.clone();
         let middle = waits.len().checked_sub(1)? / 2;

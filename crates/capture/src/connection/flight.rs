@@ -26,7 +26,7 @@ const ONE_ACK_SEGMENTS: u64 = 3;
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     at_ns: u64,
-    told: Ack,
+    ack: Ack,
 }
 
 /// The flight of one direction.
@@ -37,8 +37,8 @@ pub(crate) struct Flight {
     closed: bool,
     pending: VecDeque<Pending>,
     /// What the last acknowledgement said, since the timeline began, and when it reaches the sender.
-    told: Option<Ack>,
-    told_ns: u64,
+    ack: Option<Ack>,
+    ack_ns: u64,
     since_ns: u64,
     /// When the last acknowledgement reached the sender that made room, and the one before.
     prompted_ns: u64,
@@ -78,8 +78,8 @@ impl Flight {
             edge,
             closed,
             pending,
-            told,
-            told_ns,
+            ack,
+            ack_ns,
             since_ns,
             prompted_ns,
             prompted_before_ns,
@@ -94,7 +94,7 @@ impl Flight {
             bins,
             is_timeless,
         } = self;
-        (*una, *edge, *closed, *told, *told_ns) = (0, None, false, None, 0);
+        (*una, *edge, *closed, *ack, *ack_ns) = (0, None, false, None, 0);
         (*since_ns, *prompted_ns, *prompted_before_ns, *room_ns, *burst, *mss) = (0, 0, 0, None, 0, 0);
         (*acked_ns, *acked_bytes, *ack_gap_ns, *trip_ns) = (0, 0, 0, 0);
         (*is_beyond, *bins, *is_timeless) = (false, None, timeless);
@@ -113,26 +113,26 @@ impl Flight {
 
     /// The timeline has yet to hear what was said before it began.
     fn say_again(&mut self, now_ns: u64) {
-        if self.told_ns <= now_ns {
-            self.told = None;
-        } else if let Some(told) = self.told.filter(|_| self.pending.is_empty()) {
-            self.pending.push_back(Pending { at_ns: self.told_ns, told });
+        if self.ack_ns <= now_ns {
+            self.ack = None;
+        } else if let Some(ack) = self.ack.filter(|_| self.pending.is_empty()) {
+            self.pending.push_back(Pending { at_ns: self.ack_ns, ack });
         }
     }
 
     /// An acknowledgement that reaches the sender at `at_ns`.
     #[inline]
-    pub(crate) fn tell(&mut self, at_ns: u64, told: Ack) {
+    pub(crate) fn record(&mut self, at_ns: u64, ack: Ack) {
         if self.is_timeless {
             return;
         }
-        self.told_ns = self.told_ns.max(at_ns);
+        self.ack_ns = self.ack_ns.max(at_ns);
         // What a sender of data acknowledges meanwhile is nearly always the same, and then nothing changes.
-        if self.told == Some(told) {
+        if self.ack == Some(ack) {
             return;
         }
-        self.told = Some(told);
-        let pending = Pending { at_ns: self.told_ns, told };
+        self.ack = Some(ack);
+        let pending = Pending { at_ns: self.ack_ns, ack };
         if self.pending.len() >= MOST_PENDING
             && let Some(last) = self.pending.back_mut()
         {
@@ -156,12 +156,12 @@ impl Flight {
 
     /// What reaches the sender until then does.
     fn arrive(&mut self, now_ns: u64, snd_max: u64) {
-        while let Some(&Pending { at_ns, told }) = self.pending.front()
+        while let Some(&Pending { at_ns, ack }) = self.pending.front()
             && at_ns <= now_ns
         {
             self.pending.pop_front();
             self.pass(at_ns, snd_max);
-            let makes_room = told.una > self.una || self.edge.is_none_or(|edge| told.edge > edge);
+            let makes_room = ack.una > self.una || self.edge.is_none_or(|edge| ack.edge > edge);
             if makes_room {
                 self.prompted_before_ns = self.prompted_ns;
                 self.prompted_ns = at_ns;
@@ -170,12 +170,12 @@ impl Flight {
             if let Some(bins) = &mut self.bins {
                 let bin = bins.now();
                 bin.prompts += u32::from(makes_room);
-                bin.acked += told.una.saturating_sub(self.una);
-                bin.window = Some(told.edge.saturating_sub(told.una));
+                bin.acked += ack.una.saturating_sub(self.una);
+                bin.window = Some(ack.edge.saturating_sub(ack.una));
             }
-            self.una = self.una.max(told.una);
-            self.edge = self.edge.max(Some(told.edge));
-            self.closed = told.closed;
+            self.una = self.una.max(ack.una);
+            self.edge = self.edge.max(Some(ack.edge));
+            self.closed = ack.closed;
         }
     }
 

@@ -71,7 +71,7 @@ const LONGER_TENTHS: u64 = 14;
 /// What is sent within this after an acknowledgement is sent because of it: a writer is woken in 0.1 ms.
 const PROMPT_WAKE_NS: u64 = 500_000;
 
-/// An application that is told by the other one to send more does so within this.
+/// An application that the other one asks for more does so within this.
 const CREDIT_NS: u64 = 1_000_000;
 
 /// A writer that waits for its buffer is woken when at least this part of what was in flight still is: two thirds of the
@@ -136,7 +136,7 @@ struct Pace {
 
 /// What is known of when new data was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Told {
+enum Cause {
     /// Right after an acknowledgement that made room.
     Prompted,
     /// Long after the last one.
@@ -152,7 +152,7 @@ enum Told {
 #[derive(Clone, Copy, Debug, Default)]
 struct Train {
     began_ns: u64,
-    told: Told,
+    cause: Cause,
 }
 
 /// Figures of one direction.
@@ -242,7 +242,7 @@ pub(crate) struct Half {
     holes: Ranges<Hole>,
     sacked: Ranges<()>,
     sent: VecDeque<Sent>,
-    /// Round trips of bytes below this can't be told (Karn).
+    /// Round trips of bytes below this can't be measured (Karn).
     karn: u64,
     duplicates: u32,
     srtt_ns: u64,
@@ -626,7 +626,7 @@ impl Half {
         let is_full = is_new && u64::from(seen.len) >= self.flight.mss;
         let resumed = if is_full { self.resumption(seen) } else { None };
         let waited_ns = self.unprompted_ns(seen.at_ns, u64::from(seen.len));
-        let told = if is_new { self.told(seen, waited_ns, in_flight) } else { Told::Nothing };
+        let cause = if is_new { self.cause(seen, waited_ns, in_flight) } else { Cause::Nothing };
         while let Some(credit_ns) = self.credits.pop_front_if(|credit_ns| *credit_ns <= seen.at_ns) {
             self.credit_ns = credit_ns;
         }
@@ -649,10 +649,10 @@ impl Half {
             None => {}
         }
         bin.sent += u64::from(seen.len);
-        bin.prompted += if told == Told::Prompted { u64::from(seen.len) } else { 0 };
+        bin.prompted += if cause == Cause::Prompted { u64::from(seen.len) } else { 0 };
         bin.credited += if credited { u64::from(seen.len) } else { 0 };
-        bin.unprompted += if told == Told::Unprompted { u64::from(seen.len) } else { 0 };
-        bin.hidden += if told == Told::Hidden { u64::from(seen.len) } else { 0 };
+        bin.unprompted += if cause == Cause::Unprompted { u64::from(seen.len) } else { 0 };
+        bin.hidden += if cause == Cause::Hidden { u64::from(seen.len) } else { 0 };
         bin.peak = bin.peak.max(in_flight + if is_new { u64::from(seen.len) } else { 0 });
         bin.marked += u32::from(seen.ecn() == 3);
         match &mut bin.packets {
@@ -666,7 +666,7 @@ impl Half {
         self.near.least_ns.zip(self.far.least_ns).is_some_and(|(near_ns, far_ns)| near_ns > far_ns)
     }
 
-    /// How much longer a segment of `len` bytes takes the narrowest link than the one that told the way to the sender.
+    /// How much longer a segment of `len` bytes takes the narrowest link than the one that gave the distance to the sender.
     fn longer_ns(&self, len: u64) -> u64 {
         self.spacing.takes_ns(len.saturating_sub(self.near.least_len.into()))
     }
@@ -679,24 +679,24 @@ impl Half {
 
     /// Whether an acknowledgement prompted new data. What came right behind other data may have been sent with it: it counts
     /// as that does, for a round trip.
-    fn told(&mut self, seen: &Seen, waited_ns: u64, in_flight: u64) -> Told {
+    fn cause(&mut self, seen: &Seen, waited_ns: u64, in_flight: u64) -> Cause {
         let own = match () {
-            () if waited_ns <= PROMPT_WAKE_NS || waited_ns <= self.prompt_ns() => Told::Prompted,
-            () if waited_ns > PROMPT_NS && in_flight > 0 => Told::Unprompted,
-            () => Told::Nothing,
+            () if waited_ns <= PROMPT_WAKE_NS || waited_ns <= self.prompt_ns() => Cause::Prompted,
+            () if waited_ns > PROMPT_NS && in_flight > 0 => Cause::Unprompted,
+            () => Cause::Nothing,
         };
         let takes_ns = self.spacing.takes_ns(u64::from(seen.len));
         if self.counters.data_packets <= 1 || !self.spacing.is_behind(self.quiet_ns, u64::from(seen.len)) {
             // Behind a link that is never empty for long, trains begin by chance.
             let is_pause = self.quiet_ns >= takes_ns.saturating_mul(PAUSE_TIMES);
-            self.train = Train { began_ns: seen.at_ns, told: if is_pause { own } else { Told::Nothing } };
+            self.train = Train { began_ns: seen.at_ns, cause: if is_pause { own } else { Cause::Nothing } };
             return own;
         }
         let is_near = seen.at_ns.saturating_sub(self.train.began_ns) <= self.flight.trip_ns;
-        match self.train.told {
-            Told::Nothing => Told::Hidden,
-            told if is_near => told,
-            _ => Told::Hidden,
+        match self.train.cause {
+            Cause::Nothing => Cause::Hidden,
+            cause if is_near => cause,
+            _ => Cause::Hidden,
         }
     }
 
@@ -713,7 +713,7 @@ impl Half {
     }
 
     /// After a pause, an acknowledgement comes and then data, with none before it for longer than `near` says: the sender
-    /// answered it, and is nearer. Timestamps would have told.
+    /// answered it, and is nearer. Timestamps would have shown it.
     #[inline]
     fn note_nearer(&mut self, now: u64, gap_ns: u64) {
         let near_ns = self.near.least_ns.unwrap_or(0);
@@ -892,7 +892,7 @@ impl Half {
                 self.drops.note(Drop { at_ns, carried, bytes: again, is_carried: true });
             }
         }
-        // Three segments above the hole would have been told by as many duplicate acknowledgements (RFC 5681).
+        // Three segments above the hole would have been reported by as many duplicate acknowledgements (RFC 5681).
         let is_tail = by_timer && self.snd_max.saturating_sub(from) <= 3 * self.flight.mss;
         if let Some(bins) = self.flight.bins.as_mut().filter(|_| is_tail) {
             bins.now().tails += 1;
@@ -1017,8 +1017,8 @@ impl Half {
         if seen.len > 0 {
             self.note_message(now.saturating_add(self.shift_ns(now)));
         }
-        let told = Ack { una: ack, edge: ack.saturating_add(window), closed };
-        self.flight.tell(now.saturating_add(self.shift_ns(now)), told);
+        let latest = Ack { una: ack, edge: ack.saturating_add(window), closed };
+        self.flight.record(now.saturating_add(self.shift_ns(now)), latest);
     }
 
     /// A message of the receiver's application reaches the sender at `at_ns`.

@@ -1,4 +1,4 @@
-//! Retransmissions that were not needed, told by time: the acknowledgement came sooner than the copy can have arrived and
+//! Retransmissions that were not needed, recognised by time: the acknowledgement came sooner than the copy can have arrived and
 //! been answered (the idea of RFC 3522, without its option). What is *not* here: duplicate SACKs, which tell the same.
 
 /// Retransmissions that await their acknowledgement; more of them are not looked at.
@@ -48,7 +48,7 @@ impl Repeats {
         needless
     }
 
-    /// A duplicate SACK came: whether it says what time had told.
+    /// A duplicate SACK came: whether it agrees with what time showed.
     pub(super) const fn is_known_needless(&mut self) -> bool {
         let is_known = self.unreported > 0;
         self.unreported = self.unreported.saturating_sub(1);

@@ -299,7 +299,7 @@ fn beside_the_receiver(data_us: impl Iterator<Item = u64>) -> bins::Bin {
 
 #[test]
 fn two_segments_in_each_round_trip_leave_the_link_empty_and_answer_acknowledgements() {
-    // A segment takes the link 1 ms; acknowledgements are a little shorter than the SYN that told the way.
+    // A segment takes the link 1 ms; acknowledgements are a little shorter than the SYN that gave the distance.
     let bin = beside_the_receiver((0..100).flat_map(|turn| [200_000 + 81_980 * turn, 201_000 + 81_980 * turn]));
     let span_ns = 100 * 81_980_000;
     assert!(bin.dry_ns > span_ns / 10 * 9, "{} of {span_ns} ns without data", bin.dry_ns);
@@ -322,7 +322,7 @@ fn a_chance_answer_brings_no_end_nearer_that_echoes_timestamps() {
             wire.put(Seen::new(Parts { timestamps: Some(stamps), ..parts }));
         };
         put(0, Sender::High, from, 101, 1_000, [turn, turn]);
-        // The application reads late and the window is told anew, just before what was sent long ago comes.
+        // The application reads late and the window is advertised anew, just before what was sent long ago comes.
         put(200 * MS, Sender::Low, 101, from + 500, 0, [turn + 1, turn]);
         put(200 * MS + 20_000, Sender::High, from + 1_000, 101, 1_000, [turn, turn]);
     }

@@ -97,7 +97,7 @@ pub(super) struct Pcapng {
     pub(super) is_damaged: bool,
 }
 
-/// A packet as its block told it.
+/// A packet as its block holds it.
 struct Found {
     interface: u32,
     at_ns: Option<u64>,

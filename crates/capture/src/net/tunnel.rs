@@ -71,7 +71,7 @@ impl<S: Sink> Walk<'_, S> {
         self.enter_tunnel(datagram.ends(), vxlan_key(u32::from_be_bytes(vni) >> 8));
         let inner = view.skip(8)?;
         match next {
-            // "P" says that the next protocol is told.
+            // "P" says that the next protocol is given.
             1 if port == port::VXLAN_GPE && flags & 0x04 != 0 => self.ipv4(inner),
             2 if port == port::VXLAN_GPE && flags & 0x04 != 0 => self.ipv6(inner),
             _ => self.ethernet(inner),

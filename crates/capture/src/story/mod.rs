@@ -197,7 +197,7 @@ fn unseen(half: &Half, peer: &Half) -> Option<&'static str> {
     let nowhere = half.near.least_ns.is_none() && half.counters.payload > 0 && !half.closed;
     nowhere.then_some(
         "neither a handshake nor timestamps show how far the sender is from the place of capture: what it had in flight, \
-         and why no more, can't be told",
+         and why no more, can't be determined",
     )
 }
 

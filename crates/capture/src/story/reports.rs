@@ -1,5 +1,5 @@
 //! The reports of a capture: those that were judged as they are, the others packed, so that a million connections take
-//! 115 MB and not a gigabyte, or still to be told where their segments were kept to the end. What is *not* here: what is in
+//! 115 MB and not a gigabyte, or still to be summed up where their segments were kept to the end. What is *not* here: what is in
 //! a report.
 
 use std::{borrow::Cow, cmp::Ordering};
@@ -54,7 +54,7 @@ impl Entry {
 /// Packed reports begin at multiples of this, so that 32 bits reach as far as memory does.
 const UNIT: usize = 8;
 
-/// What one follower told.
+/// What one follower reported.
 #[derive(Clone, Debug, Default)]
 struct Part {
     judged: Vec<Report>,
@@ -124,7 +124,7 @@ impl Reports {
         self.entries.push(Entry { number, payload, weight, place: place as u32, part: last as u16, kind });
     }
 
-    /// One that will be told from what [`Reports::take_lists`] is given, when it is asked for.
+    /// One that is summed up from what [`Reports::take_lists`] is given, when it is asked for.
     pub(crate) fn list(&mut self, number: u64, payload: u64, slot: Slot) {
         let (last, _) = self.last_part();
         let place = slot.index() as u32;

@@ -113,7 +113,7 @@ fn end(connection: &Connection, sender: Sender, endpoint: Endpoint) -> End {
 
 fn blind(connection: &Connection, sender: Sender, half: &Half) -> Vec<String> {
     let mut blind = vec![
-        "a capture shows neither the sender's congestion window nor its buffer: what held it is told from what it did"
+        "a capture shows neither the sender's congestion window nor its buffer: what held it is inferred from what it did"
             .to_owned(),
     ];
     let peer = connection.half(other(sender));
@@ -152,7 +152,7 @@ fn blind(connection: &Connection, sender: Sender, half: &Half) -> Vec<String> {
     if is_scale_hidden(connection, sender) {
         blind.push(
             "the scale of the receiver's window is unknown, because its SYN was not seen, and more was in flight than the \
-             window says without one: whether the window was used up can't be told"
+             window says without one: whether the window was used up can't be determined"
                 .to_owned(),
         );
     } else if connection.shift(other(sender)).is_none() {

@@ -201,7 +201,7 @@ mod tests {
     fn the_clock_of_a_capture_takes_no_leaps() {
         let mut clock = Clock::default();
         let seconds = [1_000_000, 1_000_010, 1_000_005, 2_000_000, 1_000_006, 1_000_016];
-        let told = seconds.map(|second: u64| clock.tick(second * 1_000_000_000));
-        assert_eq!(told, [0, 10, 10, 70, 70, 80]);
+        let ticks = seconds.map(|second: u64| clock.tick(second * 1_000_000_000));
+        assert_eq!(ticks, [0, 10, 10, 70, 70, 80]);
     }
 }

@@ -131,7 +131,7 @@ impl Entry {
     }
 
     /// What following it would have found, without a timeline.
-    pub(super) fn told(&self, journal: &Journal) -> Option<Box<Connection>> {
+    pub(super) fn restore(&self, journal: &Journal) -> Option<Box<Connection>> {
         self.replay(None, true, journal)
     }
 
@@ -279,12 +279,12 @@ mod tests {
             has_handshake: bool, steps in proptest::collection::vec(step(), 1..18),
         ) {
             let (entry, journal) = after(HANDSHAKE.into_iter().filter(|_| has_handshake).chain(steps));
-            let told = entry.sum_up(None, &journal).unwrap();
+            let report = entry.sum_up(None, &journal).unwrap();
             if let Some(outline) = entry.in_order(&journal) {
-                prop_assert!(!told.halves.iter().any(|half| is_worth_judging(&told, half)), "{told:?}");
-                let payload: u64 = told.halves.iter().map(|half| half.counters.payload).sum();
-                let has_payload = told.halves.iter().any(|half| half.counters.data_packets > 0);
-                let first_number = told.first_number;
+                prop_assert!(!report.halves.iter().any(|half| is_worth_judging(&report, half)), "{report:?}");
+                let payload: u64 = report.halves.iter().map(|half| half.counters.payload).sum();
+                let has_payload = report.halves.iter().any(|half| half.counters.data_packets > 0);
+                let first_number = report.first_number;
                 prop_assert_eq!(outline, Outline { first_number, payload, has_payload });
             }
         }

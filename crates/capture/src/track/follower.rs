@@ -12,7 +12,7 @@ use super::{
 use crate::{Key, Slot, Table, TooBig, connection::Connection, story::Reports};
 
 /// One that is open is let go after this long without a packet, twice the interval of keep-alives (RFC 9293, section
-/// 3.8.4); what comes later is told as another connection.
+/// 3.8.4); what comes later is reported as another connection.
 const IDLE_S: u32 = 4 * 3_600;
 
 /// ... and after this long while more connections of a part are open than `MANY` (a million of all parts), so that a
@@ -21,19 +21,19 @@ const IDLE_AMONG_MANY_S: u32 = 120;
 const MANY: usize = 1_000_000 / PARTS;
 
 /// ... but a SYN that nobody answered for this long then, three times the first retransmission timeout (RFC 6298, section 2),
-/// and at once where an eighth more is open: those are counted and not told, and a hundred thousand in a second take no more
+/// and at once where an eighth more is open: those are counted and not listed, and a hundred thousand in a second take no more
 /// room than these.
 const UNANSWERED_S: u32 = 3;
 const TOO_MANY: usize = MANY + MANY / 8;
 
-/// Connections without payload beyond this many of a part are counted and not told one by one.
+/// Connections without payload beyond this many of a part are counted and not listed one by one.
 const MOST_SILENT: u64 = 2_000_000 / PARTS as u64;
 
 /// So many look-ups wait for memory at once. More than a core can have under way, so that the last of one round of
 /// reading has come when the next round begins.
 const AT_ONCE: usize = 32;
 
-/// So many connections' lists are read at once where all are told: they have some five lines each.
+/// So many connections' lists are read at once where all are listed: they have some five lines each.
 const TOLD_AT_ONCE: usize = 8;
 
 /// Fewer connections than this stay in the cache anyway.
@@ -45,7 +45,7 @@ pub struct Follower {
     table: Table<Entry>,
     journal: Journal,
     reports: Reports,
-    /// Connections that were never followed are told by this one, over and over.
+    /// Connections that were never followed are read into this one, over and over.
     brief: Option<Box<Connection>>,
     silent: u64,
     unlisted: u64,

@@ -1,4 +1,4 @@
-//! Short connections as their follower left them: nothing in them is judged, and their stories are told when somebody asks
+//! Short connections as their follower left them: nothing in them is judged, and they are summed up when somebody asks
 //! for them. Of 200,000 connections a person looks at twenty. What is *not* here: which these are (`entry`).
 
 use super::{entry::Entry, journal::Journal};
@@ -18,6 +18,6 @@ impl Listed {
 
     /// The connection of a slot of this part, followed through its list.
     pub(crate) fn connection(&self, slot: Slot) -> Option<(&Key, Box<Connection>)> {
-        Some((self.table.key(slot), self.table.value(slot).told(&self.journal)?))
+        Some((self.table.key(slot), self.table.value(slot).restore(&self.journal)?))
     }
 }

@@ -139,8 +139,8 @@ fn a_flood_without_end_is_summed_up_and_those_who_are_answered_are_told() {
     let found = tracker.finish();
     assert!(found.unanswered > 200_000 && found.unanswered == found.unlisted, "{}", found.unanswered);
     assert_eq!(found.connections.len() as u64 + found.unlisted, u64::from(FLOOD) + 14);
-    let told = found.connections.iter().filter(|report| report.payload().get() == 100).count();
-    assert_eq!(told, 14);
+    let listed = found.connections.iter().filter(|report| report.payload().get() == 100).count();
+    assert_eq!(listed, 14);
 }
 
 /// What is found with a seed.

@@ -189,7 +189,7 @@ fn fragments_that_never_come_are_a_problem_and_the_segment_is_kept() {
     assert_eq!(got.segments[0].segment.payload_len, 1448);
     assert_eq!(got.problems[0].kind, ProblemKind::FragmentsMissing);
     let got = read(&pcap(101, &[&first, &last]));
-    assert_eq!(got.segments[0].segment.payload_len, 3000, "the last one told the length");
+    assert_eq!(got.segments[0].segment.payload_len, 3000, "the last one gave the length");
     // Others, two seconds later: the first ones are given out before them.
     let mut other = first.clone();
     other[4] = 9;
@@ -225,8 +225,8 @@ fn messages_about_packets_that_were_too_big_are_told() {
     let icmpv6 = ipv6(58, &join(&[&[2, 0, 0, 0, 0, 0, 5, 0], &quoted[..60]]));
     let got = read(&pcap(101, &[&icmp, &zero, &unreachable, &icmpv6]));
     assert_eq!(got.problems, []);
-    let told: Vec<_> = got.too_big.iter().map(|notice| (notice.number, notice.seq.get(), notice.mtu)).collect();
-    assert_eq!(told, [(1, 900, Some(1300)), (2, 900, None), (4, 901, Some(1280))]);
+    let notices: Vec<_> = got.too_big.iter().map(|notice| (notice.number, notice.seq.get(), notice.mtu)).collect();
+    assert_eq!(notices, [(1, 900, Some(1300)), (2, 900, None), (4, 901, Some(1280))]);
     let about = Flow { from: end("10.0.0.1", 1000), to: end("10.0.0.2", 80), outer: 0 };
     assert_eq!(got.too_big[0].about, about);
     assert_eq!(got.too_big[2].about.from, end("2001:db8::1", 1000));

@@ -42,7 +42,7 @@ pub(crate) struct MeterArgs {
 }
 
 impl MeterArgs {
-    /// How destinations are told apart; says why not.
+    /// How destinations are distinguished; says why not.
     pub(crate) fn destinations(&self) -> Result<Destinations, String> {
         match self.destination.len() {
             0 => Ok(Destinations::default()),

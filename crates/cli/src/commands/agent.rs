@@ -20,21 +20,21 @@ use crate::{
     output::Output,
 };
 
-/// Where it listens unless told.
+/// Where it listens unless another address is given.
 const PORT: u16 = 7071;
 
 pub(super) fn run(args: &AgentArgs, output: Output) -> Ended {
     let agent = Agent::new(&args.listen, &args.meter)?;
     let stop = interrupt::stop_flag()?;
     let address = agent.metrics.address();
-    let told = if output.is_json() {
+    let printed = if output.is_json() {
         let document = json::listening("agent", address, Some(&link(address)));
         io::stdout().lock().write_all(json::to_string(&document).as_bytes())
     } else {
         writeln!(io::stdout().lock(), "metrics at {}", link(address))
     };
     // Whoever closed standard output does not want to know, and serving goes on.
-    drop(told);
+    drop(printed);
     for missing in agent.watcher.missing() {
         output.remark(&format!("not seen: {missing}\n"));
     }

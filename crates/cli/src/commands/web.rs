@@ -13,7 +13,7 @@ use fullpipe_web::{Gate, Options};
 use super::{Ended, what_if};
 use crate::{args::WebArgs, exit::Exit, failure::Failure, interrupt, output::Output, page};
 
-/// Where it listens unless told.
+/// Where it listens unless another address is given.
 const PORT: u16 = 7070;
 
 pub(super) fn run(args: &WebArgs, output: Output) -> Ended {

@@ -201,7 +201,7 @@ prop_compose! {
     }
 }
 
-/// The guard, told from outside: whatever the source, no verdict stands against its own figures.
+/// The guard, seen from outside: whatever the source, no verdict stands against its own figures.
 fn does_not_contradict_itself(transfer: &Transfer, speed: f64) -> Result<(), TestCaseError> {
     let found = diagnose(transfer);
     let carried = transfer.rate().unwrap_or_default();

@@ -4,13 +4,13 @@ use fullpipe_diagnose::{Confidence, Detail, Limiter, SenderSample, Transfer, dia
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::{
-    told,
+    report,
     world::{Control, MSS, World},
 };
 
 fn verdict(world: &World) -> (Limiter, Option<Detail>) {
     let diagnosis = diagnose(&world.transfer());
-    println!("{}", told(&diagnosis));
+    println!("{}", report(&diagnosis));
     (diagnosis.limiter, diagnosis.detail)
 }
 
@@ -23,11 +23,15 @@ fn small_window(control: Control) -> World {
 fn a_window_below_the_product_is_the_limit_under_either_control() {
     for control in [Control::Cubic, Control::Bbr] {
         let diagnosis = diagnose(&small_window(control).transfer());
-        let told = told(&diagnosis);
-        assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::ReceiveWindow, Some(Detail::ScaleZero)), "{told}");
-        assert!(diagnosis.share > 0.85 && diagnosis.confidence == Confidence::High, "{told}");
-        assert!(told.contains("64,512 B x 8 / 80.0 ms = 6.45 Mbit/s; measured 6.4"), "{told}");
-        assert!(diagnosis.action.contains("receiver (b)"), "{told}");
+        let report = report(&diagnosis);
+        assert_eq!(
+            (diagnosis.limiter, diagnosis.detail),
+            (Limiter::ReceiveWindow, Some(Detail::ScaleZero)),
+            "{report}"
+        );
+        assert!(diagnosis.share > 0.85 && diagnosis.confidence == Confidence::High, "{report}");
+        assert!(report.contains("64,512 B x 8 / 80.0 ms = 6.45 Mbit/s; measured 6.4"), "{report}");
+        assert!(diagnosis.action.contains("receiver (b)"), "{report}");
     }
 }
 
@@ -101,9 +105,9 @@ fn a_small_send_buffer_is_told_from_a_small_window() {
                 ..World::default()
             };
             let diagnosis = diagnose(&world.transfer());
-            let told = told(&diagnosis);
-            assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::SendBuffer, Some(detail)), "{told}");
-            assert!(diagnosis.confidence == Confidence::High && diagnosis.action.contains("sender (a)"), "{told}");
+            let report = report(&diagnosis);
+            assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::SendBuffer, Some(detail)), "{report}");
+            assert!(diagnosis.confidence == Confidence::High && diagnosis.action.contains("sender (a)"), "{report}");
         }
     }
 }
@@ -119,7 +123,7 @@ fn a_well_filled_buffer_in_which_no_writer_waits_holds_nobody() {
             sample.sndbuf_limited_us = Some(Micros::new((share * sample.at_us.get() as f64) as u64));
         }
         let diagnosis = diagnose(&transfer);
-        assert_eq!(diagnosis.limiter, limiter, "{}", told(&diagnosis));
+        assert_eq!(diagnosis.limiter, limiter, "{}", report(&diagnosis));
     }
 }
 
@@ -140,7 +144,7 @@ fn window_and_buffer_of_one_size_are_the_window() {
 fn an_application_that_writes_slowly_is_the_limit() {
     let world = World { app_bps: Some(10e6), ..World::default() };
     let diagnosis = diagnose(&world.transfer());
-    assert_eq!(diagnosis.limiter, Limiter::Application, "{}", told(&diagnosis));
+    assert_eq!(diagnosis.limiter, Limiter::Application, "{}", report(&diagnosis));
     assert_eq!(diagnosis.detail, None);
 }
 
@@ -158,7 +162,7 @@ fn an_idle_application_is_told_from_a_slow_one() {
         (diagnosis.limiter, diagnosis.detail),
         (Limiter::Application, Some(Detail::Idle)),
         "{}",
-        told(&diagnosis)
+        report(&diagnosis)
     );
 }
 
@@ -179,14 +183,14 @@ fn a_closed_window_is_a_slow_reader_or_a_hung_one() {
         transfer.sender_samples.pop();
     }
     let slow = diagnose(&transfer);
-    assert_eq!((slow.limiter, slow.detail), (Limiter::ReceiveWindow, Some(Detail::SlowReader)), "{}", told(&slow));
+    assert_eq!((slow.limiter, slow.detail), (Limiter::ReceiveWindow, Some(Detail::SlowReader)), "{}", report(&slow));
     assert!(slow.action.contains("read faster"));
     close(&mut transfer, true);
     if let Some(last) = transfer.sender_samples.last_mut() {
         last.offered_window = Some(Bytes::ZERO);
     }
     let hung = diagnose(&transfer);
-    assert_eq!((hung.limiter, hung.detail), (Limiter::ReceiveWindow, Some(Detail::ZeroWindow)), "{}", told(&hung));
+    assert_eq!((hung.limiter, hung.detail), (Limiter::ReceiveWindow, Some(Detail::ZeroWindow)), "{}", report(&hung));
 }
 
 #[test]
@@ -212,16 +216,16 @@ fn lone_segments(waiting: u64, delay_us: u64) -> Transfer {
 #[test]
 fn a_lone_segment_whose_ack_is_late_is_ack_delay() {
     let nagle = diagnose(&lone_segments(500, 40_000));
-    assert_eq!((nagle.limiter, nagle.detail), (Limiter::AckDelay, Some(Detail::Nagle)), "{}", told(&nagle));
+    assert_eq!((nagle.limiter, nagle.detail), (Limiter::AckDelay, Some(Detail::Nagle)), "{}", report(&nagle));
     let timer = diagnose(&lone_segments(0, 200_000));
-    assert_eq!((timer.limiter, timer.detail), (Limiter::AckDelay, Some(Detail::DelayedAck)), "{}", told(&timer));
+    assert_eq!((timer.limiter, timer.detail), (Limiter::AckDelay, Some(Detail::DelayedAck)), "{}", report(&timer));
     // Linux waits 40 ms, and every second segment is acknowledged by the answer.
     let smoothed = diagnose(&lone_segments(500, 20_000));
-    assert_eq!((smoothed.limiter, smoothed.detail), (Limiter::AckDelay, Some(Detail::Nagle)), "{}", told(&smoothed));
+    assert_eq!((smoothed.limiter, smoothed.detail), (Limiter::AckDelay, Some(Detail::Nagle)), "{}", report(&smoothed));
     let answered = diagnose(&lone_segments(0, 20_000));
-    assert_eq!(answered.limiter, Limiter::Application, "{}", told(&answered));
+    assert_eq!(answered.limiter, Limiter::Application, "{}", report(&answered));
     let prompt = diagnose(&lone_segments(0, 1_000));
-    assert_eq!(prompt.limiter, Limiter::Application, "{}", told(&prompt));
+    assert_eq!(prompt.limiter, Limiter::Application, "{}", report(&prompt));
 }
 
 /// 100 ms of samples for each message of two halves, of which the second waits for an acknowledgement that comes 42 ms later.
@@ -248,7 +252,7 @@ fn halves_that_wait() -> Transfer {
 #[test]
 fn what_waits_behind_a_late_acknowledgement_again_and_again_is_nagle_however_little_it_is() {
     let nagle = diagnose(&halves_that_wait());
-    assert_eq!((nagle.limiter, nagle.detail), (Limiter::AckDelay, Some(Detail::Nagle)), "{}", told(&nagle));
+    assert_eq!((nagle.limiter, nagle.detail), (Limiter::AckDelay, Some(Detail::Nagle)), "{}", report(&nagle));
 }
 
 /// As much in flight all the time, more written behind it, nothing lost, and the round trip of the empty path.
@@ -275,7 +279,7 @@ fn level(sndbuf_share: f64) -> Transfer {
 #[test]
 fn a_kernel_that_counts_the_waiting_of_a_writer_is_believed_though_something_waits_to_be_sent() {
     let buffer = diagnose(&level(0.9));
-    assert_eq!(buffer.limiter, Limiter::SendBuffer, "{}", told(&buffer));
+    assert_eq!(buffer.limiter, Limiter::SendBuffer, "{}", report(&buffer));
 }
 
 #[test]
@@ -289,7 +293,7 @@ fn a_busy_processor_is_blamed_only_where_nothing_else_explains_the_rate() {
         sample.retransmits = Some(0);
     }
     let diagnosis = diagnose(&transfer);
-    assert_eq!(diagnosis.limiter, Limiter::Cpu, "{}", told(&diagnosis));
+    assert_eq!(diagnosis.limiter, Limiter::Cpu, "{}", report(&diagnosis));
     for control in [Control::Cubic, Control::Bbr] {
         assert_eq!(verdict(&World { control, cpu: 1.0, ..World::default() }).0, Limiter::Path);
     }
@@ -298,7 +302,7 @@ fn a_busy_processor_is_blamed_only_where_nothing_else_explains_the_rate() {
 #[test]
 fn too_little_is_not_enough_evidence() {
     let short = diagnose(&World { seconds: 0.1, ..World::default() }.transfer());
-    assert_eq!(short.limiter, Limiter::InsufficientEvidence, "{}", told(&short));
+    assert_eq!(short.limiter, Limiter::InsufficientEvidence, "{}", report(&short));
     let mut few = World::default().transfer();
     for (index, sample) in few.sender_samples.iter_mut().enumerate() {
         sample.acked = Bytes::new((index as u64 * 100).min(19 * MSS as u64));
@@ -313,7 +317,7 @@ fn the_sender_alone_gives_the_same_verdict_with_less_confidence() {
     transfer.receiver_samples.clear();
     let diagnosis = diagnose(&transfer);
     assert_eq!((diagnosis.limiter, diagnosis.confidence), (Limiter::ReceiveWindow, Confidence::Medium));
-    assert!(diagnosis.blind.iter().any(|text| text.contains("receiver was not seen")), "{}", told(&diagnosis));
+    assert!(diagnosis.blind.iter().any(|text| text.contains("receiver was not seen")), "{}", report(&diagnosis));
 }
 
 #[test]
@@ -325,6 +329,6 @@ fn the_receiver_alone_sees_a_small_window_and_nothing_else() {
     let mut wide = World::default().transfer();
     wide.sender_samples.clear();
     let diagnosis = diagnose(&wide);
-    assert_eq!(diagnosis.limiter, Limiter::InsufficientEvidence, "{}", told(&diagnosis));
+    assert_eq!(diagnosis.limiter, Limiter::InsufficientEvidence, "{}", report(&diagnosis));
     assert!(diagnosis.blind.iter().any(|text| text.contains("sender was not seen")));
 }

@@ -11,6 +11,6 @@ mod world;
 use fullpipe_diagnose::Diagnosis;
 
 /// The whole diagnosis for an assertion's message.
-fn told(diagnosis: &Diagnosis) -> String {
+fn report(diagnosis: &Diagnosis) -> String {
     serde_json::to_string_pretty(diagnosis).expect("a diagnosis is always JSON")
 }

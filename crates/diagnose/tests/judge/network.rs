@@ -6,7 +6,7 @@ use fullpipe_diagnose::{
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::{
-    told,
+    report,
     world::{Control, MSS, World},
 };
 
@@ -20,9 +20,9 @@ fn clean_controls_are_the_path_and_nothing_else() {
                     for known in [None, World::exact(path_bps)] {
                         let diagnosis = diagnose(&World { known, ..world.clone() }.transfer());
                         let place = format!("{control:?}, {path_bps} bit/s, {rtt_us} us, {queue} products, {known:?}");
-                        assert_eq!(diagnosis.limiter, Limiter::Path, "{place}: {}", told(&diagnosis));
+                        assert_eq!(diagnosis.limiter, Limiter::Path, "{place}: {}", report(&diagnosis));
                         assert_eq!(diagnosis.detail, Some(Detail::Saturated), "{place}");
-                        assert!(diagnosis.confidence > Confidence::Low, "{place}: {}", told(&diagnosis));
+                        assert!(diagnosis.confidence > Confidence::Low, "{place}: {}", report(&diagnosis));
                     }
                 }
             }
@@ -34,9 +34,9 @@ fn clean_controls_are_the_path_and_nothing_else() {
 fn random_loss_below_the_path_rate_is_congestion_control() {
     for (rtt_us, known) in [(20_000.0, None), (80_000.0, None), (80_000.0, World::exact(95e6))] {
         let diagnosis = diagnose(&World { rtt_us, loss: 0.01, known, ..World::default() }.transfer());
-        let told = told(&diagnosis);
-        assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::CongestionWindow, Some(Detail::Loss)), "{told}");
-        assert!(told.contains("1.22 x 1,448 B"), "{told}");
+        let report = report(&diagnosis);
+        assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::CongestionWindow, Some(Detail::Loss)), "{report}");
+        assert!(report.contains("1.22 x 1,448 B"), "{report}");
     }
 }
 
@@ -46,15 +46,15 @@ fn random_loss_that_does_not_hold_the_rate_down_is_not_blamed() {
     assert_eq!(diagnose(&fast.transfer()).limiter, Limiter::Path, "BBR carries on");
     let rare = World { path_bps: 10e6, rtt_us: 5_000.0, loss: 0.0005, ..World::default() };
     let diagnosis = diagnose(&rare.transfer());
-    assert_eq!(diagnosis.limiter, Limiter::Path, "{}", told(&diagnosis));
+    assert_eq!(diagnosis.limiter, Limiter::Path, "{}", report(&diagnosis));
 }
 
 #[test]
 fn retransmissions_that_were_not_needed_are_reordering() {
     let diagnosis = diagnose(&World { loss: 0.01, spurious: 0.9, rtt_us: 80_000.0, ..World::default() }.transfer());
-    assert_eq!(diagnosis.limiter, Limiter::Reordering, "{}", told(&diagnosis));
+    assert_eq!(diagnosis.limiter, Limiter::Reordering, "{}", report(&diagnosis));
     let lost = diagnose(&World { loss: 0.01, spurious: 0.1, rtt_us: 80_000.0, ..World::default() }.transfer());
-    assert_eq!(lost.limiter, Limiter::CongestionWindow, "{}", told(&lost));
+    assert_eq!(lost.limiter, Limiter::CongestionWindow, "{}", report(&lost));
 }
 
 #[test]
@@ -69,15 +69,15 @@ fn loss_at_a_level_rate_after_a_burst_is_a_policer() {
         sample.retransmits = Some(later / 1_448 / 20 + index as u64);
     }
     let diagnosis = diagnose(&transfer);
-    assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::Path, Some(Detail::Policed)), "{}", told(&diagnosis));
+    assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::Path, Some(Detail::Policed)), "{}", report(&diagnosis));
 }
 
 #[test]
 fn a_window_that_opens_all_the_time_is_slow_start() {
     let world = World { path_bps: 1e9, rtt_us: 200_000.0, seconds: 8.0, early_exit: 0.05, ..World::default() };
     let diagnosis = diagnose(&world.transfer());
-    let told = told(&diagnosis);
-    assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::CongestionWindow, Some(Detail::SlowStart)), "{told}");
+    let report = report(&diagnosis);
+    assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::CongestionWindow, Some(Detail::SlowStart)), "{report}");
     let brief = World { early_exit: 0.7, path_bps: 10e6, ..World::default() };
     assert_eq!(diagnose(&brief.transfer()).limiter, Limiter::Path, "an early exit that hardly costs time");
 }
@@ -86,7 +86,7 @@ fn a_window_that_opens_all_the_time_is_slow_start() {
 fn a_transfer_that_ends_in_slow_start_says_so() {
     let world = World { rtt_us: 200_000.0, path_bps: 1e9, seconds: 1.4, ..World::default() };
     let diagnosis = diagnose(&world.transfer());
-    assert_eq!(diagnosis.detail, Some(Detail::SlowStart), "{}", told(&diagnosis));
+    assert_eq!(diagnosis.detail, Some(Detail::SlowStart), "{}", report(&diagnosis));
 }
 
 #[test]
@@ -106,9 +106,9 @@ fn timeouts_are_told_from_losses_and_from_the_end_of_data() {
         diagnose(&transfer)
     };
     let rto = stalled(100_000);
-    assert_eq!((rto.limiter, rto.detail), (Limiter::CongestionWindow, Some(Detail::Rto)), "{}", told(&rto));
+    assert_eq!((rto.limiter, rto.detail), (Limiter::CongestionWindow, Some(Detail::Rto)), "{}", report(&rto));
     let tail = stalled(0);
-    assert_eq!(tail.detail, Some(Detail::TailLoss), "{}", told(&tail));
+    assert_eq!(tail.detail, Some(Detail::TailLoss), "{}", report(&tail));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn full_segments_that_vanish_are_an_mtu_black_hole() {
     }
     let diagnosis = diagnose(&transfer);
     let expected = (Limiter::SegmentSize, Some(Detail::MtuBlackHole));
-    assert_eq!((diagnosis.limiter, diagnosis.detail), expected, "{}", told(&diagnosis));
+    assert_eq!((diagnosis.limiter, diagnosis.detail), expected, "{}", report(&diagnosis));
 }
 
 #[test]
@@ -141,12 +141,12 @@ fn small_segments_are_named_where_losses_make_them_matter() {
 fn window_limited_streams_that_fill_the_path_together_are_the_path() {
     let stream = World { window: 125_000.0, known: World::exact(100e6), ..World::default() }.transfer();
     let alone = diagnose_streams(std::slice::from_ref(&stream));
-    assert_eq!(alone.limiter, Limiter::ReceiveWindow, "{}", told(&alone));
+    assert_eq!(alone.limiter, Limiter::ReceiveWindow, "{}", report(&alone));
     let four = diagnose_streams(&vec![stream.clone(); 4]);
-    assert_eq!(four.limiter, Limiter::Path, "{}", told(&four));
-    assert!(told(&four).contains("4 streams carried"), "{}", told(&four));
+    assert_eq!(four.limiter, Limiter::Path, "{}", report(&four));
+    assert!(report(&four).contains("4 streams carried"), "{}", report(&four));
     let two = diagnose_streams(&vec![stream; 2]);
-    assert_eq!(two.limiter, Limiter::ReceiveWindow, "{}", told(&two));
+    assert_eq!(two.limiter, Limiter::ReceiveWindow, "{}", report(&two));
     assert_eq!(two.attainable_bps, Some(Rate::from_bps(100_000_000)));
 }
 
@@ -158,7 +158,7 @@ fn streams_that_disagree_lower_the_confidence() {
         World { app_bps: Some(13e6), ..World::default() }.transfer(),
     ];
     let diagnosis = diagnose_streams(&streams);
-    assert_eq!(diagnosis.confidence, Confidence::Low, "{}", told(&diagnosis));
+    assert_eq!(diagnosis.confidence, Confidence::Low, "{}", report(&diagnosis));
     assert!(diagnosis.shares.values().sum::<f64>() <= 1.0 + 1e-9);
 }
 
@@ -185,10 +185,10 @@ fn bursts_behind_themselves_are_no_standing_queue() {
         sample.rtt_us = sample.rtt_us.map(|rtt| Micros::new(rtt.get() + 371));
     }
     let diagnosis = diagnose(&transfer);
-    assert_eq!(diagnosis.limiter, Limiter::ReceiveWindow, "{}", told(&diagnosis));
+    assert_eq!(diagnosis.limiter, Limiter::ReceiveWindow, "{}", report(&diagnosis));
     // A window just above the product fills the path, and its excess stands in the queue.
     let full = World { window: 1.2 * world.bdp(), ..world }.transfer();
-    assert_eq!(diagnose(&full).limiter, Limiter::Path, "{}", told(&diagnose(&full)));
+    assert_eq!(diagnose(&full).limiter, Limiter::Path, "{}", report(&diagnose(&full)));
 }
 
 /// A saw-tooth between 40 and 80 KB under way, with `lost` segments at each of its tops, over 20 ms without a queue; slow start
@@ -221,7 +221,7 @@ fn sawtooth(lost: u64, control: &str) -> Transfer {
 #[test]
 fn losses_at_one_height_are_the_path_however_high_slow_start_went() {
     let found = diagnose(&sawtooth(4, "cubic"));
-    assert_eq!(found.limiter, Limiter::Path, "{}", told(&found));
+    assert_eq!(found.limiter, Limiter::Path, "{}", report(&found));
 }
 
 #[test]
@@ -233,5 +233,5 @@ fn a_rate_that_random_losses_would_not_allow_is_a_policer_s() {
         (sample.in_flight, sample.cwnd) = (Some(Bytes::new(scatter)), Some(Bytes::new(scatter)));
     }
     let found = diagnose(&transfer);
-    assert_eq!((found.limiter, found.detail), (Limiter::Path, Some(Detail::Policed)), "{}", told(&found));
+    assert_eq!((found.limiter, found.detail), (Limiter::Path, Some(Detail::Policed)), "{}", report(&found));
 }

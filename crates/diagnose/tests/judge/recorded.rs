@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 use fullpipe_diagnose::{Confidence, Detail, Diagnosis, Limiter, Transfer, diagnose};
 use serde_json::{Map, Value};
 
-use crate::told;
+use crate::report;
 
 fn recorded(name: &str) -> Transfer {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name).with_extension("json");
@@ -32,7 +32,7 @@ fn as_objects(table: &Value) -> Value {
 
 fn judged(name: &str) -> Diagnosis {
     let diagnosis = diagnose(&recorded(name));
-    println!("{name}: {}", told(&diagnosis));
+    println!("{name}: {}", report(&diagnosis));
     diagnosis
 }
 

@@ -18,10 +18,10 @@ fn a_run_is_told_as_it_was_recorded() {
         .expect("recorded");
     let entry = journal.intend(run, &intent("net.ipv4.tcp_ecn")).expect("recorded");
     journal.written(entry, Some(b"")).expect("marked");
-    let told = journal.run(run).expect("there");
-    assert_eq!((told.command.as_str(), told.host.as_deref(), &told.identity), ("tune example.org", Some("a"), &here()));
-    assert_eq!(told.state, RunState::Open);
-    let [entry] = told.entries.as_slice() else { panic!("one entry") };
+    let read = journal.run(run).expect("there");
+    assert_eq!((read.command.as_str(), read.host.as_deref(), &read.identity), ("tune example.org", Some("a"), &here()));
+    assert_eq!(read.state, RunState::Open);
+    let [entry] = read.entries.as_slice() else { panic!("one entry") };
     assert_eq!((&entry.before, entry.read_back.as_deref()), (&None, Some(&b""[..])), "absent and empty differ");
     assert_eq!(entry.state, EntryState::Written);
 }
@@ -177,9 +177,9 @@ fn no_flipped_bit_changes_what_a_journal_tells_in_silence() {
         std::fs::write(&path, &bytes).expect("written");
         match Journal::look(folder.path()) {
             Ok(Some(journal)) if journal.damage().is_empty() => {
-                // In bytes that hold nothing; what is told is the same, or is an error.
+                // In bytes that hold nothing; what is read is the same, or is an error.
                 match journal.history() {
-                    Ok(told) => assert_eq!(told, sound, "byte {at}"),
+                    Ok(read) => assert_eq!(read, sound, "byte {at}"),
                     Err(_) => said += 1,
                 }
                 same += 1;

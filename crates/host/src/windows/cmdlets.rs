@@ -45,7 +45,7 @@ impl<R: Registry, P: Runner> WindowsHost<R, P> {
                     settings.values.insert(knob.address.clone(), value);
                 }
                 (Address::Netsh { context, parameter }, report) => {
-                    if let Some(found) = report.as_ref().and_then(|report| told(report, context, parameter)) {
+                    if let Some(found) = report.as_ref().and_then(|report| reported(report, context, parameter)) {
                         settings.values.insert(knob.address.clone(), Some(found));
                         continue;
                     }
@@ -114,7 +114,7 @@ impl<R: Registry, P: Runner> WindowsHost<R, P> {
         let asks_powershell =
             netsh::template_parameter(context, parameter).is_some() || netsh::offload(context, parameter).is_some();
         if asks_powershell && self.is_at_least("8") {
-            return Ok(told(&self.report(address, "read")?, context, parameter));
+            return Ok(reported(&self.report(address, "read")?, context, parameter));
         }
         let Some(text) = self.netsh_text(address, context)? else { return Err(out_of_reach(address)) };
         netsh::shown(context, parameter, &text).map_err(|_| HostError::Program {
@@ -186,7 +186,7 @@ impl<R: Registry, P: Runner> WindowsHost<R, P> {
         self.run("write", address, Program::PowerShell, &powershell::arguments(&script)).map(drop)
     }
 
-    /// What can be told beforehand: there is such a setting, and Group Policy doesn't rule over it.
+    /// What is known beforehand: there is such a setting, and Group Policy doesn't rule over it.
     pub(super) fn may_write_by_program(&mut self, address: &Address) -> Result<(), HostError> {
         if is_level(address) && self.is_at_least("8") {
             let report = self.report(address, "read")?;
@@ -260,7 +260,7 @@ pub(super) fn is_filter(address: &Address) -> bool {
 }
 
 /// What PowerShell tells of one of netsh's parameters, in netsh's words.
-fn told(report: &Report, context: &str, parameter: &str) -> Option<String> {
+fn reported(report: &Report, context: &str, parameter: &str) -> Option<String> {
     let found = match (netsh::template_parameter(context, parameter), netsh::offload(context, parameter)) {
         (Some(name), _) => field(report.template(USUAL)?, name),
         (_, Some(name)) => field(&report.offloads, name),

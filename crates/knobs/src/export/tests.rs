@@ -60,7 +60,7 @@ fn names_in(export: &Export) -> Vec<&str> {
     export.files.iter().map(|file| file.name).collect()
 }
 
-/// All files as one text; those named are told by name only.
+/// All files as one text; those named appear by name only.
 fn shown(export: &Export, but: &[&str]) -> String {
     let all = export.files.iter().map(|file| {
         let text = if but.contains(&file.name) { "(see its own test)\n".to_owned() } else { file.text() };

@@ -240,7 +240,7 @@ fn clean(text: &str) -> String {
 
 /// What the catalogue and the rules say of one setting; at least one finding.
 fn judge(setting: &Setting<'_>) -> Vec<Finding> {
-    // A registry address is told by its end, which is what differs.
+    // A registry address is recognised by its end, which is what differs.
     let name = match setting.knob {
         Address::Registry { value, .. } => shown(value),
         knob => shown(&knob.to_string()),

@@ -94,7 +94,7 @@ struct Properties {
 
 /// The log of some files, each with its path and its findings.
 pub fn sarif(files: &[(&str, &[Finding])]) -> Sarif {
-    let told = || {
+    let findings = || {
         let of_file = |(path, findings): &(&str, &[Finding])| {
             let uri = uri(path);
             findings
@@ -105,10 +105,10 @@ pub fn sarif(files: &[(&str, &[Finding])]) -> Sarif {
         };
         files.iter().flat_map(of_file)
     };
-    let mut rules: Vec<String> = told().map(|(_, finding)| finding.rule).collect();
+    let mut rules: Vec<String> = findings().map(|(_, finding)| finding.rule).collect();
     rules.sort_unstable();
     rules.dedup();
-    let results = told().map(|(uri, finding)| result(uri, finding, &rules)).collect();
+    let results = findings().map(|(uri, finding)| result(uri, finding, &rules)).collect();
     let rules = rules.into_iter().map(|id| Rule { id }).collect();
     let driver = Driver { name: "fullpipe", version: env!("CARGO_PKG_VERSION"), rules };
     Sarif {

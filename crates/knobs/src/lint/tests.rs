@@ -12,7 +12,7 @@ fn judged(kind: Kind, text: &str, platform: &str, path: Option<(&str, &str)>) ->
     lint(kind, text, &request).into_iter().map(|finding| (finding.line, finding.level, finding.rule)).collect()
 }
 
-fn told(kind: Kind, line: &str, platform: &str) -> (Level, String) {
+fn checked(kind: Kind, line: &str, platform: &str) -> (Level, String) {
     let found = judged(kind, line, platform, None);
     let (_, level, rule) = found.into_iter().next().unwrap();
     (level, rule)
@@ -39,7 +39,7 @@ fn what_is_dead_or_gone_on_linux_is_told_by_the_version() {
         ("net.ipv4.tcp_rmem = 16M", "linux-6.18", Error, "malformed"),
         ("net.ipv4.tcp_available_congestion_control = bbr", "linux-6.18", Error, "read-only"),
     ] {
-        assert_eq!(told(Kind::Sysctl, line, platform), (level, rule.to_owned()), "{line} on {platform}");
+        assert_eq!(checked(Kind::Sysctl, line, platform), (level, rule.to_owned()), "{line} on {platform}");
     }
 }
 
@@ -53,7 +53,7 @@ fn tcp_mem_in_bytes_is_noticed() {
         ("287901 383869 575802", "machine-wide"),
     ] {
         let line = format!("net.ipv4.tcp_mem = {value}");
-        assert_eq!(told(Kind::Sysctl, &line, "linux-6.18").1, rule, "{value}");
+        assert_eq!(checked(Kind::Sysctl, &line, "linux-6.18").1, rule, "{value}");
     }
 }
 
@@ -68,10 +68,10 @@ fn a_buffer_is_judged_by_the_path() {
 #[test]
 fn a_value_that_no_system_takes_is_told() {
     for line in ["net.core.rmem_max = banana", "net.ipv4.tcp_window_scaling = yes", "net.core.somaxconn = 1.5"] {
-        assert_eq!(told(Kind::Sysctl, line, "linux-6.18"), (Level::Error, "out-of-range".to_owned()), "{line}");
+        assert_eq!(checked(Kind::Sysctl, line, "linux-6.18"), (Level::Error, "out-of-range".to_owned()), "{line}");
     }
     let line = "netsh int tcp set global rss=banana";
-    assert_eq!(told(Kind::Batch, line, "windows-10"), (Level::Error, "out-of-range".to_owned()));
+    assert_eq!(checked(Kind::Batch, line, "windows-10"), (Level::Error, "out-of-range".to_owned()));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn windows_advice_is_told_by_the_version() {
         ("netsh int tcp set global netdma=enabled", "windows-xp", Warning, "not-there"),
         ("netsh int ip set global taskoffload=disabled", "windows-10", Warning, "harmful"),
     ] {
-        assert_eq!(told(Kind::Batch, line, platform), (level, rule.to_owned()), "{line} on {platform}");
+        assert_eq!(checked(Kind::Batch, line, platform), (level, rule.to_owned()), "{line} on {platform}");
     }
 }
 
@@ -132,7 +132,7 @@ fn registry_values_of_tweak_collections_are_told_by_their_version_and_place() {
         (r"HKLM\SOFTWARE\Vendor", "MTU", "windows-11", Note, "unknown-setting"),
     ] {
         let line = format!("reg add \"{key}\" /v {value} /t REG_DWORD /d 1 /f");
-        assert_eq!(told(Kind::Batch, &line, platform), (level, rule.to_owned()), "{line} on {platform}");
+        assert_eq!(checked(Kind::Batch, &line, platform), (level, rule.to_owned()), "{line} on {platform}");
     }
 }
 
@@ -158,7 +158,7 @@ fn frames_and_mtus_are_told_apart() {
         ("Set-NetIPInterface -InterfaceAlias Ethernet -NlMtuBytes 9000".to_owned(), "all-must-agree"),
         ("Set-NetIPInterface -InterfaceAlias Ethernet -NlMtuBytes 1500".to_owned(), "fine"),
     ] {
-        assert_eq!(told(Kind::PowerShell, &line, "windows-2025").1, rule, "{line}");
+        assert_eq!(checked(Kind::PowerShell, &line, "windows-2025").1, rule, "{line}");
     }
 }
 
@@ -180,7 +180,7 @@ fn a_text_where_windows_reads_a_number_does_nothing() {
         (format!("reg add {key} /v TcpWindowSize /t REG_DWORD /d 64240 /f"), "fine"),
         (format!("reg add {key} /v TcpWindowSize /t REG_DWORD /d 0xfaf0 /f"), "fine"),
     ] {
-        assert_eq!(told(Kind::Batch, &line, "windows-xp").1, rule, "{line}");
+        assert_eq!(checked(Kind::Batch, &line, "windows-xp").1, rule, "{line}");
     }
     let text = format!("REGEDIT4\n[{key}]\n\"Tcp1323Opts\"=\"1\"\n");
     assert_eq!(judged(Kind::Registry, &text, "windows-xp", None)[0].2, "wrong-type");
@@ -188,8 +188,8 @@ fn a_text_where_windows_reads_a_number_does_nothing() {
 
 #[test]
 fn packets_that_routers_must_cut_harm_on_freebsd() {
-    let told = told(Kind::Sysctl, "net.inet.tcp.path_mtu_discovery=0", "freebsd-14.1");
-    assert_eq!(told, (Level::Error, "harmful".to_owned()));
+    let finding = checked(Kind::Sysctl, "net.inet.tcp.path_mtu_discovery=0", "freebsd-14.1");
+    assert_eq!(finding, (Level::Error, "harmful".to_owned()));
 }
 
 #[test]

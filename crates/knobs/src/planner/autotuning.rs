@@ -86,9 +86,10 @@ struct Policy {
 
 impl Policy {
     fn of(draft: &Draft<'_>) -> Option<Self> {
-        let told = |name: &str| draft.templates().into_iter().find(|(_, parameter, _)| *parameter == name).map(|t| t.2);
-        let level = told("AutoTuningLevelGroupPolicy").and_then(TuningLevel::named);
-        match told("AutoTuningLevelEffective") {
+        let reported =
+            |name: &str| draft.templates().into_iter().find(|(_, parameter, _)| *parameter == name).map(|t| t.2);
+        let level = reported("AutoTuningLevelGroupPolicy").and_then(TuningLevel::named);
+        match reported("AutoTuningLevelEffective") {
             Some(effective) if effective.eq_ignore_ascii_case("GroupPolicy") => Some(Self { level }),
             Some(_) => None,
             None => level.map(|level| Self { level: Some(level) }),

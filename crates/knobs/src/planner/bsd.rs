@@ -67,9 +67,9 @@ pub(super) fn macos(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
 /// `fixed` are the names of the sizes that every socket has; without them buffers grow as far as the path needs.
 fn clusters(draft: &mut Draft<'_>, sizes: &mut Sizes, fixed: Option<[&str; 2]>) {
     let knob = Address::sysctl("kern.ipc.nmbclusters");
-    let told = draft.mbufs();
-    let known = told.clusters_max.or_else(|| draft.now(&knob).and_then(super::platform::number));
-    let others = told.clusters_in_use.unwrap_or(0);
+    let mbufs = draft.mbufs();
+    let known = mbufs.clusters_max.or_else(|| draft.now(&knob).and_then(super::platform::number));
+    let others = mbufs.clusters_in_use.unwrap_or(0);
     let connections = draft.connections;
     let needed = |sizes: &Sizes| {
         let both = sizes.receive.0.get().saturating_add(sizes.send.0.get());
@@ -100,7 +100,7 @@ fn clusters(draft: &mut Draft<'_>, sizes: &mut Sizes, fixed: Option<[&str; 2]>) 
         worst.div_ceil(CLUSTER),
         if others > 0 { format!(", and {others} are in use") } else { String::new() },
     );
-    if let Some(denied) = told.denied.filter(|denied| *denied > 0) {
+    if let Some(denied) = mbufs.denied.filter(|denied| *denied > 0) {
         draft.note(format!(
             "{denied} requests for buffers were denied since the machine started: clusters have run out"
         ));

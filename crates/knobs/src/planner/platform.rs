@@ -100,12 +100,12 @@ impl<'a> Draft<'a> {
         known.unwrap_or(true)
     }
 
-    /// The value that a file told.
+    /// The value that a file gives.
     pub(super) fn now(&self, knob: &Address) -> Option<&'a str> {
         self.settings?.values.get(knob)?.as_deref()
     }
 
-    /// A number that a file told, else the platform's default where the catalogue knows it as a number.
+    /// A number that a file gives, else the platform's default where the catalogue knows it as a number.
     pub(super) fn number(&self, knob: &Address) -> Option<u64> {
         let default = || {
             let (_, span) = self.catalogue?.at(knob, &self.platform.version)?;
@@ -132,17 +132,17 @@ impl<'a> Draft<'a> {
         names.all(|name| name == only).then(|| only.to_owned())
     }
 
-    /// The use of the network's buffers, as far as a file told it.
+    /// The use of the network's buffers, as far as a file gives it.
     pub(super) fn mbufs(&self) -> crate::Mbufs {
         self.settings.and_then(|settings| settings.mbufs).unwrap_or_default()
     }
 
-    /// The machine's memory, where a file told it.
+    /// The machine's memory, where a file gives it.
     pub(super) fn memory(&self) -> Option<Bytes> {
         self.settings?.machine.memory
     }
 
-    /// The numbers of one name that a file told for keys below `root`.
+    /// The numbers of one name that a file gives for keys below `root`.
     pub(super) fn registry_below(&self, root: &str, name: &str) -> Vec<(Address, u64)> {
         let Some(settings) = self.settings else { return Vec::new() };
         let below = |key: &str| key.get(..root.len()).is_some_and(|start| start.eq_ignore_ascii_case(root));
@@ -155,7 +155,7 @@ impl<'a> Draft<'a> {
         found.collect()
     }
 
-    /// The parameters of TCP templates that a file told: template, parameter, value.
+    /// The parameters of TCP templates that a file gives: template, parameter, value.
     pub(super) fn templates(&self) -> Vec<(&'a str, &'a str, &'a str)> {
         let Some(settings) = self.settings else { return Vec::new() };
         let found = settings.values.iter().filter_map(|(knob, now)| match knob {

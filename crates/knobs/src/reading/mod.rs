@@ -1,7 +1,7 @@
 //! Reading another machine's settings offline, from what its own tools print or its own files say.
 //!
 //! Bytes in, settings with their places out; no file is opened here. What a line *should* say is `lint`'s, and what to
-//! do about it is `planner`'s. Anything that can't be read is told with its line and column and never guessed.
+//! do about it is `planner`'s. Anything that can't be read is reported with its line and column and never guessed.
 
 mod clixml;
 mod csv;
@@ -201,7 +201,7 @@ struct Refusal {
 ///
 /// # Errors
 ///
-/// Where the bytes are no text, the format can't be told, or the file is damaged, with the place and the way out.
+/// Where the bytes are no text, the format can't be recognised, or the file is damaged, with the place and the way out.
 pub fn read(name: &str, bytes: &[u8]) -> Result<Reading, ReadingError> {
     read_text(name, bytes).map_err(|refusal| ReadingError {
         file: sheet::shown(name),

@@ -8,7 +8,7 @@ use crate::{
     recipe::{self, Action, Kind},
 };
 
-/// The most keys whose absent values are told. A machine has a few dozen adapters.
+/// The most keys whose absent values are listed. A machine has a few dozen adapters.
 const MOST_KEYS: usize = 1_000;
 
 pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {

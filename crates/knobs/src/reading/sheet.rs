@@ -245,7 +245,7 @@ pub(super) fn shown(text: &str) -> String {
 /// A setting's name in a sentence.
 pub(super) fn shown_knob(knob: &Address) -> String {
     let text = knob.to_string();
-    // A registry address is told by its end, which is what differs.
+    // A registry address is recognised by its end, which is what differs.
     match (knob, text.rsplit_once('\\')) {
         (Address::Registry { .. }, Some((_, value))) => shown(value),
         _ => shown(&text),

@@ -20,7 +20,7 @@ fn utf16(text: &str, mark: bool) -> Vec<u8> {
 }
 
 /// Format, platform, settings and remarks, one to a line.
-fn told(reading: &Reading) -> String {
+fn rendered(reading: &Reading) -> String {
     let head = format!("{} [{}] others {}", reading.format, reading.platform, reading.others);
     let found = reading.found.iter().map(|found| {
         let value = found.value.as_deref().unwrap_or("(absent)");
@@ -47,7 +47,7 @@ macro_rules! golden {
     ($($test:ident: $file:literal),* $(,)?) => {$(
         #[test]
         fn $test() {
-            insta::assert_snapshot!(told(&of($file)));
+            insta::assert_snapshot!(rendered(&of($file)));
         }
     )*};
 }
@@ -103,16 +103,16 @@ fn an_export_of_a_whole_key_proves_what_is_absent_and_a_few_lines_prove_nothing(
         let merged = merge(&[reading], Some(&"windows-xp".parse().unwrap())).unwrap();
         merged.settings.values
     };
-    let told = values(&export);
+    let found = values(&export);
     let at = |key: &str, value: &str| {
         let key = key.replace("HKEY_LOCAL_MACHINE", "HKLM").replace("ControlSet001", "CurrentControlSet");
         Address::Registry { key, value: value.to_owned() }
     };
-    assert_eq!(told.get(&at(KEY, "Tcp1323Opts")), Some(&Some("1".to_owned())));
-    assert_eq!(told.get(&at(KEY, "TcpWindowSize")), Some(&None));
-    assert_eq!(told.get(&at(&adapter, "MTU")), Some(&None));
-    // Another adapter, or a key that the export doesn't have, is not told.
-    assert_eq!(told.get(&at(&format!(r"{KEY}\Interfaces\{{FFFF}}"), "MTU")), None);
+    assert_eq!(found.get(&at(KEY, "Tcp1323Opts")), Some(&Some("1".to_owned())));
+    assert_eq!(found.get(&at(KEY, "TcpWindowSize")), Some(&None));
+    assert_eq!(found.get(&at(&adapter, "MTU")), Some(&None));
+    // Another adapter, or a key that the export doesn't have, is not reported.
+    assert_eq!(found.get(&at(&format!(r"{KEY}\Interfaces\{{FFFF}}"), "MTU")), None);
     for recipe in [
         format!("REGEDIT4\n[{KEY}]\n\"Tcp1323Opts\"=dword:1\n"),
         export.replace("[HKEY", "; mine\n[HKEY"),
@@ -217,8 +217,8 @@ fn names_and_values_that_steer_a_terminal_are_not_passed_on() {
 fn values_out_of_their_range_are_told_with_their_place() {
     let reading =
         read("x", b"net.ipv4.tcp_sack = 7\nnet.ipv4.tcp_rmem = 4096 131072\nnet.core.rmem_max = lots\n").unwrap();
-    let told: Vec<(u32, RemarkKind)> = reading.remarks.iter().map(|remark| (remark.place.line, remark.kind)).collect();
-    assert_eq!(told, [(1, RemarkKind::OutOfRange), (2, RemarkKind::OutOfRange), (3, RemarkKind::OutOfRange)]);
+    let found: Vec<(u32, RemarkKind)> = reading.remarks.iter().map(|remark| (remark.place.line, remark.kind)).collect();
+    assert_eq!(found, [(1, RemarkKind::OutOfRange), (2, RemarkKind::OutOfRange), (3, RemarkKind::OutOfRange)]);
 }
 
 fn merged(files: &[(&str, &str)], platform: Option<&str>) -> Result<Merged, MergeError> {

@@ -180,13 +180,13 @@ fn filter(setting: &Property, properties: &[Property], sheet: &mut Sheet) {
         ("destination", find("DestinationPrefix").to_owned()),
     ];
     let plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || ".:/*-".contains(c));
-    let told: Vec<String> = parts
+    let texts: Vec<String> = parts
         .iter()
         .filter(|(_, value)| !value.is_empty() && value != "-" && plain(value))
         .map(|(name, value)| format!("{name} {value}"))
         .collect();
     let knob = Address::Named { kind: "transportfilter".to_owned(), name: template.to_owned() };
-    sheet.add(setting.place, knob, &told.join(", "));
+    sheet.add(setting.place, knob, &texts.join(", "));
 }
 
 /// The MTU of Get-NetIPInterface.

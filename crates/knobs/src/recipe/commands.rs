@@ -429,7 +429,7 @@ fn item_property(words: &[String], remove: bool) -> Result<Vec<Action>, String> 
         return Ok(Vec::new());
     };
     let path = path.trim_start_matches("Registry::").to_owned();
-    // What only a running script knows (`$_.PSPath`) is told by the value: a loop goes over the adapters.
+    // What only a running script knows (`$_.PSPath`) is recognised by the value: a loop goes over the adapters.
     let key = if path.starts_with('$') { key_of(&name).unwrap_or_else(|| short_key(&path)) } else { short_key(&path) };
     let knob = Address::Registry { key, value: name };
     if remove {

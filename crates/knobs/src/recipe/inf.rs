@@ -142,14 +142,14 @@ mod tests {
     fn the_sections_that_an_installation_names_are_read() {
         let (steps, problems) = read(FILE);
         assert_eq!(problems, []);
-        let told = steps.into_iter().map(|step| match step.action {
+        let found = steps.into_iter().map(|step| match step.action {
             Action::Set(Address::Registry { value, .. }, to) => format!("{} {value}={to}", step.line),
             Action::Delete(Address::Registry { value, .. }) => format!("{} {value} deleted", step.line),
             other => format!("{other:?}"),
         });
         let expected =
             ["7 TcpWindowSize=128480", "8 Tcp1323Opts=3", "9 Hostname=\"x;y\"", "10 SackOpts=1", "12 MTU deleted"];
-        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 
     #[test]

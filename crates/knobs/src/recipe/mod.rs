@@ -133,7 +133,7 @@ pub enum Action {
     Delete(Address),
     /// Resets something, named as it stands there: `netsh interface tcp reset`.
     Reset(String),
-    /// Sets something that can't be told from the file alone; why, in a sentence.
+    /// Sets something that can't be determined from the file alone; why, in a sentence.
     Unclear(String),
 }
 

@@ -160,12 +160,12 @@ mod tests {
         let text = "#!/bin/sh\nsudo sysctl -w net.ipv4.tcp_rmem=\"4096 131072 6291456\" && sysctl -qw net.ipv4.tcp_sack=1 # on\n/sbin/sysctl net.inet.tcp.sendspace=262144\necho 0 > /proc/sys/net/ipv4/tcp_timestamps\necho 'net.ipv4.tcp_fack = 1' >> /etc/sysctl.conf\ncat <<EOF > /etc/sysctl.d/9.conf\nnet.core.rmem_max = 1\n\n# x\nEOF\nif true; then ifconfig em0 mtu 9014; fi\nip route change default via 10.0.0.1 dev eth0 initcwnd 20\nip link set dev eth0 mtu 9000\nsysctl -a | grep tcp\n# sysctl -w net.ipv4.tcp_sack=0\n";
         let (steps, problems) = read(text);
         assert_eq!(problems, []);
-        let told = steps.into_iter().map(|step| match step.action {
+        let found = steps.into_iter().map(|step| match step.action {
             Action::Set(knob, value) => format!("{} {knob} = {value}", step.line),
             other => format!("{other:?}"),
         });
         assert_eq!(
-            told.collect::<Vec<_>>(),
+            found.collect::<Vec<_>>(),
             [
                 "2 net.ipv4.tcp_rmem = 4096 131072 6291456",
                 "2 net.ipv4.tcp_sack = 1",

@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn sizes_are_followed_to_the_numbers_that_the_file_gives() {
         let text = "#define SIZE (1 << 20)\nint half = 512 * 1024;\nsetsockopt(s, SOL_SOCKET, SO_RCVBUF, (char*)&half, sizeof(half));\nint all = SIZE;\nsetsockopt(s, SOL_SOCKET, SO_SNDBUF, &all, sizeof all);\nsetsockopt(s, SOL_SOCKET, SO_SNDBUF, &given, sizeof given);\nsetsockopt(s, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);\n// setsockopt(s, SOL_SOCKET, SO_SNDBUF, &all, 4);\n";
-        let told: Vec<String> = read(text)
+        let found: Vec<String> = read(text)
             .0
             .into_iter()
             .map(|step| match step.action {
@@ -118,7 +118,7 @@ mod tests {
                 other => format!("{other:?}"),
             })
             .collect();
-        assert_eq!(told, ["3 socket SO_RCVBUF=524288", "5 socket SO_SNDBUF=1048576", "6 unclear"]);
+        assert_eq!(found, ["3 socket SO_RCVBUF=524288", "5 socket SO_SNDBUF=1048576", "6 unclear"]);
     }
 
     proptest! {

@@ -181,11 +181,11 @@ impl Handicap {
             }
             Self::BlackHole => {
                 let mut all = vec![allow("segment_size", &["mtu_black_hole"])];
-                // What never arrives can't be told from what was never sent.
+                // What never arrives can't be distinguished from what was never sent.
                 all.extend((!at_sender).then(|| allow("insufficient_evidence", &[])));
                 return all;
             }
-            // Whether it cost anything is told by the rate; that it is no loss holds in any case.
+            // Whether it cost anything shows in the rate; that it is no loss holds in any case.
             Self::Reordering => return vec![full, allow("reordering", &[])],
         };
         let mut all = Vec::new();

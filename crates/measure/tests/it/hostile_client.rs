@@ -164,7 +164,7 @@ fn a_flood_of_silent_connections_is_bounded_and_said_once() {
     let mut held: Vec<TcpStream> = (0..300).map(|_| connect(server.address)).collect();
     let turned_away = |line: &&String| line.contains("turned away, 256 others came");
     server.wait_for_line(|line| turned_away(&&line.to_owned()));
-    // The last are told that the server is busy.
+    // The last are answered that the server is busy.
     assert_eq!(byte(held.last_mut().unwrap()), 0xff);
     assert_eq!(server.log().iter().filter(turned_away).count(), 1, "{:#?}", server.log());
     drop(held);

@@ -285,7 +285,7 @@ impl Recorder {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        panic!("the request handler was not told of the end");
+        panic!("the request handler was not notified of the end");
     }
 }
 

@@ -1,4 +1,4 @@
-//! As fast as can be: that something is chosen and told, not how fast it is (that is `cargo xtask bench measure`).
+//! As fast as can be: that something is chosen and reported, not how fast it is (that is `cargo xtask bench measure`).
 
 use std::{sync::atomic::AtomicBool, time::Duration};
 
@@ -23,7 +23,7 @@ fn run_max(target: &Target, spec: &TestSpec) -> Result<Measurement, MeasureError
     measurement
 }
 
-/// That a choice is what its trials say, or that it is told why there were none.
+/// That a choice is what its trials say, or that it is reported why there were none.
 fn is_told(choice: &Choice, plain: Mechanism) {
     println!("{choice:?}");
     assert!(!choice.reason.is_empty());

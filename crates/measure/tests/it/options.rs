@@ -186,17 +186,17 @@ fn against(server: &Iperf3Server, spec: &TestSpec) -> Result<String, String> {
     if measurement.directions.len() != expected {
         return Err(format!("{measurement:?}"));
     }
-    let mut told = Vec::new();
+    let mut counts = Vec::new();
     for direction in &measurement.directions {
         if direction.rate_bps.is_none_or(|rate| rate.bps() == 0) {
             return Err(format!("{direction:?}"));
         }
-        told.push(direction.datagrams.map_or_else(|| direction.bytes.to_string(), |datagrams| datagrams.to_string()));
+        counts.push(direction.datagrams.map_or_else(|| direction.bytes.to_string(), |datagrams| datagrams.to_string()));
     }
     if spec.server_output && measurement.server_output.is_none() {
         return Err("no server output".to_owned());
     }
-    Ok(told.join(", "))
+    Ok(counts.join(", "))
 }
 
 /// A real server closes its port between two tests for as long as it needs on a busy machine.

@@ -109,11 +109,11 @@ fn keys(frame: &Value) -> String {
 /// Keys that some versions leave out are no difference.
 fn required(keys: &BTreeSet<String>) -> Vec<&str> {
     const OPTIONAL: [&str; 3] = ["omitted_errors", "omitted_packets", "congestion_used"];
-    /// Not told by 3.1.
+    /// Not sent by 3.1.
     const LATER: [&str; 2] = ["start_time", "end_time"];
     let is_old = !iperf3_has("--bidir");
-    let told = |key: &&str| !(OPTIONAL.contains(key) || is_old && LATER.contains(key));
-    keys.iter().map(String::as_str).filter(told).collect()
+    let sent = |key: &&str| !(OPTIONAL.contains(key) || is_old && LATER.contains(key));
+    keys.iter().map(String::as_str).filter(sent).collect()
 }
 
 fn transcript(server: SocketAddr, options: &[&str]) -> Vec<String> {

@@ -41,7 +41,7 @@ pub(super) fn role(limiter: &str) -> String {
 }
 
 /// What to do, the shares of the time, why, and what could not be seen. `filter` selects the packets in Wireshark.
-pub(super) fn told(diagnosis: &Value, filter: Option<&str>) -> Markup {
+pub(super) fn section(diagnosis: &Value, filter: Option<&str>) -> Markup {
     html! {
         @if let Some(action) = diagnosis["action"].as_str().filter(|action| !action.is_empty()) {
             p.action { strong { "Do: " } (clean(action)) }

@@ -18,13 +18,13 @@ pub(super) fn figure(chart: &Chart) -> Markup {
 
 /// The span of each series, in words.
 fn spoken(chart: &Chart) -> String {
-    let told = chart.panels.iter().flat_map(|panel| panel.series.iter().map(move |line| (panel.unit, line)));
-    let told = told.filter_map(|(unit, line)| {
+    let lines = chart.panels.iter().flat_map(|panel| panel.series.iter().map(move |line| (panel.unit, line)));
+    let lines = lines.filter_map(|(unit, line)| {
         let known = || line.y.iter().flatten().copied();
         let (low, high) = (known().reduce(f64::min)?, known().reduce(f64::max)?);
         Some(format!("{} from {} to {}", line.name, written(unit, low), written(unit, high)))
     });
-    format!("{}. {}.", chart.title, told.collect::<Vec<_>>().join("; "))
+    format!("{}. {}.", chart.title, lines.collect::<Vec<_>>().join("; "))
 }
 
 fn written(unit: Kind, value: f64) -> String {

@@ -5,17 +5,17 @@ use serde_json::Value;
 
 use super::{Charts, figure, table};
 
-/// The keys that are told here.
-pub(super) const TOLD: &[&str] = &["directions", "peer", "processor"];
+/// The keys that are shown here.
+pub(super) const SHOWN: &[&str] = &["directions", "peer", "processor"];
 
 pub(super) fn headline(document: &Value) -> Option<String> {
     let rate = |value: &Value| table::cell("rate_bps", value);
     if let Some(directions) = document["directions"].as_array().filter(|directions| !directions.is_empty()) {
-        let told = directions.iter().map(|one| {
+        let parts = directions.iter().map(|one| {
             let name = table::text(&one["direction"]).replacen("->", " \u{2192} ", 1);
             format!("{name} {}", rate(&one["rate_bps"]))
         });
-        return Some(told.collect::<Vec<_>>().join(", "));
+        return Some(parts.collect::<Vec<_>>().join(", "));
     }
     if let Some(rows) = document["rows"].as_array().filter(|rows| rows.iter().any(|row| row["buffers"].is_number())) {
         return devices(rows);
@@ -41,11 +41,11 @@ pub(super) fn headline(document: &Value) -> Option<String> {
         }
     }
     let is_one = of_direction.len() == 1;
-    let told = of_direction.iter().map(|(direction, rates)| {
+    let parts = of_direction.iter().map(|(direction, rates)| {
         let name = if is_one { String::new() } else { format!("{} ", table::cell("direction", direction)) };
         format!("{name}{}", rates.join(", "))
     });
-    Some(format!("predicted: {}", told.collect::<Vec<_>>().join("; ")))
+    Some(format!("predicted: {}", parts.collect::<Vec<_>>().join("; ")))
 }
 
 /// What a device carries in each role with the fewest and with the most packet buffers.
@@ -56,7 +56,7 @@ fn devices(rows: &[Value]) -> Option<String> {
             roles.push(&row["role"]);
         }
     }
-    let told = roles.into_iter().filter_map(|role| {
+    let parts = roles.into_iter().filter_map(|role| {
         let mut of_role = rows.iter().filter(|row| row["role"] == *role && row["rate_bps"].is_number());
         let (first, last) = (of_role.next()?, of_role.next_back());
         let with = |row: &Value| {
@@ -65,8 +65,8 @@ fn devices(rows: &[Value]) -> Option<String> {
         let most = last.map(|last| format!(", {}", with(last))).unwrap_or_default();
         Some(format!("{} {} packet buffers{most}", table::text(role), with(first)))
     });
-    let told = told.collect::<Vec<_>>();
-    (!told.is_empty()).then(|| told.join("; "))
+    let parts = parts.collect::<Vec<_>>();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Each measured direction, with its intervals drawn.
@@ -113,17 +113,17 @@ pub(super) fn ends(document: &Value) -> Markup {
         let per_gb = cpu["seconds_per_gb"].as_f64().map(|seconds| format!(", {seconds:.3} s per 10^9 B"));
         Some(format!("{percent:.0} % of one processor{}", per_gb.unwrap_or_default()))
     };
-    let told = [("this host", spent("own")), ("far end", spent("far"))];
-    let told: Vec<_> = told.into_iter().filter_map(|(name, said)| Some((name, said?))).collect();
+    let parts = [("this host", spent("own")), ("far end", spent("far"))];
+    let parts: Vec<_> = parts.into_iter().filter_map(|(name, said)| Some((name, said?))).collect();
     html! {
-        @if peer.is_object() || !told.is_empty() {
+        @if peer.is_object() || !parts.is_empty() {
             section {
                 h2 { "Both ends" }
                 dl {
                     @if peer.is_object() {
                         div { dt { "what answered" } dd { (table::cell("", &peer["kind"])) " at " (table::cell("", &peer["address"])) } }
                     }
-                    @for (name, said) in &told { div { dt { (name) } dd { (said) } } }
+                    @for (name, said) in &parts { div { dt { (name) } dd { (said) } } }
                 }
             }
         }

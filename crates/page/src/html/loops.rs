@@ -10,8 +10,8 @@ use super::{
 };
 use crate::clean;
 
-/// The keys that are told here.
-pub(super) const TOLD: &[&str] = &["transfers", "transfers_after", "hosts", "plan", "proofs"];
+/// The keys that are shown here.
+pub(super) const SHOWN: &[&str] = &["transfers", "transfers_after", "hosts", "plan", "proofs"];
 
 fn items<'a>(document: &'a Value, key: &str) -> &'a [Value] {
     document[key].as_array().map_or(&[], Vec::as_slice)
@@ -78,7 +78,7 @@ pub(super) fn transfers(document: &Value, key: &str, title: &str, charts: &Chart
                         (diagnosis::verdict(&one["diagnosis"]).unwrap_or_default())
                     }
                     (facts(one))
-                    (diagnosis::told(&one["diagnosis"], None))
+                    (diagnosis::section(&one["diagnosis"], None))
                     @for chart in charts.charts.iter().filter(|chart| chart.is_of(key, place)) { (figure::figure(chart)) }
                 }
             }

@@ -9,12 +9,12 @@ use super::{
     trace,
 };
 
-/// The keys that are told here.
-pub(super) const TOLD: &[&str] = &["connections", "files", "problems", "unlisted"];
+/// The keys that are shown here.
+pub(super) const SHOWN: &[&str] = &["connections", "files", "problems", "unlisted"];
 
 /// Connections beyond this stay in the JSON.
 const MOST_ROWS: usize = 500;
-/// Stories that are told in full.
+/// Stories that are shown in full.
 const MOST_STORIES: usize = 20;
 
 pub(super) fn headline(document: &Value) -> Option<String> {
@@ -57,7 +57,7 @@ pub(super) fn connections(document: &Value, charts: &Charts) -> Markup {
 fn files(document: &Value) -> Markup {
     let files = document["files"].as_array().map_or(&[][..], Vec::as_slice);
     let problems = document["problems"].as_array().map_or(&[][..], Vec::as_slice);
-    let told = |file: &Value| {
+    let described = |file: &Value| {
         html! {
             code { (text(&file["file"])) } ": " (cell("packets", &file["packets"])) " packets, "
             (cell("segments", &file["segments"])) " TCP segments, " (cell("bytes", &file["bytes"]))
@@ -65,13 +65,13 @@ fn files(document: &Value) -> Markup {
     };
     // One whole capture is no part of its own.
     if let ([file], []) = (files, problems) {
-        return html! { p.subline { (told(file)) } };
+        return html! { p.subline { (described(file)) } };
     }
     html! {
         section {
             h2 { "Read" }
             ul {
-                @for file in files { li { (told(file)) } }
+                @for file in files { li { (described(file)) } }
                 @for problem in problems {
                     li.problem {
                         (text(&problem["file"]))
@@ -151,7 +151,7 @@ fn story(place: usize, one: &Value, charts: &Charts, is_alone: bool) -> Markup {
             dl.facts {
                 @for (name, key) in facts { @if !one[key].is_null() { div { dt { (name) } dd { (cell(key, &one[key])) } } } }
             }
-            (diagnosis::told(&one["diagnosis"], filter))
+            (diagnosis::section(&one["diagnosis"], filter))
             (advice(&one["advice"]))
             @for chart in charts.charts.iter().filter(|chart| chart.is_of("connections", place)) { (figure::figure(chart)) }
             @for chart in charts.traces.iter().filter(|chart| chart.connection == place) { (trace::figure(chart)) }

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::table::{cell, text};
 
-/// The keys that are told here.
-pub(super) const TOLD: &[&str] = &["sizes", "streams", "exchanges", "under_load", "conclusions", "cancelled"];
+/// The keys that are shown here.
+pub(super) const SHOWN: &[&str] = &["sizes", "streams", "exchanges", "under_load", "conclusions", "cancelled"];
 
 /// Where a cell finds its value in a row, and the key that tells its unit.
 type Column = (&'static str, &'static str, &'static str);
@@ -28,8 +28,8 @@ pub(super) fn headline(document: &Value) -> Option<String> {
     };
     let both = |up: Option<String>, down: Option<String>| {
         let named = [("a \u{2192} b", up), ("b \u{2192} a", down)];
-        let told: Vec<_> = named.into_iter().filter_map(|(name, said)| Some(format!("{name} {}", said?))).collect();
-        (!told.is_empty()).then(|| told.join("; "))
+        let parts: Vec<_> = named.into_iter().filter_map(|(name, said)| Some(format!("{name} {}", said?))).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
     };
     let (sizes, streams) = (items(document, "sizes"), items(document, "streams"));
     if !sizes.is_empty() {

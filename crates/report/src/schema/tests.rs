@@ -190,10 +190,10 @@ fn every_key_of_a_mesh_is_documented() {
     let earlier = BTreeMap::from([(("b".to_owned(), "a".to_owned()), vec![rate(900)])]);
     let verdict = judge(&hosts, &cells, &earlier, Criteria::default());
     let report = |run, cells, verdict| crate::MeshReport { hosts: &hosts, cells, verdict, run };
-    let told = json::mesh("mesh", &report(Some(1), &cells, &verdict));
+    let document = json::mesh("mesh", &report(Some(1), &cells, &verdict));
     let failed = [(0, 1), (1, 0)].map(|(from, to)| Cell { from, to, found: Err("on a: \u{1b}[2Jrefused".to_owned()) });
     let nothing = judge(&hosts, &failed, &BTreeMap::new(), Criteria::default());
-    hold(&[told, json::mesh("mesh", &report(None, &failed, &nothing))], MESH, &[]);
+    hold(&[document, json::mesh("mesh", &report(None, &failed, &nothing))], MESH, &[]);
     let (from, to) = ("a".to_owned(), "b".to_owned());
     let limiter = Some("path".to_owned());
     let measured = EarlierCell { from, to, rate: Some(rate(9)), rtt: None, limiter, error: None };

@@ -79,11 +79,11 @@ pub fn run(path: &PathSpec, seed: u64, trial: &Trial, stop: &AtomicBool) -> Resu
     let kernel = SocketAddr::new(lab.host(Side::B).address(), PORT);
     let listener = lab.host(Side::B).run(|| TcpListener::bind(kernel))?;
     let listener = listener.map_err(|source| StackError::system("listen", source))?;
-    let (tell, told) = mpsc::channel();
+    let (send, receive) = mpsc::channel();
     let (bytes, sends) = (trial.bytes, trial.sends);
     lab.host(Side::B).spawn("kernel-end", move || {
         // Nobody waits any more where the receiver is gone.
-        tell.send(kernel_end(&listener, bytes, !sends)).ok();
+        send.send(kernel_end(&listener, bytes, !sends)).ok();
     })?;
     let port = Port::bare(tun, path.mtu as u16, false);
     let outcome = std::thread::scope(|scope| {
@@ -92,8 +92,8 @@ pub fn run(path: &PathSpec, seed: u64, trial: &Trial, stop: &AtomicBool) -> Resu
     });
     let mut outcome = outcome?;
     if trial.sends {
-        let told = told.recv_timeout(trial.limit);
-        let span = told.map_err(io::Error::other).flatten();
+        let answer = receive.recv_timeout(trial.limit);
+        let span = answer.map_err(io::Error::other).flatten();
         outcome.seconds =
             span.map_err(|source| StackError::system("receive at the kernel's end", source))?.as_secs_f64();
     }

@@ -258,8 +258,8 @@ fn only_what_is_allowed_is_set_and_a_refusal_tells_no_value() {
     let machine = Machine::new();
     let secret = machine.folder.path().join("machine/proc/sys/net/ipv4/tcp_fastopen_key");
     fs::write(&secret, "a-secret").unwrap();
-    let told = machine.order(peer(1), &apply("net.ipv4.tcp_fastopen_key", "guess", "0-0-0-0"));
-    assert!(!reason(&told).contains("a-secret"), "{told:?}");
+    let answer = machine.order(peer(1), &apply("net.ipv4.tcp_fastopen_key", "guess", "0-0-0-0"));
+    assert!(!reason(&answer).contains("a-secret"), "{answer:?}");
     reason(&machine.apply(peer(1), OLD, "1 1 1"));
     let many = vec![change("net.ipv4.tcp_rmem", OLD, "4096 131072 7000000"); 3000];
     reason(&machine.order(peer(1), &Order::Apply { changes: many, stay: Stay::Running, within_s: 60 }));

@@ -7,7 +7,7 @@ use fullpipe_measure::Measurement;
 
 use super::*;
 
-/// An end that has its values or not, and may be told to fail.
+/// An end that has its values or not, and may be made to fail.
 #[derive(Default)]
 struct Memory {
     name: &'static str,

@@ -106,7 +106,7 @@ impl RouteEntry {
         .unwrap_or_default()
     }
 
-    /// Everything that the kernel told, to compare before and after.
+    /// Everything that the kernel reported, to compare before and after.
     pub fn message(&self) -> &RouteMessage {
         &self.message
     }

@@ -174,8 +174,8 @@ impl Seen {
     }
 }
 
-fn scale(told: u8) -> Option<u8> {
-    (told != NO_SCALE).then_some(told.min(LARGEST_SCALE))
+fn scale(reported: u8) -> Option<u8> {
+    (reported != NO_SCALE).then_some(reported.min(LARGEST_SCALE))
 }
 
 fn is_used_up(used: u64, window: u64) -> bool {

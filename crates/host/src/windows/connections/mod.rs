@@ -109,7 +109,7 @@ pub struct Observed {
 pub struct Watch<'a> {
     /// For this time.
     pub time: Duration,
-    /// Ends it early; what was seen until then is told.
+    /// Ends it early; what was seen until then is reported.
     pub cancel: &'a AtomicBool,
 }
 

@@ -220,7 +220,7 @@ impl Table {
                 self.flow("writers", "clean", &what, congestion, Road::new(mbps, rtt), flow, Intent::Path);
             }
         }
-        // A rate that the kernel was told, below the path's and above it.
+        // A rate that the kernel was given, below the path's and above it.
         let rows: &[(f64, u64, f64)] =
             self.pick(&[(50.0, 20, 10.0), (100.0, 60, 25.0), (20.0, 60, 40.0)], &[(50.0, 30, 15.0), (30.0, 120, 60.0)]);
         for &(mbps, rtt, pace) in rows {

@@ -20,7 +20,7 @@ pub(crate) enum Intent {
     Buffers,
     /// Pauses of the application, a rate that it keeps, or a window of its own.
     Application,
-    /// The sender's kernel was told a rate.
+    /// The sender's kernel was given a rate.
     Paced,
     /// Requests and answers of so many bytes, with a pause between of so many ms.
     Ask {
@@ -272,7 +272,7 @@ impl Intent {
                 let details: &[&str] = if probing { &["mtu_black_hole", "small_mss"] } else { &["mtu_black_hole"] };
                 let seen = vec![allow("segment_size", details)];
                 let mut at_receiver = seen.clone();
-                // What never arrives can't be told from what was never sent.
+                // What never arrives can't be distinguished from what was never sent.
                 at_receiver.push(any("insufficient_evidence"));
                 Ok([seen, at_receiver])
             }
