@@ -191,7 +191,7 @@ fn settings(input: &mut Unstructured<'_>, platform: &Platform) -> Result<Setting
 
 /// A setting of the catalogue, or any name at all.
 fn address(input: &mut Unstructured<'_>, platform: &Platform) -> Result<Address> {
-    let catalogue = Catalogue::of(platform.family);
+    let catalogue = Catalogue::for_family(platform.family);
     match (u8::arbitrary(input)? % 8, catalogue) {
         (0, _) => Ok(text(input)?.parse().unwrap_or(Address::Sysctl(text(input)?))),
         (1, _) => Ok(Address::Link { device: text(input)?, property: "mtu".to_owned() }),

@@ -85,7 +85,7 @@ pub fn recipe(data: &[u8]) {
     const KINDS: [Kind; 6] = [Kind::Sysctl, Kind::Shell, Kind::Registry, Kind::Batch, Kind::PowerShell, Kind::TuneD];
     let Some((pick, rest)) = data.split_first() else { return };
     let Ok(text) = recipe::decode(rest) else { return };
-    let kind = KINDS.get(usize::from(pick.wrapping_sub(b'0'))).copied().or_else(|| Kind::of("", &text));
+    let kind = KINDS.get(usize::from(pick.wrapping_sub(b'0'))).copied().or_else(|| Kind::from_file("", &text));
     let Some(kind) = kind else { return };
     let path = Some((Rate::from_bps(1_000_000_000), Micros::from_millis(80)));
     for platform in [None, "windows-xp".parse().ok(), "linux-5.15".parse().ok()] {

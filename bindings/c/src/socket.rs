@@ -193,7 +193,7 @@ pub unsafe extern "C" fn fullpipe_path_to(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fullpipe_path_of(socket: RawSocket, path: *mut CPath) -> c_int {
     // SAFETY: the caller's promise.
-    let seen = unsafe { with(socket, |socket| Path::of(&socket)) };
+    let seen = unsafe { with(socket, |socket| Path::read(&socket)) };
     // SAFETY: the caller's promise.
     let path = unsafe { path.as_mut() };
     done(seen.and_then(|seen| {

@@ -57,7 +57,7 @@ impl Code {
         }
     }
 
-    fn of(error: &std::io::Error) -> Self {
+    fn from_error(error: &std::io::Error) -> Self {
         match error.kind() {
             ErrorKind::TimedOut => Self::Timeout,
             ErrorKind::ConnectionReset => Self::Reset,
@@ -70,7 +70,7 @@ impl Code {
 
 impl From<StackError> for Code {
     fn from(error: StackError) -> Self {
-        Self::of(&error.into())
+        Self::from_error(&error.into())
     }
 }
 

@@ -44,7 +44,7 @@ impl Flags {
     /// Reads what stands behind `--so_flags`. The profile comes first, whatever the order.
     pub(crate) fn parse(text: &str) -> Result<Self, BadFlag> {
         let words = || text.split(',').map(str::trim).filter(|word| !word.is_empty());
-        let mut flags = Self::of(Profile::LINUX, 131_072, 16_384);
+        let mut flags = Self::new(Profile::LINUX, 131_072, 16_384);
         for word in words() {
             if let Some(name) = word.strip_prefix("profile=") {
                 flags = Self::of_profile(name).ok_or_else(|| bad(word, "linux, freebsd or netburner"))?;
@@ -67,7 +67,7 @@ impl Flags {
         Ok(flags)
     }
 
-    fn of(profile: Profile, receive_space: u32, send_space: u32) -> Self {
+    fn new(profile: Profile, receive_space: u32, send_space: u32) -> Self {
         let local = IpAddr::V4(Ipv4Addr::new(192, 168, 0, 1));
         Self {
             local,
@@ -85,12 +85,12 @@ impl Flags {
 
     fn of_profile(name: &str) -> Option<Self> {
         Some(match name {
-            "linux" => Self::of(Profile::LINUX, 131_072, 16_384),
+            "linux" => Self::new(Profile::LINUX, 131_072, 16_384),
             "freebsd" => {
-                let flags = Self::of(Profile::FREEBSD, 65_536, 32_768);
+                let flags = Self::new(Profile::FREEBSD, 65_536, 32_768);
                 Self { keepalive: Keepalive { probes: 8, ..Keepalive::USUAL }, ..flags }
             }
-            "netburner" => Self::of(Profile::NETBURNER, 5 * SEGMENT, 5 * SEGMENT),
+            "netburner" => Self::new(Profile::NETBURNER, 5 * SEGMENT, 5 * SEGMENT),
             _ => return None,
         })
     }

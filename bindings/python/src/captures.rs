@@ -67,7 +67,7 @@ pub(crate) fn read(
     threads: Option<NonZeroUsize>,
     timelines: bool,
 ) -> PyResult<Captures> {
-    let given = Given::of(source)?;
+    let given = Given::from_object(source)?;
     // What can't be read twice is kept whole.
     let look = Look { filter, threads, timelines: timelines && !given.can_be_read_twice() };
     let (connections, problems, kept) = seen(py, &given, &look, |list| {
@@ -89,7 +89,7 @@ pub(crate) fn diagnose<'py>(
     filter: Option<String>,
     threads: Option<NonZeroUsize>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let given = Given::of(source)?;
+    let given = Given::from_object(source)?;
     let look = Look { filter, threads, timelines: false };
     let document = seen(py, &given, &look, |list| Ok(library::captures_document(list)))?;
     answers::dictionary(py, &document)
@@ -116,7 +116,7 @@ fn seen<T: Send>(
 fn connections(list: &CaptureList) -> Result<Table, arrow_schema::ArrowError> {
     let mut reports = list.connections.iter();
     let batches = std::iter::from_fn(move || {
-        let rows: Vec<Row> = reports.by_ref().take(BATCH).map(|report| Row::of(&report)).collect();
+        let rows: Vec<Row> = reports.by_ref().take(BATCH).map(|report| Row::from_report(&report)).collect();
         (!rows.is_empty()).then_some(rows)
     });
     Table::of(CONNECTIONS, batches)

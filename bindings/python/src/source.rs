@@ -46,13 +46,14 @@ impl Trouble {
 
 impl Given {
     /// A path, an object with `read`, or a sequence of such.
-    pub(crate) fn of(source: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Some(one) = One::of(source)? {
+    pub(crate) fn from_object(source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Some(one) = One::from_object(source)? {
             return Ok(Self(vec![one]));
         }
         let wrong = || PyTypeError::new_err("give a path, a binary file object, or a sequence of such");
         let given = source.extract::<Vec<Bound<'_, PyAny>>>().map_err(|_| wrong())?;
-        let all: Vec<One> = given.iter().filter_map(|one| One::of(one).transpose()).collect::<PyResult<_>>()?;
+        let all: Vec<One> =
+            given.iter().filter_map(|one| One::from_object(one).transpose()).collect::<PyResult<_>>()?;
         if all.is_empty() || all.len() < given.len() { Err(wrong()) } else { Ok(Self(all)) }
     }
 
@@ -84,7 +85,7 @@ impl Given {
 }
 
 impl One {
-    fn of(source: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+    fn from_object(source: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         if let Ok(path) = source.extract::<PathBuf>() {
             return Ok(Some(Self::Path(named(path))));
         }

@@ -12,7 +12,7 @@
 //! let flow = Flow { from: end("10.0.0.2", 80), to: end("10.0.0.1", 40000), outer: 0 };
 //! let mut table: Table<u64> = Table::new(0x5EED);
 //! for flow in [flow, flow.reversed()] {
-//!     let (key, sender) = Key::of(&flow);
+//!     let (key, sender) = Key::from_flow(&flow);
 //!     let (slot, is_new) = table.find_or_insert(&key);
 //!     *table.value_mut(slot) += 1;
 //! }
@@ -44,7 +44,7 @@ pub enum Sender {
 impl Key {
     /// The key of a flow, and which of its ends is the sender.
     #[inline]
-    pub const fn of(flow: &Flow) -> (Self, Sender) {
+    pub const fn from_flow(flow: &Flow) -> (Self, Sender) {
         let (from, to) = (&flow.from, &flow.to);
         let low_first = from.address.0 < to.address.0 || (from.address.0 == to.address.0 && from.port <= to.port);
         let (low, high, sender) = if low_first { (from, to, Sender::Low) } else { (to, from, Sender::High) };

@@ -53,7 +53,7 @@ fn reaches_path(transfer: &Transfer, rate: Rate) -> bool {
 }
 
 fn by_window(transfer: &Transfer, window: Bytes, rtt: Micros, rate: Rate) -> Diagnosis {
-    let scaling = Scaling::of(transfer);
+    let scaling = Scaling::from_transfer(transfer);
     let bound = window_limited_rate(window, rtt).unwrap_or(rate);
     let share = (rate.bps() as f64 / bound.bps().max(1) as f64).min(1.0);
     let pinned = transfer.receiver.receive_buffer.is_some_and(|buffer| buffer.pinned);

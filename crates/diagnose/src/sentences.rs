@@ -60,7 +60,7 @@ pub(crate) fn blind(transfer: &Transfer) -> Vec<String> {
     } else if transfer.receiver_samples.is_empty() {
         blind.push("the receiver was not seen: whether its application reads too slowly is unknown".into());
     }
-    let scaling = Scaling::of(transfer);
+    let scaling = Scaling::from_transfer(transfer);
     if scaling == Scaling::Unknown {
         blind.push("the SYN packets were not seen: which window the ends could offer at all is unknown".into());
     }

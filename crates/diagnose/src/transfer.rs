@@ -340,7 +340,7 @@ pub struct ReceiverSample {
 impl Transfer {
     /// Payload rate over the whole transfer; `None` where it took no time.
     pub fn rate(&self) -> Option<Rate> {
-        Rate::of(self.bytes, self.duration_us)
+        Rate::from_bytes(self.bytes, self.duration_us)
     }
 
     /// Segments retransmitted in the whole transfer; `None` where the sender was not seen.

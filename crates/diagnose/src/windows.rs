@@ -160,7 +160,7 @@ pub(crate) enum Scaling {
 }
 
 impl Scaling {
-    pub(crate) fn of(transfer: &Transfer) -> Self {
+    pub(crate) fn from_transfer(transfer: &Transfer) -> Self {
         let shift = |end: &End| end.syn.map(|syn| syn.window_scale);
         match (shift(&transfer.receiver), shift(&transfer.sender)) {
             // An answer without the option follows from a question without it (RFC 7323, section 2.2).
@@ -219,7 +219,7 @@ impl Offer {
         let closed = |i: &Interval| is_closed(i, timeline.mss_at(i));
         Self {
             largest,
-            scaling: Scaling::of(transfer),
+            scaling: Scaling::from_transfer(transfer),
             closed: timeline.intervals.iter().any(closed),
             closed_at_end: timeline.intervals.last().is_some_and(closed),
             unread_share: unread_share(&transfer.receiver_samples, largest),

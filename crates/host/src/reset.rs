@@ -77,7 +77,7 @@ impl Reset<'_> {
         own: &Defaults,
     ) -> Result<(), HostError> {
         let platform = &self.settings.platform;
-        let row = Catalogue::of(platform.family).and_then(|catalogue| catalogue.at(knob, &platform.version));
+        let row = Catalogue::for_family(platform.family).and_then(|catalogue| catalogue.at(knob, &platform.version));
         let (to, reason) = if let Some(value) = own.get(knob) {
             (Some(value.clone()), "the kernel's own default, as a fresh network namespace has it".to_owned())
         } else {

@@ -64,7 +64,7 @@ fn every_writable_sysctl_of_the_catalogue_is_written_and_undone() {
         let mut journal = Journal::in_memory().expect("a journal");
         let before = host.settings().expect("read");
         let (mut written, mut read_only, mut missing) = (0, Vec::new(), Vec::new());
-        let catalogue = Catalogue::of(Family::Linux).expect("the catalogue");
+        let catalogue = Catalogue::for_family(Family::Linux).expect("the catalogue");
         for knob in catalogue.knobs.iter().map(|knob| &knob.address) {
             let Address::Sysctl(name) = knob else { continue };
             match host.writable(knob) {

@@ -22,7 +22,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    pub(crate) fn of(magic: &[u8]) -> Option<Self> {
+    pub(crate) fn from_magic(magic: &[u8]) -> Option<Self> {
         match magic {
             [0x1F, 0x8B, ..] => Some(Self::Gzip),
             // A frame, or one to be skipped, which may come first.

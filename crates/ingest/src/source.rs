@@ -51,7 +51,7 @@ impl Source {
         if let Some(by) = decompress::elsewhere(&magic) {
             return Err(Error::Packed { name, by });
         }
-        let compression = Compression::of(&magic);
+        let compression = Compression::from_magic(&magic);
         let stream = Cursor::new(magic).chain(stream);
         let stream = match compression {
             Some(compression) => decompress::start(compression, stream),

@@ -153,7 +153,7 @@ fn load(text: &str) -> Catalogue {
 
 impl Catalogue {
     /// The catalogue of a platform family; `None` where there is none.
-    pub fn of(family: Family) -> Option<&'static Self> {
+    pub fn for_family(family: Family) -> Option<&'static Self> {
         Self::all().find(|catalogue| catalogue.family == family)
     }
 
@@ -206,7 +206,7 @@ impl Catalogue {
 
 /// The catalogue of a platform.
 pub(crate) fn for_platform(platform: &Platform) -> Option<&'static Catalogue> {
-    Catalogue::of(platform.family)
+    Catalogue::for_family(platform.family)
 }
 
 impl Knob {
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn the_same_line_is_a_setting_on_one_kernel_and_dead_on_another() {
-        let linux = Catalogue::of(Family::Linux).unwrap();
+        let linux = Catalogue::for_family(Family::Linux).unwrap();
         let scale = Address::sysctl("net.ipv4.tcp_adv_win_scale");
         assert_eq!(linux.refusal(&scale, "6.1.0"), None);
         assert_eq!(linux.refusal(&scale, "6.6.0").unwrap().honoured, Honoured::Ignored);
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn the_windows_registry_is_matched_whatever_the_case_and_the_adapter() {
-        let windows = Catalogue::of(Family::Windows).unwrap();
+        let windows = Catalogue::for_family(Family::Windows).unwrap();
         let key =
             r"registry hklm\system\currentcontrolset\services\tcpip\parameters\Interfaces\{0A1B-2C}\tcpackfrequency";
         assert_eq!(windows.find(&key.parse().unwrap()).unwrap().lifts, [Limiter::AckDelay]);
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_row_with_a_placeholder_speaks_of_every_route() {
-        let linux = Catalogue::of(Family::Linux).unwrap();
+        let linux = Catalogue::for_family(Family::Linux).unwrap();
         let window: Address = "route 10.80.0.0/24 window".parse().unwrap();
         assert_eq!(linux.find(&window).unwrap().lifts, [Limiter::ReceiveWindow]);
         let nonsense: Address = "route 10.80.0.0/24 colour".parse().unwrap();

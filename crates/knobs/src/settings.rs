@@ -102,7 +102,7 @@ impl FromStr for Platform {
         let lower = text.trim().to_ascii_lowercase();
         let (family, version) = lower.split_once('-').unwrap_or((&lower, ""));
         let family = Family::named(family);
-        let Some(catalogue) = Catalogue::of(family) else {
+        let Some(catalogue) = Catalogue::for_family(family) else {
             let known: Vec<&str> = Catalogue::all().map(|catalogue| catalogue.family.name()).collect();
             return Err(ParsePlatformError::Family { text: text.to_owned(), known: known.join(", ") });
         };
@@ -209,7 +209,7 @@ mod tests {
             let spelt = format!("\"{family}\"");
             assert_eq!(serde_json::to_string(&family).unwrap(), spelt);
             assert_eq!(serde_json::from_str::<Family>(&spelt).unwrap(), family);
-            assert_eq!((Family::named(family.name()), Catalogue::of(family).is_some()), (family, true));
+            assert_eq!((Family::named(family.name()), Catalogue::for_family(family).is_some()), (family, true));
         }
         assert_eq!(serde_json::from_str::<Family>("\"plan9\"").unwrap(), Family::Unknown);
         assert_eq!(serde_json::from_str::<Family>("\"\"").unwrap(), Family::Unknown);

@@ -83,7 +83,7 @@ mod tests {
                 &["banana", "restricted"],
             ),
         ] {
-            let knob = Catalogue::of(family).unwrap().find(&address).unwrap();
+            let knob = Catalogue::for_family(family).unwrap().find(&address).unwrap();
             for value in fine {
                 assert_eq!(knob.wrong_value(value), None, "{address} {value}");
             }

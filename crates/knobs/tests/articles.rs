@@ -20,7 +20,7 @@ fn findings(name: &str, platform: &str, path: Option<(&str, &str)>) -> Vec<Findi
         platform: Some(platform.parse().unwrap()),
         path: path.map(|(rate, rtt)| (rate.parse().unwrap(), rtt.parse().unwrap())),
     };
-    lint(Kind::of(name, &text).unwrap(), &text, &request)
+    lint(Kind::from_file(name, &text).unwrap(), &text, &request)
 }
 
 /// `line rule`, those that are fine left out.
@@ -105,7 +105,7 @@ fn every_line_of_the_articles_is_read() {
         ("004-socket.cpp", 2),
     ] {
         let text = lines(name);
-        let (steps, problems) = read(Kind::of(name, &text).unwrap(), &text);
+        let (steps, problems) = read(Kind::from_file(name, &text).unwrap(), &text);
         assert_eq!((steps.len(), problems.len()), (count, 0), "{name}: {steps:?} {problems:?}");
     }
 }

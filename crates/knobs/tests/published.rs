@@ -23,7 +23,7 @@ fn judged(name: &str, platform: &str, path: Option<(&str, &str)>) -> Vec<String>
         platform: Some(platform.parse().unwrap()),
         path: path.map(|(rate, rtt)| (rate.parse().unwrap(), rtt.parse().unwrap())),
     };
-    let findings = lint(Kind::of(name, &text).unwrap(), &text, &request);
+    let findings = lint(Kind::from_file(name, &text).unwrap(), &text, &request);
     let faults = findings.iter().filter(|finding| finding.level > Level::Ok);
     faults.map(|finding| format!("{} {}", finding.line, finding.rule)).collect()
 }

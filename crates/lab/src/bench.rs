@@ -132,7 +132,7 @@ fn receive(listener: &TcpListener) -> io::Result<Rate> {
         };
         if read == 0 {
             let span: Duration = Instant::elapsed(&start);
-            return Ok(Rate::of(Bytes::new(bytes), span.into()).unwrap_or_default());
+            return Ok(Rate::from_bytes(Bytes::new(bytes), span.into()).unwrap_or_default());
         }
         bytes += read as u64;
     }

@@ -144,7 +144,7 @@ impl Lab {
     /// How far the lab was from the path that it makes, over both directions, since the start or the last reset.
     pub fn path_error(&self) -> PathError {
         let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        PathError::of(&self.errors().since(&since.errors), self.losses().since(&since.losses).total())
+        PathError::from_counts(&self.errors().since(&since.errors), self.losses().since(&since.losses).total())
     }
 
     /// Forgets what [`path_error`](Self::path_error) and [`valid`](Self::valid) look at: call it before a measurement.

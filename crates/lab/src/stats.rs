@@ -131,7 +131,7 @@ pub struct PathError {
 pub(crate) const LATE_US: u64 = 200;
 
 impl PathError {
-    pub(crate) fn of(counts: &Counts, lost: u64) -> Self {
+    pub(crate) fn from_counts(counts: &Counts, lost: u64) -> Self {
         let us = |nanos: u64| nanos.div_ceil(1_000);
         Self {
             p50_us: us(counts.quantile(0.5)),
@@ -172,13 +172,13 @@ mod tests {
         let before = histogram.counts();
         histogram.reset_max();
         histogram.record(10);
-        let error = PathError::of(&histogram.counts().since(&before), 0);
+        let error = PathError::from_counts(&histogram.counts().since(&before), 0);
         assert_eq!(error, PathError { p50_us: 1, p99_us: 1, max_us: 1, released: 1, late: 0, lost: 0 });
     }
 
     #[test]
     fn nothing_released_means_no_error() {
-        assert_eq!(PathError::of(&Counts::zero(), 0), PathError::default());
+        assert_eq!(PathError::from_counts(&Counts::zero(), 0), PathError::default());
     }
 
     proptest! {

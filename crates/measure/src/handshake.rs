@@ -45,7 +45,7 @@ impl View {
         self.scaling.is_some() || self.timestamps.is_some()
     }
 
-    pub(crate) fn of(info: &Info, saved_syn: Option<SynFacts>) -> Self {
+    pub(crate) fn from_info(info: &Info, saved_syn: Option<SynFacts>) -> Self {
         Self {
             scaling: info.scaling,
             own_shift: info.own_shift,

@@ -143,7 +143,7 @@ impl Shared {
     /// Read by the application so far, or acknowledged by the peer: what the kernel says, else what the worker counted.
     pub(crate) fn progress(&self, role: Role, baseline: &Baseline) -> u64 {
         let kernel = || {
-            let info = Info::of(&self.stream).ok()?;
+            let info = Info::read(&self.stream).ok()?;
             match role {
                 Role::Send => Some(info.bytes_acked?.saturating_sub(baseline.acked)),
                 Role::Receive => {
@@ -169,7 +169,7 @@ pub(crate) struct Baseline {
 impl Baseline {
     /// Computed, not read: the cookie may still be on its way to be acknowledged, and the peer's first payload may already
     /// be here. Before the payload only the opener sends, and that is the cookie; Linux also counts its SYN.
-    pub(crate) fn of(info: &Info, opened: bool, preamble: u64) -> Self {
+    pub(crate) fn from_info(info: &Info, opened: bool, preamble: u64) -> Self {
         Self {
             acked: if opened { preamble + 1 } else { 0 },
             received: if opened { 0 } else { preamble },

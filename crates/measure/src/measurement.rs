@@ -382,7 +382,7 @@ impl Sum {
     }
 
     fn rate(&self) -> Option<Rate> {
-        Rate::of(Bytes::new(self.bytes), Micros::new(self.longest_us))
+        Rate::from_bytes(Bytes::new(self.bytes), Micros::new(self.longest_us))
     }
 }
 

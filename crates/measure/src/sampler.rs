@@ -91,7 +91,7 @@ fn sample(probes: &[Probe], start: Instant, stop: &AtomicBool) -> Vec<Series> {
         let mut rtt = Duration::MAX;
         for (probe, series) in probes.iter().zip(&mut all) {
             // A connection that is gone has no more to tell.
-            let Ok(info) = Info::of(&probe.shared.stream) else { continue };
+            let Ok(info) = Info::read(&probe.shared.stream) else { continue };
             let at_us = Micros::from(start.elapsed());
             match probe.role {
                 Role::Send => series.sender.push(sender_sample(probe, &info, at_us)),
@@ -164,7 +164,7 @@ fn sender_sample(probe: &Probe, info: &Info, at_us: Micros) -> SenderSample {
         let sent_once = info.bytes_sent?.saturating_sub(info.bytes_retransmitted?);
         Some(Bytes::new((sent_once + u64::from(baseline.opened)).saturating_sub(info.bytes_acked?)))
     };
-    let memory = Memory::of(&probe.shared.stream).unwrap_or_default();
+    let memory = Memory::read(&probe.shared.stream).unwrap_or_default();
     SenderSample {
         at_us,
         acked: Bytes::new(acked),
@@ -204,7 +204,7 @@ fn receiver_sample(probe: &Probe, info: &Info, at_us: Micros) -> ReceiverSample 
         offered_window: info.receive_window,
         unread: unread(&probe.shared.stream),
         out_of_order: info.out_of_order,
-        receive_buffer: Memory::of(&probe.shared.stream).ok().and_then(|memory| memory.receive_buffer),
+        receive_buffer: Memory::read(&probe.shared.stream).ok().and_then(|memory| memory.receive_buffer),
         receive_space: info.receive_space,
     }
 }

@@ -114,8 +114,8 @@ impl Moving {
         // Where bytes end the test, it was over with the last of them and not when that was noticed.
         let complete = self.budget.is_some_and(|budget| self.progress(lane.role) >= budget);
         let over = if complete && lane.role == Role::Receive { lane.shared.last().unwrap_or(end) } else { end };
-        let memory = Memory::of(&lane.shared.stream).unwrap_or_default();
-        let pinned = Fixed::of(&lane.shared.stream).unwrap_or_default();
+        let memory = Memory::read(&lane.shared.stream).unwrap_or_default();
+        let pinned = Fixed::read(&lane.shared.stream).unwrap_or_default();
         let sampled_send = series.sender.iter().filter_map(|sample| sample.send_buffer).max();
         let sampled_receive = series.receiver.iter().filter_map(|sample| sample.receive_buffer).max();
         let buffer = |largest: Option<Bytes>, pinned| largest.map(|largest| Buffer { largest, pinned });
@@ -135,7 +135,7 @@ impl Moving {
             view: lane.view,
             datagrams: None,
             datagram_series: Vec::new(),
-            path_mtu: Info::of(&lane.shared.stream).ok().and_then(|info| info.path_mtu),
+            path_mtu: Info::read(&lane.shared.stream).ok().and_then(|info| info.path_mtu),
             sender_samples: series.sender,
             receiver_samples: series.receiver,
         }
@@ -180,7 +180,7 @@ impl Flow for Moving {
 
     fn live(&self) -> Live {
         let lane = self.lanes.iter().find(|lane| lane.role == Role::Send).or_else(|| self.lanes.first());
-        let Some(info) = lane.and_then(|lane| Info::of(&lane.shared.stream).ok()) else { return Live::default() };
+        let Some(info) = lane.and_then(|lane| Info::read(&lane.shared.stream).ok()) else { return Live::default() };
         let sends = lane.is_some_and(|lane| lane.role == Role::Send);
         Live {
             rtt_us: info.rtt,
@@ -259,9 +259,10 @@ impl Drop for Moving {
 
 impl MovingLane {
     fn new(lane: Lane) -> Self {
-        let info = Info::of(&lane.stream).ok();
-        let baseline = info.as_ref().map(|info| Baseline::of(info, lane.opened, lane.preamble)).unwrap_or_default();
-        let view = info.map(|info| View::of(&info, lane.saved_syn)).unwrap_or_default();
+        let info = Info::read(&lane.stream).ok();
+        let baseline =
+            info.as_ref().map(|info| Baseline::from_info(info, lane.opened, lane.preamble)).unwrap_or_default();
+        let view = info.map(|info| View::from_info(&info, lane.saved_syn)).unwrap_or_default();
         Self {
             id: lane.id,
             role: lane.role,
@@ -278,7 +279,7 @@ impl MovingLane {
 
     fn counts(&self, start: Instant) -> Counts {
         let at = start.elapsed();
-        let retransmits = Info::of(&self.shared.stream).ok().and_then(|info| info.retransmits);
+        let retransmits = Info::read(&self.shared.stream).ok().and_then(|info| info.retransmits);
         Counts {
             at,
             progress: self.shared.progress(self.role, &self.baseline),

@@ -137,7 +137,7 @@ const NAMED: usize = 3;
 
 /// The first settings of the catalogue that lift `limiter` and that this version honours.
 fn lifting(platform: &Platform, limiter: Limiter) -> Vec<String> {
-    let Some(catalogue) = Catalogue::of(platform.family) else { return Vec::new() };
+    let Some(catalogue) = Catalogue::for_family(platform.family) else { return Vec::new() };
     let acts = |knob: &&fullpipe_knobs::Knob| {
         knob.lifts.first() == Some(&limiter) && catalogue.refusal(&knob.address, &platform.version).is_none()
     };
@@ -158,7 +158,7 @@ fn settings(platform: &Platform, limiter: Limiter, rate: Rate, rtt: Micros) -> V
     };
     let plan = plan_platform(&request);
     let lifts = |knob: &fullpipe_knobs::Address| {
-        let known = Catalogue::of(platform.family).and_then(|catalogue| catalogue.find(knob));
+        let known = Catalogue::for_family(platform.family).and_then(|catalogue| catalogue.find(knob));
         known.is_some_and(|knob| knob.lifts.contains(&limiter))
     };
     let changes = plan.changes.iter().filter(|change| lifts(&change.knob));

@@ -39,7 +39,7 @@ pub(crate) struct Interval {
 
 impl Interval {
     pub(crate) fn rate(&self) -> Option<Rate> {
-        Rate::of(Bytes::new(self.bytes), Micros::new(self.to_us.saturating_sub(self.from_us)))
+        Rate::from_bytes(Bytes::new(self.bytes), Micros::new(self.to_us.saturating_sub(self.from_us)))
     }
 
     /// Of two connections at the same time; round trip and windows are those of the first.

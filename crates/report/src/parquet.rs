@@ -51,7 +51,7 @@ pub fn captures(list: &CaptureList, into: impl Write + Send) -> Result<(), Parqu
     let mut writer = SerializedFileWriter::new(into, schema, Arc::new(properties))?;
     let mut reports = list.connections.iter().take(list.shown).peekable();
     while reports.peek().is_some() {
-        let rows: Vec<Row> = reports.by_ref().take(GROUP).map(|report| Row::of(&report)).collect();
+        let rows: Vec<Row> = reports.by_ref().take(GROUP).map(|report| Row::from_report(&report)).collect();
         let mut group = writer.next_row_group()?;
         for column in CONNECTIONS {
             write(column, &rows, &mut group)?;

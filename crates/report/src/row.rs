@@ -37,7 +37,7 @@ pub struct Row {
 
 impl Row {
     /// The row of one connection.
-    pub fn of(report: &Report) -> Self {
+    pub fn from_report(report: &Report) -> Self {
         let main = report.main_side();
         let diagnosis = main.verdict.as_ref().map(|verdict| &verdict.diagnosis);
         let sum = |count: fn(&Counters) -> u64| report.sides.iter().map(|side| count(&side.counters)).sum::<u64>();

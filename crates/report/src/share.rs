@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_calls_are_those_of_the_catalogue() {
-        let catalogue = fullpipe_knobs::Catalogue::of(fullpipe_knobs::Family::NetBurner).unwrap();
+        let catalogue = fullpipe_knobs::Catalogue::for_family(fullpipe_knobs::Family::NetBurner).unwrap();
         for (name, _) in SHARE_CALLS {
             let knob = fullpipe_knobs::Address::Named { kind: "call".to_owned(), name: name.to_owned() };
             assert!(catalogue.find(&knob).is_some(), "{name}");

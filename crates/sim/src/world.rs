@@ -386,7 +386,7 @@ impl<'s> World<'s> {
         let mss = sender.map_or(1_448, |(info, _, _)| info.mss).max(1);
         let steady = self.omitted.and_then(|omitted| {
             let span = duration.saturating_sub(spec.omit);
-            Rate::of(Bytes::new(got.saturating_sub(omitted)), span)
+            Rate::from_bytes(Bytes::new(got.saturating_sub(omitted)), span)
         });
         let transfer = Transfer {
             source: Source::Simulation,

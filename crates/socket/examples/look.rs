@@ -30,9 +30,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         stream.read_exact(&mut [0])?;
     }
     println!("{}", tuned.look_again(&stream)?);
-    println!("fixed by a call: {:?}", Fixed::of(&stream));
-    println!("{:#?}", Memory::of(&stream)?);
-    match Info::of(&stream) {
+    println!("fixed by a call: {:?}", Fixed::read(&stream));
+    println!("{:#?}", Memory::read(&stream)?);
+    match Info::read(&stream) {
         Ok(info) => println!("{info:#?}"),
         Err(error) => println!("this system tells nothing of a connection: {error}"),
     }

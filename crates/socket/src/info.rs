@@ -100,14 +100,14 @@ impl Info {
     /// # use std::net::{TcpListener, TcpStream};
     /// # let listener = TcpListener::bind("127.0.0.1:0")?;
     /// let stream = TcpStream::connect(listener.local_addr()?)?;
-    /// let info = fullpipe_socket::Info::of(&stream)?;
+    /// let info = fullpipe_socket::Info::read(&stream)?;
     /// println!("round trip {:?}, {:?} in flight", info.rtt, info.in_flight);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
     /// # Errors
     /// The kernel's: `InvalidInput` or `Unsupported` from one that can't tell (Windows before 10 1703 and Server 2019).
-    pub fn of(socket: &impl Handle) -> io::Result<Self> {
+    pub fn read(socket: &impl Handle) -> io::Result<Self> {
         // More than any kernel of today fills.
         let mut raw = [0u8; 512];
         let len = sys::tcp_info(socket, &mut raw)?;

@@ -25,7 +25,7 @@ impl Memory {
     /// # Errors
     /// The system's: that it can't tell, or that the socket is gone.
     #[cfg(target_os = "linux")]
-    pub fn of(socket: &impl Handle) -> io::Result<Self> {
+    pub fn read(socket: &impl Handle) -> io::Result<Self> {
         // SK_MEMINFO_RMEM_ALLOC, _RCVBUF, _WMEM_ALLOC, _SNDBUF, _FWD_ALLOC, _WMEM_QUEUED (include/uapi/linux/sock_diag.h).
         let [receive_used, receive_buffer, _, send_buffer, _, send_used, ..] = sys::mem_info(socket)?;
         let bytes = |count: u32| Some(Bytes::new(count.into()));
@@ -42,11 +42,11 @@ impl Memory {
     /// # Errors
     /// The system's: that the socket is gone.
     #[cfg(not(target_os = "linux"))]
-    pub fn of(socket: &impl Handle) -> io::Result<Self> {
+    pub fn read(socket: &impl Handle) -> io::Result<Self> {
         let reference = socket2::SockRef::from(socket);
         let bytes = |count: usize| Bytes::new(count as u64);
         let receive = reference.recv_buffer_size()?;
-        let info = crate::Info::of(socket).unwrap_or_default();
+        let info = crate::Info::read(socket).unwrap_or_default();
         #[cfg(target_os = "freebsd")]
         let queued = sys::queued(socket).ok().map(Bytes::new);
         #[cfg(not(target_os = "freebsd"))]
@@ -83,7 +83,7 @@ const RECEIVE_LOCK: i32 = 2;
 
 impl Fixed {
     /// Asks the system; `None` where it can't tell (all but Linux 5.16 and later).
-    pub fn of(socket: &impl Handle) -> Option<Self> {
+    pub fn read(socket: &impl Handle) -> Option<Self> {
         #[cfg(target_os = "linux")]
         return sys::buffer_locks(socket)
             .ok()

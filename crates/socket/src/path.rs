@@ -36,12 +36,12 @@ impl Path {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn of(socket: &impl Handle) -> io::Result<Self> {
+    pub fn read(socket: &impl Handle) -> io::Result<Self> {
         let is_v6 = SockRef::from(socket).peer_addr()?.as_socket_ipv6().is_some_and(|peer| {
             // IPv4 underneath.
             peer.ip().to_ipv4_mapped().is_none()
         });
-        Ok(Self::from_info(&Info::of(socket)?, is_v6))
+        Ok(Self::from_info(&Info::read(socket)?, is_v6))
     }
 
     /// Connects, asks the kernel about that connection, and closes it. The far end sees a connection without any data.
@@ -62,7 +62,7 @@ impl Path {
         let stream = TcpStream::connect_timeout(&address, patience)?;
         let took = Micros::from(start.elapsed());
         // A kernel that can't tell leaves what the clock tells.
-        let seen = Self::of(&stream).unwrap_or_default();
+        let seen = Self::read(&stream).unwrap_or_default();
         Ok(Self { rtt: seen.rtt.or(Some(took)), ..seen })
     }
 

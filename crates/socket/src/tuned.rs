@@ -118,9 +118,9 @@ impl Tuned {
     /// # Errors
     /// The system's where the socket can't be asked or set.
     pub fn connected(socket: &impl Handle, wish: Wish) -> io::Result<Self> {
-        let path = Path::of(socket).unwrap_or_default();
+        let path = Path::read(socket).unwrap_or_default();
         let mut tuned = Self::begin(socket, path, wish)?;
-        tuned.seen = Info::of(socket).ok().map(|info| Seen::of(&info));
+        tuned.seen = Info::read(socket).ok().map(|info| Seen::from_info(&info));
         Ok(tuned)
     }
 
@@ -130,9 +130,9 @@ impl Tuned {
     /// # Errors
     /// The system's where the socket can't be asked or set.
     pub fn look_again(&mut self, socket: &impl Handle) -> io::Result<&Self> {
-        let info = Info::of(socket).unwrap_or_default();
-        self.path = self.path.refined(Path::of(socket).unwrap_or_default());
-        let now = Seen::of(&info);
+        let info = Info::read(socket).unwrap_or_default();
+        self.path = self.path.refined(Path::read(socket).unwrap_or_default());
+        let now = Seen::from_info(&info);
         let rates = self.rates(&info, now);
         // A look too soon leaves the earlier one to compare with.
         if self.seen.is_none_or(|seen| now.at.duration_since(seen.at) >= SHORTEST_LOOK) {
@@ -186,10 +186,10 @@ impl Tuned {
         let passed = |count: fn(&Seen) -> Option<u64>| {
             let seen = since?;
             let bytes = count(&now)?.saturating_sub(count(&seen)?);
-            Rate::of(Bytes::new(bytes), Micros::from(now.at.duration_since(seen.at)))
+            Rate::from_bytes(Bytes::new(bytes), Micros::from(now.at.duration_since(seen.at)))
         };
         // A window in each round trip, where the bytes are not counted.
-        let outgoing = || Some(info.in_flight?).zip(info.rtt).and_then(|(bytes, rtt)| Rate::of(bytes, rtt));
+        let outgoing = || Some(info.in_flight?).zip(info.rtt).and_then(|(bytes, rtt)| Rate::from_bytes(bytes, rtt));
         (passed(|seen| seen.received), passed(|seen| seen.acked).or_else(outgoing))
     }
 
@@ -211,7 +211,7 @@ impl Tuned {
     fn size(&mut self, socket: &impl Handle, buffer: Buffer, seen: Option<Rate>) -> io::Result<Decision> {
         let limits = Limits::read(buffer);
         let size = size_of(socket, buffer)?;
-        let known = Fixed::of(socket);
+        let known = Fixed::read(socket);
         let ours = self.ours.at(buffer);
         // Where no system tells: a new socket that differs from the others of its kind was set by somebody.
         let differs = || self.seen.is_none() && limits.initial.is_some_and(|initial| initial != size);
@@ -232,7 +232,7 @@ impl Tuned {
                 let initial = limits.initial.filter(|initial| *initial > size);
                 // Automatic sizing starts from what there is.
                 initial.map_or(Ok(()), |initial| set(socket, buffer, &limits, initial))?;
-                Fixed::of(socket).unwrap_or_default().with(buffer, false).put(socket)?;
+                Fixed::read(socket).unwrap_or_default().with(buffer, false).put(socket)?;
                 self.ours = self.ours.with(buffer, false);
                 Ok(decision)
             }
@@ -291,7 +291,7 @@ fn set(socket: &impl Handle, buffer: Buffer, limits: &Limits, size: Bytes) -> io
 }
 
 impl Seen {
-    fn of(info: &Info) -> Self {
+    fn from_info(info: &Info) -> Self {
         Self { at: Instant::now(), received: info.bytes_received, acked: info.bytes_acked }
     }
 }

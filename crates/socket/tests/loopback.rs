@@ -28,7 +28,7 @@ fn a_new_socket_is_left_to_automatic_sizing() {
     assert!(matches!(tuned.receive(), Decision::Automatic { short: None, .. }), "{tuned}");
     assert!(matches!(tuned.send(), Decision::Automatic { short: None, .. }), "{tuned}");
     assert_eq!((socket.recv_buffer_size().unwrap(), socket.send_buffer_size().unwrap()), before);
-    assert_ne!(Fixed::of(&socket), Some(Fixed { receive: true, send: true }));
+    assert_ne!(Fixed::read(&socket), Some(Fixed { receive: true, send: true }));
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn buffers_fixed_at_64_kb_are_given_back_to_automatic_sizing() {
     let socket = socket();
     socket.set_recv_buffer_size(8_192).unwrap();
     socket.set_send_buffer_size(8_192).unwrap();
-    let Some(fixed) = Fixed::of(&socket) else {
+    let Some(fixed) = Fixed::read(&socket) else {
         println!("skipped buffers_fixed_at_64_kb_are_given_back_to_automatic_sizing: a kernel before 5.16");
         return;
     };
@@ -45,8 +45,8 @@ fn buffers_fixed_at_64_kb_are_given_back_to_automatic_sizing() {
     let tuned = Tuned::before_handshake(&socket, path, wish).unwrap();
     assert!(matches!(tuned.receive(), Decision::Released { was, .. } if was == Bytes::new(16_384)), "{tuned}");
     assert!(tuned.send().is_automatic(), "{tuned}");
-    assert_eq!(Fixed::of(&socket), Some(Fixed::default()));
-    let memory = Memory::of(&socket).unwrap();
+    assert_eq!(Fixed::read(&socket), Some(Fixed::default()));
+    let memory = Memory::read(&socket).unwrap();
     assert!(memory.receive_buffer > Some(Bytes::new(16_384)), "automatic sizing starts where a new socket does");
 }
 
@@ -57,7 +57,7 @@ fn a_short_queue_is_fixed_at_what_the_path_holds() {
     let tuned = Tuned::before_handshake(&socket, path, Wish::interactive("100M".parse().unwrap())).unwrap();
     // 125,000 B x 1.25 in whole segments is 156,220 B, in a buffer of which half is payload.
     assert!(matches!(tuned.receive(), Decision::Fixed { buffer, .. } if buffer == Bytes::new(315_392)), "{tuned}");
-    assert_eq!(Fixed::of(&socket).map(|fixed| fixed.receive), Some(true));
+    assert_eq!(Fixed::read(&socket).map(|fixed| fixed.receive), Some(true));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_connection_is_opened_looked_at_and_explained() {
     let address = listener.local_addr().unwrap();
     let (stream, mut tuned) = connect(address, Duration::from_secs(5), Wish::fast()).unwrap();
     tuned.look_again(&stream).unwrap();
-    assert_eq!(tuned.path().scaling, Info::of(&stream).unwrap().scaling);
+    assert_eq!(tuned.path().scaling, Info::read(&stream).unwrap().scaling);
     assert!(tuned.path().mtu.unwrap() > 1_000 && tuned.path().own_shift.is_some());
     assert!(tuned.to_string().starts_with("path: round trip "), "{tuned}");
 }

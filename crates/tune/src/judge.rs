@@ -119,7 +119,7 @@ fn median_rate(transfers: &[Transfer]) -> Option<Rate> {
     let steps: Vec<u64> = (0..=PARTS).map(|step| received(end - part * (PARTS - step))).collect();
     let mut rates: Vec<Rate> = steps
         .windows(2)
-        .filter_map(|pair| Rate::of(Bytes::new(pair[1].saturating_sub(pair[0])), Micros::new(part)))
+        .filter_map(|pair| Rate::from_bytes(Bytes::new(pair[1].saturating_sub(pair[0])), Micros::new(part)))
         .collect();
     rates.sort_unstable();
     rates.get(rates.len() / 2).copied()

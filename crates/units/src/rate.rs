@@ -19,7 +19,7 @@ impl Rate {
     }
 
     /// The rate at which `bytes` move in `over`; `None` where `over` is zero.
-    pub fn of(bytes: crate::Bytes, over: crate::Micros) -> Option<Self> {
+    pub fn from_bytes(bytes: crate::Bytes, over: crate::Micros) -> Option<Self> {
         crate::window_limited_rate(bytes, over)
     }
 

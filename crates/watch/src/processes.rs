@@ -95,7 +95,7 @@ pub(crate) fn fixed(owner: &Owner, inode: u32) -> Option<Fixed> {
     let socket = pidfd_getfd(process, owner.fd.try_into().ok()?, PidfdGetfdFlags::empty()).ok()?;
     // By now the number may be another file's.
     let is_same = rustix::fs::fstat(&socket).is_ok_and(|stat| stat.st_ino == u64::from(inode));
-    is_same.then(|| Fixed::of(&socket)).flatten()
+    is_same.then(|| Fixed::read(&socket)).flatten()
 }
 
 fn pids() -> impl Iterator<Item = u32> {

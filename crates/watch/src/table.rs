@@ -321,7 +321,7 @@ impl Table {
 
     fn row(&self, entry: &Entry, owners: &dyn Owners) -> Row {
         let time = self.at.saturating_sub(self.before);
-        let rate = |way: usize| Rate::of(Bytes::new(entry.delta[way]), time).unwrap_or_default();
+        let rate = |way: usize| Rate::from_bytes(Bytes::new(entry.delta[way]), time).unwrap_or_default();
         let story = entry.story.as_deref().filter(|story| !story.points.is_empty());
         let info = story.map(|story| &story.info);
         let judged = entry.judged.as_deref();

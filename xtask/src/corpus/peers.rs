@@ -49,7 +49,7 @@ pub(crate) fn print(shell: &Shell, dir: &Path, runs: &[Run], judged: &Judged) {
     let (mut all, mut same, mut explained, mut lines) = (0, 0, 0, Vec::new());
     let (mut conversations, mut same_conversations) = (0, 0);
     for (run, file, connection) in at_sender {
-        let Some(repeats) = Repeats::of(shell, dir, run, file, connection) else { continue };
+        let Some(repeats) = Repeats::count(shell, dir, run, file, connection) else { continue };
         all += 1;
         match repeats.comparison() {
             Comparison::Same => same += 1,
@@ -62,7 +62,7 @@ pub(crate) fn print(shell: &Shell, dir: &Path, runs: &[Run], judged: &Judged) {
         if connection.packets > MOST_FOR_TSHARK {
             continue;
         }
-        if let Some(conversation) = Conversation::of(shell, &dir.join(file)) {
+        if let Some(conversation) = Conversation::count(shell, &dir.join(file)) {
             conversations += 1;
             match conversation.difference(connection) {
                 None => same_conversations += 1,
@@ -84,7 +84,7 @@ pub(crate) fn print(shell: &Shell, dir: &Path, runs: &[Run], judged: &Judged) {
 }
 
 impl Repeats {
-    fn of(shell: &Shell, dir: &Path, run: &Run, file: &str, connection: &Connection) -> Option<Self> {
+    fn count(shell: &Shell, dir: &Path, run: &Run, file: &str, connection: &Connection) -> Option<Self> {
         let side = connection.main_side()?;
         let file = dir.join(file);
         let table = cmd!(shell, "tcptrace -l -n --csv {file}").quiet().ignore_stderr().read().ok();
@@ -172,7 +172,7 @@ struct Conversation {
 }
 
 impl Conversation {
-    fn of(shell: &Shell, file: &Path) -> Option<Self> {
+    fn count(shell: &Shell, file: &Path) -> Option<Self> {
         let table = cmd!(shell, "tshark -q -z conv,tcp -r {file}").quiet().ignore_stderr().read().ok()?;
         Self::in_table(&table)
     }

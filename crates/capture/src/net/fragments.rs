@@ -130,7 +130,7 @@ impl<S: Sink> Walk<'_, S> {
     }
 
     fn first(&self, view: View<'_>, datagram: &Datagram) -> Result<First, ProblemKind> {
-        let segment = self.segment(Header::of(view)?, view, datagram);
+        let segment = self.segment(Header::parse(view)?, view, datagram);
         let mut options = [0; 40];
         options[..segment.options.len()].copy_from_slice(segment.options);
         Ok(First {

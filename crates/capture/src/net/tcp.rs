@@ -20,7 +20,7 @@ pub(super) struct Header<'a> {
 
 impl<'a> Header<'a> {
     #[inline]
-    pub(super) fn of(view: View<'a>) -> Result<Self, ProblemKind> {
+    pub(super) fn parse(view: View<'a>) -> Result<Self, ProblemKind> {
         let bytes: &[u8; 16] = view.bytes.first_chunk().ok_or(ProblemKind::HeadersCut)?;
         let len = usize::from(bytes[12] >> 4) * 4;
         if len < 20 || len as u32 > view.len { Err(ProblemKind::BadTcp) } else { Ok(Self { bytes, len }) }
@@ -39,7 +39,7 @@ impl<'a> Header<'a> {
 impl<S: Sink> Walk<'_, S> {
     #[inline]
     pub(super) fn tcp(&mut self, view: View<'_>, datagram: &Datagram) -> Walked {
-        let header = Header::of(view)?;
+        let header = Header::parse(view)?;
         self.decoder.totals.segments += 1;
         // In place: as part of a result it would be copied.
         self.sink.segment(&self.segment(header, view, datagram));

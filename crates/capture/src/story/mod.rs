@@ -183,7 +183,7 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
         platform: fingerprint::guess(connection, sender),
         away: half.near.least_ns.map(micros),
         sending,
-        rate: Rate::of(Bytes::new(half.counters.payload), sending),
+        rate: Rate::from_bytes(Bytes::new(half.counters.payload), sending),
         verdict,
     }
 }

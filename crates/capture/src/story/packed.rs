@@ -192,7 +192,7 @@ impl Unpacker<'_> {
         let platform = self.maybe().and_then(Platform::coded);
         let away = self.maybe().map(Micros::new);
         let sending = Micros::new(self.number());
-        let rate = Rate::of(Bytes::new(counters.payload), sending);
+        let rate = Rate::from_bytes(Bytes::new(counters.payload), sending);
         Side { counters, mss, syn, platform, away, sending, rate, verdict: None }
     }
 }

@@ -262,7 +262,7 @@ impl Series {
         let (low, high) = (index.saturating_sub(reach), bins.len().min(index + reach + 1));
         let around = bins.get(low..high)?;
         let bytes = around.iter().map(|bin| bin.delivered).sum();
-        Rate::of(Bytes::new(bytes), micros(self.width_ns * around.len() as u64))
+        Rate::from_bytes(Bytes::new(bytes), micros(self.width_ns * around.len() as u64))
     }
 
     fn receivers(&self, bins: &[Bin]) -> Vec<ReceiverSample> {

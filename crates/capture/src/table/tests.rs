@@ -22,26 +22,31 @@ fn end(address: u32, port: u16) -> Endpoint {
 }
 
 fn key(number: u32) -> Key {
-    Key::of(&Flow { from: end(0x0A00_0001, 80), to: end(0x0A01_0000 + number / 60_000, number as u16), outer: 0 }).0
+    Key::from_flow(&Flow {
+        from: end(0x0A00_0001, 80),
+        to: end(0x0A01_0000 + number / 60_000, number as u16),
+        outer: 0,
+    })
+    .0
 }
 
 #[test]
 fn both_directions_have_one_key_and_tell_who_sent() {
     let flow = Flow { from: end(2, 80), to: end(1, 90), outer: 7 };
-    let (there, sender) = Key::of(&flow);
-    let (back, answerer) = Key::of(&flow.reversed());
+    let (there, sender) = Key::from_flow(&flow);
+    let (back, answerer) = Key::from_flow(&flow.reversed());
     assert_eq!(there, back);
     assert_eq!((sender, answerer), (Sender::High, Sender::Low));
     assert_eq!(there.flow(), flow.reversed());
     let same_host = Flow { from: end(1, 90), to: end(1, 80), outer: 0 };
-    assert_eq!(Key::of(&same_host).1, Sender::High);
-    assert_eq!(Key::of(&same_host).0, Key::of(&same_host.reversed()).0);
+    assert_eq!(Key::from_flow(&same_host).1, Sender::High);
+    assert_eq!(Key::from_flow(&same_host).0, Key::from_flow(&same_host.reversed()).0);
 }
 
 #[test]
 fn what_carried_a_flow_tells_it_apart() {
     let flow = Flow { from: end(2, 80), to: end(1, 90), outer: 7 };
-    assert_ne!(Key::of(&flow).0, Key::of(&Flow { outer: 8, ..flow }).0);
+    assert_ne!(Key::from_flow(&flow).0, Key::from_flow(&Flow { outer: 8, ..flow }).0);
 }
 
 #[test]

@@ -40,14 +40,14 @@ pub struct Batch {
 
 impl Batch {
     /// An empty one.
-    fn of(part: usize, most: usize) -> Self {
+    fn new(part: usize, most: usize) -> Self {
         Self { part, most, notes: Vec::with_capacity(most), rare: Vec::new(), too_big: Vec::new() }
     }
 
     /// Another one like this, but empty.
     #[must_use]
     pub fn another(&self) -> Self {
-        Self::of(self.part, self.most)
+        Self::new(self.part, self.most)
     }
 
     /// Which part's it is.
@@ -121,14 +121,14 @@ impl Sorter {
         Self {
             tags: Tags::new(seed),
             clock: Clock::default(),
-            batches: core::array::from_fn(|part| Batch::of(part, most.max(1))),
+            batches: core::array::from_fn(|part| Batch::new(part, most.max(1))),
         }
     }
 
     /// Sorts a segment in; answers the batch that is full now.
     #[inline]
     pub fn segment(&mut self, segment: &Segment<'_>) -> Option<&mut Batch> {
-        let (key, sender) = Key::of(&segment.flow);
+        let (key, sender) = Key::from_flow(&segment.flow);
         let tag = self.tags.of(&key);
         let batch = &mut self.batches[part(tag)];
         let mut timestamps = Options::timestamps_alone(segment.options);
@@ -162,7 +162,7 @@ impl Sorter {
 
     /// The same for a message about a packet that was too big.
     pub fn too_big(&mut self, notice: &TooBig) -> Option<&mut Batch> {
-        let (key, _) = Key::of(&notice.about);
+        let (key, _) = Key::from_flow(&notice.about);
         let batch = &mut self.batches[part(self.tags.of(&key))];
         batch.too_big.push((batch.notes.len(), *notice));
         batch.is_full().then_some(batch)

@@ -161,7 +161,7 @@ impl Follower {
     }
 
     fn too_big(&mut self, notice: &TooBig) {
-        let (key, sender) = Key::of(&notice.about);
+        let (key, sender) = Key::from_flow(&notice.about);
         let Some(slot) = self.table.find(&key) else { return };
         let entry = self.table.value_mut(slot);
         if entry.followed.is_none() {

@@ -62,7 +62,7 @@ pub(super) fn beside_proofs(outcome: &mut Outcome) {
 fn gain(outcome: &Outcome, proof: &DirectionProof) -> Option<PredictedGain> {
     let direction = outcome.before.iter().find(|direction| direction.name == proof.direction)?;
     let [transfer] = direction.transfers.as_slice() else { return None };
-    let measured = SeenTransfer::of(direction)?;
+    let measured = SeenTransfer::from_direction(direction)?;
     let seen = seen(&measured, measured.rtt?);
     let ends = [&transfer.sender, &transfer.receiver];
     let mut machines = Vec::new();

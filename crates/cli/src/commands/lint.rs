@@ -50,7 +50,7 @@ fn judge(path: &Path, request: &LintRequest) -> Result<(String, Vec<Finding>), F
         quote(&mut findings, &text);
         return Ok((input.name, findings));
     }
-    let Some(kind) = Kind::of(&input.name, &text) else {
+    let Some(kind) = Kind::from_file(&input.name, &text) else {
         return Err(invalid(
             "nothing in it is a setting of TCP in a form that is known; give sysctl.conf, .reg, .inf, .ps1, .bat, .sh, \
              loader.conf, rc.conf, a C source, a TuneD profile or an Ansible playbook"

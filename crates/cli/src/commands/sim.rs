@@ -168,7 +168,7 @@ fn device(scenario: &Scenario, args: &SimArgs, output: Output) -> Ended {
         let outcomes: Vec<Simulated> = line.specs.iter().map(simulate).collect::<Result<_, SimError>>()?;
         let time = |one: &Simulated| one.finished.unwrap_or(one.transfer.duration_us).as_secs_f64();
         let seconds = outcomes.iter().map(time).sum::<f64>() / outcomes.len().max(1) as f64;
-        let rate = Rate::of(device.bytes, Micros::new((seconds * 1e6) as u64)).unwrap_or_default();
+        let rate = Rate::from_bytes(device.bytes, Micros::new((seconds * 1e6) as u64)).unwrap_or_default();
         let is_fitted = |fit: &fullpipe_path::FitSpec| fit.scenario == scenario.name && fit.buffers == line.buffers;
         rows.push(DeviceRow {
             buffers: line.buffers,

@@ -244,7 +244,7 @@ fn show(
 fn connection(session: Session) -> StackConnection {
     let Session { peer, sent, received, seconds, counts, info, failure } = session;
     let span = Micros::new((seconds * 1e6) as u64);
-    let rate = Rate::of(Bytes::new(sent.max(received)), span).unwrap_or_default();
+    let rate = Rate::from_bytes(Bytes::new(sent.max(received)), span).unwrap_or_default();
     StackConnection {
         peer,
         sent,

@@ -52,7 +52,7 @@ impl Bsd {
     }
 
     fn catalogue(self) -> Option<&'static Catalogue> {
-        Catalogue::of(self.family())
+        Catalogue::for_family(self.family())
     }
 }
 

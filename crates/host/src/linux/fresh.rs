@@ -29,7 +29,7 @@ pub(crate) fn defaults() -> Result<Defaults, HostError> {
 }
 
 fn of_this_namespace() -> Result<Defaults, HostError> {
-    let catalogue = Catalogue::of(Family::Linux);
+    let catalogue = Catalogue::for_family(Family::Linux);
     let own = sysctls::all()?.into_iter().filter_map(|(address, value)| {
         let Address::Sysctl(name) = &address else { return None };
         let ours = name.starts_with("net.ipv4.") || catalogue.is_some_and(|rows| rows.find(&address).is_some());

@@ -20,7 +20,8 @@ const ROOT: &str = "/proc/sys";
 /// here: a kernel newer than the catalogue shows its settings too.
 pub(super) fn all() -> Result<BTreeMap<Address, Option<String>>, HostError> {
     let mut values = BTreeMap::new();
-    for address in Catalogue::of(Family::Linux).iter().flat_map(|catalogue| &catalogue.knobs).map(|knob| &knob.address)
+    for address in
+        Catalogue::for_family(Family::Linux).iter().flat_map(|catalogue| &catalogue.knobs).map(|knob| &knob.address)
     {
         if let Address::Sysctl(name) = address {
             note(&mut values, address, name)?;

@@ -232,7 +232,7 @@ impl<R: Registry, P: Runner> Host for WindowsHost<R, P> {
 }
 
 fn catalogue() -> Option<&'static Catalogue> {
-    Catalogue::of(Family::Windows)
+    Catalogue::for_family(Family::Windows)
 }
 
 /// Refuses what the catalogue doesn't have.

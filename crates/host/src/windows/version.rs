@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn the_registry_tells_the_release() {
-        let catalogue = Catalogue::of(Family::Windows).expect("there");
+        let catalogue = Catalogue::for_family(Family::Windows).expect("there");
         for (major, version, build, server, expected) in [
             (None, "5.1", 2600, false, "xp"),
             (None, "6.1", 7601, false, "7"),

@@ -17,7 +17,7 @@ impl Sink for Count {
     fn segment(&mut self, segment: &Segment<'_>) {
         self.segments += 1;
         self.payload += u64::from(segment.payload_len);
-        let (slot, _) = self.table.find_or_insert(&Key::of(&segment.flow).0);
+        let (slot, _) = self.table.find_or_insert(&Key::from_flow(&segment.flow).0);
         *self.table.value_mut(slot) += 1;
     }
 

@@ -186,7 +186,7 @@ struct Draft<'a> {
 impl<'a> Draft<'a> {
     /// Takes the changes that this version does something with; the others are left out with the catalogue's reason.
     fn sort_out(&mut self, settings: Option<&Settings>) {
-        let catalogue = Catalogue::of(self.platform.family);
+        let catalogue = Catalogue::for_family(self.platform.family);
         for change in &self.plan.changes {
             let refusal = catalogue.and_then(|catalogue| catalogue.refusal(&change.knob, &self.platform.version));
             if let Some(refusal) = refusal {
@@ -213,7 +213,8 @@ impl<'a> Draft<'a> {
     }
 
     fn is_at_least(&self, version: &str) -> bool {
-        let known = Catalogue::of(Family::Windows).and_then(|all| all.is_at_least(&self.platform.version, version));
+        let known =
+            Catalogue::for_family(Family::Windows).and_then(|all| all.is_at_least(&self.platform.version, version));
         known.unwrap_or(true)
     }
 

@@ -18,7 +18,8 @@ const README: &str = include_str!("templates/procedure_readme.txt");
 ///
 /// Where the plan can't be exported, or the platform is none that has such a reset.
 pub fn reset_procedure(plan: &Plan, platform: &Platform, settings: Option<&Settings>) -> Result<Export, ExportError> {
-    let vista = crate::Catalogue::of(Family::Windows).and_then(|all| all.is_at_least(&platform.version, "vista"));
+    let vista =
+        crate::Catalogue::for_family(Family::Windows).and_then(|all| all.is_at_least(&platform.version, "vista"));
     if platform.family != Family::Windows || vista == Some(false) {
         return Err(ExportError::NoProcedure { platform: platform.to_string() });
     }

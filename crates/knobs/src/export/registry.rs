@@ -43,7 +43,7 @@ pub(super) fn write(draft: &mut Draft<'_>) -> Result<(), ExportError> {
         let data = item.to().map(|to| new_data(item, to)).transpose()?;
         apply.push(Entry { key, name: value, data, why: &item.change.reason });
         let before = match &item.before {
-            Before::Value(text) => Some(Data::of(text).map_err(item.unfit(text, UNDO))?),
+            Before::Value(text) => Some(Data::from_text(text).map_err(item.unfit(text, UNDO))?),
             Before::Absent => None,
             Before::Unknown => {
                 unknown = true;
@@ -269,7 +269,7 @@ pub(super) fn dword(text: &str) -> Option<u32> {
 
 impl Data {
     /// A value as settings tell it (see `recipe`): a number is a `REG_DWORD`.
-    fn of(text: &str) -> Result<Self, Unfit> {
+    fn from_text(text: &str) -> Result<Self, Unfit> {
         if let Some(value) = dword(text) {
             return Ok(Self::Dword(value));
         }

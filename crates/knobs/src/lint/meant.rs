@@ -83,7 +83,7 @@ mod tests {
             (Family::NetBurner, "call SetSocketRxBufers", Some("SetSocketRxBuffers")),
         ] {
             let knob: Address = written.parse().unwrap();
-            let found = nearest(Catalogue::of(family).unwrap(), &knob);
+            let found = nearest(Catalogue::for_family(family).unwrap(), &knob);
             assert_eq!(found.as_deref(), meant, "{written}");
         }
     }

@@ -128,7 +128,7 @@ pub fn lint_steps(
         })
         .collect();
     let platform = request.platform.clone().unwrap_or_else(|| platform_of(family, steps));
-    let Some(catalogue) = Catalogue::of(platform.family) else {
+    let Some(catalogue) = Catalogue::for_family(platform.family) else {
         return findings;
     };
     if request.platform.is_none() && !steps.is_empty() {
@@ -190,7 +190,7 @@ fn platform_of(family: Option<Family>, steps: &[Step]) -> Platform {
     let family = family.unwrap_or_else(|| {
         // The family whose catalogue knows most of the lines.
         let known = |family: Family| {
-            let catalogue = Catalogue::of(family);
+            let catalogue = Catalogue::for_family(family);
             knobs().filter(|knob| catalogue.is_some_and(|catalogue| catalogue.find(knob).is_some())).count()
         };
         [Family::NetBurner, Family::MacOs, Family::FreeBsd, Family::Linux]
@@ -199,7 +199,7 @@ fn platform_of(family: Option<Family>, steps: &[Step]) -> Platform {
             .unwrap_or(Family::Linux)
     });
     // The newest version by name; numbered families have spans open to the end.
-    let newest = Catalogue::of(family).and_then(|catalogue| catalogue.order.last().cloned());
+    let newest = Catalogue::for_family(family).and_then(|catalogue| catalogue.order.last().cloned());
     Platform { family, version: newest.unwrap_or_else(|| NEWEST.to_owned()) }
 }
 

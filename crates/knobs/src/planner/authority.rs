@@ -17,7 +17,7 @@ pub(super) enum Authority {
 
 impl Authority {
     /// By the directory, as sysctl.d(5) assigns them: /usr/lib and /lib belong to packages, the rest to the machine.
-    pub(super) fn of(file: &str) -> Self {
+    pub(super) fn from_file_name(file: &str) -> Self {
         if file == persist::SYSCTL_FILE {
             Self::Ours
         } else if file.starts_with("/usr/lib/") || file.starts_with("/lib/") {
@@ -30,8 +30,9 @@ impl Authority {
 
 /// The administrator's line that wins at boot for a setting, if one does.
 pub(super) fn administrators<'a>(settings: &'a Settings, knob: &Address) -> Option<&'a Origin> {
-    let mut others = settings.origins.get(knob)?.iter().filter(|origin| Authority::of(&origin.file) != Authority::Ours);
-    others.next_back().filter(|origin| Authority::of(&origin.file) == Authority::Administrator)
+    let mut others =
+        settings.origins.get(knob)?.iter().filter(|origin| Authority::from_file_name(&origin.file) != Authority::Ours);
+    others.next_back().filter(|origin| Authority::from_file_name(&origin.file) == Authority::Administrator)
 }
 
 /// Boot-time lines that fight one another or what is in force, each as one sentence.

@@ -15,8 +15,8 @@ const TEMPLATES: [&str; 5] = ["Internet", "InternetCustom", "Datacenter", "Datac
 pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     let (window, arithmetic) = draft.pipe.window(request.goal);
     let normal = TuningLevel::Normal.largest_window();
-    let local = Local::of(draft);
-    let policy = Policy::of(draft);
+    let local = Local::from_draft(draft);
+    let policy = Policy::from_draft(draft);
     let level = policy.as_ref().map_or(local.level, |policy| policy.level);
     let enough = level.is_some_and(|level| level.largest_window() >= window);
     let at_normal = matches!(level, Some(TuningLevel::Normal | TuningLevel::Experimental));
@@ -72,7 +72,7 @@ struct Local {
 
 impl Local {
     /// netsh's word, else that of the templates: netsh sets the level of all of them.
-    fn of(draft: &Draft<'_>) -> Self {
+    fn from_draft(draft: &Draft<'_>) -> Self {
         let of_template = |template: &&str| draft.now(&parameter(template, "AutoTuningLevelLocal"));
         let value = draft.now(&level_knob()).or_else(|| TEMPLATES.iter().find_map(of_template));
         Self { level: value.and_then(TuningLevel::named), value: value.map(str::to_ascii_lowercase) }
@@ -85,7 +85,7 @@ struct Policy {
 }
 
 impl Policy {
-    fn of(draft: &Draft<'_>) -> Option<Self> {
+    fn from_draft(draft: &Draft<'_>) -> Option<Self> {
         let reported =
             |name: &str| draft.templates().into_iter().find(|(_, parameter, _)| *parameter == name).map(|t| t.2);
         let level = reported("AutoTuningLevelGroupPolicy").and_then(TuningLevel::named);

@@ -112,7 +112,7 @@ pub(super) fn receive_window(request: &PlanRequest<'_>, flow: &Flow<'_>, wanted:
         )));
         return;
     }
-    let pipe = Pipe::of(request, flow);
+    let pipe = Pipe::from_request(request, flow);
     if pipe.is_none() {
         plan.notes.push(note(
             "nothing tells what the path carries or how long it is, so buffers can't be sized; name a rate and a round-trip time"
@@ -127,7 +127,7 @@ pub(super) fn receive_window(request: &PlanRequest<'_>, flow: &Flow<'_>, wanted:
 
 /// A flow that the send buffer limits.
 pub(super) fn send_buffer(request: &PlanRequest<'_>, flow: &Flow<'_>, wanted: &mut Wanted, plan: &mut Plan) {
-    let Some(pipe) = Pipe::of(request, flow) else {
+    let Some(pipe) = Pipe::from_request(request, flow) else {
         plan.notes.push(format!(
             "{}: nothing tells what the path carries or how long it is, so the send buffer can't be sized; name a rate and a round-trip time",
             arrow(flow)

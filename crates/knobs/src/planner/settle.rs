@@ -45,7 +45,7 @@ pub(super) fn settle(request: &PlanRequest<'_>, wanted: &Wanted, plan: &mut Plan
 /// result comes to the same values.
 fn buffers(request: &PlanRequest<'_>, host: &PlanHost<'_>, wants: &[(&str, &Option<BufferWant>)], plan: &mut Plan) {
     let connections = u64::from(request.connections.max(1));
-    let bound = MemoryBound::of(request, host);
+    let bound = MemoryBound::from_request(request, host);
     let each = bound.bytes.map(|bytes| bytes.get() / connections);
     let asked = |want: &BufferWant| want.buffer.min(LARGEST).get();
     let total: u64 = wants.iter().filter_map(|(_, want)| want.as_ref()).map(asked).sum();

@@ -23,7 +23,7 @@ pub(super) struct Pipe {
 
 impl Pipe {
     /// The pipe of a flow; `None` where nothing tells its rate or its round-trip time.
-    pub(super) fn of(request: &PlanRequest<'_>, flow: &Flow<'_>) -> Option<Self> {
+    pub(super) fn from_request(request: &PlanRequest<'_>, flow: &Flow<'_>) -> Option<Self> {
         let PathRate { rate_bps, lower_bound } = rate(request, flow)?;
         let rtt = request.rtt.or_else(|| rtt(flow.transfer)).filter(|rtt| *rtt > Micros::ZERO)?;
         let bdp = bdp(rate_bps, rtt);
@@ -165,7 +165,7 @@ pub(super) struct MemoryBound {
 
 impl MemoryBound {
     /// The bound for a host.
-    pub(super) fn of(request: &PlanRequest<'_>, host: &PlanHost<'_>) -> Self {
+    pub(super) fn from_request(request: &PlanRequest<'_>, host: &PlanHost<'_>) -> Self {
         if let Some(bytes) = request.memory_bound {
             return Self { bytes: Some(bytes), words: format!("{bytes}, as asked") };
         }

@@ -128,7 +128,7 @@ impl Merged {
     }
 
     fn note(&mut self, reading: &Reading, found: &super::Found) {
-        let of_platform = Catalogue::of(self.settings.platform.family);
+        let of_platform = Catalogue::for_family(self.settings.platform.family);
         if of_platform.is_some_and(|catalogue| catalogue.find(&found.knob).is_none()) {
             return;
         }

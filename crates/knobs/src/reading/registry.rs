@@ -54,7 +54,7 @@ fn is_whole(text: &str, steps: &[recipe::Step]) -> bool {
 /// A key counts as exported whole where it has the value that Windows itself keeps there: a few lines that somebody
 /// wrote by hand don't.
 fn absences(listed: &[(Place, Address)], sheet: &mut Sheet) {
-    let Some(windows) = Catalogue::of(Family::Windows) else { return };
+    let Some(windows) = Catalogue::for_family(Family::Windows) else { return };
     let mut done = BTreeSet::new();
     for (place, knob) in listed {
         let Address::Registry { key, .. } = knob else { continue };

@@ -29,7 +29,7 @@ pub struct SettingRow {
 /// Where the version is not known, defaults are left out and `honoured` is `unknown`.
 pub fn table(merged: &Merged) -> Vec<SettingRow> {
     let platform = &merged.settings.platform;
-    let catalogue = Catalogue::of(platform.family);
+    let catalogue = Catalogue::for_family(platform.family);
     let rows = catalogue::describe(&merged.settings).into_iter().map(|described| {
         let knob = catalogue.and_then(|catalogue| catalogue.find(&described.knob));
         let span = catalogue.zip(knob).and_then(|(catalogue, knob)| catalogue.span(knob, &platform.version));

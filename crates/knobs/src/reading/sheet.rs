@@ -151,7 +151,7 @@ impl Sheet {
 
     /// Looks at each value against what the catalogue says of its shape and range, where that is plain.
     fn check_values(&mut self) {
-        let families: Vec<&Catalogue> = match Catalogue::of(self.platform.family) {
+        let families: Vec<&Catalogue> = match Catalogue::for_family(self.platform.family) {
             Some(catalogue) => vec![catalogue],
             None => Catalogue::all().collect(),
         };

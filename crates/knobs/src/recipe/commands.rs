@@ -442,7 +442,7 @@ fn item_property(words: &[String], remove: bool) -> Result<Vec<Action>, String> 
 /// The key that Windows reads a value from: that of one adapter, where there is one.
 fn key_of(value: &str) -> Option<String> {
     let keys = || {
-        Catalogue::of(Family::Windows).into_iter().flat_map(|catalogue| &catalogue.knobs).filter_map(|row| {
+        Catalogue::for_family(Family::Windows).into_iter().flat_map(|catalogue| &catalogue.knobs).filter_map(|row| {
             match &row.address {
                 Address::Registry { key, value: name } if name.eq_ignore_ascii_case(value) => Some(key),
                 _ => None,

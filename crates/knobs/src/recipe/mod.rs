@@ -46,7 +46,7 @@ pub enum Kind {
 
 impl Kind {
     /// The kind of a file, by its name and, where that says nothing, by how it begins.
-    pub fn of(name: &str, text: &str) -> Option<Self> {
+    pub fn from_file(name: &str, text: &str) -> Option<Self> {
         let lower = name.to_ascii_lowercase();
         let file = lower.rsplit(['/', '\\']).next().unwrap_or(&lower);
         let extension = file.rsplit_once('.').map(|(_, extension)| extension);
@@ -191,16 +191,16 @@ mod tests {
 
     #[test]
     fn the_kind_is_told_by_name_or_by_text() {
-        assert_eq!(Kind::of("/boot/loader.conf", ""), Some(Kind::Shell));
-        assert_eq!(Kind::of(r"C:\tweak.REG", ""), Some(Kind::Registry));
-        assert_eq!(Kind::of("50-net.conf", ""), Some(Kind::Sysctl));
-        assert_eq!(Kind::of("paste", "\u{feff}Windows Registry Editor Version 5.00"), Some(Kind::Registry));
-        assert_eq!(Kind::of("paste", "rem x\nnetsh int tcp show global"), Some(Kind::Batch));
-        assert_eq!(Kind::of("paste", "net.ipv4.tcp_sack = 1"), Some(Kind::Sysctl));
-        assert_eq!(Kind::of("/etc/tuned/long/tuned.conf", ""), Some(Kind::TuneD));
-        assert_eq!(Kind::of("long.conf", "# x\n[main]\n"), Some(Kind::TuneD));
-        assert_eq!(Kind::of("paste", "[sysctl]\nnet.ipv4.tcp_sack=1"), Some(Kind::TuneD));
-        assert_eq!(Kind::of("paste", "hello"), None);
+        assert_eq!(Kind::from_file("/boot/loader.conf", ""), Some(Kind::Shell));
+        assert_eq!(Kind::from_file(r"C:\tweak.REG", ""), Some(Kind::Registry));
+        assert_eq!(Kind::from_file("50-net.conf", ""), Some(Kind::Sysctl));
+        assert_eq!(Kind::from_file("paste", "\u{feff}Windows Registry Editor Version 5.00"), Some(Kind::Registry));
+        assert_eq!(Kind::from_file("paste", "rem x\nnetsh int tcp show global"), Some(Kind::Batch));
+        assert_eq!(Kind::from_file("paste", "net.ipv4.tcp_sack = 1"), Some(Kind::Sysctl));
+        assert_eq!(Kind::from_file("/etc/tuned/long/tuned.conf", ""), Some(Kind::TuneD));
+        assert_eq!(Kind::from_file("long.conf", "# x\n[main]\n"), Some(Kind::TuneD));
+        assert_eq!(Kind::from_file("paste", "[sysctl]\nnet.ipv4.tcp_sack=1"), Some(Kind::TuneD));
+        assert_eq!(Kind::from_file("paste", "hello"), None);
     }
 
     #[test]

@@ -246,7 +246,7 @@ impl Order {
         ];
         let watch = capture::watch_sockets(lab.host(self.sender), &dir.join(self.tcp_info()))?;
         lab.reset_error_stats();
-        let traffic = Traffic::of(handicap, &self.path, self.sender, self.congestion);
+        let traffic = Traffic::new(handicap, &self.path, self.sender, self.congestion);
         let (received, late) = traffic.run_watched(&lab)?;
         let mut invalid = lab.valid().err().map(|error| error.to_string());
         if late > LATEST {

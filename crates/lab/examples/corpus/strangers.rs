@@ -316,7 +316,7 @@ impl Scene {
         let carried = Carried { most_in_flight, ..carried(self.sender.other())? };
         let host = |side: Side| lab.host(side).address().to_string();
         let watched = fs::read_to_string(&ss)?;
-        let kernel = Kernel::of(&watched, &host(Side::A), &host(Side::B));
+        let kernel = Kernel::between(&watched, &host(Side::A), &host(Side::B));
         let direction = match self.sender {
             Side::A => Direction::AToB,
             Side::B => Direction::BToA,

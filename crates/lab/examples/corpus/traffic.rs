@@ -67,7 +67,7 @@ const LINGER: Duration = Duration::from_millis(700);
 const PORT: u16 = 5_201;
 
 impl Traffic {
-    pub(crate) fn of(handicap: Handicap, path: &MadePath, sender: Side, congestion: &'static str) -> Self {
+    pub(crate) fn new(handicap: Handicap, path: &MadePath, sender: Side, congestion: &'static str) -> Self {
         let bdp = path.bdp_bytes();
         let pattern = match handicap {
             // Four flights from an initial window of 10 segments (RFC 6928): 10 + 20 + 40 + 80.

@@ -68,7 +68,7 @@ fn bulk_rate(lab: &Lab) -> Rate {
             while start.elapsed() < Duration::from_millis(2_500) {
                 bytes += stream.read(&mut block).unwrap() as u64;
             }
-            Rate::of(Bytes::new(bytes), start.elapsed().into()).unwrap()
+            Rate::from_bytes(Bytes::new(bytes), start.elapsed().into()).unwrap()
         })
         .unwrap();
     let mut stream = bounded(connect(lab, address));

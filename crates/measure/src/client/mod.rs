@@ -211,7 +211,7 @@ impl Client {
             talk::ask(control, &json!({ "request": "ping" }), Patience::new(patience))?;
             times.push(Micros::from(start.elapsed()));
         }
-        let kernel = fullpipe_socket::Info::of(control.stream()).ok().and_then(|info| info.min_rtt);
+        let kernel = fullpipe_socket::Info::read(control.stream()).ok().and_then(|info| info.min_rtt);
         let mut rtt = summary(times).ok_or(MeasureError::Closed { peer, operation: "ping" })?;
         if let Some(kernel) = kernel {
             rtt.min_us = rtt.min_us.min(kernel);
@@ -346,7 +346,7 @@ fn with_token(params: Params, credentials: Option<&Credentials>) -> Params {
 }
 
 fn handshake_rtt(control: &Control) -> Option<RttSummary> {
-    let info = fullpipe_socket::Info::of(control.stream()).ok()?;
+    let info = fullpipe_socket::Info::read(control.stream()).ok()?;
     let rtt = info.rtt?;
     Some(RttSummary { min_us: info.min_rtt.unwrap_or(rtt).min(rtt), p50_us: rtt, count: 1 })
 }

@@ -110,10 +110,10 @@ impl Client {
             let (up, down) = (up?, down?);
             let mut row = SizeRow { size, up, down, round_trip_us: None, split_us: None, split_delayed: None };
             if self.kind == PeerKind::Fullpipe && !cancel.load(Ordering::Relaxed) {
-                let whole = Latency::of(&self.ask_with(size, false, cancel)?.times);
+                let whole = Latency::from_times(&self.ask_with(size, false, cancel)?.times);
                 let split = self.ask_with(size, true, cancel)?.times;
                 row.round_trip_us = whole.map(|latency| latency.p50_us);
-                row.split_us = Latency::of(&split).map(|latency| latency.p50_us);
+                row.split_us = Latency::from_times(&split).map(|latency| latency.p50_us);
                 // The quickest of the whole messages waited for nothing.
                 row.split_delayed = whole.filter(|_| !split.is_empty()).map(|whole| {
                     let quick = Duration::from_secs_f64(whole.min_us / 1e6);

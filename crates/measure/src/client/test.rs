@@ -489,7 +489,7 @@ impl Seen {
     fn progress(&self, before: &Self, spec: &TestSpec, moving: &dyn Flow) -> Progress {
         let over = Micros::from(self.at.saturating_sub(before.at));
         let rate = |role, now: u64, then: u64| {
-            moving.has(role).then(|| Rate::of(Bytes::new(now.saturating_sub(then)), over)).flatten()
+            moving.has(role).then(|| Rate::from_bytes(Bytes::new(now.saturating_sub(then)), over)).flatten()
         };
         let live = moving.live();
         let omitted = self.at < spec.omit;

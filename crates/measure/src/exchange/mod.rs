@@ -173,7 +173,7 @@ pub struct Latency {
 
 impl Latency {
     /// `None` where nothing was timed.
-    pub(crate) fn of(times: &Times) -> Option<Self> {
+    pub(crate) fn from_times(times: &Times) -> Option<Self> {
         let at = |quantile| times.value_at_quantile(quantile) as f64 / 1e3;
         (!times.is_empty()).then(|| Self {
             count: times.len(),
@@ -240,14 +240,14 @@ mod tests {
         for us in 1..=10_000 {
             note(&mut times, Duration::from_micros(us));
         }
-        let latency = Latency::of(&times).unwrap();
+        let latency = Latency::from_times(&times).unwrap();
         assert_eq!(latency.count, 10_000);
         for (found, expected) in [(latency.p50_us, 5e3), (latency.p99_us, 9.9e3), (latency.p99_99_us, 9.999e3)] {
             assert!((found / expected - 1.0).abs() < 0.002, "{latency:?}");
         }
         // The mean of 1 to 9,500.
         assert!((latency.trimmed_us / 4_750.5 - 1.0).abs() < 0.002, "{latency:?}");
-        assert_eq!(Latency::of(&no_times()), None);
+        assert_eq!(Latency::from_times(&no_times()), None);
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
         let mut times = no_times();
         (0..95).for_each(|_| note(&mut times, Duration::from_micros(10)));
         (0..5).for_each(|_| note(&mut times, Duration::from_secs(1)));
-        let latency = Latency::of(&times).unwrap();
+        let latency = Latency::from_times(&times).unwrap();
         assert!((latency.trimmed_us / 10.0 - 1.0).abs() < 0.002, "{latency:?}");
         assert_eq!(delayed(&times, Duration::from_micros(10)), 5);
         assert_eq!(delayed(&times, Duration::from_secs(1)), 0);

@@ -277,7 +277,7 @@ struct Reading {
 
 impl Reading {
     fn take(&mut self, probe: &Probe) {
-        let Ok(info) = fullpipe_socket::Info::of(&probe.shared.stream) else { return };
+        let Ok(info) = fullpipe_socket::Info::read(&probe.shared.stream) else { return };
         let mss = u64::from(info.mss.unwrap_or(1_448).max(1));
         let rtt_us = u32::try_from(info.rtt.unwrap_or_default().get()).unwrap_or(u32::MAX);
         self.bytes += probe.shared.progress(probe.role, &probe.baseline);

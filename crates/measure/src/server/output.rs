@@ -30,7 +30,8 @@ pub(super) fn text(peer: SocketAddr, params: &Params, report: &EndReport) -> Str
 fn figures(lane: &LaneReport) -> String {
     let seconds = lane.steady_us as f64 / 1e6;
     let bytes = Bytes::new(lane.moved);
-    let rate = Rate::of(bytes, Micros::new(lane.steady_us)).map_or_else(|| "-".to_owned(), |rate| rate.to_string());
+    let rate =
+        Rate::from_bytes(bytes, Micros::new(lane.steady_us)).map_or_else(|| "-".to_owned(), |rate| rate.to_string());
     let role = if lane.role == Role::Send { "sent" } else { "received" };
     let mut text = format!("{role} {bytes} in {seconds:.2} s, {rate}");
     if let Some(retransmits) = lane.retransmits {

@@ -6,7 +6,7 @@ use crate::{CaptureList, row::Row};
 pub fn captures(list: &CaptureList) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for report in list.connections.iter().take(list.shown) {
-        writer.serialize(Row::of(&report))?;
+        writer.serialize(Row::from_report(&report))?;
     }
     let bytes = writer.into_inner().map_err(|error| error.into_error())?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())

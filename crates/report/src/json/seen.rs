@@ -97,7 +97,7 @@ impl std::error::Error for SeenError {}
 
 impl SeenTransfer {
     /// What a run of the loop saw of a direction; `None` where no kernel was read.
-    pub fn of(direction: &Direction) -> Option<Self> {
+    pub fn from_direction(direction: &Direction) -> Option<Self> {
         let first = direction.transfers.first()?;
         let end = |end: &End| SeenEnd {
             platform: end.platform.clone(),

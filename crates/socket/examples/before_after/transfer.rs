@@ -126,7 +126,7 @@ fn client(
     // What is still on its way is of no use to anybody.
     SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
     Ok(Outcome {
-        rate: Rate::of(bytes, time).unwrap_or(Rate::ZERO),
+        rate: Rate::from_bytes(bytes, time).unwrap_or(Rate::ZERO),
         memory,
         said: tuned.map(|tuned| tuned.to_string()),
     })
@@ -137,7 +137,7 @@ fn client(
 fn watch(stream: &TcpStream, over: &AtomicBool) -> Memory {
     let mut memory = Memory::default();
     while !over.load(Relaxed) {
-        memory = largest(memory, Memory::of(stream).unwrap_or_default());
+        memory = largest(memory, Memory::read(stream).unwrap_or_default());
         thread::sleep(Duration::from_millis(2));
     }
     memory

@@ -149,13 +149,13 @@ fn once(scenario: &Scenario, trial: &PresetTrial, stop: &AtomicBool) -> Result<P
     // The acknowledgement that ends the handshake is still under way.
     thread::sleep(scenario.path.rtt().into());
     path.lab().reset_error_stats();
-    let (before, counted) = (Wire::of(path.lab()), connection.counts().unwrap_or_default());
+    let (before, counted) = (Wire::new(path.lab()), connection.counts().unwrap_or_default());
     let written = write(&connection, trial, &until)?;
     while !connection.flush_acknowledged(Some(LOOK))? {
         until.left()?;
     }
     thread::sleep(QUIET);
-    let (after, counts) = (Wire::of(path.lab()), connection.counts().unwrap_or_default());
+    let (after, counts) = (Wire::new(path.lab()), connection.counts().unwrap_or_default());
     let valid = path.lab().valid().is_ok();
     connection.shutdown_write()?;
     let arrived = kernel.end()?;
@@ -197,7 +197,7 @@ struct Wire {
 }
 
 impl Wire {
-    fn of(lab: &Lab) -> Self {
+    fn new(lab: &Lab) -> Self {
         let stats = Direction::ALL.map(|direction| lab.path_stats(direction));
         Self {
             packets: [&stats[0], &stats[1]].map(|hops| hops.first().map_or(0, |hop| hop.arrived)),

@@ -30,7 +30,7 @@ fn side(words: [u64; 8], syn: bool) -> Side {
         platform: Platform::coded(words[7] % 20),
         away: (words[7] & 32 == 0).then_some(Micros::new(words[7] >> 1)),
         sending,
-        rate: Rate::of(Bytes::new(counters.payload), sending),
+        rate: Rate::from_bytes(Bytes::new(counters.payload), sending),
         verdict: None,
     }
 }

@@ -93,7 +93,7 @@ fn anew(found: &Found) -> String {
 
 fn line(row: &Row, bytes: Bytes, own: Option<&OwnDevice>) -> DeviceRow {
     let seconds = row.seconds();
-    let rate = Rate::of(bytes, Micros::new((seconds * 1e6) as u64)).unwrap_or_default();
+    let rate = Rate::from_bytes(bytes, Micros::new((seconds * 1e6) as u64)).unwrap_or_default();
     DeviceRow {
         buffers: row.buffers,
         role: if row.sends { "sends" } else { "receives" },

@@ -80,7 +80,7 @@ const WINDOW_DETAILS: &[&str] = &["window_ceiling", "pinned_by_application", "sc
 
 impl Kernel {
     /// Of what `ss -tin` printed again and again: the connection between `a` and `b` that carried most.
-    pub(crate) fn of(watched: &str, a: &str, b: &str) -> Option<Self> {
+    pub(crate) fn between(watched: &str, a: &str, b: &str) -> Option<Self> {
         let lines = watched.lines().filter(|line| line.contains(a) && line.contains(b));
         lines.map(Self::of_line).max_by_key(|kernel| (kernel.acked, kernel.busy_ms))
     }
