@@ -4,6 +4,7 @@
 use core::net::IpAddr;
 
 use fullpipe_units::SeqNum;
+pub use fullpipe_units::TcpFlags as Flags;
 
 /// An address without its family: IPv4 is mapped into IPv6 (RFC 4291, section 2.5.5.2), so that keys have one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,32 +29,6 @@ pub struct Flow {
     /// What carried it: 0 where nothing did, else a digest of the outer addresses and tunnel keys, the same in both
     /// directions. VLAN numbers are in [`LinkStamp`] instead: many captures have only one direction tagged.
     pub outer: u32,
-}
-
-/// The TCP flags, bits 8 to 15 of the header's thirteenth and fourteenth byte (RFC 9293, section 3.1; AE: RFC 9768).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Flags(pub u16);
-
-impl Flags {
-    /// No more data from the sender.
-    pub const FIN: Self = Self(0x01);
-    /// Synchronise sequence numbers.
-    pub const SYN: Self = Self(0x02);
-    /// Reset the connection.
-    pub const RST: Self = Self(0x04);
-    /// Push.
-    pub const PSH: Self = Self(0x08);
-    /// The acknowledgement field counts.
-    pub const ACK: Self = Self(0x10);
-    /// ECN echo (RFC 3168).
-    pub const ECE: Self = Self(0x40);
-    /// Congestion window reduced (RFC 3168).
-    pub const CWR: Self = Self(0x80);
-
-    /// Whether any flag of `other` is set.
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
 }
 
 /// What the IP header said.

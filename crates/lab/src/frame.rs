@@ -12,6 +12,7 @@ use std::{
 };
 
 use fullpipe_path::Ecn;
+use fullpipe_units::TcpFlags;
 
 use crate::{
     checksum,
@@ -28,12 +29,12 @@ const HEADER_MAX: usize = 300;
 
 /// TCP's number in IP headers.
 const TCP: u8 = 6;
-const TCP_FIN: u8 = 0x01;
-const TCP_PSH: u8 = 0x08;
-const TCP_ACK: u8 = 0x10;
-const TCP_CWR: u8 = 0x80;
+const TCP_FIN: u8 = TcpFlags::FIN.byte();
+const TCP_PSH: u8 = TcpFlags::PSH.byte();
+const TCP_ACK: u8 = TcpFlags::ACK.byte();
+const TCP_CWR: u8 = TcpFlags::CWR.byte();
 /// CWR and ECE: an echo is repeated in every acknowledgement.
-const TCP_ECN: u8 = 0xc0;
+const TCP_ECN: u8 = TcpFlags::CWR.with(TcpFlags::ECE).byte();
 /// The option's kind (RFC 2018).
 const TCP_SACK: u8 = 5;
 const TCP_SEQ: usize = 4;

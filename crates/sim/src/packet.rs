@@ -3,17 +3,16 @@
 use std::rc::Rc;
 
 use fullpipe_path::{Ecn, Segment};
-use fullpipe_tcp::{stack::Transmit, wire::checksum::Checksum};
+use fullpipe_tcp::{
+    stack::Transmit,
+    wire::{checksum::Checksum, tcp::Flags},
+};
 
 /// IPv6 without extensions, and TCP with all of its options; an ICMP error fits, too.
 pub(crate) const HEAD: usize = 100;
 const TCP: u8 = 6;
-const FIN: u8 = 1;
-const SYN: u8 = 2;
-const RST: u8 = 4;
-const PSH: u8 = 8;
-const ACK: u8 = 16;
-const URG: u8 = 32;
+/// All but ECN's, which come and go.
+const ALL: Flags = Flags::FIN.with(Flags::SYN).with(Flags::RST).with(Flags::PSH).with(Flags::ACK).with(Flags::URG);
 /// Traffic of nobody who is simulated.
 pub(crate) const CROSS: u32 = u32::MAX;
 
@@ -64,8 +63,8 @@ impl Packet {
         (if self.is_v6() { self.head[6] } else { self.head[9] }) == TCP
     }
 
-    const fn flags(&self) -> u8 {
-        self.head[self.ip_len() + 13]
+    const fn flags(&self) -> Flags {
+        Flags::from_byte(self.head[self.ip_len() + 13])
     }
 
     const fn ecn_bits(&self) -> u8 {
@@ -85,7 +84,7 @@ impl Packet {
         self.len == header_len
             && header_len <= self.ip_len() as u32 + 32
             && self.is_tcp()
-            && self.flags() & (FIN | SYN | RST | PSH | ACK | URG) == ACK
+            && ALL.without(self.flags()) == ALL.without(Flags::ACK)
     }
 
     /// As it leaves the path: a queue may have marked it.
@@ -125,12 +124,12 @@ impl Packet {
 
     /// Whether it is a TCP segment with SYN.
     pub(crate) const fn is_syn(&self) -> bool {
-        self.is_tcp() && self.flags() & SYN != 0
+        self.is_tcp() && self.flags().has(Flags::SYN)
     }
 
     /// Whether it is a TCP segment with PSH.
     pub(crate) const fn is_pushed(&self) -> bool {
-        self.is_tcp() && self.flags() & PSH != 0
+        self.is_tcp() && self.flags().has(Flags::PSH)
     }
 
     /// What a router whose next link takes `mtu` bytes says about this packet: "fragmentation needed" (RFC 1191), or

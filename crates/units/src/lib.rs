@@ -1,4 +1,4 @@
-//! Rates, sizes, times and TCP sequence numbers.
+//! Rates, sizes, times, TCP sequence numbers and flags.
 //!
 //! `no_std` and free of dependencies, because every other room stands on it. What is *not* here: clocks
 //! (time is an argument everywhere), wire formats, and anything that knows a platform.
@@ -11,6 +11,7 @@
 extern crate std;
 
 mod bytes;
+mod flags;
 mod parse;
 mod rate;
 mod seq;
@@ -18,6 +19,7 @@ pub mod sizing;
 mod time;
 
 pub use bytes::Bytes;
+pub use flags::TcpFlags;
 pub use parse::ParseUnitError;
 pub use rate::Rate;
 pub use seq::SeqNum;

@@ -79,6 +79,6 @@ impl Print {
         }
         let other_way = self.hop_limit != earlier.hop_limit || self.link != earlier.link;
         let elsewhere = other_way && seen.timestamps().is_some();
-        elsewhere || (gap_ns < trip_ns / 2 && (seen.len > 0 || seen.flags.has(Flags(Flags::SYN.0 | Flags::FIN.0))))
+        elsewhere || (gap_ns < trip_ns / 2 && (seen.len > 0 || seen.flags.has(Flags::SYN.with(Flags::FIN))))
     }
 }

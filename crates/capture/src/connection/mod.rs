@@ -188,7 +188,7 @@ impl Connection {
 
     #[inline]
     fn carries_nothing_new(&self, seen: &Seen) -> bool {
-        if seen.flags.has(Flags(Flags::SYN.0 | Flags::FIN.0)) {
+        if seen.flags.has(Flags::SYN.with(Flags::FIN)) {
             return true;
         }
         if seen.len == 0 {

@@ -261,7 +261,7 @@ fn writes_of_one_size_show_in_what_is_pushed_and_not_full() {
                 let len = left.min(1_000);
                 left -= len;
                 // A sender that paces pushes what is full, too.
-                let flags = Flags(Flags::ACK.0 | Flags::PSH.0);
+                let flags = Flags::ACK.with(Flags::PSH);
                 wire.put(segment(at_ms * MS, Sender::Low, flags, 101 + offset, 501, len));
                 offset += len;
             }

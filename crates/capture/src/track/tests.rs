@@ -128,7 +128,7 @@ fn a_flood_without_end_is_summed_up_and_those_who_are_answered_are_told() {
             // One that is answered at once.
             let port = 1 + (number / 100_000) as u16;
             tracker.segment(&segment(at_ns, port, Flags::SYN, 0, 0));
-            let mut answer = segment(at_ns, port, Flags(Flags::SYN.0 | Flags::ACK.0), 0, 0);
+            let mut answer = segment(at_ns, port, Flags::SYN.with(Flags::ACK), 0, 0);
             answer.flow = answer.flow.reversed();
             tracker.segment(&answer);
             tracker.segment(&segment(at_ns, port, Flags::ACK, 1, 100));

@@ -1,6 +1,7 @@
 //! TCP segments (RFC 9293, section 3.1) and their options.
 
 use fullpipe_units::SeqNum;
+pub use fullpipe_units::TcpFlags as Flags;
 
 #[cfg(feature = "fast-open")]
 use super::fast_open::{self, FastOpen};
@@ -12,49 +13,6 @@ pub const MAX_HEADER: usize = 60;
 pub const CHECKSUM_AT: usize = 16;
 /// The largest shift that the window-scale option may carry (RFC 7323, section 2.3).
 pub const MAX_SHIFT: u8 = 14;
-
-/// The control bits of a segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(pub u8);
-
-impl Flags {
-    /// No more data from the sender.
-    pub const FIN: Self = Self(0x01);
-    /// Synchronize sequence numbers.
-    pub const SYN: Self = Self(0x02);
-    /// Reset the connection.
-    pub const RST: Self = Self(0x04);
-    /// Push.
-    pub const PSH: Self = Self(0x08);
-    /// The acknowledgement field is significant.
-    pub const ACK: Self = Self(0x10);
-    /// The urgent pointer is significant.
-    pub const URG: Self = Self(0x20);
-    /// ECN echo (RFC 3168, section 6.1).
-    pub const ECE: Self = Self(0x40);
-    /// Congestion window reduced (RFC 3168, section 6.1).
-    pub const CWR: Self = Self(0x80);
-
-    /// Whether any bit of `other` is set.
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-
-    /// Both sets.
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// `other` where `condition` holds, added to this set.
-    pub const fn with_if(self, condition: bool, other: Self) -> Self {
-        if condition { self.with(other) } else { self }
-    }
-
-    /// This set less `other`.
-    pub const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-}
 
 /// A timestamps option (RFC 7323, section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -350,7 +308,7 @@ impl<'a> Segment<'a> {
             dst_port: be16(fixed, 2)?,
             seq: SeqNum::new(be32(fixed, 4)?),
             ack: SeqNum::new(be32(fixed, 8)?),
-            flags: Flags(fixed[13]),
+            flags: Flags::from_byte(fixed[13]),
             window: be16(fixed, 14)?,
             options: Options::parse(options)?,
             payload: data.get(header_len..).unwrap_or(&[]),
@@ -391,7 +349,7 @@ impl Header {
         w.u32(self.seq.get());
         w.u32(self.ack.get());
         w.u8(0);
-        w.u8(self.flags.0);
+        w.u8(self.flags.byte());
         w.u16(self.window);
         w.u32(0);
         self.options.write(&mut w, layout);
