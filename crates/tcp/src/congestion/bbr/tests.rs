@@ -1,3 +1,5 @@
+//! The state machine on a path of one link, and what any acknowledgement must leave behind.
+
 use core::time::Duration;
 
 use fullpipe_units::Instant;
