@@ -103,8 +103,9 @@ impl Flags {
             "cc" => {
                 profile.congestion = match value {
                     "cubic" => Algorithm::Cubic,
+                    "bbr" => Algorithm::Bbr,
                     "newreno" | "reno" => Algorithm::NewReno,
-                    _ => return Err("cubic or newreno"),
+                    _ => return Err("cubic, newreno or bbr"),
                 }
             }
             "ecn" => {

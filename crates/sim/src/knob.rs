@@ -72,7 +72,7 @@ pub const KNOBS: &[Knob] = &[
     knob("receiver.mtu", Kind::Size, "MTU of the interface"),
     knob("sender.buffer", Kind::Size, "send buffer in payload, fixed"),
     knob("sender.buffer_max", Kind::Size, "largest size that the send buffer grows to"),
-    knob("sender.congestion", Kind::Word, "cubic or reno"),
+    knob("sender.congestion", Kind::Word, "cubic, reno or bbr"),
     knob("sender.initial_window", Kind::Count, "initial congestion window in segments, 2 to 64"),
     knob("sender.nagle", Kind::Switch, "Nagle's algorithm"),
     knob("sender.buffers", Kind::Count, "packet buffers of a small device, all four budgets"),
@@ -270,7 +270,8 @@ pub fn set(spec: &mut Spec, key: &str, value: &str) -> Result<(), SimError> {
             host.profile.congestion = match value.to_ascii_lowercase().as_str() {
                 "cubic" => Algorithm::Cubic,
                 "reno" | "newreno" => Algorithm::NewReno,
-                _ => return Err(SimError::unknown("congestion control", value, ["cubic", "reno"].into_iter())),
+                "bbr" => Algorithm::Bbr,
+                _ => return Err(SimError::unknown("congestion control", value, ["cubic", "reno", "bbr"].into_iter())),
             }
         }
         "initial_window" => host.profile.initial_window = count(knob, value, 2, 64)? as u8,

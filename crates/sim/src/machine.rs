@@ -293,6 +293,7 @@ fn apply(host: &mut HostSpec, does: Does, value: &str) -> Option<()> {
             host.profile.congestion = match value.trim().to_ascii_lowercase().as_str() {
                 "cubic" => Algorithm::Cubic,
                 "reno" | "newreno" | "none" => Algorithm::NewReno,
+                "bbr" => Algorithm::Bbr,
                 _ => return None,
             }
         }
@@ -418,7 +419,7 @@ mod tests {
             ("net.core.rmem_max", "1", "it bounds"),
             ("net.ipv4.tcp_fastopen", "3", "the simulator has no such"),
             ("net.ipv4.tcp_rmem", "many", "its value"),
-            ("net.ipv4.tcp_congestion_control", "bbr", "its value"),
+            ("net.ipv4.tcp_congestion_control", "vegas", "its value"),
             ("netsh tcp global autotuninglevel", "normal", "the simulator has no such"),
         ] {
             let error = machine.set(knob, Some(value)).unwrap_err();

@@ -126,7 +126,11 @@ pub(crate) fn send_triple(value: &str) -> Option<(Bytes, Bytes)> {
 
 /// The congestion control of that name, where the engine has it; CUBIC stands for the others.
 fn set_congestion(host: &mut HostSpec, name: &str) {
-    host.profile.congestion = if name == "reno" { Algorithm::NewReno } else { Algorithm::Cubic };
+    host.profile.congestion = match name {
+        "reno" => Algorithm::NewReno,
+        "bbr" => Algorithm::Bbr,
+        _ => Algorithm::Cubic,
+    };
 }
 
 /// One line of a small device's table.

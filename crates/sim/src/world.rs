@@ -425,6 +425,7 @@ impl<'s> World<'s> {
         let opened = (host == RECEIVER) == self.spec.receiver_opens;
         let congestion = match spec.profile.congestion {
             Algorithm::Cubic => "cubic",
+            Algorithm::Bbr => "bbr",
             _ => "reno",
         };
         let send = Buffer { largest: Bytes::new(self.flows[0].writer.limit), pinned: spec.send.pinned };

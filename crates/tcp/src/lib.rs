@@ -26,7 +26,7 @@
 //! A device that carries Ethernet frames has a [`link::Link`] in between, which finds the neighbours.
 //!
 //! Features, all on by default, leave out what an application does without: `ipv6`; `sack` (RFC 2018, with RACK-TLP and
-//! DSACK); `cubic`; `counts` (what a socket and a stack have counted); `timestamps` (and PAWS); `ecn`; `fast-open`; `cookies`
+//! DSACK); `cubic`; `bbr` (with pacing); `counts` (what a socket and a stack have counted); `timestamps` (and PAWS); `ecn`; `fast-open`; `cookies`
 //! (SYN cookies); `keepalive` (and reaping by age); `large-tables` (many sockets are found as fast as few); `path-search`
 //! (larger segments are searched for: RFC 4821); `platforms` (the profiles of other systems, and receive buffers that grow).
 //! Without all of them it is TCP with window scaling, NewReno, delayed acknowledgements, Nagle, the user timeout, zero-window

@@ -46,6 +46,9 @@ pub struct Slot {
     pub(crate) retransmits: u8,
     /// When it was last sent.
     pub(crate) sent_at: Instant,
+    /// What had been delivered then.
+    #[cfg(feature = "bbr")]
+    pub(crate) rate: crate::send::Before,
 }
 
 impl Slot {
@@ -63,6 +66,8 @@ impl Slot {
         mark: Mark(0),
         retransmits: 0,
         sent_at: Instant::ZERO,
+        #[cfg(feature = "bbr")]
+        rate: crate::send::Before::NOTHING,
     };
 
     /// A slot that nobody has taken yet: all zeros.

@@ -46,6 +46,12 @@ impl Millis {
     }
 }
 
+/// Microseconds modulo 2^32.
+#[cfg(feature = "bbr")]
+pub(crate) const fn micros(now: Instant) -> u32 {
+    by_small(now.as_nanos(), 1_000) as u32
+}
+
 /// The millisecond clock that timestamps show (RFC 7323, section 5.4: between 1 ms and 1 s a tick).
 pub(crate) const fn millis(now: Instant) -> u32 {
     by_small(by_small(now.as_nanos(), 1_000), 1_000) as u32

@@ -137,7 +137,7 @@ impl Epochs {
         self.grow_estimate(acked, window.cwnd, ack.mss);
         let t_ms = time::us_since(ack.now, self.epoch.instant()) / 1_000;
         // Section 4.2: the target is a round trip ahead, and at most half as much again.
-        let target = self.w_cubic(t_ms.saturating_add(ack.srtt_us / 1_000), ack.mss);
+        let target = self.w_cubic(t_ms.saturating_add(ack.srtt_us.unwrap_or(0) / 1_000), ack.mss);
         let target = target.clamp(window.cwnd, window.cwnd.saturating_add(window.cwnd / 2));
         if self.w_cubic(t_ms, ack.mss) < self.w_est {
             // Section 4.3: the Reno-friendly region.
@@ -186,19 +186,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::congestion::tests;
 
     const MSS: u32 = 1_000;
 
     fn ack(ms: u64, acked: u32) -> Ack {
         let now = Instant::ZERO + Duration::from_millis(ms);
-        Ack { now, acked, mss: MSS, srtt_us: 100_000, slow_start_limit: 0 }
+        Ack { srtt_us: Some(100_000), ..tests::ack(now, acked, MSS) }
     }
 
     #[test]
     fn the_window_is_back_at_its_maximum_after_k() {
         // W_max = 1000 segments, reduced to 700: K = cbrt(300 / 0.4) = 9.086 s.
         let mut cubic = Cubic::default();
-        let mut window = Window { cwnd: 1_000 * MSS, ssthresh: 0 };
+        let mut window = Window::new(1_000 * MSS, 0);
         window.cwnd = cubic.on_congestion(&window, Instant::ZERO, window.cwnd, MSS);
         window.ssthresh = window.cwnd;
         assert_eq!(window.cwnd, 700 * MSS);
@@ -220,14 +221,14 @@ mod tests {
     #[test]
     fn a_short_path_grows_like_reno() {
         let mut cubic = Cubic::default();
-        let mut window = Window { cwnd: 20 * MSS, ssthresh: 0 };
+        let mut window = Window::new(20 * MSS, 0);
         window.cwnd = cubic.on_congestion(&window, Instant::ZERO, window.cwnd, MSS);
         window.ssthresh = window.cwnd;
         // 60 rounds of 1 ms: 9/17 segments a round up to 20, then one a round: about 14 + 6 + 49.
         for round in 0..60 {
             for _ in 0..window.cwnd / MSS {
                 let mut one = ack(round, MSS);
-                one.srtt_us = 1_000;
+                one.srtt_us = Some(1_000);
                 cubic.on_ack(&mut window, &one);
             }
         }
@@ -246,12 +247,12 @@ mod tests {
             start in 1_u32..1 << 30, mss in 1_u32..65_536, ms: u32, srtt_us: u32, acked in 1_u32..1 << 30
         ) {
             let mut cubic = Cubic::default();
-            let mut window = Window { cwnd: start, ssthresh: 0 };
+            let mut window = Window::new(start, 0);
             window.cwnd = cubic.on_congestion(&window, Instant::ZERO, start, mss);
             for step in 0..4 {
                 let before = window.cwnd;
                 let now = Instant::ZERO + Duration::from_millis(u64::from(ms) * step);
-                cubic.on_ack(&mut window, &Ack { now, acked, mss, srtt_us, slow_start_limit: 0 });
+                cubic.on_ack(&mut window, &Ack { srtt_us: Some(srtt_us), ..tests::ack(now, acked, mss) });
                 prop_assert!(window.cwnd >= before);
             }
         }

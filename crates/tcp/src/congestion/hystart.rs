@@ -81,7 +81,7 @@ mod tests {
     /// time.
     fn rounds(ack: impl Fn(u32, u32) -> (u32, u32)) -> Option<u32> {
         let mut hystart = HyStart::default();
-        let mut window = Window { cwnd: 10 * MSS, ssthresh: u32::MAX };
+        let mut window = Window::new(10 * MSS, u32::MAX);
         let (mut begin, mut seq) = (0_u64, 0_u32);
         for round in 1..=10 {
             let segments = window.cwnd / MSS;

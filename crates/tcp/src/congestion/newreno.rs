@@ -39,15 +39,16 @@ impl CongestionControl for NewReno {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::tests;
 
     fn ack(acked: u32) -> Ack {
-        Ack { now: Instant::ZERO, acked, mss: 1000, srtt_us: 10_000, slow_start_limit: 0 }
+        Ack { srtt_us: Some(10_000), ..tests::ack(Instant::ZERO, acked, 1000) }
     }
 
     #[test]
     fn slow_start_doubles_and_avoidance_adds_a_segment_a_round() {
         let mut reno = NewReno::default();
-        let mut window = Window { cwnd: 10_000, ssthresh: 20_000 };
+        let mut window = Window::new(10_000, 20_000);
         for _ in 0..10 {
             reno.on_ack(&mut window, &ack(1000));
         }
@@ -61,7 +62,7 @@ mod tests {
     #[test]
     fn loss_halves_the_flight_and_leaves_two_segments() {
         let mut reno = NewReno::default();
-        let window = Window { cwnd: 20_000, ssthresh: 20_000 };
+        let window = Window::new(20_000, 20_000);
         assert_eq!(reno.on_congestion(&window, Instant::ZERO, 20_000, 1000), 10_000);
         assert_eq!(reno.on_congestion(&window, Instant::ZERO, 1_000, 1000), 2_000);
     }

@@ -5,10 +5,14 @@
 //! order of their transmission, so that finding losses by time (RFC 8985) looks only at the oldest. No operation
 //! walks the whole queue but a timeout's.
 
+#[cfg(feature = "bbr")]
+mod rate;
 mod scoreboard;
 
 use fullpipe_units::{Instant, SeqNum};
 
+#[cfg(feature = "bbr")]
+pub(crate) use self::rate::{Before, LastSent, Rates};
 use crate::{
     pool::{BufferId, Mark, NONE, Pool, Purpose, Queue, Run},
     wire::tcp::{SackBlock, SackBlocks},
@@ -50,6 +54,8 @@ pub(crate) struct Sender {
     known: [SackBlock; KNOWN],
     pub(crate) transmit_budget: u16,
     pub(crate) unacknowledged_budget: u16,
+    #[cfg(feature = "bbr")]
+    pub(crate) rates: Rates,
 }
 
 /// What an ACK delivered.
@@ -68,6 +74,9 @@ pub(crate) struct Delivered {
     pub(crate) latest: Option<Latest>,
     /// The lowest end of a delivered segment that was never retransmitted (RFC 8985, section 6.2, step 3).
     pub(crate) lowest_clean: Option<SeqNum>,
+    /// ... for its rate, where that is asked for.
+    #[cfg(feature = "bbr")]
+    pub(crate) rate: Option<LastSent>,
 }
 
 /// A delivered segment, for RACK.
@@ -80,7 +89,18 @@ pub(crate) struct Latest {
 impl Delivered {
     pub(crate) const fn new(now: Instant, min_rtt_us: u32) -> Self {
         let (clean_sent_at, latest, lowest_clean) = (None, None, None);
-        Self { now, min_rtt_us, bytes: 0, segments: 0, sacked: 0, clean_sent_at, latest, lowest_clean }
+        Self {
+            now,
+            min_rtt_us,
+            bytes: 0,
+            segments: 0,
+            sacked: 0,
+            clean_sent_at,
+            latest,
+            lowest_clean,
+            #[cfg(feature = "bbr")]
+            rate: None,
+        }
     }
 
     /// What only RACK asks for.
@@ -130,7 +150,7 @@ pub(crate) struct Chosen {
 }
 
 impl Sender {
-    pub(crate) const fn new(transmit_budget: u16, unacknowledged_budget: u16) -> Self {
+    pub(crate) fn new(transmit_budget: u16, unacknowledged_budget: u16) -> Self {
         Self {
             una: SeqNum::new(0),
             nxt: SeqNum::new(0),
@@ -149,6 +169,8 @@ impl Sender {
             known: [SackBlock { start: SeqNum::new(0), end: SeqNum::new(0) }; KNOWN],
             transmit_budget,
             unacknowledged_budget,
+            #[cfg(feature = "bbr")]
+            rates: Rates::default(),
         }
     }
 
@@ -314,6 +336,8 @@ impl Sender {
 
     /// Notes that chosen new data left.
     pub(crate) fn sent(&mut self, pool: &mut Pool<'_>, chosen: &Chosen, now: Instant) {
+        #[cfg(feature = "bbr")]
+        let before = self.rates.is_on.then(|| self.rates.before(now, self.outstanding() == 0));
         let mut left = chosen.run.len;
         while left > 0 && self.unsent != NONE {
             let id = self.unsent;
@@ -325,6 +349,10 @@ impl Sender {
             slot.sent += piece as u16;
             slot.resent = slot.sent;
             slot.sent_at = now;
+            #[cfg(feature = "bbr")]
+            if let Some(before) = before {
+                slot.rate = before;
+            }
             left -= piece;
             if slot.sent == slot.end {
                 self.unsent = slot.next;
@@ -379,7 +407,13 @@ impl Sender {
     /// Notes that chosen data was retransmitted.
     pub(crate) fn resent(&mut self, pool: &mut Pool<'_>, chosen: &Chosen, now: Instant) {
         let id = chosen.run.first;
+        #[cfg(feature = "bbr")]
+        let before = self.rates.is_on.then(|| self.rates.before(now, false));
         let slot = pool.slot_mut(id);
+        #[cfg(feature = "bbr")]
+        if let Some(before) = before {
+            slot.rate = before;
+        }
         slot.resent = chosen.run.offset + chosen.run.len as u16;
         slot.sent_at = now;
         slot.retransmits = slot.retransmits.saturating_add(1);
@@ -449,6 +483,10 @@ impl Sender {
             } else {
                 delivered.bytes += gone;
                 delivered.add(slot.sent_at, slot.first() + gone, slot.retransmits > 0);
+                #[cfg(feature = "bbr")]
+                if self.rates.is_on {
+                    delivered.note_rate(&slot);
+                }
                 if first && slot.retransmits == 0 {
                     delivered.clean_sent_at = Some(slot.sent_at);
                 }

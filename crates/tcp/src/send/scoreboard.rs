@@ -90,6 +90,10 @@ impl Sender {
         delivered.bytes += len;
         delivered.sacked += len;
         delivered.add(slot.sent_at, slot.last(), slot.retransmits > 0);
+        #[cfg(feature = "bbr")]
+        if self.rates.is_on {
+            delivered.note_rate(slot);
+        }
         let last = slot.last();
         self.sack_hint = id;
         if self.sack_high == NONE || last.after(pool.slot(self.sack_high).last()) {
@@ -116,6 +120,10 @@ impl Sender {
             self.lost_hint = id;
         }
         self.lost += len;
+        #[cfg(feature = "bbr")]
+        {
+            self.rates.lost = self.rates.lost.wrapping_add(len);
+        }
         self.unlist(pool, id);
         true
     }

@@ -4,7 +4,7 @@ use fullpipe_units::SeqNum;
 
 use super::{Context, Events, Fin, Phase, Socket, State, timer::Timer};
 use crate::{
-    congestion::{Ack, CongestionControl as _, Sample},
+    congestion::{Ack, CongestionControl as _, RateSample, Recovery, Sample},
     divide,
     send::Delivered,
     time::{self, Millis},
@@ -28,6 +28,7 @@ impl Socket {
             return true;
         }
         let flight = self.in_flight();
+        let lost_before = self.delivered_and_lost().1;
         let was_outstanding = self.has_outstanding();
         let window_changed = self.update_window(segment);
         let mut delivered = Delivered::new(cx.now, self.rtt.min().unwrap_or(0));
@@ -52,7 +53,7 @@ impl Socket {
         if duplicate.is_some() {
             self.note_dsack();
         }
-        self.recover_losses(cx, segment, &delivered, AckKind { news, is_duplicate, flight, una });
+        self.recover_losses(cx, segment, &delivered, AckKind { news, is_duplicate, flight, una, lost_before });
         self.rearm_after_ack(cx, news, was_outstanding);
         true
     }
@@ -145,7 +146,7 @@ impl Socket {
         if self.probe_repaired(segment, delivered.bytes > 0) && self.phase == Phase::Open {
             // RFC 8985, section 7.4: a loss that the probe repaired is one all the same.
             self.reduce(cx, kind.flight);
-            self.window.cwnd = self.window.ssthresh;
+            self.fall_to_threshold();
         }
         self.note_probe_acknowledged(cx);
         self.leave_recovery_if_over();
@@ -157,12 +158,13 @@ impl Socket {
         let found = found && !(self.phase == Phase::Open && self.probe_alone_is_lost(cx));
         match self.phase {
             Phase::Open if found => self.enter_recovery(cx),
+            _ if self.controller.is_rate_based() => {}
             Phase::Open => {
                 self.react_to_ecn(cx, segment, kind);
                 // RFC 5681, section 3.2, step 1: the first duplicate ACKs must not change the window.
                 if kind.news {
                     self.tell_round_trip(cx, delivered);
-                    self.grow_window(cx, delivered_bytes);
+                    self.grow_window(cx, delivered_bytes, kind.flight);
                 }
             }
             Phase::Recovery => {
@@ -173,7 +175,7 @@ impl Socket {
                 }
             }
             Phase::Loss => {
-                let ack = self.cc_ack(cx, delivered_bytes);
+                let ack = self.cc_ack(cx, delivered_bytes, kind.flight);
                 if self.window.in_slow_start() {
                     ack.slow_start(&mut self.window);
                 }
@@ -182,6 +184,7 @@ impl Socket {
         if self.phase == Phase::Open && kind.news {
             self.reno_credit = 0;
         }
+        self.tell_rate(cx, delivered, delivered_bytes, kind);
     }
 
     /// Returns whether segments are deemed lost that were not before.
@@ -220,8 +223,10 @@ impl Socket {
         self.recover = self.tx.nxt;
         (self.prr_delivered, self.prr_out) = (0, 0);
         self.prr_flight = if cfg!(feature = "sack") { self.tx.outstanding().max(1) } else { 1 };
-        // The first retransmission leaves at once.
-        self.window.cwnd = self.in_flight() + self.mss();
+        if !self.controller.is_rate_based() {
+            // The first retransmission leaves at once.
+            self.window.cwnd = self.in_flight() + self.mss();
+        }
         self.timers.stop(Timer::TailLoss);
         self.rack.forget_probe();
     }
@@ -253,7 +258,7 @@ impl Socket {
         }
         if self.phase == Phase::Recovery {
             // RFC 6582, section 3.2, step 3, full acknowledgement.
-            self.window.cwnd = self.window.ssthresh;
+            self.fall_to_threshold();
             self.rack_after_recovery();
         }
         self.phase = Phase::Open;
@@ -267,12 +272,48 @@ impl Socket {
         }
         self.counts.note(|counts| counts.ecn_reductions += 1);
         self.reduce(cx, kind.flight);
-        self.window.cwnd = self.window.ssthresh;
+        self.fall_to_threshold();
     }
 
-    fn cc_ack(&self, cx: &Context<'_, '_>, acked: u32) -> Ack {
+    /// What an algorithm is told, without a sample of the rate.
+    pub(super) fn cc_ack(&self, cx: &Context<'_, '_>, acked: u32, prior_in_flight: u32) -> Ack {
         let limit = u32::from(cx.profile.slow_start_limit);
-        Ack { now: cx.now, acked, mss: self.mss(), srtt_us: self.rtt.srtt(), slow_start_limit: limit }
+        let (delivered, lost_in_all) = self.delivered_and_lost();
+        let (rate, rtt_us): (Option<RateSample>, _) = (None, None);
+        Ack {
+            now: cx.now,
+            acked,
+            mss: self.mss(),
+            srtt_us: self.known_srtt(),
+            slow_start_limit: (limit > 0).then_some(limit),
+            cwnd: self.window.cwnd,
+            in_flight: self.in_flight(),
+            prior_in_flight,
+            lost: 0,
+            delivered,
+            lost_in_all,
+            recovery: match self.phase {
+                Phase::Open => Recovery::Open,
+                Phase::Recovery => Recovery::Fast,
+                Phase::Loss => Recovery::Timeout,
+            },
+            rate,
+            rtt_us,
+            may_be_delayed: false,
+            departs_in_us: 0,
+        }
+    }
+
+    /// The smoothed round-trip time, once there is one.
+    pub(super) fn known_srtt(&self) -> Option<u32> {
+        Some(self.rtt.srtt()).filter(|us| *us > 0)
+    }
+
+    /// After a reduction, or when it is over. Where rates decide, the algorithm says what the window is.
+    fn fall_to_threshold(&mut self) {
+        if !self.controller.is_rate_based() {
+            self.window.cwnd = self.window.ssthresh;
+        }
     }
 
     /// What slow start's end is told by.
@@ -285,13 +326,13 @@ impl Socket {
     }
 
     /// RFC 5681, section 3.1, and RFC 7661's point: a window that is not used proves nothing about the path.
-    fn grow_window(&mut self, cx: &Context<'_, '_>, acked: u32) {
+    fn grow_window(&mut self, cx: &Context<'_, '_>, acked: u32, prior_in_flight: u32) {
         let half_used = self.most_in_flight.saturating_mul(2) > self.window.cwnd;
         let used = self.cwnd_limited || (self.window.in_slow_start() && half_used);
         if acked == 0 || !used {
             return;
         }
-        let ack = self.cc_ack(cx, acked);
+        let ack = self.cc_ack(cx, acked, prior_in_flight);
         self.controller.on_ack(&mut self.window, &ack);
         // Beyond the largest window that TCP can offer growth is noise.
         self.window.cwnd = self.window.cwnd.min(1 << 30);
@@ -339,11 +380,14 @@ impl Socket {
 
 /// What kind of acknowledgement is being handled.
 #[derive(Clone, Copy, Debug)]
-struct AckKind {
+pub(super) struct AckKind {
     news: bool,
     is_duplicate: bool,
     /// Bytes in flight before it.
-    flight: u32,
+    pub(super) flight: u32,
     /// `SND.UNA` before it.
     una: SeqNum,
+    /// Bytes lost in all before it.
+    #[cfg_attr(not(feature = "bbr"), expect(dead_code, reason = "only samples of the rate ask for it"))]
+    pub(super) lost_before: u32,
 }

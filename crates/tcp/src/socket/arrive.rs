@@ -4,6 +4,7 @@ use fullpipe_units::{Instant, SeqNum};
 
 use super::{Context, Events, Failure, Fin, Reply, Socket, State, Syn, timer::Timer};
 use crate::{
+    congestion::CongestionControl as _,
     profile::{AckCount, BlindDefence, SynFin, TimeWait},
     time::{self, Millis, Stamp},
     wire::{
@@ -112,6 +113,8 @@ impl Socket {
             self.window.cwnd = self.window.cwnd.max(cx.profile.initial_window_bytes(self.mss()));
         }
         self.syn = Syn::Done;
+        let srtt = self.known_srtt();
+        self.controller.on_established(&mut self.window, srtt);
         self.recover = self.tx.una;
         self.begin_search(cx);
         self.cwr_until = self.tx.una;

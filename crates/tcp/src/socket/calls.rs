@@ -21,6 +21,7 @@ impl Socket {
         self.raise_after_a_while(cx);
         self.train = 0;
         let mss = self.mss();
+        self.note_application_limit(mss);
         self.tx.write(cx.pool, data, mss)
     }
 

@@ -188,7 +188,7 @@ impl Socket {
         let fits = pipe + chosen.run.len <= self.window.cwnd || pipe == 0;
         // What the window no longer covers waits, but for the first segment, which asks whether it opened.
         let covered = chosen.seq.distance_from(self.tx.una) < self.snd_wnd;
-        if !fits || !(covered || first) {
+        if !fits || !(covered || first) || !self.may_depart(cx) {
             return None;
         }
         Some(self.send_again(cx, &chosen))
@@ -199,6 +199,7 @@ impl Socket {
         self.counts.note(|counts| counts.bytes_retransmitted += u64::from(chosen.run.len));
         self.counts.note(|counts| counts.retransmits += 1);
         self.note_sent(chosen.run.len);
+        self.departs(cx, chosen.run.len);
         // The first segment's retransmission has a whole timeout to be acknowledged.
         if chosen.seq == self.tx.una || !self.timers.is_set(Timer::Retransmit) {
             self.arm_retransmit(cx);
@@ -237,7 +238,10 @@ impl Socket {
             self.cwnd_limited = credit < room && credit <= self.tx.unsent_bytes();
             return None;
         }
-        let allow = Allowance { bytes: room.min(credit), mss, burst: cx.burst.max(mss) };
+        let allow = Allowance { bytes: room.min(credit), mss, burst: self.device_burst(cx, mss) };
+        if !self.may_depart(cx) {
+            return None;
+        }
         let chosen = self.tx.choose(cx.pool, allow);
         let Some(chosen) = chosen.filter(|chosen| self.may_leave(cx, chosen, room, credit)) else {
             self.cwnd_limited = credit < room.min(mss);
@@ -289,7 +293,7 @@ impl Socket {
     /// RFC 5681, section 4.1: after an idle time of more than a timeout, from the initial window again.
     fn restart_if_idle(&mut self, cx: &Context<'_, '_>) {
         use crate::congestion::CongestionControl as _;
-        if self.has_outstanding() || self.phase != Phase::Open {
+        if self.has_outstanding() || self.phase != Phase::Open || self.controller.is_rate_based() {
             return;
         }
         let idle = time::us_since(cx.now, self.last_data_sent.instant());
@@ -340,7 +344,9 @@ impl Socket {
             // Data that answers at once: so will the next, and carry the acknowledgement.
             self.quick_left = 0;
         }
+        self.tell_restart(cx);
         self.tx.sent(cx.pool, chosen, cx.now);
+        self.departs(cx, chosen.run.len);
         if cfg!(feature = "platforms") && chosen.run.len < u32::from(chosen.segment) {
             self.small_end = self.tx.nxt;
         }
@@ -409,6 +415,7 @@ impl Socket {
             srtt => {
                 let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
                 let rate = u64::from(self.window.cwnd.max(self.in_flight())) * 10_000 * percent / u64::from(srtt);
+                let rate = self.window.pacing.map_or(rate, u64::from);
                 let near = self.rtt.min().map_or(0, |us| MOST.checked_shr(us >> 9).unwrap_or(0));
                 ((rate >> 10) + near).min(MOST)
             }

@@ -12,6 +12,8 @@ mod info;
 mod kept;
 mod leave;
 mod open;
+#[cfg_attr(not(feature = "bbr"), path = "unpaced.rs")]
+mod pace;
 mod path;
 mod rack;
 mod search;
@@ -194,6 +196,8 @@ pub struct Socket {
     prr_out: u32,
     prr_flight: u32,
     rack: Rack,
+    #[cfg(feature = "bbr")]
+    pacer: pace::Pacer,
     probe: Probe,
     probes_unanswered: u8,
     /// Whether the window was what stopped sending last time.

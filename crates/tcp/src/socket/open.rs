@@ -87,7 +87,7 @@ impl Socket {
             challenge_window: now,
             challenges_left: profile.challenge_acks,
             rtt: Rtt::new(),
-            window: Window { cwnd: 0, ssthresh: u32::MAX },
+            window: Window::new(0, u32::MAX),
             controller: Controller::new(profile.congestion),
             phase: Phase::Open,
             recover: iss,
@@ -97,6 +97,8 @@ impl Socket {
             prr_out: 0,
             prr_flight: 0,
             rack: Rack::default(),
+            #[cfg(feature = "bbr")]
+            pacer: super::pace::Pacer::default(),
             probe: Probe::None,
             probes_unanswered: 0,
             cwnd_limited: false,
@@ -119,6 +121,7 @@ impl Socket {
         };
         socket.rx.set_segment(own_mss, cx.pool);
         socket.tx.start(iss + 1);
+        socket.take_samples();
         socket
     }
 

@@ -25,13 +25,15 @@ pub(super) enum Timer {
     Silence,
     /// Partial segments under SO_NOPUSH have waited long enough.
     NoPush,
+    /// Pacing lets the next segment leave.
+    Pace,
     /// RFC 9293, section 3.8.6.1, and the override of section 3.8.6.2.1. Something is outstanding or nothing is: it has the
     /// place of `Retransmit`.
     Persist,
 }
 
 /// Places for times.
-const COUNT: usize = 7;
+const COUNT: usize = 8;
 
 impl Timer {
     const fn place(self) -> usize {
@@ -46,7 +48,7 @@ pub(super) struct Timers {
     base: Stamp,
     after_us: [u32; COUNT],
     /// A bit for each that is set; the time of the others means nothing.
-    running: u8,
+    running: u16,
 }
 
 impl Timers {
@@ -75,11 +77,11 @@ impl Timers {
             self.stop(Timer::Retransmit);
             self.stop(Timer::Persist);
         }
-        self.running |= 1 << timer as u8;
+        self.running |= 1 << timer as u16;
     }
 
     pub(super) const fn stop(&mut self, timer: Timer) {
-        self.running &= !(1 << timer as u8);
+        self.running &= !(1 << timer as u16);
     }
 
     pub(super) const fn stop_all(&mut self) {
@@ -87,7 +89,7 @@ impl Timers {
     }
 
     pub(super) const fn is_set(&self, timer: Timer) -> bool {
-        self.running & 1 << timer as u8 != 0
+        self.running & 1 << timer as u16 != 0
     }
 
     /// When a timer expires; far in the future where it is not set.
@@ -157,6 +159,10 @@ impl Socket {
         }
         if self.timers.take(Timer::NoPush, now) {
             self.force_small = true;
+        }
+        if cfg!(feature = "bbr") {
+            // What waited leaves at the next call.
+            self.timers.take(Timer::Pace, now);
         }
     }
 
@@ -351,6 +357,7 @@ impl Socket {
         self.timers.stop(Timer::TailLoss);
         self.timers.stop(Timer::Reorder);
         self.cwr_due = self.uses_ecn();
+        self.tell_timeout(cx);
     }
 }
 
