@@ -8,6 +8,7 @@ mod settings;
 mod share;
 mod sim;
 mod stack;
+mod unpin;
 mod watch;
 
 pub use capture::CAPTURE;
@@ -17,6 +18,7 @@ pub use settings::{APPLIED, DRY_RUN, FINDINGS, PLAN, SETTINGS, VERIFIED};
 pub use share::SHARE;
 pub use sim::{REFERENCE, SIMULATED, WHAT_IF};
 pub use stack::{DEVICE_TABLE, PRESET_TABLE, STACK_RUN};
+pub use unpin::UNPIN;
 pub use watch::WATCH;
 
 /// One key of a document.
@@ -364,6 +366,7 @@ pub const DOCUMENTS: &[Document] = &[
                    `read` of such a recording: all of it as one interval",
         keys: WATCH,
     },
+    Document { title: "Buffers given back", commands: "`unpin`", keys: UNPIN },
     Document { title: "The scenarios", commands: "`lab list`", keys: SCENARIOS },
     Document { title: "The engine at work", commands: "`stack serve`, `stack connect`, `stack echo`", keys: STACK_RUN },
     Document { title: "A device over its buffers", commands: "`stack table`", keys: DEVICE_TABLE },
@@ -373,7 +376,7 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "Predictions", commands: "`what-if`, `demo --sim`", keys: WHAT_IF },
     Document { title: "A pool shared out", commands: "`share`", keys: SHARE },
     Document { title: "A server that is ready", commands: "`serve`, `web`, `agent`", keys: LISTENING },
-    Document { title: "An event of a server (standard error)", commands: "`serve`", keys: EVENT },
+    Document { title: "An event of a server (standard error)", commands: "`serve`, `unpin`", keys: EVENT },
     Document {
         title: "Progress (standard error)",
         commands: "`check`, `tune`, `demo`, `lab run`, `measure` with `--progress json`",
