@@ -234,11 +234,14 @@ pub const RUNS: &[Key] = &[
     key(
         "runs[].entries[].kind",
         "string",
-        "`setting`, `file` or `far_run` (in force at a far end, where `tune` kept it)",
+        "`setting`, `file`, `far_run` (in force at a far end, where `tune` kept it), `program` (in force as long as a process \
+         runs) or `socket` (the buffers of another process's socket)",
     ),
     key("runs[].entries[].knob", "string?", "the setting"),
     key("runs[].entries[].file", "string?", "the file"),
     key("runs[].entries[].far_run", "string?", "the server at the far end, and the number of the run there"),
+    key("runs[].entries[].program", "string?", "what is in force, and by which process"),
+    key("runs[].entries[].socket", "string?", "the socket, its process and its descriptor there"),
     key("runs[].entries[].before", "string?", "what was there; `null`: absent"),
     key("runs[].entries[].intended", "string?", "what was to be there; `null`: absent"),
     key("runs[].entries[].read_back", "string?", "what was read back after the write"),
@@ -264,7 +267,7 @@ pub const CONFIRMED: &[Key] = &[
 pub const UNDO: &[Key] = &[
     key("undone[]", "object", "a setting or file that was looked at, in that order"),
     key("undone[].run", "integer?", "its run"),
-    key("undone[].place", "string", "the setting, the path of the file, or the far run"),
+    key("undone[].place", "string", "the setting, the path of the file, the far run, the program or the socket"),
     key(
         "undone[].outcome",
         "string",
@@ -280,9 +283,11 @@ pub const UNDO: &[Key] = &[
     key("journal_problem", "string?", "why the journal could not be marked"),
     key("changes[]", "object", "what would be put back, in that order; only beside the error `not_confirmed`"),
     key("changes[].run", "integer", "the run that changed it"),
-    key("changes[].knob", "string?", "the setting; `null`: it is a file or a far run"),
-    key("changes[].file", "string?", "the path of the boot-time file; `null`: it is a setting or a far run"),
+    key("changes[].knob", "string?", "the setting; `null`: it is something else"),
+    key("changes[].file", "string?", "the path of the boot-time file; `null`: it is something else"),
     key("changes[].far_run", "string?", "the server at the far end, and the number of the run there"),
+    key("changes[].program", "string?", "what is in force, and by which process"),
+    key("changes[].socket", "string?", "the socket, its process and its descriptor there"),
     key("changes[].from", "string?", "what the run put there; `null`: absent"),
     key("changes[].to", "string?", "what was there before; `null`: absent"),
 ];

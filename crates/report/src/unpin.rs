@@ -5,6 +5,8 @@ use fullpipe_units::{Bytes, Rate};
 /// Sockets that were given back to automatic sizing, for a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unpinned {
+    /// Its run in the journal.
+    pub run: i64,
     /// Whose, as it was asked for.
     pub target: String,
     /// Calls for new sockets that were swallowed, of the send and of the receive buffer; `None` where that was not wanted.

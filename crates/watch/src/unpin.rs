@@ -1,4 +1,5 @@
-//! Sockets of other processes whose buffers an application set, given back to automatic sizing, and to the application again.
+//! Sockets of other processes whose buffers an application set, given back to automatic sizing. What puts them back is the
+//! journal's undo (`fullpipe-host`).
 //!
 //! A copy of the descriptor is taken (`pidfd_getfd`), `SO_BUF_LOCK` is changed (Linux 5.16), and the copy is closed at once: as long
 //! as it were held, an application could not close its connection.
@@ -25,9 +26,9 @@ pub enum Target {
     Group(String),
 }
 
-/// A socket that was given back.
+/// A socket whose buffers an application set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Freed {
+pub struct Pinned {
     /// Whose it is.
     pub owner: Owner,
     /// Which buffers the application had set.
@@ -38,7 +39,8 @@ pub struct Freed {
     pub receive_buffer: Bytes,
     /// The shift of its window scale, where it is connected and has one.
     pub own_shift: Option<u8>,
-    inode: u32,
+    /// Its inode.
+    pub inode: u32,
 }
 
 impl Target {
@@ -103,13 +105,13 @@ fn below(folder: &Path, found: &mut BTreeSet<u32>) {
         .for_each(|entry| below(&entry.path(), found));
 }
 
-/// Gives back every TCP socket of these processes whose buffers were set. A process that vanishes meanwhile is no error.
+/// Every TCP socket of these processes whose buffers were set; nothing is changed. A process that vanishes meanwhile is no error.
 ///
 /// # Errors
 ///
 /// Without the right to take descriptors of one of them.
-pub fn free(processes: &BTreeSet<u32>) -> io::Result<Vec<Freed>> {
-    let mut freed = Vec::new();
+pub fn find(processes: &BTreeSet<u32>) -> io::Result<Vec<Pinned>> {
+    let mut found = Vec::new();
     let mut seen = HashSet::new();
     for &pid in processes {
         let mut about = None;
@@ -120,37 +122,35 @@ pub fn free(processes: &BTreeSet<u32>) -> io::Result<Vec<Freed>> {
             }
             let about = about.get_or_insert_with(|| processes::describe(pid));
             let owner = Owner { fd, ..about.clone() };
-            match free_one(owner, inode) {
-                Ok(one) => freed.extend(one),
+            match look(owner, inode) {
+                Ok(one) => found.extend(one),
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
                 // Closed by now.
                 Err(_) => {}
             }
         }
     }
-    Ok(freed)
+    Ok(found)
 }
 
-fn free_one(owner: Owner, inode: u32) -> io::Result<Option<Freed>> {
+fn look(owner: Owner, inode: u32) -> io::Result<Option<Pinned>> {
     let Some(socket) = processes::take(&owner, inode)? else { return Ok(None) };
     if sockopt::socket_protocol(&socket)? != Some(net::ipproto::TCP) {
         return Ok(None);
     }
     let Some(fixed) = Fixed::of(&socket).filter(|fixed| fixed.send || fixed.receive) else { return Ok(None) };
     let size = |size: usize| Bytes::new(size as u64);
-    let freed = Freed {
+    Ok(Some(Pinned {
         owner,
         fixed,
         send_buffer: size(sockopt::socket_send_buffer_size(&socket)?),
         receive_buffer: size(sockopt::socket_recv_buffer_size(&socket)?),
         own_shift: fullpipe_socket::Info::of(&socket).ok().and_then(|info| info.own_shift),
         inode,
-    };
-    Fixed::default().put(&socket)?;
-    Ok(Some(freed))
+    }))
 }
 
-impl Freed {
+impl Pinned {
     /// The largest window that the connection's window scale allows, where the application set the receive buffer before it
     /// was made, so that the scale was chosen for it (RFC 7323, section 2.3).
     pub fn largest_window(&self) -> Option<Bytes> {
@@ -163,22 +163,14 @@ impl Freed {
         self.inode == other.inode
     }
 
-    /// Sets the buffers as the application had set them; false where the socket is gone.
+    /// Gives it back to automatic sizing.
     ///
     /// # Errors
     ///
-    /// Where the kernel refuses.
-    pub fn put_back(&self) -> io::Result<bool> {
-        let Some(socket) = processes::take(&self.owner, self.inode).unwrap_or(None) else { return Ok(false) };
-        // The kernel doubles what it is given.
-        let half = |size: Bytes| usize::try_from(size.get() / 2).unwrap_or(usize::MAX);
-        if self.fixed.send {
-            sockopt::set_socket_send_buffer_size(&socket, half(self.send_buffer))?;
-        }
-        if self.fixed.receive {
-            sockopt::set_socket_recv_buffer_size(&socket, half(self.receive_buffer))?;
-        }
-        Ok(true)
+    /// Where it is gone, or the kernel refuses.
+    pub fn free(&self) -> io::Result<()> {
+        let socket = processes::take(&self.owner, self.inode)?.ok_or(io::ErrorKind::NotFound)?;
+        Fixed::default().put(&socket)
     }
 }
 
@@ -213,29 +205,29 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_given_back_and_to_its_application_again() {
-        let test = "a_socket_is_given_back_and_to_its_application_again";
+    fn a_socket_is_found_and_given_back() {
+        let test = "a_socket_is_found_and_given_back";
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let before = sockopt::socket_recv_buffer_size(&stream).unwrap();
         sockopt::set_socket_send_buffer_size(&stream, 50_000).unwrap();
         let inode = u32::try_from(rustix::fs::fstat(&stream).unwrap().st_ino).unwrap();
         let own = BTreeSet::from([std::process::id()]);
-        let freed = match free(&own) {
-            Ok(freed) => freed,
+        let found = match find(&own) {
+            Ok(found) => found,
             Err(error) => return println!("skipped {test}: {error}"),
         };
-        let Some(freed) = freed.into_iter().find(|freed| freed.inode == inode) else {
+        let Some(found) = found.into_iter().find(|found| found.inode == inode) else {
             assert_eq!(Fixed::of(&stream), None, "where the kernel tells, it is found");
             return println!("skipped {test}: a kernel before 5.16");
         };
-        assert_eq!((freed.fixed, freed.send_buffer), (Fixed { send: true, receive: false }, Bytes::new(100_000)));
+        let fixed = Fixed { send: true, receive: false };
+        assert_eq!((found.fixed, found.send_buffer), (fixed, Bytes::new(100_000)));
+        assert_eq!(Fixed::of(&stream), Some(fixed), "looking changes nothing");
+        found.free().unwrap();
         assert_eq!(Fixed::of(&stream), Some(Fixed::default()));
-        assert!(freed.put_back().unwrap());
-        assert_eq!(Fixed::of(&stream), Some(freed.fixed));
-        assert_eq!(sockopt::socket_send_buffer_size(&stream).unwrap(), 100_000);
         assert_eq!(sockopt::socket_recv_buffer_size(&stream).unwrap(), before);
         drop(stream);
-        assert!(!freed.put_back().unwrap(), "it is gone");
+        assert!(found.free().is_err(), "it is gone");
     }
 }

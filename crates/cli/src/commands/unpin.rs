@@ -3,19 +3,23 @@
 use std::{
     collections::BTreeSet,
     fs::File,
+    path::PathBuf,
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
 use fullpipe_bpf::{Swallow, Whose};
+use fullpipe_host::{
+    FixedBuffers, HeldSocket, Host, Journal, JournalError, Program, RunId, SystemHost, UndoOptions, Which, linux, undo,
+};
 use fullpipe_report::{Unpinned, UnpinnedSocket, json, text};
-use fullpipe_units::Rate;
+use fullpipe_units::{Bytes, Rate};
 use fullpipe_watch::{
     Filter, Frame, Sort, Watcher,
-    unpin::{Freed, Target, free},
+    unpin::{Pinned, Target, find},
 };
 
-use super::{Ended, printed};
+use super::{Ended, journal, printed};
 use crate::{args::UnpinArgs, confirm::confirm, exit::Exit, failure::Failure, interrupt, output::Output};
 
 /// How often it is looked, at rates and for new processes.
@@ -39,7 +43,9 @@ pub(super) fn run(args: &UnpinArgs, output: Output) -> Ended {
         ));
     }
     let stop = interrupt::cancel_flag()?;
-    let swallow = if args.open_only { None } else { Some(swallow(&target)?) };
+    if !args.open_only {
+        group(&target)?;
+    }
     let question = format!(
         "{} processes of {}: take their fixed buffers back until {}?",
         processes.len(),
@@ -49,7 +55,6 @@ pub(super) fn run(args: &UnpinArgs, output: Output) -> Ended {
     confirm(output, args.yes, &question)?;
 
     let mut watcher = Watcher::new(INTERVAL, filter(&target)?, Sort::Rate, MOST)?;
-    // Programs are at work since they are attached, but follow nobody yet.
     let is_over = || stop.load(Ordering::Relaxed);
     let mut before = Vec::new();
     while before.len() < BEFORE {
@@ -58,35 +63,38 @@ pub(super) fn run(args: &UnpinArgs, output: Output) -> Ended {
             None => return Ok(Exit::Interrupted),
         }
     }
-    let mut during = During { target, swallow, freed: Vec::new(), after: Vec::new() };
+    let held = Held::begin(&target, args)?;
+    let mut during = During { target, held, freed: Vec::new(), after: Vec::new() };
     let end = args.duration.map(|time| Instant::now() + time);
     let worked = during.work(&mut watcher, &|| is_over() || end.is_some_and(|end| Instant::now() >= end), output);
-    let put_back = during.freed.iter().filter(|freed| freed.put_back().unwrap_or(false)).count();
+    // Detached and put back whatever went wrong.
+    let swallowed = during.held.swallow.as_ref().map(Swallow::swallowed).transpose();
+    let run = during.held.run;
+    let put_back = during.held.end(output)?;
     worked?;
     let unpinned = Unpinned {
+        run: run.0,
         target: args.target.clone(),
-        swallowed: during
-            .swallow
-            .as_ref()
-            .map(Swallow::swallowed)
-            .transpose()?
-            .map(|counted| [counted.send, counted.receive]),
+        swallowed: swallowed?.map(|counted| [counted.send, counted.receive]),
         before: mean(&before),
         after: during.after.get(BETWEEN..).and_then(|after| mean(after.rchunks(AFTER).next()?)),
         put_back,
         sockets: during.freed.iter().map(socket).collect(),
     };
-    // What was attached ends here, before it is told that it did.
-    drop(during.swallow);
     printed(output.result(|| json::unpinned(&unpinned), |look| text::unpinned(&unpinned, look)))
 }
 
-fn swallow(target: &Target) -> Result<Swallow, Failure> {
-    let folder = target.group().ok_or_else(|| {
+/// The control group in which calls are swallowed.
+fn group(target: &Target) -> Result<PathBuf, Failure> {
+    target.group().ok_or_else(|| {
         let text = "control groups of version 2 are not mounted here, so calls for new sockets can't be swallowed; mount them, or \
                     give --open-only";
         Failure::new(Exit::Unsupported, text)
-    })?;
+    })
+}
+
+fn swallow(target: &Target) -> Result<Swallow, Failure> {
+    let folder = group(target)?;
     let group = File::open(&folder).map_err(|error| Failure::system("opening the control group", &error))?;
     let whose = match target {
         Target::Group(_) => Whose::Everyone,
@@ -106,11 +114,91 @@ fn filter(target: &Target) -> Result<Filter, Failure> {
     terms.parse().map_err(|error| Failure::new(Exit::Usage, &format!("{error}")))
 }
 
+/// What is in force, and in the journal.
+struct Held {
+    run: RunId,
+    swallow: Option<Swallow>,
+}
+
+impl Held {
+    /// In the journal first.
+    fn begin(target: &Target, args: &UnpinArgs) -> Result<Self, Failure> {
+        let pid = std::process::id();
+        let start = linux::held::started(pid).unwrap_or(0);
+        let what = if args.open_only { "open sockets given back" } else { "calls that fix buffers swallowed" };
+        let program = Program { what: format!("{what} for {}", args.target), pid, start };
+        let command = format!("unpin {}{}", args.target, if args.open_only { " --open-only" } else { "" });
+        let identity = SystemHost::new().identity()?;
+        let run = journal::open()?.hold(&command, &program, &identity)?;
+        let swallow = if args.open_only { Ok(None) } else { swallow(target).map(Some) };
+        match swallow {
+            Ok(swallow) => Ok(Self { run, swallow }),
+            Err(failure) => {
+                put_back(&mut journal::open()?, run)?;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Gives these back to automatic sizing, each in the journal first.
+    fn free(&self, pinned: Vec<Pinned>) -> Result<Vec<Pinned>, Failure> {
+        if pinned.is_empty() {
+            return Ok(pinned);
+        }
+        let mut journal = match journal::open_now() {
+            Ok(journal) => journal,
+            // Somebody changes settings: they are looked at again in a second.
+            Err(JournalError::JournalLocked { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let size = |size: Bytes| u32::try_from(size.get()).unwrap_or(u32::MAX);
+        let mut freed = Vec::new();
+        for one in pinned {
+            let socket = HeldSocket { inode: one.inode, pid: one.owner.pid, fd: one.owner.fd };
+            let before = FixedBuffers {
+                send: one.fixed.send.then(|| size(one.send_buffer)),
+                receive: one.fixed.receive.then(|| size(one.receive_buffer)),
+            };
+            // One that is closed by now needs nothing.
+            if journal.hold_socket(self.run, &socket, &before, || one.free())?.is_ok() {
+                freed.push(one);
+            }
+        }
+        Ok(freed)
+    }
+
+    /// Detaches, and puts open sockets back; gives how many.
+    fn end(self, output: Output) -> Result<usize, Failure> {
+        // The kernel detaches with it.
+        drop(self.swallow);
+        match journal::open_now() {
+            Ok(mut journal) => put_back(&mut journal, self.run),
+            // Whoever has the journal may be the undo that has this command end.
+            Err(JournalError::JournalLocked { .. }) => {
+                let run = self.run;
+                output.warning(&format!(
+                    "another run has the journal, so that open sockets are not put back from here: `fullpipe undo {run}` does
+"
+                ));
+                Ok(0)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// How many sockets have their buffers again.
+fn put_back(journal: &mut Journal, run: RunId) -> Result<usize, Failure> {
+    let report = undo(&mut SystemHost::new(), journal, Which::Run(run), UndoOptions::default())?;
+    let is_socket = |place: &str| place.parse::<HeldSocket>().is_ok();
+    Ok(report.entries.iter().filter(|entry| entry.outcome.is_restored() && is_socket(&entry.place)).count())
+}
+
 /// What goes on until the end.
 struct During {
     target: Target,
-    swallow: Option<Swallow>,
-    freed: Vec<Freed>,
+    held: Held,
+    freed: Vec<Pinned>,
     after: Vec<Rate>,
 }
 
@@ -119,21 +207,20 @@ impl During {
         let mut told = false;
         loop {
             let processes: BTreeSet<u32> = self.target.processes();
-            if let Some(swallow) = &mut self.swallow {
+            if let Some(swallow) = &mut self.held.swallow {
                 swallow.follow(&processes)?;
             }
-            let freed = free(&processes)
+            let pinned = find(&processes)
                 .map_err(|error| Failure::system("taking a descriptor of the process (CAP_SYS_PTRACE)", &error))?;
-            // An application may set the same one again.
-            let is_new = |new: &Freed, known: &[Freed]| !known.iter().any(|known| known.is_same(new));
-            for one in freed {
-                if is_new(&one, &self.freed) {
+            for one in self.held.free(pinned)? {
+                // An application may set the same one again.
+                if !self.freed.iter().any(|known| known.is_same(&one)) {
                     self.freed.push(one);
                 }
             }
             if !told {
                 told = true;
-                let what = if self.swallow.is_some() { ", and new ones stay automatic" } else { "" };
+                let what = if self.held.swallow.is_some() { ", and new ones stay automatic" } else { "" };
                 let text = format!(
                     "{} open sockets are sized automatically now{what}; Ctrl-C puts everything back",
                     self.freed.len()
@@ -148,7 +235,7 @@ impl During {
     }
 }
 
-fn socket(freed: &Freed) -> UnpinnedSocket {
+fn socket(freed: &Pinned) -> UnpinnedSocket {
     UnpinnedSocket {
         process: freed.owner.process.clone(),
         pid: freed.owner.pid,

@@ -20,6 +20,7 @@ pub fn unpinned(unpinned: &Unpinned) -> Value {
     document(
         "unpin",
         json!({
+            "run": unpinned.run,
             "target": unpinned.target,
             "swallowed": unpinned.swallowed.map(|[send, receive]| json!({ "send": send, "receive": receive })),
             "sockets": sockets.collect::<Vec<_>>(),

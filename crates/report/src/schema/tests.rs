@@ -72,6 +72,7 @@ fn every_key_of_what_was_unpinned_is_documented() {
         largest_window: None,
     };
     let done = Unpinned {
+        run: 1,
         target: "evil".to_owned(),
         swallowed: Some([2, 1]),
         sockets: vec![socket],

@@ -4,6 +4,7 @@ use super::{Key, key};
 
 /// What `unpin` prints at its end.
 pub const UNPIN: &[Key] = &[
+    key("run", "integer", "its run in the journal"),
     key("target", "string", "whose sockets, as it was asked for"),
     key("swallowed", "object?", "calls for new sockets that were swallowed; `null` with `--open-only`"),
     key("swallowed.send", "integer", "of `SO_SNDBUF`"),

@@ -27,6 +27,7 @@ pub fn unpinned(unpinned: &Unpinned, look: Look) -> String {
     if unpinned.sockets.len() > most {
         page.field("", &format!("... and {} more", unpinned.sockets.len() - most));
     }
+    page.field("run", &format!("{}, undone", unpinned.run));
     let all = unpinned.sockets.len();
     let closed = all.saturating_sub(unpinned.put_back);
     page.field(
@@ -80,6 +81,7 @@ mod tests {
             largest_window: Some(Bytes::new(131_070)),
         };
         let done = Unpinned {
+            run: 1,
             target: "evil".to_owned(),
             swallowed: Some([2, 1]),
             sockets: vec![socket; 12],
