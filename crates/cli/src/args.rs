@@ -10,6 +10,7 @@ mod settings;
 mod share;
 mod sim;
 mod stack;
+mod unpin;
 mod watch;
 mod web;
 
@@ -37,6 +38,7 @@ pub(crate) use sim::{SimArgs, WhatIfArgs};
 pub(crate) use stack::StackCommand;
 #[cfg(target_os = "linux")]
 pub(crate) use stack::{BudgetArgs, EngineArgs, KeepaliveArgs, Preset, ProfileName, StackPresetsArgs, StackTableArgs};
+pub(crate) use unpin::UnpinArgs;
 pub(crate) use watch::WatchArgs;
 pub(crate) use web::WebArgs;
 
@@ -63,6 +65,7 @@ Examples:
   fullpipe what-if --rate 100M --rtt 80ms --sweep receiver.window=16k..8M
   fullpipe read slow.pcap           why the connections of a capture were slow
   fullpipe watch                    why this host's connections are slow right now (Linux)
+  fullpipe unpin iperf3             give buffers that an application set back to automatic sizing (Linux)
   fullpipe web --open               reports, checks and captures in a browser
 
 Exit codes: `fullpipe help exit-codes`. JSON: every command takes --json and prints one object.
@@ -142,6 +145,7 @@ pub(crate) enum Command {
     Report(ReportArgs),
     Watch(WatchArgs),
     Agent(AgentArgs),
+    Unpin(UnpinArgs),
     Web(WebArgs),
     Reset(ResetArgs),
     #[command(subcommand)]

@@ -31,6 +31,8 @@ mod sim;
 mod stack;
 mod status;
 mod undo;
+#[cfg(target_os = "linux")]
+mod unpin;
 mod watch;
 mod web;
 pub(crate) mod what_if;
@@ -116,6 +118,10 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         Command::Report(args) => return archive::run(Some("report"), &args.words, output),
         Command::Watch(args) => watch::run(&args, output),
         Command::Agent(args) => agent::run(&args, output),
+        #[cfg(target_os = "linux")]
+        Command::Unpin(args) => unpin::run(&args, output),
+        #[cfg(not(target_os = "linux"))]
+        Command::Unpin(_) => Err(watch::needs_linux()),
         Command::Web(args) => web::run(&args, output),
         Command::Reset(args) => reset::run(&args, output),
         Command::Lab(LabCommand::List) => lab::list::run(output),
@@ -163,6 +169,7 @@ fn name(command: &Command) -> &'static str {
         Command::Report(_) => "report",
         Command::Watch(_) => "watch",
         Command::Agent(_) => "agent",
+        Command::Unpin(_) => "unpin",
         Command::Web(_) => "web",
         Command::Reset(_) => "reset",
         Command::Lab(LabCommand::List) => "lab list",

@@ -69,6 +69,7 @@ fn the_help_of_every_command_is_as_recorded() {
         "report",
         "watch",
         "agent",
+        "unpin",
         "web",
         "reset",
         "lab",

@@ -17,6 +17,7 @@ mod export_folder;
 pub mod folder;
 pub mod freebsd;
 pub mod guardian;
+mod held;
 pub mod journal;
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux looks at its ways out so far"))]
 mod lifeline;
@@ -38,6 +39,7 @@ pub use apply::{Applied, ApplyError, ApplyFault, ApplyOptions, Run, apply, confi
 pub use error::HostError;
 pub use export_folder::{ExportFolder, ExportFolderError};
 pub use folder::FolderHost;
+pub use held::{FixedBuffers, HeldSocket, Program};
 pub use journal::{Entry, EntryKind, EntryState, FarRun, Journal, JournalError, RunId, RunRecord, RunState, Trial};
 pub use lifeline::Lifeline;
 pub use persist::{BootFile, Lasting};

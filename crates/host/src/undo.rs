@@ -142,7 +142,10 @@ pub fn undo<H: Host + ?Sized>(
         Which::All => outstanding.iter().map(|run| run.id).collect(),
     };
     for run in outstanding {
-        for entry in run.entries.iter().rev().filter(|entry| entry.state.is_outstanding()) {
+        let mut entries: Vec<_> = run.entries.iter().rev().filter(|entry| entry.state.is_outstanding()).collect();
+        // A process that goes on would do again what is taken back.
+        entries.sort_by_key(|entry| entry.kind != EntryKind::Program);
+        for entry in entries {
             let mut stays = true;
             if chosen.contains(&run.id) {
                 let by = later.get(&entry.place).copied();
@@ -189,6 +192,15 @@ fn undo_entry<H: Host + ?Sized>(
             Ok(far) => Outcome::AtFarEnd { server: far.server },
             Err(place) => Outcome::Failed { why: format!("the journal's entry can't be read: {place}") },
         },
+        EntryKind::Program | EntryKind::Socket if differ(&here.boot, &run.identity.boot) => restarted(),
+        #[cfg(target_os = "linux")]
+        EntryKind::Program => crate::linux::held::undo_program(&entry.place),
+        #[cfg(target_os = "linux")]
+        EntryKind::Socket => crate::linux::held::undo_socket(entry, options.force),
+        #[cfg(not(target_os = "linux"))]
+        EntryKind::Program | EntryKind::Socket => {
+            Outcome::Failed { why: "only Linux has such programs and sockets".to_owned() }
+        }
     }
 }
 
@@ -202,7 +214,7 @@ fn setting<H: Host + ?Sized>(
 ) -> Outcome {
     let restarted = differ(&here.boot, &run.identity.boot);
     if restarted && !entry.persisted {
-        return Outcome::Gone { why: "the machine was started again since".to_owned() };
+        return self::restarted();
     }
     // A restart numbers the namespaces anew, and what lasts beyond it is set in the first one.
     if !restarted && differ(&here.namespace, &run.identity.namespace) {
@@ -304,6 +316,10 @@ pub(crate) fn restore_file(path: &Path, before: Option<&[u8]>, mode: Option<u32>
         Ok(()) => Outcome::Restored { now: before.map(|content| String::from_utf8_lossy(content).into_owned()) },
         Err(error) => Outcome::Failed { why: format!("can't put {} back: {error}", path.display()) },
     }
+}
+
+fn restarted() -> Outcome {
+    Outcome::Gone { why: "the machine was started again since".to_owned() }
 }
 
 /// True where both are known and not the same.

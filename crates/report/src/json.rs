@@ -11,6 +11,7 @@ mod settings;
 mod share;
 mod sim;
 mod stack;
+mod unpin;
 mod watch;
 
 use std::net::SocketAddr;
@@ -38,6 +39,7 @@ pub use settings::{
 pub use share::share;
 pub use sim::{reference, sim, what_if};
 pub use stack::{device_table, preset_table, stack_run};
+pub use unpin::unpinned;
 pub use watch::{recording, watch};
 
 /// The schema before it. It differs in no key that a plan has.

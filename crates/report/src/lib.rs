@@ -30,6 +30,7 @@ mod stack;
 mod standing;
 mod survey;
 pub mod text;
+mod unpin;
 pub mod xplot;
 
 pub use changes::{AppliedPlan, PlatformPlan};
@@ -53,6 +54,7 @@ pub use stack::{
 };
 pub use standing::{Reading, Standing};
 pub use survey::Survey;
+pub use unpin::{Unpinned, UnpinnedSocket};
 
 #[cfg(test)]
 mod sample;

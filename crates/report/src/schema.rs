@@ -8,6 +8,7 @@ mod settings;
 mod share;
 mod sim;
 mod stack;
+mod unpin;
 mod watch;
 
 pub use capture::CAPTURE;
@@ -17,6 +18,7 @@ pub use settings::{APPLIED, DRY_RUN, FINDINGS, PLAN, SETTINGS, VERIFIED};
 pub use share::SHARE;
 pub use sim::{REFERENCE, SIMULATED, WHAT_IF};
 pub use stack::{DEVICE_TABLE, PRESET_TABLE, STACK_RUN};
+pub use unpin::UNPIN;
 pub use watch::WATCH;
 
 /// One key of a document.
@@ -232,11 +234,14 @@ pub const RUNS: &[Key] = &[
     key(
         "runs[].entries[].kind",
         "string",
-        "`setting`, `file` or `far_run` (in force at a far end, where `tune` kept it)",
+        "`setting`, `file`, `far_run` (in force at a far end, where `tune` kept it), `program` (in force as long as a process \
+         runs) or `socket` (the buffers of another process's socket)",
     ),
     key("runs[].entries[].knob", "string?", "the setting"),
     key("runs[].entries[].file", "string?", "the file"),
     key("runs[].entries[].far_run", "string?", "the server at the far end, and the number of the run there"),
+    key("runs[].entries[].program", "string?", "what is in force, and by which process"),
+    key("runs[].entries[].socket", "string?", "the socket, its process and its descriptor there"),
     key("runs[].entries[].before", "string?", "what was there; `null`: absent"),
     key("runs[].entries[].intended", "string?", "what was to be there; `null`: absent"),
     key("runs[].entries[].read_back", "string?", "what was read back after the write"),
@@ -262,7 +267,7 @@ pub const CONFIRMED: &[Key] = &[
 pub const UNDO: &[Key] = &[
     key("undone[]", "object", "a setting or file that was looked at, in that order"),
     key("undone[].run", "integer?", "its run"),
-    key("undone[].place", "string", "the setting, the path of the file, or the far run"),
+    key("undone[].place", "string", "the setting, the path of the file, the far run, the program or the socket"),
     key(
         "undone[].outcome",
         "string",
@@ -278,9 +283,11 @@ pub const UNDO: &[Key] = &[
     key("journal_problem", "string?", "why the journal could not be marked"),
     key("changes[]", "object", "what would be put back, in that order; only beside the error `not_confirmed`"),
     key("changes[].run", "integer", "the run that changed it"),
-    key("changes[].knob", "string?", "the setting; `null`: it is a file or a far run"),
-    key("changes[].file", "string?", "the path of the boot-time file; `null`: it is a setting or a far run"),
+    key("changes[].knob", "string?", "the setting; `null`: it is something else"),
+    key("changes[].file", "string?", "the path of the boot-time file; `null`: it is something else"),
     key("changes[].far_run", "string?", "the server at the far end, and the number of the run there"),
+    key("changes[].program", "string?", "what is in force, and by which process"),
+    key("changes[].socket", "string?", "the socket, its process and its descriptor there"),
     key("changes[].from", "string?", "what the run put there; `null`: absent"),
     key("changes[].to", "string?", "what was there before; `null`: absent"),
 ];
@@ -364,6 +371,7 @@ pub const DOCUMENTS: &[Document] = &[
                    `read` of such a recording: all of it as one interval",
         keys: WATCH,
     },
+    Document { title: "Buffers given back", commands: "`unpin`", keys: UNPIN },
     Document { title: "The scenarios", commands: "`lab list`", keys: SCENARIOS },
     Document { title: "The engine at work", commands: "`stack serve`, `stack connect`, `stack echo`", keys: STACK_RUN },
     Document { title: "A device over its buffers", commands: "`stack table`", keys: DEVICE_TABLE },
@@ -373,7 +381,7 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "Predictions", commands: "`what-if`, `demo --sim`", keys: WHAT_IF },
     Document { title: "A pool shared out", commands: "`share`", keys: SHARE },
     Document { title: "A server that is ready", commands: "`serve`, `web`, `agent`", keys: LISTENING },
-    Document { title: "An event of a server (standard error)", commands: "`serve`", keys: EVENT },
+    Document { title: "An event of a server (standard error)", commands: "`serve`, `unpin`", keys: EVENT },
     Document {
         title: "Progress (standard error)",
         commands: "`check`, `tune`, `demo`, `lab run`, `measure` with `--progress json`",

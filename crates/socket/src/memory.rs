@@ -96,7 +96,11 @@ impl Fixed {
     }
 
     /// Has the system size again what is not fixed here.
-    pub(crate) fn put(self, socket: &impl Handle) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// Where the system can't (all but Linux 5.16 and later).
+    pub fn put(self, socket: &impl Handle) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         {
             let bit = |set: bool, bit| if set { bit } else { 0 };

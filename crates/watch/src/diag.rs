@@ -6,7 +6,7 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
 
 use crate::{
     watcher::WatchError,
-    wire::{self, Answer, Family, Reading, SocketId},
+    wire::{self, Answer, Reading, SocketId},
 };
 
 /// More than the kernel puts into one datagram of a dump (32 KB, `netlink_dump`).
@@ -40,10 +40,10 @@ impl Diag {
         Ok(Self { socket, buffer: vec![0; BUFFER], sequence: 0 })
     }
 
-    /// Every TCP socket of a family.
-    pub(crate) fn all(&mut self, family: Family, each: &mut dyn FnMut(&Reading<'_>)) -> Result<(), WatchError> {
+    /// Every TCP socket.
+    pub(crate) fn all(&mut self, each: &mut dyn FnMut(&Reading<'_>)) -> Result<(), WatchError> {
         self.sequence = self.sequence.wrapping_add(1);
-        self.send(&wire::ask_all(family, self.sequence))?;
+        self.send(&wire::ask_all(self.sequence))?;
         loop {
             let len = self.receive()?;
             for answer in wire::answers(&self.buffer[..len], self.sequence) {

@@ -6,7 +6,7 @@
 //! which is also what a recording holds.
 //!
 //! What is *not* here: how a frame looks on a terminal (`fullpipe-report`); BPF, which would see what is over between two
-//! looks; and any change of a socket.
+//! looks; and any change of a socket, but that [`unpin`] gives one back to automatic sizing.
 //!
 //! Read first: sock_diag(7), tcp(7), and include/uapi/linux/inet_diag.h of the kernel.
 #![forbid(unsafe_code)]
@@ -33,6 +33,8 @@ pub mod wire;
 mod diag;
 #[cfg(target_os = "linux")]
 mod processes;
+#[cfg(target_os = "linux")]
+pub mod unpin;
 
 pub use filter::{Filter, FilterError};
 pub use frame::{Frame, Listener, MOST_RECORDED, Row, Sort};

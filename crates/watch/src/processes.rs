@@ -4,6 +4,7 @@
 use std::{
     collections::{HashMap, HashSet},
     fs, io,
+    os::fd::OwnedFd,
     path::Path,
 };
 
@@ -91,24 +92,45 @@ impl Processes {
 /// Which of a socket's buffers its application has set. A descriptor for the very same socket is taken from the process,
 /// asked, and closed again; `None` without the right to (`PTRACE_MODE_ATTACH`), or before Linux 5.16.
 pub(crate) fn fixed(owner: &Owner, inode: u32) -> Option<Fixed> {
-    let process = pidfd_open(Pid::from_raw(owner.pid.try_into().ok()?)?, PidfdFlags::empty()).ok()?;
-    let socket = pidfd_getfd(process, owner.fd.try_into().ok()?, PidfdGetfdFlags::empty()).ok()?;
-    // By now the number may be another file's.
-    let is_same = rustix::fs::fstat(&socket).is_ok_and(|stat| stat.st_ino == u64::from(inode));
-    is_same.then(|| Fixed::read(&socket)).flatten()
+    Fixed::read(&take(owner, inode).ok()??)
 }
 
-fn pids() -> impl Iterator<Item = u32> {
+/// A descriptor for the very same socket; `None` where it is gone.
+pub(crate) fn take(owner: &Owner, inode: u32) -> io::Result<Option<OwnedFd>> {
+    let number = |number: u32| i32::try_from(number).ok();
+    let Some((pid, fd)) = number(owner.pid).and_then(Pid::from_raw).zip(number(owner.fd)) else { return Ok(None) };
+    let socket = pidfd_getfd(pidfd_open(pid, PidfdFlags::empty())?, fd, PidfdGetfdFlags::empty())?;
+    // By now the number may be another file's.
+    let is_same = rustix::fs::fstat(&socket).is_ok_and(|stat| stat.st_ino == u64::from(inode));
+    Ok(is_same.then_some(socket))
+}
+
+/// The descriptors of a process that are sockets, each with its inode; none where it is gone or can't be looked into.
+pub(crate) fn sockets(pid: u32) -> impl Iterator<Item = (u32, u32)> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let inode = fs::read_link(entry.path()).ok().as_deref().and_then(socket_inode)?;
+        Some((entry.file_name().to_string_lossy().parse().ok()?, inode))
+    })
+}
+
+/// The numbers of all processes.
+pub(crate) fn pids() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-fn describe(pid: u32) -> Owner {
-    let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let name = read("comm");
-    let name = String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned();
-    let cgroup = cgroup(&String::from_utf8_lossy(&read("cgroup")));
-    Owner { process: name, pid, fd: u32::MAX, container: cgroup.as_deref().and_then(container), cgroup }
+/// The name that a process chose.
+pub(crate) fn name(pid: u32) -> String {
+    let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned()
+}
+
+/// What there is to know of a process.
+pub(crate) fn describe(pid: u32) -> Owner {
+    let file = fs::read(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let cgroup = cgroup(&String::from_utf8_lossy(&file));
+    Owner { process: name(pid), pid, fd: u32::MAX, container: cgroup.as_deref().and_then(container), cgroup }
 }
 
 /// The number in `socket:[4711]`.

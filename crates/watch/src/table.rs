@@ -3,6 +3,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, HashMap, HashSet},
+    hash::{BuildHasherDefault, Hasher},
     net::SocketAddr,
 };
 
@@ -25,6 +26,8 @@ use crate::{
 pub(crate) const MOST_STORIES: usize = 512;
 /// This many, the busiest, are looked at between the looks at all.
 const MOST_QUICK: usize = 64;
+/// Of more connections than this, those that have long been quiet are looked at less often.
+const MANY: usize = 10_000;
 /// A connection's buffers are asked about again after so many looks: an application may set them late.
 const ASK_AGAIN: u64 = 30;
 
@@ -54,6 +57,9 @@ struct Entry {
     uid: u32,
     first_at: Micros,
     /// When it last did something; `None` where it never did.
+    /// When it was looked at last, and before that.
+    looked_at: Micros,
+    since: Micros,
     last_active: Option<Micros>,
     round: u64,
     moved: [u64; 2],
@@ -85,7 +91,9 @@ struct Judged {
 /// All connections.
 #[derive(Debug)]
 pub(crate) struct Table {
-    entries: HashMap<u64, Entry>,
+    entries: HashMap<u64, Entry, BuildHasherDefault<CookieHasher>>,
+    /// Those that were active within the past that a story holds, or have a story.
+    lively: Vec<u64>,
     pub(crate) full: Vec<FullListener>,
     pub(crate) limits: Limits,
     round: u64,
@@ -99,7 +107,8 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(span: Micros, limits: Limits) -> Self {
         Self {
-            entries: HashMap::new(),
+            entries: HashMap::default(),
+            lively: Vec::new(),
             full: Vec::new(),
             limits,
             round: 0,
@@ -121,6 +130,28 @@ impl Table {
         self.full.clear();
     }
 
+    /// Whether most are many and quiet, so that a look at the lively ones alone is worth it.
+    pub(crate) fn is_large(&self) -> bool {
+        self.entries.len() > MANY && self.lively.len() < self.entries.len() / 4
+    }
+
+    /// Begins a look at the lively ones alone, and gives those. All others stay as they are, and moved nothing.
+    pub(crate) fn begin_lively(&mut self, at: Micros) -> Vec<SocketId> {
+        self.round += 1;
+        (self.before, self.at) = (self.at, at);
+        self.lively.iter().filter_map(|cookie| Some(self.entries.get(cookie)?.id)).collect()
+    }
+
+    /// Ends it.
+    pub(crate) fn end_lively(&mut self) -> Vec<SocketId> {
+        self.end_with(self.lively.clone())
+    }
+
+    /// One that is gone.
+    pub(crate) fn forget(&mut self, cookie: u64) {
+        self.entries.remove(&cookie);
+    }
+
     /// Takes one socket of a look at all.
     pub(crate) fn take(&mut self, reading: &Reading<'_>, at: Micros) {
         if reading.state == state::LISTEN {
@@ -136,6 +167,8 @@ impl Table {
             inode: reading.inode,
             uid: reading.uid,
             first_at: at,
+            looked_at: at,
+            since: at,
             last_active: None,
             round: 0,
             moved,
@@ -153,6 +186,7 @@ impl Table {
         });
         let grown = |now: [u64; 2], before: [u64; 2]| [0, 1].map(|at| now[at].saturating_sub(before[at]));
         (entry.delta, entry.segments_delta) = (grown(moved, entry.moved), grown(segments, entry.segments));
+        (entry.since, entry.looked_at) = (entry.looked_at, at);
         (entry.moved, entry.segments, entry.round) = (moved, segments, self.round);
         (entry.unread, entry.waiting, entry.inode) = (reading.unread, reading.unacknowledged, reading.inode);
         entry.rtt_us = reading.rtt_us();
@@ -178,28 +212,37 @@ impl Table {
     /// Ends a look at all: forgets what is gone, and gives the busiest a story. Returns those to look at in between.
     pub(crate) fn end(&mut self) -> Vec<SocketId> {
         let (round, at, span) = (self.round, self.at, self.span);
-        self.entries.retain(|_, entry| entry.round == round);
+        let mut lively = Vec::new();
+        self.entries.retain(|cookie, entry| {
+            let is_there = entry.round == round;
+            if is_there && (entry.story.is_some() || !is_quiet(entry, at, span)) {
+                lively.push(*cookie);
+            }
+            is_there
+        });
+        self.end_with(lively)
+    }
+
+    fn end_with(&mut self, lively: Vec<u64>) -> Vec<SocketId> {
+        let (at, span) = (self.at, self.span);
         let is_active = |entry: &Entry| entry.last_active == Some(at);
         let load = |entry: &Entry| entry.delta.iter().sum::<u64>().saturating_add(entry.waiting.into());
-        let mut active: Vec<(Reverse<u64>, u64)> = self
-            .entries
-            .iter()
-            .filter(|(_, entry)| is_active(entry))
-            .map(|(cookie, entry)| (Reverse(load(entry)), *cookie))
-            .collect();
+        let known = lively.iter().filter_map(|cookie| Some((*cookie, self.entries.get(cookie)?)));
+        let mut active: Vec<(Reverse<u64>, u64)> =
+            known.filter(|(_, entry)| is_active(entry)).map(|(cookie, entry)| (Reverse(load(entry)), cookie)).collect();
         self.active = active.len();
         active.sort_unstable();
         active.truncate(MOST_STORIES);
-        let is_quiet =
-            |entry: &Entry| entry.last_active.is_none_or(|active| active.get().saturating_add(span.get()) < at.get());
         let busiest: HashSet<u64> = active.iter().map(|(_, cookie)| *cookie).collect();
-        let told = self.entries.iter().filter(|(cookie, entry)| entry.story.is_some() && !busiest.contains(cookie));
+        let others = || lively.iter().filter(|cookie| !busiest.contains(cookie));
+        let has_story = |cookie: &&u64| self.entries.get(*cookie).is_some_and(|entry| entry.story.is_some());
         // Room for the busiest goes before the past of those that are less so.
-        let is_full = told.count() + busiest.len() > MOST_STORIES;
-        let others = self.entries.iter_mut().filter(|(cookie, _)| !busiest.contains(*cookie));
-        others.filter(|(_, entry)| is_full || is_quiet(entry)).for_each(|(_, entry)| {
-            (entry.story, entry.judged) = (None, None);
-        });
+        let is_full = others().filter(has_story).count() + busiest.len() > MOST_STORIES;
+        for cookie in others() {
+            if let Some(entry) = self.entries.get_mut(cookie).filter(|entry| is_full || is_quiet(entry, at, span)) {
+                (entry.story, entry.judged) = (None, None);
+            }
+        }
         let mut quick = Vec::new();
         for (_, cookie) in active {
             let Some(entry) = self.entries.get_mut(&cookie) else { continue };
@@ -208,12 +251,16 @@ impl Table {
                 quick.push(entry.id);
             }
         }
+        let is_lively = |entry: &Entry| entry.story.is_some() || !is_quiet(entry, at, span);
+        self.lively = lively;
+        self.lively.retain(|cookie| self.entries.get(cookie).is_some_and(is_lively));
         quick
     }
 
     /// Has the judge look at every story.
     pub(crate) fn judge(&mut self, owners: &mut dyn Owners) {
-        let told: Vec<u64> = self.entries.iter().filter(|(_, entry)| entry.story.is_some()).map(|(c, _)| *c).collect();
+        let has_story = |cookie: &&u64| self.entries.get(*cookie).is_some_and(|entry| entry.story.is_some());
+        let told: Vec<u64> = self.lively.iter().filter(has_story).copied().collect();
         owners.find(&mut told.iter().filter_map(|cookie| Some(self.entries.get(cookie)?.inode)));
         let round = self.round;
         for cookie in &told {
@@ -284,6 +331,13 @@ impl Table {
             passing.retain(|entry| filter.passes(&entry.id, owners.owner(entry.inode)));
         }
         let matching = passing.len();
+        // All of them in order would take longer than all the rest: only the first ones are.
+        if let Some(last) = limit.checked_sub(1).filter(|&last| last < passing.len() && sort != Sort::Process) {
+            let mut ranked: Vec<_> = passing.iter().map(|entry| (self.rank(entry, sort), entry.id.cookie)).collect();
+            ranked.select_nth_unstable(last);
+            ranked.truncate(limit);
+            passing = ranked.iter().filter_map(|(_, cookie)| self.entries.get(cookie)).collect();
+        }
         passing.sort_by_cached_key(|entry| self.key(entry, sort, owners));
         passing.truncate(limit);
         owners.find(&mut passing.iter().map(|entry| entry.inode));
@@ -292,24 +346,33 @@ impl Table {
 
     /// The smaller, the further up; as [`Sort::apply`] has it, and the same each time.
     fn key(&self, entry: &Entry, sort: Sort, owners: &dyn Owners) -> (u8, String, Reverse<u64>, SocketId) {
-        let load = entry.delta.iter().sum::<u64>();
-        let judged = entry.judged.as_deref();
-        let (first, name, then) = match sort {
+        let owner = owners.owner(entry.inode).filter(|_| sort == Sort::Process);
+        let name = owner.map_or_else(String::new, |owner| owner.process.clone());
+        let (first, then) = self.rank(entry, sort);
+        (first + u8::from(sort == Sort::Process && owner.is_none()), name, then, entry.id)
+    }
+
+    /// What of the key takes no names.
+    fn rank(&self, entry: &Entry, sort: Sort) -> (u8, Reverse<u64>) {
+        let load = self.delta(entry).iter().sum::<u64>();
+        let (first, then) = match sort {
             Sort::Worst => {
+                let judged = entry.judged.as_deref();
                 let limiter = judged.map(|judged| judged.diagnosis.limiter);
                 let is_troubled = judged.is_some_and(|judged| judged.notes.iter().any(|note| note.is_trouble));
-                (urgency(limiter, is_troubled), String::new(), load.max(entry.waiting.into()))
+                (urgency(limiter, is_troubled), load.max(entry.waiting.into()))
             }
-            Sort::Rate => (0, String::new(), load),
-            Sort::Rtt => (0, String::new(), entry.rtt_us.unwrap_or(0).into()),
-            Sort::Retransmissions => (0, String::new(), self.retransmissions(entry).unwrap_or(0)),
-            Sort::Process => {
-                let owner = owners.owner(entry.inode);
-                (u8::from(owner.is_none()), owner.map_or_else(String::new, |owner| owner.process.clone()), load)
-            }
-            Sort::Age => (0, String::new(), u64::MAX - entry.first_at.get()),
+            Sort::Rate | Sort::Process => (0, load),
+            Sort::Rtt => (0, entry.rtt_us.unwrap_or(0).into()),
+            Sort::Retransmissions => (0, self.retransmissions(entry).unwrap_or(0)),
+            Sort::Age => (0, u64::MAX - entry.first_at.get()),
         };
-        (first, name, Reverse(then), entry.id)
+        (first, Reverse(then))
+    }
+
+    /// What moved at this look; nothing of one that was left out.
+    fn delta(&self, entry: &Entry) -> [u64; 2] {
+        if entry.round == self.round { entry.delta } else { [0; 2] }
     }
 
     /// Segments retransmitted since the look at all before.
@@ -320,8 +383,8 @@ impl Table {
     }
 
     fn row(&self, entry: &Entry, owners: &dyn Owners) -> Row {
-        let time = self.at.saturating_sub(self.before);
-        let rate = |way: usize| Rate::from_bytes(Bytes::new(entry.delta[way]), time).unwrap_or_default();
+        let (time, delta) = (entry.looked_at.saturating_sub(entry.since), self.delta(entry));
+        let rate = |way: usize| Rate::from_bytes(Bytes::new(delta[way]), time).unwrap_or_default();
         let story = entry.story.as_deref().filter(|story| !story.points.is_empty());
         let info = story.map(|story| &story.info);
         let judged = entry.judged.as_deref();
@@ -361,8 +424,8 @@ impl Table {
         self.entries.values().map(|entry| Slice {
             peer: entry.id.peer.ip(),
             owner: owners.owner(entry.inode),
-            moved: entry.delta,
-            segments: entry.segments_delta,
+            moved: self.delta(entry),
+            segments: if entry.round == self.round { entry.segments_delta } else { [0; 2] },
             rtt: entry.rtt_us.filter(|_| entry.last_active == Some(self.at)).map(|us| Micros::new(us.into())),
             seconds: entry.judged.as_deref().map(|judged| &judged.lately),
             fixed: entry.fixed.unwrap_or_default(),
@@ -372,6 +435,31 @@ impl Table {
     /// The inodes of all that are there.
     pub(crate) fn inodes(&self) -> HashSet<u32> {
         self.entries.values().map(|entry| entry.inode).chain(self.full.iter().map(|full| full.inode)).collect()
+    }
+}
+
+/// Whether it has moved nothing in the past that a story holds.
+fn is_quiet(entry: &Entry, at: Micros, span: Micros) -> bool {
+    entry.last_active.is_none_or(|active| active.get().saturating_add(span.get()) < at.get())
+}
+
+/// The kernel counts cookies: nobody chooses them, so that spreading them out is enough.
+#[derive(Debug, Default)]
+struct CookieHasher(u64);
+
+impl Hasher for CookieHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // Of the golden ratio; the table uses the highest and the lowest bits.
+        let spread = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = spread ^ (spread >> 32);
     }
 }
 

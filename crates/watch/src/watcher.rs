@@ -19,13 +19,14 @@ use crate::{
     owner::Owner,
     processes::{Processes, fixed},
     table::{MOST_STORIES, Owners, Table},
-    wire::Family,
 };
 
 /// A story holds so many intervals ...
 const INTERVALS: u32 = 10;
 /// ... of which each has so many looks at the busy connections, so that one interval alone is enough to judge by.
 const LOOKS: u32 = 9;
+/// Where connections are very many, those that have long been quiet are looked at once in so many intervals.
+const BETWEEN: u64 = 5;
 /// How long a signal waits for its answer at the most.
 const NAP: Duration = Duration::from_millis(100);
 /// Owners of sockets that are gone are forgotten after so many intervals.
@@ -163,15 +164,27 @@ impl Watcher {
     }
 
     fn look(&mut self, at: Micros) -> Result<(), WatchError> {
+        if self.table.is_large() && !self.rounds.is_multiple_of(BETWEEN) {
+            return self.look_at_lively(at);
+        }
         self.table.begin(at);
         let table = &mut self.table;
-        self.diag.all(Family::V4, &mut |reading| table.take(reading, at))?;
-        match self.diag.all(Family::V6, &mut |reading| table.take(reading, at)) {
-            // A kernel without IPv6.
-            Ok(()) | Err(WatchError::NoDiag) => {}
-            Err(error) => return Err(error),
-        }
+        self.diag.all(&mut |reading| table.take(reading, at))?;
         self.quick = self.table.end();
+        self.at = at;
+        self.rounds += 1;
+        Ok(())
+    }
+
+    /// A look at all, of which those that have long been quiet are left out.
+    fn look_at_lively(&mut self, at: Micros) -> Result<(), WatchError> {
+        for id in self.table.begin_lively(at) {
+            let table = &mut self.table;
+            if !self.diag.one(&id, &mut |reading| table.take(reading, at))? {
+                self.table.forget(id.cookie);
+            }
+        }
+        self.quick = self.table.end_lively();
         self.at = at;
         self.rounds += 1;
         Ok(())

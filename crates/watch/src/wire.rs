@@ -11,15 +11,23 @@ use fullpipe_socket::{Bytes, Info, Memory, info::linux};
 
 /// The type of request and answer (`SOCK_DIAG_BY_FAMILY`, include/uapi/linux/sock_diag.h).
 const BY_FAMILY: u16 = 20;
+/// The older type, `TCPDIAG_GETSOCK`: one dump has both families, where the newer walks all sockets once for each.
+const BOTH_FAMILIES: u16 = 18;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const REQUEST: u16 = 1;
 /// `NLM_F_ROOT | NLM_F_MATCH`: all of them.
 const DUMP: u16 = 0x300;
 const TCP: u8 = 6;
+/// `AF_INET`.
+const V4: u8 = 2;
+/// `AF_INET6`; IPv4 over such sockets, too.
+const V6: u8 = 10;
 /// `struct nlmsghdr`, `struct inet_diag_req_v2`, `struct inet_diag_msg`, `struct inet_diag_sockid`.
 const HEADER: usize = 16;
 const QUESTION: usize = 56;
+/// `struct inet_diag_req`.
+const OLD_QUESTION: usize = 60;
 const ANSWER: usize = 72;
 const SOCKET_ID: usize = 48;
 /// Attributes of an answer (include/uapi/linux/inet_diag.h).
@@ -59,16 +67,6 @@ pub mod state {
         | 1 << CLOSING;
 }
 
-/// A version of IP, by the kernel's number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Family {
-    /// `AF_INET`.
-    V4 = 2,
-    /// `AF_INET6`; IPv4 over such sockets, too.
-    V6 = 10,
-}
-
 /// Which socket: its ends, and the kernel's number for it, which is never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SocketId {
@@ -84,9 +82,14 @@ pub struct SocketId {
     pub cookie: u64,
 }
 
-/// Asks for every TCP socket of a family.
-pub fn ask_all(family: Family, sequence: u32) -> Vec<u8> {
-    ask(family, REQUEST | DUMP, sequence, [0; SOCKET_ID])
+/// Asks for every TCP socket.
+pub fn ask_all(sequence: u32) -> Vec<u8> {
+    let mut raw = header(HEADER + OLD_QUESTION, BOTH_FAMILIES, REQUEST | DUMP, sequence);
+    raw.extend_from_slice(&[0, 0, 0, WANTED]);
+    raw.extend_from_slice(&[0; SOCKET_ID]);
+    raw.extend_from_slice(&state::ASKED.to_ne_bytes());
+    raw.extend_from_slice(&[0; 4]);
+    raw
 }
 
 /// Asks for one socket, by its ends and its number.
@@ -108,20 +111,20 @@ pub fn ask_one(id: &SocketId, sequence: u32) -> Vec<u8> {
     raw[36..40].copy_from_slice(&id.interface.to_ne_bytes());
     raw[40..44].copy_from_slice(&(id.cookie as u32).to_ne_bytes());
     raw[44..48].copy_from_slice(&((id.cookie >> 32) as u32).to_ne_bytes());
-    ask(if id.is_v6 { Family::V6 } else { Family::V4 }, REQUEST, sequence, raw)
+    let mut request = header(HEADER + QUESTION, BY_FAMILY, REQUEST, sequence);
+    request.extend_from_slice(&[if id.is_v6 { V6 } else { V4 }, TCP, WANTED, 0]);
+    request.extend_from_slice(&state::ASKED.to_ne_bytes());
+    request.extend_from_slice(&raw);
+    request
 }
 
-fn ask(family: Family, flags: u16, sequence: u32, id: [u8; SOCKET_ID]) -> Vec<u8> {
-    let len = HEADER + QUESTION;
+fn header(len: usize, kind: u16, flags: u16, sequence: u32) -> Vec<u8> {
     let mut raw = Vec::with_capacity(len);
     raw.extend_from_slice(&(len as u32).to_ne_bytes());
-    raw.extend_from_slice(&BY_FAMILY.to_ne_bytes());
+    raw.extend_from_slice(&kind.to_ne_bytes());
     raw.extend_from_slice(&flags.to_ne_bytes());
     raw.extend_from_slice(&sequence.to_ne_bytes());
     raw.extend_from_slice(&[0; 4]);
-    raw.extend_from_slice(&[family as u8, TCP, WANTED, 0]);
-    raw.extend_from_slice(&state::ASKED.to_ne_bytes());
-    raw.extend_from_slice(&id);
     raw
 }
 
@@ -205,7 +208,7 @@ pub fn answers(datagram: &[u8], sequence: u32) -> impl Iterator<Item = Answer<'_
             _ => Answer::Done,
         }),
         NLMSG_ERROR => Some(Answer::Refused(word(message.body, 0)?.cast_signed().saturating_neg())),
-        BY_FAMILY => reading(message.body).map(Answer::Socket),
+        BY_FAMILY | BOTH_FAMILIES => reading(message.body).map(Answer::Socket),
         _ => None,
     })
 }
@@ -260,8 +263,8 @@ fn reading(body: &[u8]) -> Option<Reading<'_>> {
 fn socket_id(raw: &[u8], family: u8) -> Option<SocketId> {
     let port = |at: usize| Some(u16::from_be_bytes(*raw.get(at..)?.first_chunk()?));
     let is_v6 = match family {
-        2 => false,
-        10 => true,
+        V4 => false,
+        V6 => true,
         _ => return None,
     };
     let address = |at: usize| -> Option<IpAddr> {

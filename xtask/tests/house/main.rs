@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("socket", &["units"]),
     ("measure", &["units", "diagnose", "socket"]),
     ("watch", &["units", "diagnose", "socket"]),
+    ("bpf", &[]),
     ("lab", &["units", "path", "knobs", "host"]),
     ("stack", &["units", "tcp", "path", "lab"]),
     ("c", &["socket", "tcp", "stack"]),
@@ -43,7 +44,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &[
             "units", "diagnose", "capture", "ingest", "knobs", "host", "path", "measure", "mesh", "lab", "tune",
-            "report", "sim", "stack", "tcp", "watch", "web",
+            "report", "sim", "stack", "tcp", "watch", "web", "bpf",
         ],
     ),
 ];

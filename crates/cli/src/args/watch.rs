@@ -82,7 +82,7 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
     within(text, 100_000..=3_600_000_000, "expected a time from 100ms to 1h, such as 1s")
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     within(text, 100_000..=2_592_000_000_000, "expected a time from 100ms to 720h, such as 30s")
 }
 

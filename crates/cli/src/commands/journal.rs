@@ -1,5 +1,7 @@
 //! Where the commands find the journal.
 
+#[cfg(target_os = "linux")]
+use fullpipe_host::JournalError;
 use fullpipe_host::{Journal, journal};
 
 use crate::{exit::Exit, failure::Failure, output::Output};
@@ -12,6 +14,12 @@ pub(super) fn look() -> Result<Option<Journal>, Failure> {
 /// The journal, to change settings: locked against every other run.
 pub(super) fn open() -> Result<Journal, Failure> {
     Ok(Journal::open(&journal::state_dir()?)?)
+}
+
+/// As [`open`], where a journal that is locked is no failure.
+#[cfg(target_os = "linux")]
+pub(super) fn open_now() -> Result<Journal, JournalError> {
+    Journal::open(&journal::state_dir()?)
 }
 
 /// The journal, to undo: of a damaged one, what can be read.

@@ -21,6 +21,14 @@ pub(super) fn reading(host: &mut SystemHost, entry: &Entry) -> Reading {
     if entry.kind == EntryKind::FarRun {
         return Reading::NotLooked;
     }
+    #[cfg(target_os = "linux")]
+    if matches!(entry.kind, EntryKind::Program | EntryKind::Socket) {
+        let ours = entry.intended.as_deref().map(String::from_utf8_lossy);
+        return match fullpipe_host::linux::held::held(entry) {
+            Some(now) if ours.is_some_and(|ours| ours == now) => Reading::AsSet,
+            now => Reading::Other(now),
+        };
+    }
     if entry.kind == EntryKind::File {
         return match std::fs::read(&entry.place) {
             Ok(now) if Some(&now) == entry.intended.as_ref() => Reading::AsSet,

@@ -2,6 +2,8 @@
 
 use std::{error::Error, io};
 
+#[cfg(target_os = "linux")]
+use fullpipe_bpf::BpfError;
 use fullpipe_host::{
     ApplyError, ApplyFault, ExportFolderError, HostError, JournalError, windows::connections::StatisticsError,
 };
@@ -70,6 +72,15 @@ failures! {
     StackError => stack,
     CouldNotKeepUp => |_: &CouldNotKeepUp| Exit::PathNotKept,
     WatchError => watch,
+    BpfError => bpf,
+}
+
+#[cfg(target_os = "linux")]
+fn bpf(error: &BpfError) -> Exit {
+    match error {
+        BpfError::Denied { .. } => Exit::NoPermission,
+        BpfError::Refused { .. } => Exit::Unsupported,
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -72,7 +72,7 @@ pub struct Entry {
     pub(crate) id: EntryId,
     /// What kind of place it is.
     pub kind: EntryKind,
-    /// The address of a setting, the path of a file, or a far run.
+    /// The address of a setting, the path of a file, a far run, a program or a socket.
     pub place: String,
     /// What was there; `None` where it was absent.
     #[serde(serialize_with = "text")]
@@ -101,6 +101,10 @@ pub enum EntryKind {
     File,
     /// A run in the journal of a far host (see [`super::FarRun`]), with all that it changed.
     FarRun,
+    /// What is in force as long as a process runs (see [`crate::Program`]).
+    Program,
+    /// The buffers of another process's socket (see [`crate::HeldSocket`]).
+    Socket,
 }
 
 /// How far a change got.
@@ -118,11 +122,15 @@ pub enum EntryState {
 }
 
 impl EntryKind {
+    const ALL: [Self; 5] = [Self::Setting, Self::File, Self::FarRun, Self::Program, Self::Socket];
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Setting => "setting",
             Self::File => "file",
             Self::FarRun => "far_run",
+            Self::Program => "program",
+            Self::Socket => "socket",
         }
     }
 }
@@ -209,10 +217,7 @@ fn entry(row: EntryRow) -> rusqlite::Result<Entry> {
     };
     Ok(Entry {
         id: EntryId(row.id),
-        kind: [EntryKind::Setting, EntryKind::File, EntryKind::FarRun]
-            .into_iter()
-            .find(|known| known.name() == row.kind)
-            .ok_or_else(|| strange(&row.kind))?,
+        kind: EntryKind::ALL.into_iter().find(|known| known.name() == row.kind).ok_or_else(|| strange(&row.kind))?,
         state: EntryState::ALL
             .into_iter()
             .find(|known| known.name() == row.state)

@@ -27,7 +27,7 @@ CREATE TABLE runs (
 CREATE TABLE entries (
     id        INTEGER PRIMARY KEY AUTOINCREMENT,
     run       INTEGER NOT NULL REFERENCES runs (id),
-    kind      TEXT NOT NULL,             -- setting, file, far_run
+    kind      TEXT NOT NULL,             -- setting, file, far_run, program, socket
     place     TEXT NOT NULL,             -- an address, a path, or a server and its run
     before    BLOB,                      -- NULL: it was absent
     intended  BLOB,                      -- NULL: it shall be absent

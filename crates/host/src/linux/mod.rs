@@ -5,6 +5,7 @@
 
 mod ethtool;
 pub(crate) mod fresh;
+pub mod held;
 mod link;
 mod machine;
 pub mod net;

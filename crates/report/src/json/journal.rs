@@ -63,6 +63,8 @@ fn put_back(run: RunId, entry: &Entry) -> Value {
         "knob": (entry.kind == EntryKind::Setting).then_some(&entry.place),
         "file": (entry.kind == EntryKind::File).then_some(&entry.place),
         "far_run": (entry.kind == EntryKind::FarRun).then_some(&entry.place),
+        "program": (entry.kind == EntryKind::Program).then_some(&entry.place),
+        "socket": (entry.kind == EntryKind::Socket).then_some(&entry.place),
         "from": text(if entry.state == EntryState::Written { &entry.read_back } else { &entry.intended }),
         "to": text(&entry.before),
     })
@@ -95,6 +97,8 @@ fn entry(entry: &Entry, reading: Option<&Reading>) -> Value {
         "knob": (entry.kind == EntryKind::Setting).then_some(&entry.place),
         "file": (entry.kind == EntryKind::File).then_some(&entry.place),
         "far_run": (entry.kind == EntryKind::FarRun).then_some(&entry.place),
+        "program": (entry.kind == EntryKind::Program).then_some(&entry.place),
+        "socket": (entry.kind == EntryKind::Socket).then_some(&entry.place),
         "before": text(&entry.before),
         "intended": text(&entry.intended),
         "read_back": text(&entry.read_back),

@@ -6,7 +6,7 @@ use fullpipe_host::{ApplyOptions, FolderHost, Host, Journal, UndoOptions, Which}
 use serde_json::Value;
 
 use super::*;
-use crate::{Problem, Reading, Standing, json, sample};
+use crate::{Problem, Reading, Standing, Unpinned, UnpinnedSocket, json, sample};
 
 #[test]
 fn every_key_of_an_outcome_is_documented_with_its_type_and_every_documented_key_exists() {
@@ -59,6 +59,32 @@ fn every_key_of_captures_is_documented() {
     list.sort();
     list.shown = usize::MAX;
     hold(&[json::captures("read", &list)], CAPTURE, &[]);
+}
+
+#[test]
+fn every_key_of_what_was_unpinned_is_documented() {
+    let socket = UnpinnedSocket {
+        process: "evil\u{1b}[2J".to_owned(),
+        pid: 7,
+        fd: 5,
+        send_buffer: Some(fullpipe_units::Bytes::new(131_072)),
+        receive_buffer: None,
+        largest_window: None,
+    };
+    let done = Unpinned {
+        run: 1,
+        target: "evil".to_owned(),
+        swallowed: Some([2, 1]),
+        sockets: vec![socket],
+        put_back: 1,
+        before: Some(fullpipe_units::Rate::from_bps(6_000_000)),
+        after: Some(fullpipe_units::Rate::from_bps(90_000_000)),
+    };
+    let document = json::unpinned(&done);
+    assert_eq!(document["ratio"], 15.0);
+    hold(&[document], UNPIN, &[]);
+    let soon = json::unpinned(&Unpinned { after: None, ..done });
+    assert!(soon["ratio"].is_null() && !json::to_string(&soon).contains('\u{1b}'));
 }
 
 #[test]

@@ -40,7 +40,8 @@ pub fn status(standing: &[Standing], look: Look) -> String {
 pub fn show(shown: &Standing, look: Look) -> String {
     let mut page = Page::new(look);
     put_run(&mut page, &shown.run, &shown.readings);
-    for entry in shown.run.entries.iter().filter(|entry| entry.kind != EntryKind::Setting) {
+    let is_long = |kind| matches!(kind, EntryKind::File | EntryKind::FarRun);
+    for entry in shown.run.entries.iter().filter(|entry| is_long(entry.kind)) {
         for (title, content) in [("was", &entry.before), ("target", &entry.intended)] {
             page.title(&entry.place, PLAIN, title);
             let content = content.as_deref().map_or_else(|| "(no file)".to_owned(), lossy);
@@ -87,9 +88,12 @@ fn put_run(page: &mut Page, run: &RunRecord, readings: &[Reading]) {
                 (shown(entry.before.as_ref()), shown(set))
             }
             EntryKind::File => (file(entry.before.as_ref()), file(entry.intended.as_ref())),
-            EntryKind::FarRun => {
+            EntryKind::FarRun | EntryKind::Program | EntryKind::Socket => {
                 let joined = |bytes: Option<&Vec<u8>>| {
-                    bytes.map(|bytes| lossy(bytes).lines().collect::<Vec<_>>().join("; ")).unwrap_or_default()
+                    bytes.map_or_else(
+                        || value_or_absent(None),
+                        |bytes| lossy(bytes).lines().collect::<Vec<_>>().join("; "),
+                    )
                 };
                 (joined(entry.before.as_ref()), joined(entry.intended.as_ref()))
             }

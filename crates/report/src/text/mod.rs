@@ -19,6 +19,7 @@ mod share;
 mod sim;
 mod stack;
 mod survey;
+mod unpin;
 mod verified;
 mod watch;
 
@@ -42,6 +43,7 @@ pub use share::share;
 pub use sim::{reference, sim, what_if};
 pub use stack::{device_table, preset_table, stack_run};
 pub use survey::{comparison, survey, sweep_row};
+pub use unpin::unpinned;
 pub use verified::verified;
 pub use watch::{Mood, WatchRow, recording, watch, watch_head, watch_header, watch_lines, watch_row, watch_story};
 

@@ -258,6 +258,46 @@ fn what_is_gone_is_forgotten_and_many_connections_have_a_story_of_the_busiest_on
 }
 
 #[test]
+fn of_very_many_the_quiet_ones_are_left_out_in_between() {
+    let mut table = Table::new(Micros::new(10 * SECOND), Limits::default());
+    let many = MANY as u64 + 1;
+    let take = |table: &mut Table, cookie: u64, acked: u64, second: u64| {
+        let raw = Made { acked, ..Made::new(cookie) }.raw();
+        let Some(Answer::Socket(reading)) = wire::answers(&raw, 7).next() else { panic!("no socket") };
+        table.take(&reading, Micros::new(second * SECOND));
+    };
+    let whole = |table: &mut Table, second: u64, busy: u64| {
+        table.begin(Micros::new(second * SECOND));
+        (1..=many).for_each(|cookie| take(table, cookie, if cookie <= busy { second * 1_000 } else { 0 }, second));
+        table.end();
+    };
+    whole(&mut table, 0, 3);
+    assert!(table.is_large());
+    whole(&mut table, 1, 3);
+    let lively: Vec<u64> = table.begin_lively(Micros::new(2 * SECOND)).iter().map(|id| id.cookie).collect();
+    assert_eq!(lively.iter().collect::<std::collections::BTreeSet<_>>().len(), 3, "{lively:?}");
+    take(&mut table, 1, 5_000, 2);
+    take(&mut table, 2, 1_000, 2);
+    table.forget(3);
+    table.end_lively();
+    assert_eq!((table.len(), table.active), (MANY, 1), "quiet ones are still there, and one is gone");
+    let rates = |table: &Table, port: u16| {
+        let filter = format!("dport {port}").parse().unwrap();
+        table.rows(&mut Known::default(), &filter, Sort::Rate, 10).0[0].sent_bps.bps()
+    };
+    assert_eq!((rates(&table, 1), rates(&table, 2), rates(&table, 9)), (32_000, 0, 0));
+    // One that was left out has its rate over all of the time since it was looked at.
+    whole(&mut table, 5, 9);
+    assert_eq!(rates(&table, 9), 5_000 * 8 / 4);
+    let (rows, matching) = table.rows(&mut Known::default(), &Filter::default(), Sort::Rate, 5);
+    assert_eq!((rows.len(), matching), (5, many as usize));
+    assert!(rows.iter().all(|row| row.peer.port() <= 9), "{rows:?}");
+    // With most of them at work there is nothing to leave out.
+    whole(&mut table, 6, many);
+    assert!(!table.is_large());
+}
+
+#[test]
 fn both_ends_on_one_host_are_judged_together() {
     let sender = Made { window: 20_000, not_sent: 100_000, queues: [0, 120_000], ..Made::new(1) };
     let id = SocketId { local: sender.id.peer, peer: sender.id.local, cookie: 2, ..sender.id };
