@@ -230,7 +230,7 @@ impl End for Unreadable {
         Err(self.refuse("leave changes on trial"))
     }
 
-    fn keep(&mut self, _: &Trial) -> Result<(), TuneError> {
+    fn keep(&mut self, _: &Trial) -> Result<Vec<String>, TuneError> {
         Err(self.refuse("keep a trial"))
     }
 }
