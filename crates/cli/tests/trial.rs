@@ -210,6 +210,28 @@ fn a_file_that_wins_at_the_next_start_is_named() {
 }
 
 #[test]
+fn a_file_of_the_folder_that_was_given_wins_too_and_is_named_before_and_with_the_confirmation() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        printf 'net.ipv4.tcp_rmem = 4096 87380 129024\n' > sysctl.d/99-late.conf
+        $F apply plan.json --persist --yes --confirm-within 600s > tried.txt
+        $F confirm --json > confirmed.json
+        $F undo --all --yes --json > undone.json
+        $F apply plan.json --persist --yes --confirm-within 600s -q > tried
+        $F confirm > confirmed.txt";
+    let name = "a_file_of_the_folder_that_was_given_wins_too_and_is_named_before_and_with_the_confirmation";
+    let Some(_) = in_namespace(name, folder.path(), script) else { return };
+    let late = format!("{}:1", folder.path().join("sysctl.d/99-late.conf").display());
+    let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let read = |name: &str| one_line(fs::read_to_string(folder.path().join(name)).unwrap());
+    let confirmed = file(folder.path(), "confirmed.json")["notes"].to_string();
+    for said in [read("tried.txt"), confirmed, read("confirmed.txt")] {
+        assert!(said.contains(&late) && said.contains("wins at the next start"), "{said}");
+        assert!(said.contains("make it `net.ipv4.tcp_rmem = 4096 "), "the way out: {said}");
+    }
+}
+
+#[test]
 fn a_clock_that_is_set_back_delays_no_guardian() {
     let name = "a_clock_that_is_set_back_delays_no_guardian";
     if Command::new("faketime").arg("--version").stdout(Stdio::null()).status().is_err() {

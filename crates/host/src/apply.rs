@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use tracing::debug;
 
 use crate::{
-    BootFile, EntryKind, EntryState, Host, HostError, Journal, JournalError, Lasting, Lifeline, RunId, RunState, Trial,
-    guardian,
+    BootFile, EntryKind, EntryState, Host, HostError, Journal, JournalError, Lasting, Lifeline, Overridden, RunId,
+    RunState, Trial, guardian,
     journal::{EntryId, Intent, Start},
     persist, trusted,
     undo::{Outcome, UndoneEntry, restore_file, restore_setting},
@@ -39,7 +39,7 @@ pub struct ApplyOptions {
 }
 
 /// What was applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
     /// The run in the journal; `None` where everything was in force already and nothing was written.
     pub id: Option<RunId>,
@@ -49,6 +49,8 @@ pub struct Run {
     pub boot_files: Vec<PathBuf>,
     /// What does not last beyond a restart although that was asked for: on Linux a drop-in holds only sysctls.
     pub not_persisted: Vec<Address>,
+    /// What is in those files, and other files set again at the next start.
+    pub overridden: Vec<Overridden>,
 }
 
 /// One change, as it went.
@@ -295,7 +297,7 @@ pub fn confirm<H: Host + ?Sized>(host: &mut H, journal: &mut Journal, run: RunId
     if restarted || late {
         return Err(plain(JournalError::NotOnTrial { run }.into()));
     }
-    let mut kept = Run { id: Some(run), applied: Vec::new(), boot_files: Vec::new(), not_persisted: Vec::new() };
+    let mut kept = Run { id: Some(run), ..Run::default() };
     if let Some(pending) = &record.pending {
         let Pending { folder, changes } =
             serde_json::from_str(pending).map_err(|source| plain(ApplyFault::Pending { source }))?;
@@ -321,12 +323,28 @@ pub fn confirm<H: Host + ?Sized>(host: &mut H, journal: &mut Journal, run: RunId
             work.lasting(&folder, &changes)
         };
         match write(&mut work) {
-            Ok((boot_files, not_persisted)) => (kept.boot_files, kept.not_persisted) = (boot_files, not_persisted),
+            Ok(lasting) => lasting.tell(&mut kept),
             Err(fault) => return Err(ApplyError { fault: Box::new(fault), rollback: work.roll_back() }),
         }
     }
     journal.keep(run).map_err(|error| plain(error.into()))?;
     Ok(kept)
+}
+
+/// What was written to last beyond a restart.
+#[derive(Default)]
+struct Written {
+    boot_files: Vec<PathBuf>,
+    not_persisted: Vec<Address>,
+    overridden: Vec<Overridden>,
+}
+
+impl Written {
+    fn tell(self, run: &mut Run) {
+        run.boot_files = self.boot_files;
+        run.not_persisted = self.not_persisted;
+        run.overridden = self.overridden;
+    }
 }
 
 /// A change that was made, and how to take it back.
@@ -360,31 +378,36 @@ impl<H: Host + ?Sized> Work<'_, H> {
             }
         };
         let applied = changes.iter().map(one).collect::<Result<Vec<_>, _>>()?;
-        let (mut boot_files, mut not_persisted) = (Vec::new(), Vec::new());
+        let mut run = Run { applied, ..Run::default() };
         if let Some(folder) = self.options.persist.as_ref().filter(|_| self.options.trial.is_none()) {
-            (boot_files, not_persisted) = self.lasting(folder, changes)?;
+            self.lasting(folder, changes)?.tell(&mut run);
         }
         if self.options.persist.is_some() && self.options.trial.is_some() && !changes.is_empty() {
             // What is only in boot-time files has no other mark in the journal yet.
             self.run()?;
         }
-        Ok(Run { id: self.run, applied, boot_files, not_persisted })
+        run.id = self.run;
+        Ok(run)
     }
 
     /// Writes what lasts beyond a restart; gives the files, and what can't last.
-    fn lasting(&mut self, folder: &Path, changes: &[Change]) -> Result<(Vec<PathBuf>, Vec<Address>), ApplyFault> {
-        let (mut boot_files, mut not_persisted, mut in_files) = (Vec::new(), Vec::new(), Vec::new());
+    fn lasting(&mut self, folder: &Path, changes: &[Change]) -> Result<Written, ApplyFault> {
+        let (mut written, mut in_files) = (Written::default(), Vec::new());
         for change in changes {
             match self.host.lasting(change) {
                 Lasting::ByItself => {}
                 Lasting::InFile => in_files.push(change),
-                Lasting::Not => not_persisted.push(change.knob.clone()),
+                Lasting::Not => written.not_persisted.push(change.knob.clone()),
             }
         }
         for file in self.host.boot_files(folder, &in_files)? {
-            boot_files.extend(self.boot_file(file)?);
+            written.boot_files.extend(self.boot_file(file)?);
         }
-        Ok((boot_files, not_persisted))
+        if !in_files.is_empty() {
+            // What can't be looked at is no reason to take a change back.
+            written.overridden = self.host.overridden(folder, &in_files).unwrap_or_default();
+        }
+        Ok(written)
     }
 
     fn one(&mut self, change: &Change) -> Result<Applied, ApplyFault> {

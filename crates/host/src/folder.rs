@@ -20,7 +20,7 @@ use fullpipe_knobs::{Address, Change, Family, Link, MachineFacts, Platform, Rout
 use fullpipe_units::Bytes;
 
 use crate::{
-    BootFile, Host, HostError, Identity, Lasting, ROUTE_ATTRIBUTES, boot_files, freebsd,
+    BootFile, Host, HostError, Identity, Lasting, Overridden, ROUTE_ATTRIBUTES, boot_files, freebsd,
     persist::{self, write_atomically},
     sysctl,
     value::canonical,
@@ -225,6 +225,10 @@ impl Host for FolderHost {
         }
         let kept: Vec<_> = changes.iter().map(|change| (*change, freebsd::boot::Keeper::of(change))).collect();
         freebsd::boot::files(&self.root, &kept)
+    }
+
+    fn overridden(&mut self, folder: &Path, changes: &[&Change]) -> Result<Vec<Overridden>, HostError> {
+        if self.is_freebsd() { Ok(Vec::new()) } else { boot_files::overridden(&self.root, folder, changes) }
     }
 
     /// The folder of a drop-in is whatever was given with the machine.

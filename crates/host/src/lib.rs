@@ -42,7 +42,7 @@ pub use folder::FolderHost;
 pub use held::{FixedBuffers, HeldSocket, Program};
 pub use journal::{Entry, EntryKind, EntryState, FarRun, Journal, JournalError, RunId, RunRecord, RunState, Trial};
 pub use lifeline::Lifeline;
-pub use persist::{BootFile, Lasting};
+pub use persist::{BootFile, Lasting, Overridden};
 pub use program::Output;
 pub use undo::{Outcome, UndoOptions, UndoReport, UndoneEntry, Which, undo};
 pub use value::{ROUTE_ATTRIBUTES, canonical, same_value};
@@ -101,6 +101,12 @@ pub trait Host {
     /// [`ApplyOptions::persist`], for a host that keeps a drop-in; nothing is written here.
     fn boot_files(&mut self, folder: &Path, changes: &[&Change]) -> Result<Vec<BootFile>, HostError> {
         persist::drop_in(folder, changes)
+    }
+
+    /// What keeps those boot-time files from deciding what these settings are at the next start, and the way out of it.
+    fn overridden(&mut self, folder: &Path, changes: &[&Change]) -> Result<Vec<Overridden>, HostError> {
+        let _ = (folder, changes);
+        Ok(Vec::new())
     }
 
     /// Whether `path` is a boot-time file that this host writes: an undo touches no other, whatever a journal says.

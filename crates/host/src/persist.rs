@@ -3,7 +3,10 @@
 //! We own one file there and keep in it what earlier runs set. What is *not* here: the undo, which puts back the
 //! bytes that the journal holds; and what other files of the folder say (`fullpipe_knobs` explains their fights).
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use fullpipe_knobs::{
     Address, Change, Settings,
@@ -32,6 +35,73 @@ pub struct BootFile {
     pub before: Option<Vec<u8>>,
     /// Its bytes as they are to be.
     pub content: Vec<u8>,
+}
+
+/// Why a drop-in does not decide what a setting is at the next start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Overridden {
+    /// A file that is applied later sets it, too, and otherwise.
+    Line {
+        /// The setting.
+        address: Address,
+        /// What it is to be.
+        wanted: String,
+        /// Our file.
+        drop_in: PathBuf,
+        /// The other file.
+        file: String,
+        /// Its line.
+        line: u32,
+        /// What it says.
+        value: String,
+    },
+    /// A file of the same name in a folder that comes first takes the place of the whole of ours (sysctl.d(5)).
+    Hidden {
+        /// Our file.
+        drop_in: PathBuf,
+        /// The other file.
+        by: PathBuf,
+    },
+    /// Its folder is none of those that a system reads at boot.
+    NotRead {
+        /// Our file.
+        drop_in: PathBuf,
+    },
+}
+
+impl fmt::Display for Overridden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line { address, wanted, drop_in, file, line, value } => {
+                write!(
+                    f,
+                    "{address}: {file}:{line} says `{value}`, is applied after {} and wins at the next start; make it \
+                     `{address} = {wanted}`, or take that line out",
+                    drop_in.display()
+                )?;
+                if file.starts_with("/usr/lib/") || file.starts_with("/lib/") {
+                    let name = file.rsplit('/').next().unwrap_or(file);
+                    write!(f, ", in a copy of that file of a package, /etc/sysctl.d/{name}")?;
+                }
+                Ok(())
+            }
+            Self::Hidden { drop_in, by } => {
+                let (drop_in, by) = (drop_in.display(), by.display());
+                write!(
+                    f,
+                    "{by} takes the place of {drop_in} at the next start, because its folder comes first (sysctl.d(5)), so \
+                     nothing of it lasts; move {by} away, or set FULLPIPE_SYSCTL_DIR to its folder"
+                )
+            }
+            Self::NotRead { drop_in } => write!(
+                f,
+                "{} is in none of the folders that a system reads at boot (sysctl.d(5)), and lasts only if something of \
+                 yours reads it; without FULLPIPE_SYSCTL_DIR it is written to /etc/sysctl.d",
+                drop_in.display()
+            ),
+        }
+    }
 }
 
 /// A drop-in holds only sysctls, and none that is to be absent.

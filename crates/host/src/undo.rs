@@ -331,3 +331,42 @@ fn differ(a: &Option<String>, b: &Option<String>) -> bool {
 fn shown<S: serde::Serializer>(error: &Option<JournalError>, serializer: S) -> Result<S::Ok, S::Error> {
     error.as_ref().map(ToString::to_string).serialize(serializer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        FolderHost,
+        journal::{Intent, Start},
+    };
+
+    #[test]
+    fn a_journal_has_no_file_written_but_those_that_are_written_here() {
+        let root = tempfile::tempdir().expect("a folder");
+        std::fs::write(root.path().join("platform"), "linux 6.18.44\n").expect("written");
+        let mut host = FolderHost::new(root.path());
+        for (name, is_ours) in [("crontab", false), ("90-fullpipe.conf", true)] {
+            let file = root.path().join(name);
+            std::fs::write(&file, "ours").expect("written");
+            let mut journal = Journal::in_memory().expect("a journal");
+            let identity = host.identity().expect("known");
+            let run = journal.start_run(Start::default(), &identity).expect("begun");
+            let intent = Intent {
+                kind: EntryKind::File,
+                place: &file.to_string_lossy(),
+                before: Some(b"* * * * * root evil"),
+                intended: Some(b"ours"),
+                mode: Some(0o644),
+                persisted: true,
+            };
+            let entry = journal.intend(run, &intent).expect("recorded");
+            journal.written(entry, Some(b"ours")).expect("recorded");
+            for force in [false, true] {
+                let report = undo(&mut host, &mut journal, Which::All, UndoOptions { force }).expect("ended");
+                assert_eq!(report.is_complete(), is_ours, "{report:?}");
+                let is_written = std::fs::read(&file).expect("there") != b"ours";
+                assert_eq!(is_written, is_ours, "{name}");
+            }
+        }
+    }
+}

@@ -352,6 +352,26 @@ fn a_drop_in_that_cannot_be_written_takes_the_run_back() {
 }
 
 #[test]
+fn a_drop_in_that_can_be_read_and_not_written_is_no_reason_to_say_that_something_is_left() {
+    let root = tempfile::tempdir().expect("a folder");
+    let mut host = machine(root.path());
+    let folder = root.path().join("etc/sysctl.d");
+    fs::create_dir_all(&folder).expect("made");
+    fs::write(folder.join("90-fullpipe.conf"), "net.ipv4.tcp_ecn = 1\n").expect("written");
+    // Where a new file is to be written first, nothing can be: as in a read-only folder, for root too.
+    fs::create_dir(folder.join(".90-fullpipe.conf.tmp")).expect("made");
+    let before = tree(root.path());
+    let mut journal = Journal::in_memory().expect("a journal");
+    let changes = [change(&mut host, "net.ipv4.tcp_rmem", Some(BIG))];
+    let lasting = ApplyOptions { persist: Some(folder), ..options() };
+    let error = apply(&mut host, &mut journal, &changes, &lasting).expect_err("not writable");
+    assert!(matches!(*error.fault, ApplyFault::Persist { .. }), "{error}");
+    assert!(error.to_string().ends_with("was taken back"), "{error}");
+    assert_eq!(tree(root.path()), before);
+    assert!(journal.outstanding().expect("read").is_empty());
+}
+
+#[test]
 fn an_address_never_leads_out_of_the_folder() {
     let root = tempfile::tempdir().expect("a folder");
     let mut host = machine(root.path());

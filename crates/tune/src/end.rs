@@ -26,8 +26,8 @@ pub(crate) trait End: Send {
     fn undo(&mut self, trial: &Trial) -> Result<usize, TuneError>;
     /// Leaves a trial in force for `within`, and after that only if somebody confirms it on that host; gives the time.
     fn hold(&mut self, trial: &Trial, within: Duration) -> Result<Duration, TuneError>;
-    /// Makes a trial stay, and writes what shall last beyond a restart.
-    fn keep(&mut self, trial: &Trial) -> Result<(), TuneError>;
+    /// Makes a trial stay, and writes what shall last beyond a restart; gives what is to be said of that.
+    fn keep(&mut self, trial: &Trial) -> Result<Vec<String>, TuneError>;
 }
 
 /// Changes in force that are not yet to stay.
@@ -189,14 +189,17 @@ impl<H: Host + Send> End for LocalEnd<H> {
         Ok(within)
     }
 
-    fn keep(&mut self, trial: &Trial) -> Result<(), TuneError> {
-        let Some(run) = trial.run else { return Ok(()) };
+    fn keep(&mut self, trial: &Trial) -> Result<Vec<String>, TuneError> {
+        let Some(run) = trial.run else { return Ok(Vec::new()) };
         let (host, mut opened, _) = self.open()?;
         let journal = opened.journal();
         match journal.run(run)?.state {
-            RunState::OnTrial => Ok(confirm(host, journal, run).map(drop)?),
-            RunState::Open => Ok(journal.keep(run)?),
-            RunState::Kept => Ok(()),
+            RunState::OnTrial => Ok(confirm(host, journal, run)?.overridden.iter().map(ToString::to_string).collect()),
+            RunState::Open => {
+                journal.keep(run)?;
+                Ok(Vec::new())
+            }
+            RunState::Kept => Ok(Vec::new()),
             // Its time was over, or somebody undid it: whoever believes it in force is notified.
             RunState::Undone => Err(JournalError::NotOnTrial { run }.into()),
         }

@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, atomic::AtomicBool},
+    sync::{Arc, Mutex, atomic::AtomicBool, mpsc},
     time::Duration,
 };
 
@@ -15,6 +15,7 @@ use fullpipe_host::{
 };
 use fullpipe_knobs::Plan;
 use fullpipe_measure::{Client, ClientOptions, Direction, RequestHandler, Server, ServerOptions, Target, host_name};
+use serde_json::json;
 
 use crate::{
     allowed::Allowed,
@@ -179,17 +180,38 @@ fn round(
         criteria,
         goal,
     };
-    Round {
-        options: &round_options,
-        meter: &mut ClientMeter { client: &client, cancel },
-        ends: [here, far.as_mut()],
-        peers: [Some(peer), local],
-        applications: Applications::default(),
-        consent,
-        observer,
-        cancel,
+    std::thread::scope(|scope| {
+        let (here_still, over) = mpsc::channel();
+        scope.spawn(|| stay_awake(&client, HEARTBEAT, over));
+        let outcome = Round {
+            options: &round_options,
+            meter: &mut ClientMeter { client: &client, cancel },
+            ends: [here, far.as_mut()],
+            peers: [Some(peer), local],
+            applications: Applications::default(),
+            consent,
+            observer,
+            cancel,
+        }
+        .run();
+        drop(here_still);
+        outcome
+    })
+}
+
+/// How often a server hears that its client is still there: it ends conversations that say nothing for half a minute.
+const HEARTBEAT: Duration = Duration::from_secs(8);
+
+/// Keeps the conversation alive until `over` is closed, also while somebody thinks about a plan.
+fn stay_awake(client: &Mutex<Client>, every: Duration, over: mpsc::Receiver<()>) {
+    let ping = json!({ "request": "ping" });
+    while over.recv_timeout(every) == Err(mpsc::RecvTimeoutError::Timeout) {
+        // Locked, it is asked or measured with. A connection that is lost is for whoever uses it next to say.
+        let Ok(mut client) = client.try_lock() else { continue };
+        if client.hello().is_none() || client.request(&ping).is_err() {
+            return;
+        }
     }
-    .run()
 }
 
 /// A far end that only measures: a foreign iperf3 server.
@@ -230,7 +252,7 @@ impl End for Unreadable {
         Err(self.refuse("leave changes on trial"))
     }
 
-    fn keep(&mut self, _: &Trial) -> Result<(), TuneError> {
+    fn keep(&mut self, _: &Trial) -> Result<Vec<String>, TuneError> {
         Err(self.refuse("keep a trial"))
     }
 }
@@ -298,4 +320,35 @@ fn undo_leftovers(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+
+    #[test]
+    fn a_client_whose_user_thinks_is_not_taken_for_one_that_is_gone() {
+        let options = ServerOptions { talk_idle: Duration::from_secs(2), ..ServerOptions::default() };
+        let server = Server::bind("127.0.0.1:0".parse().unwrap(), options, None).unwrap();
+        let target: Target = server.local_addr().to_string().parse().unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.run(&stop).unwrap());
+            let pinged = Client::connect(&target).and_then(|client| {
+                let client = Mutex::new(client);
+                std::thread::scope(|scope| {
+                    let (here_still, over) = mpsc::channel();
+                    scope.spawn(|| stay_awake(&client, Duration::from_millis(100), over));
+                    // Twice as long as the server waits.
+                    std::thread::sleep(Duration::from_secs(4));
+                    drop(here_still);
+                });
+                client.lock().unwrap().ping(1)
+            });
+            stop.store(true, Relaxed);
+            pinged.unwrap();
+        });
+    }
 }

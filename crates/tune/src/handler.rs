@@ -212,11 +212,11 @@ impl<H: Host + Send> HostHandler<H> {
             },
             Order::Keep(run) => match self.trial(peer, run) {
                 Some(trial) => {
-                    self.end().keep(&trial)?;
+                    let said = self.end().keep(&trial)?;
                     self.forget(peer, run);
                     self.guests().entry(peer).or_default().kept.push(trial);
                     (self.log)(&format!("{peer}: run {run} is kept; `fullpipe undo {run}` takes it back"));
-                    Ok(Answer::Kept)
+                    Ok(Answer::Kept(said))
                 }
                 None => Ok(refuse("this session has no such trial")),
             },

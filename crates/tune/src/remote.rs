@@ -81,8 +81,8 @@ pub(crate) enum Answer {
     },
     /// To an order to undo: how many settings were written back.
     Undone(usize),
-    /// To an order to keep.
-    Kept,
+    /// To an order to keep: what is to be said of it, such as a boot-time file that wins over what was written.
+    Kept(Vec<String>),
     /// To an order to hold: for so many seconds.
     Held(u32),
     /// To an order: the JSON text of the answer proper, an [`Answer`], sealed.

@@ -215,11 +215,14 @@ impl End for RemoteEnd<'_> {
         }
     }
 
-    fn keep(&mut self, trial: &Trial) -> Result<(), TuneError> {
-        let Some(run) = trial.run else { return Ok(()) };
+    fn keep(&mut self, trial: &Trial) -> Result<Vec<String>, TuneError> {
+        let Some(run) = trial.run else { return Ok(Vec::new()) };
         self.remember(run)?;
         match self.order("keep a trial", &Order::Keep(run.0))? {
-            Answer::Kept => self.note(run, Journal::far_is_kept),
+            Answer::Kept(said) => {
+                self.note(run, Journal::far_is_kept)?;
+                Ok(said)
+            }
             _ => Err(self.unexpected("keep a trial")),
         }
     }

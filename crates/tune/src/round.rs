@@ -372,11 +372,12 @@ impl Round<'_> {
         let kept = trials.iter().try_for_each(|(at, trial)| {
             let end = &mut self.ends[*at];
             let Some(within) = within else {
-                end.keep(trial)?;
+                let said = end.keep(trial)?;
                 let name = end.name();
                 notes.extend(trial.run.map(|run| {
                     format!("{name}: kept as run {run}, which {lasts}; `fullpipe undo {run}` there takes it back")
                 }));
+                notes.extend(said.into_iter().map(|said| format!("{name}: {said}")));
                 return Ok(());
             };
             let seconds = end.hold(trial, within)?.as_secs();

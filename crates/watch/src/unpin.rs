@@ -138,14 +138,14 @@ fn look(owner: Owner, inode: u32) -> io::Result<Option<Pinned>> {
     if sockopt::socket_protocol(&socket)? != Some(net::ipproto::TCP) {
         return Ok(None);
     }
-    let Some(fixed) = Fixed::of(&socket).filter(|fixed| fixed.send || fixed.receive) else { return Ok(None) };
+    let Some(fixed) = Fixed::read(&socket).filter(|fixed| fixed.send || fixed.receive) else { return Ok(None) };
     let size = |size: usize| Bytes::new(size as u64);
     Ok(Some(Pinned {
         owner,
         fixed,
         send_buffer: size(sockopt::socket_send_buffer_size(&socket)?),
         receive_buffer: size(sockopt::socket_recv_buffer_size(&socket)?),
-        own_shift: fullpipe_socket::Info::of(&socket).ok().and_then(|info| info.own_shift),
+        own_shift: fullpipe_socket::Info::read(&socket).ok().and_then(|info| info.own_shift),
         inode,
     }))
 }
@@ -218,14 +218,14 @@ mod tests {
             Err(error) => return println!("skipped {test}: {error}"),
         };
         let Some(found) = found.into_iter().find(|found| found.inode == inode) else {
-            assert_eq!(Fixed::of(&stream), None, "where the kernel tells, it is found");
+            assert_eq!(Fixed::read(&stream), None, "where the kernel tells, it is found");
             return println!("skipped {test}: a kernel before 5.16");
         };
         let fixed = Fixed { send: true, receive: false };
         assert_eq!((found.fixed, found.send_buffer), (fixed, Bytes::new(100_000)));
-        assert_eq!(Fixed::of(&stream), Some(fixed), "looking changes nothing");
+        assert_eq!(Fixed::read(&stream), Some(fixed), "looking changes nothing");
         found.free().unwrap();
-        assert_eq!(Fixed::of(&stream), Some(Fixed::default()));
+        assert_eq!(Fixed::read(&stream), Some(Fixed::default()));
         assert_eq!(sockopt::socket_recv_buffer_size(&stream).unwrap(), before);
         drop(stream);
         assert!(found.free().is_err(), "it is gone");

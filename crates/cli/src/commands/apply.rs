@@ -7,7 +7,7 @@ use fullpipe_host::{
     guardian::{Bond, Guardian},
     persist, same_value,
 };
-use fullpipe_knobs::{Address, Change, Plan, persist::sysctl_drop_in, reading::LARGEST};
+use fullpipe_knobs::{Address, Change, Plan, reading::LARGEST};
 use fullpipe_report::{AppliedPlan, clean, json, text};
 
 use super::{Ended, guard, input::Input, journal, printed};
@@ -76,11 +76,15 @@ fn passing() -> Result<Option<BTreeSet<String>>, Failure> {
 fn overridden(plan: &Plan) -> Result<Vec<String>, Failure> {
     let mut host = SystemHost::new();
     let is_in_file = |change: &&Change| host.lasting(change) == Lasting::InFile;
-    let lasting: Vec<Change> = plan.changes.iter().filter(is_in_file).cloned().collect();
-    if !cfg!(target_os = "linux") || lasting.is_empty() {
+    let lasting: Vec<&Change> = plan.changes.iter().filter(is_in_file).collect();
+    if lasting.is_empty() {
         return Ok(Vec::new());
     }
-    Ok(sysctl_drop_in(&lasting, &host.settings()?).notes)
+    Ok(host
+        .overridden(&persist::sysctl_dir(), &lasting)?
+        .iter()
+        .map(|overridden| clean(&overridden.to_string()).into_owned())
+        .collect())
 }
 
 /// The boot-time files as they would be.
@@ -116,7 +120,7 @@ pub(super) fn change(name: &str, command: &str, plan: &Plan, how: &Changing, out
         confirm(output, how.yes, "Make these changes?")?;
     }
     let run = if plan.changes.is_empty() {
-        fullpipe_host::Run { id: None, applied: Vec::new(), boot_files: Vec::new(), not_persisted: Vec::new() }
+        fullpipe_host::Run::default()
     } else {
         let state_dir = fullpipe_host::journal::state_dir()?;
         let mut journal = journal::open()?;

@@ -14,10 +14,10 @@ mod sysctls;
 
 use std::path::Path;
 
-use fullpipe_knobs::{Address, Settings};
+use fullpipe_knobs::{Address, Change, Settings};
 use net::NetError;
 
-use crate::{Host, HostError, Identity, Lifeline, boot_files, lifeline, value::canonical};
+use crate::{Host, HostError, Identity, Lifeline, Overridden, boot_files, lifeline, value::canonical};
 
 /// The running Linux system, as the calling thread's network namespace shows it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,6 +85,10 @@ impl Host for LinuxHost {
 
     fn identity(&mut self) -> Result<Identity, HostError> {
         Ok(machine::identity())
+    }
+
+    fn overridden(&mut self, folder: &Path, changes: &[&Change]) -> Result<Vec<Overridden>, HostError> {
+        boot_files::overridden(Path::new("/"), folder, changes)
     }
 }
 

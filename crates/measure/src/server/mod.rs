@@ -65,7 +65,7 @@ pub struct ServerOptions {
     pub answer: Duration,
     /// For payload to move during a test.
     pub stall: Duration,
-    /// For the next request of a conversation.
+    /// For the next request of a conversation whose client has no test here either.
     pub talk_idle: Duration,
     /// Whether clients learn this host's name, system and congestion controls.
     pub introduce: bool,
@@ -84,7 +84,7 @@ impl Default for ServerOptions {
             users: None,
             answer: Duration::from_secs(10),
             stall: Duration::from_secs(30),
-            talk_idle: Duration::from_secs(10 * 60),
+            talk_idle: Duration::from_secs(30),
             introduce: true,
             log: None,
         }

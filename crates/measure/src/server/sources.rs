@@ -84,6 +84,11 @@ impl Sources {
         Some(Place { sources: self, key })
     }
 
+    /// Whether the address has a place of this kind.
+    pub(super) fn has(&self, kind: Kind, address: IpAddr) -> bool {
+        self.inner().places.contains_key(&(kind, block(address)))
+    }
+
     /// Notes a connection that has yet to say who it is. Where `most` are here already, one of the address that has most
     /// of them makes room; false where that is this very address.
     pub(super) fn arrive(&self, order: u64, address: IpAddr, stream: &TcpStream, most: usize) -> bool {
@@ -174,7 +179,9 @@ mod tests {
         assert!(sources.take(Kind::Talk, address(1), 4).is_none());
         assert!(sources.take(Kind::Test, address(1), 4).is_some(), "another kind");
         assert!(sources.take(Kind::Talk, address(2), 4).is_some(), "another address");
+        assert!(sources.has(Kind::Talk, address(1)) && !sources.has(Kind::Talk, address(2)));
         drop(places);
+        assert!(!sources.has(Kind::Talk, address(1)));
         assert!(sources.take(Kind::Talk, address(1), 4).is_some());
         let near: [IpAddr; 2] = ["2001:db8::1", "2001:db8::2"].map(|text| text.parse().expect("an address"));
         let _one = sources.take(Kind::Talk, near[0], 1).expect("the first");

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fullpipe_measure::{ServerOptions, TestDirection, TestSpec, UdpSpec};
+use fullpipe_measure::{Client, Length, ServerOptions, TestDirection, TestSpec, UdpSpec};
 use fullpipe_units::{Bytes, Rate};
 use socket2::{Domain, Socket, Type};
 
@@ -113,6 +113,21 @@ fn idle_conversations_of_one_address_leave_another_its_own() {
     let held: Vec<TcpStream> = (0..64).filter_map(|number| conversation(server.address, number).ok()).collect();
     assert!((1..64).contains(&held.len()), "{} of 64 conversations", held.len());
     another_is_served(&server, "64 idle conversations wanted");
+}
+
+#[test]
+fn a_conversation_that_asks_nothing_ends_and_one_whose_client_measures_goes_on() {
+    let usual = ServerOptions::default().talk_idle;
+    assert!(usual <= Duration::from_secs(30), "{usual:?}");
+    let server = Running::with(ServerOptions { talk_idle: Duration::from_secs(3), ..quick_server() }, None);
+    let mut silent = conversation(server.address, 0).unwrap();
+    let mut client = Client::connect(&server.target()).unwrap();
+    // Longer than a conversation may be silent.
+    let spec = TestSpec { length: Length::Time(Duration::from_secs(4)), ..short() };
+    client.run(&spec, &AtomicBool::new(false), &mut |_| {}).unwrap();
+    client.ping(1).expect("it goes on");
+    // The server ends the other one: it takes 20 s until this read is given up.
+    assert_eq!(silent.read(&mut [0u8]).unwrap(), 0);
 }
 
 #[test]

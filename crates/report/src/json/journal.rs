@@ -31,6 +31,7 @@ pub fn confirmed(command: &str, kept: &Run) -> Value {
             "run": kept.id,
             "boot_files": kept.boot_files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
             "not_persisted": kept.not_persisted,
+            "notes": kept.overridden.iter().map(ToString::to_string).collect::<Vec<_>>(),
         }),
     )
 }

@@ -400,6 +400,7 @@ fn every_key_of_what_was_applied_is_documented() {
         }],
         boot_files: vec!["/etc/sysctl.d/x.conf".into()],
         not_persisted: vec![fullpipe_knobs::Address::sysctl("net.ipv4.tcp_sack")],
+        overridden: vec![fullpipe_host::Overridden::NotRead { drop_in: "/etc/sysctl.d/x.conf".into() }],
     };
     let done = crate::AppliedPlan { plan: &plan, run: &run, confirm_within: Some(std::time::Duration::from_secs(60)) };
     let document = json::applied("apply", &done);

@@ -95,6 +95,9 @@ pub fn confirmed(run: &Run, look: Look) -> String {
         let words = format!("{knob} does not last beyond a restart: the network configuration has to say it");
         page.styled_field("not kept", WARN, &words);
     }
+    for overridden in &run.overridden {
+        page.styled_field("not kept", WARN, &overridden.to_string());
+    }
     page.finish()
 }
 

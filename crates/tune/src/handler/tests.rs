@@ -192,7 +192,7 @@ fn a_trial_stays_a_trial_until_its_undo_succeeded() {
 fn what_one_end_kept_can_be_taken_back_by_the_same_conversation() {
     let machine = Machine::new();
     let Answer::Applied { run: Some(run), .. } = machine.apply(peer(1), OLD, "4096 131072 7000000") else { panic!() };
-    assert!(matches!(machine.order(peer(1), &Order::Keep(run)), Answer::Kept));
+    assert!(matches!(machine.order(peer(1), &Order::Keep(run)), Answer::Kept(_)));
     assert!(matches!(machine.order(peer(2), &Order::Undo(run)), Answer::Refused { .. }), "it is another's");
     assert!(matches!(machine.order(peer(1), &Order::Undo(run)), Answer::Undone(1)));
     assert_eq!(machine.rmem(), OLD);
@@ -202,7 +202,7 @@ fn what_one_end_kept_can_be_taken_back_by_the_same_conversation() {
 fn what_a_conversation_kept_can_be_taken_back_by_a_later_one_and_nothing_else_of_the_host() {
     let machine = Machine::new();
     let Answer::Applied { run: Some(run), .. } = machine.apply(peer(1), OLD, "4096 131072 7000000") else { panic!() };
-    assert!(matches!(machine.order(peer(1), &Order::Keep(run)), Answer::Kept));
+    assert!(matches!(machine.order(peer(1), &Order::Keep(run)), Answer::Kept(_)));
     machine.handler.on_disconnect(peer(1).peer, Disconnect::Bye);
     assert_eq!(machine.rmem(), "4096 131072 7000000");
     assert!(matches!(machine.order(peer(2), &Order::Undo(run)), Answer::Undone(1)));

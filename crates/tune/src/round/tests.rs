@@ -63,12 +63,12 @@ impl End for Memory {
         Ok(within)
     }
 
-    fn keep(&mut self, trial: &Trial) -> Result<(), TuneError> {
+    fn keep(&mut self, trial: &Trial) -> Result<Vec<String>, TuneError> {
         if self.fails_to_keep {
             return Err(self.refuse("keep"));
         }
         self.kept.extend(trial.run.map(|run| run.0));
-        Ok(())
+        Ok(Vec::new())
     }
 }
 
