@@ -1,4 +1,5 @@
-//! Who may test, as iperf3 knows it: a name, a password and the moment, encrypted with the server's RSA key.
+//! Who may test, as iperf3 knows it: a name, a password and the moment, encrypted with the server's RSA key. Without the feature
+//! `authentication` there is no RSA in the build, and a key file is an error that says so.
 //!
 //! The token can be used again by whoever overhears it within the allowed difference of the clocks: it keeps strangers
 //! out and is no seal of what follows. What changes settings has a seal of its own (`fullpipe-tune`).
@@ -15,15 +16,12 @@ use std::{
 };
 
 use base64ct::{Base64, Encoding};
-use rsa::{
-    Oaep, Pkcs1v15Encrypt, RsaPrivateKey, RsaPublicKey,
-    pkcs1::DecodeRsaPrivateKey,
-    pkcs8::{DecodePrivateKey, DecodePublicKey},
-    rand_core::UnwrapErr,
-};
-use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
+#[cfg_attr(not(feature = "authentication"), path = "auth/no_keys.rs")]
+mod keys;
+
+use self::keys::{PrivateKey, PublicKey};
 use crate::error::clean;
 
 /// Every answer to a token comes after this, whatever it took to look at it.
@@ -60,9 +58,33 @@ pub enum AuthError {
         /// Counted from 1.
         line: usize,
     },
+    /// This build has no RSA.
+    #[error("this build has no authentication: build it with the feature `authentication` to use {file}")]
+    LeftOut {
+        /// The file.
+        file: String,
+    },
     /// Name and password don't fit into what the key encrypts, or have blanks in them.
     #[error("the name and password have blanks, or are too long for the server's key")]
     Unfit,
+}
+
+/// Why a text gives no key.
+#[derive(Clone, Copy)]
+#[expect(dead_code, reason = "a build makes one of the two")]
+enum NoKey {
+    NotInPem,
+    LeftOut,
+}
+
+impl NoKey {
+    fn into_error(self, file: &Path, which: &'static str) -> AuthError {
+        let file = file.display().to_string();
+        match self {
+            Self::NotInPem => AuthError::Key { file, which },
+            Self::LeftOut => AuthError::LeftOut { file },
+        }
+    }
 }
 
 /// How a token is padded before it is encrypted.
@@ -80,7 +102,7 @@ pub enum Padding {
 pub struct Credentials {
     user: String,
     password: String,
-    key: RsaPublicKey,
+    key: PublicKey,
     padding: Padding,
 }
 
@@ -98,8 +120,7 @@ impl Credentials {
     /// [`AuthError`].
     pub fn new(user: &str, password: &str, key_file: &Path, padding: Padding) -> Result<Self, AuthError> {
         let text = read(key_file)?;
-        let key = RsaPublicKey::from_public_key_pem(&text)
-            .map_err(|_| AuthError::Key { file: key_file.display().to_string(), which: "public" })?;
+        let key = PublicKey::from_pem(&text).map_err(|error| error.into_error(key_file, "public"))?;
         let credentials = Self { user: user.to_owned(), password: password.to_owned(), key, padding };
         // The server reads words: a blank would end one.
         let has_blank = |text: &str| text.is_empty() || text.contains(char::is_whitespace);
@@ -112,18 +133,13 @@ impl Credentials {
     /// For `authtoken`. `None` where the key is too small for it.
     pub(crate) fn token(&self, now: SystemTime) -> Option<String> {
         let plain = format!("user: {}\npwd:  {}\nts:   {}", self.user, self.password, unix(now));
-        let mut random = UnwrapErr(getrandom::SysRng);
-        let encrypted = match self.padding {
-            Padding::Oaep => self.key.encrypt(&mut random, Oaep::<Sha1>::new(), plain.as_bytes()),
-            Padding::Pkcs1 => self.key.encrypt(&mut random, Pkcs1v15Encrypt, plain.as_bytes()),
-        };
-        Some(Base64::encode_string(&encrypted.ok()?))
+        Some(Base64::encode_string(&self.key.encrypt(self.padding, plain.as_bytes())?))
     }
 }
 
 /// Who may test at a server.
 pub struct Users {
-    key: RsaPrivateKey,
+    key: PrivateKey,
     /// Lower-case hexadecimal digits of SHA-256, by name.
     digests: HashMap<String, String>,
     skew: Duration,
@@ -145,10 +161,7 @@ impl Users {
     /// [`AuthError`].
     pub fn read(key_file: &Path, users_file: &Path, skew: Duration) -> Result<Self, AuthError> {
         let text = read(key_file)?;
-        let key = RsaPrivateKey::from_pkcs8_pem(&text)
-            .ok()
-            .or_else(|| RsaPrivateKey::from_pkcs1_pem(&text).ok())
-            .ok_or_else(|| AuthError::Key { file: key_file.display().to_string(), which: "private" })?;
+        let key = PrivateKey::from_pem(&text).map_err(|error| error.into_error(key_file, "private"))?;
         let file = users_file.display().to_string();
         let mut digests = HashMap::new();
         for (number, line) in read(users_file)?.lines().enumerate() {
@@ -197,12 +210,7 @@ impl Users {
     }
 
     fn open(&self, encrypted: &[u8], padding: Padding) -> Option<(String, String, u64)> {
-        let mut random = UnwrapErr(getrandom::SysRng);
-        let plain = match padding {
-            Padding::Oaep => self.key.decrypt_blinded(&mut random, Oaep::<Sha1>::new(), encrypted),
-            Padding::Pkcs1 => self.key.decrypt_blinded(&mut random, Pkcs1v15Encrypt, encrypted),
-        };
-        let text = String::from_utf8(plain.ok()?).ok()?;
+        let text = String::from_utf8(self.key.decrypt(padding, encrypted)?).ok()?;
         let mut words = text.split_whitespace();
         let mut after = |name: &str| words.next().filter(|word| *word == name).and_then(|_| words.next());
         let (user, password) = (after("user:")?, after("pwd:")?);

@@ -91,14 +91,14 @@ pub const KNOBS: &[Knob] = &[
     knob("path.loss", Kind::Fraction, "random loss towards the receiver"),
     knob("path.queue", Kind::Queue, "queue in front of the link"),
     knob("path.mtu", Kind::Size, "largest packet"),
-    knob("path.thin_acks", Kind::Count, "of so many acknowledgements only the last one passes, 1 to 1000"),
+    knob("path.thin_acks", Kind::Count, "only every Nth acknowledgement passes, 1 to 1000"),
     knob(
         "path.aggregate",
         Kind::Time,
-        "packets towards the receiver wait so long for others, 100 at most, to leave together",
+        "packets to the receiver are sent in bursts: each waits up to this long, or for 100 packets",
     ),
-    knob("path.flows", Kind::Count, "connections of this kind at the link, 1 to 100; the first is told of"),
-    knob("path.cross", Kind::Rate, "traffic of others towards the receiver, packets of 1,000 B"),
+    knob("path.flows", Kind::Count, "parallel connections at the bottleneck, 1 to 100; the first is reported"),
+    knob("path.cross", Kind::Rate, "cross traffic towards the receiver, in packets of 1,000 B"),
 ];
 
 /// `spec` with these settings.
