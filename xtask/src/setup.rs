@@ -25,6 +25,7 @@ const PEERS: &[Peer] = &[
     Peer { program: "promtool", packages: &["prometheus"], used_for: "alert rules" },
     Peer { program: "prometheus", packages: &["prometheus"], used_for: "metrics as they are scraped" },
     Peer { program: "tmux", packages: &["tmux"], used_for: "the full screen in a real terminal" },
+    Peer { program: "bpftool", packages: &["bpftool"], used_for: "BPF programs as another program lists them" },
     Peer { program: "ping", packages: &["iputils-ping"], used_for: "echoes as another program sends them" },
     Peer { program: "chromium", packages: &["chromium"], used_for: "pages in a real browser" },
     Peer { program: "faketime", packages: &["faketime"], used_for: "a clock that is set back" },
@@ -49,6 +50,8 @@ const PROGRAMS: &[Peer] = &[
     Peer { program: "sshd", packages: &["openssh-server"], used_for: "transfers by others" },
     Peer { program: "socat", packages: &["socat"], used_for: "transfers by others" },
     Peer { program: "redis-server", packages: &["redis-server"], used_for: "transfers by others" },
+    Peer { program: "redis-cli", packages: &["redis-tools"], used_for: "transfers by others" },
+    Peer { program: "psql", packages: &["postgresql", "postgresql-client"], used_for: "transfers by others" },
     Peer { program: "redis-benchmark", packages: &["redis-tools"], used_for: "transfers by others" },
 ];
 

@@ -99,6 +99,9 @@ pub(crate) struct Table {
     round: u64,
     at: Micros,
     before: Micros,
+    /// When all were looked at last, and before that; `None` before the second time.
+    whole: Micros,
+    whole_before: Option<Micros>,
     /// How much of the past a story holds.
     span: Micros,
     pub(crate) active: usize,
@@ -114,6 +117,8 @@ impl Table {
             round: 0,
             at: Micros::ZERO,
             before: Micros::ZERO,
+            whole: Micros::ZERO,
+            whole_before: None,
             span,
             active: 0,
         }
@@ -125,6 +130,8 @@ impl Table {
 
     /// Begins a look at all.
     pub(crate) fn begin(&mut self, at: Micros) {
+        self.whole_before = (self.round > 0).then_some(self.whole);
+        self.whole = at;
         self.round += 1;
         (self.before, self.at) = (self.at, at);
         self.full.clear();
@@ -162,18 +169,20 @@ impl Table {
             return;
         }
         let (moved, segments) = (reading.moved(), reading.segments());
+        // What was not there when all were looked at before has moved everything since then.
+        let (since, known) = self.whole_before.map_or((at, [moved, segments]), |before| (before, [[0; 2]; 2]));
         let entry = self.entries.entry(reading.id.cookie).or_insert_with(|| Entry {
             id: reading.id,
             inode: reading.inode,
             uid: reading.uid,
             first_at: at,
-            looked_at: at,
-            since: at,
+            looked_at: since,
+            since,
             last_active: None,
             round: 0,
-            moved,
+            moved: known[0],
             delta: [0; 2],
-            segments,
+            segments: known[1],
             segments_delta: [0; 2],
             unread: 0,
             waiting: 0,

@@ -258,6 +258,26 @@ fn what_is_gone_is_forgotten_and_many_connections_have_a_story_of_the_busiest_on
 }
 
 #[test]
+fn what_a_connection_moved_before_it_was_seen_first_counts_unless_it_was_there_before_all() {
+    let mut table = Table::new(Micros::new(10 * SECOND), Limits::default());
+    let look = |table: &mut Table, second: u64, made: &[(u64, u64)]| {
+        table.begin(Micros::new(second * SECOND));
+        for &(cookie, acked) in made {
+            let raw = Made { acked, ..Made::new(cookie) }.raw();
+            let Some(Answer::Socket(reading)) = wire::answers(&raw, 7).next() else { panic!("no socket") };
+            table.take(&reading, Micros::new(second * SECOND));
+        }
+        table.end();
+        let slices: u64 = table.slices(&Known::default()).map(|slice| slice.moved[0]).sum();
+        let (rows, _) = table.rows(&mut Known::default(), &Filter::default(), Sort::Rate, 10);
+        (slices, rows.iter().map(|row| row.sent_bps.bps()).sum::<u64>())
+    };
+    assert_eq!(look(&mut table, 0, &[(1, 7_000)]), (0, 0));
+    assert_eq!(look(&mut table, 2, &[(1, 7_000), (2, 5_000)]), (5_000, 20_000));
+    assert_eq!(look(&mut table, 3, &[(1, 7_500), (2, 5_000)]), (500, 4_000));
+}
+
+#[test]
 fn of_very_many_the_quiet_ones_are_left_out_in_between() {
     let mut table = Table::new(Micros::new(10 * SECOND), Limits::default());
     let many = MANY as u64 + 1;
