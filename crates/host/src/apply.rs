@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use tracing::debug;
 
 use crate::{
-    BootFile, EntryKind, EntryState, Host, HostError, Journal, JournalError, Lasting, Lifeline, Overridden, RunId,
-    RunState, Trial, guardian,
+    BootFile, Entry, EntryKind, EntryState, Host, HostError, Journal, JournalError, Lasting, Lifeline, Overridden,
+    RunId, RunState, Trial, guardian,
     journal::{EntryId, Intent, Start},
     persist, trusted,
     undo::{Outcome, UndoneEntry, restore_file, restore_setting},
@@ -311,20 +311,32 @@ pub fn confirm<H: Host + ?Sized>(host: &mut H, journal: &mut Journal, run: RunId
             run: Some(run),
             done: Vec::new(),
         };
+        let in_file: Vec<String> = changes
+            .iter()
+            .filter(|change| work.host.lasting(change) == Lasting::InFile)
+            .map(|change| change.knob.to_string())
+            .collect();
+        let is_lasting = |entry: &&Entry| {
+            entry.kind == EntryKind::Setting && entry.state.is_outstanding() && in_file.contains(&entry.place)
+        };
+        let lasting: Vec<EntryId> = record.entries.iter().filter(is_lasting).map(|entry| entry.id).collect();
         let write = |work: &mut Work<'_, H>| -> Result<_, ApplyFault> {
-            for entry in record.entries.iter().filter(|entry| entry.state.is_outstanding()) {
-                let lasts = |change: &Change| {
-                    change.knob.to_string() == entry.place && work.host.lasting(change) == Lasting::InFile
-                };
-                if changes.iter().any(lasts) {
-                    work.journal.lasts(entry.id)?;
-                }
-            }
+            // Before the file is there: whoever undoes this after a restart looks at what is in force then.
+            lasting.iter().try_for_each(|entry| work.journal.lasts(*entry, true))?;
             work.lasting(&folder, &changes)
         };
         match write(&mut work) {
             Ok(lasting) => lasting.tell(&mut kept),
-            Err(fault) => return Err(ApplyError { fault: Box::new(fault), rollback: work.roll_back() }),
+            Err(fault) => {
+                let rollback = work.roll_back();
+                // Of a file that is still there, the values last.
+                if rollback.iter().all(|entry| entry.outcome.is_restored()) {
+                    for entry in lasting {
+                        work.journal.lasts(entry, false).unwrap_or_default();
+                    }
+                }
+                return Err(ApplyError { fault: Box::new(fault), rollback });
+            }
         }
     }
     journal.keep(run).map_err(|error| plain(error.into()))?;
