@@ -361,8 +361,19 @@ impl Written {
 
 /// A change that was made, and how to take it back.
 enum Done {
-    Setting { entry: EntryId, address: Address, before: Option<String> },
-    File { entry: EntryId, path: PathBuf, before: Option<Vec<u8>>, mode: Option<u32> },
+    /// `ours` is what was read back, where that is known: what else is there then is somebody else's.
+    Setting {
+        entry: EntryId,
+        address: Address,
+        before: Option<String>,
+        ours: Option<Option<String>>,
+    },
+    File {
+        entry: EntryId,
+        path: PathBuf,
+        before: Option<Vec<u8>>,
+        mode: Option<u32>,
+    },
 }
 
 struct Work<'a, H: Host + ?Sized> {
@@ -454,11 +465,20 @@ impl<H: Host + ?Sized> Work<'_, H> {
             },
         };
         let entry = self.journal.intend(run, &intent)?;
+        // The journal took its time on the disk. What somebody else set meanwhile is theirs.
+        let still = self.host.read(address)?;
+        if !same_value(address, still.as_deref(), before.as_deref()) {
+            self.journal.mark(entry, EntryState::Undone)?;
+            return Err(ApplyFault::Stale { address: address.clone(), planned: before, now: still });
+        }
         // From here on it is to be taken back, also where the write itself fails: half of it may have happened.
-        self.done.push(Done::Setting { entry, address: address.clone(), before: before.clone() });
+        self.done.push(Done::Setting { entry, address: address.clone(), before: before.clone(), ours: None });
         self.host.write(address, wanted.as_deref())?;
         let now = self.host.read(address)?;
         debug!(%address, run = run.0, ?before, ?wanted, ?now, "setting written");
+        if let Some(Done::Setting { ours, .. }) = self.done.last_mut() {
+            *ours = Some(now.clone());
+        }
         self.journal.written(entry, now.as_deref().map(str::as_bytes))?;
         if same_value(address, now.as_deref(), before.as_deref()) {
             return Err(ApplyFault::NoEffect { address: address.clone(), wanted, now });
@@ -517,8 +537,8 @@ impl<H: Host + ?Sized> Work<'_, H> {
             .rev()
             .map(|done| {
                 let (entry, place, outcome) = match done {
-                    Done::Setting { entry, address, before } => {
-                        let outcome = restore_setting(*host, &address, before.as_deref());
+                    Done::Setting { entry, address, before, ours } => {
+                        let outcome = restore_setting(*host, &address, before.as_deref(), ours.as_ref());
                         (entry, address.to_string(), outcome)
                     }
                     Done::File { entry, path, before, mode } => {
