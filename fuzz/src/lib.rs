@@ -20,8 +20,8 @@ mod history;
 /// One target: its name, which is that of its corpus, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// The targets whose corpora this crate replays. `wire` is missing: what it calls is private to `fullpipe-measure`,
-/// which replays that corpus itself.
+/// The targets whose corpora this crate replays. `wire` and `orders` are missing: what they call is private to
+/// `fullpipe-measure` and `fullpipe-tune`, which replay those corpora themselves.
 pub const TARGETS: &[Target] = &[
     ("units", text::units),
     ("scenario", text::scenario),

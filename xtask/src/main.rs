@@ -45,7 +45,8 @@ enum Task {
     Corpus(corpus::Corpus),
     /// The simulator beside real kernels: goodput and verdicts on random paths, in the lab and simulated.
     ValidateSim(validate::Arguments),
-    /// Long fuzzing, the crash matrix and repeated test runs, in a loop: nothing that the test run waits for.
+    /// Crashes, power failures, flipped bits, histories of key holders, floods, messages of strangers and every fuzz target, in a
+    /// loop with counts: nothing that the test run waits for. As root, with strace.
     #[command(args_conflicts_with_subcommands = true)]
     Soak {
         /// For how many minutes.

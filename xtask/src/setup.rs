@@ -28,6 +28,7 @@ const PEERS: &[Peer] = &[
     Peer { program: "bpftool", packages: &["bpftool"], used_for: "BPF programs as another program lists them" },
     Peer { program: "ping", packages: &["iputils-ping"], used_for: "echoes as another program sends them" },
     Peer { program: "chromium", packages: &["chromium"], used_for: "pages in a real browser" },
+    Peer { program: "script", packages: &["bsdutils"], used_for: "a terminal that goes away" },
     Peer { program: "faketime", packages: &["faketime"], used_for: "a clock that is set back" },
     Peer { program: "sysctl", packages: &["procps"], used_for: "sysctl files as the system loads them" },
 ];

@@ -449,11 +449,18 @@ pub(crate) struct ConfirmArgs {
 
 /// Show one run in full: values before, written, read back, and now
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  fullpipe show 7\n  fullpipe show 7 --json | jq '.runs[0].entries'")]
+#[command(after_help = "\
+Examples:
+  fullpipe show                      the newest run
+  fullpipe show 7
+  fullpipe show 7 --json | jq '.runs[0].entries'")]
 pub(crate) struct ShowArgs {
-    /// Number of the run, from `fullpipe history`
+    /// Number of the run, from `fullpipe history` [default: the newest]
     #[arg(value_name = "RUN")]
-    pub(crate) run: u64,
+    pub(crate) run: Option<u64>,
+    /// The newest run
+    #[arg(long, conflicts_with = "run")]
+    pub(crate) last: bool,
 }
 
 /// Create a key file for `serve --allow-tune` and `tune`, readable by its owner only

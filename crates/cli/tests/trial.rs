@@ -102,6 +102,43 @@ fn what_is_confirmed_stays_and_lasts_beyond_a_restart() {
 }
 
 #[test]
+fn a_confirmation_that_fails_changes_nothing_and_one_that_comes_late_says_what_is_others_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        $F show --json > none.json && exit 1 || test $? = 22
+        $F apply plan.json --yes --persist --confirm-within 600s --json > tried.json
+        chmod 777 sysctl.d
+        $F confirm --json > refused.json && exit 1 || test $? = 3
+        $F show --json > shown.json
+        chmod 755 sysctl.d
+        # An administrator in between.
+        echo '4096 87380 555555' > $R
+        $F confirm > confirmed.txt
+        cat $R
+        $F show --last --json > last.json";
+    let name = "a_confirmation_that_fails_changes_nothing_and_one_that_comes_late_says_what_is_others_now";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    let error = file(folder.path(), "none.json")["error"]["message"].to_string();
+    assert!(error.contains("no run in the journal"), "{error}");
+    let shown = file(folder.path(), "shown.json");
+    let persisted = |shown: &Value| shown["runs"][0]["entries"][0]["persisted"].clone();
+    assert_eq!(
+        (&shown["runs"][0]["state"], persisted(&shown)),
+        (&Value::from("on_trial"), Value::from(false)),
+        "{shown}"
+    );
+    assert_eq!(seen, ["4096 87380 555555"], "theirs stays");
+    let said = fs::read_to_string(folder.path().join("confirmed.txt")).unwrap();
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("tcp_rmem reads 4096 87380 555555 and not 4096 87380 ") && said.contains("next start"),
+        "{said}"
+    );
+    let last = file(folder.path(), "last.json");
+    assert_eq!((&last["runs"][0]["state"], persisted(&last)), (&Value::from("kept"), Value::from(true)), "{last}");
+}
+
+#[test]
 fn a_trial_whose_guardian_was_killed_is_named_and_then_put_back() {
     let folder = tempfile::tempdir().unwrap();
     let script = "
@@ -229,6 +266,79 @@ fn a_file_of_the_folder_that_was_given_wins_too_and_is_named_before_and_with_the
         assert!(said.contains(&late) && said.contains("wins at the next start"), "{said}");
         assert!(said.contains("make it `net.ipv4.tcp_rmem = 4096 "), "the way out: {said}");
     }
+}
+
+/// Two hosts on one cable, of which one is `$OTHER`, and a plan that cuts the one here off without costing it a route: it
+/// answers no question for its link address any more.
+const CUT: &str = r#"
+    unshare -n sleep 600 & OTHER=$!
+    trap 'kill -9 $OTHER; test ! -e session || kill -s KILL -- -$(cat session) || true' EXIT
+    for i in $(seq 600); do
+        test "$(readlink /proc/$OTHER/ns/net)" != "$(readlink /proc/self/ns/net)" && break; sleep 0.1
+    done
+    ip link set lo up
+    ip link add near type veth peer name far netns $OTHER
+    ip addr add 10.9.0.1/24 dev near
+    ip link set near up
+    nsenter -t $OTHER -n ip addr add 10.9.0.2/24 dev far
+    nsenter -t $OTHER -n ip link set far up
+    A=/proc/sys/net/ipv4/conf/near/arp_ignore
+    printf '%s' '{"schema":"fullpipe/2","changes":[{"host":"here","knob":"net.ipv4.conf.near.arp_ignore","from":"0",
+        "to":"8","reason":"a mistake","arithmetic":"","memory_worst_case":null,"takes_effect":"live","undo":"","source":""}]}' > cut.json
+    # A port without a listener refuses, and a host that nobody finds does not. For whoever can't be reached nobody waits: the
+    # trial would be over by then.
+    reached() {
+        # At both ends: what one asks for tells the other, too.
+        ip neigh flush all
+        nsenter -t $OTHER -n ip neigh flush all
+        $* nsenter -t $OTHER -n $F check 10.9.0.1:9 2>&1 | grep -q refused && echo reached || echo cut off
+    }
+    # In the middle of the trial, for whoever looks once more: a question of this host that was under way answers one, too.
+    still_cut() { cat $A; reached timeout 2 | grep -x 'cut off' || reached timeout 2; }
+    there() { for i in $(seq 600); do test -e $1 && return; sleep 0.1; done; echo "no $1"; exit 1; }
+    healed() { for i in $(seq 600); do grep -qx 0 $A && break; sleep 0.1; done; cat $A; reached; }
+    reached
+"#;
+
+#[test]
+fn a_plan_that_cuts_the_path_comes_back_although_everything_of_its_session_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"
+        setsid sh -c 'echo $$ > session; $F apply cut.json --host here --yes --confirm-within 15s; touch tried; sleep 600' > said 2>&1 &
+        there tried
+        kill -s KILL -- -$(cat session)
+        rm session
+        still_cut
+        healed
+        $F status --json > after.json"#;
+    let name = "a_plan_that_cuts_the_path_comes_back_although_everything_of_its_session_was_killed";
+    let Some(seen) = in_namespace(name, folder.path(), &format!("{CUT}{script}")) else { return };
+    assert_eq!(seen, ["reached", "8", "cut off", "0", "reached"]);
+    assert_eq!(file(folder.path(), "after.json")["runs"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn a_plan_that_cuts_the_path_comes_back_although_its_terminal_is_gone() {
+    let name = "a_plan_that_cuts_the_path_comes_back_although_its_terminal_is_gone";
+    if Command::new("script").arg("--version").stdout(Stdio::null()).status().is_err() {
+        eprintln!("skipped {name}: script is not installed");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // The terminal is the one of `script`, and ends with it: what runs there is hung up on.
+    let script = r#"
+        echo '$F apply cut.json --host here --yes --confirm-within 15s; trap "echo hung up > hangup; exit" HUP
+            touch tried; while :; do sleep 0.1; done' > typed
+        script -qc 'sh typed' typescript > said 2>&1 < /dev/null & TERMINAL=$!
+        there tried
+        kill -9 $TERMINAL
+        there hangup
+        still_cut
+        healed
+        $F status --json > after.json"#;
+    let Some(seen) = in_namespace(name, folder.path(), &format!("{CUT}{script}")) else { return };
+    assert_eq!(seen, ["reached", "8", "cut off", "0", "reached"]);
+    assert_eq!(file(folder.path(), "after.json")["runs"].as_array().map(Vec::len), Some(0));
 }
 
 #[test]

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use tracing::debug;
 
 use crate::{
-    BootFile, EntryKind, EntryState, Host, HostError, Journal, JournalError, Lasting, Lifeline, Overridden, RunId,
-    RunState, Trial, guardian,
+    BootFile, Entry, EntryKind, EntryState, Host, HostError, Journal, JournalError, Lasting, Lifeline, Overridden,
+    RunId, RunState, Trial, guardian,
     journal::{EntryId, Intent, Start},
     persist, trusted,
     undo::{Outcome, UndoneEntry, restore_file, restore_setting},
@@ -311,20 +311,32 @@ pub fn confirm<H: Host + ?Sized>(host: &mut H, journal: &mut Journal, run: RunId
             run: Some(run),
             done: Vec::new(),
         };
+        let in_file: Vec<String> = changes
+            .iter()
+            .filter(|change| work.host.lasting(change) == Lasting::InFile)
+            .map(|change| change.knob.to_string())
+            .collect();
+        let is_lasting = |entry: &&Entry| {
+            entry.kind == EntryKind::Setting && entry.state.is_outstanding() && in_file.contains(&entry.place)
+        };
+        let lasting: Vec<EntryId> = record.entries.iter().filter(is_lasting).map(|entry| entry.id).collect();
         let write = |work: &mut Work<'_, H>| -> Result<_, ApplyFault> {
-            for entry in record.entries.iter().filter(|entry| entry.state.is_outstanding()) {
-                let lasts = |change: &Change| {
-                    change.knob.to_string() == entry.place && work.host.lasting(change) == Lasting::InFile
-                };
-                if changes.iter().any(lasts) {
-                    work.journal.lasts(entry.id)?;
-                }
-            }
+            // Before the file is there: whoever undoes this after a restart looks at what is in force then.
+            lasting.iter().try_for_each(|entry| work.journal.lasts(*entry, true))?;
             work.lasting(&folder, &changes)
         };
         match write(&mut work) {
             Ok(lasting) => lasting.tell(&mut kept),
-            Err(fault) => return Err(ApplyError { fault: Box::new(fault), rollback: work.roll_back() }),
+            Err(fault) => {
+                let rollback = work.roll_back();
+                // Of a file that is still there, the values last.
+                if rollback.iter().all(|entry| entry.outcome.is_restored()) {
+                    for entry in lasting {
+                        work.journal.lasts(entry, false).unwrap_or_default();
+                    }
+                }
+                return Err(ApplyError { fault: Box::new(fault), rollback });
+            }
         }
     }
     journal.keep(run).map_err(|error| plain(error.into()))?;
@@ -349,8 +361,19 @@ impl Written {
 
 /// A change that was made, and how to take it back.
 enum Done {
-    Setting { entry: EntryId, address: Address, before: Option<String> },
-    File { entry: EntryId, path: PathBuf, before: Option<Vec<u8>>, mode: Option<u32> },
+    /// `ours` is what was read back, where that is known: what else is there then is somebody else's.
+    Setting {
+        entry: EntryId,
+        address: Address,
+        before: Option<String>,
+        ours: Option<Option<String>>,
+    },
+    File {
+        entry: EntryId,
+        path: PathBuf,
+        before: Option<Vec<u8>>,
+        mode: Option<u32>,
+    },
 }
 
 struct Work<'a, H: Host + ?Sized> {
@@ -442,11 +465,20 @@ impl<H: Host + ?Sized> Work<'_, H> {
             },
         };
         let entry = self.journal.intend(run, &intent)?;
+        // The journal took its time on the disk. What somebody else set meanwhile is theirs.
+        let still = self.host.read(address)?;
+        if !same_value(address, still.as_deref(), before.as_deref()) {
+            self.journal.mark(entry, EntryState::Undone)?;
+            return Err(ApplyFault::Stale { address: address.clone(), planned: before, now: still });
+        }
         // From here on it is to be taken back, also where the write itself fails: half of it may have happened.
-        self.done.push(Done::Setting { entry, address: address.clone(), before: before.clone() });
+        self.done.push(Done::Setting { entry, address: address.clone(), before: before.clone(), ours: None });
         self.host.write(address, wanted.as_deref())?;
         let now = self.host.read(address)?;
         debug!(%address, run = run.0, ?before, ?wanted, ?now, "setting written");
+        if let Some(Done::Setting { ours, .. }) = self.done.last_mut() {
+            *ours = Some(now.clone());
+        }
         self.journal.written(entry, now.as_deref().map(str::as_bytes))?;
         if same_value(address, now.as_deref(), before.as_deref()) {
             return Err(ApplyFault::NoEffect { address: address.clone(), wanted, now });
@@ -505,8 +537,8 @@ impl<H: Host + ?Sized> Work<'_, H> {
             .rev()
             .map(|done| {
                 let (entry, place, outcome) = match done {
-                    Done::Setting { entry, address, before } => {
-                        let outcome = restore_setting(*host, &address, before.as_deref());
+                    Done::Setting { entry, address, before, ours } => {
+                        let outcome = restore_setting(*host, &address, before.as_deref(), ours.as_ref());
                         (entry, address.to_string(), outcome)
                     }
                     Done::File { entry, path, before, mode } => {

@@ -153,7 +153,9 @@ impl Host for FolderHost {
         let mut files = files_below(&self.sysctls().join("net"))?;
         files.extend(files_below(&self.sysctls().join("kern/ipc"))?);
         for file in files {
-            let Some(name) = sysctl::name(&self.sysctls(), &file) else { continue };
+            let Some(name) = sysctl::name(&self.sysctls(), &file).filter(|name| !sysctl::is_secret(name)) else {
+                continue;
+            };
             let value = self.text(&file)?;
             settings.values.insert(Address::Sysctl(name), value);
         }

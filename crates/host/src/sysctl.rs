@@ -33,6 +33,12 @@ pub(crate) fn name(root: &Path, file: &Path) -> Option<String> {
     Some(parts?.join("."))
 }
 
+/// Whether a sysctl holds a key, which no list of settings tells, whoever may read it here.
+pub(crate) fn is_secret(name: &str) -> bool {
+    const SECRETS: [&str; 2] = ["tcp_fastopen_key", "stable_secret"];
+    name.rsplit('.').next().is_some_and(|last| SECRETS.contains(&last))
+}
+
 /// A value as it is shown: single spaces, no line end.
 pub(crate) fn shown(content: &str) -> String {
     content.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -10,8 +10,8 @@ use serde::Serialize;
 use tracing::debug;
 
 use crate::{
-    Entry, EntryKind, EntryState, FarRun, Host, Identity, Journal, JournalError, RunId, RunRecord, RunState, persist,
-    plain_file, same_value,
+    Entry, EntryKind, EntryState, FarRun, Host, HostError, Identity, Journal, JournalError, RunId, RunRecord, RunState,
+    persist, plain_file, same_value,
 };
 
 /// What to take back.
@@ -237,7 +237,7 @@ fn setting<H: Host + ?Sized>(
     if !options.force && !same_value(&address, now.as_deref(), ours.as_deref()) {
         return Outcome::ChangedSince { now, ours, before, by };
     }
-    restore_setting(host, &address, before.as_deref())
+    restore_setting(host, &address, before.as_deref(), (!options.force).then_some(&ours))
 }
 
 fn file<H: Host + ?Sized>(host: &H, entry: &Entry, by: Option<RunId>, options: UndoOptions) -> Outcome {
@@ -275,26 +275,32 @@ impl Entry {
     }
 }
 
-/// Writes the old value back and makes sure that it is in force.
-pub(crate) fn restore_setting<H: Host + ?Sized>(host: &mut H, address: &Address, before: Option<&str>) -> Outcome {
-    let mut restored = || {
+/// Writes the old value back and makes sure that it is in force. Where `ours` is given, only over that.
+pub(crate) fn restore_setting<H: Host + ?Sized>(
+    host: &mut H,
+    address: &Address,
+    before: Option<&str>,
+    ours: Option<&Option<String>>,
+) -> Outcome {
+    let mut restored = || -> Result<Outcome, HostError> {
+        let now = host.read(address)?;
         // A write that the system refused has changed nothing, and what can't be written then need not be.
-        if same_value(address, host.read(address)?.as_deref(), before) {
-            return Ok(None);
+        if same_value(address, now.as_deref(), before) {
+            return Ok(Outcome::AlreadyBack);
+        }
+        if let Some(ours) = ours.filter(|ours| !same_value(address, now.as_deref(), ours.as_deref())) {
+            return Ok(Outcome::ChangedSince { now, ours: ours.clone(), before: before.map(str::to_owned), by: None });
         }
         host.write(address, before)?;
-        host.read(address).map(Some)
+        let now = host.read(address)?;
+        if same_value(address, now.as_deref(), before) {
+            return Ok(Outcome::Restored { now });
+        }
+        let (now, before) = (now.as_deref().unwrap_or("absent"), before.unwrap_or("absent"));
+        Ok(Outcome::Failed { why: format!("{address} is {now} after writing {before} back") })
     };
     match restored() {
-        Ok(None) => Outcome::AlreadyBack,
-        Ok(Some(now)) if same_value(address, now.as_deref(), before) => Outcome::Restored { now },
-        Ok(Some(now)) => Outcome::Failed {
-            why: format!(
-                "{address} is {} after writing {} back",
-                now.as_deref().unwrap_or("absent"),
-                before.unwrap_or("absent")
-            ),
-        },
+        Ok(outcome) => outcome,
         Err(error) if error.object_is_gone() => Outcome::Gone { why: error.to_string() },
         Err(error) => Outcome::Failed { why: error.to_string() },
     }

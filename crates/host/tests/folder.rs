@@ -372,6 +372,19 @@ fn a_drop_in_that_can_be_read_and_not_written_is_no_reason_to_say_that_something
 }
 
 #[test]
+fn a_folder_that_holds_keys_of_a_kernel_tells_none() {
+    let root = tempfile::tempdir().expect("a folder");
+    let mut host = machine(root.path());
+    for key in ["net/ipv4/tcp_fastopen_key", "net/ipv6/conf/eth0/stable_secret"] {
+        let file = root.path().join("proc/sys").join(key);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+        fs::write(file, "a-secret").expect("written");
+    }
+    let told = format!("{:?}", host.settings().expect("read"));
+    assert!(told.contains("tcp_rmem") && !told.contains("a-secret"), "{told}");
+}
+
+#[test]
 fn an_address_never_leads_out_of_the_folder() {
     let root = tempfile::tempdir().expect("a folder");
     let mut host = machine(root.path());

@@ -261,7 +261,11 @@ pub const CONFIRMED: &[Key] = &[
     key("run", "integer", "the run that is kept"),
     key("boot_files[]", "string", "a boot-time file that was written"),
     key("not_persisted[]", "string", "a setting that does not last beyond a restart although that was asked for"),
-    key("notes[]", "string", "what another boot-time file sets again at the next start, and the way out"),
+    key(
+        "notes[]",
+        "string",
+        "what another boot-time file sets again at the next start, and what somebody changed since the run",
+    ),
 ];
 
 /// What `undo` prints.

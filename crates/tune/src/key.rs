@@ -38,13 +38,15 @@ pub enum KeyError {
     },
     /// Others can read it.
     #[error(
-        "the key file {file} {why}; a key is known to its owner alone: `chmod 600 {file}`, or make another with `fullpipe key FILE`"
+        "the key file {file} {why}; a key is known to its owner alone: {way}, or make another with `fullpipe key FILE`"
     )]
     Open {
         /// The file.
         file: String,
         /// Who can.
         why: String,
+        /// What to type.
+        way: String,
     },
     /// Too short.
     #[error("the key in {file} has {length} bytes; use at least {SHORTEST_KEY}, as `fullpipe key FILE` makes them")]
@@ -83,8 +85,8 @@ impl Key {
         let failed = |source| KeyError::Read { file: name.clone(), source };
         let mut open = fs::File::open(file).map_err(failed)?;
         // Of what was opened, not of the name: a link to a key is as good as the key.
-        if let Some(why) = is_open(&open.metadata().map_err(failed)?) {
-            return Err(KeyError::Open { file: name, why });
+        if let Some((why, way)) = is_open(&open.metadata().map_err(failed)?) {
+            return Err(KeyError::Open { why, way: format!("`{way} {name}`"), file: name });
         }
         let mut text = Vec::new();
         open.read_to_end(&mut text).map_err(failed)?;
@@ -105,26 +107,28 @@ impl Key {
         &self.0
     }
 
-    fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
         Self(Sha256::new().chain_update("fullpipe order key 3\0").chain_update(bytes).finalize().into())
     }
 }
 
 /// Who besides its owner has a key file, or whose it is.
 #[cfg(unix)]
-fn is_open(file: &fs::Metadata) -> Option<String> {
+fn is_open(file: &fs::Metadata) -> Option<(String, String)> {
     use std::os::unix::fs::MetadataExt;
     let me = rustix::process::geteuid().as_raw();
     if file.uid() != me && file.uid() != 0 {
-        return Some(format!("belongs to user {}, and neither to you nor to root", file.uid()));
+        let why = format!("belongs to user {}, and neither to you nor to root", file.uid());
+        return Some((why, format!("chown {me}")));
     }
     // sshd looks at the same bits of a private key.
     let bits = file.mode() & 0o777;
-    (file.is_file() && bits & 0o077 != 0).then(|| format!("can be read or written by others (mode {bits:o})"))
+    let why = || format!("can be read or written by others (mode {bits:o})");
+    (file.is_file() && bits & 0o077 != 0).then(|| (why(), "chmod 600".to_owned()))
 }
 
 #[cfg(not(unix))]
-fn is_open(_: &fs::Metadata) -> Option<String> {
+fn is_open(_: &fs::Metadata) -> Option<(String, String)> {
     None
 }
 
@@ -176,6 +180,12 @@ mod tests {
             let read = Key::read(&file);
             assert_eq!(read.is_ok(), good, "{mode:o}");
             assert!(good || matches!(read, Err(KeyError::Open { .. })), "{mode:o}");
+        }
+        if std::os::unix::fs::chown(&file, Some(1), None).is_ok() {
+            let refused = Key::read(&file).unwrap_err().to_string();
+            assert!(refused.contains("belongs to user 1") && refused.contains("`chown 0 "), "{refused}");
+        } else {
+            eprintln!("skipped: a_key_that_others_can_read_is_refused: changing an owner takes root");
         }
     }
 

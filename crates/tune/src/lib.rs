@@ -13,6 +13,8 @@ mod end;
 mod error;
 mod event;
 mod far;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod handler;
 #[cfg(target_os = "linux")]
 mod in_lab;

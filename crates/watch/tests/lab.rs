@@ -255,7 +255,7 @@ fn iperf3_with_64_kb_is_seen_as_what_it_is() {
     };
     thread::sleep(Duration::from_millis(300));
     let address = lab.host(Side::B).address().to_string();
-    let mut program = start(Side::A, &["-c", &address, "-w", "64K", "-t", "60"]).unwrap();
+    let mut program = start(Side::A, &["-c", &address, "-w", "64K", "-t", "60", "-C", "cubic"]).unwrap();
     thread::sleep(Duration::from_millis(1_500));
     let frame = seen(lab.host(Side::A), busiest_is(Limiter::ReceiveWindow));
     let at_receiver = seen(lab.host(Side::B), busiest_is(Limiter::ReceiveWindow));

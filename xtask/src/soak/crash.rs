@@ -8,12 +8,17 @@
 //! every byte, or ends with an error. Anything else is silent, and fails the run. What is *not* here: power that fails
 //! (`power`).
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::BTreeMap,
+    fs,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
 use xshell::Shell;
 
 use super::{
+    draw::Draw,
     power,
     stage::{Moment, Stage, World},
     tally::{End, Tally},
@@ -99,31 +104,42 @@ const CASES: &[Case] = &[
 ];
 
 /// Runs the whole matrix; with `all`, kills at every system call, and flips a bit in every byte of the journal.
-/// `cases` names those to run by how their names begin; none: every one.
-pub(crate) fn run(shell: &Shell, all: bool, cases: &[String]) -> Result<()> {
+/// `cases` names those to run by how their names begin; none: every one. In `seconds`, where they are given, as many
+/// points as they are enough for, each part its share, drawn at random.
+pub(crate) fn run(shell: &Shell, all: bool, seconds: Option<u64>, cases: &[String]) -> Result<()> {
     let Some(stage) = Stage::inside()? else {
-        let mut arguments = vec!["soak", "crash"];
-        arguments.extend(all.then_some("--all"));
-        arguments.extend(cases.iter().map(String::as_str));
+        let mut arguments = vec!["soak".to_owned(), "crash".to_owned()];
+        arguments.extend(all.then(|| "--all".to_owned()));
+        arguments.extend(seconds.map(|seconds| format!("--seconds={seconds}")));
+        arguments.extend_from_slice(cases);
         return Stage::start(shell, &arguments);
     };
-    let is_wanted = |name: &str| cases.is_empty() || cases.iter().any(|case| name.starts_with(case.as_str()));
+    let mut draw = match seconds {
+        Some(seconds) => {
+            let parts = CASES.iter().filter(|case| begins(case.name, cases)).count() + CASES.len() + 1;
+            let draw = Draw::new(Duration::from_secs(seconds), parts)?;
+            println!("points drawn by seed {:#x}", draw.seed());
+            Some(draw)
+        }
+        None => None,
+    };
+    let is_wanted = |name: &str| begins(name, cases);
     stage.begin()?;
     let original = stage.world()?;
     let mut whole = Tally::default();
     for case in CASES.iter().filter(|case| is_wanted(case.name)) {
-        let tally = matrix(&stage, case, &original, all).with_context(|| case.name.to_owned())?;
+        let tally = matrix(&stage, case, &original, all, draw.as_mut()).with_context(|| case.name.to_owned())?;
         tally.print(case.name);
         whole.add(tally);
     }
     if is_wanted("bits") {
-        let flips = flips(&stage, &original, all)?;
+        let flips = flips(&stage, &original, all, draw.as_mut())?;
         flips.print("bits of the journal flipped, then undo");
         whole.add(flips);
     }
     if is_wanted("power") {
         for case in CASES {
-            let tally = power::matrix(&stage, case, &original, if all { 8 } else { 2 })
+            let tally = power::matrix(&stage, case, &original, if all { 8 } else { 2 }, draw.as_mut())
                 .with_context(|| format!("power failure, {}", case.name))?;
             tally.print(&format!("power fails: {}", case.name));
             whole.add(tally);
@@ -133,6 +149,10 @@ pub(crate) fn run(shell: &Shell, all: bool, cases: &[String]) -> Result<()> {
     ensure!(whole.stopped > 0, "strace stopped no command anywhere");
     ensure!(whole.silent.is_empty(), "something was lost in silence");
     Ok(())
+}
+
+fn begins(name: &str, cases: &[String]) -> bool {
+    cases.is_empty() || cases.iter().any(|case| name.starts_with(case.as_str()))
 }
 
 impl Case {
@@ -150,36 +170,42 @@ impl Case {
 }
 
 /// Every fault at every point of one command.
-fn matrix(stage: &Stage, case: &Case, original: &World, all: bool) -> Result<Tally> {
+fn matrix(stage: &Stage, case: &Case, original: &World, all: bool, draw: Option<&mut Draw>) -> Result<Tally> {
+    let share = draw.as_ref().map(|draw| draw.share(Instant::now()));
     let (command, start) = case.prepare(stage)?;
     // Once without a fault: which calls there are, and what the command does.
     let output = stage.traced(&command, &[])?;
     ensure!(output.status.success(), "without a fault: {output:?}");
     let (done, calls) = ((stage.world()?, states(stage)?), calls(&stage.trace()?, all));
     stage.kill_guardians()?;
-    let mut tally = Tally::default();
+    let mut points = Vec::new();
     for (call, places) in &calls {
         for fault in faults(call, case) {
-            for at in places {
-                let inject = fault.inject(call, *at);
-                let trace = format!("trace={call}");
-                let mut options = vec!["-e", &trace, "-e", &inject];
-                // Five times as fast, but it follows children, and gives no signals.
-                if !matches!(fault, Fault::Kill) && !case.command.contains(&"--confirm-within") {
-                    options.extend(["-f", "--seccomp-bpf"]);
-                }
-                stage.go_back(&start)?;
-                let output = stage.traced(&command, &options)?;
-                tally.stopped += u32::from(!output.status.success());
-                let point = || format!("{}: {inject}", case.name);
-                if output.status.success() && (stage.world()?, states(stage)?) != done {
-                    tally.count(End::Silent, || format!("{}: it says that all went well", point()));
-                } else {
-                    tally.count(recover(stage, original)?, point);
-                }
-                stage.kill_guardians()?;
-            }
+            points.extend(places.iter().map(|at| (call, fault, *at)));
         }
+    }
+    let mut tally = Tally::default();
+    for (call, fault, at) in Draw::order(points, draw) {
+        if share.is_some_and(|end| Instant::now() >= end) {
+            break;
+        }
+        let inject = fault.inject(call, at);
+        let trace = format!("trace={call}");
+        let mut options = vec!["-e", &trace, "-e", &inject];
+        // Five times as fast, but it follows children, and gives no signals.
+        if !matches!(fault, Fault::Kill) && !case.command.contains(&"--confirm-within") {
+            options.extend(["-f", "--seccomp-bpf"]);
+        }
+        stage.go_back(&start)?;
+        let output = stage.traced(&command, &options)?;
+        tally.stopped += u32::from(!output.status.success());
+        let point = || format!("{}: {inject}", case.name);
+        if output.status.success() && (stage.world()?, states(stage)?) != done {
+            tally.count(End::Silent, || format!("{}: it says that all went well", point()));
+        } else {
+            tally.count(recover(stage, original)?, point);
+        }
+        stage.kill_guardians()?;
     }
     Ok(tally)
 }
@@ -230,7 +256,8 @@ fn faults(call: &str, case: &Case) -> Vec<Fault> {
 }
 
 /// A flipped bit in the bytes of a journal of one run: those that are not zero, and one of 16 of those that are.
-fn flips(stage: &Stage, original: &World, all: bool) -> Result<Tally> {
+fn flips(stage: &Stage, original: &World, all: bool, draw: Option<&mut Draw>) -> Result<Tally> {
+    let share = draw.as_ref().map(|draw| draw.share(Instant::now()));
     stage.begin()?;
     let output = stage.fullpipe(LASTING)?;
     ensure!(output.status.success(), "{output:?}");
@@ -238,7 +265,11 @@ fn flips(stage: &Stage, original: &World, all: bool) -> Result<Tally> {
     let journal = stage.path("state/journal.sqlite");
     let whole = fs::read(&journal)?;
     let mut tally = Tally::default();
-    for at in (0..whole.len()).filter(|at| all || whole[*at] != 0 || at % 16 == 0) {
+    let places: Vec<usize> = (0..whole.len()).filter(|at| all || whole[*at] != 0 || at % 16 == 0).collect();
+    for at in Draw::order(places, draw) {
+        if share.is_some_and(|end| Instant::now() >= end) {
+            break;
+        }
         stage.go_back(&start)?;
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);

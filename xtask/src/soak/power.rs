@@ -2,11 +2,14 @@
 //! bytes, or some of each; the kernel has what a restart gives it. Then the same must hold as after a kill. What is *not*
 //! here: disks that lie about a sync.
 
+use std::time::Instant;
+
 use anyhow::{Result, ensure};
 
 use super::{
     crash::{Case, recover},
     disk::{self, Disk, Op},
+    draw::Draw,
     stage::{FOLDERS, Stage, World},
     tally::{End, Tally},
 };
@@ -40,7 +43,14 @@ impl Survives {
 }
 
 /// Power fails behind each operation of one command, with `seeds` random choices beside the three fixed ones.
-pub(super) fn matrix(stage: &Stage, case: &Case, original: &World, seeds: u64) -> Result<Tally> {
+pub(super) fn matrix(
+    stage: &Stage,
+    case: &Case,
+    original: &World,
+    seeds: u64,
+    draw: Option<&mut Draw>,
+) -> Result<Tally> {
+    let share = draw.as_ref().map(|draw| draw.share(Instant::now()));
     let (command, start) = case.prepare(stage)?;
     let before = Disk::read(stage.root(), &FOLDERS)?;
     let output = stage.traced(&command, &["-y", "-xx", "-s", "65536", "-e", &format!("trace={}", disk::CALLS)])?;
@@ -52,23 +62,25 @@ pub(super) fn matrix(stage: &Stage, case: &Case, original: &World, seeds: u64) -
     let ways = [Survives::Nothing, Survives::Names, Survives::Bytes].into_iter().chain((1..=seeds).map(Survives::Some));
     let ways: Vec<Survives> = ways.collect();
     let mut tally = Tally::default();
-    for done in 0..=ops.len() {
-        for way in &ways {
-            stage.go_back(&start)?;
-            before.after_power_failed(&ops[..done], way.choice()).write(stage.root(), &FOLDERS)?;
-            stage.boot()?;
-            tally.stopped += 1;
-            let point = || {
-                let last = disk::touched(&ops[..done]).into_iter().next_back();
-                format!("{}: power fails behind operation {done} of {}, {way:?}; {last:?}", case.name, ops.len())
-            };
-            if done == ops.len() && stage.world()?.1 != files_done {
-                tally.count(End::Silent, || format!("{}: it says that all went well", point()));
-            } else {
-                tally.count(recover(stage, original)?, point);
-            }
-            stage.kill_guardians()?;
+    let points = (0..=ops.len()).flat_map(|done| ways.iter().map(move |way| (done, way))).collect();
+    for (done, way) in Draw::order(points, draw) {
+        if share.is_some_and(|end| Instant::now() >= end) {
+            break;
         }
+        stage.go_back(&start)?;
+        before.after_power_failed(&ops[..done], way.choice()).write(stage.root(), &FOLDERS)?;
+        stage.boot()?;
+        tally.stopped += 1;
+        let point = || {
+            let last = disk::touched(&ops[..done]).into_iter().next_back();
+            format!("{}: power fails behind operation {done} of {}, {way:?}; {last:?}", case.name, ops.len())
+        };
+        if done == ops.len() && stage.world()?.1 != files_done {
+            tally.count(End::Silent, || format!("{}: it says that all went well", point()));
+        } else {
+            tally.count(recover(stage, original)?, point);
+        }
+        stage.kill_guardians()?;
     }
     Ok(tally)
 }

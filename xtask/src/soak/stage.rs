@@ -55,7 +55,7 @@ impl Stage {
     }
 
     /// Starts this program again with `arguments`, in namespaces that go with it.
-    pub(super) fn start(shell: &Shell, arguments: &[&str]) -> Result<()> {
+    pub(super) fn start(shell: &Shell, arguments: &[String]) -> Result<()> {
         let strace = cmd!(shell, "strace --version").quiet().ignore_stdout().ignore_stderr().run();
         strace.context("strace is not here (apt-get install strace)")?;
         cmd!(shell, "cargo build --locked --package fullpipe").run()?;

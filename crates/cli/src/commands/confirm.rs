@@ -1,9 +1,9 @@
 //! `fullpipe confirm`.
 
-use fullpipe_host::{Journal, JournalError, RunId, SystemHost, confirm};
-use fullpipe_report::{json, text};
+use fullpipe_host::{EntryKind, Journal, JournalError, RunId, SystemHost, confirm};
+use fullpipe_report::{Reading, json, text};
 
-use super::{Ended, journal, printed};
+use super::{Ended, journal, printed, status::reading};
 use crate::{args::ConfirmArgs, exit::Exit, failure::Failure, output::Output};
 
 pub(super) fn run(args: &ConfirmArgs, output: Output) -> Ended {
@@ -14,7 +14,33 @@ pub(super) fn run(args: &ConfirmArgs, output: Output) -> Ended {
     let mut journal = journal::open()?;
     let run = chosen(args, &journal)?;
     let kept = confirm(&mut SystemHost::new(), &mut journal, run)?;
-    printed(output.result(|| json::confirmed("confirm", &kept), |look| text::confirmed(&kept, look)))
+    let changed = changed(&journal, run, !kept.boot_files.is_empty())?;
+    let document = || json::confirmed("confirm", &kept, &changed);
+    printed(output.result(document, |look| text::confirmed(&kept, &changed, look)))
+}
+
+/// What somebody else set since the run did: kept as theirs, and said, because it is not what was confirmed.
+fn changed(journal: &Journal, run: RunId, is_in_file: bool) -> Result<Vec<String>, Failure> {
+    let mut host = SystemHost::new();
+    let mut changed = Vec::new();
+    let record = journal.run(run)?;
+    for entry in record.entries.iter().filter(|entry| entry.kind == EntryKind::Setting && entry.state.is_outstanding())
+    {
+        let Reading::Other(now) = reading(&mut host, entry) else { continue };
+        let now = now.unwrap_or_else(|| "absent".to_owned());
+        let ours = entry.read_back.as_ref().or(entry.intended.as_ref());
+        let ours = ours.map_or_else(|| "absent".into(), |bytes| String::from_utf8_lossy(bytes));
+        let next = if is_in_file && entry.persisted {
+            format!("; at the next start it is {ours} again")
+        } else {
+            String::new()
+        };
+        changed.push(format!(
+            "{} reads {now} and not {ours}: somebody changed it since, and that stays{next}",
+            entry.place
+        ));
+    }
+    Ok(changed)
 }
 
 fn chosen(args: &ConfirmArgs, journal: &Journal) -> Result<RunId, Failure> {

@@ -7,10 +7,15 @@ use super::{Ended, journal, printed, status::reading};
 use crate::{args::ShowArgs, output::Output};
 
 pub(super) fn run(args: &ShowArgs, output: Output) -> Ended {
-    let run = RunId(i64::try_from(args.run).unwrap_or(i64::MAX));
-    let Some(journal) = journal::look()? else { return Err(JournalError::NoSuchRun { run }.into()) };
+    let named = args.run.filter(|_| !args.last).map(|run| RunId(i64::try_from(run).unwrap_or(i64::MAX)));
+    let missing = || named.map_or(JournalError::NoRun, |run| JournalError::NoSuchRun { run });
+    let Some(journal) = journal::look()? else { return Err(missing().into()) };
+    let run = match named {
+        Some(run) => journal.run(run)?,
+        None => journal.history()?.into_iter().next().ok_or_else(missing)?,
+    };
     let mut host = SystemHost::new();
-    let shown = Standing::new(journal.run(run)?, |entry| reading(&mut host, entry));
+    let shown = Standing::new(run, |entry| reading(&mut host, entry));
     printed(output.result(|| json::show("show", &shown), |look| text::show(&shown, look)))?;
     Ok(journal::exit_of(&journal, output))
 }

@@ -233,7 +233,10 @@ fn journal(error: &JournalError) -> Exit {
     match error {
         JournalError::JournalLocked { .. } => Exit::JournalLocked,
         JournalError::DiskFull { .. } => Exit::DiskFull,
-        JournalError::NoSuchRun { .. } | JournalError::NotOnTrial { .. } | JournalError::NoTrial => Exit::RunUnknown,
+        JournalError::NoSuchRun { .. }
+        | JournalError::NoRun
+        | JournalError::NotOnTrial { .. }
+        | JournalError::NoTrial => Exit::RunUnknown,
         JournalError::StateDir { source, .. } => match exit_of_io(source) {
             Exit::System => Exit::JournalUnusable,
             known => known,

@@ -106,6 +106,9 @@ pub enum JournalError {
         /// The number.
         run: RunId,
     },
+    /// There is none at all.
+    #[error("there is no run in the journal; `fullpipe apply`, `tune` and `reset` begin one")]
+    NoRun,
     /// The run is not on trial.
     #[error("run {run} is not on trial: it was confirmed or taken back; `fullpipe status` tells what is in force")]
     NotOnTrial {

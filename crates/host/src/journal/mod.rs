@@ -263,9 +263,9 @@ impl Journal {
         self.change_entry(entry, |row| row.state = state.name().to_owned())
     }
 
-    /// Marks the value of an entry as one that lasts beyond a restart.
-    pub(crate) fn lasts(&self, entry: EntryId) -> Result<(), JournalError> {
-        self.change_entry(entry, |row| row.persisted = true)
+    /// Marks the value of an entry as one that lasts beyond a restart, or as one that does not after all.
+    pub(crate) fn lasts(&self, entry: EntryId, lasts: bool) -> Result<(), JournalError> {
+        self.change_entry(entry, |row| row.persisted = lasts)
     }
 
     /// The runs that are in force until somebody confirms them, newest first.

@@ -54,7 +54,7 @@ fn note(values: &mut BTreeMap<Address, Option<String>>, address: &Address, name:
 }
 
 fn is_wanted(file: &str) -> bool {
-    (file.starts_with("tcp_") && file != "tcp_fastopen_key")
+    (file.starts_with("tcp_") && !sysctl::is_secret(file))
         || ["ip_no_pmtu_disc", "ip_local_port_range", "ip_forward_use_pmtu"].contains(&file)
 }
 

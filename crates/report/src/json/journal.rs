@@ -23,15 +23,16 @@ pub fn show(command: &str, shown: &Standing) -> Value {
     document(command, json!({ "runs": [run(&shown.run, &shown.readings)] }))
 }
 
-/// A run that is kept from now on.
-pub fn confirmed(command: &str, kept: &Run) -> Value {
+/// A run that is kept from now on, and what somebody else made of its settings meanwhile.
+pub fn confirmed(command: &str, kept: &Run, changed: &[String]) -> Value {
+    let notes = kept.overridden.iter().map(ToString::to_string).chain(changed.iter().cloned());
     document(
         command,
         json!({
             "run": kept.id,
             "boot_files": kept.boot_files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
             "not_persisted": kept.not_persisted,
-            "notes": kept.overridden.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "notes": notes.collect::<Vec<_>>(),
         }),
     )
 }

@@ -83,8 +83,8 @@ pub fn applied(done: &AppliedPlan<'_>, look: Look) -> String {
     page.finish()
 }
 
-/// A run that is kept from now on.
-pub fn confirmed(run: &Run, look: Look) -> String {
+/// A run that is kept from now on, and what somebody else made of its settings meanwhile.
+pub fn confirmed(run: &Run, changed: &[String], look: Look) -> String {
     let mut page = Page::new(look);
     let id = run.id.map_or_else(String::new, |id| id.to_string());
     page.title("confirmed", GOOD, &format!("run {id} is kept; `fullpipe undo {id}` takes it back"));
@@ -97,6 +97,9 @@ pub fn confirmed(run: &Run, look: Look) -> String {
     }
     for overridden in &run.overridden {
         page.styled_field("not kept", WARN, &overridden.to_string());
+    }
+    for changed in changed {
+        page.styled_field("changed", WARN, changed);
     }
     page.finish()
 }
