@@ -47,7 +47,7 @@ impl Machine {
             fs::write(sysctls.join(file), content).expect("written");
         }
         fs::write(folder.join("machine/platform"), "linux 6.18.44\n").expect("written");
-        let key = Key::of(b"a key of more than sixteen bytes");
+        let key = Key::from_bytes(b"a key of more than sixteen bytes");
         let host = FolderHost::new(folder.join("machine"));
         let end = LocalEnd::in_folder("b", host, folder.join("state"), "serve", None);
         let terms = Terms { key: Some(key.clone()), ..Terms::default() };

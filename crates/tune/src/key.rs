@@ -94,12 +94,12 @@ impl Key {
         if key.len() < SHORTEST_KEY {
             return Err(KeyError::TooShort { file: name, length: key.len() });
         }
-        Ok(Self::of(key))
+        Ok(Self::from_bytes(key))
     }
 
     #[cfg(test)]
     pub(crate) fn from_text(text: &str) -> Self {
-        Self::of(text.as_bytes())
+        Self::from_bytes(text.as_bytes())
     }
 
     /// The 256 bits that both ends mix into a handshake, of a key of any length.
@@ -107,7 +107,7 @@ impl Key {
         &self.0
     }
 
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::new().chain_update("fullpipe order key 3\0").chain_update(bytes).finalize().into())
     }
 }
