@@ -1,3 +1,5 @@
+//! The control bits of a TCP segment.
+
 /// The control bits of a TCP segment (RFC 9293, section 3.1), as the low nine bits of the header's thirteenth and fourteenth
 /// byte: the ninth is AE (RFC 9768), which an engine without accurate ECN never sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
