@@ -90,8 +90,8 @@ fn round(shell: &Shell, seconds: u64, fuzzing: &Fuzzing, counts: &mut BTreeMap<S
     let told = said(shell, &tune("random_histories"), &[("FULLPIPE_HISTORIES", &histories)])?;
     add("histories of two key holders", number_before(&told, "histories with", "histories")?);
 
-    // A message and an order with each case, each a new handshake and a new journal entry.
-    let cases = (share(STRANGERS) * 20).to_string();
+    // Some 900 in a second on two processors.
+    let cases = (share(STRANGERS) * 400).to_string();
     let told = said(shell, &tune("hostile"), &[("PROPTEST_CASES", &cases)])?;
     add("messages of strangers and orders of key holders who mean ill", cases.parse::<u64>()? * passed(&told)?);
 

@@ -108,7 +108,7 @@ fn clusters(draft: &mut Draft<'_>, sizes: &mut Sizes, fixed: Option<[&str; 2]>) 
     match known {
         Some(now) if now >= wanted => draft.note(format!("{words}: kern.ipc.nmbclusters = {now} has them")),
         Some(now) => {
-            let to = wanted.next_multiple_of(1024);
+            let to = wanted.checked_next_multiple_of(1024).unwrap_or(wanted);
             draft.ask(Ask {
                 knob,
                 to: Some(to.to_string()),
