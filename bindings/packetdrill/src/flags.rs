@@ -101,12 +101,7 @@ impl Flags {
             "profile" => {}
             "local" => self.local = value.parse().map_err(|_| "an address is expected")?,
             "cc" => {
-                profile.congestion = match value {
-                    "cubic" => Algorithm::Cubic,
-                    "bbr" => Algorithm::Bbr,
-                    "newreno" | "reno" => Algorithm::NewReno,
-                    _ => return Err("cubic, newreno or bbr"),
-                }
+                profile.congestion = Algorithm::from_name(value).ok_or("cubic, newreno or bbr")?;
             }
             "ecn" => {
                 profile.ecn = match value {

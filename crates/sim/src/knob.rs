@@ -267,12 +267,8 @@ pub fn set(spec: &mut Spec, key: &str, value: &str) -> Result<(), SimError> {
             host.send.initial = host.send.initial.min(host.send.max);
         }
         "congestion" => {
-            host.profile.congestion = match value.to_ascii_lowercase().as_str() {
-                "cubic" => Algorithm::Cubic,
-                "reno" | "newreno" => Algorithm::NewReno,
-                "bbr" => Algorithm::Bbr,
-                _ => return Err(SimError::unknown("congestion control", value, ["cubic", "reno", "bbr"].into_iter())),
-            }
+            let unknown = || SimError::unknown("congestion control", value, ["cubic", "reno", "bbr"].into_iter());
+            host.profile.congestion = Algorithm::from_name(value).ok_or_else(unknown)?;
         }
         "initial_window" => host.profile.initial_window = count(knob, value, 2, 64)? as u8,
         _ => host.no_nagle = !switch(knob, value)?,

@@ -290,12 +290,10 @@ fn apply(host: &mut HostSpec, does: Does, value: &str) -> Option<()> {
         }
         Does::Sack => host.profile.sack = is_on(value)?,
         Does::Congestion => {
-            host.profile.congestion = match value.trim().to_ascii_lowercase().as_str() {
-                "cubic" => Algorithm::Cubic,
-                "reno" | "newreno" | "none" => Algorithm::NewReno,
-                "bbr" => Algorithm::Bbr,
-                _ => return None,
-            }
+            // Windows' word for it.
+            let is_none = value.trim().eq_ignore_ascii_case("none");
+            let name = if is_none { "reno" } else { value.trim() };
+            host.profile.congestion = Algorithm::from_name(name)?;
         }
         Does::InitialWindow => host.profile.initial_window = number(value)?.clamp(2, 64) as u8,
         Does::DelayedAck => host.profile.ack.delay_us = (number(value)?.min(499) * 1_000) as u32,

@@ -126,11 +126,7 @@ pub(crate) fn send_triple(value: &str) -> Option<(Bytes, Bytes)> {
 
 /// The congestion control of that name, where the engine has it; CUBIC stands for the others.
 fn set_congestion(host: &mut HostSpec, name: &str) {
-    host.profile.congestion = match name {
-        "reno" => Algorithm::NewReno,
-        "bbr" => Algorithm::Bbr,
-        _ => Algorithm::Cubic,
-    };
+    host.profile.congestion = Algorithm::from_name(name).unwrap_or(Algorithm::Cubic);
 }
 
 /// One line of a small device's table.

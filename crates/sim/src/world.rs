@@ -4,10 +4,7 @@ use std::{cmp::Reverse, collections::BinaryHeap, rc::Rc};
 
 use fullpipe_diagnose::{Buffer, End as EndFacts, ReceiverSample, RttSummary, SenderSample, Source, Transfer};
 use fullpipe_path::{Departure, Direction, Fate, HopSpec, Machine as _, OneWay, Random};
-use fullpipe_tcp::{
-    congestion::Algorithm,
-    socket::{Counts, Failure, Info},
-};
+use fullpipe_tcp::socket::{Counts, Failure, Info};
 use fullpipe_units::{Bytes, Instant, Micros, Rate};
 
 use crate::{
@@ -423,11 +420,6 @@ impl<'s> World<'s> {
 
     fn end_facts(&self, host: usize, spec: &HostSpec) -> EndFacts {
         let opened = (host == RECEIVER) == self.spec.receiver_opens;
-        let congestion = match spec.profile.congestion {
-            Algorithm::Cubic => "cubic",
-            Algorithm::Bbr => "bbr",
-            _ => "reno",
-        };
         let send = Buffer { largest: Bytes::new(self.flows[0].writer.limit), pinned: spec.send.pinned };
         let receive = Buffer { largest: Bytes::new(self.flows[0].ends[host].receive_max), pinned: spec.receive.pinned };
         EndFacts {
@@ -435,7 +427,7 @@ impl<'s> World<'s> {
             platform: Some(spec.platform.clone()),
             syn: self.flows[0].ends[host].syn,
             opened: Some(opened),
-            congestion_control: Some(congestion.to_owned()),
+            congestion_control: Some(spec.profile.congestion.name().to_owned()),
             send_buffer: (host == SENDER).then_some(send),
             receive_buffer: (host == RECEIVER).then_some(receive),
             cpu_busy: None,

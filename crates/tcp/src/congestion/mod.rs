@@ -201,6 +201,33 @@ pub enum Algorithm {
     Bbr,
 }
 
+impl Algorithm {
+    /// The one of this name, as systems and RFCs have it: `cubic`, `reno` or `newreno`, `bbr`; in any case of letters. `None` where
+    /// there is no such, or it was left out of the build.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        match () {
+            () if is("reno") || is("newreno") => Some(Self::NewReno),
+            #[cfg(feature = "cubic")]
+            () if is("cubic") => Some(Self::Cubic),
+            #[cfg(feature = "bbr")]
+            () if is("bbr") => Some(Self::Bbr),
+            () => None,
+        }
+    }
+
+    /// Its name, as Linux has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NewReno => "reno",
+            #[cfg(feature = "cubic")]
+            Self::Cubic => "cubic",
+            #[cfg(feature = "bbr")]
+            Self::Bbr => "bbr",
+        }
+    }
+}
+
 /// The algorithm of one connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Controller {
