@@ -149,14 +149,18 @@ mod tests {
     fn a_client_that_is_seen_through_an_ipv6_socket_gets_answers_over_ipv4() {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let own = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let mapped = IpAddr::V6(Ipv4Addr::LOCALHOST.to_ipv6_mapped());
-        let client = SocketAddr::new(mapped, socket.local_addr().unwrap().port());
-        let echo = Echo::start(mapped, client).unwrap();
-        let header = Header { token: echo.token, kind: Kind::Up, number: 1, size: 600 };
-        socket.send_to(&header.datagram(600, 28), (Ipv4Addr::LOCALHOST, echo.port())).unwrap();
-        let mut buffer = [0; 2048];
-        let len = socket.recv(&mut buffer).unwrap();
-        let answer = Header::parse(&buffer[..len]).unwrap();
-        assert_eq!((answer.kind, answer.number), (Kind::Arrived, 1));
+        // A server on [::] has its own address mapped, and its peer's as it was asked for.
+        for client in [own, mapped] {
+            let client = SocketAddr::new(client, socket.local_addr().unwrap().port());
+            let echo = Echo::start(mapped, client).unwrap();
+            let header = Header { token: echo.token, kind: Kind::Up, number: 1, size: 600 };
+            socket.send_to(&header.datagram(600, 28), (own, echo.port())).unwrap();
+            let mut buffer = [0; 2048];
+            let len = socket.recv(&mut buffer).unwrap_or_else(|error| panic!("no answer to {client}: {error}"));
+            let answer = Header::parse(&buffer[..len]).unwrap();
+            assert_eq!((answer.kind, answer.number), (Kind::Arrived, 1));
+        }
     }
 }
