@@ -190,18 +190,12 @@ mod tests {
 
     /// What is said of a drop-in in a folder that sets tcp_rmem.
     fn said(root: &Path, folder: &Path) -> Vec<String> {
-        let change = Change {
-            host: "a".into(),
-            knob: Address::sysctl("net.ipv4.tcp_rmem"),
-            from: None,
-            to: Some("4096 131072 9000000".into()),
-            reason: String::new(),
-            arithmetic: String::new(),
-            memory_worst_case: None,
-            takes_effect: fullpipe_knobs::TakesEffect::NewConnections,
-            undo: String::new(),
-            source: String::new(),
-        };
+        let change = Change::unexplained(
+            "a".into(),
+            Address::sysctl("net.ipv4.tcp_rmem"),
+            None,
+            Some("4096 131072 9000000".into()),
+        );
         let said = overridden(root, folder, &[&change]).expect("looked at");
         said.iter().map(ToString::to_string).collect()
     }

@@ -101,7 +101,7 @@ fn parent(stat: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use fullpipe_knobs::{Address, Change, Settings, TakesEffect};
+    use fullpipe_knobs::{Address, Change, Settings};
 
     use super::*;
     use crate::{ApplyFault, ApplyOptions, FolderHost, Host, HostError, Identity, Journal, apply};
@@ -146,17 +146,8 @@ mod tests {
         for name in ["tcp_sack", "tcp_ecn"] {
             fs::write(sysctls.join(name), "1").expect("written");
         }
-        let change = |name: &str, to: &str| Change {
-            host: "a".into(),
-            knob: Address::sysctl(name),
-            from: Some("1".into()),
-            to: Some(to.into()),
-            reason: String::new(),
-            arithmetic: String::new(),
-            memory_worst_case: None,
-            takes_effect: TakesEffect::NewConnections,
-            undo: String::new(),
-            source: String::new(),
+        let change = |name: &str, to: &str| {
+            Change::unexplained("a".into(), Address::sysctl(name), Some("1".into()), Some(to.into()))
         };
         let mut host = Cut(FolderHost::new(folder.path()));
         let mut journal = Journal::in_memory().expect("a journal");

@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 use fullpipe_host::{
     ApplyOptions, FolderHost, Host, HostError, Identity, Journal, Outcome, UndoOptions, Which, apply, undo,
 };
-use fullpipe_knobs::{Address, Change, Settings, TakesEffect};
+use fullpipe_knobs::{Address, Change, Settings};
 
 const THEIRS: &str = "1 2 3";
 
@@ -81,18 +81,7 @@ fn machine(root: &Path) {
 }
 
 fn change(knob: Address, from: &str, to: &str) -> Change {
-    Change {
-        host: "a".into(),
-        knob,
-        from: Some(from.into()),
-        to: Some(to.into()),
-        reason: String::new(),
-        arithmetic: String::new(),
-        memory_worst_case: None,
-        takes_effect: TakesEffect::NewConnections,
-        undo: String::new(),
-        source: String::new(),
-    }
+    Change::unexplained("a".into(), knob, Some(from.into()), Some(to.into()))
 }
 
 /// A run and its undo, during which somebody else is quicker at the `at`th call. Whether that was told, and the calls.

@@ -40,6 +40,22 @@ pub struct Change {
 }
 
 impl Change {
+    /// A change of `knob` that nobody explains: for new connections, without reason, arithmetic or source.
+    pub const fn unexplained(host: String, knob: Address, from: Option<String>, to: Option<String>) -> Self {
+        Self {
+            host,
+            knob,
+            from,
+            to,
+            reason: String::new(),
+            arithmetic: String::new(),
+            memory_worst_case: None,
+            takes_effect: TakesEffect::NewConnections,
+            undo: String::new(),
+            source: String::new(),
+        }
+    }
+
     /// The command that makes the change by hand, where it is one line that no shell could misread.
     pub fn command(&self) -> Option<String> {
         let to = self.to.as_deref();

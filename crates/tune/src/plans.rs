@@ -86,23 +86,12 @@ pub(crate) fn groups(whole: &Plan, of_each: &[Plan]) -> Vec<Group> {
 
 #[cfg(test)]
 mod tests {
-    use fullpipe_knobs::{Address, TakesEffect};
+    use fullpipe_knobs::Address;
 
     use super::*;
 
     fn change(host: &str, knob: &str) -> Change {
-        Change {
-            host: host.to_owned(),
-            knob: knob.parse::<Address>().unwrap(),
-            from: None,
-            to: Some("1".to_owned()),
-            reason: String::new(),
-            arithmetic: String::new(),
-            memory_worst_case: None,
-            takes_effect: TakesEffect::NewConnections,
-            undo: String::new(),
-            source: String::new(),
-        }
+        Change::unexplained(host.to_owned(), knob.parse::<Address>().unwrap(), None, Some("1".to_owned()))
     }
 
     fn plan_of(changes: &[Change]) -> Plan {

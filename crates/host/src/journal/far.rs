@@ -104,7 +104,7 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use fullpipe_knobs::{Address, TakesEffect};
+    use fullpipe_knobs::Address;
 
     use super::*;
     use crate::RunState;
@@ -122,18 +122,12 @@ mod tests {
     #[test]
     fn a_far_run_is_remembered_until_it_is_undone_there() {
         let mut journal = Journal::in_memory().unwrap();
-        let change = Change {
-            host: "far.example".to_owned(),
-            knob: Address::Sysctl("net.ipv4.tcp_wmem".to_owned()),
-            from: Some("4096 16384 77824".to_owned()),
-            to: Some("4096 16384 4000000".to_owned()),
-            reason: String::new(),
-            arithmetic: String::new(),
-            memory_worst_case: None,
-            takes_effect: TakesEffect::NewConnections,
-            undo: String::new(),
-            source: String::new(),
-        };
+        let change = Change::unexplained(
+            "far.example".to_owned(),
+            Address::Sysctl("net.ipv4.tcp_wmem".to_owned()),
+            Some("4096 16384 77824".to_owned()),
+            Some("4096 16384 4000000".to_owned()),
+        );
         let far = FarRun { server: "far.example:5201".to_owned(), run: RunId(7) };
         let run = journal.remember_far("tune far.example", "far.example", &far, &[change]).unwrap();
         assert_eq!(journal.run(run).unwrap().far(), Some(far.clone()));

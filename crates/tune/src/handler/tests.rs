@@ -7,7 +7,7 @@ use fullpipe_host::{
     FolderHost, Journal,
     guardian::{Bond, Guardian},
 };
-use fullpipe_knobs::{Address, Change, TakesEffect};
+use fullpipe_knobs::{Address, Change};
 
 use super::*;
 use crate::{channel::Asked, end::Stay};
@@ -107,18 +107,7 @@ fn apply(knob: &str, from: &str, to: &str) -> Order {
 }
 
 fn change(knob: &str, from: &str, to: &str) -> Change {
-    Change {
-        host: "b".into(),
-        knob: knob.parse::<Address>().unwrap(),
-        from: Some(from.into()),
-        to: Some(to.into()),
-        reason: String::new(),
-        arithmetic: String::new(),
-        memory_worst_case: None,
-        takes_effect: TakesEffect::NewConnections,
-        undo: String::new(),
-        source: String::new(),
-    }
+    Change::unexplained("b".into(), knob.parse::<Address>().unwrap(), Some(from.into()), Some(to.into()))
 }
 
 fn reason(answer: &Answer) -> &str {

@@ -2,7 +2,7 @@
 
 use fullpipe_diagnose::RttSummary;
 use fullpipe_host::RunId;
-use fullpipe_knobs::{Address, TakesEffect};
+use fullpipe_knobs::Address;
 use fullpipe_measure::Measurement;
 
 use super::*;
@@ -85,18 +85,7 @@ impl Meter for NoMeter {
 }
 
 fn change(host: &str) -> Change {
-    Change {
-        host: host.to_owned(),
-        knob: Address::sysctl("net.ipv4.tcp_rmem"),
-        from: None,
-        to: Some("1 2 3".to_owned()),
-        reason: String::new(),
-        arithmetic: String::new(),
-        memory_worst_case: None,
-        takes_effect: TakesEffect::NewConnections,
-        undo: String::new(),
-        source: String::new(),
-    }
+    Change::unexplained(host.to_owned(), Address::sysctl("net.ipv4.tcp_rmem"), None, Some("1 2 3".to_owned()))
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
