@@ -320,43 +320,24 @@ pub fn confirm<H: Host + ?Sized>(host: &mut H, journal: &mut Journal, run: RunId
             entry.kind == EntryKind::Setting && entry.state.is_outstanding() && in_file.contains(&entry.place)
         };
         let lasting: Vec<EntryId> = record.entries.iter().filter(is_lasting).map(|entry| entry.id).collect();
-        let write = |work: &mut Work<'_, H>| -> Result<_, ApplyFault> {
+        let write = |work: &mut Work<'_, H>, kept: &mut Run| -> Result<(), ApplyFault> {
             // Before the file is there: whoever undoes this after a restart looks at what is in force then.
             lasting.iter().try_for_each(|entry| work.journal.lasts(*entry, true))?;
-            work.lasting(&folder, &changes)
+            work.lasting(&folder, &changes, kept)
         };
-        match write(&mut work) {
-            Ok(lasting) => lasting.tell(&mut kept),
-            Err(fault) => {
-                let rollback = work.roll_back();
-                // Of a file that is still there, the values last.
-                if rollback.iter().all(|entry| entry.outcome.is_restored()) {
-                    for entry in lasting {
-                        work.journal.lasts(entry, false).unwrap_or_default();
-                    }
+        if let Err(fault) = write(&mut work, &mut kept) {
+            let rollback = work.roll_back();
+            // Of a file that is still there, the values last.
+            if rollback.iter().all(|entry| entry.outcome.is_restored()) {
+                for entry in lasting {
+                    work.journal.lasts(entry, false).unwrap_or_default();
                 }
-                return Err(ApplyError { fault: Box::new(fault), rollback });
             }
+            return Err(ApplyError { fault: Box::new(fault), rollback });
         }
     }
     journal.keep(run).map_err(|error| plain(error.into()))?;
     Ok(kept)
-}
-
-/// What was written to last beyond a restart.
-#[derive(Default)]
-struct Written {
-    boot_files: Vec<PathBuf>,
-    not_persisted: Vec<Address>,
-    overridden: Vec<Overridden>,
-}
-
-impl Written {
-    fn tell(self, run: &mut Run) {
-        run.boot_files = self.boot_files;
-        run.not_persisted = self.not_persisted;
-        run.overridden = self.overridden;
-    }
 }
 
 /// A change that was made, and how to take it back.
@@ -403,7 +384,7 @@ impl<H: Host + ?Sized> Work<'_, H> {
         let applied = changes.iter().map(one).collect::<Result<Vec<_>, _>>()?;
         let mut run = Run { applied, ..Run::default() };
         if let Some(folder) = self.options.persist.as_ref().filter(|_| self.options.trial.is_none()) {
-            self.lasting(folder, changes)?.tell(&mut run);
+            self.lasting(folder, changes, &mut run)?;
         }
         if self.options.persist.is_some() && self.options.trial.is_some() && !changes.is_empty() {
             // What is only in boot-time files has no other mark in the journal yet.
@@ -413,24 +394,24 @@ impl<H: Host + ?Sized> Work<'_, H> {
         Ok(run)
     }
 
-    /// Writes what lasts beyond a restart; gives the files, and what can't last.
-    fn lasting(&mut self, folder: &Path, changes: &[Change]) -> Result<Written, ApplyFault> {
-        let (mut written, mut in_files) = (Written::default(), Vec::new());
+    /// Writes what lasts beyond a restart; notes in `run` the files, what can't last, and what other files set again.
+    fn lasting(&mut self, folder: &Path, changes: &[Change], run: &mut Run) -> Result<(), ApplyFault> {
+        let mut in_files = Vec::new();
         for change in changes {
             match self.host.lasting(change) {
                 Lasting::ByItself => {}
                 Lasting::InFile => in_files.push(change),
-                Lasting::Not => written.not_persisted.push(change.knob.clone()),
+                Lasting::Not => run.not_persisted.push(change.knob.clone()),
             }
         }
         for file in self.host.boot_files(folder, &in_files)? {
-            written.boot_files.extend(self.boot_file(file)?);
+            run.boot_files.extend(self.boot_file(file)?);
         }
         if !in_files.is_empty() {
             // What can't be looked at is no reason to take a change back.
-            written.overridden = self.host.overridden(folder, &in_files).unwrap_or_default();
+            run.overridden = self.host.overridden(folder, &in_files).unwrap_or_default();
         }
-        Ok(written)
+        Ok(())
     }
 
     fn one(&mut self, change: &Change) -> Result<Applied, ApplyFault> {
