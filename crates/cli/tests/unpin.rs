@@ -101,7 +101,7 @@ fn fullpipe(state: &Path) -> Command {
 }
 
 /// What a command prints as JSON.
-fn told(state: &Path, words: &[&str]) -> Value {
+fn printed(state: &Path, words: &[&str]) -> Value {
     let output = fullpipe(state).args(words).arg("--json").output().unwrap();
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
@@ -144,12 +144,12 @@ fn iperf3_with_64_kb_is_five_times_faster_for_as_long_as_it_is_unpinned_and_a_ki
     });
     assert!(gone, "after SIGKILL {:?} programs are there", attached());
     let again = measure(&lab);
-    let left = told(state.path(), &["status"]);
+    let left = printed(state.path(), &["status"]);
     assert_eq!(
         (&left["runs"][0]["entries"][0]["kind"], &left["runs"][0]["entries"][0]["as_set"]),
         (&json!("program"), &json!(false))
     );
-    let undone = told(state.path(), &["undo", "--yes"]);
+    let undone = printed(state.path(), &["undo", "--yes"]);
     let why = &undone["undone"][0]["why"];
     assert_eq!(undone["undone"][0]["outcome"], "gone", "{undone:#}");
     assert!(why.as_str().unwrap().contains("nothing is attached any more"), "{why}");
@@ -179,7 +179,7 @@ fn a_connection_that_is_open_gets_what_its_window_scale_allows_and_its_buffers_a
     assert_eq!(document["put_back"].as_u64(), Some(sockets.len() as u64), "{document}");
     // iperf3 set the receive buffer before the handshake, too: its window can't follow.
     assert!(sockets.iter().all(|socket| socket["largest_window"].is_u64()), "{document}");
-    assert_eq!(told(state.path(), &["history"])["runs"][0]["state"], "undone");
+    assert_eq!(printed(state.path(), &["history"])["runs"][0]["state"], "undone");
     drop(client);
 }
 
@@ -198,17 +198,17 @@ fn an_undo_ends_it_and_puts_open_sockets_back_also_after_a_kill() {
     let Some(mut killed) = unpin(test, state.path(), &["iperf3", "--open-only"]) else { return };
     killed.0.kill().unwrap();
     killed.0.wait().unwrap();
-    let undone = told(state.path(), &["undo", "--yes"]);
+    let undone = printed(state.path(), &["undo", "--yes"]);
     assert_eq!(undone["complete"], true, "{undone:#}");
     let found = sockets(&undone);
     assert!(found >= 1, "{undone:#}");
     let mut running = unpin(test, state.path(), &["iperf3"]).unwrap();
-    let shown = told(state.path(), &["status"]);
+    let shown = printed(state.path(), &["status"]);
     let entries = shown["runs"][0]["entries"].as_array().unwrap();
     assert!(entries.len() > found && entries.iter().all(|entry| entry["as_set"] == true), "{shown:#}");
-    let undone = told(state.path(), &["undo", "--yes"]);
+    let undone = printed(state.path(), &["undo", "--yes"]);
     assert_eq!((&undone["undone"][0]["outcome"], sockets(&undone)), (&json!("restored"), found), "{undone:#}");
     assert!(running.0.wait().is_ok());
     assert!(attached().is_none_or(|count| count == 0), "{:?} programs are attached", attached());
-    assert_eq!(told(state.path(), &["status"])["runs"], json!([]));
+    assert_eq!(printed(state.path(), &["status"])["runs"], json!([]));
 }

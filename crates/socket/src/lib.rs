@@ -39,6 +39,8 @@ pub mod info;
 mod limits;
 mod memory;
 mod path;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub mod processes;
 mod sys;
 mod tuned;
 

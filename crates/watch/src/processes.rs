@@ -4,12 +4,10 @@
 use std::{
     collections::{HashMap, HashSet},
     fs, io,
-    os::fd::OwnedFd,
     path::Path,
 };
 
 use fullpipe_socket::Fixed;
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use crate::owner::{Owner, cgroup, container};
 
@@ -92,17 +90,7 @@ impl Processes {
 /// Which of a socket's buffers its application has set. A descriptor for the very same socket is taken from the process,
 /// asked, and closed again; `None` without the right to (`PTRACE_MODE_ATTACH`), or before Linux 5.16.
 pub(crate) fn fixed(owner: &Owner, inode: u32) -> Option<Fixed> {
-    Fixed::read(&take(owner, inode).ok()??)
-}
-
-/// A descriptor for the very same socket; `None` where it is gone.
-pub(crate) fn take(owner: &Owner, inode: u32) -> io::Result<Option<OwnedFd>> {
-    let number = |number: u32| i32::try_from(number).ok();
-    let Some((pid, fd)) = number(owner.pid).and_then(Pid::from_raw).zip(number(owner.fd)) else { return Ok(None) };
-    let socket = pidfd_getfd(pidfd_open(pid, PidfdFlags::empty())?, fd, PidfdGetfdFlags::empty())?;
-    // By now the number may be another file's.
-    let is_same = rustix::fs::fstat(&socket).is_ok_and(|stat| stat.st_ino == u64::from(inode));
-    Ok(is_same.then_some(socket))
+    Fixed::read(&fullpipe_socket::processes::take(owner.pid, owner.fd, inode).ok()??)
 }
 
 /// The descriptors of a process that are sockets, each with its inode; none where it is gone or can't be looked into.

@@ -56,10 +56,10 @@ struct Entry {
     inode: u32,
     uid: u32,
     first_at: Micros,
-    /// When it last did something; `None` where it never did.
     /// When it was looked at last, and before that.
     looked_at: Micros,
     since: Micros,
+    /// When it last did something; `None` where it never did.
     last_active: Option<Micros>,
     round: u64,
     moved: [u64; 2],
@@ -269,10 +269,10 @@ impl Table {
     /// Has the judge look at every story.
     pub(crate) fn judge(&mut self, owners: &mut dyn Owners) {
         let has_story = |cookie: &&u64| self.entries.get(*cookie).is_some_and(|entry| entry.story.is_some());
-        let told: Vec<u64> = self.lively.iter().filter(has_story).copied().collect();
-        owners.find(&mut told.iter().filter_map(|cookie| Some(self.entries.get(cookie)?.inode)));
+        let with_story: Vec<u64> = self.lively.iter().filter(has_story).copied().collect();
+        owners.find(&mut with_story.iter().filter_map(|cookie| Some(self.entries.get(cookie)?.inode)));
         let round = self.round;
-        for cookie in &told {
+        for cookie in &with_story {
             let Some(entry) = self.entries.get_mut(cookie) else { continue };
             if entry.asked.is_none_or(|asked| round >= asked + ASK_AGAIN) {
                 entry.fixed = owners.fixed(entry.inode);
@@ -280,12 +280,12 @@ impl Table {
                 entry.asked = entry.fixed.map(|_| round);
             }
         }
-        let by_ends: HashMap<(SocketAddr, SocketAddr), u64> = told
+        let by_ends: HashMap<(SocketAddr, SocketAddr), u64> = with_story
             .iter()
             .filter_map(|cookie| Some((self.entries.get(cookie)?, *cookie)))
             .map(|(entry, cookie)| ((entry.id.local, entry.id.peer), cookie))
             .collect();
-        for cookie in &told {
+        for cookie in &with_story {
             let judged = self.judged(*cookie, &by_ends);
             let Some(entry) = self.entries.get_mut(cookie) else { continue };
             for (limiter, time) in judged.iter().flat_map(|judged| &judged.lately) {

@@ -134,7 +134,7 @@ pub fn find(processes: &BTreeSet<u32>) -> io::Result<Vec<Pinned>> {
 }
 
 fn look(owner: Owner, inode: u32) -> io::Result<Option<Pinned>> {
-    let Some(socket) = processes::take(&owner, inode)? else { return Ok(None) };
+    let Some(socket) = fullpipe_socket::processes::take(owner.pid, owner.fd, inode)? else { return Ok(None) };
     if sockopt::socket_protocol(&socket)? != Some(net::ipproto::TCP) {
         return Ok(None);
     }
@@ -169,7 +169,8 @@ impl Pinned {
     ///
     /// Where it is gone, or the kernel refuses.
     pub fn free(&self) -> io::Result<()> {
-        let socket = processes::take(&self.owner, self.inode)?.ok_or(io::ErrorKind::NotFound)?;
+        let socket = fullpipe_socket::processes::take(self.owner.pid, self.owner.fd, self.inode)?
+            .ok_or(io::ErrorKind::NotFound)?;
         Fixed::default().put(&socket)
     }
 }

@@ -47,10 +47,10 @@ pub(super) fn run(args: &UnpinArgs, output: Output) -> Ended {
         group(&target)?;
     }
     let question = format!(
-        "{} processes of {}: take their fixed buffers back until {}?",
+        "{} processes of {}: return their fixed buffers to automatic sizing {}?",
         processes.len(),
         args.target,
-        args.duration.map_or_else(|| "Ctrl-C".to_owned(), |time| format!("{time:?} are over"))
+        args.duration.map_or_else(|| "until Ctrl-C".to_owned(), |time| format!("for {time:?}"))
     );
     confirm(output, args.yes, &question)?;
 
@@ -204,7 +204,7 @@ struct During {
 
 impl During {
     fn work(&mut self, watcher: &mut Watcher, is_over: &dyn Fn() -> bool, output: Output) -> Result<(), Failure> {
-        let mut told = false;
+        let mut is_announced = false;
         loop {
             let processes: BTreeSet<u32> = self.target.processes();
             if let Some(swallow) = &mut self.held.swallow {
@@ -218,8 +218,8 @@ impl During {
                     self.freed.push(one);
                 }
             }
-            if !told {
-                told = true;
+            if !is_announced {
+                is_announced = true;
                 let what = if self.held.swallow.is_some() { ", and new ones stay automatic" } else { "" };
                 let text = format!(
                     "{} open sockets are sized automatically now{what}; Ctrl-C puts everything back",

@@ -1,15 +1,12 @@
 //! Takes back what a process has in force, and puts back buffers of other processes' sockets. For `undo`.
-#![expect(unsafe_code, reason = "SO_BUF_LOCK, which rustix does not offer")]
 
-use std::{
-    fs, io,
-    os::fd::{AsRawFd, OwnedFd},
-};
+use std::{fs, io, os::fd::OwnedFd};
 
+use fullpipe_socket::{Fixed, processes};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     net::sockopt,
-    process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open, pidfd_send_signal},
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 
 use crate::{
@@ -19,10 +16,6 @@ use crate::{
 
 /// How long a process that was asked to end has time to.
 const PATIENCE: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
-/// `SO_BUF_LOCK` (include/uapi/asm-generic/socket.h) and its bits.
-const SO_BUF_LOCK: i32 = 72;
-const SEND_LOCK: i32 = 1;
-const RECEIVE_LOCK: i32 = 2;
 
 /// When a process was started, in ticks since the start of the machine; `None` where it is gone.
 pub fn started(pid: u32) -> Option<u64> {
@@ -40,10 +33,8 @@ pub fn held(entry: &Entry) -> Option<String> {
         return (started(program.pid) == Some(program.start)).then(|| "attached".to_owned());
     }
     let socket = take(&entry.place.parse().ok()?).ok()??;
-    match locks(&socket).ok()? {
-        0 => Some(AUTOMATIC.to_owned()),
-        locks => Some(fixed(&socket, locks).ok()?.to_string()),
-    }
+    let now = fixed(&socket).ok()?;
+    Some(if now == FixedBuffers::default() { AUTOMATIC.to_owned() } else { now.to_string() })
 }
 
 /// Has the process end that has it in force. Of this very process it must be detached already.
@@ -90,12 +81,11 @@ pub(crate) fn undo_socket(entry: &Entry, force: bool) -> Outcome {
 }
 
 fn put(socket: &OwnedFd, before: &FixedBuffers, force: bool) -> io::Result<Outcome> {
-    let locks = locks(socket)?;
-    let now = fixed(socket, locks)?;
+    let now = fixed(socket)?;
     if now == *before {
         return Ok(Outcome::AlreadyBack);
     }
-    if locks != 0 && !force {
+    if now != FixedBuffers::default() && !force {
         return Ok(Outcome::ChangedSince {
             now: Some(now.to_string()),
             ours: Some(AUTOMATIC.to_owned()),
@@ -116,43 +106,22 @@ fn put(socket: &OwnedFd, before: &FixedBuffers, force: bool) -> io::Result<Outco
     {
         sockopt::set_socket_recv_buffer_size(socket, half(size))?;
     }
-    Ok(Outcome::Restored { now: Some(fixed(socket, self::locks(socket)?)?.to_string()) })
+    Ok(Outcome::Restored { now: Some(fixed(socket)?.to_string()) })
 }
 
 /// A descriptor for the very same socket; `None` where it is gone.
 fn take(socket: &HeldSocket) -> io::Result<Option<OwnedFd>> {
-    let number = |number: u32| i32::try_from(number).ok();
-    let Some((pid, fd)) = number(socket.pid).and_then(Pid::from_raw).zip(number(socket.fd)) else { return Ok(None) };
-    let taken =
-        pidfd_open(pid, PidfdFlags::empty()).and_then(|process| pidfd_getfd(process, fd, PidfdGetfdFlags::empty()));
-    match taken {
-        // By now the number may be another file's.
-        Ok(taken) => {
-            Ok(rustix::fs::fstat(&taken).is_ok_and(|stat| stat.st_ino == u64::from(socket.inode)).then_some(taken))
-        }
-        Err(rustix::io::Errno::SRCH | rustix::io::Errno::BADF) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    processes::take(socket.pid, socket.fd, socket.inode)
 }
 
-fn fixed(socket: &OwnedFd, locks: i32) -> io::Result<FixedBuffers> {
+/// The buffers that its application has set (Linux 5.16).
+fn fixed(socket: &OwnedFd) -> io::Result<FixedBuffers> {
+    let fixed = Fixed::read(socket).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::Unsupported, "the kernel does not tell which buffers are fixed; Linux 5.16 does")
+    })?;
     let size = |size: usize| u32::try_from(size).unwrap_or(u32::MAX);
     let (send, receive) = (sockopt::socket_send_buffer_size(socket)?, sockopt::socket_recv_buffer_size(socket)?);
-    Ok(FixedBuffers {
-        send: (locks & SEND_LOCK != 0).then(|| size(send)),
-        receive: (locks & RECEIVE_LOCK != 0).then(|| size(receive)),
-    })
-}
-
-/// Which buffers an application has set (Linux 5.16).
-fn locks(socket: &OwnedFd) -> io::Result<i32> {
-    let mut locks: libc::c_int = 0;
-    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to `locks`, which is that long, and the descriptor is open.
-    let result = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_BUF_LOCK, (&raw mut locks).cast(), &raw mut length)
-    };
-    if result == 0 { Ok(locks) } else { Err(io::Error::last_os_error()) }
+    Ok(FixedBuffers { send: fixed.send.then(|| size(send)), receive: fixed.receive.then(|| size(receive)) })
 }
 
 fn unreadable(place: &str) -> Outcome {
@@ -213,7 +182,7 @@ mod tests {
             fd: u32::try_from(stream.as_raw_fd()).unwrap(),
         };
         match take(&socket) {
-            Ok(Some(taken)) if locks(&taken).is_ok() => {}
+            Ok(Some(taken)) if fixed(&taken).is_ok() => {}
             other => return println!("skipped buffers_of_a_socket_are_put_back: {other:?}"),
         }
         let buffers = FixedBuffers { send: Some(100_000), receive: None };
