@@ -53,7 +53,8 @@ pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
     cmd!(shell, "cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml").ignore_stdout().run()?;
     cmd!(shell, "cargo clippy --locked --workspace --all-targets --quiet -- -D warnings").run()?;
     // What nothing in the workspace leaves out.
-    cmd!(shell, "cargo clippy --locked --package fullpipe-measure --no-default-features --quiet -- -D warnings").run()?;
+    cmd!(shell, "cargo clippy --locked --package fullpipe-measure --no-default-features --quiet -- -D warnings")
+        .run()?;
     cmd!(shell, "cargo test --locked --workspace --no-run").run()?;
     let beside = Beside::start(shell)?;
     let mut skipped = Skipped::default();
