@@ -54,7 +54,7 @@ pub use stack::{
 };
 pub use standing::{Reading, Standing};
 pub use survey::Survey;
-pub use unpin::{Unpinned, UnpinnedSocket};
+pub use unpin::{PutBack, Unpinned, UnpinnedSocket};
 
 #[cfg(test)]
 mod sample;

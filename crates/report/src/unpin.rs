@@ -13,12 +13,21 @@ pub struct Unpinned {
     pub swallowed: Option<[u64; 2]>,
     /// The open ones.
     pub sockets: Vec<UnpinnedSocket>,
-    /// How many of those have their fixed buffers again; the others are closed.
-    pub put_back: usize,
+    /// What became of those at the end; `None` where another run had the journal, so that they are as they were.
+    pub put_back: Option<PutBack>,
     /// The rate of all connections before.
     pub before: Option<Rate>,
     /// The rate of all connections in the last seconds; `None` where it ended too soon to say.
     pub after: Option<Rate>,
+}
+
+/// Open sockets at the end. Those that are in neither count are closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PutBack {
+    /// They have their fixed buffers again.
+    pub restored: usize,
+    /// Their application set a buffer again meanwhile, which is left alone.
+    pub set_again: usize,
 }
 
 /// An open socket that was given back.

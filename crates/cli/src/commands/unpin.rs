@@ -10,9 +10,10 @@ use std::{
 
 use fullpipe_bpf::{Swallow, Whose};
 use fullpipe_host::{
-    FixedBuffers, HeldSocket, Host, Journal, JournalError, Program, RunId, SystemHost, UndoOptions, Which, linux, undo,
+    FixedBuffers, HeldSocket, Host, Journal, JournalError, Outcome, Program, RunId, SystemHost, UndoOptions, Which,
+    linux, undo,
 };
-use fullpipe_report::{Unpinned, UnpinnedSocket, json, text};
+use fullpipe_report::{PutBack, Unpinned, UnpinnedSocket, json, text};
 use fullpipe_units::{Bytes, Rate};
 use fullpipe_watch::{
     Filter, Frame, Sort, Watcher,
@@ -167,12 +168,12 @@ impl Held {
         Ok(freed)
     }
 
-    /// Detaches, and puts open sockets back; gives how many.
-    fn end(self, output: Output) -> Result<usize, Failure> {
+    /// Detaches, and puts open sockets back; `None` where another run has the journal.
+    fn end(self, output: Output) -> Result<Option<PutBack>, Failure> {
         // The kernel detaches with it.
         drop(self.swallow);
         match journal::open_now() {
-            Ok(mut journal) => put_back(&mut journal, self.run),
+            Ok(mut journal) => put_back(&mut journal, self.run).map(Some),
             // Whoever has the journal may be the undo that has this command end.
             Err(JournalError::JournalLocked { .. }) => {
                 let run = self.run;
@@ -180,18 +181,22 @@ impl Held {
                     "another run has the journal, so that open sockets are not put back from here: `fullpipe undo {run}` does
 "
                 ));
-                Ok(0)
+                Ok(None)
             }
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// How many sockets have their buffers again.
-fn put_back(journal: &mut Journal, run: RunId) -> Result<usize, Failure> {
+/// What became of the open sockets.
+fn put_back(journal: &mut Journal, run: RunId) -> Result<PutBack, Failure> {
     let report = undo(&mut SystemHost::new(), journal, Which::Run(run), UndoOptions::default())?;
-    let is_socket = |place: &str| place.parse::<HeldSocket>().is_ok();
-    Ok(report.entries.iter().filter(|entry| entry.outcome.is_restored() && is_socket(&entry.place)).count())
+    let mut back = PutBack::default();
+    for entry in report.entries.iter().filter(|entry| entry.place.parse::<HeldSocket>().is_ok()) {
+        back.restored += usize::from(entry.outcome.is_restored());
+        back.set_again += usize::from(matches!(entry.outcome, Outcome::ChangedSince { .. }));
+    }
+    Ok(back)
 }
 
 /// What goes on until the end.

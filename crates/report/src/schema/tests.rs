@@ -6,7 +6,7 @@ use fullpipe_host::{ApplyOptions, FolderHost, Host, Journal, UndoOptions, Which}
 use serde_json::Value;
 
 use super::*;
-use crate::{Problem, Reading, Standing, Unpinned, UnpinnedSocket, json, sample};
+use crate::{Problem, PutBack, Reading, Standing, Unpinned, UnpinnedSocket, json, sample};
 
 #[test]
 fn every_key_of_an_outcome_is_documented_with_its_type_and_every_documented_key_exists() {
@@ -76,7 +76,7 @@ fn every_key_of_what_was_unpinned_is_documented() {
         target: "evil".to_owned(),
         swallowed: Some([2, 1]),
         sockets: vec![socket],
-        put_back: 1,
+        put_back: Some(PutBack { restored: 1, set_again: 0 }),
         before: Some(fullpipe_units::Rate::from_bps(6_000_000)),
         after: Some(fullpipe_units::Rate::from_bps(90_000_000)),
     };

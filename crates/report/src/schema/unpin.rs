@@ -21,7 +21,16 @@ pub const UNPIN: &[Key] = &[
         "the largest window that its window scale allows, where that was chosen for the small buffer and holds the connection \
          still; B",
     ),
-    key("put_back", "integer", "how many of those have their fixed buffers again; the others are closed"),
+    key(
+        "put_back",
+        "integer?",
+        "how many of those have their fixed buffers again; `null`: another run had the journal, and `undo` puts them back",
+    ),
+    key(
+        "set_again",
+        "integer?",
+        "how many had a buffer set again by their application, which is left alone; what is in neither count is closed",
+    ),
     key("before_bps", "integer?", "payload rate of all connections of the target before; bit/s"),
     key("after_bps", "integer?", "the same in the last seconds, at most 30; `null`: it ended too soon; bit/s"),
     key("ratio", "number?", "the one over the other"),

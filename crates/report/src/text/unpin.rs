@@ -3,7 +3,7 @@
 use super::page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, or_dash};
 use crate::{Unpinned, UnpinnedSocket};
 
-/// Sockets that are told one by one; all of them with `--verbose`.
+/// Sockets that are listed one by one; all of them with `--verbose`.
 const USUALLY: usize = 10;
 
 /// The rate before and after, what was given back, and that it is put back.
@@ -27,18 +27,25 @@ pub fn unpinned(unpinned: &Unpinned, look: Look) -> String {
     if unpinned.sockets.len() > most {
         page.field("", &format!("... and {} more", unpinned.sockets.len() - most));
     }
-    page.field("run", &format!("{}, undone", unpinned.run));
-    let all = unpinned.sockets.len();
-    let closed = all.saturating_sub(unpinned.put_back);
-    page.field(
-        "put back",
-        &format!(
-            "{} of {} have their buffers again, {closed} are closed",
-            unpinned.put_back,
-            count(all, "open socket")
-        ),
-    );
+    put_end(&mut page, unpinned);
     page.finish()
+}
+
+fn put_end(page: &mut Page, unpinned: &Unpinned) {
+    let run = unpinned.run;
+    let all = count(unpinned.sockets.len(), "open socket");
+    let Some(back) = unpinned.put_back else {
+        page.field("run", &format!("{run}, in force for open sockets"));
+        let text = format!("none of {all}: another run has the journal; `fullpipe undo {run}` puts them back");
+        return page.styled_field("put back", WARN, &text);
+    };
+    page.field("run", &format!("{run}, undone"));
+    let closed = unpinned.sockets.len().saturating_sub(back.restored + back.set_again);
+    let mut text = format!("{} of {all} have their buffers again, {closed} are closed", back.restored);
+    if back.set_again > 0 {
+        text += &format!(", {} were set again by their application and are left alone", back.set_again);
+    }
+    page.field("put back", &text);
 }
 
 fn count_of(calls: u64) -> String {
@@ -69,6 +76,7 @@ mod tests {
     use fullpipe_units::{Bytes, Rate};
 
     use super::*;
+    use crate::PutBack;
 
     #[test]
     fn the_rates_and_what_holds_a_connection_still_are_told() {
@@ -85,7 +93,7 @@ mod tests {
             target: "evil".to_owned(),
             swallowed: Some([2, 1]),
             sockets: vec![socket; 12],
-            put_back: 11,
+            put_back: Some(PutBack { restored: 11, set_again: 0 }),
             before: Some(Rate::from_bps(6_000_000)),
             after: Some(Rate::from_bps(90_000_000)),
         };
@@ -102,6 +110,19 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains('\u{1b}'));
+        let said = |put_back| {
+            let text = unpinned(&Unpinned { put_back, ..done.clone() }, Look::default());
+            let text = anstream::adapter::strip_str(&text).to_string();
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let locked = said(None);
+        assert!(locked.contains("none of 12 open sockets: another run has the journal; `fullpipe undo 1`"), "{locked}");
+        assert!(!locked.contains("undone") && !locked.contains("closed"), "{locked}");
+        let again = said(Some(PutBack { restored: 9, set_again: 2 }));
+        assert!(
+            again.contains("9 of 12 open sockets have their buffers again, 1 are closed, 2 were set again"),
+            "{again}"
+        );
         let soon = Unpinned { after: None, ..done };
         assert!(unpinned(&soon, Look::default()).contains("too soon"));
     }
