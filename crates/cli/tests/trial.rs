@@ -325,11 +325,12 @@ fn a_plan_that_cuts_the_path_comes_back_although_its_terminal_is_gone() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    // The terminal is the one of `script`, and ends with it: what runs there is hung up on.
+    // The terminal is the one of `script`, and ends with it: what runs there is hung up on, also where whoever started the
+    // tests ignores that signal, which no shell could trap then.
     let script = r#"
         echo '$F apply cut.json --host here --yes --confirm-within 15s; trap "echo hung up > hangup; exit" HUP
             touch tried; while :; do sleep 0.1; done' > typed
-        script -qc 'sh typed' typescript > said 2>&1 < /dev/null & TERMINAL=$!
+        env --default-signal=HUP script -qc 'sh typed' typescript > said 2>&1 < /dev/null & TERMINAL=$!
         there tried
         kill -9 $TERMINAL
         there hangup
