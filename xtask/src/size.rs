@@ -33,7 +33,7 @@ const APPLICATIONS: &[Application] = &[
         binary: "fullpipe",
         features: "everything",
         aim: Some(48 << 10),
-        can: "also counts, tables of many sockets, fast open, IPv6, SACK, RACK-TLP, CUBIC, timestamps and PAWS, ECN, SYN cookies, keepalive, other platforms' policies",
+        can: "also counts, tables of many sockets, fast open, IPv6, SACK, RACK-TLP, CUBIC, BBR, timestamps and PAWS, ECN, SYN cookies, keepalive, other platforms' policies",
     },
     Application {
         name: "smoltcp 0.13, Reno",
@@ -66,7 +66,7 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
     }
     println!(
         "RAM is static: 4 sockets and 32 buffers of 1548 bytes, or as many bytes of buffers for smoltcp's sockets. The engine's \
-         build refuses a socket of more than 640 bytes."
+         build refuses a socket of more than 640 bytes, with BBR of more than 800."
     );
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! lost and when to retransmit is not its business (see `send` and `recovery`).
 //!
 //! One that goes by rates ([`CongestionControl::is_rate_based`]) is asked at each acknowledgement, with a sample of the delivery
-//! rate, and may set a rate at which segments leave ([`Window::pacing`]). For the others no samples are taken.
+//! rate, and may set a rate at which segments leave (`Window::pacing`). For the others no samples are taken.
 
 #[cfg(feature = "bbr")]
 mod bbr;
@@ -32,15 +32,24 @@ pub struct Window {
     /// The slow-start threshold.
     pub ssthresh: u32,
     /// How fast segments leave, in bytes per second; as fast as they can where it is absent. Algorithms set it.
+    #[cfg(feature = "bbr")]
     pub pacing: Option<u32>,
     /// An algorithm sends less than it might for a while: samples of it say nothing about the path.
+    #[cfg(feature = "bbr")]
     pub is_app_limited: bool,
 }
 
 impl Window {
     /// A window of `cwnd` bytes below the threshold `ssthresh`, without pacing.
     pub const fn new(cwnd: u32, ssthresh: u32) -> Self {
-        Self { cwnd, ssthresh, pacing: None, is_app_limited: false }
+        Self {
+            cwnd,
+            ssthresh,
+            #[cfg(feature = "bbr")]
+            pacing: None,
+            #[cfg(feature = "bbr")]
+            is_app_limited: false,
+        }
     }
 
     /// Whether the window is below the threshold (RFC 5681, section 3.1).

@@ -415,7 +415,7 @@ impl Socket {
             srtt => {
                 let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
                 let rate = u64::from(self.window.cwnd.max(self.in_flight())) * 10_000 * percent / u64::from(srtt);
-                let rate = self.window.pacing.map_or(rate, u64::from);
+                let rate = self.pacing().map_or(rate, u64::from);
                 let near = self.rtt.min().map_or(0, |us| MOST.checked_shr(us >> 9).unwrap_or(0));
                 ((rate >> 10) + near).min(MOST)
             }

@@ -31,6 +31,11 @@ impl Socket {
         (self.tx.rates.delivered, self.tx.rates.lost)
     }
 
+    /// The rate at which segments leave, in bytes per second, where one is set.
+    pub(super) const fn pacing(&self) -> Option<u32> {
+        self.window.pacing
+    }
+
     /// Whether a segment may leave now; if not, a timer says when.
     pub(super) fn may_depart(&mut self, cx: &Context<'_, '_>) -> bool {
         if self.window.pacing.is_none() || self.pacer.left > 0 || self.pacer.at.instant() <= cx.now {

@@ -26,14 +26,21 @@ pub(super) enum Timer {
     /// Partial segments under SO_NOPUSH have waited long enough.
     NoPush,
     /// Pacing lets the next segment leave.
+    #[cfg(feature = "bbr")]
     Pace,
     /// RFC 9293, section 3.8.6.1, and the override of section 3.8.6.2.1. Something is outstanding or nothing is: it has the
     /// place of `Retransmit`.
     Persist,
 }
 
-/// Places for times.
-const COUNT: usize = 8;
+/// Places for times: `Persist` has none of its own.
+const COUNT: usize = Timer::Persist as usize;
+
+/// A bit for each timer.
+#[cfg(feature = "bbr")]
+type Bits = u16;
+#[cfg(not(feature = "bbr"))]
+type Bits = u8;
 
 impl Timer {
     const fn place(self) -> usize {
@@ -48,7 +55,7 @@ pub(super) struct Timers {
     base: Stamp,
     after_us: [u32; COUNT],
     /// A bit for each that is set; the time of the others means nothing.
-    running: u16,
+    running: Bits,
 }
 
 impl Timers {
@@ -77,11 +84,11 @@ impl Timers {
             self.stop(Timer::Retransmit);
             self.stop(Timer::Persist);
         }
-        self.running |= 1 << timer as u16;
+        self.running |= 1 << timer as Bits;
     }
 
     pub(super) const fn stop(&mut self, timer: Timer) {
-        self.running &= !(1 << timer as u16);
+        self.running &= !(1 << timer as Bits);
     }
 
     pub(super) const fn stop_all(&mut self) {
@@ -89,7 +96,7 @@ impl Timers {
     }
 
     pub(super) const fn is_set(&self, timer: Timer) -> bool {
-        self.running & 1 << timer as u16 != 0
+        self.running & 1 << timer as Bits != 0
     }
 
     /// When a timer expires; far in the future where it is not set.
@@ -160,10 +167,9 @@ impl Socket {
         if self.timers.take(Timer::NoPush, now) {
             self.force_small = true;
         }
-        if cfg!(feature = "bbr") {
-            // What waited leaves at the next call.
-            self.timers.take(Timer::Pace, now);
-        }
+        // What waited leaves at the next call.
+        #[cfg(feature = "bbr")]
+        self.timers.take(Timer::Pace, now);
     }
 
     fn on_retransmit_timeout(&mut self, cx: &mut Context<'_, '_>) {

@@ -15,6 +15,10 @@ impl Socket {
         (0, 0)
     }
 
+    pub(super) const fn pacing(&self) -> Option<u32> {
+        None
+    }
+
     pub(super) const fn may_depart(&mut self, _: &Context<'_, '_>) -> bool {
         true
     }
