@@ -219,6 +219,7 @@ impl<'a> Case<'a> {
             NetworkCause::Paced => Label::new(Limiter::Application, None),
             NetworkCause::Held if packets::is_credited(&self.timeline) => Label::new(Limiter::Application, None),
             NetworkCause::Held => Label::new(Limiter::SendBuffer, Some(self.send_buffer_detail())),
+            NetworkCause::Window => Label::new(Limiter::ReceiveWindow, self.offer.detail()),
             NetworkCause::Unknown => Label::new(Limiter::CongestionWindow, None),
         }
     }
@@ -333,9 +334,9 @@ impl<'a> Case<'a> {
         } else if self.is_model_based()
             || !(self.is_steady(&held) && self.path.delivered_evenly(&held)) && self.is_beyond_loss(&held, rate)
         {
-            self.model_based_cause(&held, rate, by_loss)
+            self.model_based_cause(&held, rate, by_loss, self.end_cause(holdings, opened, &held))
         } else if !lost {
-            self.lossless_cause(&held, has_packets)
+            self.lossless_cause(&held, has_packets, self.end_cause(holdings, opened, &held))
         } else if self.is_steady(&held) && self.path.delivered_evenly(&held)
             || self.path.delivered_through(&held)
                 && (self.is_queueing(&held)
@@ -350,9 +351,12 @@ impl<'a> Case<'a> {
 
     /// Only loss, a mark or a queue stops a sender: without them it is still on its way up, or something at its own end
     /// stops it. A level rate alone is no evidence of a full path.
-    fn lossless_cause(&self, held: &[&Interval], has_packets: bool) -> NetworkCause {
+    fn lossless_cause(&self, held: &[&Interval], has_packets: bool, by_end: Option<NetworkCause>) -> NetworkCause {
         let is_level = self.is_steady(held) && !self.is_growing(held) && self.is_long(held);
-        let is_queueing = || self.is_queueing_by(held, thresholds::PROBING_QUANTILE, thresholds::QUEUE_FACTOR_WINDOW);
+        if let Some(by_end) = by_end.filter(|_| is_level) {
+            return by_end;
+        }
+        let is_queueing = || self.is_probing_a_queue(held);
         // Where no round trips were seen, a queue wouldn't show; that the path delivered all the time is all there is.
         let sees_queues = held.iter().any(|i| i.rtt().is_some());
         if is_level && (!has_packets || self.path.delivered_through(held) && (!sees_queues || is_queueing())) {
@@ -377,6 +381,47 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// A window or a buffer that held the sender again and again, by what counters tell, holds it at the same rate in between, too:
+    /// samples that fall between two bursts, or into the pacing of one, find a part of it free. A path that is full shows a
+    /// queue, at the latest where the sender goes up to its window; and a rate that heeds the window or buffer is theirs.
+    fn end_cause(&self, holdings: &[Holding], opened: u64, held: &[&Interval]) -> Option<NetworkCause> {
+        let has_packets = held.iter().any(|i| i.at.packets.is_some());
+        let later: Vec<_> = self.timeline.intervals.iter().zip(holdings).filter(|(i, _)| i.to_us > opened).collect();
+        let all: Vec<&Interval> = later.iter().map(|(interval, _)| *interval).collect();
+        if has_packets
+            || !self.is_long(held)
+            || self.losses.ratio >= thresholds::STARVED_LOSS
+            || self.is_probing_a_queue(&all)
+        {
+            return None;
+        }
+        let (mut time, mut window, mut buffer) = (0.0, 0.0, 0.0);
+        for (interval, holding) in later {
+            time += interval.len();
+            // What the kernel counts is the time itself; what samples show is the part of them.
+            let seen = |is_seen: bool| if is_seen { interval.len() } else { 0.0 };
+            window += match interval.at.rwnd_limited_us {
+                Some(_) => interval.rwnd_limited * interval.len(),
+                None => seen(*holding == Holding::OfferedWindow),
+            };
+            buffer += match interval.at.sndbuf_limited_us {
+                Some(_) => interval.sndbuf_limited * interval.len(),
+                None => seen(*holding == Holding::SendBuffer),
+            };
+        }
+        let most = window.max(buffer);
+        match () {
+            () if most <= 0.0 || most < thresholds::END_HOLDS * time => None,
+            () if window >= buffer => Some(NetworkCause::Window),
+            () => Some(NetworkCause::Held),
+        }
+    }
+
+    /// The highest round trips show a queue, as those of a sender do that now and then tries for more than a full path carries.
+    fn is_probing_a_queue(&self, held: &[&Interval]) -> bool {
+        self.is_queueing_by(held, thresholds::PROBING_QUANTILE, thresholds::QUEUE_FACTOR_WINDOW)
+    }
+
     /// So few segments for so many round trips without a loss that no congestion window can have been the reason: it grows by
     /// half a segment at least in each (RFC 5681, section 3.1, with an acknowledgement for every second segment).
     fn is_too_few_to_be_congestion(&self, held: &[&Interval]) -> bool {
@@ -395,12 +440,18 @@ impl<'a> Case<'a> {
     }
 
     /// BBR stays at the path's rate through losses that are not too many; those of its start don't count.
-    fn model_based_cause(&self, held: &[&Interval], rate: f64, by_loss: NetworkCause) -> NetworkCause {
+    fn model_based_cause(
+        &self,
+        held: &[&Interval],
+        rate: f64,
+        by_loss: NetworkCause,
+        by_end: Option<NetworkCause>,
+    ) -> NetworkCause {
         let late = Losses::ratio_in(&held[held.len() / 2..], &self.timeline);
         let level = self.is_steady(held) || rate >= thresholds::MODEL_LEVEL * self.path.plateau;
         let level = level && self.path.delivered_through(held);
         match (level && late < thresholds::MODEL_LOSS, self.losses.retransmits > 0.0) {
-            (true, _) => NetworkCause::Saturated,
+            (true, _) => by_end.unwrap_or(NetworkCause::Saturated),
             (false, true) => by_loss,
             (false, false) => NetworkCause::Opening,
         }
@@ -517,6 +568,8 @@ enum NetworkCause {
     Paced,
     /// What is in flight doesn't grow, and nothing on the path or at the receiver keeps it from that.
     Held,
+    /// The receiver's window was used up again and again, and no queue formed in between.
+    Window,
     /// The path would carry more, nothing is lost, and nothing else shows.
     Unknown,
 }

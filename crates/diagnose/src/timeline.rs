@@ -26,6 +26,9 @@ pub(crate) struct Interval {
     /// The part of the same time in which a writer waited for room in the send buffer; `None` where the kernel doesn't count
     /// it.
     pub(crate) writer_waits: Option<f64>,
+    /// The part of the same time at whose end the send buffer held as much as it may and more, so that the next write has to wait;
+    /// `None` where its size isn't known.
+    pub(crate) over_full: Option<f64>,
     /// The part of the time around it in which nothing arrived though something was in flight; `None` where only packets
     /// would tell.
     pub(crate) dry: Option<f64>,
@@ -127,9 +130,16 @@ fn interval(a: &SenderSample, b: &SenderSample) -> Interval {
         sndbuf_limited: spent(a.sndbuf_limited_us, b.sndbuf_limited_us),
         rate: 0.0,
         writer_waits: a.sndbuf_limited_us.and(b.sndbuf_limited_us).map(|_| 0.0),
+        over_full: is_over_full(b).map(|_| 0.0),
         dry: None,
         at: *b,
     }
+}
+
+/// The queued data costs as much as the buffer may hold.
+fn is_over_full(sample: &SenderSample) -> Option<bool> {
+    let (queued, buffer) = sample.send_queued.zip(sample.send_buffer)?;
+    Some(buffer.get() > 0 && queued >= buffer)
 }
 
 /// Averages rates and the writer's waiting over `HALF_WINDOW_ROUND_TRIPS` to either side, and over one and a half intervals
@@ -139,17 +149,20 @@ fn average_rates(intervals: &mut [Interval], base_rtt: Option<f64>) {
     let round_trips = thresholds::HALF_WINDOW_ROUND_TRIPS * base_rtt.unwrap_or(0.0);
     let half = round_trips.max(thresholds::LEAST_HALF_WINDOW_US).max(1.5 * typical);
     let (mut low, mut high) = (0, 0);
-    let (mut bytes, mut waited) = (0.0, 0.0);
+    let (mut bytes, mut waited, mut over) = (0.0, 0.0, 0.0);
+    let over_full = |i: &Interval| if is_over_full(&i.at) == Some(true) { i.len() } else { 0.0 };
     for middle in 0..intervals.len() {
         let centre = (intervals[middle].from_us as f64 + intervals[middle].to_us as f64) / 2.0;
         while high < intervals.len() && (high <= middle || intervals[high].to_us as f64 <= centre + half) {
             bytes += intervals[high].acked;
             waited += intervals[high].sndbuf_limited * intervals[high].len();
+            over += over_full(&intervals[high]);
             high += 1;
         }
         while low < middle && (intervals[low].from_us as f64) < centre - half {
             bytes -= intervals[low].acked;
             waited -= intervals[low].sndbuf_limited * intervals[low].len();
+            over -= over_full(&intervals[low]);
             low += 1;
         }
         let span = intervals[high - 1].to_us.saturating_sub(intervals[low].from_us) as f64;
@@ -157,6 +170,7 @@ fn average_rates(intervals: &mut [Interval], base_rtt: Option<f64>) {
         let middle = &mut intervals[middle];
         middle.rate = stats::fraction(bytes.max(0.0) * 8e6, span);
         middle.writer_waits = middle.writer_waits.map(|_| stats::fraction(waited.max(0.0), span));
+        middle.over_full = middle.over_full.map(|_| stats::fraction(over.max(0.0), span));
     }
 }
 

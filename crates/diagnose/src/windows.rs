@@ -136,13 +136,15 @@ fn is_supply_short(interval: &Interval, mss: f64) -> bool {
 }
 
 /// A buffer that holds two thirds and more lets a writer wait that found it full before, and no other: an automatic buffer is
-/// often no larger than what an application keeps on its way. Where the kernel counts the waiting, no waiting decides.
+/// often no larger than what an application keeps on its way. Where the kernel counts the waiting, no waiting decides, but where
+/// the buffer is full now and then: the kernel doesn't count while the congestion window is used up as well.
 fn is_send_buffer_full(interval: &Interval) -> bool {
     let queued = interval.at.send_queued.zip(interval.at.send_buffer);
     let by_memory = queued.is_some_and(|(queued, buffer)| {
         buffer.get() > 0 && queued.get() as f64 >= thresholds::SEND_BUFFER_FULL * buffer.get() as f64
     });
-    let waits = interval.writer_waits.is_none_or(|share| share >= thresholds::WRITER_WAITS);
+    let waits = interval.writer_waits.is_none_or(|share| share >= thresholds::WRITER_WAITS)
+        || interval.over_full.is_some_and(|share| share >= thresholds::OVER_FULL);
     by_memory && waits || interval.sndbuf_limited >= thresholds::CHRONOGRAPH
 }
 
