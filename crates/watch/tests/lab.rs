@@ -245,6 +245,13 @@ fn a_full_path_is_the_path_and_a_peer_without_scaling_is_named() {
 #[test]
 fn iperf3_with_64_kb_is_seen_as_what_it_is() {
     let Some(_turn) = turn("iperf3_with_64_kb_is_seen_as_what_it_is") else { return };
+    // BBR paces just below the window, and CUBIC sends all of it at once.
+    for congestion in ["cubic", "bbr"] {
+        iperf3_with_64_kb(congestion);
+    }
+}
+
+fn iperf3_with_64_kb(congestion: &str) {
     let lab = lab(Rate::from_bps(100_000_000));
     let start = |side: Side, words: &[&str]| {
         lab.host(side).command("iperf3").args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
@@ -255,7 +262,7 @@ fn iperf3_with_64_kb_is_seen_as_what_it_is() {
     };
     thread::sleep(Duration::from_millis(300));
     let address = lab.host(Side::B).address().to_string();
-    let mut program = start(Side::A, &["-c", &address, "-w", "64K", "-t", "60", "-C", "cubic"]).unwrap();
+    let mut program = start(Side::A, &["-c", &address, "-w", "64K", "-t", "60", "-C", congestion]).unwrap();
     thread::sleep(Duration::from_millis(1_500));
     let frame = seen(lab.host(Side::A), busiest_is(Limiter::ReceiveWindow));
     let at_receiver = seen(lab.host(Side::B), busiest_is(Limiter::ReceiveWindow));
@@ -267,7 +274,7 @@ fn iperf3_with_64_kb_is_seen_as_what_it_is() {
     let owner = row.owner.as_ref().unwrap();
     assert_eq!(owner.process, "iperf3");
     // With -w both ends set both buffers, and a 64 KB receive buffer's window is the smaller of the two bounds.
-    assert_eq!(row.limiter(), Some(Limiter::ReceiveWindow), "{row:#?}");
+    assert_eq!(row.limiter(), Some(Limiter::ReceiveWindow), "{congestion}: {row:#?}");
     let note = row.notes.iter().find(|note| note.subject == Subject::SendBufferSet).unwrap();
     assert!(note.is_sure && !note.is_trouble, "{note:?}");
     let row = busiest(&at_receiver);
