@@ -389,7 +389,7 @@ impl<'a> Case<'a> {
         let later: Vec<_> = self.timeline.intervals.iter().zip(holdings).filter(|(i, _)| i.to_us > opened).collect();
         let all: Vec<&Interval> = later.iter().map(|(interval, _)| *interval).collect();
         if has_packets
-            || !self.is_long(held)
+            || !self.is_long(&all)
             || self.losses.ratio >= thresholds::STARVED_LOSS
             || self.is_probing_a_queue(&all)
         {
