@@ -5,9 +5,10 @@ mod common;
 use std::fs;
 
 use common::{address, change, machine, options, tree};
+use fullpipe_host::guardian::{self, Bond};
 use fullpipe_host::{
-    ApplyFault, ApplyOptions, EntryState, FolderHost, Host, HostError, Identity, Journal, Outcome, RunState,
-    UndoOptions, Which, apply, undo,
+    ApplyFault, ApplyOptions, EntryState, FolderHost, Host, HostError, Identity, Journal, Outcome, RunState, Trial,
+    UndoOptions, Which, apply, confirm, undo,
 };
 use fullpipe_knobs::{Address, Settings};
 use proptest::prelude::*;
@@ -200,6 +201,95 @@ fn what_somebody_changed_since_is_theirs_unless_forced() {
     let forced = undo(&mut host, &mut journal, Which::Latest, UndoOptions { force: true }).expect("undone");
     assert!(forced.is_complete() && forced.entries.len() == 1);
     assert_eq!(tree(root.path()), before);
+}
+
+#[test]
+fn a_drop_in_that_somebody_changed_since_is_theirs_unless_forced() {
+    let (root, boot) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let mut host = machine(root.path());
+    let file = boot.path().join("90-fullpipe.conf");
+    let mut journal = Journal::in_memory().expect("a journal");
+    let changes = [change(&mut host, "net.ipv4.tcp_rmem", Some(BIG))];
+    let lasting = ApplyOptions { persist: Some(boot.path().to_owned()), ..options() };
+    apply(&mut host, &mut journal, &changes, &lasting).expect("applied");
+    fs::write(&file, "net.ipv4.tcp_sack = 1\n").expect("somebody else");
+    let report = undo(&mut host, &mut journal, Which::All, UndoOptions::default()).expect("undone");
+    assert!(matches!(report.entries[0].outcome, Outcome::ChangedSince { .. }), "{report:?}");
+    assert_eq!(fs::read_to_string(&file).expect("there"), "net.ipv4.tcp_sack = 1\n");
+    let forced = undo(&mut host, &mut journal, Which::All, UndoOptions { force: true }).expect("undone");
+    assert!(forced.is_complete() && !file.exists(), "{forced:?}");
+}
+
+#[test]
+fn nothing_is_confirmed_after_its_deadline_a_restart_or_its_undo() {
+    for (deadline_ms, ends) in [(0, "by its deadline"), (i64::MAX, "by a restart"), (i64::MAX, "by an undo")] {
+        let (root, boot) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let mut host = machine(root.path());
+        let mut journal = Journal::in_memory().expect("a journal");
+        let changes = [change(&mut host, "net.ipv4.tcp_rmem", Some(BIG))];
+        let trial = Some(Trial { owner: "a test".into(), deadline_ms: Some(deadline_ms) });
+        let lasting = ApplyOptions { persist: Some(boot.path().to_owned()), trial, ..options() };
+        let run = apply(&mut host, &mut journal, &changes, &lasting).expect("applied").id.expect("a run");
+        match ends {
+            "by a restart" => {
+                fs::write(root.path().join("proc/sys/kernel/random/boot_id"), "second-boot\n").expect("restarted");
+            }
+            "by an undo" => {
+                let report = undo(&mut host, &mut journal, Which::Run(run), UndoOptions::default()).expect("undone");
+                assert!(report.is_complete(), "{report:?}");
+            }
+            _ => {}
+        }
+        let refused = confirm(&mut host, &mut journal, run).expect_err(ends).to_string();
+        assert!(refused.contains("not on trial"), "{ends}: {refused}");
+        assert_eq!(fs::read_dir(boot.path()).expect("listed").count(), 0, "{ends}: a file was written");
+    }
+}
+
+/// A machine that refuses to write for a while.
+struct Stubborn {
+    host: FolderHost,
+    refusals: u32,
+}
+
+impl Host for Stubborn {
+    fn settings(&mut self) -> Result<Settings, HostError> {
+        self.host.settings()
+    }
+    fn read(&mut self, address: &Address) -> Result<Option<String>, HostError> {
+        Host::read(&mut self.host, address)
+    }
+    fn write(&mut self, address: &Address, value: Option<&str>) -> Result<(), HostError> {
+        if self.refusals == 0 {
+            return self.host.write(address, value);
+        }
+        self.refusals -= 1;
+        Err(HostError::NeverAbsent { address: address.clone() })
+    }
+    fn writable(&mut self, address: &Address) -> Result<(), HostError> {
+        self.host.writable(address)
+    }
+    fn identity(&mut self) -> Result<Identity, HostError> {
+        self.host.identity()
+    }
+}
+
+#[test]
+fn a_guardian_tries_an_undo_that_failed_again() {
+    let (root, state) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let mut host = machine(root.path());
+    let before = tree(root.path());
+    let mut journal = Journal::open(state.path()).expect("a journal");
+    let changes = [change(&mut host, "net.ipv4.tcp_rmem", Some(BIG))];
+    let trial = Some(Trial { owner: "a-test".into(), deadline_ms: None });
+    apply(&mut host, &mut journal, &changes, &ApplyOptions { trial, ..options() }).expect("applied");
+    drop(journal);
+    let mut host = Stubborn { host, refusals: 3 };
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    // Its parent has ended.
+    let (parent, ready) = (std::io::empty(), || {});
+    guardian::watch(&mut host, state.path(), "a-test", Bond::Parent, parent, ready, &stop).expect("ended");
+    assert_eq!((host.refusals, tree(root.path())), (0, before));
 }
 
 #[test]
