@@ -186,6 +186,7 @@ mod tests {
             ("net.ipv4.tcp_rmem", Some("1 1 1")),
             ("net.ipv4.tcp_rmem", Some("4096 131072 99999999999")),
             ("net.ipv4.tcp_rmem", Some("4096 131072 6291456\nnet.ipv4.ip_forward = 1")),
+            ("net.ipv4.tcp_rmem", Some("4096 131072\n6291456")),
             ("net.ipv4.tcp_rmem", Some("")),
             ("net.ipv4.tcp_rmem", None),
             ("link lo mtu", Some("68")),

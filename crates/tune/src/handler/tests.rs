@@ -214,15 +214,16 @@ fn what_a_conversation_kept_can_be_taken_back_by_a_later_one_and_nothing_else_of
 fn what_is_held_outlives_its_conversation_until_its_own_deadline() {
     let machine = Machine::new();
     let Answer::Applied { run: Some(run), .. } = machine.apply(peer(1), OLD, "4096 131072 7000000") else { panic!() };
+    let state = machine.folder.path().join("state");
+    let terms = || Journal::look(&state).unwrap().unwrap().run(RunId(run)).unwrap().trial.unwrap();
+    let of_the_server = terms().owner;
     assert!(matches!(machine.order(peer(2), &Order::Hold { run, within_s: 600 }), Answer::Refused { .. }), "another's");
     assert!(matches!(machine.order(peer(1), &Order::Hold { run, within_s: 600 }), Answer::Held(600)));
     machine.handler.on_disconnect(peer(1).peer, Disconnect::Lost);
     assert_eq!(machine.rmem(), "4096 131072 7000000", "the conversation is over, and the trial is not");
     reason(&machine.apply(peer(2), "4096 131072 7000000", "4096 131072 8000000"));
-    let state = machine.folder.path().join("state");
-    let journal = Journal::look(&state).unwrap().unwrap();
-    let trial = journal.run(RunId(run)).unwrap().trial.unwrap();
-    assert!(trial.deadline_ms.is_some(), "{trial:?}");
+    let trial = terms();
+    assert!(trial.deadline_ms.is_some() && trial.owner != of_the_server, "a guardian of its own: {trial:?}");
     let mut journal = Journal::open(&state).unwrap();
     let mut host = FolderHost::new(machine.folder.path().join("machine"));
     fullpipe_host::confirm(&mut host, &mut journal, RunId(run)).expect("in time");
@@ -306,4 +307,40 @@ fn strangers_are_told_settings_only_where_the_server_shares_them() {
     assert!(reason(&Machine::new().ask(peer(1), &Request::Settings)).contains("key"));
     let open = Machine::with(Terms { share: true, ..Terms::default() });
     assert!(matches!(open.ask(peer(1), &Request::Settings), Answer::Settings(_)));
+}
+
+#[test]
+fn no_order_has_a_trial_last_for_longer_than_the_longest() {
+    let deadline_of = |within_s: u32| {
+        let machine = Machine::new();
+        let changes = vec![change("net.ipv4.tcp_rmem", OLD, "4096 131072 7000000")];
+        let answer = machine.order(peer(1), &Order::Apply { changes, stay: Stay::Running, within_s });
+        let Answer::Applied { run: Some(run), .. } = answer else { panic!("{answer:?}") };
+        let journal = Journal::look(&machine.folder.path().join("state")).unwrap().unwrap();
+        let deadline = journal.run(RunId(run)).unwrap().trial.unwrap().deadline_ms.unwrap();
+        let held = machine.order(peer(1), &Order::Hold { run, within_s });
+        let Answer::Held(held) = held else { panic!("{held:?}") };
+        (deadline, u64::from(held))
+    };
+    let (longest, _) = deadline_of(u32::try_from(*TRIAL.end()).unwrap());
+    let (deadline, held) = deadline_of(u32::MAX);
+    // The two began at most so far apart, and what was asked for is 136 years.
+    assert!(deadline - longest < 3_600_000, "{} ms more", deadline - longest);
+    assert_eq!(held, *HOLD.end());
+}
+
+#[test]
+fn settings_for_everybody_are_not_read_anew_for_each_who_asks() {
+    let machine = Machine::with(Terms { share: true, ..Terms::default() });
+    let told = || match machine.ask(peer(1), &Request::Settings) {
+        Answer::Settings(settings) => settings.values[&"net.ipv4.tcp_rmem".parse().unwrap()].clone().unwrap(),
+        answer => panic!("{answer:?}"),
+    };
+    assert_eq!(told(), OLD);
+    fs::write(rmem(machine.folder.path()), "4096 131072 7000000\n").unwrap();
+    let read_at = |moment: Instant| machine.handler.shared.lock().unwrap().as_mut().unwrap().0 = moment;
+    read_at(Instant::now() + SHARED_LIFE * 60);
+    assert_eq!(told(), OLD, "what was just read is told again");
+    read_at(Instant::now().checked_sub(SHARED_LIFE * 2).expect("the machine runs for longer"));
+    assert_eq!(told(), "4096 131072 7000000");
 }

@@ -17,6 +17,7 @@ struct Memory {
     next: i64,
     held: Vec<i64>,
     fails_to_keep: bool,
+    fails_to_apply: bool,
     /// How often an undo fails before it succeeds.
     undo_failures: u32,
 }
@@ -41,6 +42,9 @@ impl End for Memory {
     }
 
     fn apply(&mut self, changes: &[Change], _: Stay, _: Duration) -> Result<Trial, TuneError> {
+        if self.fails_to_apply {
+            return Err(self.refuse("apply"));
+        }
         self.next += 1;
         self.in_force.push(self.next);
         Ok(Trial { run: Some(RunId(self.next)), read_back: changes.iter().map(|change| change.to.clone()).collect() })
@@ -146,4 +150,13 @@ fn an_undo_that_fails_once_is_tried_again() {
     let error = keep_both(a, b, None).expect_err("one end fails");
     assert!(error.to_string().contains("keep"), "{error}");
     assert!(ends.iter().all(|end| end.in_force.is_empty()));
+}
+
+#[test]
+fn where_one_end_refuses_its_changes_the_other_does_not_have_them_either() {
+    let mut ends = ["a", "b"].map(|name| Memory { name, ..Memory::default() });
+    ends[1].fails_to_apply = true;
+    let [a, b] = &mut ends;
+    keep_both(a, b, None).expect_err("one end refuses");
+    assert!(ends.iter().all(|end| end.in_force.is_empty()), "something stayed in force");
 }
