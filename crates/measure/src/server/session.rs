@@ -1,7 +1,7 @@
 //! One test, from the server's side; a conversation branches off after the parameters.
 
 use std::{
-    net::{SocketAddr, UdpSocket},
+    net::{SocketAddr, TcpStream, UdpSocket},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -462,6 +462,14 @@ fn prepare_datagrams(socket: &UdpSocket, params: &Params, role: Role) {
     }
 }
 
+/// Sets a congestion control, if it is one that there is. For another the kernel would load a module, which is not a client's to
+/// decide.
+fn set_congestion(stream: &TcpStream, name: &str, available: &[String]) {
+    if available.iter().any(|available| available == name) {
+        drop(sockopt::set_congestion(stream, name));
+    }
+}
+
 /// Options that the client asked for. One that can't be set is left as it was: the results tell the congestion control
 /// that was used and the sizes that the buffers had. `pace_bps` is what a sender paces itself to.
 fn prepare(arrival: &Arrival, params: &Params, role: Role, pace_bps: Option<u64>) {
@@ -480,11 +488,8 @@ fn prepare(arrival: &Arrival, params: &Params, role: Role, pace_bps: Option<u64>
     if let Some(bytes) = receive {
         drop(socket.set_recv_buffer_size(bytes as usize));
     }
-    // One that is not there yet would have the kernel load a module, which is not a client's to decide.
-    if let Some(name) = &params.congestion
-        && host::available_congestion_controls().iter().any(|available| available == name)
-    {
-        drop(sockopt::set_congestion(&arrival.stream, name));
+    if let Some(name) = &params.congestion {
+        set_congestion(&arrival.stream, name, &host::available_congestion_controls());
     }
     if let Some(mss) = params.mss {
         drop(sockopt::set_max_segment(&arrival.stream, mss));
@@ -521,4 +526,22 @@ fn line(params: &Params, report: &EndReport, answered: Option<u64>) -> String {
         total(Role::Receive),
         total(Role::Send)
     )
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_chooses_among_the_congestion_controls_that_there_are() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+        let stream = TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
+        let now = || sockopt::congestion(&stream).expect("one");
+        sockopt::set_congestion(&stream, "cubic").expect("every kernel has it");
+        // The kernel has it, too: what it does not have it would look for among its modules.
+        set_congestion(&stream, "reno", &["cubic".to_owned()]);
+        assert_eq!(now(), "cubic");
+        set_congestion(&stream, "reno", &["cubic".to_owned(), "reno".to_owned()]);
+        assert_eq!(now(), "reno");
+    }
 }

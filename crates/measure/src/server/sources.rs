@@ -18,7 +18,8 @@ pub(super) const SILENCE: Duration = Duration::from_secs(10);
 /// What a connection that says nonsense, or leaves without a word, costs.
 pub(super) const NONSENSE: Duration = Duration::from_secs(1);
 
-/// An address is turned away once its penalties reach this, and for no longer than the other (sshd's `min` and `max`).
+/// An address is turned away once its penalties reach this, and then until they have passed, which takes no longer than the
+/// other (sshd's `min` and `max`).
 const ENFORCED: Duration = Duration::from_secs(15);
 const LONGEST: Duration = Duration::from_secs(600);
 
@@ -37,8 +38,15 @@ struct Inner {
     guests: Vec<(u64, IpAddr, Option<TcpStream>)>,
     /// Places taken by kind.
     places: HashMap<(Kind, IpAddr), usize>,
-    /// Until when an address has penalties.
-    penalties: HashMap<IpAddr, Instant>,
+    penalties: HashMap<IpAddr, Penalty>,
+}
+
+/// What an address has against it.
+#[derive(Clone, Copy, Debug)]
+struct Penalty {
+    until: Instant,
+    /// There was enough of it once.
+    is_enforced: bool,
 }
 
 /// A kind of place.
@@ -129,19 +137,21 @@ impl Sources {
         }
         let mut inner = self.inner();
         if inner.penalties.len() >= MOST_SOURCES {
-            inner.penalties.retain(|_, until| *until > now);
+            inner.penalties.retain(|_, penalty| penalty.until > now);
         }
         if inner.penalties.len() >= MOST_SOURCES {
             return;
         }
-        let until = inner.penalties.entry(block(address)).or_insert(now);
-        *until = ((*until).max(now) + penalty).min(now + LONGEST);
+        let source = inner.penalties.entry(block(address)).or_insert(Penalty { until: now, is_enforced: false });
+        source.is_enforced &= source.until > now;
+        source.until = (source.until.max(now) + penalty).min(now + LONGEST);
+        source.is_enforced |= source.until.saturating_duration_since(now) >= ENFORCED;
     }
 
     /// Whether an address is turned away for what it did.
     pub(super) fn is_penalised(&self, address: IpAddr, now: Instant) -> bool {
         let inner = self.inner();
-        inner.penalties.get(&block(address)).is_some_and(|until| until.saturating_duration_since(now) >= ENFORCED)
+        inner.penalties.get(&block(address)).is_some_and(|penalty| penalty.is_enforced && penalty.until > now)
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -183,6 +193,10 @@ mod tests {
         drop(places);
         assert!(!sources.has(Kind::Talk, address(1)));
         assert!(sources.take(Kind::Talk, address(1), 4).is_some());
+        for kind in [Kind::Session, Kind::Test] {
+            let _one = sources.take(kind, address(3), 1).expect("the first");
+            assert!(sources.take(kind, address(3), 1).is_none(), "{kind:?}");
+        }
         let near: [IpAddr; 2] = ["2001:db8::1", "2001:db8::2"].map(|text| text.parse().expect("an address"));
         let _one = sources.take(Kind::Talk, near[0], 1).expect("the first");
         assert!(sources.take(Kind::Talk, near[1], 1).is_none(), "one network of 64 bits");
@@ -213,11 +227,15 @@ mod tests {
         assert!(!sources.is_penalised(address(1), now), "once may happen to anybody");
         sources.penalise(address(1), SILENCE, now);
         assert!(sources.is_penalised(address(1), now) && !sources.is_penalised(address(2), now));
-        assert!(!sources.is_penalised(address(1), now + SILENCE));
+        let (nearly, over) = (SILENCE + SILENCE / 2, SILENCE * 2);
+        assert!(sources.is_penalised(address(1), now + nearly), "all of it has to pass");
+        assert!(!sources.is_penalised(address(1), now + over));
+        sources.penalise(address(1), NONSENSE, now + over);
+        assert!(!sources.is_penalised(address(1), now + over), "it begins anew");
         for _ in 0..1_000 {
-            sources.penalise(address(1), SILENCE, now);
+            sources.penalise(address(1), SILENCE, now + over);
         }
-        assert!(!sources.is_penalised(address(1), now + LONGEST), "never for longer");
+        assert!(!sources.is_penalised(address(1), now + over + LONGEST), "never for longer");
         let here = IpAddr::from([127, 0, 0, 1]);
         (0..100).for_each(|_| sources.penalise(here, SILENCE, now));
         assert!(!sources.is_penalised(here, now));

@@ -258,6 +258,16 @@ fn pings_and_the_path_mtu_of_loopback_are_known() {
     assert_eq!(measurement.directions[0].transfers[0].path_mtu, mtu.up.mtu);
 }
 
+#[test]
+fn a_server_that_does_not_introduce_itself_tells_its_version_alone() {
+    let server = Running::with(fullpipe_measure::ServerOptions { introduce: false, ..quick_server() }, None);
+    let client = Client::connect(&server.target()).unwrap();
+    let hello = client.hello().unwrap();
+    assert!(!hello.program.is_empty(), "{hello:?}");
+    assert!(hello.host.is_empty() && hello.platform.is_empty(), "{hello:?}");
+    assert!(hello.congestion_control.is_none() && hello.available.is_empty(), "{hello:?}");
+}
+
 #[derive(Default)]
 struct Recorder(Mutex<Vec<(SocketAddr, Disconnect)>>);
 
