@@ -420,3 +420,87 @@ fn of_a_damaged_journal_what_can_be_read_is_put_back_and_the_rest_said() {
     let said = fs::read_to_string(folder.path().join("said")).unwrap();
     assert!(said.contains("of entries is wrong"), "{said}");
 }
+
+/// Each way out in turn is the only one there is, and a link that gets too small for IPv6 costs it (RFC 8200, 5).
+#[test]
+fn the_loss_of_a_name_server_or_of_the_way_back_to_a_login_takes_a_change_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"
+        ip link add va type veth peer name vb
+        ip link set va up
+        ip link set vb up
+        printf '%s' '{"schema":"fullpipe/2","changes":[{"host":"here","knob":"link va mtu","from":"1500","to":"1000",
+            "reason":"a mistake","arithmetic":"","memory_worst_case":null,"takes_effect":"live","undo":"","source":""}]}' > small.json
+        tried() {
+            ip -6 addr replace 2001:db8:1::1/64 dev va nodad
+            "$@" $F apply small.json --host here --yes --json > lost.json && echo 'not noticed' || true
+            grep -o 'the way [^;,]* was gone\|where this login comes from was gone' lost.json || cat lost.json
+            ip -o link show va | grep -o 'mtu [0-9]*'
+        }
+        : > none
+        echo 'nameserver 2001:db8:1::53' > some
+        mount --bind some /etc/resolv.conf
+        tried env -u SSH_CONNECTION
+        mount --bind none /etc/resolv.conf
+        tried env SSH_CONNECTION='2001:db8:1::9 40000 2001:db8:1::1 22'
+        # sudo takes the variable away; the shell above it has it.
+        tried env SSH_CONNECTION='2001:db8:1::9 40000 2001:db8:1::1 22' sh -c 'env -u SSH_CONNECTION "$@"; exit $?' sh"#;
+    let name = "the_loss_of_a_name_server_or_of_the_way_back_to_a_login_takes_a_change_back";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    let login = "where this login comes from was gone";
+    assert_eq!(
+        seen,
+        ["the way to the name server 2001:db8:1::53 was gone", "mtu 1500", login, "mtu 1500", login, "mtu 1500"]
+    );
+}
+
+#[test]
+fn a_server_that_starts_names_what_was_left_on_trial_or_puts_it_back_where_it_takes_orders() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        $F key lab.key > /dev/null
+        $F apply plan.json --yes --confirm-within 600s --json > tried.json
+        kill -9 $(cat state/guard-*.lock)
+        for i in $(seq 600); do $F status > /dev/null 2> named; grep -q 'left on trial' named && break; sleep 0.1; done
+        serve() {
+            $F serve 127.0.0.1:0 $* > listening 2> said & SERVER=$!
+            for i in $(seq 600); do test -s listening && break; sleep 0.1; done
+            kill $SERVER
+            wait $SERVER || true
+            grep -c 'run 1 was left on trial' said
+            cat $R
+        }
+        ip link set lo up
+        serve
+        serve --allow-tune --key-file lab.key";
+    let name = "a_server_that_starts_names_what_was_left_on_trial_or_puts_it_back_where_it_takes_orders";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    assert_eq!((seen[0].as_str(), seen[2].as_str(), seen[3].as_str()), ("1", "1", OLD), "{seen:?}");
+    assert_ne!(seen[1], OLD, "without --allow-tune a server changes nothing");
+}
+
+/// Addresses of loopback itself have no penalties.
+#[test]
+fn an_address_that_speaks_nonsense_is_turned_away_for_a_while_and_another_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"
+        ip link set lo up
+        ip addr add 10.9.0.1/32 dev lo
+        ip addr add 10.9.0.2/32 dev lo
+        $F serve 0.0.0.0:5201 > listening 2> said & SERVER=$!
+        trap 'kill $SERVER' EXIT
+        for i in $(seq 600); do test -s listening && break; sleep 0.1; done
+        # Whoever asks for one of these addresses comes from it, too.
+        measured() { $F measure $1 -t 0.3 --json > measured.json && echo served || grep -o '"kind": *"[a-z_]*"' measured.json; }
+        measured 10.9.0.1
+        for i in $(seq 60); do
+            bash -c 'exec 3<> /dev/tcp/10.9.0.1/5201 && printf "GET / HTTP/1.1\r\nHost: a-name-that-is-long-enough\r\n\r\n" >&3 &&
+                cat <&3' > /dev/null 2>&1 || true
+        done
+        measured 10.9.0.1
+        measured 10.9.0.2"#;
+    let name = "an_address_that_speaks_nonsense_is_turned_away_for_a_while_and_another_is_not";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    assert_eq!((seen[0].as_str(), seen[2].as_str()), ("served", "served"), "{seen:?}");
+    assert_ne!(seen[1], "served", "{seen:?}");
+}
