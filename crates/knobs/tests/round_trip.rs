@@ -24,6 +24,7 @@ fn exported(key: &Key) -> Vec<u8> {
     for (name, data) in key {
         text += &format!("\"{name}\"={data}\r\n");
     }
+    text += "\r\n";
     [0xff, 0xfe].into_iter().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect()
 }
 

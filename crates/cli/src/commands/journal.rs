@@ -27,14 +27,18 @@ pub(super) fn open_to_undo() -> Result<Journal, Failure> {
     Ok(Journal::open_damaged(&journal::state_dir()?)?)
 }
 
+/// Whether this user's journal tells of all that was changed: root has none that only root can read.
+pub(super) fn is_all() -> bool {
+    journal::roots_state_dir().is_none()
+}
+
 /// Says what keeps a look at the journal from being the whole truth; gives the exit code of a command that went well
 /// otherwise.
 pub(super) fn exit_of_look(journal: Option<&Journal>, output: Output) -> Exit {
     let exit = journal.map_or(Exit::Ok, |journal| exit_of(journal, output));
     let Some(folder) = journal::roots_state_dir().filter(|_| exit == Exit::Ok) else { return exit };
     output.warning(&format!(
-        "this is what this user changed; root has changed settings of this machine, too, and only root sees them ({}): \
-         `sudo fullpipe status`\n",
+        "root has changed settings of this machine, and only root sees which ({}): `sudo fullpipe status`\n",
         folder.display()
     ));
     Exit::NoPermission

@@ -12,7 +12,9 @@ pub(super) fn run(output: Output) -> Ended {
     let runs = journal.as_ref().map_or_else(|| Ok(Vec::new()), Journal::outstanding)?;
     let mut host = SystemHost::new();
     let standing: Vec<_> = runs.into_iter().map(|run| Standing::new(run, |entry| reading(&mut host, entry))).collect();
-    printed(output.result(|| json::status("status", &standing), |look| text::status(&standing, look)))?;
+    printed(
+        output.result(|| json::status("status", &standing), |look| text::status(&standing, journal::is_all(), look)),
+    )?;
     Ok(journal::exit_of_look(journal.as_ref(), output))
 }
 

@@ -211,6 +211,23 @@ fn a_window_of_one_adapter_is_raised_too_or_taken_away_where_it_would_be_ignored
 }
 
 #[test]
+fn a_window_that_needs_scaling_is_planned_down_where_scaling_is_off_and_the_path_needs_none() {
+    let parameter = |value: &str| Address::Registry {
+        key: r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters".to_owned(),
+        value: value.to_owned(),
+    };
+    for (options, planned) in [(None, true), (Some("0"), true), (Some("1"), false), (Some("3"), false)] {
+        let mut settings = Settings::default();
+        settings.values.insert(parameter("TcpWindowSize"), Some("128480".to_owned()));
+        settings.values.insert(parameter("Tcp1323Opts"), options.map(str::to_owned));
+        let plan = planned_on("windows-xp", ("1.8M", "230ms"), &settings);
+        let change = plan.changes.iter().find(|change| change.knob == parameter("TcpWindowSize"));
+        assert_eq!(change.is_some(), planned, "{options:?}");
+        assert!(change.is_none_or(|change| change.to.as_deref() == Some("64240")));
+    }
+}
+
+#[test]
 fn a_restricted_level_is_lifted_only_where_it_is_too_small() {
     let level: Address = "netsh tcp global autotuninglevel".parse().unwrap();
     let mut settings = Settings::default();

@@ -78,16 +78,22 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     }
     let memory = Some(Bytes::new(bytes.saturating_mul(draft.connections)));
     adapters(draft, bytes, &arithmetic);
+    let is_scaled = draft.now(&parameter("Tcp1323Opts")).and_then(super::platform::number).unwrap_or(0) & 1 == 1;
     for name in ["GlobalMaxTcpWindowSize", "TcpWindowSize"] {
         let knob = parameter(name);
-        if draft.now(&knob).and_then(super::platform::number).is_some_and(|now| now >= bytes) {
-            continue;
-        }
+        let now = draft.now(&knob).and_then(super::platform::number).filter(|now| *now >= bytes);
+        let reason = match now {
+            Some(now) if plain && !is_scaled && now > UNSCALED.get() => format!(
+                "{now} B need the window-scale option (Tcp1323Opts), which is off, and this path does not need them"
+            ),
+            Some(_) => continue,
+            None => "the receive window is fixed here, and its default of one to four segments can't fill the path"
+                .to_owned(),
+        };
         draft.ask(Ask {
             knob,
             to: Some(bytes.to_string()),
-            reason: "the receive window is fixed here, and its default of one to four segments can't fill the path"
-                .to_owned(),
+            reason,
             arithmetic: arithmetic.clone(),
             // Both bound the same window: it is paid for once.
             memory: memory.filter(|_| name == "TcpWindowSize"),

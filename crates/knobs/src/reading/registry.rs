@@ -37,8 +37,13 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
         }
         sheet.set(place, knob, value.as_deref());
     }
-    if whole {
+    if whole && ends_as_an_export(text) {
         absences(&listed, sheet);
+    } else if whole && !listed.is_empty() {
+        let line = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
+        let words = "no empty line at the end, as regedit writes one: the export looks cut off, and what it lacks \
+                     counts as unknown; export it once more";
+        sheet.remark(RemarkKind::Unread, Place { line, column: 1 }, words);
     }
     Ok(())
 }
@@ -47,6 +52,11 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
 fn is_whole(text: &str, steps: &[recipe::Step]) -> bool {
     let recipes = scan::lines(text).any(|(_, line)| line.starts_with(';') || line.starts_with("[-"));
     !recipes && steps.iter().all(|step| matches!(step.action, Action::Set(..)))
+}
+
+/// Both `reg export` and regedit end a file with an empty line.
+fn ends_as_an_export(text: &str) -> bool {
+    text.ends_with("\n\n") || text.ends_with("\r\n\r\n")
 }
 
 /// An export lists all values of a key, so what it doesn't list of that key is absent.

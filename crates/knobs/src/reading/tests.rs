@@ -93,10 +93,23 @@ fn reads_registry_exports_in_each_encoding() {
 }
 
 #[test]
+fn an_export_without_its_empty_last_line_proves_nothing_absent_and_looks_cut_off() {
+    let whole = format!(
+        "Windows Registry Editor Version 5.00\r\n\r\n[{KEY}]\r\n\"DataBasePath\"=hex(2):25,00,00,00\r\n\"TcpWindowSize\"=dword:0001f5e0\r\n\r\n"
+    );
+    let cuts = [whole.len(), whole.len() - 2, whole.find("\"TcpW").unwrap(), whole.find(",00,00\r").unwrap() + 3];
+    for (index, cut) in cuts.into_iter().enumerate() {
+        let reading = read("a.reg", &whole.as_bytes()[..cut]).unwrap();
+        assert_eq!(reading.found.iter().any(|found| found.value.is_none()), index == 0, "{cut}");
+        assert_eq!(reading.remarks.iter().any(|remark| remark.message.contains("cut off")), index > 0, "{cut}");
+    }
+}
+
+#[test]
 fn an_export_of_a_whole_key_proves_what_is_absent_and_a_few_lines_prove_nothing() {
     let adapter = format!(r"{KEY}\Interfaces\{{0A1B-2C}}");
     let export = format!(
-        "Windows Registry Editor Version 5.00\n\n[{KEY}]\n\"DataBasePath\"=hex(2):25,00,00,00\n\"Tcp1323Opts\"=dword:00000001\n\n[{adapter}]\n\"EnableDHCP\"=dword:00000001\n"
+        "Windows Registry Editor Version 5.00\n\n[{KEY}]\n\"DataBasePath\"=hex(2):25,00,00,00\n\"Tcp1323Opts\"=dword:00000001\n\n[{adapter}]\n\"EnableDHCP\"=dword:00000001\n\n"
     );
     let values = |text: &str| {
         let reading = read("a.reg", text.as_bytes()).unwrap();

@@ -8,11 +8,14 @@ use crate::{
     standing::{lossy, stands},
 };
 
-/// Every run, in the order given.
-pub fn history(runs: &[RunRecord], look: Look) -> String {
+const NOTHING_BY_THIS_USER: &str = "this user changed nothing";
+
+/// Every run, in the order given; `is_all`: nobody else's are left out.
+pub fn history(runs: &[RunRecord], is_all: bool, look: Look) -> String {
     let mut page = Page::new(look);
     if runs.is_empty() {
-        page.title("history", PLAIN, "nothing was ever changed on this machine");
+        let words = if is_all { "nothing was ever changed on this machine" } else { NOTHING_BY_THIS_USER };
+        page.title("history", PLAIN, words);
     }
     for run in runs {
         put_run(&mut page, run, &[]);
@@ -20,11 +23,13 @@ pub fn history(runs: &[RunRecord], look: Look) -> String {
     page.finish()
 }
 
-/// What is in force because of us, and what an interrupted run left behind.
-pub fn status(standing: &[Standing], look: Look) -> String {
+/// What is in force because of us, and what an interrupted run left behind; `is_all`: nobody else's is left out.
+pub fn status(standing: &[Standing], is_all: bool, look: Look) -> String {
     let mut page = Page::new(look);
-    if standing.is_empty() {
+    if standing.is_empty() && is_all {
         page.title("status", GOOD, "nothing is in force: every setting is as it was before fullpipe");
+    } else if standing.is_empty() {
+        page.title("status", PLAIN, NOTHING_BY_THIS_USER);
     }
     for Standing { run, readings } in standing {
         put_run(&mut page, run, readings);
