@@ -167,9 +167,10 @@ fn a_kill_leaves_no_route_nor_does_one_of_its_guardian_after_the_next_command() 
     wait_until("the route is tried", || world.made().is_some());
     killed.stdin.take().unwrap().write_all(b"\n").unwrap();
     wait_until("its guardian takes it back", || world.made().is_none());
+    // It marks the journal after that, and ends with this command.
+    wait_until("nothing is outstanding", || world.printed(&["status"])["runs"] == json!([]));
     killed.kill().unwrap();
     killed.wait().unwrap();
-    wait_until("nothing is outstanding", || world.printed(&["status"])["runs"] == json!([]));
 
     let mut killed = spawn(&[]);
     wait_until("the route is tried", || world.made().is_some());

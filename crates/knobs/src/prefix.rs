@@ -74,7 +74,7 @@ impl FromStr for Prefix {
             None => (text, None),
         };
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let length = length.unwrap_or(width(address));
+        let length = length.unwrap_or_else(|| width(address));
         let network = masked(address, length);
         match length {
             _ if length > width(address) => Err(wrong()),
