@@ -181,7 +181,7 @@ impl<H: Host + Send> End for LocalEnd<H> {
     fn meets(&mut self, peer: IpAddr) -> Result<(), TuneError> {
         let Some(destination) = &mut self.destination else { return Ok(()) };
         let peer = peer.to_canonical();
-        match *destination.prefix.get_or_insert(Prefix::host(peer)) {
+        match *destination.prefix.get_or_insert_with(|| Prefix::host(peer)) {
             prefix if prefix.has(peer) => Ok(()),
             prefix => Err(TuneError::OtherDestination { peer, prefix }),
         }

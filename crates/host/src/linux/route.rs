@@ -71,8 +71,8 @@ fn write_made(net: &mut Netlink, destination: Destination, made: Option<&Made>) 
         let route = net.route(destination)?;
         return net.remove_route(&route);
     };
-    let kinds = made.metrics.iter().filter_map(|(place, value)| Some((u16::try_from(place + FIRST).ok()?, value)));
-    let metrics = kinds.fold(Some(Vec::new()), |metrics, (kind, value)| changed(&metrics?, kind, Some(value)));
+    let mut kinds = made.metrics.iter().filter_map(|(place, value)| Some((u16::try_from(place + FIRST).ok()?, value)));
+    let metrics = kinds.try_fold(Vec::new(), |metrics, (kind, value)| changed(&metrics, kind, Some(value)));
     let spec = RouteSpec {
         destination,
         link: net.link(&made.device)?.number,
