@@ -162,7 +162,7 @@ fn a_made_route_that_somebody_changed_is_left_alone_and_one_that_is_gone_is_back
         let made = copy_of(&mut host, "default");
         let place = address("route 192.0.2.0/24 made");
         let changes = [change(&mut host, "route 192.0.2.0/24 made", Some(&made))];
-        let mut run = |host: &mut LinuxHost, journal: &mut Journal| {
+        let run = |host: &mut LinuxHost, journal: &mut Journal| {
             apply(host, journal, &changes, &options()).expect("made").id.expect("a run")
         };
         let first = run(&mut host, &mut journal);
