@@ -18,6 +18,7 @@ use std::{ffi::OsString, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use fullpipe_diagnose::Limiter;
+use fullpipe_knobs::Prefix;
 use fullpipe_measure::Network;
 use fullpipe_report::json;
 use fullpipe_units::{Bytes, Micros, Rate};
@@ -303,7 +304,9 @@ Examples:
   fullpipe tune far.example                        asks before it changes anything
   fullpipe tune far.example --yes --persist        for scripts; writes a drop-in with what helped
   fullpipe tune far.example --rate 100M            the contract says 100 Mbit/s: plan for that
-  fullpipe tune far.example --key-file lab.key     also tune the far machine (it runs `serve --allow-tune`)")]
+  fullpipe tune far.example --key-file lab.key     also tune the far machine (it runs `serve --allow-tune`)
+  fullpipe tune far.example --destination          only for connections to far.example
+  fullpipe tune far.example --destination 10.7.0.0/16 --route congctl=bbr --route initcwnd=40")]
 pub(crate) struct TuneArgs {
     /// What to measure.
     #[command(flatten)]
@@ -336,6 +339,16 @@ pub(crate) struct TuneArgs {
     /// Key file shared with the far machine, to tune it too
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) key_file: Option<PathBuf>,
+    /// Change this host only for connections to this prefix, by the route there; no sysctl is touched (Linux)
+    /// [default without PREFIX: the address of HOST]
+    #[arg(long, value_name = "PREFIX", num_args = 0..=1, conflicts_with_all = ["persist", "key_file"],
+        help_heading = "One destination")]
+    pub(crate) destination: Option<Option<Prefix>>,
+    /// Try this attribute on the route of --destination, once for each: `initcwnd`, `window`, `rto_min`, `congctl`, `mtu`, ... as
+    /// in ip-route(8); 0 takes it away
+    #[arg(long, value_name = "NAME=VALUE", requires = "destination", value_parser = settings::metric,
+        help_heading = "One destination")]
+    pub(crate) route: Vec<settings::Metric>,
 }
 
 /// A limiter as the JSON spells it.

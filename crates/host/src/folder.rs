@@ -109,6 +109,7 @@ impl FolderHost {
                 destination: destination.clone(),
                 device: self.text(&folder.join("device"))?.unwrap_or_default(),
                 gateway: self.text(&folder.join("gateway"))?,
+                copy: None,
             });
             for attribute in ROUTE_ATTRIBUTES {
                 let address = Address::Route { destination: destination.clone(), attribute: attribute.to_owned() };

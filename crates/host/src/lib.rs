@@ -23,6 +23,7 @@ pub mod journal;
 mod lifeline;
 #[cfg(target_os = "linux")]
 pub mod linux;
+mod made;
 pub mod persist;
 mod plain_file;
 mod program;

@@ -8,6 +8,7 @@ use fullpipe_knobs::Address;
 
 use crate::{
     HostError,
+    made::{self, Made},
     windows::{EXPECTED, RegistryData},
 };
 
@@ -43,6 +44,10 @@ pub fn canonical(address: &Address, value: &str) -> Result<Option<String>, HostE
     }
     let text = value.split_whitespace().collect::<Vec<_>>().join(" ");
     match address {
+        Address::Route { attribute, .. } if attribute == made::MADE => {
+            let made: Made = text.parse().map_err(|expected| invalid(address, value, expected))?;
+            Ok(Some(made.to_string()))
+        }
         Address::Route { attribute, .. } => {
             route_value(attribute, &text).map_err(|expected| invalid(address, value, expected))
         }
@@ -101,7 +106,7 @@ fn number(text: &str) -> Option<i128> {
 }
 
 /// Err tells what was expected.
-fn route_value(attribute: &str, text: &str) -> Result<Option<String>, &'static str> {
+pub(crate) fn route_value(attribute: &str, text: &str) -> Result<Option<String>, &'static str> {
     let (lock, text) = match text.strip_prefix("lock ") {
         Some(rest) => ("lock ", rest),
         None => ("", text),

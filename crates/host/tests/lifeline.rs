@@ -28,6 +28,7 @@ fn a_link_that_gets_too_small_for_ipv6_is_noticed_at_once_and_set_back() {
             link,
             gateway: Some("2001:db8:1::2".parse().expect("an address")),
             source: None,
+            onlink: false,
             metrics: Vec::new(),
         };
         net.add_route(&spec).expect("added");

@@ -32,6 +32,7 @@ fn network() -> Netlink {
             link,
             gateway: Some(gateway.parse().expect("an address")),
             source: None,
+            onlink: false,
             metrics: Vec::new(),
         })
         .expect("added");
@@ -105,6 +106,87 @@ fn every_writable_sysctl_of_the_catalogue_is_written_and_undone() {
             .collect::<Vec<_>>()
     };
     assert_eq!(sysctls(&after), sysctls(&outside), "another namespace was touched");
+}
+
+/// The one line that makes another route like that to `destination`.
+fn copy_of(host: &mut LinuxHost, destination: &str) -> String {
+    let routes = host.settings().expect("read").routes;
+    let route = routes.into_iter().find(|route| route.destination == destination).expect("there");
+    route.copy.expect("one next hop")
+}
+
+#[test]
+fn a_route_for_one_destination_is_made_changed_and_undone() {
+    in_fresh_namespace("a_route_for_one_destination_is_made_changed_and_undone", || {
+        let mut net = network();
+        let mut host = LinuxHost;
+        let mut journal = Journal::in_memory().expect("a journal");
+        let before = own_routes(&mut net);
+        for (destination, like) in [
+            ("192.0.2.0/24", "default"),
+            ("192.0.2.7", "default"),
+            ("10.1.0.9", "10.1.0.0/24"),
+            ("2001:db8:9:1::/64", "2001:db8:9::/48"),
+            ("2001:db8:1::9", "2001:db8:1::/64"),
+        ] {
+            let made = format!("{} mtu lock 1400 initcwnd 40 rto_min 300ms congctl reno", copy_of(&mut host, like));
+            let place = format!("route {destination} made");
+            let changes = [change(&mut host, &place, Some(&made))];
+            apply(&mut host, &mut journal, &changes, &options()).unwrap_or_else(|error| panic!("{place}: {error}"));
+            assert_eq!(host.read(&address(&place)).expect("read"), Some(made), "{place}");
+            let route = net.route(destination.parse().expect("a destination")).expect("there");
+            let other = net.route(like.parse().expect("a destination")).expect("there");
+            assert_eq!(
+                (route.link(), route.gateway(), route.source()),
+                (other.link(), other.gateway(), other.source())
+            );
+            assert_eq!((route.metrics().len(), other.metrics().len()), (5, 0), "{destination}");
+            let again = host.writable(&address(&place)).expect_err("one is there");
+            assert!(again.to_string().contains("exactly this destination already"), "{again}");
+            // What is set on it later goes first.
+            let more = [change(&mut host, &format!("route {destination} initcwnd"), Some("50"))];
+            apply(&mut host, &mut journal, &more, &options()).expect("set");
+            let report = undo(&mut host, &mut journal, Which::All, UndoOptions::default()).expect("undone");
+            assert!(report.is_complete() && report.entries.len() == 2, "{report:?}");
+            assert_eq!(own_routes(&mut net), before, "{destination}");
+        }
+    });
+}
+
+#[test]
+fn a_made_route_that_somebody_changed_is_left_alone_and_one_that_is_gone_is_back() {
+    in_fresh_namespace("a_made_route_that_somebody_changed_is_left_alone_and_one_that_is_gone_is_back", || {
+        let _net = network();
+        let mut host = LinuxHost;
+        let mut journal = Journal::in_memory().expect("a journal");
+        let made = copy_of(&mut host, "default");
+        let place = address("route 192.0.2.0/24 made");
+        let changes = [change(&mut host, "route 192.0.2.0/24 made", Some(&made))];
+        let run = |host: &mut LinuxHost, journal: &mut Journal| {
+            apply(host, journal, &changes, &options()).expect("made").id.expect("a run")
+        };
+        let first = run(&mut host, &mut journal);
+        host.write(&address("route 192.0.2.0/24 mtu"), Some("1300")).expect("by somebody else");
+        let report = undo(&mut host, &mut journal, Which::Run(first), UndoOptions::default()).expect("looked");
+        assert!(matches!(report.entries[0].outcome, Outcome::ChangedSince { .. }), "{report:?}");
+        assert!(host.read(&place).expect("read").is_some(), "it is theirs");
+        let report = undo(&mut host, &mut journal, Which::Run(first), UndoOptions { force: true }).expect("undone");
+        assert_eq!(report.entries[0].outcome, Outcome::Restored { now: None });
+
+        let second = run(&mut host, &mut journal);
+        host.write(&place, None).expect("removed by somebody else");
+        let report = undo(&mut host, &mut journal, Which::Run(second), UndoOptions::default()).expect("undone");
+        assert_eq!(report.entries[0].outcome, Outcome::AlreadyBack);
+
+        // Refused by the kernel, it leaves nothing behind: no such router is on the link.
+        let wrong = [change(&mut host, "route 192.0.2.0/24 made", Some("via 203.0.113.1 dev va"))];
+        let error = apply(&mut host, &mut journal, &wrong, &options()).expect_err("unreachable");
+        assert!(error.to_string().contains("nothing was changed"), "{error}");
+        let gone = [change(&mut host, "route 192.0.2.0/24 made", Some("via 10.1.0.2 dev nowhere0"))];
+        apply(&mut host, &mut journal, &gone, &options()).expect_err("no such interface");
+        assert!(host.read(&place).expect("read").is_none());
+        assert!(journal.outstanding().expect("read").is_empty());
+    });
 }
 
 #[test]

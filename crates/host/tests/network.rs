@@ -83,6 +83,7 @@ fn a_route_carries_every_metric_that_bounds_tcp() {
                 link,
                 gateway: Some(ip(gateway)),
                 source: None,
+                onlink: false,
                 metrics: metrics.clone(),
             };
             net.add_route(&spec).expect("added");

@@ -170,6 +170,10 @@ pub struct Route {
     pub device: String,
     /// The gateway, where there is one.
     pub gateway: Option<String>,
+    /// Next hop, source and metrics in one line, with which another route over it can be made (`route PREFIX made`);
+    /// absent where none can. Known on the machine itself only.
+    #[serde(skip)]
+    pub copy: Option<String>,
 }
 
 /// One network interface.

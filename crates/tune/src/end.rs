@@ -1,12 +1,15 @@
 //! One end of a connection as something that can be read and changed: this host, a host of the lab, or a far host.
 
-use std::{path::PathBuf, time::Duration};
+use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use fullpipe_host::{
     ApplyOptions, Host, Journal, JournalError, RunId, RunState, UndoOptions, Which, apply, confirm, guardian::Guardian,
     persist, undo,
 };
-use fullpipe_knobs::{Change, Settings};
+use fullpipe_knobs::{
+    Change, Plan, Prefix, Settings,
+    planner::destination::{Aim, for_destination},
+};
 use serde::{Deserialize, Serialize};
 
 use crate::error::TuneError;
@@ -17,6 +20,17 @@ pub(crate) trait End: Send {
     fn name(&self) -> &str;
     /// What is set there now.
     fn settings(&mut self) -> Result<Settings, TuneError>;
+    /// Told where the other end of what is measured is, before anything is; an error where that is not what this end is to be
+    /// changed for.
+    fn meets(&mut self, peer: IpAddr) -> Result<(), TuneError> {
+        let _ = peer;
+        Ok(())
+    }
+    /// What is left of a plan for this end, which has these settings.
+    fn narrowed(&self, plan: Plan, settings: &Settings) -> Plan {
+        let _ = settings;
+        plan
+    }
     /// Why nothing can be changed there; `None` where it can.
     fn closed(&self) -> Option<String>;
     /// Puts changes in force, all or none, journalled; `within` is how long the trial may take.
@@ -55,6 +69,17 @@ pub(crate) struct LocalEnd<H> {
     host: H,
     store: Store,
     options: ApplyOptions,
+    /// Only connections there are to be changed.
+    destination: Option<Destination>,
+}
+
+/// One destination, instead of the whole host.
+#[derive(Clone, Debug, Default)]
+pub struct Destination {
+    /// Where the other ends are; the one that is measured to, where absent.
+    pub prefix: Option<Prefix>,
+    /// Attributes that its route is to have, or with `None` not to have, besides what the plan says.
+    pub metrics: Vec<(String, Option<String>)>,
 }
 
 /// Where the journal of an end is.
@@ -86,7 +111,7 @@ impl Opened<'_> {
 impl<H: Host + Send> LocalEnd<H> {
     /// An end that is only read.
     pub(crate) fn read_only(name: &str, host: H) -> Self {
-        Self { name: name.to_owned(), host, store: Store::Nowhere, options: ApplyOptions::default() }
+        Self { name: name.to_owned(), host, store: Store::Nowhere, options: ApplyOptions::default(), destination: None }
     }
 
     /// An end that can be changed, with the journal that is to hold what was there before.
@@ -99,11 +124,16 @@ impl<H: Host + Send> LocalEnd<H> {
     pub(crate) fn in_folder(name: &str, host: H, state: PathBuf, command: &str, guardian: Option<Guardian>) -> Self {
         let options =
             ApplyOptions { command: command.to_owned(), host: Some(name.to_owned()), ..ApplyOptions::default() };
-        Self { name: name.to_owned(), host, store: Store::Folder(state, guardian), options }
+        Self { name: name.to_owned(), host, store: Store::Folder(state, guardian), options, destination: None }
+    }
+
+    /// As it is, but changed for connections to one destination alone.
+    pub(crate) fn for_destination(self, destination: Option<Destination>) -> Self {
+        Self { destination, ..self }
     }
 
     fn open(&mut self) -> Result<(&mut H, Opened<'_>, &ApplyOptions), TuneError> {
-        let Self { name, host, store, options } = self;
+        let Self { name, host, store, options, .. } = self;
         let opened = match store {
             Store::Here(journal) => Opened::Here(journal),
             Store::Folder(folder, _) => Opened::Folder(Journal::open(folder)?),
@@ -146,6 +176,24 @@ impl<H: Host + Send> End for LocalEnd<H> {
 
     fn settings(&mut self) -> Result<Settings, TuneError> {
         Ok(self.host.settings()?)
+    }
+
+    fn meets(&mut self, peer: IpAddr) -> Result<(), TuneError> {
+        let Some(destination) = &mut self.destination else { return Ok(()) };
+        let peer = peer.to_canonical();
+        match *destination.prefix.get_or_insert_with(|| Prefix::host(peer)) {
+            prefix if prefix.has(peer) => Ok(()),
+            prefix => Err(TuneError::OtherDestination { peer, prefix }),
+        }
+    }
+
+    fn narrowed(&self, plan: Plan, settings: &Settings) -> Plan {
+        match &self.destination {
+            Some(Destination { prefix: Some(prefix), metrics }) => {
+                for_destination(plan, &Aim { host: &self.name, settings, prefix: *prefix, metrics })
+            }
+            _ => plan,
+        }
     }
 
     fn closed(&self) -> Option<String> {

@@ -1,8 +1,9 @@
 //! Why the loop could not go on. Whatever it is, what was on trial was undone before.
 
-use std::io;
+use std::{io, net::IpAddr};
 
 use fullpipe_host::{ApplyError, HostError, JournalError};
+use fullpipe_knobs::Prefix;
 #[cfg(target_os = "linux")]
 use fullpipe_lab::{CouldNotKeepUp, LabError};
 use fullpipe_measure::MeasureError;
@@ -69,6 +70,16 @@ pub enum TuneError {
     Guardian {
         /// What the system said.
         source: io::Error,
+    },
+    /// What is measured is no connection to the destination that is to be tuned.
+    #[error(
+        "{peer} is not in {prefix}, so that no measurement would tell what is set for it; name a prefix that it is in"
+    )]
+    OtherDestination {
+        /// The other end.
+        peer: IpAddr,
+        /// The destination.
+        prefix: Prefix,
     },
     /// A file could not be read.
     #[error("read {file}: {source}")]

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::{
     allowed::Allowed,
-    end::{End, LocalEnd, Stay, Trial},
+    end::{Destination, End, LocalEnd, Stay, Trial},
     error::TuneError,
     event::{Event, Observer},
     handler::{HostHandler, Terms},
@@ -65,6 +65,8 @@ pub struct TuneOptions {
     pub guard: Option<PathBuf>,
     /// When a change counts as proved.
     pub criteria: Criteria,
+    /// Change this host for connections to one destination alone.
+    pub destination: Option<Destination>,
 }
 
 /// What `serve` is asked.
@@ -113,11 +115,24 @@ pub fn tune(
     drop(Journal::open(&options.state_dir)?);
     let guardian = guardian(options.guard.as_deref(), &options.state_dir)?;
     let (host, state) = (SystemHost::new(), options.state_dir.clone());
-    let command = format!("tune {}", options.far.target);
-    let mut here = LocalEnd::in_folder(&host_name(), host, state, &command, guardian);
+    let command = command(&options.far.target, options.destination.as_ref());
+    let here = LocalEnd::in_folder(&host_name(), host, state, &command, guardian);
+    let mut here = here.for_destination(options.destination.clone());
     let memory = Memory { state_dir: options.state_dir.clone(), command, server: options.far.target.to_string() };
     let goal = RoundGoal::Keep { persist: options.persist, confirm_within: options.confirm_within };
     round(&options.far, &mut here, options.key.clone(), Some(memory), goal, options.criteria, consent, cancel, observer)
+}
+
+/// As the history has it.
+fn command(target: &Target, destination: Option<&Destination>) -> String {
+    let mut command = format!("tune {target}");
+    if let Some(Destination { prefix, metrics }) = destination {
+        command.push_str(" --destination");
+        command.extend(prefix.map(|prefix| format!(" {prefix}")));
+        let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "0".to_owned());
+        command.extend(metrics.iter().map(|(name, set)| format!(" --route {name}={}", value(set))));
+    }
+    command
 }
 
 /// Has the far host of `far` undo that run, which `tune` kept there earlier; gives how many settings were written back, none
@@ -154,6 +169,7 @@ fn round(
     observer.on(Event::Phase { what: &what, expected: None });
     let client = Client::connect_with(&options.target, ClientOptions::default(), cancel)?;
     let (peer, local) = (client.peer().ip(), client.local().map(|address| address.ip()));
+    here.meets(peer)?;
     let is_ours = client.hello().is_some();
     let client = Mutex::new(client);
     let mut far: Box<dyn End> = if is_ours {

@@ -28,6 +28,7 @@ mod remote_end;
 mod round;
 
 pub use allowed::{Allowed, AllowedError};
+pub use end::Destination;
 pub use error::TuneError;
 pub use event::{Event, Observer};
 pub use far::{AllowTune, FarOptions, ServeOptions, TuneOptions, check, serve, tune, undo_far};

@@ -228,9 +228,13 @@ impl Round<'_> {
             })
             .collect();
         let plan_options = &self.options.plan_options;
-        let of_each: Vec<Plan> =
-            before.iter().map(|direction| plans::for_directions(&hosts, &[direction], plan_options)).collect();
-        let whole = plans::for_directions(&hosts, &before.iter().collect::<Vec<_>>(), plan_options);
+        let narrowed = |plan: Plan| {
+            let known = self.ends.iter().zip(settings).filter_map(|(end, settings)| Some((end, settings.as_ref()?)));
+            known.fold(plan, |plan, (end, settings)| end.narrowed(plan, settings))
+        };
+        let planned = |directions: &[&Direction]| narrowed(plans::for_directions(&hosts, directions, plan_options));
+        let of_each: Vec<Plan> = before.iter().map(|direction| planned(&[direction])).collect();
+        let whole = planned(&before.iter().collect::<Vec<_>>());
         let groups = plans::groups(&whole, &of_each);
         (whole, groups)
     }

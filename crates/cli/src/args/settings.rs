@@ -3,7 +3,8 @@
 use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum, ValueHint};
-use fullpipe_knobs::{FrameSizes, Ipsec, ParsePlatformError, Platform};
+use fullpipe_host::{HostError, ROUTE_ATTRIBUTES, canonical};
+use fullpipe_knobs::{Address, FrameSizes, Ipsec, ParsePlatformError, Platform};
 use fullpipe_units::{Bytes, Micros, ParseUnitError, Rate};
 
 /// Show the settings that bound TCP, of this host or of another machine's files; changes nothing
@@ -360,6 +361,23 @@ fn prefix(text: &str) -> Result<String, String> {
     match bits {
         Ok(bits) if bits <= most => Ok(format!("{address}/{bits}")),
         _ => Err(format!("expected at most {most} bits after the slash")),
+    }
+}
+
+/// An attribute of a route, and what it is to be; `None` takes it away.
+pub(crate) type Metric = (String, Option<String>);
+
+pub(super) fn metric(text: &str) -> Result<Metric, String> {
+    let form = || format!("expected NAME=VALUE with one of the names {}", ROUTE_ATTRIBUTES.join(", "));
+    let (name, value) = text.split_once('=').ok_or_else(form)?;
+    if !ROUTE_ATTRIBUTES.contains(&name) {
+        return Err(form());
+    }
+    let address = Address::Route { destination: "default".to_owned(), attribute: name.to_owned() };
+    match canonical(&address, value) {
+        Ok(value) => Ok((name.to_owned(), value)),
+        Err(HostError::InvalidValue { expected, .. }) => Err(format!("expected {expected}")),
+        Err(error) => Err(error.to_string()),
     }
 }
 

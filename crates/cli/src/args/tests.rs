@@ -114,3 +114,31 @@ fn every_command_that_a_user_sees_has_examples() {
     }
     look(&crate::generated::command());
 }
+
+#[test]
+fn a_destination_has_a_prefix_or_is_the_host_that_is_measured() {
+    let tuned = |line: &str| match parsed(line) {
+        Ok(Command::Tune(tune)) => (tune.destination.map(|prefix| prefix.map(|p| p.to_string())), tune.route),
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(tuned("tune h"), (None, vec![]));
+    assert_eq!(tuned("tune h --destination"), (Some(None), vec![]));
+    let (prefix, route) =
+        tuned("tune h --destination 10.0.0.0/8 --route initcwnd=40 --route window=0 --route rto_min=0.3s");
+    assert_eq!(prefix, Some(Some("10.0.0.0/8".to_owned())));
+    let metric = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
+    assert_eq!(route, [metric("initcwnd", Some("40")), metric("window", None), metric("rto_min", Some("300ms"))]);
+    for (line, says) in [
+        ("tune h --destination 0.0.0.0/0", "every destination"),
+        ("tune h --destination 10.0.0.1/8", "10.0.0.0/8 is the network"),
+        ("tune h --destination far.example", "is no prefix"),
+        ("tune h --destination --persist", "cannot be used with"),
+        ("tune h --route initcwnd=40", "--destination"),
+        ("tune h --destination --route initcwnd", "expected NAME=VALUE"),
+        ("tune h --destination --route speed=1", "expected NAME=VALUE"),
+        ("tune h --destination --route initcwnd=many", "expected a whole number"),
+    ] {
+        let refused = parsed(line).unwrap_err();
+        assert!(refused.to_string().contains(says), "{line}: {refused}");
+    }
+}

@@ -6,7 +6,7 @@ use fullpipe_diagnose::{Limiter, proof::Criteria};
 use fullpipe_host::journal;
 use fullpipe_measure::Direction;
 use fullpipe_report::text;
-use fullpipe_tune::{FarOptions, Key, Lengths, PlanOptions, TuneOptions};
+use fullpipe_tune::{Destination, FarOptions, Key, Lengths, PlanOptions, TuneOptions};
 use fullpipe_units::Rate;
 
 use super::{Ended, guard, outcome};
@@ -40,6 +40,9 @@ pub(super) fn tune(args: &TuneArgs, output: Output) -> Ended {
     // Nobody shall wait for a measurement only to hear that --yes is missing.
     confirm::possible(output, args.yes)?;
     args.page.check()?;
+    if args.destination.is_some() {
+        one_destination()?;
+    }
     let usual = PlanOptions::default();
     let plan_options = PlanOptions {
         rate: args.rate,
@@ -55,6 +58,7 @@ pub(super) fn tune(args: &TuneArgs, output: Output) -> Ended {
         state_dir: journal::state_dir()?,
         guard: Some(guard::program()?),
         criteria: Criteria::default(),
+        destination: args.destination.map(|prefix| Destination { prefix, metrics: args.route.clone() }),
     };
     let cancel = interrupt::cancel_flag()?;
     let mut progress = Progress::new("tune", output);
@@ -79,6 +83,20 @@ pub(super) fn tune(args: &TuneArgs, output: Output) -> Ended {
         Some(failure) => Err(failure),
         None => outcome::show_kept("tune", &result?, output, &args.page),
     }
+}
+
+/// Whether settings for one destination can be tried at all: known before anything is measured.
+#[cfg(target_os = "linux")]
+fn one_destination() -> Result<(), Failure> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    Err(Failure::new(Exit::NoPermission, "routes are changed for --destination, which takes root; run it with sudo"))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn one_destination() -> Result<(), Failure> {
+    Err(Failure::new(Exit::Unsupported, "--destination takes Linux, whose routes carry what TCP goes by"))
 }
 
 /// The gates that a direction did not pass, a sentence each.

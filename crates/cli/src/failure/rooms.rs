@@ -173,6 +173,7 @@ fn tune(error: &TuneError) -> Exit {
         TuneError::NothingMeasured { .. } => Exit::Unreachable,
         TuneError::File { source, .. } => exit_of_io(source),
         TuneError::Interrupted => Exit::Interrupted,
+        TuneError::OtherDestination { .. } => Exit::Usage,
         _ => Exit::System,
     }
 }

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use fullpipe_knobs::{Address, Route, Settings};
 
 use super::{
-    net::{Destination, LinkNumber, Netlink, RouteEntry, RouteMetric},
+    net::{Destination, LinkNumber, NetError, Netlink, RouteEntry, RouteMetric, RouteSpec},
     network, unknown,
 };
 use crate::{
     HostError, ROUTE_ATTRIBUTES,
+    made::{MADE, Made},
     value::{feature_bits, millis},
 };
 
@@ -26,14 +27,82 @@ pub(super) fn collect(settings: &mut Settings) -> Result<(), HostError> {
         }
         settings.routes.push(Route {
             destination,
-            device,
             gateway: route.gateway().map(|gateway| gateway.to_string()),
+            copy: Some(&route).filter(|route| route.is_plain()).map(|route| whole(route, &device)),
+            device,
         });
     }
     Ok(())
 }
 
+/// The route in one line, as [`MADE`] has it.
+fn whole(route: &RouteEntry, device: &str) -> String {
+    let made = Made {
+        gateway: route.gateway(),
+        device: device.to_owned(),
+        source: route.source(),
+        onlink: route.is_onlink(),
+        metrics: texts(route)
+            .take(ROUTE_ATTRIBUTES.len())
+            .enumerate()
+            .filter_map(|(place, text)| Some((place, text?)))
+            .collect(),
+    };
+    made.to_string()
+}
+
+/// What a route reads that no line makes.
+const OTHER: &str = "otherwise (several next hops, a nexthop object, or one that expires)";
+
+fn read_made(net: &mut Netlink, destination: Destination) -> Result<Option<String>, NetError> {
+    let route = match net.route(destination) {
+        Ok(route) => route,
+        Err(NetError::NoSuchRoute { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let Some(number) = route.link().filter(|_| route.is_plain()) else { return Ok(Some(OTHER.to_owned())) };
+    let device = net.links()?.into_iter().find(|link| link.number == number).map(|link| link.name);
+    Ok(Some(whole(&route, &device.unwrap_or_default())))
+}
+
+/// Makes the route, or removes the one that is in force.
+fn write_made(net: &mut Netlink, destination: Destination, made: Option<&Made>) -> Result<(), NetError> {
+    let Some(made) = made else {
+        let route = net.route(destination)?;
+        return net.remove_route(&route);
+    };
+    let mut kinds = made.metrics.iter().filter_map(|(place, value)| Some((u16::try_from(place + FIRST).ok()?, value)));
+    let metrics = kinds.try_fold(Vec::new(), |metrics, (kind, value)| changed(&metrics, kind, Some(value)));
+    let spec = RouteSpec {
+        destination,
+        link: net.link(&made.device)?.number,
+        gateway: made.gateway,
+        source: made.source,
+        onlink: made.onlink,
+        metrics: metrics.unwrap_or_default(),
+    };
+    net.add_route(&spec)
+}
+
+fn made(address: &Address, value: &str) -> Result<Made, HostError> {
+    value.parse().map_err(|expected: &str| HostError::InvalidValue {
+        address: address.clone(),
+        value: value.to_owned(),
+        expected: expected.to_owned(),
+    })
+}
+
+fn parse_destination(address: &Address, destination: &str) -> Result<Destination, HostError> {
+    destination.parse().map_err(|error| unknown(address, &format!("{error}")))
+}
+
 pub(super) fn read(address: &Address, destination: &str, attribute: &str) -> Result<Option<String>, HostError> {
+    if attribute == MADE {
+        let destination = parse_destination(address, destination)?;
+        return Netlink::open()
+            .and_then(|mut net| read_made(&mut net, destination))
+            .map_err(|source| network("read", address, source));
+    }
     let (destination, kind) = parse(address, destination, attribute)?;
     let route = Netlink::open()
         .and_then(|mut net| net.route(destination))
@@ -42,6 +111,15 @@ pub(super) fn read(address: &Address, destination: &str, attribute: &str) -> Res
 }
 
 pub(super) fn writable(address: &Address, destination: &str, attribute: &str) -> Result<(), HostError> {
+    if attribute == MADE {
+        return match read(address, destination, attribute)? {
+            None => Ok(()),
+            Some(_) => Err(HostError::ReadOnly {
+                address: address.clone(),
+                why: "where there is a route to exactly this destination already; set that one's attributes",
+            }),
+        };
+    }
     let (destination, _) = parse(address, destination, attribute)?;
     Netlink::open()
         .and_then(|mut net| net.route(destination))
@@ -55,8 +133,13 @@ pub(super) fn write(
     attribute: &str,
     value: Option<&str>,
 ) -> Result<(), HostError> {
-    let (destination, kind) = parse(address, destination, attribute)?;
     let failed = |source| network("write", address, source);
+    if attribute == MADE {
+        let destination = parse_destination(address, destination)?;
+        let made = value.map(|value| made(address, value)).transpose()?;
+        return Netlink::open().and_then(|mut net| write_made(&mut net, destination, made.as_ref())).map_err(failed);
+    }
+    let (destination, kind) = parse(address, destination, attribute)?;
     let mut net = Netlink::open().map_err(failed)?;
     let present = net.route(destination).map_err(failed)?;
     let metrics = changed(present.metrics(), kind, value).ok_or_else(|| HostError::InvalidValue {
@@ -68,7 +151,7 @@ pub(super) fn write(
 }
 
 fn parse(address: &Address, destination: &str, attribute: &str) -> Result<(Destination, u16), HostError> {
-    let destination = destination.parse().map_err(|error| unknown(address, &format!("{error}")))?;
+    let destination = parse_destination(address, destination)?;
     let place = ROUTE_ATTRIBUTES.iter().position(|name| *name == attribute);
     let kind = place.and_then(|place| u16::try_from(place + FIRST).ok());
     let kind =

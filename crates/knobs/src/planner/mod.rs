@@ -15,6 +15,7 @@
 mod authority;
 mod autotuning;
 mod bsd;
+pub mod destination;
 mod linux;
 mod mtu;
 mod netburner;

@@ -28,7 +28,7 @@ pub(super) fn windows_towards(settings: &Settings, peer: Option<IpAddr>) -> Vec<
 }
 
 /// The prefix length with which a route covers `peer`; `None` where it doesn't.
-fn covers(destination: &str, peer: IpAddr) -> Option<u32> {
+pub(super) fn covers(destination: &str, peer: IpAddr) -> Option<u32> {
     if destination == "default" {
         return Some(0);
     }
@@ -82,7 +82,8 @@ mod tests {
             let address = Address::Route { destination: (*destination).to_owned(), attribute: "window".to_owned() };
             settings.values.insert(address, Some((*window).to_owned()));
         }
-        let route = |to: &&str| Route { destination: (*to).to_owned(), device: "eth0".to_owned(), gateway: None };
+        let route =
+            |to: &&str| Route { destination: (*to).to_owned(), device: "eth0".to_owned(), gateway: None, copy: None };
         settings.routes = routes.iter().map(route).collect();
         settings
     }

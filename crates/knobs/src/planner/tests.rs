@@ -29,7 +29,12 @@ fn linux(values: &[(&str, &str)]) -> Settings {
     Settings {
         platform: Platform { family: Family::Linux, version: "6.18.44".to_owned() },
         values: pairs.map(|(name, value)| (name.parse().unwrap(), Some((*value).to_owned()))).collect(),
-        routes: vec![Route { destination: "10.80.0.0/24".to_owned(), device: "fp0".to_owned(), gateway: None }],
+        routes: vec![Route {
+            destination: "10.80.0.0/24".to_owned(),
+            device: "fp0".to_owned(),
+            gateway: None,
+            copy: None,
+        }],
         machine: MachineFacts { memory: Some(Bytes::new(8 << 30)), page: Some(Bytes::new(4096)) },
         ..Settings::default()
     }

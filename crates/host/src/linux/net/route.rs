@@ -45,6 +45,8 @@ pub struct RouteSpec {
     pub gateway: Option<IpAddr>,
     /// The source address preferred for it.
     pub source: Option<IpAddr>,
+    /// Whether the router is taken to be on the link, whatever the addresses say.
+    pub onlink: bool,
     /// The metrics, in any order.
     pub metrics: Vec<RouteMetric>,
 }
@@ -86,6 +88,26 @@ impl RouteEntry {
             RouteAttribute::Gateway(address) => ip(address),
             _ => None,
         })
+    }
+
+    /// The source address preferred for it.
+    pub fn source(&self) -> Option<IpAddr> {
+        self.find(|attribute| match attribute {
+            RouteAttribute::PrefSource(address) => ip(address),
+            _ => None,
+        })
+    }
+
+    /// Whether its router is taken to be on the link, whatever the addresses say.
+    pub fn is_onlink(&self) -> bool {
+        self.message.header.flags.contains(RouteFlags::Onlink)
+    }
+
+    /// Whether another route may lead over the same next hop, which then has to be one that stays: one interface, and a
+    /// router of the same family.
+    pub(crate) fn is_plain(&self) -> bool {
+        let has_other_router = self.has(|attribute| matches!(attribute, RouteAttribute::Via(_)));
+        self.link().is_some() && !has_other_router && self.check_replaceable().is_ok()
     }
 
     /// The priority among routes to the same destination: the lowest is in force.
@@ -196,6 +218,9 @@ impl Netlink {
         message.header.protocol = RouteProtocol::Static;
         message.header.kind = RouteType::Unicast;
         message.header.scope = if spec.gateway.is_some() { RouteScope::Universe } else { RouteScope::Link };
+        if spec.onlink {
+            message.header.flags |= RouteFlags::Onlink;
+        }
         message.attributes.push(RouteAttribute::Oif(spec.link.0));
         if spec.destination.prefix_length > 0 {
             message.attributes.push(RouteAttribute::Destination(spec.destination.address.into()));
@@ -211,6 +236,14 @@ impl Netlink {
             NLM_F_CREATE | NLM_F_EXCL,
             RouteNetlinkMessage::NewRoute(message),
         )
+    }
+
+    /// Removes this route and no other one to its destination.
+    pub fn remove_route(&mut self, route: &RouteEntry) -> Result<(), NetError> {
+        let mut message = route.with_metrics(Vec::new())?;
+        message.header.flags = RouteFlags::empty();
+        let object = format!("route {}", route.destination());
+        self.request(Asking { operation: "remove", object: &object }, 0, RouteNetlinkMessage::DelRoute(message))
     }
 
     /// Gives the route in force to `destination` these metrics and no others; the rest of it stays as it is, and no
