@@ -198,7 +198,7 @@ fn each_scenario_is_planned_for_its_own_platform_and_what_was_wrong_is_corrected
 
 #[test]
 fn the_add_and_the_remove_script_of_hsdpa_come_out_of_an_export_of_the_machines_own_key() {
-    let own = "Windows Registry Editor Version 5.00\r\n\r\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters]\r\n\"DataBasePath\"=hex(2):25,00,00,00\r\n\"Hostname\"=\"notebook\"\r\n";
+    let own = "Windows Registry Editor Version 5.00\r\n\r\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters]\r\n\"DataBasePath\"=hex(2):25,00,00,00\r\n\"Hostname\"=\"notebook\"\r\n\r\n";
     let platform = "windows-xp".parse().unwrap();
     let reading = reading::read("own.reg", own.as_bytes()).unwrap();
     let settings = reading::merge(&[reading], Some(&platform)).unwrap().settings;
