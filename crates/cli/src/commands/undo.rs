@@ -67,7 +67,7 @@ fn ask(command: &str, journal: &Journal, runs: &[RunId], yes: bool, output: Outp
         printed(output.result(document, |_| String::new()))?;
         return Ok(Some(failure.exit));
     }
-    output.remark(&text::history(&affected, output.look()));
+    output.remark(&text::history(&affected, true, output.look()));
     confirm(output, yes, "Put back what was there before?").map(|()| None)
 }
 
