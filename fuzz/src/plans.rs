@@ -175,7 +175,12 @@ fn settings(input: &mut Unstructured<'_>, platform: &Platform) -> Result<Setting
     for _ in 0..u8::arbitrary(input)? % 3 {
         let destination = input.choose(&["default", "10.0.0.0/24", "2001:db8::/32", "10.0.0.2"])?;
         let (device, gateway) = (text(input)?, Option::arbitrary(input)?);
-        settings.routes.push(Route { destination: (*destination).to_owned(), device: device.clone(), gateway });
+        settings.routes.push(Route {
+            destination: (*destination).to_owned(),
+            device: device.clone(),
+            gateway,
+            copy: None,
+        });
         settings.links.push(Link { device, speed_bps: Option::arbitrary(input)?, mtu: Option::arbitrary(input)? });
     }
     settings.machine = MachineFacts {
