@@ -7,33 +7,35 @@ use std::{fs, path::Path, process::Command};
 
 use sha2::{Digest, Sha256};
 
-const SOURCE: &str = "unpin.bpf.c";
-const OBJECT: &str = "unpin.bpf.o";
-const SUMS: &str = "unpin.sha256";
+const PROGRAMS: [&str; 2] = ["unpin", "destination"];
 
 /// As `sha256sum` prints them.
-fn sums(folder: &Path) -> String {
+fn sums(folder: &Path, program: &str) -> String {
     let line = |file: &str| {
         let sum: String =
             Sha256::digest(fs::read(folder.join(file)).unwrap()).iter().map(|b| format!("{b:02x}")).collect();
         format!("{sum}  {file}\n")
     };
-    line(SOURCE) + &line(OBJECT)
+    line(&format!("{program}.bpf.c")) + &line(&format!("{program}.bpf.o"))
 }
 
-fn compile(folder: &Path) {
+fn compile(folder: &Path, program: &str) {
     let flags = ["-O2", "-g", "-Wall", "-Werror", "-target", "bpf", "-fdebug-compilation-dir=."];
-    let clang = Command::new("clang").args(flags).args(["-c", SOURCE, "-o", OBJECT]).current_dir(folder).status();
+    let (source, object) = (format!("{program}.bpf.c"), format!("{program}.bpf.o"));
+    let clang = Command::new("clang").args(flags).args(["-c", &source, "-o", &object]).current_dir(folder).status();
     assert!(clang.expect("clang is installed").success());
 }
 
 #[test]
-fn the_object_is_of_this_source() {
+fn each_object_is_of_its_source() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    if std::env::var_os("FULLPIPE_GENERATE").is_some() {
-        compile(&folder);
-        fs::write(folder.join(SUMS), sums(&folder)).unwrap();
+    for program in PROGRAMS {
+        let written = folder.join(format!("{program}.sha256"));
+        if std::env::var_os("FULLPIPE_GENERATE").is_some() {
+            compile(&folder, program);
+            fs::write(&written, sums(&folder, program)).unwrap();
+        }
+        let written = fs::read_to_string(written).unwrap();
+        assert!(written == sums(&folder, program), "the object is stale: see the head of {program}.bpf.c");
     }
-    let written = fs::read_to_string(folder.join(SUMS)).unwrap();
-    assert!(written == sums(&folder), "the object is stale: see the head of {SOURCE}");
 }

@@ -1,4 +1,5 @@
-//! `fullpipe tune --destination` over a real path: a route of its own for one host, proved, named, and gone after an undo or a kill.
+//! `fullpipe tune --destination` over a real path: a route of its own for one host, or buffers of its connections, proved, named,
+//! and gone after an undo or a kill.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
@@ -17,6 +18,7 @@ use fullpipe_host::{Host, linux::LinuxHost};
 use fullpipe_lab::{DEVICE, Lab, LabOptions, Side, preflight};
 use fullpipe_path::{HopSpec, IpVersions, PathHop, PathSpec, QueueSize, QueueSpec};
 use fullpipe_units::{Micros, Rate};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::{Value, json};
 
 const FULLPIPE: &str = env!("CARGO_BIN_EXE_fullpipe");
@@ -30,17 +32,22 @@ const TEST: [&str; 9] =
 /// A lab measures time: one at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// 40 Mbit/s and 60 ms, and host A with a clamp on the route of its link.
+/// A path of 40 Mbit/s to host B, a server there, and one setting on host A that holds it down.
 struct World {
     lab: Lab,
     state: tempfile::TempDir,
     server: Child,
+    bpf: Option<Bpf>,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl World {
-    /// `None`, said by name, where this machine can make no lab.
+    /// 60 ms, with a clamp on the route of host A's link. `None`, said by name, where this machine can make no lab.
     fn start(test: &str) -> Option<Self> {
+        Self::with(test, Micros::from_millis(30), "route 10.80.0.0/24 window", CLAMP)
+    }
+
+    fn with(test: &str, delay: Micros, setting: &str, value: &str) -> Option<Self> {
         if let Err(missing) = preflight() {
             println!("skipped {test}: {missing}");
             return None;
@@ -50,31 +57,36 @@ impl World {
             return None;
         }
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let queue = QueueSpec { size: QueueSize::Bdp { multiple: 1.0, at_least: 64 }, ..QueueSpec::default() };
-        let rate = Some(Rate::from_bps(40_000_000));
-        let hop = HopSpec { rate, delay: Micros::from_millis(30), queue, ..HopSpec::default() };
-        let path =
-            PathSpec { mtu: 1_500, ip: IpVersions::V4, hops: vec![PathHop { name: None, ab: hop.clone(), ba: hop }] };
-        let lab = Lab::join(&path, 1, LabOptions::default()).unwrap();
-        let clamp = BTreeMap::from([("route 10.80.0.0/24 window".to_owned(), CLAMP.to_owned())]);
-        lab.host(Side::A).apply(&clamp).unwrap();
+        let lab = path(delay);
+        lab.host(Side::A).apply(&BTreeMap::from([(setting.to_owned(), value.to_owned())])).unwrap();
         let state = tempfile::tempdir().unwrap();
-        let mut server = lab.host(Side::B).command(FULLPIPE);
-        server.args(["serve", "10.80.0.2:5201", "--share-settings"]).env("FULLPIPE_STATE_DIR", state.path().join("b"));
-        let server = server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let world = Self { lab, state, server, _turn: turn };
-        let far = "10.80.0.2:5201".parse().unwrap();
+        let server = serve(&lab, &state.path().join("b"));
+        let world = Self { lab, state, server, bpf: None, _turn: turn };
+        world.wait_for("10.80.0.2:5201");
+        Some(world)
+    }
+
+    /// Until a server at this address takes connections from host A.
+    fn wait_for(&self, server: &str) {
+        let far = server.parse().unwrap();
         wait_until("the server listens", || {
             let connect = || std::net::TcpStream::connect_timeout(&far, Duration::from_secs(1)).is_ok();
-            world.lab.host(Side::A).run(connect).unwrap()
+            self.lab.host(Side::A).run(connect).unwrap()
         });
-        Some(world)
     }
 
     /// The program on host A, by way of `shell`.
     fn fullpipe(&self, shell: &[&str], words: &[&str]) -> Command {
         let all = [shell, &[FULLPIPE], words].concat();
-        let mut command = self.lab.host(Side::A).command(all[0]);
+        let mut command = match &self.bpf {
+            None => self.lab.host(Side::A).command(all[0]),
+            Some(bpf) => {
+                let mut command = Command::new("nsenter");
+                command.arg(format!("--net=/proc/{}/ns/net", bpf.inside.id())).arg(all[0]);
+                command.env("FULLPIPE_BPF_DIR", bpf.folder.path());
+                command
+            }
+        };
         command.args(&all[1..]).env("FULLPIPE_STATE_DIR", self.state.path().join("a")).stdin(Stdio::null());
         command
     }
@@ -104,6 +116,59 @@ impl Drop for World {
     fn drop(&mut self) {
         drop(self.server.kill());
         drop(self.server.wait());
+    }
+}
+
+/// 40 Mbit/s in both directions, and a queue of one bandwidth-delay product.
+fn path(delay: Micros) -> Lab {
+    let queue = QueueSpec { size: QueueSize::Bdp { multiple: 1.0, at_least: 64 }, ..QueueSpec::default() };
+    let rate = Some(Rate::from_bps(40_000_000));
+    let hop = HopSpec { rate, delay, queue, ..HopSpec::default() };
+    let path =
+        PathSpec { mtu: 1_500, ip: IpVersions::V4, hops: vec![PathHop { name: None, ab: hop.clone(), ba: hop }] };
+    Lab::join(&path, 1, LabOptions::default()).unwrap()
+}
+
+/// A server on host B, at all its addresses.
+fn serve(lab: &Lab, state: &Path) -> Child {
+    let mut server = lab.host(Side::B).command(FULLPIPE);
+    server.args(["serve", "0.0.0.0:5201", "--share-settings"]).env("FULLPIPE_STATE_DIR", state);
+    server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// A BPF file system of the test's own, and a process that names host A's network namespace: programs are loaded by root of the whole
+/// machine, which the lab's own commands are not.
+struct Bpf {
+    folder: tempfile::TempDir,
+    inside: Child,
+}
+
+impl Bpf {
+    /// `None`, said by name, without the right to mount one.
+    fn mount(test: &str, world: &World) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        match mount("bpf", folder.path(), "bpf", MountFlags::empty(), None) {
+            Ok(()) => Some(Self { folder, inside: sleep(&world.lab) }),
+            Err(error) => {
+                println!("skipped {test}: no BPF file system can be mounted: {error}");
+                None
+            }
+        }
+    }
+}
+
+/// A process in host A's network namespace that does nothing, and ends by itself.
+fn sleep(lab: &Lab) -> Child {
+    let sleep = || Command::new("sleep").arg("600").stdout(Stdio::null()).spawn().unwrap();
+    lab.host(Side::A).run(sleep).unwrap()
+}
+
+impl Drop for Bpf {
+    fn drop(&mut self) {
+        drop(self.inside.kill());
+        drop(self.inside.wait());
+        let unmounted = unmount(self.folder.path(), UnmountFlags::DETACH);
+        unmounted.unwrap_or_else(|error| eprintln!("{}: {error}", self.folder.path().display()));
     }
 }
 
@@ -199,4 +264,96 @@ fn another_destination_than_what_is_measured_is_refused_before_anything_is() {
         assert!(text.contains(says), "{prefix}: {text}");
     }
     assert_eq!(world.made(), None);
+}
+
+/// One more peer for host A, 1 ms away behind a router of its own.
+struct Near {
+    lab: Lab,
+    server: Child,
+    router: Child,
+}
+
+const NEAR: &str = "10.90.0.2";
+
+impl Near {
+    fn start(world: &World) -> Self {
+        let lab = path(Micros::new(500));
+        let router = sleep(&lab);
+        let server = serve(&lab, &world.state.path().join("near"));
+        let near = Self { lab, server, router };
+        let ip = |lab: &Lab, side: Side, words: &str| {
+            let run = || Command::new("ip").args(words.split(' ')).output().unwrap();
+            let output = lab.host(side).run(run).unwrap();
+            assert!(output.status.success(), "ip {words}: {output:?}");
+        };
+        let link = format!("link add near0 type veth peer name far0 netns {}", near.router.id());
+        ip(&world.lab, Side::A, &link);
+        ip(&world.lab, Side::A, "addr add 10.91.0.1/30 dev near0");
+        ip(&world.lab, Side::A, "link set near0 up");
+        ip(&near.lab, Side::A, "addr add 10.91.0.2/30 dev far0");
+        ip(&near.lab, Side::A, "link set far0 up");
+        near.lab.host(Side::A).apply(&BTreeMap::from([("net.ipv4.ip_forward".to_owned(), "1".to_owned())])).unwrap();
+        ip(&near.lab, Side::A, &format!("route add 10.90.0.0/24 dev {DEVICE}"));
+        ip(&near.lab, Side::B, &format!("addr add {NEAR}/24 dev {DEVICE}"));
+        ip(&near.lab, Side::B, "route add default via 10.80.0.1");
+        ip(&world.lab, Side::A, "route add 10.90.0.0/24 via 10.91.0.2");
+        world.wait_for(&format!("{NEAR}:5201"));
+        near
+    }
+}
+
+impl Drop for Near {
+    fn drop(&mut self) {
+        for child in [&mut self.server, &mut self.router] {
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+}
+
+/// Both peers send to host A at once: bit/s of each, and the receive buffers of both connections in bytes, as the kernel counts.
+fn both(world: &World) -> ([f64; 2], u64) {
+    let measure = |server: &str, seconds: &str| {
+        let words = ["measure", server, "-R", "--congestion", "cubic", "-t", seconds, "-O", "4", "--json"];
+        world.fullpipe(&[], &words).stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let running = [measure("10.80.0.2", "10"), measure(NEAR, "10")];
+    thread::sleep(Duration::from_secs(10));
+    let sockets = world.lab.host(Side::A).command("ss").args(["-Htmn", "state", "established"]).output().unwrap();
+    let sockets = String::from_utf8(sockets.stdout).unwrap();
+    // The connections that carry control messages stay at what every connection begins with.
+    let buffers = sockets.split(",rb").skip(1).filter_map(|text| text.split(',').next()?.parse::<u64>().ok());
+    let buffers = buffers.filter(|buffer| *buffer > 131_072).sum();
+    let rates = running.map(|child| {
+        let output = child.wait_with_output().unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        let text=document.to_string();println!("{}", text.chars().skip(text.len()-1200).collect::<String>());
+        document["directions"][0]["bytes"].as_f64().unwrap() * 8.0 / 10.0
+    });
+    println!("{sockets}");
+    (rates, buffers)
+}
+
+#[test]
+fn a_near_and_a_far_peer_fill_their_paths_at_once_with_buffers_for_the_far_one_alone() {
+    let test = "a_near_and_a_far_peer_fill_their_paths_at_once";
+    let ceiling = "4096 131072 262144";
+    let Some(mut world) = World::with(test, Micros::from_millis(75), "net.ipv4.tcp_rmem", ceiling) else { return };
+    world.bpf = Bpf::mount(test, &world);
+    if world.bpf.is_none() {
+        return;
+    }
+    let near = Near::start(&world);
+    let before = both(&world);
+    println!("before: {before:?}");
+    let sysctls = world.sysctls();
+    let words = ["tune", "10.80.0.2", "--direction", "down", "--congestion", "cubic", "--seconds", "3", "--omit=4", "--destination", "--yes"];
+    let tuned = world.printed(&words);
+    let proof = &tuned["proofs"][0];
+    println!("proof: {proof}");
+    assert_eq!((&proof["kept"], &proof["knobs"]), (&json!(true), &json!(["destination 10.80.0.2 SO_RCVBUF"])), "{tuned:#}");
+    let after = both(&world);
+    println!("after: {after:?}");
+    assert!(world.sysctls() == sysctls, "a sysctl was touched");
+    drop(near);
 }

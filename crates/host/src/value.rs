@@ -51,6 +51,9 @@ pub fn canonical(address: &Address, value: &str) -> Result<Option<String>, HostE
         Address::Route { attribute, .. } => {
             route_value(attribute, &text).map_err(|expected| invalid(address, value, expected))
         }
+        Address::Destination { option, .. } => {
+            destination_value(option, &text).map_err(|expected| invalid(address, value, expected))
+        }
         Address::Registry { .. } => {
             let data: RegistryData = value.parse().map_err(|_| invalid(address, value, EXPECTED))?;
             Ok(Some(data.to_string()))
@@ -102,6 +105,23 @@ fn number(text: &str) -> Option<i128> {
     match text.strip_prefix("0x") {
         Some(digits) => i128::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
+    }
+}
+
+/// The options of sockets that connections to one destination are given.
+pub(crate) const DESTINATION_OPTIONS: [&str; 2] = ["SO_RCVBUF", "SO_SNDBUF"];
+/// The kernel counts double, in a signed number of 32 bits.
+const LARGEST_BUFFER: u32 = 0x3fff_ffff;
+
+/// Err tells what was expected; 0 is what is not there.
+fn destination_value(option: &str, text: &str) -> Result<Option<String>, &'static str> {
+    if !DESTINATION_OPTIONS.contains(&option) {
+        return Err("SO_RCVBUF or SO_SNDBUF");
+    }
+    match text.parse::<u32>() {
+        Ok(0) => Ok(None),
+        Ok(size) if size <= LARGEST_BUFFER => Ok(Some(size.to_string())),
+        _ => Err("bytes, at most 1073741823"),
     }
 }
 

@@ -19,6 +19,13 @@ pub enum Address {
         /// `window`, `initcwnd`, `initrwnd`, `congctl`, `mtu`, `advmss`, `quickack`, `rto_min`, ...
         attribute: String,
     },
+    /// An option of every socket whose other end is at one destination: `destination 10.7.0.0/16 SO_RCVBUF`.
+    Destination {
+        /// Where the other end is, as the routing table shows it: `10.7.0.0/16`, `2001:db8::1`.
+        destination: String,
+        /// `SO_RCVBUF`, `SO_SNDBUF`: bytes, as setsockopt(2) takes them.
+        option: String,
+    },
     /// One property of one network interface.
     Link {
         /// The interface's name.
@@ -110,6 +117,7 @@ impl fmt::Display for Address {
         match self {
             Self::Sysctl(name) => f.write_str(name),
             Self::Route { destination, attribute } => write!(f, "route {destination} {attribute}"),
+            Self::Destination { destination, option } => write!(f, "destination {destination} {option}"),
             Self::Link { device, property } => write!(f, "link {device} {property}"),
             Self::Socket(option) => write!(f, "socket {option}"),
             Self::Registry { key, value } => write!(f, "registry {key}\\{value}"),
@@ -134,6 +142,9 @@ impl FromStr for Address {
         match (words.next(), words.next(), words.next()) {
             (Some("route"), Some(destination), Some(attribute)) if !attribute.is_empty() => {
                 Ok(Self::Route { destination: destination.to_owned(), attribute: attribute.to_owned() })
+            }
+            (Some("destination"), Some(destination), Some(option)) if !option.is_empty() => {
+                Ok(Self::Destination { destination: destination.to_owned(), option: option.to_owned() })
             }
             (Some("link"), Some(device), Some(property)) if !property.is_empty() => {
                 Ok(Self::Link { device: device.to_owned(), property: property.to_owned() })
@@ -176,6 +187,7 @@ mod tests {
         for text in [
             "net.ipv4.tcp_rmem",
             "route 10.80.0.0/24 window",
+            "destination 10.80.0.0/24 SO_RCVBUF",
             "link eth0 offload tso",
             "link eth0 mtu",
             "link Ethernet 2 mtu",
@@ -200,7 +212,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_written_the_same(text in "(route|link|socket|registry|netsh|tcpsetting|call)? ?[a-z.\\\\ ]{0,20}") {
+        fn what_is_read_is_written_the_same(text in "(route|destination|link|socket|registry|netsh|tcpsetting|call)? ?[a-z.\\\\ ]{0,20}") {
             if let Ok(address) = text.parse::<Address>() {
                 prop_assert_eq!(address.to_string(), text);
             }

@@ -40,6 +40,12 @@ pub enum PrefixError {
 }
 
 impl Prefix {
+    /// A network by its address; `None` where bits go on after the prefix, or where it is everything.
+    pub fn new(address: IpAddr, length: u8) -> Option<Self> {
+        let is_network = (1..=width(address)).contains(&length) && masked(address, length) == address;
+        is_network.then_some(Self { address, length })
+    }
+
     /// One host.
     pub fn host(address: IpAddr) -> Self {
         Self { address, length: width(address) }

@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("capture", &["units", "diagnose"]),
     ("ingest", &["capture"]),
     ("knobs", &["units", "diagnose"]),
-    ("host", &["units", "knobs", "socket"]),
+    ("host", &["units", "knobs", "socket", "bpf"]),
     ("socket", &["units"]),
     ("measure", &["units", "diagnose", "socket"]),
     ("watch", &["units", "diagnose", "socket"]),

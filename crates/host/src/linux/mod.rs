@@ -3,6 +3,7 @@
 //! Everything here acts in the network namespace of the *calling thread*, so that one process can hold both ends of a
 //! emulated path. What is *not* here: making namespaces and devices' far ends (`lab`).
 
+mod destination;
 mod ethtool;
 pub(crate) mod fresh;
 pub mod held;
@@ -40,6 +41,7 @@ impl Host for LinuxHost {
         };
         route::collect(&mut settings)?;
         link::collect(&mut settings)?;
+        destination::collect(&mut settings)?;
         boot_files::note(Path::new("/"), &mut settings)?;
         Ok(settings)
     }
@@ -53,7 +55,8 @@ impl Host for LinuxHost {
             Address::Sysctl(name) => sysctls::read(address, name),
             Address::Route { destination, attribute } => route::read(address, destination, attribute),
             Address::Link { device, property } => link::read(address, device, property),
-            _ => Err(unknown(address, "Linux has sysctls, routes and links")),
+            Address::Destination { destination, option } => destination::read(address, destination, option),
+            _ => Err(unknown(address, HAS)),
         }
     }
 
@@ -67,11 +70,14 @@ impl Host for LinuxHost {
             (Address::Route { destination, attribute }, value) => {
                 route::write(address, destination, attribute, value.as_deref())
             }
+            (Address::Destination { destination, option }, value) => {
+                destination::write(address, destination, option, value.as_deref())
+            }
             (Address::Link { device, property }, Some(value)) => link::write(address, device, property, &value),
             (Address::Sysctl(_) | Address::Link { .. }, None) => {
                 Err(HostError::NeverAbsent { address: address.clone() })
             }
-            _ => Err(unknown(address, "Linux has sysctls, routes and links")),
+            _ => Err(unknown(address, HAS)),
         }
     }
 
@@ -79,6 +85,7 @@ impl Host for LinuxHost {
         match address {
             Address::Sysctl(name) => sysctls::writable(address, name),
             Address::Route { destination, attribute } => route::writable(address, destination, attribute),
+            Address::Destination { destination, option } => destination::writable(address, destination, option),
             _ => self.read(address).map(drop),
         }
     }
@@ -91,6 +98,9 @@ impl Host for LinuxHost {
         boot_files::overridden(Path::new("/"), folder, changes)
     }
 }
+
+/// What an address must be of.
+const HAS: &str = "Linux has sysctls, routes, links, and buffers for destinations";
 
 fn unknown(address: &Address, why: &str) -> HostError {
     HostError::UnknownAddress { address: address.clone(), why: why.to_owned() }

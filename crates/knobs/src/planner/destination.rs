@@ -1,7 +1,8 @@
 //! A plan for a whole Linux host as a plan for one destination: no sysctl is touched.
 //!
 //! What a route can say of connections goes to the route of that very destination, or to a new one that copies the next hop
-//! of the route that leads there now. What no route knows, such as buffers, is left out, and said.
+//! of the route that leads there now. Buffers are set on each connection there, before its handshake. What neither knows is left
+//! out, and said.
 
 use super::route::covers;
 use crate::{Address, Change, Plan, Prefix, Settings, TakesEffect};
@@ -40,6 +41,10 @@ pub fn for_destination(plan: Plan, aim: &Aim<'_>) -> Plan {
                 arithmetic: change.arithmetic.clone(),
                 source: change.source.clone(),
             }),
+            Address::Sysctl(name) if let Some(option) = buffer_option(name) => match buffer(&change, option, aim) {
+                Ok(buffer) => narrow.changes.push(buffer),
+                Err(note) => narrow.notes.push(note),
+            },
             _ => narrow.notes.push(whole_host(&change, aim)),
         }
     }
@@ -60,10 +65,69 @@ pub fn for_destination(plan: Plan, aim: &Aim<'_>) -> Plan {
 
 fn whole_host(change: &Change, aim: &Aim<'_>) -> String {
     format!(
-        "{}: {} counts for the whole host, and no route sets it for {} alone, so it is left as it is; a tune of the whole host \
+        "{}: {} counts for the whole host, and can't be set for {} alone, so it is left as it is; a tune of the whole host \
          would change it ({})",
         aim.host, change.knob, aim.prefix, change.reason
     )
+}
+
+/// The option of a socket that sets the buffer whose ceiling a sysctl is.
+fn buffer_option(sysctl: &str) -> Option<&'static BufferOption> {
+    BUFFER_OPTIONS.iter().find(|option| option.ceiling == sysctl)
+}
+
+/// A buffer that a socket can be given.
+struct BufferOption {
+    /// The sysctl whose third value is how far it grows by itself.
+    ceiling: &'static str,
+    /// The option that sets it.
+    name: &'static str,
+    /// The sysctl that bounds what the option may ask for.
+    bound: &'static str,
+}
+
+const BUFFER_OPTIONS: [BufferOption; 2] = [
+    BufferOption { ceiling: "net.ipv4.tcp_rmem", name: "SO_RCVBUF", bound: "net.core.rmem_max" },
+    BufferOption { ceiling: "net.ipv4.tcp_wmem", name: "SO_SNDBUF", bound: "net.core.wmem_max" },
+];
+
+/// The kernel makes a buffer double of what is asked for (socket(7)).
+const DOUBLED: u64 = 2;
+
+/// A higher ceiling for all connections as a buffer of that size for those to the destination. `Err` tells why it can't be.
+fn buffer(change: &Change, option: &BufferOption, aim: &Aim<'_>) -> Result<Change, String> {
+    let largest = |text: Option<&str>| text.and_then(|text| text.split_whitespace().nth(2)?.parse::<u64>().ok());
+    let (Some(wanted), Some(now)) = (largest(change.to.as_deref()), largest(change.from.as_deref())) else {
+        return Err(whole_host(change, aim));
+    };
+    let bound = aim.settings.sysctl(option.bound).and_then(|text| text.trim().parse::<u64>().ok());
+    let asked = bound.unwrap_or(u64::MAX).min(wanted.div_ceil(DOUBLED));
+    let limit = match bound {
+        Some(bound) if asked == bound && bound * DOUBLED < wanted => {
+            format!("; {} allows no more than {bound}, which makes {}", option.bound, bound * DOUBLED)
+        }
+        _ => String::new(),
+    };
+    if asked * DOUBLED <= now {
+        return Err(format!(
+            "{}: a buffer of {} for connections to {} alone would be no larger than the {now} that {} lets it grow to already{limit}",
+            aim.host,
+            asked * DOUBLED,
+            aim.prefix,
+            option.ceiling
+        ));
+    }
+    let knob = Address::Destination { destination: aim.prefix.to_string(), option: option.name.to_owned() };
+    Ok(Change {
+        from: aim.settings.values.get(&knob).cloned().flatten(),
+        to: Some(asked.to_string()),
+        arithmetic: format!("{}; {} asks for half of it, and the kernel doubles it (socket(7)){limit}", change.arithmetic, option.name),
+        undo: "`fullpipe undo` does".to_owned(),
+        source: "socket(7); bpf-helpers(7), bpf_setsockopt".to_owned(),
+        takes_effect: TakesEffect::NewConnections,
+        knob,
+        ..change.clone()
+    })
 }
 
 /// An attribute that the destination's route is to have, or to have no more.
@@ -196,6 +260,7 @@ mod tests {
         }
         let window = "route 10.9.0.0/16 window".parse().unwrap();
         settings.values.insert(window, Some("64512".to_owned()));
+        settings.values.insert(Address::sysctl("net.core.rmem_max"), Some("2000000".to_owned()));
         settings
     }
 
@@ -229,6 +294,24 @@ mod tests {
         let (changes, notes) = narrowed("10.9.7.7", &[], vec![send, far]);
         assert_eq!(changes, [one("net.ipv4.tcp_rmem", "1 2 3")]);
         assert!(notes[0].contains("net.ipv4.tcp_wmem counts for the whole host"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_higher_ceiling_becomes_a_buffer_of_that_size_as_far_as_the_system_allows() {
+        let ceiling = |knob: &str, now: u64, wanted: u64| Change {
+            from: Some(format!("4096 131072 {now}")),
+            ..change(knob, Some(&format!("4096 131072 {wanted}")))
+        };
+        let receive = |now, wanted| vec![ceiling("net.ipv4.tcp_rmem", now, wanted)];
+        let (changes, notes) = narrowed("10.9.7.0/24", &[], receive(200_000, 3_000_001));
+        assert_eq!((changes, notes), (vec![one("destination 10.9.7.0/24 SO_RCVBUF", "1500001")], vec![]));
+        let (changes, _) = narrowed("10.9.7.7", &[], vec![ceiling("net.ipv4.tcp_wmem", 200_000, 300_000)]);
+        assert_eq!(changes, [one("destination 10.9.7.7 SO_SNDBUF", "150000")]);
+        // The bound of these hosts' settings is 2,000,000.
+        let (changes, notes) = narrowed("10.9.7.7", &[], receive(200_000, 9_000_000));
+        assert_eq!((changes, notes), (vec![one("destination 10.9.7.7 SO_RCVBUF", "2000000")], vec![]));
+        let (changes, notes) = narrowed("10.9.7.7", &[], receive(4_000_000, 9_000_000));
+        assert!(changes.is_empty() && notes[0].contains("net.core.rmem_max allows no more than 2000000"), "{notes:?}");
     }
 
     #[test]

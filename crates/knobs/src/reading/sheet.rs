@@ -227,6 +227,7 @@ fn last_name(knob: &Address) -> &str {
     match knob {
         Address::Sysctl(name) | Address::Named { name, .. } | Address::Socket(name) => name,
         Address::Route { attribute, .. } => attribute,
+        Address::Destination { option, .. } => option,
         Address::Link { property, .. } => property,
         Address::Registry { value, .. } => value,
         Address::Netsh { parameter, .. } | Address::TcpSetting { parameter, .. } => parameter,
