@@ -13,10 +13,7 @@ use std::{
 
 use aya::{
     EbpfLoader,
-    maps::{
-        LpmTrie, Map, MapData,
-        lpm_trie::Key,
-    },
+    maps::{LpmTrie, Map, MapData, lpm_trie::Key},
     programs::{CgroupAttachMode, SockOps, links::FdLink},
 };
 
@@ -141,7 +138,7 @@ impl Destinations {
     }
 
     fn attach(&self, group: impl AsFd) -> Result<Table, BpfError> {
-        let parent = self.folder.parent().unwrap_or(Path::new("/"));
+        let parent = self.folder.parent().unwrap_or_else(|| Path::new("/"));
         if !is_bpf(parent) {
             return Err(BpfError::Refused {
                 operation: "pinning a BPF program",
@@ -177,7 +174,9 @@ impl Destinations {
 
     fn detach(&self) -> Result<(), BpfError> {
         let gone = |result: io::Result<()>| match result {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(refused("removing a pinned BPF program", &error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(refused("removing a pinned BPF program", &error))
+            }
             _ => Ok(()),
         };
         gone(fs::remove_file(self.folder.join(PINNED_LINK)))?;
@@ -208,9 +207,7 @@ fn all(table: &Table) -> Result<Vec<(Place, Buffers)>, BpfError> {
     let size = NonZeroU32::new;
     Ok(rows
         .into_iter()
-        .filter_map(|(key, [receive, send])| {
-            Some((place(&key)?, Buffers { receive: size(receive), send: size(send) }))
-        })
+        .filter_map(|(key, [receive, send])| Some((place(&key)?, Buffers { receive: size(receive), send: size(send) })))
         .collect())
 }
 
@@ -247,7 +244,9 @@ mod tests {
 
     #[test]
     fn a_place_comes_back_from_its_key() {
-        for (address, length) in [("10.7.0.0", 16), ("10.7.0.1", 32), ("2001:db8::", 32), ("2001:db8::1", 128), ("::", 1)] {
+        for (address, length) in
+            [("10.7.0.0", 16), ("10.7.0.1", 32), ("2001:db8::", 32), ("2001:db8::1", 128), ("::", 1)]
+        {
             let there = Place { namespace: 0x0102_0304_0506_0708, address: address.parse().unwrap(), length };
             assert_eq!(place(&key(&there)), Some(there));
         }

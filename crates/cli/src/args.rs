@@ -339,7 +339,7 @@ pub(crate) struct TuneArgs {
     /// Key file shared with the far machine, to tune it too
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) key_file: Option<PathBuf>,
-    /// Change this host only for connections to this prefix, by the route there; no sysctl is touched (Linux)
+    /// Change this host only for connections to this prefix, by their buffers and by the route there; no sysctl is touched (Linux)
     /// [default without PREFIX: the address of HOST]
     #[arg(long, value_name = "PREFIX", num_args = 0..=1, conflicts_with_all = ["persist", "key_file"],
         help_heading = "One destination")]

@@ -44,8 +44,11 @@ impl Slot {
                 return Err(unknown(address, &why));
             }
         };
-        let namespace = namespace()
-            .map_err(|source| HostError::Inaccessible { operation: "find the namespace of", address: address.clone(), source })?;
+        let namespace = namespace().map_err(|source| HostError::Inaccessible {
+            operation: "find the namespace of",
+            address: address.clone(),
+            source,
+        })?;
         Ok(Self { place: Place { namespace, address: prefix.address(), length: prefix.length() }, is_send })
     }
 
@@ -73,8 +76,7 @@ pub(super) fn collect(settings: &mut Settings) -> Result<(), HostError> {
     for (place, buffers) in found {
         let Some(prefix) = Prefix::new(place.address, place.length) else { continue };
         for (option, size) in DESTINATION_OPTIONS.iter().zip([buffers.receive, buffers.send]) {
-            let address =
-                Address::Destination { destination: prefix.to_string(), option: (*option).to_owned() };
+            let address = Address::Destination { destination: prefix.to_string(), option: (*option).to_owned() };
             settings.values.extend(size.map(|size| (address, Some(size.to_string()))));
         }
     }
@@ -92,12 +94,7 @@ pub(super) fn writable(address: &Address, destination: &str, option: &str) -> Re
 }
 
 /// The value is canonical.
-pub(super) fn write(
-    address: &Address,
-    destination: &str,
-    option: &str,
-    value: Option<&str>,
-) -> Result<(), HostError> {
+pub(super) fn write(address: &Address, destination: &str, option: &str, value: Option<&str>) -> Result<(), HostError> {
     let slot = Slot::parse(address, destination, option)?;
     let size = value.and_then(|value| value.parse().ok());
     if let Some(size) = size {
@@ -154,9 +151,11 @@ fn namespace() -> io::Result<u64> {
 fn failed(operation: &'static str, address: &Address, error: BpfError) -> HostError {
     let address = address.clone();
     match error {
-        BpfError::Denied { .. } => {
-            HostError::NoPermission { operation, address, source: io::Error::new(io::ErrorKind::PermissionDenied, error) }
-        }
+        BpfError::Denied { .. } => HostError::NoPermission {
+            operation,
+            address,
+            source: io::Error::new(io::ErrorKind::PermissionDenied, error),
+        },
         error => HostError::Inaccessible { operation, address, source: io::Error::other(error) },
     }
 }

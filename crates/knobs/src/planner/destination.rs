@@ -121,7 +121,10 @@ fn buffer(change: &Change, option: &BufferOption, aim: &Aim<'_>) -> Result<Chang
     Ok(Change {
         from: aim.settings.values.get(&knob).cloned().flatten(),
         to: Some(asked.to_string()),
-        arithmetic: format!("{}; {} asks for half of it, and the kernel doubles it (socket(7)){limit}", change.arithmetic, option.name),
+        arithmetic: format!(
+            "{}; {} asks for half of it, and the kernel doubles it (socket(7)){limit}",
+            change.arithmetic, option.name
+        ),
         undo: "`fullpipe undo` does".to_owned(),
         source: "socket(7); bpf-helpers(7), bpf_setsockopt".to_owned(),
         takes_effect: TakesEffect::NewConnections,
