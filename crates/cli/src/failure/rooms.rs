@@ -138,6 +138,22 @@ impl From<ApplyError> for Failure {
     }
 }
 
+impl Failure {
+    /// A confirmation that fails leaves the run on trial: unlike with other commands, it stays changed for now.
+    pub(crate) fn of_confirmation(error: ApplyError) -> Self {
+        if matches!(*error.fault, ApplyFault::Journal(JournalError::NotOnTrial { .. } | JournalError::NoSuchRun { .. }))
+        {
+            return (*error.fault).into();
+        }
+        let stuck = error.rollback.iter().filter(|entry| !entry.outcome.is_restored());
+        let stuck: String = stuck.map(|entry| format!("; {} could not be put back", entry.place)).collect();
+        let fault = Self::from(*error.fault);
+        let message =
+            format!("{}{stuck}; nothing is confirmed, and what is on trial is taken back in time", fault.message);
+        Self { message, ..fault }
+    }
+}
+
 impl From<ApplyFault> for Failure {
     fn from(fault: ApplyFault) -> Self {
         match fault {

@@ -7,7 +7,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{session::Session, sources::Kind};
+use super::{
+    session::Session,
+    sources::{self, Kind},
+};
 use crate::{
     error::MeasureError,
     mtu::Echo,
@@ -75,8 +78,17 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<(), MeasureErro
                 }),
             },
         };
+        let is_stranger = reply.as_ref().is_err_and(|error| error.kind == RequestError::NOT_AUTHENTICATED);
+        if is_stranger {
+            // Before the answer: whoever has it may be here again at once.
+            session.penalise(sources::WRONG_KEY);
+        }
         let patience = Patience::new(FRAME).unless(session.stop);
         session.control.write_json(&talk::answer(reply), patience, "answering a request")?;
+        if is_stranger {
+            let problem = "its key is not the one of this server".to_owned();
+            return Err(MeasureError::BadMessage { peer: session.peer, operation: "a request", problem });
+        }
         if is_bye {
             return Ok(());
         }

@@ -51,8 +51,10 @@ impl Machine {
     }
 
     fn ask(&self, ends: Ends, request: &Request) -> Answer {
-        let answer = self.handler.handle(serde_json::to_value(request).unwrap(), ends).unwrap();
-        serde_json::from_value(answer).unwrap()
+        match self.handler.handle(serde_json::to_value(request).unwrap(), ends) {
+            Ok(answer) => serde_json::from_value(answer).unwrap(),
+            Err(error) => refuse(&error.message),
+        }
     }
 
     /// A channel to the server, which is reached as `to`.
@@ -108,6 +110,11 @@ fn apply(knob: &str, from: &str, to: &str) -> Order {
 
 fn change(knob: &str, from: &str, to: &str) -> Change {
     Change::unexplained("b".into(), knob.parse::<Address>().unwrap(), Some(from.into()), Some(to.into()))
+}
+
+/// What a client with this key asks for a channel with.
+fn asking(key: &str) -> String {
+    Asked::new(&Key::from_text(key), SERVER).unwrap().1
 }
 
 fn reason(answer: &Answer) -> &str {
@@ -270,6 +277,21 @@ fn an_order_for_another_server_is_refused_here() {
     let known = Machine::with(Terms { reached_as: vec![other.parse().unwrap()], ..Terms::default() });
     let answer = known.sealed(peer(1), other, &order);
     assert!(matches!(answer, Answer::Applied { .. }), "{answer:?}");
+}
+
+#[test]
+fn a_wrong_key_is_told_from_any_other_refusal() {
+    let wrong = [asking("another key of sixteen bytes"), "no base64!".to_owned(), String::new()];
+    let machine = Machine::new();
+    let kind = |asking: &str| {
+        let request = Request::Channel { to: SERVER.to_owned(), asking: asking.to_owned() };
+        machine.handler.handle(serde_json::to_value(request).unwrap(), peer(1)).map_err(|error| error.kind)
+    };
+    for asking in &wrong {
+        assert_eq!(kind(asking), Err(RequestError::NOT_AUTHENTICATED.to_owned()), "{asking}");
+    }
+    kind(&asking(KEY)).expect("a channel");
+    reason(&machine.ask(peer(1), &Request::Order { sealed: String::new() }));
 }
 
 #[test]
