@@ -150,7 +150,8 @@ impl Failure {
         let fault = Self::from(*error.fault);
         let message =
             format!("{}{stuck}; nothing is confirmed, and what is on trial is taken back in time", fault.message);
-        Self { message, ..fault }
+        let hint = "mend that, and `fullpipe confirm` once more before its time is over".to_owned();
+        Self { message, hint: Some(hint), ..fault }
     }
 }
 
@@ -186,6 +187,7 @@ fn tune(error: &TuneError) -> Exit {
     match error {
         TuneError::Remote { .. } => Exit::PeerDeclined,
         TuneError::NotUndone { .. } => Exit::SettingUnavailable,
+        TuneError::TakenBack { .. } => Exit::ChangedSince,
         TuneError::NothingMeasured { .. } => Exit::Unreachable,
         TuneError::File { source, .. } => exit_of_io(source),
         TuneError::Interrupted => Exit::Interrupted,

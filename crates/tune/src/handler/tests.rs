@@ -86,7 +86,7 @@ impl Machine {
 fn guardian(folder: &Path, state: &Path) -> Guardian {
     use std::os::unix::fs::PermissionsExt;
     let program = folder.join("guardian");
-    fs::write(&program, "#!/bin/sh\necho ready\nexec cat > /dev/null\n").unwrap();
+    fs::write(&program, "#!/bin/sh\necho $$ > \"$0.pid\"\necho ready\nexec cat > /dev/null\n").unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     // Another test's child may have the script open for writing until it is another program (ETXTBSY).
     let start = || Guardian::start(&program, state, Bond::Parent).ok();
@@ -235,6 +235,27 @@ fn what_is_held_outlives_its_conversation_until_its_own_deadline() {
     let mut host = FolderHost::new(machine.folder.path().join("machine"));
     fullpipe_host::confirm(&mut host, &mut journal, RunId(run)).expect("in time");
     assert_eq!(journal.on_trial().unwrap(), []);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_guardian_that_was_killed_is_replaced_before_the_next_trial() {
+    let machine = Machine::new();
+    let process = || fs::read_to_string(machine.folder.path().join("guardian.pid")).unwrap().trim().to_owned();
+    let state = |process: &str| {
+        let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        status.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
+    };
+    let first = process();
+    assert!(std::process::Command::new("kill").args(["-9", &first]).status().unwrap().success());
+    while state(&first) != Some('Z') {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let answer = machine.apply(peer(1), OLD, "4096 131072 7000000");
+    assert!(matches!(answer, Answer::Applied { .. }), "{answer:?}");
+    let second = process();
+    assert_ne!(second, first);
+    assert!(state(&second).is_some_and(|state| state != 'Z'), "{second}");
 }
 
 #[test]
