@@ -1,5 +1,6 @@
 //! Formatting, lints and tests.
 
+mod advisories;
 mod again;
 mod skipped;
 
@@ -55,9 +56,12 @@ pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
     // What nothing in the workspace leaves out.
     cmd!(shell, "cargo clippy --locked --package fullpipe-measure --no-default-features --quiet -- -D warnings")
         .run()?;
+    let mut skipped = Skipped::default();
+    if let Some(reason) = advisories::look(shell)? {
+        skipped.note(reason);
+    }
     cmd!(shell, "cargo test --locked --workspace --no-run").run()?;
     let beside = Beside::start(shell)?;
-    let mut skipped = Skipped::default();
     let most = ["--locked", "--workspace", "--no-fail-fast", "--", SHOW, "--skip", BUILDS, "--skip", RUNS];
     let others = again::together(shell, &most, &mut skipped);
     skipped.add(beside.finish()?);

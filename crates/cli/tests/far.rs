@@ -232,6 +232,27 @@ fn a_wrong_key_changes_nothing() {
 }
 
 #[test]
+fn what_the_administrator_there_takes_back_in_the_middle_is_not_put_in_force_again() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let name = "what_the_administrator_there_takes_back_in_the_middle_is_not_put_in_force_again";
+    let Some(pair) = Pair::start(name) else { return };
+    let key = pair.path("key");
+    let [flag, file] = key_arguments(&key);
+    let _server = pair.serve(&["--allow-tune", flag, file]);
+    let tune = [&["tune", "10.80.0.2", "--yes", "--json", flag, file], &TEST[..]].concat();
+    let said = pair.path("said.json");
+    let mut client = pair.fullpipe(Side::A, &tune).stdout(File::create(&said).unwrap()).spawn().unwrap();
+    pair.wait_until("the change is on trial", || pair.wmem_of_b() != SMALL_WMEM);
+    let (value, code) = json(&mut pair.fullpipe(Side::B, &["undo", "--all", "--yes", "--json"]));
+    assert_eq!(code, Some(0), "{value:#}");
+    let code = client.wait().unwrap().code();
+    let value: Value = serde_json::from_slice(&fs::read(said).unwrap()).unwrap();
+    let message = value["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("taken back there meanwhile"), "{value:#}");
+    assert_eq!((code, pair.wmem_of_b().as_str()), (Some(13), SMALL_WMEM), "{value:#}");
+}
+
+#[test]
 fn a_client_that_is_killed_leaves_the_far_host_as_it_was() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let Some(pair) = Pair::start("a_client_that_is_killed_leaves_the_far_host_as_it_was") else { return };

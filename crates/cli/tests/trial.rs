@@ -109,6 +109,7 @@ fn a_confirmation_that_fails_changes_nothing_and_one_that_comes_late_says_what_i
         $F apply plan.json --yes --persist --confirm-within 600s --json > tried.json
         chmod 777 sysctl.d
         $F confirm --json > refused.json && exit 1 || test $? = 3
+        $F confirm 7 --json > unknown.json && exit 1 || test $? = 22
         $F show --json > shown.json
         chmod 755 sysctl.d
         # An administrator in between.
@@ -120,6 +121,11 @@ fn a_confirmation_that_fails_changes_nothing_and_one_that_comes_late_says_what_i
     let Some(seen) = in_namespace(name, folder.path(), script) else { return };
     let error = file(folder.path(), "none.json")["error"]["message"].to_string();
     assert!(error.contains("no run in the journal"), "{error}");
+    let refused = file(folder.path(), "refused.json")["error"]["message"].to_string();
+    assert!(refused.contains("can be written by others") && refused.contains("taken back in time"), "{refused}");
+    assert!(!refused.contains("nothing stays changed"), "the trial goes on: {refused}");
+    let unknown = file(folder.path(), "unknown.json")["error"]["message"].to_string();
+    assert!(!unknown.contains("taken back"), "{unknown}");
     let shown = file(folder.path(), "shown.json");
     let persisted = |shown: &Value| shown["runs"][0]["entries"][0]["persisted"].clone();
     assert_eq!(
@@ -158,6 +164,37 @@ fn a_trial_whose_guardian_was_killed_is_named_and_then_put_back() {
     assert!(read("said").contains("run 1 was left on trial") && read("said").contains("put back"), "{}", read("said"));
     let next = file(folder.path(), "next.json");
     assert_eq!(next["applied"][0]["before"].as_str().map(|text| text.contains("129024")), Some(true), "{next}");
+}
+
+#[test]
+fn a_trial_that_a_restart_ended_is_said_to_be_gone_and_its_file_was_never_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        $F apply plan.json --yes --persist --confirm-within 600s --json > tried.json
+        kill -9 $(cat state/guard-*.lock)
+        for i in $(seq 600); do $F status > /dev/null 2> named; grep -q 'left on trial' named && break; sleep 0.1; done
+        # The machine starts again: with the value of its kernel, and the drop-ins.
+        echo '4096 87380 129024' > $R
+        echo 00000000-0000-4000-8000-000000000000 > boot
+        mount --bind boot /proc/sys/kernel/random/boot_id
+        ls sysctl.d | wc -l
+        $F confirm > late.txt 2>&1 && exit 1 || test $? = 22
+        $F undo --interrupted --yes > undone.txt 2> said
+        tr '\\n' ' ' < said | tr -s ' '
+        echo
+        cat $R
+        $F status --json > after.json";
+    let name = "a_trial_that_a_restart_ended_is_said_to_be_gone_and_its_file_was_never_written";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    assert_eq!(
+        seen,
+        [
+            "0",
+            "run 1 was left on trial by a process that is gone: 0 of 1 settings put back, 1 gone by a restart or with a device",
+            OLD
+        ]
+    );
+    assert_eq!(file(folder.path(), "after.json")["runs"].as_array().map(Vec::len), Some(0));
 }
 
 #[test]
@@ -503,4 +540,76 @@ fn an_address_that_speaks_nonsense_is_turned_away_for_a_while_and_another_is_not
     let Some(seen) = in_namespace(name, folder.path(), script) else { return };
     assert_eq!((seen[0].as_str(), seen[2].as_str()), ("served", "served"), "{seen:?}");
     assert_ne!(seen[1], "served", "{seen:?}");
+}
+
+/// As sshd's `authfail` has it: each costs 5 s, which pass, and 15 s of them together are too many.
+#[test]
+fn an_address_with_a_wrong_key_is_turned_away_for_a_while_and_another_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"
+        ip link set lo up
+        ip addr add 10.9.0.1/32 dev lo
+        ip addr add 10.9.0.2/32 dev lo
+        $F key lab.key > /dev/null
+        $F key wrong.key > /dev/null
+        $F serve 0.0.0.0:5201 --allow-tune --key-file lab.key > listening 2> said & SERVER=$!
+        trap 'kill $SERVER' EXIT
+        for i in $(seq 600); do test -s listening && break; sleep 0.1; done
+        # Whoever asks for one of these addresses comes from it, too.
+        measured() { $F measure $1 -t 0.3 --json > measured.json && echo served || grep -o '"kind": *"[a-z_]*"' measured.json; }
+        tried() { $F tune $1 --yes --json --key-file wrong.key > tried.json && echo opened || grep -c 'the key is not' tried.json; }
+        tried 10.9.0.1
+        measured 10.9.0.1
+        for i in $(seq 10); do tried 10.9.0.1 > again || true; done
+        measured 10.9.0.1
+        measured 10.9.0.2"#;
+    let name = "an_address_with_a_wrong_key_is_turned_away_for_a_while_and_another_is_not";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    assert_eq!(seen[..2], ["1", "served"], "once may happen to anybody");
+    assert!(seen[2] != "served" && seen[3] == "served", "{seen:?}");
+}
+
+/// systemd runs no machine here: a program of its own stands for `systemd-run`, in namespaces whose first process is this
+/// script. It writes down what it is asked, leaves the session, and starts the program.
+#[test]
+fn where_systemd_runs_the_machine_the_guardian_is_a_service_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"
+        mkdir bin
+        printf '%s\n' '#!/bin/sh' 'echo "$@" >> asked' 'while test "$1" != --; do shift; done; shift' \
+            'test ! -e refuse || exit 1' 'exec setsid env FULLPIPE_SERVICE=1 "$@"' > bin/systemd-run
+        chmod 755 bin/systemd-run
+        # The first process of these namespaces is in no other: what `systemd-run` starts is where we are.
+        exec unshare -pf --mount-proc sh -euc '
+            mount -t tmpfs none /run
+            PATH=$PWD/bin:$PATH
+            tried() {
+                $F apply plan.json --yes --confirm-within 600s --json > tried.json
+                GUARDIAN=$(cat state/guard-*.lock)
+                tr "\0" "\n" < /proc/$GUARDIAN/environ | grep -c FULLPIPE_SERVICE || true
+                $F undo --all --yes --json > undone.json
+                while test -e /proc/$GUARDIAN && test -n "$(ls state/guard-*.lock 2> /dev/null)"; do sleep 0.1; done
+                test ! -e asked || wc -l < asked
+            }
+            tried
+            mkdir -p /run/systemd/system
+            tried
+            # What it refuses, a process of our own does.
+            touch refuse
+            tried'"#;
+    let name = "where_systemd_runs_the_machine_the_guardian_is_a_service_of_it";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    assert_eq!(seen, ["0", "1", "1", "0", "2"]);
+    let asked = fs::read_to_string(folder.path().join("asked")).unwrap();
+    let state = folder.path().join("state");
+    for word in [
+        "--collect --pipe",
+        "--unit=fullpipe-guardian-",
+        "--property=Restart=on-failure",
+        &format!("--setenv=FULLPIPE_STATE_DIR={}", state.display()),
+        &format!("-- {} guard --owner ", env!("CARGO_BIN_EXE_fullpipe")),
+        &format!(" --state-dir {}", state.display()),
+    ] {
+        assert!(asked.contains(word), "{word}: {asked}");
+    }
 }

@@ -282,7 +282,8 @@ fn pending(changes: &[Change], options: &ApplyOptions) -> Result<Option<String>,
 ///
 /// # Errors
 ///
-/// Where the run is not on trial (any more), or a boot-time file can't be written: the run stays on trial then.
+/// Where the run is not on trial (any more), or a boot-time file or the journal can't be written: the run stays on trial
+/// then, and what was written into boot-time files is taken back.
 pub fn confirm<H: Host + ?Sized>(host: &mut H, journal: &mut Journal, run: RunId) -> Result<Run, ApplyError> {
     let plain = |fault: ApplyFault| ApplyError { fault: Box::new(fault), rollback: Vec::new() };
     let record = journal.run(run).map_err(|error| plain(error.into()))?;
@@ -298,45 +299,48 @@ pub fn confirm<H: Host + ?Sized>(host: &mut H, journal: &mut Journal, run: RunId
         return Err(plain(JournalError::NotOnTrial { run }.into()));
     }
     let mut kept = Run { id: Some(run), ..Run::default() };
-    if let Some(pending) = &record.pending {
-        let Pending { folder, changes } =
-            serde_json::from_str(pending).map_err(|source| plain(ApplyFault::Pending { source }))?;
-        let options = ApplyOptions::default();
-        let mut work = Work {
-            host,
-            journal,
-            options: &options,
-            lifelines: Vec::new(),
-            pending: None,
-            run: Some(run),
-            done: Vec::new(),
-        };
-        let in_file: Vec<String> = changes
-            .iter()
-            .filter(|change| work.host.lasting(change) == Lasting::InFile)
-            .map(|change| change.knob.to_string())
-            .collect();
-        let is_lasting = |entry: &&Entry| {
-            entry.kind == EntryKind::Setting && entry.state.is_outstanding() && in_file.contains(&entry.place)
-        };
-        let lasting: Vec<EntryId> = record.entries.iter().filter(is_lasting).map(|entry| entry.id).collect();
-        let write = |work: &mut Work<'_, H>, kept: &mut Run| -> Result<(), ApplyFault> {
-            // Before the file is there: whoever undoes this after a restart looks at what is in force then.
-            lasting.iter().try_for_each(|entry| work.journal.lasts(*entry, true))?;
-            work.lasting(&folder, &changes, kept)
-        };
-        if let Err(fault) = write(&mut work, &mut kept) {
-            let rollback = work.roll_back();
-            // Of a file that is still there, the values last.
-            if rollback.iter().all(|entry| entry.outcome.is_restored()) {
-                for entry in lasting {
-                    work.journal.lasts(entry, false).unwrap_or_default();
-                }
+    let Some(pending) = &record.pending else {
+        journal.keep(run).map_err(|error| plain(error.into()))?;
+        return Ok(kept);
+    };
+    let Pending { folder, changes } =
+        serde_json::from_str(pending).map_err(|source| plain(ApplyFault::Pending { source }))?;
+    let options = ApplyOptions::default();
+    let mut work = Work {
+        host,
+        journal,
+        options: &options,
+        lifelines: Vec::new(),
+        pending: None,
+        run: Some(run),
+        done: Vec::new(),
+    };
+    let in_file: Vec<String> = changes
+        .iter()
+        .filter(|change| work.host.lasting(change) == Lasting::InFile)
+        .map(|change| change.knob.to_string())
+        .collect();
+    let is_lasting = |entry: &&Entry| {
+        entry.kind == EntryKind::Setting && entry.state.is_outstanding() && in_file.contains(&entry.place)
+    };
+    let lasting: Vec<EntryId> = record.entries.iter().filter(is_lasting).map(|entry| entry.id).collect();
+    let keep = |work: &mut Work<'_, H>, kept: &mut Run| -> Result<(), ApplyFault> {
+        // Before the file is there: whoever undoes this after a restart looks at what is in force then.
+        lasting.iter().try_for_each(|entry| work.journal.lasts(*entry, true))?;
+        work.lasting(&folder, &changes, kept)?;
+        Ok(work.journal.keep(run)?)
+    };
+    if let Err(fault) = keep(&mut work, &mut kept) {
+        // What is not confirmed does not last beyond a restart: the file goes, too.
+        let rollback = work.roll_back();
+        // Of a file that is still there, the values last.
+        if rollback.iter().all(|entry| entry.outcome.is_restored()) {
+            for entry in lasting {
+                work.journal.lasts(entry, false).unwrap_or_default();
             }
-            return Err(ApplyError { fault: Box::new(fault), rollback });
         }
+        return Err(ApplyError { fault: Box::new(fault), rollback });
     }
-    journal.keep(run).map_err(|error| plain(error.into()))?;
     Ok(kept)
 }
 

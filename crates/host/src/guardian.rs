@@ -113,6 +113,20 @@ impl Guardian {
         Trial { owner: self.owner.clone(), deadline_ms }
     }
 
+    /// Has another take the place of a guardian that was killed, before something more is put on trial. One that systemd runs
+    /// is started again by systemd.
+    ///
+    /// # Errors
+    ///
+    /// Where that one can't be started.
+    pub fn renew(&mut self, state_dir: &Path) -> io::Result<()> {
+        if self.child.try_wait()?.is_some() {
+            warn!(owner = self.owner, "the guardian is gone; starting another");
+            *self = Self::start(&self.program, state_dir, self.bond)?;
+        }
+        Ok(())
+    }
+
     /// Hands a run over to a guardian of its own, which takes it back after `within` whatever becomes of this process.
     ///
     /// # Errors

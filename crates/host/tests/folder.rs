@@ -7,8 +7,8 @@ use std::fs;
 use common::{address, change, machine, options, tree};
 use fullpipe_host::guardian::{self, Bond};
 use fullpipe_host::{
-    ApplyFault, ApplyOptions, EntryState, FolderHost, Host, HostError, Identity, Journal, Outcome, RunState, Trial,
-    UndoOptions, Which, apply, confirm, undo,
+    ApplyFault, ApplyOptions, EntryKind, EntryState, FolderHost, Host, HostError, Identity, Journal, Outcome, RunState,
+    Trial, UndoOptions, Which, apply, confirm, undo,
 };
 use fullpipe_knobs::{Address, Settings};
 use proptest::prelude::*;
@@ -243,6 +243,44 @@ fn nothing_is_confirmed_after_its_deadline_a_restart_or_its_undo() {
         let refused = confirm(&mut host, &mut journal, run).expect_err(ends).to_string();
         assert!(refused.contains("not on trial"), "{ends}: {refused}");
         assert_eq!(fs::read_dir(boot.path()).expect("listed").count(), 0, "{ends}: a file was written");
+    }
+}
+
+#[test]
+fn a_confirmation_that_fails_after_its_file_was_written_takes_the_file_back() {
+    // The journal refuses what comes after the file: the mark that it is written, or the one that the run stays.
+    for refused in ["ON entries WHEN new.kind = 'file' AND new.state = 'written'", "ON runs WHEN new.kept"] {
+        let folders = [(); 3].map(|()| tempfile::tempdir().expect("a folder"));
+        let [root, boot, state] = folders.each_ref().map(tempfile::TempDir::path);
+        let mut host = machine(root);
+        let began = (tree(root), "# ours\nnet.ipv4.tcp_ecn = 2\n".to_owned());
+        let file = boot.join("90-fullpipe.conf");
+        fs::write(&file, &began.1).expect("written");
+        let mut journal = Journal::open(state).expect("a journal");
+        let changes = [change(&mut host, "net.ipv4.tcp_rmem", Some(BIG))];
+        let trial = Some(Trial { owner: "a test".into(), deadline_ms: Some(i64::MAX) });
+        let lasting = ApplyOptions { persist: Some(boot.to_owned()), trial, ..options() };
+        let run = apply(&mut host, &mut journal, &changes, &lasting).expect("applied").id.expect("a run");
+        let other = rusqlite::Connection::open(state.join("journal.sqlite")).expect("open");
+        let trigger = format!("CREATE TRIGGER full BEFORE UPDATE {refused} BEGIN SELECT RAISE(ABORT, 'no room'); END");
+        other.execute_batch(&trigger).expect("made");
+
+        let error = confirm(&mut host, &mut journal, run).expect_err(refused);
+        let text = error.to_string();
+        assert!(text.contains("no room") && text.ends_with("what was changed before it (1) was taken back"), "{text}");
+        assert_eq!(fs::read_to_string(&file).expect("there"), began.1, "{refused}");
+        let record = journal.run(run).expect("recorded");
+        assert_eq!(record.state, RunState::OnTrial, "{refused}");
+        assert!(record.entries.iter().all(|entry| entry.kind == EntryKind::File || !entry.persisted), "{record:?}");
+        assert_eq!(Host::read(&mut host, &address("net.ipv4.tcp_rmem")).expect("read").as_deref(), Some(BIG));
+
+        other.execute_batch("DROP TRIGGER full").expect("gone");
+        confirm(&mut host, &mut journal, run).expect("confirmed");
+        assert_eq!(journal.run(run).expect("recorded").state, RunState::Kept, "{refused}");
+        assert!(fs::read_to_string(&file).expect("there").contains(BIG), "{refused}");
+        let undone = undo(&mut host, &mut journal, Which::Run(run), UndoOptions::default()).expect("undone");
+        assert!(undone.is_complete(), "{refused}: {undone:?}");
+        assert_eq!((tree(root), fs::read_to_string(&file).expect("there")), began, "{refused}");
     }
 }
 

@@ -55,10 +55,21 @@ pub enum Disconnect {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RequestError {
-    /// A word for programs: `unknown_request`, `not_authenticated`, ...
+    /// A word for programs: `unknown_request`, [`RequestError::NOT_AUTHENTICATED`], ...
     pub kind: String,
     /// The reason, for persons.
     pub message: String,
+}
+
+impl RequestError {
+    /// The kind of a request whose key is wrong: it counts against the address that it came from, and ends the conversation,
+    /// so that a key is tried once for each connection.
+    pub const NOT_AUTHENTICATED: &str = "not_authenticated";
+
+    /// A request whose key is wrong.
+    pub fn not_authenticated(message: &str) -> Self {
+        Self { kind: Self::NOT_AUTHENTICATED.to_owned(), message: message.to_owned() }
+    }
 }
 
 /// What a fullpipe server says of itself.

@@ -35,8 +35,8 @@ pub(crate) trait End: Send {
     fn closed(&self) -> Option<String>;
     /// Puts changes in force, all or none, journalled; `within` is how long the trial may take.
     fn apply(&mut self, changes: &[Change], stay: Stay, within: Duration) -> Result<Trial, TuneError>;
-    /// Takes a trial back, also one that was kept; returns how many settings were written. It may be called again until it
-    /// succeeds.
+    /// Takes a trial back, also one that was kept; returns how many settings were written, none where it had been taken back
+    /// already. It may be called again until it succeeds.
     fn undo(&mut self, trial: &Trial) -> Result<usize, TuneError>;
     /// Leaves a trial in force for `within`, and after that only if somebody confirms it on that host; gives the time.
     fn hold(&mut self, trial: &Trial, within: Duration) -> Result<Duration, TuneError>;
@@ -201,8 +201,11 @@ impl<H: Host + Send> End for LocalEnd<H> {
     }
 
     fn apply(&mut self, changes: &[Change], stay: Stay, within: Duration) -> Result<Trial, TuneError> {
-        let trial = match &self.store {
-            Store::Folder(_, Some(guardian)) => Some(guardian.trial(Some(within))),
+        let trial = match &mut self.store {
+            Store::Folder(folder, Some(guardian)) => {
+                guardian.renew(folder).map_err(|source| TuneError::Guardian { source })?;
+                Some(guardian.trial(Some(within)))
+            }
             _ => None,
         };
         let (host, mut opened, options) = self.open()?;

@@ -59,6 +59,12 @@ pub enum TuneError {
         /// How many.
         remaining: usize,
     },
+    /// Somebody took back what was on trial, as an administrator may, or its time was over.
+    #[error("what was on trial on {host} was taken back there meanwhile; nothing was kept")]
+    TakenBack {
+        /// The host.
+        host: String,
+    },
     /// The measurement reported nothing of a direction that it was asked for.
     #[error("measure {direction}: no payload arrived; check firewalls between the ends")]
     NothingMeasured {

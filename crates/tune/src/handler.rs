@@ -92,32 +92,37 @@ impl<H: Host + Send> HostHandler<H> {
         Self { end: Mutex::new(end), terms, guests: Mutex::default(), shared: Mutex::default(), log }
     }
 
-    fn answer(&self, request: Request, ends: Ends) -> Result<Answer, TuneError> {
-        match request {
-            Request::Settings if self.terms.share => Ok(Answer::Settings(Box::new(self.shared()?))),
-            Request::Settings => Ok(refuse(
+    fn answer(&self, request: Request, ends: Ends) -> Result<Answer, RequestError> {
+        Ok(match request {
+            Request::Settings if self.terms.share => match self.shared() {
+                Ok(settings) => Answer::Settings(Box::new(settings)),
+                // An error of this host is an answer to the client: it says what could not be done here and why.
+                Err(error) => refuse(&error.to_string()),
+            },
+            Request::Settings => refuse(
                 "it tells them only to holders of its key (--key-file), or to everybody where it is started with \
                  `fullpipe serve --share-settings`",
-            )),
-            Request::Channel { to, asking } => Ok(self.channel(to, &asking, ends)),
-            Request::Order { sealed } => Ok(self.order(&sealed, ends)),
-        }
+            ),
+            Request::Channel { to, asking } => self.channel(to, &asking, ends)?,
+            Request::Order { sealed } => self.order(&sealed, ends),
+        })
     }
 
     /// Proves to a holder of the key that this server has it, too.
-    fn channel(&self, to: String, asking: &str, ends: Ends) -> Answer {
+    fn channel(&self, to: String, asking: &str, ends: Ends) -> Result<Answer, RequestError> {
         let Some(key) = &self.terms.key else {
-            return refuse("this server does not allow changes of settings; start it with --allow-tune and --key-file");
+            let reason = "this server does not allow changes of settings; start it with --allow-tune and --key-file";
+            return Ok(refuse(reason));
         };
         match Channel::answer(key, &to, asking) {
             Ok((channel, answer)) => {
                 let promised = Promised { channel, to, given: Instant::now() };
                 self.guests().entry(ends.peer).or_default().channel = Some(promised);
-                Answer::Channel(answer)
+                Ok(Answer::Channel(answer))
             }
             Err(Unsealed) => {
                 (self.log)(&format!("{}: an order with a wrong key was refused", ends.peer));
-                refuse("the key is not the one of this server")
+                Err(RequestError::not_authenticated("the key is not the one of this server"))
             }
         }
     }
@@ -269,8 +274,7 @@ impl<H: Host + Send> RequestHandler for HostHandler<H> {
         let failed = |kind: &str, message: String| RequestError { kind: kind.to_owned(), message };
         let request = serde_json::from_value(request)
             .map_err(|error| failed("unknown_request", format!("the request can't be understood: {error}")))?;
-        // An error of this host is an answer to the client: it says what could not be done here and why.
-        let answer = self.answer(request, ends).unwrap_or_else(|error| refuse(&error.to_string()));
+        let answer = self.answer(request, ends)?;
         serde_json::to_value(answer).map_err(|error| failed("internal", error.to_string()))
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use fullpipe_host::{FarRun, Journal, JournalError, RunId};
 use fullpipe_knobs::{Change, Settings};
-use fullpipe_measure::Client;
+use fullpipe_measure::{Client, MeasureError, RequestError};
 
 use crate::{
     channel::{Asked, Unsealed},
@@ -100,7 +100,12 @@ impl<'c> RemoteEnd<'c> {
     fn ask(&self, operation: &'static str, request: &Request) -> Result<Answer, TuneError> {
         let refused = |reason| TuneError::Remote { operation, host: self.name.clone(), reason };
         let request = serde_json::to_value(request).map_err(|error| refused(error.to_string()))?;
-        let answer = self.client.lock().unwrap_or_else(PoisonError::into_inner).request(&request)?;
+        let answer = match self.client.lock().unwrap_or_else(PoisonError::into_inner).request(&request) {
+            Err(MeasureError::Refusal { kind, message, .. }) if kind == RequestError::NOT_AUTHENTICATED => {
+                return Err(refused(message));
+            }
+            answer => answer?,
+        };
         match serde_json::from_value(answer) {
             Ok(Answer::Refused { reason }) => Err(refused(reason)),
             Ok(answer) => Ok(answer),
@@ -238,7 +243,7 @@ mod tests {
         },
     };
 
-    use fullpipe_measure::{Disconnect, Ends, RequestError, RequestHandler, Server, ServerOptions};
+    use fullpipe_measure::{Disconnect, Ends, RequestHandler, Server, ServerOptions};
     use serde_json::{Value, json};
 
     use super::*;

@@ -337,7 +337,7 @@ impl Round<'_> {
         let kept: Vec<bool> = (0..groups.len()).map(keep).collect();
 
         // Everything goes back first, so that what is kept is one run of its own in the journal of each end.
-        self.undo_all(&mut in_force)?;
+        self.end_trials(&mut in_force)?;
         let keepers: Vec<&Change> =
             groups.iter().zip(&kept).filter(|(_, kept)| **kept).flat_map(|(group, _)| &group.changes).collect();
         let trials = self.put_in_force(&keepers, self.options.stay())?;
@@ -409,7 +409,7 @@ impl Round<'_> {
         tell: bool,
     ) -> Result<(), TuneError> {
         match state {
-            State::Before => self.undo_all(in_force),
+            State::Before => self.end_trials(in_force),
             State::After if in_force.is_empty() => {
                 for group in groups {
                     let changes: Vec<&Change> = group.changes.iter().collect();
@@ -446,25 +446,43 @@ impl Round<'_> {
         Ok(trials)
     }
 
-    /// Undoes everything that is in force, the latest first. Goes on past a failure and returns the first one; what
-    /// failed is tried once more at the end, when what was put there after it is gone.
-    fn undo_all(&mut self, in_force: &mut Vec<InForce>) -> Result<(), TuneError> {
-        let trials: InForce = in_force.drain(..).rev().flat_map(|trials| trials.into_iter().rev()).collect();
-        let again: InForce = trials.into_iter().filter(|(at, trial)| self.undo_one(*at, trial).is_err()).collect();
-        let mut failed = Ok(());
-        for (at, trial) in again {
-            let undone = self.undo_one(at, &trial);
-            failed = failed.and(undone);
+    /// Undoes what was measured with. Where somebody else did so before, it is not wanted there, and what was measured since
+    /// tells nothing.
+    fn end_trials(&mut self, in_force: &mut Vec<InForce>) -> Result<(), TuneError> {
+        match self.undo_all(in_force)?.first() {
+            Some(&at) => Err(TuneError::TakenBack { host: self.ends[at].name().to_owned() }),
+            None => Ok(()),
         }
-        failed
     }
 
-    fn undo_one(&mut self, at: usize, trial: &Trial) -> Result<(), TuneError> {
+    /// Undoes everything that is in force, the latest first; gives the ends at which something had been taken back already.
+    /// Goes on past a failure and returns the first one; what failed is tried once more at the end, when what was put there
+    /// after it is gone.
+    fn undo_all(&mut self, in_force: &mut Vec<InForce>) -> Result<Vec<usize>, TuneError> {
+        let trials: InForce = in_force.drain(..).rev().flat_map(|trials| trials.into_iter().rev()).collect();
+        let (mut again, mut gone) = (InForce::new(), Vec::new());
+        for (at, trial) in trials {
+            match self.undo_one(at, &trial) {
+                Ok(0) if trial.run.is_some() => gone.push(at),
+                Ok(_) => {}
+                Err(_) => again.push((at, trial)),
+            }
+        }
+        let mut ended = Ok(gone);
+        for (at, trial) in again {
+            // The first time may have succeeded without an answer.
+            let undone = self.undo_one(at, &trial);
+            ended = ended.and_then(|gone| undone.map(|_| gone));
+        }
+        ended
+    }
+
+    fn undo_one(&mut self, at: usize, trial: &Trial) -> Result<usize, TuneError> {
         let undone = self.ends[at].undo(trial);
         debug!(host = self.ends[at].name(), run = ?trial.run, ?undone, "taking back");
         let count = undone?;
         self.observer.on(Event::Undone { host: self.ends[at].name(), count });
-        Ok(())
+        Ok(count)
     }
 
     /// How long changes may be on trial before their end takes them back by itself: as long as the measurements between

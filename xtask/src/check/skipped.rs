@@ -34,6 +34,11 @@ impl Skipped {
         !self.hides
     }
 
+    /// Notes what is no test and could not be looked at.
+    pub(super) fn note(&mut self, what: String) {
+        self.found.push(what);
+    }
+
     /// Takes over what another run found.
     pub(super) fn add(&mut self, other: Self) {
         self.found.extend(other.found);

@@ -1,5 +1,5 @@
 //! Every dependency may be shipped with a program that is MIT OR Apache-2.0, and comes from crates.io: what `deny.toml`
-//! says, checked without a network. Advisories need one, and `cargo deny`.
+//! says, checked without a network. Advisories need one (`xtask/src/check/advisories.rs`).
 
 use std::{collections::BTreeSet, fs};
 

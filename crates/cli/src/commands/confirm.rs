@@ -13,7 +13,7 @@ pub(super) fn run(args: &ConfirmArgs, output: Output) -> Ended {
     }
     let mut journal = journal::open()?;
     let run = chosen(args, &journal)?;
-    let kept = confirm(&mut SystemHost::new(), &mut journal, run)?;
+    let kept = confirm(&mut SystemHost::new(), &mut journal, run).map_err(Failure::of_confirmation)?;
     let changed = changed(&journal, run, !kept.boot_files.is_empty())?;
     let document = || json::confirmed("confirm", &kept, &changed);
     printed(output.result(document, |look| text::confirmed(&kept, &changed, look)))

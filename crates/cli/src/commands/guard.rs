@@ -6,7 +6,7 @@ use std::{
 };
 
 use fullpipe_host::{
-    Journal, SystemHost, UndoOptions, Which,
+    Journal, Outcome, SystemHost, UndoOptions, UndoReport, Which,
     guardian::{self, Bond},
     journal, undo,
 };
@@ -72,12 +72,19 @@ pub(super) fn see_to_leftovers(command: &Command, output: Output) {
         });
         output.warning(&match taken_back {
             Ok(report) => {
-                let back = report.entries.iter().filter(|entry| entry.outcome.is_restored()).count();
-                let all = report.entries.len();
-                let hint = if report.is_complete() { "" } else { "; `fullpipe status` shows what is left" };
-                format!("run {number} was left on trial by a process that is gone: {back} of {all} settings put back{hint}\n")
+                format!("run {number} was left on trial by a process that is gone: {}\n", became(&report))
             }
             Err(error) => format!("run {number} was left on trial by a process that is gone: {error}\n"),
         });
     }
+}
+
+/// What became of a run, in a few words.
+fn became(report: &UndoReport) -> String {
+    let count = |is: fn(&Outcome) -> bool| report.entries.iter().filter(|entry| is(&entry.outcome)).count();
+    let (back, gone) = (count(Outcome::is_restored), count(|outcome| matches!(outcome, Outcome::Gone { .. })));
+    // After a restart there is nothing to put back.
+    let gone = if gone > 0 { format!(", {gone} gone by a restart or with a device") } else { String::new() };
+    let hint = if report.is_complete() { "" } else { "; `fullpipe status` shows what is left" };
+    format!("{back} of {} settings put back{gone}{hint}", report.entries.len())
 }

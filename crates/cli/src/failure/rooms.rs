@@ -138,6 +138,23 @@ impl From<ApplyError> for Failure {
     }
 }
 
+impl Failure {
+    /// A confirmation that fails leaves the run on trial: unlike with other commands, it stays changed for now.
+    pub(crate) fn of_confirmation(error: ApplyError) -> Self {
+        if matches!(*error.fault, ApplyFault::Journal(JournalError::NotOnTrial { .. } | JournalError::NoSuchRun { .. }))
+        {
+            return (*error.fault).into();
+        }
+        let stuck = error.rollback.iter().filter(|entry| !entry.outcome.is_restored());
+        let stuck: String = stuck.map(|entry| format!("; {} could not be put back", entry.place)).collect();
+        let fault = Self::from(*error.fault);
+        let message =
+            format!("{}{stuck}; nothing is confirmed, and what is on trial is taken back in time", fault.message);
+        let hint = "mend that, and `fullpipe confirm` once more before its time is over".to_owned();
+        Self { message, hint: Some(hint), ..fault }
+    }
+}
+
 impl From<ApplyFault> for Failure {
     fn from(fault: ApplyFault) -> Self {
         match fault {
@@ -170,6 +187,7 @@ fn tune(error: &TuneError) -> Exit {
     match error {
         TuneError::Remote { .. } => Exit::PeerDeclined,
         TuneError::NotUndone { .. } => Exit::SettingUnavailable,
+        TuneError::TakenBack { .. } => Exit::ChangedSince,
         TuneError::NothingMeasured { .. } => Exit::Unreachable,
         TuneError::File { source, .. } => exit_of_io(source),
         TuneError::Interrupted => Exit::Interrupted,

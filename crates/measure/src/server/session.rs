@@ -13,7 +13,11 @@ use std::{
 use fullpipe_units::{Bytes, Rate};
 use socket2::SockRef;
 
-use super::{Arrival, Server, output, sources::Kind, talk};
+use super::{
+    Arrival, Server, output,
+    sources::{self, Kind},
+    talk,
+};
 use crate::{
     auth,
     control::Control,
@@ -122,6 +126,7 @@ impl<'a> Session<'a> {
         match checked {
             Ok(user) => Ok(Some(user)),
             Err(reason) => {
+                self.penalise(sources::WRONG_KEY);
                 self.tell_error(142);
                 let problem = format!("turned away: {reason}");
                 Err(MeasureError::BadMessage { peer: self.peer, operation: HANDSHAKE, problem })
@@ -385,6 +390,11 @@ impl<'a> Session<'a> {
             // Where bytes end a test there is no time for trials.
             max: Some(omit).filter(|_| params.num == 0 && params.ours.is_some_and(|ours| ours.max)),
         }
+    }
+
+    /// Counts something against the client's address.
+    pub(super) fn penalise(&self, penalty: Duration) {
+        self.server.hall.sources.penalise(self.peer.ip(), penalty, Instant::now());
     }
 
     pub(super) fn patience(&self) -> Patience<'a> {

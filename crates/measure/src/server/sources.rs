@@ -1,7 +1,8 @@
 //! What each address has going here, so that none takes the places of the others.
 //!
 //! As sshd's PerSourceMaxStartups and PerSourcePenalties have it: an address has a share of every kind of place, and one
-//! whose connections say nothing or nonsense is turned away for a while, for longer the more of them there were. IPv6
+//! whose connections say nothing or nonsense, or have a wrong key, is turned away for a while, for longer the more of them
+//! there were. IPv6
 //! addresses count by their network of 64 bits, which one host usually has to itself. What is *not* here: the limits on
 //! all addresses together.
 
@@ -17,6 +18,9 @@ pub(super) const SILENCE: Duration = Duration::from_secs(10);
 
 /// What a connection that says nonsense, or leaves without a word, costs.
 pub(super) const NONSENSE: Duration = Duration::from_secs(1);
+
+/// What a wrong key or password costs (sshd's `authfail`).
+pub(super) const WRONG_KEY: Duration = Duration::from_secs(5);
 
 /// An address is turned away once its penalties reach this, and then until they have passed, which takes no longer than the
 /// other (sshd's `min` and `max`).

@@ -7,7 +7,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{session::Session, sources::Kind};
+use super::{
+    session::Session,
+    sources::{self, Kind},
+};
 use crate::{
     error::MeasureError,
     mtu::Echo,
@@ -21,6 +24,10 @@ use crate::{
 
 /// A request that has begun to arrive is there within this.
 const FRAME: Duration = Duration::from_secs(30);
+
+/// How many requests a conversation may ask at once, beyond one in [`EACH`]: more than a client of ours asks in a whole test.
+const AT_ONCE: u32 = 200;
+const EACH: Duration = Duration::from_millis(10);
 
 /// Answers requests until the client leaves; returns a line for the log.
 pub(super) fn converse(session: &mut Session<'_>, version: u64) -> Result<String, MeasureError> {
@@ -41,8 +48,10 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<(), MeasureErro
     const OPERATION: &str = "waiting for a request";
     let mut echo = None;
     let mut trains = Trains::default();
+    let mut pace = Pace(Instant::now());
     loop {
         wait_for_request(session)?;
+        std::thread::sleep(pace.pause(Instant::now()));
         let request = session.control.read_json(TALK_LIMIT, Patience::new(FRAME).unless(session.stop), OPERATION)?;
         let name = request.get("request").and_then(Value::as_str).unwrap_or_default();
         let is_bye = name == "bye";
@@ -75,12 +84,32 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<(), MeasureErro
                 }),
             },
         };
+        let is_stranger = reply.as_ref().is_err_and(|error| error.kind == RequestError::NOT_AUTHENTICATED);
+        if is_stranger {
+            // Before the answer: whoever has it may be here again at once.
+            session.penalise(sources::WRONG_KEY);
+        }
         let patience = Patience::new(FRAME).unless(session.stop);
         session.control.write_json(&talk::answer(reply), patience, "answering a request")?;
+        if is_stranger {
+            let problem = "its key is not the one of this server".to_owned();
+            return Err(MeasureError::BadMessage { peer: session.peer, operation: "a request", problem });
+        }
         if is_bye {
             return Ok(());
         }
         trains.greet(session)?;
+    }
+}
+
+/// Slows down whoever asks without end, which would cost a processor: until when the requests so far have their time.
+struct Pace(Instant);
+
+impl Pace {
+    /// How long a request that comes now waits.
+    fn pause(&mut self, now: Instant) -> Duration {
+        self.0 = self.0.max(now) + EACH;
+        self.0.saturating_duration_since(now).saturating_sub(EACH * AT_ONCE)
     }
 }
 
@@ -176,4 +205,23 @@ fn open_echo(session: &Session<'_>, echo: &mut Option<Echo>) -> Result<Value, Re
     let reply = json!({ "port": opened.port(), "token": opened.token(), "mtu": opened.mtu() });
     *echo = Some(opened);
     Ok(reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_asks_without_end_waits_and_a_client_of_ours_does_not() {
+        let now = Instant::now();
+        let mut pace = Pace(now);
+        assert!((0..AT_ONCE).all(|_| pace.pause(now).is_zero()));
+        assert_eq!(pace.pause(now), EACH);
+        let later = now + EACH * 2;
+        assert!(pace.pause(later).is_zero(), "its time has come");
+        assert_eq!(pace.pause(later), EACH);
+        let rested = later + EACH * AT_ONCE * 2;
+        assert!((0..AT_ONCE).all(|_| pace.pause(rested).is_zero()), "and no more than that after any rest");
+        assert_eq!(pace.pause(rested), EACH);
+    }
 }

@@ -131,6 +131,16 @@ fn a_conversation_that_asks_nothing_ends_and_one_whose_client_measures_goes_on()
 }
 
 #[test]
+fn a_conversation_that_asks_without_end_is_slowed_down() {
+    let server = server();
+    let mut client = Client::connect(&server.target()).unwrap();
+    let begin = Instant::now();
+    client.ping(400).unwrap();
+    // 200 at once, and the others one in 10 ms each: a server that does not wait answers all of them in some 40 ms.
+    assert!(begin.elapsed() >= Duration::from_secs(1), "{:?}", begin.elapsed());
+}
+
+#[test]
 fn a_thousand_clients_that_speak_nonsense_leave_another_served() {
     let server = server();
     let over = AtomicBool::new(false);

@@ -277,6 +277,7 @@ impl RequestHandler for Recorder {
         match request["request"].as_str() {
             Some("who") => Ok(json!({ "you": peer.to_string(), "said": request["word"] })),
             Some("panic") => panic!("on purpose"),
+            Some("open") => Err(RequestError::not_authenticated("a wrong key")),
             _ => Err(RequestError { kind: "unknown_request".to_owned(), message: "not\u{1b}[2J known".to_owned() }),
         }
     }
@@ -330,6 +331,23 @@ fn a_request_handler_answers_and_learns_how_each_conversation_ended() {
     let left = Client::connect(&server.target()).unwrap();
     server.stop();
     assert_eq!(recorder.wait_for(3)[2], (left.local().unwrap(), Disconnect::ServerStopped));
+}
+
+#[test]
+fn a_wrong_key_is_answered_and_ends_the_conversation() {
+    let recorder = Arc::new(Recorder::default());
+    let server = Running::with(quick_server(), Some(recorder.clone()));
+    let mut client = Client::connect(&server.target()).unwrap();
+    let local = client.local().unwrap();
+    match client.request(&json!({ "request": "open" })) {
+        Err(MeasureError::Refusal { kind, message, .. }) => {
+            assert_eq!((kind.as_str(), message.as_str()), (RequestError::NOT_AUTHENTICATED, "a wrong key"));
+        }
+        other => panic!("{other:?}"),
+    }
+    let again = client.request(&json!({ "request": "who" }));
+    assert!(!matches!(again, Ok(_) | Err(MeasureError::Refusal { .. })), "{again:?}");
+    assert_eq!(recorder.wait_for(1), [(local, Disconnect::Lost)]);
 }
 
 #[test]

@@ -51,8 +51,10 @@ impl Machine {
     }
 
     fn ask(&self, ends: Ends, request: &Request) -> Answer {
-        let answer = self.handler.handle(serde_json::to_value(request).unwrap(), ends).unwrap();
-        serde_json::from_value(answer).unwrap()
+        match self.handler.handle(serde_json::to_value(request).unwrap(), ends) {
+            Ok(answer) => serde_json::from_value(answer).unwrap(),
+            Err(error) => refuse(&error.message),
+        }
     }
 
     /// A channel to the server, which is reached as `to`.
@@ -84,7 +86,7 @@ impl Machine {
 fn guardian(folder: &Path, state: &Path) -> Guardian {
     use std::os::unix::fs::PermissionsExt;
     let program = folder.join("guardian");
-    fs::write(&program, "#!/bin/sh\necho ready\nexec cat > /dev/null\n").unwrap();
+    fs::write(&program, "#!/bin/sh\necho $$ > \"$0.pid\"\necho ready\nexec cat > /dev/null\n").unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     // Another test's child may have the script open for writing until it is another program (ETXTBSY).
     let start = || Guardian::start(&program, state, Bond::Parent).ok();
@@ -108,6 +110,11 @@ fn apply(knob: &str, from: &str, to: &str) -> Order {
 
 fn change(knob: &str, from: &str, to: &str) -> Change {
     Change::unexplained("b".into(), knob.parse::<Address>().unwrap(), Some(from.into()), Some(to.into()))
+}
+
+/// What a client with this key asks for a channel with.
+fn asking(key: &str) -> String {
+    Asked::new(&Key::from_text(key), SERVER).unwrap().1
 }
 
 fn reason(answer: &Answer) -> &str {
@@ -230,6 +237,27 @@ fn what_is_held_outlives_its_conversation_until_its_own_deadline() {
     assert_eq!(journal.on_trial().unwrap(), []);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_guardian_that_was_killed_is_replaced_before_the_next_trial() {
+    let machine = Machine::new();
+    let process = || fs::read_to_string(machine.folder.path().join("guardian.pid")).unwrap().trim().to_owned();
+    let state = |process: &str| {
+        let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        status.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
+    };
+    let first = process();
+    assert!(std::process::Command::new("kill").args(["-9", &first]).status().unwrap().success());
+    while state(&first) != Some('Z') {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let answer = machine.apply(peer(1), OLD, "4096 131072 7000000");
+    assert!(matches!(answer, Answer::Applied { .. }), "{answer:?}");
+    let second = process();
+    assert_ne!(second, first);
+    assert!(state(&second).is_some_and(|state| state != 'Z'), "{second}");
+}
+
 #[test]
 fn an_undo_of_the_administrator_ends_a_trial_while_the_server_runs() {
     let machine = Machine::new();
@@ -270,6 +298,21 @@ fn an_order_for_another_server_is_refused_here() {
     let known = Machine::with(Terms { reached_as: vec![other.parse().unwrap()], ..Terms::default() });
     let answer = known.sealed(peer(1), other, &order);
     assert!(matches!(answer, Answer::Applied { .. }), "{answer:?}");
+}
+
+#[test]
+fn a_wrong_key_is_told_from_any_other_refusal() {
+    let wrong = [asking("another key of sixteen bytes"), "no base64!".to_owned(), String::new()];
+    let machine = Machine::new();
+    let kind = |asking: &str| {
+        let request = Request::Channel { to: SERVER.to_owned(), asking: asking.to_owned() };
+        machine.handler.handle(serde_json::to_value(request).unwrap(), peer(1)).map_err(|error| error.kind)
+    };
+    for asking in &wrong {
+        assert_eq!(kind(asking), Err(RequestError::NOT_AUTHENTICATED.to_owned()), "{asking}");
+    }
+    kind(&asking(KEY)).expect("a channel");
+    reason(&machine.ask(peer(1), &Request::Order { sealed: String::new() }));
 }
 
 #[test]

@@ -20,6 +20,8 @@ struct Memory {
     fails_to_apply: bool,
     /// How often an undo fails before it succeeds.
     undo_failures: u32,
+    /// An administrator there has taken back what is on trial.
+    is_taken_back: bool,
 }
 
 impl Memory {
@@ -56,7 +58,7 @@ impl End for Memory {
             return Err(self.refuse("undo"));
         }
         self.in_force.retain(|run| trial.run != Some(RunId(*run)));
-        Ok(1)
+        Ok(usize::from(!self.is_taken_back))
     }
 
     fn hold(&mut self, trial: &Trial, within: Duration) -> Result<Duration, TuneError> {
@@ -96,6 +98,16 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Puts a change in force at both ends and has them kept.
 fn keep_both(a: &mut Memory, b: &mut Memory, confirm_within: Option<Duration>) -> Result<Vec<String>, TuneError> {
+    with_both(a, b, confirm_within, |round, trials| round.keep_all(trials))
+}
+
+/// Puts a change in force at both ends and does something with it.
+fn with_both<T>(
+    a: &mut Memory,
+    b: &mut Memory,
+    confirm_within: Option<Duration>,
+    then: impl FnOnce(&mut Round<'_>, InForce) -> Result<T, TuneError>,
+) -> Result<T, TuneError> {
     let options = RoundOptions {
         directions: vec![fullpipe_measure::Direction::Up],
         streams: 1,
@@ -118,7 +130,7 @@ fn keep_both(a: &mut Memory, b: &mut Memory, confirm_within: Option<Duration>) -
         cancel: &AtomicBool::new(false),
     };
     let trials = round.put_in_force(&changes.iter().collect::<Vec<_>>(), Stay::Running)?;
-    round.keep_all(trials)
+    then(&mut round, trials)
 }
 
 #[test]
@@ -159,4 +171,22 @@ fn where_one_end_refuses_its_changes_the_other_does_not_have_them_either() {
     let [a, b] = &mut ends;
     keep_both(a, b, None).expect_err("one end refuses");
     assert!(ends.iter().all(|end| end.in_force.is_empty()), "something stayed in force");
+}
+
+#[test]
+fn what_an_administrator_took_back_ends_the_proof_and_is_no_failure_of_a_clean_up() {
+    for ends_proof in [true, false] {
+        let mut ends = ["a", "b"].map(|name| Memory { name, ..Memory::default() });
+        ends[1].is_taken_back = true;
+        let [a, b] = &mut ends;
+        let ended = with_both(a, b, None, |round, trials| match ends_proof {
+            true => round.end_trials(&mut vec![trials]),
+            false => round.undo_all(&mut vec![trials]).map(drop),
+        });
+        match ended {
+            Err(TuneError::TakenBack { host }) => assert!(ends_proof && host == "b"),
+            other => assert!(!ends_proof && other.is_ok(), "{other:?}"),
+        }
+        assert!(ends.iter().all(|end| end.in_force.is_empty()), "the other end has its own back");
+    }
 }
