@@ -42,6 +42,9 @@ pub(crate) struct Case<'a> {
     pub(crate) offer: Offer,
     /// The rate of a policer on the path, in bit/s.
     policed: Option<f64>,
+    /// As packets tell of the whole transfer ([`packets::is_credited`], [`packets::is_unprompted`]).
+    pub(crate) is_credited: bool,
+    is_unprompted: bool,
 }
 
 impl<'a> Case<'a> {
@@ -55,6 +58,8 @@ impl<'a> Case<'a> {
             path,
             losses,
             offer: Offer::new(transfer, &timeline),
+            is_credited: packets::is_credited(&timeline),
+            is_unprompted: packets::is_unprompted(&timeline),
             timeline,
             transfer,
         }
@@ -100,7 +105,6 @@ impl<'a> Case<'a> {
             };
             self.offer.is_slow_reader() && packets::peak(interval).is_some_and(near)
         };
-        let is_credited = packets::is_credited(&self.timeline);
         let signs = self.signs();
         for (((holding, interval), level), sign) in
             holdings.iter_mut().zip(&self.timeline.intervals).zip(levels).zip(signs)
@@ -124,7 +128,7 @@ impl<'a> Case<'a> {
                 (Holding::Network, Some(Level::Writes)) => Holding::Supply { idle: false },
                 (holding, _) => holding,
             };
-            if is_credited && *holding == Holding::SendBuffer {
+            if self.is_credited && *holding == Holding::SendBuffer {
                 *holding = Holding::Supply { idle: false };
             }
         }
@@ -198,10 +202,7 @@ impl<'a> Case<'a> {
             return SATURATED;
         }
         // Without a queue, a steady rate of a sender that always had room is its application's.
-        if interval.to_us > opened
-            && packets::is_unprompted(&self.timeline)
-            && !self.path.is_full(interval, Suspect::Congestion)
-        {
+        if interval.to_us > opened && self.is_unprompted && !self.path.is_full(interval, Suspect::Congestion) {
             return Label::new(Limiter::Application, None);
         }
         if interval.to_us <= opened {
@@ -217,7 +218,7 @@ impl<'a> Case<'a> {
             NetworkCause::Reordering => Label::new(Limiter::Reordering, None),
             NetworkCause::Opening => SLOW_START,
             NetworkCause::Paced => Label::new(Limiter::Application, None),
-            NetworkCause::Held if packets::is_credited(&self.timeline) => Label::new(Limiter::Application, None),
+            NetworkCause::Held if self.is_credited => Label::new(Limiter::Application, None),
             NetworkCause::Held => Label::new(Limiter::SendBuffer, Some(self.send_buffer_detail())),
             NetworkCause::Window => Label::new(Limiter::ReceiveWindow, self.offer.detail()),
             NetworkCause::Unknown => Label::new(Limiter::CongestionWindow, None),
