@@ -42,6 +42,9 @@ pub(crate) struct Case<'a> {
     pub(crate) offer: Offer,
     /// The rate of a policer on the path, in bit/s.
     policed: Option<f64>,
+    /// As packets tell of the whole transfer ([`packets::is_credited`], [`packets::is_unprompted`]).
+    pub(crate) is_credited: bool,
+    is_unprompted: bool,
 }
 
 impl<'a> Case<'a> {
@@ -55,6 +58,8 @@ impl<'a> Case<'a> {
             path,
             losses,
             offer: Offer::new(transfer, &timeline),
+            is_credited: packets::is_credited(&timeline),
+            is_unprompted: packets::is_unprompted(&timeline),
             timeline,
             transfer,
         }
@@ -69,9 +74,14 @@ impl<'a> Case<'a> {
         let held = self.timeline.intervals.iter().zip(&holdings);
         let held: Vec<&Interval> = held.filter(|(_, holding)| at_a_window(holding)).map(|(i, _)| i).collect();
         let window = Suspect::Window { standing: self.path.has_standing_queue(&held) };
+        let is_supplied = |holding: &Holding| matches!(holding, Holding::SendBuffer | Holding::Supply { .. });
+        let supplied = self.timeline.intervals.iter().zip(&holdings).filter(|(_, holding)| is_supplied(holding));
+        let supplied: Vec<&Interval> = supplied.map(|(interval, _)| interval).collect();
+        let standing = self.path.has_standing_queue(&supplied) && !self.path.runs_dry(&supplied);
+        let supply = Suspect::Window { standing };
         let label = |(interval, &holding)| match holding {
             Holding::Network => self.network(interval, opened, cause),
-            _ => self.end(interval, holding, window),
+            _ => self.end(interval, holding, if is_supplied(&holding) { supply } else { window }),
         };
         let mut labels: Vec<Label> = self.timeline.intervals.iter().zip(&holdings).map(label).collect();
         for held_back in windows::held_back(&self.timeline) {
@@ -100,7 +110,6 @@ impl<'a> Case<'a> {
             };
             self.offer.is_slow_reader() && packets::peak(interval).is_some_and(near)
         };
-        let is_credited = packets::is_credited(&self.timeline);
         let signs = self.signs();
         for (((holding, interval), level), sign) in
             holdings.iter_mut().zip(&self.timeline.intervals).zip(levels).zip(signs)
@@ -124,7 +133,7 @@ impl<'a> Case<'a> {
                 (Holding::Network, Some(Level::Writes)) => Holding::Supply { idle: false },
                 (holding, _) => holding,
             };
-            if is_credited && *holding == Holding::SendBuffer {
+            if self.is_credited && *holding == Holding::SendBuffer {
                 *holding = Holding::Supply { idle: false };
             }
         }
@@ -194,14 +203,12 @@ impl<'a> Case<'a> {
     }
 
     fn network(&self, interval: &Interval, opened: u64, cause: NetworkCause) -> Label {
-        if cause != NetworkCause::Policed && self.path.is_full(interval, Suspect::Congestion) {
+        let shows_no_queue = matches!(cause, NetworkCause::Policed | NetworkCause::Refilled);
+        if !shows_no_queue && self.path.is_full(interval, Suspect::Congestion) {
             return SATURATED;
         }
         // Without a queue, a steady rate of a sender that always had room is its application's.
-        if interval.to_us > opened
-            && packets::is_unprompted(&self.timeline)
-            && !self.path.is_full(interval, Suspect::Congestion)
-        {
+        if interval.to_us > opened && self.is_unprompted && !self.path.is_full(interval, Suspect::Congestion) {
             return Label::new(Limiter::Application, None);
         }
         if interval.to_us <= opened {
@@ -217,8 +224,10 @@ impl<'a> Case<'a> {
             NetworkCause::Reordering => Label::new(Limiter::Reordering, None),
             NetworkCause::Opening => SLOW_START,
             NetworkCause::Paced => Label::new(Limiter::Application, None),
-            NetworkCause::Held if packets::is_credited(&self.timeline) => Label::new(Limiter::Application, None),
-            NetworkCause::Held => Label::new(Limiter::SendBuffer, Some(self.send_buffer_detail())),
+            NetworkCause::Held if self.is_credited => Label::new(Limiter::Application, None),
+            NetworkCause::Held | NetworkCause::Refilled => {
+                Label::new(Limiter::SendBuffer, Some(self.send_buffer_detail()))
+            }
             NetworkCause::Window => Label::new(Limiter::ReceiveWindow, self.offer.detail()),
             NetworkCause::Unknown => Label::new(Limiter::CongestionWindow, None),
         }
@@ -331,6 +340,8 @@ impl<'a> Case<'a> {
                 (false, true) => NetworkCause::Opening,
                 (false, false) => NetworkCause::Unknown,
             }
+        } else if !has_packets && self.is_refilled(holdings, opened) {
+            NetworkCause::Refilled
         } else if self.is_model_based()
             || !(self.is_steady(&held) && self.path.delivered_evenly(&held)) && self.is_beyond_loss(&held, rate)
         {
@@ -379,6 +390,20 @@ impl<'a> Case<'a> {
             _ if !self.path.delivered_through(held) || self.is_too_few_to_be_congestion(held) => NetworkCause::Held,
             _ => NetworkCause::Unknown,
         }
+    }
+
+    /// The send buffer's writer is what the sender waits for most of the time, and the path runs dry meanwhile.
+    fn is_refilled(&self, holdings: &[Holding], opened: u64) -> bool {
+        let later = self.timeline.intervals.iter().zip(holdings).filter(|(i, _)| i.to_us > opened);
+        let (mut all, mut waited, mut time) = (Vec::new(), 0.0, 0.0);
+        for (interval, holding) in later {
+            waited += if *holding == Holding::SendBuffer { interval.len() } else { 0.0 };
+            time += interval.len();
+            all.push(interval);
+        }
+        self.timeline.over_full >= thresholds::OVER_FULL
+            && waited >= thresholds::REFILLS * time
+            && self.path.runs_dry(&all)
     }
 
     /// A window or a buffer that held the sender again and again, by what counters tell, holds it at the same rate in between, too:
@@ -568,6 +593,8 @@ enum NetworkCause {
     Paced,
     /// What is in flight doesn't grow, and nothing on the path or at the receiver keeps it from that.
     Held,
+    /// A writer that its buffer wakes late refills the path with bursts, which queue behind themselves and leave it empty in between.
+    Refilled,
     /// The receiver's window was used up again and again, and no queue formed in between.
     Window,
     /// The path would carry more, nothing is lost, and nothing else shows.

@@ -30,5 +30,5 @@ pub use transfer::{
     Buffer, CongestionState, Drop, Drops, End, Opening, PacketSample, PathRate, ReceiverSample, RttSummary,
     SenderSample, Source, SynFacts, Transfer,
 };
-pub use verdict::{Run, diagnose, runs};
+pub use verdict::{Run, diagnose, diagnose_with_runs, runs};
 pub use windows::held_share;

@@ -122,6 +122,16 @@ impl Path {
         is_enough && in_flight - product >= thresholds::QUEUE_HELD * queued
     }
 
+    /// Whether samples show what is in flight to fall below what the empty path holds at that rate, again and again: by Little's
+    /// law no queue stands then, and what round trips show is a burst behind itself. Packets tell more ([`Interval::dry`]).
+    pub(crate) fn runs_dry(&self, held: &[&Interval]) -> bool {
+        let low = stats::quantile(held.iter().filter_map(|i| Some((i.in_flight()?, i.len()))), thresholds::LOW_FLIGHT);
+        let (acked, time) = held.iter().fold((0.0, 0.0), |(acked, time), i| (acked + i.acked, time + i.len()));
+        let product = self.base_rtt.map(|base| stats::fraction(acked, time) * base);
+        let has_packets = held.iter().any(|i| i.at.packets.is_some());
+        !has_packets && low.zip(product).is_some_and(|(low, product)| low < thresholds::RUNS_DRY * product)
+    }
+
     /// Whether the path is known to carry clearly more than `rate`.
     pub(crate) fn has_room_above(&self, rate: f64) -> bool {
         self.known.is_some_and(|known| rate + self.others < thresholds::PATH_NOT_FULL * known)

@@ -347,7 +347,7 @@ fn ceiling(ruling: &Ruling<'_>) -> Option<String> {
 }
 
 fn application(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
-    if ruling.detail.is_none() && packets::is_credited(&case.timeline) {
+    if ruling.detail.is_none() && case.is_credited {
         let most = ruling.intervals.iter().filter_map(|i| packets::peak(i)).fold(0.0, f64::max);
         let count: u64 = ruling.intervals.iter().filter_map(|i| i.at.packets).map(|p| u64::from(p.credits)).sum();
         return vec![format!(

@@ -26,9 +26,6 @@ pub(crate) struct Interval {
     /// The part of the same time in which a writer waited for room in the send buffer; `None` where the kernel doesn't count
     /// it.
     pub(crate) writer_waits: Option<f64>,
-    /// The part of the same time at whose end the send buffer held as much as it may and more, so that the next write has to wait;
-    /// `None` where its size isn't known.
-    pub(crate) over_full: Option<f64>,
     /// The part of the time around it in which nothing arrived though something was in flight; `None` where only packets
     /// would tell.
     pub(crate) dry: Option<f64>,
@@ -72,6 +69,9 @@ pub(crate) struct Timeline {
     pub(crate) base_rtt: Option<f64>,
     /// The denominator of all shares: from the first sample, or the start, to the end.
     pub(crate) span_us: f64,
+    /// The part of the samples, early and late ones, in which all that the send buffer held was in flight and as much as it may
+    /// hold or more, so that the next write had to wait.
+    pub(crate) over_full: f64,
 }
 
 impl Timeline {
@@ -82,8 +82,11 @@ impl Timeline {
         average_rates(&mut intervals, base_rtt);
         average_dryness(&mut intervals, base_rtt);
         let seen: f64 = intervals.iter().map(Interval::len).sum();
+        let mss = mss(transfer, &samples);
+        let (early, late) = intervals.split_at(intervals.len() / 2);
         Self {
-            mss: mss(transfer, &samples),
+            mss,
+            over_full: over_full(early, mss).min(over_full(late, mss)),
             base_rtt,
             // Neither may exceed the other's part: shares of what was seen never add up to more than 1.
             span_us: seen.max(transfer.duration_us.get() as f64),
@@ -130,16 +133,20 @@ fn interval(a: &SenderSample, b: &SenderSample) -> Interval {
         sndbuf_limited: spent(a.sndbuf_limited_us, b.sndbuf_limited_us),
         rate: 0.0,
         writer_waits: a.sndbuf_limited_us.and(b.sndbuf_limited_us).map(|_| 0.0),
-        over_full: is_over_full(b).map(|_| 0.0),
         dry: None,
         at: *b,
     }
 }
 
-/// The queued data costs as much as the buffer may hold.
-fn is_over_full(sample: &SenderSample) -> Option<bool> {
-    let (queued, buffer) = sample.send_queued.zip(sample.send_buffer)?;
-    Some(buffer.get() > 0 && queued >= buffer)
+/// The part of these, by time, at whose end everything written was in flight and cost as much as the buffer may hold.
+fn over_full(intervals: &[Interval], mss: f64) -> f64 {
+    let is_over_full = |interval: &&Interval| {
+        let is_sent = interval.not_sent().is_some_and(|bytes| bytes < thresholds::WAITING_SEGMENTS * mss);
+        let memory = interval.at.send_queued.zip(interval.at.send_buffer);
+        is_sent && memory.is_some_and(|(queued, buffer)| buffer.get() > 0 && queued >= buffer)
+    };
+    let time = |over: &mut dyn Iterator<Item = &Interval>| over.map(Interval::len).sum::<f64>();
+    stats::fraction(time(&mut intervals.iter().filter(is_over_full)), time(&mut intervals.iter()))
 }
 
 /// Averages rates and the writer's waiting over `HALF_WINDOW_ROUND_TRIPS` to either side, and over one and a half intervals
@@ -149,20 +156,17 @@ fn average_rates(intervals: &mut [Interval], base_rtt: Option<f64>) {
     let round_trips = thresholds::HALF_WINDOW_ROUND_TRIPS * base_rtt.unwrap_or(0.0);
     let half = round_trips.max(thresholds::LEAST_HALF_WINDOW_US).max(1.5 * typical);
     let (mut low, mut high) = (0, 0);
-    let (mut bytes, mut waited, mut over) = (0.0, 0.0, 0.0);
-    let over_full = |i: &Interval| if is_over_full(&i.at) == Some(true) { i.len() } else { 0.0 };
+    let (mut bytes, mut waited) = (0.0, 0.0);
     for middle in 0..intervals.len() {
         let centre = (intervals[middle].from_us as f64 + intervals[middle].to_us as f64) / 2.0;
         while high < intervals.len() && (high <= middle || intervals[high].to_us as f64 <= centre + half) {
             bytes += intervals[high].acked;
             waited += intervals[high].sndbuf_limited * intervals[high].len();
-            over += over_full(&intervals[high]);
             high += 1;
         }
         while low < middle && (intervals[low].from_us as f64) < centre - half {
             bytes -= intervals[low].acked;
             waited -= intervals[low].sndbuf_limited * intervals[low].len();
-            over -= over_full(&intervals[low]);
             low += 1;
         }
         let span = intervals[high - 1].to_us.saturating_sub(intervals[low].from_us) as f64;
@@ -170,7 +174,6 @@ fn average_rates(intervals: &mut [Interval], base_rtt: Option<f64>) {
         let middle = &mut intervals[middle];
         middle.rate = stats::fraction(bytes.max(0.0) * 8e6, span);
         middle.writer_waits = middle.writer_waits.map(|_| stats::fraction(waited.max(0.0), span));
-        middle.over_full = middle.over_full.map(|_| stats::fraction(over.max(0.0), span));
     }
 }
 

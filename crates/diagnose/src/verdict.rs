@@ -35,8 +35,19 @@ pub struct Run {
 /// What limited `transfer` when: the labels behind its diagnosis, neighbours that agree joined.
 pub fn runs(transfer: &Transfer) -> Vec<Run> {
     let case = Case::new(transfer, 0.0);
+    joined(&case, &case.labels())
+}
+
+/// [`diagnose`] and [`runs`] for the price of one of them.
+pub fn diagnose_with_runs(transfer: &Transfer) -> (Diagnosis, Vec<Run>) {
+    let case = Case::new(transfer, 0.0);
+    let labels = case.labels();
+    (rule(&case, &labels), joined(&case, &labels))
+}
+
+fn joined(case: &Case<'_>, labels: &[Label]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
-    for (label, interval) in case.labels().iter().zip(&case.timeline.intervals) {
+    for (label, interval) in labels.iter().zip(&case.timeline.intervals) {
         match runs.last_mut() {
             Some(run) if (run.limiter, run.detail) == (label.limiter, label.detail) => run.to_us = interval.to_us,
             _ => runs.push(Run {
@@ -53,37 +64,41 @@ pub fn runs(transfer: &Transfer) -> Vec<Run> {
 /// `others` is the rate of the other streams of the same test, in bit/s.
 pub(crate) fn judge(transfer: &Transfer, others: f64) -> Diagnosis {
     let case = Case::new(transfer, others);
+    rule(&case, &case.labels())
+}
+
+fn rule(case: &Case<'_>, labels: &[Label]) -> Diagnosis {
+    let transfer = case.transfer;
     if case.timeline.intervals.is_empty() && !transfer.receiver_samples.is_empty() {
         return receiver::judge(transfer);
     }
-    let labels = case.labels();
-    let shares = shares(&case, &labels);
-    if let Some((opening, share)) = slow_opening(&case) {
-        return sentences::handshake(&case, opening, share, shares);
+    let shares = shares(case, labels);
+    if let Some((opening, share)) = slow_opening(case) {
+        return sentences::handshake(case, opening, share, shares);
     }
-    if let Some((opening, share)) = silent_opening(&case) {
-        return sentences::silence(&case, opening, share, shares);
+    if let Some((opening, share)) = silent_opening(case) {
+        return sentences::silence(case, opening, share, shares);
     }
-    if let Some(reason) = missing(&case) {
+    if let Some(reason) = missing(case) {
         return sentences::insufficient(transfer, shares, reason);
     }
-    let ruling = Ruling::new(&case, &labels);
-    if let Some(reason) = ambiguous(&case, &ruling) {
+    let ruling = Ruling::new(case, labels);
+    if let Some(reason) = ambiguous(case, &ruling) {
         return sentences::insufficient(transfer, shares, reason);
     }
     let diagnosis = Diagnosis {
         limiter: ruling.limiter,
         detail: ruling.detail,
         share: shares.get(&ruling.limiter).copied().unwrap_or(0.0),
-        attainable_bps: attainable(&case, &ruling),
-        confidence: confidence(&case, &ruling),
-        evidence: sentences::evidence(&case, &ruling),
+        attainable_bps: attainable(case, &ruling),
+        confidence: confidence(case, &ruling),
+        evidence: sentences::evidence(case, &ruling),
         blind: sentences::blind(transfer),
-        action: sentences::action(&case, &ruling),
-        or: alternatives(&case, &ruling),
+        action: sentences::action(case, &ruling),
+        or: alternatives(case, &ruling),
         shares,
     };
-    guard::checked(&case, &ruling, diagnosis)
+    guard::checked(case, &ruling, diagnosis)
 }
 
 /// What looks the same in packets: a writer that waits for its buffer and answers acknowledgements late, and one that has

@@ -41,7 +41,7 @@ pub(crate) fn holding(timeline: &Timeline, interval: &Interval) -> Holding {
     } else if packets::is_short(interval, mss) {
         Holding::Supply { idle: false }
     } else if is_supply_short(interval, mss) {
-        if is_send_buffer_full(interval) { Holding::SendBuffer } else { Holding::Supply { idle: false } }
+        if is_send_buffer_full(timeline, interval) { Holding::SendBuffer } else { Holding::Supply { idle: false } }
     } else if interval.sndbuf_limited >= thresholds::CHRONOGRAPH {
         // The kernel counts only while a full buffer is all that holds the sender; what waits at the end of the interval came
         // after.
@@ -137,14 +137,14 @@ fn is_supply_short(interval: &Interval, mss: f64) -> bool {
 
 /// A buffer that holds two thirds and more lets a writer wait that found it full before, and no other: an automatic buffer is
 /// often no larger than what an application keeps on its way. Where the kernel counts the waiting, no waiting decides, but where
-/// the buffer is full now and then: the kernel doesn't count while the congestion window is used up as well.
-fn is_send_buffer_full(interval: &Interval) -> bool {
+/// the buffer is full again and again: the kernel doesn't count while the congestion window is used up as well.
+fn is_send_buffer_full(timeline: &Timeline, interval: &Interval) -> bool {
     let queued = interval.at.send_queued.zip(interval.at.send_buffer);
     let by_memory = queued.is_some_and(|(queued, buffer)| {
         buffer.get() > 0 && queued.get() as f64 >= thresholds::SEND_BUFFER_FULL * buffer.get() as f64
     });
     let waits = interval.writer_waits.is_none_or(|share| share >= thresholds::WRITER_WAITS)
-        || interval.over_full.is_some_and(|share| share >= thresholds::OVER_FULL);
+        || timeline.over_full >= thresholds::OVER_FULL;
     by_memory && waits || interval.sndbuf_limited >= thresholds::CHRONOGRAPH
 }
 

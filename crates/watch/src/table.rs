@@ -7,7 +7,7 @@ use std::{
     net::SocketAddr,
 };
 
-use fullpipe_diagnose::{Diagnosis, Limiter, diagnose, runs};
+use fullpipe_diagnose::{Diagnosis, Limiter, diagnose_with_runs};
 use fullpipe_socket::Fixed;
 use fullpipe_units::{Bytes, Micros, Rate};
 
@@ -303,11 +303,11 @@ impl Table {
         let far = far.and_then(|far| Some((far, far.story.as_deref()?)));
         let (way, ends) = (story.way()?, self.ends(entry, story, far));
         let transfer = story.transfer(way, &ends, far.map(|(_, story)| story));
-        let diagnosis = diagnose(&transfer);
+        let (diagnosis, runs) = diagnose_with_runs(&transfer);
         let mut lately: BTreeMap<Limiter, f64> = BTreeMap::new();
         if diagnosis.limiter != Limiter::InsufficientEvidence {
             let start = story.points.front()?.at.get();
-            for run in runs(&transfer) {
+            for run in runs {
                 let from = run.from_us.saturating_add(start).max(self.before.get());
                 let to = run.to_us.saturating_add(start);
                 if to > from {

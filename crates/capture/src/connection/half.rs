@@ -269,8 +269,8 @@ pub(crate) struct Half {
     nearer: Nearer,
     /// How long nothing had been sent when the last segment was.
     quiet_ns: u64,
-    /// When what the receiver wants next reached the sender, which had nothing left to send.
-    asked_ns: Option<u64>,
+    /// What the receiver wants next reached the sender, which had nothing left to send.
+    is_asked: bool,
     /// When a message of the receiver's application last reached the sender while something was in flight, and when those
     /// will that are on their way.
     credit_ns: u64,
@@ -334,7 +334,7 @@ impl Half {
             last_ack_ns: 0,
             nearer: Nearer::default(),
             quiet_ns: 0,
-            asked_ns: None,
+            is_asked: false,
             credit_ns: 0,
             credits: VecDeque::new(),
             repeats: Repeats::default(),
@@ -387,7 +387,7 @@ impl Half {
             last_ack_ns,
             nearer,
             quiet_ns,
-            asked_ns,
+            is_asked,
             credit_ns,
             credits,
             repeats,
@@ -414,7 +414,7 @@ impl Half {
         (*too_large, *begins_beyond) = (None, false);
         (*silence, *is_hollow) = (Silence::default(), false);
         (*first_len, *train_ns, *last_ack_ns, *nearer) = (0, 0, 0, Nearer::default());
-        (*quiet_ns, *asked_ns, *credit_ns, *repeats, *pace) = (0, None, 0, Repeats::default(), Pace::default());
+        (*quiet_ns, *is_asked, *credit_ns, *repeats, *pace) = (0, false, 0, Repeats::default(), Pace::default());
         (*spacing, *train) = (Spacing::default(), Train::default());
         drops.restart();
         holes.empty();
@@ -649,10 +649,13 @@ impl Half {
             None => {}
         }
         bin.sent += u64::from(seen.len);
-        bin.prompted += if cause == Cause::Prompted { u64::from(seen.len) } else { 0 };
+        match cause {
+            Cause::Prompted => bin.prompted += u64::from(seen.len),
+            Cause::Unprompted => bin.unprompted += u64::from(seen.len),
+            Cause::Hidden => bin.hidden += u64::from(seen.len),
+            Cause::Nothing => {}
+        }
         bin.credited += if credited { u64::from(seen.len) } else { 0 };
-        bin.unprompted += if cause == Cause::Unprompted { u64::from(seen.len) } else { 0 };
-        bin.hidden += if cause == Cause::Hidden { u64::from(seen.len) } else { 0 };
         bin.peak = bin.peak.max(in_flight + if is_new { u64::from(seen.len) } else { 0 });
         bin.marked += u32::from(seen.ecn() == 3);
         match &mut bin.packets {
@@ -770,7 +773,7 @@ impl Half {
         }
         pace.top = in_flight;
         let prompt_ns = self.wake_ns();
-        if self.asked_ns.is_some() {
+        if self.is_asked {
             return Some(Resumption::Written);
         }
         let mss = self.flight.mss;
@@ -837,7 +840,7 @@ impl Half {
 
     /// Everything had been sent and acknowledged before the receiver asked for this.
     fn note_question(&mut self, now: u64) {
-        if self.asked_ns.take().is_some()
+        if core::mem::take(&mut self.is_asked)
             && let Some(bins) = &mut self.flight.bins
         {
             bins.now().asked += 1;
@@ -983,21 +986,37 @@ impl Half {
         }
         let now = seen.at_ns;
         let is_syn = seen.flags.has(Flags::SYN);
-        let ack = self.position(seen.ack);
+        let una = self.position(seen.ack);
         let window = if is_syn { u64::from(seen.window) } else { u64::from(seen.window) << shift };
-        self.counters.largest_window = self.counters.largest_window.max(window);
-        if ack > self.snd_max {
-            self.on_unseen(ack);
-        }
         let closed = seen.window == 0 && !is_syn && !seen.flags.has(Flags::FIN);
-        if closed && !self.closed {
-            self.counters.zero_windows += 1;
+        let ack = Ack { una, edge: una.saturating_add(window), closed };
+        // What a sender of data acknowledges meanwhile is nearly always the same, and then nothing changes.
+        if self.in_flight() > 0 || options.sack_count > 0 || !self.flight.has_recorded(ack) {
+            self.on_news(seen, options, ack);
         }
-        self.closed = closed;
+        self.raw_window = seen.window;
         if now.saturating_sub(self.last_ack_ns) > self.near.least_ns.unwrap_or(0).saturating_mul(2) {
             self.train_ns = now;
         }
         self.last_ack_ns = now;
+        let at_sender_ns = now.saturating_add(self.shift_ns(now));
+        if seen.len > 0 {
+            self.note_message(at_sender_ns);
+        }
+        self.flight.record(at_sender_ns, ack);
+    }
+
+    /// An acknowledgement that says what the one before didn't, or comes while something is in flight.
+    fn on_news(&mut self, seen: &Seen, options: &Options, Ack { una: ack, edge, closed }: Ack) {
+        let now = seen.at_ns;
+        self.counters.largest_window = self.counters.largest_window.max(edge - ack);
+        if ack > self.snd_max {
+            self.on_unseen(ack);
+        }
+        if closed && !self.closed {
+            self.counters.zero_windows += 1;
+        }
+        self.closed = closed;
         if self.in_flight() > 0 && (ack > self.una || seen.len == 0) && !self.is_beside_receiver() {
             self.flight.note_arrival(now, ack.saturating_sub(self.una));
         }
@@ -1007,24 +1026,18 @@ impl Half {
             self.counters.duplicate_acks += 1;
             self.duplicates += 1;
         }
-        self.raw_window = seen.window;
         if options.sack_count > 0 {
             let delivered = self.on_sack(now, options, ack);
             if let Some(bins) = &mut self.flight.bins {
                 bins.now().delivered += delivered;
             }
         }
-        if seen.len > 0 {
-            self.note_message(now.saturating_add(self.shift_ns(now)));
-        }
-        let latest = Ack { una: ack, edge: ack.saturating_add(window), closed };
-        self.flight.record(now.saturating_add(self.shift_ns(now)), latest);
     }
 
     /// A message of the receiver's application reaches the sender at `at_ns`.
     fn note_message(&mut self, at_ns: u64) {
         if self.in_flight() == 0 {
-            self.asked_ns = Some(at_ns);
+            self.is_asked = true;
             return;
         }
         if self.credits.len() < MOST_SENT {

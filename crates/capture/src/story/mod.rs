@@ -7,7 +7,7 @@ mod transfer;
 
 pub use reports::Reports;
 
-use fullpipe_diagnose::{Detail, Diagnosis, Limiter, Run, SynFacts, Transfer, diagnose, runs};
+use fullpipe_diagnose::{Detail, Diagnosis, Limiter, Run, SynFacts, Transfer, diagnose_with_runs};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::{
@@ -170,11 +170,9 @@ fn side(connection: &Connection, sender: Sender, ends: [Endpoint; 2], keep: Keep
         .then(|| transfer::transfer(connection, sender, ends))
         .flatten()
         .map(|transfer| {
-            let diagnosis = match unseen(half, peer) {
-                Some(reason) => Diagnosis::insufficient(reason.to_owned()),
-                None => diagnose(&transfer),
-            };
-            Box::new(Verdict { diagnosis, runs: runs(&transfer), transfer: keep.transfers.then_some(transfer) })
+            let (diagnosis, runs) = diagnose_with_runs(&transfer);
+            let diagnosis = unseen(half, peer).map_or(diagnosis, |reason| Diagnosis::insufficient(reason.to_owned()));
+            Box::new(Verdict { diagnosis, runs, transfer: keep.transfers.then_some(transfer) })
         });
     Side {
         counters: half.counters,

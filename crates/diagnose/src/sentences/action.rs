@@ -1,7 +1,7 @@
 //! The one thing to do, naming the end that must do it.
 
 use super::{needed, receiver, sender};
-use crate::{Detail, Limiter, classify::Case, packets, thresholds, verdict::Ruling, windows::Scaling};
+use crate::{Detail, Limiter, classify::Case, thresholds, verdict::Ruling, windows::Scaling};
 
 /// One sentence: which end, and what to do there.
 pub(crate) fn action(case: &Case<'_>, ruling: &Ruling<'_>) -> String {
@@ -24,7 +24,7 @@ pub(crate) fn action(case: &Case<'_>, ruling: &Ruling<'_>) -> String {
         Limiter::CongestionWindow | Limiter::Reordering => congestion(ruling, &sender, &receiver),
         Limiter::SegmentSize if ruling.detail == Some(Detail::MtuBlackHole) => black_hole(&sender),
         Limiter::SegmentSize => "raise the MTU or the announced segment size to what the path takes".into(),
-        Limiter::Application if packets::is_credited(&case.timeline) && ruling.detail.is_none() => {
+        Limiter::Application if case.is_credited && ruling.detail.is_none() => {
             "no TCP setting raises the applications' own window: use several connections, or a program with a larger one"
                 .into()
         }

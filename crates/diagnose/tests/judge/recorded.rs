@@ -73,3 +73,26 @@ fn one_per_cent_of_loss_on_real_kernels() {
     // BBR carries on at the path's rate: nothing holds it down but the path.
     assert_eq!(judged("loss-bbr").limiter, Limiter::Path);
 }
+
+#[test]
+fn a_writer_that_refills_the_path_with_bursts_on_real_kernels() {
+    // SO_SNDBUF of 250,000 B: each burst queues behind itself, up to a congestion window of more than the product, and the path
+    // runs dry before the writer is woken again. It carried 0.66 and 0.52 of its rate.
+    for name in ["refilled-reno", "refilled-cubic"] {
+        let diagnosis = judged(name);
+        assert_eq!(diagnosis.limiter, Limiter::SendBuffer, "{name}");
+        assert!(diagnosis.share > 0.8, "{name}: {}", diagnosis.share);
+    }
+}
+
+#[test]
+fn the_same_buffer_on_a_path_that_it_fills_on_real_kernels() {
+    let full = judged("path-with-send-buffer-reno");
+    assert_eq!((full.limiter, full.detail), (Limiter::Path, Some(Detail::Saturated)));
+}
+
+#[test]
+fn an_application_that_writes_bursts_into_the_same_buffer_on_real_kernels() {
+    // 256 KB, a pause of 50 ms: they queue behind themselves, too.
+    assert_eq!(judged("application-bursts-cubic").limiter, Limiter::Application);
+}
