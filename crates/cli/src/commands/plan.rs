@@ -164,14 +164,14 @@ fn target(args: &PlanArgs) -> Result<(Platform, Option<Settings>, Vec<String>), 
         }
     };
     let unread = readings.iter().flat_map(|reading| {
-        let lines = reading.remarks.iter().filter(|remark| remark.kind == RemarkKind::Unread);
-        lines.map(|remark| {
-            format!(
-                "{}, line {}, was not read: {}; this plan was made without it",
-                clean(&reading.file),
-                remark.place.line,
-                remark.message
-            )
+        let file = clean(&reading.file);
+        reading.remarks.iter().filter_map(move |remark| match remark.kind {
+            RemarkKind::Unread | RemarkKind::Misspelt => Some(format!(
+                "{file}, line {}, was not read: {}; this plan was made without it",
+                remark.place.line, remark.message
+            )),
+            RemarkKind::Inactive => Some(format!("{file}, line {}: {}", remark.place.line, remark.message)),
+            _ => None,
         })
     });
     let unread = unread.collect();

@@ -247,3 +247,56 @@ proptest! {
         prop_assert!(findings.iter().all(|finding| !finding.message.contains(char::is_control)));
     }
 }
+
+fn device(text: &str) -> Vec<(u32, Level, String)> {
+    let found = judged(Kind::Device, text, "netburner", None);
+    found.into_iter().filter(|(_, level, _)| *level >= Level::Warning).collect()
+}
+
+#[test]
+fn a_misspelt_call_of_a_device_gets_the_name_that_was_meant() {
+    let text = "#include <tcp.h>\nvoid f(int fd) {\n  SetSocketUnackBufers(fd, 20);\n  // SetSocketRxBufers(fd, 1);\n  MySetSocket(fd);\n}\n";
+    assert_eq!(Kind::from_file("main.cpp", text), Some(Kind::Device));
+    let request = LintRequest { platform: Some("netburner".parse().unwrap()), path: None };
+    let found = lint(Kind::Device, text, &request);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].line, found[0].level), (3, Level::Error));
+    assert!(found[0].message.contains("did you mean SetSocketUnackBuffers?"), "{}", found[0].message);
+}
+
+#[test]
+fn buffers_of_sockets_in_a_loop_are_counted_against_the_pool() {
+    let rule = |text: &str| device(text).into_iter().map(|(line, _, rule)| (line, rule)).collect::<Vec<_>>();
+    let dry = |line: u32| vec![(line, "pool-runs-dry".to_owned())];
+    let body =
+        "{\n  int fd = connect(a, 0, 80, 100);\n  SetSocketRxBuffers(fd, 20);\n  SetSocketTxBuffers(fd, 5);\n}\n";
+    // 20 + 5 + 5 + 5 = 35 of 256 for each.
+    assert_eq!(rule(&format!("#define PEERS 8\nfor (int i = 0; i < PEERS; i++) {body}")), dry(4));
+    assert_eq!(rule(&format!("for (int i = 0; i < 5; i++) {body}")), []);
+    assert_eq!(rule(&format!("while (1)\n{body}")), dry(4));
+    assert_eq!(rule(body), []);
+    assert_eq!(rule("for (;;) // forever\n  wait();\nSetSocketRxBuffers(fd, 20);\n"), []);
+    assert_eq!(rule("/* while (1) { */\nSetSocketRxBuffers(fd, 20);\n"), []);
+    let request = LintRequest { platform: Some("netburner".parse().unwrap()), path: None };
+    let found = lint(Kind::Device, &format!("while (1)\n{body}"), &request);
+    assert!(found.iter().any(|finding| finding.message.contains("so 7 of them run it dry")), "{found:?}");
+}
+
+#[test]
+fn calls_of_a_device_that_work_against_each_other_are_told() {
+    let rules = |text: &str| device(text).into_iter().map(|(line, _, rule)| (line, rule)).collect::<Vec<_>>();
+    let one = |line: u32, rule: &str| vec![(line, rule.to_owned())];
+    assert_eq!(rules("setsockoption(fd, SO_NONAGLE);\nsetsockoption(fd, SO_NOPUSH);\n"), one(2, "conflicts-with"));
+    assert_eq!(rules("setsockoption(fd, SO_NONAGLE);\nclrsockoption(fd, SO_NOPUSH);\n"), []);
+    assert_eq!(rules("SetSocketTxBuffers(fd, 40);\nSetSocketUnackBuffers(fd, 20);\n"), one(1, "above-unacknowledged"));
+    assert_eq!(rules("SetSocketTxBuffers(fd, 20);\nSetSocketUnackBuffers(fd, 20);\n"), []);
+    assert_eq!(rules("SetSocketRxBuffers(fd, 3);\n"), one(1, "too-small"));
+    assert_eq!(rules("SetSocketUnackBuffers(fd, 50);\n"), one(1, "no-gain"));
+}
+
+#[test]
+fn a_finding_is_not_said_twice_of_one_line() {
+    let line = "netsh int tcp set global rss=disabled rss=disabled";
+    let found = judged(Kind::Batch, line, "windows-10", None);
+    assert_eq!(found.iter().filter(|(_, _, rule)| rule == "harmful").count(), 1, "{found:?}");
+}

@@ -191,7 +191,7 @@ fn is_call(line: &str) -> bool {
 }
 
 /// The columns and labels that only the objects that are read here have.
-const LABELS: [&str; 8] = [
+const LABELS: [&str; 11] = [
     "SettingName",
     "ReceiveSideScaling",
     "ReceiveSegmentCoalescing",
@@ -200,6 +200,9 @@ const LABELS: [&str; 8] = [
     "CongestionProvider",
     "AutoTuningLevelLocal",
     "DestinationPrefix",
+    "IPv4OperationalState",
+    "V1IPv4Enabled",
+    "NumberOfReceiveQueues",
 ];
 
 fn is_csv_header(line: &str) -> bool {

@@ -10,7 +10,7 @@ mod ifconfig;
 mod json;
 mod labelled;
 mod merge;
-mod netburner;
+pub(crate) mod netburner;
 mod netstat;
 mod registry;
 mod rows;
@@ -134,6 +134,10 @@ pub enum RemarkKind {
     OutOfRange,
     /// Another line says something else.
     Contradiction,
+    /// A name that is none, and nearly one.
+    Misspelt,
+    /// It is switched on and does not act.
+    Inactive,
     /// Worth knowing.
     Note,
 }

@@ -26,7 +26,7 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
         let (knob, value) = match step.action {
             Action::Set(knob, value) => (knob, Some(value)),
             Action::Delete(knob) => (knob, None),
-            Action::Reset(_) | Action::Unclear(_) => continue,
+            Action::Reset(_) | Action::Unclear(_) | Action::Repeats(_) => continue,
         };
         if is_windows_own(&knob) {
             listed.push((place, knob.clone()));

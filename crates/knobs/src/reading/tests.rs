@@ -93,6 +93,58 @@ fn reads_registry_exports_in_each_encoding() {
 }
 
 #[test]
+fn offloads_of_adapters_are_read_in_every_form() {
+    let rsc = "Name                           IPv4Enabled  IPv6Enabled  IPv4Operational IPv6Operational IPv4FailureReason\n                                                        State           State\n----                           -----------  -----------  --------------- --------------- -----------------\nEthernet 2                     True         False        False           False           WFPCompatibility\n\n";
+    let lso = br#"[{"Name": "Ethernet 2", "V1IPv4Enabled": false, "IPv4Enabled": false, "IPv6Enabled": true}]"#;
+    let rss = "Name                                            : Ethernet 2\nInterfaceDescription                            : Intel(R) X550\nEnabled                                         : False\nNumberOfReceiveQueues                           : 8\nProfile                                         : NUMAStatic\n\n";
+    let csv = "\"Name\",\"IPv4Enabled\",\"IPv6Enabled\",\"IPv4OperationalState\"\n\"Ethernet 2\",\"False\",\"True\",\"False\"\n";
+    for (text, expected) in [
+        (rsc.as_bytes(), &[("*RscIPv4", "1"), ("*RscIPv6", "0")][..]),
+        (lso, &[("*LsoV2IPv4", "0"), ("*LsoV2IPv6", "1")]),
+        (rss.as_bytes(), &[("*RSS", "0")]),
+        (csv.as_bytes(), &[("*RscIPv4", "0"), ("*RscIPv6", "1")]),
+    ] {
+        let reading = read("x.txt", text).unwrap();
+        let found: Vec<_> =
+            reading.found.iter().map(|found| (found.knob.to_string(), found.value.clone().unwrap())).collect();
+        let named = |(property, value): &(&str, &str)| (format!("link Ethernet 2 {property}"), (*value).to_owned());
+        assert_eq!(found, expected.iter().map(named).collect::<Vec<_>>());
+    }
+    // What is switched on and does not run is said with Windows' reason.
+    let reading = read("x.txt", rsc.as_bytes()).unwrap();
+    let inactive = reading.remarks.iter().find(|remark| remark.kind == RemarkKind::Inactive).unwrap();
+    assert!(inactive.message.contains("WFPCompatibility"), "{}", inactive.message);
+}
+
+#[test]
+fn half_of_an_output_with_labels_is_said_to_be_cut_off() {
+    let netsh = include_str!("samples/netsh-2012.txt");
+    let netsh = &netsh[..netsh.find("\n** The").unwrap()];
+    let supplemental = include_str!("samples/netsh-supplemental.txt");
+    let list = "SettingName                   : Internet\nMinRto(ms)                    : 300\nAutoTuningLevelLocal          : Normal\n\n";
+    for (whole, cuts) in [
+        (netsh, &["restricted\nAdd", "none\nECN", ": 3000\n", " restricted\n"][..]),
+        (supplemental, &["Congestion Window Restart", ": 10\n", " cubic\n", "disabled\nDelayed"]),
+        (list, &["Normal\n", "Level", ": Normal"]),
+    ] {
+        let is_cut = |text: &str| {
+            let reading = read("x.txt", text.as_bytes()).unwrap();
+            reading.remarks.iter().any(|remark| remark.kind == RemarkKind::Unread && remark.message.contains("cut off"))
+        };
+        assert!(!is_cut(whole), "{whole}");
+        for cut in cuts {
+            assert!(is_cut(&whole[..whole.find(cut).unwrap()]), "{cut}");
+        }
+    }
+    // Behind a title nothing is told, and a value may have lost its end.
+    let title = format!("{supplemental}\nTCP Window Scaling heuristics Parameters\n----------------------\n");
+    let reading = read("x.txt", title.as_bytes()).unwrap();
+    assert!(reading.remarks.iter().any(|remark| remark.message.contains("cut off")), "{:?}", reading.remarks);
+    let reading = read("x.txt", &netsh.as_bytes()[..netsh.find("000\nReceive Segment").unwrap() + 1]).unwrap();
+    assert!(reading.remarks.iter().any(|remark| remark.message.contains("no line break")), "{:?}", reading.remarks);
+}
+
+#[test]
 fn an_export_without_its_empty_last_line_proves_nothing_absent_and_looks_cut_off() {
     let whole = format!(
         "Windows Registry Editor Version 5.00\r\n\r\n[{KEY}]\r\n\"DataBasePath\"=hex(2):25,00,00,00\r\n\"TcpWindowSize\"=dword:0001f5e0\r\n\r\n"

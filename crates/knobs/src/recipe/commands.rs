@@ -464,6 +464,7 @@ mod tests {
             Action::Set(knob, value) => format!("{}: {knob} = {value}", step.line),
             Action::Delete(knob) => format!("{}: {knob} deleted", step.line),
             Action::Reset(what) | Action::Unclear(what) => format!("{}: {what}", step.line),
+            other @ Action::Repeats(_) => format!("{}: {other:?}", step.line),
         };
         found.0.into_iter().map(words).collect()
     }

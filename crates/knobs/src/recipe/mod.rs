@@ -135,6 +135,8 @@ pub enum Action {
     Reset(String),
     /// Sets something that can't be determined from the file alone; why, in a sentence.
     Unclear(String),
+    /// Sets the buffers of each socket of a loop, which runs so many times; `None` where the file doesn't tell.
+    Repeats(Option<u64>),
 }
 
 /// A line that no reader understands.
@@ -170,7 +172,7 @@ pub fn settings(kind: Kind, text: &str, platform: Platform) -> (Settings, Vec<Pr
         match step.action {
             Action::Set(address, value) => settings.values.insert(address, Some(value)),
             Action::Delete(address) => settings.values.insert(address, None),
-            Action::Reset(_) | Action::Unclear(_) => None,
+            Action::Reset(_) | Action::Unclear(_) | Action::Repeats(_) => None,
         };
     }
     (settings, problems)
