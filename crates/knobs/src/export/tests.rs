@@ -315,6 +315,15 @@ fn the_scripts_are_powershell_by_its_grammar() {
     }
 }
 
+#[test]
+fn the_way_back_of_the_reset_is_powershell_by_its_grammar() {
+    let export = reset_procedure(&Plan::default(), &"windows-11".parse().unwrap(), None).unwrap();
+    let script = file(&export, "back.ps1").text();
+    let found = kinds(&parsed(&script));
+    assert!(!found.contains_key("ERROR") && !found.contains_key("missing"), "{found:?}");
+    assert!(found.contains_key("foreach_statement"), "{found:?}");
+}
+
 fn hostile() -> impl Strategy<Value = String> {
     "([ -~]|['\"`$%^&|<>!\\\\;*/#\\n\\r\\t\u{2018}\u{2019}\u{2028}\u{feff}ä€]|\\*/|\\$\\(reboot\\)|\\r\\n\\[HK|'; reboot #){0,24}"
 }

@@ -300,3 +300,68 @@ fn a_finding_is_not_said_twice_of_one_line() {
     let found = judged(Kind::Batch, line, "windows-10", None);
     assert_eq!(found.iter().filter(|(_, _, rule)| rule == "harmful").count(), 1, "{found:?}");
 }
+
+/// What a script sets, line by line, and what is said not to be known.
+fn read_as(name: &str, text: &str) -> Vec<String> {
+    let (steps, problems) = recipe::read(Kind::from_file(name, text).unwrap(), text);
+    assert_eq!(problems, []);
+    let words = |step: Step| match step.action {
+        Action::Set(knob, value) => format!("{} {knob}={value}", step.line),
+        Action::Unclear(why) => format!("{} ? {why}", step.line),
+        other => format!("{} {other:?}", step.line),
+    };
+    steps.into_iter().map(words).collect()
+}
+
+#[test]
+fn loops_of_a_shell_script_are_written_out_or_said_to_be_unknown() {
+    let text = "#!/bin/sh\nfor i in tcp_sack tcp_timestamps; do sysctl -w net.ipv4.$i=0; done\nfor m in {rmem,wmem}\ndo\n  for k in max default; do\n    echo 65536 > /proc/sys/net/core/${m}_$k\n  done\ndone\nsysctl -w net.ipv4.tcp_fack=1\nfor f in $LIST; do sysctl -w net.ipv4.$f=0; done\n";
+    assert_eq!(
+        read_as("a.sh", text),
+        [
+            "2 net.ipv4.tcp_sack=0",
+            "2 net.ipv4.tcp_timestamps=0",
+            "6 net.core.rmem_max=65536",
+            "6 net.core.rmem_default=65536",
+            "6 net.core.wmem_max=65536",
+            "6 net.core.wmem_default=65536",
+            "9 net.ipv4.tcp_fack=1",
+            "10 ? `net.ipv4.$f` is known only when the script runs",
+        ]
+    );
+}
+
+#[test]
+fn loops_of_a_batch_file_are_written_out_or_said_to_be_unknown() {
+    let text = "@echo off\nfor %%i in (rss rsc) do netsh int tcp set global %%i=disabled\nfor %%t in (internet, datacenter) do (\n  netsh int tcp set supplemental %%t congestionprovider=ctcp\n)\nfor /f %%x in ('type list.txt') do netsh int tcp set global %%x=disabled\nif exist x (\n  netsh int tcp set global ecncapability=enabled\n)\n";
+    assert_eq!(
+        read_as("a.cmd", text),
+        [
+            "2 netsh tcp global rss=disabled",
+            "2 netsh tcp global rsc=disabled",
+            "4 tcpsetting internet CongestionProvider=ctcp",
+            "4 tcpsetting datacenter CongestionProvider=ctcp",
+            "6 ? `%%x` is known only when the script runs",
+            "8 netsh tcp global ecncapability=enabled",
+        ]
+    );
+}
+
+#[test]
+fn calls_of_iperf_and_psping_are_not_passed_over() {
+    let found = read_as("a.sh", "iperf -c windows_host -w 1M\niperf -s -w64K\niperf3 -c h\npsping -l 64k h:5000\n");
+    assert_eq!(found[..2], ["1 socket SO_SNDBUF=1048576", "2 socket SO_RCVBUF=65536"]);
+    assert!(found[2].starts_with("3 ? iperf measures") && found[3].starts_with("4 ? psping measures"), "{found:?}");
+    assert_eq!(read_as("paste", "psping64 -l 64k h:5000\n").len(), 1);
+    // A pinned buffer is judged by the path, as in a program.
+    let found = judged(Kind::Script, "iperf -c h -w 64K\n", "windows-2012", Some(("100M", "80ms")));
+    assert!(found.iter().any(|(_, _, rule)| rule == "too-small"), "{found:?}");
+}
+
+proptest! {
+    #[test]
+    fn loops_of_any_kind_are_read_without_a_panic(text in "(for|i|in|do|done|;|\\(|\\)|\\{1\\.\\.9\\}|\\{a,b\\}|%%i|\\$i|sysctl -w a\\.\\$i=1|netsh|iperf|-w|-w1M| |\n){0,40}") {
+        recipe::read(Kind::Script, &text);
+        recipe::read(Kind::Batch, &text);
+    }
+}

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Goal, PlatformRequest, Settings, plan_platform};
+use crate::{Family, Goal, PlatformRequest, Settings, plan_platform};
 
 fn sample(name: &str) -> Vec<u8> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/reading/samples");
@@ -456,3 +456,38 @@ const SAMPLES: [&str; 19] = [
     "netstat-freebsd.txt",
     "device.c",
 ];
+
+#[test]
+fn the_zones_of_vmstat_tell_the_clusters_as_netstat_does() {
+    let zones = "ITEM                   SIZE  LIMIT     USED     FREE      REQ FAIL SLEEP\n\nUMA Kegs:               384,      0,      90,       0,      90,   0,   0\nmbuf_packet:            256, 26137965,    8190,    1424,    9121,   0,   0\nmbuf_cluster:          2048,  25600,    9614,      12,    9614,   3,   0\n";
+    let reading = read("vmstat.txt", zones.as_bytes()).unwrap();
+    assert_eq!((reading.format, reading.platform.family), (Format::VmstatZones, Family::FreeBsd));
+    let mbufs = reading.mbufs.unwrap();
+    assert_eq!((mbufs.clusters_in_use, mbufs.clusters_max, mbufs.denied), (Some(9614), Some(25600), Some(3)));
+    assert_eq!(reading.found[0].value.as_deref(), Some("25600"));
+    // Beside netstat -m neither takes away what the other tells; one without a limit tells none.
+    let netstat = read("netstat.txt", b"516/714/1230/25600 mbuf clusters in use (current/cache/total/max)\n").unwrap();
+    for both in [[reading.clone(), netstat.clone()], [netstat, reading]] {
+        let merged = merge(&both, Some(&"freebsd-9.0".parse().unwrap())).unwrap().settings.mbufs.unwrap();
+        assert_eq!((merged.clusters_max, merged.denied), (Some(25600), Some(3)));
+    }
+    let free = read("v", zones.replace("25600", "    0").as_bytes()).unwrap();
+    assert_eq!((free.mbufs.unwrap().clusters_max, free.found.len()), (None, 0));
+    // Half of it, and an output without the zone.
+    let half = read("v", &zones.as_bytes()[..zones.find("  25600").unwrap()]).unwrap();
+    assert!(half.remarks[0].message.contains("cut off"), "{:?}", half.remarks);
+    assert!(read("v", &zones.as_bytes()[..zones.find("mbuf_c").unwrap()]).is_err());
+}
+
+#[test]
+fn a_setup_file_tells_what_it_sets_and_takes_away() {
+    let inf = "[Version]\nSignature=\"$CHICAGO$\"\n[DefaultInstall]\nAddReg=a\nDelReg=d\n[a]\nHKLM,SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters,TcpWindowSize,0x00010001,17520\n[d]\nHKLM,SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters,Tcp1323Opts\n";
+    for name in ["x.inf", "paste"] {
+        let reading = read(name, inf.as_bytes()).unwrap();
+        assert_eq!(reading.format, Format::Setup);
+        let found: Vec<_> = reading.found.iter().map(|found| found.value.as_deref()).collect();
+        assert_eq!(found, [Some("17520"), None]);
+    }
+    let nothing = read("x.inf", b"[Version]\nSignature=\"$CHICAGO$\"\n").unwrap();
+    assert!(nothing.remarks[0].message.contains("sets a value"), "{:?}", nothing.remarks);
+}

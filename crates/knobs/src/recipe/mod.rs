@@ -4,6 +4,8 @@
 
 mod commands;
 mod inf;
+mod loops;
+mod measuring;
 mod reg;
 mod script;
 mod shell;
@@ -90,7 +92,13 @@ impl Kind {
         if lines().any(|line| ["[defaultinstall", "[version]"].iter().any(|start| line.starts_with(start))) {
             return Some(Self::Inf);
         }
-        let command = |line: &str| line.trim_start_matches("sudo ").starts_with("sysctl ");
+        if lines().any(|line| line.starts_with("psping")) {
+            return Some(Self::Batch);
+        }
+        let command = |line: &str| {
+            let line = line.trim_start_matches("sudo ");
+            ["sysctl ", "iperf ", "iperf3 "].iter().any(|program| line.starts_with(program))
+        };
         if lines().any(|line| command(&line) || line.contains("> /proc/sys/")) {
             return Some(Self::Script);
         }
