@@ -24,6 +24,9 @@ use std::process::ExitCode;
 
 /// The program.
 pub fn main() -> ExitCode {
+    // Windows before 10 1703 and Server 2019: there no socket tells of itself.
+    #[cfg(windows)]
+    fullpipe_host::windows::connections::lend();
     let line: Vec<_> = std::env::args_os().collect();
     ExitCode::from(match args::parse(&line) {
         Ok(cli) => commands::run(cli),

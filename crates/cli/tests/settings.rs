@@ -431,6 +431,56 @@ fn a_plan_from_half_of_a_file_says_which_half_it_lacks() {
 }
 
 #[test]
+fn a_plan_is_verified_only_where_the_files_afterwards_tell_all_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = "[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters";
+    let adapter = format!("{key}\\Interfaces\\{{0A1B2C3D-0000-0000-0000-000000000001}}]\r\n\"TcpWindowSize\"=dword:");
+    let head = "Windows Registry Editor Version 5.00\r\n\r\n";
+    let export = |window: &str, adapter: &str| {
+        format!("{head}{key}]\r\n\"GlobalMaxTcpWindowSize\"={window}\r\n\"TcpWindowSize\"={window}\r\n\r\n{adapter}")
+    };
+    let own = |window: &str| format!("{adapter}{window}\r\n\r\n");
+    let before = written(folder.path(), "before.reg", export("dword:00004470", &own("00004470")));
+    let verified = |after: &str, code: i32| {
+        let after = written(folder.path(), "after.reg", after);
+        let path = ["--platform", "windows-xp", "--rate", "1.8M", "--rtt", "230ms"];
+        let output = fullpipe(&[&["plan", "--verify", &before, &after, "--json"], &path[..]].concat());
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        document(&output)["verified"].as_array().unwrap().clone()
+    };
+    let whole = export("dword:0000faf0", &own("0000faf0"));
+    assert!(verified(&whole, 0).iter().all(|one| one["taken"] == "yes"));
+    // Half of it: what is missing is not known, and where the file ends is said.
+    let half = verified(&whole[..whole.find("\"TcpWindowSize\"").unwrap() + 20], 1);
+    let unknown: Vec<&str> =
+        half.iter().filter(|one| one["taken"] == "unknown").map(|one| one["message"].as_str().unwrap()).collect();
+    assert!(!unknown.is_empty() && unknown.iter().all(|words| words.contains("looks cut off")), "{half:?}");
+    // The adapter is gone.
+    let gone = verified(&export("dword:0000faf0", ""), 1);
+    let words = "nothing of the adapter {0A1B2C3D-0000-0000-0000-000000000001}";
+    assert!(gone.iter().any(|one| one["message"].as_str().unwrap().contains(words)), "{gone:?}");
+}
+
+#[test]
+fn what_an_adapters_offload_lacks_and_what_another_version_tells_is_said_by_a_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let rsc = written(
+        folder.path(),
+        "rsc.txt",
+        "Name : Ethernet\r\nIPv4Enabled : True\r\nIPv4OperationalState : False\r\nIPv4FailureReason : WFPCompatibility\r\n\r\n",
+    );
+    let template = written(
+        folder.path(),
+        "template.txt",
+        "SettingName : Internet\r\nAutoTuningLevelLocal : Normal\r\nMaxSynRetransmissions : 4\r\n\r\n",
+    );
+    let words = ["plan", "--platform", "windows-2012", "--rate", "10G", "--rtt", "1ms", "--settings", &rsc, &template];
+    let notes = succeeds(&words)["notes"].to_string();
+    assert!(notes.contains("does not run; the reason given: WFPCompatibility"), "{notes}");
+    assert!(notes.contains("windows-2012 does not have (MaxSynRetransmissions)"), "{notes}");
+}
+
+#[test]
 fn a_file_of_100_mb_is_refused_at_once_and_not_read_whole() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("huge.conf");

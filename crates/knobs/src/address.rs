@@ -71,7 +71,7 @@ pub enum Address {
 const NAMED: [&str; 5] = ["netoffload", "adapter", "transportfilter", "call", "build"];
 
 /// The properties of an interface that are recognised from the end of an address.
-const LINK_ENDS: [&str; 2] = ["mtu", "*JumboPacket"];
+const LINK_ENDS: [&str; 7] = ["mtu", "*JumboPacket", "*RSS", "*RscIPv4", "*RscIPv6", "*LsoV2IPv4", "*LsoV2IPv6"];
 
 /// A text that names no place for a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

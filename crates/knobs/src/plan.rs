@@ -92,6 +92,21 @@ impl Change {
                 }
                 None => Some(format!("reg delete \"{key}\" /v {value} /f")),
             },
+            Address::Socket(option) => {
+                let bytes: u64 = to?.parse().ok()?;
+                Some(format!("int size = {bytes}; setsockopt(fd, SOL_SOCKET, {option}, (char *)&size, sizeof size);"))
+            }
+            Address::Named { kind, name } if kind == "transportfilter" => {
+                let prefix = to.filter(|prefix| is_prefix(prefix))?;
+                let name = Some(name).filter(|name| is_plain(name) && !name.contains(' '))?;
+                Some(format!("New-NetTransportFilter -SettingName {name} -DestinationPrefix {prefix}"))
+            }
+            Address::Link { device, property } if property.starts_with('*') && is_plain(device) => {
+                let value: u32 = to?.parse().ok()?;
+                Some(format!(
+                    "Set-NetAdapterAdvancedProperty -Name \"{device}\" -RegistryKeyword \"{property}\" -RegistryValue {value}"
+                ))
+            }
             Address::Named { kind, name } if kind == "call" => {
                 let number: u32 = to?.parse().ok()?;
                 Some(format!("{name}(fd, {number});"))
@@ -99,6 +114,11 @@ impl Change {
             _ => None,
         }
     }
+}
+
+/// Whether a text can only be an address or a prefix.
+fn is_prefix(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit() || b".:/".contains(&b))
 }
 
 /// Whether a shell takes a text as it stands, blanks apart.

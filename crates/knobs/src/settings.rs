@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 use fullpipe_units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Address, Catalogue};
+use crate::{Address, Catalogue, lint::meant::distance};
 
 /// A family of platforms, whose settings have the same names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -69,21 +69,47 @@ pub struct Platform {
 #[non_exhaustive]
 pub enum ParsePlatformError {
     /// No such family.
-    #[error("read platform `{text}`: no such family; known are {known}")]
+    #[error("read platform `{text}`: no such family{}; known are {known}", did_you_mean(.nearest.as_deref()))]
     Family {
         /// What was given.
         text: String,
         /// The families of the catalogue.
         known: String,
+        /// The platform that was most likely meant.
+        nearest: Option<String>,
     },
     /// The family has no such version.
-    #[error("read platform `{text}`: no such version; known are {known}")]
+    #[error("read platform `{text}`: no such version{}; known are {known}", did_you_mean(.nearest.as_deref()))]
     Version {
         /// What was given.
         text: String,
         /// The versions that the catalogue orders, or their form.
         known: String,
+        /// The platform that was most likely meant.
+        nearest: Option<String>,
     },
+}
+
+fn did_you_mean(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |nearest| format!("; did you mean {nearest}?"))
+}
+
+/// The platform of the catalogue whose name is nearest to a text, where one is near: `windows-nt-4.0` is `windows-nt4`.
+fn nearest(text: &str) -> Option<String> {
+    let plain = |text: &str| -> String {
+        let whole = text.replace(".0", "").replace("server", "").replace("win-", "windows-");
+        whole.chars().filter(char::is_ascii_alphanumeric).take(32).collect()
+    };
+    let written = plain(text);
+    let names = Catalogue::all().flat_map(|catalogue| {
+        let family = catalogue.family.name();
+        let versions = catalogue.order.iter().map(move |version| format!("{family}-{version}"));
+        versions.chain(std::iter::once(family.to_owned()))
+    });
+    let near = names.map(|name| (distance(&plain(&name), &written), name)).min()?;
+    // One letter off; of a version that is only digits, another one is another version.
+    let (letters, name) = near;
+    (letters <= 1 && (letters == 0 || !name.ends_with(|c: char| c.is_ascii_digit()))).then_some(name)
 }
 
 impl fmt::Display for Platform {
@@ -104,7 +130,8 @@ impl FromStr for Platform {
         let family = Family::named(family);
         let Some(catalogue) = Catalogue::for_family(family) else {
             let known: Vec<&str> = Catalogue::all().map(|catalogue| catalogue.family.name()).collect();
-            return Err(ParsePlatformError::Family { text: text.to_owned(), known: known.join(", ") });
+            let nearest = nearest(&lower);
+            return Err(ParsePlatformError::Family { text: text.to_owned(), known: known.join(", "), nearest });
         };
         let mut version = version.trim_start_matches("server-").trim_start_matches("server").to_owned();
         if let Some(year) = version.strip_suffix("r2").filter(|year| !year.ends_with('-')) {
@@ -115,7 +142,7 @@ impl FromStr for Platform {
         }
         let known =
             if catalogue.order.is_empty() { "numbers such as 6.18".to_owned() } else { catalogue.order.join(", ") };
-        Err(ParsePlatformError::Version { text: text.to_owned(), known })
+        Err(ParsePlatformError::Version { text: text.to_owned(), known, nearest: nearest(&lower) })
     }
 }
 
@@ -234,6 +261,23 @@ mod tests {
             let platform: Platform = text.parse().unwrap();
             assert_eq!((platform.family.name(), platform.version.as_str()), (family, version), "{text}");
             assert_eq!(platform.to_string().parse::<Platform>().as_ref(), Ok(&platform));
+        }
+    }
+
+    #[test]
+    fn a_platform_that_is_nearly_one_is_refused_with_its_name() {
+        for (text, meant) in [
+            ("windows-nt-4.0", Some("windows-nt4")),
+            ("windows-nt4.0", Some("windows-nt4")),
+            ("windows-vsta", Some("windows-vista")),
+            ("linx", Some("linux")),
+            ("windows-2013", None),
+            ("beos", None),
+        ] {
+            let error = text.parse::<Platform>().unwrap_err().to_string();
+            let expected = meant.map(|meant| format!("did you mean {meant}?"));
+            assert_eq!(error.contains("did you mean"), meant.is_some(), "{error}");
+            assert!(expected.is_none_or(|expected| error.contains(&expected)), "{error}");
         }
     }
 

@@ -43,7 +43,7 @@ fn of_change(change: &Change, after: &Settings) -> Verified {
     let now = || found.clone().unwrap_or_else(|| "absent".to_owned());
     let (taken, message) = match listed {
         _ if matches!(change.knob, Address::Socket(_)) => (Taken::Unknown, "only the application knows".to_owned()),
-        None => (Taken::Unknown, "the files after it don't tell this setting".to_owned()),
+        None => (Taken::Unknown, untold(&change.knob, after)),
         Some(_) if same(found.as_deref(), wanted) => (Taken::Yes, "taken".to_owned()),
         Some(_) if same(found.as_deref(), change.from.as_deref()) => {
             (Taken::No, format!("not taken: still {}; was the machine restarted, and the file accepted?", now()))
@@ -51,6 +51,25 @@ fn of_change(change: &Change, after: &Settings) -> Verified {
         Some(_) => (Taken::No, format!("not taken: now {}, by something else", now())),
     };
     Verified { knob: change.knob.clone(), to: change.to.clone(), found, taken, message }
+}
+
+/// Why the settings afterwards don't tell of a change.
+fn untold(knob: &Address, after: &Settings) -> String {
+    match adapter(knob) {
+        Some(name) if after.values.keys().all(|other| adapter(other) != Some(name)) => format!(
+            "the files after it have nothing of the adapter {name}: it is gone, has another name now, or they were saved without it"
+        ),
+        _ => "the files after it don't tell this setting".to_owned(),
+    }
+}
+
+/// The adapter that a setting belongs to: its name, or its GUID in the registry.
+fn adapter(knob: &Address) -> Option<&str> {
+    match knob {
+        Address::Link { device, .. } => Some(device),
+        Address::Registry { key, .. } => key.split('\\').find(|part| part.starts_with('{') && part.ends_with('}')),
+        _ => None,
+    }
 }
 
 /// Whether two values are one, whatever their spelling: `0x10` and `16`, `Normal` and `normal`.
@@ -87,6 +106,33 @@ impl<'a, I: Iterator<Item = &'a str>> EqIgnoreCase for I {
 mod tests {
     use super::*;
     use crate::TakesEffect;
+
+    #[test]
+    fn an_adapter_that_is_gone_is_named() {
+        let knob = |guid: &str| -> Address {
+            let key = r"registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces\{";
+            format!("{key}{guid}}}\\TcpWindowSize").parse().unwrap()
+        };
+        let to = || Some("64240".to_owned());
+        let plan = Plan {
+            changes: vec![
+                Change::unexplained("a".to_owned(), knob("AA"), None, to()),
+                Change::unexplained(
+                    "a".to_owned(),
+                    "link Ethernet 2 *RSS".parse().unwrap(),
+                    None,
+                    Some("1".to_owned()),
+                ),
+            ],
+            notes: Vec::new(),
+        };
+        let mut after = Settings::default();
+        after.values.insert(knob("BB"), to());
+        let found = verify(&plan, &after);
+        assert!(found.iter().all(|one| one.taken == Taken::Unknown), "{found:?}");
+        assert!(found[0].message.contains("nothing of the adapter {AA}"), "{found:?}");
+        assert!(found[1].message.contains("nothing of the adapter Ethernet 2"), "{found:?}");
+    }
 
     #[test]
     fn what_was_taken_is_told_from_what_was_not() {

@@ -61,7 +61,7 @@ fn every_line_of_the_articles_gets_what_an_expert_would_say() {
         ("003/loader.conf", "freebsd-6.2", lan, &[]),
         ("003/rc.conf", "freebsd-6.2", lan, &["1 frame-for-mtu"]),
         // Internet can't be changed on Server 2012; Restricted is enough for this path and no gain.
-        ("004-profile.ps1", "windows-2012", wan, &["2 read-only", "2 lowers-ceiling", "2 read-only"]),
+        ("004-profile.ps1", "windows-2012", wan, &["2 read-only", "2 lowers-ceiling"]),
         ("004-custom.ps1", "windows-2012", wan, &["2 lowers-ceiling", "3 needs-filter"]),
         ("004-registry.reg", "windows-2012", wan, &["4 does-nothing", "5 does-nothing", "6 does-nothing"]),
         ("004-socket.cpp", "windows-2012", wan, &["4 pins-buffer", "5 pins-buffer"]),

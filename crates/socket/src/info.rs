@@ -8,7 +8,7 @@ pub mod linux;
 pub mod macos;
 pub mod windows;
 
-use std::io;
+use std::{io, net::SocketAddr, sync::OnceLock};
 
 use fullpipe_units::{Bytes, Micros, Rate};
 
@@ -106,11 +106,18 @@ impl Info {
     /// ```
     ///
     /// # Errors
-    /// The kernel's: `InvalidInput` or `Unsupported` from one that can't tell (Windows before 10 1703 and Server 2019).
+    /// The kernel's: `InvalidInput` or `Unsupported` from one that can't tell (Windows before 10 1703 and Server 2019), where no
+    /// other place is named ([`ask_elsewhere`]).
     pub fn read(socket: &impl Handle) -> io::Result<Self> {
         // More than any kernel of today fills.
         let mut raw = [0u8; 512];
-        let len = sys::tcp_info(socket, &mut raw)?;
+        let len = match sys::tcp_info(socket, &mut raw) {
+            Ok(len) => len,
+            Err(error) => {
+                let Some(answer) = elsewhere(socket) else { return Err(error) };
+                return answer.map_err(|other| io::Error::new(error.kind(), format!("{error}; {other}")));
+            }
+        };
         let raw = raw.get(..len).unwrap_or_default();
         #[cfg(target_os = "linux")]
         return Ok(linux::read(raw));
@@ -122,6 +129,63 @@ impl Info {
         return Ok(macos::read(raw));
         #[cfg(not(any(target_os = "linux", windows, target_os = "freebsd", target_vendor = "apple")))]
         return Err(io::ErrorKind::Unsupported.into());
+    }
+}
+
+/// Asks for what the socket itself does not tell, by the addresses of its two ends.
+pub type Elsewhere = fn(SocketAddr, SocketAddr) -> io::Result<Info>;
+
+static ELSEWHERE: OnceLock<Elsewhere> = OnceLock::new();
+
+/// Names another place that knows of connections, for systems whose sockets tell nothing of themselves: [`Info::read`] asks there
+/// where the socket fails. The first one that is named stays.
+pub fn ask_elsewhere(ask: Elsewhere) {
+    // A second call has nothing to change.
+    let _first_stays = ELSEWHERE.set(ask);
+}
+
+/// The other place's answer; `None` where none is named, or the socket is not connected.
+fn elsewhere(socket: &impl Handle) -> Option<io::Result<Info>> {
+    let ask = ELSEWHERE.get()?;
+    let socket = socket2::SockRef::from(socket);
+    let [local, remote] = [socket.local_addr(), socket.peer_addr()].map(|end| end.ok().and_then(|end| end.as_socket()));
+    Some(ask(plain(local?), plain(remote?)))
+}
+
+/// IPv4 in the addresses of IPv6 is IPv4 to whoever lists connections.
+fn plain(end: SocketAddr) -> SocketAddr {
+    SocketAddr::new(end.ip().to_canonical(), end.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
+    use super::*;
+
+    /// Only this test names another place: it stays for the whole process.
+    #[test]
+    fn what_a_socket_does_not_tell_is_asked_elsewhere_by_its_ends() {
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        udp.connect(peer.local_addr().unwrap()).unwrap();
+        Info::read(&udp).unwrap_err();
+        ask_elsewhere(|local, remote| {
+            assert!(local.ip().is_loopback() && remote.ip().is_loopback());
+            Ok(Info { mss: Some(u32::from(remote.port())), ..Info::default() })
+        });
+        // No kernel has TCP's answer for a socket of UDP.
+        assert_eq!(Info::read(&udp).unwrap().mss, Some(u32::from(peer.local_addr().unwrap().port())));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let port = u32::from(listener.local_addr().unwrap().port());
+        assert_ne!(Info::read(&stream).unwrap().mss, Some(port), "the socket's own answer comes first");
+    }
+
+    #[test]
+    fn addresses_of_ipv4_are_asked_for_as_such() {
+        let mapped: SocketAddr = "[::ffff:192.0.2.1]:5201".parse().unwrap();
+        assert_eq!(plain(mapped), "192.0.2.1:5201".parse().unwrap());
     }
 }
 

@@ -11,8 +11,8 @@ use fullpipe_units::{Bytes, Micros, ParseUnitError, Rate};
 ///
 /// For each setting: its value, its default in that version, whether that version honours it, and what it does.
 /// Files may be the output of `sysctl -a`, sysctl.conf, loader.conf, rc.conf, `netsh interface tcp show ...` in English,
-/// PowerShell's Get-NetTCPSetting and its relatives (list, table, CSV, JSON, CliXml), a .reg export, `ifconfig`,
-/// `netstat -m`, or a NetBurner source file. Files given together are of one machine.
+/// PowerShell's Get-NetTCPSetting and its relatives (list, table, CSV, JSON, CliXml), a .reg export, an .inf file, `ifconfig`,
+/// `netstat -m`, `vmstat -z`, or a NetBurner source file. Files given together are of one machine.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

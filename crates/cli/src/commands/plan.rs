@@ -4,11 +4,11 @@ use std::{num::NonZeroU32, path::Path};
 
 use fullpipe_host::{ExportFolder, Host, SystemHost};
 use fullpipe_knobs::{
-    Goal, Packets, Plan, PlanRequest, Platform, PlatformRequest, Settings,
+    Address, Goal, Packets, Plan, PlanRequest, Platform, PlatformRequest, Settings,
     export::{export, reset_procedure},
     plan_platform,
-    reading::RemarkKind,
-    verify::{Taken, verify},
+    reading::{Reading, RemarkKind},
+    verify::{Taken, Verified, verify},
 };
 use fullpipe_report::{PlatformPlan, clean, json, text};
 use fullpipe_units::{Micros, Rate, bdp};
@@ -113,9 +113,16 @@ fn as_a_whole(paths: &[PlannedPath], request: &PlatformRequest<'_>) -> Option<St
 
 /// What the files afterwards say of a plan that was made from those before.
 fn show_verified(plan: &Plan, request: &PlatformRequest<'_>, after: &Path, output: Output) -> Ended {
-    let after = settings::of_files(&[after.to_owned()], Some(&request.platform))?.1.settings;
-    let verified = verify(plan, &after);
-    let failed = verified.iter().any(|one| one.taken == Taken::No);
+    let (readings, merged) = settings::of_files(&[after.to_owned()], Some(&request.platform))?;
+    let mut verified = verify(plan, &merged.settings);
+    let of_machine = |one: &Verified| !matches!(one.knob, Address::Socket(_));
+    // What the files don't tell, they may have lost: a plan is verified where all of it is known.
+    let failed = verified.iter().any(|one| one.taken != Taken::Yes && of_machine(one));
+    let lost = unread(&readings);
+    for one in verified.iter_mut().filter(|one| one.taken == Taken::Unknown && of_machine(one)) {
+        let why = lost.first().map_or_else(String::new, |lost| format!("; {lost}"));
+        one.message = format!("not known: {}{why}; save them again and compare again", one.message);
+    }
     printed(output.result(|| json::verified("plan", &verified), |look| text::verified(&verified, look)))?;
     Ok(if failed { Exit::NotAsExpected } else { Exit::Ok })
 }
@@ -163,17 +170,23 @@ fn target(args: &PlanArgs) -> Result<(Platform, Option<Settings>, Vec<String>), 
             (readings, merged.settings)
         }
     };
-    let unread = readings.iter().flat_map(|reading| {
-        let lines = reading.remarks.iter().filter(|remark| remark.kind == RemarkKind::Unread);
-        lines.map(|remark| {
-            format!(
-                "{}, line {}, was not read: {}; this plan was made without it",
-                clean(&reading.file),
-                remark.place.line,
-                remark.message
-            )
-        })
-    });
-    let unread = unread.collect();
-    Ok((settings.platform.clone(), Some(settings), unread))
+    let mut notes: Vec<String> =
+        unread(&readings).into_iter().map(|words| format!("{words}; this plan was made without it")).collect();
+    let inactive = remarks(&readings, &[RemarkKind::Inactive]);
+    notes.extend(inactive.into_iter().map(|(place, words)| format!("{place}: {words}")));
+    Ok((settings.platform.clone(), Some(settings), notes))
+}
+
+/// A sentence for each line of files that could not be read.
+fn unread(readings: &[Reading]) -> Vec<String> {
+    let lost = remarks(readings, &[RemarkKind::Unread, RemarkKind::Misspelt]);
+    lost.into_iter().map(|(place, words)| format!("{place}, was not read: {words}")).collect()
+}
+
+/// The remarks of some kinds: the file and line of each, and its words.
+fn remarks<'a>(readings: &'a [Reading], kinds: &[RemarkKind]) -> Vec<(String, &'a str)> {
+    let all = readings.iter().flat_map(|reading| reading.remarks.iter().map(move |remark| (&reading.file, remark)));
+    let wanted = all.filter(|(_, remark)| kinds.contains(&remark.kind));
+    let named = |file: &str, line: u32| format!("{}, line {line}", clean(file));
+    wanted.map(|(file, remark)| (named(file, remark.place.line), remark.message.as_str())).collect()
 }

@@ -175,6 +175,9 @@ fn fields(draft: &mut Draft<'_>, item: &Item<'_>) -> Result<Option<String>, Expo
                 to.trim().parse().map_err(|_| item.unfit(to, APPLY)(Unfit("a frame is a number of bytes")))?;
             format!("Kind = 'Adapter'; Interface = {}; Keyword = '*JumboPacket'; To = '{bytes}'", text(device)?)
         }
+        Address::Link { device, property } if ["0", "1"].contains(&to) => {
+            format!("Kind = 'Adapter'; Interface = {}; Keyword = {}; To = '{to}'", text(device)?, text(property)?)
+        }
         _ => return Ok(None),
     };
     Ok(Some(fields))

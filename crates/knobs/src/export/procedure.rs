@@ -9,6 +9,7 @@ use crate::{Family, Plan, Platform, Settings};
 const SAVE: &str = include_str!("templates/procedure_save.cmd");
 const RESET: &str = include_str!("templates/procedure_reset.cmd");
 const BACK: &str = include_str!("templates/procedure_back.cmd");
+const BACK_SCRIPT: &str = include_str!("templates/procedure_back.ps1");
 const MEASURE: &str = include_str!("templates/procedure_measure.cmd");
 const README: &str = include_str!("templates/procedure_readme.txt");
 
@@ -42,10 +43,11 @@ pub fn reset_procedure(plan: &Plan, platform: &Platform, settings: Option<&Setti
     let files = [
         ("README.txt", "the steps, in their order", readme),
         ("1-save.cmd", "saves what is there into the folder `before`; changes nothing", SAVE.to_owned()),
-        ("2-measure-before.cmd", "measures message sizes and keeps the result", measure("before", "--save")),
+        ("2-measure-before.cmd", "measures message sizes and keeps the result", measure(false)),
         ("3-reset.cmd", "netsh interface tcp reset; refuses to run before 1-save.cmd has", RESET.to_owned()),
-        ("6-measure-after.cmd", "measures again and prints both sweeps", measure("after", "--compare")),
+        ("6-measure-after.cmd", "measures again, keeps the result and prints both sweeps", measure(true)),
         ("back.cmd", "puts back what 1-save.cmd saved", BACK.to_owned()),
+        ("back.ps1", "the part of back.cmd that cmdlets do", BACK_SCRIPT.to_owned()),
     ];
     let files = files.map(|(name, what, text)| {
         let contents = text.replace("\r\n", "\n").replace('\n', "\r\n").into_bytes();
@@ -55,8 +57,12 @@ pub fn reset_procedure(plan: &Plan, platform: &Platform, settings: Option<&Setti
     Ok(export)
 }
 
-fn measure(when: &str, option: &str) -> String {
-    MEASURE.replace("@WHEN@", when).replace("@OPTION@", option)
+fn measure(after: bool) -> String {
+    let before = "--save \"%~dp0before.json\"";
+    let both = "--save \"%~dp0after.json\" --compare \"%~dp0before.json\"";
+    let check = "if not exist \"%~dp0before.json\" (echo Run 2-measure-before.cmd first: there is nothing to compare with. & exit /b 1)\n";
+    let (when, check, options) = if after { ("after", check, both) } else { ("before", "", before) };
+    MEASURE.replace("@WHEN@", when).replace("@CHECK@", check).replace("@OPTIONS@", options)
 }
 
 #[cfg(test)]
@@ -76,11 +82,25 @@ mod tests {
         assert!(guard < reset.find("\r\nnetsh interface tcp reset").unwrap(), "{reset}");
         assert!(text("1-save.cmd").contains("netsh interface tcp dump") && text("back.cmd").contains("netsh -f"));
         assert!(text("2-measure-before.cmd").contains("--sizes 4k..64k --save"));
-        assert!(text("6-measure-after.cmd").contains("--compare \"%~dp0before.json\""));
+        let after = text("6-measure-after.cmd");
+        assert!(after.contains("--save \"%~dp0after.json\" --compare \"%~dp0before.json\""), "{after}");
+        assert!(after.find("if not exist \"%~dp0before.json\"") < after.find("fullpipe measure"), "{after}");
         let readme = text("README.txt");
         let steps = ["1-save.cmd", "2-measure-before.cmd", "3-reset.cmd", "Restart", "6-measure-after.cmd", "back.cmd"];
         let places: Vec<usize> = steps.iter().map(|step| readme.find(step).unwrap()).collect();
         assert!(places.is_sorted(), "{readme}");
+        // Whatever is saved is put back.
+        let (save, back) = (text("1-save.cmd"), text("back.ps1"));
+        assert!(text("back.cmd").contains("-File \"%~dp0back.ps1\""));
+        for saved in ["templates.xml", "filters.xml", "offloads.xml", "adapters.xml"] {
+            assert!(
+                save.contains(&format!("before\\{saved}")) && back.contains(&format!("Read-Saved '{saved}'")),
+                "{saved}"
+            );
+        }
+        for cmdlet in ["New-NetTransportFilter", "Remove-NetTransportFilter", "Set-NetAdapterAdvancedProperty"] {
+            assert!(back.contains(cmdlet), "{cmdlet}");
+        }
         assert!(!readme.contains('@') && export.files.iter().all(|file| file.contents.is_ascii()));
     }
 

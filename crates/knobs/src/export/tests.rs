@@ -146,6 +146,14 @@ fn windows_11_gets_a_script_and_a_batch_file() {
 }
 
 #[test]
+fn an_offload_of_one_adapter_is_set_by_the_drivers_keyword() {
+    let export = exported("windows-2019", &plan_of(vec![change("link Ethernet 2 *RscIPv4", Some("1"))]), None);
+    let row = "Kind = 'Adapter'; Interface = 'Ethernet 2'; Keyword = '*RscIPv4'; To = '1'";
+    assert!(file(&export, "fullpipe.ps1").text().contains(row));
+    assert!(export.left_out.is_empty(), "{:?}", export.left_out);
+}
+
+#[test]
 fn vista_has_no_cmdlets_and_gets_the_batch_file_alone() {
     let export = exported("windows-vista", &plan("windows-vista", "100M", "80ms"), None);
     assert_eq!(names_in(&export), ["README.txt", "fullpipe-netsh.cmd", "fullpipe-netsh-undo.cmd"]);
@@ -305,6 +313,15 @@ fn the_scripts_are_powershell_by_its_grammar() {
             assert!(kinds.get("command").is_some_and(|commands| *commands > 20));
         }
     }
+}
+
+#[test]
+fn the_way_back_of_the_reset_is_powershell_by_its_grammar() {
+    let export = reset_procedure(&Plan::default(), &"windows-11".parse().unwrap(), None).unwrap();
+    let script = file(&export, "back.ps1").text();
+    let found = kinds(&parsed(&script));
+    assert!(!found.contains_key("ERROR") && !found.contains_key("missing"), "{found:?}");
+    assert!(found.contains_key("foreach_statement"), "{found:?}");
 }
 
 fn hostile() -> impl Strategy<Value = String> {

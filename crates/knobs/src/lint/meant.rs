@@ -10,6 +10,11 @@ pub(super) fn nearest(catalogue: &Catalogue, knob: &Address) -> Option<String> {
     (distance <= (length / 6).max(1)).then_some(shown)
 }
 
+/// Whether a name is most likely a slip of another one.
+pub(crate) fn is_slip(written: &str, meant: &str) -> bool {
+    written != meant && distance(written, meant) <= (meant.len() / 6).max(1)
+}
+
 /// The names to compare, where both are of one kind: the row's, the one that is asked for, and the row's as it is shown.
 fn pair(row: &Address, asked: &Address) -> Option<(String, String, String)> {
     let lower = str::to_ascii_lowercase;
@@ -37,7 +42,7 @@ fn pair(row: &Address, asked: &Address) -> Option<(String, String, String)> {
 
 /// How many letters must be put in, taken out, changed or swapped with their neighbour; names of more than 96 letters are
 /// taken to have nothing in common.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().max(b.len()) > 96 {
         return usize::MAX;

@@ -3,11 +3,11 @@
 //! Most of it comes from the catalogue (ignored, read-only, absent on this version); the rest are the rules of
 //! `rules`, each with its reason. Pure over text.
 
-mod meant;
+pub(crate) mod meant;
 mod rules;
 mod sarif;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fullpipe_units::{Bytes, Micros, Rate};
 use serde::{Deserialize, Serialize};
@@ -154,6 +154,7 @@ pub fn lint_steps(
                 findings.push(about(finding(step.line, Level::Ok, "deleted", words), knob));
             }
             Action::Reset(what) => findings.push(rules::reset(step.line, what)),
+            Action::Repeats(times) => findings.extend(rules::repeated(step.line, *times, &all)),
             Action::Unclear(why) => {
                 findings.push(finding(step.line, Level::Note, "not-judged", format!("{why}; it is not judged")));
             }
@@ -168,6 +169,9 @@ pub fn lint_steps(
         finding.fix = finding.fix.as_deref().map(clean);
     }
     findings.sort_by_key(|finding| finding.line);
+    // A line that sets one thing twice is told so once.
+    let mut seen = BTreeSet::new();
+    findings.retain(|finding| seen.insert((finding.line, finding.rule.clone(), finding.message.clone())));
     findings
 }
 

@@ -1,11 +1,14 @@
 //! The rules: what a value does that the person who copied it did not want.
 
+use std::collections::BTreeMap;
+
 use fullpipe_units::{Bytes, window_limited_rate};
 
 use super::{Finding, Level, Setting, finding, shown};
 use crate::{
     Address, TuningLevel,
     packets::{ETHERNET, ETHERNET_HEADER, mtu_of_frame},
+    planner::netburner::{LEAST, MOST, POOL, free},
 };
 
 /// All rules that speak of a setting.
@@ -631,8 +634,9 @@ fn socket(setting: &Setting<'_>, option: &str) -> Vec<Finding> {
 
 /// A count of buffers of a NetBurner socket.
 fn device_call(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
-    /// 65,535 / 1,500: a window ends there.
-    const MOST: u64 = 43;
+    if let Some(option) = name.strip_prefix("setsockoption ") {
+        return opposed(setting, option).into_iter().collect();
+    }
     let Some(count) = number(setting.value).filter(|_| name.ends_with("Buffers") || name.ends_with("ackbuffers"))
     else {
         return Vec::new();
@@ -644,11 +648,26 @@ fn device_call(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             Some(MOST.to_string()),
         )];
     }
+    let of_call = |wanted: &str| {
+        let knob = Address::Named { kind: "call".to_owned(), name: wanted.to_owned() };
+        setting.all.get(&knob).and_then(|value| number(value))
+    };
+    if name.starts_with("SetSocket") && count < LEAST {
+        let words = format!("the range begins at {LEAST}, the default: {count} hold less than a short path needs");
+        return vec![setting.warning("too-small", words, Some(LEAST.to_string()))];
+    }
+    if name == "SetSocketTxBuffers" {
+        let unacknowledged = of_call("SetSocketUnackBuffers").or_else(|| of_call("setsocketackbuffers"));
+        if let Some(most) = unacknowledged.filter(|most| count > *most) {
+            let words = format!(
+                "{count} packets may wait to be sent, and only {most} may be sent and not acknowledged (SetSocketUnackBuffers): a round trip carries {most}, and the rest holds buffers of the pool"
+            );
+            let fix = format!("SetSocketUnackBuffers(fd, {count}), or {most} here");
+            return vec![setting.warning("above-unacknowledged", words, Some(fix))];
+        }
+    }
     if name == "SetOutOfOrderBuffers" {
-        let receive = setting.all.iter().find_map(|(knob, value)| match knob {
-            Address::Named { name, .. } if name == "SetSocketRxBuffers" => number(value),
-            _ => None,
-        });
+        let receive = of_call("SetSocketRxBuffers");
         if let Some(receive) = receive.filter(|receive| count >= *receive) {
             return vec![setting.note(
                 "more-than-received",
@@ -657,6 +676,55 @@ fn device_call(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         }
     }
     Vec::new()
+}
+
+/// Nagle's algorithm off and PUSH off: the one sends at once what the other holds back.
+fn opposed(setting: &Setting<'_>, option: &str) -> Option<Finding> {
+    let on = |option: &str| {
+        let knob = Address::Named { kind: "call".to_owned(), name: format!("setsockoption {option}") };
+        setting.all.get(&knob).is_some_and(|value| value == "on")
+    };
+    // Said once, at the line that holds back.
+    (option == "SO_NOPUSH" && on("SO_NONAGLE") && on("SO_NOPUSH")).then(|| {
+        setting.warning(
+            "conflicts-with",
+            "SO_NONAGLE sends small writes at once, and SO_NOPUSH holds data until a segment is full: together they give neither short response times nor large segments for sure".to_owned(),
+            Some("clrsockoption(fd, SO_NOPUSH) for short response times; clrsockoption(fd, SO_NONAGLE) for bulk data".to_owned()),
+        )
+    })
+}
+
+/// Calls for sockets that are opened in a loop: how many of them the pool of buffers holds.
+pub(super) fn repeated(line: u32, times: Option<u64>, all: &BTreeMap<Address, String>) -> Option<Finding> {
+    let of = |kind: &str, name: &str| {
+        let knob = Address::Named { kind: kind.to_owned(), name: name.to_owned() };
+        all.get(&knob).and_then(|value| number(value))
+    };
+    let call = |name: &str| of("call", name);
+    let lists = [
+        call("SetSocketRxBuffers"),
+        call("SetSocketTxBuffers"),
+        call("SetSocketUnackBuffers").or_else(|| call("setsocketackbuffers")),
+        call("SetOutOfOrderBuffers"),
+    ];
+    let each: u64 = lists.into_iter().map(|count| count.unwrap_or(LEAST)).fold(0, u64::saturating_add);
+    let pool = of("build", "BUFFER_POOL_SIZE").unwrap_or(POOL);
+    let most = pool / each.max(1);
+    if times.is_some_and(|times| times.saturating_mul(each) <= free(pool)) {
+        return None;
+    }
+    let many = times.map_or_else(
+        || "set in a loop whose end the file doesn't tell".to_owned(),
+        |times| format!("set for {times} sockets: {} buffers at worst", times.saturating_mul(each)),
+    );
+    let words = format!(
+        "{many}; each socket can take {each} of the pool of {pool}, so {most} of them run it dry, and then the device can't communicate at all"
+    );
+    let fix = format!(
+        "fewer buffers for each, no more than {} sockets at once, or a larger BUFFER_POOL_SIZE; GetFreeCount() tells what is left",
+        free(pool) / each.max(1)
+    );
+    Some(Finding { fix: Some(fix), ..finding(line, Level::Warning, "pool-runs-dry", words) })
 }
 
 fn malformed(setting: &Setting<'_>, expected: &str) -> Finding {

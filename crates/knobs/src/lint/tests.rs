@@ -247,3 +247,121 @@ proptest! {
         prop_assert!(findings.iter().all(|finding| !finding.message.contains(char::is_control)));
     }
 }
+
+fn device(text: &str) -> Vec<(u32, Level, String)> {
+    let found = judged(Kind::Device, text, "netburner", None);
+    found.into_iter().filter(|(_, level, _)| *level >= Level::Warning).collect()
+}
+
+#[test]
+fn a_misspelt_call_of_a_device_gets_the_name_that_was_meant() {
+    let text = "#include <tcp.h>\nvoid f(int fd) {\n  SetSocketUnackBufers(fd, 20);\n  // SetSocketRxBufers(fd, 1);\n  MySetSocket(fd);\n}\n";
+    assert_eq!(Kind::from_file("main.cpp", text), Some(Kind::Device));
+    let request = LintRequest { platform: Some("netburner".parse().unwrap()), path: None };
+    let found = lint(Kind::Device, text, &request);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].line, found[0].level), (3, Level::Error));
+    assert!(found[0].message.contains("did you mean SetSocketUnackBuffers?"), "{}", found[0].message);
+}
+
+#[test]
+fn buffers_of_sockets_in_a_loop_are_counted_against_the_pool() {
+    let rule = |text: &str| device(text).into_iter().map(|(line, _, rule)| (line, rule)).collect::<Vec<_>>();
+    let dry = |line: u32| vec![(line, "pool-runs-dry".to_owned())];
+    let body =
+        "{\n  int fd = connect(a, 0, 80, 100);\n  SetSocketRxBuffers(fd, 20);\n  SetSocketTxBuffers(fd, 5);\n}\n";
+    // 20 + 5 + 5 + 5 = 35 of 256 for each.
+    assert_eq!(rule(&format!("#define PEERS 8\nfor (int i = 0; i < PEERS; i++) {body}")), dry(4));
+    assert_eq!(rule(&format!("for (int i = 0; i < 5; i++) {body}")), []);
+    assert_eq!(rule(&format!("while (1)\n{body}")), dry(4));
+    assert_eq!(rule(body), []);
+    assert_eq!(rule("for (;;) // forever\n  wait();\nSetSocketRxBuffers(fd, 20);\n"), []);
+    assert_eq!(rule("/* while (1) { */\nSetSocketRxBuffers(fd, 20);\n"), []);
+    let request = LintRequest { platform: Some("netburner".parse().unwrap()), path: None };
+    let found = lint(Kind::Device, &format!("while (1)\n{body}"), &request);
+    assert!(found.iter().any(|finding| finding.message.contains("so 7 of them run it dry")), "{found:?}");
+}
+
+#[test]
+fn calls_of_a_device_that_work_against_each_other_are_told() {
+    let rules = |text: &str| device(text).into_iter().map(|(line, _, rule)| (line, rule)).collect::<Vec<_>>();
+    let one = |line: u32, rule: &str| vec![(line, rule.to_owned())];
+    assert_eq!(rules("setsockoption(fd, SO_NONAGLE);\nsetsockoption(fd, SO_NOPUSH);\n"), one(2, "conflicts-with"));
+    assert_eq!(rules("setsockoption(fd, SO_NONAGLE);\nclrsockoption(fd, SO_NOPUSH);\n"), []);
+    assert_eq!(rules("SetSocketTxBuffers(fd, 40);\nSetSocketUnackBuffers(fd, 20);\n"), one(1, "above-unacknowledged"));
+    assert_eq!(rules("SetSocketTxBuffers(fd, 20);\nSetSocketUnackBuffers(fd, 20);\n"), []);
+    assert_eq!(rules("SetSocketRxBuffers(fd, 3);\n"), one(1, "too-small"));
+    assert_eq!(rules("SetSocketUnackBuffers(fd, 50);\n"), one(1, "no-gain"));
+}
+
+#[test]
+fn a_finding_is_not_said_twice_of_one_line() {
+    let line = "netsh int tcp set global rss=disabled rss=disabled";
+    let found = judged(Kind::Batch, line, "windows-10", None);
+    assert_eq!(found.iter().filter(|(_, _, rule)| rule == "harmful").count(), 1, "{found:?}");
+}
+
+/// What a script sets, line by line, and what is said not to be known.
+fn read_as(name: &str, text: &str) -> Vec<String> {
+    let (steps, problems) = recipe::read(Kind::from_file(name, text).unwrap(), text);
+    assert_eq!(problems, []);
+    let words = |step: Step| match step.action {
+        Action::Set(knob, value) => format!("{} {knob}={value}", step.line),
+        Action::Unclear(why) => format!("{} ? {why}", step.line),
+        other => format!("{} {other:?}", step.line),
+    };
+    steps.into_iter().map(words).collect()
+}
+
+#[test]
+fn loops_of_a_shell_script_are_written_out_or_said_to_be_unknown() {
+    let text = "#!/bin/sh\nfor i in tcp_sack tcp_timestamps; do sysctl -w net.ipv4.$i=0; done\nfor m in {rmem,wmem}\ndo\n  for k in max default; do\n    echo 65536 > /proc/sys/net/core/${m}_$k\n  done\ndone\nsysctl -w net.ipv4.tcp_fack=1\nfor f in $LIST; do sysctl -w net.ipv4.$f=0; done\n";
+    assert_eq!(
+        read_as("a.sh", text),
+        [
+            "2 net.ipv4.tcp_sack=0",
+            "2 net.ipv4.tcp_timestamps=0",
+            "6 net.core.rmem_max=65536",
+            "6 net.core.rmem_default=65536",
+            "6 net.core.wmem_max=65536",
+            "6 net.core.wmem_default=65536",
+            "9 net.ipv4.tcp_fack=1",
+            "10 ? `net.ipv4.$f` is known only when the script runs",
+        ]
+    );
+}
+
+#[test]
+fn loops_of_a_batch_file_are_written_out_or_said_to_be_unknown() {
+    let text = "@echo off\nfor %%i in (rss rsc) do netsh int tcp set global %%i=disabled\nfor %%t in (internet, datacenter) do (\n  netsh int tcp set supplemental %%t congestionprovider=ctcp\n)\nfor /f %%x in ('type list.txt') do netsh int tcp set global %%x=disabled\nif exist x (\n  netsh int tcp set global ecncapability=enabled\n)\n";
+    assert_eq!(
+        read_as("a.cmd", text),
+        [
+            "2 netsh tcp global rss=disabled",
+            "2 netsh tcp global rsc=disabled",
+            "4 tcpsetting internet CongestionProvider=ctcp",
+            "4 tcpsetting datacenter CongestionProvider=ctcp",
+            "6 ? `%%x` is known only when the script runs",
+            "8 netsh tcp global ecncapability=enabled",
+        ]
+    );
+}
+
+#[test]
+fn calls_of_iperf_and_psping_are_not_passed_over() {
+    let found = read_as("a.sh", "iperf -c windows_host -w 1M\niperf -s -w64K\niperf3 -c h\npsping -l 64k h:5000\n");
+    assert_eq!(found[..2], ["1 socket SO_SNDBUF=1048576", "2 socket SO_RCVBUF=65536"]);
+    assert!(found[2].starts_with("3 ? iperf measures") && found[3].starts_with("4 ? psping measures"), "{found:?}");
+    assert_eq!(read_as("paste", "psping64 -l 64k h:5000\n").len(), 1);
+    // A pinned buffer is judged by the path, as in a program.
+    let found = judged(Kind::Script, "iperf -c h -w 64K\n", "windows-2012", Some(("100M", "80ms")));
+    assert!(found.iter().any(|(_, _, rule)| rule == "too-small"), "{found:?}");
+}
+
+proptest! {
+    #[test]
+    fn loops_of_any_kind_are_read_without_a_panic(text in "(for|i|in|do|done|;|\\(|\\)|\\{1\\.\\.9\\}|\\{a,b\\}|%%i|\\$i|sysctl -w a\\.\\$i=1|netsh|iperf|-w|-w1M| |\n){0,40}") {
+        recipe::read(Kind::Script, &text);
+        recipe::read(Kind::Batch, &text);
+    }
+}

@@ -32,6 +32,7 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
             || "normal is the default; the command changes nothing where it stands, and undoes the advice to restrict it".to_owned(),
             |level| format!("the level holds every window down to {}", level.largest_window()),
         );
+        let reason = if has_steps(draft) { format!("step 1: {reason}") } else { reason };
         let ask = Ask {
             knob: level_knob(),
             to: Some("normal".to_owned()),
@@ -52,9 +53,11 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         look_first(draft);
     }
     let fits = too_much.is_none() && window > UNSCALED && policy.is_none();
-    if fits && draft.is_at_least("8") && !draft.is_at_least("8.1") {
-        custom_template(request, draft, &arithmetic);
-        sockets(draft, window, &arithmetic);
+    if fits && has_steps(draft) {
+        // The first step is the level where the plan changes it.
+        let mut steps = Steps(if draft.plan.changes.is_empty() { 0 } else { 1 });
+        custom_template(request, draft, &arithmetic, &mut steps);
+        sockets(draft, window, &arithmetic, &mut steps);
     }
     notes(draft, window, policy.is_some());
 }
@@ -152,11 +155,12 @@ fn look_first(draft: &mut Draft<'_>) {
 }
 
 /// Server 2012: the built-in templates can't be changed, but Custom can, and a filter gives it to the peer's connections.
-fn custom_template(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, arithmetic: &str) {
+fn custom_template(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, arithmetic: &str, steps: &mut Steps) {
     let Some(peer) = request.peer else {
         draft.note("on Server 2012 the templates Internet and Datacenter can't be changed: with --peer PREFIX the plan sets the custom template (Set-NetTCPSetting -SettingName Custom) and gives it to the peer's connections (New-NetTransportFilter -SettingName Custom -DestinationPrefix PREFIX); its first congestion window is 4 segments, of which 10 is the usual today".to_owned());
         return;
     };
+    let step = steps.next();
     // Custom begins as a copy of Datacenter: DCTCP must not meet the Internet (RFC 8257), and a least retransmission
     // timeout of 20 ms is below a long path's round-trip time.
     let long = request.rtt > fullpipe_units::Micros::from_millis(10);
@@ -185,7 +189,7 @@ fn custom_template(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, arithme
         draft.ask(Ask {
             knob,
             to: Some((*to).to_owned()),
-            reason: format!("step 2, where the level is normal and the SYN's window still 64 KB: built-in templates can't be changed on this version; {why}"),
+            reason: format!("step {step}, where the level is normal and the SYN's window still 64 KB: built-in templates can't be changed on this version; {why}"),
             arithmetic: arithmetic.to_owned(),
             memory: None,
         });
@@ -193,15 +197,31 @@ fn custom_template(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, arithme
     draft.ask(Ask {
         knob: Address::Named { kind: "transportfilter".to_owned(), name: "Custom".to_owned() },
         to: Some(peer.to_owned()),
-        reason: "step 2: gives connections with this peer the Custom template; it ends when the filter is removed, which the undo does"
-            .to_owned(),
+        reason: format!("step {step}: gives connections with this peer the Custom template; it ends when the filter is removed, which the undo does"),
         arithmetic: String::new(),
         memory: None,
     });
 }
 
+/// Whether the plan is a sequence that ends where a step helped: on Server 2012.
+fn has_steps(draft: &Draft<'_>) -> bool {
+    draft.is_at_least("8") && !draft.is_at_least("8.1")
+}
+
+/// The steps of such a plan.
+struct Steps(u32);
+
+impl Steps {
+    const fn next(&mut self) -> u32 {
+        self.0 += 1;
+        self.0
+    }
+}
+
 /// What only the application can do.
-fn sockets(draft: &mut Draft<'_>, window: Bytes, arithmetic: &str) {
+fn sockets(draft: &mut Draft<'_>, window: Bytes, arithmetic: &str, steps: &mut Steps) {
+    let step = steps.next();
+    let before = if step > 1 { format!(", or step {} changed nothing", step - 1) } else { String::new() };
     for (option, why) in [
         ("SO_RCVBUF", "before connect() or listen(), because the window scale is fixed in the SYN"),
         ("SO_SNDBUF", "at both ends that send: what is in flight is copied there"),
@@ -209,7 +229,7 @@ fn sockets(draft: &mut Draft<'_>, window: Bytes, arithmetic: &str) {
         draft.ask(Ask {
             knob: Address::Socket(option.to_owned()),
             to: Some(window.get().to_string()),
-            reason: format!("step 3, only where the application sets a smaller one itself, or step 2 changed nothing: setsockopt with this size, {why}; it ends when the application leaves the option out, which also gives automatic sizing back"),
+            reason: format!("step {step}, only where the application sets a smaller one itself{before}: setsockopt with this size, {why}; it ends when the application leaves the option out, which also gives automatic sizing back"),
             arithmetic: arithmetic.to_owned(),
             memory: None,
         });

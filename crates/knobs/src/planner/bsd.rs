@@ -147,6 +147,13 @@ fn sizes(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) -> Sizes {
     // Both buffers of a connection share the bound.
     let half = request.memory_bound.map(|bound| Bytes::new(bound.get() / 2));
     let round = |bytes: Bytes, bounded: bool| if bounded { bytes } else { bytes.round_up_to(4096) };
+    if let Some((bound, half)) = request.memory_bound.zip(half)
+        && half.get() / draft.connections < receive.max(send).get()
+    {
+        draft.note(format!(
+            "the memory bound of {bound} is for both buffers of all connections: {half} for receiving and {half} for sending"
+        ));
+    }
     let receive_fits = draft.within_bound(receive, half);
     let send_fits = if send == receive { receive_fits } else { draft.within_bound(send, half) };
     Sizes {

@@ -18,7 +18,7 @@ mod bsd;
 pub mod destination;
 mod linux;
 mod mtu;
-mod netburner;
+pub(crate) mod netburner;
 mod notes;
 mod platform;
 mod route;

@@ -13,11 +13,14 @@ use crate::Address;
 
 /// A full packet: 43 of them stay below a window of 65,535 B, and the stack is not known to scale windows.
 const PACKET: u64 = 1500;
-const MOST: u64 = 65_535 / PACKET;
+/// The most buffers of one list that have an effect.
+pub(crate) const MOST: u64 = 65_535 / PACKET;
+/// The fewest that SetSocketRxBuffers and its siblings take: the default (NetBurner: Optimizing TCP Configurations).
+pub(crate) const LEAST: u64 = 5;
 /// Memory of one buffer of the pool, and how many there are (NetBurner: Optimizing TCP Configurations).
 const BUFFER: u64 = 1548;
-const POOL: u64 = 256;
-/// What each of a socket's lists has when nobody sets it, and the step in which counts are looked for.
+pub(crate) const POOL: u64 = 256;
+/// The step in which counts are looked for.
 const STEP: u64 = 5;
 /// The device's time for a packet, in microseconds: 138 for the packet (scenario netburner-lan, fitted to the published
 /// 0.658 s with 20 buffers), and half of that again for its share of an acknowledgement.
@@ -36,12 +39,9 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     let pool = request.memory_bound.map_or(POOL, |bound| bound.get() / BUFFER);
     // Received, written and unacknowledged packets wait in lists of their own, and those out of order in a fourth; a
     // quarter of the pool stays for everything else.
-    let each = (pool * 3 / 4 / draft.connections).saturating_sub(STEP) / 3;
-    if each == 0 {
-        draft.note(format!(
-            "{} connections leave less than one buffer of {pool} for each of a socket's lists: nothing to set",
-            draft.connections
-        ));
+    let each = (free(pool) / draft.connections).saturating_sub(LEAST) / 3;
+    if each < LEAST {
+        draft.note(too_many(draft.connections, pool));
         return;
     }
     let packets = wanted.min(each);
@@ -78,7 +78,7 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         } else {
             format!("{} connections take", draft.connections)
         },
-        (3 * packets + STEP) * draft.connections
+        of_socket(packets) * draft.connections
     ));
     draft.note("the device's time per packet is that of the published module (scenario netburner-lan); another device is faster or slower: measure with 5, 20 and 40, `fullpipe stack table` shows how".to_owned());
     draft.note("call them on each socket after connect() or accept(); headers of 2009 call SetSocketUnackBuffers setsocketackbuffers".to_owned());
@@ -87,6 +87,32 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         packets.saturating_sub(1)
     ));
     draft.note("a peer that vanishes keeps its buffers: close dead sockets, with TcpSendKeepAlive and TcpGetLastRxTime to find them".to_owned());
+}
+
+/// What sockets may take of a pool: a quarter stays for everything else.
+pub(crate) const fn free(pool: u64) -> u64 {
+    pool * 3 / 4
+}
+
+/// The most that one socket takes with so many buffers in each of its three lists, and the default for packets out of order.
+const fn of_socket(packets: u64) -> u64 {
+    3 * packets + LEAST
+}
+
+/// Why nothing is set, and what would do.
+fn too_many(connections: u64, pool: u64) -> String {
+    let all = of_socket(LEAST) * connections;
+    let dry = if all > pool {
+        format!("{} more than there are: the pool can run dry", all - pool)
+    } else {
+        format!("{} more than leave a quarter of them free", all - free(pool))
+    };
+    format!(
+        "the pool can't give more: {connections} connections with the least of {LEAST} buffers in each list, which is also the default, can take {} x {connections} = {all} of {pool}, {dry}. Nothing is set; plan for {} connections at most, or build with BUFFER_POOL_SIZE {}",
+        of_socket(LEAST),
+        free(pool) / of_socket(LEAST),
+        (all * 4).div_ceil(3),
+    )
 }
 
 /// The device on a path.

@@ -47,11 +47,62 @@ pub fn plan_platform(request: &PlatformRequest<'_>) -> Plan {
         Family::Unknown => {}
     }
     mtu::plan(request, &mut draft);
+    if let Some(peer) = request.peer {
+        unused_peer(peer, &mut draft);
+    }
+    foreign(&mut draft);
     if request.settings.is_none() && !draft.plan.changes.is_empty() {
         let words = "planned from the platform's defaults, not from this machine's settings: leave a value alone where it is larger already";
         draft.note(words.to_owned());
     }
     draft.plan
+}
+
+/// Says where a peer that was named makes no difference.
+fn unused_peer(peer: &str, draft: &mut Draft<'_>) {
+    let filter = |change: &Change| matches!(&change.knob, Address::Named { kind, .. } if kind == "transportfilter");
+    if draft.plan.changes.iter().any(filter) {
+        return;
+    }
+    let way = match draft.platform.family {
+        Family::Windows if draft.is_at_least("8") => format!(
+            "where {peer} needs other values than all others, give them to a custom template (Set-NetTCPSetting -SettingName InternetCustom, on Server 2012 Custom), and the template to the peer (New-NetTransportFilter -SettingName InternetCustom -DestinationPrefix {peer})"
+        ),
+        Family::Linux => format!("`fullpipe tune` with --destination sets what a route can say for {peer} alone"),
+        _ => "this platform has no settings for one peer".to_owned(),
+    };
+    draft.note(format!("--peer {peer} is not used: nothing of this plan is for one peer; {way}"));
+}
+
+/// Names settings that a file tells and this version does not have: the file is of another version, most likely.
+fn foreign(draft: &mut Draft<'_>) {
+    let (Some(settings), Some(catalogue)) = (draft.settings, draft.catalogue) else { return };
+    let absent = settings.values.iter().filter(|(knob, value)| {
+        let span = catalogue.at(knob, &draft.platform.version).map(|(_, span)| span);
+        value.is_some() && span.is_some_and(|span| span.honoured == Honoured::Absent && span.confirmed)
+    });
+    let mut names: Vec<String> = absent
+        .map(|(knob, _)| match knob {
+            Address::TcpSetting { parameter, .. } | Address::Netsh { parameter, .. } => parameter.clone(),
+            Address::Registry { value, .. } => value.clone(),
+            knob => knob.to_string(),
+        })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    if let [first, others @ ..] = names.as_slice() {
+        let more = others.len().saturating_sub(3);
+        let mut shown: Vec<&str> = std::iter::once(first).chain(others.iter().take(3)).map(String::as_str).collect();
+        let rest = format!("{more} more");
+        if more > 0 {
+            shown.push(&rest);
+        }
+        draft.note(format!(
+            "the settings have what {} does not have ({}): they look like another version's; give --platform as it is, or the export of this machine",
+            draft.platform,
+            shown.join(", ")
+        ));
+    }
 }
 
 /// A plan in the making.
@@ -98,6 +149,23 @@ impl<'a> Draft<'a> {
     pub(super) fn is_at_least(&self, bound: &str) -> bool {
         let known = self.catalogue.and_then(|catalogue| catalogue.is_at_least(&self.platform.version, bound));
         known.unwrap_or(true)
+    }
+
+    /// The platform's version; empty where none is named.
+    pub(super) fn version(&self) -> &'a str {
+        &self.platform.version
+    }
+
+    /// The properties of interfaces that have this value: device and property.
+    pub(super) fn links_with(&self, value: &str) -> Vec<(&'a str, &'a str)> {
+        let Some(settings) = self.settings else { return Vec::new() };
+        let found = settings.values.iter().filter_map(|(knob, now)| match knob {
+            Address::Link { device, property } if now.as_deref() == Some(value) => {
+                Some((device.as_str(), property.as_str()))
+            }
+            _ => None,
+        });
+        found.collect()
     }
 
     /// The value that a file gives.

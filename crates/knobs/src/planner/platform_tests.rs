@@ -107,6 +107,59 @@ fn where_the_level_reads_normal_the_plan_looks_first_and_then_goes_on_to_the_tem
 }
 
 #[test]
+fn steps_are_counted_from_one_and_each_has_its_command() {
+    let steps = |plan: &Plan| -> Vec<String> {
+        let number = |reason: &str| reason.strip_prefix("step ").and_then(|rest| rest.chars().next());
+        plan.changes.iter().filter_map(|change| number(&change.reason)).map(String::from).collect()
+    };
+    let level = |value: &str| templates(&[("Internet", "AutoTuningLevelLocal", value)]);
+    let normal = planned_on("windows-2012", ("100M", "80ms"), &level("Normal"));
+    assert_eq!(steps(&normal).join(""), "11111122", "{:?}", short(&normal));
+    let restricted = planned_on("windows-2012", ("100M", "80ms"), &level("HighlyRestricted"));
+    assert!(steps(&restricted).join("").starts_with("122") && steps(&restricted).join("").ends_with("33"));
+    // Without a peer there is no template, and the sockets follow the level.
+    let mut asked = request("windows-2012", "100M", "80ms");
+    asked.settings = None;
+    assert_eq!(steps(&plan_platform(&asked)).join(""), "122");
+    for change in &normal.changes {
+        assert!(change.command().is_some(), "{}", change.knob);
+    }
+    let last = normal.changes.last().unwrap().command().unwrap();
+    assert_eq!(last, "int size = 2000000; setsockopt(fd, SOL_SOCKET, SO_SNDBUF, (char *)&size, sizeof size);");
+}
+
+#[test]
+fn a_peer_that_makes_no_difference_is_said_to_make_none() {
+    let settings = templates(&[("Internet", "AutoTuningLevelLocal", "Normal")]);
+    for platform in ["windows-2012-r2", "windows-2019", "windows-11"] {
+        let plan = planned_on(platform, ("100M", "80ms"), &settings);
+        assert!(says(&plan, "--peer 192.0.2.0/24 is not used"), "{platform}: {:?}", plan.notes);
+        assert!(says(&plan, "New-NetTransportFilter -SettingName InternetCustom -DestinationPrefix 192.0.2.0/24"));
+    }
+    assert!(!says(&planned_on("windows-2012", ("100M", "80ms"), &settings), "is not used"));
+}
+
+#[test]
+fn settings_of_another_version_are_named() {
+    let newer = templates(&[
+        ("Internet", "AutoTuningLevelLocal", "Normal"),
+        ("Internet", "DelayedAckFrequency", "2"),
+        ("Internet", "ForceWS", "Enabled"),
+    ]);
+    let plan = planned_on("windows-2012", ("100M", "80ms"), &newer);
+    assert!(says(&plan, "windows-2012 does not have (DelayedAckFrequency, ForceWS)"), "{:?}", plan.notes);
+    assert!(!says(&planned_on("windows-11", ("100M", "80ms"), &newer), "does not have"));
+}
+
+#[test]
+fn a_memory_bound_that_two_buffers_share_is_explained() {
+    let mut asked = request("freebsd-13.2", "1G", "80ms");
+    asked.memory_bound = Some(Bytes::new(20_000_000));
+    let plan = plan_platform(&asked);
+    assert!(says(&plan, "is for both buffers of all connections: 10,000,000 B for receiving"), "{:?}", plan.notes);
+}
+
+#[test]
 fn the_level_that_a_file_tells_is_what_a_plan_starts_from() {
     let settings = templates(&[("Internet", "AutoTuningLevelLocal", "Restricted")]);
     let plan = planned_on("windows-2022", ("1G", "80ms"), &settings);
@@ -189,6 +242,66 @@ fn offloads_that_are_off_are_planned_on_where_the_rate_needs_them() {
     settings.values.insert(rss, Some("Disabled".to_owned()));
     assert_eq!(short(&planned_on("windows-2019", ("10G", "1ms"), &settings)), ["ReceiveSideScaling=Enabled"]);
     assert_eq!(short(&planned_on("windows-2019", ("100M", "1ms"), &settings)), [] as [&str; 0]);
+}
+
+#[test]
+fn offloads_of_one_adapter_are_judged_by_the_rate() {
+    let mut settings = templates(&[("Internet", "AutoTuningLevelLocal", "Normal")]);
+    for (property, value) in [("*RSS", "0"), ("*RscIPv4", "0"), ("*RscIPv6", "1"), ("*LsoV2IPv4", "0")] {
+        let knob = Address::Link { device: "Ethernet 2".to_owned(), property: property.to_owned() };
+        settings.values.insert(knob, Some(value.to_owned()));
+    }
+    for platform in ["windows-10", "windows-11", "windows-2019", "windows-2022", "windows-2025"] {
+        let plan = planned_on(platform, ("10G", "1ms"), &settings);
+        assert_eq!(short(&plan), ["*LsoV2IPv4=1", "*RSS=1", "*RscIPv4=1"], "{platform}");
+        let undo = "Set-NetAdapterAdvancedProperty -Name \"Ethernet 2\" -RegistryKeyword \"*RSS\" -RegistryValue 0";
+        assert_eq!(plan.changes[1].undo, undo);
+    }
+    let slow = planned_on("windows-2019", ("100M", "1ms"), &settings);
+    assert_eq!(short(&slow), [] as [&str; 0]);
+    assert!(says(&slow, "link Ethernet 2 *RSS is off"), "{:?}", slow.notes);
+}
+
+#[test]
+fn what_an_older_template_left_is_planned_to_the_versions_own() {
+    let settings = templates(&[
+        ("Internet", "AutoTuningLevelLocal", "Normal"),
+        ("Internet", "CongestionProvider", "CTCP"),
+        ("Internet", "MemoryPressureProtection", "Disabled"),
+        ("Datacenter", "CongestionProvider", "DCTCP"),
+        ("Datacenter", "EcnCapability", "Disabled"),
+    ]);
+    let wan = ("1G", "40ms");
+    let all = ["CongestionProvider=CUBIC", "CongestionProvider=CUBIC", "MemoryPressureProtection=Enabled"];
+    for platform in ["windows-2019", "windows-2022", "windows-2025"] {
+        assert_eq!(short(&planned_on(platform, wan, &settings)), all, "{platform}");
+    }
+    // No memory pressure protection is known to be a client's default; Windows 10 lets no provider be set.
+    assert_eq!(short(&planned_on("windows-11", wan, &settings)), all[..2]);
+    let client = planned_on("windows-10", wan, &settings);
+    assert_eq!(short(&client), [] as [&str; 0]);
+    assert!(says(&client, "CongestionProvider: the default of an older Windows"), "{:?}", client.notes);
+    // CTCP is Server 2016's own.
+    assert!(!short(&planned_on("windows-2016", wan, &settings)).contains(&all[0].to_owned()));
+}
+
+#[test]
+fn a_level_of_the_datacenter_template_is_judged_by_the_paths_that_get_it() {
+    let settings = templates(&[
+        ("Internet", "AutoTuningLevelLocal", "Normal"),
+        ("Datacenter", "AutoTuningLevelLocal", "Restricted"),
+    ]);
+    assert_eq!(short(&planned_on("windows-2019", ("10G", "1ms"), &settings)), ["AutoTuningLevelLocal=Normal"]);
+    let enough = planned_on("windows-2019", ("1G", "1ms"), &settings);
+    assert_eq!(short(&enough), [] as [&str; 0]);
+    assert!(says(&enough, "Restricted: windows up to 1,048,560 B, enough for this path"), "{:?}", enough.notes);
+    let long = planned_on("windows-2019", ("1G", "40ms"), &settings);
+    assert_eq!(short(&long), [] as [&str; 0]);
+    assert!(says(&long, "connections over this path get another template"), "{:?}", long.notes);
+    // Where the memory does not allow for the window, no level is raised behind the bound's back.
+    let mut asked = request("windows-2019", "10G", "1ms");
+    (asked.settings, asked.memory_bound) = (Some(&settings), Some(Bytes::new(1_000_000)));
+    assert_eq!(short(&plan_platform(&asked)), [] as [&str; 0]);
 }
 
 #[test]
@@ -346,12 +459,33 @@ fn netburner_gets_the_counts_of_the_models_plateau_and_never_more_than_43() {
 #[test]
 fn netburner_sockets_together_leave_a_quarter_of_the_pool() {
     let mut asked = request("netburner", "25M", "80ms");
-    for (connections, count) in [(1, Some(43)), (4, Some(14)), (8, Some(6)), (40, None)] {
+    for (connections, count) in [(1, Some(43)), (4, Some(14)), (8, Some(6)), (9, Some(5)), (12, None), (40, None)] {
         asked.connections = Some(connections);
         let plan = plan_platform(&asked);
         let found = plan.changes.first().map(|change| change.to.as_deref().unwrap().parse().unwrap());
         assert_eq!(found, count, "{connections}");
         assert!((3 * found.unwrap_or(0) + 5) * u64::from(connections) <= 192 || found.is_none());
+    }
+}
+
+#[test]
+fn what_a_netburners_pool_cannot_give_is_said_and_not_planned_below_the_range() {
+    let mut asked = request("netburner", "25M", "80ms");
+    asked.connections = Some(12);
+    let plan = plan_platform(&asked);
+    assert!(says(&plan, "12 connections with the least of 5 buffers in each list"), "{:?}", plan.notes);
+    assert!(says(&plan, "20 x 12 = 240 of 256, 48 more than leave a quarter of them free"), "{:?}", plan.notes);
+    assert!(says(&plan, "plan for 9 connections at most, or build with BUFFER_POOL_SIZE 320"), "{:?}", plan.notes);
+    asked.connections = Some(40);
+    assert!(says(&plan_platform(&asked), "544 more than there are: the pool can run dry"));
+    // Whatever is planned, the lint has nothing against it.
+    for connections in 1..=60 {
+        asked.connections = Some(connections);
+        let plan = plan_platform(&asked);
+        let calls: Vec<String> = plan.changes.iter().filter_map(crate::Change::command).collect();
+        let request = crate::lint::LintRequest { platform: Some("netburner".parse().unwrap()), path: None };
+        let found = crate::lint::lint(crate::recipe::Kind::Device, &calls.join("\n"), &request);
+        assert!(found.iter().all(|finding| finding.level < crate::lint::Level::Warning), "{connections}: {found:?}");
     }
 }
 

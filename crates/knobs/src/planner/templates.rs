@@ -2,25 +2,46 @@
 //!
 //! Only what a file tells is judged: nothing of it is needed where the machine has its defaults.
 
-use fullpipe_units::{Micros, Rate};
+use fullpipe_units::{Micros, Rate, window_limited_rate};
 
 use super::{
     PlatformRequest,
     platform::{Ask, Draft, number},
 };
-use crate::Address;
+use crate::{Address, TuningLevel};
 
+/// Up to this round-trip time the template Automatic gives connections Datacenter (Microsoft's blog on Server 2019).
+const DATACENTER_RTT: Micros = Micros::from_millis(10);
 /// From here on a processor that does the adapter's work is a limit.
 const FAST: Rate = Rate::from_bps(1_000_000_000);
+
+/// Offloads of an adapter by the beginning of the driver's keyword, and what it means to lack them.
+const ADAPTER: [(&str, &str); 3] = [
+    ("*RSS", "one processor takes all packets and becomes the limit"),
+    ("*Rsc", "each received segment passes the stack by itself: several times the work for the processor"),
+    ("*Lso", "the processor cuts every large send into segments itself"),
+];
 
 pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     if !draft.is_at_least("8") {
         return;
     }
     let before = draft.plan.changes.len();
+    let level = Address::Netsh { context: "tcp global".to_owned(), parameter: "autotuninglevel".to_owned() };
+    // The level of all templates is planned already, or none is to be.
+    let memory = draft.pipe.window(request.goal).0.get().saturating_mul(draft.connections);
+    let level_is_settled = draft.plan.changes.iter().any(|change| change.knob == level)
+        || policy_rules(draft)
+        || request.memory_bound.is_some_and(|bound| bound.get() < memory);
     for (template, parameter, value) in draft.templates() {
         // They hold no values of their own, or none that modern applications get.
         if ["Automatic", "Compat"].contains(&template) {
+            continue;
+        }
+        if parameter == "AutoTuningLevelLocal" {
+            if !level_is_settled {
+                tuning_level(request, draft, template, value);
+            }
             continue;
         }
         if let Some((to, why)) = wanted(request, draft, [template, parameter, value]) {
@@ -28,6 +49,7 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         }
     }
     offloads(request, draft);
+    adapters(request, draft);
     let words = if !draft.is_at_least("8.1") {
         return;
     } else if draft.is_at_least("10") && !draft.is_at_least("2016") {
@@ -75,8 +97,69 @@ fn wanted(
             if draft.is_at_least("2016") { "CUBIC" } else { "CTCP" }.to_owned(),
             "DCTCP must not be used on the public Internet (RFC 8257): without marks from every switch it takes more than its share or collapses".to_owned(),
         )),
+        "CongestionProvider"
+            if value.eq_ignore_ascii_case("DCTCP") && !internet && draft.is_at_least("2019") && !marks(draft, template) =>
+        {
+            Some(("CUBIC".to_owned(), "the default of an older Windows: DCTCP lives on marks (RFC 8257), and this template does not ask for them (EcnCapability)".to_owned()))
+        }
+        "CongestionProvider" if value.eq_ignore_ascii_case("CTCP") && has_cubic(draft) => Some((
+            "CUBIC".to_owned(),
+            "the default of an older Windows; CUBIC (RFC 9438), the default since 1709, regains its window sooner after a loss on a long path".to_owned(),
+        )),
+        "MemoryPressureProtection" if value.eq_ignore_ascii_case("Disabled") && is_server(draft) => Some((
+            "Enabled".to_owned(),
+            "switched off, a flood that eats the memory takes the whole server along; switched on, connections are ended and SYNs dropped only while memory is short and an attack is seen (KB974288): windows are no smaller by it".to_owned(),
+        )),
         _ => None,
     }
+}
+
+/// Whether a file says that Group Policy sets the level.
+fn policy_rules(draft: &Draft<'_>) -> bool {
+    draft.templates().iter().any(|(_, parameter, value)| {
+        *parameter == "AutoTuningLevelEffective" && value.eq_ignore_ascii_case("GroupPolicy")
+    })
+}
+
+/// The level of one template against the window that the path needs.
+fn tuning_level(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, template: &str, value: &str) {
+    let normal = TuningLevel::Normal.largest_window();
+    let Some(largest) = TuningLevel::named(value).map(TuningLevel::largest_window).filter(|most| *most < normal) else {
+        return;
+    };
+    let (window, arithmetic) = draft.pipe.window(request.goal);
+    let knob = Address::TcpSetting { template: template.to_owned(), parameter: "AutoTuningLevelLocal".to_owned() };
+    // Automatic gives Datacenter to connections of at most 10 ms, and Internet to all others.
+    let for_lan = template.starts_with("Datacenter") && request.rtt > DATACENTER_RTT;
+    if for_lan {
+        draft.note(format!(
+            "{knob} is {value} (windows up to {largest}): connections over this path get another template, since Datacenter is for round trips of at most {DATACENTER_RTT}; within the data centre it caps each at {}",
+            window_limited_rate(largest, DATACENTER_RTT).map_or_else(String::new, |rate| format!("{rate} over {DATACENTER_RTT}"))
+        ));
+        return;
+    }
+    if largest >= window {
+        draft.note(format!("{knob} is {value}: windows up to {largest}, enough for this path ({window})"));
+        return;
+    }
+    let why = format!("holds every window of this template down to {largest}: {arithmetic} of window");
+    change(draft, [template, "AutoTuningLevelLocal"], "Normal".to_owned(), why);
+}
+
+/// Whether a template asks for the marks that DCTCP lives on.
+fn marks(draft: &Draft<'_>, template: &str) -> bool {
+    let knob = Address::TcpSetting { template: template.to_owned(), parameter: "EcnCapability".to_owned() };
+    draft.now(&knob).is_some_and(|now| now.eq_ignore_ascii_case("Enabled"))
+}
+
+/// Whether CUBIC is this version's default: from 1709 on, which every supported Windows 10 is.
+fn has_cubic(draft: &Draft<'_>) -> bool {
+    draft.is_at_least("10") && (draft.is_at_least("2019") || !draft.is_at_least("2016"))
+}
+
+/// Servers have a year for a name.
+fn is_server(draft: &Draft<'_>) -> bool {
+    draft.version().starts_with("20")
 }
 
 fn rounds(ms: u64, rtt: Micros) -> u64 {
@@ -100,6 +183,9 @@ fn default(draft: &Draft<'_>, template: &str, parameter: &str) -> Option<String>
 fn change(draft: &mut Draft<'_>, [template, parameter]: [&str; 2], to: String, reason: String) {
     let custom_only = !draft.is_at_least("8.1") && template != "Custom";
     let knob = Address::TcpSetting { template: template.to_owned(), parameter: parameter.to_owned() };
+    if draft.plan.changes.iter().any(|change| change.knob == knob) {
+        return;
+    }
     if custom_only {
         draft.note(format!("{knob}: {reason}; it should be {to}, but on Server 2012 only the template Custom can be changed: give that to the peer (--peer)"));
         return;
@@ -129,5 +215,19 @@ fn offloads(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
             let reason = format!("switched off, {why}; at {} that counts", request.rate);
             draft.ask(Ask { knob, to: Some("Enabled".to_owned()), reason, arithmetic: String::new(), memory: None });
         }
+    }
+}
+
+/// The offloads of single adapters that are switched off.
+fn adapters(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
+    for (device, property) in draft.links_with("0") {
+        let Some((_, why)) = ADAPTER.iter().find(|(keyword, _)| property.starts_with(keyword)) else { continue };
+        let knob = Address::Link { device: device.to_owned(), property: property.to_owned() };
+        if request.rate < FAST {
+            draft.note(format!("{knob} is off: {why}; at {} that is no limit, so it is left as it is", request.rate));
+            continue;
+        }
+        let reason = format!("switched off for this adapter, {why}; at {} that counts", request.rate);
+        draft.ask(Ask { knob, to: Some("1".to_owned()), reason, arithmetic: String::new(), memory: None });
     }
 }

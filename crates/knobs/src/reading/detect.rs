@@ -78,7 +78,7 @@ fn unknown(place: Place, problem: &str) -> Refusal {
     Refusal {
         place,
         problem: problem.to_owned(),
-        expected: "sysctl -a, sysctl.conf, loader.conf, rc.conf, a .reg export, netsh interface tcp show, Get-NetTCPSetting (list, table, CSV, JSON, CliXml), ifconfig, netstat -m or a NetBurner source file",
+        expected: "sysctl -a, sysctl.conf, loader.conf, rc.conf, a .reg export, netsh interface tcp show, Get-NetTCPSetting (list, table, CSV, JSON, CliXml), ifconfig, netstat -m, vmstat -z, an .inf file or a NetBurner source file",
         way_out: "save the output of one of these commands as it is, without editing; netsh in another language than English is not read: save Get-NetTCPSetting | ConvertTo-Json instead",
     }
 }
@@ -125,6 +125,12 @@ fn by_lines(name: &str, text: &str) -> Option<Format> {
         }
         if is_list_label(trimmed) {
             return Some(Format::PowerShellList);
+        }
+        if trimmed.starts_with("ITEM ") && trimmed.contains(" SIZE ") && trimmed.contains(" LIMIT ") {
+            return Some(Format::VmstatZones);
+        }
+        if extension.as_deref() == Some("inf") || is_section_of_setup(trimmed) {
+            return Some(Format::Setup);
         }
         if trimmed.contains("mbufs in use") || trimmed.contains("mbuf clusters in use") {
             return Some(Format::NetstatBuffers);
@@ -186,12 +192,17 @@ fn is_dashes(line: &str) -> bool {
     line.len() >= 20 && line.bytes().all(|byte| byte == b'-')
 }
 
+fn is_section_of_setup(line: &str) -> bool {
+    let lower = line.to_ascii_lowercase();
+    ["[version]", "[defaultinstall"].iter().any(|start| lower.starts_with(start))
+}
+
 fn is_call(line: &str) -> bool {
     super::netburner::CALLS.iter().any(|call| line.contains(call)) || line.contains("#include <tcp.h>")
 }
 
 /// The columns and labels that only the objects that are read here have.
-const LABELS: [&str; 8] = [
+const LABELS: [&str; 11] = [
     "SettingName",
     "ReceiveSideScaling",
     "ReceiveSegmentCoalescing",
@@ -200,6 +211,9 @@ const LABELS: [&str; 8] = [
     "CongestionProvider",
     "AutoTuningLevelLocal",
     "DestinationPrefix",
+    "IPv4OperationalState",
+    "V1IPv4Enabled",
+    "NumberOfReceiveQueues",
 ];
 
 fn is_csv_header(line: &str) -> bool {

@@ -58,17 +58,44 @@ struct Reader<'a> {
     objects: usize,
     /// The last line that was no pair: a title, where dashes follow.
     title: Option<(u32, &'a str)>,
+    last: Last<'a>,
+}
+
+/// The last line that has something in it.
+#[derive(Clone, Copy, Default)]
+struct Last<'a> {
+    number: u32,
+    line: &'a str,
+    /// Whether a line break follows.
+    ended: bool,
+}
+
+impl<'a> Last<'a> {
+    fn from_text(text: &'a str) -> Self {
+        let last = scan::lines(text).filter(|(_, line)| !line.trim().is_empty()).last();
+        let (number, line) = last.unwrap_or_default();
+        Self { number, line, ended: text.trim_end_matches([' ', '\t']).ends_with('\n') }
+    }
 }
 
 pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
     sheet.family(Family::Windows);
     let (section, title) = (Section::None, None);
-    let mut reader =
-        Reader { sheet, section, template: None, told_template: false, object: Vec::new(), objects: 0, title };
+    let mut reader = Reader {
+        sheet,
+        section,
+        template: None,
+        told_template: false,
+        object: Vec::new(),
+        objects: 0,
+        title,
+        last: Last::from_text(text),
+    };
     for (number, line) in scan::lines(text) {
         reader.line(number, line)?;
     }
     reader.end_of_object();
+    reader.end_of_text();
     if reader.objects == 0 && reader.sheet.is_empty() && reader.section != Section::Supplemental {
         let place = Place { line: 1, column: 1 };
         let problem = "no line has a label that is known".to_owned();
@@ -162,6 +189,7 @@ impl<'a> Reader<'a> {
         };
         match knob {
             Some(knob) if !value.is_empty() => self.sheet.set(place, knob, Some(value)),
+            Some(_) if place.line == self.last.number => {}
             Some(_) => self.sheet.remark(RemarkKind::Unread, place, format!("no value after `{}`", shown(label))),
             None => self.sheet.others += 1,
         }
@@ -181,6 +209,33 @@ impl<'a> Reader<'a> {
             return;
         };
         windows::template_value(place, template, parameter, value, self.sheet);
+    }
+
+    /// Says where the text ends in the middle of an output: within or behind a label, or at a title.
+    fn end_of_text(&mut self) {
+        let Last { number, line, ended } = self.last;
+        let text = line.trim();
+        let lower = text.to_ascii_lowercase();
+        let is_prompt = text.contains('>') || text.starts_with("**");
+        let cut = match (self.section, line.split_once(':')) {
+            (Section::None, _) => false,
+            // The template Automatic has properties without values, and line breaks behind them.
+            (Section::Objects, Some((_, value))) => !ended && value.trim().is_empty(),
+            (_, Some((_, value))) => value.trim().is_empty() && !is_prompt,
+            (_, None) if is_prompt => false,
+            (Section::Objects, None) => !ended,
+            (_, None) => !ended || title_section(&lower).is_some() || text.bytes().all(|byte| byte == b'-'),
+        };
+        if cut {
+            let label = shown(text.trim_end_matches(':').trim_end());
+            let words = format!(
+                "the text ends at `{label}`, with nothing behind it: it looks cut off, and what it lacks is not known"
+            );
+            self.sheet.remark(RemarkKind::Unread, scan::place_of(number, line, line.trim_start()), words);
+        } else if !ended && self.section != Section::None && line.contains(':') {
+            let words = "no line break behind the last value: where the text was cut off, the value may be, too";
+            self.sheet.remark(RemarkKind::Note, scan::place_of(number, line, line.trim_start()), words);
+        }
     }
 
     fn end_of_object(&mut self) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{Place, Reading, sheet};
-use crate::{Address, Catalogue, Family, Origin, Platform, Settings};
+use crate::{Address, Catalogue, Family, Origin, Platform, Settings, settings::Mbufs};
 
 /// Two places that say different things of one setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -110,7 +110,15 @@ impl Merged {
         let machine = &mut self.settings.machine;
         machine.memory = reading.machine.memory.or(machine.memory);
         machine.page = reading.machine.page.or(machine.page);
-        self.settings.mbufs = reading.mbufs.or(self.settings.mbufs);
+        if let Some(mbufs) = reading.mbufs {
+            let before = self.settings.mbufs.unwrap_or_default();
+            // `netstat -m` and `vmstat -z` tell the same of one machine, and either may lack a figure.
+            self.settings.mbufs = Some(Mbufs {
+                clusters_in_use: mbufs.clusters_in_use.or(before.clusters_in_use),
+                clusters_max: mbufs.clusters_max.or(before.clusters_max),
+                denied: mbufs.denied.max(before.denied),
+            });
+        }
         let mut devices: BTreeMap<String, usize> =
             self.settings.links.iter().enumerate().map(|(at, link)| (link.device.clone(), at)).collect();
         for link in &reading.links {

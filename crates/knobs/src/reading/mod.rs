@@ -10,7 +10,7 @@ mod ifconfig;
 mod json;
 mod labelled;
 mod merge;
-mod netburner;
+pub(crate) mod netburner;
 mod netstat;
 mod registry;
 mod rows;
@@ -61,6 +61,10 @@ pub enum Format {
     Ifconfig,
     /// `netstat -m` of FreeBSD or macOS: the network's buffers.
     NetstatBuffers,
+    /// `vmstat -z` of FreeBSD: the kernel's zones, the network's buffers among them.
+    VmstatZones,
+    /// A setup file (`.inf`): what it writes into the registry and takes out of it.
+    Setup,
     /// A C source file of a NetBurner device.
     NetBurnerSource,
 }
@@ -81,6 +85,8 @@ impl Format {
             Self::PowerShellCliXml => "PowerShell's CliXml",
             Self::Ifconfig => "the output of ifconfig",
             Self::NetstatBuffers => "the output of netstat -m",
+            Self::VmstatZones => "the output of vmstat -z",
+            Self::Setup => "a setup file",
             Self::NetBurnerSource => "a NetBurner source file",
         }
     }
@@ -134,6 +140,10 @@ pub enum RemarkKind {
     OutOfRange,
     /// Another line says something else.
     Contradiction,
+    /// A name that is none, and nearly one.
+    Misspelt,
+    /// It is switched on and does not act.
+    Inactive,
     /// Worth knowing.
     Note,
 }
@@ -229,6 +239,8 @@ fn read_text(name: &str, bytes: &[u8]) -> Result<Reading, Refusal> {
         Format::PowerShellCliXml => clixml::read(text, &mut sheet)?,
         Format::Ifconfig => ifconfig::read(text, &mut sheet),
         Format::NetstatBuffers => netstat::read(text, &mut sheet)?,
+        Format::VmstatZones => netstat::zones(text, &mut sheet)?,
+        Format::Setup => registry::setup(text, &mut sheet),
         Format::NetBurnerSource => netburner::read(text, &mut sheet),
     }
     Ok(sheet.finish(sheet::shown(name), format))

@@ -9,7 +9,7 @@ use super::{
     scan::{self, Scan},
     sheet::{Sheet, shown},
 };
-use crate::{Address, Family};
+use crate::{Address, Family, lint::meant::is_slip};
 
 /// The calls whose second argument is a number of buffers.
 pub(super) const CALLS: [&str; 5] = [
@@ -36,6 +36,11 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) {
             let word = scan.take_while(is_word);
             if CALLS.contains(&word) {
                 buffers(place, word, &mut scan, &defines, sheet);
+            } else if let Some(meant) = meant_by(word) {
+                if scan.rest().trim_start().starts_with('(') {
+                    let words = format!("{word} is no call of the device's library; did you mean {meant}?");
+                    sheet.remark(RemarkKind::Misspelt, place, words);
+                }
             } else if ["setsockoption", "clrsockoption"].contains(&word) {
                 options(place, word == "setsockoption", &mut scan, sheet);
             }
@@ -45,6 +50,18 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) {
             skip_one(&mut scan);
         }
     }
+}
+
+/// The call that a word is a slip of.
+fn meant_by(word: &str) -> Option<&'static str> {
+    // Far shorter and longer words are most of a source.
+    let near = |call: &&&str| call.len().abs_diff(word.len()) <= 3;
+    CALLS.iter().filter(near).find(|call| is_slip(word, call)).copied()
+}
+
+/// Whether a source calls anything that is a slip of a call.
+pub(crate) fn has_slip(text: &str) -> bool {
+    text.split(|c| !is_word(c)).any(|word| meant_by(word).is_some())
 }
 
 fn is_word(c: char) -> bool {

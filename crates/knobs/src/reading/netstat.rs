@@ -1,4 +1,4 @@
-//! `netstat -m`: how many of the network's buffers are in use, how many there may be, and how often none was left.
+//! `netstat -m` and `vmstat -z`: how many of the network's buffers are in use, how many there may be, and how often none was left.
 //!
 //! Each line names its own figures: `516/714/1230/124756 mbuf clusters in use (current/cache/total/max)`.
 
@@ -61,4 +61,53 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
     }
     sheet.mbufs = Some(mbufs);
     Ok(())
+}
+
+/// `vmstat -z`: a line for each zone, `mbuf_cluster: 2048, 262144, 1152, 6, 1152, 0, 0`, under `ITEM SIZE LIMIT USED ...`. A
+/// limit of 0 is none.
+pub(super) fn zones(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
+    // `FAIL` was `FAILURES` before FreeBSD 9.
+    let mut headings: Vec<&str> = Vec::new();
+    for (number, line) in scan::lines(text) {
+        let trimmed = line.trim();
+        if let Some(rest) = trimmed.strip_prefix("ITEM ") {
+            headings = rest.split_whitespace().collect();
+        }
+        let Some(figures) = trimmed.strip_prefix("mbuf_cluster:") else { continue };
+        let figures: Vec<Option<u64>> = figures.split(',').map(|figure| figure.trim().parse().ok()).collect();
+        let figure = |wanted: &str| {
+            let at = headings.iter().position(|heading| heading.starts_with(wanted))?;
+            figures.get(at).copied().flatten()
+        };
+        let place = scan::place_of(number, line, trimmed);
+        let (max, in_use) = (figure("LIMIT"), figure("USED"));
+        let (Some(max), Some(in_use)) = (max, in_use) else {
+            let words = "the line of mbuf_cluster ends before its limit and use: the text looks cut off";
+            sheet.remark(RemarkKind::Unread, place, words);
+            continue;
+        };
+        sheet.family(Family::FreeBsd);
+        let denied = figure("FAIL");
+        if max > 0 {
+            sheet.set(place, Address::sysctl("kern.ipc.nmbclusters"), Some(&max.to_string()));
+        }
+        if let Some(denied) = denied.filter(|denied| *denied > 0) {
+            let words = format!(
+                "{denied} requests for clusters failed since the machine started: kern.ipc.nmbclusters was too small"
+            );
+            sheet.remark(RemarkKind::Note, place, words);
+        }
+        let clusters_max = Some(max).filter(|max| *max > 0);
+        sheet.mbufs = Some(Mbufs { clusters_in_use: Some(in_use), clusters_max, denied });
+        return Ok(());
+    }
+    if !sheet.is_quiet() {
+        return Ok(());
+    }
+    Err(Refusal {
+        place: Place { line: 1, column: 1 },
+        problem: "no line tells of the zone mbuf_cluster".to_owned(),
+        expected: "`mbuf_cluster: SIZE, LIMIT, USED, ...` as FreeBSD prints it from 5.3 on",
+        way_out: "save the whole output of vmstat -z, or that of netstat -m",
+    })
 }

@@ -20,13 +20,42 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
         let place = Place { line: problem.line, column: problem.column };
         sheet.remark(RemarkKind::Unread, place, problem.message);
     }
+    let listed = note(steps, sheet);
+    if whole && ends_as_an_export(text) {
+        absences(&listed, sheet);
+    } else if whole && !listed.is_empty() {
+        let line = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
+        let words = "no empty line at the end, as regedit writes one: the export looks cut off, and what it lacks \
+                     counts as unknown; export it once more";
+        sheet.remark(RemarkKind::Unread, Place { line, column: 1 }, words);
+    }
+    Ok(())
+}
+
+/// A setup file: what the machine has once it was run, whatever section that takes.
+pub(super) fn setup(text: &str, sheet: &mut Sheet) {
+    sheet.family(Family::Windows);
+    let (steps, problems) = recipe::read(Kind::Inf, text);
+    for problem in problems {
+        let place = Place { line: problem.line, column: problem.column };
+        sheet.remark(RemarkKind::Unread, place, problem.message);
+    }
+    if steps.is_empty() {
+        let words = "no AddReg or DelReg section of it sets a value: the machine stays as it is";
+        sheet.remark(RemarkKind::Unread, Place { line: 1, column: 1 }, words);
+    }
+    note(steps, sheet);
+}
+
+/// Notes what the lines set, and gives back the values that Windows itself keeps in each key.
+fn note(steps: Vec<recipe::Step>, sheet: &mut Sheet) -> Vec<(Place, Address)> {
     let mut listed = Vec::new();
     for step in steps {
         let place = Place { line: step.line, column: 1 };
         let (knob, value) = match step.action {
             Action::Set(knob, value) => (knob, Some(value)),
             Action::Delete(knob) => (knob, None),
-            Action::Reset(_) | Action::Unclear(_) => continue,
+            Action::Reset(_) | Action::Unclear(_) | Action::Repeats(_) => continue,
         };
         if is_windows_own(&knob) {
             listed.push((place, knob.clone()));
@@ -37,15 +66,7 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
         }
         sheet.set(place, knob, value.as_deref());
     }
-    if whole && ends_as_an_export(text) {
-        absences(&listed, sheet);
-    } else if whole && !listed.is_empty() {
-        let line = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
-        let words = "no empty line at the end, as regedit writes one: the export looks cut off, and what it lacks \
-                     counts as unknown; export it once more";
-        sheet.remark(RemarkKind::Unread, Place { line, column: 1 }, words);
-    }
-    Ok(())
+    listed
 }
 
 /// Whether the file looks like what regedit writes and not like a recipe: nothing is deleted and nothing is commented.

@@ -117,6 +117,11 @@ impl Sheet {
         }
     }
 
+    /// Whether nothing was said of any line.
+    pub(super) const fn is_quiet(&self) -> bool {
+        self.remarks.is_empty()
+    }
+
     pub(super) const fn is_empty(&self) -> bool {
         self.found.is_empty() && self.others == 0 && self.links.is_empty()
     }

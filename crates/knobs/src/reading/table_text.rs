@@ -111,9 +111,13 @@ fn under(columns: &[Column], word: &Word<'_>) -> Option<usize> {
 fn row(number: u32, line: &str, columns: &[Column], sheet: &mut Sheet) -> Vec<Property> {
     let mut properties: Vec<Property> = Vec::new();
     let mut last = None;
+    let mut end = 0;
     for word in words(line) {
         let place = Place { line: number, column: u32::try_from(word.from).unwrap_or(u32::MAX).saturating_add(1) };
-        let Some(at) = under(columns, &word) else {
+        // A value with a space in it, such as the name of an adapter, may be longer than its heading.
+        let goes_on = last.filter(|_| word.from == end + 1);
+        end = word.to;
+        let Some(at) = under(columns, &word).or(goes_on) else {
             sheet.remark(RemarkKind::Unread, place, format!("`{}` stands under no heading", shown(word.text)));
             continue;
         };

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Goal, PlatformRequest, Settings, plan_platform};
+use crate::{Family, Goal, PlatformRequest, Settings, plan_platform};
 
 fn sample(name: &str) -> Vec<u8> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/reading/samples");
@@ -90,6 +90,58 @@ fn reads_registry_exports_in_each_encoding() {
         let values: Vec<Option<&str>> = reading.found.iter().map(|found| found.value.as_deref()).collect();
         assert_eq!((values, reading.others), (vec![Some("64240"), None], 1));
     }
+}
+
+#[test]
+fn offloads_of_adapters_are_read_in_every_form() {
+    let rsc = "Name                           IPv4Enabled  IPv6Enabled  IPv4Operational IPv6Operational IPv4FailureReason\n                                                        State           State\n----                           -----------  -----------  --------------- --------------- -----------------\nEthernet 2                     True         False        False           False           WFPCompatibility\n\n";
+    let lso = br#"[{"Name": "Ethernet 2", "V1IPv4Enabled": false, "IPv4Enabled": false, "IPv6Enabled": true}]"#;
+    let rss = "Name                                            : Ethernet 2\nInterfaceDescription                            : Intel(R) X550\nEnabled                                         : False\nNumberOfReceiveQueues                           : 8\nProfile                                         : NUMAStatic\n\n";
+    let csv = "\"Name\",\"IPv4Enabled\",\"IPv6Enabled\",\"IPv4OperationalState\"\n\"Ethernet 2\",\"False\",\"True\",\"False\"\n";
+    for (text, expected) in [
+        (rsc.as_bytes(), &[("*RscIPv4", "1"), ("*RscIPv6", "0")][..]),
+        (lso, &[("*LsoV2IPv4", "0"), ("*LsoV2IPv6", "1")]),
+        (rss.as_bytes(), &[("*RSS", "0")]),
+        (csv.as_bytes(), &[("*RscIPv4", "0"), ("*RscIPv6", "1")]),
+    ] {
+        let reading = read("x.txt", text).unwrap();
+        let found: Vec<_> =
+            reading.found.iter().map(|found| (found.knob.to_string(), found.value.clone().unwrap())).collect();
+        let named = |(property, value): &(&str, &str)| (format!("link Ethernet 2 {property}"), (*value).to_owned());
+        assert_eq!(found, expected.iter().map(named).collect::<Vec<_>>());
+    }
+    // What is switched on and does not run is said with Windows' reason.
+    let reading = read("x.txt", rsc.as_bytes()).unwrap();
+    let inactive = reading.remarks.iter().find(|remark| remark.kind == RemarkKind::Inactive).unwrap();
+    assert!(inactive.message.contains("WFPCompatibility"), "{}", inactive.message);
+}
+
+#[test]
+fn half_of_an_output_with_labels_is_said_to_be_cut_off() {
+    let netsh = include_str!("samples/netsh-2012.txt");
+    let netsh = &netsh[..netsh.find("\n** The").unwrap()];
+    let supplemental = include_str!("samples/netsh-supplemental.txt");
+    let list = "SettingName                   : Internet\nMinRto(ms)                    : 300\nAutoTuningLevelLocal          : Normal\n\n";
+    for (whole, cuts) in [
+        (netsh, &["restricted\nAdd", "none\nECN", ": 3000\n", " restricted\n"][..]),
+        (supplemental, &["Congestion Window Restart", ": 10\n", " cubic\n", "disabled\nDelayed"]),
+        (list, &["Normal\n", "Level", ": Normal"]),
+    ] {
+        let is_cut = |text: &str| {
+            let reading = read("x.txt", text.as_bytes()).unwrap();
+            reading.remarks.iter().any(|remark| remark.kind == RemarkKind::Unread && remark.message.contains("cut off"))
+        };
+        assert!(!is_cut(whole), "{whole}");
+        for cut in cuts {
+            assert!(is_cut(&whole[..whole.find(cut).unwrap()]), "{cut}");
+        }
+    }
+    // Behind a title nothing is told, and a value may have lost its end.
+    let title = format!("{supplemental}\nTCP Window Scaling heuristics Parameters\n----------------------\n");
+    let reading = read("x.txt", title.as_bytes()).unwrap();
+    assert!(reading.remarks.iter().any(|remark| remark.message.contains("cut off")), "{:?}", reading.remarks);
+    let reading = read("x.txt", &netsh.as_bytes()[..netsh.find("000\nReceive Segment").unwrap() + 1]).unwrap();
+    assert!(reading.remarks.iter().any(|remark| remark.message.contains("no line break")), "{:?}", reading.remarks);
 }
 
 #[test]
@@ -404,3 +456,38 @@ const SAMPLES: [&str; 19] = [
     "netstat-freebsd.txt",
     "device.c",
 ];
+
+#[test]
+fn the_zones_of_vmstat_tell_the_clusters_as_netstat_does() {
+    let zones = "ITEM                   SIZE  LIMIT     USED     FREE      REQ FAIL SLEEP\n\nUMA Kegs:               384,      0,      90,       0,      90,   0,   0\nmbuf_packet:            256, 26137965,    8190,    1424,    9121,   0,   0\nmbuf_cluster:          2048,  25600,    9614,      12,    9614,   3,   0\n";
+    let reading = read("vmstat.txt", zones.as_bytes()).unwrap();
+    assert_eq!((reading.format, reading.platform.family), (Format::VmstatZones, Family::FreeBsd));
+    let mbufs = reading.mbufs.unwrap();
+    assert_eq!((mbufs.clusters_in_use, mbufs.clusters_max, mbufs.denied), (Some(9614), Some(25600), Some(3)));
+    assert_eq!(reading.found[0].value.as_deref(), Some("25600"));
+    // Beside netstat -m neither takes away what the other tells; one without a limit tells none.
+    let netstat = read("netstat.txt", b"516/714/1230/25600 mbuf clusters in use (current/cache/total/max)\n").unwrap();
+    for both in [[reading.clone(), netstat.clone()], [netstat, reading]] {
+        let merged = merge(&both, Some(&"freebsd-9.0".parse().unwrap())).unwrap().settings.mbufs.unwrap();
+        assert_eq!((merged.clusters_max, merged.denied), (Some(25600), Some(3)));
+    }
+    let free = read("v", zones.replace("25600", "    0").as_bytes()).unwrap();
+    assert_eq!((free.mbufs.unwrap().clusters_max, free.found.len()), (None, 0));
+    // Half of it, and an output without the zone.
+    let half = read("v", &zones.as_bytes()[..zones.find("  25600").unwrap()]).unwrap();
+    assert!(half.remarks[0].message.contains("cut off"), "{:?}", half.remarks);
+    assert!(read("v", &zones.as_bytes()[..zones.find("mbuf_c").unwrap()]).is_err());
+}
+
+#[test]
+fn a_setup_file_tells_what_it_sets_and_takes_away() {
+    let inf = "[Version]\nSignature=\"$CHICAGO$\"\n[DefaultInstall]\nAddReg=a\nDelReg=d\n[a]\nHKLM,SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters,TcpWindowSize,0x00010001,17520\n[d]\nHKLM,SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters,Tcp1323Opts\n";
+    for name in ["x.inf", "paste"] {
+        let reading = read(name, inf.as_bytes()).unwrap();
+        assert_eq!(reading.format, Format::Setup);
+        let found: Vec<_> = reading.found.iter().map(|found| found.value.as_deref()).collect();
+        assert_eq!(found, [Some("17520"), None]);
+    }
+    let nothing = read("x.inf", b"[Version]\nSignature=\"$CHICAGO$\"\n").unwrap();
+    assert!(nothing.remarks[0].message.contains("sets a value"), "{:?}", nothing.remarks);
+}

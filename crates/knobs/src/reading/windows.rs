@@ -1,5 +1,5 @@
 //! What PowerShell's objects say, whatever text they came in: Get-NetTCPSetting, Get-NetOffloadGlobalSetting,
-//! Get-NetTransportFilter, Get-NetIPInterface.
+//! Get-NetTransportFilter, Get-NetIPInterface, Get-NetAdapterRss, Get-NetAdapterRsc, Get-NetAdapterLso.
 //!
 //! Names and numbers: Microsoft's documentation of MSFT_NetTCPSetting and of the cmdlets.
 
@@ -18,8 +18,7 @@ pub(super) struct Property {
 }
 
 /// The objects that are read, for messages.
-pub(super) const OBJECTS: &str =
-    "the objects of Get-NetTCPSetting, Get-NetTransportFilter or Get-NetOffloadGlobalSetting";
+pub(super) const OBJECTS: &str = "the objects of Get-NetTCPSetting, Get-NetTransportFilter, Get-NetOffloadGlobalSetting or Get-NetAdapterRss, -Rsc, -Lso";
 
 /// One of the forms that PowerShell writes objects in, as refusals name it.
 pub(super) struct Form {
@@ -55,7 +54,7 @@ pub(super) fn template_name(text: &str) -> Option<&'static str> {
 
 /// Whether a label is the first of an object that is read here.
 pub(super) fn begins_object(label: &str) -> bool {
-    ["SettingName", "ReceiveSideScaling", "InterfaceAlias"].contains(&label)
+    ["SettingName", "ReceiveSideScaling", "InterfaceAlias", "Name"].contains(&label)
 }
 
 /// Notes what one object says; false where it is none of the objects that are read here.
@@ -78,11 +77,12 @@ pub(super) fn object(properties: &[Property], sheet: &mut Sheet) -> bool {
                 }
             }
         }
-        None => {
+        None if find("InterfaceAlias").is_some() => {
             return find("InterfaceAlias")
                 .zip(find("NlMtuBytes"))
                 .is_some_and(|(alias, mtu)| interface(alias, mtu, sheet));
         }
+        None => return adapter(properties, sheet),
     }
     true
 }
@@ -189,14 +189,62 @@ fn filter(setting: &Property, properties: &[Property], sheet: &mut Sheet) {
     sheet.add(setting.place, knob, &texts.join(", "));
 }
 
+/// What tells an object of one adapter from the others, and each property with the driver's keyword of it.
+const ADAPTER: [(&str, &[(&str, &str)]); 3] = [
+    ("NumberOfReceiveQueues", &[("Enabled", "*RSS")]),
+    ("IPv4OperationalState", &[("IPv4Enabled", "*RscIPv4"), ("IPv6Enabled", "*RscIPv6")]),
+    ("V1IPv4Enabled", &[("IPv4Enabled", "*LsoV2IPv4"), ("IPv6Enabled", "*LsoV2IPv6")]),
+];
+
+/// The offloads of one adapter: Get-NetAdapterRss, -Rsc and -Lso (MSFT_NetAdapterRssSettingData and its siblings).
+fn adapter(properties: &[Property], sheet: &mut Sheet) -> bool {
+    let find = |name: &str| properties.iter().find(|property| property.name.eq_ignore_ascii_case(name));
+    // A table breaks its headings where they don't fit: `IPv4OperationalState` over two lines is one name again.
+    let Some((_, keywords)) = ADAPTER.iter().find(|(mark, _)| find(mark).is_some()) else { return false };
+    let Some(name) = find("Name").filter(|name| is_name(&name.value)) else {
+        let place = properties.first().map_or(Place { line: 1, column: 1 }, |first| first.place);
+        sheet.remark(RemarkKind::Unread, place, "no name of an adapter, or one with characters that no name has");
+        return true;
+    };
+    for (property, keyword) in *keywords {
+        let Some(found) = find(property) else { continue };
+        let knob = Address::Link { device: name.value.clone(), property: (*keyword).to_owned() };
+        match found.value.to_ascii_lowercase().as_str() {
+            "true" | "1" | "enabled" => sheet.set(found.place, knob, Some("1")),
+            "false" | "0" | "disabled" => sheet.set(found.place, knob, Some("0")),
+            "" => {}
+            _ => sheet.remark(RemarkKind::Unread, found.place, format!("{property} is neither True nor False")),
+        }
+    }
+    for version in ["IPv4", "IPv6"] {
+        let is = |end: &str, word: &str| {
+            find(&format!("{version}{end}")).is_some_and(|found| found.value.eq_ignore_ascii_case(word))
+        };
+        if is("Enabled", "True") && is("OperationalState", "False") {
+            let reason = find(&format!("{version}FailureReason")).map_or("", |found| found.value.as_str());
+            let words = format!(
+                "receive segment coalescing is enabled for {version} on {} and does not run; the reason given: {}",
+                shown(&name.value),
+                if reason.is_empty() { "none".to_owned() } else { shown(reason) }
+            );
+            sheet.remark(RemarkKind::Inactive, name.place, words);
+        }
+    }
+    true
+}
+
+/// Whether a text may be the name of an interface: it may have spaces, and never these.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.chars().any(|c| super::sheet::is_hidden(c) || "\"'`$;&|<>".contains(c))
+}
+
 /// The MTU of Get-NetIPInterface.
 fn interface(alias: &Property, mtu: &Property, sheet: &mut Sheet) -> bool {
     let Ok(bytes) = mtu.value.parse::<u32>() else {
         sheet.remark(RemarkKind::Unread, mtu.place, "the MTU is no number of bytes");
         return true;
     };
-    // A name of Windows may have spaces, and never these.
-    if alias.value.is_empty() || alias.value.chars().any(|c| super::sheet::is_hidden(c) || "\"'`$;&|<>".contains(c)) {
+    if !is_name(&alias.value) {
         sheet.remark(RemarkKind::Unread, alias.place, "the name of the interface has characters that no name has");
         return true;
     }

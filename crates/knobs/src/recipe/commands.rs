@@ -5,17 +5,19 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Action, Problem, Step,
+    Action, Problem, Step, loops, measuring,
     reg::{short_key, text_value},
 };
 use crate::{Address, Catalogue, Family};
 
 pub(super) fn batch(text: &str) -> (Vec<Step>, Vec<Problem>) {
-    read(text, '^', |word| ["rem", "::"].iter().any(|mark| word.eq_ignore_ascii_case(mark)) || word.starts_with("::"))
+    let lines = loops::batch(text.trim_start_matches('\u{feff}'));
+    read(lines, '^', |word| ["rem", "::"].iter().any(|mark| word.eq_ignore_ascii_case(mark)) || word.starts_with("::"))
 }
 
 pub(super) fn powershell(text: &str) -> (Vec<Step>, Vec<Problem>) {
-    read(text, '`', |word| word.starts_with('#'))
+    let lines = text.trim_start_matches('\u{feff}').lines();
+    read((1..).zip(lines.map(str::to_owned)), '`', |word| word.starts_with('#'))
 }
 
 /// What stands between two commands of a line.
@@ -23,11 +25,15 @@ const SEPARATORS: [&str; 5] = ["&", "&&", ";", "|", "||"];
 /// The template of a command that is handed templates by another one.
 const ALL: &str = "*";
 
-fn read(text: &str, goes_on: char, is_comment: impl Fn(&str) -> bool) -> (Vec<Step>, Vec<Problem>) {
+fn read(
+    lines: impl IntoIterator<Item = (u32, String)>,
+    goes_on: char,
+    is_comment: impl Fn(&str) -> bool,
+) -> (Vec<Step>, Vec<Problem>) {
     let (mut steps, mut problems) = (Vec::new(), Vec::new());
     let powershell = goes_on == '`';
     let mut variables = Variables::default();
-    let mut lines = (1..).zip(text.trim_start_matches('\u{feff}').lines());
+    let mut lines = lines.into_iter();
     while let Some((number, raw)) = lines.next() {
         let mut line = raw.trim_end().to_owned();
         while line.ends_with(goes_on) {
@@ -54,12 +60,26 @@ fn read(text: &str, goes_on: char, is_comment: impl Fn(&str) -> bool) -> (Vec<St
             }
             let command: Vec<String> = command.iter().map(|word| variables.put_in(word)).collect();
             match self::command(&command, from_pipe.then_some(ALL)) {
-                Ok(actions) => steps.extend(actions.into_iter().map(|action| Step { line: number, action })),
+                Ok(actions) => {
+                    steps.extend(actions.into_iter().map(|action| Step { line: number, action: known_or_not(action) }));
+                }
                 Err(message) => problems.push(Problem { line: number, column: 1, message }),
             }
         }
     }
     (steps, problems)
+}
+
+/// What a running script alone knows is no setting: a parameter's name that a variable gives.
+fn known_or_not(action: Action) -> Action {
+    let Action::Set(Address::Netsh { parameter: name, .. } | Address::TcpSetting { parameter: name, .. }, _) = &action
+    else {
+        return action;
+    };
+    if name.contains(['%', '$']) {
+        return Action::Unclear(format!("`{name}` is known only when the script runs"));
+    }
+    action
 }
 
 /// The variables of a script that stand for a text or a number from their line on.
@@ -177,7 +197,7 @@ fn command(words: &[String], template: Option<&str>) -> Result<Vec<Action>, Stri
         "new-nettransportfilter" => Ok(transport_filter(words)),
         "set-itemproperty" | "new-itemproperty" | "sp" => item_property(words, false),
         "remove-itemproperty" | "rp" => item_property(words, true),
-        _ => Ok(Vec::new()),
+        _ => Ok(measuring::actions(&words.iter().map(|word| word.trim_start_matches('@')).collect::<Vec<_>>())),
     }
 }
 
@@ -464,6 +484,7 @@ mod tests {
             Action::Set(knob, value) => format!("{}: {knob} = {value}", step.line),
             Action::Delete(knob) => format!("{}: {knob} deleted", step.line),
             Action::Reset(what) | Action::Unclear(what) => format!("{}: {what}", step.line),
+            other @ Action::Repeats(_) => format!("{}: {other:?}", step.line),
         };
         found.0.into_iter().map(words).collect()
     }

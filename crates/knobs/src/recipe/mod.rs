@@ -4,6 +4,8 @@
 
 mod commands;
 mod inf;
+mod loops;
+mod measuring;
 mod reg;
 mod script;
 mod shell;
@@ -90,7 +92,13 @@ impl Kind {
         if lines().any(|line| ["[defaultinstall", "[version]"].iter().any(|start| line.starts_with(start))) {
             return Some(Self::Inf);
         }
-        let command = |line: &str| line.trim_start_matches("sudo ").starts_with("sysctl ");
+        if lines().any(|line| line.starts_with("psping")) {
+            return Some(Self::Batch);
+        }
+        let command = |line: &str| {
+            let line = line.trim_start_matches("sudo ");
+            ["sysctl ", "iperf ", "iperf3 "].iter().any(|program| line.starts_with(program))
+        };
         if lines().any(|line| command(&line) || line.contains("> /proc/sys/")) {
             return Some(Self::Script);
         }
@@ -135,6 +143,8 @@ pub enum Action {
     Reset(String),
     /// Sets something that can't be determined from the file alone; why, in a sentence.
     Unclear(String),
+    /// Sets the buffers of each socket of a loop, which runs so many times; `None` where the file doesn't tell.
+    Repeats(Option<u64>),
 }
 
 /// A line that no reader understands.
@@ -170,7 +180,7 @@ pub fn settings(kind: Kind, text: &str, platform: Platform) -> (Settings, Vec<Pr
         match step.action {
             Action::Set(address, value) => settings.values.insert(address, Some(value)),
             Action::Delete(address) => settings.values.insert(address, None),
-            Action::Reset(_) | Action::Unclear(_) => None,
+            Action::Reset(_) | Action::Unclear(_) | Action::Repeats(_) => None,
         };
     }
     (settings, problems)

@@ -1,13 +1,15 @@
 //! Shell scripts: `sysctl` with assignments, writes below /proc/sys, here-documents into sysctl's files, and the commands
 //! that set routes and interfaces.
 //!
-//! No shell: a value that a variable would give stays the variable's name, and branches count as taken.
+//! No shell: a value that a variable would give stays the variable's name, and branches count as taken. A loop over words
+//! that stand in the script is written out.
 
-use super::{Action, Problem, Step};
+use super::{Action, Problem, Step, loops, measuring};
 use crate::{Address, sysctl_conf};
 
 pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
     let (mut steps, mut problems) = (Vec::new(), Vec::new());
+    let mut commands: Vec<loops::Command> = Vec::new();
     let mut lines = (1..).zip(text.lines());
     while let Some((number, raw)) = lines.next() {
         let mut line = raw.trim().to_owned();
@@ -29,10 +31,14 @@ pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
             }
             continue;
         }
-        for command in words(&line).split(|word| [";", "&", "&&", "|", "||"].contains(&word.as_str())) {
-            steps.extend(actions(command).into_iter().map(|action| Step { line: number, action }));
-        }
+        let words = words(&line);
+        let of_line = words.split(|word| [";", "&", "&&", "|", "||"].contains(&word.as_str()));
+        commands.extend(of_line.filter(|command| !command.is_empty()).map(|command| (number, command.to_vec())));
     }
+    for (number, command) in loops::shell(&commands) {
+        steps.extend(actions(&command).into_iter().map(|action| Step { line: number, action }));
+    }
+    steps.sort_by_key(|step| step.line);
     (steps, problems)
 }
 
@@ -98,13 +104,16 @@ fn actions(command: &[String]) -> Vec<Action> {
         "echo" | "printf" => written(arguments).into_iter().collect(),
         "ip" => ip(arguments),
         "ifconfig" => mtu(arguments.first().copied(), arguments).into_iter().collect(),
-        _ => Vec::new(),
+        _ => measuring::actions(&words),
     }
 }
 
 /// `net.ipv4.tcp_rmem=4096 131072 6291456`, as one word.
 fn assignment(word: &str) -> Option<Action> {
     let (name, value) = word.split_once('=').filter(|(name, _)| !name.starts_with('-'))?;
+    if name.contains('$') {
+        return Some(Action::Unclear(format!("`{name}` is known only when the script runs")));
+    }
     let knob: Address = sysctl_conf::dotted(name.trim()).parse().ok()?;
     matches!(knob, Address::Sysctl(_)).then(|| Action::Set(knob, value.trim().to_owned()))
 }
@@ -118,6 +127,9 @@ fn written(words: &[&str]) -> Option<Action> {
         return assignment(&what.join(" "));
     }
     let name = into.strip_prefix("/proc/sys/")?;
+    if name.contains('$') {
+        return Some(Action::Unclear(format!("`{into}` is known only when the script runs")));
+    }
     Some(Action::Set(Address::Sysctl(sysctl_conf::dotted(name)), what.join(" ")))
 }
 

@@ -28,13 +28,15 @@ pub(super) fn is_device(text: &str) -> bool {
     ]
     .iter()
     .any(|word| text.contains(word))
+        || reading::netburner::has_slip(text)
 }
 
 pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
-    let mut steps = if is_device(text) { device(text) } else { Vec::new() };
+    let is_device = is_device(text);
+    let mut steps = if is_device { device(text) } else { Vec::new() };
     steps.extend(sockets(text));
     steps.sort_by_key(|step| step.line);
-    (steps, Vec::new())
+    (steps, if is_device { misspelt(text) } else { Vec::new() })
 }
 
 fn device(text: &str) -> Vec<Step> {
@@ -45,7 +47,101 @@ fn device(text: &str) -> Vec<Step> {
     });
     let unclear = reading.remarks.into_iter().filter(|remark| remark.kind == RemarkKind::Unread);
     let unclear = unclear.map(|remark| Step { line: remark.place.line, action: Action::Unclear(remark.message) });
-    found.chain(unclear).collect()
+    found.chain(unclear).chain(loops(text)).collect()
+}
+
+/// The misspelt calls of a device's source: each is a setting that does not happen.
+fn misspelt(text: &str) -> Vec<Problem> {
+    let Ok(reading) = reading::read("source.c", text.as_bytes()) else { return Vec::new() };
+    let slips = reading.remarks.into_iter().filter(|remark| remark.kind == RemarkKind::Misspelt);
+    slips.map(|slip| Problem { line: slip.place.line, column: slip.place.column, message: slip.message }).collect()
+}
+
+/// The first call for buffers within each outermost loop, and how many times the loop runs.
+fn loops(text: &str) -> Vec<Step> {
+    let plain = without_comments(text);
+    let mut names: BTreeMap<&str, u64> = BTreeMap::new();
+    let (mut steps, mut depth, mut open) = (Vec::new(), 0_usize, None);
+    for (number, line) in (1..).zip(plain.lines()) {
+        if let Some((name, value)) = definition(line).and_then(|(name, text)| Some((name, product(text, &names)?))) {
+            names.insert(name, value);
+        }
+        if open.is_none()
+            && let Some(times) = head_of_loop(line, &names)
+        {
+            open = Some(Loop { depth, times, entered: false, told: false });
+        }
+        let calls = ["SetSocketRxBuffers", "SetSocketTxBuffers", "SetSocketUnackBuffers", "setsocketackbuffers"];
+        if let Some(inner) = open.as_mut().filter(|inner| !inner.told)
+            && calls.iter().any(|call| line.contains(call))
+        {
+            inner.told = true;
+            steps.push(Step { line: number, action: Action::Repeats(inner.times) });
+        }
+        for c in line.chars() {
+            depth = match c {
+                '{' => depth + 1,
+                '}' => depth.saturating_sub(1),
+                _ => depth,
+            };
+            let Some(inner) = open.as_mut() else { continue };
+            inner.entered |= c == '{';
+            if c == '}' && inner.entered && depth <= inner.depth {
+                open = None;
+            }
+        }
+        // A loop of one statement.
+        if open.as_ref().is_some_and(|inner| !inner.entered && line.trim_end().ends_with(';')) {
+            open = None;
+        }
+    }
+    steps
+}
+
+/// A loop that is open.
+struct Loop {
+    /// How many braces were open before it.
+    depth: usize,
+    times: Option<u64>,
+    entered: bool,
+    told: bool,
+}
+
+/// How many times a loop runs whose head is on a line; `None` where none is, `Some(None)` where the line doesn't tell.
+fn head_of_loop(line: &str, names: &BTreeMap<&str, u64>) -> Option<Option<u64>> {
+    let line = line.trim_start().trim_start_matches('}').trim_start();
+    let after = |word: &str| line.strip_prefix(word).map(str::trim_start).filter(|rest| rest.starts_with('('));
+    if let Some(rest) = after("for") {
+        // `for (int i = 0; i < COUNT; i++)`.
+        let bound = rest.split(';').nth(1).and_then(|test| test.split_once('<'));
+        let more = u64::from(bound.is_some_and(|(_, end)| end.starts_with('=')));
+        let end = bound.and_then(|(_, end)| product(end.trim_start_matches('='), names));
+        return Some(end.map(|end| end.saturating_add(more)));
+    }
+    (after("while").is_some() || line == "do" || line.starts_with("do {")).then_some(None)
+}
+
+/// A source with blanks for its comments; its lines stay.
+fn without_comments(text: &str) -> String {
+    let (mut plain, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find('/') {
+        let (before, comment) = rest.split_at(at);
+        plain.push_str(before);
+        let end = match comment.get(..2) {
+            Some("//") => comment.find('\n').unwrap_or(comment.len()),
+            Some("/*") => comment.find("*/").map_or(comment.len(), |end| end + 2),
+            _ => {
+                plain.push('/');
+                rest = comment.get(1..).unwrap_or_default();
+                continue;
+            }
+        };
+        let (gone, after) = comment.split_at(end);
+        plain.extend(gone.chars().filter(|c| *c == '\n'));
+        rest = after;
+    }
+    plain.push_str(rest);
+    plain
 }
 
 /// `setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size)`.

@@ -114,8 +114,10 @@ fn put_remarks(page: &mut Page, list: &SettingsList<'_>) {
     for (file, remark) in remarks {
         let (word, style) = match remark.kind {
             RemarkKind::Unread => ("not read", BAD),
+            RemarkKind::Misspelt => ("misspelt", BAD),
             RemarkKind::OutOfRange => ("out of range", BAD),
             RemarkKind::Contradiction => ("contradiction", WARN),
+            RemarkKind::Inactive => ("inactive", WARN),
             _ => ("note", DIM),
         };
         page.paragraph(2, style, &format!("{}: {word}", at(file, remark.place)));

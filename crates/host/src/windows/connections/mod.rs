@@ -5,11 +5,13 @@
 //! [`judge`](Seen::judge) has the rules. The statistics of a connection are off until an administrator switches them on
 //! for it, so [`observe`] does that where it is asked to wait, and switches off again what it switched on.
 //!
-//! What is *not* here: this program's own connections under test, which `measure` knows more about. The structures and
+//! This program's own connections under test tell of themselves (SIO_TCP_INFO); where Windows is older than that, [`info`] asks
+//! here. The structures and
 //! the calls follow Microsoft's documents; they were not run on a real Windows. Wine has no such statistics, and says so.
 
 mod judge;
 mod layout;
+mod own;
 #[cfg(windows)]
 mod system;
 #[cfg(any(windows, test))]
@@ -27,6 +29,9 @@ use std::{
 
 pub use judge::{End, Seen, Verdict};
 pub use layout::{Counters, DataRod, Group, ObsRecRod, PathRod, RecRod, SendBuffRod, SndCongRod};
+pub use own::info;
+#[cfg(windows)]
+pub use own::lend;
 #[cfg(windows)]
 pub use system::SystemStatistics;
 

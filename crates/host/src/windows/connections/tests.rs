@@ -199,3 +199,44 @@ proptest! {
         prop_assert!(!verdict.receive.why.is_empty() && !verdict.send.why.is_empty());
     }
 }
+
+#[test]
+fn what_a_connection_of_ones_own_tells_is_in_the_shape_of_other_kernels() {
+    let mut counters = Counters::default();
+    counters.data.snd_una = u32::MAX - 999;
+    counters.data.snd_nxt = 64_000;
+    counters.data.thru_bytes_acked = 9_000_000;
+    counters.data.data_bytes_out = 9_002_921;
+    (counters.path.smoothed_rtt, counters.path.rest[2], counters.path.rest[8]) = (80, 79, 1460);
+    (counters.path.losses[1], counters.path.losses[5], counters.path.losses[6]) = (1, 3, 2_921);
+    counters.receive.win_scale_sent = 8;
+    counters.observed.win_scale_rcvd = 255;
+    counters.observed.cur_rwin_rcvd = 64_512;
+    counters.congestion.cur_cwnd = 70_080;
+    counters.congestion.cur_ssthresh = u32::MAX;
+    counters.congestion.snd_lim_time_rwin = 4_321;
+    let info = counters.info();
+    let millis = |ms| Some(fullpipe_units::Micros::from_millis(ms));
+    let bytes = |bytes| Some(fullpipe_units::Bytes::new(bytes));
+    assert_eq!((info.rtt, info.min_rtt, info.mss), (millis(80), millis(79), Some(1460)));
+    assert_eq!((info.scaling, info.own_shift, info.peer_shift), (Some(false), Some(8), None));
+    // Sequence numbers go round.
+    assert_eq!((info.in_flight, info.cwnd, info.ssthresh), (bytes(65_000), bytes(70_080), None));
+    assert_eq!((info.send_window, info.bytes_acked), (bytes(64_512), Some(9_000_000)));
+    assert_eq!((info.timeouts, info.retransmits, info.bytes_retransmitted), (Some(1), Some(3), Some(2_921)));
+    assert_eq!(info.rwnd_limited, millis(4_321));
+    let nothing = Counters { path: PathRod { rest: [u32::MAX; 12], ..PathRod::default() }, ..Counters::default() };
+    assert_eq!((nothing.info().rtt, nothing.info().min_rtt), (None, None));
+}
+
+#[test]
+fn ones_own_statistics_are_switched_on_once_and_need_an_administrator() {
+    let ends = [SocketAddr::from(([127, 0, 0, 1], 50_000)), SocketAddr::from(([127, 0, 0, 1], 5201))];
+    let mut machine = Machine::default();
+    assert_eq!(info(&mut machine, ends[0], ends[1]).expect("told").own_shift, Some(0));
+    assert_eq!(machine.on.len(), Group::ALL.len());
+    machine.denied = true;
+    assert!(info(&mut machine, ends[0], ends[1]).is_ok(), "they are on already");
+    let denied = info(&mut Machine { denied: true, ..Machine::default() }, ends[0], ends[1]);
+    assert!(matches!(denied, Err(StatisticsError::Denied)), "{denied:?}");
+}
