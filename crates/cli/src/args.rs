@@ -27,7 +27,7 @@ use crate::page::PageArgs;
 
 pub(crate) use agent::{AgentArgs, MeterArgs};
 pub(crate) use archive::{ArchiveArgs, ReportArgs};
-pub(crate) use measure::{MeasureArgs, PatternName};
+pub(crate) use measure::{Bitrate, MeasureArgs, PatternName};
 pub(crate) use mesh::MeshArgs;
 pub(crate) use read::ReadArgs;
 pub(crate) use settings::{
@@ -213,6 +213,15 @@ pub(crate) struct ServeArgs {
     /// iperf3's letter for --verbose
     #[arg(short = 'V', hide = true)]
     pub(crate) verbose_as_iperf3: bool,
+    /// IPv4 only
+    #[arg(short = '4', long, alias = "version4", conflicts_with = "ipv6")]
+    pub(crate) ipv4: bool,
+    /// IPv6 only
+    #[arg(short = '6', long, alias = "version6")]
+    pub(crate) ipv6: bool,
+    /// Serve one client, then exit
+    #[arg(short = '1', long)]
+    pub(crate) one_off: bool,
     /// Let a peer with the key change settings of this machine
     #[arg(long, requires = "key_file")]
     pub(crate) allow_tune: bool,
@@ -370,16 +379,16 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "WHICH", default_value = "both", help_heading = "Measurement")]
     pub(crate) direction: Which,
     /// Parallel connections in each direction
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=128), help_heading = "Measurement")]
+    #[arg(short = 'P', long, alias = "parallel", value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=128), help_heading = "Measurement")]
     pub(crate) streams: u16,
     /// Time to measure each direction, in seconds (or with a unit: 500ms) [default: by the round-trip time]
-    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "Measurement")]
+    #[arg(short = 't', long, alias = "time", value_name = "TIME", value_parser = seconds, help_heading = "Measurement")]
     pub(crate) seconds: Option<Micros>,
     /// Omit this much before that, for slow start, which is reported apart [default: 1 with --seconds]
-    #[arg(long, value_name = "TIME", value_parser = seconds, requires = "seconds", help_heading = "Measurement")]
+    #[arg(short = 'O', long, value_name = "TIME", value_parser = seconds, requires = "seconds", help_heading = "Measurement")]
     pub(crate) omit: Option<Micros>,
     /// The sender's congestion control, such as `cubic` or `bbr` [default: the system's]
-    #[arg(long, value_name = "NAME", help_heading = "Measurement")]
+    #[arg(short = 'C', long, value_name = "NAME", help_heading = "Measurement")]
     pub(crate) congestion: Option<String>,
 }
 

@@ -230,7 +230,7 @@ impl During {
                     "{} open sockets are sized automatically now{what}; Ctrl-C puts everything back",
                     self.freed.len()
                 );
-                output.event("unpin", &text);
+                output.event("unpin", tracing::Level::INFO, &text);
             }
             match watcher.next_frame(is_over)? {
                 Some(frame) => self.after.push(rate(&frame)),

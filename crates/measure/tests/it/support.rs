@@ -33,7 +33,7 @@ impl Running {
     pub(crate) fn at(address: SocketAddr, options: ServerOptions, handler: Option<Arc<dyn RequestHandler>>) -> Self {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let written = Arc::clone(&lines);
-        let log = Arc::new(move |line: &str| written.lock().unwrap().push(line.to_owned()));
+        let log = Arc::new(move |_, line: &str| written.lock().unwrap().push(line.to_owned()));
         let options = ServerOptions { log: Some(log), ..options };
         let server = Server::bind(address, options, handler).unwrap();
         let address = server.local_addr();

@@ -43,7 +43,7 @@ impl Machine {
         let state = folder.path().join("state");
         let end = LocalEnd::in_folder("b", host, state.clone(), "serve", Some(guardian(folder.path(), &state)));
         let terms = Terms { key: Some(Key::from_text(KEY)), ..terms };
-        Self { handler: HostHandler::new(end, terms, Box::new(|_| {})), folder }
+        Self { handler: HostHandler::new(end, terms, Arc::new(|_, _: &str| {})), folder }
     }
 
     fn rmem(&self) -> String {
