@@ -111,7 +111,7 @@ const MOST_PARTS: usize = (16 << 20) / NOISE;
 const STACK: usize = 256 << 10;
 
 /// How long a worker sleeps in the kernel before it looks whether it shall stop.
-const NAP: Duration = Duration::from_millis(200);
+const WAKE_EVERY: Duration = Duration::from_millis(200);
 
 impl Shared {
     pub(crate) fn new(stream: TcpStream) -> Self {
@@ -200,8 +200,8 @@ pub(crate) fn start_worker(
     (manner, crowd): (&Manner, bool),
     run: &Arc<Run>,
 ) -> io::Result<JoinHandle<()>> {
-    shared.stream.set_read_timeout(Some(NAP))?;
-    shared.stream.set_write_timeout(Some(NAP))?;
+    shared.stream.set_read_timeout(Some(WAKE_EVERY))?;
+    shared.stream.set_write_timeout(Some(WAKE_EVERY))?;
     // Windows does not tell how much of a write was done that timed out: there a sender waits for room before it writes.
     shared.stream.set_nonblocking(cfg!(windows) && role == Role::Send)?;
     let (shared, manner, run) = (Arc::clone(shared), manner.clone(), Arc::clone(run));
@@ -298,7 +298,7 @@ pub(crate) fn write_repeating(mut stream: &TcpStream, payload: &[u8], len: usize
 /// that wakes up to look at its brake must not, or no send buffer would limit it.
 pub(crate) fn wait_for_room(stream: &TcpStream, run: &Run) -> io::Result<()> {
     while !run.brakes.senders.load(Ordering::Relaxed) {
-        if wait::writable(stream, NAP)? {
+        if wait::writable(stream, WAKE_EVERY)? {
             break;
         }
     }

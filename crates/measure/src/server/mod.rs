@@ -3,7 +3,6 @@
 //! One thread accepts and never waits for a client; each connection gets a thread that reads its cookie within a
 //! deadline. A cookie that is known belongs to a test that waits for data connections; any other opens a session.
 
-mod network;
 mod output;
 mod session;
 mod sources;
@@ -23,8 +22,7 @@ use std::{
 };
 
 use fullpipe_diagnose::SynFacts;
-use fullpipe_units::{Bytes, Rate};
-pub use network::{Network, ParseNetworkError};
+use fullpipe_units::{Bytes, Network, Rate};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use sources::{Kind, Sources};
 use tracing::Level;

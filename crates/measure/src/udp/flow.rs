@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How long a worker waits in the kernel before it looks whether it shall stop.
-const NAP: Duration = Duration::from_millis(100);
+const WAKE_EVERY: Duration = Duration::from_millis(100);
 
 /// A stream that is ready: its socket is connected to the peer.
 #[derive(Debug)]
@@ -108,8 +108,8 @@ impl UdpFlow {
             watcher: None,
         };
         for lane in &flow.lanes {
-            lane.shared.socket.set_read_timeout(Some(NAP))?;
-            lane.shared.socket.set_write_timeout(Some(NAP))?;
+            lane.shared.socket.set_read_timeout(Some(WAKE_EVERY))?;
+            lane.shared.socket.set_write_timeout(Some(WAKE_EVERY))?;
             let (shared, stop, role, start) = (Arc::clone(&lane.shared), Arc::clone(&flow.stop), lane.role, flow.start);
             let worker = thread::Builder::new().name("measure-datagrams".to_owned()).spawn(move || {
                 let ended = match role {
@@ -154,7 +154,7 @@ fn send(shared: &Shared, style: Style, start: Instant, stop: &AtomicBool) -> io:
         }
         if let Some(pace) = style.pace_bps.filter(|_| bytes >= burst_end) {
             if let Some(early) = ahead_of(pace, bytes, start) {
-                thread::sleep(early.min(NAP));
+                thread::sleep(early.min(WAKE_EVERY));
                 continue;
             }
             burst_end = bytes + style.burst_bytes;
