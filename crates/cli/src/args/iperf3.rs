@@ -17,7 +17,7 @@ const fn named(name: &'static str, instead: &'static str) -> Foreign {
 
 /// What neither command takes.
 const BOTH: &[Foreign] = &[
-    foreign('f', "format", "each figure comes with its unit; --json has bit/s"),
+    foreign('f', "format", "each figure comes with its unit; --json has bit/s, and so has --csv of `fullpipe measure`"),
     foreign('A', "affinity", "pin the process instead: `taskset -c 2 fullpipe ...`"),
     foreign('d', "debug", "--verbose shows more"),
     foreign('I', "pidfile", "a supervisor such as systemd knows the process"),

@@ -19,7 +19,7 @@ Examples:
   fullpipe measure far.example                     upload for 10 s, one line per second
   fullpipe measure far.example -R -P 4 -t 30       download, four connections
   fullpipe measure far.example -u -b 50M           loss and jitter of datagrams
-  fullpipe measure far.example --sizes 4k..64k     rate, CPU time and round trip of each message size
+  fullpipe measure far.example --sizes 4k..64k     rate, CPU and round trip of each message size
   fullpipe measure far.example --pattern request-response --pair 1/1 --pair 100/64k
   fullpipe measure far.example --latency-under-load
   fullpipe measure far.example --max -t 5          what the two hosts can push

@@ -153,7 +153,7 @@ fn outward(is_served: &dyn Fn(&IpAddr) -> bool) -> Option<IpAddr> {
     from("0.0.0.0:0", "192.0.2.1:9").or_else(|| from("[::]:0", "[2001:db8::1]:9"))
 }
 
-/// Those of all interfaces; what can't be read is not told.
+/// Those of all interfaces; what can't be read is left out.
 #[cfg(target_os = "linux")]
 fn own_addresses() -> Vec<IpAddr> {
     let read = || fullpipe_host::linux::net::Netlink::open()?.reachable_addresses();
