@@ -33,7 +33,7 @@ pub fn segments(data: &[u8]) {
     let v6 = pick & 4 != 0;
     let mut host = Stack::new(HeapStorage::new(4, 16, 1548), config(1, v6, 1500, profile));
     let mut now = Instant::from_nanos(1_000_000_000);
-    let options = SocketOptions { fast_open: pick & 8 != 0, ..SocketOptions::of(&profile) };
+    let options = SocketOptions { fast_open: pick & 8 != 0, ..SocketOptions::from_profile(&profile) };
     let listener = host.listen(None, PORT, 2, options).expect("the first socket");
     let socket = host.connect(now, Some(5_000), Endpoint::new(addr(v6, 0), 1_024), options).expect("the second");
     let mut buffer = [0; 4_096];

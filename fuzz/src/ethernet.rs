@@ -33,7 +33,7 @@ pub fn frames(data: &[u8]) {
     let mut stack = Stack::new(HeapStorage::new(2, 8, 1548), config(1, v6, 1500, Profile::DEFAULT));
     let mut now = Instant::from_nanos(1_000_000_000);
     let _in_the_end_it_gives_up =
-        stack.connect(now, None, Endpoint::new(addr(v6, 2), 1_024), SocketOptions::of(&Profile::DEFAULT));
+        stack.connect(now, None, Endpoint::new(addr(v6, 2), 1_024), SocketOptions::from_profile(&Profile::DEFAULT));
     while let [how, len, tail @ ..] = rest {
         let (body, next) = tail.split_at(usize::from(*len).min(tail.len()));
         rest = next;

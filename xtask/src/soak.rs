@@ -87,18 +87,18 @@ fn round(shell: &Shell, seconds: u64, fuzzing: &Fuzzing, counts: &mut BTreeMap<S
     let tune = |test: &'static str| {
         ["cargo", "test", "--locked", "--package", "fullpipe-tune", "--lib", test, "--", "--nocapture"]
     };
-    let told = said(shell, &tune("random_histories"), &[("FULLPIPE_HISTORIES", &histories)])?;
-    add("histories of two key holders", number_before(&told, "histories with", "histories")?);
+    let output = said(shell, &tune("random_histories"), &[("FULLPIPE_HISTORIES", &histories)])?;
+    add("histories of two key holders", number_before(&output, "histories with", "histories")?);
 
     // Some 900 in a second on two processors.
     let cases = (share(STRANGERS) * 400).to_string();
-    let told = said(shell, &tune("hostile"), &[("PROPTEST_CASES", &cases)])?;
-    add("messages of strangers and orders of key holders who mean ill", cases.parse::<u64>()? * passed(&told)?);
+    let output = said(shell, &tune("hostile"), &[("PROPTEST_CASES", &cases)])?;
+    add("messages of strangers and orders of key holders who mean ill", cases.parse::<u64>()? * passed(&output)?);
 
     let flood =
         ["cargo", "test", "--locked", "--package", "fullpipe-measure", "--test", "it", "--", "--nocapture", "flood::"];
-    let told = said(shell, &flood, &[])?;
-    add("tests of floods of one address", passed(&told)?);
+    let output = said(shell, &flood, &[])?;
+    add("tests of floods of one address", passed(&output)?);
 
     if let Fuzzing::Of(targets) = fuzzing {
         let each = (share(FUZZ) / targets.len().max(1) as u64).max(1);
@@ -109,8 +109,8 @@ fn round(shell: &Shell, seconds: u64, fuzzing: &Fuzzing, counts: &mut BTreeMap<S
     // The rest of the suite, for as long as there is time for a part of it, has its own random cases.
     if seconds >= LONGEST_ROUND {
         let more = [("PROPTEST_CASES", "20000"), ("FULLPIPE_ALL_PATHS", "1")];
-        let told = said(shell, &["cargo", "test", "--locked", "--workspace", "--no-fail-fast"], &more)?;
-        add("tests of the suite, with 20,000 cases of each property", passed(&told)?);
+        let output = said(shell, &["cargo", "test", "--locked", "--workspace", "--no-fail-fast"], &more)?;
+        add("tests of the suite, with 20,000 cases of each property", passed(&output)?);
     }
     Ok(())
 }
@@ -172,9 +172,9 @@ fn fuzz(shell: &Shell, target: &str, seconds: u64) -> Result<u64> {
     let words =
         ["cargo", "+nightly", "fuzz", "run", "--sanitizer", "none", "--features", "libfuzzer", target, &found, &corpus];
     let bounds = ["--", &time, "-timeout=10", "-rss_limit_mb=2048", "-max_len=16384"];
-    let told = said(shell, &[&words[..], &bounds].concat(), &[])
+    let output = said(shell, &[&words[..], &bounds].concat(), &[])
         .with_context(|| format!("fuzz target {target}; the input is in fuzz/artifacts/{target}"))?;
-    number_before(&told, "runs in", "runs")
+    number_before(&output, "runs in", "runs")
 }
 
 /// What fuzzing needs and is not here, with the way to have it.

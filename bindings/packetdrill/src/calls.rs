@@ -43,9 +43,9 @@ pub(crate) struct SocketFile {
     pub(crate) local_port: Option<u16>,
     pub(crate) options: SocketOptions,
     pub(crate) settings: Settings,
-    /// Whether the application has been told that the connection came about.
+    /// Whether the application was notified that the connection came about.
     pub(crate) connect_told: bool,
-    /// Whether the application has been told why the connection ended.
+    /// Whether the application was notified why the connection ended.
     pub(crate) failure_told: bool,
     pub(crate) is_read_shut: bool,
     pub(crate) is_write_shut: bool,
@@ -62,7 +62,7 @@ impl SocketFile {
             kind: Kind::Fresh,
             is_nonblocking: false,
             local_port: None,
-            options: SocketOptions::of(&host.flags.profile),
+            options: SocketOptions::from_profile(&host.flags.profile),
             settings: Settings::default(),
             connect_told: false,
             failure_told: false,
@@ -119,7 +119,7 @@ impl Host {
         Ok(())
     }
 
-    /// The first and the last write of `fd` that are acknowledged and have not been told of.
+    /// The first and the last write of `fd` that are acknowledged and not reported yet.
     pub(crate) fn take_notice(&mut self, fd: i32) -> Option<(u32, u32)> {
         let Kind::Connected(id) = self.file(fd).ok()?.kind else { return None };
         let acked = self.stack.socket(id)?.counts().bytes_acked;

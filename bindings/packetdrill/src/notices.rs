@@ -1,5 +1,5 @@
 //! What Linux tells about writes with `MSG_ZEROCOPY`: which of them, by number, have been acknowledged. The data is
-//! copied here all the same, which is told too, as Linux does on a loopback or where it had to.
+//! copied here all the same, which is reported too, as Linux does on a loopback or where it had to.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 pub(crate) struct Notices {
     /// The number of the next write.
     next: u32,
-    /// Where in the stream the writes end that have not been told of, the oldest first.
+    /// Where in the stream the writes end that were not reported, the oldest first.
     ends: VecDeque<u64>,
 }
 
@@ -28,7 +28,7 @@ impl Notices {
         self.done(acked) > 0
     }
 
-    /// The first and the last of the writes that are done and not told of.
+    /// The first and the last of the writes that are done and not reported.
     pub(crate) fn take(&mut self, acked: u64) -> Option<(u32, u32)> {
         let done = self.done(acked);
         let first = self.next.wrapping_sub(self.ends.len() as u32);

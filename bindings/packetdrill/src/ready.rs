@@ -12,7 +12,7 @@ use crate::{
 const IN: i32 = libc::EPOLLIN | libc::EPOLLRDNORM;
 const OUT: i32 = libc::EPOLLOUT | libc::EPOLLWRNORM;
 
-/// How events are told, not which: where nothing else is left, a one-shot is used up.
+/// How events are reported, not which: where nothing else is left, a one-shot is used up.
 const PRIVATE: u32 = (libc::EPOLLET | libc::EPOLLONESHOT | libc::EPOLLEXCLUSIVE | libc::EPOLLWAKEUP) as u32;
 
 /// What an epoll waits for.
@@ -25,8 +25,8 @@ pub(crate) struct Epoll {
 struct Watched {
     events: u32,
     data: u64,
-    /// What was last told, where only changes are told.
-    told: Option<(i32, u64)>,
+    /// What was last reported, where only changes are.
+    reported: Option<(i32, u64)>,
 }
 
 /// An event for the application.
@@ -40,7 +40,8 @@ impl Host {
     /// What can be done with `fd` now (poll and epoll share the numbers), and a count that grows with what arrives.
     fn readiness(&mut self, fd: i32) -> (i32, u64) {
         let Ok(file) = self.file(fd) else { return (libc::EPOLLERR, 0) };
-        let (kind, read_shut, write_shut, told) = (file.kind, file.is_read_shut, file.is_write_shut, file.failure_told);
+        let (kind, read_shut, write_shut, reported) =
+            (file.kind, file.is_read_shut, file.is_write_shut, file.failure_told);
         let (is_late, told_copies) = (file.late_peer.is_some(), file.settings.tells_copies);
         match kind {
             Kind::Fresh if is_late => (OUT, 0),
@@ -49,7 +50,7 @@ impl Host {
             Kind::Connected(id) => {
                 let can_write = self.stack.can_write(id);
                 let Some(socket) = self.stack.socket(id) else { return (libc::EPOLLHUP, 0) };
-                let (info, failed, counts) = (socket.info(), socket.failure().is_some() && !told, *socket.counts());
+                let (info, failed, counts) = (socket.info(), socket.failure().is_some() && !reported, *socket.counts());
                 let is_open = socket.is_open();
                 let peer_done = matches!(
                     info.state,
@@ -111,7 +112,7 @@ pub(crate) fn epoll_control(held: &mut Held, epoll: i32, operation: i32, fd: i32
     let Some(File::Epoll(epoll)) = host.files.get_mut(&epoll) else { return Err(libc::EBADF) };
     match operation {
         libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD => {
-            epoll.watched.insert(fd, Watched { events: event.events, data: event.data, told: None });
+            epoll.watched.insert(fd, Watched { events: event.events, data: event.data, reported: None });
         }
         libc::EPOLL_CTL_DEL if epoll.watched.remove(&fd).is_none() => return Err(libc::ENOENT),
         libc::EPOLL_CTL_DEL => {}
@@ -140,9 +141,9 @@ fn epoll_look(host: &mut Host, epoll: i32, most: usize) -> Vec<Event> {
         let (ready, count) = host.readiness(*fd);
         let events = ready as u32 & (watched.events | always);
         let is_edge = watched.events & libc::EPOLLET as u32 != 0;
-        let is_news = !is_edge || watched.told != Some((ready, count));
+        let is_news = !is_edge || watched.reported != Some((ready, count));
         if events != 0 && is_news && found.len() < most {
-            watched.told = Some((ready, count));
+            watched.reported = Some((ready, count));
             if watched.events & libc::EPOLLONESHOT as u32 != 0 {
                 watched.events &= PRIVATE;
             }

@@ -17,6 +17,8 @@ use aya::{
     programs::{CgroupAttachMode, SockOps, links::FdLink},
 };
 
+use fullpipe_units::Network;
+
 use crate::{BpfError, lacks, refused};
 
 /// The object of `destination.bpf.c`, placed as ELF wants it.
@@ -40,10 +42,8 @@ type Table = LpmTrie<MapData, Words, [u32; 2]>;
 pub struct Place {
     /// The namespace's cookie (`SO_NETNS_COOKIE`).
     pub namespace: u64,
-    /// The network's address.
-    pub address: IpAddr,
-    /// How many of its bits count.
-    pub length: u8,
+    /// Where the other ends are.
+    pub network: Network,
 }
 
 /// The buffers of each of these connections, as `setsockopt` takes them: the kernel counts double. `None` leaves a buffer alone.
@@ -213,9 +213,10 @@ fn all(table: &Table) -> Result<Vec<(Place, Buffers)>, BpfError> {
 
 /// IPv4 is mapped into IPv6 (RFC 4291, section 2.5.5.2), so that its prefixes are longer by 96 bits.
 fn key(place: &Place) -> Key<Words> {
-    let (address, length) = match place.address {
-        IpAddr::V4(v4) => (v4.to_ipv6_mapped(), u32::from(place.length) + ADDRESS_BITS - u32::BITS),
-        IpAddr::V6(v6) => (v6, u32::from(place.length)),
+    let length = u32::from(place.network.length());
+    let (address, length) = match place.network.address() {
+        IpAddr::V4(v4) => (v4.to_ipv6_mapped(), length + ADDRESS_BITS - u32::BITS),
+        IpAddr::V6(v6) => (v6, length),
     };
     let mut words = [0; BYTES];
     let (cookie, rest) = words.split_at_mut(size_of::<u64>());
@@ -235,7 +236,7 @@ fn place(key: &Key<Words>) -> Option<Place> {
         Some(v4) if bits >= ADDRESS_BITS - u32::BITS => (IpAddr::V4(v4), bits + u32::BITS - ADDRESS_BITS),
         _ => (IpAddr::V6(address), bits),
     };
-    Some(Place { namespace, address, length: u8::try_from(length).ok()? })
+    Some(Place { namespace, network: Network::new(address, u8::try_from(length).ok()?) })
 }
 
 #[cfg(test)]
@@ -244,10 +245,8 @@ mod tests {
 
     #[test]
     fn a_place_comes_back_from_its_key() {
-        for (address, length) in
-            [("10.7.0.0", 16), ("10.7.0.1", 32), ("2001:db8::", 32), ("2001:db8::1", 128), ("::", 1)]
-        {
-            let there = Place { namespace: 0x0102_0304_0506_0708, address: address.parse().unwrap(), length };
+        for network in ["10.7.0.0/16", "10.7.0.1", "2001:db8::/32", "2001:db8::1", "8000::/1"] {
+            let there = Place { namespace: 0x0102_0304_0506_0708, network: network.parse().unwrap() };
             assert_eq!(place(&key(&there)), Some(there));
         }
     }

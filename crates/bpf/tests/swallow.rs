@@ -69,7 +69,7 @@ fn a_size_that_is_set_stays_automatic_and_is_told_as_it_was_set() {
     let during = socket();
     during.set_send_buffer_size(40_000).unwrap();
     during.set_recv_buffer_size(4_000).unwrap();
-    assert_eq!(during.send_buffer_size().unwrap(), 80_000, "told as the kernel would");
+    assert_eq!(during.send_buffer_size().unwrap(), 80_000, "reported as the kernel does");
     assert_eq!(during.recv_buffer_size().unwrap(), usual.1, "more than was asked for is what it has");
     let other = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
     other.set_send_buffer_size(5_000).unwrap();

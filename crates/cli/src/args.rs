@@ -18,16 +18,15 @@ use std::{ffi::OsString, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use fullpipe_diagnose::Limiter;
-use fullpipe_knobs::Prefix;
-use fullpipe_measure::Network;
+use fullpipe_knobs::parse_destination;
 use fullpipe_report::json;
-use fullpipe_units::{Bytes, Micros, Rate};
+use fullpipe_units::{Bytes, Micros, Network, Rate};
 
 use crate::page::PageArgs;
 
 pub(crate) use agent::{AgentArgs, MeterArgs};
 pub(crate) use archive::{ArchiveArgs, ReportArgs};
-pub(crate) use measure::{MeasureArgs, PatternName};
+pub(crate) use measure::{Bitrate, MeasureArgs, PatternName};
 pub(crate) use mesh::MeshArgs;
 pub(crate) use read::ReadArgs;
 pub(crate) use settings::{
@@ -66,7 +65,7 @@ Examples:
   fullpipe what-if --rate 100M --rtt 80ms --sweep receiver.window=16k..8M
   fullpipe read slow.pcap           why the connections of a capture were slow
   fullpipe watch                    why this host's connections are slow right now (Linux)
-  fullpipe unpin iperf3             give buffers that an application set back to automatic sizing (Linux)
+  fullpipe unpin iperf3             put buffers back to automatic sizing (Linux)
   fullpipe web --open               reports, checks and captures in a browser
 
 Exit codes: `fullpipe help exit-codes`. JSON: every command takes --json and prints one object.
@@ -196,7 +195,7 @@ pub(crate) struct DemoArgs {
 #[command(after_help = "\
 Examples:
   fullpipe serve                                     every address, port 5201
-  fullpipe serve --share-settings                    let every client see what `check` needs for its plan
+  fullpipe serve --share-settings                    tell every client what `check` plans with
   fullpipe serve 192.0.2.7:5301                      one address and port
   fullpipe serve --max-time 60 --max-rate 500M --allow 10.0.0.0/8
   fullpipe serve --authorized-users-path users.csv --rsa-private-key-path private.pem
@@ -213,6 +212,15 @@ pub(crate) struct ServeArgs {
     /// iperf3's letter for --verbose
     #[arg(short = 'V', hide = true)]
     pub(crate) verbose_as_iperf3: bool,
+    /// IPv4 only
+    #[arg(short = '4', long, alias = "version4", conflicts_with = "ipv6")]
+    pub(crate) ipv4: bool,
+    /// IPv6 only
+    #[arg(short = '6', long, alias = "version6")]
+    pub(crate) ipv6: bool,
+    /// Serve one client, then exit
+    #[arg(short = '1', long)]
+    pub(crate) one_off: bool,
     /// Let a peer with the key change settings of this machine
     #[arg(long, requires = "key_file")]
     pub(crate) allow_tune: bool,
@@ -276,8 +284,8 @@ Examples:
   fullpipe check far.example
   fullpipe check far.example:5301 --direction down --seconds 20
   fullpipe check 2001:db8::7 --streams 4 --congestion cubic
-  fullpipe check far.example --min-rate 80M --fail-on receive_window,send_buffer    a gate for scripts
-  fullpipe check far.example --json | jq '.transfers[] | {direction, rate_bps, limiter: .diagnosis.limiter}'")]
+  fullpipe check far.example --min-rate 80M --fail-on receive_window    a gate for scripts
+  fullpipe check far.example --json | jq '.transfers[] | {rate_bps, limiter: .diagnosis.limiter}'")]
 pub(crate) struct CheckArgs {
     /// What to measure.
     #[command(flatten)]
@@ -304,7 +312,7 @@ Examples:
   fullpipe tune far.example                        asks before it changes anything
   fullpipe tune far.example --yes --persist        for scripts; writes a drop-in with what helped
   fullpipe tune far.example --rate 100M            the contract says 100 Mbit/s: plan for that
-  fullpipe tune far.example --key-file lab.key     also tune the far machine (it runs `serve --allow-tune`)
+  fullpipe tune far.example --key-file lab.key     also tune the far machine
   fullpipe tune far.example --destination          only for connections to far.example
   fullpipe tune far.example --destination 10.7.0.0/16 --route congctl=bbr --route initcwnd=40")]
 pub(crate) struct TuneArgs {
@@ -341,9 +349,9 @@ pub(crate) struct TuneArgs {
     pub(crate) key_file: Option<PathBuf>,
     /// Change this host only for connections to this prefix, by their buffers and by the route there; no sysctl is touched (Linux)
     /// [default without PREFIX: the address of HOST]
-    #[arg(long, value_name = "PREFIX", num_args = 0..=1, conflicts_with_all = ["persist", "key_file"],
+    #[arg(long, value_name = "PREFIX", value_parser = parse_destination, num_args = 0..=1, conflicts_with_all = ["persist", "key_file"],
         help_heading = "One destination")]
-    pub(crate) destination: Option<Option<Prefix>>,
+    pub(crate) destination: Option<Option<Network>>,
     /// Try this attribute on the route of --destination, once for each: `initcwnd`, `window`, `rto_min`, `congctl`, `mtu`, ... as
     /// in ip-route(8); 0 takes it away
     #[arg(long, value_name = "NAME=VALUE", requires = "destination", value_parser = settings::metric,
@@ -370,16 +378,16 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "WHICH", default_value = "both", help_heading = "Measurement")]
     pub(crate) direction: Which,
     /// Parallel connections in each direction
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=128), help_heading = "Measurement")]
+    #[arg(short = 'P', long, alias = "parallel", value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=128), help_heading = "Measurement")]
     pub(crate) streams: u16,
     /// Time to measure each direction, in seconds (or with a unit: 500ms) [default: by the round-trip time]
-    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "Measurement")]
+    #[arg(short = 't', long, alias = "time", value_name = "TIME", value_parser = seconds, help_heading = "Measurement")]
     pub(crate) seconds: Option<Micros>,
     /// Omit this much before that, for slow start, which is reported apart [default: 1 with --seconds]
-    #[arg(long, value_name = "TIME", value_parser = seconds, requires = "seconds", help_heading = "Measurement")]
+    #[arg(short = 'O', long, value_name = "TIME", value_parser = seconds, requires = "seconds", help_heading = "Measurement")]
     pub(crate) omit: Option<Micros>,
     /// The sender's congestion control, such as `cubic` or `bbr` [default: the system's]
-    #[arg(long, value_name = "NAME", help_heading = "Measurement")]
+    #[arg(short = 'C', long, value_name = "NAME", help_heading = "Measurement")]
     pub(crate) congestion: Option<String>,
 }
 

@@ -60,6 +60,8 @@ pub(crate) enum Exit {
     OutputExists = 25,
     /// A limit was found that settings lift, and none could be tried.
     NothingTried = 26,
+    /// Applied, and something else wins at the next start.
+    NotLasting = 27,
     /// Any other error of the operating system.
     System = 70,
     /// Ended by Ctrl-C or a signal, after everything that was tried had been undone.
@@ -96,6 +98,7 @@ impl Exit {
         Self::InputInvalid,
         Self::OutputExists,
         Self::NothingTried,
+        Self::NotLasting,
         Self::System,
         Self::Interrupted,
     ];
@@ -135,6 +138,7 @@ impl Exit {
             Self::InputInvalid => "input_invalid",
             Self::OutputExists => "output_exists",
             Self::NothingTried => "nothing_tried",
+            Self::NotLasting => "not_lasting",
             Self::System => "system",
             Self::Interrupted => "interrupted",
         }
@@ -203,10 +207,14 @@ impl Exit {
                  message names file, line and column. For `read` and `archive`: so is one of several captures, or it \
                  breaks off; what could be read is printed all the same."
             }
-            Self::OutputExists => "Files are in the folder that shall be written into; `--force` writes over them.",
+            Self::OutputExists => "The folder to write into has files; `--force` writes over them.",
             Self::NothingTried => {
                 "For `tune`: a setting limits a direction, and none could be tried from here, because the far host does not \
                  allow tuning, or because the value is not fullpipe's to change; the report says what to set where."
+            }
+            Self::NotLasting => {
+                "For `apply --persist` and `confirm`: applied, but another file sets it otherwise at the next boot; the notes name \
+                 file, line and the way out."
             }
             Self::System => "Any other error of the operating system; the message names operation and object.",
             Self::Interrupted => "Ended by Ctrl-C or a signal, after what was tried had been undone.",

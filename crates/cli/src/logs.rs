@@ -2,7 +2,7 @@
 //!
 //! `RUST_LOG` says which: `debug`, `fullpipe_host=debug,fullpipe_tune=info`; without, warnings, and with `-v` of `serve` and
 //! of the guardian `debug`. With `--json` each is one JSON object on a line. What `serve` tells of its clients goes the same way and
-//! is always shown, in its own form.
+//! is always shown, in its own form, with its level where that is not `info`.
 
 use std::{env, fmt, io};
 
@@ -22,7 +22,17 @@ use tracing_subscriber::{
 use crate::output::Output;
 
 /// Of what `serve` tells of its clients.
-pub(crate) const SERVE: &str = "fullpipe::serve";
+const SERVE: &str = "fullpipe::serve";
+
+/// Tells what `serve` has to say, as an event of its level.
+pub(crate) fn serve(level: Level, line: &str) {
+    // The level of an event is fixed where it is written.
+    match level {
+        Level::ERROR => tracing::error!(target: SERVE, "{line}"),
+        Level::WARN => tracing::warn!(target: SERVE, "{line}"),
+        _ => tracing::info!(target: SERVE, "{line}"),
+    }
+}
 
 /// Shows logs from now on; `verbose` where nobody named any.
 pub(crate) fn start(output: Output, verbose: bool) {
@@ -56,7 +66,7 @@ impl<S: Subscriber> Layer<S> for Events {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut message = Message(String::new());
         event.record(&mut message);
-        self.0.event("serve", &clean(&message.0));
+        self.0.event("serve", *event.metadata().level(), &clean(&message.0));
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use anstream::{AutoStream, ColorChoice};
 use fullpipe_report::{Problem, json, text, text::Look};
 use serde_json::Value;
+use tracing::Level;
 
 use crate::args::{Global, ProgressAs, When};
 
@@ -126,12 +127,18 @@ impl Output {
 
     /// Tells of something that happened while the command runs: a line for a person, or a JSON object on a line of its own
     /// with the time, both on standard error; nothing under `--quiet`.
-    pub(crate) fn event(self, command: &str, text: &str) {
+    pub(crate) fn event(self, command: &str, level: Level, text: &str) {
+        let word = match level {
+            Level::ERROR => "error",
+            Level::WARN => "warning",
+            _ => "info",
+        };
         if !self.global.json {
-            return self.remark(&format!("{text}\n"));
+            let mark = if level > Level::WARN { String::new() } else { format!("{word}: ") };
+            return self.remark(&format!("{mark}{text}\n"));
         }
         if !self.global.quiet {
-            let line = json::event(command, &jiff::Timestamp::now().to_string(), text);
+            let line = json::event(command, &jiff::Timestamp::now().to_string(), word, text);
             drop(write_all(&mut io::stderr().lock(), &format!("{line}\n")));
         }
     }

@@ -126,6 +126,18 @@ fn a_plan_is_applied_read_back_and_undone() {
 }
 
 #[test]
+fn a_plan_for_another_host_says_how_to_name_this_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("check.json");
+    let words = ["plan", "--platform", "linux-6.18", "--rate", "1G", "--rtt", "80ms", "--json"];
+    let output = Command::new(FULLPIPE).args(words).stdin(Stdio::null()).output().unwrap();
+    fs::write(&plan, output.stdout).unwrap();
+    let error = fails(folder.path(), &["apply", plan.to_str().unwrap(), "--host", "here"], 24);
+    assert!(error["message"].as_str().unwrap().contains("changes linux-6.18 and not here"), "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("--host linux-6.18"), "{error}");
+}
+
+#[test]
 fn a_reset_goes_back_to_the_kernels_defaults_and_is_itself_undone() {
     let folder = tempfile::tempdir().unwrap();
     let script = "

@@ -169,6 +169,15 @@ fn tune_changes_the_far_host_with_the_key_and_undo_there_restores_it() {
     let (value, _) = json(&mut pair.fullpipe(Side::A, &tune));
     assert_eq!(value["proof"]["kept"], true, "{value:#}\n{}", pair.logs());
     assert_ne!(pair.wmem_of_b(), SMALL_WMEM, "{value:#}");
+    let notes = value["notes"].to_string();
+    assert!(notes.contains("from here `fullpipe undo 1 --key-file FILE`"), "{value:#}");
+    // What was tried in turn is no list of runs there.
+    let history = pair.fullpipe(Side::B, &["history"]).output().unwrap();
+    let history = String::from_utf8_lossy(&history.stdout).into_owned();
+    assert!(history.contains("trials of a tune") && history.matches("\nrun").count() < 3, "{history}");
+    let history = pair.fullpipe(Side::B, &["history", "--verbose"]).output().unwrap();
+    let history = String::from_utf8_lossy(&history.stdout).into_owned();
+    assert!(!history.contains("trials of a tune") && history.matches("\nrun").count() >= 3, "{history}");
 
     // The server runs on: between two orders the journal is free.
     let (value, code) = json(&mut pair.fullpipe(Side::B, &["undo", "--all", "--yes", "--json"]));

@@ -116,3 +116,20 @@ fn a_pool_is_shared_within_its_bounds_and_a_wrong_word_is_named() {
     assert_eq!(code, Some(2));
     assert!(error["error"]["message"].as_str().unwrap().contains("column 9"), "{error}");
 }
+
+/// The file that docs/scenarios.md shows.
+#[test]
+fn the_documented_scenario_comes_out_as_it_expects_and_nothing_is_attainable_beyond_its_framing() {
+    let page = include_str!("../../../docs/scenarios.md");
+    let file = page.split_once("```toml\n").unwrap().1.split_once("```").unwrap().0;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    std::fs::write(&path, file).unwrap();
+    let (code, found) = fullpipe(&["sim", path.to_str().unwrap()], b"");
+    assert_eq!((code, &found["as_expected"]), (Some(0), &Value::from(true)), "{found:#}");
+    let up = &found["transfers"][0];
+    assert_eq!(up["diagnosis"]["limiter"], "path");
+    // 1,448 of 1,500 + 26 B on a link of 2 Mbit/s.
+    let most = 2e6 * 1_448.0 / 1_526.0;
+    assert!(number(&up["diagnosis"]["attainable_bps"]) <= most * 1.005, "{up:#}");
+}

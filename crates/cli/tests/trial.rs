@@ -289,10 +289,14 @@ fn a_file_of_the_folder_that_was_given_wins_too_and_is_named_before_and_with_the
     let script = "
         printf 'net.ipv4.tcp_rmem = 4096 87380 129024\n' > sysctl.d/99-late.conf
         $F apply plan.json --persist --yes --confirm-within 600s > tried.txt
-        $F confirm --json > confirmed.json
+        $F confirm --json > confirmed.json && exit 1 || test $? = 27
         $F undo --all --yes --json > undone.json
         $F apply plan.json --persist --yes --confirm-within 600s -q > tried
-        $F confirm > confirmed.txt";
+        $F confirm > confirmed.txt && exit 1 || test $? = 27
+        $F undo --all --yes --json > undone.json
+        $F apply plan.json --persist --yes --json > applied.json && exit 1 || test $? = 27
+        $F apply plan.json --persist --yes --json > again.json && exit 1 || test $? = 27
+        $F history > history.txt";
     let name = "a_file_of_the_folder_that_was_given_wins_too_and_is_named_before_and_with_the_confirmation";
     let Some(_) = in_namespace(name, folder.path(), script) else { return };
     let late = format!("{}:1", folder.path().join("sysctl.d/99-late.conf").display());
@@ -303,6 +307,12 @@ fn a_file_of_the_folder_that_was_given_wins_too_and_is_named_before_and_with_the
         assert!(said.contains(&late) && said.contains("wins at the next start"), "{said}");
         assert!(said.contains("make it `net.ipv4.tcp_rmem = 4096 "), "the way out: {said}");
     }
+    // The second time nothing is changed, and what was applied still does not last.
+    assert_eq!(file(folder.path(), "again.json")["run"], Value::Null);
+    let history = read("history.txt");
+    let runs: Vec<&str> = history.split("run ").filter(|run| run.contains("command")).collect();
+    assert!(runs[0].contains("lasts beyond a reboot") && runs.len() == 3, "{history}");
+    assert!(runs[1..].iter().all(|run| run.contains("undone") && !run.contains("lasts beyond")), "{history}");
 }
 
 /// Two hosts on one cable, of which one is `$OTHER`, and a plan that cuts the one here off without costing it a route: it
@@ -411,10 +421,10 @@ fn what_an_undo_left_is_said_alike_wherever_the_run_is_told() {
         echo '4096 87380 999999' > $R
         $F undo --all --yes --json > undone.json && exit 1 || test $? = 13
         for command in status history 'show 1'; do
-            $F $command > told
-            grep -c 'changes left, the rest is put back' told
-            grep 'tcp_rmem' told | grep -c '  left'
-            grep '90-fullpipe.conf' told | grep -c '  put back'
+            COLUMNS=110 $F $command > reported
+            grep -c 'changes left, the rest is put back' reported
+            grep 'tcp_rmem' reported | grep -c '  left'
+            grep '90-fullpipe.conf' reported | grep -c '  put back'
         done
         cat $R";
     let name = "what_an_undo_left_is_said_alike_wherever_the_run_is_told";

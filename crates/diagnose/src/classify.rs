@@ -147,7 +147,7 @@ impl<'a> Case<'a> {
         let Some(base) = base else { return vec![None; intervals.len()] };
         let reach = thresholds::PAUSES_ROUND_TRIPS * base;
         let round_trips = 2.0 * thresholds::PAUSES_ROUND_TRIPS;
-        let whole = Some(Pauses::of(intervals)).filter(Pauses::are_many);
+        let whole = Some(Pauses::from_intervals(intervals)).filter(Pauses::are_many);
         let whole = whole.and_then(|all| all.sign(self.timeline.span_us / base)).filter(|sign| *sign == Sign::Buffer);
         let sign = |pauses: &Pauses| match pauses
             .sign(round_trips)
@@ -376,7 +376,7 @@ impl<'a> Case<'a> {
         if !has_packets || self.is_growing(held) || !self.is_long(held) {
             return NetworkCause::Opening;
         }
-        let pauses = Pauses::of(held.iter().copied());
+        let pauses = Pauses::from_intervals(held.iter().copied());
         let time: f64 = held.iter().map(|i| i.len()).sum();
         let waits = self.path.base_rtt.and_then(|base| pauses.sign(time / base)) == Some(Sign::Window);
         match pauses.is_clocked() {

@@ -119,7 +119,7 @@ fn has_room(interval: &Interval, most: f64) -> bool {
 
 /// Why the most in flight is the same throughout `span`; `None` where that can't be determined.
 fn why_flat(timeline: &Timeline, span: &[&Interval], base: f64, write: Option<Bytes>) -> Option<Level> {
-    let pauses = Pauses::of(span.iter().copied());
+    let pauses = Pauses::from_intervals(span.iter().copied());
     let round_trips = span.iter().map(|i| i.len()).sum::<f64>() / base;
     // A link that is just full, without a queue, looks like a buffer, but that it delivers all the time.
     let dry = stats::median(span.iter().filter_map(|i| Some((i.dry?, i.len())))).unwrap_or(1.0);

@@ -37,7 +37,7 @@ pub(crate) enum Sign {
 
 impl Pauses {
     /// Those in `intervals`.
-    pub(crate) fn of<'a>(intervals: impl IntoIterator<Item = &'a Interval>) -> Self {
+    pub(crate) fn from_intervals<'a>(intervals: impl IntoIterator<Item = &'a Interval>) -> Self {
         let mut sum = Self::default();
         intervals.into_iter().for_each(|interval| sum.plus(interval, 1.0));
         sum

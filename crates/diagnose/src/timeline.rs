@@ -99,6 +99,29 @@ impl Timeline {
         interval.at.mss.filter(|&mss| mss > 0).map_or(self.mss, f64::from)
     }
 
+    /// The median payload rate, in bit/s, of the stretches that end with an interval of `held` and are not shorter than
+    /// `least_us`; `None` where there is none. The intervals of `held` are some of this timeline, in its order.
+    pub(crate) fn median_over(&self, held: &[&Interval], least_us: f64) -> Option<f64> {
+        let (mut first, mut acked) = (0, 0.0);
+        let mut rates = Vec::with_capacity(held.len());
+        for last in &self.intervals {
+            acked += last.acked;
+            let len = |first: &Interval| last.to_us.saturating_sub(first.from_us) as f64;
+            while let [earliest, next, ..] = &self.intervals[first..]
+                && len(next) >= least_us.max(1.0)
+            {
+                acked -= earliest.acked;
+                first += 1;
+            }
+            let stretch = len(&self.intervals[first]);
+            let is_held = held.binary_search_by_key(&last.to_us, |interval| interval.to_us).is_ok();
+            if is_held && stretch >= least_us.max(1.0) {
+                rates.push((acked * 8e6 / stretch, last.len()));
+            }
+        }
+        stats::median(rates.into_iter())
+    }
+
     pub(crate) fn acked(&self) -> f64 {
         self.intervals.iter().map(|i| i.acked).sum()
     }

@@ -105,7 +105,7 @@ fn rule(case: &Case<'_>, labels: &[Label]) -> Diagnosis {
 /// no more to write.
 fn alternatives(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<Alternative> {
     let (sender, from_packets) = (sentences::sender(case.transfer), case.transfer.source == Source::Capture);
-    let sign = Pauses::of(ruling.intervals.iter().copied()).sign(0.0);
+    let sign = Pauses::from_intervals(ruling.intervals.iter().copied()).sign(0.0);
     let limiter = match (ruling.limiter, ruling.detail) {
         _ if !from_packets => return Vec::new(),
         (Limiter::SendBuffer, _) if sign == Some(Sign::Unclear) => Limiter::Application,
@@ -242,7 +242,7 @@ fn ambiguous(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     let windows_unseen = case.transfer.sender_samples.iter().all(|sample| sample.offered_window.is_none());
     let most = ruling.intervals.iter().filter_map(|i| packets::peak(i)).reduce(f64::max)?;
     // A sender that waits for a window sends as soon as there is room.
-    let is_told = match Pauses::of(ruling.intervals.iter().copied()).sign(0.0) {
+    let is_told = match Pauses::from_intervals(ruling.intervals.iter().copied()).sign(0.0) {
         // A buffer that is full is never empty.
         Some(Sign::Buffer) => ruling.limiter == Limiter::SendBuffer && !packets::is_often_empty(&ruling.intervals),
         Some(Sign::Application) => ruling.limiter == Limiter::Application,
@@ -264,8 +264,14 @@ fn ambiguous(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
 fn attainable(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<Rate> {
     let known = case.path.known.map(|known| (known - case.path.others).max(0.0));
     let bps = match ruling.limiter {
-        // The median, because the rates of single round trips contain the bursts of acknowledgements.
-        Limiter::Path => ruling.median(|i| Some(i.rate)),
+        // The median, because the rates of single round trips contain the bursts of acknowledgements. Where most of the time
+        // is such a burst, as after each pause of a virtual machine, a longer stretch carried less: a quarter of the time,
+        // so that most stretches lie within it.
+        Limiter::Path => {
+            let time: f64 = ruling.intervals.iter().map(|i| i.len()).sum();
+            let longer = case.timeline.median_over(&ruling.intervals, time / 4.0);
+            ruling.median(|i| Some(i.rate)).map(|median| longer.map_or(median, |longer| median.min(longer)))
+        }
         // A path known to carry less than what was seen is not known.
         _ => known.filter(|&known| known >= ruling.rate),
     };

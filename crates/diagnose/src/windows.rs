@@ -190,7 +190,7 @@ impl Scaling {
         match self {
             Self::Shift(shift) => format!("scale option present, shift {shift}"),
             Self::ReceiverOmits => "the receiver sent no scale option".into(),
-            Self::SenderOmits => "the sender sent no scale option, so that the receiver may not scale".into(),
+            Self::SenderOmits => "the sender sent no scale option, which keeps the receiver from scaling".into(),
             Self::Unknown => "the SYN packets were not seen".into(),
         }
     }

@@ -226,7 +226,7 @@ impl Host for FolderHost {
         if !self.is_freebsd() {
             return persist::drop_in(folder, changes);
         }
-        let kept: Vec<_> = changes.iter().map(|change| (*change, freebsd::boot::Keeper::of(change))).collect();
+        let kept: Vec<_> = changes.iter().map(|change| (*change, freebsd::boot::Keeper::from_change(change))).collect();
         freebsd::boot::files(&self.root, &kept)
     }
 

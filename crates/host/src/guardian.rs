@@ -89,16 +89,16 @@ impl Guardian {
         // Nobody who waits for the end of our output shall wait for the guardian.
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let stdin = child.stdin.take();
-        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let (ready, is_ready) = std::sync::mpsc::sync_channel(1);
         if let Some(stdout) = child.stdout.take() {
             thread::spawn(move || {
                 let mut line = String::new();
                 let read = BufReader::new(stdout).read_line(&mut line);
                 // Whoever waits no longer does not want to know.
-                tell.send(read.is_ok_and(|_| line.trim() == "ready")).unwrap_or_default();
+                ready.send(read.is_ok_and(|_| line.trim() == "ready")).unwrap_or_default();
             });
         }
-        if told.recv_timeout(START) == Ok(true) {
+        if is_ready.recv_timeout(START) == Ok(true) {
             return Ok(Self { program: program.to_owned(), owner, bond, child, stdin });
         }
         child.kill()?;

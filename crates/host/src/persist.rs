@@ -70,6 +70,13 @@ pub enum Overridden {
     },
 }
 
+impl Overridden {
+    /// Whether another file wins; a folder that nothing reads at boot was chosen by whoever set `FULLPIPE_SYSCTL_DIR`.
+    pub fn is_by_another(&self) -> bool {
+        matches!(self, Self::Line { .. } | Self::Hidden { .. })
+    }
+}
+
 impl fmt::Display for Overridden {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

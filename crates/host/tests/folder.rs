@@ -508,8 +508,8 @@ fn a_folder_that_holds_keys_of_a_kernel_tells_none() {
         fs::create_dir_all(file.parent().expect("a folder")).expect("made");
         fs::write(file, "a-secret").expect("written");
     }
-    let told = format!("{:?}", host.settings().expect("read"));
-    assert!(told.contains("tcp_rmem") && !told.contains("a-secret"), "{told}");
+    let shown = format!("{:?}", host.settings().expect("read"));
+    assert!(shown.contains("tcp_rmem") && !shown.contains("a-secret"), "{shown}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Another administrator sets what a run sets, at every moment of it: what they set stays, or is told.
+//! Another administrator sets what a run sets, at every moment of it: what they set stays, or is reported.
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 use std::{fs, path::Path};
@@ -84,7 +84,7 @@ fn change(knob: Address, from: &str, to: &str) -> Change {
     Change::unexplained("a".into(), knob, Some(from.into()), Some(to.into()))
 }
 
-/// A run and its undo, during which somebody else is quicker at the `at`th call. Whether that was told, and the calls.
+/// A run and its undo, during which somebody else is quicker at the `at`th call. Whether that was reported, and the calls.
 fn history(root: &Path, at: Option<usize>) -> (bool, Vec<Call>) {
     machine(root);
     let mut host = Shared { host: FolderHost::new(root), root, at, calls: Vec::new() };

@@ -7,6 +7,7 @@
 
 mod decompress;
 mod error;
+mod places;
 mod pump;
 mod source;
 mod team;
@@ -14,6 +15,8 @@ mod team;
 use std::{num::NonZeroUsize, ops::ControlFlow, path::PathBuf};
 
 use fullpipe_capture::{Problems, Sink, Totals};
+
+use places::Places;
 
 pub use decompress::Compression;
 pub use error::Error;
@@ -81,6 +84,9 @@ pub struct Outcome {
     pub name: String,
     /// The number of the last packet of the files before.
     pub before: u64,
+    /// Where it was taken: captures that overlap in time are of different places, numbered from 0, and a connection that is in
+    /// two of them is followed once for each.
+    pub place: usize,
     /// What was in it.
     pub totals: Totals,
     /// What of it could not be read; the packets' numbers run on from file to file (see [`Captures::locate`]).
@@ -128,11 +134,14 @@ pub fn read_each<S: Sink>(
     mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Captures {
     let mut captures = Captures::default();
+    let mut places = Places::default();
     let mut before = 0;
     for (file, source) in sources.enumerate() {
         let in_file = |progressed: &Progress| progress(&Progress { file, ..*progressed });
-        match source.and_then(|source| read_source(source, before, options, sink, in_file)) {
+        let mut sink = places.next(sink);
+        match source.and_then(|source| read_source(source, before, options, &mut sink, in_file)) {
             Ok(outcome) => {
+                let outcome = Outcome { place: sink.place(), ..outcome };
                 before += outcome.totals.packets;
                 let was_stopped = outcome.was_stopped;
                 captures.files.push(outcome);

@@ -72,6 +72,7 @@ pub fn read_source<S: Sink>(
         (Err(reason), None) if !was_stopped => Err(not_a_capture(reason)),
         (_, broken) => Ok(Outcome {
             before,
+            place: 0,
             totals: *reader.totals(),
             problems: reader.problems().clone(),
             compression,

@@ -28,6 +28,6 @@ pub use catalogue::{Catalogue, Knob};
 pub use packets::{FrameSizes, Ipsec, Packets};
 pub use plan::{Change, Plan, TakesEffect};
 pub use planner::{Flow, Goal, PlanHost, PlanRequest, PlatformRequest, plan, plan_platform};
-pub use prefix::{Prefix, PrefixError};
+pub use prefix::{PrefixError, parse_destination};
 pub use settings::{Family, Link, MachineFacts, Mbufs, Origin, ParsePlatformError, Platform, Route, Settings};
 pub use tuning_level::TuningLevel;

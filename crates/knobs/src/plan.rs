@@ -107,6 +107,29 @@ impl Change {
                     "Set-NetAdapterAdvancedProperty -Name \"{device}\" -RegistryKeyword \"{property}\" -RegistryValue {value}"
                 ))
             }
+            // `ip route change` drops what it isn't given, so it is given what the route has.
+            Address::Route { destination, attribute } => {
+                let family = if destination.contains(':') { " -6" } else { "" };
+                if attribute == crate::planner::destination::MADE {
+                    return Some(match to {
+                        // Addresses have colons, networks a slash.
+                        Some(line) if is_plain(&line.replace([':', '/'], "")) => {
+                            format!("ip{family} route add {destination} {line}")
+                        }
+                        Some(_) => return None,
+                        None => format!("ip{family} route del {destination}"),
+                    });
+                }
+                let value = match to {
+                    Some(value) => Some(value).filter(|value| is_plain(value) && !value.contains(' '))?,
+                    // Only numbers have a 0 that takes them away.
+                    None if attribute == "congctl" => return None,
+                    None => "0",
+                };
+                Some(format!(
+                    "ip{family} route change $(ip{family} route show exact {destination}) {attribute} {value}"
+                ))
+            }
             Address::Named { kind, name } if kind == "call" => {
                 let number: u32 = to?.parse().ok()?;
                 Some(format!("{name}(fd, {number});"))
@@ -251,11 +274,32 @@ mod tests {
             ),
             ("call SetSocketRxBuffers", "40", Some("SetSocketRxBuffers(fd, 40);")),
             ("link eth0 mtu", "9000", None),
+            (
+                "route 10.80.0.0/24 initcwnd",
+                "40",
+                Some("ip route change $(ip route show exact 10.80.0.0/24) initcwnd 40"),
+            ),
+            (
+                "route 2001:db8::/32 rto_min",
+                "50ms",
+                Some("ip -6 route change $(ip -6 route show exact 2001:db8::/32) rto_min 50ms"),
+            ),
+            ("route 10.80.0.7 made", "via 10.0.0.2 dev eth0", Some("ip route add 10.80.0.7 via 10.0.0.2 dev eth0")),
+            ("route 10.80.0.7 made", "via 10.0.0.2; reboot", None),
+            ("route default congctl", "$(reboot)", None),
         ] {
             assert_eq!(planned(knob, to).command().as_deref(), expected, "{knob}");
         }
         let at_start = Change { takes_effect: TakesEffect::Restart, ..planned("kern.ipc.nmbclusters", "98000") };
         assert_eq!(at_start.command(), None);
+        for (knob, expected) in [
+            ("route default window", Some("ip route change $(ip route show exact default) window 0")),
+            ("route 10.80.0.7 made", Some("ip route del 10.80.0.7")),
+            ("route default congctl", None),
+        ] {
+            let absent = Change { to: None, ..planned(knob, "") };
+            assert_eq!(absent.command().as_deref(), expected, "{knob}");
+        }
         let absent = Change {
             to: None,
             ..planned(r"registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpWindowSize", "1")

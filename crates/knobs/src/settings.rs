@@ -1,6 +1,6 @@
 //! What was read from a machine, by whatever way.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr, sync::LazyLock};
 
 use fullpipe_units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -116,6 +116,22 @@ impl fmt::Display for Platform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.family.name())?;
         if self.version.is_empty() { Ok(()) } else { write!(f, "-{}", self.version) }
+    }
+}
+
+impl Platform {
+    /// Names to choose from: each version where there is a list of them, else the family, whose versions are numbers.
+    pub fn names() -> &'static [String] {
+        static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
+            Catalogue::all()
+                .flat_map(|catalogue| {
+                    let family = catalogue.family.name();
+                    let versions = catalogue.order.iter().map(move |version| format!("{family}-{version}"));
+                    std::iter::once(family.to_owned()).chain(versions)
+                })
+                .collect()
+        });
+        &NAMES
     }
 }
 

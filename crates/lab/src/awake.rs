@@ -26,7 +26,7 @@ use crate::sys;
 /// of a test on any path that is worth measuring.
 const LINGER: Duration = Duration::from_secs(1);
 /// How often a thread looks for new packets while there are none.
-const NAP: Duration = Duration::from_millis(2);
+const SLEEP: Duration = Duration::from_millis(2);
 
 /// The spinning threads. Dropping this ends them.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ fn spin(stop: &AtomicBool, packets: &AtomicU64) {
         if count != seen {
             (seen, last) = (count, Instant::now());
         } else if last.elapsed() > LINGER {
-            thread::sleep(NAP);
+            thread::sleep(SLEEP);
             continue;
         }
         for _ in 0..1_000 {

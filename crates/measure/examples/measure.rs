@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn serve(address: &str) -> Result<(), Box<dyn Error>> {
-    let log = Arc::new(|line: &str| eprintln!("{line}"));
+    let log = Arc::new(|level, line: &str| eprintln!("{level}: {line}"));
     let server = Server::bind(address.parse()?, ServerOptions { log: Some(log), ..ServerOptions::default() }, None)?;
     println!("listening on {}", server.local_addr());
     std::io::stdout().flush()?;

@@ -57,12 +57,26 @@ pub(crate) struct Manner {
     pub(crate) zerocopy: bool,
     /// Bits per second that each sender paces itself to.
     pub(crate) pace_bps: Option<u64>,
+    /// Blocks that a sender with a pace writes without a pause, as iperf3's `-b RATE/N`; 0 for one.
+    pub(crate) burst: u32,
     /// Bits per second beyond which no receiver reads.
     pub(crate) read_bps: Option<u64>,
     /// Whether the kernel is asked about the connections while payload moves.
     pub(crate) sampling: bool,
     /// As fast as this host can, found by trials in so much time.
     pub(crate) max: Option<Duration>,
+}
+
+impl Manner {
+    /// What the kernel may pace senders to: not where they are to send in bursts.
+    pub(crate) fn kernel_pace_bps(&self) -> Option<u64> {
+        self.pace_bps.filter(|_| self.burst <= 1)
+    }
+
+    /// Bytes that a sender with a pace writes without looking at the clock.
+    pub(crate) fn burst_bytes(&self) -> u64 {
+        if self.burst > 1 { u64::from(self.burst) * self.block as u64 } else { 0 }
+    }
 }
 
 /// What a worker shares with the thread that watches it.
@@ -97,7 +111,7 @@ const MOST_PARTS: usize = (16 << 20) / NOISE;
 const STACK: usize = 256 << 10;
 
 /// How long a worker sleeps in the kernel before it looks whether it shall stop.
-const NAP: Duration = Duration::from_millis(200);
+const WAKE_EVERY: Duration = Duration::from_millis(200);
 
 impl Shared {
     pub(crate) fn new(stream: TcpStream) -> Self {
@@ -186,8 +200,8 @@ pub(crate) fn start_worker(
     (manner, crowd): (&Manner, bool),
     run: &Arc<Run>,
 ) -> io::Result<JoinHandle<()>> {
-    shared.stream.set_read_timeout(Some(NAP))?;
-    shared.stream.set_write_timeout(Some(NAP))?;
+    shared.stream.set_read_timeout(Some(WAKE_EVERY))?;
+    shared.stream.set_write_timeout(Some(WAKE_EVERY))?;
     // Windows does not tell how much of a write was done that timed out: there a sender waits for room before it writes.
     shared.stream.set_nonblocking(cfg!(windows) && role == Role::Send)?;
     let (shared, manner, run) = (Arc::clone(shared), manner.clone(), Arc::clone(run));
@@ -227,12 +241,14 @@ fn send(shared: &Shared, manner: &Manner, run: &Run) -> io::Result<()> {
         return max::send(shared, manner, run, pilot);
     }
     let stream = &shared.stream;
+    let mut burst_end = 0;
     while !run.brakes.senders.load(Ordering::Relaxed) {
-        if let Some(pace) = manner.pace_bps
-            && is_ahead_of(pace, shared.moved(), run.start)
-        {
-            thread::sleep(Duration::from_millis(1));
-            continue;
+        if let Some(pace) = manner.pace_bps.filter(|_| shared.moved() >= burst_end) {
+            if is_ahead_of(pace, shared.moved(), run.start) {
+                thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+            burst_end = shared.moved() + manner.burst_bytes();
         }
         let claim = run.claim(manner.block);
         if claim == 0 {
@@ -282,7 +298,7 @@ pub(crate) fn write_repeating(mut stream: &TcpStream, payload: &[u8], len: usize
 /// that wakes up to look at its brake must not, or no send buffer would limit it.
 pub(crate) fn wait_for_room(stream: &TcpStream, run: &Run) -> io::Result<()> {
     while !run.brakes.senders.load(Ordering::Relaxed) {
-        if wait::writable(stream, NAP)? {
+        if wait::writable(stream, WAKE_EVERY)? {
             break;
         }
     }

@@ -41,7 +41,7 @@ pub use exchange::{DELAYED, ExchangeReport, ExchangeSpec, Latency};
 pub use max::{Choice, Harm, Left, Mechanism, Push, Refused, Trial};
 pub use measurement::{Cpu, DirectionMeasurement, Measurement, PeerKind};
 pub use mtu::{MtuReport, PathMtu};
-pub use server::{Log, Network, ParseNetworkError, Server, ServerOptions};
+pub use server::{Log, Server, ServerOptions};
 pub use spec::{Direction, Length, Phase, Progress, TestDirection, TestSpec, UdpSpec};
 pub use sys::host::name as host_name;
 pub use talk::{Disconnect, Ends, Hello, RequestError, RequestHandler};

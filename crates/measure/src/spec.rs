@@ -50,6 +50,8 @@ pub struct TestSpec {
     pub receive_buffer: Option<Bytes>,
     /// Payload rate that each sender paces itself to.
     pub pace: Option<Rate>,
+    /// Writes of `block` that each sender makes without a pause, whatever its pace, up to 1,000 (iperf3's limit); 0 for one.
+    pub burst: u32,
     /// `SO_MAX_PACING_RATE` of the sending sockets (iperf3's `--fq-rate`): the kernel spreads each sender's packets out to
     /// this rate at most. At most 34 Gbit/s, as the option takes 32 bits of bytes.
     pub max_pacing_rate: Option<Rate>,
@@ -178,6 +180,7 @@ impl Default for TestSpec {
             send_buffer: None,
             receive_buffer: None,
             pace: None,
+            burst: 0,
             max_pacing_rate: None,
             nodelay: false,
             mss: None,

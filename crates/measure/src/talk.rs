@@ -95,7 +95,7 @@ impl Hello {
     /// `introduce`: with what tells this host from others.
     pub(crate) fn of_this_host(takes_requests: bool, introduce: bool) -> Value {
         if !introduce {
-            return json!({ "version": VERSION, "program": env!("CARGO_PKG_VERSION"), "steward": takes_requests });
+            return json!({ "version": VERSION, "program": env!("CARGO_PKG_VERSION"), "takes_requests": takes_requests });
         }
         json!({
             "version": VERSION,
@@ -104,7 +104,7 @@ impl Hello {
             "platform": host::platform(),
             "congestion_control": host::congestion_control(),
             "available": host::available_congestion_controls(),
-            "steward": takes_requests,
+            "takes_requests": takes_requests,
         })
     }
 
@@ -122,7 +122,11 @@ impl Hello {
             platform: text("platform").unwrap_or_default(),
             congestion_control: text("congestion_control"),
             available: words.into_iter().flatten().take(64).filter_map(Value::as_str).map(clean).collect(),
-            takes_requests: value.get("steward").and_then(Value::as_bool).unwrap_or(false),
+            takes_requests: value
+                .get("takes_requests")
+                .or_else(|| value.get("steward"))
+                .and_then(Value::as_bool)
+                .unwrap_or(false),
         })
     }
 }

@@ -1,5 +1,5 @@
 //! Many hosts: each pair measured in turn by `fullpipe check` on one of the two, the matrix that comes of it, the one host
-//! or site that is wrong, and a store of earlier runs against which a drop is told.
+//! or site that is wrong, and a store of earlier runs against which a drop is noticed.
 //!
 //! What is *not* here: measuring and judging a pair (the program on the hosts does both, and its document is read), and
 //! showing anything (`report`).

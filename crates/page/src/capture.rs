@@ -21,6 +21,8 @@ pub struct CaptureList {
     pub unanswered: u64,
     /// What was read.
     pub files: Vec<CaptureFile>,
+    /// Connections that were seen at two places.
+    pub twins: Vec<Twins>,
     /// What could not be read.
     pub problems: Vec<CaptureProblem>,
     /// How many problems there were, also those that are not listed.
@@ -32,12 +34,26 @@ pub struct CaptureList {
 pub struct CaptureFile {
     /// Its name.
     pub name: String,
+    /// Where it was taken, from 0: captures that overlap in time are of different places.
+    pub place: usize,
     /// Packets in it.
     pub packets: u64,
     /// Their bytes as sent.
     pub bytes: u64,
     /// TCP segments among them.
     pub segments: u64,
+}
+
+/// One connection, seen at two places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Twins {
+    /// Its number as it was seen nearer the end that sent most. That end's side of the path tells more: its round trips, and what
+    /// was lost on the way.
+    pub near: u64,
+    /// Its number as it was seen farther from it.
+    pub far: u64,
+    /// Whether both have the same verdict.
+    pub agree: bool,
 }
 
 /// Something in a capture that could not be read.
@@ -67,6 +83,25 @@ pub struct Advice {
 }
 
 impl CaptureList {
+    /// The same connection as seen elsewhere.
+    pub fn twins_of(&self, number: u64) -> Option<&Twins> {
+        self.twins.iter().find(|twins| [twins.near, twins.far].contains(&number))
+    }
+
+    /// The file that a packet is in; packets' numbers run on from file to file.
+    pub fn file_of(&self, packet: u64) -> Option<&CaptureFile> {
+        let mut last = 0;
+        self.files.iter().find(|file| {
+            last += file.packets;
+            packet <= last
+        })
+    }
+
+    /// How many places the captures were taken at.
+    pub fn places(&self) -> usize {
+        self.files.iter().map(|file| file.place + 1).max().unwrap_or(0)
+    }
+
     /// Puts as many connections as are to be shown in order: those first in which most time was lost to something that can
     /// be lifted.
     pub fn sort(&mut self) {

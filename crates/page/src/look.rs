@@ -1,13 +1,17 @@
 //! Captures looked at: what was found in them as a list, and a closer look at the first connections, sample by sample and
 //! segment by segment. What is *not* here: where their bytes come from, and drawing.
 
+use std::{collections::BTreeMap, net::IpAddr};
+
 use fullpipe_capture::{
     Findings, Flow, Keep, Mark, Point, ProblemKind, Report, Segment, Sink, TooBig, Trace, Tracer, Tracker, Wanted,
 };
+use fullpipe_diagnose::Limiter;
 use fullpipe_ingest::{Captures, Error, Outcome};
+use fullpipe_units::Micros;
 
 use crate::{
-    CaptureFile, CaptureList, CaptureProblem, clean, display_filter, endpoint,
+    CaptureFile, CaptureList, CaptureProblem, Twins, clean, display_filter, endpoint,
     html::{Chart, Charts, TraceChart},
 };
 
@@ -31,20 +35,61 @@ pub fn list(captures: &Captures, found: Findings) -> Seen {
     tell_files(captures, &mut list);
     let is_cut =
         |file: &Outcome| file.problems.listed().iter().any(|problem| matches!(problem.kind, ProblemKind::FileCut));
-    let broken = !captures.failed.is_empty()
-        || captures.files.iter().any(|file| file.broken.is_some() || is_cut(file) || is_early(captures, file));
+    let broken = !captures.failed.is_empty() || captures.files.iter().any(|file| file.broken.is_some() || is_cut(file));
+    list.twins = twins(&list);
     Seen { list, broken }
 }
 
-/// What is said of a file that begins before the one before it ended.
-const EARLY: &str = "it begins before the previous capture ends, so a connection that is in both is judged wrongly: give \
-                     captures in the order of time, and the two ends of a connection one at a time";
+/// The connections that were seen at two places: those between the same ends, in the order in which each place saw them.
+fn twins(list: &CaptureList) -> Vec<Twins> {
+    if list.places() < 2 {
+        return Vec::new();
+    }
+    let mut seen: BTreeMap<[(IpAddr, u16); 2], Vec<Seat>> = BTreeMap::new();
+    for report in list.connections.iter() {
+        let mut ends = [report.a, report.b].map(|end| (IpAddr::from(end.address), end.port));
+        ends.sort_unstable();
+        let Some(file) = list.file_of(report.first_packet) else { continue };
+        seen.entry(ends).or_default().push(Seat::new(file.place, &report));
+    }
+    let mut twins = Vec::new();
+    for mut seats in seen.into_values() {
+        seats.sort_unstable_by_key(|seat| seat.number);
+        while let Some(first) = seats.first().copied() {
+            let second = seats.iter().position(|seat| seat.place != first.place);
+            let second = second.map(|place| seats.remove(place));
+            seats.remove(0);
+            twins.extend(second.map(|second| first.beside(second)));
+        }
+    }
+    twins
+}
 
-/// Whether a file begins before the one before it ended. Its packets are then no continuation.
-fn is_early(captures: &Captures, file: &Outcome) -> bool {
-    let before =
-        captures.files.iter().filter(|other| other.before < file.before).map(|other| other.totals.last_ns).max();
-    before.zip(file.totals.first_ns).is_some_and(|(before, first)| first < before)
+/// A connection as one place saw it.
+#[derive(Clone, Copy)]
+struct Seat {
+    place: usize,
+    number: u64,
+    /// From the place to the end that sent most, and back.
+    to_sender: Option<Micros>,
+    verdict: Option<Limiter>,
+}
+
+impl Seat {
+    fn new(place: usize, report: &Report) -> Self {
+        let side = report.main_side();
+        let verdict = side.verdict.as_ref().map(|verdict| verdict.diagnosis.limiter);
+        Self { place, number: report.number, to_sender: side.away, verdict }
+    }
+
+    fn beside(self, other: Self) -> Twins {
+        let is_nearer = match (self.to_sender, other.to_sender) {
+            (Some(own), Some(others)) => own <= others,
+            (own, _) => own.is_some(),
+        };
+        let (near, far) = if is_nearer { (self, other) } else { (other, self) };
+        Twins { near: near.number, far: far.number, agree: near.verdict == far.verdict }
+    }
 }
 
 /// What was read, and what could not be.
@@ -53,6 +98,7 @@ fn tell_files(captures: &Captures, list: &mut CaptureList) {
         let name = clean(&file.name).into_owned();
         list.files.push(CaptureFile {
             name: name.clone(),
+            place: file.place,
             packets: file.totals.packets,
             bytes: file.totals.bytes,
             segments: file.totals.segments,
@@ -63,10 +109,6 @@ fn tell_files(captures: &Captures, list: &mut CaptureList) {
             packet: Some(problem.packet.saturating_sub(file.before)),
             message: problem.kind.to_string(),
         }));
-        if is_early(captures, file) {
-            list.problem_count += 1;
-            list.problems.push(CaptureProblem { file: name.clone(), packet: None, message: EARLY.to_owned() });
-        }
         if let Some(error) = &file.broken {
             whole(list, name, error);
         }

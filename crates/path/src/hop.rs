@@ -94,7 +94,7 @@ impl<T: Clone> Hop<T> {
         self.mtu.is_some_and(|mtu| mtu.oversize == OversizeVerdict::TooBig)
     }
 
-    /// The segment that just arrived, if it was refused and its sender is to be told.
+    /// The segment that just arrived, if it was refused and its sender is to be notified.
     pub(crate) fn take_refused(&mut self) -> Option<Departure<T>> {
         self.refused.take()
     }

@@ -250,7 +250,7 @@ pub struct MtuSpec {
 /// What happens to a packet that is larger than an MTU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OversizeVerdict {
-    /// The sender is told.
+    /// The sender is notified (ICMP).
     TooBig,
     /// It vanishes: a black hole (RFC 2923, section 2.1).
     Silent,

@@ -121,9 +121,9 @@ pub fn listening(command: &str, address: SocketAddr, url: Option<&str>) -> Value
     document(command, object)
 }
 
-/// Something that happened while a command runs, with its time as RFC 3339 has it.
-pub fn event(command: &str, time: &str, text: &str) -> Value {
-    document(command, json!({ "time": time, "event": text }))
+/// Something that happened while a command runs, with its time as RFC 3339 has it and its level: `info`, `warning` or `error`.
+pub fn event(command: &str, time: &str, level: &str, text: &str) -> Value {
+    document(command, json!({ "time": time, "level": level, "event": text }))
 }
 
 /// A step of a command that goes on, with its time as RFC 3339 has it.

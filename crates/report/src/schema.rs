@@ -325,8 +325,15 @@ pub const LISTENING: &[Key] = &[
 ];
 
 /// What `serve` logs on standard error, an object on a line of its own for each event.
-pub const EVENT: &[Key] =
-    &[key("time", "string", "when, in UTC (RFC 3339)"), key("event", "string", "what happened, a sentence")];
+pub const EVENT: &[Key] = &[
+    key("time", "string", "when, in UTC (RFC 3339)"),
+    key(
+        "level",
+        "string",
+        "`info`; `warning`: what a client did wrong or was refused; `error`: what this host failed at",
+    ),
+    key("event", "string", "what happened, a sentence"),
+];
 
 /// What `--progress json` tells on standard error, an object on a line of its own for each step.
 pub const PROGRESS: &[Key] = &[

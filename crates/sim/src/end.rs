@@ -99,7 +99,7 @@ impl End {
         let interface = Interface { mtu, checksum_offload: true, burst: 0 };
         let mut config = Config::new(address(host, is_v6), interface, SecretKey(key));
         config.profile = profile;
-        let mut options = SocketOptions::of(&profile);
+        let mut options = SocketOptions::from_profile(&profile);
         options.no_nagle = spec.no_nagle;
         Self {
             stack: Stack::new(Memory::new(buffers, mss), config),

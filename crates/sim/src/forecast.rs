@@ -151,7 +151,7 @@ pub(crate) fn duration(line: Line) -> (Micros, Micros) {
 }
 
 fn ample() -> Result<HostSpec, SimError> {
-    let mut host = HostSpec::of("linux-6.18")?;
+    let mut host = HostSpec::named("linux-6.18")?;
     host.receive = ReceiveBuffer { max: Bytes::new(AMPLE), ..host.receive };
     host.send = SendBuffer { max: Bytes::new(AMPLE), ..host.send };
     Ok(host)

@@ -281,7 +281,7 @@ fn devices(name: &'static str, cases: &[DeviceCase], rows: &mut Vec<Reference>) 
 
 fn lan(rate: Rate, rtt: Micros, from: &str, to: &str) -> Result<Spec, SimError> {
     let path = knob::path(rate, rtt, 0.0, QueueSize::Bdp { multiple: 1.0, at_least: 256 })?;
-    let mut spec = Spec::new(path, HostSpec::of(from)?, HostSpec::of(to)?);
+    let mut spec = Spec::new(path, HostSpec::named(from)?, HostSpec::named(to)?);
     (spec.time, spec.omit) = (Micros::from_millis(300), Micros::from_millis(100));
     Ok(spec)
 }

@@ -55,7 +55,7 @@ pub struct Overrides {
     pub loss: Option<f64>,
     /// The queue in front of the link.
     pub queue: Option<QueueSize>,
-    /// The sender's settings are told by files: what was seen to hold it is not added to them.
+    /// The sender's settings come from files: what was seen to hold it is not added to them.
     pub sender: bool,
     /// Likewise the receiver's.
     pub receiver: bool,

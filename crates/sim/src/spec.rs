@@ -64,7 +64,7 @@ impl HostSpec {
     ///
     /// # Errors
     /// The platform is unknown.
-    pub fn of(name: &str) -> Result<Self, SimError> {
+    pub fn named(name: &str) -> Result<Self, SimError> {
         Ok(platform(name)?.host())
     }
 }

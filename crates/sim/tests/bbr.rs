@@ -7,7 +7,7 @@ use fullpipe_sim::{HostSpec, Outcome, Spec, knob, run};
 use fullpipe_units::{Micros, Rate};
 
 fn transfer(congestion: &str, loss: &str, queue: &str, seconds: u64) -> Outcome {
-    let host = || HostSpec::of("linux-6.18").unwrap();
+    let host = || HostSpec::named("linux-6.18").unwrap();
     let rate = Rate::from_bps(20_000_000);
     let mut spec: Spec = knob::one_link(rate, Micros::from_millis(40), loss, queue, [host(), host()]).unwrap();
     knob::set(&mut spec, "sender.congestion", congestion).unwrap();

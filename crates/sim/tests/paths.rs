@@ -11,7 +11,7 @@ use fullpipe_units::{Bytes, Micros, Rate};
 fn linux(mbps: u64, rtt_ms: u64) -> Spec {
     let queue = QueueSize::Bdp { multiple: 1.0, at_least: 64 };
     let path = knob::path(Rate::from_bps(mbps * 1_000_000), Micros::from_millis(rtt_ms), 0.0, queue).unwrap();
-    let host = || HostSpec::of("linux-6.18").unwrap();
+    let host = || HostSpec::named("linux-6.18").unwrap();
     let mut spec = Spec::new(path, host(), host());
     (spec.time, spec.omit) = (Micros::from_secs(5), Micros::from_secs(1));
     spec

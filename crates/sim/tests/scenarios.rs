@@ -10,7 +10,7 @@ use fullpipe_units::{Bytes, Micros, Rate};
 fn lan(bps: u64, rtt_us: u64, from: &str, to: &str) -> Spec {
     let queue = QueueSize::Bdp { multiple: 1.0, at_least: 64 };
     let path = knob::path(Rate::from_bps(bps), Micros::new(rtt_us), 0.0, queue).unwrap();
-    Spec::new(path, HostSpec::of(from).unwrap(), HostSpec::of(to).unwrap())
+    Spec::new(path, HostSpec::named(from).unwrap(), HostSpec::named(to).unwrap())
 }
 
 fn word(value: impl core::fmt::Debug) -> String {
@@ -214,7 +214,7 @@ fn a_linux_sender_loses_less_to_a_loss_than_half_of_what_its_window_let_it_have_
         run(&spec).unwrap()
     };
     let [linux, rfc] = [true, false].map(with);
-    assert!(HostSpec::of("linux-6.18").unwrap().profile.reduces_window);
+    assert!(HostSpec::named("linux-6.18").unwrap().profile.reduces_window);
     assert!(rfc.retransmits > 0 && linux.retransmits > 0, "{} {}", rfc.retransmits, linux.retransmits);
     assert!(linux.rate().bps() * 10 > rfc.rate().bps() * 11, "{} {}", linux.rate(), rfc.rate());
 }
@@ -231,7 +231,7 @@ fn linux_leaves_slow_start_before_the_queue_overflows() {
         run(&spec).unwrap()
     };
     let [linux, rfc] = [true, false].map(with);
-    assert!(HostSpec::of("linux-6.18").unwrap().profile.hystart);
+    assert!(HostSpec::named("linux-6.18").unwrap().profile.hystart);
     assert!(linux.retransmits == 0 && rfc.retransmits > 100, "{} {}", linux.retransmits, rfc.retransmits);
 }
 
@@ -245,7 +245,7 @@ fn a_small_send_buffer_of_linux_holds_what_a_write_puts_past_it() {
         spec.application = Application::MEASURED;
         run(&spec).unwrap().rate().bps()
     };
-    assert!(HostSpec::of("linux-6.18").unwrap().send.fills_segments);
+    assert!(HostSpec::named("linux-6.18").unwrap().send.fills_segments);
     // 40,000 B in 80 ms are 4 Mbit/s.
     assert!(with(false) < 4_100_000, "{}", with(false));
     // A long write passes as far as the congestion window goes: 1 MB in 80 ms are 100 Mbit/s.

@@ -168,7 +168,7 @@ impl Host {
 
     /// What the profile gives a new socket.
     pub fn default_options(&self) -> SocketOptions {
-        SocketOptions::of(&self.profile())
+        SocketOptions::from_profile(&self.profile())
     }
 
     /// The profile in force.

@@ -7,7 +7,7 @@ use fullpipe_units::Instant;
 
 use crate::{socket::Tuple, time};
 
-/// The stack's secret. It must be drawn at random when the stack starts and told to nobody.
+/// The stack's secret. It must be drawn at random when the stack starts and given to nobody.
 #[derive(Clone, Copy)]
 pub struct SecretKey(pub [u8; 16]);
 

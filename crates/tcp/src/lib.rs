@@ -13,7 +13,7 @@
 //!
 //! let key = SecretKey([0; 16]); // drawn at random in earnest
 //! let config = Config::new("192.0.2.1".parse().unwrap(), Device::plain(1500), key);
-//! let options = SocketOptions::of(&config.profile);
+//! let options = SocketOptions::from_profile(&config.profile);
 //! let mut stack = Stack::new(StackMemory::<4>::new(), config);
 //! let now = Instant::ZERO;
 //! let peer = Endpoint::new("192.0.2.2".parse().unwrap(), 80);

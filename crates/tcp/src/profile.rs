@@ -151,7 +151,7 @@ pub enum Nagle {
     SmallOutstanding,
 }
 
-/// When a window that reading has opened is told at once.
+/// When a window that reading has opened is advertised immediately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowUpdate {
     /// When it has grown by two segments, or by half of the buffer.
@@ -281,7 +281,7 @@ pub struct Profile {
     pub least_train: u8,
     /// When small segments wait.
     pub nagle: Nagle,
-    /// When the window's growth is told.
+    /// When the window's growth is advertised.
     pub window_update: WindowUpdate,
     /// Which ICMP errors end a connection that is being opened.
     pub icmp_errors: IcmpErrors,

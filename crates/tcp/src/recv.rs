@@ -133,7 +133,7 @@ impl Receiver {
     /// Takes data that lies in the window (the caller has trimmed it) and starts at `seq`.
     pub(crate) fn accept(&mut self, pool: &mut Pool<'_>, seq: SeqNum, data: &[u8]) -> Accepted {
         let had_gap = self.has_gap();
-        // RFC 2883, section 4.2: what of it is here already, unless something older is to be told.
+        // RFC 2883, section 4.2: what of it is here already, unless something older is to be reported.
         if cfg!(feature = "sack") && self.duplicate.is_empty() {
             self.duplicate = self.known_part(seq, seq + data.len() as u32);
         }

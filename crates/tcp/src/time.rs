@@ -22,7 +22,7 @@ pub(crate) fn us_since(now: Instant, earlier: Instant) -> u32 {
 pub(crate) struct Stamp([u32; 2]);
 
 impl Stamp {
-    pub(crate) const fn of(at: Instant) -> Self {
+    pub(crate) const fn new(at: Instant) -> Self {
         Self([at.as_nanos() as u32, (at.as_nanos() >> 32) as u32])
     }
 
@@ -36,7 +36,7 @@ impl Stamp {
 pub(crate) struct Millis(u32);
 
 impl Millis {
-    pub(crate) const fn of(now: Instant) -> Self {
+    pub(crate) const fn new(now: Instant) -> Self {
         Self(millis(now))
     }
 

@@ -62,7 +62,7 @@ impl Run {
                 _ => {}
             }
         }
-        let mut options = SocketOptions::of(&Profile { budgets: Budgets::all(40), ..profile });
+        let mut options = SocketOptions::from_profile(&Profile { budgets: Budgets::all(40), ..profile });
         for word in first.split_whitespace() {
             match word.split_once('=') {
                 None => match word {

@@ -52,7 +52,7 @@ impl Case {
             net.trace = Some(harness::print);
         }
         let options = self.profiles.map(|profile| {
-            let mut options = SocketOptions::of(&profile);
+            let mut options = SocketOptions::from_profile(&profile);
             options.budgets = self.budgets;
             options
         });
@@ -181,7 +181,7 @@ fn loss_costs_what_the_square_root_law_says_and_few_timeouts() {
             for seed in 0..4 {
                 let host = |at: u8| Stack::new(HeapStorage::new(4, 512, 1548), config(at, false, 1500, profile));
                 let mut net = Net::new(seed, [lossy(5_000, 10_000), Link::clean(5_000)], [host(0), host(1)]);
-                let mut options = SocketOptions::of(&profile);
+                let mut options = SocketOptions::from_profile(&profile);
                 options.budgets = Budgets::all(200);
                 let ends = open(&mut net, false, [options; 2]);
                 let start = net.now;
@@ -217,7 +217,7 @@ fn larger_segments_are_found_without_a_loss_that_counts() {
         // A rate, so that what leaves at one moment does not arrive at one: RACK goes by the times.
         let narrow = Link { mtu: 1_300, rate_bps: 200_000_000, ..Link::clean(5_000) };
         let mut net = Net::new(1, [narrow, Link::clean(5_000)], [host(0), host(1)]);
-        let mut options = SocketOptions::of(&profile);
+        let mut options = SocketOptions::from_profile(&profile);
         options.budgets = Budgets::all(20);
         let ends = open(&mut net, false, [options; 2]);
         let mut flow = Flow::new(1, 40_000_000);

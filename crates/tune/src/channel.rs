@@ -39,7 +39,7 @@ impl Asked {
     /// The channel, by what the server answered.
     pub(crate) fn open(mut self, answer: &str) -> Result<Channel, Unsealed> {
         read(&mut self.0, answer)?;
-        Channel::of(*self.0)
+        Channel::from_handshake(*self.0)
     }
 }
 
@@ -49,10 +49,10 @@ impl Channel {
         let mut state = key.builder(&prologue(server))?.build_responder().map_err(|_| Unsealed)?;
         read(&mut state, asking)?;
         let answer = message(&mut state)?;
-        Ok((Self::of(state)?, answer))
+        Ok((Self::from_handshake(state)?, answer))
     }
 
-    fn of(state: HandshakeState) -> Result<Self, Unsealed> {
+    fn from_handshake(state: HandshakeState) -> Result<Self, Unsealed> {
         Ok(Self(Box::new(state.into_transport_mode().map_err(|_| Unsealed)?)))
     }
 

@@ -7,9 +7,10 @@ use fullpipe_host::{
     persist, undo,
 };
 use fullpipe_knobs::{
-    Change, Plan, Prefix, Settings,
+    Change, Plan, Settings,
     planner::destination::{Aim, for_destination},
 };
+use fullpipe_units::Network;
 use serde::{Deserialize, Serialize};
 
 use crate::error::TuneError;
@@ -77,7 +78,7 @@ pub(crate) struct LocalEnd<H> {
 #[derive(Clone, Debug, Default)]
 pub struct Destination {
     /// Where the other ends are; the one that is measured to, where absent.
-    pub prefix: Option<Prefix>,
+    pub prefix: Option<Network>,
     /// Attributes that its route is to have, or with `None` not to have, besides what the plan says.
     pub metrics: Vec<(String, Option<String>)>,
 }
@@ -181,8 +182,8 @@ impl<H: Host + Send> End for LocalEnd<H> {
     fn meets(&mut self, peer: IpAddr) -> Result<(), TuneError> {
         let Some(destination) = &mut self.destination else { return Ok(()) };
         let peer = peer.to_canonical();
-        match *destination.prefix.get_or_insert_with(|| Prefix::host(peer)) {
-            prefix if prefix.has(peer) => Ok(()),
+        match *destination.prefix.get_or_insert_with(|| Network::host(peer)) {
+            prefix if prefix.contains(peer) => Ok(()),
             prefix => Err(TuneError::OtherDestination { peer, prefix }),
         }
     }

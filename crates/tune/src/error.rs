@@ -3,11 +3,11 @@
 use std::{io, net::IpAddr};
 
 use fullpipe_host::{ApplyError, HostError, JournalError};
-use fullpipe_knobs::Prefix;
 #[cfg(target_os = "linux")]
 use fullpipe_lab::{CouldNotKeepUp, LabError};
 use fullpipe_measure::MeasureError;
 use fullpipe_path::ScenarioError;
+use fullpipe_units::Network;
 
 use crate::key::KeyError;
 
@@ -85,7 +85,7 @@ pub enum TuneError {
         /// The other end.
         peer: IpAddr,
         /// The destination.
-        prefix: Prefix,
+        prefix: Network,
     },
     /// A file could not be read.
     #[error("read {file}: {source}")]

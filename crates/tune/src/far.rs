@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, atomic::AtomicBool, mpsc},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool, mpsc},
     time::Duration,
 };
 
@@ -14,8 +14,11 @@ use fullpipe_host::{
     undo,
 };
 use fullpipe_knobs::Plan;
-use fullpipe_measure::{Client, ClientOptions, Direction, RequestHandler, Server, ServerOptions, Target, host_name};
+use fullpipe_measure::{
+    Client, ClientOptions, Direction, Log, RequestHandler, Server, ServerOptions, Target, host_name,
+};
 use serde_json::json;
+use tracing::Level;
 
 use crate::{
     allowed::Allowed,
@@ -196,7 +199,7 @@ fn round(
         criteria,
         goal,
     };
-    std::thread::scope(|scope| {
+    let outcome = std::thread::scope(|scope| {
         let (here_still, over) = mpsc::channel();
         scope.spawn(|| stay_awake(&client, HEARTBEAT, over));
         let outcome = Round {
@@ -212,7 +215,11 @@ fn round(
         .run();
         drop(here_still);
         outcome
-    })
+    });
+    drop(far);
+    // The server hears that all is as it should be.
+    client.into_inner().unwrap_or_else(PoisonError::into_inner).bye();
+    outcome
 }
 
 /// How often a server hears that its client is still there: it ends conversations that say nothing for half a minute.
@@ -278,7 +285,7 @@ pub fn serve(
     options: &ServeOptions,
     stop: &AtomicBool,
     ready: &mut dyn FnMut(SocketAddr),
-    log: Arc<dyn Fn(&str) + Send + Sync>,
+    log: Log,
 ) -> Result<(), TuneError> {
     let handler = handler(options, &log)?;
     let server_options = ServerOptions { log: Some(Arc::clone(&log)), ..options.server.clone() };
@@ -287,14 +294,10 @@ pub fn serve(
     Ok(server.run(stop)?)
 }
 
-fn handler(
-    options: &ServeOptions,
-    log: &Arc<dyn Fn(&str) + Send + Sync>,
-) -> Result<Option<Arc<dyn RequestHandler>>, TuneError> {
+fn handler(options: &ServeOptions, log: &Log) -> Result<Option<Arc<dyn RequestHandler>>, TuneError> {
     let mut host = SystemHost::new();
     let name = host_name();
     let tell = Arc::clone(log);
-    let tell = Box::new(move |line: &str| tell(line));
     Ok(match &options.allow_tune {
         Some(tune) => {
             let mut journal = Journal::open(&tune.state_dir)?;
@@ -319,20 +322,19 @@ fn handler(
 }
 
 /// A server that was killed left its trials in force: nobody is there any more to keep them.
-fn undo_leftovers(
-    host: &mut SystemHost,
-    journal: &mut Journal,
-    log: &Arc<dyn Fn(&str) + Send + Sync>,
-) -> Result<(), TuneError> {
+fn undo_leftovers(host: &mut SystemHost, journal: &mut Journal, log: &Log) -> Result<(), TuneError> {
     for run in journal.outstanding()? {
         if run.state == RunState::Open && run.command == "serve" {
             let report = undo(host, journal, Which::Run(run.id), UndoOptions::default())?;
             let restored = report.entries.iter().filter(|entry| entry.outcome.is_restored()).count();
-            log(&format!(
-                "run {} was left on trial; {restored} of {} settings are back",
-                run.id.0,
-                report.entries.len()
-            ));
+            log(
+                Level::WARN,
+                &format!(
+                    "run {} was left on trial; {restored} of {} settings are back",
+                    run.id.0,
+                    report.entries.len()
+                ),
+            );
         }
     }
     Ok(())

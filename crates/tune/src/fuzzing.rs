@@ -51,7 +51,7 @@ impl Machine {
         let host = FolderHost::new(folder.join("machine"));
         let end = LocalEnd::in_folder("b", host, folder.join("state"), "serve", None);
         let terms = Terms { key: Some(key.clone()), ..Terms::default() };
-        Self { handler: HostHandler::new(end, terms, Box::new(|_| {})), folder, key, age: 0 }
+        Self { handler: HostHandler::new(end, terms, Arc::new(|_, _: &str| {})), folder, key, age: 0 }
     }
 
     /// What a stranger is answered.
@@ -68,8 +68,8 @@ impl Machine {
         let mut channel = asked.open(answer).expect("the server's answer");
         let sealed = channel.seal(text).expect("sealed");
         let answer = self.asked(ends, json!({ "request": "order", "sealed": sealed }));
-        let told = channel.open(answer["sealed"].as_str().expect("a sealed answer")).expect("the server's seal");
-        assert!(!told.contains(SECRET), "{text}: {told}");
+        let answered = channel.open(answer["sealed"].as_str().expect("a sealed answer")).expect("the server's seal");
+        assert!(!answered.contains(SECRET), "{text}: {answered}");
     }
 
     /// The end of a conversation leaves the machine as it was.
@@ -99,8 +99,8 @@ pub fn orders(data: &[u8]) {
         json!({ "request": "order", "sealed": sealed }),
     ];
     for message in strange {
-        let told = machine.asked(ends, message).to_string();
-        assert!(told.contains("refused"), "{told}");
+        let answered = machine.asked(ends, message).to_string();
+        assert!(answered.contains("refused"), "{answered}");
     }
     machine.ends_as_it_began(ends, data);
     if let Ok(text) = std::str::from_utf8(data) {

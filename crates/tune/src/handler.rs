@@ -14,8 +14,9 @@ use std::{
 
 use fullpipe_host::{Host, RunId};
 use fullpipe_knobs::Settings;
-use fullpipe_measure::{Disconnect, Ends, RequestError, RequestHandler};
+use fullpipe_measure::{Disconnect, Ends, Log, RequestError, RequestHandler};
 use serde_json::Value;
+use tracing::Level;
 
 use crate::{
     allowed::Allowed,
@@ -45,7 +46,7 @@ pub(crate) struct HostHandler<H> {
     terms: Terms,
     guests: Mutex<BTreeMap<SocketAddr, Guest>>,
     shared: Mutex<Option<(Instant, Settings)>>,
-    log: Box<dyn Fn(&str) + Send + Sync>,
+    log: Log,
 }
 
 /// Who may do what.
@@ -88,7 +89,7 @@ impl Guest {
 
 impl<H: Host + Send> HostHandler<H> {
     /// Lets clients read `end`, and change it, as `terms` say; `log` hears of every change.
-    pub(crate) fn new(end: LocalEnd<H>, terms: Terms, log: Box<dyn Fn(&str) + Send + Sync>) -> Self {
+    pub(crate) fn new(end: LocalEnd<H>, terms: Terms, log: Log) -> Self {
         Self { end: Mutex::new(end), terms, guests: Mutex::default(), shared: Mutex::default(), log }
     }
 
@@ -121,7 +122,7 @@ impl<H: Host + Send> HostHandler<H> {
                 Ok(Answer::Channel(answer))
             }
             Err(Unsealed) => {
-                (self.log)(&format!("{}: an order with a wrong key was refused", ends.peer));
+                (self.log)(Level::WARN, &format!("{}: an order with a wrong key was refused", ends.peer));
                 Err(RequestError::not_authenticated("the key is not the one of this server"))
             }
         }
@@ -137,7 +138,7 @@ impl<H: Host + Send> HostHandler<H> {
             return refuse("the channel of this order is too old; ask for another");
         }
         let Ok(body) = channel.open(sealed) else {
-            (self.log)(&format!("{}: an order that was altered was refused", ends.peer));
+            (self.log)(Level::WARN, &format!("{}: an order that was altered was refused", ends.peer));
             return refuse("the order was altered on the way");
         };
         let answer = if self.is_here(&to, ends.local) {
@@ -147,7 +148,7 @@ impl<H: Host + Send> HostHandler<H> {
                 Err(_) => refuse("the order can't be understood; are both ends of the same version?"),
             }
         } else {
-            (self.log)(&format!("{}: an order for {to} was refused", ends.peer));
+            (self.log)(Level::WARN, &format!("{}: an order for {to} was refused", ends.peer));
             refuse(&format!(
                 "this order is for the server at {to}, and it came to {}: somebody passed it on; where an address is \
                  translated on the way, start the server with --reached-as {to}",
@@ -170,13 +171,16 @@ impl<H: Host + Send> HostHandler<H> {
             Order::Apply { changes, stay, within_s } => {
                 // Before anything is read: a refusal that named what is there would show what nobody may see.
                 if let Some(reason) = self.terms.allowed.refusal(&changes) {
-                    (self.log)(&format!("{peer}: refused: {reason}"));
+                    (self.log)(Level::WARN, &format!("{peer}: refused: {reason}"));
                     return Ok(refuse(&reason));
                 }
                 let within = Duration::from_secs(u64::from(within_s).clamp(*TRIAL.start(), *TRIAL.end()));
                 let trial = self.end().apply(&changes, stay, within)?;
                 let count = changes.len();
-                (self.log)(&format!("{peer}: {count} change{} on trial", if count == 1 { "" } else { "s" }));
+                (self.log)(
+                    Level::INFO,
+                    &format!("{peer}: {count} change{} on trial", if count == 1 { "" } else { "s" }),
+                );
                 let answer = Answer::Applied { run: trial.run.map(|run| run.0), read_back: trial.read_back.clone() };
                 self.guests().entry(peer).or_default().trials.push(trial);
                 Ok(answer)
@@ -185,14 +189,14 @@ impl<H: Host + Send> HostHandler<H> {
                 Some(trial) => {
                     let count = self.end().undo(&trial)?;
                     self.forget(peer, run);
-                    (self.log)(&format!("{peer}: run {run} was undone"));
+                    (self.log)(Level::INFO, &format!("{peer}: run {run} was undone"));
                     Ok(Answer::Undone(count))
                 }
                 // As long as a conversation lasts, what it kept is its own.
                 None if self.guests().values().any(|guest| guest.has(run)) => Ok(refuse("it is another session's")),
                 None => match self.end().undo_kept(RunId(run))? {
                     Some(count) => {
-                        (self.log)(&format!("{peer}: run {run}, kept earlier, was undone"));
+                        (self.log)(Level::INFO, &format!("{peer}: run {run}, kept earlier, was undone"));
                         Ok(Answer::Undone(count))
                     }
                     None => Ok(refuse(&format!(
@@ -208,9 +212,10 @@ impl<H: Host + Send> HostHandler<H> {
                     // The end of this conversation is not its end any more.
                     self.forget(peer, run);
                     self.guests().entry(peer).or_default().kept.push(trial);
-                    (self.log)(&format!(
-                        "{peer}: run {run} is undone in {within_s} s unless `fullpipe confirm {run}` comes"
-                    ));
+                    (self.log)(
+                        Level::INFO,
+                        &format!("{peer}: run {run} is undone in {within_s} s unless `fullpipe confirm {run}` comes"),
+                    );
                     Ok(Answer::Held(u32::try_from(within_s).unwrap_or(u32::MAX)))
                 }
                 None => Ok(refuse("this session has no such trial")),
@@ -220,7 +225,7 @@ impl<H: Host + Send> HostHandler<H> {
                     let said = self.end().keep(&trial)?;
                     self.forget(peer, run);
                     self.guests().entry(peer).or_default().kept.push(trial);
-                    (self.log)(&format!("{peer}: run {run} is kept; `fullpipe undo {run}` takes it back"));
+                    (self.log)(Level::INFO, &format!("{peer}: run {run} is kept; `fullpipe undo {run}` takes it back"));
                     Ok(Answer::Kept(said))
                 }
                 None => Ok(refuse("this session has no such trial")),
@@ -282,9 +287,9 @@ impl<H: Host + Send> RequestHandler for HostHandler<H> {
         let Some(guest) = self.guests().remove(&peer) else { return };
         for trial in guest.trials.iter().rev() {
             match self.end().undo(trial) {
-                Ok(_) => (self.log)(&format!("{peer}: gone; what was not kept is undone")),
+                Ok(_) => (self.log)(Level::INFO, &format!("{peer}: gone; what was not kept is undone")),
                 // In the journal it is on trial as before: its guardian goes on trying, and `status` names it.
-                Err(error) => (self.log)(&format!("{peer}: gone; {error}")),
+                Err(error) => (self.log)(Level::ERROR, &format!("{peer}: gone; {error}")),
             }
         }
     }

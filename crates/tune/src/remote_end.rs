@@ -226,7 +226,11 @@ impl End for RemoteEnd<'_> {
         match self.order("keep a trial", &Order::Keep(run.0))? {
             Answer::Kept(said) => {
                 self.note(run, Journal::far_is_kept)?;
-                Ok(said)
+                // Whoever sits here need not go there.
+                let from_here = self.runs.get(&run).and_then(|(_, remembered)| *remembered).map(|own| {
+                    format!("from here `fullpipe undo {own} --key-file FILE` takes it back, with the key of this tune")
+                });
+                Ok(said.into_iter().chain(from_here).collect())
             }
             _ => Err(self.unexpected("keep a trial")),
         }

@@ -379,7 +379,9 @@ impl Round<'_> {
                 let said = end.keep(trial)?;
                 let name = end.name();
                 notes.extend(trial.run.map(|run| {
-                    format!("{name}: kept as run {run}, which {lasts}; `fullpipe undo {run}` there takes it back")
+                    // The first end is where this program runs.
+                    let place = if *at == 0 { "" } else { " there" };
+                    format!("{name}: kept as run {run}, which {lasts}; `fullpipe undo {run}`{place} takes it back")
                 }));
                 notes.extend(said.into_iter().map(|said| format!("{name}: {said}")));
                 return Ok(());

@@ -1,4 +1,4 @@
-//! Rates, sizes, times, TCP sequence numbers and flags.
+//! Rates, sizes, times, networks, TCP sequence numbers and flags.
 //!
 //! `no_std` and free of dependencies, because every other room stands on it. What is *not* here: clocks
 //! (time is an argument everywhere), wire formats, and anything that knows a platform.
@@ -12,6 +12,7 @@ extern crate std;
 
 mod bytes;
 mod flags;
+mod network;
 mod parse;
 mod rate;
 mod seq;
@@ -20,12 +21,13 @@ mod time;
 
 pub use bytes::Bytes;
 pub use flags::TcpFlags;
+pub use network::{Network, ParseNetworkError};
 pub use parse::ParseUnitError;
 pub use rate::Rate;
 pub use seq::SeqNum;
 pub use time::{Instant, Micros};
 
-/// The bandwidth-delay product: the bytes in flight that fill a path of `rate` and round-trip time `rtt`.
+/// The bandwidth-delay product: the bytes in flight that use all of the rate of a path of `rate` and round-trip time `rtt`.
 ///
 /// Rounded up, so that a window of this size really fills the path. Saturates instead of overflowing.
 pub fn bdp(rate: Rate, rtt: Micros) -> Bytes {

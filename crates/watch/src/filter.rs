@@ -2,9 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
+use fullpipe_units::Network;
 use thiserror::Error;
 
-use crate::{owner::Owner, prefix::Prefix, wire::SocketId};
+use crate::{owner::Owner, wire::SocketId};
 
 /// A filter. Terms of different kinds must all hold; of several of one kind, one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,8 +16,8 @@ pub struct Filter {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Term {
-    Source(Prefix),
-    Destination(Prefix),
+    Source(Network),
+    Destination(Network),
     Port(u16),
     LocalPort(u16),
     PeerPort(u16),
@@ -86,8 +87,8 @@ impl Term {
     /// Whether it holds; `None` where only the owner tells, who is not known.
     fn holds(&self, id: &SocketId, owner: Option<&Owner>) -> Option<bool> {
         Some(match self {
-            Self::Source(prefix) => prefix.has(id.local.ip()),
-            Self::Destination(prefix) => prefix.has(id.peer.ip()),
+            Self::Source(network) => network.contains(id.local.ip()),
+            Self::Destination(network) => network.contains(id.peer.ip()),
             Self::Port(port) => id.local.port() == *port || id.peer.port() == *port,
             Self::LocalPort(port) => id.local.port() == *port,
             Self::PeerPort(port) => id.peer.port() == *port,

@@ -21,7 +21,6 @@ mod limits;
 mod meter;
 mod notes;
 mod owner;
-mod prefix;
 pub mod record;
 mod story;
 mod table;
@@ -41,6 +40,5 @@ pub use frame::{Frame, Listener, MOST_RECORDED, Row, Sort};
 pub use meter::{Destinations, Exposition, MOST_NAMES, MOST_PAIRS, MOST_SERIES, Meter};
 pub use notes::{Note, Subject};
 pub use owner::Owner;
-pub use prefix::{Prefix, PrefixError};
 #[cfg(target_os = "linux")]
 pub use watcher::{WatchError, Watcher};

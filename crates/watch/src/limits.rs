@@ -16,7 +16,7 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// From the text of the three settings.
-    pub(crate) fn of(setting: impl Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn read(setting: impl Fn(&str) -> Option<String>) -> Self {
         let three = |name: &str| {
             let text = setting(name)?;
             let mut numbers = text.split_whitespace().map_while(|word| word.parse().ok());
@@ -52,7 +52,7 @@ impl Pin {
         let unusual = memory.receive_buffer.zip(limits.receive).is_some_and(|(buffer, [_, first, largest])| {
             buffer.get() > 0 && (buffer.get() < first || buffer.get() > largest.max(first))
         });
-        Self::of(fixed.map(|fixed| fixed.receive), unusual)
+        Self::new(fixed.map(|fixed| fixed.receive), unusual)
     }
 
     /// Of the send buffer. Automatic sizing keeps it at two congestion windows of segments with their overhead, up to the
@@ -62,10 +62,10 @@ impl Pin {
             let wants = info.cwnd.map_or(0, |cwnd| cwnd.get().saturating_mul(2)).min(largest);
             buffer.get() > 0 && (buffer.get() < wants || buffer.get() > largest)
         });
-        Self::of(fixed.map(|fixed| fixed.send), unusual)
+        Self::new(fixed.map(|fixed| fixed.send), unusual)
     }
 
-    fn of(fixed: Option<bool>, unusual: bool) -> Self {
+    fn new(fixed: Option<bool>, unusual: bool) -> Self {
         match fixed {
             Some(true) => Self::Set,
             Some(false) => Self::Left,
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     fn limits() -> Limits {
-        Limits::of(|name| {
+        Limits::read(|name| {
             Some(match name {
                 "tcp_rmem" => "4096\t131072\t6291456\n".to_owned(),
                 "tcp_wmem" => "4096\t16384\t4194304\n".to_owned(),
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn settings_that_cannot_be_read_are_not_known() {
-        assert_eq!(Limits::of(|_| None), Limits::default());
-        assert_eq!(Limits::of(|_| Some("x 1".to_owned())).receive, None);
+        assert_eq!(Limits::read(|_| None), Limits::default());
+        assert_eq!(Limits::read(|_| Some("x 1".to_owned())).receive, None);
     }
 }

@@ -12,14 +12,14 @@ use std::{
 
 use fullpipe_diagnose::Limiter;
 use fullpipe_socket::Fixed;
-use fullpipe_units::Micros;
+use fullpipe_units::{Micros, Network};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
 
-use crate::{owner::Owner, prefix::Prefix};
+use crate::owner::Owner;
 
 /// Pairs of a process and a destination that have labels of their own.
 pub const MOST_PAIRS: usize = 128;
@@ -35,7 +35,7 @@ const ROUND_TRIP_SERIES: usize = ROUND_TRIPS.len() + 3;
 const LIMITERS: usize = Limiter::ALL.len() - 1;
 /// Those without labels of a name.
 const SINGLE_SERIES: usize = 9;
-/// More series than this are never told.
+/// There are never more series than this.
 pub const MOST_SERIES: usize =
     (MOST_PAIRS + 1) * (LIMITERS + 4) + (MOST_NAMES + 1) * ROUND_TRIP_SERIES + (MOST_NAMES + 1) * 2 + SINGLE_SERIES;
 
@@ -80,7 +80,7 @@ pub enum Destinations {
         v6: u8,
     },
     /// These, no more than [`MOST_NAMES`] of them.
-    Named(Vec<Prefix>),
+    Named(Vec<Network>),
 }
 
 impl Default for Destinations {
@@ -91,11 +91,11 @@ impl Default for Destinations {
 }
 
 impl Destinations {
-    fn of(&self, address: IpAddr) -> Option<Prefix> {
+    fn of(&self, address: IpAddr) -> Option<Network> {
         match self {
-            Self::Bits { v4, v6 } => Some(Prefix::of(address, if address.is_ipv4() { *v4 } else { *v6 })),
+            Self::Bits { v4, v6 } => Some(Network::new(address, if address.is_ipv4() { *v4 } else { *v6 })),
             Self::Named(prefixes) => {
-                prefixes.iter().filter(|prefix| prefix.has(address)).max_by_key(|prefix| prefix.bits()).copied()
+                prefixes.iter().filter(|prefix| prefix.contains(address)).max_by_key(|prefix| prefix.length()).copied()
             }
         }
     }
@@ -132,10 +132,10 @@ pub struct Meter {
     registry: Arc<Registry>,
     destinations: Destinations,
     /// The pairs that have labels of their own.
-    pairs: HashMap<(String, Prefix), Pair>,
+    pairs: HashMap<(String, Network), Pair>,
     /// Those that these name.
     processes: HashSet<String>,
-    prefixes: HashSet<Prefix>,
+    prefixes: HashSet<Network>,
     other: Pair,
     limited: Family<Limited, Seconds>,
     sent: Family<Pair, Counter>,
@@ -155,7 +155,7 @@ pub struct Meter {
     look_seconds: Seconds,
 }
 
-/// What is told of a [`Meter`] to whoever asks, at any time.
+/// What a [`Meter`] reports to whoever asks, at any time.
 #[derive(Clone)]
 pub struct Exposition(Arc<Registry>);
 
@@ -308,7 +308,7 @@ impl Meter {
         if !may {
             return self.other.clone();
         }
-        let pair = Pair { process: key.0.clone(), destination: prefix.to_string() };
+        let pair = Pair { process: key.0.clone(), destination: format!("{}/{}", prefix.address(), prefix.length()) };
         self.processes.insert(key.0.clone());
         self.prefixes.insert(prefix);
         self.pairs.insert(key, pair.clone());
@@ -316,7 +316,7 @@ impl Meter {
     }
 
     fn put_pinned(&self, pinned: HashMap<(String, &'static str), i64>) {
-        // What has no such socket any more is not told any more.
+        // What has no such socket any more is not reported any more.
         self.pinned.clear();
         pinned.into_iter().for_each(|((process, buffer), count)| {
             self.pinned.get_or_create(&Pinned { process, buffer }).set(count);

@@ -225,7 +225,7 @@ fn sender_sample(reading: &Reading<'_>, info: &Info, memory: &Memory, at: Micros
         min_rtt_us: info.min_rtt,
         retransmits: info.retransmits,
         retransmitted: info.bytes_retransmitted.map(Bytes::new),
-        // Before 6.7 no count is told, but the one of the timer that runs.
+        // Before 6.7 no count is reported, but the one of the timer that runs.
         timeouts: info.timeouts.or_else(|| Some(reading.backoffs.into())),
         lost: info.lost,
         reordering_seen: info.reordering_seen,

@@ -45,7 +45,7 @@ pub struct Pinned {
 
 impl Target {
     /// `/system.slice/nginx.service`, `4711`, `nginx`.
-    pub fn of(text: &str) -> Self {
+    pub fn new(text: &str) -> Self {
         match text.parse() {
             _ if text.starts_with('/') => Self::Group(text.to_owned()),
             Ok(pid) => Self::Process(pid),
@@ -186,9 +186,9 @@ mod tests {
 
     #[test]
     fn what_is_meant_is_told_by_how_it_is_written() {
-        assert_eq!(Target::of("nginx"), Target::Name("nginx".to_owned()));
-        assert_eq!(Target::of("4711"), Target::Process(4711));
-        assert_eq!(Target::of("/system.slice"), Target::Group("/system.slice".to_owned()));
+        assert_eq!(Target::new("nginx"), Target::Name("nginx".to_owned()));
+        assert_eq!(Target::new("4711"), Target::Process(4711));
+        assert_eq!(Target::new("/system.slice"), Target::Group("/system.slice".to_owned()));
         assert_eq!(Target::Group("/../../etc".to_owned()).group(), None);
         assert!(Target::Process(u32::MAX).processes().is_empty());
         assert!(Target::Name("no such process".to_owned()).processes().is_empty());

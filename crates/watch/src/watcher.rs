@@ -79,7 +79,7 @@ impl Watcher {
     /// # Errors
     /// Where the kernel does not tell of its sockets.
     pub fn new(interval: Duration, filter: Filter, sort: Sort, limit: usize) -> Result<Self, WatchError> {
-        let limits = Limits::of(|name| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).ok());
+        let limits = Limits::read(|name| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).ok());
         let start = Instant::now();
         let mut watcher = Self {
             diag: Diag::open()?,

@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("socket", &["units"]),
     ("measure", &["units", "diagnose", "socket"]),
     ("watch", &["units", "diagnose", "socket"]),
-    ("bpf", &[]),
+    ("bpf", &["units"]),
     ("lab", &["units", "path", "knobs", "host"]),
     ("stack", &["units", "tcp", "path", "lab"]),
     ("c", &["socket", "tcp", "stack"]),

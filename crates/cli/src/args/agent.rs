@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use fullpipe_watch::{Destinations, MOST_NAMES, Prefix};
+use fullpipe_units::Network;
+use fullpipe_watch::{Destinations, MOST_NAMES};
 
 use super::watch;
 
@@ -38,7 +39,7 @@ pub(crate) struct MeterArgs {
     /// Tell this network apart; can be given several times, and all others are counted together [default: the first ones that
     /// come, by /24 and /48]
     #[arg(long, value_name = "NETWORK", help_heading = "Metrics")]
-    pub(crate) destination: Vec<Prefix>,
+    pub(crate) destination: Vec<Network>,
 }
 
 impl MeterArgs {

@@ -1,4 +1,4 @@
-//! Options of iperf3 that `measure` and `serve` don't take, each with what does the same here.
+//! Options of iperf3 that `measure`, `serve`, `check` and `tune` don't take, each with what does the same here.
 
 /// A letter and a name of iperf3, and the way out.
 struct Foreign {
@@ -17,7 +17,7 @@ const fn named(name: &'static str, instead: &'static str) -> Foreign {
 
 /// What neither command takes.
 const BOTH: &[Foreign] = &[
-    foreign('f', "format", "each figure comes with its unit; --json and --csv have bit/s"),
+    foreign('f', "format", "each figure comes with its unit; --json has bit/s, and so has --csv of `fullpipe measure`"),
     foreign('A', "affinity", "pin the process instead: `taskset -c 2 fullpipe ...`"),
     foreign('d', "debug", "--verbose shows more"),
     foreign('I', "pidfile", "a supervisor such as systemd knows the process"),
@@ -27,7 +27,7 @@ const BOTH: &[Foreign] = &[
     named("bind-dev", "a route decides on the interface: `ip route get ADDRESS` shows which"),
     named("logfile", "redirect the output instead: `> FILE`"),
     named("forceflush", "every line is written at once"),
-    named("timestamps", "--csv has the time of each interval"),
+    named("timestamps", "--csv of `fullpipe measure` has the time of each interval"),
     named("rcv-timeout", "a test in which nothing moves for 15 s is ended"),
     named("snd-timeout", "a connection whose peer vanished is ended after 30 s"),
     named("cntl-ka", "control connections are probed every 10 s anyway"),
@@ -40,6 +40,7 @@ const MEASURE: &[Foreign] = &[
     foreign('B', "bind", "a route decides on the address: `ip route replace ... src ADDRESS`"),
     named("cport", "the kernel chooses the port at this end"),
     foreign('F', "file", "payload comes from memory; -Z sends it without copying"),
+    foreign('D', "daemon", "only a server is a daemon; to mark packets give --dscp"),
     foreign('L', "flowlabel", "the kernel chooses the flow label"),
     named("connect-timeout", "a server that does not answer within 10 s is given up"),
     named("pacing-timer", "the kernel paces exactly with --fq-rate"),
@@ -55,7 +56,6 @@ const SERVE: &[Foreign] = &[
     foreign('c', "client", "to measure is a command of its own: `fullpipe measure HOST`"),
     foreign('B', "bind", "give the address: `fullpipe serve 192.0.2.7`"),
     foreign('D', "daemon", "let a supervisor such as systemd start it, or `setsid fullpipe serve &`"),
-    foreign('1', "one-off", "Ctrl-C ends it; --max-clients 1 takes one peer at a time"),
     foreign('J', "json", "--json prints where it listens, and a line for each event"),
     foreign('i', "interval", "the client sees the intervals"),
     named("idle-timeout", "idle sessions are closed anyway"),
@@ -63,11 +63,41 @@ const SERVE: &[Foreign] = &[
     named("server-max-duration", "--max-time bounds each test"),
 ];
 
+/// What `check` and `tune` do not take.
+const CHECK: &[Foreign] = &[
+    foreign('c', "client", "give the host alone: `fullpipe check HOST`"),
+    foreign('s', "server", "to serve is a command of its own: `fullpipe serve`"),
+    foreign('p', "port", "give it with the host: `HOST:5301`"),
+    foreign('R', "reverse", "give --direction down"),
+    named(
+        "bidir",
+        "give --direction both, which measures one direction after the other; `fullpipe measure --bidir` both at once",
+    ),
+    foreign('J', "json", "give --json"),
+    foreign('V', "verbose", "give --verbose"),
+    foreign('i', "interval", "`fullpipe measure` prints intervals"),
+    foreign('B', "bind", "a route decides on the address: `ip route replace ... src ADDRESS`"),
+    foreign('n', "bytes", "give --seconds; `fullpipe measure -n` sends a number of bytes"),
+    foreign('k', "blockcount", "give --seconds; `fullpipe measure -k` sends a number of blocks"),
+    foreign('b', "bitrate", "a diagnosis needs a sender without a limit; `fullpipe measure -b` has one"),
+    foreign('u', "udp", "a diagnosis is of TCP; `fullpipe measure -u` sends datagrams"),
+    foreign('l', "length", "`fullpipe measure -l` sets the length of writes"),
+    foreign('w', "window", "`fullpipe measure -w` sets buffers, which turns automatic sizing off"),
+    foreign('M', "set-mss", "`fullpipe measure -M` sets it"),
+    foreign('N', "no-delay", "`fullpipe measure -N` sets it"),
+    foreign('S', "tos", "`fullpipe measure -S` sets it"),
+    named("dscp", "`fullpipe measure --dscp` sets it"),
+    foreign('Z', "zerocopy", "`fullpipe measure -Z` sends so"),
+    foreign('4', "version4", "give the IPv4 address instead of the name"),
+    foreign('6', "version6", "give the IPv6 address instead of the name"),
+];
+
 /// What to say of an argument that `command` doesn't know, where it is one of iperf3's: `-f`, `--format`.
 pub(crate) fn instead(command: &str, argument: &str) -> Option<String> {
     let own = match command {
         "measure" => MEASURE,
         "serve" => SERVE,
+        "check" | "tune" => CHECK,
         _ => return None,
     };
     let is_meant = |foreign: &&Foreign| match argument.strip_prefix("--") {
@@ -87,7 +117,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_is_not_refused() {
-        for (name, own) in [("measure", MEASURE), ("serve", SERVE)] {
+        for (name, own) in [("measure", MEASURE), ("serve", SERVE), ("check", CHECK), ("tune", CHECK)] {
             let cli = Cli::command();
             let command = cli.find_subcommand(name).unwrap();
             for foreign in own.iter().chain(BOTH) {
@@ -95,8 +125,12 @@ mod tests {
                     argument.get_long() == Some(foreign.name)
                         || (foreign.letter.is_some() && argument.get_short() == foreign.letter)
                 });
-                // `--json` is a flag of every command, whose letter iperf3 alone has.
-                assert!(taken.is_none() || foreign.name == "json", "{name} takes {}", foreign.name);
+                // Flags of every command, whose letters iperf3 alone has.
+                assert!(
+                    taken.is_none() || ["json", "verbose"].contains(&foreign.name),
+                    "{name} takes {}",
+                    foreign.name
+                );
             }
         }
     }
@@ -104,7 +138,12 @@ mod tests {
     /// The letters of `iperf3 --help` 3.12 to 3.21.
     #[test]
     fn every_letter_of_iperf3_is_taken_or_refused_by_name() {
-        for (name, letters) in [("measure", "pfiFABVJdchvsutbnklPRwMNC46SLZOTm"), ("serve", "pfiIFABVJdvhsD1")] {
+        for (name, letters) in [
+            ("measure", "pfiFABVJdchvsutbnklPRwMNC46SLZOTmD"),
+            ("serve", "pfiIFABVJdvhsD146"),
+            ("check", "pfiABVJdchvsutbnklPRwMNC46SZO"),
+            ("tune", "pfiABVJdchvsutbnklPRwMNC46SZO"),
+        ] {
             let mut cli = Cli::command();
             cli.build();
             let command = cli.find_subcommand(name).unwrap();

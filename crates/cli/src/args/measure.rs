@@ -19,7 +19,7 @@ Examples:
   fullpipe measure far.example                     upload for 10 s, one line per second
   fullpipe measure far.example -R -P 4 -t 30       download, four connections
   fullpipe measure far.example -u -b 50M           loss and jitter of datagrams
-  fullpipe measure far.example --sizes 4k..64k     rate, CPU time and round trip of each message size
+  fullpipe measure far.example --sizes 4k..64k     rate, CPU and round trip of each message size
   fullpipe measure far.example --pattern request-response --pair 1/1 --pair 100/64k
   fullpipe measure far.example --latency-under-load
   fullpipe measure far.example --max -t 5          what the two hosts can push
@@ -65,14 +65,14 @@ pub(crate) struct MeasureArgs {
     #[arg(short = 'k', long, value_name = "N", conflicts_with = "time", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Test")]
     pub(crate) blockcount: Option<u64>,
     /// Omit the first N seconds, for slow start
-    #[arg(short = 'O', long, value_name = "TIME", value_parser = time, help_heading = "Test")]
+    #[arg(short = 'O', long, value_name = "TIME", value_parser = time_or_none, help_heading = "Test")]
     pub(crate) omit: Option<Micros>,
     /// Length of a write or datagram [default: 1MB; 10 ms of payload with -b; 1448 with -u]
     #[arg(short = 'l', long, value_name = "SIZE", help_heading = "Test")]
     pub(crate) length: Option<Bytes>,
-    /// Target payload rate of each sender [default: unlimited; 1M with -u]
-    #[arg(short = 'b', long, value_name = "RATE", help_heading = "Test")]
-    pub(crate) bitrate: Option<Rate>,
+    /// Target payload rate of each sender; with /N, in bursts of N writes or datagrams [default: unlimited; 1M with -u]
+    #[arg(short = 'b', long, value_name = "RATE[/N]", value_parser = bitrate, help_heading = "Test")]
+    pub(crate) bitrate: Option<Bitrate>,
     /// UDP instead of TCP
     #[arg(short = 'u', long, help_heading = "Test")]
     pub(crate) udp: bool,
@@ -127,9 +127,12 @@ pub(crate) struct MeasureArgs {
     /// Pacing rate of each sender in the kernel (`SO_MAX_PACING_RATE`)
     #[arg(long, value_name = "RATE", help_heading = "Sockets")]
     pub(crate) fq_rate: Option<Rate>,
-    /// TOS/DSCP byte of the packets
-    #[arg(short = 'S', long, value_name = "N", help_heading = "Sockets")]
+    /// TOS byte of the packets, 0 to 255; octal and hexadecimal as in C: 052, 0x34
+    #[arg(short = 'S', long, value_name = "N", value_parser = tos, help_heading = "Sockets")]
     pub(crate) tos: Option<u8>,
+    /// DSCP of the packets, 0 to 63 or a name: `ef`, `af11` to `af43`, `cs0` to `cs7`
+    #[arg(long, value_name = "N|NAME", value_parser = dscp, conflicts_with = "tos", help_heading = "Sockets")]
+    pub(crate) dscp: Option<u8>,
     /// Send from a file without copying (`sendfile`)
     #[arg(short = 'Z', long, help_heading = "Sockets")]
     pub(crate) zerocopy: bool,
@@ -141,10 +144,10 @@ pub(crate) struct MeasureArgs {
     #[arg(long, help_heading = "Sockets")]
     pub(crate) copy: bool,
     /// IPv4 only
-    #[arg(short = '4', long, conflicts_with = "ipv6", help_heading = "Sockets")]
+    #[arg(short = '4', long, alias = "version4", conflicts_with = "ipv6", help_heading = "Sockets")]
     pub(crate) ipv4: bool,
     /// IPv6 only
-    #[arg(short = '6', long, help_heading = "Sockets")]
+    #[arg(short = '6', long, alias = "version6", help_heading = "Sockets")]
     pub(crate) ipv6: bool,
     /// User name for the server; the password comes from IPERF3_PASSWORD or a prompt
     #[arg(long, value_name = "NAME", requires = "rsa_public_key_path", help_heading = "Authentication")]
@@ -192,6 +195,14 @@ impl MeasureArgs {
         }
         Ok(target)
     }
+}
+
+/// A rate, and how many writes go out without a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bitrate {
+    pub(crate) rate: Rate,
+    /// 0 for a pause after each.
+    pub(crate) burst: u32,
 }
 
 /// As `SINGLE`, but that a sweep of sizes can be printed as CSV.
@@ -285,9 +296,83 @@ fn time(text: &str) -> Result<Micros, String> {
     }
 }
 
+/// As [`time`], where nothing is a time, too.
+fn time_or_none(text: &str) -> Result<Micros, String> {
+    if text.trim() == "0" { Ok(Micros::new(0)) } else { time(text) }
+}
+
+/// `1M`, or `1M/10` as iperf3 has it: 10 writes without a pause.
+fn bitrate(text: &str) -> Result<Bitrate, String> {
+    const MOST_IN_BURST: u32 = 1_000;
+    let (rate, burst) = text.split_once('/').map_or((text, None), |(rate, burst)| (rate, Some(burst)));
+    let rate = rate.parse().map_err(|error: fullpipe_units::ParseUnitError| error.to_string())?;
+    let count = |burst: &str| burst.parse().ok().filter(|burst| (1..=MOST_IN_BURST).contains(burst));
+    match burst.map(count) {
+        None => Ok(Bitrate { rate, burst: 0 }),
+        Some(Some(burst)) => Ok(Bitrate { rate, burst }),
+        Some(None) => Err(format!("expected RATE/N with N from 1 to {MOST_IN_BURST}: `1M/10`")),
+    }
+}
+
+/// A number as C's `strtol` with base 0 reads it, which is what iperf3 calls: 0x for hexadecimal, 0 for octal.
+fn c_number(text: &str) -> Option<u8> {
+    let (digits, base) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None if text.len() > 1 && text.starts_with('0') => (&text[1..], 8),
+        None => (text, 10),
+    };
+    u8::from_str_radix(digits, base).ok()
+}
+
+fn tos(text: &str) -> Result<u8, String> {
+    c_number(text).ok_or_else(|| "expected 0 to 255, as 52, 064 or 0x34".to_owned())
+}
+
+/// The byte of a differentiated-services code point: classes of RFC 2474 (`cs`), RFC 2597 (`af`), RFC 3246 (`ef`), RFC 8622 (`le`).
+fn dscp(text: &str) -> Result<u8, String> {
+    let lower = text.to_ascii_lowercase();
+    let digits: Vec<u8> = lower.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
+    let point = match (lower.trim_end_matches(|c: char| c.is_ascii_digit()), &digits[..]) {
+        ("ef", []) => Some(46),
+        ("le", []) => Some(1),
+        ("cs", &[class @ 0..=7]) => Some(8 * class),
+        ("af", &[class @ 1..=4, precedence @ 1..=3]) => Some(8 * class + 2 * precedence),
+        _ => c_number(text).filter(|point| *point < 64),
+    };
+    point.map(|point| point << 2).ok_or_else(|| "expected 0 to 63, ef, le, af11 to af43 or cs0 to cs7".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The bytes are those of iperf3's `--dscp`.
+    #[test]
+    fn marks_and_bursts_are_iperf3s() {
+        for (text, byte) in [
+            ("ef", 0xb8),
+            ("AF11", 0x28),
+            ("af43", 0x98),
+            ("cs0", 0),
+            ("cs7", 0xe0),
+            ("10", 40),
+            ("0x2e", 0xb8),
+            ("012", 40),
+        ] {
+            assert_eq!(dscp(text), Ok(byte), "{text}");
+        }
+        for text in ["", "64", "af44", "af51", "cs8", "efx", "-1", "af1", "ef1"] {
+            assert!(dscp(text).is_err(), "{text}");
+        }
+        assert_eq!(["52", "064", "0x34"].map(tos), [Ok(52), Ok(52), Ok(52)]);
+        assert_eq!(time_or_none("0"), Ok(Micros::new(0)));
+        let rate = Rate::from_bps(1_000_000);
+        assert_eq!(bitrate("1M"), Ok(Bitrate { rate, burst: 0 }));
+        assert_eq!(bitrate("1M/10"), Ok(Bitrate { rate, burst: 10 }));
+        for text in ["1M/", "1M/0", "1M/1001", "/10", "1M/x"] {
+            assert!(bitrate(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_range_is_swept_from_end_to_end_in_few_steps() {

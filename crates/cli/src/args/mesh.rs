@@ -11,7 +11,7 @@ use super::seconds;
 ///
 /// Each pair is measured in turn, so that none disturbs another, by `fullpipe check` on one of its hosts over SSH to `fullpipe
 /// serve` on the other. Draws rate and limiter of every direction, names the one host or site that explains what is slow,
-/// keeps the run, and tells what got slower than before. Changes no setting. Exits with 1 if a direction is slow, slower
+/// keeps the run, and says what is slower than before. Changes no setting. Exits with 1 if a direction is slow, slower
 /// or could not be measured.
 #[derive(Args, Debug)]
 #[command(after_help = "\

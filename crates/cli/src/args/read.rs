@@ -11,7 +11,7 @@ use crate::page::PageArgs;
 ///
 /// Reads pcap, pcapng and snoop files, plain or compressed with gzip or zstd; `-` is standard input, so that tcpdump can
 /// be piped in. A few lines per connection; first those that lost most time to a limit that can be lifted.
-/// `--conn` tells one connection's story: handshake, what limited it when, evidence with packet numbers, and the setting
+/// `--conn` shows one connection's story: handshake, what limited it when, evidence with packet numbers, and the setting
 /// of the host that must change. What could not be read is listed too.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -24,9 +24,10 @@ Examples:
   fullpipe read slow.pcap --html slow.html
   fullpipe read slow.jsonl                        what `watch --record` wrote
   fullpipe read slow.pcap --conn 3 --xplot slow.xpl --png slow.png
-  fullpipe read a.pcap b.pcap --json | jq '.connections[] | {a, b, rate_bps, limiter: .diagnosis.limiter}'
+  fullpipe read a.pcap b.pcap --json | jq '.connections[] | {a, b, limiter: .diagnosis.limiter}'
 
-Filter: any of `host ADDRESS`, `port NUMBER`, `net ADDRESS/BITS`, `time FROM..TO` (since the first segment); all must hold.")]
+Filter: any of `host ADDRESS`, `port NUMBER`, `net ADDRESS/BITS`, `time FROM..TO` (since the first
+segment); all must hold.")]
 pub(crate) struct ReadArgs {
     /// Capture files, oldest first; `-` is standard input. Or one recording of `fullpipe watch`
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]

@@ -1,8 +1,11 @@
 //! The arguments of the commands about settings: `settings`, `plan`, `apply`, `lint`, `reset`.
 
-use std::{num::NonZeroU32, path::PathBuf, time::Duration};
+use std::{ffi::OsStr, num::NonZeroU32, path::PathBuf, time::Duration};
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{
+    Args, ValueEnum, ValueHint,
+    builder::{PossibleValue, TypedValueParser},
+};
 use fullpipe_host::{HostError, ROUTE_ATTRIBUTES, canonical};
 use fullpipe_knobs::{Address, FrameSizes, Ipsec, ParsePlatformError, Platform};
 use fullpipe_units::{Bytes, Micros, ParseUnitError, Rate};
@@ -35,7 +38,7 @@ pub(crate) struct SettingsArgs {
     #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath)]
     pub(crate) from: Vec<PathBuf>,
     /// Platform of the files, if they don't tell it or you know its version better: `windows-2012`
-    #[arg(long, value_name = "PLATFORM", requires = "from")]
+    #[arg(long, value_name = "PLATFORM", value_parser = Names(platform, &[]), hide_possible_values = true, requires = "from")]
     pub(crate) platform: Option<Platform>,
     /// Also show absent settings and those that the catalogue doesn't know
     #[arg(long)]
@@ -69,10 +72,11 @@ Examples:
   fullpipe plan --platform windows-11 --rate 10G --rtt 1ms --procedure reset --write reset
   fullpipe plan --platform windows-xp --rate 1.8M --rtt 230ms --verify before.reg after.reg
 
-Platforms: linux-6.18, windows-xp to windows-11 and windows-2000 to windows-2025, freebsd-14.1, macos, netburner, this.")]
+Platforms: linux-6.18, windows-xp to windows-11 and windows-2000 to windows-2025, freebsd-14.1,
+macos, netburner, this.")]
 pub(crate) struct PlanArgs {
     /// Platform and version, or `this` [default: that of the files, else this host]
-    #[arg(long, value_name = "PLATFORM", value_parser = target)]
+    #[arg(long, value_name = "PLATFORM", value_parser = Names(target, &["this"]), hide_possible_values = true)]
     pub(crate) platform: Option<Target>,
     /// Rate of the path
     #[arg(long, value_name = "RATE", value_parser = rate, required_unless_present = "path", requires = "rtt")]
@@ -206,7 +210,7 @@ Examples:
   fullpipe plan --platform this --rate 1G --rtt 80ms --json > plan.json
   fullpipe apply plan.json                   shows the changes and asks
   fullpipe apply plan.json --yes --persist   for scripts; writes a drop-in, too
-  fullpipe apply plan.json --confirm-within 60s     over SSH: taken back unless `fullpipe confirm` comes
+  fullpipe apply plan.json --confirm-within 60s     over SSH: undone unless `fullpipe confirm` comes
   fullpipe apply check.json --host here      the plan of a check names two hosts
   ssh root@far fullpipe plan --rate 1G --rtt 80ms --json | ssh root@far fullpipe apply - --yes
                                              a far machine, by a plan on standard input")]
@@ -252,7 +256,7 @@ pub(crate) struct LintArgs {
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     /// Platform that they will run on [default: the newest version of the file's own]
-    #[arg(long, value_name = "PLATFORM")]
+    #[arg(long, value_name = "PLATFORM", value_parser = Names(platform, &[]), hide_possible_values = true)]
     pub(crate) platform: Option<Platform>,
     /// Rate of the path that they are meant to fill
     #[arg(long, value_name = "RATE", value_parser = rate, requires = "rtt")]
@@ -334,6 +338,27 @@ fn path(text: &str) -> Result<PlannedPath, String> {
         None => Ok(path),
         Some(_) => Err("expected no more than a rate, a time and a number of connections".to_owned()),
     }
+}
+
+/// Reads a platform, and names those to choose from, for the completions of a shell; other versions are read, too.
+#[derive(Clone)]
+struct Names<T>(fn(&str) -> Result<T, ParsePlatformError>, &'static [&'static str]);
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Names<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &clap::Command, arg: Option<&clap::Arg>, value: &OsStr) -> Result<T, clap::Error> {
+        TypedValueParser::parse_ref(&self.0, command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let names = Platform::names().iter().map(String::as_str).chain(self.1.iter().copied());
+        Some(Box::new(names.map(PossibleValue::new)))
+    }
+}
+
+fn platform(text: &str) -> Result<Platform, ParsePlatformError> {
+    text.parse()
 }
 
 fn target(text: &str) -> Result<Target, ParsePlatformError> {

@@ -16,7 +16,7 @@ use fullpipe_units::{Micros, Rate};
 #[command(after_help = "\
 Examples:
   fullpipe share --buffers 256 --sockets \"4x bulk 25M 15ms, 2x interactive\"
-  fullpipe share --sockets \"bulk 1M 600ms loss 1% receives, 8x interactive message 512B\" --reserve 32
+  fullpipe share --sockets \"bulk 1M 600ms loss 1% receives, 8x interactive message 512B\" --reserve 9
   fullpipe share --sockets \"3x bulk 100M 500us, interactive\" --max-wait 5ms
   fullpipe share --sockets \"4x bulk 25M 15ms\" --json | jq -r '.shares[].calls[].call'")]
 pub(crate) struct ShareArgs {

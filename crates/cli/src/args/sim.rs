@@ -10,7 +10,7 @@ use crate::page::PageArgs;
 /// Simulate a scenario in virtual time: the verdicts of `lab run`, in a second, on any system
 ///
 /// The TCP engine, with the profiles of the scenario's hosts, runs over the scenario's path. The judge reads the simulated
-/// connection as it reads a live one; beside its verdict stands what the engine knows held the sender. Nothing is measured
+/// connection as it reads a live one; next to its verdict stands what the engine knows held the sender. Nothing is measured
 /// and nothing is changed. Exits with 1 if a verdict or a rate is not as the scenario expects.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -57,7 +57,7 @@ Examples:
   fullpipe what-if --rate 100M --rtt 80ms --sweep receiver.window=16k..8M
   fullpipe what-if --rate 100M --rtt 80ms --open
   fullpipe what-if --rate 25M --rtt 8ms --from netburner --sweep sender.buffers=5..43 --bytes 4MB
-  fullpipe check far.example --json | fullpipe what-if - --set receiver.scaling=on,receiver.window=1M
+  fullpipe check b.example --json | fullpipe what-if - --set receiver.scaling=on,receiver.window=1M
   fullpipe read slow.pcap --json | fullpipe what-if - --conn 3 --to-settings sysctl.conf
   fullpipe what-if --rate 1G --rtt 20ms --from-settings loader.conf sysctl.conf --from freebsd-14")]
 pub(crate) struct WhatIfArgs {
@@ -79,22 +79,22 @@ pub(crate) struct WhatIfArgs {
     /// Which direction of a `check` document, such as `a->b` [default: all]
     #[arg(long, value_name = "NAME", requires = "seen")]
     pub(crate) direction: Option<String>,
-    /// Rate of the path's link [default: 100M, or what SEEN tells]
+    /// Rate of the path's link [default: 100M, or as in SEEN]
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<Rate>,
-    /// Round-trip time of the idle path [default: 80ms, or what SEEN tells]
+    /// Round-trip time of the idle path [default: 80ms, or as in SEEN]
     #[arg(long, value_name = "TIME")]
     pub(crate) rtt: Option<Micros>,
-    /// Random loss towards the receiver: 0.01%, 0.0001 [default: 0, or what SEEN tells]
+    /// Random loss towards the receiver: 0.01%, 0.0001 [default: 0, or as in SEEN]
     #[arg(long, value_name = "PART")]
     pub(crate) loss: Option<String>,
     /// Queue in front of the link: 1bdp, 100p, 64k, 20ms [default: 1bdp]
     #[arg(long, value_name = "SIZE")]
     pub(crate) queue: Option<String>,
-    /// Platform of the sender [default: linux-6.18, or what SEEN tells]
+    /// Platform of the sender [default: linux-6.18, or as in SEEN]
     #[arg(long, value_name = "PLATFORM")]
     pub(crate) from: Option<String>,
-    /// Platform of the receiver [default: linux-6.18, or what SEEN tells]
+    /// Platform of the receiver [default: linux-6.18, or as in SEEN]
     #[arg(long, value_name = "PLATFORM")]
     pub(crate) to: Option<String>,
     /// Files with the sender's settings, as for `settings --from`

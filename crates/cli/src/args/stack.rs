@@ -11,14 +11,15 @@ use crate::page::PageArgs;
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
-  fullpipe stack table netburner-wan                    a small device against this kernel, over its buffers
-  fullpipe stack presets                                what Nagle's algorithm and PSH cost, and when to turn them off
-  fullpipe stack connect --through wan-80ms             the engine sends to a kernel over an emulated path
-  sudo fullpipe stack echo                              another host at 10.82.0.2, behind the device fp0
+  fullpipe stack table netburner-wan                    a small device against this kernel
+  fullpipe stack presets                                what Nagle's algorithm and PSH cost
+  fullpipe stack connect --through wan-80ms             the engine sends to a kernel
+  sudo fullpipe stack echo                              a host at 10.82.0.2, behind fp0
 
-The engine keeps a pool of packet buffers; every socket has budgets in buffers for what it receives, transmits, has
-out of order and has un-acknowledged. On a TUN device it is a host of its own, reached from this machine's kernel. That
-needs root, or a device that an administrator made: `ip tuntap add dev fp0 mode tun vnet_hdr user NAME`.")]
+The engine keeps a pool of packet buffers; every socket has budgets in buffers for what it receives,
+transmits, has out of order and has un-acknowledged. On a TUN device it is a host of its own,
+reached from this machine's kernel. That needs root, or a device that an administrator made:
+`ip tuntap add dev fp0 mode tun vnet_hdr user NAME`.")]
 pub(crate) enum StackCommand {
     Serve(StackServeArgs),
     Connect(StackConnectArgs),
@@ -100,7 +101,7 @@ pub(crate) struct StackEchoArgs {
     pub(crate) engine: EngineArgs,
 }
 
-/// Measure a small device against its number of packet buffers: a scenario's beside the published figures, or your own
+/// Measure a small device against its number of packet buffers: next to the published figures, or your own
 ///
 /// With --rate and --rtt it is your device on your path: how many buffers are worth their memory there. The engine plays
 /// the device, at the device's speed; this machine's kernel is the other end. Figures that were fitted to published ones
@@ -176,7 +177,7 @@ Examples:
   fullpipe stack presets
   fullpipe stack presets wan-80ms --messages 20
   fullpipe stack presets netburner-lan --profile linux --message 400
-  fullpipe stack presets --json | jq '.rows[] | select(.work == \"requests\") | {preset, p50: .latency_us.p50}'")]
+  fullpipe stack presets --json | jq '.rows[] | {work, preset, p50: .latency_us.p50}'")]
 pub(crate) struct StackPresetsArgs {
     /// Name of a scenario (`fullpipe lab list`) or a file: its path is used, and the engine runs at full speed
     #[arg(value_name = "SCENARIO", default_value = "netburner-wan", value_hint = ValueHint::FilePath)]

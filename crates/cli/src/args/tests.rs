@@ -109,10 +109,28 @@ fn every_command_that_a_user_sees_has_examples() {
         for sub in shown {
             let help = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("Example") && help.contains("fullpipe"), "{} has no example", sub.get_name());
+            // The widest that help is wrapped to: an example that is longer breaks in its middle.
+            let long = help.lines().find(|line| line.chars().count() > 100);
+            assert_eq!(long, None, "{}", sub.get_name());
             look(sub);
         }
     }
     look(&crate::generated::command());
+}
+
+#[test]
+fn a_shell_completes_platforms() {
+    let command = crate::generated::command();
+    for name in ["settings", "plan", "lint"] {
+        let sub = command.find_subcommand(name).unwrap();
+        let platform = sub.get_arguments().find(|argument| argument.get_long() == Some("platform")).unwrap();
+        let names: Vec<String> =
+            platform.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+        for expected in ["windows-2012", "linux", "freebsd", "netburner"] {
+            assert!(names.iter().any(|name| name == expected), "{name}: {names:?}");
+        }
+        assert_eq!(names.iter().any(|name| name == "this"), name == "plan", "{names:?}");
+    }
 }
 
 #[test]

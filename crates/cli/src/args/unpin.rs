@@ -11,16 +11,17 @@ use super::watch;
 /// An application that sets SO_SNDBUF or SO_RCVBUF ends automatic sizing for that socket, and a fixed buffer bounds its rate to the buffer over
 /// the round trip. For as long as this command runs, such calls of TARGET are swallowed for new sockets (a BPF program at its control
 /// group), and its open sockets are given back (SO_BUF_LOCK); then everything is put back. An application that asks for the size
-/// is told what it set. The rate of its connections before and after stands at the end. `watch` names such applications.
+/// reads back what it set. The rate of its connections before and after stands at the end. `watch` names such applications.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  fullpipe unpin iperf3                           every process of that name, also those that start later
+  fullpipe unpin iperf3                           every process of that name, later ones too
   fullpipe unpin 4711 --for 1h                    one process
   fullpipe unpin /system.slice/nginx.service --yes
   fullpipe unpin rsync --open-only                leaves new sockets alone: needs no BPF
 
-TARGET is a control group where it begins with a slash, a process where it is a number, else the name of processes.")]
+TARGET is a control group where it begins with a slash, a process where it is a number, else the
+name of processes.")]
 pub(crate) struct UnpinArgs {
     /// Whose sockets: the name of processes, the number of one, or a control group
     #[arg(value_name = "TARGET")]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use fullpipe_host::{
-    ApplyOptions, BootFile, Host, Lasting, RunState, SystemHost, apply,
+    ApplyOptions, BootFile, Host, Lasting, Overridden, RunState, SystemHost, apply,
     guardian::{Bond, Guardian},
     persist, same_value,
 };
@@ -15,10 +15,11 @@ use crate::{args::ApplyArgs, confirm::confirm, exit::Exit, failure::Failure, out
 
 pub(super) fn run(args: &ApplyArgs, output: Output) -> Ended {
     let mut plan = chosen(args)?;
+    // Also of what is so already: that it won't stay so is as true.
+    let overridden = if args.persist { overridden(&plan)? } else { Vec::new() };
     leave_out_reached(&mut plan, args.persist)?;
-    if args.persist {
-        plan.notes.extend(overridden(&plan)?);
-    }
+    let is_lasting = !overridden.iter().any(Overridden::is_by_another);
+    plan.notes.extend(overridden.iter().map(|overridden| clean(&overridden.to_string()).into_owned()));
     let command = format!("apply {}", clean(&args.plan.to_string_lossy()));
     let how = Changing { yes: args.yes, persist: args.persist, force: args.force, confirm_within: args.confirm_within };
     if args.dry_run {
@@ -27,7 +28,8 @@ pub(super) fn run(args: &ApplyArgs, output: Output) -> Ended {
             output.result(|| json::dry_run("apply", &plan, &files), |look| text::dry_run(&plan, &files, look)),
         );
     }
-    change("apply", &command, &plan, &how, output)
+    let ended = change("apply", &command, &plan, &how, output)?;
+    Ok(if ended == Exit::Ok && !is_lasting && args.confirm_within.is_none() { Exit::NotLasting } else { ended })
 }
 
 /// Leaves out what is as planned already, so that a second time changes nothing, with a note. What shall also be in a
@@ -73,18 +75,14 @@ fn passing() -> Result<Option<BTreeSet<String>>, Failure> {
 }
 
 /// What another boot-time file sets again after ours, so that it would not last.
-fn overridden(plan: &Plan) -> Result<Vec<String>, Failure> {
+fn overridden(plan: &Plan) -> Result<Vec<Overridden>, Failure> {
     let mut host = SystemHost::new();
     let is_in_file = |change: &&Change| host.lasting(change) == Lasting::InFile;
     let lasting: Vec<&Change> = plan.changes.iter().filter(is_in_file).collect();
     if lasting.is_empty() {
         return Ok(Vec::new());
     }
-    Ok(host
-        .overridden(&persist::sysctl_dir(), &lasting)?
-        .iter()
-        .map(|overridden| clean(&overridden.to_string()).into_owned())
-        .collect())
+    Ok(host.overridden(&persist::sysctl_dir(), &lasting)?)
 }
 
 /// The boot-time files as they would be.
@@ -168,10 +166,13 @@ fn chosen(args: &ApplyArgs) -> Result<Plan, Failure> {
         if hosts.is_empty() {
             return Ok(plan);
         }
-        let asked = args.host.clone().unwrap_or_else(|| here.join(" or "));
+        let asked = clean(args.host.as_deref().unwrap_or(&here.join(" or "))).into_owned();
         let names = hosts.iter().copied().collect::<Vec<_>>().join(", ");
-        let words =
-            format!("the plan changes {names} and not {asked}; if one of them is this host, name it with --host");
+        let options = hosts.iter().map(|host| format!("--host {host}")).collect::<Vec<_>>().join(" or ");
+        let words = format!(
+            "the plan changes {names} and not {asked}; give {options} if that is this host under another name, or run \
+             `fullpipe apply` there"
+        );
         return Err(invalid(&input.name, &words));
     };
     let of_application = |change: &Change| matches!(change.knob, Address::Socket(_));

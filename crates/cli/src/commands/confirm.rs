@@ -1,6 +1,6 @@
 //! `fullpipe confirm`.
 
-use fullpipe_host::{EntryKind, Journal, JournalError, RunId, SystemHost, confirm};
+use fullpipe_host::{EntryKind, Journal, JournalError, Overridden, RunId, SystemHost, confirm};
 use fullpipe_report::{Reading, json, text};
 
 use super::{Ended, journal, printed, status::reading};
@@ -16,7 +16,12 @@ pub(super) fn run(args: &ConfirmArgs, output: Output) -> Ended {
     let kept = confirm(&mut SystemHost::new(), &mut journal, run).map_err(Failure::of_confirmation)?;
     let changed = changed(&journal, run, !kept.boot_files.is_empty())?;
     let document = || json::confirmed("confirm", &kept, &changed);
-    printed(output.result(document, |look| text::confirmed(&kept, &changed, look)))
+    let ended = printed(output.result(document, |look| text::confirmed(&kept, &changed, look)))?;
+    Ok(if ended == Exit::Ok && kept.overridden.iter().any(Overridden::is_by_another) {
+        Exit::NotLasting
+    } else {
+        ended
+    })
 }
 
 /// What somebody else set since the run did: kept as theirs, and said, because it is not what was confirmed.

@@ -33,12 +33,12 @@ pub(super) fn is_all() -> bool {
 }
 
 /// Says what keeps a look at the journal from being the whole truth; gives the exit code of a command that went well
-/// otherwise.
-pub(super) fn exit_of_look(journal: Option<&Journal>, output: Output) -> Exit {
+/// otherwise. `command`: what was asked.
+pub(super) fn exit_of_look(command: &str, journal: Option<&Journal>, output: Output) -> Exit {
     let exit = journal.map_or(Exit::Ok, |journal| exit_of(journal, output));
     let Some(folder) = journal::roots_state_dir().filter(|_| exit == Exit::Ok) else { return exit };
     output.warning(&format!(
-        "root has changed settings of this machine, and only root sees which ({}): `sudo fullpipe status`\n",
+        "root has changed settings of this machine, and only root sees which ({}): `sudo fullpipe {command}`\n",
         folder.display()
     ));
     Exit::NoPermission

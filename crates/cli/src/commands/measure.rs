@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{Ended, input::Input, printed};
 use crate::{
-    args::{MeasureArgs, PatternName},
+    args::{Bitrate, MeasureArgs, PatternName},
     exit::Exit,
     failure::Failure,
     interrupt,
@@ -260,7 +260,7 @@ fn spec(args: &MeasureArgs) -> TestSpec {
     let usual_streams = if args.latency_under_load { 4 } else { usual.streams };
     let block = args.length.unwrap_or_else(|| match args.bitrate {
         _ if args.udp => Bytes::new(DATAGRAM),
-        Some(rate) if rate.bps() > 0 => paced_message(rate),
+        Some(Bitrate { rate, .. }) if rate.bps() > 0 => paced_message(rate),
         _ => usual.block,
     });
     let length = match (args.bytes, args.blockcount) {
@@ -268,8 +268,9 @@ fn spec(args: &MeasureArgs) -> TestSpec {
         (None, Some(count)) => Length::Bytes(Bytes::new(count.saturating_mul(block.get()))),
         (None, None) => args.time.map_or(usual.length, |time| Length::Time(time.into())),
     };
-    let unlimited = args.bitrate.is_some_and(|rate| rate.bps() == 0);
-    let pace = args.bitrate.or_else(|| args.udp.then(|| Rate::from_bps(DATAGRAM_RATE))).filter(|_| !unlimited);
+    let asked = args.bitrate.map(|bitrate| bitrate.rate);
+    let unlimited = asked.is_some_and(|rate| rate.bps() == 0);
+    let pace = asked.or_else(|| args.udp.then(|| Rate::from_bps(DATAGRAM_RATE))).filter(|_| !unlimited);
     let direction = match (args.reverse, args.bidir) {
         (true, _) => TestDirection::Down,
         (_, true) => TestDirection::Both,
@@ -287,10 +288,11 @@ fn spec(args: &MeasureArgs) -> TestSpec {
         send_buffer: args.window,
         receive_buffer: args.window,
         pace,
+        burst: args.bitrate.map_or(0, |bitrate| bitrate.burst),
         max_pacing_rate: args.fq_rate,
         nodelay: args.no_delay,
         mss: args.set_mss,
-        tos: args.tos,
+        tos: args.tos.or(args.dscp),
         zerocopy: args.zerocopy,
         title: args.title.clone(),
         extra_data: args.extra_data.clone(),

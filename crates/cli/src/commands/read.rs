@@ -91,7 +91,7 @@ fn print(args: &ReadArgs, mut list: CaptureList, output: Output) -> Ended {
             output,
             || json::captures("read", &list),
             || charts::of(args, &list),
-            |look| text::capture_story(&report, &list.files, look),
+            |look| text::capture_story(&report, &list, look),
         )?;
         write_xplot(args, &list, output)?;
         return Ok(Exit::Ok);

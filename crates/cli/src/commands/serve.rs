@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     sync::{Arc, atomic::Ordering},
     thread,
     time::Duration,
@@ -42,8 +42,9 @@ pub(super) fn run(args: &ServeArgs, output: Output) -> Ended {
         None => None,
     };
     let usual = ServerOptions::default();
+    let (address, only_v6) = listening(args)?;
     let options = ServeOptions {
-        address: args.port.map_or_else(|| address(&args.address), |port| Ok(everywhere(port)))?,
+        address,
         share_settings: args.share_settings,
         allow_tune,
         server: ServerOptions {
@@ -54,20 +55,28 @@ pub(super) fn run(args: &ServeArgs, output: Output) -> Ended {
             allow: args.allow.clone(),
             users: users(args)?.map(Arc::new),
             introduce: args.share_settings,
+            one_off: args.one_off,
+            only_v6,
             ..usual
         },
     };
     let agent = args.metrics.as_deref().map(|listen| Agent::new(listen, &MeterArgs::default())).transpose()?;
     let stop = interrupt::cancel_flag()?;
-    let log = Arc::new(|line: &str| tracing::info!(target: logs::SERVE, "{line}"));
+    let log = Arc::new(logs::serve);
     let metrics = agent.as_ref().map(|agent| agent.metrics.address());
     let mut ready = |address| {
         ready(output, address);
         if let Some(metrics) = metrics {
             output.remark(&format!("metrics at {}\n", agent::link(metrics)));
         }
-        if let Some(far) = reached_at(address) {
+        let far = reached_at(address, only_v6);
+        for far in &far {
             output.remark(&format!("at the other end: fullpipe check {far}\n"));
+        }
+        if far.is_empty() {
+            output.remark(
+                "at the other end: fullpipe check ADDRESS, where ADDRESS is one of this machine; none was found\n",
+            );
         }
         if !args.share_settings {
             output.remark(
@@ -115,24 +124,62 @@ fn ready(output: Output, address: SocketAddr) {
 }
 
 /// What to give to `check` at the other end. A server on every address is reached at the one that this machine's default
-/// route sends from, as far as no translation of addresses lies between.
-fn reached_at(listening: SocketAddr) -> Option<String> {
-    let address = if listening.ip().is_unspecified() { outward()? } else { listening.ip() };
-    Some(match (address, listening.port()) {
-        (address, PORT) => address.to_string(),
-        (address, port) => SocketAddr::from((address, port)).to_string(),
-    })
+/// route sends from, as far as no translation of addresses lies between; without such a route, at any that it has.
+fn reached_at(listening: SocketAddr, only_v6: bool) -> Vec<String> {
+    let addresses = if !listening.ip().is_unspecified() {
+        vec![listening.ip()]
+    } else {
+        let is_served = |address: &IpAddr| match address {
+            IpAddr::V4(_) => !only_v6,
+            IpAddr::V6(_) => listening.is_ipv6(),
+        };
+        outward(&is_served).map_or_else(|| own_addresses().into_iter().filter(is_served).collect(), |own| vec![own])
+    };
+    let target = |address: IpAddr| match listening.port() {
+        PORT => address.to_string(),
+        port => SocketAddr::from((address, port)).to_string(),
+    };
+    addresses.into_iter().map(target).collect()
 }
 
 /// The address that the default route sends from. Connecting a datagram socket sends nothing; 192.0.2.0/24 and
 /// 2001:db8::/32 are for documentation (RFC 5737, RFC 3849).
-fn outward() -> Option<IpAddr> {
+fn outward(is_served: &dyn Fn(&IpAddr) -> bool) -> Option<IpAddr> {
     let from = |local: &str, far: &str| {
         let socket = UdpSocket::bind(local).ok()?;
         socket.connect(far).ok()?;
-        Some(socket.local_addr().ok()?.ip())
+        Some(socket.local_addr().ok()?.ip()).filter(is_served)
     };
     from("0.0.0.0:0", "192.0.2.1:9").or_else(|| from("[::]:0", "[2001:db8::1]:9"))
+}
+
+/// Those of all interfaces; what can't be read is left out.
+#[cfg(target_os = "linux")]
+fn own_addresses() -> Vec<IpAddr> {
+    let read = || fullpipe_host::linux::net::Netlink::open()?.reachable_addresses();
+    read().unwrap_or_default()
+}
+
+/// Unknown here.
+#[cfg(not(target_os = "linux"))]
+fn own_addresses() -> Vec<IpAddr> {
+    Vec::new()
+}
+
+/// Where to listen, and whether on IPv6 alone.
+fn listening(args: &ServeArgs) -> Result<(SocketAddr, bool), Failure> {
+    let address = args.port.map_or_else(|| address(&args.address), |port| Ok(everywhere(port)))?;
+    let any = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    match (args.ipv4, args.ipv6) {
+        (true, _) if any => Ok((SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())), false)),
+        (true, _) if address.is_ipv6() => Err(other_family("-4", address)),
+        (_, true) if address.is_ipv4() => Err(other_family("-6", address)),
+        (_, only_v6) => Ok((address, only_v6 && any)),
+    }
+}
+
+fn other_family(option: &str, address: SocketAddr) -> Failure {
+    Failure::new(Exit::Usage, &format!("{option} and {} contradict each other; leave one out", address.ip()))
 }
 
 fn everywhere(port: u16) -> SocketAddr {
@@ -166,12 +213,33 @@ mod tests {
             ("[2001:db8::7]:5201", "2001:db8::7"),
             ("[2001:db8::7]:5301", "[2001:db8::7]:5301"),
         ] {
-            assert_eq!(reached_at(listening.parse().unwrap()).as_deref(), Some(expected));
+            assert_eq!(reached_at(listening.parse().unwrap(), false), [expected]);
         }
-        // A machine without any route has none.
-        if let Some(far) = reached_at("[::]:5301".parse().unwrap()) {
+        // A machine without any address has none.
+        for far in reached_at("[::]:5301".parse().unwrap(), false) {
             let far: SocketAddr = far.parse().unwrap();
             assert!(!far.ip().is_unspecified() && far.port() == 5301, "{far}");
+        }
+    }
+
+    #[test]
+    fn a_family_is_listened_on_alone() {
+        let of = |line: &str| {
+            let line: Vec<_> = line.split(' ').map(Into::into).collect();
+            let crate::args::Command::Serve(args) = crate::args::parse(&line).unwrap().command else { unreachable!() };
+            listening(&args).map(|(address, only_v6)| (address.to_string(), only_v6)).map_err(|failure| failure.exit)
+        };
+        for (line, address, only_v6) in [
+            ("fullpipe serve", "[::]:5201", false),
+            ("fullpipe serve -4", "0.0.0.0:5201", false),
+            ("fullpipe serve -6 -p 5301", "[::]:5301", true),
+            ("fullpipe serve -4 192.0.2.7", "192.0.2.7:5201", false),
+            ("fullpipe serve -6 2001:db8::7", "[2001:db8::7]:5201", false),
+        ] {
+            assert_eq!(of(line), Ok((address.to_owned(), only_v6)), "{line}");
+        }
+        for line in ["fullpipe serve -6 192.0.2.7", "fullpipe serve -4 2001:db8::7"] {
+            assert_eq!(of(line), Err(Exit::Usage), "{line}");
         }
     }
 

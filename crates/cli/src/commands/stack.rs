@@ -194,7 +194,7 @@ fn options(engine: &EngineArgs) -> SocketOptions {
         Some(args::Preset::Bulk) => Preset::Bulk,
         None => Preset::Default,
     };
-    let mut options = preset.applied(SocketOptions::of(&profile(engine.profile)));
+    let mut options = preset.applied(SocketOptions::from_profile(&profile(engine.profile)));
     let BudgetArgs { rx, tx, ooo, unacked } = engine.buffers.unwrap_or_default();
     let budgets = &mut options.budgets;
     budgets.receive = rx.unwrap_or(budgets.receive);

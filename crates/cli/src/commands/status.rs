@@ -15,7 +15,7 @@ pub(super) fn run(output: Output) -> Ended {
     printed(
         output.result(|| json::status("status", &standing), |look| text::status(&standing, journal::is_all(), look)),
     )?;
-    Ok(journal::exit_of_look(journal.as_ref(), output))
+    Ok(journal::exit_of_look("status", journal.as_ref(), output))
 }
 
 /// What the host reads where `entry` was written.

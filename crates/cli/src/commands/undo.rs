@@ -31,7 +31,7 @@ pub(super) fn run(args: &UndoArgs, output: Output) -> Ended {
     };
     let ended = show("undo", &report, output)?;
     if damaged == Exit::Ok && args.run.is_none() && report.entries.is_empty() {
-        damaged = journal::exit_of_look(None, output);
+        damaged = journal::exit_of_look("undo", None, output);
     }
     Ok(if ended == Exit::Ok { damaged } else { ended })
 }
@@ -49,7 +49,7 @@ pub(super) fn back_to(first: RunId, yes: bool, output: Output) -> Ended {
 }
 
 fn show(command: &str, report: &UndoReport, output: Output) -> Ended {
-    printed(output.result(|| json::undo(command, report), |look| text::undo(report, look)))?;
+    printed(output.result(|| json::undo(command, report), |look| text::undo(report, journal::is_all(), look)))?;
     Ok(exit(report))
 }
 

@@ -35,7 +35,7 @@ const AFTER: usize = 30;
 const MOST: usize = 1_000;
 
 pub(super) fn run(args: &UnpinArgs, output: Output) -> Ended {
-    let target = Target::of(&args.target);
+    let target = Target::new(&args.target);
     let processes = target.processes();
     if processes.is_empty() && !matches!(target, Target::Name(_)) {
         return Err(Failure::new(
@@ -230,7 +230,7 @@ impl During {
                     "{} open sockets are sized automatically now{what}; Ctrl-C puts everything back",
                     self.freed.len()
                 );
-                output.event("unpin", &text);
+                output.event("unpin", tracing::Level::INFO, &text);
             }
             match watcher.next_frame(is_over)? {
                 Some(frame) => self.after.push(rate(&frame)),

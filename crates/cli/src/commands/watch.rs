@@ -29,7 +29,7 @@ const USUALLY: usize = 100;
 /// A recording is shown again at its own pace, but not slower than this.
 const SLOWEST: Duration = Duration::from_secs(1);
 /// How long the end waits for who sleeps.
-const NAP: Duration = Duration::from_millis(50);
+const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
 pub(super) fn run(args: &WatchArgs, output: Output) -> Ended {
     match &args.file {
@@ -70,7 +70,7 @@ fn fills_screen(args: &WatchArgs, output: Output) -> bool {
     output.can_redraw() && !args.once && io::stdin().is_terminal()
 }
 
-/// Runs `feed`, which sends frames until it is told that the screen is gone, and shows them.
+/// Runs `feed`, which sends frames until it learns that the screen is gone, and shows them.
 fn full_screen(
     args: &WatchArgs,
     output: Output,
@@ -201,7 +201,7 @@ fn waited(pace: Duration, is_held: &AtomicBool, is_over: &dyn Fn() -> bool) -> b
         if left.is_zero() && !is_held.load(Ordering::Relaxed) {
             return true;
         }
-        thread::sleep(left.clamp(Duration::from_millis(1), NAP));
+        thread::sleep(left.clamp(Duration::from_millis(1), LONGEST_SLEEP));
     }
     false
 }

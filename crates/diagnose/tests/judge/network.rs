@@ -30,6 +30,23 @@ fn clean_controls_are_the_path_and_nothing_else() {
     }
 }
 
+/// A virtual machine that stands still for 60 ms of every 200, and makes up for it in the rest.
+#[test]
+fn no_more_is_attainable_than_a_path_carried_for_long() {
+    let world = World { path_bps: 100e6, rtt_us: 20_000.0, control: Control::Bbr, ..World::default() };
+    let mut transfer = world.transfer();
+    let even = diagnose(&transfer).attainable_bps.unwrap().bps() as f64;
+    for sample in &mut transfer.sender_samples {
+        let (period, at) = (sample.at_us.get() / 200_000 * 200_000, sample.at_us.get() % 200_000);
+        let stood = (at.saturating_sub(60_000) as f64 / 0.7 + period as f64) / sample.at_us.get().max(1) as f64;
+        sample.acked = Bytes::new((sample.acked.get() as f64 * stood) as u64);
+    }
+    let found = diagnose(&transfer);
+    assert_eq!(found.limiter, Limiter::Path, "{}", report(&found));
+    let attainable = found.attainable_bps.unwrap().bps() as f64;
+    assert!(attainable < 1.03 * even, "{attainable} where it was {even}");
+}
+
 #[test]
 fn random_loss_below_the_path_rate_is_congestion_control() {
     for (rtt_us, known) in [(20_000.0, None), (80_000.0, None), (80_000.0, World::exact(95e6))] {

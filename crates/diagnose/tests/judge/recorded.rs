@@ -62,7 +62,7 @@ fn a_full_path_on_real_kernels() {
         assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::Path, Some(Detail::Saturated)), "{name}");
         let attainable = diagnosis.attainable_bps.map_or(0, |rate| rate.bps());
         // 100 Mbit/s of IP packets with 1,448 of 1,500 bytes of payload are 96.5 Mbit/s.
-        assert!((92_000_000..98_000_000).contains(&attainable), "{name}: {attainable}");
+        assert!((92_000_000..96_600_000).contains(&attainable), "{name}: {attainable}");
     }
 }
 

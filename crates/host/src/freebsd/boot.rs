@@ -42,7 +42,7 @@ pub(crate) enum Keeper {
 
 impl Keeper {
     /// The one that the catalogue's time for a change asks for.
-    pub(crate) fn of(change: &Change) -> Self {
+    pub(crate) fn from_change(change: &Change) -> Self {
         if change.takes_effect == TakesEffect::Restart { Self::Loader } else { Self::Usual }
     }
 }

@@ -273,7 +273,7 @@ impl<K: Kernel> Host for BsdHost<K> {
         let mut kept = Vec::new();
         for change in changes {
             let at_start = self.is_taken_at_start(&change.knob)?;
-            kept.push((*change, if at_start { Keeper::Loader } else { Keeper::of(change) }));
+            kept.push((*change, if at_start { Keeper::Loader } else { Keeper::from_change(change) }));
         }
         boot::files(&self.root, &kept)
     }

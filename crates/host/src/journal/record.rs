@@ -42,6 +42,15 @@ pub struct RunRecord {
     pub entries: Vec<Entry>,
 }
 
+impl RunRecord {
+    /// Whether it was one of those that a tune makes in turn to measure with and without it, and takes back; a run that a tune
+    /// kept looks the same once it is undone.
+    pub fn is_round(&self) -> bool {
+        let of_a_tune = self.command == "serve" || self.command.starts_with("tune ");
+        of_a_tune && self.state == RunState::Undone
+    }
+}
+
 /// On what terms a run is in force until it is confirmed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use fullpipe_bpf::{BpfError, Buffers, Destinations, Place};
-use fullpipe_knobs::{Address, Prefix, Settings};
+use fullpipe_knobs::{Address, Settings, parse_destination};
 use rustix::{
     fs::{Mode, OFlags, openat},
     mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen},
@@ -35,7 +35,7 @@ struct Slot {
 
 impl Slot {
     fn parse(address: &Address, destination: &str, option: &str) -> Result<Self, HostError> {
-        let prefix: Prefix = destination.parse().map_err(|error| unknown(address, &format!("{error}")))?;
+        let network = parse_destination(destination).map_err(|error| unknown(address, &format!("{error}")))?;
         let is_send = match option {
             "SO_SNDBUF" => true,
             "SO_RCVBUF" => false,
@@ -49,7 +49,7 @@ impl Slot {
             address: address.clone(),
             source,
         })?;
-        Ok(Self { place: Place { namespace, address: prefix.address(), length: prefix.length() }, is_send })
+        Ok(Self { place: Place { namespace, network }, is_send })
     }
 
     fn of<'b>(&self, buffers: &'b mut Buffers) -> &'b mut Option<NonZeroU32> {
@@ -74,9 +74,8 @@ pub(super) fn collect(settings: &mut Settings) -> Result<(), HostError> {
         }
     };
     for (place, buffers) in found {
-        let Some(prefix) = Prefix::new(place.address, place.length) else { continue };
         for (option, size) in DESTINATION_OPTIONS.iter().zip([buffers.receive, buffers.send]) {
-            let address = Address::Destination { destination: prefix.to_string(), option: (*option).to_owned() };
+            let address = Address::Destination { destination: place.network.to_string(), option: (*option).to_owned() };
             settings.values.extend(size.map(|size| (address, Some(size.to_string()))));
         }
     }

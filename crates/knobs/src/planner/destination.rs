@@ -4,8 +4,10 @@
 //! of the route that leads there now. Buffers are set on each connection there, before its handshake. What neither knows is left
 //! out, and said.
 
+use fullpipe_units::Network;
+
 use super::route::covers;
-use crate::{Address, Change, Plan, Prefix, Settings, TakesEffect};
+use crate::{Address, Change, Plan, Settings, TakesEffect};
 
 /// The attribute of a route whose value is the route itself.
 pub const MADE: &str = "made";
@@ -18,7 +20,7 @@ pub struct Aim<'a> {
     /// Its settings.
     pub settings: &'a Settings,
     /// Where the other ends are.
-    pub prefix: Prefix,
+    pub prefix: Network,
     /// Attributes that its route is to have, or with `None` not to have, besides what the plan says.
     pub metrics: &'a [(String, Option<String>)],
 }
@@ -202,7 +204,7 @@ fn by_route(metrics: Vec<Metric>, aim: &Aim<'_>, plan: &mut Plan) {
     let inside = |route: &&crate::Route| {
         let address = route.destination.split('/').next().and_then(|text| text.parse().ok());
         address.is_some_and(|address| {
-            aim.prefix.has(address) && covers(&route.destination, address) > Some(u32::from(aim.prefix.length()))
+            aim.prefix.contains(address) && covers(&route.destination, address) > Some(u32::from(aim.prefix.length()))
         })
     };
     plan.notes.extend(aim.settings.routes.iter().filter(inside).map(|route| {

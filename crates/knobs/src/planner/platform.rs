@@ -358,12 +358,16 @@ fn linux(request: &PlatformRequest<'_>) -> Plan {
         let window = change.knob == Address::sysctl("net.ipv4.tcp_rmem");
         if window || change.knob == Address::sysctl("net.ipv4.tcp_wmem") {
             let what = if window { "the window that it offers" } else { "what it can have unacknowledged" };
-            change.reason =
-                format!("with {} {what} can't fill the path", change.from.as_deref().unwrap_or("the default"));
+            change.reason = format!(
+                "with {} {what} is smaller than the bandwidth-delay product",
+                change.from.as_deref().unwrap_or("the default")
+            );
         }
     }
     if plan.changes.is_empty() && plan.notes.is_empty() {
-        plan.notes.push("the allowed buffers already fill this path; nothing to set".to_owned());
+        plan.notes.push(
+            "the allowed buffers are at least the bandwidth-delay product of this path; nothing to set".to_owned(),
+        );
     }
     plan
 }

@@ -87,7 +87,7 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
                 "{now} B need the window-scale option (Tcp1323Opts), which is off, and this path does not need them"
             ),
             Some(_) => continue,
-            None => "the receive window is fixed here, and its default of one to four segments can't fill the path"
+            None => "the receive window is fixed here, and its default of one to four segments is smaller than the bandwidth-delay product"
                 .to_owned(),
         };
         draft.ask(Ask {

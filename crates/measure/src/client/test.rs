@@ -180,6 +180,7 @@ pub(super) fn params(kind: PeerKind, (spec, effort): (&TestSpec, Effort)) -> Par
         nodelay: spec.nodelay,
         mss: spec.mss,
         bandwidth: spec.pace.map(Rate::bps),
+        burst: spec.burst,
         fqrate: spec.max_pacing_rate.map(Rate::bps),
         tos: spec.tos.map(u32::from),
         zerocopy: spec.zerocopy,
@@ -215,6 +216,7 @@ fn manner(spec: &TestSpec, effort: Effort) -> Manner {
         budget,
         zerocopy: spec.zerocopy,
         pace_bps: spec.pace.map(Rate::bps),
+        burst: spec.burst,
         read_bps: None,
         sampling: spec.sampling,
         max: Some(spec.omit).filter(|_| effort == Effort::Max),
@@ -386,7 +388,8 @@ fn prepare(socket: &Socket, spec: &TestSpec, role: Role) -> Result<(), MeasureEr
             .map_err(failed("the type of service", tos.to_string()))?;
     }
     if role == Role::Send
-        && let Some(bytes_per_second) = lane::pacing(spec.max_pacing_rate.map(Rate::bps), spec.pace.map(Rate::bps))
+        && let Some(bytes_per_second) =
+            lane::pacing(spec.max_pacing_rate.map(Rate::bps), spec.pace.filter(|_| spec.burst <= 1).map(Rate::bps))
     {
         // Where the kernel does not pace, the writes alone do.
         drop(sockopt::set_max_pacing_rate(socket, bytes_per_second));

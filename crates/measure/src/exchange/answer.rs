@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How long a worker waits in the kernel before it looks whether it shall stop.
-const NAP: Duration = Duration::from_millis(100);
+const WAKE_EVERY: Duration = Duration::from_millis(100);
 
 /// A client that opened a connection for one request has this long to make it.
 const ONE_REQUEST: Duration = Duration::from_secs(5);
@@ -54,7 +54,7 @@ impl Answers {
     /// Answers the one request of a connection.
     pub(crate) fn answer(&self, stream: &TcpStream, pattern: Pattern, stop: &AtomicBool) {
         let until = Instant::now() + ONE_REQUEST;
-        let answered = stream.set_read_timeout(Some(NAP)).and_then(|()| {
+        let answered = stream.set_read_timeout(Some(WAKE_EVERY)).and_then(|()| {
             let mut buffers = Buffers::new(pattern);
             buffers.read(stream, pattern, || stop.load(Ordering::Relaxed) || Instant::now() > until)?;
             buffers.write(stream, || Instant::now() > until)
@@ -97,8 +97,8 @@ impl Answering {
             marked: false,
         };
         for stream in &answering.streams {
-            stream.set_read_timeout(Some(NAP))?;
-            stream.set_write_timeout(Some(NAP))?;
+            stream.set_read_timeout(Some(WAKE_EVERY))?;
+            stream.set_write_timeout(Some(WAKE_EVERY))?;
             stream.set_nonblocking(pattern.spin)?;
             let (stream, stop, answers) = (Arc::clone(stream), Arc::clone(&answering.stop), Arc::clone(answers));
             let processor = Arc::clone(&answering.processor);
@@ -250,7 +250,7 @@ pub(super) fn write_all(mut stream: &TcpStream, mut bytes: &[u8], stopped: impl 
                 if stopped() {
                     return Err(io::ErrorKind::Interrupted.into());
                 }
-                wait::writable(stream, NAP)?;
+                wait::writable(stream, WAKE_EVERY)?;
             }
             Err(error) => return Err(error),
         }

@@ -21,7 +21,7 @@ use super::{
 use crate::{error::MeasureError, patience::Patience, sys::host, target, wire::Cookie};
 
 /// How long a worker waits in the kernel before it looks whether it shall stop.
-const NAP: Duration = Duration::from_millis(100);
+const WAKE_EVERY: Duration = Duration::from_millis(100);
 
 /// The part of the time that is asked but not timed: connections and caches are cold.
 const WARM_UP: u32 = 10;
@@ -109,8 +109,8 @@ impl Asking<'_> {
 
     fn ask_on(&self, stream: &TcpStream) -> io::Result<()> {
         stream.set_nodelay(self.spec.nodelay)?;
-        stream.set_read_timeout(Some(NAP))?;
-        stream.set_write_timeout(Some(NAP))?;
+        stream.set_read_timeout(Some(WAKE_EVERY))?;
+        stream.set_write_timeout(Some(WAKE_EVERY))?;
         stream.set_nonblocking(self.spec.spin)?;
         let mut exchange = Exchange::new(self.spec);
         let mut heard = Heard::nothing();
@@ -165,7 +165,7 @@ impl Asking<'_> {
         let stream = target::connect(self.peer, patience, |_| Ok(())).map_err(io::Error::other)?;
         let connected = began.elapsed();
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(NAP))?;
+        stream.set_read_timeout(Some(WAKE_EVERY))?;
         write_all(&stream, self.cookie.as_bytes(), || self.stopped())?;
         exchange.once(&stream, || self.stopped())?;
         // Without this tens of thousands of ports would be waiting for their time to pass (TIME-WAIT).
@@ -179,7 +179,7 @@ impl Asking<'_> {
         while !self.stopped()
             && let Some(rest) = every.checked_sub(began.elapsed()).filter(|rest| !rest.is_zero())
         {
-            thread::sleep(rest.min(NAP));
+            thread::sleep(rest.min(WAKE_EVERY));
         }
     }
 

@@ -23,7 +23,7 @@ const ASTRAY_MORE: f64 = 0.001;
 /// Below this number a share of one in a thousand says nothing.
 const ASTRAY_LEAST: u64 = 10;
 
-/// A nap is at most half of it, so that a healthy timed drain stays below.
+/// A sleep is at most half of it, so that a healthy timed drain stays below.
 const RTT_MORE_US: f64 = 1_000.0;
 
 /// Of the time.
@@ -156,7 +156,7 @@ mod tests {
         // A faster sender may well use a window up.
         let full = Deeds { held_back_s: 0.9, ..fast };
         assert_eq!(choose(&[plain, (Mechanism::Drain, full)]).unwrap().0, Mechanism::Drain);
-        // A nap of 250 us in each round trip is what a timed drain is.
+        // A sleep of 250 us in each round trip is what a timed drain is.
         assert_eq!(choose(&[plain, (Mechanism::Drain, Deeds { rtt_us: 275, ..fast })]).unwrap().0, Mechanism::Drain);
     }
 

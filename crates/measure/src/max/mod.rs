@@ -41,7 +41,7 @@ pub enum Mechanism {
     Splice,
     /// A read waits for a megabyte, which the kernel discards.
     Wait,
-    /// Nobody waits for payload: what has come is discarded after each short nap.
+    /// Nobody waits for payload: what has come is discarded after each short sleep.
     Drain,
 }
 

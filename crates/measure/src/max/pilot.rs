@@ -1,7 +1,7 @@
 //! The thread that tries the mechanisms in turn, chooses one of them and watches what it does.
 //!
 //! Senders are tried first and receivers after them, each with what the other end does then: the fastest sender is another
-//! one with a receiver that sleeps than with one that naps. Both ends share the omitted time by the clock.
+//! one with a receiver that blocks than with one that sleeps for a set time. Both ends share the omitted time by the clock.
 
 use std::{
     io,

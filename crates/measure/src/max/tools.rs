@@ -26,14 +26,14 @@ const GATHERED: usize = 64 << 10;
 const MOST_GATHERED: usize = 64;
 
 /// A drain looks again after between so long ...
-const SHORTEST_NAP: Duration = Duration::from_micros(50);
+const SHORTEST_SLEEP: Duration = Duration::from_micros(50);
 /// ... and so long, which stays below the round trip that counts as harm.
-const LONGEST_NAP: Duration = Duration::from_micros(400);
+const LONGEST_SLEEP: Duration = Duration::from_micros(400);
 
-/// What a nap shall let arrive: more would fall out of the processor's cache, less would cost too many calls.
+/// What a sleep shall let arrive: more would fall out of the processor's cache, less would cost too many calls.
 const PER_NAP: usize = 512 << 10;
 
-/// What the kernel is made to lend a drained connection: it sizes the buffer by what an application reads, and one that naps
+/// What the kernel is made to lend a drained connection: it sizes the buffer by what an application reads, and one that sleeps
 /// reads too late to be seen.
 const ROOM: i32 = 4 << 20;
 
@@ -76,9 +76,9 @@ pub(crate) fn send(shared: &Shared, manner: &Manner, run: &Run, pilot: &Pilot) -
 
 /// Empties a connection until a brake is set or the peer closes it.
 pub(crate) fn receive(shared: &Shared, run: &Run, pilot: &Pilot) -> io::Result<()> {
-    // Without it, naps end up to 50 us late, which is as long again as the shortest.
+    // Without it, sleeps end up to 50 us late, which is as long again as the shortest.
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).ok();
-    let mut nap = SHORTEST_NAP;
+    let mut sleep = SHORTEST_SLEEP;
     let mut has_room = false;
     while !run.brakes.receivers.load(Ordering::Relaxed) {
         let drains = pilot.receiving() == Mechanism::Drain;
@@ -97,22 +97,22 @@ pub(crate) fn receive(shared: &Shared, run: &Run, pilot: &Pilot) -> io::Result<(
             Ok(0) => return Ok(()),
             Ok(count) => {
                 shared.add(count);
-                nap = next_nap(nap, count);
+                sleep = next_sleep(sleep, count);
             }
             Err(error) if is_pause(&error) => {}
             Err(error) => return Err(error),
         }
         if drains {
-            thread::sleep(nap);
+            thread::sleep(sleep);
         }
     }
     Ok(())
 }
 
 /// Towards what lets as much arrive as is best, by at most half at once.
-fn next_nap(nap: Duration, came: usize) -> Duration {
+fn next_sleep(sleep: Duration, came: usize) -> Duration {
     let factor = (PER_NAP as f64 / came.max(1) as f64).clamp(0.5, 1.5);
-    nap.mul_f64(factor).clamp(SHORTEST_NAP, LONGEST_NAP)
+    sleep.mul_f64(factor).clamp(SHORTEST_SLEEP, LONGEST_SLEEP)
 }
 
 fn gather(shared: &Shared, pages: &Pages, block: usize) -> io::Result<usize> {
@@ -158,14 +158,14 @@ mod tests {
 
     #[test]
     fn a_nap_grows_until_enough_comes_and_has_its_limits() {
-        let mut nap = SHORTEST_NAP;
+        let mut sleep = SHORTEST_SLEEP;
         for _ in 0..20 {
             // 10 Gbit/s.
-            let came = (nap.as_secs_f64() * 10e9 / 8.0) as usize;
-            nap = next_nap(nap, came);
+            let came = (sleep.as_secs_f64() * 10e9 / 8.0) as usize;
+            sleep = next_sleep(sleep, came);
         }
-        assert!(nap > Duration::from_micros(380), "{nap:?}");
-        assert_eq!(next_nap(LONGEST_NAP, 0), LONGEST_NAP);
-        assert_eq!(next_nap(SHORTEST_NAP, 8 << 20), SHORTEST_NAP);
+        assert!(sleep > Duration::from_micros(380), "{sleep:?}");
+        assert_eq!(next_sleep(LONGEST_SLEEP, 0), LONGEST_SLEEP);
+        assert_eq!(next_sleep(SHORTEST_SLEEP, 8 << 20), SHORTEST_SLEEP);
     }
 }

@@ -3,7 +3,6 @@
 //! One thread accepts and never waits for a client; each connection gets a thread that reads its cookie within a
 //! deadline. A cookie that is known belongs to a test that waits for data connections; any other opens a session.
 
-mod network;
 mod output;
 mod session;
 mod sources;
@@ -23,15 +22,15 @@ use std::{
 };
 
 use fullpipe_diagnose::SynFacts;
-use fullpipe_units::{Bytes, Rate};
-pub use network::{Network, ParseNetworkError};
+use fullpipe_units::{Bytes, Network, Rate};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use sources::{Kind, Sources};
+use tracing::Level;
 
 use crate::{
     auth::Users,
     control::Control,
-    error::{Foreign, MeasureError},
+    error::{Fault, Foreign, MeasureError},
     exchange::Answers,
     handshake,
     patience::Patience,
@@ -42,8 +41,9 @@ use crate::{
     wire::{COOKIE_LEN, Cookie, MAX_OWN_STREAMS, State},
 };
 
-/// Takes a line of the server's log.
-pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+/// Takes a line of the server's log: `INFO` for what is as it should be, `WARN` for what a client did wrong or was refused, `ERROR`
+/// for what this host failed at.
+pub type Log = Arc<dyn Fn(Level, &str) + Send + Sync>;
 
 /// What a server allows, and whom it tells.
 #[derive(Clone)]
@@ -69,6 +69,10 @@ pub struct ServerOptions {
     pub talk_idle: Duration,
     /// Whether clients learn this host's name, system and congestion controls.
     pub introduce: bool,
+    /// Serve one client, and return once it has tested and left: iperf3's `--one-off`.
+    pub one_off: bool,
+    /// Listen on IPv6 alone, where the address is `::`.
+    pub only_v6: bool,
     /// Gets a line for each client that came, left or failed, without control characters.
     pub log: Option<Log>,
 }
@@ -86,6 +90,8 @@ impl Default for ServerOptions {
             stall: Duration::from_secs(30),
             talk_idle: Duration::from_secs(30),
             introduce: true,
+            one_off: false,
+            only_v6: false,
             log: None,
         }
     }
@@ -104,6 +110,8 @@ impl fmt::Debug for ServerOptions {
             .field("stall", &self.stall)
             .field("talk_idle", &self.talk_idle)
             .field("introduce", &self.introduce)
+            .field("one_off", &self.one_off)
+            .field("only_v6", &self.only_v6)
             .field("log", &self.log.is_some())
             .finish()
     }
@@ -157,6 +165,10 @@ struct Hall {
     /// Whether guests are being turned away, and that was said.
     is_crowded: AtomicBool,
     accepted: AtomicU64,
+    /// Tests that were begun and are over.
+    tested: AtomicUsize,
+    /// The only client that was to be served has left.
+    is_over: AtomicBool,
     sessions: Mutex<HashMap<Cookie, Entrance>>,
     tests: AtomicUsize,
     talks: AtomicUsize,
@@ -188,7 +200,7 @@ impl Server {
         handler: Option<Arc<dyn RequestHandler>>,
     ) -> Result<Self, MeasureError> {
         let failed = |source| MeasureError::Bind { address, source };
-        let listener = listen(address).map_err(failed)?;
+        let listener = listen(address, options.only_v6).map_err(failed)?;
         // An old kernel without it only leaves the client's SYN unseen.
         drop(sockopt::save_syn(&listener));
         let address = listener.local_addr().map_err(failed)?;
@@ -208,7 +220,7 @@ impl Server {
     pub fn run(&self, stop: &AtomicBool) -> Result<(), MeasureError> {
         let failed = |source| MeasureError::Bind { address: self.address, source };
         thread::scope(|scope| {
-            while !stop.load(Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) && !self.hall.is_over.load(Ordering::Relaxed) {
                 if !wait::readable(&self.listener, LOOK).map_err(failed)? {
                     continue;
                 }
@@ -218,13 +230,16 @@ impl Server {
                     Err(error) if is_of_one_connection(&error) => continue,
                     Err(error) => {
                         // Out of descriptors or memory: give the sessions time to end instead of spinning.
-                        self.log(&format!("accepting a connection: {error}"));
+                        self.log(Level::ERROR, &format!("accepting a connection: {error}"));
                         thread::sleep(Duration::from_millis(100));
                         continue;
                     }
                 };
                 if !self.options.lets_in(peer.ip()) {
-                    self.log(&format!("{peer}: turned away, its address is not among those that may come"));
+                    self.log(
+                        Level::WARN,
+                        &format!("{peer}: turned away, its address is not among those that may come"),
+                    );
                     refuse(&stream);
                     continue;
                 }
@@ -244,7 +259,10 @@ impl Server {
                     self.hall.guests.fetch_sub(1, Ordering::Relaxed);
                     // Once for each flood.
                     if !self.hall.is_crowded.swap(true, Ordering::Relaxed) {
-                        self.log(&format!("{peer}: turned away, {guests} others came and have not said who they are"));
+                        self.log(
+                            Level::WARN,
+                            &format!("{peer}: turned away, {guests} others came and have not said who they are"),
+                        );
                     }
                     refuse(&stream);
                     continue;
@@ -258,7 +276,7 @@ impl Server {
                 if let Err(error) = spawned {
                     self.hall.guests.fetch_sub(1, Ordering::Relaxed);
                     self.hall.sources.known(order);
-                    self.log(&format!("{peer}: starting a thread: {error}"));
+                    self.log(Level::ERROR, &format!("{peer}: starting a thread: {error}"));
                 }
             }
             Ok(())
@@ -279,7 +297,7 @@ impl Server {
         let (control, cookie, syn) = match arrived {
             Ok(arrived) => arrived,
             Err(MeasureError::Cancelled) => return,
-            Err(error) => return self.log(&named(peer, &error)),
+            Err(error) => return self.log(level(&error), &named(peer, &error)),
         };
         // Half of all places for one address at the most, so that there is always one for another.
         let share = self.options.max_clients.saturating_add(MAX_UNDECIDED);
@@ -294,7 +312,7 @@ impl Server {
                 // Those that have not yet said what they want get a little room of their own.
                 if sessions.len() >= self.options.max_clients.saturating_mul(2).saturating_add(MAX_UNDECIDED) {
                     drop(sessions);
-                    self.log(&format!("{peer}: turned away, too many clients are here"));
+                    self.log(Level::WARN, &format!("{peer}: turned away, too many clients are here"));
                     return refuse(control.stream());
                 }
                 sessions.insert(cookie, entrance);
@@ -317,7 +335,12 @@ impl Server {
                     Some(_place) => self.serve(control, peer, (&arrivals, &answers), stop),
                     None => refuse(control.stream()),
                 }
-                self.hall.sessions().remove(&cookie);
+                let mut sessions = self.hall.sessions();
+                sessions.remove(&cookie);
+                // A client of ours holds a conversation while it tests; one of iperf3 is a test.
+                if self.options.one_off && sessions.is_empty() && self.hall.tested.load(Ordering::Relaxed) > 0 {
+                    self.hall.is_over.store(true, Ordering::Relaxed);
+                }
             }
         }
     }
@@ -359,14 +382,14 @@ impl Server {
         stop: &AtomicBool,
     ) {
         match session::Session::new(self, control, peer, arriving, stop).run() {
-            Ok(line) => self.log(&format!("{peer}: {line}")),
-            Err(error) => self.log(&named(peer, &error)),
+            Ok((level, line)) => self.log(level, &format!("{peer}: {line}")),
+            Err(error) => self.log(level(&error), &named(peer, &error)),
         }
     }
 
-    fn log(&self, line: &str) {
+    fn log(&self, level: Level, line: &str) {
         if let Some(log) = &self.options.log {
-            log(&crate::error::clean(line));
+            log(level, &crate::error::clean(line));
         }
     }
 }
@@ -406,14 +429,24 @@ fn refuse(stream: &TcpStream) {
     drop(stream.write(&[State::AccessDenied.to_byte()]));
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+/// How bad it is that a client ended so.
+fn level(error: &MeasureError) -> Level {
+    match error {
+        // Its user pressed Ctrl-C.
+        MeasureError::Terminated { .. } | MeasureError::Cancelled => Level::INFO,
+        _ if error.fault() == Fault::Os => Level::ERROR,
+        _ => Level::WARN,
+    }
+}
+
+fn listen(address: SocketAddr, only_v6: bool) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // Elsewhere it lets a restarted server have its port back at once; on Windows it would let two have the same port.
     #[cfg(not(windows))]
     socket.set_reuse_address(true)?;
     if address.is_ipv6() && address.ip().is_unspecified() {
-        // `::` serves IPv4 too.
-        socket.set_only_v6(false)?;
+        // `::` serves IPv4 too, unless that is not wanted.
+        socket.set_only_v6(only_v6)?;
     }
     socket.bind(&address.into())?;
     socket.listen(256)?;

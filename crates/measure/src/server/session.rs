@@ -12,6 +12,7 @@ use std::{
 
 use fullpipe_units::{Bytes, Rate};
 use socket2::SockRef;
+use tracing::Level;
 
 use super::{
     Arrival, Server, output,
@@ -71,7 +72,7 @@ impl<'a> Session<'a> {
     }
 
     /// Returns a line for the log.
-    pub(super) fn run(mut self) -> Result<String, MeasureError> {
+    pub(super) fn run(mut self) -> Result<(Level, String), MeasureError> {
         match self.converse_or_test() {
             Ok(line) => {
                 self.control.close();
@@ -79,13 +80,13 @@ impl<'a> Session<'a> {
             }
             Err(MeasureError::Cancelled) => {
                 self.control.close();
-                Ok("ended, because the server was stopped".to_owned())
+                Ok((Level::INFO, "ended, because the server was stopped".to_owned()))
             }
             Err(error) => Err(error),
         }
     }
 
-    fn converse_or_test(&mut self) -> Result<String, MeasureError> {
+    fn converse_or_test(&mut self) -> Result<(Level, String), MeasureError> {
         let patience = self.patience();
         self.control.write_state(State::ParamExchange, patience, HANDSHAKE)?;
         let value = self.control.read_json(PARAMS_ACCEPTED, patience, HANDSHAKE)?;
@@ -107,13 +108,13 @@ impl<'a> Session<'a> {
         let seat = place.and_then(|place| Some((Seat::take(room, self.server.options.max_clients)?, place)));
         let Some(_seat) = seat else {
             self.control.write_state(State::AccessDenied, patience, HANDSHAKE)?;
-            return Ok("turned away, too many clients are here".to_owned());
+            return Ok((Level::WARN, "turned away, too many clients are here".to_owned()));
         };
         match ours {
             Some(ours) => talk::converse(self, ours.version),
             None => self.test(&params),
         }
-        .map(|line| user.map_or_else(|| line.clone(), |user| format!("{user}: {line}")))
+        .map(|line| (Level::INFO, user.map_or_else(|| line.clone(), |user| format!("{user}: {line}"))))
     }
 
     /// Lets in who shows a name and password, where these are asked for. Every answer takes the same time, so that it
@@ -181,6 +182,7 @@ impl<'a> Session<'a> {
         let report = moving.stop();
         // A foreign client may take a reset for a failure; ours waits for the results and not for the queue.
         moving.release(params.ours.is_some());
+        self.server.hall.tested.fetch_add(1, Ordering::Relaxed);
         watched?;
         self.exchange(params, &report)?;
         Ok(line(params, &report, pattern.map(|_| self.answers.count())))
@@ -200,7 +202,7 @@ impl<'a> Session<'a> {
             let problem = "the data connections are not numbered from 0".to_owned();
             return Err(MeasureError::BadMessage { peer: self.peer, operation: WAITING, problem });
         }
-        let pace_bps = self.manner(params).pace_bps;
+        let pace_bps = self.manner(params).kernel_pace_bps();
         let lane = |(index, arrival): (usize, Arrival)| {
             let role = role_of(index, params);
             prepare(&arrival, params, role, pace_bps);
@@ -385,6 +387,7 @@ impl<'a> Session<'a> {
             budget: Some(params.num).filter(|&num| num > 0 && omit.is_zero()),
             zerocopy: params.zerocopy,
             pace_bps: params.bandwidth.into_iter().chain(share).min(),
+            burst: params.burst,
             read_bps: share,
             sampling: !params.ours.is_some_and(|ours| ours.unsampled),
             // Where bytes end a test there is no time for trials.

@@ -34,7 +34,7 @@ pub(super) fn converse(session: &mut Session<'_>, version: u64) -> Result<String
     session.control.write_state(State::Conversation, session.patience(), "the handshake")?;
     let outcome = answer_all(session, version);
     let (how, line) = match outcome {
-        Ok(()) => (Disconnect::Bye, Ok("client disconnected".to_owned())),
+        Ok(how) => (how, Ok("client disconnected".to_owned())),
         Err(MeasureError::Cancelled) => (Disconnect::ServerStopped, Err(MeasureError::Cancelled)),
         Err(error) => (Disconnect::Lost, Err(error)),
     };
@@ -44,13 +44,18 @@ pub(super) fn converse(session: &mut Session<'_>, version: u64) -> Result<String
     line
 }
 
-fn answer_all(session: &mut Session<'_>, version: u64) -> Result<(), MeasureError> {
+/// How the client left.
+fn answer_all(session: &mut Session<'_>, version: u64) -> Result<Disconnect, MeasureError> {
     const OPERATION: &str = "waiting for a request";
     let mut echo = None;
     let mut trains = Trains::default();
     let mut pace = Pace(Instant::now());
     loop {
-        wait_for_request(session)?;
+        match wait_for_request(session) {
+            // Between two requests a client may go without a word: nothing is left undone.
+            Err(MeasureError::Closed { .. }) => return Ok(Disconnect::Lost),
+            waited => waited?,
+        }
         std::thread::sleep(pace.pause(Instant::now()));
         let request = session.control.read_json(TALK_LIMIT, Patience::new(FRAME).unless(session.stop), OPERATION)?;
         let name = request.get("request").and_then(Value::as_str).unwrap_or_default();
@@ -96,7 +101,7 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<(), MeasureErro
             return Err(MeasureError::BadMessage { peer: session.peer, operation: "a request", problem });
         }
         if is_bye {
-            return Ok(());
+            return Ok(Disconnect::Bye);
         }
         trains.greet(session)?;
     }

@@ -11,7 +11,7 @@ use super::splice::Pages;
 const DEPTH: u32 = 16;
 
 /// How long a wait lasts before the caller gets to look whether it shall stop.
-const NAP: Duration = Duration::from_millis(200);
+const WAKE_EVERY: Duration = Duration::from_millis(200);
 
 /// The queue of one connection, used by one thread. It keeps the pages alive that its entries point to.
 pub(crate) struct Ring {
@@ -61,8 +61,8 @@ impl Ring {
     }
 
     fn reap(&mut self) -> io::Result<usize> {
-        let nap = types::Timespec::from(NAP);
-        match self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&nap)) {
+        let timeout = types::Timespec::from(WAKE_EVERY);
+        match self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&timeout)) {
             Ok(_) => {}
             Err(error) if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY)) => {}
             Err(error) => return Err(error),

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How long a worker waits in the kernel before it looks whether it shall stop.
-const NAP: Duration = Duration::from_millis(100);
+const WAKE_EVERY: Duration = Duration::from_millis(100);
 
 /// A stream that is ready: its socket is connected to the peer.
 #[derive(Debug)]
@@ -79,6 +79,8 @@ struct Style {
     len: usize,
     wide: bool,
     pace_bps: Option<u64>,
+    /// Sent without looking at the clock.
+    burst_bytes: u64,
     /// Bytes that each sender sends at the most.
     budget: Option<u64>,
 }
@@ -91,6 +93,7 @@ impl UdpFlow {
             len: manner.block,
             wide,
             pace_bps: manner.pace_bps,
+            burst_bytes: manner.burst_bytes(),
             budget: manner.budget.map(|bytes| bytes.div_ceil(senders)),
         };
         let mut flow = Self {
@@ -105,8 +108,8 @@ impl UdpFlow {
             watcher: None,
         };
         for lane in &flow.lanes {
-            lane.shared.socket.set_read_timeout(Some(NAP))?;
-            lane.shared.socket.set_write_timeout(Some(NAP))?;
+            lane.shared.socket.set_read_timeout(Some(WAKE_EVERY))?;
+            lane.shared.socket.set_write_timeout(Some(WAKE_EVERY))?;
             let (shared, stop, role, start) = (Arc::clone(&lane.shared), Arc::clone(&flow.stop), lane.role, flow.start);
             let worker = thread::Builder::new().name("measure-datagrams".to_owned()).spawn(move || {
                 let ended = match role {
@@ -143,16 +146,18 @@ fn send(shared: &Shared, style: Style, start: Instant, stop: &AtomicBool) -> io:
     getrandom::fill(&mut datagram).map_err(io::Error::other)?;
     datagram.truncate(style.len);
     let mut number = 1;
+    let mut burst_end = 0;
     while !stop.load(Ordering::Relaxed) {
         let bytes = shared.bytes.load(Ordering::Relaxed);
         if style.budget.is_some_and(|budget| bytes >= budget) {
             return Ok(());
         }
-        if let Some(pace) = style.pace_bps
-            && let Some(early) = ahead_of(pace, bytes, start)
-        {
-            thread::sleep(early.min(NAP));
-            continue;
+        if let Some(pace) = style.pace_bps.filter(|_| bytes >= burst_end) {
+            if let Some(early) = ahead_of(pace, bytes, start) {
+                thread::sleep(early.min(WAKE_EVERY));
+                continue;
+            }
+            burst_end = bytes + style.burst_bytes;
         }
         Header { sent_us: now_us(), number }.write(style.wide, &mut datagram);
         match shared.socket.send(&datagram) {

@@ -8,6 +8,9 @@ use crate::exchange::Pattern;
 /// iperf3's own default block.
 const IPERF3_BLOCK: u64 = 131_072;
 
+/// Blocks in a burst; iperf3 takes no more.
+const MOST_IN_BURST: u32 = 1_000;
+
 /// What a key of 16,384 bits makes, in base64.
 const LONGEST_TOKEN: usize = 2_732;
 
@@ -43,6 +46,8 @@ pub(crate) struct Params {
     pub(crate) window: Option<u32>,
     /// Bits per second and stream that the sending application paces itself to.
     pub(crate) bandwidth: Option<u64>,
+    /// Blocks that the sending application writes without a pause, whatever its pace; 0 for one.
+    pub(crate) burst: u32,
     /// Bits per second and stream for the kernel's pacing.
     pub(crate) fqrate: Option<u64>,
     pub(crate) tos: Option<u32>,
@@ -126,6 +131,7 @@ impl Params {
             ("MSS", self.mss.map(u64::from)),
             ("window", self.window.map(u64::from)),
             ("bandwidth", self.bandwidth),
+            ("burst", Some(u64::from(self.burst)).filter(|&burst| burst > 0)),
             ("fqrate", self.fqrate),
             ("TOS", self.tos.map(u64::from)),
         ];
@@ -183,6 +189,7 @@ impl Params {
             mss: count("MSS").and_then(|n| u16::try_from(n).ok()).filter(|&n| n > 0),
             window: count("window").and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0),
             bandwidth: count("bandwidth").filter(|&n| n > 0),
+            burst: count("burst").map_or(0, |n| u32::try_from(n).unwrap_or(MOST_IN_BURST).min(MOST_IN_BURST)),
             fqrate: count("fqrate").filter(|&n| n > 0),
             tos: count("TOS").and_then(|n| u32::try_from(n).ok()).filter(|&n| n <= 255),
             congestion: text(value.get("congestion")),

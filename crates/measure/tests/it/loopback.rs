@@ -449,3 +449,41 @@ fn trains_find_a_rate_in_both_directions() {
     assert!(matches!(stopped, Err(MeasureError::Cancelled)), "{stopped:?}");
     client.bye();
 }
+
+#[test]
+fn a_client_that_leaves_between_two_requests_is_no_problem_and_a_stranger_is_one() {
+    let server = Running::start();
+    drop(Client::connect(&server.target()).unwrap());
+    server.wait_for_line(|line| line.ends_with("client disconnected"));
+    assert!(server.problems().is_empty(), "{:?}", server.problems());
+    std::io::Write::write_all(&mut std::net::TcpStream::connect(server.address).unwrap(), b"GET / HTTP/1.1\r\n\r\n")
+        .unwrap();
+    server.wait_for_line(|line| line.contains("HTTP"));
+    assert_eq!(server.problems().len(), 1, "{:?}", server.problems());
+}
+
+#[test]
+fn a_server_for_one_client_ends_with_it() {
+    let server = Running::with(fullpipe_measure::ServerOptions { one_off: true, ..quick_server() }, None);
+    // Whoever only looks does not count.
+    Client::connect(&server.target()).unwrap().bye();
+    server.wait_for_line(|line| line.ends_with("client disconnected"));
+    let mut client = Client::connect(&server.target()).unwrap();
+    for _ in 0..2 {
+        client.run(&short(), &AtomicBool::new(false), &mut |_| ()).unwrap();
+    }
+    client.bye();
+    assert!(server.wait_for_end(), "{:?}", server.log());
+}
+
+/// At this rate one message takes a second; a burst does not wait for it.
+#[test]
+fn a_burst_is_sent_without_a_pause_whatever_the_rate_in_both_directions() {
+    let server = Running::start();
+    for direction in [TestDirection::Up, TestDirection::Down] {
+        let slow = TestSpec { direction, pace: Some(Rate::from_bps(8_000)), block: Bytes::new(1_000), ..short() };
+        let moved = |spec: &TestSpec| run(&server, spec).unwrap().directions[0].bytes.get();
+        let (alone, burst) = (moved(&slow), moved(&TestSpec { burst: 40, ..slow.clone() }));
+        assert!(alone < 10_000 && burst >= 40_000, "{direction:?}: {alone}, {burst}");
+    }
+}

@@ -13,12 +13,13 @@ use std::{
 use fullpipe_measure::{
     Client, ClientOptions, Length, MeasureError, Measurement, RequestHandler, Server, ServerOptions, Target, TestSpec,
 };
+use tracing::Level;
 
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    lines: Arc<Mutex<Vec<String>>>,
+    lines: Arc<Mutex<Vec<(Level, String)>>>,
 }
 
 impl Running {
@@ -33,7 +34,7 @@ impl Running {
     pub(crate) fn at(address: SocketAddr, options: ServerOptions, handler: Option<Arc<dyn RequestHandler>>) -> Self {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let written = Arc::clone(&lines);
-        let log = Arc::new(move |line: &str| written.lock().unwrap().push(line.to_owned()));
+        let log = Arc::new(move |level, line: &str| written.lock().unwrap().push((level, line.to_owned())));
         let options = ServerOptions { log: Some(log), ..options };
         let server = Server::bind(address, options, handler).unwrap();
         let address = server.local_addr();
@@ -48,7 +49,21 @@ impl Running {
     }
 
     pub(crate) fn log(&self) -> Vec<String> {
-        self.lines.lock().unwrap().clone()
+        self.lines.lock().unwrap().iter().map(|(_, line)| line.clone()).collect()
+    }
+
+    /// The lines of the log that are no news of what is as it should be.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let lines = self.lines.lock().unwrap();
+        lines.iter().filter(|(level, _)| *level <= Level::WARN).map(|(_, line)| line.clone()).collect()
+    }
+
+    /// Waits until it has ended by itself; the test's own time-out is far longer.
+    pub(crate) fn wait_for_end(&self) -> bool {
+        (0..2_000).any(|_| {
+            thread::sleep(Duration::from_millis(10));
+            self.thread.as_ref().unwrap().is_finished()
+        })
     }
 
     /// Waits until a line of the log satisfies the test; the test's own time-out is far longer than any deadline here.

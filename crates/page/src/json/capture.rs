@@ -15,11 +15,11 @@ pub fn captures(command: &str, list: &CaptureList) -> Value {
     document(
         command,
         json!({
-            "connections": shown.map(|report| connection(&report)).collect::<Vec<_>>(),
+            "connections": shown.map(|report| connection(list, &report)).collect::<Vec<_>>(),
             "connection_count": list.connections.len() as u64 + list.unlisted,
             "unlisted": { "connections": list.unlisted, "unanswered_syns": list.unanswered },
             "files": list.files.iter().map(|file| json!({
-                "file": file.name, "packets": file.packets, "bytes": file.bytes, "segments": file.segments,
+                "file": file.name, "place": file.place, "packets": file.packets, "bytes": file.bytes, "segments": file.segments,
             })).collect::<Vec<_>>(),
             "problems": list.problems.iter().map(|problem| json!({
                 "file": problem.file, "packet": problem.packet, "message": problem.message,
@@ -29,7 +29,9 @@ pub fn captures(command: &str, list: &CaptureList) -> Value {
     )
 }
 
-fn connection(report: &Report) -> Value {
+fn connection(list: &CaptureList, report: &Report) -> Value {
+    let twins =
+        list.twins_of(report.number).map(|twins| json!({ "near": twins.near, "far": twins.far, "agree": twins.agree }));
     let main = report.main_side();
     let sum = |count: fn(&Side) -> u64| report.sides.iter().map(count).sum::<u64>();
     let scale = |side: &Side| side.syn.and_then(|syn| syn.window_scale);
@@ -40,6 +42,8 @@ fn connection(report: &Report) -> Value {
         "display_filter": display_filter(report),
         "tunnel": report.outer,
         "first_packet": report.first_packet,
+        "file": list.file_of(report.first_packet).map(|file| &file.name),
+        "twins": twins,
         "started_ns": report.started_ns,
         "packets": report.packets(),
         "bytes": report.payload(),

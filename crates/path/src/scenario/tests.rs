@@ -363,3 +363,43 @@ fn acknowledgements_can_be_thinned_and_packets_gathered() {
     let refused = Scenario::parse(&with_link("rate = \"5M\"\nthin_acks = { every = 0 }"), "x").unwrap_err().to_string();
     assert!(refused.contains("1 to 1000"), "{refused}");
 }
+
+/// The keys that a table takes, from what is said of one that it doesn't.
+fn keys<T: serde::de::DeserializeOwned + fmt::Debug>() -> Vec<String> {
+    let error = toml::from_str::<T>("no_such_key = 1").unwrap_err();
+    let (_, expected) = error.message().split_once("expected").unwrap();
+    expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_key_is_documented() {
+    let page = include_str!("../../../../docs/scenarios.md");
+    let all = [
+        keys::<raw::Scenario>(),
+        keys::<raw::Path>(),
+        keys::<raw::Hop>(),
+        keys::<raw::Queue>(),
+        keys::<raw::Red>(),
+        keys::<raw::CoDel>(),
+        keys::<raw::Jitter>(),
+        keys::<raw::GilbertElliott>(),
+        keys::<raw::Reorder>(),
+        keys::<raw::MtuTable>(),
+        keys::<raw::Police>(),
+        keys::<raw::Thin>(),
+        keys::<raw::Aggregate>(),
+        keys::<raw::Host>(),
+        keys::<raw::Application>(),
+        keys::<raw::Test>(),
+        keys::<raw::Expect>(),
+        keys::<raw::Device>(),
+        keys::<raw::Fit>(),
+    ]
+    .concat();
+    assert!(all.len() > 60, "{all:?}");
+    for key in all {
+        let forms = [format!("`{key}`"), format!("{key} = "), format!("`[{key}]`"), format!("[{key}.")];
+        let documented = forms.iter().any(|form| page.contains(form.as_str()));
+        assert!(documented, "{key}");
+    }
+}

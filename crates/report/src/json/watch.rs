@@ -7,15 +7,15 @@ use super::{diagnosis, document};
 
 /// One interval; also what a recording holds, a line each.
 pub fn watch(frame: &Frame) -> Value {
-    told("watch", frame)
+    frame_document("watch", frame)
 }
 
 /// A whole recording, as one interval.
 pub fn recording(whole: &Whole) -> Value {
-    told("read", &whole.frame)
+    frame_document("read", &whole.frame)
 }
 
-fn told(command: &str, frame: &Frame) -> Value {
+fn frame_document(command: &str, frame: &Frame) -> Value {
     let mut body = json!(frame);
     // As every other command spells it.
     if let Some(rows) = body["rows"].as_array_mut() {

@@ -538,7 +538,7 @@ fn a_page_is_a_document() {
         }),
     ];
     hold(&steps.map(|step| json::progress("check", "2026-01-01T00:00:00Z", &step)), PROGRESS, &[]);
-    hold(&[json::event("serve", "2026-01-01T00:00:00Z", "192.0.2.1:4711 measures")], EVENT, &[]);
+    hold(&[json::event("serve", "2026-01-01T00:00:00Z", "info", "192.0.2.1:4711 measures")], EVENT, &[]);
 }
 
 #[test]

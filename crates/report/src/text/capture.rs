@@ -26,6 +26,14 @@ pub fn captures(list: &CaptureList, look: Look) -> String {
     };
     let statement = format!("{} in {packets} packets{problems}", count(connections, "connection"));
     page.title("capture", style, &statement);
+    if list.places() > 1 {
+        let text = format!(
+            "at {} places, because captures overlap in time: a connection is judged once for each (captures of one place follow \
+             each other, in the order in which they are given)",
+            list.places()
+        );
+        page.field("taken", &text);
+    }
     if list.unlisted > 0 {
         let syns = match list.unanswered {
             0 => String::new(),
@@ -35,7 +43,7 @@ pub fn captures(list: &CaptureList, look: Look) -> String {
         page.styled_field("summed up", WARN, &text);
     }
     for report in list.connections.iter().take(list.shown) {
-        put_line(&mut page, &report);
+        put_line(&mut page, &report, list);
     }
     let listed = list.connections.len();
     let more = listed - list.shown.min(listed);
@@ -47,7 +55,7 @@ pub fn captures(list: &CaptureList, look: Look) -> String {
     page.finish()
 }
 
-fn put_line(page: &mut Page, report: &Report) {
+fn put_line(page: &mut Page, report: &Report, list: &CaptureList) {
     let side = report.main_side();
     let judged = diagnosis(report, side);
     let (from, to) = ends(report, report.main());
@@ -57,7 +65,9 @@ fn put_line(page: &mut Page, report: &Report) {
         &format!("{from} -> {to}: {}", verdict(&judged)),
     );
     page.field("carried", &carried(report, side));
-    if side.verdict.is_none() {
+    put_place(page, report, list);
+    // Nobody has to choose between two answers for one connection.
+    if side.verdict.is_none() || list.twins_of(report.number).is_some_and(|twins| twins.far == report.number) {
         return;
     }
     page.field("do", &judged.action);
@@ -66,10 +76,33 @@ fn put_line(page: &mut Page, report: &Report) {
     }
 }
 
-/// One connection's story, of a capture in these files.
-pub fn capture_story(report: &Report, files: &[CaptureFile], look: Look) -> String {
+/// Where it was seen, where captures are of several places, and what was seen of it at another.
+fn put_place(page: &mut Page, report: &Report, list: &CaptureList) {
+    let Some(file) = list.file_of(report.first_packet).filter(|_| list.places() > 1) else { return };
+    page.field("seen in", &file.name);
+    let Some(twins) = list.twins_of(report.number) else { return };
+    let (near, far) = (twins.near, twins.far);
+    page.field(
+        "same as",
+        &match (report.number == near, twins.agree) {
+            (true, true) => format!("#{far}, which was captured farther from the sender and says the same"),
+            (true, false) => {
+                format!("#{far}; go by this one: it was captured nearer the sender, which sees more of the path")
+            }
+            (false, true) => format!("#{near}, which was captured nearer the sender and says the same"),
+            (false, false) => {
+                format!("#{near}; go by that one: it was captured nearer the sender, which sees more of the path")
+            }
+        },
+    );
+}
+
+/// One connection's story, of the captures in `list`.
+pub fn capture_story(report: &Report, list: &CaptureList, look: Look) -> String {
+    let files = &list.files;
     let mut page = Page::new(look);
     put_handshake(&mut page, report, files);
+    put_place(&mut page, report, list);
     page.field("wireshark", &display_filter(report));
     let main = report.main();
     put_direction(&mut page, report, main, files);

@@ -113,7 +113,7 @@ pub fn dry_run(plan: &Plan, files: &[BootFile], look: Look) -> String {
         let knob = change.knob.to_string();
         for (mark, style, value) in [("- ", BAD, &change.from), ("+ ", GOOD, &change.to)] {
             let shown = value_or_absent(value.as_deref());
-            page.pieces(2, &[(style, mark), (NAME, &knob), (style, " = "), (style, &shown)]);
+            page.sentence(2, &[(style, mark), (NAME, &knob), (style, " = "), (style, &shown)]);
         }
     }
     for file in files {
@@ -134,7 +134,7 @@ fn put_applied(page: &mut Page, applied: &Applied) {
     let (before, now) = (value_or_absent(applied.before.as_deref()), value_or_absent(now.as_deref()));
     let knob = applied.address.to_string();
     if applied.unchanged() {
-        page.pieces(2, &[(NAME, &knob), (DIM, "  is "), (PLAIN, &now), (DIM, " already")]);
+        page.sentence(2, &[(NAME, &knob), (DIM, "  is "), (PLAIN, &now), (DIM, " already")]);
         return;
     }
     let mut pieces = vec![(NAME, knob.as_str()), (PLAIN, "  "), (DIM, &before), (PLAIN, " -> "), (GOOD, &now)];
@@ -148,5 +148,5 @@ fn put_applied(page: &mut Page, applied: &Applied) {
     } else if applied.needs_restart() {
         pieces.push((WARN, "  (takes effect after a reboot)"));
     }
-    page.pieces(2, &pieces);
+    page.sentence(2, &pieces);
 }

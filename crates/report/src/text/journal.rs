@@ -1,5 +1,7 @@
 //! What the journal knows: the runs that changed something, what is in force, and what an undo did.
 
+use std::collections::BTreeSet;
+
 use fullpipe_host::{EntryKind, EntryState, Outcome, RunRecord, RunState, UndoReport, UndoneEntry};
 
 use super::page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent};
@@ -17,8 +19,16 @@ pub fn history(runs: &[RunRecord], is_all: bool, look: Look) -> String {
         let words = if is_all { "nothing was ever changed on this machine" } else { NOTHING_BY_THIS_USER };
         page.title("history", PLAIN, words);
     }
-    for run in runs {
-        put_run(&mut page, run, &[]);
+    let mut rest = runs;
+    while let [first, ..] = rest {
+        let rounds = rest.iter().take_while(|run| run.is_round() && run.command == first.command).count();
+        let count = if look.verbose || rounds < 2 { 1 } else { rounds };
+        let (these, others) = rest.split_at(count);
+        match these {
+            [run] => put_run(&mut page, run, &[]),
+            rounds => put_rounds(&mut page, rounds),
+        }
+        rest = others;
     }
     page.finish()
 }
@@ -56,6 +66,21 @@ pub fn show(shown: &Standing, look: Look) -> String {
         }
     }
     page.finish()
+}
+
+/// What a tune tried in turn, newest first, in a few lines.
+fn put_rounds(page: &mut Page, rounds: &[RunRecord]) {
+    let [last, .., first] = rounds else { return };
+    page.title(
+        &format!("runs {} to {}", first.id.0, last.id.0),
+        DIM,
+        "undone: trials of a tune, measured with and without in turn",
+    );
+    page.field("command", &last.command);
+    page.field("started", &format!("{} to {}", first.started, last.started));
+    let places: BTreeSet<&str> = rounds.iter().flat_map(|run| &run.entries).map(|entry| entry.place.as_str()).collect();
+    page.field("tried", &places.into_iter().collect::<Vec<_>>().join(", "));
+    page.field("all of it", "fullpipe history --verbose");
 }
 
 fn put_run(page: &mut Page, run: &RunRecord, readings: &[Reading]) {
@@ -105,7 +130,7 @@ fn put_run(page: &mut Page, run: &RunRecord, readings: &[Reading]) {
         };
         let mut pieces =
             vec![(NAME, entry.place.clone()), (PLAIN, "  ".to_owned()), (DIM, before), (PLAIN, format!(" -> {set}"))];
-        if entry.persisted {
+        if entry.persisted && entry.state.is_outstanding() {
             pieces.push((DIM, "  (lasts beyond a reboot)".to_owned()));
         }
         if is_partial {
@@ -132,13 +157,14 @@ fn file(content: Option<&Vec<u8>>) -> String {
     content.map_or_else(|| "(no file)".to_owned(), |bytes| format!("(file of {} B)", bytes.len()))
 }
 
-/// What became of each setting, and whether something is left.
-pub fn undo(report: &UndoReport, look: Look) -> String {
+/// What became of each setting, and whether something is left; `is_all`: nobody else's is left out.
+pub fn undo(report: &UndoReport, is_all: bool, look: Look) -> String {
     let mut page = Page::new(look);
     let restored = report.entries.iter().filter(|entry| entry.outcome.is_restored()).count();
     let all = report.entries.len();
     match all {
-        0 => page.title("undo", GOOD, "nothing to put back"),
+        0 if is_all => page.title("undo", GOOD, "nothing to put back"),
+        0 => page.title("undo", PLAIN, NOTHING_BY_THIS_USER),
         _ if report.is_complete() => {
             page.title("undo", GOOD, &format!("{} put back", count(all, "setting")));
         }
@@ -181,5 +207,21 @@ fn put_undone(page: &mut Page, entry: &UndoneEntry) {
         // An outcome that this version of the report doesn't know is printed as the journal spells it.
         other => (WARN, format!("{other:?}")),
     };
-    page.pieces(2, &[(NAME, &entry.place), (PLAIN, "  "), (style, &text)]);
+    page.sentence(2, &[(NAME, &entry.place), (PLAIN, "  "), (style, &text)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_sees_a_part_alone_is_never_shown_that_nothing_was_changed() {
+        let look = Look::default();
+        for text in [history(&[], false, look), status(&[], false, look), undo(&UndoReport::default(), false, look)] {
+            assert!(text.contains(NOTHING_BY_THIS_USER), "{text}");
+        }
+        for text in [history(&[], true, look), status(&[], true, look), undo(&UndoReport::default(), true, look)] {
+            assert!(!text.contains(NOTHING_BY_THIS_USER) && text.contains("nothing"), "{text}");
+        }
+    }
 }

@@ -113,10 +113,10 @@ impl Page {
         self.wrapped(style, text, 2 + LABEL);
     }
 
-    /// A label with pieces behind it, each in its own style; not wrapped.
+    /// A label with pieces behind it, each in its own style.
     pub(crate) fn pieces_field(&mut self, label: &str, pieces: &[(Style, &str)]) {
         self.label(2, label);
-        self.pieces(0, pieces);
+        self.flow(2 + LABEL, 2 + LABEL, pieces);
     }
 
     /// A labelled line one level deeper that is not wrapped, because it is there to be copied.
@@ -131,13 +131,53 @@ impl Page {
         self.wrapped(PLAIN, text, 5 + LABEL);
     }
 
-    /// A line made of pieces, each in its own style; not wrapped.
+    /// A line made of pieces, each in its own style; not wrapped, as a row of a table.
     pub(crate) fn pieces(&mut self, indent: usize, pieces: &[(Style, &str)]) {
         self.text += &" ".repeat(indent);
         for (style, piece) in pieces {
             self.text += &styled(*style, &clean(piece));
         }
         self.text.truncate(self.text.trim_end().len());
+        self.text.push('\n');
+    }
+
+    /// As [`Page::pieces`]; where it is too long it goes on further in, at a blank between two pieces, or within one that is too
+    /// long itself.
+    pub(crate) fn sentence(&mut self, indent: usize, pieces: &[(Style, &str)]) {
+        self.text += &" ".repeat(indent);
+        self.flow(indent, indent + 4, pieces);
+    }
+
+    /// Ends a line that reaches up to column `used` with pieces; further lines are indented by `indent`.
+    fn flow(&mut self, mut used: usize, indent: usize, pieces: &[(Style, &str)]) {
+        let width = self.look.width.max(indent + 20);
+        let mut blanks = 0;
+        let mut is_begun = false;
+        for (style, piece) in pieces {
+            let piece = clean(piece);
+            let whole = piece.trim();
+            let is_long = indent + whole.chars().count() > width;
+            // A piece that fits into a line stays in one.
+            let parts: Vec<&str> = if is_long { whole.split(' ').collect() } else { vec![whole] };
+            blanks += piece.len() - piece.trim_start().len();
+            for (index, part) in parts.into_iter().enumerate() {
+                blanks += usize::from(index > 0);
+                let length = part.chars().count();
+                if is_begun && blanks > 0 && length > 0 && used + blanks + length > width {
+                    self.text.push('\n');
+                    self.text += &" ".repeat(indent);
+                    (used, blanks) = (indent, 0);
+                }
+                if length > 0 {
+                    self.text += &" ".repeat(blanks);
+                    self.text += &styled(*style, part);
+                    used += blanks + length;
+                    (blanks, is_begun) = (0, true);
+                }
+            }
+            blanks += if whole.is_empty() { 0 } else { piece.len() - piece.trim_end().len() };
+        }
+        self.text.truncate(self.text.trim_end_matches(' ').len());
         self.text.push('\n');
     }
 
@@ -254,6 +294,25 @@ mod tests {
         page.field("because", "one two three four five six seven eight nine ten");
         let text = anstream_free(&page.finish());
         assert_eq!(text, "  because     one two three four five\n              six seven eight nine ten\n");
+    }
+
+    #[test]
+    fn a_line_of_pieces_goes_on_further_in_and_keeps_each_piece_whole() {
+        let mut page = Page::new(Look { width: 40, ..Look::default() });
+        let value = "4096 131072 33554432";
+        page.sentence(
+            2,
+            &[(DIM, "1. "), (NAME, "net.ipv4.tcp_rmem"), (PLAIN, "  "), (DIM, value), (PLAIN, " -> "), (GOOD, value)],
+        );
+        page.sentence(2, &[(PLAIN, "a"), (PLAIN, "b"), (PLAIN, " one two three four five six seven eight nine")]);
+        page.pieces_field("changed", &[(NAME, "a.name"), (PLAIN, "  a value that is longer than a line")]);
+        page.command("do", "netsh interface tcp set global autotuninglevel=normal");
+        assert_eq!(
+            anstream_free(&page.finish()),
+            "  1. net.ipv4.tcp_rmem\n      4096 131072 33554432 ->\n      4096 131072 33554432\n  ab one two three four five six seven\n      eight nine\n  \
+             changed     a.name  a value that is\n              longer than a line\n     do          netsh interface tcp set global \
+             autotuninglevel=normal\n"
+        );
     }
 
     #[test]

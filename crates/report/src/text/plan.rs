@@ -76,7 +76,7 @@ fn put_change(page: &mut Page, number: usize, change: &Change, knows_before: boo
     };
     let to = value_or_absent(change.to.as_deref());
     let knob = change.knob.to_string();
-    page.pieces(
+    page.sentence(
         2,
         &[
             (DIM, &format!("{number}. ")),
@@ -99,7 +99,12 @@ fn put_change(page: &mut Page, number: usize, change: &Change, knows_before: boo
     if let Some(command) = change.command() {
         page.command("do", &command);
     }
-    page.command("undo", &change.undo);
+    // What is no single command is there to be read.
+    if change.undo.contains(['<', ',']) || change.undo.contains(" it ") {
+        page.subfield("undo", &change.undo);
+    } else {
+        page.command("undo", &change.undo);
+    }
     if page.look.verbose && !change.source.is_empty() {
         page.subfield("source", &change.source);
     }

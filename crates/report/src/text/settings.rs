@@ -82,7 +82,7 @@ fn put_row(page: &mut Page, row: &SettingRow, is_default: Option<bool>) {
         _ => String::new(),
     };
     let knob = described.knob.to_string();
-    page.pieces(2, &[(NAME, &knob), (PLAIN, "  "), (style, &value), (DIM, &default), (DIM, &place)]);
+    page.sentence(2, &[(NAME, &knob), (PLAIN, "  "), (style, &value), (DIM, &default), (DIM, &place)]);
     if !described.meaning.is_empty() {
         page.paragraph(6, PLAIN, &described.meaning);
     }
@@ -149,7 +149,7 @@ fn put_connections(page: &mut Page, connections: &Connections) {
         let program = one.program.as_deref().unwrap_or("an unknown program");
         let ends = format!("{} - {}", one.connection.local, one.connection.remote);
         let whose = format!("  {program} (process {})", one.connection.pid);
-        page.pieces(2, &[(NAME, &ends), (DIM, &whose)]);
+        page.sentence(2, &[(NAME, &ends), (DIM, &whose)]);
         match &one.verdict {
             Ok(verdict) => {
                 put_end(page, "receive window", &verdict.receive);

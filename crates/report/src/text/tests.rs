@@ -87,8 +87,7 @@ fn a_capture_is_told_with_its_setting_and_its_problems() {
     {
         assert!(text.contains(words), "{words} is missing: {text}");
     }
-    let story =
-        plain(&capture_story(&list.connections.get(0).unwrap(), &list.files, Look { width: 110, ..Look::default() }));
+    let story = plain(&capture_story(&list.connections.get(0).unwrap(), &list, Look { width: 110, ..Look::default() }));
     for words in ["handshake   packets 1, 2, 3", "window scale 0", "Linux (a guess)", "65,535 B x 8", "timeline"] {
         assert!(story.contains(words), "{words} is missing: {story}");
     }

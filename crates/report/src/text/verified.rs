@@ -19,7 +19,7 @@ pub fn verified(verified: &[Verified], look: Look) -> String {
         };
         let to = value_or_absent(one.to.as_deref());
         let knob = one.knob.to_string();
-        page.pieces(2, &[(NAME, &knob), (PLAIN, " -> "), (PLAIN, &to), (PLAIN, "  "), (style, &one.message)]);
+        page.sentence(2, &[(NAME, &knob), (PLAIN, " -> "), (PLAIN, &to), (PLAIN, "  "), (style, &one.message)]);
     }
     page.field("note", "a value that is set may still not be in use: check the window and its scale in the SYN of a new connection (`fullpipe read`)");
     page.finish()

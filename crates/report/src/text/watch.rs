@@ -81,7 +81,8 @@ pub fn watch_lines(frame: &Frame, with_header: bool) -> String {
 /// Columns that the addresses get: what the others leave.
 fn room(width: usize) -> [usize; 2] {
     match width {
-        0..100 => [0, 21],
+        0..66 => [0, 15],
+        66..100 => [0, 21],
         100..130 => [0, 28],
         _ => [25, 28],
     }
@@ -182,7 +183,7 @@ pub fn watch_row(row: &Row, width: usize) -> WatchRow {
     WatchRow { limiter: cut(&limiter, left), front, mood }
 }
 
-/// What is to be told of one connection.
+/// What there is to say of one connection.
 pub fn watch_story(row: &Row, look: Look) -> String {
     let mut page = Page::new(look);
     put_story(&mut page, row, look.verbose);
@@ -204,7 +205,7 @@ fn put_story(page: &mut Page, row: &Row, is_verbose: bool) {
     let arrow = if row.sent_bps >= row.received_bps { "->" } else { "<-" };
     let who = row.owner.as_ref().map(owner).unwrap_or_default();
     let old = if row.is_older { "longer than " } else { "" };
-    page.pieces(
+    page.sentence(
         0,
         &[
             (NAME, &format!("{} {arrow} {}", row.local, row.peer)),
@@ -288,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_hostile_process_styles_nothing_and_no_line_of_the_table_is_wider_than_the_terminal() {
-        for width in [80, 100, 120, 200] {
+        for width in [60, 80, 100, 120, 200] {
             let text = plain(&watch(&sample::watched(), Look { width, ..Look::default() }));
             assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text:?}");
             let wide = text.lines().skip(1).take(3).find(|line| line.chars().count() > width);

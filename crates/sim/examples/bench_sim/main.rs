@@ -92,7 +92,7 @@ fn spec(rate_bps: u64, rtt_us: u64, loss: Option<u32>) -> Result<Spec, Box<dyn E
     let queue = QueueSize::Packets(10_000);
     let loss = loss.map_or(0.0, |one_in| 1.0 / f64::from(one_in));
     let path = knob::path(Rate::from_bps(rate_bps), Micros::new(rtt_us), loss, queue)?;
-    let mut spec = Spec::new(path, HostSpec::of("linux-6.18")?, HostSpec::of("linux-6.18")?);
+    let mut spec = Spec::new(path, HostSpec::named("linux-6.18")?, HostSpec::named("linux-6.18")?);
     spec.series = false;
     Ok(spec)
 }

@@ -53,7 +53,7 @@ pub(crate) fn draw(seed: u64) -> Result<Drawn, SimError> {
     let loss = if family == "loss" { dice.between(1e-4, 2e-2) } else { 0.0 };
     let path = knob::path(Rate::from_bps(rate as u64), Micros::new(rtt_us as u64), loss, queue)?;
     let names = [0, 1].map(|_| dice.of(PLATFORMS).name);
-    let mut spec = Spec::new(path, HostSpec::of(names[0])?, HostSpec::of(names[1])?);
+    let mut spec = Spec::new(path, HostSpec::named(names[0])?, HostSpec::named(names[1])?);
     spec.seed = seed;
     spec.capture = true;
     spec.receiver_opens = dice.0.chance(0.3);

@@ -50,7 +50,7 @@ fn scenarios() -> Vec<Case> {
 
 /// Every platform as sender, receiver and answering end, with each of these losses and queues.
 fn platforms(paths: &[(f64, f64)]) -> Vec<Case> {
-    let host = |name| HostSpec::of(name).unwrap_or_else(|error| panic!("{error}"));
+    let host = |name| HostSpec::named(name).unwrap_or_else(|error| panic!("{error}"));
     let mut cases = Vec::new();
     for (at, platform) in PLATFORMS.iter().map(|platform| platform.name).enumerate() {
         let at = at as u64;

@@ -66,10 +66,10 @@ impl Simulated {
             (hop.ab.overhead, hop.ba.overhead) = (ON_THE_WIRE, ON_THE_WIRE);
             hop.ba.queue = QueueSpec { size: QUEUE, ..hop.ba.queue };
         }
-        let mut device = HostSpec::of("netburner")?;
+        let mut device = HostSpec::named("netburner")?;
         device.profile.budgets = budgets(sockets, packets);
         device.per_packet = self.0.per_packet;
-        let peer = HostSpec::of("linux-6.18")?;
+        let peer = HostSpec::named("linux-6.18")?;
         let (sender, receiver) = if sockets.sends { (device, peer) } else { (peer, device) };
         let mut spec = Spec::new(path, sender, receiver);
         (spec.time, spec.series) = (LONGEST, false);

@@ -37,7 +37,7 @@ fn run(world: &World, way: Way, span: Duration, set: impl FnOnce(&mut Settings) 
         set(&mut settings);
         let port = Port::tun(DEVICE, MTU, &[(KERNEL.parse()?, 24)])?;
         let mut driver = Driver::new(port, &settings)?;
-        let options = SocketOptions::of(&settings.profile);
+        let options = SocketOptions::from_profile(&settings.profile);
         let listener = driver.stack().listen(None, PORT, 1, options)?;
         let peer = world.kernel(way, address, span)?;
         let mut connection = None;

@@ -121,7 +121,7 @@ pub(super) fn trial(device: &DeviceSpec, sends: bool, buffers: u16) -> Trial {
     };
     Trial {
         profile,
-        options: SocketOptions::of(&profile),
+        options: SocketOptions::from_profile(&profile),
         per_packet: device.per_packet.into(),
         bytes: device.bytes.get(),
         sends,

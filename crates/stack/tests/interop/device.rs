@@ -30,7 +30,7 @@ fn scenario() -> Scenario {
 fn trial(buffers: u16, sends: bool) -> Trial {
     Trial {
         profile: Profile::NETBURNER,
-        options: SocketOptions { budgets: Budgets::all(buffers), ..SocketOptions::of(&Profile::NETBURNER) },
+        options: SocketOptions { budgets: Budgets::all(buffers), ..SocketOptions::from_profile(&Profile::NETBURNER) },
         per_packet: PER_PACKET,
         bytes: 300_000,
         sends,

@@ -26,7 +26,7 @@ const DELAYED_ACK: Duration = Duration::from_millis(40);
 
 fn of(work: Work, preset: Preset) -> PresetOutcome {
     let profile = Profile::NETBURNER;
-    let options = preset.applied(SocketOptions::of(&profile));
+    let options = preset.applied(SocketOptions::from_profile(&profile));
     let settings = Settings { profile, ..Settings::new(&[]) };
     let scenario = Scenario::named(SCENARIO).unwrap();
     let trial = PresetTrial { work, load: LOAD, settings, options };

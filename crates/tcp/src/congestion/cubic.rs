@@ -58,7 +58,7 @@ impl Cubic {
 
 impl Epochs {
     fn start_epoch(&mut self, now: Instant, cwnd: u32, mss: u32) {
-        (self.epoch, self.in_epoch) = (Stamp::of(now), true);
+        (self.epoch, self.in_epoch) = (Stamp::new(now), true);
         self.w_est = cwnd;
         (self.cubic_rest, self.est_rest) = (0, 0);
         if cwnd < self.w_max {
@@ -124,7 +124,7 @@ impl CongestionControl for Cubic {
     fn on_idle(&mut self, us: u32) {
         // Section 5.8: time without data must not count.
         if let Stage::Epochs(epochs) = &mut self.0 {
-            epochs.epoch = Stamp::of(time::after(epochs.epoch.instant(), us));
+            epochs.epoch = Stamp::new(time::after(epochs.epoch.instant(), us));
         }
     }
 }

@@ -15,7 +15,7 @@ const SAMPLES: u8 = 8;
 /// By how much the round-trip time must have grown: an eighth, within these bounds; us.
 const GROWTH_US: (u32, u32) = (4_000, 16_000);
 
-/// What one round of slow start has told.
+/// What one round of slow start has shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HyStart {
     /// The round is over when this is acknowledged.

@@ -215,7 +215,7 @@ impl<const N: usize, const HELD: usize> Link<N, HELD> {
                     return;
                 }
                 if packet.src == IpAddr::V6(Ipv6Addr::UNSPECIFIED) {
-                    // Somebody is about to take this address: everybody is told (section 7.2.4).
+                    // Somebody is about to take this address: it is announced to everybody (section 7.2.4).
                     let mac = Mac::of_group(ALL_NODES);
                     return self.owe(Answer { own: target.into(), to: ALL_NODES.into(), mac });
                 }

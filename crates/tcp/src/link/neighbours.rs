@@ -44,7 +44,7 @@ pub(super) enum Hint {
     },
     /// Its owner asks for this host.
     Question,
-    /// It was told to everybody.
+    /// It was announced to everybody.
     Rumour,
 }
 

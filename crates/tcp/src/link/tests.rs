@@ -44,7 +44,7 @@ fn at(ms: u64) -> Instant {
 
 /// Opens a connection and offers its SYN to the link: the header it got.
 fn syn_to(link: &mut TestLink, stack: &mut TestStack, now: Instant, peer: IpAddr) -> Option<[u8; HEADER]> {
-    stack.connect(now, None, Endpoint::new(peer, 80), SocketOptions::of(&Profile::DEFAULT)).unwrap();
+    stack.connect(now, None, Endpoint::new(peer, 80), SocketOptions::from_profile(&Profile::DEFAULT)).unwrap();
     let packet = stack.poll_transmit(now).unwrap();
     link.send(now, &packet)
 }
@@ -204,8 +204,8 @@ fn ipv6_asks_the_group_and_answers_it() {
     let group = ndp::solicited_node(v6(1));
     let len = probe.write(&mut body, Ipv6Addr::UNSPECIFIED, group);
     link.on_frame(at(2), &frame(Mac::of_group(group), FORGER, ethernet::IPV6, &body[..len])).unwrap();
-    let told = link.poll_transmit().unwrap().to_vec();
-    let packet = Packet::parse(Frame::parse(&told).unwrap().payload).unwrap();
+    let announced = link.poll_transmit().unwrap().to_vec();
+    let packet = Packet::parse(Frame::parse(&announced).unwrap().payload).unwrap();
     assert_eq!(packet.dst, IpAddr::V6(ALL_NODES));
     let Ok(Some(ndp::Message::Advertisement { target, solicited, .. })) = ndp::Message::parse(&packet) else {
         panic!("no advertisement")

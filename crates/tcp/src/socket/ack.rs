@@ -92,7 +92,7 @@ impl Socket {
         let data_ack = ack.earlier(self.tx.nxt);
         self.tx.acknowledge(cx.pool, data_ack, delivered);
         self.counts.note(|counts| counts.bytes_acked += u64::from(data_ack.distance_from(before)));
-        self.waiting_since = Millis::of(cx.now);
+        self.waiting_since = Millis::new(cx.now);
         if ack == self.tx.nxt + 1 && self.fin != Fin::Open {
             self.fin = Fin::Done;
         }
@@ -131,10 +131,10 @@ impl Socket {
         if kind.news {
             self.duplicate_acks = 0;
             if !self.uses_sack() {
-                // Duplicate ACKs have told of these already.
+                // Duplicate ACKs have reported these already.
                 delivered_bytes = delivered_bytes.saturating_sub(self.reno_credit);
             }
-            // The retransmission was acknowledged, and what duplicate ACKs had told of besides.
+            // The retransmission was acknowledged, and what duplicate ACKs had reported besides.
             self.reno_credit = self.reno_credit.saturating_sub(acked.saturating_sub(mss));
         } else if kind.is_duplicate && (!self.uses_sack() || delivered.sacked > 0) {
             self.duplicate_acks = self.duplicate_acks.saturating_add(1);
@@ -215,7 +215,7 @@ impl Socket {
 
     /// Fast retransmit and fast recovery (RFC 5681, section 3.2; RFC 6675, section 5; RFC 6937).
     pub(super) fn enter_recovery(&mut self, cx: &Context<'_, '_>) {
-        // RFC 5681, section 3.2, step 2: FlightSize is what was not acknowledged by number, whatever SACK has told of it,
+        // RFC 5681, section 3.2, step 2: FlightSize is what was not acknowledged by number, whatever SACK has reported of it,
         // less what limited transmit added to the window.
         self.reduce(cx, self.tx.outstanding().min(self.window.cwnd));
         self.counts.note(|counts| counts.recoveries += 1);
@@ -275,7 +275,7 @@ impl Socket {
         self.fall_to_threshold();
     }
 
-    /// What an algorithm is told, without a sample of the rate.
+    /// What an algorithm gets, without a sample of the rate.
     pub(super) fn cc_ack(&self, cx: &Context<'_, '_>, acked: u32, prior_in_flight: u32) -> Ack {
         let limit = u32::from(cx.profile.slow_start_limit);
         let (delivered, lost_in_all) = self.delivered_and_lost();
@@ -316,7 +316,7 @@ impl Socket {
         }
     }
 
-    /// What slow start's end is told by.
+    /// What slow start's end is found by.
     fn tell_round_trip(&mut self, cx: &Context<'_, '_>, delivered: &Delivered) {
         if let Some(sent_at) = delivered.clean_sent_at.filter(|_| cfg!(feature = "cubic") && cx.profile.hystart) {
             let (una, nxt, mss) = (self.tx.una, self.tx.nxt, self.mss());

@@ -63,7 +63,7 @@ impl Socket {
         if !flags.has(Flags::SYN) || is_odd {
             return Reply::None;
         }
-        self.last_heard = Millis::of(cx.now);
+        self.last_heard = Millis::new(cx.now);
         self.take_peer_syn(cx, segment);
         let ecn_agreed = flags.has(Flags::ECE) && !flags.has(Flags::CWR);
         if !has_ack {
@@ -118,8 +118,8 @@ impl Socket {
         self.recover = self.tx.una;
         self.begin_search(cx);
         self.cwr_until = self.tx.una;
-        self.waiting_since = Millis::of(cx.now);
-        self.grow_at = Stamp::of(time::after(cx.now, self.rtt.srtt().max(1_000)));
+        self.waiting_since = Millis::new(cx.now);
+        self.grow_at = Stamp::new(time::after(cx.now, self.rtt.srtt().max(1_000)));
         self.timers.stop(Timer::Retransmit);
         self.arm_silence(cx.now);
         self.events.set(Events::CONNECTED);
@@ -169,7 +169,7 @@ impl Socket {
             self.challenge(cx);
             return Reply::None;
         }
-        self.last_heard = Millis::of(cx.now);
+        self.last_heard = Millis::new(cx.now);
         self.probes_unanswered = 0;
         // Fifth: ACK.
         if !flags.has(Flags::ACK) {
@@ -259,7 +259,7 @@ impl Socket {
             }
         } else {
             // Out of the window or not, the peer lives.
-            self.last_heard = Millis::of(cx.now);
+            self.last_heard = Millis::new(cx.now);
         }
         if segment.payload.is_empty() && !segment.flags.has(Flags::FIN) {
             self.challenge(cx);
@@ -296,7 +296,7 @@ impl Socket {
     /// RFC 5961, section 7: a challenge ACK, unless this second has seen enough of them. The count is the socket's
     /// own, so that it tells an attacker nothing about others.
     pub(super) fn challenge(&mut self, cx: &Context<'_, '_>) {
-        let now = Millis::of(cx.now);
+        let now = Millis::new(cx.now);
         if now.since(self.challenge_window) >= 1_000 {
             self.challenge_window = now;
             self.challenges_left = cx.profile.challenge_acks;

@@ -81,7 +81,7 @@ impl Socket {
         self.after_read(cx);
     }
 
-    /// A window that has opened is told at once: the peer may be waiting for it.
+    /// A window update is sent immediately: the peer may be waiting for it.
     fn after_read(&mut self, cx: &Context<'_, '_>) {
         self.grow_budget(cx);
         if self.state.can_receive() && self.rx.window_growth(cx.pool, self.window_limit()) > 0 {
@@ -118,7 +118,7 @@ impl Socket {
             self.rx.early_budget = self.rx.early_budget.max(self.rx.budget);
         }
         self.grow_from = read_to;
-        self.grow_at = Stamp::of(time::after(cx.now, self.rtt.srtt().max(1_000)));
+        self.grow_at = Stamp::new(time::after(cx.now, self.rtt.srtt().max(1_000)));
     }
 
     /// Whether everything that the peer will ever send has been read.
@@ -137,7 +137,7 @@ impl Socket {
     }
 
     /// The application lets go: no more is written or read. Unread data means that the peer's was lost, which it is
-    /// told by a reset (RFC 9293, section 3.6.1, SHLD-3; RFC 2525, section 2.17).
+    /// notified by a reset (RFC 9293, section 3.6.1, SHLD-3; RFC 2525, section 2.17).
     pub(crate) fn close(&mut self, cx: &mut Context<'_, '_>) {
         self.orphan = true;
         if self.state == State::TimeWait {
@@ -224,12 +224,12 @@ impl Socket {
 
     /// Sets options; budgets take effect for what comes.
     pub(crate) fn set_options(&mut self, options: SocketOptions, now: Instant) {
-        self.kept = Kept::of(&options);
+        self.kept = Kept::new(&options);
         self.rx.budget = options.budgets.receive;
         self.rx.early_budget = options.budgets.out_of_order;
         self.tx.transmit_budget = options.budgets.transmit;
         self.tx.unacknowledged_budget = options.budgets.unacknowledged;
-        self.last_heard = Millis::of(now);
+        self.last_heard = Millis::new(now);
         self.arm_silence(now);
         self.note_user_timeout(now);
     }

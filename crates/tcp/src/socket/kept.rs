@@ -23,7 +23,7 @@ pub(super) struct Kept {
 const NEVER: u32 = u32::MAX;
 
 impl Kept {
-    pub(super) fn of(options: &SocketOptions) -> Self {
+    pub(super) fn new(options: &SocketOptions) -> Self {
         let keepalive = options.keepalive.unwrap_or(Keepalive::USUAL);
         Self {
             user_timeout_ms: options.user_timeout_ms.unwrap_or(NEVER),

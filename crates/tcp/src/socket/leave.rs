@@ -70,7 +70,7 @@ impl Socket {
         self.syn = Syn::Waiting;
         self.ack_now = false;
         if is_first || (!active && self.rtt.backoff() == 0) {
-            self.last_data_sent = Stamp::of(cx.now);
+            self.last_data_sent = Stamp::new(cx.now);
         }
         self.arm_retransmit(cx);
         let profile = cx.profile;
@@ -115,7 +115,7 @@ impl Socket {
     }
 
     fn poll_synchronized(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
-        // What arrived out of order is told before data that would leave no room for telling it.
+        // What arrived out of order is reported (SACK) before data that would leave no room for telling it.
         if self.ack_now && (self.rx.has_sack() || self.duplicates_due > 0) {
             let out = self.pure_ack(cx);
             self.duplicates_due = self.duplicates_due.saturating_sub(1);
@@ -301,7 +301,7 @@ impl Socket {
             let initial = cx.profile.initial_window_bytes(self.mss());
             self.window.cwnd = self.window.cwnd.min(initial);
             self.controller.on_idle(idle);
-            self.last_data_sent = Stamp::of(cx.now);
+            self.last_data_sent = Stamp::new(cx.now);
         }
     }
 
@@ -338,7 +338,7 @@ impl Socket {
 
     fn send_new(&mut self, cx: &mut Context<'_, '_>, chosen: &Chosen) -> Outgoing {
         if !self.has_outstanding() {
-            self.waiting_since = Millis::of(cx.now);
+            self.waiting_since = Millis::new(cx.now);
         }
         if self.ack_now || self.timers.is_set(Timer::DelayedAck) {
             // Data that answers at once: so will the next, and carry the acknowledgement.
@@ -354,7 +354,7 @@ impl Socket {
         if flight > self.most_in_flight || self.tx.una.at_or_after(self.most_until) {
             (self.most_in_flight, self.most_until) = (flight, self.tx.nxt);
         }
-        self.last_data_sent = Stamp::of(cx.now);
+        self.last_data_sent = Stamp::new(cx.now);
         self.counts.note(|counts| counts.bytes_sent += u64::from(chosen.run.len));
         self.note_sent(chosen.run.len);
         if cfg!(feature = "platforms") {
@@ -443,7 +443,7 @@ impl Socket {
             return None;
         }
         if !self.has_outstanding() {
-            self.waiting_since = Millis::of(cx.now);
+            self.waiting_since = Millis::new(cx.now);
         }
         let seq = self.tx.nxt;
         self.fin_leaves();

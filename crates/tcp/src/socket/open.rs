@@ -38,11 +38,11 @@ impl Socket {
         let Opening { tuple, iss, ts_offset, own_mss, options, fast } = *opening;
         let profile = cx.profile;
         let budgets = options.budgets;
-        let now = Millis::of(cx.now);
+        let now = Millis::new(cx.now);
         let mut socket = Self {
             tuple,
             state: State::Closed,
-            kept: Kept::of(&options),
+            kept: Kept::new(&options),
             failure: None,
             events: Events::default(),
             counts: Tally::new(Counts::NONE),
@@ -104,7 +104,7 @@ impl Socket {
             cwnd_limited: false,
             most_in_flight: 0,
             most_until: iss,
-            last_data_sent: Stamp::of(cx.now),
+            last_data_sent: Stamp::new(cx.now),
             last_heard: now,
             waiting_since: now,
             cwr_due: false,
@@ -117,7 +117,7 @@ impl Socket {
             seen_mss: 1,
             fast,
             grow_from: SeqNum::new(0),
-            grow_at: Stamp::of(cx.now),
+            grow_at: Stamp::new(cx.now),
         };
         socket.rx.set_segment(own_mss, cx.pool);
         socket.tx.start(iss + 1);

@@ -62,11 +62,11 @@ impl Socket {
                 // A timer that was late is made up for, by half of the first segment at the most.
                 let late = cx.now.as_nanos() - at.as_nanos();
                 let begin = cx.now.as_nanos() - late.min(taken / 2);
-                self.pacer.at = Stamp::of(fullpipe_units::Instant::from_nanos(begin));
+                self.pacer.at = Stamp::new(fullpipe_units::Instant::from_nanos(begin));
             }
         }
         let next = self.pacer.at.instant().as_nanos().saturating_add(taken);
-        self.pacer.at = Stamp::of(fullpipe_units::Instant::from_nanos(next));
+        self.pacer.at = Stamp::new(fullpipe_units::Instant::from_nanos(next));
         self.pacer.left = self.pacer.left.saturating_sub(len);
     }
 

@@ -84,7 +84,7 @@ impl Socket {
 
     fn lower_to(&mut self, cx: &Context<'_, '_>, size: u16) {
         self.path_mss = size;
-        self.path_learnt_at = Millis::of(cx.now);
+        self.path_learnt_at = Millis::new(cx.now);
     }
 
     /// RFC 1191, section 6.3, and RFC 8201, section 4: after ten minutes the path may have become wider; a full
@@ -93,7 +93,7 @@ impl Socket {
         const TEN_MINUTES_MS: u32 = 600_000;
         if !Self::searches(cx)
             && self.path_mss < self.own_mss
-            && Millis::of(cx.now).since(self.path_learnt_at) >= TEN_MINUTES_MS
+            && Millis::new(cx.now).since(self.path_learnt_at) >= TEN_MINUTES_MS
         {
             self.path_mss = self.own_mss;
         }

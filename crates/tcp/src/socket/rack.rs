@@ -71,7 +71,7 @@ impl Rack {
     fn update(&mut self, delivered: &Delivered, una: SeqNum, now: Instant) {
         let Some(latest) = delivered.latest else { return };
         if self.order == Order::Unknown || sent_after(latest.sent_at, latest.end, self.sent_at.instant(), self.end) {
-            (self.sent_at, self.end) = (Stamp::of(latest.sent_at), latest.end);
+            (self.sent_at, self.end) = (Stamp::new(latest.sent_at), latest.end);
             self.rtt_us = time::us_since(now, latest.sent_at);
         }
         if self.order == Order::Unknown {

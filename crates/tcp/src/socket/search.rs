@@ -104,7 +104,7 @@ mod on {
         /// search_high".
         fn size_to_probe(&mut self, cx: &Context<'_, '_>) -> Option<u16> {
             let limit = self.own_mss.min(self.peer_mss);
-            let waited_ms = Millis::of(cx.now).since(self.path_learnt_at);
+            let waited_ms = Millis::new(cx.now).since(self.path_learnt_at);
             if waited_ms < u32::from(self.path_pause_s) * 1_000 {
                 return None;
             }
@@ -132,7 +132,7 @@ mod on {
                 self.search.probe = 0;
                 self.search.high = self.search.high.max(probe);
                 self.path_mss = probe;
-                self.path_learnt_at = Millis::of(cx.now);
+                self.path_learnt_at = Millis::new(cx.now);
             }
         }
 
@@ -153,7 +153,7 @@ mod on {
         fn fail_probe(&mut self, cx: &mut Context<'_, '_>, high: u16) {
             let start = self.probe_start();
             self.bound_search(high);
-            self.path_learnt_at = Millis::of(cx.now);
+            self.path_learnt_at = Millis::new(cx.now);
             // Section 7.6.2: after a loss that was no congestion, no probe for as many round trips as the window has segments,
             // about what lies between two losses that are.
             let rounds = self.window.cwnd / self.mss();

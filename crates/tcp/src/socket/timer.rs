@@ -60,7 +60,7 @@ pub(super) struct Timers {
 
 impl Timers {
     pub(super) const fn new() -> Self {
-        Self { base: Stamp::of(Instant::ZERO), after_us: [0; COUNT], running: 0 }
+        Self { base: Stamp::new(Instant::ZERO), after_us: [0; COUNT], running: 0 }
     }
 
     /// Sets a timer to expire `us` microseconds from now.
@@ -75,7 +75,7 @@ impl Timers {
                     *at = at.saturating_sub(passed);
                 }
                 let moved = time::after(self.base.instant(), passed).max(now);
-                self.base = Stamp::of(if self.running == 0 { now } else { moved });
+                self.base = Stamp::new(if self.running == 0 { now } else { moved });
                 us
             }
         };
@@ -224,14 +224,14 @@ impl Socket {
     }
 
     fn user_timeout_passed(&self, now: Instant) -> bool {
-        let waited_ms = Millis::of(now).since(self.waiting_since);
+        let waited_ms = Millis::new(now).since(self.waiting_since);
         self.kept.user_timeout_ms().is_some_and(|limit| waited_ms >= limit)
     }
 
     /// `wait_us`, or less where the user timeout ends before: timers that double would hold a dead peer's buffers for
     /// up to twice as long (RFC 9293, section 3.8.3; Linux shortens them alike).
     fn within_user_timeout(&self, wait_us: u32, now: Instant) -> u32 {
-        let waited_ms = Millis::of(now).since(self.waiting_since);
+        let waited_ms = Millis::new(now).since(self.waiting_since);
         match self.kept.user_timeout_ms().map(|limit| limit.saturating_sub(waited_ms)) {
             // Over, and the connection lives: its peer answers.
             None | Some(0) => wait_us,
@@ -248,7 +248,7 @@ impl Socket {
         }
     }
 
-    /// The peer is taken for dead. It is told, in case it is not.
+    /// The peer is taken for dead. It gets a reset, in case it is not.
     pub(super) fn give_up(&mut self, cx: &mut Context<'_, '_>) {
         let tell = self.state.is_synchronized();
         self.end(cx, Some(Failure::TimedOut));
@@ -273,7 +273,7 @@ impl Socket {
         }
         if self.probes_unanswered == 0 {
             // The peer has answered all before: what waits for an answer begins here.
-            self.waiting_since = Millis::of(cx.now);
+            self.waiting_since = Millis::new(cx.now);
         }
         self.probes_unanswered += 1;
         self.probe = Probe::Window;
@@ -301,7 +301,7 @@ impl Socket {
 
     /// How long the peer has been silent.
     fn silent_ms(&self, now: Instant) -> u32 {
-        Millis::of(now).since(self.last_heard)
+        Millis::new(now).since(self.last_heard)
     }
 
     fn on_silence(&mut self, cx: &mut Context<'_, '_>) {
@@ -367,7 +367,7 @@ impl Socket {
     }
 }
 
-/// The silence before the first probe; what is told apart from less, at the most.
+/// The silence before the first probe; what is distinguished from less, at the most.
 fn idle_ms(keepalive: Keepalive) -> u32 {
     keepalive.idle_s.saturating_mul(1_000).min(1 << 31)
 }

@@ -185,7 +185,7 @@ pub struct SocketOptions {
 
 impl SocketOptions {
     /// What a profile gives a new socket.
-    pub const fn of(profile: &Profile) -> Self {
+    pub const fn from_profile(profile: &Profile) -> Self {
         Self {
             budgets: profile.budgets,
             no_nagle: false,

@@ -65,7 +65,7 @@ impl Core {
         if full {
             self.counts.note(|counts| counts.backlog_full += 1);
             if cfg!(feature = "cookies") && self.config.syn_cookies {
-                listener.cookie_sent = Some(Millis::of(now));
+                listener.cookie_sent = Some(Millis::new(now));
                 self.send_cookie(now, parts, tuple, segment);
             }
             return;
@@ -141,7 +141,7 @@ impl Core {
         }
         let Some(listener) = parts.table.listener(at) else { return false };
         let options = listener.options;
-        let recent = listener.cookie_sent.is_some_and(|sent| Millis::of(now).since(sent) < 128_000);
+        let recent = listener.cookie_sent.is_some_and(|sent| Millis::new(now).since(sent) < 128_000);
         if !recent || listener.waiting >= listener.backlog || !parts.table.has_free() {
             return false;
         }

@@ -31,7 +31,7 @@ pub enum Message {
     },
     /// `target` is at a hardware address.
     Advertisement {
-        /// The address told of.
+        /// The advertised address.
         target: Ipv6Addr,
         /// Its hardware address.
         mac: Option<Mac>,

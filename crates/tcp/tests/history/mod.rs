@@ -137,7 +137,10 @@ pub struct History {
 
 /// What a profile gives, and fast open where it may be used.
 fn options_of(profile: &Profile) -> SocketOptions {
-    SocketOptions { fast_open: profile.fast_open.client || profile.fast_open.server, ..SocketOptions::of(profile) }
+    SocketOptions {
+        fast_open: profile.fast_open.client || profile.fast_open.server,
+        ..SocketOptions::from_profile(profile)
+    }
 }
 
 impl History {

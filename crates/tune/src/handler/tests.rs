@@ -43,7 +43,7 @@ impl Machine {
         let state = folder.path().join("state");
         let end = LocalEnd::in_folder("b", host, state.clone(), "serve", Some(guardian(folder.path(), &state)));
         let terms = Terms { key: Some(Key::from_text(KEY)), ..terms };
-        Self { handler: HostHandler::new(end, terms, Box::new(|_| {})), folder }
+        Self { handler: HostHandler::new(end, terms, Arc::new(|_, _: &str| {})), folder }
     }
 
     fn rmem(&self) -> String {
@@ -375,15 +375,15 @@ fn no_order_has_a_trial_last_for_longer_than_the_longest() {
 #[test]
 fn settings_for_everybody_are_not_read_anew_for_each_who_asks() {
     let machine = Machine::with(Terms { share: true, ..Terms::default() });
-    let told = || match machine.ask(peer(1), &Request::Settings) {
+    let setting = || match machine.ask(peer(1), &Request::Settings) {
         Answer::Settings(settings) => settings.values[&"net.ipv4.tcp_rmem".parse().unwrap()].clone().unwrap(),
         answer => panic!("{answer:?}"),
     };
-    assert_eq!(told(), OLD);
+    assert_eq!(setting(), OLD);
     fs::write(rmem(machine.folder.path()), "4096 131072 7000000\n").unwrap();
     let read_at = |moment: Instant| machine.handler.shared.lock().unwrap().as_mut().unwrap().0 = moment;
     read_at(Instant::now() + SHARED_LIFE * 60);
-    assert_eq!(told(), OLD, "what was just read is told again");
+    assert_eq!(setting(), OLD, "what was just read is not read again");
     read_at(Instant::now().checked_sub(SHARED_LIFE * 2).expect("the machine runs for longer"));
-    assert_eq!(told(), "4096 131072 7000000");
+    assert_eq!(setting(), "4096 131072 7000000");
 }

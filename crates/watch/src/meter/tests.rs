@@ -45,7 +45,7 @@ fn seconds_and_counters_are_told_by_process_and_destination() {
         "fullpipe_listen_overflows_total 6",
         "fullpipe_look_seconds_total 1.0",
     ] {
-        assert!(text.lines().any(|told| told == line), "{line}\n{text}");
+        assert!(text.lines().any(|label| label == line), "{line}\n{text}");
     }
     assert!(text.ends_with("# EOF\n"), "{text}");
 
@@ -97,9 +97,9 @@ fn destinations_that_were_named_are_told_and_all_others_together() {
     meter.add(peers.into_iter().map(|peer| slice(peer, Some(&web), Some(&held))), Totals::default());
     let text = meter.exposition().text();
     for destination in ["10.0.0.0/8", "10.7.0.0/16", OTHER] {
-        let told = format!(r#"destination="{destination}"}} 1000"#);
+        let label = format!(r#"destination="{destination}"}} 1000"#);
         assert_eq!(
-            text.lines().filter(|line| line.starts_with("fullpipe_sent_bytes") && line.ends_with(&told)).count(),
+            text.lines().filter(|line| line.starts_with("fullpipe_sent_bytes") && line.ends_with(&label)).count(),
             1
         );
     }

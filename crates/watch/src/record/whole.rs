@@ -28,7 +28,7 @@ pub struct Whole {
 }
 
 /// One connection through all its intervals.
-struct Told {
+struct Summed {
     last: Row,
     /// For how long it was among those recorded, in seconds.
     time_s: f64,
@@ -45,7 +45,7 @@ struct Told {
 /// # Errors
 /// What is wrong, and where.
 pub fn whole(file: impl BufRead, filter: &Filter) -> Result<Whole, RecordError> {
-    let mut told: Vec<Told> = Vec::new();
+    let mut sums: Vec<Summed> = Vec::new();
     // The newest connection with these ends.
     let mut newest: HashMap<(SocketAddr, SocketAddr), usize> = HashMap::new();
     let mut listeners: BTreeMap<SocketAddr, Listener> = BTreeMap::new();
@@ -60,11 +60,11 @@ pub fn whole(file: impl BufRead, filter: &Filter) -> Result<Whole, RecordError> 
         for row in frame.rows.into_iter().filter(|row| filter.passes(&row.id(), row.owner.as_ref())) {
             let at = newest.get(&(row.local, row.peer)).copied();
             // The same ends again, but younger than before, are another connection.
-            match at.filter(|&at| row.seen_s >= told[at].last.seen_s) {
-                Some(at) => told[at].add(row, frame.interval_s),
+            match at.filter(|&at| row.seen_s >= sums[at].last.seen_s) {
+                Some(at) => sums[at].add(row, frame.interval_s),
                 None => {
-                    newest.insert((row.local, row.peer), told.len());
-                    told.push(Told::new(row, frame.interval_s));
+                    newest.insert((row.local, row.peer), sums.len());
+                    sums.push(Summed::new(row, frame.interval_s));
                 }
             }
         }
@@ -73,7 +73,7 @@ pub fn whole(file: impl BufRead, filter: &Filter) -> Result<Whole, RecordError> 
     whole.frame.missing.sort();
     whole.frame.missing.dedup();
     whole.frame.listeners = listeners.into_values().collect();
-    whole.frame.rows = told.into_iter().map(Told::row).collect();
+    whole.frame.rows = sums.into_iter().map(Summed::row).collect();
     whole.frame.connections = whole.frame.rows.len();
     whole.frame.matching = whole.frame.rows.len();
     whole.frame.active = whole.frame.rows.iter().filter(|row| row.rate() > Rate::ZERO).count();
@@ -81,9 +81,9 @@ pub fn whole(file: impl BufRead, filter: &Filter) -> Result<Whole, RecordError> 
     Ok(whole)
 }
 
-impl Told {
+impl Summed {
     fn new(row: Row, interval_s: f64) -> Self {
-        let mut told = Self {
+        let mut sums = Self {
             last: row.clone(),
             time_s: 0.0,
             bits: [0.0; 2],
@@ -91,8 +91,8 @@ impl Told {
             judgements: BTreeMap::new(),
             notes: Vec::new(),
         };
-        told.add(row, interval_s);
-        told
+        sums.add(row, interval_s);
+        sums
     }
 
     fn add(&mut self, mut row: Row, interval_s: f64) {

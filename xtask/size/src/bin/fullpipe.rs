@@ -31,7 +31,7 @@ extern "C" fn main() -> ! {
         profile: PROFILE,
         ..Config::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), Device::plain(1500), SecretKey(key))
     };
-    let options = SocketOptions::of(&config.profile);
+    let options = SocketOptions::from_profile(&config.profile);
     let mut stack = Stack::new(memory, config);
     let listener = stack.listen(None, 7, 2, options);
     let host = Endpoint::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 80);

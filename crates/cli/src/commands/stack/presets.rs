@@ -31,7 +31,7 @@ pub(super) fn run(args: &StackPresetsArgs, output: Output) -> Ended {
     let mut rows = Vec::new();
     for work in Work::ALL {
         for preset in Preset::ALL {
-            let options = preset.applied(SocketOptions::of(&profile));
+            let options = preset.applied(SocketOptions::from_profile(&profile));
             let trial = PresetTrial { work, load, settings: settings.clone(), options };
             let outcome = preset_trial(&scenario, &trial, &stop)?;
             output.remark(&format!("{} with {}: {:.3} s\n", work.name(), preset.name(), outcome.seconds));

@@ -93,9 +93,10 @@ fn table(canvas: &mut Canvas<'_>, state: &mut State, look: Look, area: Rect) {
         canvas.render_widget(Paragraph::new("no connection passes the filter".dim()), rows);
     }
     if story > 0 {
-        let told = told(state, Look { verbose: false, ..look }, below.width);
-        let told = Paragraph::new(told).wrap(Wrap { trim: false }).block(Block::new().borders(Borders::TOP));
-        canvas.render_widget(told, below);
+        let story_text = story_text(state, Look { verbose: false, ..look }, below.width);
+        let story_text =
+            Paragraph::new(story_text).wrap(Wrap { trim: false }).block(Block::new().borders(Borders::TOP));
+        canvas.render_widget(story_text, below);
     }
 }
 
@@ -111,20 +112,20 @@ fn line(row: &text::WatchRow, is_selected: bool) -> Line<'static> {
 }
 
 /// The story of the selected connection; below it what else there is to know of this host.
-fn told(state: &State, look: Look, width: u16) -> String {
+fn story_text(state: &State, look: Look, width: u16) -> String {
     let look = Look { width: width.into(), ..look };
-    let mut told = match (state.row(), state.ends()) {
+    let mut story_text = match (state.row(), state.ends()) {
         (Some(row), _) => plain(&text::watch_story(row, look)),
         (None, Some((local, peer))) => format!("{local} - {peer} is gone\n"),
         (None, None) => String::new(),
     };
     for listener in &state.shown.listeners {
-        told += &format!("listening   {}: {}\n", listener.local, listener.note.text);
+        story_text += &format!("listening   {}: {}\n", listener.local, listener.note.text);
     }
     for missing in &state.shown.missing {
-        told += &format!("not seen    {missing}\n");
+        story_text += &format!("not seen    {missing}\n");
     }
-    told
+    story_text
 }
 
 fn connection(canvas: &mut Canvas<'_>, state: &mut State, look: Look, area: Rect) {
@@ -136,7 +137,7 @@ fn connection(canvas: &mut Canvas<'_>, state: &mut State, look: Look, area: Rect
     let rtt: Vec<(f64, f64)> = points.iter().filter_map(|point| Some((point.at_s, point.rtt_ms?))).collect();
     draw(canvas, left, look, "rate", &rate, |value| Rate::from_bps(value as u64).to_string());
     draw(canvas, right, look, "round trip", &rtt, |value| format!("{value:.1} ms"));
-    let story = told(state, Look { verbose: true, ..look }, below.width);
+    let story = story_text(state, Look { verbose: true, ..look }, below.width);
     let width = usize::from(below.width.max(1));
     let lines: usize = story.lines().map(|line| line.chars().count().div_ceil(width).max(1)).sum();
     let most = u16::try_from(lines).unwrap_or(u16::MAX).saturating_sub(below.height);

@@ -1,16 +1,42 @@
-//! Giving an interface an address.
+//! The addresses of interfaces.
 
 use std::net::IpAddr;
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::{
     AddressFamily, RouteNetlinkMessage,
-    address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage},
+    address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope},
 };
 
 use super::{LinkNumber, NetError, Netlink, socket::Asking};
 
 impl Netlink {
+    /// The addresses of this namespace that other machines can reach it by, as far as it knows: those of interfaces other than
+    /// loopback, of the scopes site and global (a link-local address needs the name of an interface beside it), in the order of
+    /// the kernel.
+    ///
+    /// # Errors
+    /// [`NetError`] where the kernel doesn't answer.
+    pub fn reachable_addresses(&mut self) -> Result<Vec<IpAddr>, NetError> {
+        let asking = Asking { operation: "list", object: "the addresses" };
+        let answers = self.dump(asking, RouteNetlinkMessage::GetAddress(AddressMessage::default()))?;
+        let address = |answer| {
+            let RouteNetlinkMessage::NewAddress(message) = answer else { return None };
+            let is_wide = matches!(message.header.scope, AddressScope::Universe | AddressScope::Site);
+            let mut local = None;
+            for attribute in message.attributes.iter().filter(|_| is_wide) {
+                match attribute {
+                    // At the end of a point-to-point link `Address` is the other end's.
+                    AddressAttribute::Local(own) => local = Some(*own),
+                    AddressAttribute::Address(own) => local = local.or(Some(*own)),
+                    _ => {}
+                }
+            }
+            local
+        };
+        Ok(answers.into_iter().filter_map(address).collect())
+    }
+
     /// Adds `address` with its network's prefix length to a link.
     ///
     /// IPv6 addresses are usable at once: duplicate address detection (RFC 4862, section 5.4) is left out with

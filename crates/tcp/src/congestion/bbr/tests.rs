@@ -52,7 +52,7 @@ impl Path {
             is_app_limited: app_limited,
         };
         let rtt_us = self.rtt_us + scaled(self.queue, 1_000_000, LINK);
-        let told = Ack {
+        let seen = Ack {
             srtt_us: Some(rtt_us),
             cwnd: self.window.cwnd,
             in_flight: self.in_flight.min(self.window.cwnd),
@@ -62,7 +62,7 @@ impl Path {
             rtt_us: Some(rtt_us),
             ..ack(self.now, carried, MSS)
         };
-        self.bbr.on_ack(&mut self.window, &told);
+        self.bbr.on_ack(&mut self.window, &seen);
     }
 
     fn until(&mut self, mode: Mode) -> u32 {
@@ -136,16 +136,16 @@ fn a_loss_conserves_packets_for_a_round_and_gives_the_window_back() {
     path.until(Mode::ProbeBandwidth);
     let before = path.window.cwnd;
     path.bbr.on_congestion(&path.window, path.now, 0, MSS);
-    let told = |delivered, recovery, lost| Ack {
+    let seen = |delivered, recovery, lost| Ack {
         in_flight: 300 * MSS,
         delivered,
         recovery,
         lost,
         ..ack(path.now, 2 * MSS, MSS)
     };
-    path.bbr.on_ack(&mut path.window, &told(path.delivered + 2 * MSS, Recovery::Fast, MSS));
+    path.bbr.on_ack(&mut path.window, &seen(path.delivered + 2 * MSS, Recovery::Fast, MSS));
     assert_eq!(path.window.cwnd, 302 * MSS);
-    path.bbr.on_ack(&mut path.window, &told(path.delivered + 4 * MSS, Recovery::Open, 0));
+    path.bbr.on_ack(&mut path.window, &seen(path.delivered + 4 * MSS, Recovery::Open, 0));
     assert!(path.window.cwnd >= before.min(path.bbr.prior_window), "{}", path.window.cwnd);
 }
 
@@ -169,14 +169,14 @@ proptest! {
                 bbr.on_congestion(&window, now, 0, mss);
             }
             let sample = RateSample { delivered: acked, delivered_before: before, interval_us: (interval >> 1).max(1), is_app_limited: limited };
-            let told = Ack {
+            let seen = Ack {
                 srtt_us: Some(rtt.max(1)), cwnd: window.cwnd, in_flight: lost, prior_in_flight: acked, delivered, lost, lost_in_all,
                 recovery, rate: (interval & 1 == 0).then_some(sample), rtt_us: Some(rtt), departs_in_us: us,
                 ..ack(now, acked, mss)
             };
-            bbr.on_ack(&mut window, &told);
+            bbr.on_ack(&mut window, &seen);
             if recovery == Recovery::Timeout {
-                bbr.on_timeout(&told);
+                bbr.on_timeout(&seen);
             }
             prop_assert!(window.cwnd >= mss && window.cwnd <= 1 << 30, "{window:?}");
             prop_assert!(window.pacing.is_some_and(|rate| rate > 0));

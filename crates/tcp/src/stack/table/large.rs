@@ -119,12 +119,12 @@ impl Table<'_> {
             }
             let place = self.heads.heap_len;
             self.heads.heap_len += 1;
-            entry.due = Stamp::of(due);
+            entry.due = Stamp::new(due);
             entry.place.heap_place = place;
             self.entries[usize::from(place)].place.heap_item = at;
             self.sift_up(place);
         } else if due < entry.due.instant() {
-            entry.due = Stamp::of(due);
+            entry.due = Stamp::new(due);
             let place = entry.place.heap_place;
             self.sift_up(place);
         }

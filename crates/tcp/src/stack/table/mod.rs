@@ -78,7 +78,7 @@ impl Entry {
         is_ready: false,
         news_next: 0,
         has_news: false,
-        due: Stamp::of(Instant::ZERO),
+        due: Stamp::new(Instant::ZERO),
         #[cfg(feature = "large-tables")]
         place: Place::FREE,
     };

@@ -10,7 +10,7 @@ impl Table<'_> {
     /// Before its first use: no entry has a timer.
     pub(super) fn place_nowhere(&mut self) {
         for entry in &mut *self.entries {
-            entry.due = Stamp::of(Instant::FAR_FUTURE);
+            entry.due = Stamp::new(Instant::FAR_FUTURE);
         }
     }
 
@@ -57,7 +57,7 @@ impl Table<'_> {
 
     /// Tells when an entry's next timer expires.
     pub(in crate::stack) fn schedule(&mut self, at: u16, due: Instant) {
-        self.entries[usize::from(at)].due = Stamp::of(due);
+        self.entries[usize::from(at)].due = Stamp::new(due);
     }
 
     /// An entry has no timer any more.

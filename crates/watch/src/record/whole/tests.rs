@@ -63,16 +63,16 @@ const PEER: &str = "198.51.100.7:5000";
 #[test]
 fn a_connection_has_its_averages_and_what_held_it_longest() {
     let (buffer, path) = (Limiter::SendBuffer, Limiter::Path);
-    let told = all(vec![
+    let summed = all(vec![
         vec![judged(row(PEER, 1.0, 10_000_000, &[(path, 1.0)]), path, 1.0)],
         vec![judged(row(PEER, 2.0, 20_000_000, &[(path, 1.0), (buffer, 1.0)]), buffer, 0.5)],
         vec![judged(row(PEER, 3.0, 30_000_000, &[(path, 1.0), (buffer, 2.0)]), buffer, 0.8)],
         vec![judged(row(PEER, 4.0, 40_000_000, &[(path, 1.0), (buffer, 3.0)]), path, 0.4)],
     ]);
-    assert_eq!((told.intervals, told.frame.interval_s, told.frame.connections), (4, 4.0, 1));
-    assert_eq!(told.from.as_deref(), Some("2026-11-23T14:00:00Z"));
-    assert_eq!(told.frame.missing, ["names"], "said once");
-    let row = &told.frame.rows[0];
+    assert_eq!((summed.intervals, summed.frame.interval_s, summed.frame.connections), (4, 4.0, 1));
+    assert_eq!(summed.from.as_deref(), Some("2026-11-23T14:00:00Z"));
+    assert_eq!(summed.frame.missing, ["names"], "said once");
+    let row = &summed.frame.rows[0];
     assert_eq!((row.sent_bps, row.retransmissions), (Rate::from_bps(25_000_000), Some(8)));
     let diagnosis = row.diagnosis.as_ref().unwrap();
     assert_eq!((diagnosis.limiter, diagnosis.share), (buffer, 0.75));
@@ -81,14 +81,14 @@ fn a_connection_has_its_averages_and_what_held_it_longest() {
 
 #[test]
 fn the_same_ends_again_are_another_connection_where_they_are_younger() {
-    let told = all(vec![
+    let summed = all(vec![
         vec![row(PEER, 5.0, 8_000, &[])],
         vec![],
         vec![row(PEER, 1.0, 16_000, &[]), row("198.51.100.8:1", 1.0, 0, &[])],
         vec![row(PEER, 2.0, 16_000, &[])],
     ]);
-    let rates: Vec<u64> = told.frame.rows.iter().map(|row| row.sent_bps.bps()).collect();
-    assert_eq!((rates, told.frame.active), (vec![16_000, 8_000, 0], 2));
+    let rates: Vec<u64> = summed.frame.rows.iter().map(|row| row.sent_bps.bps()).collect();
+    assert_eq!((rates, summed.frame.active), (vec![16_000, 8_000, 0], 2));
 }
 
 #[test]
@@ -103,8 +103,8 @@ fn what_was_noted_once_is_told_once_and_the_filter_holds() {
     let noted = |seen_s, text| Row { notes: vec![note(text)], ..row(PEER, seen_s, 8_000, &[]) };
     let frames = vec![vec![noted(1.0, "first")], vec![noted(2.0, "second"), row("203.0.113.1:1", 1.0, 0, &[])]];
     let filter: Filter = "dst 198.51.100.0/24".parse().unwrap();
-    let told = whole(recording(frames).as_bytes(), &filter).unwrap();
-    assert_eq!(told.frame.rows.len(), 1);
-    assert_eq!(told.frame.rows[0].notes, [note("second")]);
+    let summed = whole(recording(frames).as_bytes(), &filter).unwrap();
+    assert_eq!(summed.frame.rows.len(), 1);
+    assert_eq!(summed.frame.rows[0].notes, [note("second")]);
     assert!(matches!(whole(&b"{}"[..], &filter), Err(RecordError::Document { .. })));
 }
