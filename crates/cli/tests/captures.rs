@@ -93,7 +93,7 @@ fn two_ends_are_judged_apart_and_named_and_a_capture_that_is_cut_ends_with_a_cod
     let both = document(&[&ends[1], &ends[0]]);
     let connections = both["connections"].as_array().unwrap();
     assert_eq!(connections.len(), 2, "{connections:#?}");
-    let near = connections.iter().find(|connection| connection["number"] == connection["twins"]["near"]).unwrap();
+    let near = connections.iter().find(|connection| connection["number"] == connection["vantages"]["near"]).unwrap();
     assert!(near["file"].as_str().unwrap().ends_with("-a.pcap"), "{near:#}");
     // Each says what its capture says alone.
     for connection in connections {

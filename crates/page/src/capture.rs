@@ -22,7 +22,7 @@ pub struct CaptureList {
     /// What was read.
     pub files: Vec<CaptureFile>,
     /// Connections that were seen at two places.
-    pub twins: Vec<Twins>,
+    pub vantages: Vec<Vantages>,
     /// What could not be read.
     pub problems: Vec<CaptureProblem>,
     /// How many problems there were, also those that are not listed.
@@ -46,7 +46,7 @@ pub struct CaptureFile {
 
 /// One connection, seen at two places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Twins {
+pub struct Vantages {
     /// Its number as it was seen nearer the end that sent most. That end's side of the path tells more: its round trips, and what
     /// was lost on the way.
     pub near: u64,
@@ -84,8 +84,8 @@ pub struct Advice {
 
 impl CaptureList {
     /// The same connection as seen elsewhere.
-    pub fn twins_of(&self, number: u64) -> Option<&Twins> {
-        self.twins.iter().find(|twins| [twins.near, twins.far].contains(&number))
+    pub fn vantages_of(&self, number: u64) -> Option<&Vantages> {
+        self.vantages.iter().find(|vantages| [vantages.near, vantages.far].contains(&number))
     }
 
     /// The file that a packet is in; packets' numbers run on from file to file.

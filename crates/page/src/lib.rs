@@ -12,7 +12,9 @@ pub mod json;
 mod look;
 mod words;
 
-pub use capture::{Advice, CaptureFile, CaptureList, CaptureProblem, Twins, advice, display_filter, endpoint, needed};
+pub use capture::{
+    Advice, CaptureFile, CaptureList, CaptureProblem, Vantages, advice, display_filter, endpoint, needed,
+};
 pub use clean::{clean, is_harmful};
 pub use look::{Closer, MOST_DRAWN, MOST_ON_PAGE, Seen, charts, list};
 pub use words::{percent, verdict};

@@ -11,7 +11,7 @@ use fullpipe_ingest::{Captures, Error, Outcome};
 use fullpipe_units::Micros;
 
 use crate::{
-    CaptureFile, CaptureList, CaptureProblem, Twins, clean, display_filter, endpoint,
+    CaptureFile, CaptureList, CaptureProblem, Vantages, clean, display_filter, endpoint,
     html::{Chart, Charts, TraceChart},
 };
 
@@ -36,12 +36,12 @@ pub fn list(captures: &Captures, found: Findings) -> Seen {
     let is_cut =
         |file: &Outcome| file.problems.listed().iter().any(|problem| matches!(problem.kind, ProblemKind::FileCut));
     let broken = !captures.failed.is_empty() || captures.files.iter().any(|file| file.broken.is_some() || is_cut(file));
-    list.twins = twins(&list);
+    list.vantages = vantages(&list);
     Seen { list, broken }
 }
 
 /// The connections that were seen at two places: those between the same ends, in the order in which each place saw them.
-fn twins(list: &CaptureList) -> Vec<Twins> {
+fn vantages(list: &CaptureList) -> Vec<Vantages> {
     if list.places() < 2 {
         return Vec::new();
     }
@@ -52,17 +52,17 @@ fn twins(list: &CaptureList) -> Vec<Twins> {
         let Some(file) = list.file_of(report.first_packet) else { continue };
         seen.entry(ends).or_default().push(Seat::new(file.place, &report));
     }
-    let mut twins = Vec::new();
+    let mut vantages = Vec::new();
     for mut seats in seen.into_values() {
         seats.sort_unstable_by_key(|seat| seat.number);
         while let Some(first) = seats.first().copied() {
             let second = seats.iter().position(|seat| seat.place != first.place);
             let second = second.map(|place| seats.remove(place));
             seats.remove(0);
-            twins.extend(second.map(|second| first.beside(second)));
+            vantages.extend(second.map(|second| first.beside(second)));
         }
     }
-    twins
+    vantages
 }
 
 /// A connection as one place saw it.
@@ -82,13 +82,13 @@ impl Seat {
         Self { place, number: report.number, to_sender: side.away, verdict }
     }
 
-    fn beside(self, other: Self) -> Twins {
+    fn beside(self, other: Self) -> Vantages {
         let is_nearer = match (self.to_sender, other.to_sender) {
             (Some(own), Some(others)) => own <= others,
             (own, _) => own.is_some(),
         };
         let (near, far) = if is_nearer { (self, other) } else { (other, self) };
-        Twins { near: near.number, far: far.number, agree: near.verdict == far.verdict }
+        Vantages { near: near.number, far: far.number, agree: near.verdict == far.verdict }
     }
 }
 

@@ -39,8 +39,8 @@ pub use comparison::{ComparedSize, Comparison, KeptSize, Pair};
 pub use conclusions::Conclusion;
 pub use forecast::{ChangeForecast, ForecastPoint, ForecastRow, PlanForecast};
 pub use fullpipe_page::{
-    Advice, CaptureFile, CaptureList, CaptureProblem, MOST_DRAWN, MOST_ON_PAGE, Seen, charts, clean, display_filter,
-    endpoint, html, list,
+    Advice, CaptureFile, CaptureList, CaptureProblem, MOST_DRAWN, MOST_ON_PAGE, Seen, Vantages, charts, clean,
+    display_filter, endpoint, html, list,
 };
 pub use measured::Measured;
 pub use mesh::MeshReport;

@@ -20,7 +20,7 @@ use fullpipe_tune::{
 };
 use fullpipe_units::{Bytes, Micros, Rate};
 
-use crate::{CaptureFile, CaptureList, CaptureProblem, PresetLatency, PresetRow, PresetTable};
+use crate::{CaptureFile, CaptureList, CaptureProblem, PresetLatency, PresetRow, PresetTable, Vantages};
 
 /// What `fullpipe stack presets` finds.
 pub(crate) fn presets() -> PresetTable {
@@ -501,6 +501,7 @@ pub(crate) fn captures() -> CaptureList {
     reader.finish(&bytes[used..], &mut tracker).unwrap();
     let problem = |packet| CaptureProblem { file: "a\u{1b}[31m.pcap".to_owned(), packet, message: "cut".to_owned() };
     CaptureList {
+        vantages: vec![Vantages { near: 1, far: 2, agree: true }],
         connections: tracker.finish().connections,
         shown: usize::MAX,
         unlisted: 0,

@@ -19,7 +19,7 @@ pub fn captures(command: &str, list: &CaptureList) -> Value {
             "connection_count": list.connections.len() as u64 + list.unlisted,
             "unlisted": { "connections": list.unlisted, "unanswered_syns": list.unanswered },
             "files": list.files.iter().map(|file| json!({
-                "file": file.name, "place": file.place, "packets": file.packets, "bytes": file.bytes, "segments": file.segments,
+                "file": file.name, "vantage": file.place, "packets": file.packets, "bytes": file.bytes, "segments": file.segments,
             })).collect::<Vec<_>>(),
             "problems": list.problems.iter().map(|problem| json!({
                 "file": problem.file, "packet": problem.packet, "message": problem.message,
@@ -30,8 +30,9 @@ pub fn captures(command: &str, list: &CaptureList) -> Value {
 }
 
 fn connection(list: &CaptureList, report: &Report) -> Value {
-    let twins =
-        list.twins_of(report.number).map(|twins| json!({ "near": twins.near, "far": twins.far, "agree": twins.agree }));
+    let vantages = list
+        .vantages_of(report.number)
+        .map(|vantages| json!({ "near": vantages.near, "far": vantages.far, "agree": vantages.agree }));
     let main = report.main_side();
     let sum = |count: fn(&Side) -> u64| report.sides.iter().map(count).sum::<u64>();
     let scale = |side: &Side| side.syn.and_then(|syn| syn.window_scale);
@@ -43,7 +44,7 @@ fn connection(list: &CaptureList, report: &Report) -> Value {
         "tunnel": report.outer,
         "first_packet": report.first_packet,
         "file": list.file_of(report.first_packet).map(|file| &file.name),
-        "twins": twins,
+        "vantages": vantages,
         "started_ns": report.started_ns,
         "packets": report.packets(),
         "bytes": report.payload(),

@@ -28,11 +28,11 @@ pub fn captures(list: &CaptureList, look: Look) -> String {
     page.title("capture", style, &statement);
     if list.places() > 1 {
         let text = format!(
-            "at {} places, because captures overlap in time: a connection is judged once for each (captures of one place follow \
-             each other, in the order in which they are given)",
+            "at {} vantage points, because captures overlap in time: a connection is judged once for each (captures of one \
+             point follow each other, in the order in which they are given)",
             list.places()
         );
-        page.field("taken", &text);
+        page.field("captured", &text);
     }
     if list.unlisted > 0 {
         let syns = match list.unanswered {
@@ -67,7 +67,7 @@ fn put_line(page: &mut Page, report: &Report, list: &CaptureList) {
     page.field("carried", &carried(report, side));
     put_place(page, report, list);
     // Nobody has to choose between two answers for one connection.
-    if side.verdict.is_none() || list.twins_of(report.number).is_some_and(|twins| twins.far == report.number) {
+    if side.verdict.is_none() || list.vantages_of(report.number).is_some_and(|vantages| vantages.far == report.number) {
         return;
     }
     page.field("do", &judged.action);
@@ -80,11 +80,11 @@ fn put_line(page: &mut Page, report: &Report, list: &CaptureList) {
 fn put_place(page: &mut Page, report: &Report, list: &CaptureList) {
     let Some(file) = list.file_of(report.first_packet).filter(|_| list.places() > 1) else { return };
     page.field("seen in", &file.name);
-    let Some(twins) = list.twins_of(report.number) else { return };
-    let (near, far) = (twins.near, twins.far);
+    let Some(vantages) = list.vantages_of(report.number) else { return };
+    let (near, far) = (vantages.near, vantages.far);
     page.field(
         "same as",
-        &match (report.number == near, twins.agree) {
+        &match (report.number == near, vantages.agree) {
             (true, true) => format!("#{far}, which was captured farther from the sender and says the same"),
             (true, false) => {
                 format!("#{far}; go by this one: it was captured nearer the sender, which sees more of the path")

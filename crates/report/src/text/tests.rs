@@ -46,8 +46,8 @@ fn nothing_that_a_peer_says_reaches_the_terminal_as_a_command() {
 fn no_line_is_wider_than_the_terminal_unless_a_single_word_is() {
     for width in [40, 60, 80, 110] {
         let text = plain(&outcome(&sample::tuned(), Look { width, ..Look::default() }));
-        // Changes and commands are not wrapped, because they are there to be copied.
-        let copied = |line: &str| line.contains(" -> ") || line.trim_start().starts_with("undo ");
+        // Commands are not wrapped, because they are there to be copied.
+        let copied = |line: &str| ["do ", "undo "].iter().any(|label| line.trim_start().starts_with(label));
         for line in text.lines().filter(|line| !copied(line)) {
             let longest_word = line.split(' ').map(|word| word.chars().count()).max().unwrap_or(0);
             assert!(line.chars().count() <= width || longest_word > 20, "{width}: {line}");
