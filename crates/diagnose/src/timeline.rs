@@ -119,7 +119,7 @@ impl Timeline {
                 rates.push((acked * 8e6 / stretch, last.len()));
             }
         }
-        stats::median(rates.into_iter())
+        stats::median(rates)
     }
 
     pub(crate) fn acked(&self) -> f64 {

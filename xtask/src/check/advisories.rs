@@ -9,7 +9,7 @@ use crate::setup;
 /// cargo-deny's own.
 const DATABASE: &str = "https://github.com/RustSec/advisory-db";
 
-/// The lock files that are shipped or tested with.
+/// The lock files that programs and tests are built with.
 const MANIFESTS: [&str; 2] = ["Cargo.toml", "fuzz/Cargo.toml"];
 
 /// Looks for advisories; gives why that could not be done, which is no failure: a machine without a network may test.
@@ -26,16 +26,57 @@ pub(super) fn look(shell: &Shell) -> Result<Option<String>> {
     if let Some(why) = setup::advisories(shell) {
         return skipped(&format!("cargo-deny can't be built: {why}"));
     }
-    if cmd!(shell, "cargo deny --config deny.toml fetch db").quiet().run().is_err() {
+    // A manifest without a folder in front is one that cargo-deny does not find (its issue 636).
+    let root = shell.current_dir();
+    let config = root.join("deny.toml");
+    if cmd!(shell, "cargo deny fetch --config {config} db").quiet().run().is_err() {
         return skipped(&format!("{DATABASE} can't be fetched"));
     }
-    for manifest in MANIFESTS {
-        cmd!(
-            shell,
-            "cargo deny --locked --manifest-path {manifest} --config deny.toml check --disable-fetch advisories"
-        )
-        .run()
-        .with_context(|| format!("an advisory against a dependency of {manifest}"))?;
+    for manifest in MANIFESTS.map(|manifest| root.join(manifest)) {
+        let check = ["check", "--disable-fetch", "--config"];
+        cmd!(shell, "cargo deny --locked --manifest-path {manifest} {check...} {config} advisories")
+            .run()
+            .with_context(|| format!("an advisory against a dependency of {}", manifest.display()))?;
     }
     Ok(None)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// What comes of it where `git` and `cargo-deny` are programs that only say what they are asked, and fail at that word.
+    fn looked(failing: &str) -> (Result<Option<String>>, String) {
+        let shell = Shell::new().unwrap();
+        let folder = shell.create_temp_dir().unwrap();
+        let (asked, path) = (folder.path().join("asked"), shell.var("PATH").unwrap());
+        for program in ["git", "cargo-deny"] {
+            let file = folder.path().join(program);
+            let says = format!("#!/bin/sh\necho {program} \"$@\" >> {}\n", asked.display());
+            let fails = format!("for word; do test \"$word\" != '{failing}' || exit 1; done\n");
+            shell.write_file(&file, says + &fails).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        shell.set_var("PATH", format!("{}:{path}", folder.path().display()));
+        (look(&shell), shell.read_file(asked).unwrap())
+    }
+
+    #[test]
+    fn an_advisory_fails_the_tests_and_a_database_that_can_not_be_had_does_not() {
+        let (without, asked) = looked("ls-remote");
+        assert!(without.unwrap().unwrap().ends_with("can't be reached"));
+        assert!(!asked.contains("cargo-deny"), "{asked}");
+        let (without, asked) = looked("fetch");
+        assert!(without.unwrap().unwrap().ends_with("can't be fetched"));
+        assert!(!asked.contains(" check "), "{asked}");
+        let (found, _) = looked("check");
+        assert!(found.unwrap_err().to_string().contains("advisory"));
+        let (none, asked) = looked("nothing");
+        assert_eq!(none.unwrap(), None);
+        assert_eq!(asked.matches("check --disable-fetch").count(), MANIFESTS.len(), "{asked}");
+        assert!(asked.lines().filter(|line| line.contains(" check ")).all(|line| line.ends_with(" advisories")));
+    }
 }

@@ -27,7 +27,12 @@ pub(super) const WRONG_KEY: Duration = Duration::from_secs(5);
 const ENFORCED: Duration = Duration::from_secs(15);
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// Addresses whose penalties are remembered.
+/// How many requests the conversations of an address may ask at once, beyond one in [`EACH`]: more than a client of ours asks in
+/// a whole test, and little of a processor.
+const AT_ONCE: u32 = 200;
+const EACH: Duration = Duration::from_millis(10);
+
+/// Addresses whose penalties, and whose requests, are remembered.
 const MOST_SOURCES: usize = 10_000;
 
 /// Everybody who is here, by address.
@@ -43,6 +48,8 @@ struct Inner {
     /// Places taken by kind.
     places: HashMap<(Kind, IpAddr), usize>,
     penalties: HashMap<IpAddr, Penalty>,
+    /// Until when the requests so far have their time.
+    requests: HashMap<IpAddr, Instant>,
 }
 
 /// What an address has against it.
@@ -158,6 +165,17 @@ impl Sources {
         inner.penalties.get(&block(address)).is_some_and(|penalty| penalty.is_enforced && penalty.until > now)
     }
 
+    /// How long a request that comes now waits: whoever asks without end would cost a processor.
+    pub(super) fn pause(&self, address: IpAddr, now: Instant) -> Duration {
+        let mut inner = self.inner();
+        if inner.requests.len() >= MOST_SOURCES {
+            inner.requests.retain(|_, until| *until > now);
+        }
+        let until = inner.requests.entry(block(address)).or_insert(now);
+        *until = (*until).max(now) + EACH;
+        until.saturating_duration_since(now).saturating_sub(EACH * AT_ONCE)
+    }
+
     fn inner(&self) -> MutexGuard<'_, Inner> {
         // Nothing is left half done under this lock.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -222,6 +240,23 @@ mod tests {
             sources.known(order);
         }
         assert!(sources.arrive(10, address(1), &connect(), 1));
+    }
+
+    #[test]
+    fn whoever_asks_without_end_waits_and_another_address_does_not() {
+        let (sources, now) = (Sources::default(), Instant::now());
+        let pause = |last, now| sources.pause(address(last), now);
+        assert!((0..AT_ONCE).all(|_| pause(1, now).is_zero()));
+        assert_eq!((pause(1, now), pause(1, now)), (EACH, EACH * 2));
+        assert!(pause(2, now).is_zero(), "another address");
+        assert_eq!(pause(1, now + EACH * 2), EACH, "two had their time");
+        let rested = now + EACH * AT_ONCE * 3;
+        assert!((0..AT_ONCE).all(|_| pause(1, rested).is_zero()), "and no more than that after any rest");
+        assert_eq!(pause(1, rested), EACH);
+        for number in 0..u32::try_from(MOST_SOURCES).expect("a few") * 2 {
+            sources.pause(IpAddr::from(number.to_be_bytes()), rested + EACH * number);
+        }
+        assert!(sources.inner().requests.len() <= MOST_SOURCES, "those whose time is over are forgotten");
     }
 
     #[test]

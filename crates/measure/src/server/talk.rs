@@ -25,10 +25,6 @@ use crate::{
 /// A request that has begun to arrive is there within this.
 const FRAME: Duration = Duration::from_secs(30);
 
-/// How many requests a conversation may ask at once, beyond one in [`EACH`]: more than a client of ours asks in a whole test.
-const AT_ONCE: u32 = 200;
-const EACH: Duration = Duration::from_millis(10);
-
 /// Answers requests until the client leaves; returns a line for the log.
 pub(super) fn converse(session: &mut Session<'_>, version: u64) -> Result<String, MeasureError> {
     session.control.write_state(State::Conversation, session.patience(), "the handshake")?;
@@ -49,14 +45,13 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<Disconnect, Mea
     const OPERATION: &str = "waiting for a request";
     let mut echo = None;
     let mut trains = Trains::default();
-    let mut pace = Pace(Instant::now());
     loop {
         match wait_for_request(session) {
             // Between two requests a client may go without a word: nothing is left undone.
             Err(MeasureError::Closed { .. }) => return Ok(Disconnect::Lost),
             waited => waited?,
         }
-        std::thread::sleep(pace.pause(Instant::now()));
+        std::thread::sleep(session.server.hall.sources.pause(session.peer.ip(), Instant::now()));
         let request = session.control.read_json(TALK_LIMIT, Patience::new(FRAME).unless(session.stop), OPERATION)?;
         let name = request.get("request").and_then(Value::as_str).unwrap_or_default();
         let is_bye = name == "bye";
@@ -104,17 +99,6 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<Disconnect, Mea
             return Ok(Disconnect::Bye);
         }
         trains.greet(session)?;
-    }
-}
-
-/// Slows down whoever asks without end, which would cost a processor: until when the requests so far have their time.
-struct Pace(Instant);
-
-impl Pace {
-    /// How long a request that comes now waits.
-    fn pause(&mut self, now: Instant) -> Duration {
-        self.0 = self.0.max(now) + EACH;
-        self.0.saturating_duration_since(now).saturating_sub(EACH * AT_ONCE)
     }
 }
 
@@ -210,23 +194,4 @@ fn open_echo(session: &Session<'_>, echo: &mut Option<Echo>) -> Result<Value, Re
     let reply = json!({ "port": opened.port(), "token": opened.token(), "mtu": opened.mtu() });
     *echo = Some(opened);
     Ok(reply)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whoever_asks_without_end_waits_and_a_client_of_ours_does_not() {
-        let now = Instant::now();
-        let mut pace = Pace(now);
-        assert!((0..AT_ONCE).all(|_| pace.pause(now).is_zero()));
-        assert_eq!(pace.pause(now), EACH);
-        let later = now + EACH * 2;
-        assert!(pace.pause(later).is_zero(), "its time has come");
-        assert_eq!(pace.pause(later), EACH);
-        let rested = later + EACH * AT_ONCE * 2;
-        assert!((0..AT_ONCE).all(|_| pace.pause(rested).is_zero()), "and no more than that after any rest");
-        assert_eq!(pace.pause(rested), EACH);
-    }
 }
