@@ -40,6 +40,11 @@ When the articles' readers' steps were first typed, these failed. Each has a tes
 | the MTU of a given `rc.conf` | `the_interface_of_rc_conf_is_the_one_whose_mtu_is_planned` |
 | half of an export, planned from without a word | `a_plan_from_half_of_a_file_says_which_half_it_lacks` |
 | window scaling planned for NT 4.0, which has none | `windows_nt_4_gets_the_largest_window_without_the_scaling_that_it_lacks` |
+| half of what netsh or a list prints, taken without a word | `half_of_an_output_with_labels_is_said_to_be_cut_off` |
+| offloads of adapters, and what an older template left, passed unjudged | `offloads_of_one_adapter_are_judged_by_the_rate`, `what_an_older_template_left_is_planned_to_the_versions_own`, `a_level_of_the_datacenter_template_is_judged_by_the_paths_that_get_it` |
+| fewer buffers planned for a NetBurner than its calls take | `what_a_netburners_pool_cannot_give_is_said_and_not_planned_below_the_range` |
+| loops, iperf and psping passed over by `lint` | `loops_of_a_shell_script_are_written_out_or_said_to_be_unknown`, `loops_of_a_batch_file_are_written_out_or_said_to_be_unknown`, `calls_of_iperf_and_psping_are_not_passed_over` |
+| half of the files afterwards, or an adapter that is gone, taken for verified | `a_plan_is_verified_only_where_the_files_afterwards_tell_all_of_it` |
 ";
 
 const FULLPIPE: &str = env!("CARGO_BIN_EXE_fullpipe");

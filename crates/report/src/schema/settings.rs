@@ -30,7 +30,7 @@ pub const SETTINGS: &[Key] = &[
     key("remarks[].file", "string", "the file"),
     key("remarks[].line", "integer", "the line, from 1"),
     key("remarks[].column", "integer", "the column in characters, from 1"),
-    key("remarks[].kind", "string", "`unread`, `out_of_range`, `contradiction` or `note`"),
+    key("remarks[].kind", "string", "`unread`, `misspelt`, `out_of_range`, `contradiction`, `inactive` or `note`"),
     key("remarks[].message", "string", "a sentence"),
     key("contradictions[]", "object", "two places that say different things of one setting"),
     key("contradictions[].knob", "string", "the setting"),
