@@ -503,7 +503,6 @@ pub(crate) fn captures() -> CaptureList {
     CaptureList {
         vantages: vec![Vantages { near: 1, far: 2, agree: true }],
         connections: tracker.finish().connections,
-        twins: Vec::new(),
         shown: usize::MAX,
         unlisted: 0,
         unanswered: 0,
