@@ -1,7 +1,7 @@
 //! Key holders on one host, in a folder that stands for it.
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, sync::Arc};
 
 use fullpipe_host::{
     FolderHost, Journal,
