@@ -142,18 +142,6 @@ pub(crate) fn packaging(shell: &Shell, extra: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The same for what looks for advisories: cargo-deny, built from its source. Gives why it is not here.
-pub(crate) fn advisories(shell: &Shell) -> Option<String> {
-    let folder = shell.current_dir().join("target/tools/deny");
-    find_below(shell, &[folder.join("bin")]);
-    if is_here(shell, "cargo-deny") {
-        return None;
-    }
-    eprintln!("advisories: building cargo-deny into {}", folder.display());
-    let built = cmd!(shell, "cargo install --quiet --locked --root {folder} cargo-deny").quiet().run();
-    built.err().map(|error| error.to_string())
-}
-
 /// The same for what packages are tried with.
 pub(crate) fn package_testing(shell: &Shell) {
     packages(shell, "package testing", PACKAGE_TESTING);
