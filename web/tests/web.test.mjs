@@ -102,7 +102,7 @@ test("a capture that is dropped is read in the browser, and says what the progra
   const told = JSON.parse(execFileSync(program, ["read", "--json", named], { encoding: "utf8" }));
   rmSync(folder, { recursive: true });
   // The program names the file with its folder.
-  told.files[0].file = HOSTILE;
+  for (const named of [...told.files, ...told.connections]) named.file = HOSTILE;
   assert.deepEqual(document, told);
   assert.equal(await page.textContent("#seen h2"), HOSTILE);
   // It has the style of its page, and no right on this one.
