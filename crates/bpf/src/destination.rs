@@ -5,8 +5,8 @@ use std::{
     net::{IpAddr, Ipv6Addr},
     num::NonZeroU32,
     os::{
-        fd::AsFd,
-        unix::fs::{DirBuilderExt, MetadataExt},
+        fd::{AsFd, OwnedFd},
+        unix::fs::DirBuilderExt,
     },
     path::{Path, PathBuf},
 };
@@ -19,7 +19,7 @@ use aya::{
 
 use fullpipe_units::Network;
 
-use crate::{BpfError, lacks, refused};
+use crate::{BpfError, LOADING, lacks, program, refused};
 
 /// The object of `destination.bpf.c`, placed as ELF wants it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("destination.bpf.o");
@@ -29,6 +29,8 @@ const PROGRAM: &str = "destination";
 /// What they are pinned as.
 const PINNED_MAP: &str = "destinations";
 const PINNED_LINK: &str = "link";
+
+const PINNING: &str = "pinning a BPF program";
 
 /// The longest prefix: all bits of an address of IPv6, or of one of IPv4 mapped into it.
 const ADDRESS_BITS: u32 = 128;
@@ -101,13 +103,13 @@ impl Destinations {
     ///
     /// # Errors
     ///
-    /// Without rights, where the kernel can't (links of control groups are of Linux 5.7, the cookie of a namespace is of 5.15), and where no BPF file
-    /// system is mounted.
+    /// Without rights, where the kernel can't (links of control groups are of Linux 5.7, the cookie of a namespace is of 5.15), and
+    /// where no BPF file system is mounted. Nothing is attached or pinned then.
     pub fn write(
         &self,
         place: &Place,
         buffers: Buffers,
-        group: impl FnOnce() -> io::Result<std::os::fd::OwnedFd>,
+        group: impl FnOnce() -> io::Result<OwnedFd>,
     ) -> Result<(), BpfError> {
         let key = key(place);
         let Some(mut table) = self.open()? else {
@@ -141,35 +143,38 @@ impl Destinations {
         let parent = self.folder.parent().unwrap_or_else(|| Path::new("/"));
         if !is_bpf(parent) {
             return Err(BpfError::Refused {
-                operation: "pinning a BPF program",
+                operation: PINNING,
                 reason: format!("no BPF file system is mounted at {0} (mount -t bpf bpf {0})", parent.display()),
             });
         }
-        // What a kill in the middle left.
-        self.detach()?;
-        fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&self.folder)
-            .map_err(|error| refused("making a folder for a BPF program", &error))?;
-        let loading = "loading a BPF program";
-        let mut ebpf = EbpfLoader::new().load(OBJECT).map_err(|error| refused(loading, &error))?;
-        let program: &mut SockOps = ebpf
-            .program_mut(PROGRAM)
-            .ok_or_else(|| lacks(PROGRAM))?
-            .try_into()
-            .map_err(|error| refused("finding a BPF program", &error))?;
-        program.load().map_err(|error| refused(loading, &error))?;
+        let mut ebpf = EbpfLoader::new().load(OBJECT).map_err(|error| refused(LOADING, &error))?;
+        let program: &mut SockOps = program(&mut ebpf, PROGRAM)?;
+        program.load().map_err(|error| refused(LOADING, &error))?;
         let attaching = "attaching a BPF program to the root of control groups";
         // A link has no flags here and always lets others of its kind go on (`cgroup_bpf_link_attach`).
         let link = program.attach(group, CgroupAttachMode::Single).map_err(|error| refused(attaching, &error))?;
         let link = program.take_link(link).map_err(|error| refused(attaching, &error))?;
         let link = FdLink::try_from(link).map_err(|error| refused(attaching, &error))?;
         let Some(Map::LpmTrie(map)) = ebpf.take_map(MAP) else { return Err(lacks(MAP)) };
-        let pinning = "pinning a BPF program";
-        // The link last: what is open is found by it.
-        map.pin(self.folder.join(PINNED_MAP)).map_err(|error| refused(pinning, &error))?;
-        link.pin(self.folder.join(PINNED_LINK)).map_err(|error| refused(pinning, &error))?;
+        // What a kill in the middle left.
+        self.detach()?;
+        if let Err(error) = self.pin(&map, link) {
+            // The first error is the one to tell.
+            self.detach().unwrap_or_default();
+            return Err(error);
+        }
         table(map)
+    }
+
+    fn pin(&self, map: &MapData, link: FdLink) -> Result<(), BpfError> {
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&self.folder)
+            .map_err(|error| refused("making a folder for a BPF program", &error))?;
+        // The link last: what is open is found by it.
+        map.pin(self.folder.join(PINNED_MAP)).map_err(|error| refused(PINNING, &error))?;
+        link.pin(self.folder.join(PINNED_LINK)).map_err(|error| refused(PINNING, &error))?;
+        Ok(())
     }
 
     fn detach(&self) -> Result<(), BpfError> {
@@ -185,10 +190,10 @@ impl Destinations {
     }
 }
 
-/// Whether a folder is where a file system is mounted: BPF's has inodes of its own device.
+/// Whether a folder is of a BPF file system.
 fn is_bpf(folder: &Path) -> bool {
-    let device = |folder: &Path| fs::metadata(folder).ok().map(|metadata| metadata.dev());
-    device(folder).is_some() && device(folder) != folder.parent().and_then(device)
+    const BPF_FS_MAGIC: i128 = 0xcafe_4a11; // linux/magic.h
+    rustix::fs::statfs(folder).is_ok_and(|found| i128::from(found.f_type) == BPF_FS_MAGIC)
 }
 
 fn table(map: MapData) -> Result<Table, BpfError> {

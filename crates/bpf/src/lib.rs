@@ -17,6 +17,11 @@
 
 use std::{error::Error, io};
 
+use aya::{
+    Ebpf,
+    programs::{Program, ProgramError},
+};
+
 mod destination;
 mod swallow;
 
@@ -42,6 +47,20 @@ pub enum BpfError {
     },
 }
 
+/// `EPERM` of asm-generic/errno-base.h.
+const EPERM: i32 = 1;
+/// What is tried where the kernel's verifier may say no.
+const LOADING: &str = "loading a BPF program";
+
+/// The program of this name in the object.
+fn program<'e, P>(ebpf: &'e mut Ebpf, name: &str) -> Result<&'e mut P, BpfError>
+where
+    &'e mut P: TryFrom<&'e mut Program, Error = ProgramError>,
+{
+    let program = ebpf.program_mut(name).ok_or_else(|| lacks(name))?;
+    program.try_into().map_err(|error| refused("finding a BPF program", &error))
+}
+
 fn lacks(name: &str) -> BpfError {
     BpfError::Refused { operation: "reading the BPF object", reason: format!("it has no {name}") }
 }
@@ -51,8 +70,10 @@ fn refused(operation: &'static str, error: &(dyn Error + 'static)) -> BpfError {
     let mut reason = String::new();
     let mut next = Some(error);
     while let Some(cause) = next {
+        // The verifier's no is EACCES, too (bpf(2)), and no right helps there.
         if let Some(system) = cause.downcast_ref::<io::Error>()
             && system.kind() == io::ErrorKind::PermissionDenied
+            && (operation != LOADING || system.raw_os_error() == Some(EPERM))
         {
             return BpfError::Denied { operation };
         }

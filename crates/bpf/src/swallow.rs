@@ -8,7 +8,7 @@ use aya::{
     programs::{CgroupAttachMode, CgroupSockopt},
 };
 
-use crate::{BpfError, lacks, refused};
+use crate::{BpfError, LOADING, lacks, program, refused};
 
 /// The object of `unpin.bpf.c`, placed as ELF wants it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("unpin.bpf.o");
@@ -61,12 +61,10 @@ impl Swallow {
             .override_global("name_low", &low, true)
             .override_global("name_high", &high, true)
             .load(OBJECT)
-            .map_err(|error| refused("loading a BPF program", &error))?;
+            .map_err(|error| refused(LOADING, &error))?;
         for name in ["unpin_set", "unpin_get"] {
-            let program = ebpf.program_mut(name).ok_or_else(|| lacks(name))?;
-            let program: &mut CgroupSockopt =
-                program.try_into().map_err(|error| refused("finding a BPF program", &error))?;
-            program.load().map_err(|error| refused("loading a BPF program", &error))?;
+            let program: &mut CgroupSockopt = program(&mut ebpf, name)?;
+            program.load().map_err(|error| refused(LOADING, &error))?;
             // A link has no flags here and always lets others of its kind go on (`cgroup_bpf_link_attach`).
             program
                 .attach(group.as_fd(), CgroupAttachMode::Single)

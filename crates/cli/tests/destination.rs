@@ -71,6 +71,16 @@ impl World {
         Some(world)
     }
 
+    /// Where the receive buffer of host A, of this size at the most, holds it down, and programs can be loaded; and the folder that
+    /// they are pinned in.
+    fn with_buffer(test: &str, delay: Micros, largest: u32) -> Option<(Self, PathBuf)> {
+        let mut world = Self::with(test, delay, "net.ipv4.tcp_rmem", &format!("4096 131072 {largest}"))?;
+        let bpf = Bpf::mount(test, &world)?;
+        let pinned = bpf.folder.path().join("fullpipe");
+        world.bpf = Some(bpf);
+        Some((world, pinned))
+    }
+
     /// Until a server at this address takes connections from host A.
     fn wait_for(&self, server: &str) {
         let far = server.parse().unwrap();
@@ -355,12 +365,7 @@ fn both(world: &World) -> [Loaded; 2] {
 #[test]
 fn a_near_and_a_far_peer_fill_their_paths_at_once_with_buffers_for_the_far_one_alone() {
     let test = "a_near_and_a_far_peer_fill_their_paths_at_once";
-    let rtt = Micros::from_millis(150);
-    let ceiling = "4096 131072 262144";
-    let Some(mut world) = World::with(test, Micros::new(rtt.get() / 2), "net.ipv4.tcp_rmem", ceiling) else { return };
-    world.bpf = Bpf::mount(test, &world);
-    let Some(bpf) = &world.bpf else { return };
-    let pinned = bpf.folder.path().join("fullpipe");
+    let Some((world, pinned)) = World::with_buffer(test, Micros::from_millis(75), 262_144) else { return };
     let near = Near::start(&world);
     let [far_before, _] = both(&world);
     assert!(far_before.share < 0.3, "{far_before:?}: the window does not hold it down");
@@ -417,12 +422,8 @@ fn a_near_and_a_far_peer_fill_their_paths_at_once_with_buffers_for_the_far_one_a
 #[test]
 fn a_kill_leaves_no_buffers_for_a_destination() {
     let test = "a_kill_leaves_no_buffers_for_a_destination";
-    let Some(mut world) = World::with(test, Micros::from_millis(30), "net.ipv4.tcp_rmem", "4096 131072 131072") else {
-        return;
-    };
-    world.bpf = Bpf::mount(test, &world);
-    let Some(bpf) = &world.bpf else { return };
-    let pinned = bpf.folder.path().join("fullpipe/link");
+    let Some((world, pinned)) = World::with_buffer(test, Micros::from_millis(30), 131_072) else { return };
+    let pinned = pinned.join("link");
     let words = [&TEST[..], &["--destination", "10.80.0.0/24", "--yes"]].concat();
     let mut killed = world.fullpipe(&[], &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_until("the buffers are tried", || pinned.exists());
@@ -435,21 +436,19 @@ fn a_kill_leaves_no_buffers_for_a_destination() {
 #[test]
 fn a_plan_file_sets_both_buffers_as_far_as_the_system_allows() {
     let test = "a_plan_file_sets_both_buffers_as_far_as_the_system_allows";
-    let Some(mut world) = World::with(test, Micros::from_millis(1), "net.ipv4.tcp_rmem", "4096 131072 262144") else {
-        return;
-    };
-    world.bpf = Bpf::mount(test, &world);
-    let Some(bpf) = &world.bpf else { return };
-    let pinned = bpf.folder.path().join("fullpipe");
+    let Some((world, pinned)) = World::with_buffer(test, Micros::from_millis(1), 262_144) else { return };
     let file = world.state.path().join("plan.json");
     let file = file.to_str().unwrap();
-    let apply = |sizes: &[(&str, &str)]| {
+    let plan = |sizes: &[(&str, &str)]| {
         let change = |(option, size): &(&str, &str)| {
             let knob = format!("destination 10.80.0.0/24 {option}").parse().unwrap();
             Change::unexplained("here".to_owned(), knob, None, Some((*size).to_owned()))
         };
         let plan = Plan { changes: sizes.iter().map(change).collect(), notes: Vec::new() };
         fs::write(file, json!({ "schema": "fullpipe/2", "command": "plan", "plan": plan }).to_string()).unwrap();
+    };
+    let apply = |sizes: &[(&str, &str)]| {
+        plan(sizes);
         world.printed(&["apply", file, "--host", "here", "--yes"])
     };
     let applied = apply(&[("SO_RCVBUF", "300000"), ("SO_SNDBUF", "200000")]);
@@ -467,4 +466,12 @@ fn a_plan_file_sets_both_buffers_as_far_as_the_system_allows() {
     let refused = apply(&[("SO_LINGER", "1")]);
     assert!(refused["error"]["message"].as_str().unwrap().contains("SO_RCVBUF"), "{refused:#}");
     assert!(!pinned.exists(), "nothing was attached");
+    // A folder of another file system keeps no program.
+    plan(&[("SO_RCVBUF", "300000")]);
+    let plain = tempfile::tempdir().unwrap();
+    let mut command = world.fullpipe(&[], &["apply", file, "--host", "here", "--yes", "--json"]);
+    let output = command.env("FULLPIPE_BPF_DIR", plain.path()).output().unwrap();
+    let refused: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(refused["error"]["message"].as_str().unwrap().contains("no BPF file system is mounted"), "{refused:#}");
+    assert_eq!(fs::read_dir(plain.path()).unwrap().count(), 0);
 }

@@ -8,7 +8,7 @@ use std::{fmt, net::IpAddr, str::FromStr};
 use crate::value::{ROUTE_ATTRIBUTES, route_value};
 
 /// The name of that attribute.
-pub(crate) const MADE: &str = "made";
+pub(crate) use fullpipe_knobs::planner::destination::MADE;
 
 /// What such a value must look like.
 pub(crate) const FORM: &str =

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use fullpipe_knobs::Address;
+use fullpipe_knobs::{Address, planner::destination::BUFFER_OPTIONS};
 
 use crate::{
     HostError,
@@ -108,14 +108,12 @@ fn number(text: &str) -> Option<i128> {
     }
 }
 
-/// The options of sockets that connections to one destination are given.
-pub(crate) const DESTINATION_OPTIONS: [&str; 2] = ["SO_RCVBUF", "SO_SNDBUF"];
 /// The kernel counts double, in a signed number of 32 bits.
 const LARGEST_BUFFER: u32 = 0x3fff_ffff;
 
 /// Err tells what was expected; 0 is what is not there.
 fn destination_value(option: &str, text: &str) -> Result<Option<String>, &'static str> {
-    if !DESTINATION_OPTIONS.contains(&option) {
+    if BUFFER_OPTIONS.iter().all(|known| known.name != option) {
         return Err("SO_RCVBUF or SO_SNDBUF");
     }
     match text.parse::<u32>() {

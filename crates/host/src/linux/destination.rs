@@ -10,14 +10,17 @@ use std::{
 };
 
 use fullpipe_bpf::{BpfError, Buffers, Destinations, Place};
-use fullpipe_knobs::{Address, Settings, parse_destination};
+use fullpipe_knobs::{
+    Address, Settings, parse_destination,
+    planner::destination::{BUFFER_OPTIONS, BufferOption},
+};
 use rustix::{
     fs::{Mode, OFlags, openat},
     mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen},
 };
 
 use super::unknown;
-use crate::{HostError, value::DESTINATION_OPTIONS};
+use crate::HostError;
 
 /// Where the BPF file system is mounted, if it is not where systemd mounts it.
 const BPF_DIR: &str = "FULLPIPE_BPF_DIR";
@@ -30,35 +33,26 @@ const SO_NETNS_COOKIE: libc::c_int = 71;
 /// One of the two buffers of a place.
 struct Slot {
     place: Place,
-    is_send: bool,
+    option: &'static BufferOption,
 }
 
 impl Slot {
     fn parse(address: &Address, destination: &str, option: &str) -> Result<Self, HostError> {
         let network = parse_destination(destination).map_err(|error| unknown(address, &format!("{error}")))?;
-        let is_send = match option {
-            "SO_SNDBUF" => true,
-            "SO_RCVBUF" => false,
-            _ => {
-                let why = format!("a destination's options are {}", DESTINATION_OPTIONS.join(", "));
-                return Err(unknown(address, &why));
-            }
-        };
+        let option = BUFFER_OPTIONS.iter().find(|known| known.name == option).ok_or_else(|| {
+            let names = BUFFER_OPTIONS.map(|known| known.name);
+            unknown(address, &format!("a destination's options are {}", names.join(", ")))
+        })?;
         let namespace = namespace().map_err(|source| HostError::Inaccessible {
             operation: "find the namespace of",
             address: address.clone(),
             source,
         })?;
-        Ok(Self { place: Place { namespace, network }, is_send })
+        Ok(Self { place: Place { namespace, network }, option })
     }
 
-    fn of<'b>(&self, buffers: &'b mut Buffers) -> &'b mut Option<NonZeroU32> {
-        if self.is_send { &mut buffers.send } else { &mut buffers.receive }
-    }
-
-    /// The system's bound for what the program may set.
-    const fn bound(&self) -> &'static str {
-        if self.is_send { "net.core.wmem_max" } else { "net.core.rmem_max" }
+    fn size<'b>(&self, buffers: &'b mut Buffers) -> &'b mut Option<NonZeroU32> {
+        if self.option.name == "SO_SNDBUF" { &mut buffers.send } else { &mut buffers.receive }
     }
 }
 
@@ -74,8 +68,9 @@ pub(super) fn collect(settings: &mut Settings) -> Result<(), HostError> {
         }
     };
     for (place, buffers) in found {
-        for (option, size) in DESTINATION_OPTIONS.iter().zip([buffers.receive, buffers.send]) {
-            let address = Address::Destination { destination: place.network.to_string(), option: (*option).to_owned() };
+        for (option, size) in BUFFER_OPTIONS.iter().zip([buffers.receive, buffers.send]) {
+            let address =
+                Address::Destination { destination: place.network.to_string(), option: option.name.to_owned() };
             settings.values.extend(size.map(|size| (address, Some(size.to_string()))));
         }
     }
@@ -85,7 +80,7 @@ pub(super) fn collect(settings: &mut Settings) -> Result<(), HostError> {
 pub(super) fn read(address: &Address, destination: &str, option: &str) -> Result<Option<String>, HostError> {
     let slot = Slot::parse(address, destination, option)?;
     let mut buffers = destinations().read(&slot.place).map_err(|error| failed("read", address, error))?;
-    Ok(slot.of(&mut buffers).map(|size| size.to_string()))
+    Ok(slot.size(&mut buffers).map(|size| size.to_string()))
 }
 
 pub(super) fn writable(address: &Address, destination: &str, option: &str) -> Result<(), HostError> {
@@ -101,13 +96,13 @@ pub(super) fn write(address: &Address, destination: &str, option: &str, value: O
     }
     let failed = |error| failed("write", address, error);
     let mut buffers = destinations().read(&slot.place).map_err(failed)?;
-    *slot.of(&mut buffers) = size;
+    *slot.size(&mut buffers) = size;
     destinations().write(&slot.place, buffers, root_of_groups).map_err(failed)
 }
 
 /// What the kernel would cut without a word.
 fn within_bound(address: &Address, slot: &Slot, size: NonZeroU32) -> Result<(), HostError> {
-    let file = format!("/proc/sys/{}", slot.bound().replace('.', "/"));
+    let file = format!("/proc/sys/{}", slot.option.bound.replace('.', "/"));
     // Where it can't be read (a namespace before Linux 6.17), what a connection gets tells.
     let bound: Option<u32> = fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok());
     match bound.filter(|bound| size.get() > *bound) {
@@ -115,7 +110,7 @@ fn within_bound(address: &Address, slot: &Slot, size: NonZeroU32) -> Result<(), 
         Some(bound) => Err(HostError::InvalidValue {
             address: address.clone(),
             value: size.to_string(),
-            expected: format!("at most {bound}, which {} allows", slot.bound()),
+            expected: format!("at most {bound}, which {} allows", slot.option.bound),
         }),
     }
 }

@@ -79,16 +79,18 @@ fn buffer_option(sysctl: &str) -> Option<&'static BufferOption> {
 }
 
 /// A buffer that a socket can be given.
-struct BufferOption {
+#[derive(Clone, Copy, Debug)]
+pub struct BufferOption {
     /// The sysctl whose third value is how far it grows by itself.
-    ceiling: &'static str,
-    /// The option that sets it.
-    name: &'static str,
+    pub ceiling: &'static str,
+    /// The option that sets it, as [`Address::Destination`] has it.
+    pub name: &'static str,
     /// The sysctl that bounds what the option may ask for.
-    bound: &'static str,
+    pub bound: &'static str,
 }
 
-const BUFFER_OPTIONS: [BufferOption; 2] = [
+/// Both: the receive buffer, and the send buffer.
+pub const BUFFER_OPTIONS: [BufferOption; 2] = [
     BufferOption { ceiling: "net.ipv4.tcp_rmem", name: "SO_RCVBUF", bound: "net.core.rmem_max" },
     BufferOption { ceiling: "net.ipv4.tcp_wmem", name: "SO_SNDBUF", bound: "net.core.wmem_max" },
 ];
