@@ -31,6 +31,11 @@ const PEERS: &[Peer] = &[
     Peer { program: "script", packages: &["bsdutils"], used_for: "a terminal that goes away" },
     Peer { program: "faketime", packages: &["faketime"], used_for: "a clock that is set back" },
     Peer { program: "sysctl", packages: &["procps"], used_for: "sysctl files as the system loads them" },
+    Peer { program: "tcptrace", packages: &["tcptrace"], used_for: "graphs as another program draws them" },
+    Peer { program: "nginx", packages: &["nginx-light"], used_for: "the verdict on real programs" },
+    Peer { program: "redis-server", packages: &["redis-server"], used_for: "the verdict on real programs" },
+    Peer { program: "redis-cli", packages: &["redis-tools"], used_for: "the verdict on real programs" },
+    Peer { program: "rsync", packages: &["rsync"], used_for: "the verdict on real programs" },
 ];
 
 /// What the Ansible collection manages hosts by.
