@@ -76,8 +76,11 @@ impl<'a> Case<'a> {
         let window = Suspect::Window { standing: self.path.has_standing_queue(&held) };
         let is_supplied = |holding: &Holding| matches!(holding, Holding::SendBuffer | Holding::Supply { .. });
         let supplied = self.timeline.intervals.iter().zip(&holdings).filter(|(_, holding)| is_supplied(holding));
-        let supplied: Vec<&Interval> = supplied.map(|(interval, _)| interval).collect();
-        let standing = self.path.has_standing_queue(&supplied) && !self.path.runs_dry(&supplied);
+        let mut supplied: Vec<&Interval> = supplied.map(|(interval, _)| interval).collect();
+        let is_queued = self.path.has_standing_queue(&supplied);
+        // Before the window has opened, any path runs dry.
+        supplied.retain(|interval| interval.to_us > opened);
+        let standing = is_queued && !self.path.runs_dry(&supplied);
         let supply = Suspect::Window { standing };
         let label = |(interval, &holding)| match holding {
             Holding::Network => self.network(interval, opened, cause),

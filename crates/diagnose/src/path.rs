@@ -2,7 +2,7 @@
 //! that stays where it is. What is *not* here: what a full path means for the verdict (`classify`).
 
 use crate::{
-    Transfer, stats, thresholds,
+    CongestionState, Transfer, stats, thresholds,
     timeline::{Interval, Timeline},
 };
 
@@ -122,14 +122,28 @@ impl Path {
         is_enough && in_flight - product >= thresholds::QUEUE_HELD * queued
     }
 
-    /// Whether samples show what is in flight to fall below what the empty path holds at that rate, again and again: by Little's
-    /// law no queue stands then, and what round trips show is a burst behind itself. Packets tell more ([`Interval::dry`]).
+    /// Whether samples show what is in flight to fall below what the empty path holds at that rate, early and late: by Little's
+    /// law no queue stands then, and what round trips show is a burst behind itself. What a loss takes out of the flight is no sign
+    /// of that. Packets tell more ([`Interval::dry`]).
     pub(crate) fn runs_dry(&self, held: &[&Interval]) -> bool {
-        let low = stats::quantile(held.iter().filter_map(|i| Some((i.in_flight()?, i.len()))), thresholds::LOW_FLIGHT);
         let (acked, time) = held.iter().fold((0.0, 0.0), |(acked, time), i| (acked + i.acked, time + i.len()));
-        let product = self.base_rtt.map(|base| stats::fraction(acked, time) * base);
+        let rate = stats::fraction(acked, time);
+        let is_open = |i: &&&Interval| {
+            let is_calm =
+                matches!(i.at.congestion_state, None | Some(CongestionState::Open | CongestionState::Disorder));
+            is_calm && i.retransmits <= 0.0
+        };
+        let open: Vec<&Interval> = held.iter().filter(is_open).copied().collect();
+        let (early, late) = open.split_at(open.len() / 2);
+        let falls = |part: &[&Interval]| {
+            let in_flight = part.iter().filter_map(|i| Some((i.in_flight()?, i.len())));
+            let low = stats::quantile(in_flight, thresholds::LOW_FLIGHT);
+            low.zip(self.base_rtt).is_some_and(|(low, base)| low < thresholds::RUNS_DRY * rate * base)
+        };
         let has_packets = held.iter().any(|i| i.at.packets.is_some());
-        !has_packets && low.zip(product).is_some_and(|(low, product)| low < thresholds::RUNS_DRY * product)
+        // Several connections together carried no more: what ran dry was the machine, for a moment.
+        let is_all = self.known.is_some_and(|known| rate * 8e6 + self.others >= thresholds::PATH_FULL * known);
+        !has_packets && !is_all && falls(early) && falls(late)
     }
 
     /// Whether the path is known to carry clearly more than `rate`.

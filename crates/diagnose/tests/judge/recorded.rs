@@ -4,7 +4,7 @@
 
 use std::{fs, path::Path};
 
-use fullpipe_diagnose::{Confidence, Detail, Diagnosis, Limiter, Transfer, diagnose};
+use fullpipe_diagnose::{Confidence, Detail, Diagnosis, Limiter, PathRate, Transfer, diagnose};
 use serde_json::{Map, Value};
 
 use crate::report;
@@ -89,6 +89,23 @@ fn a_writer_that_refills_the_path_with_bursts_on_real_kernels() {
 fn the_same_buffer_on_a_path_that_it_fills_on_real_kernels() {
     let full = judged("path-with-send-buffer-reno");
     assert_eq!((full.limiter, full.detail), (Limiter::Path, Some(Detail::Saturated)));
+}
+
+#[test]
+fn a_loss_that_empties_the_path_once_is_no_writer_on_real_kernels() {
+    // Slow start overshot, and its recovery took the flight down for 34 ms. The send buffer was just large enough to keep the path
+    // full from then on, at 1.5 times the product.
+    let full = judged("path-after-overshoot-cubic");
+    assert_eq!((full.limiter, full.detail), (Limiter::Path, Some(Detail::Saturated)));
+    assert!(full.share > 0.7, "{}", full.share);
+}
+
+#[test]
+fn what_several_connections_carried_is_all_that_the_path_carries_on_real_kernels() {
+    // The transfer alone shows a path that runs dry; a rate that others did not exceed is the path's all the same.
+    let mut transfer = recorded("refilled-reno");
+    transfer.path_rate = transfer.rate().map(|rate_bps| PathRate { rate_bps, lower_bound: true });
+    assert_ne!(diagnose(&transfer).limiter, Limiter::SendBuffer);
 }
 
 #[test]
