@@ -89,19 +89,22 @@ pub(crate) fn run(shell: &Shell, corpus: &Corpus) -> Result<()> {
         return Ok(());
     }
     let dir = corpus.dir.clone().unwrap_or_else(|| shell.current_dir().join("target/corpus"));
-    if !corpus.judge_only && !make(shell, corpus, &dir)? {
-        return Ok(());
-    }
     let program = match &corpus.with {
-        Some(program) => program.clone(),
+        Some(program) => fs::canonicalize(program).with_context(|| format!("find {}", program.display()))?,
         None => build(shell)?,
     };
+    if !corpus.judge_only && !make(shell, corpus, &dir, &program)? {
+        return Ok(());
+    }
     let within = corpus.part.map_or_else(|| dir.clone(), |part| dir.join(part.as_str()));
     let mut runs = index::read(&within)?;
     runs.retain(|run| corpus.only.as_ref().is_none_or(|only| *only == run.case));
     runs.retain(|run| corpus.family.as_ref().is_none_or(|family| *family == run.family));
     let judged = judge::judge(&program, &within, &runs)?;
-    let score = score::print(&runs, &judged, corpus.misses || corpus.part != Some(Part::Held));
+    let live = judge::judge_live(&program, &within, &runs)?;
+    let shows_misses = corpus.misses || corpus.part != Some(Part::Held);
+    let score = score::print(&runs, &judged, shows_misses);
+    score::print_live(&runs, &judged, &live, shows_misses);
     peers::print(shell, &within, &runs, &judged);
     if corpus.dir.is_none() && !corpus.keep {
         fs::remove_dir_all(&dir).with_context(|| format!("remove {}", dir.display()))?;
@@ -113,7 +116,7 @@ pub(crate) fn run(shell: &Shell, corpus: &Corpus) -> Result<()> {
 }
 
 /// Whether there is something to judge now.
-fn make(shell: &Shell, corpus: &Corpus, dir: &Path) -> Result<bool> {
+fn make(shell: &Shell, corpus: &Corpus, dir: &Path, program: &Path) -> Result<bool> {
     for needed in ["tcpdump", "ss"] {
         if !setup::is_here(shell, needed) {
             eprintln!(
@@ -133,7 +136,7 @@ fn make(shell: &Shell, corpus: &Corpus, dir: &Path) -> Result<bool> {
         ("--family", corpus.family.as_deref()),
     ];
     let options = named.into_iter().filter_map(|(name, value)| Some([name, value?])).flatten();
-    cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-lab --example corpus -- {dir} {options...}")
+    cmd!(shell, "cargo run --release --locked --quiet --package fullpipe-lab --example corpus -- {dir} --watch {program} {options...}")
         .run()?;
     Ok(true)
 }

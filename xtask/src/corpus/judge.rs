@@ -1,4 +1,4 @@
-//! What `fullpipe read` finds in each capture.
+//! What `fullpipe read` finds in each capture, and in what `fullpipe watch` recorded meanwhile.
 
 use std::{
     collections::BTreeMap,
@@ -16,10 +16,26 @@ use super::index::{Allowed, Run, Vantage};
 /// What was found, by file.
 pub(crate) type Judged = BTreeMap<String, Connection>;
 
+/// What was found live at the sender, by run; `None` where there was too little to judge.
+pub(crate) type Live = BTreeMap<String, Option<Diagnosis>>;
+
 #[derive(Deserialize)]
 struct Document {
     #[serde(default)]
     connections: Vec<Connection>,
+}
+
+/// What `read --json` says of a recording.
+#[derive(Deserialize)]
+struct Recording {
+    rows: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    sent_bps: u64,
+    seen_s: f64,
+    diagnosis: Option<Diagnosis>,
 }
 
 /// What `read --json` says of a connection, as far as it matters here.
@@ -83,23 +99,24 @@ impl Connection {
     pub(crate) fn main_side(&self) -> Option<&Side> {
         self.sides.values().max_by_key(|side| side.bytes)
     }
+}
 
+impl Diagnosis {
     pub(crate) fn answer(&self, allowed: &[Allowed]) -> Answer {
-        let found = &self.diagnosis;
         let is_allowed = |limiter: &str, detail: Option<&String>| {
             allowed.iter().filter(|allowed| allowed.limiter == limiter).any(|allowed| {
                 allowed.details.is_empty() || detail.is_some_and(|detail| allowed.details.contains(detail))
             })
         };
         match () {
-            () if is_allowed(&found.limiter, found.detail.as_ref()) => Answer::Right,
-            () if found.or.iter().any(|other| is_allowed(&other.limiter, other.detail.as_ref())) => Answer::Second,
+            () if is_allowed(&self.limiter, self.detail.as_ref()) => Answer::Right,
+            () if self.or.iter().any(|other| is_allowed(&other.limiter, other.detail.as_ref())) => Answer::Second,
             () => Answer::Wrong,
         }
     }
 
     pub(crate) fn words(&self) -> String {
-        let Diagnosis { limiter, detail, or, .. } = &self.diagnosis;
+        let Self { limiter, detail, or, .. } = self;
         let words = |limiter: &String, detail: &Option<String>| {
             detail.as_ref().map_or_else(|| limiter.clone(), |detail| format!("{limiter}/{detail}"))
         };
@@ -131,11 +148,30 @@ pub(crate) fn judge(program: &Path, dir: &Path, runs: &[Run]) -> Result<Judged> 
     })
 }
 
-fn read(program: &Path, file: &Path) -> Result<Connection> {
+/// Reads each recording that lies beside a run that is valid and not a variant of another; the connection that sent most counts.
+pub(crate) fn judge_live(program: &Path, dir: &Path, runs: &[Run]) -> Result<Live> {
+    let mut live = Live::new();
+    for run in runs.iter().filter(|run| run.invalid.is_none() && run.variant.is_none()) {
+        let file = dir.join(format!("{}.jsonl", run.name));
+        if file.exists() {
+            let Recording { rows } = parsed(program, &file)?;
+            let sent = |row: &Row| row.sent_bps as f64 * row.seen_s;
+            let most = rows.into_iter().max_by(|a, b| sent(a).total_cmp(&sent(b)));
+            live.insert(run.name.clone(), most.and_then(|row| row.diagnosis));
+        }
+    }
+    Ok(live)
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(program: &Path, file: &Path) -> Result<T> {
     let output = Command::new(program).arg("read").arg(file).arg("--json").output();
     let output = output.with_context(|| format!("run {}", program.display()))?;
-    let document: Document = serde_json::from_slice(&output.stdout)
-        .with_context(|| format!("understand what {} says of {}", program.display(), file.display()))?;
+    serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("understand what {} says of {}", program.display(), file.display()))
+}
+
+fn read(program: &Path, file: &Path) -> Result<Connection> {
+    let document: Document = parsed(program, file)?;
     let connection = document.connections.into_iter().max_by_key(|connection| connection.bytes);
     connection.with_context(|| format!("no connection in {}", file.display()))
 }
@@ -156,11 +192,11 @@ mod tests {
             Allowed { limiter: "path".to_owned(), details: vec![] },
             Allowed { limiter: "send_buffer".to_owned(), details: vec!["buffer_cap".to_owned()] },
         ];
-        let answer = |diagnosis: &str| connection(diagnosis).answer(&allowed);
+        let answer = |diagnosis: &str| connection(diagnosis).diagnosis.answer(&allowed);
         assert_eq!(answer(r#""limiter": "path", "detail": "saturated""#), Answer::Right);
         assert_eq!(answer(r#""limiter": "send_buffer", "detail": null"#), Answer::Wrong);
         let both = r#""limiter": "application", "or": [{"limiter": "send_buffer", "detail": "buffer_cap"}]"#;
         assert_eq!(answer(both), Answer::Second);
-        assert_eq!(connection(both).words(), "application or send_buffer/buffer_cap");
+        assert_eq!(connection(both).diagnosis.words(), "application or send_buffer/buffer_cap");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     index::{Allowed, Run},
-    judge::{Answer, Connection, Judged},
+    judge::{Answer, Connection, Judged, Live},
 };
 
 /// How many of how many.
@@ -78,12 +78,12 @@ pub(crate) fn print(runs: &[Run], judged: &Judged, shows_misses: bool) -> Score 
         let mut found = BTreeSet::new();
         for (host, vantage) in &run.vantages {
             let Some(connection) = judged.get(&vantage.file) else { continue };
-            let answer = connection.answer(&vantage.allowed);
+            let answer = connection.diagnosis.answer(&vantage.allowed);
             let is_right = answer != Answer::Wrong;
             score.count(run, connection, answer, vantage.is_settable());
             let row = rows.entry((&run.case, expected(&vantage.allowed))).or_default();
             row.right.count(is_right);
-            *row.found.entry(connection.words()).or_default() += 1;
+            *row.found.entry(connection.diagnosis.words()).or_default() += 1;
             found.insert(&connection.diagnosis.limiter);
             for (what, which) in [
                 ("family", &*run.family),
@@ -128,6 +128,50 @@ pub(crate) fn print(runs: &[Run], judged: &Judged, shows_misses: bool) -> Score 
     score
 }
 
+/// How often what was judged live at the sender is right, and where it differs from what the capture of the same end says. One of
+/// the two is then wrong, or a label allows both.
+pub(crate) fn print_live(runs: &[Run], judged: &Judged, live: &Live, shows_misses: bool) {
+    let (mut right, mut agree, mut unjudged, mut wrong_and_high) = (Part::default(), Part::default(), 0, 0);
+    let mut by: BTreeMap<(&str, &str), Part> = BTreeMap::new();
+    let mut differ: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for run in runs {
+        let Some(found) = live.get(&run.name) else { continue };
+        let Some(found) = found else {
+            unjudged += 1;
+            continue;
+        };
+        let Some(vantage) = run.vantages.get(&run.sender) else { continue };
+        let Some(capture) = judged.get(&vantage.file).map(|connection| &connection.diagnosis) else { continue };
+        let is_right = found.answer(&vantage.allowed) != Answer::Wrong;
+        right.count(is_right);
+        wrong_and_high += usize::from(!is_right && found.confidence == "high");
+        for key in [("family", &*run.family), ("congestion control", &*run.congestion)] {
+            by.entry(key).or_default().count(is_right);
+        }
+        agree.count(found.limiter == capture.limiter);
+        if found.limiter != capture.limiter {
+            *differ.entry((found.words(), capture.words())).or_default() += 1;
+        }
+        if shows_misses && (!is_right || found.limiter != capture.limiter) {
+            let (live, capture, expected) = (found.words(), capture.words(), expected(&vantage.allowed));
+            let reason = found.evidence.first().map_or("no evidence is given", |evidence| &evidence.text);
+            println!("live: {}: {live}, by its capture {capture}, expected {expected}: {reason}", run.name);
+        }
+    }
+    if right.of + unjudged == 0 {
+        return;
+    }
+    for ((what, which), part) in &by {
+        println!("live right by {what} {which}: {part}");
+    }
+    for ((live, capture), count) in &differ {
+        println!("live {live}, by its capture {capture}: {count}");
+    }
+    println!("live at the sender, right: {right}, {unjudged} had too little to judge");
+    println!("live and the capture of the same end agree: {agree}");
+    println!("live, wrong and called high: {wrong_and_high}");
+}
+
 fn expected(allowed: &[Allowed]) -> String {
     let one = |allowed: &Allowed| match &*allowed.details {
         [] => allowed.limiter.clone(),
@@ -139,6 +183,6 @@ fn expected(allowed: &[Allowed]) -> String {
 fn miss(file: &str, allowed: &[Allowed], connection: &Connection) -> String {
     let found = &connection.diagnosis;
     let reason = found.evidence.first().map_or("no evidence is given", |evidence| &evidence.text);
-    let (words, percent) = (connection.words(), found.share * 100.0);
+    let (words, percent) = (connection.diagnosis.words(), found.share * 100.0);
     format!("miss: {file}: found {words} ({percent:.0} %, {}), not {}: {reason}", found.confidence, expected(allowed))
 }

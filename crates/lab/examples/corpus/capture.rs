@@ -1,10 +1,10 @@
-//! tcpdump and ss inside a host of the lab.
+//! tcpdump, ss and `fullpipe watch` inside a host of the lab.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, BufRead, BufReader, Read},
     path::Path,
-    process::{Child, ChildStderr, Stdio},
+    process::{Child, ChildStderr, Command, Stdio},
 };
 
 use fullpipe_lab::{DEVICE, LabHost};
@@ -15,10 +15,14 @@ pub(crate) struct Capture {
     messages: BufReader<ChildStderr>,
 }
 
-/// The program runs in a process namespace of its own, where no signal from here reaches it: the shell beside it ends it
+/// A program runs in a process namespace of its own, where no signal from here reaches it: the shell beside it ends it
 /// when its input does. TERM, because a shell without a terminal has its background ignore INT.
-const UNTIL_INPUT_ENDS: &str =
-    r#"tcpdump -q -i "$1" -s 128 -B 16384 -Z root -w "$2" tcp & read _; kill -TERM $!; wait $!"#;
+const UNTIL_INPUT_ENDS: &str = r#""$@" & read _; kill -TERM $!; wait $!"#;
+
+const TCPDUMP: [&str; 10] = ["tcpdump", "-q", "-i", DEVICE, "-s", "128", "-B", "16384", "-Z", "root"];
+
+/// Five looks are what a verdict rests on, so that one of a few seconds has its own.
+const WATCH: [&str; 5] = ["watch", "--quiet", "--interval", "500ms", "--record"];
 
 /// The shell reads its clock from a file: one process less for each sample.
 const EVERY_250_MS: &str = r#"while :; do read up _ </proc/uptime; echo "now $up"; ss -tinOH; sleep 0.25; done"#;
@@ -26,9 +30,9 @@ const EVERY_250_MS: &str = r#"while :; do read up _ </proc/uptime; echo "now $up
 impl Capture {
     /// Returns when packets are seen. The calling thread has to live as long as the capture shall.
     pub(crate) fn start(host: &LabHost, file: &Path) -> io::Result<Self> {
-        let mut command = host.command("sh");
-        command.args(["-c", UNTIL_INPUT_ENDS, "sh", DEVICE]).arg(file);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let mut command = until_input_ends(host);
+        command.args(TCPDUMP).arg("-w").arg(file).arg("tcp");
+        let mut child = command.stderr(Stdio::piped()).spawn()?;
         let stderr = child.stderr.take().ok_or_else(|| io::Error::other("tcpdump has no standard error"))?;
         let mut messages = BufReader::new(stderr);
         let mut said = String::new();
@@ -49,6 +53,34 @@ impl Capture {
         let dropped =
             said.lines().find_map(|line| line.strip_suffix(" packets dropped by kernel")?.trim().parse().ok());
         dropped.ok_or_else(|| io::Error::other(format!("tcpdump: {}", said.trim())))
+    }
+}
+
+fn until_input_ends(host: &LabHost) -> Command {
+    let mut command = host.command("sh");
+    command.args(["-c", UNTIL_INPUT_ENDS, "sh"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    command
+}
+
+/// `fullpipe watch`, which judges the same transfer live, until it is stopped.
+pub(crate) struct Live(Child);
+
+impl Live {
+    /// Records the connections of `host` into `file`, with `program`.
+    pub(crate) fn start(host: &LabHost, program: &Path, file: &Path) -> io::Result<Self> {
+        // What an earlier try left is not this transfer's.
+        fs::remove_file(file).or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })?;
+        let mut command = until_input_ends(host);
+        command.arg(program).args(WATCH).arg(file).stderr(Stdio::null()).spawn().map(Self)
+    }
+
+    pub(crate) fn stop(mut self) -> io::Result<()> {
+        drop(self.0.stdin.take());
+        self.0.wait()?;
+        Ok(())
     }
 }
 

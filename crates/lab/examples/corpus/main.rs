@@ -1,7 +1,8 @@
 //! Makes a labelled corpus of captures: `cargo run --release -p fullpipe-lab --example corpus -- DIR [--only CASE]
-//! [--part train|held [--family FAMILY]] [--jobs N]`. `cargo xtask corpus` runs it and judges what it made.
+//! [--part train|held [--family FAMILY]] [--jobs N] [--watch FULLPIPE]`. `cargo xtask corpus` runs it and judges what it made.
 //!
-//! Each run is one transfer between two kernels over an emulated path, captured by tcpdump at both ends, with `ss` beside it.
+//! Each run is one transfer between two kernels over an emulated path, captured by tcpdump at both ends, with `ss` beside it,
+//! and recorded by that program's `watch` at the sender: `NAME.jsonl`.
 //! `DIR/corpus.json` says of each what a judge may find. What is there already and valid is kept, and labelled anew.
 
 mod capture;
@@ -20,11 +21,11 @@ use std::{
     time::Duration,
 };
 
-use fullpipe_lab::{Lab, LabOptions, Side, enter_user_namespace};
+use fullpipe_lab::{Lab, LabHost, LabOptions, Side, enter_user_namespace};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    capture::Capture,
+    capture::{Capture, Live},
     cases::{Allowed, CASES, Case, MadePath},
     traffic::{Received, Traffic},
 };
@@ -87,6 +88,21 @@ const LATEST: Duration = Duration::from_millis(2);
 /// How long to wait before each further try.
 const PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(2), Duration::from_secs(10)];
 
+/// Where runs go, and what judges them live.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    dir: &'a Path,
+    watch: Option<&'a Path>,
+}
+
+impl Place<'_> {
+    /// Begins to record the run of this name at `host`.
+    fn record(self, host: &LabHost, name: &str) -> std::io::Result<Option<Live>> {
+        let file = self.dir.join(format!("{name}.jsonl"));
+        self.watch.map(|program| Live::start(host, program, &file)).transpose()
+    }
+}
+
 /// A run to be made.
 #[derive(Clone, Copy)]
 struct Order {
@@ -103,11 +119,14 @@ struct Arguments {
     jobs: usize,
     part: Option<strangers::Part>,
     family: Option<String>,
+    watch: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
     let Some(arguments) = arguments() else {
-        eprintln!("usage: corpus DIR [--only CASE] [--part train|held [--family FAMILY]] [--jobs N]");
+        eprintln!(
+            "usage: corpus DIR [--only CASE] [--part train|held [--family FAMILY]] [--jobs N] [--watch FULLPIPE]"
+        );
         return ExitCode::from(2);
     };
     match enter_user_namespace().map_err(Into::into).and_then(|()| make(&arguments)) {
@@ -121,7 +140,8 @@ fn main() -> ExitCode {
 
 fn arguments() -> Option<Arguments> {
     let mut words = std::env::args().skip(1);
-    let mut arguments = Arguments { dir: words.next()?.into(), only: None, jobs: 1, part: None, family: None };
+    let dir = words.next()?.into();
+    let mut arguments = Arguments { dir, only: None, jobs: 1, part: None, family: None, watch: None };
     while let Some(word) = words.next() {
         let value = words.next()?;
         match word.as_str() {
@@ -131,6 +151,7 @@ fn arguments() -> Option<Arguments> {
                 let known = [strangers::Part::Train, strangers::Part::Held];
                 arguments.part = Some(known.into_iter().find(|part| part.as_str() == value)?);
             }
+            "--watch" => arguments.watch = Some(value.into()),
             "--jobs" => arguments.jobs = value.parse().ok()?,
             _ => return None,
         }
@@ -144,7 +165,8 @@ fn make(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
             arguments.only.as_deref().is_none_or(|only| only == scene.case)
                 && arguments.family.as_deref().is_none_or(|family| family == scene.family)
         };
-        return strangers::make(&arguments.dir, part, arguments.jobs, is_wanted);
+        let place = Place { dir: &arguments.dir.join(part.as_str()), watch: arguments.watch.as_deref() };
+        return strangers::make(place, part, arguments.jobs, is_wanted);
     }
     fs::create_dir_all(&arguments.dir)?;
     let index = arguments.dir.join("corpus.json");
@@ -156,9 +178,10 @@ fn make(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let queue = Mutex::new(orders().filter(is_wanted));
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
     let known = Mutex::new(old.clone());
+    let place = Place { dir: &arguments.dir, watch: arguments.watch.as_deref() };
     let worker = || -> Result<(), String> {
         while let Some(order) = next() {
-            let run = order.kept(&old).unwrap_or_else(|| order.make_valid(&arguments.dir));
+            let run = order.kept(&old).unwrap_or_else(|| order.make_valid(place));
             let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
             known.insert(run.name.clone(), run);
             // After each, so that whatever ends this leaves an index of what is there.
@@ -203,14 +226,14 @@ impl Order {
     }
 
     /// Tries again, and again later: a shared machine can be too busy for a moment.
-    fn make_valid(&self, dir: &Path) -> Run {
-        let mut run = self.make(dir);
+    fn make_valid(&self, place: Place<'_>) -> Run {
+        let mut run = self.make(place);
         for pause in PAUSES {
             if run.invalid.is_none() {
                 break;
             }
             thread::sleep(pause);
-            run = self.make(dir);
+            run = self.make(place);
         }
         let state = run.invalid.as_deref().unwrap_or("valid");
         let bps = run.bytes as f64 * 8.0 / run.seconds.max(1e-9);
@@ -218,14 +241,15 @@ impl Order {
         run
     }
 
-    fn make(&self, dir: &Path) -> Run {
-        match self.carry_out(dir) {
+    fn make(&self, place: Place<'_>) -> Run {
+        match self.carry_out(place) {
             Ok((received, invalid)) => self.labelled(received, invalid),
             Err(error) => self.labelled(Received::default(), Some(error.to_string())),
         }
     }
 
-    fn carry_out(&self, dir: &Path) -> Result<(Received, Option<String>), Box<dyn Error>> {
+    fn carry_out(&self, place: Place<'_>) -> Result<(Received, Option<String>), Box<dyn Error>> {
+        let dir = place.dir;
         let handicap = self.case.handicap;
         let lab = Lab::join(&self.path.spec(handicap, self.sender), self.number as u64, LabOptions::default())?;
         // The namespace's own default too: a socket that begins under BBR goes on pacing under CUBIC.
@@ -245,6 +269,7 @@ impl Order {
             Capture::start(lab.host(Side::B), &dir.join(self.file(Side::B)))?,
         ];
         let watch = capture::watch_sockets(lab.host(self.sender), &dir.join(self.tcp_info()))?;
+        let live = place.record(lab.host(self.sender), &self.name())?;
         lab.reset_error_stats();
         let traffic = Traffic::new(handicap, &self.path, self.sender, self.congestion);
         let (received, late) = traffic.run_watched(&lab)?;
@@ -253,6 +278,7 @@ impl Order {
             invalid.get_or_insert_with(|| format!("the applications were woken up to {late:?} late"));
         }
         watch.stop()?;
+        live.map(Live::stop).transpose()?;
         // What tcpdump has not been given yet comes within its timeout of a second.
         thread::sleep(Duration::from_millis(1_200));
         for capture in captures {

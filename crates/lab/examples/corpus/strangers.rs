@@ -32,8 +32,8 @@ use self::{
     truth::{Intent, Kernel},
 };
 use crate::{
-    PAUSES, Run, Vantage,
-    capture::{self, Capture},
+    PAUSES, Place, Run, Vantage,
+    capture::{self, Capture, Live},
     cases::{Allowed, allow},
     traffic::watched,
     write,
@@ -160,15 +160,15 @@ impl Road {
     }
 }
 
-/// Makes those of `part` that are not there yet, each part in a folder of its own.
+/// Makes those of `part` that are not there yet.
 pub(crate) fn make(
-    dir: &Path,
+    place: Place<'_>,
     part: Part,
     jobs: usize,
     is_wanted: impl Fn(&Scene) -> bool + Sync,
 ) -> Result<(), Box<dyn Error>> {
-    let dir = dir.join(part.as_str());
-    fs::create_dir_all(&dir)?;
+    let dir = place.dir;
+    fs::create_dir_all(dir)?;
     let index = dir.join("corpus.json");
     let old: BTreeMap<String, Run> = match fs::read(&index) {
         Ok(text) => serde_json::from_slice::<Vec<Run>>(&text)?.into_iter().map(|run| (run.name.clone(), run)).collect(),
@@ -176,7 +176,7 @@ pub(crate) fn make(
     };
     let mut old = old;
     for scene in scenes::all().into_iter().filter(|scene| scene.part == part) {
-        scene.label_anew(&dir, &mut old);
+        scene.label_anew(dir, &mut old);
     }
     let scenes = scenes::all().into_iter().filter(|scene| scene.part == part && is_wanted(scene)).filter(|scene| {
         old.get(&scene.name)
@@ -187,7 +187,7 @@ pub(crate) fn make(
     let known = Mutex::new(old.clone());
     let worker = || -> Result<(), String> {
         while let Some((number, scene)) = next() {
-            let runs = scene.make_valid(&dir, number as u64);
+            let runs = scene.make_valid(place, number as u64);
             let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
             known.extend(runs.into_iter().map(|run| (run.name.clone(), run)));
             write(&index, &known).map_err(|error| format!("write {}: {error}", index.display()))?;
@@ -202,15 +202,15 @@ pub(crate) fn make(
 }
 
 impl Scene {
-    fn make_valid(&self, dir: &Path, seed: u64) -> Vec<Run> {
-        let mut runs = self.make(dir, seed);
+    fn make_valid(&self, place: Place<'_>, seed: u64) -> Vec<Run> {
+        let mut runs = self.make(place, seed);
         for pause in &PAUSES[1..2] {
             let Some(invalid) = &runs[0].invalid else { break };
             if invalid.starts_with("ambiguous") {
                 break;
             }
             thread::sleep(*pause);
-            runs = self.make(dir, seed);
+            runs = self.make(place, seed);
         }
         let run = &runs[0];
         let bps = run.bytes as f64 * 8.0 / run.seconds.max(1e-9);
@@ -236,9 +236,9 @@ impl Scene {
         }
     }
 
-    fn make(&self, dir: &Path, seed: u64) -> Vec<Run> {
-        match self.carry_out(dir, seed) {
-            Ok((measured, None)) => self.labelled(dir, &measured),
+    fn make(&self, place: Place<'_>, seed: u64) -> Vec<Run> {
+        match self.carry_out(place, seed) {
+            Ok((measured, None)) => self.labelled(place.dir, &measured),
             Ok((measured, invalid)) => vec![self.run(Some(&measured), invalid, &[vec![], vec![]], None)],
             Err(error) => vec![self.run(None, Some(error.to_string()), &[vec![], vec![]], None)],
         }
@@ -262,7 +262,8 @@ impl Scene {
         runs
     }
 
-    fn carry_out(&self, dir: &Path, seed: u64) -> Result<(Measured, Option<String>), Box<dyn Error>> {
+    fn carry_out(&self, place: Place<'_>, seed: u64) -> Result<(Measured, Option<String>), Box<dyn Error>> {
+        let dir = place.dir;
         let options = LabOptions { offload: self.offload, ..LabOptions::default() };
         let spec = self.road.spec(self.sender, self.ipv6);
         let lab = Lab::join(&spec, seed, options)?;
@@ -288,6 +289,7 @@ impl Scene {
             [Capture::start(lab.host(Side::A), &file(Side::A))?, Capture::start(lab.host(Side::B), &file(Side::B))?];
         let ss = dir.join(self.tcp_info());
         let watch = capture::watch_sockets(lab.host(self.sender), &ss)?;
+        let live = place.record(lab.host(self.sender), &self.name)?;
         lab.reset_error_stats();
         let scratch = Scratch::new(&self.name)?;
         let (done, late) = watched(|| match &self.play {
@@ -299,6 +301,7 @@ impl Scene {
             invalid.get_or_insert_with(|| format!("the applications were woken up to {late:?} late"));
         }
         watch.stop()?;
+        live.map(Live::stop).transpose()?;
         // What tcpdump has not been given yet comes within its timeout of a second.
         thread::sleep(Duration::from_millis(1_200));
         for capture in captures {
