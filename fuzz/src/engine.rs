@@ -1,8 +1,10 @@
 //! The TCP engine: raw packets into one stack, and histories of two.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
+use fullpipe_pair::{PORT, addr, config};
 use fullpipe_tcp::{
     fast_open::FastOpenPolicy,
+    heap::HeapStorage,
     profile::{Budgets, Keepalive, Profile},
     socket::{Endpoint, SocketOptions},
     stack::Stack,
@@ -10,7 +12,6 @@ use fullpipe_tcp::{
 use fullpipe_units::Instant;
 
 use crate::{
-    harness::{HeapStorage, PORT, addr, config},
     history::{Change, History, Place, Step, repair},
 };
 

@@ -1,6 +1,8 @@
 //! Ethernet: frames of any bytes into a link whose stack wants to reach somebody.
 
+use fullpipe_pair::{addr, config};
 use fullpipe_tcp::{
+    heap::HeapStorage,
     link::{Link, LinkSetup, Prefix},
     profile::Profile,
     socket::{Endpoint, SocketOptions},
@@ -12,8 +14,6 @@ use fullpipe_tcp::{
     },
 };
 use fullpipe_units::Instant;
-
-use crate::harness::{HeapStorage, addr, config};
 
 const OWN: Mac = Mac([2, 0, 0, 0, 0, 1]);
 /// Answers, questions and packets that wait are bounded: four answers and three kinds for each of four neighbours.

@@ -4,6 +4,7 @@
 #[cfg(fuzzing)]
 pub fn wire(data: &[u8]) {
     fullpipe_measure::fuzzing::wire(data);
+    fullpipe_probe::fuzzing::datagram(data);
 }
 
 /// Any bytes as a message to a server that takes orders, and as an order.

@@ -11,9 +11,7 @@ pub mod plans;
 pub mod text;
 pub mod transfer;
 
-// The engine's own tests and the fuzzer drive it alike: the same two stacks on the same emulated path.
-#[path = "../../crates/tcp/tests/harness/mod.rs"]
-mod harness;
+// The engine's own tests and the fuzzer go through the same histories.
 #[path = "../../crates/tcp/tests/history/mod.rs"]
 mod history;
 
@@ -21,7 +19,7 @@ mod history;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// The targets whose corpora this crate replays. `wire` and `orders` are missing: what they call is private to
-/// `fullpipe-measure` and `fullpipe-tune`, which replay those corpora themselves.
+/// `fullpipe-probe`, `fullpipe-measure` and `fullpipe-tune`, which replay those corpora themselves.
 pub const TARGETS: &[Target] = &[
     ("units", text::units),
     ("scenario", text::scenario),

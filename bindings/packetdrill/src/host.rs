@@ -13,8 +13,8 @@ use std::{
 
 use fullpipe_tcp::{
     SecretKey,
-    pool::{Pool, PoolState, Slot},
-    stack::{Config, Device, Entry, Stack, Storage},
+    heap::HeapStorage,
+    stack::{Config, Device, Stack},
 };
 use fullpipe_units::Instant;
 
@@ -22,23 +22,8 @@ use crate::{calls::File, flags::Flags};
 
 /// Packet buffers of the host.
 pub(crate) const BUFFERS: u16 = 16_000;
-const BUFFER_SIZE: usize = 1_548;
-const SOCKETS: usize = 64;
-
-/// The host's memory.
-#[derive(Debug)]
-pub(crate) struct Memory {
-    bytes: Vec<u8>,
-    slots: Vec<Slot>,
-    state: PoolState,
-    entries: Vec<Entry>,
-}
-
-impl Storage for Memory {
-    fn parts(&mut self) -> (Pool<'_>, &mut [Entry]) {
-        (Pool::new(&mut self.bytes, &mut self.slots, &mut self.state), &mut self.entries)
-    }
-}
+const BUFFER_SIZE: u16 = 1_548;
+const SOCKETS: u16 = 64;
 
 /// The thread in a call that blocks.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,7 +40,7 @@ enum Blocked {
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) flags: Flags,
-    pub(crate) stack: Stack<Memory>,
+    pub(crate) stack: Stack<HeapStorage>,
     pub(crate) now: Instant,
     pub(crate) files: BTreeMap<i32, File>,
     sent: VecDeque<(Instant, Vec<u8>)>,
@@ -90,15 +75,9 @@ impl Host {
         config.profile = flags.profile;
         config.syn_cookies = flags.syn_cookies;
         config.fast_open_key = flags.fast_open_key;
-        let memory = Memory {
-            bytes: vec![0; usize::from(BUFFERS) * BUFFER_SIZE],
-            slots: vec![Slot::EMPTY; usize::from(BUFFERS)],
-            state: PoolState::new(BUFFERS),
-            entries: std::iter::repeat_with(|| Entry::FREE).take(SOCKETS).collect(),
-        };
         Self {
             flags,
-            stack: Stack::new(memory, config),
+            stack: Stack::new(HeapStorage::new(SOCKETS, BUFFERS, BUFFER_SIZE), config),
             now: Instant::from_nanos(1_000_000_000_000),
             files: BTreeMap::new(),
             sent: VecDeque::new(),

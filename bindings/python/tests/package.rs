@@ -28,11 +28,13 @@ fn the_wheel_works_in_a_fresh_environment() {
         return eprintln!("skipped: target/tools/python is not here; `cargo xtask setup` makes it");
     }
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    run(Command::new(cargo).args(["build", "--locked", "--quiet", "--package", "fullpipe"]).current_dir(package));
+    // Of the whole workspace, and below with the profile of tests: so both share what the tests were built of.
+    let build = ["build", "--locked", "--quiet", "--workspace", "--bin", "fullpipe"];
+    run(Command::new(cargo).args(build).current_dir(package));
     let folder = tempfile::tempdir().unwrap();
     let (wheels, fresh) = (folder.path().join("wheels"), folder.path().join("fresh"));
     run(Command::new(tools.join("bin/maturin"))
-        .args(["build", "--locked", "--quiet", "--profile", "cross", "--interpreter"])
+        .args(["build", "--locked", "--quiet", "--profile", "dev", "--interpreter"])
         .arg(&python)
         .arg("--out")
         .arg(&wheels)

@@ -3,7 +3,7 @@
 
 use core::{net::IpAddr, str::FromStr};
 
-use fullpipe_units::Micros;
+use fullpipe_units::{Micros, Network};
 
 use crate::{Address, Endpoint, Flow, Segment, Sink, TooBig};
 
@@ -56,7 +56,7 @@ impl FromStr for Filter {
             let term = match name {
                 "host" => value.parse::<IpAddr>().ok().map(|address| Term::Host(address.into())),
                 "port" => value.parse().ok().map(Term::Port),
-                "net" => net(value),
+                "net" => value.parse().ok().map(net),
                 "time" => time(value),
                 _ => return Err(wrong(name)),
             };
@@ -66,12 +66,12 @@ impl FromStr for Filter {
     }
 }
 
-fn net(text: &str) -> Option<Term> {
-    let (address, bits) = text.split_once('/')?;
-    let (address, bits): (IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);
-    let most = if address.is_ipv4() { 32 } else { 128 };
+/// Ready to be compared with many addresses.
+fn net(network: Network) -> Term {
+    let address = network.address();
     // IPv4 is mapped into the last 32 bits of IPv6.
-    (bits <= most).then(|| Term::Net { address: address.into(), bits: 128 - most + bits })
+    let before = if address.is_ipv4() { 96 } else { 0 };
+    Term::Net { address: address.into(), bits: before + network.length() }
 }
 
 fn time(text: &str) -> Option<Term> {
@@ -157,6 +157,7 @@ mod tests {
         assert!(!passes("host 192.0.2.1 port 81", &four, 0));
         assert!(passes("net 10.1.0.0/16", &four, 0) && !passes("net 10.2.0.0/16", &four, 0));
         assert!(passes("net 2001:db8:1::/48", &six, 0) && !passes("net 2001:db8:2::/48", &six, 0));
+        assert!(passes("net 10.1.2.3", &four, 0) && !passes("net 10.1.2.4", &four, 0));
         assert!(passes("net 0.0.0.0/0", &four, 0) && !passes("net 0.0.0.0/0", &six, 0));
         assert!(passes("time 1s..2s", &four, 1_500) && !passes("time 1s..2s", &four, 2_500));
         assert!(passes("time ..2s", &four, 0) && !passes("time 1s..", &four, 999));
@@ -170,6 +171,7 @@ mod tests {
             ("host x", "x"),
             ("port 70000", "70000"),
             ("net 10.0.0.0/33", "10.0.0.0/33"),
+            ("net 10.0.0.0/", "10.0.0.0/"),
             ("time 3s", "3s"),
             ("tcp port 80", "tcp"),
         ] {

@@ -58,7 +58,7 @@ Examples:
   fullpipe measure far.example      throughput, latency, message sizes; iperf3 servers too
   fullpipe check far.example        measure and diagnose; changes nothing
   fullpipe tune far.example         plan, apply, prove, and keep only what helped
-  fullpipe mesh hosts.toml          measure between all of some hosts, name the one that is wrong
+  fullpipe mesh hosts.toml          measure every pair of hosts, name the one at fault
   fullpipe undo --last              put back what the last run changed
   fullpipe settings                 what bounds TCP here, with defaults and meanings
   fullpipe plan --platform windows-2012 --rate 100M --rtt 80ms
@@ -195,7 +195,7 @@ pub(crate) struct DemoArgs {
 #[command(after_help = "\
 Examples:
   fullpipe serve                                     every address, port 5201
-  fullpipe serve --share-settings                    tell every client what `check` plans with
+  fullpipe serve --share-settings                    send every client what `check` plans with
   fullpipe serve 192.0.2.7:5301                      one address and port
   fullpipe serve --max-time 60 --max-rate 500M --allow 10.0.0.0/8
   fullpipe serve --authorized-users-path users.csv --rsa-private-key-path private.pem
@@ -234,13 +234,13 @@ pub(crate) struct ServeArgs {
     /// Address and port that peers behind NAT use to reach this server; can be given several times
     #[arg(long, value_name = "ADDR:PORT", requires = "allow_tune")]
     pub(crate) reached_as: Vec<std::net::SocketAddr>,
-    /// Tell every client this machine's name, system and TCP settings, which `check` needs for its plan
+    /// Send every client this machine's name, operating system and TCP settings, which `check` needs for its plan
     #[arg(long)]
     pub(crate) share_settings: bool,
     /// Tell nobody; the default, for scripts of earlier versions
     #[arg(long, hide = true, conflicts_with_all = ["allow_tune", "share_settings"])]
     pub(crate) no_settings: bool,
-    /// Most clients at once
+    /// Maximum number of clients at once
     #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) max_clients: u16,
     /// Longest test, in seconds (or with a unit: 10m) [default: one day]
@@ -249,7 +249,7 @@ pub(crate) struct ServeArgs {
     /// Highest payload rate of a test in each direction
     #[arg(long, value_name = "RATE", help_heading = "Limits")]
     pub(crate) max_rate: Option<Rate>,
-    /// Most payload of a test; a test that reaches it is ended
+    /// Maximum payload of a test; a test that reaches it is ended
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     pub(crate) max_bytes: Option<Bytes>,
     /// Accept only the users in this file: NAME,SHA256 of `{NAME}PASSWORD` on each line, as for iperf3
@@ -258,7 +258,7 @@ pub(crate) struct ServeArgs {
     /// Private RSA key (PEM); clients encrypt their credentials with its public half
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "authorized_users_path", help_heading = "Authentication")]
     pub(crate) rsa_private_key_path: Option<PathBuf>,
-    /// Most clock difference between both ends, in seconds (or with a unit) [default: 10]
+    /// Maximum clock difference between both ends, in seconds (or with a unit) [default: 10]
     #[arg(long, value_name = "TIME", value_parser = seconds, requires = "rsa_private_key_path", help_heading = "Authentication")]
     pub(crate) time_skew_threshold: Option<Micros>,
     /// Also accept clients before iperf3 3.17, which pad as PKCS #1 v1.5
@@ -338,7 +338,7 @@ pub(crate) struct TuneArgs {
     /// Connections that may fill their buffers at the same time, for the plan's memory
     #[arg(long, value_name = "N", value_parser = positive::<NonZeroU32>)]
     pub(crate) connections: Option<NonZeroU32>,
-    /// Most memory for the TCP buffers of a host
+    /// Memory limit for the TCP buffers of a host
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
     /// Also change values that an administrator set in a boot-time file
@@ -383,7 +383,7 @@ pub(crate) struct TestArgs {
     /// Time to measure each direction, in seconds (or with a unit: 500ms) [default: by the round-trip time]
     #[arg(short = 't', long, alias = "time", value_name = "TIME", value_parser = seconds, help_heading = "Measurement")]
     pub(crate) seconds: Option<Micros>,
-    /// Omit this much before that, for slow start, which is reported apart [default: 1 with --seconds]
+    /// Omit this much at the start, for slow start, which is reported separately [default: 1 with --seconds]
     #[arg(short = 'O', long, value_name = "TIME", value_parser = seconds, requires = "seconds", help_heading = "Measurement")]
     pub(crate) omit: Option<Micros>,
     /// The sender's congestion control, such as `cubic` or `bbr` [default: the system's]
@@ -453,7 +453,7 @@ pub(crate) struct HistoryArgs {
     pub(crate) limit: NonZeroU32,
 }
 
-/// Keep changes on trial, as `apply --confirm-within` and `tune --confirm-within` leave them
+/// Keep changes that `apply --confirm-within` or `tune --confirm-within` left on trial
 ///
 /// Without a confirmation in time they are taken back. What --persist asked for is written now.
 #[derive(Args, Debug)]
@@ -596,7 +596,7 @@ Examples:
   fullpipe completions bash > /etc/bash_completion.d/fullpipe
   fullpipe completions zsh > ~/.zfunc/_fullpipe")]
 pub(crate) struct CompletionsArgs {
-    /// For which shell
+    /// Shell
     #[arg(value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
 }

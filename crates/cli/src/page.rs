@@ -30,10 +30,10 @@ pub(crate) struct PageArgs {
     /// Also write one chart as a picture, for a ticket or a wiki
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) svg: Option<PathBuf>,
-    /// The same as PNG, 1,920 points wide
+    /// Also write it as PNG, 1,920 pixels wide
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) png: Option<PathBuf>,
-    /// Which chart --svg and --png draw: its number, counted down the page; a number that is too large lists them [default: 1]
+    /// Chart that --svg and --png draw, by its number on the page; a number that is too large lists them [default: 1]
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub(crate) chart: Option<NonZeroUsize>,
 }

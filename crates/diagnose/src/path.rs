@@ -15,7 +15,7 @@ pub(crate) struct Path {
     mss: f64,
     /// The rate that the transfer reaches and keeps, in bit/s.
     pub(crate) plateau: f64,
-    /// What the path carries, in bit/s, measured apart from this transfer.
+    /// What the path carries, in bit/s, measured separately from this transfer.
     pub(crate) known: Option<f64>,
     /// Whether the path may carry more than that.
     pub(crate) lower_bound: bool,

@@ -74,7 +74,7 @@ pub(crate) fn blind(transfer: &Transfer) -> Vec<String> {
         }
     }
     if transfer.path_rate.is_none() && transfer.source != Source::Watch {
-        blind.push("what the path carries was not measured apart: the attainable rate is at most a guess".into());
+        blind.push("the rate of the path was not measured separately: the attainable rate is an estimate".into());
     }
     blind
 }

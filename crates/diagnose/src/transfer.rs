@@ -161,7 +161,7 @@ pub struct RttSummary {
     pub count: u32,
 }
 
-/// What the path carries, measured apart from the transfer that is judged (many streams at once, or paced trains).
+/// What the path carries, measured separately from the transfer that is judged (many streams at once, or paced trains).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathRate {
     /// Payload rate.

@@ -62,7 +62,7 @@ pub fn to_defaults<H: Host + ?Sized>(host: &mut H, own: &Defaults) -> Result<Pla
 struct Reset<'a> {
     settings: &'a Settings,
     plan: Plan,
-    /// Settings that are there and whose default is not known for a fact.
+    /// Settings that are there and whose default is unknown.
     unknown: Vec<String>,
     /// Settings that differ from their default and can't be written here.
     elsewhere: Vec<String>,
@@ -134,7 +134,7 @@ impl Reset<'_> {
         }
         if !self.unknown.is_empty() {
             let names = self.unknown.join(", ");
-            self.plan.notes.push(format!("left alone, because the default is not known for a fact: {names}"));
+            self.plan.notes.push(format!("left alone, because the default is unknown: {names}"));
         }
         self.plan.notes.push(
             "routes and links are left alone: `fullpipe settings` shows what is set for them, and what the network \

@@ -43,7 +43,7 @@ fn of_change(change: &Change, after: &Settings) -> Verified {
     let now = || found.clone().unwrap_or_else(|| "absent".to_owned());
     let (taken, message) = match listed {
         _ if matches!(change.knob, Address::Socket(_)) => (Taken::Unknown, "only the application knows".to_owned()),
-        None => (Taken::Unknown, untold(&change.knob, after)),
+        None => (Taken::Unknown, not_reported(&change.knob, after)),
         Some(_) if same(found.as_deref(), wanted) => (Taken::Yes, "taken".to_owned()),
         Some(_) if same(found.as_deref(), change.from.as_deref()) => {
             (Taken::No, format!("not taken: still {}; was the machine restarted, and the file accepted?", now()))
@@ -53,13 +53,13 @@ fn of_change(change: &Change, after: &Settings) -> Verified {
     Verified { knob: change.knob.clone(), to: change.to.clone(), found, taken, message }
 }
 
-/// Why the settings afterwards don't tell of a change.
-fn untold(knob: &Address, after: &Settings) -> String {
+/// Why the settings afterwards don't show a change.
+fn not_reported(knob: &Address, after: &Settings) -> String {
     match adapter(knob) {
         Some(name) if after.values.keys().all(|other| adapter(other) != Some(name)) => format!(
             "the files after it have nothing of the adapter {name}: it is gone, has another name now, or they were saved without it"
         ),
-        _ => "the files after it don't tell this setting".to_owned(),
+        _ => "the files after it don't have this setting".to_owned(),
     }
 }
 

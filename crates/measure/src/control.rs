@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use fullpipe_probe::is_pause;
 use serde_json::Value;
 
 use crate::{error::MeasureError, patience::Patience, wire::State};
@@ -210,10 +211,4 @@ impl Control {
             _ => MeasureError::Io { peer, operation, source },
         }
     }
-}
-
-/// Nothing yet: the socket's timeout passed (EAGAIN; Windows has WSAETIMEDOUT for it), or a signal came in between.
-pub(crate) fn is_pause(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-        || cfg!(windows) && error.kind() == io::ErrorKind::TimedOut
 }

@@ -10,7 +10,6 @@ use crate::{
     lane::Role,
     measurement::Accounts,
     report::{EndReport, FarReport, LaneReport},
-    train,
     wire::{COOKIE_LEN, Cookie, Params, Results, decode, encode},
 };
 
@@ -23,7 +22,6 @@ pub fn wire(data: &[u8]) {
     }
     let _named = Foreign::named_by(data).to_string();
     let _syn = handshake::parse_syn(data);
-    train::read_any(data);
     if let Ok(text) = std::str::from_utf8(data)
         && let Ok(target) = text.parse::<Target>()
     {

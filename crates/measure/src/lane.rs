@@ -13,11 +13,11 @@ use std::{
 };
 
 use fullpipe_diagnose::SynFacts;
+use fullpipe_probe::is_pause;
 use fullpipe_socket::{Info, unread};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    control::is_pause,
     max,
     sys::{host, send_file, sockopt, wait},
 };

@@ -5,10 +5,11 @@
 //! two of ours a second kind of session, the conversation, carries pings, MTU probes and whatever a [`RequestHandler`] answers.
 //!
 //! What comes out is a [`Measurement`] with one [`fullpipe_diagnose::Transfer`] per connection. What is *not* here: any
-//! judgement of it (`diagnose`), and any setting of the host (`host`, behind the request handler). Threads and blocking sockets
+//! judgement of it (`diagnose`), the probes themselves (`probe`), and any setting of the host (`host`, behind the request handler). Threads and blocking sockets
 //! throughout, each wait with a deadline.
 
 mod auth;
+mod capacity;
 mod client;
 mod control;
 mod error;
@@ -29,22 +30,24 @@ mod spec;
 mod sys;
 mod talk;
 mod target;
-mod train;
 mod transfer;
 mod udp;
 mod wire;
 
 pub use auth::{AuthError, Credentials, Padding, Users};
+pub use capacity::{Capacity, CapacityOfDirection};
 pub use client::{Client, ClientOptions, Loaded, SizeRow, SizeSide, StreamsRow, TcpMtu, UnderLoad};
 pub use error::{Fault, Foreign, MeasureError};
 pub use exchange::{DELAYED, ExchangeReport, ExchangeSpec, Latency};
+pub use fullpipe_probe::{
+    mtu::{MtuReport, PathMtu},
+    train::Available,
+};
 pub use max::{Choice, Harm, Left, Mechanism, Push, Refused, Trial};
 pub use measurement::{Cpu, DirectionMeasurement, Measurement, PeerKind};
-pub use mtu::{MtuReport, PathMtu};
 pub use server::{Log, Server, ServerOptions};
 pub use spec::{Direction, Length, Phase, Progress, TestDirection, TestSpec, UdpSpec};
 pub use sys::host::name as host_name;
 pub use talk::{Disconnect, Ends, Hello, RequestError, RequestHandler};
 pub use target::{DEFAULT_PORT, Family, Target};
-pub use train::{Capacity, CapacityOfDirection};
 pub use udp::{DatagramSample, Datagrams};

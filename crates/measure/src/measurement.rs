@@ -244,7 +244,9 @@ impl Accounts<'_> {
             blind.push(blindness(own.role, &own_end.name));
         }
         let ends = [(own.role, &own_end, own.view.is_seen()), (other, &far_end, far_is_seen)];
-        blind.extend(ends.into_iter().filter(|(.., seen)| *seen).filter_map(|(role, end, _)| half_told(role, end)));
+        blind.extend(
+            ends.into_iter().filter(|(.., seen)| *seen).filter_map(|(role, end, _)| partly_reported(role, end)),
+        );
         let receiver = if own.role == Role::Send { far } else { Some(own) };
         let (bytes, duration_us) = self.received(own, receiver);
         let told_mtu = self.path_mtu[if own.role == Role::Send { 0 } else { 1 }];
@@ -318,7 +320,7 @@ fn blindness(unseen: Role, name: &str) -> String {
 }
 
 /// What a kernel other than Linux's leaves open although it answers, and that nobody has seen it answer there.
-fn half_told(role: Role, end: &End) -> Option<String> {
+fn partly_reported(role: Role, end: &End) -> Option<String> {
     let platform = end.platform.as_deref()?;
     let (system, call, as_sender, as_receiver) = [
         (
@@ -416,12 +418,12 @@ mod tests {
             [("windows", "SIO_TCP_INFO"), ("freebsd-14.1", "TCP_INFO"), ("darwin-24.0", "TCP_CONNECTION_INFO")]
         {
             for role in [Role::Send, Role::Receive] {
-                let text = half_told(role, &end(platform)).unwrap();
+                let text = partly_reported(role, &end(platform)).unwrap();
                 assert!(text.contains(call) && text.contains("untested on that system"), "{text}");
             }
         }
-        assert_eq!(half_told(Role::Send, &end("linux-6.18")), None);
-        assert_eq!(half_told(Role::Send, &End::default()), None);
+        assert_eq!(partly_reported(Role::Send, &end("linux-6.18")), None);
+        assert_eq!(partly_reported(Role::Send, &End::default()), None);
     }
 
     fn receiver(points: &[(u64, u64)]) -> Transfer {

@@ -182,7 +182,7 @@ pub(crate) fn path_mtu(path: &PathMtu) -> String {
 
 /// What TCP makes of the path MTU that was probed.
 pub(crate) fn of_tcp(path: &PathMtu, tcp: &TcpMtu) -> Conclusion {
-    let kernel = tcp.path_mtu.map(|mtu| format!("; its kernel believes in a path MTU of {mtu} B")).unwrap_or_default();
+    let kernel = tcp.path_mtu.map(|mtu| format!("; path MTU in the kernel {mtu} B")).unwrap_or_default();
     let segments = format!("segments of {} B{kernel}", or_dash(tcp.mss));
     if tcp.bytes == Bytes::ZERO {
         let way_out = "let ICMP \"too big\" pass, give the sender's route the path's MTU, or let the sender probe \
@@ -201,7 +201,8 @@ pub(crate) fn of_tcp(path: &PathMtu, tcp: &TcpMtu) -> Conclusion {
 }
 
 /// What is available in a direction.
-pub(crate) fn of_capacity(found: &CapacityOfDirection) -> Conclusion {
+pub(crate) fn of_capacity(capacity: &CapacityOfDirection) -> Conclusion {
+    let found = &capacity.found;
     let text = match (found.available_bps, found.low_bps, found.high_bps) {
         (None, ..) => "too few trains arrived: UDP may be blocked, or the path loses much".to_owned(),
         (Some(_), Some(low), None) => {
@@ -211,7 +212,7 @@ pub(crate) fn of_capacity(found: &CapacityOfDirection) -> Conclusion {
             format!("{rate} is available (between {} and {})", or_dash(low), or_dash(high))
         }
     };
-    Conclusion::plain(found.direction, text)
+    Conclusion::plain(capacity.direction, text)
 }
 
 #[cfg(test)]

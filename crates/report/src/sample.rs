@@ -10,9 +10,9 @@ use fullpipe_diagnose::{
 };
 use fullpipe_knobs::{Address, Change, Plan, Settings, TakesEffect};
 use fullpipe_measure::{
-    Capacity, CapacityOfDirection, Choice, Cpu, DirectionMeasurement, ExchangeReport, Harm, Latency, Left, Loaded,
-    Measurement, Mechanism, MtuReport, PathMtu, PeerKind, Push, Refused, SizeRow, SizeSide, StreamsRow, TcpMtu, Trial,
-    UnderLoad,
+    Available, Capacity, CapacityOfDirection, Choice, Cpu, DirectionMeasurement, ExchangeReport, Harm, Latency, Left,
+    Loaded, Measurement, Mechanism, MtuReport, PathMtu, PeerKind, Push, Refused, SizeRow, SizeSide, StreamsRow, TcpMtu,
+    Trial, UnderLoad,
 };
 use fullpipe_tune::{
     Difference, Direction, DirectionProof, Expectation, HostSettings, Outcome, PathErrorSummary, PredictedGain,
@@ -236,14 +236,16 @@ pub(crate) fn survey() -> crate::Survey {
         capacity: Some(Capacity {
             directions: vec![CapacityOfDirection {
                 direction: up,
-                available_bps: side.rate_bps,
-                low_bps: side.rate_bps,
-                high_bps: side.rate_bps,
-                burst_bps: side.rate_bps,
-                trains: 20,
-                datagrams: 2_000,
-                lost: 1,
-                packet_bytes: 1_500,
+                found: Available {
+                    available_bps: side.rate_bps,
+                    low_bps: side.rate_bps,
+                    high_bps: side.rate_bps,
+                    burst_bps: side.rate_bps,
+                    trains: 20,
+                    datagrams: 2_000,
+                    lost: 1,
+                    packet_bytes: 1_500,
+                },
             }],
             cancelled: false,
         }),

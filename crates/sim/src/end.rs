@@ -6,6 +6,7 @@ use fullpipe_diagnose::SynFacts;
 use fullpipe_path::{PathSpec, Side};
 use fullpipe_tcp::{
     SecretKey,
+    heap::HeapStorage,
     profile::{Budgets, ReceivePolicy},
     socket::{Endpoint, Info, SocketOptions},
     stack::{Config, Device as Interface, ListenerId, SocketId, Stack},
@@ -14,7 +15,6 @@ use fullpipe_units::Instant;
 
 use crate::{
     device::Device,
-    memory::Memory,
     packet::Packet,
     spec::{HostSpec, SimError},
 };
@@ -22,6 +22,10 @@ use crate::{
 const PORT: u16 = 5201;
 /// Largest number of buffers of one host: their names have 16 bits.
 const MOST: u64 = 60_000;
+/// Entries of a host: a listener and its connection, and one to spare.
+const ENTRIES: u16 = 3;
+/// Buffers for what must leave.
+const RESERVE: u16 = 2;
 /// Buffers beyond what the byte limits need: segments at a write's end are small.
 const SPARE: u16 = 72;
 
@@ -31,7 +35,7 @@ const PAST_LIMIT: u64 = 8 << 20;
 /// A host.
 #[derive(Debug)]
 pub(crate) struct End {
-    pub(crate) stack: Stack<Memory>,
+    pub(crate) stack: Stack<HeapStorage>,
     pub(crate) socket: Option<SocketId>,
     listener: Option<ListenerId>,
     options: SocketOptions,
@@ -102,7 +106,7 @@ impl End {
         let mut options = SocketOptions::from_profile(&profile);
         options.no_nagle = spec.no_nagle;
         Self {
-            stack: Stack::new(Memory::new(buffers, mss), config),
+            stack: Stack::new(HeapStorage::overlaid(ENTRIES, buffers, mss, RESERVE), config),
             socket: None,
             listener: None,
             options,

@@ -19,7 +19,6 @@ mod flow;
 mod forecast;
 pub mod knob;
 mod machine;
-mod memory;
 mod outcome;
 mod packet;
 mod pcap;

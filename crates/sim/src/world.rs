@@ -1,4 +1,4 @@
-//! The virtual-time driver: two hosts, a path both ways, two applications, and one clock that leaps from event to event.
+//! The virtual-time driver: two hosts, a path both ways, two applications, and one clock that moves from event to event.
 
 use std::{cmp::Reverse, collections::BinaryHeap, rc::Rc};
 
@@ -283,7 +283,7 @@ impl<'s> World<'s> {
     fn held(&mut self, info: &Info, held_sent: u16, sent: u64) -> Held {
         let is_answering = self.is_answering();
         let flow = &mut self.flows[0];
-        // With others on the path, what is on its way can't be told from theirs.
+        // With others on the path, what is on its way can't be distinguished from theirs.
         let is_quiet = self.wires.due == [Instant::FAR_FUTURE; 2] && flow.is_quiet(self.now);
         if is_quiet && info.outstanding > 0 && (info.unsent > 0 || flow.writer.blocked || is_answering) {
             let arrived = flow.received() == Some(sent);

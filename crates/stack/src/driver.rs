@@ -11,6 +11,7 @@ use std::{
 
 use fullpipe_tcp::{
     SecretKey,
+    heap::{BUFFERS_MAX, HeapStorage},
     profile::Profile,
     stack::{Config, Device, Stack},
 };
@@ -20,7 +21,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{HeapMemory, Port, StackError, memory::BUFFERS_MAX, pace::Pace};
+use crate::{Port, StackError, pace::Pace};
 
 /// Frames read in one go before answers leave: an acknowledgement must not wait for a whole queue.
 const READ_BUDGET: u32 = 16;
@@ -84,7 +85,7 @@ pub struct Next {
 /// A stack at work on a port.
 #[derive(Debug)]
 pub struct Driver {
-    stack: Stack<HeapMemory>,
+    stack: Stack<HeapStorage>,
     port: Port,
     origin: SystemInstant,
     pace: Pace,
@@ -120,7 +121,7 @@ impl Driver {
             syn_cookies: settings.syn_cookies,
             ..Config::new(settings.addresses[0], device, key()?)
         };
-        let memory = HeapMemory::new(settings.sockets, settings.buffers, settings.buffer_bytes);
+        let memory = HeapStorage::new(settings.sockets, settings.buffers, settings.buffer_bytes);
         Ok(Self {
             stack: Stack::new(memory, config),
             port,
@@ -137,7 +138,7 @@ impl Driver {
     }
 
     /// The stack. Call [`work`](Self::work) after any call that may make it send.
-    pub fn stack(&mut self) -> &mut Stack<HeapMemory> {
+    pub fn stack(&mut self) -> &mut Stack<HeapStorage> {
         &mut self.stack
     }
 
@@ -239,7 +240,7 @@ impl Driver {
     pub fn run_until(
         &mut self,
         limit: Duration,
-        mut done: impl FnMut(&mut Stack<HeapMemory>, Instant) -> bool,
+        mut done: impl FnMut(&mut Stack<HeapStorage>, Instant) -> bool,
     ) -> io::Result<bool> {
         let end = self.now() + limit;
         loop {

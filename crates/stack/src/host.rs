@@ -17,6 +17,7 @@ use std::{
 };
 
 use fullpipe_tcp::{
+    heap::HeapStorage,
     profile::Profile,
     socket::{Endpoint, SocketOptions},
     stack::{SocketId, Stack},
@@ -25,7 +26,7 @@ use fullpipe_units::Instant;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::{
-    Connection, Driver, DriverCounts, HeapMemory, Listener, Port, Settings, StackError,
+    Connection, Driver, DriverCounts, Listener, Port, Settings, StackError,
     driver::{Next, wait_on},
 };
 
@@ -105,7 +106,7 @@ impl Host {
     }
 
     /// Calls the stack; `call` gets the time on its clock. What comes of it leaves at once.
-    pub fn with<R>(&self, call: impl FnOnce(&mut Stack<HeapMemory>, Instant) -> R) -> R {
+    pub fn with<R>(&self, call: impl FnOnce(&mut Stack<HeapStorage>, Instant) -> R) -> R {
         let mut inner = self.shared().lock();
         let now = inner.driver.now();
         let result = call(inner.driver.stack(), now);
@@ -203,7 +204,7 @@ impl Host {
         &self,
         wake: Wake,
         limit: Option<Duration>,
-        mut attempt: impl FnMut(&mut Stack<HeapMemory>, Instant) -> Option<R>,
+        mut attempt: impl FnMut(&mut Stack<HeapStorage>, Instant) -> Option<R>,
     ) -> Result<Option<R>, StackError> {
         let until = limit.and_then(|limit| SystemInstant::now().checked_add(limit));
         let shared = self.shared();

@@ -32,12 +32,16 @@
 //! Without all of them it is TCP with window scaling, NewReno, delayed acknowledgements, Nagle, the user timeout, zero-window
 //! probes, path-MTU discovery and the defences of RFC 5961.
 //!
+//! One more, off by default, adds memory on the heap for hosts that have one: `alloc` (`heap::HeapStorage`).
+//!
 //! What platforms do differently is data: [`profile::Profile`]. What the RFCs ask for and this engine does not do
 //! is in [`refusals`]. Read first: RFC 9293; then [`socket`] for the state machine, `send` and `recv` for its
 //! two halves.
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "alloc")]
+extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
@@ -46,6 +50,8 @@ mod divide;
 #[cfg(feature = "fast-open")]
 pub mod fast_open;
 mod hash;
+#[cfg(feature = "alloc")]
+pub mod heap;
 pub mod link;
 pub mod pool;
 pub mod profile;

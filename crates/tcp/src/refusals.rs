@@ -17,7 +17,7 @@
 //! | RFC 5682, RFC 3522 | undoing a spurious timeout | Not yet. |
 //! | RFC 7413, 4.1.2 | the peer's address alone in a cookie | Both addresses, as Linux has it: a host of several addresses gives several cookies. The key is changed by the caller ([`set_fast_open_key`](crate::stack::Stack::set_fast_open_key)), not by a timer. |
 //! | RFC 7413, 5.1 | a count of fast-open requests under way beside the backlog, and of those that were reset | The backlog bounds both: what was reset before it was accepted stays in it until it is. |
-//! | RFC 9293, 3.10.7.4, second | flushing what was received when a reset comes | What was acknowledged in order is still read, as on Linux and FreeBSD; then the reset is told. |
+//! | RFC 9293, 3.10.7.4, second | flushing what was received when a reset comes | What was acknowledged in order is still read, as on Linux and FreeBSD; then the reset is reported. |
 //! | RFC 8985, 6.3 | marking only old segments lost at a timeout | Everything that was not SACKed is marked (RFC 6675, 5.1): simpler, and paid with spurious retransmissions only after a spurious timeout. |
 //! | RFC 5227, 2.1; RFC 4862, 5.4 | looking for other owners of an own address before using it | Addresses are given by whoever sets the stack up. Claims to them are counted ([`LinkCounts::conflicts`](crate::link::LinkCounts::conflicts)), probes of others answered. |
 //! | RFC 4861, 6 and 8 | router discovery, redirects | Gateways are given. What is not believed can't lead packets astray. |

@@ -1,7 +1,6 @@
 //! Any history of calls, segments, losses and forgeries: nothing panics, nothing loops, no buffer is lost, and what
 //! is read is what was written.
 
-mod harness;
 mod history;
 
 use fullpipe_tcp::{

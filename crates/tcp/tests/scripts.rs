@@ -15,12 +15,12 @@
 //! Times are seconds after the line before; `*` waits for as long as it takes. Sequence numbers count from
 //! each side's SYN; `fo` is a request for a fast-open cookie, `fo ab01` a cookie, `fo own` the one that the stack gave; `from` and `to` name the peer's port where it is not 5000. Flags are S F R P E W and `.` for ACK. `#` begins a comment.
 
-mod harness;
-
 use std::{collections::VecDeque, fs, path::Path};
 
+use fullpipe_pair::{addr, config};
 use fullpipe_tcp::{
     fast_open::FastOpenPolicy,
+    heap::HeapStorage,
     profile::{BlindDefence, Budgets, EcnPolicy, Keepalive, Profile},
     socket::{Endpoint, Failure, SocketOptions},
     stack::{ListenerId, SocketError, SocketId, Stack},
@@ -32,7 +32,6 @@ use fullpipe_tcp::{
     },
 };
 use fullpipe_units::{Instant, SeqNum};
-use harness::{HeapStorage, addr, config};
 
 const LOCAL_PORT: u16 = 8080;
 const PEER_PORT: u16 = 5000;

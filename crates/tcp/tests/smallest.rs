@@ -1,13 +1,12 @@
 //! What every build of the engine does, with all features or with none (`firmware.rs` runs this with none).
 
-mod harness;
-
+use fullpipe_pair::{Flow, Link, Net, config, open, transfer};
 use fullpipe_tcp::{
+    heap::HeapStorage,
     profile::{Budgets, Profile},
     socket::SocketOptions,
     stack::Stack,
 };
-use harness::{Flow, HeapStorage, Link, Net, config, open, transfer};
 
 #[test]
 fn a_transfer_arrives_whole_and_gives_everything_back() {

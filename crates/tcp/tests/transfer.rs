@@ -1,14 +1,13 @@
 //! Transfers between two stacks over made paths: content, time, and every buffer back.
 
-mod harness;
-
+use fullpipe_pair::{Flow, Link, Net, config, open, transfer};
 use fullpipe_tcp::{
     congestion::Algorithm,
+    heap::HeapStorage,
     profile::{Budgets, EcnPolicy, Profile},
     socket::SocketOptions,
     stack::Stack,
 };
-use harness::{Flow, HeapStorage, Link, Net, config, open, transfer};
 
 /// A path, two profiles and a seed.
 struct Case {
@@ -49,7 +48,7 @@ impl Case {
         };
         let mut net = Net::new(self.seed, self.links, [host(0), host(1)]);
         if std::env::var_os("TRACE").is_some() {
-            net.trace = Some(harness::print);
+            net.trace = Some(fullpipe_pair::print);
         }
         let options = self.profiles.map(|profile| {
             let mut options = SocketOptions::from_profile(&profile);

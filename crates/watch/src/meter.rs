@@ -69,7 +69,7 @@ pub(crate) struct Totals {
     pub(crate) look_s: f64,
 }
 
-/// How destinations are told apart.
+/// How destinations are distinguished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destinations {
     /// By the first bits of IPv4 and of IPv6 addresses, the first ones that come.

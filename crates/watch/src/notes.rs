@@ -148,7 +148,7 @@ fn no_scaling(story: &Story, ends: &Ends, limiter: Option<Limiter>) -> Option<No
             ("the peer left it out, or something on the path removed it", "switch window scaling on at the peer")
         }
         Some(false) => ("it is switched off here", "set net.ipv4.tcp_window_scaling to 1 here"),
-        None => ("which end left it out can't be told", "switch window scaling on at both ends"),
+        None => ("which end left it out is not visible", "switch window scaling on at both ends"),
     };
     Some(Note {
         subject: Subject::NoScaling,

@@ -28,7 +28,7 @@ const LOOKS: u32 = 9;
 /// Where connections are very many, those that have long been quiet are looked at once in so many intervals.
 const BETWEEN: u64 = 5;
 /// How long a signal waits for its answer at the most.
-const NAP: Duration = Duration::from_millis(100);
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 /// Owners of sockets that are gone are forgotten after so many intervals.
 const FORGET: u64 = 16;
 
@@ -293,7 +293,7 @@ fn wait_until(time: Instant, is_over: &dyn Fn() -> bool) -> bool {
         if left.is_zero() {
             return true;
         }
-        thread::sleep(left.min(NAP));
+        thread::sleep(left.min(LONGEST_SLEEP));
     }
 }
 

@@ -8,12 +8,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 /// Which rooms each room may use. An arrow that is not here does not exist.
 const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("tcp", &["units"]),
+    ("pair", &["units", "tcp"]),
     ("path", &["units"]),
     ("diagnose", &["units"]),
     ("capture", &["units", "diagnose"]),
@@ -21,7 +23,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("knobs", &["units", "diagnose"]),
     ("host", &["units", "knobs", "socket", "bpf"]),
     ("socket", &["units"]),
-    ("measure", &["units", "diagnose", "socket"]),
+    ("probe", &["units"]),
+    ("measure", &["units", "diagnose", "socket", "probe"]),
     ("watch", &["units", "diagnose", "socket"]),
     ("bpf", &["units"]),
     ("lab", &["units", "path", "knobs", "host"]),
@@ -173,6 +176,26 @@ fn unsafe_code_stands_only_where_it_may() {
         }
     }
     assert!(wrong.is_empty(), "unsafe outside host, the thin syscall modules and the bindings' edges: {wrong:#?}");
+}
+
+/// A package that a test builds alone shares what all of them are built of: another feature of one dependency compiles
+/// everything above it a second time.
+#[test]
+fn the_wheel_is_built_of_what_the_tests_are_built_of() {
+    let tree = |which: &[&str]| -> BTreeSet<String> {
+        let args = ["tree", "--locked", "--prefix=none", "--no-dedupe", "--format={p} {f}"];
+        let output = Command::new(env!("CARGO")).args(args).args(which).current_dir(root()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    };
+    let wheel = tree(&["--package=fullpipe-python", "--edges=normal,build"]);
+    let tests = tree(&["--workspace", "--edges=normal,build,dev"]);
+    let others: Vec<&String> = wheel.difference(&tests).collect();
+    assert!(
+        wheel.len() > 100 && others.is_empty(),
+        "{} packages, of these with other features: {others:#?}",
+        wheel.len()
+    );
 }
 
 #[test]

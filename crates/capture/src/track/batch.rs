@@ -85,7 +85,7 @@ impl Batch {
 }
 
 /// The capture's own clock, by which connections are over: it only goes forward, and no more than a minute from one
-/// segment to the next. Files that were merged, and packets with a wrong date, leap by years and back; a connection that
+/// segment to the next. Files that were merged, and packets with a wrong date, jump by years and back; a connection that
 /// goes on must not be two because of that, and what is found must not depend on who looks when.
 #[derive(Clone, Debug, Default)]
 struct Clock {

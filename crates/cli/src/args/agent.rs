@@ -8,7 +8,7 @@ use fullpipe_watch::{Destinations, MOST_NAMES};
 
 use super::watch;
 
-/// Tell Prometheus what limits this host's TCP connections (Linux)
+/// Export to Prometheus what limits this host's TCP connections (Linux)
 ///
 /// Watches as `watch` does and serves what it sees as OpenMetrics under /metrics: seconds by limiter for each process and
 /// destination, payload, retransmissions, round trips, sockets whose buffers an application set, dropped connections. However
@@ -22,7 +22,7 @@ Examples:
   fullpipe agent --destination 10.0.0.0/8 --destination 192.0.2.0/24      all others together
   systemctl enable --now fullpipe-agent           as a service with the rights that it needs")]
 pub(crate) struct AgentArgs {
-    /// Where to listen: an address and a port, or a port of this machine alone
+    /// Address and port to listen on; a port alone listens on localhost only
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7071")]
     pub(crate) listen: String,
     /// What is counted, and how often.
@@ -33,10 +33,10 @@ pub(crate) struct AgentArgs {
 /// What is counted, and how often.
 #[derive(Args, Debug)]
 pub(crate) struct MeterArgs {
-    /// How long each interval is
+    /// Length of each interval
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = watch::interval, help_heading = "Metrics")]
     pub(crate) interval: Duration,
-    /// Tell this network apart; can be given several times, and all others are counted together [default: the first ones that
+    /// Count this network by itself; can be given several times, and all others are counted together [default: the first ones that
     /// come, by /24 and /48]
     #[arg(long, value_name = "NETWORK", help_heading = "Metrics")]
     pub(crate) destination: Vec<Network>,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueHint};
 
-/// Read any number of captures into an archive, and ask it (Python package)
+/// Read any number of captures into an archive, and query it (Python package)
 ///
 /// A year of captures becomes a Parquet data set with a row for each connection, on all processors of this machine or on a
 /// Ray cluster; queries say what was lost to which limiter, where, and since when. The Python package `fullpipe` does it,

@@ -7,7 +7,7 @@ use fullpipe_units::Micros;
 
 use super::seconds;
 
-/// Measure between all of some hosts, and name the one that is wrong
+/// Measure every pair of a set of hosts, and name the one at fault
 ///
 /// Each pair is measured in turn, so that none disturbs another, by `fullpipe check` on one of its hosts over SSH to `fullpipe
 /// serve` on the other. Draws rate and limiter of every direction, names the one host or site that explains what is slow,
@@ -42,10 +42,10 @@ pub(crate) struct MeshArgs {
     /// Time to measure each direction, in seconds (or with a unit: 500ms)
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "3")]
     pub(crate) seconds: Micros,
-    /// Omit this much before that, for slow start
+    /// Omit this much at the start, for slow start
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "1")]
     pub(crate) omit: Micros,
-    /// Tell a direction that carries this many percent less than the median of its last ten runs
+    /// Report a direction that carries this many percent less than the median of its last ten runs
     #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub(crate) drop: u8,
     /// SQLite file that keeps the runs [default: mesh.sqlite in the state folder]

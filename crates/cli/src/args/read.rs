@@ -11,7 +11,7 @@ use crate::page::PageArgs;
 ///
 /// Reads pcap, pcapng and snoop files, plain or compressed with gzip or zstd; `-` is standard input, so that tcpdump can
 /// be piped in. A few lines per connection; first those that lost most time to a limit that can be lifted.
-/// `--conn` shows one connection's story: handshake, what limited it when, evidence with packet numbers, and the setting
+/// `--conn` shows one connection in full: handshake, what limited it when, evidence with packet numbers, and the setting
 /// of the host that must change. What could not be read is listed too.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -32,7 +32,7 @@ pub(crate) struct ReadArgs {
     /// Capture files, oldest first; `-` is standard input. Or one recording of `fullpipe watch`
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
-    /// Tell the story of one connection, by its number
+    /// Show one connection in full, by its number
     #[arg(long, value_name = "N", conflicts_with_all = ["csv", "top"])]
     pub(crate) conn: Option<u64>,
     /// Only segments that match

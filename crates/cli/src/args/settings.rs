@@ -37,7 +37,7 @@ pub(crate) struct SettingsArgs {
     /// Read these files instead of this host; `-` is standard input
     #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath)]
     pub(crate) from: Vec<PathBuf>,
-    /// Platform of the files, if they don't tell it or you know its version better: `windows-2012`
+    /// Platform of the files, if they don't name it or you know the version more exactly: `windows-2012`
     #[arg(long, value_name = "PLATFORM", value_parser = Names(platform, &[]), hide_possible_values = true, requires = "from")]
     pub(crate) platform: Option<Platform>,
     /// Also show absent settings and those that the catalogue doesn't know
@@ -56,7 +56,7 @@ pub(crate) struct SettingsArgs {
 ///
 /// Says what to set and why, what it costs in memory, when it takes effect, what that version can't do and what to do
 /// instead. With --json it prints a plan for `fullpipe apply`; with --write it writes the platform's own files, and
-/// those that take them back.
+/// those that undo them.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -101,7 +101,7 @@ pub(crate) struct PlanArgs {
     /// What the machine is for
     #[arg(long, value_name = "GOAL", default_value = "bulk")]
     pub(crate) goal: GoalName,
-    /// Most memory for the TCP buffers
+    /// Memory limit for the TCP buffers
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
     /// Packet sizes of this end's adapter, for jumbo frames: its largest, or its driver's list. A size is an MTU; 1514,

@@ -48,7 +48,7 @@ pub(crate) struct SimArgs {
 /// Settings are named sender.*, receiver.* and path.*: `--set help` lists them, `--from help` lists the platforms.
 ///
 /// SEEN is what `check`, `tune` or `read` printed with --json: its path, its hosts and their limits are simulated; a note
-/// says what the file does not tell. Flags override the file.
+/// says what the file does not contain. Flags override the file.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

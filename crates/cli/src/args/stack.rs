@@ -17,7 +17,7 @@ Examples:
   sudo fullpipe stack echo                              a host at 10.82.0.2, behind fp0
 
 The engine keeps a pool of packet buffers; every socket has budgets in buffers for what it receives,
-transmits, has out of order and has un-acknowledged. On a TUN device it is a host of its own,
+transmits, has out of order and has unacknowledged. On a TUN device it is a host of its own,
 reached from this machine's kernel. That needs root, or a device that an administrator made:
 `ip tuntap add dev fp0 mode tun vnet_hdr user NAME`.")]
 pub(crate) enum StackCommand {
@@ -254,7 +254,7 @@ pub(crate) struct EngineArgs {
     /// [default: 9] without an answer: 30s,5s,3
     #[arg(long, value_name = "IDLE[,INTERVAL[,PROBES]]", value_parser = keepalive, help_heading = "Engine")]
     pub(crate) keepalive: Option<KeepaliveArgs>,
-    /// End after this time in any case
+    /// Stop after this time in any case
     #[arg(long, value_name = "TIME", default_value = "60", value_parser = super::seconds, help_heading = "Engine")]
     pub(crate) time: Micros,
 }

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::watch;
 
-/// Give the buffers that an application set back to automatic sizing, without restarting it (Linux)
+/// Return buffers that an application fixed to automatic sizing, without restarting it (Linux)
 ///
 /// An application that sets SO_SNDBUF or SO_RCVBUF ends automatic sizing for that socket, and a fixed buffer bounds its rate to the buffer over
 /// the round trip. For as long as this command runs, such calls of TARGET are swallowed for new sockets (a BPF program at its control
@@ -20,13 +20,13 @@ Examples:
   fullpipe unpin /system.slice/nginx.service --yes
   fullpipe unpin rsync --open-only                leaves new sockets alone: needs no BPF
 
-TARGET is a control group where it begins with a slash, a process where it is a number, else the
-name of processes.")]
+TARGET is a control group if it begins with a slash, a process ID if it is a number, and otherwise
+a process name.")]
 pub(crate) struct UnpinArgs {
-    /// Whose sockets: the name of processes, the number of one, or a control group
+    /// Whose sockets: a process name, a process ID, or a control group
     #[arg(value_name = "TARGET")]
     pub(crate) target: String,
-    /// End after this time, and put everything back [default: at Ctrl-C]
+    /// Stop after this time, and put everything back [default: at Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = watch::duration)]
     pub(crate) duration: Option<Duration>,
     /// Only sockets that are open; calls for new ones do what they did

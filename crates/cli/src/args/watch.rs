@@ -24,20 +24,20 @@ pub(crate) struct WatchArgs {
     /// A recording to show instead of this host
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["interval", "duration", "once", "record"])]
     pub(crate) file: Option<PathBuf>,
-    /// How long each interval is
+    /// Length of each interval
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     pub(crate) interval: Duration,
-    /// End after this time
+    /// Stop after this time
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
-    /// Show one interval, and end
+    /// Show one interval and exit
     #[arg(long, conflicts_with = "duration")]
     pub(crate) once: bool,
     /// Only these connections: `src` and `dst` with an address or network, `port`, `sport`, `dport`, `process` (`ngi*`), `pid`,
     /// `cgroup`
     #[arg(long, value_name = "TERMS")]
     pub(crate) filter: Option<Filter>,
-    /// The order
+    /// Sort order
     #[arg(long, value_name = "BY", default_value = "worst")]
     pub(crate) sort: SortName,
     /// At most this many connections [default: what fits the terminal; 100 elsewhere, 1000 in a recording]

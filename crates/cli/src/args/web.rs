@@ -19,22 +19,22 @@ Examples:
   fullpipe web --listen 127.0.0.1:8080 --token
   fullpipe web --listen 192.0.2.7:7070        the link that it prints has a token")]
 pub(crate) struct WebArgs {
-    /// Where to listen: an address and a port, or a port of this machine alone
+    /// Address and port to listen on; a port alone listens on localhost only
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070")]
     pub(crate) listen: String,
-    /// Ask for a token on this machine, too
+    /// Require a token on this machine, too
     #[arg(long)]
     pub(crate) token: bool,
-    /// A name under which browsers may ask for it, besides localhost and addresses; can be given several times
+    /// Host name that browsers may use, besides localhost and IP addresses; can be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Vec<String>,
     /// Open it in a browser
     #[arg(long)]
     pub(crate) open: bool,
-    /// Where reports are kept [default: the folder `reports` beside the journal]
+    /// Folder that keeps the reports [default: the folder `reports` beside the journal]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
-    /// The largest capture that is taken
+    /// Largest capture that is accepted
     #[arg(long, value_name = "SIZE", default_value = "4GB")]
     pub(crate) largest: Bytes,
 }

@@ -169,7 +169,7 @@ pub fn lint_steps(
         finding.fix = finding.fix.as_deref().map(clean);
     }
     findings.sort_by_key(|finding| finding.line);
-    // A line that sets one thing twice is told so once.
+    // A line that sets one thing twice is reported once.
     let mut seen = BTreeSet::new();
     findings.retain(|finding| seen.insert((finding.line, finding.rule.clone(), finding.message.clone())));
     findings

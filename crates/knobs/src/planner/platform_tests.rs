@@ -531,13 +531,13 @@ fn gigabit_jumbo_gets_the_window_first_and_then_the_common_mtu() {
 #[test]
 fn without_an_agreement_the_mtu_stays_and_the_plan_says_who_disagrees() {
     let silent = Packets { here: Some("9014".parse().unwrap()), ..Packets::default() };
-    let untold = Packets { hops: None, ..packets(Some("em0"), "9014", "9014", &[]) };
+    let no_hops = Packets { hops: None, ..packets(Some("em0"), "9014", "9014", &[]) };
     for (packets, words) in [
         (packets(Some("em0"), "9014", "9014", &["9216", "1500"]), "hop 2 takes no more than 1500 B"),
         (packets(Some("em0"), "9014", "1500", &["1518"]), "the other end and hop 1 takes no more"),
         (packets(Some("em0"), "1514,4088", "1514,9014", &[]), "no size above 1500 B is common"),
         (silent, "--peer-mtu"),
-        (untold, "--hop-mtu"),
+        (no_hops, "--hop-mtu"),
     ] {
         let mut asked = request("freebsd-14.1", "10M", "40ms");
         asked.packets = &packets;

@@ -110,7 +110,7 @@ fn propose(request: &PlanRequest<'_>, host: &PlanHost<'_>, want: &Want, memory: 
             |to| format!("change that line to `{} = {}`", want.knob, normal(to)),
         );
         plan.notes.push(format!(
-            "{}: {}; but {}:{} sets {} to `{}` on purpose, so it is left alone: {to}, or allow the plan to override the administrator's values",
+            "{}: {}; but {}:{} sets {} to `{}` on purpose, so it is left alone: {to}, or run `fullpipe tune` with --allow-override",
             host.name, want.reason, origin.file, origin.line, want.knob, origin.value
         ));
         return;

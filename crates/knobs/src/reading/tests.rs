@@ -136,7 +136,7 @@ fn half_of_an_output_with_labels_is_said_to_be_cut_off() {
             assert!(is_cut(&whole[..whole.find(cut).unwrap()]), "{cut}");
         }
     }
-    // Behind a title nothing is told, and a value may have lost its end.
+    // Behind a title nothing is known, and a value may have lost its end.
     let title = format!("{supplemental}\nTCP Window Scaling heuristics Parameters\n----------------------\n");
     let reading = read("x.txt", title.as_bytes()).unwrap();
     assert!(reading.remarks.iter().any(|remark| remark.message.contains("cut off")), "{:?}", reading.remarks);

@@ -69,13 +69,13 @@ fn loops(text: &str) -> Vec<Step> {
         if open.is_none()
             && let Some(times) = head_of_loop(line, &names)
         {
-            open = Some(Loop { depth, times, entered: false, told: false });
+            open = Some(Loop { depth, times, entered: false, reported: false });
         }
         let calls = ["SetSocketRxBuffers", "SetSocketTxBuffers", "SetSocketUnackBuffers", "setsocketackbuffers"];
-        if let Some(inner) = open.as_mut().filter(|inner| !inner.told)
+        if let Some(inner) = open.as_mut().filter(|inner| !inner.reported)
             && calls.iter().any(|call| line.contains(call))
         {
-            inner.told = true;
+            inner.reported = true;
             steps.push(Step { line: number, action: Action::Repeats(inner.times) });
         }
         for c in line.chars() {
@@ -104,10 +104,10 @@ struct Loop {
     depth: usize,
     times: Option<u64>,
     entered: bool,
-    told: bool,
+    reported: bool,
 }
 
-/// How many times a loop runs whose head is on a line; `None` where none is, `Some(None)` where the line doesn't tell.
+/// How many times a loop runs whose head is on a line; `None` where none is, `Some(None)` where the line doesn't say.
 fn head_of_loop(line: &str, names: &BTreeMap<&str, u64>) -> Option<Option<u64>> {
     let line = line.trim_start().trim_start_matches('}').trim_start();
     let after = |word: &str| line.strip_prefix(word).map(str::trim_start).filter(|rest| rest.starts_with('('));

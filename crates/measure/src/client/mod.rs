@@ -16,6 +16,7 @@ use std::{
 };
 
 use fullpipe_diagnose::RttSummary;
+use fullpipe_probe::mtu::MtuReport;
 use fullpipe_units::Micros;
 use serde_json::{Value, json};
 use tracing::debug;
@@ -26,7 +27,7 @@ use crate::{
     error::{MeasureError, clean},
     exchange::{ExchangeReport, ExchangeSpec},
     measurement::{Measurement, PeerKind, summary},
-    mtu::{self, MtuReport},
+    mtu,
     patience::Patience,
     spec::{Progress, TestSpec},
     talk::{self, Hello},

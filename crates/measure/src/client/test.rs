@@ -8,12 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fullpipe_probe::is_pause;
 use fullpipe_units::{Bytes, Micros, Rate};
 use socket2::{SockRef, Socket};
 
 use super::{Agreed, Client, session};
 use crate::{
-    control::{Control, is_pause},
+    control::Control,
     error::MeasureError,
     flow::Flow,
     lane::{self, Lane, Manner, Role},

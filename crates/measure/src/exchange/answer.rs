@@ -11,9 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fullpipe_probe::is_pause;
+
 use super::Pattern;
 use crate::{
-    control::is_pause,
     flow::{Flow, Live},
     lane::{Lane, Role},
     report::EndReport,

@@ -8,9 +8,10 @@ use std::{
     time::Duration,
 };
 
+use fullpipe_probe::is_pause;
+
 use super::{Mechanism, Pilot};
 use crate::{
-    control::is_pause,
     lane::{self, Manner, Run, Shared},
     sys::{
         ring::Ring,
@@ -31,7 +32,7 @@ const SHORTEST_SLEEP: Duration = Duration::from_micros(50);
 const LONGEST_SLEEP: Duration = Duration::from_micros(400);
 
 /// What a sleep shall let arrive: more would fall out of the processor's cache, less would cost too many calls.
-const PER_NAP: usize = 512 << 10;
+const PER_SLEEP: usize = 512 << 10;
 
 /// What the kernel is made to lend a drained connection: it sizes the buffer by what an application reads, and one that sleeps
 /// reads too late to be seen.
@@ -111,7 +112,7 @@ pub(crate) fn receive(shared: &Shared, run: &Run, pilot: &Pilot) -> io::Result<(
 
 /// Towards what lets as much arrive as is best, by at most half at once.
 fn next_sleep(sleep: Duration, came: usize) -> Duration {
-    let factor = (PER_NAP as f64 / came.max(1) as f64).clamp(0.5, 1.5);
+    let factor = (PER_SLEEP as f64 / came.max(1) as f64).clamp(0.5, 1.5);
     sleep.mul_f64(factor).clamp(SHORTEST_SLEEP, LONGEST_SLEEP)
 }
 

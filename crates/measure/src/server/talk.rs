@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fullpipe_probe::{TOKEN_LEN, mtu, train};
 use serde_json::{Value, json};
 
 use super::{
@@ -13,11 +14,9 @@ use super::{
 };
 use crate::{
     error::MeasureError,
-    mtu::Echo,
     patience::Patience,
     sys::wait,
     talk::{self, Disconnect, Ends, Hello, RequestError, RequestHandler},
-    train::{self, Far},
     udp::Doorkeeper,
     wire::{State, TALK_LIMIT, VERSION},
 };
@@ -43,7 +42,7 @@ pub(super) fn converse(session: &mut Session<'_>, version: u64) -> Result<String
 /// How the client left.
 fn answer_all(session: &mut Session<'_>, version: u64) -> Result<Disconnect, MeasureError> {
     const OPERATION: &str = "waiting for a request";
-    let mut echo = None;
+    let mut mtu_responder = None;
     let mut trains = Trains::default();
     loop {
         match wait_for_request(session) {
@@ -71,9 +70,9 @@ fn answer_all(session: &mut Session<'_>, version: u64) -> Result<Disconnect, Mea
                 trains = Trains::default();
                 Ok(Value::Null)
             }
-            "mtu_open" => open_echo(session, &mut echo),
+            "mtu_open" => open_mtu_responder(session, &mut mtu_responder),
             "mtu_close" => {
-                echo = None;
+                mtu_responder = None;
                 Ok(Value::Null)
             }
             _ => match &session.server.handler {
@@ -142,8 +141,8 @@ fn wait_for_request(session: &Session<'_>) -> Result<(), MeasureError> {
 /// Trains of datagrams: at first the door is held until their client greets, then a thread answers them.
 #[derive(Default)]
 struct Trains<'a> {
-    waiting: Option<(Doorkeeper<'a>, [u8; train::TOKEN_LEN])>,
-    far: Option<Far>,
+    waiting: Option<(Doorkeeper<'a>, [u8; TOKEN_LEN])>,
+    responder: Option<train::Responder>,
 }
 
 impl<'a> Trains<'a> {
@@ -155,7 +154,7 @@ impl<'a> Trains<'a> {
             return Err(refused("udp_port", "the UDP port of this server is taken by another program".to_owned()));
         };
         let failed = |error: std::io::Error| refused("io", format!("opening a UDP socket: {error}"));
-        let mut token = [0u8; train::TOKEN_LEN];
+        let mut token = [0u8; TOKEN_LEN];
         getrandom::fill(&mut token).map_err(|error| failed(std::io::Error::other(error)))?;
         let stream = session.control.stream();
         let ends = (stream.local_addr().map_err(failed)?, stream.peer_addr().map_err(failed)?);
@@ -174,7 +173,8 @@ impl<'a> Trains<'a> {
         while !patience.is_over() && !wait::readable(session.control.stream(), Duration::ZERO).map_err(failed)? {
             patience.check_cancelled()?;
             if let Some(socket) = keeper.answer().map_err(failed)? {
-                self.far = Some(Far::start(socket, token, session.server.options.max_rate).map_err(failed)?);
+                let limit = session.server.options.max_rate;
+                self.responder = Some(train::Responder::start(socket, token, limit).map_err(failed)?);
                 return Ok(());
             }
         }
@@ -182,16 +182,16 @@ impl<'a> Trains<'a> {
     }
 }
 
-fn open_echo(session: &Session<'_>, echo: &mut Option<Echo>) -> Result<Value, RequestError> {
+fn open_mtu_responder(session: &Session<'_>, responder: &mut Option<mtu::Responder>) -> Result<Value, RequestError> {
     let failed = |error: std::io::Error| RequestError {
         kind: "io".to_owned(),
         message: format!("opening a UDP socket for the MTU probe: {error}"),
     };
     // The old one ends first, so that there is never more than one per conversation.
-    *echo = None;
+    *responder = None;
     let local = session.control.stream().local_addr().map_err(failed)?;
-    let opened = Echo::start(local.ip(), session.peer).map_err(failed)?;
+    let opened = mtu::Responder::start(local.ip(), session.peer).map_err(failed)?;
     let reply = json!({ "port": opened.port(), "token": opened.token(), "mtu": opened.mtu() });
-    *echo = Some(opened);
+    *responder = Some(opened);
     Ok(reply)
 }

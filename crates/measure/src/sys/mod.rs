@@ -5,8 +5,6 @@
 //! anything that decides what the numbers mean.
 
 pub(crate) mod cpu;
-#[cfg(not(target_os = "linux"))]
-mod fragment_elsewhere;
 pub(crate) mod host;
 #[cfg(target_os = "linux")]
 pub(crate) mod ring;
@@ -22,10 +20,5 @@ pub(crate) mod sockopt;
 pub(crate) mod sockopt;
 #[cfg(target_os = "linux")]
 pub(crate) mod splice;
-#[cfg(target_os = "linux")]
-pub(crate) mod stamp;
-#[cfg(not(target_os = "linux"))]
-#[path = "stamp_elsewhere.rs"]
-pub(crate) mod stamp;
 pub(crate) mod traffic_class;
 pub(crate) mod wait;

@@ -3,12 +3,11 @@
 
 use std::{
     io,
-    net::{IpAddr, UdpSocket},
     os::fd::{AsFd, AsRawFd},
     ptr,
 };
 
-use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
+use rustix::net::sockopt;
 
 const SO_MAX_PACING_RATE: libc::c_int = 47;
 
@@ -29,11 +28,6 @@ pub(crate) fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u32) -> i
     set_int(socket, (libc::SOL_SOCKET, SO_MAX_PACING_RATE), bytes_per_second.cast_signed())
 }
 
-/// Has the kernel tell with each datagram when it came.
-pub(crate) fn tell_arrivals(socket: &UdpSocket) -> io::Result<()> {
-    set_int(socket, (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS), 1)
-}
-
 /// Limits the size of the segments that this socket sends.
 pub(crate) fn set_max_segment(socket: impl AsFd, mss: u16) -> io::Result<()> {
     set_int(socket, (libc::IPPROTO_TCP, libc::TCP_MAXSEG), i32::from(mss))
@@ -51,24 +45,6 @@ pub(crate) fn set_congestion(socket: impl AsFd, name: &str) -> io::Result<()> {
 /// Gives up a connection whose peer has acknowledged nothing for so many milliseconds (RFC 5482).
 pub(crate) fn set_user_timeout(socket: impl AsFd, millis: u32) -> io::Result<()> {
     Ok(sockopt::set_tcp_user_timeout(socket, millis)?)
-}
-
-/// Has every datagram sent with DF, whatever the kernel believes of the path; `local` is what the socket is bound to.
-pub(crate) fn never_fragment(socket: &UdpSocket, local: IpAddr) -> io::Result<()> {
-    let is_mapped = matches!(local, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
-    if local.is_ipv6() {
-        sockopt::set_ipv6_mtu_discover(socket, Ipv6PathMtuDiscovery::PROBE)?;
-    }
-    // A mapped address is served by IPv4 underneath.
-    if local.is_ipv4() || is_mapped {
-        sockopt::set_ip_mtu_discover(socket, Ipv4PathMtuDiscovery::PROBE)?;
-    }
-    Ok(())
-}
-
-/// What the kernel believes, of a connected socket.
-pub(crate) fn path_mtu(socket: &UdpSocket, is_v4: bool) -> Option<u32> {
-    if is_v4 { sockopt::ip_mtu(socket).ok() } else { sockopt::ipv6_mtu(socket).ok() }
 }
 
 /// Whether `accept` failed with an error of that connection only, one that the standard library has no name for

@@ -9,8 +9,6 @@ use std::{
     net::TcpStream,
 };
 
-pub(crate) use super::fragment_elsewhere::{never_fragment, path_mtu};
-
 pub(crate) fn save_syn<S>(_: S) -> io::Result<()> {
     unsupported()
 }

@@ -29,14 +29,5 @@ fn ready(socket: impl AsFd, events: PollFlags, wait: Duration) -> io::Result<boo
 
 /// Whether a connect that does not wait has begun.
 pub(crate) fn is_connecting(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::WouldBlock || is(error, Errno::INPROGRESS)
-}
-
-/// Whether a datagram was too long for the interface, or for a link on the way as ICMP reported.
-pub(crate) fn is_too_big(error: &io::Error) -> bool {
-    is(error, Errno::MSGSIZE)
-}
-
-fn is(error: &io::Error, errno: Errno) -> bool {
-    Errno::from_io_error(error) == Some(errno)
+    error.kind() == io::ErrorKind::WouldBlock || Errno::from_io_error(error) == Some(Errno::INPROGRESS)
 }

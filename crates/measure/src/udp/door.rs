@@ -100,7 +100,7 @@ impl Doorkeeper<'_> {
             let mut datagram = [0u8; 64];
             match self.door.socket.recv_from(&mut datagram) {
                 Ok((len, from)) => self.door.keep(datagram.get(..len).unwrap_or_default(), from),
-                Err(error) if crate::control::is_pause(&error) => {}
+                Err(error) if fullpipe_probe::is_pause(&error) => {}
                 // What ICMP says of an earlier client.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(error) => return Err(error),

@@ -11,11 +11,11 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use fullpipe_probe::is_pause;
 use fullpipe_units::Micros;
 
 use super::{Arrivals, DatagramSample, Datagrams, Header, series::Watcher};
 use crate::{
-    control::is_pause,
     flow::{Flow, Live},
     handshake::View,
     lane::{Manner, Role},

@@ -12,7 +12,8 @@ use std::{
 
 use fullpipe_lab::{Lab, LabOptions, preflight};
 use fullpipe_measure::{
-    Capacity, Client, Direction, ExchangeSpec, Length, Server, Target, TestDirection, TestSpec, UdpSpec,
+    Capacity, CapacityOfDirection, Client, Direction, ExchangeSpec, Length, Server, Target, TestDirection, TestSpec,
+    UdpSpec,
 };
 use fullpipe_path::{
     HopSpec, IpVersions, LossSpec, MtuSpec, OversizeVerdict, PathHop, PathSpec, QueueSize, QueueSpec, Side,
@@ -177,7 +178,7 @@ fn the_available_rate_is_that_of_the_path() {
             let both = [Direction::Up, Direction::Down];
             let capacity: Capacity = made.measure(|client| client.capacity(&both, &never, &mut |_, _| ()).unwrap());
             println!("{rate}: {capacity:?}");
-            for found in &capacity.directions {
+            for CapacityOfDirection { found, .. } in &capacity.directions {
                 let bps = |rate: Option<Rate>| rate.map_or(0.0, |rate| rate.bps() as f64);
                 let rate = rate as f64;
                 near("the rate", bps(found.available_bps), rate, rate / 10.0)?;

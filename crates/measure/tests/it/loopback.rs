@@ -439,7 +439,8 @@ fn trains_find_a_rate_in_both_directions() {
     let mut client = Client::connect(&server.target()).unwrap();
     let both = [Direction::Up, Direction::Down];
     let capacity = client.capacity(&both, &AtomicBool::new(false), &mut |_, _| ()).unwrap();
-    for found in &capacity.directions {
+    for direction in &capacity.directions {
+        let found = &direction.found;
         assert!(found.burst_bps.unwrap() > Rate::from_bps(1_000_000), "{found:?}");
         assert!(found.available_bps.is_some() && found.trains > 5 && found.packet_bytes == 1_500, "{found:?}");
     }

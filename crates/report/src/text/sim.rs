@@ -13,6 +13,10 @@ use crate::{PredictionRow, ReferenceTable, SimRun, WhatIf};
 
 /// Columns of a bar of a curve.
 const BAR: usize = 40;
+/// A value and its rate stand before a bar.
+const BEFORE_BAR: usize = 24 + 2 + 13 + 2;
+const PLATEAU_MARK: &str = "  <- the smallest on the plateau";
+const SHORT_MARK: &str = " <-";
 
 /// What `sim` found.
 pub fn sim(run: &SimRun, look: Look) -> String {
@@ -145,12 +149,18 @@ fn put_curve(page: &mut Page, found: &WhatIf, knob: &str, place: usize) {
         if index % every != 0 && index != place && index + 1 != rows.len() {
             continue;
         }
-        let cells = if is_drawn { 0 } else { BAR };
+        let cells = if is_drawn { 0 } else { page.look.width.saturating_sub(BEFORE_BAR + SHORT_MARK.len()).min(BAR) };
         let cells = (row.rate.bps() as f64 / best as f64 * cells as f64).round() as usize;
         let mark = if page.look.unicode { "█" } else { "#" };
         let style = if index == place { GOOD } else { PLAIN };
         let figures = format!("{:>24}  {:>13}  ", or_dash(row.value.as_deref()), row.rate.to_string());
-        let name = if index == place { "  <- the smallest on the plateau" } else { "" };
+        let fits = BEFORE_BAR + cells + PLATEAU_MARK.len() <= page.look.width;
+        let name = match index == place {
+            true if fits => PLATEAU_MARK,
+            // The line about the plateau below says what it is.
+            true => SHORT_MARK,
+            false => "",
+        };
         page.pieces(0, &[(style, &figures), (NAME, &mark.repeat(cells)), (GOOD, name)]);
     }
     if let Some(row) = rows.get(place) {
@@ -167,6 +177,35 @@ mod tests {
     use fullpipe_units::Rate;
 
     use super::*;
+
+    #[test]
+    fn no_line_of_a_sweep_is_wider_than_the_terminal() {
+        let row = |megabits: u64| PredictionRow {
+            direction: None,
+            set: vec![format!("receiver.window={megabits}")],
+            value: Some(Bytes::new(megabits << 20).to_string()),
+            rate: Rate::from_bps(megabits * 1_000_000),
+            measured: None,
+            limiter: Limiter::ReceiveWindow,
+            detail: None,
+            truth: None,
+            seconds: None,
+            retransmits: 0,
+            queue_delay_us: 0,
+            memory_bytes: 0,
+            failure: None,
+        };
+        let predictions = [10, 50, 100, 100].into_iter().map(row).collect();
+        let plateau = Some(("receiver.window".to_owned(), 2));
+        let found = WhatIf { predictions, plateau, ..WhatIf::default() };
+        for width in [60, 80, 120] {
+            let text = what_if(&found, Look { unicode: false, draws: false, width, ..Look::default() });
+            let text = anstream::adapter::strip_str(&text).to_string();
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest.is_some_and(|widest| widest <= width), "{width}: {text}");
+            assert!(text.contains("####  <- the smallest") == (width == 120) && text.contains("<-"), "{text}");
+        }
+    }
 
     #[test]
     fn a_sweep_is_drawn_in_dots_on_a_terminal_and_nowhere_else() {

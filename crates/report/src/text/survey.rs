@@ -241,8 +241,9 @@ fn put_mtu(page: &mut Page, mtu: &MtuReport, tcp: &[TcpMtu]) {
 }
 
 fn put_capacity(page: &mut Page, capacity: &Capacity) {
-    for found in &capacity.directions {
-        page.title(crate::measured::name(found.direction), PLAIN, &conclusions::of_capacity(found).text);
+    for direction in &capacity.directions {
+        let found = &direction.found;
+        page.title(crate::measured::name(direction.direction), PLAIN, &conclusions::of_capacity(direction).text);
         page.field("bursts", &format!("{} back to back", or_dash(found.burst_bps)));
         let lost = if found.lost > 0 { format!(", {} of them lost", found.lost) } else { String::new() };
         page.field(

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use fullpipe_stack::{Driver, HeapMemory, Port, Settings};
+use fullpipe_stack::{Driver, HeapStorage, Port, Settings};
 use fullpipe_tcp::{
     profile::{Budgets, Profile},
     socket::SocketOptions,
@@ -50,7 +50,7 @@ fn run(world: &World, way: Way, span: Duration, set: impl FnOnce(&mut Settings) 
         let mut block = vec![0x5a; BLOCK];
         let mut received = 0;
         let over =
-            |stack: &mut Stack<HeapMemory>, now| exchange(stack, now, connection, way, &mut block, &mut received);
+            |stack: &mut Stack<HeapStorage>, now| exchange(stack, now, connection, way, &mut block, &mut received);
         driver.run_until(span * 2, over)?;
         let sent = peer.join().map_err(|_| "the kernel's end panicked")??;
         Ok(clocks.figures(if way == Way::Sends { sent } else { received }))
@@ -59,7 +59,7 @@ fn run(world: &World, way: Way, span: Duration, set: impl FnOnce(&mut Settings) 
 
 /// Does what the application can do now; whether the connection is over.
 fn exchange(
-    stack: &mut Stack<HeapMemory>,
+    stack: &mut Stack<HeapStorage>,
     now: fullpipe_units::Instant,
     connection: SocketId,
     way: Way,

@@ -127,7 +127,7 @@ mod tests {
 
     fn outcome(seconds: f64) -> Outcome {
         let counts = Counts { segments_sent: PACKETS, segments_received: ACKS, ..Counts::default() };
-        Outcome { seconds, counts, early_dropped: 0, valid: true }
+        Outcome { seconds, device_seconds: seconds, counts, early_dropped: 0, valid: true }
     }
 
     fn fitted(scenario: &mut Scenario) -> Vec<Found> {

@@ -17,12 +17,14 @@ use std::{
 use fullpipe_lab::{CouldNotKeepUp, Lab, LabOptions, raise_priority};
 use fullpipe_path::{PathSpec, Side};
 use fullpipe_tcp::{
+    heap::HeapStorage,
     profile::Profile,
     socket::{Counts, Endpoint, SocketOptions},
     stack::{SocketError, SocketId, Stack},
 };
+use fullpipe_units::Instant;
 
-use crate::{Driver, HeapMemory, Port, Settings, StackError, session::LOOK};
+use crate::{Driver, Port, Settings, StackError, session::LOOK};
 
 const PORT: u16 = 5001;
 const BLOCK: usize = 64 << 10;
@@ -60,6 +62,8 @@ pub struct Trial {
 pub struct Outcome {
     /// From the connection to the receiver's end of data.
     pub seconds: f64,
+    /// From before the first SYN to the end, by the device's own clock: no packet of the transfer lies outside of it.
+    pub device_seconds: f64,
     /// What the device's socket counted.
     pub counts: Counts,
     /// Bytes out of order that were dropped for want of budget.
@@ -137,6 +141,8 @@ struct Device<'a> {
     id: SocketId,
     peer: SocketAddr,
     stop: &'a AtomicBool,
+    /// When it had said nothing yet.
+    start: Instant,
 }
 
 impl<'a> Device<'a> {
@@ -151,7 +157,7 @@ impl<'a> Device<'a> {
         let remote = Endpoint::new(peer.ip(), peer.port());
         let id = driver.stack().connect(now, None, remote, trial.options);
         let id = id.map_err(|source| StackError::Open { operation: "connect to", address: peer, source })?;
-        let mut device = Self { driver, id, peer, stop };
+        let mut device = Self { driver, id, peer, stop, start: now };
         device.until(trial.limit, "connecting to", |stack, _, id| {
             Ok(stack.socket(id).ok_or(SocketError::Gone)?.state().is_synchronized())
         })?;
@@ -179,7 +185,8 @@ impl<'a> Device<'a> {
         let socket = self.driver.stack().socket(self.id);
         let counts = socket.map(|socket| *socket.counts()).unwrap_or_default();
         let early_dropped = socket.map_or(0, |socket| socket.info().early_dropped);
-        Ok(Outcome { seconds, counts, early_dropped, valid: true })
+        let device_seconds = self.driver.now().since(self.start).as_secs_f64();
+        Ok(Outcome { seconds, device_seconds, counts, early_dropped, valid: true })
     }
 
     fn send(&mut self, trial: &Trial) -> Result<(), StackError> {
@@ -226,7 +233,7 @@ impl<'a> Device<'a> {
         &mut self,
         limit: Duration,
         operation: &'static str,
-        mut done: impl FnMut(&mut Stack<HeapMemory>, fullpipe_units::Instant, SocketId) -> Result<bool, SocketError>,
+        mut done: impl FnMut(&mut Stack<HeapStorage>, Instant, SocketId) -> Result<bool, SocketError>,
     ) -> Result<(), StackError> {
         let (id, peer) = (self.id, self.peer);
         let end = SystemInstant::now() + limit;

@@ -75,7 +75,7 @@ mod on {
             options.fast_open = self.fast.option.map(empty);
         }
 
-        /// The data that a client's first SYN carries (section 4.2.1). No PSH: it could not be told from the SYN's.
+        /// The data that a client's first SYN carries (section 4.2.1). No PSH: it could not be distinguished from the SYN's.
         pub(crate) fn take_syn_data(&mut self, cx: &mut Context<'_, '_>) -> Run {
             let room = u32::from(self.fast.room);
             let allow = Allowance { bytes: room, mss: room.max(1), burst: room };

@@ -43,7 +43,7 @@ pub struct Error {
     pub src_port: u16,
     /// The segment's destination port.
     pub dst_port: u16,
-    /// The segment's sequence number, by which a forged error is told from a true one (RFC 5927, section 4.1).
+    /// The segment's sequence number, by which a forged error is distinguished from a true one (RFC 5927, section 4.1).
     pub seq: SeqNum,
 }
 

@@ -9,7 +9,9 @@
     reason = "each user takes its part of it"
 )]
 
+use fullpipe_pair::{Link, Net, PORT, addr, byte, config};
 use fullpipe_tcp::{
+    heap::HeapStorage,
     profile::{Budgets, Keepalive, Profile},
     socket::{Endpoint, SocketOptions},
     stack::{ListenerId, SocketId, Stack},
@@ -20,8 +22,6 @@ use fullpipe_tcp::{
     },
 };
 use fullpipe_units::Instant;
-
-use crate::harness::{self, HeapStorage, Link, Net, PORT, addr, byte, config};
 
 /// What happens next.
 #[derive(Clone, Debug)]
@@ -376,7 +376,7 @@ impl History {
         if let Some(listener) = self.listener {
             self.net.hosts[1].close_listener(self.net.now, listener);
         }
-        harness::settle(&mut self.net);
+        fullpipe_pair::settle(&mut self.net);
     }
 }
 

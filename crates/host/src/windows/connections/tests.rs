@@ -233,7 +233,7 @@ fn what_a_connection_of_ones_own_tells_is_in_the_shape_of_other_kernels() {
 fn ones_own_statistics_are_switched_on_once_and_need_an_administrator() {
     let ends = [SocketAddr::from(([127, 0, 0, 1], 50_000)), SocketAddr::from(([127, 0, 0, 1], 5201))];
     let mut machine = Machine::default();
-    assert_eq!(info(&mut machine, ends[0], ends[1]).expect("told").own_shift, Some(0));
+    assert_eq!(info(&mut machine, ends[0], ends[1]).expect("reported").own_shift, Some(0));
     assert_eq!(machine.on.len(), Group::ALL.len());
     machine.denied = true;
     assert!(info(&mut machine, ends[0], ends[1]).is_ok(), "they are on already");

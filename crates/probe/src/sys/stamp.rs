@@ -1,5 +1,5 @@
 //! Datagrams with the moment at which the kernel received them: a program that wakes up late changes nothing.
-#![expect(unsafe_code, reason = "recvmsg with a control message that no safe wrapper offers")]
+#![expect(unsafe_code, reason = "setsockopt and recvmsg with what no safe wrapper offers")]
 
 use std::{
     io, mem,
@@ -9,9 +9,16 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Asks the kernel to tell the moments.
+/// Asks the kernel to report with each datagram when it came.
 pub(crate) fn enable(socket: &UdpSocket) -> io::Result<()> {
-    super::sockopt::tell_arrivals(socket)
+    let yes: libc::c_int = 1;
+    // Of four bytes on every system.
+    const { assert!(size_of::<libc::c_int>() == 4) };
+    // SAFETY: the kernel reads the four bytes of `yes`, whose size is given.
+    let result = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, (&raw const yes).cast(), 4)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The length of the next datagram, and when it came, in nanoseconds since 1970.
@@ -62,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_tells_when_a_datagram_came() {
+    fn the_kernel_reports_when_a_datagram_came() {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         enable(&receiver).unwrap();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! The server's side of trains: counts those that come, and sends those that are asked for, to its client only.
+//! The side that answers: counts the trains that come, and sends those that are asked for, to its prober only.
 
 use std::{
     io,
@@ -14,8 +14,8 @@ use std::{
 use fullpipe_units::Rate;
 use socket2::SockRef;
 
-use super::{Header, Kind, MOST_IN_TRAIN, Seen, TOKEN_LEN, send};
-use crate::sys::stamp;
+use super::{Header, Kind, MOST_IN_TRAIN, Seen, send};
+use crate::{TOKEN_LEN, sys::stamp};
 
 /// No search takes longer, and nobody keeps the socket beyond it.
 const LONGEST: Duration = Duration::from_secs(120);
@@ -27,25 +27,28 @@ const MOST_DATAGRAMS: u32 = 100_000;
 const SIZES: std::ops::RangeInclusive<u16> = 64..=8_972;
 
 /// The room that a whole train needs in a socket, with the kernel's overhead.
-pub(super) const SOCKET_ROOM: usize = 4 << 20;
+const SOCKET_ROOM: usize = 4 << 20;
 
 /// A thread that answers. Dropping it ends it.
 #[derive(Debug)]
-pub(crate) struct Far {
+pub struct Responder {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Far {
-    /// `socket` is connected to the client; `limit` is what this server allows to be sent.
-    pub(crate) fn start(socket: UdpSocket, token: [u8; TOKEN_LEN], limit: Option<Rate>) -> io::Result<Self> {
+impl Responder {
+    /// Begins to answer. `socket` is connected to the prober; `limit` is the highest rate at which trains are sent.
+    ///
+    /// # Errors
+    /// The socket's, or the system has no thread.
+    pub fn start(socket: UdpSocket, token: [u8; TOKEN_LEN], limit: Option<Rate>) -> io::Result<Self> {
         roomy(&socket);
         stamp::enable(&socket)?;
         socket.set_read_timeout(Some(Duration::from_millis(50)))?;
         socket.set_write_timeout(Some(Duration::from_millis(50)))?;
         let stop = Arc::new(AtomicBool::new(false));
         let answering = Answering { socket, token, stop: Arc::clone(&stop), limit };
-        let thread = thread::Builder::new().name("measure-train".to_owned()).spawn(move || {
+        let thread = thread::Builder::new().name("probe-train".to_owned()).spawn(move || {
             // What fails here shows at the client as trains that nobody answers.
             drop(answering.run());
         })?;
@@ -53,7 +56,7 @@ impl Far {
     }
 }
 
-impl Drop for Far {
+impl Drop for Responder {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {

@@ -1,4 +1,4 @@
-//! The server's side: answers the probes of one conversation, for at most a minute, to its client's address only.
+//! The side that answers: the probes of one prober, for at most a minute, to its address only.
 
 use std::{
     io,
@@ -11,8 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Header, Kind, TOKEN_LEN, Unfragmented};
-use crate::sys::wait::is_too_big;
+use super::{Header, Kind, Unfragmented};
+use crate::{TOKEN_LEN, sys::is_too_big};
 
 /// No search takes longer, and nobody keeps the socket beyond it.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -20,9 +20,9 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// A search needs at most 40 sizes in each direction, three copies each.
 const MOST_DATAGRAMS: u32 = 400;
 
-/// A socket that echoes, with its thread. Dropping it ends both.
+/// A socket that answers probes, with its thread. Dropping it ends both.
 #[derive(Debug)]
-pub(crate) struct Echo {
+pub struct Responder {
     port: u16,
     token: [u8; TOKEN_LEN],
     mtu: Option<u32>,
@@ -30,9 +30,13 @@ pub(crate) struct Echo {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Echo {
-    pub(crate) fn start(local: IpAddr, client: SocketAddr) -> io::Result<Self> {
-        // A server that listens on [::] sees IPv4 clients as ::ffff:192.0.2.1: the packets are IPv4's all the same.
+impl Responder {
+    /// Begins to answer `client` from the address `local`, at a port of the system's choice.
+    ///
+    /// # Errors
+    /// The system has no socket, no random bytes or no thread.
+    pub fn start(local: IpAddr, client: SocketAddr) -> io::Result<Self> {
+        // A socket that listens on [::] sees IPv4 clients as ::ffff:192.0.2.1: the packets are IPv4's all the same.
         let (local, client) = (local.to_canonical(), SocketAddr::new(client.ip().to_canonical(), client.port()));
         let socket = Unfragmented::bind(SocketAddr::new(local, 0))?;
         let port = socket.socket.local_addr()?.port();
@@ -42,30 +46,34 @@ impl Echo {
         let route = Unfragmented::bind(SocketAddr::new(local, 0))?;
         route.socket.connect(client)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let echoing = Echoing { socket, token, stop: Arc::clone(&stop), client: client.ip() };
-        let thread = thread::Builder::new().name("measure-mtu".to_owned()).spawn(move || {
+        let answering = Answering { socket, token, stop: Arc::clone(&stop), client: client.ip() };
+        let thread = thread::Builder::new().name("probe-mtu".to_owned()).spawn(move || {
             // What fails here shows at the client as probes that nobody answers.
-            drop(echoing.run());
+            drop(answering.run());
         })?;
         Ok(Self { port, token, mtu: route.path_mtu(), stop, thread: Some(thread) })
     }
 
-    pub(crate) fn port(&self) -> u16 {
+    /// Where it answers.
+    #[must_use]
+    pub fn port(&self) -> u16 {
         self.port
     }
 
     /// What every datagram must begin with, as a number.
-    pub(crate) fn token(&self) -> u64 {
+    #[must_use]
+    pub fn token(&self) -> u64 {
         u64::from_be_bytes(self.token)
     }
 
     /// The MTU of the interface towards the client.
-    pub(crate) fn mtu(&self) -> Option<u32> {
+    #[must_use]
+    pub fn mtu(&self) -> Option<u32> {
         self.mtu
     }
 }
 
-impl Drop for Echo {
+impl Drop for Responder {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -75,14 +83,14 @@ impl Drop for Echo {
     }
 }
 
-struct Echoing {
+struct Answering {
     socket: Unfragmented,
     token: [u8; TOKEN_LEN],
     stop: Arc<AtomicBool>,
     client: IpAddr,
 }
 
-impl Echoing {
+impl Answering {
     fn run(&self) -> io::Result<()> {
         let socket = &self.socket.socket;
         socket.set_read_timeout(Some(Duration::from_millis(50)))?;
@@ -97,7 +105,7 @@ impl Echoing {
                 Err(error) if is_too_big(&error) => {
                     // About an earlier, larger one where the kernel knows that the last one fits.
                     if let Some(last) = last_down.filter(|last: &Header| self.socket.is_refused(last.size.into())) {
-                        self.tell_too_big(last.number)?;
+                        self.report_too_big(last.number)?;
                     }
                     continue;
                 }
@@ -126,13 +134,13 @@ impl Echoing {
 
     fn send(&self, header: Header, packet: u32) -> io::Result<()> {
         match self.socket.send(&header.datagram(packet, self.socket.overhead), packet) {
-            Ok(false) => self.tell_too_big(header.number),
+            Ok(false) => self.report_too_big(header.number),
             // A full queue, for example: the client asks again.
             Ok(true) | Err(_) => Ok(()),
         }
     }
 
-    fn tell_too_big(&self, number: u32) -> io::Result<()> {
+    fn report_too_big(&self, number: u32) -> io::Result<()> {
         let size = self.socket.path_mtu().and_then(|mtu| u16::try_from(mtu).ok()).unwrap_or(0);
         let header = Header { token: self.token, kind: Kind::TooBig, number, size };
         self.socket.send(&header.datagram(0, self.socket.overhead), 0).map(|_| ())
@@ -154,9 +162,9 @@ mod tests {
         // A server on [::] has its own address mapped, and its peer's as it was asked for.
         for client in [own, mapped] {
             let client = SocketAddr::new(client, socket.local_addr().unwrap().port());
-            let echo = Echo::start(mapped, client).unwrap();
-            let header = Header { token: echo.token, kind: Kind::Up, number: 1, size: 600 };
-            socket.send_to(&header.datagram(600, 28), (own, echo.port())).unwrap();
+            let responder = Responder::start(mapped, client).unwrap();
+            let header = Header { token: responder.token, kind: Kind::Up, number: 1, size: 600 };
+            socket.send_to(&header.datagram(600, 28), (own, responder.port())).unwrap();
             let mut buffer = [0; 2048];
             let len = socket.recv(&mut buffer).unwrap_or_else(|error| panic!("no answer to {client}: {error}"));
             let answer = Header::parse(&buffer[..len]).unwrap();

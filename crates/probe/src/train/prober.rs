@@ -1,8 +1,8 @@
-//! The client's side of trains.
+//! The side that asks for trains, sends them and searches.
 
 use std::{
     io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    net::UdpSocket,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
@@ -10,37 +10,21 @@ use std::{
 
 use fullpipe_units::Rate;
 use serde::Serialize;
-use serde_json::json;
 
 use super::{
-    Header, Kind, Seen, TOKEN_LEN, far,
+    Header, Kind, Seen,
+    responder::roomy,
     search::{self, Arrival, Found, Train},
     send,
 };
 use crate::{
-    client::{Client, Done, greet},
-    control::is_pause,
-    error::MeasureError,
-    patience::Patience,
-    spec::Direction,
-    sys::{sockopt, stamp},
-    talk,
+    TOKEN_LEN, is_pause,
+    sys::{fragment, stamp},
 };
 
-/// What rates a path takes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Capacity {
-    /// In the order in which they were asked for.
-    pub directions: Vec<CapacityOfDirection>,
-    /// The caller stopped it before its time.
-    pub cancelled: bool,
-}
-
 /// What rate one direction takes, in bits of IP packets.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct CapacityOfDirection {
-    /// Which.
-    pub direction: Direction,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Available {
     /// The rate that is available; absent where too few trains arrived.
     pub available_bps: Option<Rate>,
     /// Trains of this rate arrived as they were sent.
@@ -60,6 +44,15 @@ pub struct CapacityOfDirection {
     pub packet_bytes: u32,
 }
 
+/// What a search found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// All of it, or what was found until the caller stopped it.
+    pub available: Available,
+    /// The caller stopped it before its time.
+    pub cancelled: bool,
+}
+
 /// Ethernet's: larger packets may not pass everywhere.
 const USUAL_MTU: u32 = 1_500;
 
@@ -69,46 +62,23 @@ const ATTEMPTS: u32 = 3;
 /// Neighbours in a train that were sent as planned, of which the train says something.
 const LEAST_PAIRS: u16 = 10;
 
-const OPERATION: &str = "the available rate";
-
-impl Client {
-    /// Finds the rate that is available in each of the directions. `cancel` ends it early with what was found until then.
-    ///
-    /// # Errors
-    /// The connection's; [`MeasureError::NeedsFullpipe`] with a foreign server.
-    pub fn capacity(
-        &mut self,
-        directions: &[Direction],
-        cancel: &AtomicBool,
-        done: Done<'_>,
-    ) -> Result<Capacity, MeasureError> {
-        let answer = self.patience();
-        let (peer, control) = (self.peer(), self.control(OPERATION)?);
-        let rtt = control_rtt(control, answer)?;
-        let reply = talk::ask(control, &json!({ "request": "train_open" }), Patience::new(answer))?;
-        let token = reply["token"].as_u64().ok_or_else(|| MeasureError::BadMessage {
-            peer,
-            operation: OPERATION,
-            problem: "no token in the answer".to_owned(),
-        })?;
-        let near = Near::open(peer, token.to_be_bytes(), rtt, Patience::new(answer).unless(cancel));
-        let measured = near.and_then(|mut near| near.measure(directions, cancel, done));
-        let closed = talk::ask(self.control(OPERATION)?, &json!({ "request": "train_close" }), Patience::new(answer));
-        let measured = measured?;
-        closed?;
-        Ok(measured)
-    }
+/// Why a search ended early.
+enum Ended {
+    Cancelled,
+    Failed(io::Error),
 }
 
-fn control_rtt(control: &mut crate::control::Control, answer: Duration) -> Result<Duration, MeasureError> {
-    let start = Instant::now();
-    talk::ask(control, &json!({ "request": "ping" }), Patience::new(answer))?;
-    Ok(start.elapsed())
+/// The end that sends a train.
+#[derive(Clone, Copy)]
+enum Sender {
+    Prober,
+    Responder,
 }
 
-struct Near {
+/// One side of a connected UDP socket, with a [`super::Responder`] at the other.
+#[derive(Debug)]
+pub struct Prober {
     socket: UdpSocket,
-    peer: SocketAddr,
     token: [u8; TOKEN_LEN],
     rtt: Duration,
     /// IP and UDP headers.
@@ -118,63 +88,58 @@ struct Near {
     train: u32,
 }
 
-impl Near {
-    fn open(
-        peer: SocketAddr,
-        token: [u8; TOKEN_LEN],
-        rtt: Duration,
-        patience: Patience<'_>,
-    ) -> Result<Self, MeasureError> {
-        let failed = |source| MeasureError::Io { peer, operation: OPERATION, source };
-        let any: SocketAddr = match peer {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
-        let socket = UdpSocket::bind(any).map_err(failed)?;
-        socket.connect(peer).map_err(failed)?;
-        far::roomy(&socket);
-        stamp::enable(&socket).map_err(failed)?;
-        greet(&socket, peer, patience)?;
+impl Prober {
+    /// `socket` is connected to the responder, `token` the one that it was started with, and `rtt` the round-trip time of
+    /// the path.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn new(socket: UdpSocket, token: [u8; TOKEN_LEN], rtt: Duration) -> io::Result<Self> {
+        let peer = socket.peer_addr()?;
+        roomy(&socket);
+        stamp::enable(&socket)?;
         let is_v4 = peer.ip().to_canonical().is_ipv4();
-        let packet = sockopt::path_mtu(&socket, peer.is_ipv4()).unwrap_or(USUAL_MTU).clamp(576, USUAL_MTU);
-        Ok(Self { socket, peer, token, rtt, overhead: if is_v4 { 28 } else { 48 }, packet, train: 0 })
+        let packet = fragment::path_mtu(&socket, peer.is_ipv4()).unwrap_or(USUAL_MTU).clamp(576, USUAL_MTU);
+        Ok(Self { socket, token, rtt, overhead: if is_v4 { 28 } else { 48 }, packet, train: 0 })
     }
 
-    fn measure(
-        &mut self,
-        directions: &[Direction],
-        cancel: &AtomicBool,
-        done: Done<'_>,
-    ) -> Result<Capacity, MeasureError> {
-        let mut measured = Vec::new();
-        for (index, &direction) in directions.iter().enumerate() {
-            done(index, directions.len());
-            let mut capacity = CapacityOfDirection::none(direction, self.packet);
-            let (found, ended) = search::search(f64::from(self.packet) * 8.0, |train| {
-                if cancel.load(Ordering::Relaxed) {
-                    return Err(MeasureError::Cancelled);
-                }
-                let arrival = self.send(direction, train, cancel)?;
-                capacity.count(train, arrival);
-                Ok(arrival)
-            });
-            capacity.found(found);
-            measured.push(capacity);
-            match ended {
-                Err(MeasureError::Cancelled) => return Ok(Capacity { directions: measured, cancelled: true }),
-                other => other?,
+    /// The rate that is available from this end to the responder. `cancel` ends the search early with what was found until
+    /// then.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn towards(&mut self, cancel: &AtomicBool) -> io::Result<Measured> {
+        self.measure(Sender::Prober, cancel)
+    }
+
+    /// The same from the responder to this end.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn from_there(&mut self, cancel: &AtomicBool) -> io::Result<Measured> {
+        self.measure(Sender::Responder, cancel)
+    }
+
+    fn measure(&mut self, sender: Sender, cancel: &AtomicBool) -> io::Result<Measured> {
+        let mut available = Available { packet_bytes: self.packet, ..Available::default() };
+        let (found, ended) = search::search(f64::from(self.packet) * 8.0, |train| {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Ended::Cancelled);
             }
+            let arrival = self.send(sender, train, cancel).map_err(Ended::Failed)?;
+            available.count(train, arrival);
+            Ok(arrival)
+        });
+        available.found(found);
+        match ended {
+            Err(Ended::Failed(error)) => Err(error),
+            Err(Ended::Cancelled) => Ok(Measured { available, cancelled: true }),
+            Ok(()) => Ok(Measured { available, cancelled: false }),
         }
-        Ok(Capacity { directions: measured, cancelled: false })
     }
 
     /// `None` where nothing is known of the train.
-    fn send(
-        &mut self,
-        direction: Direction,
-        train: Train,
-        cancel: &AtomicBool,
-    ) -> Result<Option<Arrival>, MeasureError> {
+    fn send(&mut self, sender: Sender, train: Train, cancel: &AtomicBool) -> io::Result<Option<Arrival>> {
         self.train += 1;
         let bits = f64::from(self.packet) * 8.0;
         let gap = train.bps.map_or(Duration::ZERO, |bps| Duration::from_secs_f64((bits / bps.max(1.0)).min(1.0)));
@@ -189,12 +154,10 @@ impl Near {
             gap_ns: u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX),
         };
         let start = Instant::now();
-        let arrival = match direction {
-            Direction::Up => self.up(header, cancel),
-            Direction::Down => self.down(header),
+        let arrival = match sender {
+            Sender::Prober => self.up(header, cancel)?,
+            Sender::Responder => self.down(header)?,
         };
-        let failed = |source| MeasureError::Io { peer: self.peer, operation: OPERATION, source };
-        let arrival = arrival.map_err(failed)?;
         // What it left in queues has gone when the next one comes.
         thread::sleep(start.elapsed().clamp(Duration::from_millis(5), Duration::from_millis(200)));
         // Fewer say too little.
@@ -285,21 +248,7 @@ impl Near {
     }
 }
 
-impl CapacityOfDirection {
-    fn none(direction: Direction, packet_bytes: u32) -> Self {
-        Self {
-            direction,
-            available_bps: None,
-            low_bps: None,
-            high_bps: None,
-            burst_bps: None,
-            trains: 0,
-            datagrams: 0,
-            lost: 0,
-            packet_bytes,
-        }
-    }
-
+impl Available {
     fn count(&mut self, train: Train, arrival: Option<Arrival>) {
         self.trains += 1;
         self.datagrams += u64::from(train.count);

@@ -1,12 +1,10 @@
-//! Two stacks joined by a made path, in virtual time. Every run is decided by its seed.
-
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::allow_attributes,
-    clippy::unwrap_used,
-    reason = "each test file uses its part of it"
-)]
+//! The virtual-time driver of the TCP engine: two hosts, a link each way, one clock that moves from event to event, and
+//! streams whose every byte is compared. Each run is decided by its seed.
+//!
+//! The engine's own tests and the fuzzer drive it with this; so can whoever changes the engine. What happens otherwise than it
+//! must panics. What is *not* here: queues with policies, shapers and scenarios (`path`), platforms and settings (`sim`), and a
+//! clock.
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test that drives it")]
 
 use std::{
     cmp::Reverse,
@@ -16,45 +14,25 @@ use std::{
 
 use fullpipe_tcp::{
     SecretKey,
-    pool::{Pool, PoolState, Slot},
+    heap::HeapStorage,
     profile::Profile,
     socket::{Endpoint, SocketOptions},
-    stack::{Config, Device, Dropped, Entry, ListenerId, SocketId, Stack, Storage},
+    stack::{Config, Device, Dropped, ListenerId, SocketId, Stack},
+    wire::{
+        checksum::Checksum,
+        ip::{self, Packet},
+        tcp::{self, Segment},
+    },
 };
 use fullpipe_units::Instant;
 
-/// Storage of a size chosen at run time.
-#[derive(Debug)]
-pub struct HeapStorage {
-    bytes: Vec<u8>,
-    slots: Vec<Slot>,
-    state: PoolState,
-    entries: Vec<Entry>,
-}
-
-impl HeapStorage {
-    pub fn new(sockets: usize, buffers: u16, size: usize) -> Self {
-        Self {
-            bytes: vec![0; usize::from(buffers) * size],
-            slots: vec![Slot::EMPTY; usize::from(buffers)],
-            state: PoolState::new(buffers),
-            entries: std::iter::repeat_with(|| Entry::FREE).take(sockets).collect(),
-        }
-    }
-}
-
-impl Storage for HeapStorage {
-    fn parts(&mut self) -> (Pool<'_>, &mut [Entry]) {
-        (Pool::new(&mut self.bytes, &mut self.slots, &mut self.state), &mut self.entries)
-    }
-}
-
-/// SplitMix64.
+/// Random numbers of a seed: SplitMix64 (Steele, Lea and Flood, 2014).
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    /// Any number.
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -62,10 +40,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// Any number below `n`, which is not zero.
     pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
+        self.number() % n
     }
 
+    /// True in so many of a million cases.
     pub fn chance(&mut self, per_million: u32) -> bool {
         self.below(1_000_000) < u64::from(per_million)
     }
@@ -74,7 +54,9 @@ impl Random {
 /// One direction of the path.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
+    /// Of every packet.
     pub delay_us: u64,
+    /// Up to so much more, at random.
     pub jitter_us: u64,
     /// Bits per second; zero for no limit.
     pub rate_bps: u64,
@@ -82,15 +64,18 @@ pub struct Link {
     pub queue: u64,
     /// In millionths.
     pub loss: u32,
+    /// Packets that arrive twice, in millionths.
     pub duplicate: u32,
-    /// Packets held back by one to three milliseconds.
+    /// Packets held back by one to three milliseconds, in millionths.
     pub reorder: u32,
-    /// Packets that get the CE mark if they are ECN-capable.
+    /// Packets that get the CE mark if they are ECN-capable, in millionths.
     pub mark: u32,
+    /// The largest packet that passes, in bytes.
     pub mtu: usize,
 }
 
 impl Link {
+    /// A link that only delays.
     pub const fn clean(delay_us: u64) -> Self {
         Self {
             delay_us,
@@ -106,6 +91,8 @@ impl Link {
     }
 }
 
+/// The address of a host.
+#[must_use]
 pub fn addr(v6: bool, host: u8) -> IpAddr {
     if v6 {
         Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::from(host)).into()
@@ -114,6 +101,8 @@ pub fn addr(v6: bool, host: u8) -> IpAddr {
     }
 }
 
+/// What a host is set up with.
+#[must_use]
 pub fn config(host: u8, v6: bool, mtu: u16, profile: Profile) -> Config {
     let mut config = Config::new(addr(v6, host), Device::plain(mtu), SecretKey([host; 16]));
     config.profile = profile;
@@ -123,24 +112,35 @@ pub fn config(host: u8, v6: bool, mtu: u16, profile: Profile) -> Config {
 /// A packet under way: when it arrives, its number, the host it goes to.
 type Flying = Reverse<(u64, u64, usize, Vec<u8>)>;
 
+/// Two hosts and what is between them.
+#[derive(Debug)]
 pub struct Net {
+    /// The clock of all.
     pub now: Instant,
+    /// The hosts.
     pub hosts: [Stack<HeapStorage>; 2],
+    /// What each host sends into.
     pub links: [Link; 2],
+    /// Decides about losses and delays.
     pub random: Random,
+    /// Packets that were sent.
     pub packets: u64,
+    /// Of these got lost.
     pub dropped: u64,
+    /// Packets that arrived at each host.
     pub delivered_segments: [u64; 2],
     /// The latest packets that hosts sent, and to which host.
     pub recorded: Vec<(usize, Vec<u8>)>,
     flying: BinaryHeap<Flying>,
     number: u64,
     free_at: [u64; 2],
-    /// Called for every packet that a host sends: host, packet.
+    /// Called for every packet that a host sends: microseconds, host, packet.
     pub trace: Option<fn(u64, usize, &[u8])>,
 }
 
 impl Net {
+    /// Two hosts that have said nothing yet.
+    #[must_use]
     pub fn new(seed: u64, links: [Link; 2], hosts: [Stack<HeapStorage>; 2]) -> Self {
         Self {
             now: Instant::from_nanos(1_000_000_000),
@@ -251,6 +251,7 @@ impl Net {
         true
     }
 
+    /// Handles all that happens within that time.
     pub fn run_for(&mut self, us: u64) {
         let until = Instant::from_nanos(self.now.as_nanos() + us * 1_000);
         while self.step(until) {}
@@ -270,7 +271,6 @@ impl Net {
 
 /// Splits a large IPv4 segment as a network card does: `headers` bytes of headers before each `size` bytes of data.
 fn split_as_a_device(bytes: &[u8], headers: usize, size: usize) -> Vec<Vec<u8>> {
-    use fullpipe_tcp::wire::{checksum::Checksum, ip, tcp};
     let (head, data) = bytes.split_at(headers);
     let seq = u32::from_be_bytes([head[24], head[25], head[26], head[27]]);
     let count = data.len().div_ceil(size).max(1);
@@ -291,7 +291,7 @@ fn split_as_a_device(bytes: &[u8], headers: usize, size: usize) -> Vec<Vec<u8>> 
             piece[33] &= !0x80;
         }
         let addresses = {
-            let packet = ip::Packet::parse(&piece).unwrap();
+            let packet = Packet::parse(&piece).unwrap();
             ip::Addresses { src: packet.src, dst: packet.dst }
         };
         piece[36..38].fill(0);
@@ -307,12 +307,13 @@ fn mark_ce(bytes: &mut [u8]) {
     if bytes[0] >> 4 == 4 && bytes[1] & 3 != 0 {
         bytes[1] |= 3;
         bytes[10..12].fill(0);
-        let sum = fullpipe_tcp::wire::checksum::Checksum::new().bytes(&bytes[..20]).finish();
+        let sum = Checksum::new().bytes(&bytes[..20]).finish();
         bytes[10..12].copy_from_slice(&sum.to_be_bytes());
     }
 }
 
 /// The byte at a place of a stream: no two streams and no two shifts of one are alike.
+#[must_use]
 pub fn byte(stream: u64, at: u64) -> u8 {
     let mut x = at.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ stream.wrapping_mul(0xd6e8_feb8_6659_fd93);
     x ^= x >> 29;
@@ -323,17 +324,25 @@ pub fn byte(stream: u64, at: u64) -> u8 {
 /// One direction of a transfer.
 #[derive(Clone, Debug)]
 pub struct Flow {
+    /// Which stream's bytes it carries.
     pub stream: u64,
+    /// How many, in bytes.
     pub size: u64,
+    /// Bytes that the sender took.
     pub written: u64,
+    /// Bytes that were read and compared.
     pub read: u64,
+    /// The reader has seen the end.
     pub ended: bool,
     /// Bytes per write, and per read.
     pub chunk: usize,
+    /// When the reader saw the end.
     pub done_at: Option<Instant>,
 }
 
 impl Flow {
+    /// A direction that carries `size` bytes of a stream.
+    #[must_use]
     pub fn new(stream: u64, size: u64) -> Self {
         Self { stream, size, written: 0, read: 0, ended: false, chunk: 16_384, done_at: None }
     }
@@ -383,6 +392,7 @@ impl Flow {
     }
 }
 
+/// Where host 1 listens.
 pub const PORT: u16 = 80;
 
 /// Opens a connection from host 0 to host 1 and returns both ends.
@@ -437,7 +447,6 @@ pub fn settle(net: &mut Net) {
 
 /// Prints a TCP packet as tcpdump would, roughly.
 pub fn print(us: u64, host: usize, bytes: &[u8]) {
-    use fullpipe_tcp::wire::{ip::Packet, tcp::Segment};
     let Ok(packet) = Packet::parse(bytes) else { return };
     let Ok(segment) = Segment::parse(&packet, true) else { return };
     eprintln!(

@@ -5,8 +5,8 @@
 //! Back-to-back trains give a first guess; paced ones then close in on the rate from both sides. Rates are those of IP
 //! packets. A train is short: what a shaper lets through at once, before its limit shows, is taken for the path's rate.
 
-mod far;
-mod near;
+mod prober;
+mod responder;
 mod search;
 
 use std::{
@@ -17,12 +17,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(crate) use far::Far;
-pub use near::{Capacity, CapacityOfDirection};
+pub use prober::{Available, Measured, Prober};
+pub use responder::Responder;
 
-use crate::control::is_pause;
+use crate::{TOKEN_LEN, is_pause};
 
-pub(crate) const TOKEN_LEN: usize = 8;
 const HEADER_LEN: usize = 36;
 
 /// The most datagrams in a train.
@@ -148,16 +147,16 @@ fn send(socket: &UdpSocket, header: Header, stop: &AtomicBool) -> io::Result<()>
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let mut car = Header { index, ..header }.datagram(header.size.into());
+        let mut probe = Header { index, ..header }.datagram(header.size.into());
         wait_until(due);
         let now = Instant::now();
         due = now + gap;
         let ns = u64::try_from(now.saturating_duration_since(start).as_nanos()).unwrap_or(u64::MAX);
         // In its place in the header: see `datagram`.
-        if let Some(place) = car.get_mut(20..28) {
+        if let Some(place) = probe.get_mut(20..28) {
             place.copy_from_slice(&ns.to_be_bytes());
         }
-        match socket.send(&car) {
+        match socket.send(&probe) {
             Err(error) if !is_pause(&error) && error.kind() != io::ErrorKind::ConnectionRefused => return Err(error),
             // One that was not sent is as good as lost.
             _ => {}
@@ -224,16 +223,16 @@ mod tests {
         let mut before = None;
         for index in 0..11 {
             let count = far.recv(&mut buffer).unwrap();
-            let car = Header::parse(&buffer[..count]).unwrap();
-            assert_eq!((count, car.index), (100, index));
-            assert!(before.is_none_or(|before| car.ns >= before + gap_ns), "{before:?} {car:?}");
-            before = Some(car.ns);
+            let probe = Header::parse(&buffer[..count]).unwrap();
+            assert_eq!((count, probe.index), (100, index));
+            assert!(before.is_none_or(|before| probe.ns >= before + gap_ns), "{before:?} {probe:?}");
+            before = Some(probe.ns);
         }
     }
 
     #[test]
     fn a_pause_of_the_sender_is_no_stretch_of_the_path() {
-        let car = |index: u16, ns: u64| Header {
+        let probe = |index: u16, ns: u64| Header {
             token: [7; 8],
             kind: Kind::Probe,
             train: 1,
@@ -246,7 +245,7 @@ mod tests {
         let mut seen = Seen::default();
         // Each takes twice as long to arrive; the third was sent much too late, the one before the last got lost.
         for (index, sent_us, came_us) in [(0, 0, 500), (1, 1_000, 2_500), (2, 9_000, 10_000), (4, 11_000, 14_000)] {
-            seen.add(car(index, sent_us * 1_000), came_us * 1_000);
+            seen.add(probe(index, sent_us * 1_000), came_us * 1_000);
         }
         assert_eq!((seen.count, seen.pairs, seen.sent_ns, seen.came_ns), (4, 1, 1_000_000, 2_000_000));
     }

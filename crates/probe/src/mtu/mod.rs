@@ -6,7 +6,7 @@
 //!
 //! A datagram: the token of 8 bytes, the kind, a number of 32 bits, a size of 16 bits, padding.
 
-mod echo;
+mod responder;
 mod search;
 
 use std::{
@@ -16,24 +16,20 @@ use std::{
 };
 
 use serde::Serialize;
-use serde_json::json;
 
-pub(crate) use self::echo::Echo;
+pub use self::responder::Responder;
 use self::search::Outcome;
 use crate::{
-    control::Control,
-    error::MeasureError,
-    patience::Patience,
-    sys::{sockopt, wait::is_too_big},
-    talk,
+    TOKEN_LEN, is_pause,
+    sys::{fragment, is_too_big},
 };
 
 /// The path MTU of both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MtuReport {
-    /// From the client to the server.
+    /// From the prober to the responder.
     pub up: PathMtu,
-    /// From the server to the client.
+    /// From the responder to the prober.
     pub down: PathMtu,
 }
 
@@ -48,7 +44,6 @@ pub struct PathMtu {
     pub interface_mtu: Option<u32>,
 }
 
-pub(super) const TOKEN_LEN: usize = 8;
 const HEADER_LEN: usize = 15;
 
 /// The kinds of datagram.
@@ -104,27 +99,27 @@ impl Header {
     }
 }
 
-/// Finds the path MTU of both directions with the far end of the conversation.
-pub(crate) fn probe(control: &mut Control, rtt: Duration, answer: Duration) -> Result<MtuReport, MeasureError> {
-    let peer = control.peer();
-    let opened = talk::ask(control, &json!({ "request": "mtu_open" }), Patience::new(answer))?;
-    let bad = || MeasureError::BadMessage {
-        peer,
-        operation: "opening the MTU probe",
-        problem: "no port or token in the answer".to_owned(),
-    };
-    let port = opened["port"].as_u64().and_then(|port| u16::try_from(port).ok()).ok_or_else(bad)?;
-    let token = opened["token"].as_u64().ok_or_else(bad)?.to_be_bytes();
-    let far_mtu = opened["mtu"].as_u64().and_then(|mtu| u32::try_from(mtu).ok());
-    let local = control.stream().local_addr().map(|local| local.ip());
-    let failed = |source| MeasureError::Io { peer, operation: "probing the path MTU", source };
-    let mut prober = local
-        .and_then(|local| Prober::new(SocketAddr::new(local, 0), SocketAddr::new(peer.ip(), port), token, rtt))
-        .map_err(failed)?;
+/// What the prober has to know of the responder at the far end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FarEnd {
+    /// Where it answers.
+    pub address: SocketAddr,
+    /// What every datagram must begin with: [`Responder::token`].
+    pub token: u64,
+    /// [`Responder::mtu`].
+    pub mtu: Option<u32>,
+}
+
+/// Finds the path MTU of both directions, from the address `local`; `rtt` is the round-trip time of the path. It takes some
+/// round trips, and up to forty where large datagrams vanish without a word.
+///
+/// # Errors
+/// Those of the socket. A responder that doesn't answer is none: no MTU is found then.
+pub fn probe(local: IpAddr, far: FarEnd, rtt: Duration) -> io::Result<MtuReport> {
+    let mut prober = Prober::new(SocketAddr::new(local, 0), far, rtt)?;
     let own_mtu = prober.socket.path_mtu();
-    let up = search::search(own_mtu, prober.least(), |size| prober.up(size)).map_err(failed)?;
-    let down = search::search(far_mtu, prober.least(), |size| prober.down(size)).map_err(failed)?;
-    talk::ask(control, &json!({ "request": "mtu_close" }), Patience::new(answer))?;
+    let up = search::search(own_mtu, prober.least(), |size| prober.up(size))?;
+    let down = search::search(far.mtu, prober.least(), |size| prober.down(size))?;
     Ok(MtuReport { up, down })
 }
 
@@ -143,7 +138,7 @@ impl Unfragmented {
             IpAddr::V4(_) => true,
             IpAddr::V6(ip) => ip.to_ipv4_mapped().is_some(),
         };
-        sockopt::never_fragment(&socket, local.ip())?;
+        fragment::never_fragment(&socket, local.ip())?;
         Ok(Self { socket, overhead: if is_v4 { 28 } else { 48 } })
     }
 
@@ -172,11 +167,11 @@ impl Unfragmented {
 
     /// What the kernel believes, of a connected socket: the interface's MTU, or what an ICMP "too big" said.
     fn path_mtu(&self) -> Option<u32> {
-        sockopt::path_mtu(&self.socket, self.overhead == 28).filter(|&mtu| mtu >= 68)
+        fragment::path_mtu(&self.socket, self.overhead == 28).filter(|&mtu| mtu >= 68)
     }
 }
 
-/// The client's side.
+/// The side that asks.
 struct Prober {
     socket: Unfragmented,
     token: [u8; TOKEN_LEN],
@@ -185,11 +180,11 @@ struct Prober {
 }
 
 impl Prober {
-    fn new(local: SocketAddr, far: SocketAddr, token: [u8; TOKEN_LEN], rtt: Duration) -> io::Result<Self> {
+    fn new(local: SocketAddr, far: FarEnd, rtt: Duration) -> io::Result<Self> {
         let socket = Unfragmented::bind(local)?;
-        socket.socket.connect(far)?;
+        socket.socket.connect(far.address)?;
         // Twice the round trip, since the first large packets may find a queue, and time for both programs to wake up.
-        Ok(Self { socket, token, number: 0, wait: rtt * 2 + Duration::from_millis(100) })
+        Ok(Self { socket, token: far.token.to_be_bytes(), number: 0, wait: rtt * 2 + Duration::from_millis(100) })
     }
 
     /// What every path carries (RFC 791: 576 bytes must be accepted; RFC 8200: 1280 must pass).
@@ -237,7 +232,7 @@ impl Prober {
                 Err(error) if is_too_big(&error) && self.socket.is_refused(packet) => {
                     return Ok(Some(Outcome::TooBig(self.socket.path_mtu())));
                 }
-                Err(error) if is_too_big(&error) || crate::control::is_pause(&error) => continue,
+                Err(error) if is_too_big(&error) || is_pause(&error) => continue,
                 // The far end's socket may be gone for a moment or for good; the wait tells.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => continue,
                 Err(error) => return Err(error),
@@ -252,6 +247,13 @@ impl Prober {
             }
         }
     }
+}
+
+/// What becomes of a peer's datagram, for the fuzzer.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_any(datagram: &[u8]) {
+    let Some(header) = Header::parse(datagram) else { return };
+    assert_eq!(Header::parse(&header.datagram(0, 28)), Some(header));
 }
 
 #[cfg(test)]
@@ -270,6 +272,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_datagram_panics(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            read_any(&bytes);
             prop_assert!(bytes.len() >= HEADER_LEN || Header::parse(&bytes).is_none());
         }
     }
