@@ -10,6 +10,7 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::mpsc,
     thread,
     time::Duration,
 };
@@ -174,6 +175,158 @@ fn an_address_that_is_taken_and_too_many_destinations_are_said_to() {
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
     let ended = run(&["agent", "--destination", "192.0.2.0/33"]);
     assert!(String::from_utf8_lossy(&ended.stderr).contains("10.0.0.0/8"), "{ended:?}");
+}
+
+/// A collector of a few lines: answers each push with `status`, and hands on its body.
+fn collector(listener: TcpListener, status: &'static str) -> mpsc::Receiver<String> {
+    let (told, heard) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            while let Some(body) = pushed(&mut stream) {
+                write!(stream.get_mut(), "HTTP/1.1 {status}\r\ncontent-length: 2\r\n\r\n{{}}").unwrap();
+                if told.send(body).is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    heard
+}
+
+/// The body of a request to `/v1/metrics`; `None` where there comes none.
+fn pushed(stream: &mut BufReader<TcpStream>) -> Option<String> {
+    let (mut line, mut length) = (String::new(), 0);
+    stream.read_line(&mut line).ok().filter(|count| *count > 0)?;
+    assert_eq!(line, "POST /v1/metrics HTTP/1.1\r\n");
+    while line != "\r\n" {
+        line.clear();
+        stream.read_line(&mut line).ok()?;
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).ok()?;
+    Some(String::from_utf8(body).unwrap())
+}
+
+/// A message as OpenTelemetry's own library reads it and writes it again: it knows every field, and refuses one that it does not
+/// know. `None`, and the reason printed, where the library is not here.
+fn as_its_own_library_reads_it(test: &str, body: &str) -> Option<serde_json::Value> {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/python/bin/python");
+    let script = "\
+import sys
+try:
+    from google.protobuf import json_format
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+except ImportError:
+    sys.exit(9)
+message = json_format.Parse(sys.stdin.read(), ExportMetricsServiceRequest())
+print(json_format.MessageToJson(message))
+";
+    let missing = || println!("skipped {test}: OpenTelemetry's messages for Python are not in target/tools/python");
+    let started = Command::new(python)
+        .args(["-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = started else {
+        missing();
+        return None;
+    };
+    // One that ends at once reads nothing.
+    drop(child.stdin.take().unwrap().write_all(body.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    if output.status.code() == Some(9) {
+        missing();
+        return None;
+    }
+    assert!(output.status.success(), "{}\n{body}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[test]
+fn a_collector_is_given_the_same_figures_under_the_names_of_opentelemetry() {
+    let test = "a_collector_is_given_the_same_figures_under_the_names_of_opentelemetry";
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let bodies = collector(listener, "200 OK");
+    let words = ["agent", "--listen", "127.0.0.1:0", "--interval", "200ms", "--otlp", &url, "--otlp-interval", "300ms"];
+    let Some((mut running, address)) = agent(test, &words) else { return };
+    let connection = busy();
+    let body = bodies.iter().find(|body| body.contains("127.0.0.0/24")).expect("a push with the connection");
+    let (_, text) = get(address, "/metrics").unwrap();
+    drop(connection);
+    let Some(message) = as_its_own_library_reads_it(test, &body) else { return };
+    let resource = message["resourceMetrics"][0]["resource"]["attributes"].as_array().unwrap();
+    assert!(resource.iter().any(|attribute| attribute["key"] == "host.name"), "{resource:?}");
+    let metrics = message["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
+    let metric = |name: &str| {
+        let found: Vec<_> = metrics.iter().filter(|metric| metric["name"] == name).collect();
+        assert_eq!(found.len(), 1, "{name} is one metric: {metrics:?}");
+        found[0]
+    };
+    let number = |value: &serde_json::Value| value.as_str().unwrap().parse::<u64>().unwrap();
+    let has = |point: &serde_json::Value, key: &str, value: &str| {
+        let attributes = point["attributes"].as_array().unwrap();
+        attributes.iter().any(|one| one["key"] == key && one["value"]["stringValue"] == value)
+    };
+    let io = metric("fullpipe.network.io");
+    assert_eq!((&io["unit"], &io["sum"]["isMonotonic"]), (&"By".into(), &true.into()), "{io}");
+    let points = io["sum"]["dataPoints"].as_array().unwrap();
+    let sent = points.iter().filter(|point| {
+        has(point, "network.io.direction", "transmit") && has(point, "fullpipe.destination", "127.0.0.0/24")
+    });
+    let sent: u64 = sent.map(|point| number(&point["asInt"])).sum();
+    let scraped =
+        text.lines().filter(|line| line.starts_with("fullpipe_sent_bytes_total{") && line.contains("127.0.0.0/24"));
+    let scraped: u64 = scraped.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
+    assert!(0 < sent && sent <= scraped, "{sent} and later {scraped}");
+    let times = metric("fullpipe.round_trip.duration")["histogram"]["dataPoints"][0].clone();
+    let counts = times["bucketCounts"].as_array().unwrap();
+    assert_eq!(counts.len(), times["explicitBounds"].as_array().unwrap().len() + 1);
+    assert_eq!(counts.iter().map(number).sum::<u64>(), number(&times["count"]));
+    assert!(number(&times["startTimeUnixNano"]) < number(&times["timeUnixNano"]), "{times}");
+    assert_eq!(metric("system.network.connection.count")["unit"], "{connection}");
+    let families = text.lines().filter(|line| line.starts_with("# TYPE ")).count();
+    assert_eq!(metrics.len(), families - 1, "payload is one metric instead of two: {text}");
+
+    let process = rustix::process::Pid::from_raw(running.0.id().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+    assert!(running.0.wait().unwrap().success(), "it ends in order");
+}
+
+#[test]
+fn a_collector_that_is_away_is_told_of_once_and_when_it_is_back() {
+    let test = "a_collector_that_is_away_is_told_of_once_and_when_it_is_back";
+    // Nobody else takes a port that was free a moment ago, as a rule.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{address}");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+        .args(["agent", "--listen", "127.0.0.1:0", "--interval", "200ms", "--otlp", &url, "--otlp-interval", "100ms"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let mut link = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut link).unwrap();
+    let running = Running(child);
+    if link.is_empty() {
+        return println!("skipped {test}: this kernel has no sock_diag");
+    }
+    let mut next = || lines.find(|line| line.contains("collector at")).unwrap();
+    let away = next();
+    assert!(away.contains(&format!("collector at {url}/v1/metrics: takes no metrics")), "{away}");
+    let metrics = link.trim().strip_prefix("metrics at http://").unwrap().strip_suffix("/metrics").unwrap();
+    assert!(get(metrics.parse().unwrap(), "/metrics").is_some(), "it counts and answers all the same");
+    let bodies = collector(TcpListener::bind(address).unwrap(), "200 OK");
+    bodies.recv().unwrap();
+    let back = next();
+    assert!(back.contains("takes metrics again"), "nothing else is said between the two: {back}");
+    drop(running);
 }
 
 #[test]

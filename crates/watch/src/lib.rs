@@ -37,6 +37,8 @@ pub mod unpin;
 
 pub use filter::{Filter, FilterError};
 pub use frame::{Frame, Listener, MOST_RECORDED, Row, Sort};
+#[cfg(feature = "otlp")]
+pub use meter::Resource;
 pub use meter::{Destinations, Exposition, MOST_NAMES, MOST_PAIRS, MOST_SERIES, Meter};
 pub use notes::{Note, Subject};
 pub use owner::Owner;

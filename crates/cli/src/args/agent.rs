@@ -13,13 +13,15 @@ use super::watch;
 /// Watches as `watch` does and serves what it sees as OpenMetrics under /metrics: seconds by limiter for each process and
 /// destination, payload, retransmissions, round trips, sockets whose buffers an application set, dropped connections. However
 /// many connections come and go, the number of series has a bound (docs/watch.md). It sends nothing unless it is asked, and changes
-/// nothing. It speaks HTTP without TLS or password: listen where only your own machines reach it.
+/// nothing. It speaks HTTP without TLS or password: listen where only your own machines reach it. With --otlp it also pushes the same
+/// figures to an OpenTelemetry Collector.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fullpipe agent                                  http://127.0.0.1:7071/metrics
   fullpipe agent --listen 192.0.2.7:7071 --interval 5s
   fullpipe agent --destination 10.0.0.0/8 --destination 192.0.2.0/24      all others together
+  fullpipe agent --otlp http://localhost:4318     also to an OpenTelemetry Collector
   systemctl enable --now fullpipe-agent           as a service with the rights that it needs")]
 pub(crate) struct AgentArgs {
     /// Where to listen: an address and a port, or a port of this machine alone
@@ -28,6 +30,15 @@ pub(crate) struct AgentArgs {
     /// What is counted, and how often.
     #[command(flatten)]
     pub(crate) meter: MeterArgs,
+    /// Also push the figures to an OpenTelemetry Collector, by OTLP over HTTP with JSON and without TLS [default URL:
+    /// OTEL_EXPORTER_OTLP_ENDPOINT, else http://localhost:4318]
+    #[cfg(feature = "otlp")]
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", help_heading = "OpenTelemetry")]
+    pub(crate) otlp: Option<String>,
+    /// How often they are pushed [default: OTEL_METRIC_EXPORT_INTERVAL, else 60s]
+    #[cfg(feature = "otlp")]
+    #[arg(long, value_name = "TIME", requires = "otlp", value_parser = watch::interval, help_heading = "OpenTelemetry")]
+    pub(crate) otlp_interval: Option<Duration>,
 }
 
 /// What is counted, and how often.
