@@ -98,7 +98,7 @@ pub(crate) fn peers(shell: &Shell) {
 /// Fetches the packages of `web/`, as its lock file names them, where Node.js is here.
 pub(crate) fn pages(shell: &Shell) {
     let _web = shell.push_dir("web");
-    if shell.path_exists("node_modules/uplot") {
+    if shell.path_exists("node_modules/uplot") && shell.path_exists("node_modules/@grafana/schema") {
         return eprintln!("pages: all here");
     }
     let fetched = if is_here(shell, "npm") {

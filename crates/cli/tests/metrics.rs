@@ -368,6 +368,20 @@ fn alert_rules_do_what_they_say() {
 }
 
 #[test]
+fn the_dashboard_is_one_by_the_schema_that_grafana_publishes() {
+    let test = "the_dashboard_is_one_by_the_schema_that_grafana_publishes";
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+    if !web.join("node_modules/@grafana/schema").is_dir() {
+        return println!("skipped {test}: the packages of web/ are not here; `npm ci` there fetches them");
+    }
+    match Command::new("node").args(["--test", "tests/dashboard.test.mjs"]).current_dir(web).output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => println!("skipped {test}: there is no Node.js"),
+        Err(error) => panic!("{error}"),
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
+    }
+}
+
+#[test]
 fn a_real_prometheus_scrapes_it_and_answers_every_question_of_the_dashboard() {
     let test = "a_real_prometheus_scrapes_it_and_answers_every_question_of_the_dashboard";
     let words = ["agent", "--listen", "127.0.0.1:0", "--interval", "500ms"];
