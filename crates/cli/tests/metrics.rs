@@ -177,6 +177,139 @@ fn an_address_that_is_taken_and_too_many_destinations_are_said_to() {
     assert!(String::from_utf8_lossy(&ended.stderr).contains("10.0.0.0/8"), "{ended:?}");
 }
 
+/// One figure of a text; 0 where there is none of it yet.
+fn figure(text: &str, labels: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(labels)?.strip_prefix(' '));
+    line.map_or(0, |number| number.parse().unwrap())
+}
+
+#[test]
+fn connections_that_begin_and_end_between_two_looks_are_all_counted() {
+    let test = "connections_that_begin_and_end_between_two_looks_are_all_counted";
+    const COUNT: u64 = 1_000;
+    // Nobody else's connections go to these.
+    let (to, network) = ([127, 73, 0, 1], "127.73.0.0/16");
+    // No look comes before the end: what is known is what the kernel told.
+    let words = ["agent", "--listen", "127.0.0.1:0", "--interval", "3s", "--events", "--destination", network];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+        .args(words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut link = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut link).unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let running = Running(child);
+    let Some(address) = link.trim().strip_prefix("metrics at http://").and_then(|rest| rest.strip_suffix("/metrics"))
+    else {
+        return println!("skipped {test}: this kernel has no sock_diag");
+    };
+    let address = address.parse().unwrap();
+    let listener = TcpListener::bind((std::net::Ipv4Addr::from(to), 0)).unwrap();
+    let peer = listener.local_addr().unwrap();
+    let server = thread::spawn(move || {
+        for _ in 0..COUNT {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_exact(&mut [0; 100]).unwrap();
+            stream.write_all(&[7; 1_000]).unwrap();
+        }
+    });
+    for _ in 0..COUNT {
+        let mut stream = TcpStream::connect(peer).unwrap();
+        stream.write_all(&[7; 100]).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert_eq!(answer.len(), 1_000);
+    }
+    server.join().unwrap();
+    let name = fs::read_to_string("/proc/self/comm").unwrap().trim_end().to_owned();
+    let labels = format!("{{process=\"{name}\",destination=\"{network}\"}}");
+    let ended = format!("fullpipe_ended_connections_total{labels}");
+    for _ in 0..PATIENCE {
+        let (_, text) = get(address, "/metrics").unwrap();
+        if figure(&text, "fullpipe_looks_total") > 0 && !text.contains("fullpipe_lost_events_total") {
+            drop(running);
+            let mut all = String::new();
+            said.read_to_string(&mut all).unwrap();
+            assert!(all.contains("connections that begin and end between two looks"), "{all}");
+            return println!("skipped {test}: a BPF program takes rights, or a kernel, that are not here");
+        }
+        if figure(&text, &ended) >= COUNT {
+            break;
+        }
+        thread::sleep(PAUSE);
+    }
+    let (_, text) = get(address, "/metrics").unwrap();
+    assert_eq!(figure(&text, &ended), COUNT, "{text}");
+    // One that a look caught with nothing but its SYN acknowledged is counted as one byte less.
+    let sent = figure(&text, &format!("fullpipe_sent_bytes_total{labels}"));
+    assert!((100 * COUNT..=100 * COUNT + 10).contains(&sent), "{sent}");
+    assert_eq!(figure(&text, &format!("fullpipe_received_bytes_total{labels}")), 1_000 * COUNT);
+    assert_eq!(figure(&text, "fullpipe_lost_events_total"), 0);
+
+    // Killed without a chance to clean up: the kernel detaches the program and forgets it.
+    let descriptors = fs::read_dir(format!("/proc/{}/fdinfo", running.0.id())).unwrap();
+    let programs: BTreeSet<String> = descriptors
+        .filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok())
+        .filter_map(|info| Some(info.lines().find_map(|line| line.strip_prefix("prog_id:"))?.trim().to_owned()))
+        .collect();
+    assert_eq!(programs.len(), 1, "one program: {programs:?}");
+    let is_there = || {
+        let words = ["prog", "show", "id"].into_iter().chain(programs.iter().map(String::as_str));
+        Some(Command::new("bpftool").args(words).output().ok()?.status.success())
+    };
+    match is_there() {
+        None => println!("skipped {test}: bpftool is not installed"),
+        Some(before) => {
+            assert!(before, "it is listed while the agent runs");
+            drop(running);
+            in_time("the end of the program", || is_there().filter(|is_there| !is_there));
+        }
+    }
+}
+
+#[test]
+fn what_moved_after_the_last_look_is_counted_once() {
+    let test = "what_moved_after_the_last_look_is_counted_once";
+    const COUNT: u64 = 20;
+    let network = "127.74.0.0/16";
+    let words = ["agent", "--listen", "127.0.0.1:0", "--interval", "300ms", "--events", "--destination", network];
+    let Some((_agent, address)) = agent(test, &words) else { return };
+    let text = in_time("a look", || {
+        let (_, text) = get(address, "/metrics")?;
+        (figure(&text, "fullpipe_looks_total") > 0).then_some(text)
+    });
+    if !text.contains("fullpipe_lost_events_total") {
+        return println!("skipped {test}: a BPF program takes rights, or a kernel, that are not here");
+    }
+    let listener = TcpListener::bind((std::net::Ipv4Addr::new(127, 74, 0, 1), 0)).unwrap();
+    let to = listener.local_addr().unwrap();
+    let mut pairs: Vec<_> =
+        (0..COUNT).map(|_| (TcpStream::connect(to).unwrap(), listener.accept().unwrap().0)).collect();
+    let looks = |address| figure(&get(address, "/metrics").unwrap().1, "fullpipe_looks_total");
+    pairs.iter_mut().for_each(|(sender, _)| sender.write_all(&[7; 1_000]).unwrap());
+    // All of them are known, with their first bytes.
+    let before = looks(address);
+    in_time("two looks", || (looks(address) > before + 2).then_some(()));
+    pairs.iter_mut().for_each(|(sender, _)| sender.write_all(&[7; 2_000]).unwrap());
+    for (sender, mut receiver) in pairs {
+        drop(sender);
+        assert_eq!(receiver.read_to_end(&mut Vec::new()).unwrap(), 3_000);
+    }
+    let sum = |text: &str, name: &str| -> u64 {
+        let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(network));
+        lines.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
+    };
+    let text = in_time("all ends", || {
+        let (_, text) = get(address, "/metrics")?;
+        (sum(&text, "fullpipe_ended_connections_total{") == COUNT).then_some(text)
+    });
+    let sent = sum(&text, "fullpipe_sent_bytes_total{");
+    // A look counts an acknowledged SYN, and a FIN, as a byte each.
+    assert!((3_000 * COUNT..=3_002 * COUNT).contains(&sent), "{sent}");
+}
+
 /// A collector of a few lines: answers each push with `status`, and hands on its body.
 fn collector(listener: TcpListener, status: &'static str) -> mpsc::Receiver<String> {
     let (told, heard) = mpsc::channel();

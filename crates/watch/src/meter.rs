@@ -1,8 +1,8 @@
 //! What each interval adds, summed up by process and destination, as OpenMetrics and OTLP have it.
 //!
 //! Whoever makes connections chooses addresses, and a process chooses its name: labels of these could grow without end. So a
-//! name gets labels of its own only for a connection that the judge has judged, and no more than [`MOST_PAIRS`] do; the rest
-//! is counted together as `other`. The number of series has a bound, [`MOST_SERIES`], whatever comes and goes.
+//! name gets labels of its own only for a connection that the judge has judged, or to a destination that was named, and no more than
+//! [`MOST_PAIRS`] do; the rest is counted together as `other`. The number of series has a bound, [`MOST_SERIES`], whatever comes and goes.
 
 #[cfg(feature = "otlp")]
 use std::time::SystemTime;
@@ -36,11 +36,15 @@ const OTHER: &str = "other";
 const ROUND_TRIP_SERIES: usize = ROUND_TRIPS.len() + 3;
 /// Limiters that hold for a time: all but "insufficient evidence".
 const LIMITERS: usize = Limiter::ALL.len() - 1;
+/// Why connections are aborted: by a reset, or without one that came through.
+pub(crate) const REASONS: [&str; 5] = ["reset_by_peer", "reset_here", "refused", "timed_out", "failed"];
 /// Those without labels of a name.
-const SINGLE_SERIES: usize = 9;
+const SINGLE_SERIES: usize = 10;
 /// There are never more series than this.
-pub const MOST_SERIES: usize =
-    (MOST_PAIRS + 1) * (LIMITERS + 4) + (MOST_NAMES + 1) * ROUND_TRIP_SERIES + (MOST_NAMES + 1) * 2 + SINGLE_SERIES;
+pub const MOST_SERIES: usize = (MOST_PAIRS + 1) * (LIMITERS + 5 + REASONS.len())
+    + (MOST_NAMES + 1) * ROUND_TRIP_SERIES
+    + (MOST_NAMES + 1) * 2
+    + SINGLE_SERIES;
 
 /// What the last interval added to one connection's figures.
 pub(crate) struct Slice<'a> {
@@ -70,6 +74,16 @@ pub(crate) struct Totals {
     pub(crate) hides_owners: bool,
     /// What looking took in the interval, in seconds.
     pub(crate) look_s: f64,
+    /// Connections of whose end nothing is known, since the watch began; `None` where ends are not followed.
+    pub(crate) lost_ends: Option<u64>,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Closed,
+    /// One of [`REASONS`].
+    Aborted(&'static str),
 }
 
 /// How destinations are told apart.
@@ -179,6 +193,18 @@ impl Meter {
         figures.now = totals;
     }
 
+    /// Adds a connection that ended: `slice` is what no interval has had of it.
+    pub(crate) fn add_end(&mut self, slice: &Slice<'_>, end: End) {
+        let pair = self.pair(slice, false);
+        let mut figures = locked(&self.figures);
+        if let Some(rtt) = slice.rtt {
+            figures.round_trips.entry(pair.destination.clone()).or_default().observe(rtt.get() as f64 / 1e6);
+        }
+        let sums = figures.pairs.entry(pair).or_default();
+        sums.add(slice);
+        sums.end(end);
+    }
+
     fn add_one(
         &mut self,
         slice: &Slice<'_>,
@@ -212,6 +238,8 @@ impl Meter {
         if let Some(pair) = self.pairs.get(&key) {
             return pair.clone();
         }
+        // Who names destinations has bounded them; otherwise a port scan would take all labels.
+        let may_name = may_name || matches!(self.destinations, Destinations::Named(_));
         let has_room = |count: usize, is_known: bool| is_known || count < MOST_NAMES;
         let may = may_name
             && self.pairs.len() < MOST_PAIRS

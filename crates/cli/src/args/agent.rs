@@ -51,6 +51,10 @@ pub(crate) struct MeterArgs {
     /// come, by /24 and /48]
     #[arg(long, value_name = "NETWORK", help_heading = "Metrics")]
     pub(crate) destination: Vec<Network>,
+    /// Also count connections that begin and end between two looks, resets, and the last bytes of others, by a BPF program at
+    /// the kernel's tracepoint for TCP states (root, or CAP_BPF and CAP_PERFMON)
+    #[arg(long, help_heading = "Metrics")]
+    pub(crate) events: bool,
 }
 
 impl MeterArgs {
@@ -68,6 +72,6 @@ impl MeterArgs {
 
 impl Default for MeterArgs {
     fn default() -> Self {
-        Self { interval: Duration::from_secs(1), destination: Vec::new() }
+        Self { interval: Duration::from_secs(1), destination: Vec::new(), events: false }
     }
 }

@@ -71,7 +71,10 @@ impl Agent {
     pub(super) fn new(listen: &str, args: &MeterArgs) -> Result<Self, Failure> {
         let address = web::address(listen, PORT)?;
         let destinations = args.destinations().map_err(|text| Failure::new(Exit::Usage, &text))?;
-        let watcher = Watcher::new(args.interval)?;
+        let mut watcher = Watcher::new(args.interval)?;
+        if args.events {
+            watcher.follow_ends();
+        }
         let metrics = Metrics::listen(address)?;
         Ok(Self {
             metrics,
@@ -133,6 +136,10 @@ impl Watcher {
         Ok(Self { inner: fullpipe_watch::Watcher::new(interval, filter, sort, 0)? })
     }
 
+    fn follow_ends(&mut self) {
+        self.inner.follow_ends();
+    }
+
     fn next(&mut self, is_over: &dyn Fn() -> bool, meter: &mut Meter) -> Result<bool, Failure> {
         Ok(self.inner.next_metered(is_over, meter)?)
     }
@@ -147,6 +154,8 @@ impl Watcher {
     fn new(_: std::time::Duration) -> Result<Self, Failure> {
         Err(super::watch::needs_linux())
     }
+
+    fn follow_ends(&mut self) {}
 
     fn next(&mut self, _: &dyn Fn() -> bool, _: &mut Meter) -> Result<bool, Failure> {
         Err(super::watch::needs_linux())

@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use fullpipe_diagnose::Limiter;
 use prometheus_client::registry::Unit;
 
-use super::{Pair, Slice, Totals};
+use super::{End, Pair, Slice, Totals};
 
 /// Upper bounds of round trips, in seconds: a data centre, a country, a continent, the world, a queue.
 pub(super) const ROUND_TRIPS: &[f64] =
@@ -34,9 +34,19 @@ pub(super) struct Sums {
     seconds: BTreeMap<Limiter, f64>,
     moved: [u64; 2],
     segments: [u64; 2],
+    ended: u64,
+    /// Of those that ended, by reason.
+    aborted: BTreeMap<&'static str, u64>,
 }
 
 impl Sums {
+    pub(super) fn end(&mut self, end: End) {
+        self.ended += 1;
+        if let End::Aborted(reason) = end {
+            *self.aborted.entry(reason).or_default() += 1;
+        }
+    }
+
     pub(super) fn add(&mut self, slice: &Slice<'_>) {
         for (limiter, time) in slice.seconds.into_iter().flatten() {
             *self.seconds.entry(*limiter).or_default() += time;
@@ -92,6 +102,7 @@ pub(super) enum Label {
     Process,
     Destination,
     Buffer,
+    Reason,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -101,10 +112,13 @@ pub(super) enum Value {
     Histogram(Histogram),
 }
 
+/// A label and its value.
+type Named = (Label, Cow<'static, str>);
+
 /// One series at this moment.
 #[derive(Debug)]
 pub(super) struct Point {
-    pub(super) labels: Vec<(Label, Cow<'static, str>)>,
+    pub(super) labels: Vec<Named>,
     pub(super) value: Value,
 }
 
@@ -154,6 +168,9 @@ enum Figure {
     Segments(usize),
     RoundTrips,
     Pinned,
+    Ended,
+    Aborted,
+    Lost,
     Single(fn(&Figures) -> Value),
 }
 
@@ -225,6 +242,30 @@ static SPECS: &[Spec] = &[
         kind: Kind::Count,
         otlp: named("fullpipe.pinned_socket.count", "{socket}"),
         figure: Figure::Pinned,
+    },
+    Spec {
+        name: "ended_connections",
+        unit: None,
+        help: "Connections that ended, short ones too; with --events",
+        kind: Kind::Counter,
+        otlp: named("fullpipe.connections.ended", "{connection}"),
+        figure: Figure::Ended,
+    },
+    Spec {
+        name: "aborted_connections",
+        unit: None,
+        help: "Connections that ended otherwise than by both ends being done; with --events",
+        kind: Kind::Counter,
+        otlp: named("fullpipe.connections.aborted", "{connection}"),
+        figure: Figure::Aborted,
+    },
+    Spec {
+        name: "lost_events",
+        unit: None,
+        help: "Connections that ended uncounted, because they were too many at once; with --events",
+        kind: Kind::Counter,
+        otlp: named("fullpipe.lost_events", "{connection}"),
+        figure: Figure::Lost,
     },
     Spec {
         name: "connections",
@@ -314,9 +355,15 @@ impl Figures {
     fn points(&self, figure: Figure) -> Vec<Point> {
         match figure {
             Figure::Limited => self.by_pair(|sums| {
-                let each = sums.seconds.iter().map(|(limiter, time)| (Some(word(*limiter)), Value::Seconds(*time)));
-                each.collect()
+                let label = |limiter| Some((Label::Limiter, word(limiter).into()));
+                sums.seconds.iter().map(|(limiter, time)| (label(*limiter), Value::Seconds(*time))).collect()
             }),
+            Figure::Ended => self.counts(|sums| sums.ended, |sums| sums.ended > 0),
+            Figure::Aborted => self.by_pair(|sums| {
+                let label = |reason: &'static str| Some((Label::Reason, reason.into()));
+                sums.aborted.iter().map(|(reason, count)| (label(reason), Value::Whole(*count))).collect()
+            }),
+            Figure::Lost => self.now.lost_ends.map_or_else(Vec::new, |count| Point::single(Value::Whole(count))),
             Figure::Moved(end) => self.counts(|sums| sums.moved[end], |sums| sums.moved[end] > 0),
             // Also where none was sent again: a part of nothing can't be asked for.
             Figure::Segments(which) => self.counts(|sums| sums.segments[which], |sums| sums.segments[0] > 0),
@@ -343,16 +390,15 @@ impl Figures {
         self.by_pair(|sums| is_told(sums).then(|| (None, Value::Whole(count(sums)))).into_iter().collect())
     }
 
-    /// What `values` makes of each pair, by limiter where it has one.
-    fn by_pair(&self, values: impl Fn(&Sums) -> Vec<(Option<String>, Value)>) -> Vec<Point> {
+    /// What `values` makes of each pair, with a label of its own where it has one.
+    fn by_pair(&self, values: impl Fn(&Sums) -> Vec<(Option<Named>, Value)>) -> Vec<Point> {
         let points = self.pairs.iter().flat_map(|(pair, sums)| {
-            values(sums).into_iter().map(|(limiter, value)| {
-                let limiter = limiter.map(|limiter| (Label::Limiter, limiter.into()));
-                let names = [
+            values(sums).into_iter().map(|(label, value)| {
+                let names: [Named; 2] = [
                     (Label::Process, pair.process.clone().into()),
                     (Label::Destination, pair.destination.clone().into()),
                 ];
-                Point { labels: limiter.into_iter().chain(names).collect(), value }
+                Point { labels: label.into_iter().chain(names).collect(), value }
             })
         });
         points.collect()

@@ -69,5 +69,6 @@ fn name(label: Label) -> &'static str {
         Label::Process => "process",
         Label::Destination => "destination",
         Label::Buffer => "buffer",
+        Label::Reason => "reason",
     }
 }

@@ -111,5 +111,6 @@ fn name(label: Label) -> &'static str {
         Label::Process => "process.executable.name",
         Label::Destination => "fullpipe.destination",
         Label::Buffer => "fullpipe.buffer",
+        Label::Reason => "fullpipe.reason",
     }
 }
