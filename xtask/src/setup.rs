@@ -98,7 +98,7 @@ pub(crate) fn peers(shell: &Shell) {
 /// Fetches the packages of `web/`, as its lock file names them, where Node.js is here.
 pub(crate) fn pages(shell: &Shell) {
     let _web = shell.push_dir("web");
-    if shell.path_exists("node_modules/uplot") {
+    if shell.path_exists("node_modules/uplot") && shell.path_exists("node_modules/@grafana/schema") {
         return eprintln!("pages: all here");
     }
     let fetched = if is_here(shell, "npm") {
@@ -246,12 +246,14 @@ fn zig(shell: &Shell) {
     }
 }
 
-/// A Python with maturin, the libraries that read the tables of the Python package, and what works on archives: about 900 MB.
+/// A Python with maturin, the libraries that read the tables of the Python package, what works on archives, and OpenTelemetry's
+/// messages: about 900 MB.
 pub(crate) fn python(shell: &Shell) {
     let folder = shell.current_dir().join("target/tools/python");
     let program = folder.join("bin/python");
     let all_here = || {
-        let script = "import duckdb, flask, maturin, moto.server, pandas, polars, pyarrow, pytest, ray";
+        let script =
+            "import duckdb, flask, maturin, moto.server, opentelemetry.proto, pandas, polars, pyarrow, pytest, ray";
         cmd!(shell, "{program} -c {script}").quiet().ignore_stdout().ignore_stderr().run().is_ok()
     };
     if all_here() {
@@ -260,12 +262,23 @@ pub(crate) fn python(shell: &Shell) {
     eprintln!("python: installing maturin, readers of Arrow and Ray into {}", folder.display());
     let made = cmd!(shell, "python3 -m venv {folder}").quiet().ignore_stdout().ignore_stderr().run().and_then(|()| {
         let options = ["--quiet", "--disable-pip-version-check"];
-        let wanted = ["maturin", "pyarrow", "polars", "pandas", "duckdb", "pytest", "ray", "moto[server]"];
+        let wanted = [
+            "maturin",
+            "pyarrow",
+            "polars",
+            "pandas",
+            "duckdb",
+            "pytest",
+            "ray",
+            "moto[server]",
+            "opentelemetry-proto",
+        ];
         cmd!(shell, "{program} -m pip install {options...} {wanted...}").quiet().run()
     });
     if let Err(error) = made {
-        let from = "python3 -m venv, pip: maturin pyarrow polars pandas duckdb pytest ray moto[server]";
-        skipped("python", "the Python packages", from, &error.to_string(), "the Python package");
+        let from =
+            "python3 -m venv, pip: maturin pyarrow polars pandas duckdb pytest ray moto[server] opentelemetry-proto";
+        skipped("python", "the Python packages", from, &error.to_string(), "the Python package and OTLP");
     }
 }
 

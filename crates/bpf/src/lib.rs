@@ -1,10 +1,10 @@
 //! BPF programs, and what loads them: [`Swallow`] keeps applications from fixing the buffers of new sockets, and [`Destinations`]
-//! gives connections to one destination buffers of their own.
+//! gives connections to one destination buffers of their own. [`Ends`] changes nothing: it tells of connections that end.
 //!
 //! A room of its own, because a loader (aya) is more than those who only watch should get, and because C is compiled for it:
 //! `src/*.bpf.c`, whose objects are checked in beside them.
 //!
-//! [`Swallow`] lives as long as its process: the kernel detaches a program when the last descriptor of its link is closed, however
+//! [`Swallow`] and [`Ends`] live as long as their process: the kernel detaches a program when the last descriptor of its link is closed, however
 //! the process ends. What [`Destinations`] are given is kept as routes are: it is pinned in the BPF file system until it is taken
 //! away again or the machine restarts.
 //!
@@ -23,16 +23,18 @@ use aya::{
 };
 
 mod destination;
+mod ends;
 mod swallow;
 
 pub use destination::{Buffers, Destinations, Place};
+pub use ends::{Ended, Ends, How};
 pub use swallow::{Swallow, Swallowed, Whose};
 
 /// Why it can't be done.
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
     /// Not allowed.
-    #[error("{operation}: not permitted; run as root, or with CAP_BPF and CAP_NET_ADMIN")]
+    #[error("{operation}: not permitted; run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON")]
     Denied {
         /// What was tried.
         operation: &'static str,

@@ -7,7 +7,7 @@ use std::{fs, path::Path, process::Command};
 
 use sha2::{Digest, Sha256};
 
-const PROGRAMS: [&str; 2] = ["unpin", "destination"];
+const PROGRAMS: [&str; 3] = ["unpin", "destination", "ends"];
 
 /// As `sha256sum` prints them.
 fn sums(folder: &Path, program: &str) -> String {

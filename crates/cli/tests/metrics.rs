@@ -10,6 +10,7 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::mpsc,
     thread,
     time::Duration,
 };
@@ -176,6 +177,291 @@ fn an_address_that_is_taken_and_too_many_destinations_are_said_to() {
     assert!(String::from_utf8_lossy(&ended.stderr).contains("10.0.0.0/8"), "{ended:?}");
 }
 
+/// One figure of a text; 0 where there is none of it yet.
+fn figure(text: &str, labels: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(labels)?.strip_prefix(' '));
+    line.map_or(0, |number| number.parse().unwrap())
+}
+
+#[test]
+fn connections_that_begin_and_end_between_two_looks_are_all_counted() {
+    let test = "connections_that_begin_and_end_between_two_looks_are_all_counted";
+    const COUNT: u64 = 1_000;
+    // Nobody else's connections go to these.
+    let (to, network) = ([127, 73, 0, 1], "127.73.0.0/16");
+    // No look comes before the end: what is known is what the kernel told.
+    let words = ["agent", "--listen", "127.0.0.1:0", "--interval", "3s", "--events", "--destination", network];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+        .args(words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut link = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut link).unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let running = Running(child);
+    let Some(address) = link.trim().strip_prefix("metrics at http://").and_then(|rest| rest.strip_suffix("/metrics"))
+    else {
+        return println!("skipped {test}: this kernel has no sock_diag");
+    };
+    let address = address.parse().unwrap();
+    let listener = TcpListener::bind((std::net::Ipv4Addr::from(to), 0)).unwrap();
+    let peer = listener.local_addr().unwrap();
+    let server = thread::spawn(move || {
+        for _ in 0..COUNT {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_exact(&mut [0; 100]).unwrap();
+            stream.write_all(&[7; 1_000]).unwrap();
+        }
+    });
+    for _ in 0..COUNT {
+        let mut stream = TcpStream::connect(peer).unwrap();
+        stream.write_all(&[7; 100]).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert_eq!(answer.len(), 1_000);
+    }
+    server.join().unwrap();
+    let name = fs::read_to_string("/proc/self/comm").unwrap().trim_end().to_owned();
+    let labels = format!("{{process=\"{name}\",destination=\"{network}\"}}");
+    let ended = format!("fullpipe_ended_connections_total{labels}");
+    for _ in 0..PATIENCE {
+        let (_, text) = get(address, "/metrics").unwrap();
+        if figure(&text, "fullpipe_looks_total") > 0 && !text.contains("fullpipe_lost_events_total") {
+            drop(running);
+            let mut all = String::new();
+            said.read_to_string(&mut all).unwrap();
+            assert!(all.contains("connections that begin and end between two looks"), "{all}");
+            return println!("skipped {test}: a BPF program takes rights, or a kernel, that are not here");
+        }
+        if figure(&text, &ended) >= COUNT {
+            break;
+        }
+        thread::sleep(PAUSE);
+    }
+    let (_, text) = get(address, "/metrics").unwrap();
+    assert_eq!(figure(&text, &ended), COUNT, "{text}");
+    // One that a look caught with nothing but its SYN acknowledged is counted as one byte less.
+    let sent = figure(&text, &format!("fullpipe_sent_bytes_total{labels}"));
+    assert!((100 * COUNT..=100 * COUNT + 10).contains(&sent), "{sent}");
+    assert_eq!(figure(&text, &format!("fullpipe_received_bytes_total{labels}")), 1_000 * COUNT);
+    assert_eq!(figure(&text, "fullpipe_lost_events_total"), 0);
+
+    // Killed without a chance to clean up: the kernel detaches the program and forgets it.
+    let descriptors = fs::read_dir(format!("/proc/{}/fdinfo", running.0.id())).unwrap();
+    let programs: BTreeSet<String> = descriptors
+        .filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok())
+        .filter_map(|info| Some(info.lines().find_map(|line| line.strip_prefix("prog_id:"))?.trim().to_owned()))
+        .collect();
+    assert_eq!(programs.len(), 1, "one program: {programs:?}");
+    let is_there = || {
+        let words = ["prog", "show", "id"].into_iter().chain(programs.iter().map(String::as_str));
+        Some(Command::new("bpftool").args(words).output().ok()?.status.success())
+    };
+    match is_there() {
+        None => println!("skipped {test}: bpftool is not installed"),
+        Some(before) => {
+            assert!(before, "it is listed while the agent runs");
+            drop(running);
+            in_time("the end of the program", || is_there().filter(|is_there| !is_there));
+        }
+    }
+}
+
+#[test]
+fn what_moved_after_the_last_look_is_counted_once() {
+    let test = "what_moved_after_the_last_look_is_counted_once";
+    const COUNT: u64 = 20;
+    let network = "127.74.0.0/16";
+    let words = ["agent", "--listen", "127.0.0.1:0", "--interval", "300ms", "--events", "--destination", network];
+    let Some((_agent, address)) = agent(test, &words) else { return };
+    let text = in_time("a look", || {
+        let (_, text) = get(address, "/metrics")?;
+        (figure(&text, "fullpipe_looks_total") > 0).then_some(text)
+    });
+    if !text.contains("fullpipe_lost_events_total") {
+        return println!("skipped {test}: a BPF program takes rights, or a kernel, that are not here");
+    }
+    let listener = TcpListener::bind((std::net::Ipv4Addr::new(127, 74, 0, 1), 0)).unwrap();
+    let to = listener.local_addr().unwrap();
+    let mut pairs: Vec<_> =
+        (0..COUNT).map(|_| (TcpStream::connect(to).unwrap(), listener.accept().unwrap().0)).collect();
+    let looks = |address| figure(&get(address, "/metrics").unwrap().1, "fullpipe_looks_total");
+    pairs.iter_mut().for_each(|(sender, _)| sender.write_all(&[7; 1_000]).unwrap());
+    // All of them are known, with their first bytes.
+    let before = looks(address);
+    in_time("two looks", || (looks(address) > before + 2).then_some(()));
+    pairs.iter_mut().for_each(|(sender, _)| sender.write_all(&[7; 2_000]).unwrap());
+    for (sender, mut receiver) in pairs {
+        drop(sender);
+        assert_eq!(receiver.read_to_end(&mut Vec::new()).unwrap(), 3_000);
+    }
+    let sum = |text: &str, name: &str| -> u64 {
+        let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(network));
+        lines.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
+    };
+    let text = in_time("all ends", || {
+        let (_, text) = get(address, "/metrics")?;
+        (sum(&text, "fullpipe_ended_connections_total{") == COUNT).then_some(text)
+    });
+    let sent = sum(&text, "fullpipe_sent_bytes_total{");
+    // A look counts an acknowledged SYN, and a FIN, as a byte each.
+    assert!((3_000 * COUNT..=3_002 * COUNT).contains(&sent), "{sent}");
+}
+
+/// A collector of a few lines: answers each push with `status`, and hands on its body.
+fn collector(listener: TcpListener, status: &'static str) -> mpsc::Receiver<String> {
+    let (told, heard) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            while let Some(body) = pushed(&mut stream) {
+                write!(stream.get_mut(), "HTTP/1.1 {status}\r\ncontent-length: 2\r\n\r\n{{}}").unwrap();
+                if told.send(body).is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    heard
+}
+
+/// The body of a request to `/v1/metrics`; `None` where there comes none.
+fn pushed(stream: &mut BufReader<TcpStream>) -> Option<String> {
+    let (mut line, mut length) = (String::new(), 0);
+    stream.read_line(&mut line).ok().filter(|count| *count > 0)?;
+    assert_eq!(line, "POST /v1/metrics HTTP/1.1\r\n");
+    while line != "\r\n" {
+        line.clear();
+        stream.read_line(&mut line).ok()?;
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).ok()?;
+    Some(String::from_utf8(body).unwrap())
+}
+
+/// A message as OpenTelemetry's own library reads it and writes it again: it knows every field, and refuses one that it does not
+/// know. `None`, and the reason printed, where the library is not here.
+fn as_its_own_library_reads_it(test: &str, body: &str) -> Option<serde_json::Value> {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/python/bin/python");
+    let script = "\
+import sys
+try:
+    from google.protobuf import json_format
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+except ImportError:
+    sys.exit(9)
+message = json_format.Parse(sys.stdin.read(), ExportMetricsServiceRequest())
+print(json_format.MessageToJson(message))
+";
+    let missing = || println!("skipped {test}: OpenTelemetry's messages for Python are not in target/tools/python");
+    let started = Command::new(python)
+        .args(["-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = started else {
+        missing();
+        return None;
+    };
+    // One that ends at once reads nothing.
+    drop(child.stdin.take().unwrap().write_all(body.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    if output.status.code() == Some(9) {
+        missing();
+        return None;
+    }
+    assert!(output.status.success(), "{}\n{body}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[test]
+fn a_collector_is_given_the_same_figures_under_the_names_of_opentelemetry() {
+    let test = "a_collector_is_given_the_same_figures_under_the_names_of_opentelemetry";
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let bodies = collector(listener, "200 OK");
+    let words = ["agent", "--listen", "127.0.0.1:0", "--interval", "200ms", "--otlp", &url, "--otlp-interval", "300ms"];
+    let Some((mut running, address)) = agent(test, &words) else { return };
+    let connection = busy();
+    let body = bodies.iter().find(|body| body.contains("127.0.0.0/24")).expect("a push with the connection");
+    let (_, text) = get(address, "/metrics").unwrap();
+    drop(connection);
+    let Some(message) = as_its_own_library_reads_it(test, &body) else { return };
+    let resource = message["resourceMetrics"][0]["resource"]["attributes"].as_array().unwrap();
+    assert!(resource.iter().any(|attribute| attribute["key"] == "host.name"), "{resource:?}");
+    let metrics = message["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
+    let metric = |name: &str| {
+        let found: Vec<_> = metrics.iter().filter(|metric| metric["name"] == name).collect();
+        assert_eq!(found.len(), 1, "{name} is one metric: {metrics:?}");
+        found[0]
+    };
+    let number = |value: &serde_json::Value| value.as_str().unwrap().parse::<u64>().unwrap();
+    let has = |point: &serde_json::Value, key: &str, value: &str| {
+        let attributes = point["attributes"].as_array().unwrap();
+        attributes.iter().any(|one| one["key"] == key && one["value"]["stringValue"] == value)
+    };
+    let io = metric("fullpipe.network.io");
+    assert_eq!((&io["unit"], &io["sum"]["isMonotonic"]), (&"By".into(), &true.into()), "{io}");
+    let points = io["sum"]["dataPoints"].as_array().unwrap();
+    let sent = points.iter().filter(|point| {
+        has(point, "network.io.direction", "transmit") && has(point, "fullpipe.destination", "127.0.0.0/24")
+    });
+    let sent: u64 = sent.map(|point| number(&point["asInt"])).sum();
+    let scraped =
+        text.lines().filter(|line| line.starts_with("fullpipe_sent_bytes_total{") && line.contains("127.0.0.0/24"));
+    let scraped: u64 = scraped.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
+    assert!(0 < sent && sent <= scraped, "{sent} and later {scraped}");
+    let times = metric("fullpipe.round_trip.duration")["histogram"]["dataPoints"][0].clone();
+    let counts = times["bucketCounts"].as_array().unwrap();
+    assert_eq!(counts.len(), times["explicitBounds"].as_array().unwrap().len() + 1);
+    assert_eq!(counts.iter().map(number).sum::<u64>(), number(&times["count"]));
+    assert!(number(&times["startTimeUnixNano"]) < number(&times["timeUnixNano"]), "{times}");
+    assert_eq!(metric("system.network.connection.count")["unit"], "{connection}");
+    let families = text.lines().filter(|line| line.starts_with("# TYPE ")).count();
+    assert_eq!(metrics.len(), families - 1, "payload is one metric instead of two: {text}");
+
+    let process = rustix::process::Pid::from_raw(running.0.id().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+    assert!(running.0.wait().unwrap().success(), "it ends in order");
+}
+
+#[test]
+fn a_collector_that_is_away_is_told_of_once_and_when_it_is_back() {
+    let test = "a_collector_that_is_away_is_told_of_once_and_when_it_is_back";
+    // Nobody else takes a port that was free a moment ago, as a rule.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{address}");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+        .args(["agent", "--listen", "127.0.0.1:0", "--interval", "200ms", "--otlp", &url, "--otlp-interval", "100ms"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let mut link = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut link).unwrap();
+    let running = Running(child);
+    if link.is_empty() {
+        return println!("skipped {test}: this kernel has no sock_diag");
+    }
+    let mut next = || lines.find(|line| line.contains("collector at")).unwrap();
+    let away = next();
+    assert!(away.contains(&format!("collector at {url}/v1/metrics: takes no metrics")), "{away}");
+    let metrics = link.trim().strip_prefix("metrics at http://").unwrap().strip_suffix("/metrics").unwrap();
+    assert!(get(metrics.parse().unwrap(), "/metrics").is_some(), "it counts and answers all the same");
+    let bodies = collector(TcpListener::bind(address).unwrap(), "200 OK");
+    bodies.recv().unwrap();
+    let back = next();
+    assert!(back.contains("takes metrics again"), "nothing else is said between the two: {back}");
+    drop(running);
+}
+
 #[test]
 fn serve_tells_the_same_beside_its_measurements() {
     let words = ["serve", "127.0.0.1:0", "--metrics", "127.0.0.1:0"];
@@ -211,6 +497,20 @@ fn alert_rules_do_what_they_say() {
                 String::from_utf8_lossy(&output.stderr)
             ),
         }
+    }
+}
+
+#[test]
+fn the_dashboard_is_one_by_the_schema_that_grafana_publishes() {
+    let test = "the_dashboard_is_one_by_the_schema_that_grafana_publishes";
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+    if !web.join("node_modules/@grafana/schema").is_dir() {
+        return println!("skipped {test}: the packages of web/ are not here; `npm ci` there fetches them");
+    }
+    match Command::new("node").args(["--test", "tests/dashboard.test.mjs"]).current_dir(web).output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => println!("skipped {test}: there is no Node.js"),
+        Err(error) => panic!("{error}"),
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
     }
 }
 

@@ -5,8 +5,10 @@
 //! uses ([`fullpipe_diagnose::diagnose`]): there is no second one here. What comes out is a [`Frame`] for each interval,
 //! which is also what a recording holds.
 //!
-//! What is *not* here: how a frame looks on a terminal (`fullpipe-report`); BPF, which would see what is over between two
-//! looks; and any change of a socket, but that [`unpin`] gives one back to automatic sizing.
+//! What is over between two looks only BPF tells of (`fullpipe-bpf`), and only a [`Meter`] is given it.
+//!
+//! What is *not* here: how a frame looks on a terminal (`fullpipe-report`); and any change of a socket, but that [`unpin`] gives
+//! one back to automatic sizing.
 //!
 //! Read first: sock_diag(7), tcp(7), and include/uapi/linux/inet_diag.h of the kernel.
 #![forbid(unsafe_code)]
@@ -37,6 +39,8 @@ pub mod unpin;
 
 pub use filter::{Filter, FilterError};
 pub use frame::{Frame, Listener, MOST_RECORDED, Row, Sort};
+#[cfg(feature = "otlp")]
+pub use meter::Resource;
 pub use meter::{Destinations, Exposition, MOST_NAMES, MOST_PAIRS, MOST_SERIES, Meter};
 pub use notes::{Note, Subject};
 pub use owner::Owner;

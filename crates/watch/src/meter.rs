@@ -1,25 +1,30 @@
-//! What each interval adds, summed up by process and destination, as OpenMetrics has it.
+//! What each interval adds, summed up by process and destination, as OpenMetrics and OTLP have it.
 //!
 //! Whoever makes connections chooses addresses, and a process chooses its name: labels of these could grow without end. So a
-//! name gets labels of its own only for a connection that the judge has judged, and no more than [`MOST_PAIRS`] do; the rest
-//! is counted together as `other`. The number of series has a bound, [`MOST_SERIES`], whatever comes and goes.
+//! name gets labels of its own only for a connection that the judge has judged, or to a destination that was named, and no more than
+//! [`MOST_PAIRS`] do; the rest is counted together as `other`. The number of series has a bound, [`MOST_SERIES`], whatever comes and goes.
 
+#[cfg(feature = "otlp")]
+use std::time::SystemTime;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     net::IpAddr,
-    sync::{Arc, atomic::AtomicU64},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use figures::{Figures, Metric, ROUND_TRIPS};
 use fullpipe_diagnose::Limiter;
 use fullpipe_socket::Fixed;
 use fullpipe_units::{Micros, Network};
-use prometheus_client::{
-    encoding::{EncodeLabelSet, text::encode},
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
-    registry::{Registry, Unit},
-};
+#[cfg(feature = "otlp")]
+pub use otlp::Resource;
 
 use crate::owner::Owner;
+
+mod figures;
+mod open_metrics;
+#[cfg(feature = "otlp")]
+mod otlp;
 
 /// Pairs of a process and a destination that have labels of their own.
 pub const MOST_PAIRS: usize = 128;
@@ -27,17 +32,19 @@ pub const MOST_PAIRS: usize = 128;
 pub const MOST_NAMES: usize = 32;
 /// What is counted together has this label.
 const OTHER: &str = "other";
-/// Upper bounds of round trips, in seconds: a data centre, a country, a continent, the world, a queue.
-const ROUND_TRIPS: &[f64] = &[0.000_1, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0];
 /// A histogram has a series for each bound, one for what is above, one for the sum and one for the count.
 const ROUND_TRIP_SERIES: usize = ROUND_TRIPS.len() + 3;
 /// Limiters that hold for a time: all but "insufficient evidence".
 const LIMITERS: usize = Limiter::ALL.len() - 1;
+/// Why connections are aborted: by a reset, or without one that came through.
+pub(crate) const REASONS: [&str; 5] = ["reset_by_peer", "reset_here", "refused", "timed_out", "failed"];
 /// Those without labels of a name.
-const SINGLE_SERIES: usize = 9;
+const SINGLE_SERIES: usize = 10;
 /// There are never more series than this.
-pub const MOST_SERIES: usize =
-    (MOST_PAIRS + 1) * (LIMITERS + 4) + (MOST_NAMES + 1) * ROUND_TRIP_SERIES + (MOST_NAMES + 1) * 2 + SINGLE_SERIES;
+pub const MOST_SERIES: usize = (MOST_PAIRS + 1) * (LIMITERS + 5 + REASONS.len())
+    + (MOST_NAMES + 1) * ROUND_TRIP_SERIES
+    + (MOST_NAMES + 1) * 2
+    + SINGLE_SERIES;
 
 /// What the last interval added to one connection's figures.
 pub(crate) struct Slice<'a> {
@@ -67,6 +74,16 @@ pub(crate) struct Totals {
     pub(crate) hides_owners: bool,
     /// What looking took in the interval, in seconds.
     pub(crate) look_s: f64,
+    /// Connections of whose end nothing is known, since the watch began; `None` where ends are not followed.
+    pub(crate) lost_ends: Option<u64>,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Closed,
+    /// One of [`REASONS`].
+    Aborted(&'static str),
 }
 
 /// How destinations are distinguished.
@@ -101,35 +118,16 @@ impl Destinations {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+/// The labels of what is counted together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Pair {
     process: String,
     destination: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Limited {
-    limiter: String,
-    process: String,
-    destination: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Destination {
-    destination: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Pinned {
-    process: String,
-    buffer: &'static str,
-}
-
-type Seconds = Counter<f64, AtomicU64>;
-
 /// The figures, as they grow.
 pub struct Meter {
-    registry: Arc<Registry>,
+    figures: Arc<Mutex<Figures>>,
     destinations: Destinations,
     /// The pairs that have labels of their own.
     pairs: HashMap<(String, Network), Pair>,
@@ -137,158 +135,98 @@ pub struct Meter {
     processes: HashSet<String>,
     prefixes: HashSet<Network>,
     other: Pair,
-    limited: Family<Limited, Seconds>,
-    sent: Family<Pair, Counter>,
-    received: Family<Pair, Counter>,
-    segments: Family<Pair, Counter>,
-    retransmitted: Family<Pair, Counter>,
-    round_trips: Family<Destination, Histogram>,
-    pinned: Family<Pinned, Gauge>,
-    connections: Gauge,
-    active: Gauge,
-    unjudged: Gauge,
-    named: Gauge,
-    full_listeners: Gauge,
-    overflows: Counter,
-    hides_owners: Gauge,
-    looks: Counter,
-    look_seconds: Seconds,
 }
 
 /// What a [`Meter`] reports to whoever asks, at any time.
 #[derive(Clone)]
-pub struct Exposition(Arc<Registry>);
+pub struct Exposition(Arc<Mutex<Figures>>);
 
 impl Exposition {
     /// As OpenMetrics 1.0 has it.
     pub fn text(&self) -> String {
-        let mut text = String::new();
-        // Writing to a string does not fail.
-        encode(&mut text, &self.0).unwrap_or_default();
-        text
+        open_metrics::text(self.metrics())
+    }
+
+    /// As OTLP has it in JSON: the body of an `ExportMetricsServiceRequest`.
+    #[cfg(feature = "otlp")]
+    pub fn otlp(&self, resource: &Resource, now: SystemTime) -> String {
+        otlp::json(&self.metrics(), resource, now)
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        locked(&self.0).metrics()
     }
 }
 
 impl Meter {
     /// With nothing in it.
     pub fn new(destinations: Destinations) -> Self {
-        let mut meter = Self {
-            registry: Arc::default(),
+        Self {
+            figures: Arc::default(),
             destinations,
             pairs: HashMap::new(),
             processes: HashSet::new(),
             prefixes: HashSet::new(),
             other: Pair { process: OTHER.to_owned(), destination: OTHER.to_owned() },
-            limited: Family::default(),
-            sent: Family::default(),
-            received: Family::default(),
-            segments: Family::default(),
-            retransmitted: Family::default(),
-            round_trips: Family::new_with_constructor(|| Histogram::new(ROUND_TRIPS.iter().copied())),
-            pinned: Family::default(),
-            connections: Gauge::default(),
-            active: Gauge::default(),
-            unjudged: Gauge::default(),
-            named: Gauge::default(),
-            full_listeners: Gauge::default(),
-            overflows: Counter::default(),
-            hides_owners: Gauge::default(),
-            looks: Counter::default(),
-            look_seconds: Seconds::default(),
-        };
-        meter.registry = Arc::new(meter.registered());
-        meter
-    }
-
-    fn registered(&self) -> Registry {
-        let mut all = Registry::with_prefix("fullpipe");
-        let limited = "Time for which each limiter held, summed over connections; the 512 busiest are judged";
-        all.register_with_unit("limited", limited, Unit::Seconds, self.limited.clone());
-        all.register_with_unit("sent", "Payload that peers acknowledged", Unit::Bytes, self.sent.clone());
-        all.register_with_unit("received", "Payload that was received", Unit::Bytes, self.received.clone());
-        let segments = "Segments with payload that were sent, retransmissions included";
-        all.register("sent_segments", segments, self.segments.clone());
-        all.register("retransmitted_segments", "Segments that were sent again", self.retransmitted.clone());
-        let round_trips = "Smoothed round trips of active connections, one of each in each interval";
-        all.register_with_unit("round_trip", round_trips, Unit::Seconds, self.round_trips.clone());
-        let pinned = "Open sockets whose application set SO_RCVBUF or SO_SNDBUF, of those that have been judged";
-        all.register("pinned_sockets", pinned, self.pinned.clone());
-        all.register("connections", "TCP connections that are open", self.connections.clone());
-        all.register("active_connections", "Connections in which payload moved or waited", self.active.clone());
-        all.register("unjudged_connections", "Active connections beyond those that are judged", self.unjudged.clone());
-        let named = "Pairs of process and destination with labels of their own; 128 at the most";
-        all.register("named_pairs", named, self.named.clone());
-        all.register("full_listen_queues", "Listeners whose queue is full", self.full_listeners.clone());
-        let overflows = "Connections that were dropped because a listen queue was full";
-        all.register("listen_overflows", overflows, self.overflows.clone());
-        let hides = "1 where rights are missing to see processes of other users";
-        all.register("hidden_processes", hides, self.hides_owners.clone());
-        all.register("looks", "Looks at all connections", self.looks.clone());
-        all.register_with_unit("look", "Time that looking took", Unit::Seconds, self.look_seconds.clone());
-        all
+        }
     }
 
     /// For whoever asks.
     pub fn exposition(&self) -> Exposition {
-        Exposition(Arc::clone(&self.registry))
+        Exposition(Arc::clone(&self.figures))
     }
 
     /// Adds an interval.
     pub(crate) fn add<'a>(&mut self, slices: impl Iterator<Item = Slice<'a>>, totals: Totals) {
-        let mut pinned: HashMap<(String, &'static str), i64> = HashMap::new();
+        // What has no pinned socket any more is not reported any more.
+        let mut pinned = BTreeMap::new();
+        let figures = Arc::clone(&self.figures);
+        let mut figures = locked(&figures);
         for slice in slices {
-            self.add_one(&slice, &mut pinned);
+            self.add_one(&slice, &mut figures, &mut pinned);
         }
-        self.put_pinned(pinned);
-        let gauge = |gauge: &Gauge, count: usize| {
-            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
-        };
-        gauge(&self.connections, totals.connections);
-        gauge(&self.active, totals.active);
-        gauge(&self.unjudged, totals.unjudged);
-        gauge(&self.named, self.pairs.len());
-        gauge(&self.full_listeners, totals.full_listeners);
-        gauge(&self.hides_owners, totals.hides_owners.into());
-        self.overflows.inc_by(totals.overflows);
-        self.looks.inc();
-        self.look_seconds.inc_by(totals.look_s);
+        figures.pinned = pinned;
+        figures.named = self.pairs.len();
+        figures.overflows += totals.overflows;
+        figures.looks += 1;
+        figures.look_s += totals.look_s;
+        figures.now = totals;
     }
 
-    fn add_one(&mut self, slice: &Slice<'_>, pinned: &mut HashMap<(String, &'static str), i64>) {
+    /// Adds a connection that ended: `slice` is what no interval has had of it.
+    pub(crate) fn add_end(&mut self, slice: &Slice<'_>, end: End) {
+        let pair = self.pair(slice, false);
+        let mut figures = locked(&self.figures);
+        if let Some(rtt) = slice.rtt {
+            figures.round_trips.entry(pair.destination.clone()).or_default().observe(rtt.get() as f64 / 1e6);
+        }
+        let sums = figures.pairs.entry(pair).or_default();
+        sums.add(slice);
+        sums.end(end);
+    }
+
+    fn add_one(
+        &mut self,
+        slice: &Slice<'_>,
+        figures: &mut Figures,
+        pinned: &mut BTreeMap<(String, &'static str), u64>,
+    ) {
         let is_judged = slice.seconds.is_some_and(|seconds| !seconds.is_empty());
         let has_moved = slice.moved != [0; 2] || slice.segments != [0; 2];
         if !is_judged && !has_moved && slice.rtt.is_none() && slice.fixed == Fixed::default() {
             return;
         }
         let pair = self.pair(slice, is_judged);
-        for (limiter, time) in slice.seconds.into_iter().flatten() {
-            let labels = Limited {
-                limiter: word(*limiter),
-                process: pair.process.clone(),
-                destination: pair.destination.clone(),
-            };
-            self.limited.get_or_create(&labels).inc_by(*time);
-        }
-        let count = |family: &Family<Pair, Counter>, count: u64| {
-            if count > 0 {
-                family.get_or_create(&pair).inc_by(count);
-            }
-        };
-        count(&self.sent, slice.moved[0]);
-        count(&self.received, slice.moved[1]);
-        if slice.segments[0] > 0 {
-            self.segments.get_or_create(&pair).inc_by(slice.segments[0]);
-            // Also where there is none: a part of nothing can't be asked for.
-            self.retransmitted.get_or_create(&pair).inc_by(slice.segments[1]);
-        }
         if let Some(rtt) = slice.rtt {
-            let destination = Destination { destination: pair.destination.clone() };
-            self.round_trips.get_or_create(&destination).observe(rtt.get() as f64 / 1e6);
+            figures.round_trips.entry(pair.destination.clone()).or_default().observe(rtt.get() as f64 / 1e6);
         }
         for (is_set, buffer) in [(slice.fixed.receive, "receive"), (slice.fixed.send, "send")] {
             if is_set {
                 *pinned.entry((pair.process.clone(), buffer)).or_default() += 1;
             }
+        }
+        if is_judged || has_moved {
+            figures.pairs.entry(pair).or_default().add(slice);
         }
     }
 
@@ -300,6 +238,8 @@ impl Meter {
         if let Some(pair) = self.pairs.get(&key) {
             return pair.clone();
         }
+        // Who names destinations has bounded them; otherwise a port scan would take all labels.
+        let may_name = may_name || matches!(self.destinations, Destinations::Named(_));
         let has_room = |count: usize, is_known: bool| is_known || count < MOST_NAMES;
         let may = may_name
             && self.pairs.len() < MOST_PAIRS
@@ -314,19 +254,11 @@ impl Meter {
         self.pairs.insert(key, pair.clone());
         pair
     }
-
-    fn put_pinned(&self, pinned: HashMap<(String, &'static str), i64>) {
-        // What has no such socket any more is not reported any more.
-        self.pinned.clear();
-        pinned.into_iter().for_each(|((process, buffer), count)| {
-            self.pinned.get_or_create(&Pinned { process, buffer }).set(count);
-        });
-    }
 }
 
-/// As JSON spells it.
-fn word(limiter: Limiter) -> String {
-    serde_json::to_value(limiter).ok().and_then(|value| Some(value.as_str()?.to_owned())).unwrap_or_default()
+/// Also after a panic of whoever held it: each figure by itself is whole.
+fn locked(figures: &Mutex<Figures>) -> MutexGuard<'_, Figures> {
+    figures.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A name that a process chose, as a label: letters, digits and signs that mean nothing in any text format.

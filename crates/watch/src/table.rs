@@ -218,6 +218,13 @@ impl Table {
         }
     }
 
+    /// What was known of a connection that has ended: its socket's inode, and what it had moved, in bytes and in segments. One
+    /// that was there at no look has moved all of it since.
+    pub(crate) fn known(&self, cookie: Option<u64>) -> (Option<u32>, [[u64; 2]; 2]) {
+        let entry = cookie.and_then(|cookie| self.entries.get(&cookie));
+        entry.map_or((None, [[0; 2]; 2]), |entry| (Some(entry.inode), [entry.moved, entry.segments]))
+    }
+
     /// Ends a look at all: forgets what is gone, and gives the busiest a story. Returns those to look at in between.
     pub(crate) fn end(&mut self) -> Vec<SocketId> {
         let (round, at, span) = (self.round, self.at, self.span);

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fullpipe_bpf::{BpfError, Ended, Ends, How};
 use fullpipe_socket::Fixed;
 use fullpipe_units::Micros;
 use thiserror::Error;
@@ -14,7 +15,7 @@ use crate::{
     filter::Filter,
     frame::{Frame, Listener, Sort},
     limits::Limits,
-    meter::{Meter, Totals},
+    meter::{End, Meter, Slice, Totals},
     notes::listen_queue,
     owner::Owner,
     processes::{Processes, fixed},
@@ -71,6 +72,9 @@ pub struct Watcher {
     rounds: u64,
     /// What looking has taken.
     looked: Duration,
+    ends: Option<Ends>,
+    /// Why nothing tells of those that end between two looks, where it was asked for.
+    no_ends: Option<BpfError>,
 }
 
 impl Watcher {
@@ -96,9 +100,20 @@ impl Watcher {
             at: Micros::ZERO,
             rounds: 0,
             looked: Duration::ZERO,
+            ends: None,
+            no_ends: None,
         };
-        watcher.look(Micros::ZERO)?;
+        watcher.look(Micros::ZERO, None)?;
         Ok(watcher)
+    }
+
+    /// Also counts what ends between two looks, which [`Self::next_metered`] then adds. Where that is not possible, [`Self::missing`]
+    /// says why.
+    pub fn follow_ends(&mut self) {
+        match Ends::begin() {
+            Ok(ends) => self.ends = Some(ends),
+            Err(error) => self.no_ends = Some(error),
+        }
     }
 
     /// Which connections the frames from now on show, and in which order.
@@ -113,7 +128,7 @@ impl Watcher {
     /// Where the kernel no longer tells.
     pub fn next_frame(&mut self, is_over: &dyn Fn() -> bool) -> Result<Option<Frame>, WatchError> {
         let before = self.at;
-        Ok(self.next_look(is_over)?.then(|| self.frame(before)))
+        Ok(self.next_look(is_over, None)?.then(|| self.frame(before)))
     }
 
     /// The same, but adds what the interval showed to `meter`; false when `is_over` said so first.
@@ -122,7 +137,7 @@ impl Watcher {
     /// Where the kernel no longer tells.
     pub fn next_metered(&mut self, is_over: &dyn Fn() -> bool, meter: &mut Meter) -> Result<bool, WatchError> {
         let looked = self.looked;
-        if !self.next_look(is_over)? {
+        if !self.next_look(is_over, Some(meter))? {
             return Ok(false);
         }
         let start = Instant::now();
@@ -136,6 +151,7 @@ impl Watcher {
             overflows: self.dropped().unwrap_or(0),
             hides_owners: self.system.processes.is_denied,
             look_s: self.looked.saturating_sub(looked).as_secs_f64(),
+            lost_ends: self.ends.as_ref().and_then(|ends| ends.lost().ok()),
         };
         meter.add(self.table.slices(&self.system), totals);
         self.forget();
@@ -143,7 +159,8 @@ impl Watcher {
     }
 
     /// Waits for the end of the interval, with looks at the busy connections meanwhile; false when `is_over` said so first.
-    fn next_look(&mut self, is_over: &dyn Fn() -> bool) -> Result<bool, WatchError> {
+    /// What ended meanwhile goes to `meter`.
+    fn next_look(&mut self, is_over: &dyn Fn() -> bool, mut meter: Option<&mut Meter>) -> Result<bool, WatchError> {
         // Where looking takes longer than the interval, the next one begins now.
         self.next = (self.next + self.interval).max(Instant::now());
         let from = Instant::now();
@@ -155,21 +172,24 @@ impl Watcher {
             let start = Instant::now();
             if look < LOOKS {
                 self.look_quickly()?;
+                self.take_ends(meter.as_deref_mut());
             } else {
-                self.look(Micros::from(self.start.elapsed()))?;
+                self.look(Micros::from(self.start.elapsed()), meter.as_deref_mut())?;
             }
             self.looked += start.elapsed();
         }
         Ok(true)
     }
 
-    fn look(&mut self, at: Micros) -> Result<(), WatchError> {
+    fn look(&mut self, at: Micros, meter: Option<&mut Meter>) -> Result<(), WatchError> {
         if self.table.is_large() && !self.rounds.is_multiple_of(BETWEEN) {
-            return self.look_at_lively(at);
+            return self.look_at_lively(at, meter);
         }
         self.table.begin(at);
         let table = &mut self.table;
         self.diag.all(&mut |reading| table.take(reading, at))?;
+        // What this look did not find any more has been told of by now, and is forgotten next.
+        self.take_ends(meter);
         self.quick = self.table.end();
         self.at = at;
         self.rounds += 1;
@@ -177,17 +197,31 @@ impl Watcher {
     }
 
     /// A look at all, of which those that have long been quiet are left out.
-    fn look_at_lively(&mut self, at: Micros) -> Result<(), WatchError> {
+    fn look_at_lively(&mut self, at: Micros, meter: Option<&mut Meter>) -> Result<(), WatchError> {
+        let mut gone = Vec::new();
         for id in self.table.begin_lively(at) {
             let table = &mut self.table;
             if !self.diag.one(&id, &mut |reading| table.take(reading, at))? {
-                self.table.forget(id.cookie);
+                gone.push(id.cookie);
             }
         }
+        self.take_ends(meter);
+        gone.into_iter().for_each(|cookie| self.table.forget(cookie));
         self.quick = self.table.end_lively();
         self.at = at;
         self.rounds += 1;
         Ok(())
+    }
+
+    /// Adds what ended, and only so much of it as no look has seen.
+    fn take_ends(&mut self, mut meter: Option<&mut Meter>) {
+        let (table, processes) = (&self.table, &self.system.processes);
+        let Some(ends) = &mut self.ends else { return };
+        ends.drain(|ended| {
+            if let Some(meter) = meter.as_deref_mut() {
+                add_end(meter, ended, table, processes);
+            }
+        });
     }
 
     fn look_quickly(&mut self) -> Result<(), WatchError> {
@@ -253,6 +287,9 @@ impl Watcher {
                     .to_owned(),
             );
         }
+        if let Some(error) = &self.no_ends {
+            missing.push(format!("connections that begin and end between two looks: {error}"));
+        }
         if self.table.active > MOST_STORIES {
             missing.push(format!(
                 "verdicts of {} active connections: the {MOST_STORIES} busiest are judged",
@@ -261,6 +298,31 @@ impl Watcher {
         }
         missing
     }
+}
+
+fn add_end(meter: &mut Meter, ended: Ended, table: &Table, processes: &Processes) {
+    let (inode, [moved, segments]) = table.known(ended.cookie);
+    let named = ended.process.map(|process| Owner { process, ..Owner::default() });
+    let rest = |all: [u64; 2], known: [u64; 2]| [0, 1].map(|end| all[end].saturating_sub(known[end]));
+    let slice = Slice {
+        peer: ended.peer.to_canonical(),
+        owner: inode.and_then(|inode| processes.owner(inode)).or(named.as_ref()),
+        moved: rest(ended.moved, moved),
+        segments: rest(ended.segments, segments),
+        // Of one that was looked at, it has been counted.
+        rtt: ended.rtt_us.filter(|_| inode.is_none()).map(|us| Micros::new(us.into())),
+        seconds: None,
+        fixed: Fixed::default(),
+    };
+    let end = match ended.how {
+        How::Closed => End::Closed,
+        How::ResetByPeer => End::Aborted("reset_by_peer"),
+        How::ResetHere => End::Aborted("reset_here"),
+        How::Refused => End::Aborted("refused"),
+        How::TimedOut => End::Aborted("timed_out"),
+        How::Failed => End::Aborted("failed"),
+    };
+    meter.add_end(&slice, end);
 }
 
 /// What the system says of sockets' owners.

@@ -1,5 +1,6 @@
 //! The local web view: reports that were kept, checks and measurements started from a page and followed live, captures looked
-//! at, and the page to try settings on. Beside it, the page of figures that Prometheus asks for ([`Metrics`]).
+//! at, and the page to try settings on. Beside it, the page of figures that Prometheus asks for ([`Metrics`]), and what pushes them to a collector
+//! (`Push`).
 //!
 //! An edge. It measures and judges nothing itself: every run is the program's own command, started beside the server, whose
 //! progress is passed on and whose page is kept. What is *not* here: the pages of results (`report`), the flags (`cli`).
@@ -8,6 +9,8 @@
 mod gate;
 mod metrics;
 mod pages;
+#[cfg(feature = "otlp")]
+mod push;
 mod routes;
 mod runs;
 mod store;
@@ -25,6 +28,8 @@ use std::{
 
 pub use gate::Gate;
 pub use metrics::Metrics;
+#[cfg(feature = "otlp")]
+pub use push::{Push, PushError};
 pub use store::Store;
 
 /// What the server is to do.

@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("socket", &["units"]),
     ("probe", &["units"]),
     ("measure", &["units", "diagnose", "socket", "probe"]),
-    ("watch", &["units", "diagnose", "socket"]),
+    ("watch", &["units", "diagnose", "socket", "bpf"]),
     ("bpf", &["units"]),
     ("lab", &["units", "path", "knobs", "host"]),
     ("stack", &["units", "tcp", "path", "lab"]),

@@ -11,6 +11,9 @@ use fullpipe_report::json;
 use fullpipe_watch::Meter;
 use fullpipe_web::Metrics;
 
+#[cfg(feature = "otlp")]
+mod otlp;
+
 use super::{Ended, web};
 use crate::{
     args::{AgentArgs, MeterArgs},
@@ -24,7 +27,15 @@ use crate::{
 const PORT: u16 = 7071;
 
 pub(super) fn run(args: &AgentArgs, output: Output) -> Ended {
+    #[cfg(feature = "otlp")]
+    let otlp = args.otlp.as_deref().map(|url| otlp::Otlp::new(url, args.otlp_interval)).transpose()?;
     let agent = Agent::new(&args.listen, &args.meter)?;
+    #[cfg(feature = "otlp")]
+    if let Some(otlp) = &otlp {
+        output.remark(&format!("pushing to {} every {} s\n", otlp.push.url(), otlp.interval.as_secs_f64()));
+    }
+    #[cfg(feature = "otlp")]
+    let agent = Agent { otlp, ..agent };
     let stop = interrupt::stop_flag()?;
     let address = agent.metrics.address();
     let printed = if output.is_json() {
@@ -51,6 +62,8 @@ pub(super) struct Agent {
     pub(super) metrics: Metrics,
     watcher: Watcher,
     meter: Meter,
+    #[cfg(feature = "otlp")]
+    otlp: Option<otlp::Otlp>,
 }
 
 impl Agent {
@@ -58,14 +71,25 @@ impl Agent {
     pub(super) fn new(listen: &str, args: &MeterArgs) -> Result<Self, Failure> {
         let address = web::address(listen, PORT)?;
         let destinations = args.destinations().map_err(|text| Failure::new(Exit::Usage, &text))?;
-        let watcher = Watcher::new(args.interval)?;
+        let mut watcher = Watcher::new(args.interval)?;
+        if args.events {
+            watcher.follow_ends();
+        }
         let metrics = Metrics::listen(address)?;
-        Ok(Self { metrics, watcher, meter: Meter::new(destinations) })
+        Ok(Self {
+            metrics,
+            watcher,
+            meter: Meter::new(destinations),
+            #[cfg(feature = "otlp")]
+            otlp: None,
+        })
     }
 
     /// Counts and answers until `stop` is set.
     pub(super) fn work(self, stop: &AtomicBool) -> Result<(), Failure> {
-        let Self { metrics, mut watcher, mut meter } = self;
+        #[cfg(feature = "otlp")]
+        let otlp = self.otlp;
+        let (metrics, mut watcher, mut meter) = (self.metrics, self.watcher, self.meter);
         let exposition = meter.exposition();
         // One that fails ends the other.
         let ended = AtomicBool::new(false);
@@ -79,6 +103,16 @@ impl Agent {
                 ended.store(true, Ordering::Relaxed);
                 watched.map(drop)
             });
+            #[cfg(feature = "otlp")]
+            if let Some(otlp) = &otlp {
+                let exposition = exposition.clone();
+                let ended = &ended;
+                scope.spawn(move || {
+                    if let Err(error) = otlp.push.run(|| otlp.body(&exposition), ended) {
+                        tracing::warn!("no metrics are pushed: {error}");
+                    }
+                });
+            }
             let served = metrics.serve(move || exposition.text(), &ended);
             ended.store(true, Ordering::Relaxed);
             match watching.join() {
@@ -102,6 +136,10 @@ impl Watcher {
         Ok(Self { inner: fullpipe_watch::Watcher::new(interval, filter, sort, 0)? })
     }
 
+    fn follow_ends(&mut self) {
+        self.inner.follow_ends();
+    }
+
     fn next(&mut self, is_over: &dyn Fn() -> bool, meter: &mut Meter) -> Result<bool, Failure> {
         Ok(self.inner.next_metered(is_over, meter)?)
     }
@@ -116,6 +154,8 @@ impl Watcher {
     fn new(_: std::time::Duration) -> Result<Self, Failure> {
         Err(super::watch::needs_linux())
     }
+
+    fn follow_ends(&mut self) {}
 
     fn next(&mut self, _: &dyn Fn() -> bool, _: &mut Meter) -> Result<bool, Failure> {
         Err(super::watch::needs_linux())

@@ -67,7 +67,9 @@ fn no_number_of_processes_and_destinations_makes_more_series_than_the_bound() {
         let one =
             Slice { fixed: Fixed { receive: true, send: true }, ..slice([10, b, c, a], Some(&process), Some(&held)) };
         let other = slice([11, b, c, a], None, None);
-        meter.add([one, other].into_iter(), Totals::default());
+        let reason = REASONS[round as usize % REASONS.len()];
+        meter.add_end(&one, End::Aborted(reason));
+        meter.add([one, other].into_iter(), Totals { lost_ends: Some(0), ..Totals::default() });
         last = series(&meter.exposition().text());
         assert!(last <= MOST_SERIES, "{last} series after {round} rounds");
     }
@@ -112,4 +114,25 @@ fn a_hostile_name_stays_within_its_label() {
     meter.add([slice([192, 0, 2, 7], Some(&hostile), Some(&held))].into_iter(), Totals::default());
     let text = meter.exposition().text();
     assert!(text.contains(r#"process="a__ 1___b""#), "{text}");
+}
+
+#[test]
+fn ends_are_told_by_reason_and_name_processes_only_where_destinations_are_named() {
+    let web = owner("nginx");
+    let ends = [End::Closed, End::Aborted("reset_by_peer"), End::Aborted("refused")];
+    let text = |destinations: Destinations| {
+        let mut meter = Meter::new(destinations);
+        ends.iter().for_each(|end| meter.add_end(&slice([10, 1, 1, 1], Some(&web), None), *end));
+        meter.exposition().text()
+    };
+    let named = text(Destinations::Named(vec!["10.0.0.0/8".parse().unwrap()]));
+    for line in [
+        r#"fullpipe_ended_connections_total{process="nginx",destination="10.0.0.0/8"} 3"#,
+        r#"fullpipe_aborted_connections_total{reason="refused",process="nginx",destination="10.0.0.0/8"} 1"#,
+        r#"fullpipe_sent_bytes_total{process="nginx",destination="10.0.0.0/8"} 3000"#,
+    ] {
+        assert!(named.lines().any(|label| label == line), "{line}\n{named}");
+    }
+    let found = text(Destinations::default());
+    assert!(found.contains(r#"fullpipe_ended_connections_total{process="other",destination="other"} 3"#), "{found}");
 }
