@@ -36,6 +36,12 @@ const PEERS: &[Peer] = &[
     Peer { program: "redis-server", packages: &["redis-server"], used_for: "the verdict on real programs" },
     Peer { program: "redis-cli", packages: &["redis-tools"], used_for: "the verdict on real programs" },
     Peer { program: "rsync", packages: &["rsync"], used_for: "the verdict on real programs" },
+    // The server's own programs are where no shell looks; this one comes with it.
+    Peer {
+        program: "pg_ctlcluster",
+        packages: &["postgresql", "postgresql-client"],
+        used_for: "a store of runs, and the verdict on real programs",
+    },
 ];
 
 /// What the Ansible collection manages hosts by.

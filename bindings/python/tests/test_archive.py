@@ -1,6 +1,7 @@
 """Archives: the same rows and one hash for any number of workers, whatever is stopped, cut, missing or forbidden on the way."""
 
 import contextlib
+import csv
 import errno
 import io
 import json
@@ -15,6 +16,8 @@ import struct
 import subprocess
 import sys
 import time
+import urllib.request
+from urllib.parse import quote
 
 import pytest
 
@@ -25,6 +28,9 @@ import pyarrow.parquet as pq
 
 import fullpipe
 from fullpipe.archive import inputs, main, run, store, worker
+
+POOL = run.pools.pool
+"""As it is, without what these tests put in its place."""
 
 ROOT = pathlib.Path(__file__).parents[3]
 DATA = ROOT / "crates/capture/tests/data"
@@ -445,6 +451,68 @@ def test_queries_answer_what_the_rows_say(captures, tmp_path):
     assert {row["host"] for row in unscaled} == expected
 
 
+def test_queries_answer_what_tcptrace_counts(captures, tmp_path):
+    """tcptrace is a reader of others: SYNs without the option, and bytes by destination, counted by it."""
+    if not shutil.which("tcptrace"):
+        pytest.skip("tcptrace is not installed")
+    shutil.rmtree(captures / "sin")
+    for name in ("request-response", "slow-reader-freebsd", "paced-socket", "reordering-without-sack"):
+        for file in (DATA / "strangers").glob(f"{name}-a.pcap"):
+            shutil.copy(file, captures / "nyc")
+    unscaled(captures / "lon" / "no-scale.pcap")
+    out = tmp_path / "out"
+    made(captures, out)
+    without, seen, sent, connections = {}, {}, {}, 0
+    for file in sorted(captures.glob("*/*.pcap")):
+        said = subprocess.run(["tcptrace", "--csv", "-l", "-n", file], capture_output=True, text=True, check=True).stdout
+        table = [line for line in said.splitlines() if line and not line.startswith("#")]
+        for row in csv.DictReader(table, skipinitialspace=True):
+            row = {name: value.strip() for name, value in row.items() if name}
+            connections += 1
+            a, b = (int(row[f"unique_bytes_sent_{way}"]) for way in ("a2b", "b2a"))
+            receiver = row["host_b" if a >= b else "host_a"]
+            sent[receiver] = sent.get(receiver, 0) + a + b
+            for end, way in (("a", "a2b"), ("b", "b2a")):
+                if row[f"SYN/FIN_pkts_sent_{way}"].startswith("0"):
+                    continue
+                host = row[f"host_{end}"]
+                seen[host] = seen.get(host, 0) + 1
+                without[host] = without.get(host, 0) + row[f"req_1323_ws/ts_{way}"].startswith("N")
+    everything = archive("query", "limiters", out, "--top", 0, "--all")["rows"]
+    assert sum(row["connections"] for row in everything) == connections
+    ours = {}
+    for row in everything:
+        ours[row["destination"]] = ours.get(row["destination"], 0) + row["bytes"]
+    assert ours == sent
+    scaled = {row["host"]: (row["syns_without_scale"], row["syns_seen"]) for row in archive("query", "unscaled", out, "--top", 0)["rows"]}
+    assert scaled == {host: (count, seen[host]) for host, count in without.items() if count} and scaled
+
+
+def unscaled(path):
+    """A capture whose first end offers no window scale: its option made three of no operation (RFC 9293, 3.2)."""
+    head, found = packets(WINDOW)
+    syn = bytearray(found[0])
+    at = syn.index(b"\x03\x03", 16 + 40)
+    syn[at : at + 3] = b"\x01\x01\x01"
+    path.write_bytes(head + bytes(syn) + b"".join(found[1:]))
+
+
+def test_nothing_listens_unless_a_cluster_is_asked_for(monkeypatch):
+    monkeypatch.setattr(run.pools, "Processes", lambda workers, how: "processes")
+    monkeypatch.setattr(run.pools, "Cluster", lambda workers, how, address: ("ray", address))
+    monkeypatch.setattr(run.pools.importlib.util, "find_spec", lambda name: "here")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    asked = lambda engine, address=None: POOL(engine, 1, None, address)  # noqa: E731
+    assert [asked("auto"), asked("processes"), asked("ray")] == ["processes", "processes", ("ray", None)]
+    assert asked("auto", "auto") == asked("ray", "auto") == ("ray", "auto")
+    monkeypatch.setenv("RAY_ADDRESS", "192.0.2.1:6379")
+    assert (asked("auto"), asked("processes")) == (("ray", None), "processes")
+    monkeypatch.setattr(run.pools.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(fullpipe.Error) as told:
+        asked("auto")
+    assert told.value.exit_code == 21
+
+
 def test_a_page_is_one_file_and_its_text_is_escaped(captures, tmp_path):
     (captures / "<script>alert(1)").mkdir()
     (captures / "<script>alert(1)" / "x'\"&.pcap").write_bytes(b"nothing")
@@ -499,6 +567,72 @@ def test_an_object_store_gives_what_the_folder_gives(captures, bucket, tmp_path)
     assert "s3://bucket/captures/sin/r.pcap1" in names and not any("secret" in name for name in names)
     absent = made(url.replace("captures?", "absent?"), tmp_path / "absent", code=24)
     assert "s3://bucket/absent" in absent["error"]["message"] and "secret" not in json.dumps(absent)
+
+
+class Rights:
+    """Users of the object store, once it asks for credentials."""
+
+    def __init__(self, url):
+        import boto3
+
+        self.url, self.at = url, re.search(r"127\.0\.0\.1:\d+", url).group()
+        client = lambda key, secret: boto3.client(  # noqa: E731
+            "iam", endpoint_url=f"http://{self.at}", aws_access_key_id=key, aws_secret_access_key=secret, region_name="us-east-1")
+        self.iam = client("user", "secret")
+        self.reader, admin = self.user("reader", "s3:*"), self.user("admin", "*")
+        # From here on it checks them.
+        asked = urllib.request.Request(f"http://{self.at}/moto-api/reset-auth", b"0", {"Content-Type": "text/plain"}, method="POST")
+        urllib.request.urlopen(asked, timeout=20).close()
+        self.iam = client(*admin)
+
+    def user(self, name, action):
+        self.iam.create_user(UserName=name)
+        self.say(name, "may", {"Effect": "Allow", "Action": action, "Resource": "*"})
+        key = self.iam.create_access_key(UserName=name)["AccessKey"]
+        return key["AccessKeyId"], key["SecretAccessKey"]
+
+    def say(self, name, policy, statement):
+        document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        self.iam.put_user_policy(UserName=name, PolicyName=policy, PolicyDocument=document)
+
+    def given(self, key, secret):
+        return self.url.replace("user:secret@", f"{quote(key, safe='')}:{quote(secret, safe='')}@")
+
+
+def test_wrong_credentials_end_a_run_and_a_forbidden_object_is_read_when_it_is_allowed(captures, bucket, tmp_path):
+    rights = Rights(bucket[0])
+    key, secret = rights.reader
+    out = tmp_path / "out"
+    for wrong in (rights.given("AKIAIOSFODNN7EXAMPLE", "not-it"), rights.given(key, "not-it")):
+        # The prefix is asked for first, and the whole bucket at once: each has words of its own.
+        for url in (wrong, wrong.replace("/captures?", "?")):
+            error = made(url, out, code=3)["error"]
+            assert error["kind"] == "no_permission" and "AWS_ACCESS_KEY_ID" in error["hint"]
+            assert "s3://bucket" in error["message"] and "not-it" not in json.dumps(error)
+    good = rights.given(key, secret)
+    absent = made(good.replace("@bucket/", "@nowhere/"), out, code=24)["error"]
+    assert "s3://nowhere/captures: there is nothing of that name" in absent["message"]
+    assert rows(out) == []
+
+    rights.say("reader", "may-not", {"Effect": "Deny", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::bucket/captures/sin/r.pcap2"})
+    first = made(good, out, code=24)
+    assert [one["file"] for one in first["problems"]] == ["s3://bucket/captures/sin/r.pcap2"]
+    assert "ACCESS_DENIED" in first["problems"][0]["message"] and secret not in json.dumps(first)
+    assert len({row["site"] for row in rows(out)}) == 3, "the others are read"
+    rights.iam.delete_user_policy(UserName="reader", PolicyName="may-not")
+    again = made(good, out)
+    assert (again["captures_read"], again["hash"]) == (4, made(captures, tmp_path / "local")["hash"])
+
+
+@pytest.mark.parametrize("text", [
+    "When listing objects under key 'c/' in bucket 'b': AWS Error INVALID_ACCESS_KEY_ID during ListObjectsV2 operation: The AWS Access Key Id",
+    "AWS Error SIGNATURE_DOES_NOT_MATCH during ListObjectsV2 operation: The request signature we calculated does not match",
+    "AWS Error ACCESS_DENIED during HeadObject operation: No response body.",
+    "An error occurred (ExpiredToken) when calling the ListObjectsV2 operation: The provided token has expired.",
+])
+def test_what_stores_say_of_wrong_credentials_is_known_in_all_their_words(text):
+    assert inputs._unlisted("s3://b/c", OSError(text)).exit_code == 3
+    assert inputs._unlisted("s3://b/c", OSError("Could not resolve host")).exit_code == 24
 
 
 class Forbidden:

@@ -60,7 +60,7 @@ pub(crate) fn run(cli: Cli) -> u8 {
     let tells_by_logs = matches!(&cli.command, Command::Serve(_) | Command::Guard(_));
     logs::start(output, tells_by_logs && (cli.global.verbose || is_verbose));
     let name = name(&cli.command);
-    let page = page(&cli.command).cloned();
+    let page = page(&cli.command);
     dispatch(cli.command, output).unwrap_or_else(|failure| {
         // Where even the error can't be printed, the exit code still tells.
         drop(output.problem(name, &failure.problem()));
@@ -72,8 +72,8 @@ pub(crate) fn run(cli: Cli) -> u8 {
 }
 
 /// Where the page of its result goes, for a command that has one.
-fn page(command: &Command) -> Option<&PageArgs> {
-    Some(match command {
+fn page(command: &Command) -> Option<PageArgs> {
+    let page = match command {
         Command::Demo(args) => &args.page,
         Command::Sim(args) => &args.page,
         Command::WhatIf(args) => &args.page,
@@ -83,8 +83,10 @@ fn page(command: &Command) -> Option<&PageArgs> {
         Command::Read(args) => &args.page,
         Command::Lab(LabCommand::Run(args)) => &args.page,
         Command::Stack(StackCommand::Table(args)) => &args.page,
+        Command::Mesh(args) => return Some(args.page()),
         _ => return None,
-    })
+    };
+    Some(page.clone())
 }
 
 fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {

@@ -106,9 +106,12 @@ fn the_host_that_is_wrong_is_named_and_what_got_slower_is_told() {
         assert_eq!((&direction["slow"], &direction["slower"]), (&is_of_c.into(), &is_of_c.into()), "{direction}");
         assert!(direction["rate_bps"].as_u64().is_some_and(|rate| (rate < 40_000_000) == is_of_c), "{direction}");
     }
-    let (code, said) = mesh(folder.path(), &[&slow, "--no-store"]);
+    let page = folder.path().join("mesh.html");
+    let (code, said) = mesh(folder.path(), &[&slow, "--no-store", "--html", page.to_str().unwrap()]);
     assert!(code == 1 && said.contains("\nsuspect  host c: 4 of its 4 directions are slow or failed"), "{said}");
     assert!(!said.contains("slower:"), "without a store there is nothing before: {said}");
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("<h3>host c</h3>") && page.contains("as declared"), "{page}");
 
     let earlier = document(folder.path(), &[&slow, "--history"], 0);
     let runs = earlier["runs"].as_array().unwrap();
@@ -151,4 +154,7 @@ fn a_file_or_a_store_that_is_none_is_refused_before_anything_is_measured() {
     let store = folder.path().join("text");
     let error = &document(folder.path(), &[&good, "--store", store.to_str().unwrap()], 24)["error"];
     assert!(error["hint"].as_str().unwrap().contains("--no-store"), "{error}");
+    let page = folder.path().join("no/such/folder.html");
+    let error = &document(folder.path(), &[&good, "--html", page.to_str().unwrap()], 70)["error"];
+    assert!(error["message"].as_str().unwrap().starts_with("writing "), "{error}");
 }

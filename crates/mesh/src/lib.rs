@@ -10,7 +10,7 @@ mod measure;
 mod store;
 mod verdict;
 
-pub use error::{Fault, MeshError};
+pub use error::{Fault, MeshError, StoreError};
 pub use hosts::{Host, Hosts, LARGEST, SitePath};
 pub use measure::{Cell, Found, Test, measure};
 pub use store::{EarlierCell, EarlierRun, Store};

@@ -1,52 +1,84 @@
-//! Earlier runs, in an SQLite file.
+//! Earlier runs, in an SQLite file or a PostgreSQL database: one layout, and one set of queries.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+#[cfg(all(feature = "postgres", not(target_vendor = "apple")))]
+mod postgres;
+mod sqlite;
+
+use std::{collections::BTreeMap, path::Path};
 
 use fullpipe_diagnose::Limiter;
 use fullpipe_units::{Micros, Rate};
 use jiff::Timestamp;
-use rusqlite::{Connection, params};
 
-use crate::{Cell, Hosts, MeshError};
+use crate::{Cell, Hosts, MeshError, error::StoreError};
 
-/// The layout that this version writes (`PRAGMA user_version`).
+/// The layout that this version writes.
 const LAYOUT: i64 = 1;
 
+/// The tables, with `KEY` where the two databases spell a counted key differently.
 const TABLES: &str = "
 CREATE TABLE runs (
-    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    id      KEY,
     mesh    TEXT NOT NULL,               -- the name in the file of hosts
     started TEXT NOT NULL                -- RFC 3339, UTC
 );
 CREATE TABLE directions (
-    run      INTEGER NOT NULL REFERENCES runs (id),
+    run      BIGINT NOT NULL REFERENCES runs (id),
     sender   TEXT NOT NULL,
     receiver TEXT NOT NULL,
-    rate_bps INTEGER,                    -- NULL: it could not be measured
-    rtt_us   INTEGER,
+    rate_bps BIGINT,                     -- NULL: it could not be measured
+    rtt_us   BIGINT,
     limiter  TEXT,
     error    TEXT,
     PRIMARY KEY (run, sender, receiver)
-) WITHOUT ROWID;
+);
 CREATE INDEX runs_of_mesh ON runs (mesh, id);
 ";
-
-/// How long another command that writes is waited for.
-const WAIT: Duration = Duration::from_secs(10);
 
 /// How many earlier runs a direction is held against.
 const RUNS: i64 = 10;
 
+/// How many directions are written by one statement: a server is asked once for so many.
+const ROWS: usize = 100;
+
+/// The columns of a direction.
+const COLUMNS: usize = 7;
+
 /// The store.
 pub struct Store {
-    connection: Connection,
-    path: PathBuf,
+    database: Box<dyn Database>,
 }
+
+/// What runs the queries.
+trait Database {
+    /// What it is called in messages.
+    fn name(&self) -> String;
+
+    fn begin(&mut self) -> Result<(), StoreError>;
+
+    fn commit(&mut self) -> Result<(), StoreError>;
+
+    fn roll_back(&mut self);
+
+    /// The rows of a query, whose parameters are `$1`, `$2` ... in this order.
+    fn rows(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError>;
+
+    /// Makes the tables where nothing is; the number of the layout that is there.
+    fn prepare(&mut self) -> Result<i64, StoreError>;
+
+    /// Whether this user may keep a run.
+    fn may_write(&mut self) -> Result<bool, StoreError>;
+}
+
+/// What a column holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    Null,
+    Whole(i64),
+    Text(String),
+}
+
+type Row = Vec<Value>;
 
 /// A run that was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +87,7 @@ pub struct EarlierRun {
     pub number: i64,
     /// When it began (RFC 3339, UTC).
     pub started: String,
-    /// What it found.
+    /// What it found, by sender and receiver.
     pub cells: Vec<EarlierCell>,
 }
 
@@ -77,32 +109,36 @@ pub struct EarlierCell {
 }
 
 impl Store {
-    /// Opens a store, and makes it where it is missing.
+    /// Opens a store, and makes it where it is missing: a file, or a database where `place` is a URL
+    /// (`postgres://user@host:port/database`). A password that the URL leaves out is that of the variable `PGPASSWORD`.
     ///
     /// # Errors
-    /// Where it can't be read or written, or is something else.
-    pub fn open(path: &Path) -> Result<Self, MeshError> {
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            fs::create_dir_all(folder).map_err(|source| MeshError::Folder { path: path.to_owned(), source })?;
+    /// Where it can't be reached, read or written, or is something else.
+    pub fn open(place: &Path) -> Result<Self, MeshError> {
+        let database: Box<dyn Database> = match place.to_str().filter(|text| is_url(text)) {
+            None => Box::new(sqlite::Sqlite::open(place)?),
+            #[cfg(all(feature = "postgres", not(target_vendor = "apple")))]
+            Some(url) => Box::new(postgres::Postgres::new(url)?),
+            #[cfg(not(all(feature = "postgres", not(target_vendor = "apple"))))]
+            Some(_) => return Err(MeshError::NoPostgres),
+        };
+        let mut store = Self { database };
+        let found = store.within("opening", |database| database.prepare())?;
+        if found == LAYOUT {
+            return Ok(store);
         }
-        let failed = |source| MeshError::Store { operation: "opening", path: path.to_owned(), source };
-        let connection = Connection::open(path).map_err(failed)?;
-        connection.busy_timeout(WAIT).map_err(failed)?;
-        connection.execute_batch("PRAGMA foreign_keys = ON; BEGIN IMMEDIATE;").map_err(failed)?;
-        let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
-        let tables: i64 =
-            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
-        match (found, tables) {
-            (0, 0) => connection.execute_batch(&format!("{TABLES} PRAGMA user_version = {LAYOUT};")).map_err(failed)?,
-            (LAYOUT, _) => {}
-            _ => return Err(MeshError::Layout { path: path.to_owned(), found, known: LAYOUT }),
-        }
-        connection.execute_batch("COMMIT").map_err(failed)?;
-        Ok(Self { connection, path: path.to_owned() })
+        Err(MeshError::Layout { store: store.database.name(), found, known: LAYOUT })
     }
 
-    fn failed(&self, operation: &'static str) -> impl Fn(rusqlite::Error) -> MeshError {
-        move |source| MeshError::Store { operation, path: self.path.clone(), source }
+    /// Whether a run could be kept: a server may let somebody only read.
+    ///
+    /// # Errors
+    /// Where it may not be written, or can't be reached any more.
+    pub fn check_writable(&mut self) -> Result<(), MeshError> {
+        if self.within("opening", |database| database.may_write())? {
+            return Ok(());
+        }
+        Err(MeshError::ReadOnly { store: self.database.name() })
     }
 
     /// Keeps a run, all of it or nothing, and gives its number.
@@ -110,42 +146,25 @@ impl Store {
     /// # Errors
     /// Where it can't be written.
     pub fn keep(&mut self, hosts: &Hosts, started: Timestamp, cells: &[Cell]) -> Result<i64, MeshError> {
-        let path = self.path.clone();
-        let mut write = || -> rusqlite::Result<i64> {
-            let change = self.connection.transaction()?;
-            change.execute(
-                "INSERT INTO runs (mesh, started) VALUES (?1, ?2)",
-                params![hosts.name, started.to_string()],
-            )?;
-            let run = change.last_insert_rowid();
-            for cell in cells {
-                let [from, to] = [cell.from, cell.to].map(|place| hosts.hosts[place].name.as_str());
-                let found = cell.found.as_ref().ok();
-                change.execute(
-                    "INSERT INTO directions (run, sender, receiver, rate_bps, rtt_us, limiter, error) \
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                    params![
-                        run,
-                        from,
-                        to,
-                        found.map(|found| stored(found.rate.bps())),
-                        found.and_then(|found| found.rtt).map(|rtt| stored(rtt.get())),
-                        found.and_then(|found| word(found.limiter)),
-                        cell.found.as_ref().err(),
-                    ],
-                )?;
+        let rows: Vec<[Value; COLUMNS - 1]> = cells.iter().map(|cell| columns(hosts, cell)).collect();
+        self.within("writing", |database| {
+            let values = [text(&hosts.name), Value::Text(started.to_string())];
+            let made = database.rows("INSERT INTO runs (mesh, started) VALUES ($1, $2) RETURNING id", &values)?;
+            let run = made.first().map_or(0, |row| whole(&row[0]).unwrap_or_default());
+            for rows in rows.chunks(ROWS) {
+                let values: Row =
+                    rows.iter().flat_map(|row| [Value::Whole(run)].into_iter().chain(row.clone())).collect();
+                database.rows(&insert(rows.len()), &values)?;
             }
-            change.commit()?;
             Ok(run)
-        };
-        write().map_err(|source| MeshError::Store { operation: "writing", path, source })
+        })
     }
 
     /// The rates of the last runs of a mesh, by sender and receiver, newest first; ten of each direction at most.
     ///
     /// # Errors
     /// Where it can't be read.
-    pub fn rates(&self, mesh: &str) -> Result<BTreeMap<(String, String), Vec<Rate>>, MeshError> {
+    pub fn rates(&mut self, mesh: &str) -> Result<BTreeMap<(String, String), Vec<Rate>>, MeshError> {
         let mut rates: BTreeMap<_, Vec<Rate>> = BTreeMap::new();
         for run in self.runs(mesh, RUNS)? {
             for cell in run.cells {
@@ -159,42 +178,92 @@ impl Store {
     ///
     /// # Errors
     /// Where it can't be read.
-    pub fn runs(&self, mesh: &str, most: i64) -> Result<Vec<EarlierRun>, MeshError> {
-        let read = || -> rusqlite::Result<Vec<EarlierRun>> {
-            let mut runs =
-                self.connection.prepare("SELECT id, started FROM runs WHERE mesh = ?1 ORDER BY id DESC LIMIT ?2")?;
-            let mut cells = self.connection.prepare(
-                "SELECT sender, receiver, rate_bps, rtt_us, limiter, error FROM directions WHERE run = ?1 \
-                 ORDER BY sender, receiver",
-            )?;
-            let mut found = Vec::new();
-            let rows =
-                runs.query_map(params![mesh, most], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
-            for row in rows {
-                let (number, started) = row?;
-                let cells = cells.query_map([number], |row| {
-                    let number =
-                        |at: usize| row.get::<_, Option<i64>>(at).map(|n| n.and_then(|n| u64::try_from(n).ok()));
-                    Ok(EarlierCell {
-                        from: row.get(0)?,
-                        to: row.get(1)?,
-                        rate: number(2)?.map(Rate::from_bps),
-                        rtt: number(3)?.map(Micros::new),
-                        limiter: row.get(4)?,
-                        error: row.get(5)?,
-                    })
-                })?;
-                found.push(EarlierRun { number, started, cells: cells.collect::<rusqlite::Result<_>>()? });
-            }
-            Ok(found)
-        };
-        read().map_err(self.failed("reading"))
+    pub fn runs(&mut self, mesh: &str, most: i64) -> Result<Vec<EarlierRun>, MeshError> {
+        let rows = self.within("reading", |database| {
+            database.rows(
+                "SELECT id, started, sender, receiver, rate_bps, rtt_us, limiter, error FROM runs JOIN directions ON run = id \
+                 WHERE id IN (SELECT id FROM runs WHERE mesh = $1 ORDER BY id DESC LIMIT $2)",
+                &[text(mesh), Value::Whole(most)],
+            )
+        })?;
+        let mut runs: BTreeMap<i64, EarlierRun> = BTreeMap::new();
+        for mut row in rows {
+            let mut next = || row.drain(..1).next().unwrap_or(Value::Null);
+            let number = whole(&next()).unwrap_or_default();
+            let started = told(next()).unwrap_or_default();
+            let run = runs.entry(number).or_insert(EarlierRun { number, started, cells: Vec::new() });
+            let [from, to] = [next(), next()].map(|name| told(name).unwrap_or_default());
+            let [rate, rtt] = [next(), next()].map(|figure| whole(&figure).and_then(|n| u64::try_from(n).ok()));
+            let [limiter, error] = [next(), next()].map(told);
+            let (rate, rtt) = (rate.map(Rate::from_bps), rtt.map(Micros::new));
+            run.cells.push(EarlierCell { from, to, rate, rtt, limiter, error });
+        }
+        let mut runs: Vec<EarlierRun> = runs.into_values().rev().collect();
+        // Not by the database, whose order of names depends on its locale.
+        runs.iter_mut().for_each(|run| run.cells.sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to))));
+        Ok(runs)
+    }
+
+    /// One transaction: all that `work` does or nothing of it.
+    fn within<T>(
+        &mut self,
+        operation: &'static str,
+        work: impl FnOnce(&mut dyn Database) -> Result<T, StoreError>,
+    ) -> Result<T, MeshError> {
+        let database = self.database.as_mut();
+        let done = database.begin().and_then(|()| work(database)).and_then(|done| database.commit().map(|()| done));
+        done.map_err(|source| {
+            self.database.roll_back();
+            MeshError::Store { operation, store: self.database.name(), source }
+        })
     }
 }
 
-/// SQLite's integers have a sign.
-fn stored(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
+fn is_url(text: &str) -> bool {
+    text.starts_with("postgres://") || text.starts_with("postgresql://")
+}
+
+/// Writes so many directions.
+fn insert(rows: usize) -> String {
+    let row = |row: usize| {
+        let values: Vec<String> = (1..=COLUMNS).map(|column| format!("${}", row * COLUMNS + column)).collect();
+        format!("({})", values.join(", "))
+    };
+    let rows: Vec<String> = (0..rows).map(row).collect();
+    format!(
+        "INSERT INTO directions (run, sender, receiver, rate_bps, rtt_us, limiter, error) VALUES {}",
+        rows.join(", ")
+    )
+}
+
+/// The columns of a direction behind `run`.
+fn columns(hosts: &Hosts, cell: &Cell) -> [Value; COLUMNS - 1] {
+    let [from, to] = [cell.from, cell.to].map(|place| text(&hosts.hosts[place].name));
+    let found = cell.found.as_ref().ok();
+    // Their integers have a sign.
+    let figure =
+        |number: Option<u64>| number.map_or(Value::Null, |n| Value::Whole(i64::try_from(n).unwrap_or(i64::MAX)));
+    [
+        from,
+        to,
+        figure(found.map(|found| found.rate.bps())),
+        figure(found.and_then(|found| found.rtt).map(Micros::get)),
+        found.and_then(|found| word(found.limiter)).map_or(Value::Null, Value::Text),
+        cell.found.as_ref().err().map_or(Value::Null, |why| text(why)),
+    ]
+}
+
+/// PostgreSQL's text has no zero bytes, and what a host printed may.
+fn text(text: &str) -> Value {
+    Value::Text(text.replace('\0', "\u{fffd}"))
+}
+
+fn told(value: Value) -> Option<String> {
+    if let Value::Text(text) = value { Some(text) } else { None }
+}
+
+fn whole(value: &Value) -> Option<i64> {
+    if let Value::Whole(number) = value { Some(*number) } else { None }
 }
 
 /// A limiter as the JSON spells it.
@@ -204,6 +273,10 @@ fn word(limiter: Limiter) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use rusqlite::Connection;
+
     use super::*;
     use crate::Found;
 

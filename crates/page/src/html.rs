@@ -9,6 +9,7 @@ mod diagnosis;
 mod figure;
 mod figures;
 mod loops;
+mod mesh;
 mod read;
 mod survey;
 mod table;
@@ -175,7 +176,8 @@ fn data(json: &str) -> String {
 /// The result in one sentence.
 pub fn headline(document: &Value) -> String {
     let error = document["error"]["message"].as_str().map(|message| clean(message).into_owned());
-    loops::headline(document)
+    mesh::headline(document)
+        .or_else(|| loops::headline(document))
         .or_else(|| read::headline(document))
         .or_else(|| figures::headline(document))
         .or_else(|| survey::headline(document))
@@ -215,7 +217,7 @@ const ELSEWHERE: &[&str] = &[
 
 fn body(document: &Value, charts: &Charts) -> Markup {
     let Some(entries) = document.as_object() else { return html! { p { "The document is empty." } } };
-    let shown = [ELSEWHERE, loops::SHOWN, read::SHOWN, figures::SHOWN, survey::SHOWN];
+    let shown = [ELSEWHERE, mesh::shown(document), loops::SHOWN, read::SHOWN, figures::SHOWN, survey::SHOWN];
     let is_shown = |key: &str| shown.iter().any(|keys| keys.contains(&key));
     let rest = || table::in_order(entries).into_iter().filter(|(key, _)| !is_shown(key));
     html! {
@@ -229,7 +231,7 @@ fn body(document: &Value, charts: &Charts) -> Markup {
         (loops::proofs(document))
         (loops::transfers(document, "transfers", "Measured", charts))
         (read::connections(document, charts))
-        (figures::directions(document, charts))
+        @if mesh::is(document) { (mesh::body(document)) } @else { (figures::directions(document, charts)) }
         (survey::conclusions(document))
         @if let Some(note) = &charts.note { p.note { (note) } }
         @for chart in charts.charts.iter().filter(|chart| chart.of.is_none()) { (figure::figure(chart)) }
@@ -237,7 +239,7 @@ fn body(document: &Value, charts: &Charts) -> Markup {
         (figures::ends(document))
         (loops::plan(document))
         (loops::transfers(document, "transfers_after", "Measured with the changes in force", charts))
-        (loops::settings(document))
+        @if !mesh::is(document) { (loops::settings(document)) }
         @for (key, value) in rest().filter(|(_, value)| !table::is_plain(value)) { (table::section(key, value)) }
         (table::plain(rest().filter(|(_, value)| table::is_plain(value))))
     }

@@ -6,6 +6,7 @@ use clap::{Args, ValueHint};
 use fullpipe_units::Micros;
 
 use super::seconds;
+use crate::page::PageArgs;
 
 /// Measure every pair of a set of hosts, and name the one at fault
 ///
@@ -18,7 +19,9 @@ use super::seconds;
 Examples:
   fullpipe mesh hosts.toml
   fullpipe mesh hosts.toml --seconds 10 --json | jq .suspect
+  fullpipe mesh hosts.toml --html mesh.html
   fullpipe mesh hosts.toml --history -v
+  fullpipe mesh hosts.toml --store postgres://team@db.example.net/fullpipe
 
 HOSTS is a TOML file. `site`, `address`, `run`, `program` and [[path]] can be left out:
   name = \"wan\"
@@ -48,8 +51,9 @@ pub(crate) struct MeshArgs {
     /// Report a direction that carries this many percent less than the median of its last ten runs
     #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub(crate) drop: u8,
-    /// SQLite file that keeps the runs [default: mesh.sqlite in the state folder]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// What keeps the runs: an SQLite file, or postgres://user@host/database (password: PGPASSWORD) [default: mesh.sqlite in
+    /// the state folder]
+    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub(crate) store: Option<PathBuf>,
     /// Neither keep the run nor look at earlier ones
     #[arg(long, conflicts_with_all = ["store", "history"])]
@@ -57,4 +61,14 @@ pub(crate) struct MeshArgs {
     /// Show earlier runs, newest first, and measure nothing
     #[arg(long)]
     pub(crate) history: bool,
+    /// Also write the result as a page: one HTML file with the matrix, for any browser, offline
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "history", help_heading = "Output")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+impl MeshArgs {
+    /// Where a page of it goes; a mesh has no chart of its own.
+    pub(crate) fn page(&self) -> PageArgs {
+        PageArgs { html: self.html.clone(), ..PageArgs::default() }
+    }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use fullpipe_host::journal;
 use fullpipe_mesh::{Criteria, Hosts, LARGEST, Store, Test, judge, measure};
-use fullpipe_report::{MeshReport, json, text};
+use fullpipe_report::{MeshReport, html::Charts, json, text};
 use fullpipe_tune::{Event, Observer as _};
 use fullpipe_units::Micros;
 
@@ -18,6 +18,8 @@ const SHOWN: i64 = 20;
 const FILE: &str = "mesh.sqlite";
 
 pub(super) fn run(args: &MeshArgs, output: Output) -> Ended {
+    let page = args.page();
+    page.check()?;
     let input = Input::read(&args.hosts, LARGEST)?;
     let invalid = |problem: &str| Failure::new(Exit::InputInvalid, &format!("reading {}: {problem}", input.name));
     let text = std::str::from_utf8(&input.bytes).map_err(|error| invalid(&format!("it is no UTF-8 text: {error}")))?;
@@ -25,11 +27,12 @@ pub(super) fn run(args: &MeshArgs, output: Output) -> Ended {
     // Before anything is measured: a store that can't be had is known now.
     let mut store = if args.no_store { None } else { Some(Store::open(&file(args)?)?) };
     if args.history {
-        let runs = store.as_ref().map(|store| store.runs(&hosts.name, SHOWN)).transpose()?.unwrap_or_default();
+        let runs = store.as_mut().map(|store| store.runs(&hosts.name, SHOWN)).transpose()?.unwrap_or_default();
         let document = || json::mesh_history("mesh", &hosts.name, &runs);
         return printed(output.result(document, |look| text::mesh_history(&hosts.name, &runs, look)));
     }
-    let earlier = store.as_ref().map(|store| store.rates(&hosts.name)).transpose()?.unwrap_or_else(BTreeMap::new);
+    store.as_mut().map(Store::check_writable).transpose()?;
+    let earlier = store.as_mut().map(|store| store.rates(&hosts.name)).transpose()?.unwrap_or_else(BTreeMap::new);
     let started = jiff::Timestamp::now();
     let cancel = interrupt::cancel_flag()?;
     let mut progress = Progress::new("mesh", output);
@@ -52,7 +55,7 @@ pub(super) fn run(args: &MeshArgs, output: Output) -> Ended {
         None => json::mesh("mesh", &report),
         Some(failure) => json::with_problem(json::mesh("mesh", &report), &failure.problem()),
     };
-    printed(output.result(document, |look| text::mesh(&report, look)))?;
+    page.result(output, document, Charts::default, |look| text::mesh(&report, look))?;
     if let Some(failure) = failure {
         return if output.is_json() { Ok(failure.exit) } else { Err(failure) };
     }

@@ -94,9 +94,15 @@ fn watch(error: &WatchError) -> Exit {
 
 fn mesh(error: &MeshError) -> Exit {
     match error.fault() {
+        Fault::Usage => Exit::Usage,
         Fault::Input => Exit::InputInvalid,
         Fault::DiskFull => Exit::DiskFull,
         Fault::NoPermission => Exit::NoPermission,
+        Fault::Unreachable => Exit::Unreachable,
+        Fault::Refused => Exit::Refused,
+        Fault::NameUnknown => Exit::NameUnknown,
+        Fault::ConnectionLost => Exit::ConnectionLost,
+        Fault::Unsupported => Exit::Unsupported,
         Fault::Interrupted => Exit::Interrupted,
         Fault::System => Exit::System,
     }

@@ -62,7 +62,7 @@ fn sentence(conclusion: &Value) -> String {
 }
 
 /// Text whose commands stand between backticks.
-fn with_code(text: &str) -> Markup {
+pub(super) fn with_code(text: &str) -> Markup {
     html! {
         @for (place, piece) in text.split('`').enumerate() {
             @if place % 2 == 1 { code { (piece) } } @else { (piece) }

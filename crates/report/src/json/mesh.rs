@@ -42,6 +42,8 @@ pub fn mesh(command: &str, found: &MeshReport<'_>) -> Value {
             "directions": suspect.directions,
             "bad": suspect.bad,
             "limiter": suspect.limiter,
+            "text": found.who(&suspect.kind),
+            "action": found.next(&suspect.kind),
         })
     });
     document(

@@ -30,6 +30,8 @@ pub const MESH: &[Key] = &[
     key("suspect.directions", "integer", "how many directions it has"),
     key("suspect.bad", "integer", "how many of them are slow or could not be measured"),
     key("suspect.limiter", "string?", "what limited most of these"),
+    key("suspect.text", "string", "who it is, in words"),
+    key("suspect.action", "string", "where to look next"),
 ];
 
 /// What `mesh --history` prints.

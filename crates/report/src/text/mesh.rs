@@ -1,7 +1,7 @@
 //! Every pair of some hosts: the matrix, what is slow, and who is suspected.
 
 use fullpipe_diagnose::Limiter;
-use fullpipe_mesh::{Cell, EarlierRun, Role, SuspectKind};
+use fullpipe_mesh::{Cell, EarlierRun};
 use fullpipe_units::Rate;
 
 use super::page::{BAD, DIM, GOOD, Look, PLAIN, Page, TITLE, WARN, count};
@@ -29,12 +29,12 @@ pub fn mesh(found: &MeshReport<'_>, look: Look) -> String {
             .map_or_else(String::new, |limiter| format!(", most of them limited by: {}", limiter.words()));
         let text = format!(
             "{}: {} of its {} are slow or failed{held}",
-            who(found, &suspect.kind),
+            found.who(&suspect.kind),
             suspect.bad,
             count(suspect.directions, "direction")
         );
         page.title("suspect", BAD, &text);
-        page.field("next", &next(found, &suspect.kind));
+        page.field("next", &found.next(&suspect.kind));
     } else if verdict.bad > 0 {
         page.title("suspect", PLAIN, "no single host or site explains it");
     }
@@ -131,38 +131,6 @@ fn way(found: &MeshReport<'_>, cell: &Cell) -> String {
 
 fn rate(cell: &Cell) -> Rate {
     cell.found.as_ref().map_or(Rate::ZERO, |found| found.rate)
-}
-
-fn who(found: &MeshReport<'_>, kind: &SuspectKind) -> String {
-    let host = |place: &usize| found.hosts.hosts[*place].name.as_str();
-    let role = |role: &Role| match role {
-        Role::Both => "",
-        Role::Sends => " when it sends",
-        Role::Receives => " when it receives",
-    };
-    match kind {
-        SuspectKind::Host(place, as_what) => format!("host {}{}", host(place), role(as_what)),
-        SuspectKind::Site(site, as_what) => format!("site {site}, to and from the other sites{}", role(as_what)),
-        SuspectKind::Sites(a, b) => format!("between the sites {a} and {b}"),
-        SuspectKind::Pair(a, b) => format!("between {} and {}", host(a), host(b)),
-    }
-}
-
-fn next(found: &MeshReport<'_>, kind: &SuspectKind) -> String {
-    match kind {
-        SuspectKind::Host(place, _) => {
-            format!(
-                "look at {}: `fullpipe settings --changed` there, its interface, its load",
-                found.hosts.hosts[*place].name
-            )
-        }
-        SuspectKind::Site(site, _) => format!("look at what all of {site} goes through: its uplink, its firewall"),
-        SuspectKind::Sites(..) => "look at what lies between the two".to_owned(),
-        SuspectKind::Pair(a, b) => {
-            let [a, b] = [a, b].map(|place| &found.hosts.hosts[*place]);
-            format!("on {}: `fullpipe check {}` says more", a.name, b.address)
-        }
-    }
 }
 
 /// Earlier runs of a mesh, newest first.

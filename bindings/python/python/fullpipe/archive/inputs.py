@@ -30,6 +30,11 @@ STAMPED = re.compile(
 )
 """``tcpdump -G`` with a date and a time, or the seconds since 1970, in the name."""
 
+DENIED = re.compile(
+    r"access.?denied|invalid.?access.?key.?id|signature.?does.?not.?match|(expired|invalid).?token|forbidden|\b40[13]\b", re.IGNORECASE
+)
+"""How object stores say that credentials don't do, in S3's words or those of its C++ library (``INVALID_ACCESS_KEY_ID``)."""
+
 RING = re.compile(r"_(?P<number>\d{5})_$")
 """``dumpcap -b``: ``x_00001_20261124120000.pcapng``."""
 
@@ -191,7 +196,7 @@ def _remote(one: Place) -> Iterator[Tuple[str, str, int, str, bool]]:
 def _unlisted(shown: str, error: BaseException) -> Error:
     hint = None
     text = _line(error)
-    if re.search(r"ACCESS_DENIED|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|Forbidden|\b40[13]\b", text):
+    if DENIED.search(text):
         hint = "check the credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, the profile or the role) and what they may read"
         return made("no_permission", f"listing {shown}: {text}", hint, 3)
     return made("input_invalid", f"listing {shown}: {text}", hint, 24)

@@ -1,5 +1,5 @@
-"""Who does the work: Ray, on this machine or on a cluster, or plain processes where Ray is not installed. What is not here:
-what the work is (``worker``), and what becomes of it (``run``).
+"""Who does the work: processes of this machine, or Ray, which listens on every address of a machine and works where somebody asked
+for it. What is not here: what the work is (``worker``), and what becomes of it (``run``).
 
 Both have the same three calls. A worker that dies is told as ``DIED``: nothing is tried again here.
 """
@@ -149,12 +149,12 @@ class Cluster:
 
 
 def pool(engine: str, workers: int, how: How, address: Optional[str]) -> Any:
-    """The engine of that name; ``auto`` is Ray where it is installed."""
-    has_ray = importlib.util.find_spec("ray") is not None
-    if (engine == "ray" or address) and not has_ray:
-        raise made("unsupported", "the package ray is not installed", "python -m pip install ray; without --address, `--engine processes` does without", 21)
+    """The engine of that name; ``auto`` is Ray where a cluster is named (``RAY_ADDRESS`` does so, too), and processes elsewhere."""
     if engine == "processes" and address:
         raise made("usage", "--engine processes has no cluster to join", "leave --address or --engine out", 2)
-    if engine == "processes" or not has_ray:
+    if engine == "processes" or not (engine == "ray" or address or os.environ.get("RAY_ADDRESS")):
         return Processes(workers, how)
+    if importlib.util.find_spec("ray") is None:
+        hint = "python -m pip install ray; processes of one machine do without: `--engine processes`, no --address"
+        raise made("unsupported", "the package ray is not installed", hint, 21)
     return Cluster(workers, how, address)
