@@ -238,7 +238,9 @@ mod tests {
             assert!(page.contains(shown), "{shown} in {page}");
         }
         assert!(
-            !["Measured", "Suspect", "Settings that differ from the defaults"].iter().any(|h| page.contains(&format!("<h2>{h}</h2>"))),
+            !["Measured", "Suspect", "Settings that differ from the defaults"]
+                .iter()
+                .any(|h| page.contains(&format!("<h2>{h}</h2>"))),
             "nothing is shown twice: {page}"
         );
     }
