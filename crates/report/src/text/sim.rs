@@ -1,5 +1,6 @@
 //! What the simulator found.
 
+use anstyle::Style;
 use fullpipe_diagnose::{Limiter, limit_words};
 use fullpipe_units::{Bytes, Micros};
 
@@ -53,15 +54,14 @@ pub fn what_if(found: &WhatIf, look: Look) -> String {
     page.finish()
 }
 
+/// The widest row of that table.
+const REFERENCE_WIDTH: usize = 110;
+
 /// The published situations beside each other.
 pub fn reference(table: &ReferenceTable, look: Look) -> String {
     let mut page = Page::new(look);
-    let line = |cells: [&str; 6]| {
-        let [case, published, arithmetic, simulated, limiter, lab] = cells;
-        format!("  {case:<18} {published:<26} {arithmetic:>11}  {simulated:>11}  {limiter:<17} {lab}")
-    };
     page.title("published situations", PLAIN, "published, by arithmetic, simulated, in the lab");
-    page.pieces(0, &[(DIM, &line(["", "published", "arithmetic", "simulated", "limited by", "lab"]))]);
+    put_situation(&mut page, DIM, ["", "published", "arithmetic", "simulated", "limited by", "lab"]);
     let mut scenario = "";
     for row in &table.rows {
         if scenario != row.scenario {
@@ -72,13 +72,25 @@ pub fn reference(table: &ReferenceTable, look: Look) -> String {
         let simulated = row.simulated.to_string();
         let limiter = or_dash(row.limiter.map(Limiter::words));
         let cells = [row.case, row.published.unwrap_or("-"), &arithmetic, &simulated, &limiter, row.lab.unwrap_or("-")];
-        page.pieces(0, &[(PLAIN, &line(cells))]);
+        put_situation(&mut page, PLAIN, cells);
         if let Some((_, words)) = row.arithmetic.as_ref().filter(|_| page.look.verbose) {
             page.pieces(4, &[(DIM, words)]);
         }
     }
     put_notes(&mut page, &table.notes);
     page.finish()
+}
+
+/// A row of that table; on a narrow terminal its last two columns stand below the others.
+fn put_situation(page: &mut Page, style: Style, [case, published, arithmetic, simulated, limiter, lab]: [&str; 6]) {
+    let figures = format!("  {case:<18} {published:<26} {arithmetic:>11}  {simulated:>11}");
+    let verdict = format!("{limiter:<17} {lab}");
+    if page.look.width < REFERENCE_WIDTH {
+        page.pieces(0, &[(style, &figures)]);
+        page.pieces(21, &[(style, &verdict)]);
+    } else {
+        page.pieces(0, &[(style, &figures), (style, "  "), (style, &verdict)]);
+    }
 }
 
 fn put_notes(page: &mut Page, notes: &[String]) {
