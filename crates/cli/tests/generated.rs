@@ -6,7 +6,12 @@
 use std::{fs, path::PathBuf, process::Command};
 
 fn fullpipe(words: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(words).env("COLUMNS", "100").output().unwrap();
+    fullpipe_within("100", words)
+}
+
+/// What it prints on a terminal of that many columns.
+fn fullpipe_within(columns: &str, words: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(words).env("COLUMNS", columns).output().unwrap();
     assert!(output.status.success(), "{words:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -34,7 +39,7 @@ fn the_table_of_the_published_situations_is_fresh() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/simulator.md");
     let page = fs::read_to_string(path).unwrap().replace("\r\n", "\n");
     let (before, after) = page.split_once(MARK).unwrap();
-    let table = fullpipe(&["sim", "--all"]);
+    let table = fullpipe_within("120", &["sim", "--all"]);
     let indented: String =
         table.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") }).collect();
     let rest = after.find("\n## ").map_or("", |at| &after[at..]);

@@ -219,7 +219,7 @@ fn percent(part: f64) -> String {
 fn no_queue(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     let (rtt, base) = ruling.rtt.zip(case.path.base_rtt)?;
     let (rtt, base) = (micros(rtt), micros(base));
-    Some(format!("the round trip took {rtt}, at least {base} was seen: no queue stood before a full link"))
+    Some(format!("the round trip took {rtt}, its minimum was {base}: no queue at a full link"))
 }
 
 fn spare_path(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {

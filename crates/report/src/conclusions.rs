@@ -161,7 +161,7 @@ fn load_says(under_load: &UnderLoad, loaded: &Loaded) -> Option<String> {
         text += &format!(": payload adds {}", time(Some(full - idle)));
     }
     if loaded.steady == Some(false) {
-        text += "; its rate did not stand still, so that the path may not have been full: try a longer -t or more \
+        text += "; the rate did not level off, so the path may not have been full: try a longer -t or more \
                  connections (-P)";
     }
     Some(text)

@@ -245,7 +245,8 @@ fn live(args: &MeasureArgs, output: Output, progress: &Progress, largest: &mut R
         return;
     }
     *largest = (*largest).max(progress.up_bps.max(progress.down_bps).unwrap_or_default());
-    output.remark(&text::interval(progress, *largest, output.draws_progress()));
+    let columns = output.draws_progress().then(|| output.look().width);
+    output.remark(&text::interval(progress, *largest, columns));
 }
 
 /// The size of a message of a paced sender: 10 ms of payload, from a segment to iperf3's own 128 KB. A larger one would come

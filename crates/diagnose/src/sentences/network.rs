@@ -54,7 +54,7 @@ fn queue(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     let (rtt, base, delay) = (micros(rtt), micros(base), micros(rtt - base));
     Some(format!(
         "the round trip took {rtt} where the empty path takes {base} (x {factor:.2}): {rate} x {delay} / 8 = {queued} \
-         stood in a queue before the narrowest link"
+         queued at the bottleneck"
     ))
 }
 
@@ -67,7 +67,7 @@ fn plateau(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     let typical = ruling.median(|i| Some(i.rate))?;
     (share >= thresholds::STEADY_SHARE).then(|| {
         format!(
-            "the rate stood at its plateau, {} (median), for {} of that time{}",
+            "the rate stayed at its plateau, {} (median), for {} of that time{}",
             Rate::from_bps(typical as u64),
             percent(share),
             pacing.unwrap_or_default()

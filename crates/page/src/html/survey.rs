@@ -110,18 +110,18 @@ const SIZES: &[Column] = &[
     ("Message", "/size", "bytes"),
     ("a \u{2192} b", "/up/rate_bps", "rate_bps"),
     ("CPU s/GB", "/up/seconds_per_gb", ""),
-    ("Held by window", "/up/window_share", "share"),
+    ("Limited by window", "/up/window_share", "share"),
     ("by buffer", "/up/buffer_share", "share"),
     ("b \u{2192} a", "/down/rate_bps", "rate_bps"),
     ("CPU s/GB", "/down/seconds_per_gb", ""),
-    ("Held by window", "/down/window_share", "share"),
+    ("Limited by window", "/down/window_share", "share"),
     ("by buffer", "/down/buffer_share", "share"),
     ("Round trip", "/round_trip_us", "trip_us"),
     ("In two writes", "/split_us", "trip_us"),
 ];
 
-const OF_SIZES: &str = "CPU s/GB: processor seconds of both ends per 10^9 B. Held: the part of the time with something to send in which \
-    the receiver's window or the send buffer held it back. Round trip: a message and an answer of one byte, median, small writes \
+const OF_SIZES: &str = "CPU s/GB: processor seconds of both ends per 10^9 B. Limited: the part of the sender's busy time in which \
+    the receive window or the send buffer limited it. Round trip: a message and an answer of one byte, median, small writes \
     leaving at once. In two writes: the same with the message in two writes and Nagle's algorithm on.";
 
 const STREAMS: &[Column] = &[
@@ -135,15 +135,15 @@ const TRIPS: &[Column] = &[
     ("", "/name", ""),
     ("Rate", "/rate_bps", "rate_bps"),
     ("Timed", "/count", ""),
-    ("Least", "/min_us", "trip_us"),
+    ("Min", "/min_us", "trip_us"),
     ("Median", "/p50_us", "trip_us"),
-    ("9 of 10 within", "/p90_us", "trip_us"),
-    ("99 of 100", "/p99_us", "trip_us"),
-    ("Most", "/max_us", "trip_us"),
+    ("p90", "/p90_us", "trip_us"),
+    ("p99", "/p99_us", "trip_us"),
+    ("Max", "/max_us", "trip_us"),
     ("Per minute", "/per_minute", "whole"),
 ];
 
-const OF_LOAD: &str = "Kept: one byte and an answer on a connection that is kept. Handshake and request: of new connections. Per minute: the \
+const OF_LOAD: &str = "Kept: one byte and an answer on a connection that stays open. Handshake and request: of new connections. Per minute: the \
     responsiveness of draft-ietf-ippm-responsiveness without TLS and HTTP, from the handshakes and first requests of new connections \
     and the round trips of the payload's own segments: compare it with itself rather than with other tools.";
 
@@ -258,7 +258,7 @@ mod tests {
                 "idle": trip(29.0), "idle_connecting": trip(102.0), "idle_asking": null, "idle_per_minute": 486_750.8,
                 "loaded": [{ "direction": "a->b", "latency": trip(2_500.0), "rate_bps": 94_000_000, "per_minute": 1_200.4 }],
             },
-            "conclusions": [{ "direction": "a->b", "text": "29.0 us idle, 2.50 ms loaded; its rate did not stand still" }],
+            "conclusions": [{ "direction": "a->b", "text": "29.0 us idle, 2.50 ms loaded; the rate did not level off" }],
         });
         assert_eq!(headline(&document).as_deref(), Some("a \u{2192} b: 29.0 us idle, 2.50 ms loaded"));
         let page = conclusions(&document).into_string() + &tables(&document).into_string();

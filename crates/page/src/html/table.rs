@@ -130,8 +130,8 @@ fn list(parent: &str, entries: &Map<String, Value>) -> Markup {
     let unit = UNITS.iter().find(|unit| parent.ends_with(*unit)).copied().unwrap_or_default();
     let name = |key: &str| match key {
         "p50" if !unit.is_empty() => "Median".to_owned(),
-        "p99" if !unit.is_empty() => "99 of 100, at most".to_owned(),
-        "max" if !unit.is_empty() => "Largest".to_owned(),
+        "p99" if !unit.is_empty() => "p99".to_owned(),
+        "max" if !unit.is_empty() => "Max".to_owned(),
         _ => heading(key),
     };
     let with_unit = |key: &str, value: &Value| {

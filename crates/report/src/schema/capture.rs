@@ -82,7 +82,7 @@ pub const CAPTURE: &[Key] = &[
     key("connections[].sides.*.syn.sack_permitted", "boolean", "selective acknowledgements"),
     key("connections[].sides.*.syn.timestamps", "boolean", "timestamps"),
     key("connections[].sides.*.syn.window", "integer?", "the window field, which is not scaled; B"),
-    key("connections[].sides.*.away_us", "integer?", "from the place of capture to it and back; us"),
+    key("connections[].sides.*.away_us", "integer?", "round trip between the capture point and it; us"),
     key("connections[].sides.*.packets", "integer", "packets that it sent"),
     key("connections[].sides.*.data_packets", "integer", "those with payload"),
     key("connections[].sides.*.bytes", "integer", "payload, repeats apart; B"),

@@ -178,7 +178,7 @@ fn put_handshake(page: &mut Page, report: &Report, files: &[CaptureFile]) {
 
 fn offered(report: &Report, place: usize) -> String {
     let side = &report.sides[place];
-    let away = side.away.map(|away| format!("; {away} from the place of capture and back")).unwrap_or_default();
+    let away = side.away.map(|away| format!("; round trip {away} from the capture point")).unwrap_or_default();
     let guess = side.platform.map(|platform| format!("; looks like {} (a guess)", platform.words)).unwrap_or_default();
     let Some(syn) = side.syn else { return format!("its SYN was not seen{away}{guess}") };
     let scale = match syn.window_scale {
@@ -268,7 +268,7 @@ fn figures(side: &Side) -> String {
         }
     }
     text + &format!(
-        "; began with {}; was offered at most {}",
+        "; first flight {}; offered window at most {}",
         Bytes::new(counters.initial_window),
         Bytes::new(counters.largest_window)
     )

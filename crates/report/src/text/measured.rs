@@ -13,42 +13,43 @@ use crate::measured::{Measured, name, seconds_per_gb};
 /// Columns of a bar in the line of an interval.
 const INTERVAL_BAR: usize = 10;
 
-/// The line of an interval: time, rates, and what the kernel says; where charts may be drawn, also a bar as long as the rate
-/// is beside the `largest` so far.
-pub fn interval(progress: &Progress, largest: Rate, draws: bool) -> String {
-    let mut text = format!("{:7.2} s", progress.elapsed.as_secs_f64());
-    if draws {
+/// The line of an interval: time, rates, and what the kernel says; on a terminal of that many columns also a bar as long as the
+/// rate is beside the `largest` so far, and what doesn't fit is left out: first the windows, then the bar, then the round trip.
+pub fn interval(progress: &Progress, largest: Rate, columns: Option<usize>) -> String {
+    // Each with its turn to be left out.
+    let mut parts = vec![(ALWAYS, format!("{:7.2} s", progress.elapsed.as_secs_f64()))];
+    if columns.is_some() {
         let rate = progress.up_bps.max(progress.down_bps).map_or(0, Rate::bps);
         let part = rate as f64 / largest.bps().max(1) as f64;
-        text += &format!("  {:INTERVAL_BAR$}", bar(part, INTERVAL_BAR, true));
+        parts.push((2, format!("{:INTERVAL_BAR$}", bar(part, INTERVAL_BAR, true))));
     }
     for (name, rate) in [("up", progress.up_bps), ("down", progress.down_bps)] {
-        if let Some(rate) = rate {
-            text += &format!("  {name} {rate}");
-        }
+        parts.extend(rate.map(|rate| (ALWAYS, format!("{name} {rate}"))));
     }
-    if let Some(rtt) = progress.rtt_us {
-        text += &format!("  rtt {rtt}");
+    parts.extend(progress.rtt_us.map(|rtt| (3, format!("rtt {rtt}"))));
+    for (turn, name, size) in [(1, "cwnd", progress.cwnd), (0, "window", progress.window)] {
+        parts.extend(size.map(|size| (turn, format!("{name} {size}"))));
     }
-    for (name, size) in [("cwnd", progress.cwnd), ("window", progress.window)] {
-        if let Some(size) = size {
-            text += &format!("  {name} {size}");
-        }
-    }
-    if let Some(retransmits) = progress.retransmits {
-        text += &format!("  retransmitted {retransmits}");
-    }
+    parts.extend(progress.retransmits.map(|count| (ALWAYS, format!("retransmitted {count}"))));
     if let Some(datagrams) = progress.datagrams {
-        text += &format!("  lost {} of {}", datagrams.lost, datagrams.packets);
-        if let Some(jitter_us) = datagrams.jitter_us {
-            text += &format!("  jitter {:.3} ms", jitter_us / 1e3);
-        }
+        parts.push((ALWAYS, format!("lost {} of {}", datagrams.lost, datagrams.packets)));
+        parts.extend(datagrams.jitter_us.map(|jitter_us| (ALWAYS, format!("jitter {:.3} ms", jitter_us / 1e3))));
     }
     if progress.phase == Phase::Omitted {
-        text += "  (does not count)";
+        parts.push((ALWAYS, "(does not count)".to_owned()));
     }
-    text + "\n"
+    for turn in 0..ALWAYS {
+        let width: usize = parts.iter().map(|(_, part)| part.chars().count() + 2).sum();
+        if columns.is_none_or(|columns| width - 2 <= columns) {
+            break;
+        }
+        parts.retain(|(of_part, _)| *of_part != turn);
+    }
+    parts.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join("  ") + "\n"
 }
+
+/// The turn of a part of that line that is never left out.
+const ALWAYS: u8 = 4;
 
 /// The whole result.
 pub fn measured(measured: &Measured<'_>, look: Look) -> String {
@@ -150,7 +151,7 @@ fn limited(last: Option<&fullpipe_diagnose::SenderSample>) -> Option<String> {
     let busy = last.busy_us?.get();
     let share = |part: Option<Micros>| percent(part.map_or(0, Micros::get) as f64 / busy.max(1) as f64);
     Some(format!(
-        "the receiver's window {}, the send buffer {} of the time in which it had something to send",
+        "receive window {}, send buffer {} of the sender's busy time",
         share(last.rwnd_limited_us),
         share(last.sndbuf_limited_us)
     ))

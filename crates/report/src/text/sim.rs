@@ -1,5 +1,6 @@
 //! What the simulator found.
 
+use anstyle::Style;
 use fullpipe_diagnose::{Limiter, limit_words};
 use fullpipe_units::{Bytes, Micros};
 
@@ -11,8 +12,9 @@ use super::{
 };
 use crate::{PredictionRow, ReferenceTable, SimRun, WhatIf};
 
-/// Columns of a bar of a curve.
+/// Columns of a bar of a curve: at the most, and where the words about the plateau shall stand beside it.
 const BAR: usize = 40;
+const LEAST_BAR: usize = 24;
 /// A value and its rate stand before a bar.
 const BEFORE_BAR: usize = 24 + 2 + 13 + 2;
 const PLATEAU_MARK: &str = "  <- the smallest on the plateau";
@@ -53,15 +55,14 @@ pub fn what_if(found: &WhatIf, look: Look) -> String {
     page.finish()
 }
 
+/// The widest row of that table.
+const REFERENCE_WIDTH: usize = 110;
+
 /// The published situations beside each other.
 pub fn reference(table: &ReferenceTable, look: Look) -> String {
     let mut page = Page::new(look);
-    let line = |cells: [&str; 6]| {
-        let [case, published, arithmetic, simulated, limiter, lab] = cells;
-        format!("  {case:<18} {published:<26} {arithmetic:>11}  {simulated:>11}  {limiter:<17} {lab}")
-    };
     page.title("published situations", PLAIN, "published, by arithmetic, simulated, in the lab");
-    page.pieces(0, &[(DIM, &line(["", "published", "arithmetic", "simulated", "limited by", "lab"]))]);
+    put_situation(&mut page, DIM, ["", "published", "arithmetic", "simulated", "limited by", "lab"]);
     let mut scenario = "";
     for row in &table.rows {
         if scenario != row.scenario {
@@ -72,13 +73,25 @@ pub fn reference(table: &ReferenceTable, look: Look) -> String {
         let simulated = row.simulated.to_string();
         let limiter = or_dash(row.limiter.map(Limiter::words));
         let cells = [row.case, row.published.unwrap_or("-"), &arithmetic, &simulated, &limiter, row.lab.unwrap_or("-")];
-        page.pieces(0, &[(PLAIN, &line(cells))]);
+        put_situation(&mut page, PLAIN, cells);
         if let Some((_, words)) = row.arithmetic.as_ref().filter(|_| page.look.verbose) {
             page.pieces(4, &[(DIM, words)]);
         }
     }
     put_notes(&mut page, &table.notes);
     page.finish()
+}
+
+/// A row of that table; on a narrow terminal its last two columns stand below the others.
+fn put_situation(page: &mut Page, style: Style, [case, published, arithmetic, simulated, limiter, lab]: [&str; 6]) {
+    let figures = format!("  {case:<18} {published:<26} {arithmetic:>11}  {simulated:>11}");
+    let verdict = format!("{limiter:<17} {lab}");
+    if page.look.width < REFERENCE_WIDTH {
+        page.pieces(0, &[(style, &figures)]);
+        page.pieces(21, &[(style, &verdict)]);
+    } else {
+        page.pieces(0, &[(style, &figures), (style, "  "), (style, &verdict)]);
+    }
 }
 
 fn put_notes(page: &mut Page, notes: &[String]) {
@@ -144,23 +157,25 @@ fn put_curve(page: &mut Page, found: &WhatIf, knob: &str, place: usize) {
     let is_drawn = page.look.draws && put_drawing(page, rows, place);
     // A curve of thousands of points is read as JSON; here some forty lines tell its shape, and fewer below a drawing.
     let every = rows.len().div_ceil(if is_drawn { 12 } else { 48 }).max(1);
+    let room = page.look.width.saturating_sub(BEFORE_BAR);
+    let (longest, plateau) = match is_drawn {
+        true if room >= PLATEAU_MARK.len() => (0, PLATEAU_MARK),
+        // The line about the plateau below says what it is.
+        true => (0, SHORT_MARK),
+        false if room >= PLATEAU_MARK.len() + LEAST_BAR => (room - PLATEAU_MARK.len(), PLATEAU_MARK),
+        false => (room.saturating_sub(SHORT_MARK.len()), SHORT_MARK),
+    };
+    let longest = longest.min(BAR);
     page.pieces(0, &[(DIM, &format!("{knob:>24}  {:>13}", "rate"))]);
     for (index, row) in rows.iter().enumerate() {
         if index % every != 0 && index != place && index + 1 != rows.len() {
             continue;
         }
-        let cells = if is_drawn { 0 } else { page.look.width.saturating_sub(BEFORE_BAR + SHORT_MARK.len()).min(BAR) };
-        let cells = (row.rate.bps() as f64 / best as f64 * cells as f64).round() as usize;
+        let cells = (row.rate.bps() as f64 / best as f64 * longest as f64).round() as usize;
         let mark = if page.look.unicode { "█" } else { "#" };
         let style = if index == place { GOOD } else { PLAIN };
         let figures = format!("{:>24}  {:>13}  ", or_dash(row.value.as_deref()), row.rate.to_string());
-        let fits = BEFORE_BAR + cells + PLATEAU_MARK.len() <= page.look.width;
-        let name = match index == place {
-            true if fits => PLATEAU_MARK,
-            // The line about the plateau below says what it is.
-            true => SHORT_MARK,
-            false => "",
-        };
+        let name = if index == place { plateau } else { "" };
         page.pieces(0, &[(style, &figures), (NAME, &mark.repeat(cells)), (GOOD, name)]);
     }
     if let Some(row) = rows.get(place) {
@@ -198,12 +213,13 @@ mod tests {
         let predictions = [10, 50, 100, 100].into_iter().map(row).collect();
         let plateau = Some(("receiver.window".to_owned(), 2));
         let found = WhatIf { predictions, plateau, ..WhatIf::default() };
-        for width in [60, 80, 120] {
+        for width in [60, 80, 100, 120] {
             let text = what_if(&found, Look { unicode: false, draws: false, width, ..Look::default() });
             let text = anstream::adapter::strip_str(&text).to_string();
             let widest = text.lines().map(|line| line.chars().count()).max();
             assert!(widest.is_some_and(|widest| widest <= width), "{width}: {text}");
-            assert!(text.contains("####  <- the smallest") == (width == 120) && text.contains("<-"), "{text}");
+            assert!(text.contains("####  <- the smallest") == (width > 80) && text.contains("####"), "{text}");
+            assert_eq!(text.matches("<-").count(), 1, "{text}");
         }
     }
 

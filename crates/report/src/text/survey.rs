@@ -49,8 +49,9 @@ pub fn sweep_row(
     largest: Option<Rate>,
     look: Look,
 ) -> String {
-    // The text takes 62 columns; both bars share the rest.
-    let cells = (look.width.saturating_sub(62) / 2).clamp(4, 20);
+    // The text takes 62 columns; both bars share the rest, and where it is too little there are none.
+    let cells = (look.width.saturating_sub(62) / 2).min(20);
+    let largest = largest.filter(|_| cells >= 4);
     let side = |name: &str, rate: Option<Rate>| {
         let part = |largest: Rate| rate.map_or(0.0, |rate| rate.bps() as f64 / largest.bps().max(1) as f64);
         let bar = largest.map(|largest| format!(" {:cells$}", bar(part(largest), cells, look.unicode)));
@@ -83,18 +84,36 @@ fn gain(pair: &Pair) -> String {
     or_dash(pair.percent.map(|percent| format!("{percent:+.0} %")))
 }
 
-/// Cells under their headings, each column as wide as its widest.
+/// Cells under their headings, each column as wide as its widest. Columns that don't fit beside the others stand below, again
+/// behind the first.
 pub(super) fn table(page: &mut Page, headings: &[&str], rows: &[Vec<String>]) {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain(headings.get(column).map(|heading| heading.chars().count())).max().unwrap_or(0)
     };
-    let line = |cells: Vec<&str>| -> String {
-        cells.iter().enumerate().map(|(column, cell)| format!("  {cell:>width$}", width = width(column))).collect()
-    };
-    page.pieces(0, &[(TITLE, &line(headings.to_vec()))]);
-    for row in rows {
-        page.pieces(0, &[(PLAIN, &line(row.iter().map(String::as_str).collect()))]);
+    let cell = |column: usize, cell: &str| format!("  {cell:>width$}", width = width(column));
+    let mut next = 1;
+    let mut is_first = true;
+    while is_first || next < headings.len() {
+        let mut used = width(0) + 2;
+        let begin = next;
+        // One at the least, however narrow the terminal.
+        while next < headings.len() && (next == begin || used + width(next) + 2 <= page.look.width) {
+            used += width(next) + 2;
+            next += 1;
+        }
+        let line = |cells: &[&str]| -> String {
+            let shown = [0].into_iter().chain(begin..next);
+            shown.filter_map(|column| Some(cell(column, cells.get(column)?))).collect()
+        };
+        if !is_first {
+            page.gap();
+        }
+        is_first = false;
+        page.pieces(0, &[(TITLE, &line(headings))]);
+        for row in rows {
+            page.pieces(0, &[(PLAIN, &line(&row.iter().map(String::as_str).collect::<Vec<_>>()))]);
+        }
     }
 }
 
@@ -162,7 +181,7 @@ fn percentiles(latency: &Latency) -> Vec<String> {
     all.into_iter().map(|us| time(Some(us))).collect()
 }
 
-const PERCENTILES: [&str; 8] = ["", "least", "p50", "p90", "p99", "p99.9", "p99.99", "most"];
+const PERCENTILES: [&str; 8] = ["", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
 
 fn put_exchange(page: &mut Page, exchange: &ExchangeReport) {
     let title = format!("{} / {}", exchange.request, exchange.response);
@@ -212,7 +231,7 @@ fn put_under_load(page: &mut Page, under_load: &UnderLoad) {
         page.field(said.direction.map_or("note", crate::measured::name), &said.text);
     }
     let text = format!(
-        "Round trip: one byte and an answer on a connection that is kept, beside {} with payload; median; both ends sleep \
+        "Round trip: one byte and an answer on a connection that stays open, beside {} with payload; median; both ends sleep \
          while they wait. Per minute: the responsiveness of draft-ietf-ippm-responsiveness without TLS, from the \
          handshakes and first requests of new connections and the round trips of the payload's own segments (means \
          without the longest twentieth). Requests are single bytes and no HTTP, and the number of connections is fixed: \
@@ -265,9 +284,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn columns_that_do_not_fit_stand_below_behind_the_first() {
+        let headings = ["message", "up", "down", "round trip"];
+        let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        let rows = [row(["16,384 B", "5.40 Gbit/s", "12.4 Gbit/s", "18.0 us"])];
+        let shown = |width| {
+            let mut page = Page::new(Look { width, ..Look::default() });
+            table(&mut page, &headings, &rows);
+            anstream::adapter::strip_str(&page.finish()).to_string()
+        };
+        assert_eq!(shown(80).lines().count(), 2);
+        let narrow = shown(40);
+        let words: Vec<Vec<&str>> = narrow.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(words[0], ["message", "up", "down"]);
+        assert_eq!(words[3], ["message", "round", "trip"]);
+        assert_eq!(words[4], ["16,384", "B", "18.0", "us"]);
+        assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+    }
+
+    #[test]
     fn a_row_of_a_sweep_fits_the_screen_and_shows_the_rates_as_bars() {
         let rate = |bps| Some(Rate::from_bps(bps));
-        for (width, cells) in [(60, 4_usize), (80, 9), (120, 20)] {
+        for (width, cells) in [(60, 0_usize), (80, 9), (120, 20)] {
             let look = Look { width, ..Look::default() };
             let row = sweep_row(
                 3,
@@ -277,8 +315,8 @@ mod tests {
                 Some(Rate::from_bps(100_000_000)),
                 look,
             );
-            assert!(row.trim_end().len() <= width.max(72), "{row}");
-            assert!(row.starts_with(" 3 of 12       4,096 B  up   50.0 Mbit/s #"), "{row}");
+            assert!(row.trim_end().len() <= width, "{row}");
+            assert!(row.starts_with(" 3 of 12       4,096 B  up   50.0 Mbit/s "), "{row}");
             assert_eq!(row.matches('#').count(), cells + cells.div_ceil(2), "{row}");
         }
         let none = sweep_row(1, 1, "1 B", [None, None], Some(Rate::ZERO), Look { unicode: true, ..Look::default() });

@@ -114,6 +114,31 @@ fn connections_tell_whose_buffer_is_pinned_and_what_is_not_known() {
 }
 
 #[test]
+fn the_line_of_an_interval_fits_the_terminal() {
+    let progress = fullpipe_measure::Progress {
+        phase: fullpipe_measure::Phase::Running,
+        elapsed: std::time::Duration::from_secs(2),
+        expected: None,
+        up_bps: Some(fullpipe_units::Rate::from_bps(11_000_000_000)),
+        down_bps: None,
+        rtt_us: Some(fullpipe_units::Micros::new(557)),
+        cwnd: Some(fullpipe_units::Bytes::new(2_750_286)),
+        window: Some(fullpipe_units::Bytes::new(31_995_904)),
+        retransmits: Some(10),
+        datagrams: None,
+    };
+    let line = |columns| interval(&progress, fullpipe_units::Rate::from_bps(11_000_000_000), columns);
+    for (columns, left_out) in [(120, &[][..]), (85, &["window"]), (60, &["window", "cwnd", "\u{2588}"])] {
+        let line = line(Some(columns));
+        assert!(line.trim_end().chars().count() <= columns, "{line}");
+        for part in ["rtt", "window", "cwnd", "\u{2588}"] {
+            assert_eq!(line.contains(part), !left_out.contains(&part), "{columns}: {line}");
+        }
+    }
+    assert!(line(None).contains("cwnd 2,750,286 B  window 31,995,904 B  retransmitted 10"));
+}
+
+#[test]
 fn the_line_of_an_interval_tells_what_datagrams_were_lost() {
     let datagrams =
         fullpipe_measure::Datagrams { packets: 4_321, lost: 7, out_of_order: Some(0), jitter_us: Some(12.0) };
@@ -129,8 +154,8 @@ fn the_line_of_an_interval_tells_what_datagrams_were_lost() {
         retransmits: None,
         datagrams: Some(datagrams),
     };
-    let line = |draws| interval(&progress, fullpipe_units::Rate::from_bps(100_000_000), draws);
-    assert_eq!(line(false), "   2.00 s  down 50.0 Mbit/s  lost 7 of 4321  jitter 0.012 ms\n");
+    let line = |columns| interval(&progress, fullpipe_units::Rate::from_bps(100_000_000), columns);
+    assert_eq!(line(None), "   2.00 s  down 50.0 Mbit/s  lost 7 of 4321  jitter 0.012 ms\n");
     let bar = "\u{2588}".repeat(5);
-    assert_eq!(line(true), format!("   2.00 s  {bar:10}  down 50.0 Mbit/s  lost 7 of 4321  jitter 0.012 ms\n"));
+    assert_eq!(line(Some(80)), format!("   2.00 s  {bar:10}  down 50.0 Mbit/s  lost 7 of 4321  jitter 0.012 ms\n"));
 }
