@@ -17,6 +17,8 @@ use crate::{BpfError, LOADING, lacks, program, refused};
 /// The object of `ends.bpf.c`, placed as ELF wants it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("ends.bpf.o");
 const TRACEPOINT: &str = "inet_sock_set_state";
+/// What programs take that read the kernel's structures.
+const TRACING: &str = "CAP_BPF and CAP_PERFMON";
 const BEGINNING: &str = "following connections that end";
 /// `AF_INET6`, and errors, of asm-generic.
 const AF_INET6: u16 = 10;
@@ -77,6 +79,13 @@ impl Ends {
     ///
     /// Without rights (CAP_BPF and CAP_PERFMON), or where the kernel can't: it takes its BTF and Linux 5.11.
     pub fn begin() -> Result<Self, BpfError> {
+        Self::attached().map_err(|error| match error {
+            BpfError::Denied { operation, .. } => BpfError::Denied { operation, rights: TRACING },
+            other => other,
+        })
+    }
+
+    fn attached() -> Result<Self, BpfError> {
         let namespace = fs::metadata("/proc/thread-self/ns/net").map_err(|error| refused(BEGINNING, &error))?.st_ino();
         // The inode of a namespace has 32 bits (`proc_ns`).
         let namespace = u32::try_from(namespace).map_err(|error| refused(BEGINNING, &error))?;

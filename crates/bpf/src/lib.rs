@@ -34,10 +34,12 @@ pub use swallow::{Swallow, Swallowed, Whose};
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
     /// Not allowed.
-    #[error("{operation}: not permitted; run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON")]
+    #[error("{operation}: not permitted; run as root, or with {rights}")]
     Denied {
         /// What was tried.
         operation: &'static str,
+        /// What it takes.
+        rights: &'static str,
     },
     /// The kernel, or what stands around it, has no room for it.
     #[error("{operation}: {reason}")]
@@ -49,6 +51,8 @@ pub enum BpfError {
     },
 }
 
+/// What programs take that do something to sockets.
+const NETWORK: &str = "CAP_BPF and CAP_NET_ADMIN";
 /// `EPERM` of asm-generic/errno-base.h.
 const EPERM: i32 = 1;
 /// What is tried where the kernel's verifier may say no.
@@ -77,7 +81,7 @@ fn refused(operation: &'static str, error: &(dyn Error + 'static)) -> BpfError {
             && system.kind() == io::ErrorKind::PermissionDenied
             && (operation != LOADING || system.raw_os_error() == Some(EPERM))
         {
-            return BpfError::Denied { operation };
+            return BpfError::Denied { operation, rights: NETWORK };
         }
         let text = cause.to_string();
         if !reason.contains(&text) {
