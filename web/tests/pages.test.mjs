@@ -45,14 +45,14 @@ const documentOf = (page) => page.evaluate(() => JSON.parse(document.getElementB
 for (const name of names) {
   for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
     // Narrow and dark: those with a chart of each sort.
-    if (width === 390 && !["load.html", "loop.html", "loss.html", "sim.html", "sizes.html", "sweep.html"].includes(name)) continue;
+    if (width === 390 && !["load.html", "loop.html", "loss.html", "mesh.html", "sim.html", "sizes.html", "sweep.html"].includes(name)) continue;
     test(`${name} at ${width} px, ${colorScheme}`, async () => {
       const { page, heard } = await open(name, { viewport: { width, height: 900 }, colorScheme });
       await drawAll(page);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(wide <= width, `${wide} px wide`);
       // Two seconds each: one of each sort.
-      if (["load.html", "loop.html", "loss.html", "sim.html", "sizes.html", "sweep.html", "empty.html"].includes(name)) {
+      if (["load.html", "loop.html", "loss.html", "mesh.html", "sim.html", "sizes.html", "sweep.html", "empty.html"].includes(name)) {
         await page.evaluate(axe.source);
         const { violations } = await page.evaluate(() => globalThis.axe.run());
         assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`), []);
@@ -72,7 +72,7 @@ for (const name of names) {
       ...diagnosis.blind,
     ]);
     for (const change of document.plan?.changes ?? []) texts.push(change.knob, change.reason, change.undo);
-    for (const host of document.hosts ?? []) texts.push(host.platform, ...host.not_default.flatMap(({ knob, value }) => [knob, value]));
+    for (const host of document.hosts ?? []) texts.push(host.platform ?? host.name, ...(host.not_default ?? []).flatMap(({ knob, value }) => [knob, value]));
     for (const proof of document.proofs ?? []) texts.push(`\u00d7${proof.ratio.toFixed(2)}`, ...proof.knobs);
     for (const { text } of document.conclusions ?? []) texts.push(text.replaceAll("`", ""));
     for (const row of document.sizes ?? []) texts.push(`${row.size.toLocaleString("en")} B`);

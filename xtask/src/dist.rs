@@ -2,6 +2,7 @@
 //! for Windows; symbols apart, checksums beside.
 
 mod systemd;
+mod wheels;
 
 use std::{
     fs,
@@ -24,6 +25,9 @@ pub(crate) struct Arguments {
     /// services there under systemd, and let lintian look at it.
     #[arg(long = "try")]
     try_out: bool,
+    /// Instead of all that: the wheels of the Python package, for Linux, Windows and macOS.
+    #[arg(long, conflicts_with_all = ["only", "try_out"])]
+    wheels: bool,
 }
 
 /// A system that packages are made for.
@@ -44,14 +48,17 @@ const TARGETS: [Target; 3] = [
 const LARGEST: u64 = 15_000_000;
 
 pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
+    let root = shell.current_dir();
+    let dist = root.join("target/packages");
+    if arguments.wheels {
+        return wheels::make(shell, &dist).and_then(|()| sums(shell, &dist));
+    }
     let wanted: Vec<&Target> = TARGETS
         .iter()
         .filter(|target| arguments.only.is_empty() || arguments.only.iter().any(|only| only == target.triple))
         .collect();
     let triples: Vec<&str> = wanted.iter().map(|target| target.triple).collect();
     setup::packaging(shell, &triples)?;
-    let root = shell.current_dir();
-    let dist = root.join("target/packages");
     shell.remove_path(&dist)?;
     shell.create_dir(&dist)?;
     // Archives of the same commit are the same, whenever they are made.
@@ -74,10 +81,16 @@ pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
     if arguments.try_out {
         try_out(shell, &dist)?;
     }
-    let _in_dist = shell.push_dir(&dist);
-    let mut files: Vec<String> = fs::read_dir(&dist)?
+    sums(shell, &dist)
+}
+
+/// Checksums of all that is there, beside it.
+fn sums(shell: &Shell, dist: &Path) -> Result<()> {
+    let _in_dist = shell.push_dir(dist);
+    let mut files: Vec<String> = fs::read_dir(dist)?
         .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
         .collect::<Result<_>>()?;
+    files.retain(|file| file != "SHA256SUMS");
     files.sort_unstable();
     let sums = cmd!(shell, "sha256sum {files...}").read()?;
     shell.write_file("SHA256SUMS", format!("{sums}\n"))?;

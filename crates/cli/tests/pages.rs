@@ -60,6 +60,36 @@ fn real_loop(page: &str) {
     }
 }
 
+/// Twelve hosts that answer with a document of their own: one receives slowly, and two don't reach each other.
+#[cfg(unix)]
+fn mesh(folder: &Path, page: &str) {
+    // After the name of the host: `check ADDRESS ...`.
+    const ANSWERS: &str = r#"
+        case $1$3 in lima-1paris-3 | paris-3lima-1) echo 'no route to host' >&2; exit 1 ;; esac
+        up=940000000 down=940000000 limit=path
+        [ $3 = tokyo-4 ] && up=64000000 limit=receive_window
+        [ $1 = tokyo-4 ] && down=64000000
+        echo "{\"transfers\": [
+            {\"direction\": \"a->b\", \"rate_bps\": $up, \"rtt_us\": 80000, \"diagnosis\": {\"limiter\": \"$limit\"}},
+            {\"direction\": \"b->a\", \"rate_bps\": $down, \"rtt_us\": 80000, \"diagnosis\": {\"limiter\": \"path\"}}]}"
+    "#;
+    let script = folder.join("answers");
+    fs::write(&script, ANSWERS).unwrap();
+    let hosts = ["lima", "paris", "tokyo"].into_iter().flat_map(|site| (1..=4).map(move |n| (site, n)));
+    let host = |(site, n)| {
+        let run = script.display();
+        format!("[[host]]\nname = '{site}-{n}'\nsite = '{site}'\nprogram = '{site}-{n}'\nrun = ['sh', '{run}']\n")
+    };
+    let file = folder.join("hosts.toml");
+    fs::write(&file, hosts.map(host).collect::<String>()).unwrap();
+    let words = ["mesh", file.to_str().unwrap(), "--no-store", "--quiet", "--html", page];
+    let run = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(words).output().unwrap();
+    assert_eq!(run.status.code(), Some(1), "{}", String::from_utf8_lossy(&run.stderr));
+}
+
+#[cfg(not(unix))]
+fn mesh(_: &Path, _: &str) {}
+
 /// A server of this program, ended with the test.
 struct Running(Child);
 
@@ -129,6 +159,7 @@ fn pages_in_a_real_browser() {
     fullpipe(&["demo", "--sim", "--html", &page("demo.html")]);
     fullpipe(&["sim", "netburner-wan", "--html", &page("device.html")]);
     fullpipe(&["sim", "--all", "--html", &page("all.html")]);
+    mesh(folder.path(), &page("mesh.html"));
     let path = page("loop.html");
     // It takes half a minute and little of a processor.
     let real = std::thread::spawn(move || real_loop(&path));

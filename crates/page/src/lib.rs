@@ -17,4 +17,4 @@ pub use capture::{
 };
 pub use clean::{clean, is_harmful};
 pub use look::{Closer, MOST_DRAWN, MOST_ON_PAGE, Seen, charts, list};
-pub use words::{percent, verdict};
+pub use words::{mbps, percent, verdict};

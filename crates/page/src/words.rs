@@ -1,6 +1,7 @@
 //! A verdict in words.
 
 use fullpipe_diagnose::{Confidence, Detail, Limiter, limit_words};
+use fullpipe_units::Rate;
 
 /// `receive window (window-scale shift 0), 97 % of the time`. `or` are the limiters that could not be distinguished from it.
 pub fn verdict(limiter: Limiter, detail: Option<Detail>, or: &[Limiter], share: f64, confidence: Confidence) -> String {
@@ -29,6 +30,13 @@ pub fn percent(fraction: f64) -> String {
     } else {
         format!("{:.0} %", fraction * 100.0)
     }
+}
+
+/// A rate in Mbit/s with three figures or all before the point, for a matrix whose unit is said once: `9.41`, `94.1`, `941`.
+pub fn mbps(rate: Rate) -> String {
+    let mbps = rate.bps() as f64 / 1e6;
+    let digits = if mbps < 10.0 { 2 } else { usize::from(mbps < 100.0) };
+    format!("{mbps:.digits$}")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fullpipe_units::Rate;
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -10,6 +11,7 @@ use super::{
     survey::with_code,
     table::{cell, text},
 };
+use crate::mbps;
 
 /// The most hosts whose matrix is drawn: 10,000 cells.
 const MOST_HOSTS: usize = 100;
@@ -124,7 +126,7 @@ fn matrix(document: &Value) -> Markup {
                     }
                 }
             }
-            p.note { "Payload, and the colour of what limits it. Marked: slow or failed; \u{2193}: slower than in earlier runs." }
+            p.note { "Mbit/s of payload, and the colour of what limits it. Marked: slow or failed; \u{2193}: slower than in earlier runs." }
         }
     }
 }
@@ -141,17 +143,22 @@ fn figure(direction: Option<&&Value>) -> Markup {
         td.n.bad[is_bad(one)] {
             @if one["rate_bps"].is_null() { "failed" } @else {
                 span class={ "swatch fill-" (diagnosis::role(limiter)) } title=(cell("limiter", &one["limiter"])) {}
-                " " (cell("rate_bps", &one["rate_bps"]))
+                " " (rate(&one["rate_bps"]))
             }
             @if one["slower"] == true { " \u{2193}" }
         }
     }
 }
 
+fn rate(value: &Value) -> String {
+    value.as_u64().map_or_else(|| text(&Value::Null), |bps| mbps(Rate::from_bps(bps)))
+}
+
 /// Each direction that is slow, slower or failed, with what it is held against.
 fn told(document: &Value) -> Markup {
     let directions = items(document, "directions").iter();
     let told: Vec<&Value> = directions.filter(|one| is_bad(one) || one["slower"] == true).collect();
+    let is_failed = told.iter().any(|one| one["error"].is_string());
     let against = |one: &Value| match one["against"].as_str() {
         Some("declared") => format!("{}, as declared", cell("rate_bps", &one["against_bps"])),
         Some(_) => format!("{}, the median", cell("rate_bps", &one["against_bps"])),
@@ -170,16 +177,16 @@ fn told(document: &Value) -> Markup {
                             th.n scope="col" { "Round trip" }
                             th.n scope="col" { "Slow against" }
                             th.n scope="col" { "Before" }
-                            th scope="col" { "Why it failed" }
+                            @if is_failed { th scope="col" { "Why it failed" } }
                         } }
                         tbody { @for one in told.iter().take(MOST_ROWS) { tr {
-                            td { (text(&one["from"])) " \u{2192} " (text(&one["to"])) }
+                            th scope="row" { (text(&one["from"])) " \u{2192} " (text(&one["to"])) }
                             td.n { (cell("rate_bps", &one["rate_bps"])) }
                             td { (cell("limiter", &one["limiter"])) }
                             td.n { (cell("rtt_us", &one["rtt_us"])) }
                             td.n { (against(one)) }
                             td.n { (cell("rate_bps", &one["before_bps"])) }
-                            td { (text(&one["error"])) }
+                            @if is_failed { td { (text(&one["error"])) } }
                         } } }
                     }
                 }
@@ -229,7 +236,7 @@ mod tests {
             "<code>fullpipe settings</code>",
             "<th class=\"n wrong\" scope=\"col\">t1</th>",
             "p1 <span class=\"quiet\">paris</span>",
-            "<td class=\"n bad\"><span class=\"swatch fill-receive-window\" title=\"receive window\"></span> 64.0 Mbit/s \u{2193}</td>",
+            "<td class=\"n bad\"><span class=\"swatch fill-receive-window\" title=\"receive window\"></span> 64.0 \u{2193}</td>",
             "<td class=\"n bad\">failed</td>",
             "1.00 Gbit/s, as declared",
             "940 Mbit/s",

@@ -34,6 +34,10 @@ fn text_from_elsewhere_is_never_markup() {
         json!({ "directions": [{ "direction": HOSTILE, "streams": [{ HOSTILE: HOSTILE }, {}] }], "situation": HOSTILE,
             "plateau": { "knob": HOSTILE, "value": HOSTILE, "rate_bps": 1 }, "error": { "message": HOSTILE, "hint": HOSTILE },
             "predictions": [{ "set": [HOSTILE] }, { "set": [HOSTILE] }] }),
+        json!({ "mesh": HOSTILE, "bad": 1, "hosts": [{ "name": HOSTILE, "site": HOSTILE }, { "name": "b", "site": "b" }],
+            "directions": [{ "from": HOSTILE, "to": "b", "limiter": HOSTILE, "rate_bps": 1, "slower": true, "against": HOSTILE },
+                { "from": "b", "to": HOSTILE, "error": HOSTILE }],
+            "suspect": { "text": HOSTILE, "action": HOSTILE, "limiter": HOSTILE, "names": [HOSTILE] } }),
     ];
     for document in documents {
         let page = page(&document, Charts::default());

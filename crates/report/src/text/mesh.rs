@@ -2,6 +2,7 @@
 
 use fullpipe_diagnose::Limiter;
 use fullpipe_mesh::{Cell, EarlierRun};
+use fullpipe_page::mbps;
 use fullpipe_units::Rate;
 
 use super::page::{BAD, DIM, GOOD, Look, PLAIN, Page, TITLE, WARN, count};
@@ -94,11 +95,7 @@ fn matrix(page: &mut Page, found: &MeshReport<'_>) {
 /// `941 rwin`.
 fn brief(cell: &Cell) -> String {
     match &cell.found {
-        Ok(found) => {
-            let mbps = found.rate.bps() as f64 / 1e6;
-            let digits = if mbps < 10.0 { 2 } else { usize::from(mbps < 100.0) };
-            format!("{mbps:.digits$} {}", mark(found.limiter))
-        }
+        Ok(found) => format!("{} {}", mbps(found.rate), mark(found.limiter)),
         Err(_) => "failed".to_owned(),
     }
 }

@@ -1,0 +1,33 @@
+//! Wheels of the Python package: one for each system, for Python 3.9 and later (abi3).
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use xshell::{Shell, cmd};
+
+use crate::setup;
+
+/// The systems, and whether zig links for them: with the symbols of an old glibc (manylinux2014), or without Apple's own tools.
+const TARGETS: [(&str, bool); 5] = [
+    ("x86_64-unknown-linux-gnu", true),
+    ("aarch64-unknown-linux-gnu", true),
+    ("x86_64-pc-windows-gnu", false),
+    ("x86_64-apple-darwin", true),
+    ("aarch64-apple-darwin", true),
+];
+
+/// Makes them in `dist`.
+pub(super) fn make(shell: &Shell, dist: &Path) -> Result<()> {
+    setup::python(shell);
+    let triples = TARGETS.map(|(triple, _)| triple);
+    setup::packaging(shell, &triples)?;
+    let maturin = shell.current_dir().join("target/tools/python/bin/maturin");
+    ensure!(maturin.exists(), "{} is not here, which makes wheels", maturin.display());
+    shell.create_dir(dist)?;
+    let _in_package = shell.push_dir("bindings/python");
+    for (triple, by_zig) in TARGETS {
+        let zig = by_zig.then_some("--zig");
+        cmd!(shell, "{maturin} build --quiet --locked --release {zig...} --target {triple} --out {dist}").run()?;
+    }
+    Ok(())
+}
