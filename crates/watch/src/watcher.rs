@@ -1,24 +1,21 @@
 //! The watch itself: looks, waits, and makes a frame of each interval.
 
 use std::{
-    fs, io, thread,
+    io, thread,
     time::{Duration, Instant},
 };
 
-use fullpipe_socket::Fixed;
 use fullpipe_units::Micros;
 use thiserror::Error;
 
 use crate::{
-    diag::Diag,
     filter::Filter,
     frame::{Frame, Listener, Sort},
-    limits::Limits,
     meter::{Meter, Totals},
     notes::listen_queue,
-    owner::Owner,
-    processes::{Processes, fixed},
-    table::{MOST_STORIES, Owners, Table},
+    source::{self, Source},
+    table::{MOST_STORIES, Table},
+    wire::SocketId,
 };
 
 /// A story holds so many intervals ...
@@ -44,6 +41,12 @@ pub enum WatchError {
     /// The kernel, or what confines this process, does not let it ask.
     #[error("asking sock_diag is not allowed here; run as root, or let the sandbox open AF_NETLINK sockets")]
     Denied,
+    /// There is no way to ask this system.
+    #[error(
+        "no way is known to ask this system for its connections; to look at a recording, give its file, and to measure \
+         from here use `fullpipe check HOST`"
+    )]
+    Unknown,
     /// Anything else.
     #[error("{operation}: {source}")]
     System {
@@ -54,18 +57,17 @@ pub enum WatchError {
     },
 }
 
-/// Watches the TCP connections of the network namespace that it was made in.
+/// Watches the TCP connections of this host; on Linux of the network namespace that it was made in.
 pub struct Watcher {
-    diag: Diag,
+    source: Box<dyn Source>,
     table: Table,
-    system: System,
     filter: Filter,
     sort: Sort,
     limit: usize,
     interval: Duration,
     start: Instant,
     next: Instant,
-    quick: Vec<crate::wire::SocketId>,
+    quick: Vec<SocketId>,
     overflows: Option<u64>,
     at: Micros,
     rounds: u64,
@@ -77,14 +79,12 @@ impl Watcher {
     /// Takes the first look.
     ///
     /// # Errors
-    /// Where the kernel does not tell of its sockets.
+    /// Where the system does not tell of its sockets.
     pub fn new(interval: Duration, filter: Filter, sort: Sort, limit: usize) -> Result<Self, WatchError> {
-        let limits = Limits::read(|name| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).ok());
+        let source = source::open()?;
         let start = Instant::now();
         let mut watcher = Self {
-            diag: Diag::open()?,
-            table: Table::new(Micros::from(interval * INTERVALS), limits),
-            system: System::default(),
+            table: Table::new(Micros::from(interval * INTERVALS), source.limits()),
             filter,
             sort,
             limit,
@@ -92,7 +92,8 @@ impl Watcher {
             start,
             next: start,
             quick: Vec::new(),
-            overflows: listen_overflows(),
+            overflows: source.overflows(),
+            source,
             at: Micros::ZERO,
             rounds: 0,
             looked: Duration::ZERO,
@@ -126,7 +127,7 @@ impl Watcher {
             return Ok(false);
         }
         let start = Instant::now();
-        self.table.judge(&mut self.system);
+        self.table.judge(&mut *self.source);
         self.looked += start.elapsed();
         let totals = Totals {
             connections: self.table.len(),
@@ -134,10 +135,10 @@ impl Watcher {
             unjudged: self.table.active.saturating_sub(MOST_STORIES),
             full_listeners: self.table.full.len(),
             overflows: self.dropped().unwrap_or(0),
-            hides_owners: self.system.processes.is_denied,
+            hides_owners: self.source.hides_owners(),
             look_s: self.looked.saturating_sub(looked).as_secs_f64(),
         };
-        meter.add(self.table.slices(&self.system), totals);
+        meter.add(self.table.slices(&*self.source), totals);
         self.forget();
         Ok(true)
     }
@@ -169,7 +170,7 @@ impl Watcher {
         }
         self.table.begin(at);
         let table = &mut self.table;
-        self.diag.all(&mut |reading| table.take(reading, at))?;
+        self.source.all(&mut |look| table.take(look, at))?;
         self.quick = self.table.end();
         self.at = at;
         self.rounds += 1;
@@ -178,12 +179,10 @@ impl Watcher {
 
     /// A look at all, of which those that have long been quiet are left out.
     fn look_at_lively(&mut self, at: Micros) -> Result<(), WatchError> {
-        for id in self.table.begin_lively(at) {
-            let table = &mut self.table;
-            if !self.diag.one(&id, &mut |reading| table.take(reading, at))? {
-                self.table.forget(id.cookie);
-            }
-        }
+        let lively = self.table.begin_lively(at);
+        let table = &mut self.table;
+        let gone = self.source.these(&lively, &mut |look| table.take(look, at))?;
+        gone.into_iter().for_each(|cookie| self.table.forget(cookie));
         self.quick = self.table.end_lively();
         self.at = at;
         self.rounds += 1;
@@ -192,24 +191,24 @@ impl Watcher {
 
     fn look_quickly(&mut self) -> Result<(), WatchError> {
         let (table, start) = (&mut self.table, self.start);
-        for id in &self.quick {
-            self.diag.one(id, &mut |reading| table.take_quick(reading, Micros::from(start.elapsed())))?;
+        if !self.quick.is_empty() {
+            self.source.these(&self.quick, &mut |look| table.take_quick(look, Micros::from(start.elapsed())))?;
         }
         Ok(())
     }
 
     fn frame(&mut self, before: Micros) -> Frame {
-        self.table.judge(&mut self.system);
-        let (rows, matching) = self.table.rows(&mut self.system, &self.filter, self.sort, self.limit);
+        self.table.judge(&mut *self.source);
+        let (rows, matching) = self.table.rows(&mut *self.source, &self.filter, self.sort, self.limit);
         let dropped = self.dropped();
-        self.system.find(&mut self.table.full.iter().map(|full| full.inode));
+        self.source.find(&mut self.table.full.iter().map(|full| full.handle));
         let listeners = self.table.full.iter().filter_map(|full| {
             Some(Listener {
                 local: full.local,
-                owner: self.system.owner(full.inode).cloned(),
+                owner: self.source.owner(full.handle).cloned(),
                 waiting: full.waiting,
                 most: full.most,
-                note: listen_queue(full.waiting, full.most, dropped)?,
+                note: listen_queue(full.waiting, full.most, dropped, self.source.queue_setting())?,
             })
         });
         let seconds = |time: Micros| time.get() as f64 / 1e6;
@@ -223,6 +222,7 @@ impl Watcher {
             rows,
             listeners: listeners.collect(),
             missing: self.missing(),
+            remarks: self.remarks(),
         };
         self.forget();
         frame
@@ -230,7 +230,7 @@ impl Watcher {
 
     /// Connections that listeners dropped since this was asked last.
     fn dropped(&mut self) -> Option<u64> {
-        let overflows = listen_overflows();
+        let overflows = self.source.overflows();
         let dropped = overflows.zip(self.overflows).map(|(now, before)| now.saturating_sub(before));
         self.overflows = overflows;
         dropped
@@ -238,21 +238,19 @@ impl Watcher {
 
     fn forget(&mut self) {
         if self.rounds.is_multiple_of(FORGET) {
-            let there = self.table.inodes();
-            self.system.processes.keep(|inode| there.contains(&inode));
+            let there = self.table.handles();
+            self.source.keep(&|handle| there.contains(&handle));
         }
+    }
+
+    /// What else there is to know of the figures, and of what is done to have them.
+    pub fn remarks(&self) -> Vec<String> {
+        self.source.remarks()
     }
 
     /// What can't be seen, and what would show it.
     pub fn missing(&self) -> Vec<String> {
-        let mut missing = Vec::new();
-        if self.system.processes.is_denied {
-            missing.push(
-                "processes of other users, and which buffers they set: run as root, or with CAP_SYS_PTRACE and \
-                 CAP_DAC_READ_SEARCH"
-                    .to_owned(),
-            );
-        }
+        let mut missing = self.source.missing();
         if self.table.active > MOST_STORIES {
             missing.push(format!(
                 "verdicts of {} active connections: the {MOST_STORIES} busiest are judged",
@@ -260,26 +258,6 @@ impl Watcher {
             ));
         }
         missing
-    }
-}
-
-/// What the system says of sockets' owners.
-#[derive(Debug, Default)]
-struct System {
-    processes: Processes,
-}
-
-impl Owners for System {
-    fn find(&mut self, inodes: &mut dyn Iterator<Item = u32>) {
-        self.processes.find(inodes);
-    }
-
-    fn owner(&self, inode: u32) -> Option<&Owner> {
-        self.processes.owner(inode)
-    }
-
-    fn fixed(&mut self, inode: u32) -> Option<Fixed> {
-        fixed(self.processes.owner(inode)?, inode)
     }
 }
 
@@ -297,29 +275,9 @@ fn wait_until(time: Instant, is_over: &dyn Fn() -> bool) -> bool {
     }
 }
 
-/// Connections that were dropped because a queue of a listener was full, of all listeners of this namespace.
-fn listen_overflows() -> Option<u64> {
-    count("ListenOverflows", &fs::read_to_string("/proc/thread-self/net/netstat").ok()?)
-}
-
-/// A counter of `TcpExt:`, whose first line has the names and whose second has the figures.
-fn count(name: &str, netstat: &str) -> Option<u64> {
-    let mut lines = netstat.lines().filter(|line| line.starts_with("TcpExt:"));
-    let at = lines.next()?.split_whitespace().position(|word| word == name)?;
-    lines.next()?.split_whitespace().nth(at)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_counter_is_found_by_its_name() {
-        let text = "TcpExt: SyncookiesSent ListenOverflows Last\nTcpExt: 1 22 3\nIpExt: A\nIpExt: 9\n";
-        assert_eq!(count("ListenOverflows", text), Some(22));
-        assert_eq!(count("Absent", text), None);
-        assert_eq!(count("ListenOverflows", ""), None);
-    }
 
     #[test]
     fn what_is_over_is_not_waited_for() {

@@ -22,7 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("host", &["units", "knobs", "socket", "bpf"]),
     ("socket", &["units"]),
     ("measure", &["units", "diagnose", "socket"]),
-    ("watch", &["units", "diagnose", "socket"]),
+    ("watch", &["units", "diagnose", "socket", "host"]),
     ("bpf", &["units"]),
     ("lab", &["units", "path", "knobs", "host"]),
     ("stack", &["units", "tcp", "path", "lab"]),

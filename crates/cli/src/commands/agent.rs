@@ -8,7 +8,7 @@ use std::{
 };
 
 use fullpipe_report::json;
-use fullpipe_watch::Meter;
+use fullpipe_watch::{Filter, Meter, Sort, Watcher};
 use fullpipe_web::Metrics;
 
 use super::{Ended, web};
@@ -38,6 +38,9 @@ pub(super) fn run(args: &AgentArgs, output: Output) -> Ended {
     for missing in agent.watcher.missing() {
         output.remark(&format!("not seen: {missing}\n"));
     }
+    for remark in agent.watcher.remarks() {
+        output.remark(&format!("note: {remark}\n"));
+    }
     agent.work(&stop).map(|()| Exit::Ok)
 }
 
@@ -58,7 +61,7 @@ impl Agent {
     pub(super) fn new(listen: &str, args: &MeterArgs) -> Result<Self, Failure> {
         let address = web::address(listen, PORT)?;
         let destinations = args.destinations().map_err(|text| Failure::new(Exit::Usage, &text))?;
-        let watcher = Watcher::new(args.interval)?;
+        let watcher = Watcher::new(args.interval, Filter::default(), Sort::default(), 0)?;
         let metrics = Metrics::listen(address)?;
         Ok(Self { metrics, watcher, meter: Meter::new(destinations) })
     }
@@ -74,10 +77,10 @@ impl Agent {
             let watching = scope.spawn(|| {
                 let mut watched = Ok(true);
                 while matches!(watched, Ok(true)) {
-                    watched = watcher.next(&is_over, &mut meter);
+                    watched = watcher.next_metered(&is_over, &mut meter);
                 }
                 ended.store(true, Ordering::Relaxed);
-                watched.map(drop)
+                watched.map(drop).map_err(Failure::from)
             });
             let served = metrics.serve(move || exposition.text(), &ended);
             ended.store(true, Ordering::Relaxed);
@@ -86,42 +89,5 @@ impl Agent {
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         })
-    }
-}
-
-/// What looks at connections; elsewhere than on Linux there is none.
-struct Watcher {
-    #[cfg(target_os = "linux")]
-    inner: fullpipe_watch::Watcher,
-}
-
-#[cfg(target_os = "linux")]
-impl Watcher {
-    fn new(interval: std::time::Duration) -> Result<Self, Failure> {
-        let (filter, sort) = Default::default();
-        Ok(Self { inner: fullpipe_watch::Watcher::new(interval, filter, sort, 0)? })
-    }
-
-    fn next(&mut self, is_over: &dyn Fn() -> bool, meter: &mut Meter) -> Result<bool, Failure> {
-        Ok(self.inner.next_metered(is_over, meter)?)
-    }
-
-    fn missing(&self) -> Vec<String> {
-        self.inner.missing()
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-impl Watcher {
-    fn new(_: std::time::Duration) -> Result<Self, Failure> {
-        Err(super::watch::needs_linux())
-    }
-
-    fn next(&mut self, _: &dyn Fn() -> bool, _: &mut Meter) -> Result<bool, Failure> {
-        Err(super::watch::needs_linux())
-    }
-
-    fn missing(&self) -> Vec<String> {
-        Vec::new()
     }
 }

@@ -96,22 +96,6 @@ fn full_screen(
     fed.map(|()| Exit::Ok)
 }
 
-#[cfg(not(target_os = "linux"))]
-fn live(_: &WatchArgs, _: Output) -> Ended {
-    Err(needs_linux())
-}
-
-/// What there is elsewhere.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn needs_linux() -> Failure {
-    Failure::new(
-        Exit::Unsupported,
-        "watching connections reads Linux's sock_diag, which this system does not have; to look at a recording from a \
-         Linux host, give its file, and to measure from here use `fullpipe check`",
-    )
-}
-
-#[cfg(target_os = "linux")]
 fn live(args: &WatchArgs, output: Output) -> Ended {
     let stop = interrupt::stop_flag()?;
     let fills_screen = fills_screen(args, output);
@@ -207,13 +191,11 @@ fn waited(pace: Duration, is_held: &AtomicBool, is_over: &dyn Fn() -> bool) -> b
 }
 
 /// A file with a line for each interval, each written whole.
-#[cfg(target_os = "linux")]
 struct Recording {
     file: io::BufWriter<File>,
     name: String,
 }
 
-#[cfg(target_os = "linux")]
 impl Recording {
     fn create(path: &Path) -> Result<Self, Failure> {
         let name = clean(&path.display().to_string()).into_owned();
