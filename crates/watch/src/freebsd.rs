@@ -97,7 +97,7 @@ fn socket(record: Fields<'_>) -> Option<Told> {
 }
 
 fn info(record: Fields<'_>, state: i32) -> Info {
-    // Before 12.2 there are no windows; a congestion window is never nothing.
+    // The first versions of 12 have no windows; a congestion window is never nothing.
     let has_windows = record.u32(TCP + 48).is_some_and(|cwnd| cwnd > 0);
     let window = |at: usize| record.bytes(TCP + at).filter(|_| has_windows);
     let mut info = Info {

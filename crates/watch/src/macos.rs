@@ -118,7 +118,7 @@ fn info(tcp: Fields<'_>, state: i32, waiting: u32) -> Option<Info> {
     let in_flight = between(48, 52)?;
     let mut info = Info {
         mss: tcp.u32(132).filter(|&mss| mss > 0),
-        rtt: tcp.u32(136).filter(|&srtt| srtt > 0).map(|srtt| Micros::new(u64::from(srtt) * 1_000 >> RTT_SHIFT)),
+        rtt: tcp.u32(136).filter(|&srtt| srtt > 0).map(|srtt| Micros::new((u64::from(srtt) * 1_000) >> RTT_SHIFT)),
         cwnd: tcp.bytes(100),
         ssthresh: tcp.u32(104).and_then(ssthresh),
         in_flight: Some(Bytes::new(in_flight.into())),

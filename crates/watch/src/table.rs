@@ -203,9 +203,13 @@ impl Table {
         (entry.unread, entry.waiting, entry.handle) = (look.unread(), look.waiting(), look.handle());
         entry.rtt_us = look.rtt_us();
         entry.fixed = look.fixed().or(entry.fixed);
-        // At the first look nothing has moved yet, and some systems count no bytes: how long ago it did tells as much.
-        let is_all = entry.first_at == at || moved.is_none();
-        let lately = is_all && u64::from(look.quiet_ms().into_iter().min().unwrap_or(u32::MAX)) < 1_000;
+        // At the first look nothing has moved yet, and some systems count no bytes: how long ago it did tells as much. Where that is
+        // not told either, it may have been just now.
+        let is_first = entry.first_at == at;
+        let lately = match look.quiet_ms().into_iter().min().unwrap_or(u32::MAX) {
+            u32::MAX => is_first && moved.is_some(),
+            quiet => (is_first || moved.is_none()) && quiet < 1_000,
+        };
         if entry.delta.is_some_and(|delta| delta != [0; 2]) || look.waiting() > 0 || look.unread() > 0 || lately {
             entry.last_active = Some(at);
         }

@@ -3,7 +3,7 @@
 //! Any bytes may come: what lies beyond their end is absent, never a panic.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap},
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
@@ -142,7 +142,7 @@ impl Found {
     }
 
     /// Those of `handles` that are worth looking for.
-    pub(crate) fn unknown(&self, handles: &mut dyn Iterator<Item = u64>) -> HashSet<u64> {
+    pub(crate) fn unknown(&self, handles: &mut dyn Iterator<Item = u64>) -> BTreeSet<u64> {
         handles
             .filter(|handle| *handle != 0 && !self.owners.contains_key(handle))
             .filter(|handle| self.missed.get(handle).is_none_or(|&times| times < ATTEMPTS))

@@ -11,7 +11,7 @@ use fullpipe_report::json;
 use fullpipe_watch::{Filter, Meter, Sort, Watcher};
 use fullpipe_web::Metrics;
 
-use super::{Ended, web};
+use super::{Ended, watch, web};
 use crate::{
     args::{AgentArgs, MeterArgs},
     exit::Exit,
@@ -35,12 +35,7 @@ pub(super) fn run(args: &AgentArgs, output: Output) -> Ended {
     };
     // Whoever closed standard output does not want to know, and serving goes on.
     drop(printed);
-    for missing in agent.watcher.missing() {
-        output.remark(&format!("not seen: {missing}\n"));
-    }
-    for remark in agent.watcher.remarks() {
-        output.remark(&format!("note: {remark}\n"));
-    }
+    watch::put_remarks(&agent.watcher, output);
     agent.work(&stop).map(|()| Exit::Ok)
 }
 

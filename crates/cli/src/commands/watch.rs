@@ -18,7 +18,7 @@ use std::{
 };
 
 use fullpipe_report::{clean, json, text};
-use fullpipe_watch::{Filter, Frame, record, record::RecordError};
+use fullpipe_watch::{Filter, Frame, Watcher, record, record::RecordError};
 
 use self::{full::Asked, state::State};
 use super::Ended;
@@ -107,7 +107,11 @@ fn live(args: &WatchArgs, output: Output) -> Ended {
     let usual = if wants_more { fullpipe_watch::MOST_RECORDED } else { USUALLY };
     let limit = args.limit.map_or(usual, NonZeroUsize::get).max(if recording.is_some() { usual } else { 0 });
     // Before the screen, so that an error stands where it is read.
-    let mut watcher = fullpipe_watch::Watcher::new(args.interval, filter, args.sort.into(), limit)?;
+    let mut watcher = Watcher::new(args.interval, filter, args.sort.into(), limit)?;
+    // A page has them below its table, and a document within it.
+    if !(fills_screen || args.once || output.is_json()) {
+        put_remarks(&watcher, output);
+    }
     let mut next =
         |is_over: &dyn Fn() -> bool, view: Option<(Filter, fullpipe_watch::Sort)>| -> Result<Option<Frame>, Failure> {
             // A recording stays what was asked for on the command line.
@@ -139,6 +143,13 @@ fn live(args: &WatchArgs, output: Output) -> Ended {
         }
     }
     Ok(Exit::Ok)
+}
+
+/// What can't be seen, and what there is to know of what can, on standard error.
+pub(super) fn put_remarks(watcher: &Watcher, output: Output) {
+    let missing = watcher.missing().into_iter().map(|text| format!("not seen: {text}\n"));
+    let remarks = watcher.remarks().into_iter().map(|text| format!("note: {text}\n"));
+    missing.chain(remarks).for_each(|text| output.remark(&text));
 }
 
 /// Shows a recording.

@@ -30,14 +30,12 @@ impl SystemKernel {
     ///
     /// # Errors
     /// The system's; `NotFound` where it has none of that name.
-    #[expect(clippy::unused_self, reason = "the kernel is asked, as with its sysctls")]
     pub fn table(&self, name: &str) -> io::Result<Vec<u8>> {
         read(&place(name)?.ok_or(io::ErrorKind::NotFound)?)
     }
 
     /// The name of a process, where that may be known.
     #[cfg(target_os = "freebsd")]
-    #[expect(clippy::unused_self, reason = "the kernel is asked, as with its sysctls")]
     pub fn program(&self, pid: u32) -> Option<String> {
         let mut of_process = place("kern.proc.pid").ok()??;
         of_process.push(pid.try_into().ok()?);
@@ -48,7 +46,6 @@ impl SystemKernel {
 
     /// The name of a process, where that may be known.
     #[cfg(target_os = "macos")]
-    #[expect(clippy::unused_self, reason = "the kernel is asked, as with its sysctls")]
     pub fn program(&self, pid: u32) -> Option<String> {
         let mut name = [0_u8; 256];
         // SAFETY: the buffer has room for as many bytes as its length says, which is all that the call writes.

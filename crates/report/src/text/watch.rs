@@ -312,6 +312,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_system_does_not_tell_is_a_dash_and_no_zero() {
+        let mut frame = sample::watched();
+        let row = &mut frame.rows[1];
+        (row.sent_bps, row.received_bps, row.rtt_us, row.uid) = (None, None, None, None);
+        let cells = watch_row(row, 80).front.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!((cells[0].as_str(), &cells[2..4]), ("-", ["-".to_owned(), "-".to_owned()].as_slice()), "{cells:?}");
+        row.owner = Some(Owner { pid: 4_711, ..Owner::default() });
+        assert!(watch_row(row, 80).front.starts_with("pid 4711 "), "a name that may not be known");
+        let text = plain(&watch(&frame, Look { width: 100, verbose: true, ..Look::default() }));
+        assert!(text.contains("(pid 4711)") && text.contains("(ESTATS) of 3 connections were off"), "{text}");
+    }
+
+    #[test]
     fn a_page_tells_what_holds_a_connection_and_what_lifts_it() {
         let text = plain(&watch(&sample::watched(), Look { width: 100, ..Look::default() }));
         for part in [

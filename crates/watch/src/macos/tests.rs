@@ -132,7 +132,7 @@ impl Made {
         // snd_wnd, snd_cwnd, snd_ssthresh, t_maxopd
         [send_window, cwnd, ssthresh, 1_460].iter().for_each(|word| record.u32(*word));
         // t_rcvtime, t_starttime, t_rtttime, t_rtseq, t_rxtcur, t_maxseg, t_srtt, t_rttvar
-        [0, 0, 0, 0, 230, 1_448, 41 << 5 | 8, 3].iter().for_each(|word| record.u32(*word));
+        [0, 0, 0, 0, 230, 1_448, (41 << 5) | 8, 3].iter().for_each(|word| record.u32(*word));
         // t_rxtshift, t_rttmin, t_rttupdated, max_sndwnd, t_softerror
         [2, 30, 9, 65_536, 0].iter().for_each(|word| record.u32(*word));
         record.put(&[0, 0, 6, 5, 5, 6, 0, 0]); // t_oobflags, t_iobc, snd_scale, rcv_scale, request_r_scale, requested_s_scale

@@ -168,27 +168,34 @@ fn watched(machine: &Machine, seconds: u64, change: impl Fn(&mut Counters)) -> c
     all.rows(&mut system, &Filter::default(), Sort::Worst, 10).0.remove(0)
 }
 
+/// A ninth of a second of 64 KiB in each round trip of 40 ms; the peer's window held it all the time.
+fn held(counters: &mut Counters) {
+    counters.path.smoothed_rtt = 40;
+    counters.path.rest[8] = 1_448;
+    counters.data.thru_bytes_acked += 182_000;
+    counters.data.data_segs_out += 126;
+    counters.data.snd_una = counters.data.snd_una.wrapping_add(182_000);
+    counters.data.snd_nxt = counters.data.snd_una.wrapping_add(65_536);
+    counters.observed.cur_rwin_rcvd = 65_536;
+    counters.observed.win_scale_rcvd = 7;
+    counters.receive.win_scale_sent = 8;
+    counters.congestion.cur_cwnd = 2_000_000;
+    counters.congestion.snd_lim_time_rwin += 111;
+    counters.send.cur_app_w_queue = 100_000;
+}
+
 #[test]
 fn a_window_that_holds_the_sender_is_the_verdict() {
-    let machine = Machine::with(&[connection(1)]);
-    // 64 KiB in each round trip of 40 ms; the peer's window held it all the time.
-    let row = watched(&machine, 10, |counters| {
-        counters.path.smoothed_rtt = 40;
-        counters.path.rest[8] = 1_448;
-        counters.data.thru_bytes_acked += 182_000;
-        counters.data.data_segs_out += 126;
-        counters.data.snd_una = counters.data.snd_una.wrapping_add(182_000);
-        counters.data.snd_nxt = counters.data.snd_una.wrapping_add(65_536);
-        counters.observed.cur_rwin_rcvd = 65_536;
-        counters.observed.win_scale_rcvd = 7;
-        counters.receive.win_scale_sent = 8;
-        counters.congestion.cur_cwnd = 2_000_000;
-        counters.congestion.snd_lim_time_rwin += 111;
-        counters.send.cur_app_w_queue = 100_000;
-    });
+    let row = watched(&Machine::with(&[connection(1)]), 10, held);
     assert_eq!(row.limiter(), Some(Limiter::ReceiveWindow), "{:?}", row.diagnosis);
     assert_eq!(row.sent_bps, Some(Rate::from_bps(182_000 * 9 * 8)));
     assert_eq!((row.rtt_us, row.peer_window), (Some(Micros::from_millis(40)), Some(Bytes::new(65_536))));
     assert_eq!((row.waiting, row.uid), (Bytes::new(165_536), None));
     assert_eq!(row.owner.unwrap().fd, None);
+}
+
+#[test]
+fn one_interval_is_enough_for_a_verdict() {
+    let row = watched(&Machine::with(&[connection(1)]), 1, held);
+    assert_eq!((row.peer_window, row.limiter()), (Some(Bytes::new(65_536)), Some(Limiter::ReceiveWindow)), "{row:?}");
 }
