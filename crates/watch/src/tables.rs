@@ -122,10 +122,10 @@ impl<'a> Fields<'a> {
     }
 
     /// Cuts off the first `length` bytes; `None` where there are fewer, or none are asked for.
-    pub(crate) fn split(&mut self, length: usize) -> Option<Fields<'a>> {
+    pub(crate) fn split(&mut self, length: usize) -> Option<Self> {
         let (first, rest) = self.0.split_at_checked(length).filter(|_| length > 0)?;
         self.0 = rest;
-        Some(Fields(first))
+        Some(Self(first))
     }
 }
 
