@@ -64,7 +64,7 @@ Examples:
   fullpipe plan --platform windows-2012 --rate 100M --rtt 80ms
   fullpipe what-if --rate 100M --rtt 80ms --sweep receiver.window=16k..8M
   fullpipe read slow.pcap           why the connections of a capture were slow
-  fullpipe watch                    why this host's connections are slow right now (Linux)
+  fullpipe watch                    why this host's connections are slow right now
   fullpipe unpin iperf3             put buffers back to automatic sizing (Linux)
   fullpipe web --open               reports, checks and captures in a browser
 

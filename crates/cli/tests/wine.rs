@@ -13,6 +13,8 @@ mod netsh;
 mod settings;
 #[path = "../../host/tests/toolchain/mod.rs"]
 mod toolchain;
+#[path = "wine/watch.rs"]
+mod watch;
 #[path = "../../host/tests/wine/mod.rs"]
 mod wine;
 
@@ -58,6 +60,8 @@ fn fullpipe_exe_runs_and_measures_under_wine() {
     settings::are_planned_applied_undone_and_linted(&wine, folder.path(), &windows);
     netsh::batch_files_say_to_netsh_what_they_are_meant_to(&wine, folder.path());
     connections::are_listed_with_their_programs(&windows);
+    // Before a stand-in takes the place of Wine's own table.
+    watch::shows_a_transfer_and_what_is_missing(folder.path(), &linux, &windows);
     connections::tell_of_pinned_buffers(&wine, folder.path(), &windows);
     a_capture_is_read(&windows);
     what_makes_a_path_says_that_it_needs_linux(&windows);

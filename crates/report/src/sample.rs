@@ -544,7 +544,7 @@ pub(crate) fn watched() -> fullpipe_watch::Frame {
     let owner = Owner {
         process: "evil\u{1b}[2J\u{202e}x".to_owned(),
         pid: 4_711,
-        fd: 12,
+        fd: Some(12),
         cgroup: Some("/system.slice/evil.service".to_owned()),
         container: Some("4f4f4f4f4f4f".to_owned()),
     };
@@ -568,11 +568,11 @@ pub(crate) fn watched() -> fullpipe_watch::Frame {
         local: "192.0.2.1:443".parse().expect("an address"),
         peer: "[2001:db8:ffff:eeee:dddd:cccc:bbbb:aaaa]:50000".parse().expect("an address"),
         owner: Some(owner.clone()),
-        uid: 33,
+        uid: Some(33),
         seen_s: 12.0,
         is_older: true,
-        sent_bps: Rate::from_bps(13_000_000),
-        received_bps: Rate::from_bps(900),
+        sent_bps: Some(Rate::from_bps(13_000_000)),
+        received_bps: Some(Rate::from_bps(900)),
         rtt_us: Some(Micros::from_millis(40)),
         min_rtt_us: Some(Micros::from_millis(39)),
         peer_window: Some(Bytes::new(3_145_728)),
@@ -608,5 +608,6 @@ pub(crate) fn watched() -> fullpipe_watch::Frame {
             note: Note { subject: Subject::ListenQueue, text: "129 connections wait".to_owned(), ..note },
         }],
         missing: vec!["processes of other users: run as root".to_owned()],
+        remarks: vec!["the statistics (ESTATS) of 3 connections were off: they are on for this watch".to_owned()],
     }
 }

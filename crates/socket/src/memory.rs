@@ -53,7 +53,7 @@ impl Memory {
         let queued = None;
         Ok(Self {
             // The options' values are on Windows not what automatic sizing has made of them.
-            receive_buffer: info.receive_buffer.or(Some(bytes(receive)).filter(|_| cfg!(not(windows)))),
+            receive_buffer: info.receive_buffer.or_else(|| Some(bytes(receive)).filter(|_| cfg!(not(windows)))),
             receive_used: unread(socket),
             send_buffer: reference.send_buffer_size().ok().map(bytes).filter(|_| cfg!(not(windows))),
             send_used: info.send_queued.or(queued),

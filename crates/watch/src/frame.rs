@@ -35,6 +35,9 @@ pub struct Frame {
     /// What could not be seen, and what would show it.
     #[serde(default)]
     pub missing: Vec<String>,
+    /// What else there is to know of the figures, and of what was done to have them.
+    #[serde(default)]
+    pub remarks: Vec<String>,
 }
 
 /// One connection in one interval.
@@ -47,15 +50,16 @@ pub struct Row {
     /// Whose it is, where that is known.
     pub owner: Option<Owner>,
     /// The user that it belongs to.
-    pub uid: u32,
+    #[serde(default)]
+    pub uid: Option<u32>,
     /// How long it has been seen; in seconds.
     pub seen_s: f64,
     /// Whether it was there before the watch began, so that it is older than that.
     pub is_older: bool,
-    /// Payload acknowledged in the interval, per second.
-    pub sent_bps: Rate,
-    /// Payload received in the interval, per second.
-    pub received_bps: Rate,
+    /// Payload acknowledged in the interval, per second; `None` where the system counts no bytes.
+    pub sent_bps: Option<Rate>,
+    /// Payload received in the interval, per second; `None` where the system counts no bytes.
+    pub received_bps: Option<Rate>,
     /// The smoothed round trip.
     pub rtt_us: Option<Micros>,
     /// The smallest round trip that was seen.
@@ -126,9 +130,14 @@ pub enum Sort {
 }
 
 impl Row {
-    /// Both ways together.
-    pub fn rate(&self) -> Rate {
-        Rate::from_bps(self.sent_bps.bps().saturating_add(self.received_bps.bps()))
+    /// Both ways together; `None` where the system counts no bytes.
+    pub fn rate(&self) -> Option<Rate> {
+        Some(Rate::from_bps(self.sent_bps?.bps().saturating_add(self.received_bps?.bps())))
+    }
+
+    /// Whether more came in than went out.
+    pub fn is_receiving(&self) -> bool {
+        self.received_bps > self.sent_bps
     }
 
     /// The verdict's limiter, where there is one.

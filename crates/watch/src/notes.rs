@@ -88,8 +88,8 @@ pub(crate) fn notes(story: &Story, way: Way, ends: &Ends, diagnosis: Option<&Dia
     .collect()
 }
 
-/// A full queue of connections that wait to be accepted.
-pub(crate) fn listen_queue(waiting: u32, most: u32, overflows: Option<u64>) -> Option<Note> {
+/// A full queue of connections that wait to be accepted; `setting` bounds it.
+pub(crate) fn listen_queue(waiting: u32, most: u32, overflows: Option<u64>, setting: &str) -> Option<Note> {
     // The kernel takes one more than it says (`sk_acceptq_is_full`), and drops what comes then.
     if most == 0 || waiting < most {
         return None;
@@ -104,9 +104,9 @@ pub(crate) fn listen_queue(waiting: u32, most: u32, overflows: Option<u64>) -> O
         is_sure: true,
         is_trouble: true,
         text: format!("{waiting} connections wait to be accepted, {most} may{dropped}"),
-        fix: "let the application accept faster, or raise net.core.somaxconn and what it gives to listen(), whichever is \
-              smaller"
-            .to_owned(),
+        fix: format!(
+            "let the application accept faster, or raise {setting} and what it gives to listen(), whichever is smaller"
+        ),
     })
 }
 
@@ -263,11 +263,11 @@ mod tests {
 
     #[test]
     fn a_listener_with_room_is_no_trouble_and_a_full_one_is() {
-        assert_eq!(listen_queue(0, 128, None), None);
-        assert_eq!(listen_queue(127, 128, Some(0)), None);
-        let note = listen_queue(129, 128, Some(7)).unwrap();
+        assert_eq!(listen_queue(0, 128, None, "s"), None);
+        assert_eq!(listen_queue(127, 128, Some(0), "s"), None);
+        let note = listen_queue(129, 128, Some(7), "net.core.somaxconn").unwrap();
         assert!(note.is_trouble && note.text.contains("129 connections wait") && note.text.contains("7 were dropped"));
         assert!(note.fix.contains("somaxconn"));
-        assert_eq!(listen_queue(5, 0, None), None, "a socket that is being closed");
+        assert_eq!(listen_queue(5, 0, None, "s"), None, "a socket that is being closed");
     }
 }

@@ -9,8 +9,9 @@ pub struct Owner {
     pub process: String,
     /// Its number.
     pub pid: u32,
-    /// The file descriptor.
-    pub fd: u32,
+    /// The file descriptor, where the system tells it.
+    #[serde(default)]
+    pub fd: Option<u32>,
     /// Its control group, where it has one beside the root.
     pub cgroup: Option<String>,
     /// The container that the control group names: the first twelve digits of its number.

@@ -78,7 +78,7 @@ impl Processes {
                 continue;
             }
             let about = about.get_or_insert_with(|| describe(pid));
-            let fd = entry.file_name().to_string_lossy().parse().unwrap_or(u32::MAX);
+            let fd = entry.file_name().to_string_lossy().parse().ok();
             self.owners.insert(inode, Owner { fd, ..about.clone() });
             if wanted.is_empty() {
                 return;
@@ -90,7 +90,7 @@ impl Processes {
 /// Which of a socket's buffers its application has set. A descriptor for the very same socket is taken from the process,
 /// asked, and closed again; `None` without the right to (`PTRACE_MODE_ATTACH`), or before Linux 5.16.
 pub(crate) fn fixed(owner: &Owner, inode: u32) -> Option<Fixed> {
-    Fixed::read(&fullpipe_socket::processes::take(owner.pid, owner.fd, inode).ok()??)
+    Fixed::read(&fullpipe_socket::processes::take(owner.pid, owner.fd?, inode).ok()??)
 }
 
 /// The descriptors of a process that are sockets, each with its inode; none where it is gone or can't be looked into.
@@ -118,7 +118,7 @@ pub(crate) fn name(pid: u32) -> String {
 pub(crate) fn describe(pid: u32) -> Owner {
     let file = fs::read(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let cgroup = cgroup(&String::from_utf8_lossy(&file));
-    Owner { process: name(pid), pid, fd: u32::MAX, container: cgroup.as_deref().and_then(container), cgroup }
+    Owner { process: name(pid), pid, fd: None, container: cgroup.as_deref().and_then(container), cgroup }
 }
 
 /// The number in `socket:[4711]`.
@@ -139,7 +139,7 @@ mod tests {
         let mut processes = Processes::default();
         processes.find([inode, 0].into_iter());
         let owner = processes.owner(inode).unwrap().clone();
-        assert_eq!((owner.pid, owner.fd), (std::process::id(), listener.as_raw_fd().cast_unsigned()));
+        assert_eq!((owner.pid, owner.fd), (std::process::id(), Some(listener.as_raw_fd().cast_unsigned())));
         assert!(!owner.process.is_empty());
         processes.keep(|_| false);
         assert_eq!(processes.owner(inode), None);
@@ -167,6 +167,6 @@ mod tests {
             processes.find([u32::MAX].into_iter());
         }
         assert_eq!(processes.missed.get(&u32::MAX), Some(&ATTEMPTS));
-        assert_eq!(fixed(&Owner { pid: 0x3fff_ffff, fd: 1, ..Owner::default() }, 1), None);
+        assert_eq!(fixed(&Owner { pid: 0x3fff_ffff, fd: Some(1), ..Owner::default() }, 1), None);
     }
 }

@@ -10,7 +10,7 @@ use fullpipe_units::{Bytes, Micros};
 
 use crate::{
     limits::{Limits, Pin},
-    wire::Reading,
+    look::Look,
 };
 
 /// No more looks than this are kept, however often it is looked.
@@ -47,28 +47,28 @@ pub(crate) struct Story {
 
 impl Story {
     /// Adds a look at the time `at`, and forgets those from more than `span` before it.
-    pub(crate) fn add(&mut self, reading: &Reading<'_>, at: Micros, span: Micros) {
-        let (info, memory) = (reading.info(), reading.memory());
+    pub(crate) fn add(&mut self, look: &dyn Look, at: Micros, span: Micros) {
+        let (info, memory) = (look.info(), look.memory());
         let rtts = [self.least_rtt, info.min_rtt, info.rtt];
         self.least_rtt = rtts.into_iter().flatten().min();
         if self.congestion.is_none() {
-            self.congestion = reading.congestion();
+            self.congestion = look.congestion();
         }
         self.points.push_back(Point {
             at,
-            sender: sender_sample(reading, &info, &memory, at),
+            sender: sender_sample(look, &info, &memory, at),
             receiver: ReceiverSample {
                 at_us: at,
                 received: Bytes::new(info.bytes_received.unwrap_or(0)),
                 offered_window: info.receive_window,
-                unread: Some(Bytes::new(reading.unread.into())),
+                unread: Some(Bytes::new(look.unread().into())),
                 out_of_order: info.out_of_order,
                 receive_buffer: memory.receive_buffer,
                 receive_space: info.receive_space,
             },
             sent: info.bytes_sent,
         });
-        (self.info, self.memory, self.backoffs) = (info, memory, reading.backoffs);
+        (self.info, self.memory, self.backoffs) = (info, memory, look.backoffs());
         let from = at.saturating_sub(span);
         while self.points.len() > MOST_LOOKS || self.points.front().is_some_and(|point| point.at < from) {
             self.points.pop_front();
@@ -93,7 +93,10 @@ impl Story {
     /// Whether payload waited at this end all the time, sent or not.
     pub(crate) fn is_waiting(&self) -> bool {
         let waits = |sample: &SenderSample| {
-            [sample.in_flight, sample.not_sent].into_iter().flatten().any(|bytes| bytes > Bytes::ZERO)
+            let mut told = [sample.in_flight, sample.not_sent].into_iter().flatten().peekable();
+            // FreeBSD tells no more than both together.
+            let together = if told.peek().is_none() { sample.send_queued } else { None };
+            told.chain(together).any(|bytes| bytes > Bytes::ZERO)
         };
         self.points.len() > 1 && self.points.iter().all(|point| waits(&point.sender))
     }
@@ -206,7 +209,7 @@ impl Ends {
     }
 }
 
-fn sender_sample(reading: &Reading<'_>, info: &Info, memory: &Memory, at: Micros) -> SenderSample {
+fn sender_sample(look: &dyn Look, info: &Info, memory: &Memory, at: Micros) -> SenderSample {
     // What was sent once and is not acknowledged; else what the kernel itself says (Linux before 4.19: from segments).
     let outstanding = || {
         let once = info.bytes_sent?.saturating_sub(info.bytes_retransmitted?);
@@ -226,7 +229,7 @@ fn sender_sample(reading: &Reading<'_>, info: &Info, memory: &Memory, at: Micros
         retransmits: info.retransmits,
         retransmitted: info.bytes_retransmitted.map(Bytes::new),
         // Before 6.7 no count is reported, but the one of the timer that runs.
-        timeouts: info.timeouts.or_else(|| Some(reading.backoffs.into())),
+        timeouts: info.timeouts.or_else(|| Some(look.backoffs().into())),
         lost: info.lost,
         reordering_seen: info.reordering_seen,
         dsacks: info.dsacks,

@@ -15,11 +15,12 @@ use crate::{
     filter::Filter,
     frame::{Row, Sort, urgency},
     limits::{Limits, Pin},
+    look::Look,
     meter::Slice,
     notes::{Note, notes},
     owner::Owner,
     story::{Ends, Story},
-    wire::{Reading, SocketId, state},
+    wire::SocketId,
 };
 
 /// Stories take memory and judging takes time: this many connections have one, the busiest.
@@ -33,19 +34,19 @@ const ASK_AGAIN: u64 = 30;
 
 /// Whose socket it is and what its application did to it: asked of the system by who may.
 pub(crate) trait Owners {
-    /// Looks for the owners of these sockets.
-    fn find(&mut self, inodes: &mut dyn Iterator<Item = u32>);
+    /// Looks for the owners of the sockets with these handles ([`Look::handle`]).
+    fn find(&mut self, handles: &mut dyn Iterator<Item = u64>);
     /// An owner that was found.
-    fn owner(&self, inode: u32) -> Option<&Owner>;
-    /// Which buffers the application set.
-    fn fixed(&mut self, inode: u32) -> Option<Fixed>;
+    fn owner(&self, handle: u64) -> Option<&Owner>;
+    /// Which buffers the application set, where that takes a question of its own.
+    fn fixed(&mut self, handle: u64) -> Option<Fixed>;
 }
 
 /// A listening socket whose queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FullListener {
     pub(crate) local: SocketAddr,
-    pub(crate) inode: u32,
+    pub(crate) handle: u64,
     pub(crate) waiting: u32,
     pub(crate) most: u32,
 }
@@ -53,8 +54,8 @@ pub(crate) struct FullListener {
 #[derive(Debug)]
 struct Entry {
     id: SocketId,
-    inode: u32,
-    uid: u32,
+    handle: u64,
+    uid: Option<u32>,
     first_at: Micros,
     /// When it was looked at last, and before that.
     looked_at: Micros,
@@ -62,9 +63,10 @@ struct Entry {
     /// When it last did something; `None` where it never did.
     last_active: Option<Micros>,
     round: u64,
-    moved: [u64; 2],
+    /// `None` where the system counts no bytes.
+    moved: Option<[u64; 2]>,
     /// What moved since the look at all before.
-    delta: [u64; 2],
+    delta: Option<[u64; 2]>,
     segments: [u64; 2],
     /// Segments since the look at all before.
     segments_delta: [u64; 2],
@@ -160,29 +162,29 @@ impl Table {
     }
 
     /// Takes one socket of a look at all.
-    pub(crate) fn take(&mut self, reading: &Reading<'_>, at: Micros) {
-        if reading.state == state::LISTEN {
-            let (waiting, most) = (reading.unread, reading.unacknowledged);
+    pub(crate) fn take(&mut self, look: &dyn Look, at: Micros) {
+        if let Some([waiting, most]) = look.queue() {
             if most > 0 && waiting >= most {
-                self.full.push(FullListener { local: reading.id.local, inode: reading.inode, waiting, most });
+                self.full.push(FullListener { local: look.id().local, handle: look.handle(), waiting, most });
             }
             return;
         }
-        let (moved, segments) = (reading.moved(), reading.segments());
+        let (moved, segments) = (look.moved(), look.segments());
         // What was not there when all were looked at before has moved everything since then.
-        let (since, known) = self.whole_before.map_or((at, [moved, segments]), |before| (before, [[0; 2]; 2]));
-        let entry = self.entries.entry(reading.id.cookie).or_insert_with(|| Entry {
-            id: reading.id,
-            inode: reading.inode,
-            uid: reading.uid,
+        let (since, known) =
+            self.whole_before.map_or((at, (moved, segments)), |before| (before, (moved.map(|_| [0; 2]), [0; 2])));
+        let entry = self.entries.entry(look.id().cookie).or_insert_with(|| Entry {
+            id: look.id(),
+            handle: look.handle(),
+            uid: look.uid(),
             first_at: at,
             looked_at: since,
             since,
             last_active: None,
             round: 0,
-            moved: known[0],
-            delta: [0; 2],
-            segments: known[1],
+            moved: known.0,
+            delta: None,
+            segments: known.1,
             segments_delta: [0; 2],
             unread: 0,
             waiting: 0,
@@ -194,35 +196,41 @@ impl Table {
             seconds: BTreeMap::new(),
         });
         let grown = |now: [u64; 2], before: [u64; 2]| [0, 1].map(|at| now[at].saturating_sub(before[at]));
-        (entry.delta, entry.segments_delta) = (grown(moved, entry.moved), grown(segments, entry.segments));
+        entry.delta = moved.zip(entry.moved).map(|(now, before)| grown(now, before));
+        entry.segments_delta = grown(segments, entry.segments);
         (entry.since, entry.looked_at) = (entry.looked_at, at);
         (entry.moved, entry.segments, entry.round) = (moved, segments, self.round);
-        (entry.unread, entry.waiting, entry.inode) = (reading.unread, reading.unacknowledged, reading.inode);
-        entry.rtt_us = reading.rtt_us();
-        // At the first look nothing has moved yet: how long ago it did tells as much.
-        let lately =
-            entry.first_at == at && u64::from(reading.quiet_ms().into_iter().min().unwrap_or(u32::MAX)) < 1_000;
-        if entry.delta != [0; 2] || reading.unacknowledged > 0 || reading.unread > 0 || lately {
+        (entry.unread, entry.waiting, entry.handle) = (look.unread(), look.waiting(), look.handle());
+        entry.rtt_us = look.rtt_us();
+        entry.fixed = look.fixed().or(entry.fixed);
+        // At the first look nothing has moved yet, and some systems count no bytes: how long ago it did tells as much. Where that is
+        // not told either, it may have been just now.
+        let is_first = entry.first_at == at;
+        let lately = match look.quiet_ms().into_iter().min().unwrap_or(u32::MAX) {
+            u32::MAX => is_first && moved.is_some(),
+            quiet => (is_first || moved.is_none()) && quiet < 1_000,
+        };
+        if entry.delta.is_some_and(|delta| delta != [0; 2]) || look.waiting() > 0 || look.unread() > 0 || lately {
             entry.last_active = Some(at);
         }
         if let Some(story) = &mut entry.story {
-            story.add(reading, at, self.span);
+            story.add(look, at, self.span);
         }
     }
 
     /// Takes a look at one socket between two looks at all.
-    pub(crate) fn take_quick(&mut self, reading: &Reading<'_>, at: Micros) {
-        let story = self.entries.get_mut(&reading.id.cookie).and_then(|entry| entry.story.as_mut());
+    pub(crate) fn take_quick(&mut self, look: &dyn Look, at: Micros) {
+        let story = self.entries.get_mut(&look.id().cookie).and_then(|entry| entry.story.as_mut());
         if let Some(story) = story {
-            story.add(reading, at, self.span);
+            story.add(look, at, self.span);
         }
     }
 
-    /// What was known of a connection that has ended: its socket's inode, and what it had moved, in bytes and in segments. One
+    /// What was known of a connection that has ended: its socket's handle, and what it had moved, in bytes and in segments. One
     /// that was there at no look has moved all of it since.
-    pub(crate) fn known(&self, cookie: Option<u64>) -> (Option<u32>, [[u64; 2]; 2]) {
+    pub(crate) fn known(&self, cookie: Option<u64>) -> (Option<u64>, [[u64; 2]; 2]) {
         let entry = cookie.and_then(|cookie| self.entries.get(&cookie));
-        entry.map_or((None, [[0; 2]; 2]), |entry| (Some(entry.inode), [entry.moved, entry.segments]))
+        entry.map_or((None, [[0; 2]; 2]), |entry| (Some(entry.handle), [entry.moved.unwrap_or_default(), entry.segments]))
     }
 
     /// Ends a look at all: forgets what is gone, and gives the busiest a story. Returns those to look at in between.
@@ -242,7 +250,7 @@ impl Table {
     fn end_with(&mut self, lively: Vec<u64>) -> Vec<SocketId> {
         let (at, span) = (self.at, self.span);
         let is_active = |entry: &Entry| entry.last_active == Some(at);
-        let load = |entry: &Entry| entry.delta.iter().sum::<u64>().saturating_add(entry.waiting.into());
+        let load = |entry: &Entry| entry.delta.iter().flatten().sum::<u64>().saturating_add(entry.waiting.into());
         let known = lively.iter().filter_map(|cookie| Some((*cookie, self.entries.get(cookie)?)));
         let mut active: Vec<(Reverse<u64>, u64)> =
             known.filter(|(_, entry)| is_active(entry)).map(|(cookie, entry)| (Reverse(load(entry)), cookie)).collect();
@@ -277,14 +285,15 @@ impl Table {
     pub(crate) fn judge(&mut self, owners: &mut dyn Owners) {
         let has_story = |cookie: &&u64| self.entries.get(*cookie).is_some_and(|entry| entry.story.is_some());
         let with_story: Vec<u64> = self.lively.iter().filter(has_story).copied().collect();
-        owners.find(&mut with_story.iter().filter_map(|cookie| Some(self.entries.get(cookie)?.inode)));
+        owners.find(&mut with_story.iter().filter_map(|cookie| Some(self.entries.get(cookie)?.handle)));
         let round = self.round;
         for cookie in &with_story {
             let Some(entry) = self.entries.get_mut(cookie) else { continue };
             if entry.asked.is_none_or(|asked| round >= asked + ASK_AGAIN) {
-                entry.fixed = owners.fixed(entry.inode);
+                let fixed = owners.fixed(entry.handle);
+                entry.fixed = fixed.or(entry.fixed);
                 // An owner that was not found yet may be found at the next look.
-                entry.asked = entry.fixed.map(|_| round);
+                entry.asked = fixed.map(|_| round);
             }
         }
         let by_ends: HashMap<(SocketAddr, SocketAddr), u64> = with_story
@@ -343,8 +352,8 @@ impl Table {
     pub(crate) fn rows(&self, owners: &mut dyn Owners, filter: &Filter, sort: Sort, limit: usize) -> (Vec<Row>, usize) {
         let mut passing: Vec<&Entry> = self.entries.values().filter(|entry| filter.passes_address(&entry.id)).collect();
         if filter.needs_owner() || sort == Sort::Process {
-            owners.find(&mut passing.iter().map(|entry| entry.inode));
-            passing.retain(|entry| filter.passes(&entry.id, owners.owner(entry.inode)));
+            owners.find(&mut passing.iter().map(|entry| entry.handle));
+            passing.retain(|entry| filter.passes(&entry.id, owners.owner(entry.handle)));
         }
         let matching = passing.len();
         // All of them in order would take longer than all the rest: only the first ones are.
@@ -356,13 +365,13 @@ impl Table {
         }
         passing.sort_by_cached_key(|entry| self.key(entry, sort, owners));
         passing.truncate(limit);
-        owners.find(&mut passing.iter().map(|entry| entry.inode));
+        owners.find(&mut passing.iter().map(|entry| entry.handle));
         (passing.into_iter().map(|entry| self.row(entry, owners)).collect(), matching)
     }
 
     /// The smaller, the further up; as [`Sort::apply`] has it, and the same each time.
     fn key(&self, entry: &Entry, sort: Sort, owners: &dyn Owners) -> (u8, String, Reverse<u64>, SocketId) {
-        let owner = owners.owner(entry.inode).filter(|_| sort == Sort::Process);
+        let owner = owners.owner(entry.handle).filter(|_| sort == Sort::Process);
         let name = owner.map_or_else(String::new, |owner| owner.process.clone());
         let (first, then) = self.rank(entry, sort);
         (first + u8::from(sort == Sort::Process && owner.is_none()), name, then, entry.id)
@@ -370,7 +379,7 @@ impl Table {
 
     /// What of the key takes no names.
     fn rank(&self, entry: &Entry, sort: Sort) -> (u8, Reverse<u64>) {
-        let load = self.delta(entry).iter().sum::<u64>();
+        let load = self.delta(entry).iter().flatten().sum::<u64>();
         let (first, then) = match sort {
             Sort::Worst => {
                 let judged = entry.judged.as_deref();
@@ -387,8 +396,8 @@ impl Table {
     }
 
     /// What moved at this look; nothing of one that was left out.
-    fn delta(&self, entry: &Entry) -> [u64; 2] {
-        if entry.round == self.round { entry.delta } else { [0; 2] }
+    fn delta(&self, entry: &Entry) -> Option<[u64; 2]> {
+        if entry.round == self.round { entry.delta } else { entry.delta.map(|_| [0; 2]) }
     }
 
     /// Segments retransmitted since the look at all before.
@@ -400,7 +409,7 @@ impl Table {
 
     fn row(&self, entry: &Entry, owners: &dyn Owners) -> Row {
         let (time, delta) = (entry.looked_at.saturating_sub(entry.since), self.delta(entry));
-        let rate = |way: usize| Rate::from_bytes(Bytes::new(delta[way]), time).unwrap_or_default();
+        let rate = |way: usize| Some(Rate::from_bytes(Bytes::new(delta?[way]), time).unwrap_or_default());
         let story = entry.story.as_deref().filter(|story| !story.points.is_empty());
         let info = story.map(|story| &story.info);
         let judged = entry.judged.as_deref();
@@ -408,7 +417,7 @@ impl Table {
         Row {
             local: entry.id.local,
             peer: entry.id.peer,
-            owner: owners.owner(entry.inode).cloned(),
+            owner: owners.owner(entry.handle).cloned(),
             uid: entry.uid,
             seen_s: self.at.saturating_sub(entry.first_at).get() as f64 / 1e6,
             // The first look of all is the time zero.
@@ -439,8 +448,8 @@ impl Table {
     pub(crate) fn slices<'a>(&'a self, owners: &'a dyn Owners) -> impl Iterator<Item = Slice<'a>> {
         self.entries.values().map(|entry| Slice {
             peer: entry.id.peer.ip(),
-            owner: owners.owner(entry.inode),
-            moved: self.delta(entry),
+            owner: owners.owner(entry.handle),
+            moved: self.delta(entry).unwrap_or_default(),
             segments: if entry.round == self.round { entry.segments_delta } else { [0; 2] },
             rtt: entry.rtt_us.filter(|_| entry.last_active == Some(self.at)).map(|us| Micros::new(us.into())),
             seconds: entry.judged.as_deref().map(|judged| &judged.lately),
@@ -448,9 +457,9 @@ impl Table {
         })
     }
 
-    /// The inodes of all that are there.
-    pub(crate) fn inodes(&self) -> HashSet<u32> {
-        self.entries.values().map(|entry| entry.inode).chain(self.full.iter().map(|full| full.inode)).collect()
+    /// The handles of all that are there.
+    pub(crate) fn handles(&self) -> HashSet<u64> {
+        self.entries.values().map(|entry| entry.handle).chain(self.full.iter().map(|full| full.handle)).collect()
     }
 }
 

@@ -31,6 +31,8 @@ pub enum Target {
 pub struct Pinned {
     /// Whose it is.
     pub owner: Owner,
+    /// Its descriptor there.
+    pub fd: u32,
     /// Which buffers the application had set.
     pub fixed: Fixed,
     /// The send buffer's size before, as the kernel counts.
@@ -121,7 +123,7 @@ pub fn find(processes: &BTreeSet<u32>) -> io::Result<Vec<Pinned>> {
                 continue;
             }
             let about = about.get_or_insert_with(|| processes::describe(pid));
-            let owner = Owner { fd, ..about.clone() };
+            let owner = Owner { fd: Some(fd), ..about.clone() };
             match look(owner, inode) {
                 Ok(one) => found.extend(one),
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
@@ -134,7 +136,8 @@ pub fn find(processes: &BTreeSet<u32>) -> io::Result<Vec<Pinned>> {
 }
 
 fn look(owner: Owner, inode: u32) -> io::Result<Option<Pinned>> {
-    let Some(socket) = fullpipe_socket::processes::take(owner.pid, owner.fd, inode)? else { return Ok(None) };
+    let Some(fd) = owner.fd else { return Ok(None) };
+    let Some(socket) = fullpipe_socket::processes::take(owner.pid, fd, inode)? else { return Ok(None) };
     if sockopt::socket_protocol(&socket)? != Some(net::ipproto::TCP) {
         return Ok(None);
     }
@@ -142,6 +145,7 @@ fn look(owner: Owner, inode: u32) -> io::Result<Option<Pinned>> {
     let size = |size: usize| Bytes::new(size as u64);
     Ok(Some(Pinned {
         owner,
+        fd,
         fixed,
         send_buffer: size(sockopt::socket_send_buffer_size(&socket)?),
         receive_buffer: size(sockopt::socket_recv_buffer_size(&socket)?),
@@ -169,8 +173,8 @@ impl Pinned {
     ///
     /// Where it is gone, or the kernel refuses.
     pub fn free(&self) -> io::Result<()> {
-        let socket = fullpipe_socket::processes::take(self.owner.pid, self.owner.fd, self.inode)?
-            .ok_or(io::ErrorKind::NotFound)?;
+        let socket =
+            fullpipe_socket::processes::take(self.owner.pid, self.fd, self.inode)?.ok_or(io::ErrorKind::NotFound)?;
         Fixed::default().put(&socket)
     }
 }

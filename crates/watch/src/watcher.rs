@@ -1,25 +1,23 @@
 //! The watch itself: looks, waits, and makes a frame of each interval.
 
 use std::{
-    fs, io, thread,
+    io, thread,
     time::{Duration, Instant},
 };
 
-use fullpipe_bpf::{BpfError, Ended, Ends, How};
 use fullpipe_socket::Fixed;
 use fullpipe_units::Micros;
 use thiserror::Error;
 
 use crate::{
-    diag::Diag,
     filter::Filter,
     frame::{Frame, Listener, Sort},
-    limits::Limits,
-    meter::{End, Meter, Slice, Totals},
+    meter::{Meter, Slice, Totals},
     notes::listen_queue,
     owner::Owner,
-    processes::{Processes, fixed},
-    table::{MOST_STORIES, Owners, Table},
+    source::{self, Ended, Source},
+    table::{MOST_STORIES, Table},
+    wire::SocketId,
 };
 
 /// A story holds so many intervals ...
@@ -45,6 +43,12 @@ pub enum WatchError {
     /// The kernel, or what confines this process, does not let it ask.
     #[error("asking sock_diag is not allowed here; run as root, or let the sandbox open AF_NETLINK sockets")]
     Denied,
+    /// There is no way to ask this system.
+    #[error(
+        "no way is known to ask this system for its connections; to look at a recording, give its file, and to measure \
+         from here use `fullpipe check HOST`"
+    )]
+    Unknown,
     /// Anything else.
     #[error("{operation}: {source}")]
     System {
@@ -55,40 +59,36 @@ pub enum WatchError {
     },
 }
 
-/// Watches the TCP connections of the network namespace that it was made in.
+/// Watches the TCP connections of this host; on Linux of the network namespace that it was made in.
 pub struct Watcher {
-    diag: Diag,
+    source: Box<dyn Source>,
     table: Table,
-    system: System,
     filter: Filter,
     sort: Sort,
     limit: usize,
     interval: Duration,
     start: Instant,
     next: Instant,
-    quick: Vec<crate::wire::SocketId>,
+    quick: Vec<SocketId>,
     overflows: Option<u64>,
     at: Micros,
     rounds: u64,
     /// What looking has taken.
     looked: Duration,
-    ends: Option<Ends>,
     /// Why nothing tells of those that end between two looks, where it was asked for.
-    no_ends: Option<BpfError>,
+    no_ends: Option<String>,
 }
 
 impl Watcher {
     /// Takes the first look.
     ///
     /// # Errors
-    /// Where the kernel does not tell of its sockets.
+    /// Where the system does not tell of its sockets.
     pub fn new(interval: Duration, filter: Filter, sort: Sort, limit: usize) -> Result<Self, WatchError> {
-        let limits = Limits::read(|name| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).ok());
+        let source = source::open()?;
         let start = Instant::now();
         let mut watcher = Self {
-            diag: Diag::open()?,
-            table: Table::new(Micros::from(interval * INTERVALS), limits),
-            system: System::default(),
+            table: Table::new(Micros::from(interval * INTERVALS), source.limits()),
             filter,
             sort,
             limit,
@@ -96,11 +96,11 @@ impl Watcher {
             start,
             next: start,
             quick: Vec::new(),
-            overflows: listen_overflows(),
+            overflows: source.overflows(),
+            source,
             at: Micros::ZERO,
             rounds: 0,
             looked: Duration::ZERO,
-            ends: None,
             no_ends: None,
         };
         watcher.look(Micros::ZERO, None)?;
@@ -110,10 +110,7 @@ impl Watcher {
     /// Also counts what ends between two looks, which [`Self::next_metered`] then adds. Where that is not possible, [`Self::missing`]
     /// says why.
     pub fn follow_ends(&mut self) {
-        match Ends::begin() {
-            Ok(ends) => self.ends = Some(ends),
-            Err(error) => self.no_ends = Some(error),
-        }
+        self.no_ends = self.source.follow_ends().err();
     }
 
     /// Which connections the frames from now on show, and in which order.
@@ -141,7 +138,7 @@ impl Watcher {
             return Ok(false);
         }
         let start = Instant::now();
-        self.table.judge(&mut self.system);
+        self.table.judge(&mut *self.source);
         self.looked += start.elapsed();
         let totals = Totals {
             connections: self.table.len(),
@@ -149,11 +146,11 @@ impl Watcher {
             unjudged: self.table.active.saturating_sub(MOST_STORIES),
             full_listeners: self.table.full.len(),
             overflows: self.dropped().unwrap_or(0),
-            hides_owners: self.system.processes.is_denied,
+            hides_owners: self.source.hides_owners(),
             look_s: self.looked.saturating_sub(looked).as_secs_f64(),
-            lost_ends: self.ends.as_ref().and_then(|ends| ends.lost().ok()),
+            lost_ends: self.source.lost_ends(),
         };
-        meter.add(self.table.slices(&self.system), totals);
+        meter.add(self.table.slices(&*self.source), totals);
         self.forget();
         Ok(true)
     }
@@ -187,7 +184,7 @@ impl Watcher {
         }
         self.table.begin(at);
         let table = &mut self.table;
-        self.diag.all(&mut |reading| table.take(reading, at))?;
+        self.source.all(&mut |look| table.take(look, at))?;
         // What this look did not find any more has been told of by now, and is forgotten next.
         self.take_ends(meter);
         self.quick = self.table.end();
@@ -198,13 +195,9 @@ impl Watcher {
 
     /// A look at all, of which those that have long been quiet are left out.
     fn look_at_lively(&mut self, at: Micros, meter: Option<&mut Meter>) -> Result<(), WatchError> {
-        let mut gone = Vec::new();
-        for id in self.table.begin_lively(at) {
-            let table = &mut self.table;
-            if !self.diag.one(&id, &mut |reading| table.take(reading, at))? {
-                gone.push(id.cookie);
-            }
-        }
+        let lively = self.table.begin_lively(at);
+        let table = &mut self.table;
+        let gone = self.source.these(&lively, &mut |look| table.take(look, at))?;
         self.take_ends(meter);
         gone.into_iter().for_each(|cookie| self.table.forget(cookie));
         self.quick = self.table.end_lively();
@@ -215,35 +208,33 @@ impl Watcher {
 
     /// Adds what ended, and only so much of it as no look has seen.
     fn take_ends(&mut self, mut meter: Option<&mut Meter>) {
-        let (table, processes) = (&self.table, &self.system.processes);
-        let Some(ends) = &mut self.ends else { return };
-        ends.drain(|ended| {
+        for ended in self.source.ended() {
             if let Some(meter) = meter.as_deref_mut() {
-                add_end(meter, ended, table, processes);
+                add_end(meter, ended, &self.table, &*self.source);
             }
-        });
+        }
     }
 
     fn look_quickly(&mut self) -> Result<(), WatchError> {
         let (table, start) = (&mut self.table, self.start);
-        for id in &self.quick {
-            self.diag.one(id, &mut |reading| table.take_quick(reading, Micros::from(start.elapsed())))?;
+        if !self.quick.is_empty() {
+            self.source.these(&self.quick, &mut |look| table.take_quick(look, Micros::from(start.elapsed())))?;
         }
         Ok(())
     }
 
     fn frame(&mut self, before: Micros) -> Frame {
-        self.table.judge(&mut self.system);
-        let (rows, matching) = self.table.rows(&mut self.system, &self.filter, self.sort, self.limit);
+        self.table.judge(&mut *self.source);
+        let (rows, matching) = self.table.rows(&mut *self.source, &self.filter, self.sort, self.limit);
         let dropped = self.dropped();
-        self.system.find(&mut self.table.full.iter().map(|full| full.inode));
+        self.source.find(&mut self.table.full.iter().map(|full| full.handle));
         let listeners = self.table.full.iter().filter_map(|full| {
             Some(Listener {
                 local: full.local,
-                owner: self.system.owner(full.inode).cloned(),
+                owner: self.source.owner(full.handle).cloned(),
                 waiting: full.waiting,
                 most: full.most,
-                note: listen_queue(full.waiting, full.most, dropped)?,
+                note: listen_queue(full.waiting, full.most, dropped, self.source.queue_setting())?,
             })
         });
         let seconds = |time: Micros| time.get() as f64 / 1e6;
@@ -257,6 +248,7 @@ impl Watcher {
             rows,
             listeners: listeners.collect(),
             missing: self.missing(),
+            remarks: self.remarks(),
         };
         self.forget();
         frame
@@ -264,7 +256,7 @@ impl Watcher {
 
     /// Connections that listeners dropped since this was asked last.
     fn dropped(&mut self) -> Option<u64> {
-        let overflows = listen_overflows();
+        let overflows = self.source.overflows();
         let dropped = overflows.zip(self.overflows).map(|(now, before)| now.saturating_sub(before));
         self.overflows = overflows;
         dropped
@@ -272,23 +264,21 @@ impl Watcher {
 
     fn forget(&mut self) {
         if self.rounds.is_multiple_of(FORGET) {
-            let there = self.table.inodes();
-            self.system.processes.keep(|inode| there.contains(&inode));
+            let there = self.table.handles();
+            self.source.keep(&|handle| there.contains(&handle));
         }
+    }
+
+    /// What else there is to know of the figures, and of what is done to have them.
+    pub fn remarks(&self) -> Vec<String> {
+        self.source.remarks()
     }
 
     /// What can't be seen, and what would show it.
     pub fn missing(&self) -> Vec<String> {
-        let mut missing = Vec::new();
-        if self.system.processes.is_denied {
-            missing.push(
-                "processes of other users, and which buffers they set: run as root, or with CAP_SYS_PTRACE and \
-                 CAP_DAC_READ_SEARCH"
-                    .to_owned(),
-            );
-        }
-        if let Some(error) = &self.no_ends {
-            missing.push(format!("connections that begin and end between two looks: {error}"));
+        let mut missing = self.source.missing();
+        if let Some(reason) = &self.no_ends {
+            missing.push(format!("connections that begin and end between two looks: {reason}"));
         }
         if self.table.active > MOST_STORIES {
             missing.push(format!(
@@ -300,49 +290,21 @@ impl Watcher {
     }
 }
 
-fn add_end(meter: &mut Meter, ended: Ended, table: &Table, processes: &Processes) {
-    let (inode, [moved, segments]) = table.known(ended.cookie);
+fn add_end(meter: &mut Meter, ended: Ended, table: &Table, source: &dyn Source) {
+    let (handle, [moved, segments]) = table.known(ended.cookie);
     let named = ended.process.map(|process| Owner { process, ..Owner::default() });
     let rest = |all: [u64; 2], known: [u64; 2]| [0, 1].map(|end| all[end].saturating_sub(known[end]));
     let slice = Slice {
         peer: ended.peer.to_canonical(),
-        owner: inode.and_then(|inode| processes.owner(inode)).or(named.as_ref()),
+        owner: handle.and_then(|handle| source.owner(handle)).or(named.as_ref()),
         moved: rest(ended.moved, moved),
         segments: rest(ended.segments, segments),
         // Of one that was looked at, it has been counted.
-        rtt: ended.rtt_us.filter(|_| inode.is_none()).map(|us| Micros::new(us.into())),
+        rtt: ended.rtt_us.filter(|_| handle.is_none()).map(|us| Micros::new(us.into())),
         seconds: None,
         fixed: Fixed::default(),
     };
-    let end = match ended.how {
-        How::Closed => End::Closed,
-        How::ResetByPeer => End::Aborted("reset_by_peer"),
-        How::ResetHere => End::Aborted("reset_here"),
-        How::Refused => End::Aborted("refused"),
-        How::TimedOut => End::Aborted("timed_out"),
-        How::Failed => End::Aborted("failed"),
-    };
-    meter.add_end(&slice, end);
-}
-
-/// What the system says of sockets' owners.
-#[derive(Debug, Default)]
-struct System {
-    processes: Processes,
-}
-
-impl Owners for System {
-    fn find(&mut self, inodes: &mut dyn Iterator<Item = u32>) {
-        self.processes.find(inodes);
-    }
-
-    fn owner(&self, inode: u32) -> Option<&Owner> {
-        self.processes.owner(inode)
-    }
-
-    fn fixed(&mut self, inode: u32) -> Option<Fixed> {
-        fixed(self.processes.owner(inode)?, inode)
-    }
+    meter.add_end(&slice, ended.end);
 }
 
 /// False when `is_over` said so first.
@@ -359,29 +321,9 @@ fn wait_until(time: Instant, is_over: &dyn Fn() -> bool) -> bool {
     }
 }
 
-/// Connections that were dropped because a queue of a listener was full, of all listeners of this namespace.
-fn listen_overflows() -> Option<u64> {
-    count("ListenOverflows", &fs::read_to_string("/proc/thread-self/net/netstat").ok()?)
-}
-
-/// A counter of `TcpExt:`, whose first line has the names and whose second has the figures.
-fn count(name: &str, netstat: &str) -> Option<u64> {
-    let mut lines = netstat.lines().filter(|line| line.starts_with("TcpExt:"));
-    let at = lines.next()?.split_whitespace().position(|word| word == name)?;
-    lines.next()?.split_whitespace().nth(at)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_counter_is_found_by_its_name() {
-        let text = "TcpExt: SyncookiesSent ListenOverflows Last\nTcpExt: 1 22 3\nIpExt: A\nIpExt: 9\n";
-        assert_eq!(count("ListenOverflows", text), Some(22));
-        assert_eq!(count("Absent", text), None);
-        assert_eq!(count("ListenOverflows", ""), None);
-    }
 
     #[test]
     fn what_is_over_is_not_waited_for() {

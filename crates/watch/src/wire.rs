@@ -7,7 +7,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use fullpipe_socket::{Bytes, Info, Memory, info::linux};
+use fullpipe_socket::{Bytes, Fixed, Info, Memory, info::linux};
+
+use crate::look::Look;
 
 /// The type of request and answer (`SOCK_DIAG_BY_FAMILY`, include/uapi/linux/sock_diag.h).
 const BY_FAMILY: u16 = 20;
@@ -197,6 +199,69 @@ impl Reading<'_> {
     pub fn congestion(&self) -> Option<String> {
         let name = self.congestion.split(|&byte| byte == 0).next().filter(|name| !name.is_empty())?;
         Some(String::from_utf8_lossy(name).into_owned())
+    }
+}
+
+impl Look for Reading<'_> {
+    fn id(&self) -> SocketId {
+        self.id
+    }
+
+    fn queue(&self) -> Option<[u32; 2]> {
+        (self.state == state::LISTEN).then_some([self.unread, self.unacknowledged])
+    }
+
+    fn backoffs(&self) -> u8 {
+        self.backoffs
+    }
+
+    fn unread(&self) -> u32 {
+        self.unread
+    }
+
+    fn waiting(&self) -> u32 {
+        self.unacknowledged
+    }
+
+    fn uid(&self) -> Option<u32> {
+        Some(self.uid)
+    }
+
+    fn handle(&self) -> u64 {
+        self.inode.into()
+    }
+
+    fn info(&self) -> Info {
+        Reading::info(self)
+    }
+
+    fn memory(&self) -> Memory {
+        Reading::memory(self)
+    }
+
+    fn congestion(&self) -> Option<String> {
+        Reading::congestion(self)
+    }
+
+    fn moved(&self) -> Option<[u64; 2]> {
+        Some(Reading::moved(self))
+    }
+
+    fn segments(&self) -> [u64; 2] {
+        Reading::segments(self)
+    }
+
+    fn quiet_ms(&self) -> [u32; 2] {
+        Reading::quiet_ms(self)
+    }
+
+    fn rtt_us(&self) -> Option<u32> {
+        Reading::rtt_us(self)
+    }
+
+    fn fixed(&self) -> Option<Fixed> {
+        // Only a copy of the descriptor tells (`processes.rs`).
+        None
     }
 }
 

@@ -336,7 +336,7 @@ fn look(case: &Case, dir: &Path) -> Option<String> {
         format!(
             "{} at {}: {:?} {:?}, {:?}",
             busiest.owner.as_ref().map_or("?", |owner| &owner.process),
-            busiest.rate(),
+            busiest.rate().unwrap_or_default(),
             busiest.limiter(),
             diagnosis.and_then(|diagnosis| diagnosis.detail),
             diagnosis.map(|diagnosis| &diagnosis.shares),

@@ -179,7 +179,9 @@ fn what_each_connection_of_a_host_is_held_by_is_named_and_idle_ones_are_blamed_f
         frame
             .rows
             .iter()
-            .find(|row| row.peer.port() == SINK && row.send_buffer.is_some() && row.sent_bps.bps() > 0)
+            .find(|row| {
+                row.peer.port() == SINK && row.send_buffer.is_some() && row.sent_bps.is_some_and(|rate| rate.bps() > 0)
+            })
             .cloned()
     };
     let frame = seen(lab.host(Side::A), |frame| {
@@ -204,7 +206,11 @@ fn what_each_connection_of_a_host_is_held_by_is_named_and_idle_ones_are_blamed_f
     let own = to(&frame, CREDIT);
     assert_eq!(own.limiter(), Some(Limiter::Application), "{own:#?}");
 
-    let idle = frame.rows.iter().find(|row| row.peer.port() == SINK && row.sent_bps.bps() == 0).unwrap();
+    let idle = frame
+        .rows
+        .iter()
+        .find(|row| row.peer.port() == SINK && row.sent_bps.is_some_and(|rate| rate.bps() == 0))
+        .unwrap();
     for well in [idle, to(&frame, ECHO)] {
         let blamed = well.limiter().filter(|limiter| *limiter != Limiter::Application);
         assert_eq!((blamed, subjects(well)), (None, vec![]), "{well:#?}");

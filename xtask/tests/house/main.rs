@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("socket", &["units"]),
     ("probe", &["units"]),
     ("measure", &["units", "diagnose", "socket", "probe"]),
-    ("watch", &["units", "diagnose", "socket", "bpf"]),
+    ("watch", &["units", "diagnose", "socket", "bpf", "host"]),
     ("bpf", &["units"]),
     ("lab", &["units", "path", "knobs", "host"]),
     ("stack", &["units", "tcp", "path", "lab"]),

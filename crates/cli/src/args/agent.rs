@@ -8,12 +8,13 @@ use fullpipe_watch::{Destinations, MOST_NAMES};
 
 use super::watch;
 
-/// Export to Prometheus what limits this host's TCP connections (Linux)
+/// Export to Prometheus what limits this host's TCP connections
 ///
 /// Watches as `watch` does and serves what it sees as OpenMetrics under /metrics: seconds by limiter for each process and
 /// destination, payload, retransmissions, round trips, sockets whose buffers an application set, dropped connections. However
 /// many connections come and go, the number of series has a bound (docs/watch.md). It sends nothing unless it is asked, and changes
-/// nothing. It speaks HTTP without TLS or password: listen where only your own machines reach it. With --otlp it also pushes the same
+/// nothing, but that on Windows an administrator's agent has the statistics of connections kept, as `watch` does. Untested but on
+/// Linux. It speaks HTTP without TLS or password: listen where only your own machines reach it. With --otlp it also pushes the same
 /// figures to an OpenTelemetry Collector.
 #[derive(Args, Debug)]
 #[command(after_help = "\

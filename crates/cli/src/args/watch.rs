@@ -6,11 +6,13 @@ use clap::{Args, ValueEnum, ValueHint};
 use fullpipe_units::{Micros, ParseUnitError};
 use fullpipe_watch::{Filter, Sort};
 
-/// Watch this host's TCP connections: what limits each, worst first (Linux)
+/// Watch this host's TCP connections: what limits each, worst first
 ///
-/// Reads the kernel's own counters (sock_diag) once in each interval, and those of the busiest connections more often, and
-/// judges them as `check` does. Sends no packet and changes nothing. Without root it shows what it can and says what is
-/// missing. With FILE it shows a recording again, on any system.
+/// Reads the system's own counters (Linux: sock_diag; Windows: ESTATS; FreeBSD and macOS: sysctl) once in each interval, and
+/// those of the busiest connections more often, and judges them as `check` does. Sends no packet and changes nothing, but that
+/// Windows keeps no statistics of a connection unless an administrator switches them on: `watch` does that for the first 512, and
+/// switches them off when it ends. Without root it shows what it can and says what is missing. Not run on a real Windows, FreeBSD or
+/// macOS so far (docs/watch.md). With FILE it shows a recording again, on any system.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

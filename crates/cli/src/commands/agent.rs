@@ -8,13 +8,13 @@ use std::{
 };
 
 use fullpipe_report::json;
-use fullpipe_watch::Meter;
+use fullpipe_watch::{Filter, Meter, Sort, Watcher};
 use fullpipe_web::Metrics;
 
 #[cfg(feature = "otlp")]
 mod otlp;
 
-use super::{Ended, web};
+use super::{Ended, watch, web};
 use crate::{
     args::{AgentArgs, MeterArgs},
     exit::Exit,
@@ -46,9 +46,7 @@ pub(super) fn run(args: &AgentArgs, output: Output) -> Ended {
     };
     // Whoever closed standard output does not want to know, and serving goes on.
     drop(printed);
-    for missing in agent.watcher.missing() {
-        output.remark(&format!("not seen: {missing}\n"));
-    }
+    watch::put_remarks(&agent.watcher, output);
     agent.work(&stop).map(|()| Exit::Ok)
 }
 
@@ -71,7 +69,7 @@ impl Agent {
     pub(super) fn new(listen: &str, args: &MeterArgs) -> Result<Self, Failure> {
         let address = web::address(listen, PORT)?;
         let destinations = args.destinations().map_err(|text| Failure::new(Exit::Usage, &text))?;
-        let mut watcher = Watcher::new(args.interval)?;
+        let mut watcher = Watcher::new(args.interval, Filter::default(), Sort::default(), 0)?;
         if args.events {
             watcher.follow_ends();
         }
@@ -98,10 +96,10 @@ impl Agent {
             let watching = scope.spawn(|| {
                 let mut watched = Ok(true);
                 while matches!(watched, Ok(true)) {
-                    watched = watcher.next(&is_over, &mut meter);
+                    watched = watcher.next_metered(&is_over, &mut meter);
                 }
                 ended.store(true, Ordering::Relaxed);
-                watched.map(drop)
+                watched.map(drop).map_err(Failure::from)
             });
             #[cfg(feature = "otlp")]
             if let Some(otlp) = &otlp {
@@ -120,48 +118,5 @@ impl Agent {
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         })
-    }
-}
-
-/// What looks at connections; elsewhere than on Linux there is none.
-struct Watcher {
-    #[cfg(target_os = "linux")]
-    inner: fullpipe_watch::Watcher,
-}
-
-#[cfg(target_os = "linux")]
-impl Watcher {
-    fn new(interval: std::time::Duration) -> Result<Self, Failure> {
-        let (filter, sort) = Default::default();
-        Ok(Self { inner: fullpipe_watch::Watcher::new(interval, filter, sort, 0)? })
-    }
-
-    fn follow_ends(&mut self) {
-        self.inner.follow_ends();
-    }
-
-    fn next(&mut self, is_over: &dyn Fn() -> bool, meter: &mut Meter) -> Result<bool, Failure> {
-        Ok(self.inner.next_metered(is_over, meter)?)
-    }
-
-    fn missing(&self) -> Vec<String> {
-        self.inner.missing()
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-impl Watcher {
-    fn new(_: std::time::Duration) -> Result<Self, Failure> {
-        Err(super::watch::needs_linux())
-    }
-
-    fn follow_ends(&mut self) {}
-
-    fn next(&mut self, _: &dyn Fn() -> bool, _: &mut Meter) -> Result<bool, Failure> {
-        Err(super::watch::needs_linux())
-    }
-
-    fn missing(&self) -> Vec<String> {
-        Vec::new()
     }
 }

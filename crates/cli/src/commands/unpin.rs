@@ -16,7 +16,7 @@ use fullpipe_host::{
 use fullpipe_report::{PutBack, Unpinned, UnpinnedSocket, json, text};
 use fullpipe_units::{Bytes, Rate};
 use fullpipe_watch::{
-    Filter, Frame, Sort, Watcher,
+    Filter, Frame, Row, Sort, Watcher,
     unpin::{Pinned, Target, find},
 };
 
@@ -155,7 +155,7 @@ impl Held {
         let size = |size: Bytes| u32::try_from(size.get()).unwrap_or(u32::MAX);
         let mut freed = Vec::new();
         for one in pinned {
-            let socket = HeldSocket { inode: one.inode, pid: one.owner.pid, fd: one.owner.fd };
+            let socket = HeldSocket { inode: one.inode, pid: one.owner.pid, fd: one.fd };
             let before = FixedBuffers {
                 send: one.fixed.send.then(|| size(one.send_buffer)),
                 receive: one.fixed.receive.then(|| size(one.receive_buffer)),
@@ -244,7 +244,7 @@ fn socket(freed: &Pinned) -> UnpinnedSocket {
     UnpinnedSocket {
         process: freed.owner.process.clone(),
         pid: freed.owner.pid,
-        fd: freed.owner.fd,
+        fd: freed.fd,
         send_buffer: Some(freed.send_buffer).filter(|_| freed.fixed.send),
         receive_buffer: Some(freed.receive_buffer).filter(|_| freed.fixed.receive),
         largest_window: freed.largest_window(),
@@ -253,7 +253,7 @@ fn socket(freed: &Pinned) -> UnpinnedSocket {
 
 /// Of all connections together.
 fn rate(frame: &Frame) -> Rate {
-    Rate::from_bps(frame.rows.iter().map(|row| row.rate().bps()).fold(0, u64::saturating_add))
+    Rate::from_bps(frame.rows.iter().filter_map(Row::rate).map(Rate::bps).fold(0, u64::saturating_add))
 }
 
 fn mean(rates: &[Rate]) -> Option<Rate> {

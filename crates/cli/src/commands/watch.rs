@@ -18,7 +18,7 @@ use std::{
 };
 
 use fullpipe_report::{clean, json, text};
-use fullpipe_watch::{Filter, Frame, record, record::RecordError};
+use fullpipe_watch::{Filter, Frame, Watcher, record, record::RecordError};
 
 use self::{full::Asked, state::State};
 use super::Ended;
@@ -96,22 +96,6 @@ fn full_screen(
     fed.map(|()| Exit::Ok)
 }
 
-#[cfg(not(target_os = "linux"))]
-fn live(_: &WatchArgs, _: Output) -> Ended {
-    Err(needs_linux())
-}
-
-/// What there is elsewhere.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn needs_linux() -> Failure {
-    Failure::new(
-        Exit::Unsupported,
-        "watching connections reads Linux's sock_diag, which this system does not have; to look at a recording from a \
-         Linux host, give its file, and to measure from here use `fullpipe check`",
-    )
-}
-
-#[cfg(target_os = "linux")]
 fn live(args: &WatchArgs, output: Output) -> Ended {
     let stop = interrupt::stop_flag()?;
     let fills_screen = fills_screen(args, output);
@@ -123,7 +107,11 @@ fn live(args: &WatchArgs, output: Output) -> Ended {
     let usual = if wants_more { fullpipe_watch::MOST_RECORDED } else { USUALLY };
     let limit = args.limit.map_or(usual, NonZeroUsize::get).max(if recording.is_some() { usual } else { 0 });
     // Before the screen, so that an error stands where it is read.
-    let mut watcher = fullpipe_watch::Watcher::new(args.interval, filter, args.sort.into(), limit)?;
+    let mut watcher = Watcher::new(args.interval, filter, args.sort.into(), limit)?;
+    // A page has them below its table, and a document within it.
+    if !(fills_screen || args.once || output.is_json()) {
+        put_remarks(&watcher, output);
+    }
     let mut next =
         |is_over: &dyn Fn() -> bool, view: Option<(Filter, fullpipe_watch::Sort)>| -> Result<Option<Frame>, Failure> {
             // A recording stays what was asked for on the command line.
@@ -155,6 +143,13 @@ fn live(args: &WatchArgs, output: Output) -> Ended {
         }
     }
     Ok(Exit::Ok)
+}
+
+/// What can't be seen, and what there is to know of what can, on standard error.
+pub(super) fn put_remarks(watcher: &Watcher, output: Output) {
+    let missing = watcher.missing().into_iter().map(|text| format!("not seen: {text}\n"));
+    let remarks = watcher.remarks().into_iter().map(|text| format!("note: {text}\n"));
+    missing.chain(remarks).for_each(|text| output.remark(&text));
 }
 
 /// Shows a recording.
@@ -207,13 +202,11 @@ fn waited(pace: Duration, is_held: &AtomicBool, is_over: &dyn Fn() -> bool) -> b
 }
 
 /// A file with a line for each interval, each written whole.
-#[cfg(target_os = "linux")]
 struct Recording {
     file: io::BufWriter<File>,
     name: String,
 }
 
-#[cfg(target_os = "linux")]
 impl Recording {
     fn create(path: &Path) -> Result<Self, Failure> {
         let name = clean(&path.display().to_string()).into_owned();

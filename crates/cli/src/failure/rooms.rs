@@ -25,7 +25,6 @@ use fullpipe_sim::{
 #[cfg(target_os = "linux")]
 use fullpipe_stack::StackError;
 use fullpipe_tune::{AllowedError, KeyError, TuneError};
-#[cfg(target_os = "linux")]
 use fullpipe_watch::WatchError;
 use fullpipe_web::WebError;
 
@@ -64,6 +63,7 @@ failures! {
     StatisticsError => statistics,
     fullpipe_ingest::Error => ingest,
     WebError => web,
+    WatchError => watch,
 }
 
 #[cfg(target_os = "linux")]
@@ -71,7 +71,6 @@ failures! {
     LabError => lab,
     StackError => stack,
     CouldNotKeepUp => |_: &CouldNotKeepUp| Exit::PathNotKept,
-    WatchError => watch,
     BpfError => bpf,
 }
 
@@ -83,10 +82,9 @@ fn bpf(error: &BpfError) -> Exit {
     }
 }
 
-#[cfg(target_os = "linux")]
 fn watch(error: &WatchError) -> Exit {
     match error {
-        WatchError::NoDiag => Exit::Unsupported,
+        WatchError::NoDiag | WatchError::Unknown => Exit::Unsupported,
         WatchError::Denied => Exit::NoPermission,
         WatchError::System { source, .. } => exit_of_io(source),
     }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::{
     Server, netsh,
     toolchain::text,
+    watch,
     wine::{COMPILER, Wine},
 };
 
@@ -71,9 +72,15 @@ pub(crate) fn tell_of_pinned_buffers(wine: &Wine<'_>, folder: &Path, program: &d
     let watched = run(&["--watch", "1s", "--json"]);
     let log = fs::read_to_string(folder.join("estats.txt")).unwrap_or_default();
     let shown = run(&["--watch", "200ms"]);
+    fs::remove_file(folder.join("estats.txt")).unwrap();
+    let seen = watch::once(program, &folder);
+    let seen_log = fs::read_to_string(folder.join("estats.txt")).unwrap_or_default();
     fs::write(folder.join("denied.txt"), "").unwrap();
     let denied = run(&["--watch", "1h", "--json"]);
+    let unseen = watch::once(program, &folder);
     back.into_iter().for_each(|back| back());
+    watch::has_statistics(&seen, &seen_log);
+    watch::has_none_without_rights(&unseen);
 
     let (document, found) = connections(&unwatched);
     assert_eq!(document["tuning_level"], "normal", "{document}");

@@ -18,9 +18,47 @@ const MAX_NAME: usize = 24;
 /// "Tell the kind and the format": the place {0, 4, ..} (CTL_SYSCTL and CTL_SYSCTL_OIDFMT, sys/sysctl.h).
 const KIND_OF: [c_int; 2] = [0, 4];
 
+/// How often a table may grow between asking for its size and reading it.
+const ATTEMPTS: usize = 8;
+
 /// The running system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemKernel;
+
+impl SystemKernel {
+    /// The bytes of a sysctl that is a table, which may grow while it is read.
+    ///
+    /// # Errors
+    /// The system's; `NotFound` where it has none of that name.
+    pub fn table(&self, name: &str) -> io::Result<Vec<u8>> {
+        read(&place(name)?.ok_or(io::ErrorKind::NotFound)?)
+    }
+
+    /// The name of a process, where that may be known.
+    #[cfg(target_os = "freebsd")]
+    pub fn program(&self, pid: u32) -> Option<String> {
+        let mut of_process = place("kern.proc.pid").ok()??;
+        of_process.push(pid.try_into().ok()?);
+        let process = read(&of_process).ok()?;
+        let name = process.get(std::mem::offset_of!(libc::kinfo_proc, ki_comm)..)?;
+        text(name.get(..=libc::COMMLEN)?)
+    }
+
+    /// The name of a process, where that may be known.
+    #[cfg(target_os = "macos")]
+    pub fn program(&self, pid: u32) -> Option<String> {
+        let mut name = [0_u8; 256];
+        // SAFETY: the buffer has room for as many bytes as its length says, which is all that the call writes.
+        let length = unsafe { libc::proc_name(pid.try_into().ok()?, name.as_mut_ptr().cast(), 256) };
+        text(name.get(..usize::try_from(length).ok()?)?)
+    }
+}
+
+/// Up to the zero byte; `None` where there is nothing before it.
+fn text(bytes: &[u8]) -> Option<String> {
+    let text = bytes.split(|byte| *byte == 0).next().filter(|text| !text.is_empty())?;
+    Some(String::from_utf8_lossy(text).into_owned())
+}
 
 impl Kernel for SystemKernel {
     fn sysctl(&self, name: &str) -> io::Result<Option<Oid>> {
@@ -79,12 +117,21 @@ fn read(place: &[c_int]) -> io::Result<Vec<u8>> {
         };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     };
-    let mut length: size_t = 0;
-    call(null_mut(), &mut length)?;
-    let mut bytes = vec![0u8; length];
-    call(bytes.as_mut_ptr().cast(), &mut length)?;
-    bytes.truncate(length);
-    Ok(bytes)
+    let mut attempts = ATTEMPTS;
+    loop {
+        let mut length: size_t = 0;
+        call(null_mut(), &mut length)?;
+        let mut bytes = vec![0u8; length];
+        match call(bytes.as_mut_ptr().cast(), &mut length) {
+            Ok(()) => {
+                bytes.truncate(length);
+                return Ok(bytes);
+            }
+            // It grew meanwhile.
+            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) && attempts > 1 => attempts -= 1,
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// The length of a place, as this system's call takes it.

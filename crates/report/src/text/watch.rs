@@ -41,11 +41,14 @@ pub fn watch(frame: &Frame, look: Look) -> String {
         page.styled_field("listening", BAD, &format!("{} {who}: {}", listener.local, listener.note.text));
         page.field("do", &listener.note.fix);
     }
-    if !frame.missing.is_empty() {
+    if !frame.missing.is_empty() || !frame.remarks.is_empty() {
         page.gap();
     }
     for missing in &frame.missing {
         page.field("not seen", missing);
+    }
+    for remark in &frame.remarks {
+        page.field("note", remark);
     }
     page.finish()
 }
@@ -119,9 +122,12 @@ fn cells(row: &Row, width: usize) -> String {
 fn parts(row: &Row, width: usize) -> (String, String) {
     let [local, peer] = room(width);
     let local = if local > 0 { format!("{:<local$} ", cut(&row.local.to_string(), local)) } else { String::new() };
-    let process =
-        row.owner.as_ref().map_or_else(|| format!("uid {}", row.uid), |owner| clean(&owner.process).into_owned());
-    let window = if row.sent_bps >= row.received_bps { row.peer_window } else { row.own_window };
+    let process = match (&row.owner, row.uid) {
+        (Some(owner), _) => name(owner),
+        (None, Some(uid)) => format!("uid {uid}"),
+        (None, None) => "-".to_owned(),
+    };
+    let window = if row.is_receiving() { row.own_window } else { row.peer_window };
     let more = || {
         let cwnd = or_dash(row.cwnd.map(|bytes| short(bytes.get())));
         format!(" {cwnd:>6} {:>4}", or_dash(row.retransmissions))
@@ -130,7 +136,7 @@ fn parts(row: &Row, width: usize) -> (String, String) {
         "{:<12} {local}{:<peer$} {:>7} {:>6} {:>6}{}",
         cut(&process, 12),
         cut(&row.peer.to_string(), peer),
-        short(row.rate().bps()),
+        or_dash(row.rate().map(|rate| short(rate.bps()))),
         or_dash(row.rtt_us.map(|rtt| format!("{:.1}", rtt.get() as f64 / 1e3))),
         or_dash(window.map(|bytes| short(bytes.get()))),
         if is_wide(width) { more() } else { String::new() },
@@ -141,8 +147,7 @@ fn parts(row: &Row, width: usize) -> (String, String) {
 fn limiter(row: &Row) -> String {
     let Some(diagnosis) = &row.diagnosis else { return "-".to_owned() };
     let Some(limiter) = row.limiter() else {
-        let is_receiving = row.received_bps > row.sent_bps;
-        return if is_receiving { "seen at the sender" } else { "too little to judge" }.to_owned();
+        return if row.is_receiving() { "seen at the sender" } else { "too little to judge" }.to_owned();
     };
     let detail = diagnosis.detail.as_ref().and_then(json::word).map(|word| format!(", {}", word.replace('_', " ")));
     format!("{limiter}{} {}", detail.unwrap_or_default(), percent(diagnosis.share))
@@ -202,7 +207,7 @@ fn put_row(page: &mut Page, row: &Row, width: usize) {
 
 fn put_story(page: &mut Page, row: &Row, is_verbose: bool) {
     page.gap();
-    let arrow = if row.sent_bps >= row.received_bps { "->" } else { "<-" };
+    let arrow = if row.is_receiving() { "<-" } else { "->" };
     let who = row.owner.as_ref().map(owner).unwrap_or_default();
     let old = if row.is_older { "longer than " } else { "" };
     page.sentence(
@@ -252,7 +257,13 @@ fn owner(owner: &Owner) -> String {
         (None, Some(cgroup)) => format!(", {cgroup}"),
         (None, None) => String::new(),
     };
-    format!("{} (pid {}, fd {}){place}", owner.process, owner.pid, owner.fd)
+    let fd = owner.fd.map(|fd| format!(", fd {fd}")).unwrap_or_default();
+    format!("{} (pid {}{fd}){place}", owner.process, owner.pid)
+}
+
+/// The process's name, as far as this user may know it.
+fn name(owner: &Owner) -> String {
+    if owner.process.is_empty() { format!("pid {}", owner.pid) } else { clean(&owner.process).into_owned() }
 }
 
 /// At most `columns` characters.
@@ -298,6 +309,19 @@ mod tests {
         let lines = plain(&watch_lines(&sample::watched(), true));
         assert!(!lines.contains(['\u{1b}', '\u{202e}']), "{lines:?}");
         assert_eq!(lines.lines().count(), 4, "a header, two connections and a listener: {lines}");
+    }
+
+    #[test]
+    fn what_a_system_does_not_tell_is_a_dash_and_no_zero() {
+        let mut frame = sample::watched();
+        let row = &mut frame.rows[1];
+        (row.sent_bps, row.received_bps, row.rtt_us, row.uid) = (None, None, None, None);
+        let cells = watch_row(row, 80).front.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!((cells[0].as_str(), &cells[2..4]), ("-", ["-".to_owned(), "-".to_owned()].as_slice()), "{cells:?}");
+        row.owner = Some(Owner { pid: 4_711, ..Owner::default() });
+        assert!(watch_row(row, 80).front.starts_with("pid 4711 "), "a name that may not be known");
+        let text = plain(&watch(&frame, Look { width: 100, verbose: true, ..Look::default() }));
+        assert!(text.contains("(pid 4711)") && text.contains("(ESTATS) of 3 connections were off"), "{text}");
     }
 
     #[test]

@@ -32,8 +32,8 @@ struct Summed {
     last: Row,
     /// For how long it was among those recorded, in seconds.
     time_s: f64,
-    /// Payload sent and received, in bits.
-    bits: [f64; 2],
+    /// Payload sent and received, in bits, where the system counts it.
+    bits: [Option<f64>; 2],
     retransmissions: Option<u64>,
     /// Of each limiter, the judgement in which it had the largest share.
     judgements: BTreeMap<Limiter, Diagnosis>,
@@ -56,6 +56,7 @@ pub fn whole(file: impl BufRead, filter: &Filter) -> Result<Whole, RecordError> 
         whole.frame.interval_s += frame.interval_s;
         (whole.frame.time, whole.frame.at_s) = (frame.time, frame.at_s);
         whole.frame.missing.extend(frame.missing);
+        whole.frame.remarks.extend(frame.remarks);
         listeners.extend(frame.listeners.into_iter().map(|listener| (listener.local, listener)));
         for row in frame.rows.into_iter().filter(|row| filter.passes(&row.id(), row.owner.as_ref())) {
             let at = newest.get(&(row.local, row.peer)).copied();
@@ -72,11 +73,13 @@ pub fn whole(file: impl BufRead, filter: &Filter) -> Result<Whole, RecordError> 
     })?;
     whole.frame.missing.sort();
     whole.frame.missing.dedup();
+    whole.frame.remarks.sort();
+    whole.frame.remarks.dedup();
     whole.frame.listeners = listeners.into_values().collect();
     whole.frame.rows = sums.into_iter().map(Summed::row).collect();
     whole.frame.connections = whole.frame.rows.len();
     whole.frame.matching = whole.frame.rows.len();
-    whole.frame.active = whole.frame.rows.iter().filter(|row| row.rate() > Rate::ZERO).count();
+    whole.frame.active = whole.frame.rows.iter().filter(|row| row.rate() > Some(Rate::ZERO)).count();
     Sort::Worst.apply(&mut whole.frame.rows);
     Ok(whole)
 }
@@ -86,7 +89,7 @@ impl Summed {
         let mut sums = Self {
             last: row.clone(),
             time_s: 0.0,
-            bits: [0.0; 2],
+            bits: [None; 2],
             retransmissions: None,
             judgements: BTreeMap::new(),
             notes: Vec::new(),
@@ -98,7 +101,9 @@ impl Summed {
     fn add(&mut self, mut row: Row, interval_s: f64) {
         self.time_s += interval_s;
         for (bits, rate) in self.bits.iter_mut().zip([row.sent_bps, row.received_bps]) {
-            *bits += rate.bps() as f64 * interval_s;
+            if let Some(rate) = rate {
+                *bits.get_or_insert_default() += rate.bps() as f64 * interval_s;
+            }
         }
         if let Some(count) = row.retransmissions {
             *self.retransmissions.get_or_insert_default() += count;
@@ -118,6 +123,7 @@ impl Summed {
 
     fn row(mut self) -> Row {
         let mean = |bits: f64| Rate::from_bps(if self.time_s > 0.0 { (bits / self.time_s) as u64 } else { 0 });
+        let [sent, received] = self.bits.map(|bits| bits.map(mean));
         let all: f64 = self.last.seconds.values().sum();
         let most = self.last.seconds.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(limiter, _)| *limiter);
         let limiter = most.unwrap_or(Limiter::InsufficientEvidence);
@@ -129,8 +135,8 @@ impl Summed {
             diagnosis
         });
         Row {
-            sent_bps: mean(self.bits[0]),
-            received_bps: mean(self.bits[1]),
+            sent_bps: sent,
+            received_bps: received,
             retransmissions: self.retransmissions,
             now: most,
             diagnosis,

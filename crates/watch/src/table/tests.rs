@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use fullpipe_diagnose::Detail;
 
 use super::*;
-use crate::wire::{self, Answer};
+use crate::wire::{self, Answer, state};
 
 /// A connection of which every look can be made.
 #[derive(Clone)]
@@ -74,18 +74,18 @@ impl Made {
 /// Knows what a test says.
 #[derive(Default)]
 struct Known {
-    owners: HashMap<u32, Owner>,
+    owners: HashMap<u64, Owner>,
     fixed: Option<Fixed>,
 }
 
 impl Owners for Known {
-    fn find(&mut self, _: &mut dyn Iterator<Item = u32>) {}
+    fn find(&mut self, _: &mut dyn Iterator<Item = u64>) {}
 
-    fn owner(&self, inode: u32) -> Option<&Owner> {
-        self.owners.get(&inode)
+    fn owner(&self, handle: u64) -> Option<&Owner> {
+        self.owners.get(&handle)
     }
 
-    fn fixed(&mut self, _: u32) -> Option<Fixed> {
+    fn fixed(&mut self, _: u64) -> Option<Fixed> {
         self.fixed
     }
 }
@@ -150,7 +150,7 @@ fn a_used_up_window_is_the_judges_receive_window() {
     assert_eq!(row.now, Some(Limiter::ReceiveWindow));
     let time = row.seconds[&Limiter::ReceiveWindow];
     assert!((2.0..=3.0).contains(&time), "{time} s of three");
-    assert_eq!(row.sent_bps.bps(), 182_000 * 9 * 8);
+    assert_eq!(row.sent_bps.unwrap().bps(), 182_000 * 9 * 8);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn what_is_gone_is_forgotten_and_many_connections_have_a_story_of_the_busiest_on
     assert!(quick.iter().all(|id| id.cookie > 1_900), "the busiest are looked at oftener");
     assert_eq!(table.entries.values().filter(|entry| entry.story.is_some()).count(), MOST_STORIES);
     // Others become the busiest: theirs is the room.
-    table.entries.get_mut(&1).unwrap().moved = [0; 2];
+    table.entries.get_mut(&1).unwrap().moved = Some([0; 2]);
     look(&mut table, 5, 2_000);
     assert_eq!(table.entries.values().filter(|entry| entry.story.is_some()).count(), MOST_STORIES);
     look(&mut table, 6, 3);
@@ -270,7 +270,7 @@ fn what_a_connection_moved_before_it_was_seen_first_counts_unless_it_was_there_b
         table.end();
         let slices: u64 = table.slices(&Known::default()).map(|slice| slice.moved[0]).sum();
         let (rows, _) = table.rows(&mut Known::default(), &Filter::default(), Sort::Rate, 10);
-        (slices, rows.iter().map(|row| row.sent_bps.bps()).sum::<u64>())
+        (slices, rows.iter().map(|row| row.sent_bps.unwrap().bps()).sum::<u64>())
     };
     assert_eq!(look(&mut table, 0, &[(1, 7_000)]), (0, 0));
     assert_eq!(look(&mut table, 2, &[(1, 7_000), (2, 5_000)]), (5_000, 20_000));
@@ -303,7 +303,7 @@ fn of_very_many_the_quiet_ones_are_left_out_in_between() {
     assert_eq!((table.len(), table.active), (MANY, 1), "quiet ones are still there, and one is gone");
     let rates = |table: &Table, port: u16| {
         let filter = format!("dport {port}").parse().unwrap();
-        table.rows(&mut Known::default(), &filter, Sort::Rate, 10).0[0].sent_bps.bps()
+        table.rows(&mut Known::default(), &filter, Sort::Rate, 10).0[0].sent_bps.unwrap().bps()
     };
     assert_eq!((rates(&table, 1), rates(&table, 2), rates(&table, 9)), (32_000, 0, 0));
     // One that was left out has its rate over all of the time since it was looked at.

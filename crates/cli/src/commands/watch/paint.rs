@@ -125,6 +125,9 @@ fn story_text(state: &State, look: Look, width: u16) -> String {
     for missing in &state.shown.missing {
         story_text += &format!("not seen    {missing}\n");
     }
+    for remark in &state.shown.remarks {
+        story_text += &format!("note        {remark}\n");
+    }
     story_text
 }
 
@@ -133,7 +136,7 @@ fn connection(canvas: &mut Canvas<'_>, state: &mut State, look: Look, area: Rect
     let [above, below] = Layout::vertical([Constraint::Length(chart), Constraint::Min(1)]).areas(area);
     let [left, right] = Layout::horizontal([Constraint::Percentage(60), Constraint::Percentage(40)]).areas(above);
     let points: Vec<Point> = state.past().copied().collect();
-    let rate: Vec<(f64, f64)> = points.iter().map(|point| (point.at_s, point.rate_bps)).collect();
+    let rate: Vec<(f64, f64)> = points.iter().filter_map(|point| Some((point.at_s, point.rate_bps?))).collect();
     let rtt: Vec<(f64, f64)> = points.iter().filter_map(|point| Some((point.at_s, point.rtt_ms?))).collect();
     draw(canvas, left, look, "rate", &rate, |value| Rate::from_bps(value as u64).to_string());
     draw(canvas, right, look, "round trip", &rtt, |value| format!("{value:.1} ms"));

@@ -31,7 +31,7 @@ pub(super) fn ends(row: &Row) -> Ends {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     pub(super) at_s: f64,
-    pub(super) rate_bps: f64,
+    pub(super) rate_bps: Option<f64>,
     pub(super) rtt_ms: Option<f64>,
 }
 
@@ -106,7 +106,7 @@ impl State {
             let past = self.past.entry(ends(row)).or_default();
             past.push_back(Point {
                 at_s: frame.at_s,
-                rate_bps: row.rate().bps() as f64,
+                rate_bps: row.rate().map(|rate| rate.bps() as f64),
                 rtt_ms: row.rtt_us.map(|rtt| rtt.get() as f64 / 1e3),
             });
             if past.len() > PAST {

@@ -20,6 +20,7 @@ mod table;
 mod tests;
 
 use std::{
+    collections::HashSet,
     io,
     net::SocketAddr,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -36,7 +37,7 @@ pub use own::lend;
 pub use system::SystemStatistics;
 
 /// One established connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Connection {
     /// The address and port of this host.
     pub local: SocketAddr,
@@ -98,6 +99,28 @@ pub trait Statistics {
     fn counters(&self, connection: &Connection) -> Result<Counters, StatisticsError>;
 }
 
+impl<S: Statistics> Statistics for &mut S {
+    fn connections(&self) -> Result<Vec<Connection>, StatisticsError> {
+        (**self).connections()
+    }
+
+    fn program(&self, pid: u32) -> Option<String> {
+        (**self).program(pid)
+    }
+
+    fn collection(&self, connection: &Connection, group: Group) -> Result<Collection, StatisticsError> {
+        (**self).collection(connection, group)
+    }
+
+    fn collect(&mut self, connection: &Connection, group: Group, to: Collection) -> Result<(), StatisticsError> {
+        (**self).collect(connection, group, to)
+    }
+
+    fn counters(&self, connection: &Connection) -> Result<Counters, StatisticsError> {
+        (**self).counters(connection)
+    }
+}
+
 /// What is known of one connection.
 #[derive(Debug)]
 pub struct Observed {
@@ -147,14 +170,15 @@ pub fn observe(
         };
         return Ok(connections.iter().map(|connection| observed(system, connection, look(connection))).collect());
     };
-    let mut watched = Watched { system: &mut *system, switched: Vec::new() };
-    let first: Vec<_> = connections.iter().map(|connection| watched.begin(connection)).collect();
+    let mut watched = Watched::new(&mut *system);
+    let begin = |connection: &Connection| watched.begin(connection).map(|counters| (counters, Instant::now()));
+    let first: Vec<_> = connections.iter().map(begin).collect();
     if first.iter().any(Result::is_ok) {
         watch.wait();
     }
     let verdicts = connections.iter().zip(first).map(|(connection, first)| -> Result<Verdict, StatisticsError> {
         let (first, at) = first?;
-        let last = watched.system.counters(connection)?;
+        let last = watched.system().counters(connection)?;
         // Of this connection: reading a thousand of them takes a time of its own.
         Ok(Seen { first: Some(first), last, elapsed: at.elapsed() }.judge(level))
     });
@@ -176,30 +200,64 @@ fn kept(system: &impl Statistics, connection: &Connection) -> Result<(), Statist
     Ok(())
 }
 
-/// The statistics that were switched on, which are switched off again whatever happens.
-struct Watched<'a, S: Statistics> {
-    system: &'a mut S,
+/// Statistics of connections that are switched on where they are off, and off again when it is dropped.
+#[derive(Debug)]
+pub struct Watched<S: Statistics> {
+    system: S,
     switched: Vec<(Connection, Group)>,
 }
 
-impl<S: Statistics> Watched<'_, S> {
-    /// Switches on what is off, and gives the counters and when they were read.
-    fn begin(&mut self, connection: &Connection) -> Result<(Counters, Instant), StatisticsError> {
-        for group in Group::ALL {
-            if self.system.collection(connection, group)? == Collection::Off {
-                self.system.collect(connection, group, Collection::On)?;
-                self.switched.push((*connection, group));
-            }
-        }
-        Ok((self.system.counters(connection)?, Instant::now()))
+impl<S: Statistics> Watched<S> {
+    /// Of no connection yet.
+    pub fn new(system: S) -> Self {
+        Self { system, switched: Vec::new() }
+    }
+
+    /// Who is asked.
+    pub fn system(&self) -> &S {
+        &self.system
+    }
+
+    /// Switches on what is off, and gives the counters.
+    ///
+    /// # Errors
+    /// Without the right to, where the connection is gone, or where there are no such statistics.
+    pub fn begin(&mut self, connection: &Connection) -> Result<Counters, StatisticsError> {
+        switch_on(&mut self.system, connection, &mut self.switched)?;
+        self.system.counters(connection)
+    }
+
+    /// How many connections have statistics that were switched on here.
+    pub fn switched(&self) -> usize {
+        self.switched.iter().map(|(connection, _)| connection).collect::<HashSet<_>>().len()
+    }
+
+    /// Forgets the connections that are gone: they took their statistics along.
+    pub fn keep(&mut self, is_there: impl Fn(&Connection) -> bool) {
+        self.switched.retain(|(connection, _)| is_there(connection));
     }
 }
 
-impl<S: Statistics> Drop for Watched<'_, S> {
+impl<S: Statistics> Drop for Watched<S> {
     fn drop(&mut self) {
         for (connection, group) in self.switched.drain(..) {
             // A connection that ended took its statistics along.
             drop(self.system.collect(&connection, group, Collection::Off));
         }
     }
+}
+
+/// Switches on those groups of a connection that are off, and adds them to `switched`.
+fn switch_on(
+    system: &mut impl Statistics,
+    connection: &Connection,
+    switched: &mut Vec<(Connection, Group)>,
+) -> Result<(), StatisticsError> {
+    for group in Group::ALL {
+        if system.collection(connection, group)? == Collection::Off {
+            system.collect(connection, group, Collection::On)?;
+            switched.push((*connection, group));
+        }
+    }
+    Ok(())
 }

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use fullpipe_socket::Info;
 use fullpipe_units::{Bytes, Micros};
 
-use super::{Collection, Connection, Counters, Group, Statistics, StatisticsError};
+use super::{Connection, Counters, Statistics, StatisticsError, switch_on};
 
 /// What ESTATS tell of one connection between `local` and `remote`. Its statistics are switched on at the first look, which
 /// takes an administrator, and end with the connection.
@@ -18,11 +18,8 @@ use super::{Collection, Connection, Counters, Group, Statistics, StatisticsError
 pub fn info(system: &mut impl Statistics, local: SocketAddr, remote: SocketAddr) -> Result<Info, StatisticsError> {
     // The calls take the two ends alone.
     let connection = Connection { local, remote, pid: 0 };
-    for group in Group::ALL {
-        if system.collection(&connection, group)? == Collection::Off {
-            system.collect(&connection, group, Collection::On)?;
-        }
-    }
+    // For as long as the connection lasts.
+    switch_on(system, &connection, &mut Vec::new())?;
     Ok(system.counters(&connection)?.info())
 }
 

@@ -48,6 +48,9 @@ pub struct SystemStatistics {
     library: HMODULE,
 }
 
+// SAFETY: the handle names a library of the whole process, which stays loaded; any thread may look up its calls.
+unsafe impl Send for SystemStatistics {}
+
 impl SystemStatistics {
     /// Opens the system's iphlpapi.dll, which stays loaded.
     pub fn new() -> Result<Self, StatisticsError> {

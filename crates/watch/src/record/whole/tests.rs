@@ -10,11 +10,11 @@ fn row(peer: &str, seen_s: f64, sent_bps: u64, seconds: &[(Limiter, f64)]) -> Ro
         local: "192.0.2.1:443".parse().unwrap(),
         peer: peer.parse().unwrap(),
         owner: None,
-        uid: 33,
+        uid: Some(33),
         seen_s,
         is_older: false,
-        sent_bps: Rate::from_bps(sent_bps),
-        received_bps: Rate::ZERO,
+        sent_bps: Some(Rate::from_bps(sent_bps)),
+        received_bps: Some(Rate::ZERO),
         rtt_us: None,
         min_rtt_us: None,
         peer_window: None,
@@ -73,7 +73,7 @@ fn a_connection_has_its_averages_and_what_held_it_longest() {
     assert_eq!(summed.from.as_deref(), Some("2026-11-23T14:00:00Z"));
     assert_eq!(summed.frame.missing, ["names"], "said once");
     let row = &summed.frame.rows[0];
-    assert_eq!((row.sent_bps, row.retransmissions), (Rate::from_bps(25_000_000), Some(8)));
+    assert_eq!((row.sent_bps, row.retransmissions), (Some(Rate::from_bps(25_000_000)), Some(8)));
     let diagnosis = row.diagnosis.as_ref().unwrap();
     assert_eq!((diagnosis.limiter, diagnosis.share), (buffer, 0.75));
     assert_eq!(diagnosis.shares, [(buffer, 0.75), (path, 0.25)].into());
@@ -87,7 +87,7 @@ fn the_same_ends_again_are_another_connection_where_they_are_younger() {
         vec![row(PEER, 1.0, 16_000, &[]), row("198.51.100.8:1", 1.0, 0, &[])],
         vec![row(PEER, 2.0, 16_000, &[])],
     ]);
-    let rates: Vec<u64> = summed.frame.rows.iter().map(|row| row.sent_bps.bps()).collect();
+    let rates: Vec<u64> = summed.frame.rows.iter().map(|row| row.sent_bps.unwrap().bps()).collect();
     assert_eq!((rates, summed.frame.active), (vec![16_000, 8_000, 0], 2));
 }
 

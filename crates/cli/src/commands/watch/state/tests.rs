@@ -11,11 +11,11 @@ pub(in super::super) fn frame(at_s: f64) -> Frame {
         local: "192.0.2.1:443".parse().unwrap(),
         peer: SocketAddr::from(([198, 51, 100, 7], last)),
         owner: process.map(|process| Owner { process: process.to_owned(), pid: 7, ..Owner::default() }),
-        uid: 33,
+        uid: Some(33),
         seen_s: at_s,
         is_older: true,
-        sent_bps: Rate::from_bps(rate + at_s as u64),
-        received_bps: Rate::ZERO,
+        sent_bps: Some(Rate::from_bps(rate + at_s as u64)),
+        received_bps: Some(Rate::ZERO),
         rtt_us: Some(Micros::from_millis(u64::from(last))),
         min_rtt_us: None,
         peer_window: Some(Bytes::new(65_535)),
@@ -65,7 +65,7 @@ fn the_selection_follows_its_connection_whatever_the_order() {
     press(&mut state, KeyCode::Down);
     assert_eq!(process(&state), "curl");
     let mut next = frame(2.0);
-    next.rows[0].sent_bps = Rate::from_bps(99_000_000);
+    next.rows[0].sent_bps = Some(Rate::from_bps(99_000_000));
     state.take(next);
     assert_eq!((process(&state), state.selected()), ("curl", Some(0)));
     press(&mut state, KeyCode::End);
