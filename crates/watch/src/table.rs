@@ -230,7 +230,9 @@ impl Table {
     /// that was there at no look has moved all of it since.
     pub(crate) fn known(&self, cookie: Option<u64>) -> (Option<u64>, [[u64; 2]; 2]) {
         let entry = cookie.and_then(|cookie| self.entries.get(&cookie));
-        entry.map_or((None, [[0; 2]; 2]), |entry| (Some(entry.handle), [entry.moved.unwrap_or_default(), entry.segments]))
+        entry.map_or((None, [[0; 2]; 2]), |entry| {
+            (Some(entry.handle), [entry.moved.unwrap_or_default(), entry.segments])
+        })
     }
 
     /// Ends a look at all: forgets what is gone, and gives the busiest a story. Returns those to look at in between.
