@@ -11,9 +11,7 @@ use fullpipe_tcp::{
 };
 use fullpipe_units::Instant;
 
-use crate::{
-    history::{Change, History, Place, Step, repair},
-};
+use crate::history::{Change, History, Place, Step, repair};
 
 const PROFILES: [Profile; 4] = [Profile::DEFAULT, Profile::NETBURNER, Profile::FREEBSD, Profile::LINUX];
 
