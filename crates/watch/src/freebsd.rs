@@ -16,8 +16,8 @@ use crate::{
     owner::Owner,
     source::{Each, Source},
     table::Owners,
+    table_row::TableRow,
     tables::{Fields, Found, Tables, asked, options, ssthresh, state},
-    told::Told,
     watcher::WatchError,
     wire::SocketId,
 };
@@ -46,7 +46,7 @@ const AUTOMATIC: u16 = 0x800;
 const SOCKET_FILE: u16 = 2;
 
 /// The sockets of a `net.inet.tcp.pcblist`. A table that ends early has those before its end.
-pub(crate) fn sockets(table: &[u8]) -> impl Iterator<Item = Told> {
+pub(crate) fn sockets(table: &[u8]) -> impl Iterator<Item = TableRow> {
     records(table).filter_map(socket)
 }
 
@@ -63,7 +63,7 @@ fn records(table: &[u8]) -> impl Iterator<Item = Fields<'_>> {
     })
 }
 
-fn socket(record: Fields<'_>) -> Option<Told> {
+fn socket(record: Fields<'_>) -> Option<TableRow> {
     let state = record.i32(TCP).filter(|state| state::is_asked(*state))?;
     let is_v4 = record.u8(VERSIONS)? & IPV4 != 0;
     let id = SocketId {
@@ -74,26 +74,26 @@ fn socket(record: Fields<'_>) -> Option<Told> {
         interface: 0,
         cookie: record.u64(GENERATION)?,
     };
-    let mut told = Told::new(id, record.u64(SOCKET + 8)?);
-    told.uid = record.u32(SOCKET + 120);
+    let mut row = TableRow::new(id, record.u64(SOCKET + 8)?);
+    row.uid = record.u32(SOCKET + 120);
     if state == state::LISTEN {
-        told.queue = Some([record.u32(SOCKET + 104)?, record.u32(SOCKET + 112)?]);
-        return Some(told);
+        row.queue = Some([record.u32(SOCKET + 104)?, record.u32(SOCKET + 112)?]);
+        return Some(row);
     }
-    told.unread = record.u32(RECEIVE)?;
-    told.waiting = record.u32(SEND)?;
-    told.memory = Memory {
+    row.unread = record.u32(RECEIVE)?;
+    row.waiting = record.u32(SEND)?;
+    row.memory = Memory {
         receive_used: record.bytes(RECEIVE),
         receive_buffer: record.bytes(RECEIVE + 4),
         send_used: record.bytes(SEND),
         send_buffer: record.bytes(SEND + 4),
     };
     let is_fixed = |buffer: usize| Some(record.u16(buffer + 32)? & AUTOMATIC == 0);
-    told.fixed = Some(Fixed { receive: is_fixed(RECEIVE)?, send: is_fixed(SEND)? });
-    told.congestion = record.text(CONGESTION, CONGESTION_LENGTH);
-    told.received_before_ms = record.u32(TCP + 20);
-    told.info = info(record, state);
-    Some(told)
+    row.fixed = Some(Fixed { receive: is_fixed(RECEIVE)?, send: is_fixed(SEND)? });
+    row.congestion = record.text(CONGESTION, CONGESTION_LENGTH);
+    row.received_before_ms = record.u32(TCP + 20);
+    row.info = info(record, state);
+    Some(row)
 }
 
 fn info(record: Fields<'_>, state: i32) -> Info {
@@ -176,7 +176,7 @@ impl<T: Tables> Owners for FreeBsd<T> {
 impl<T: Tables> Source for FreeBsd<T> {
     fn all(&mut self, each: Each<'_>) -> Result<(), WatchError> {
         let table = asked(&self.tables, PCBS)?;
-        sockets(&table).for_each(|told| each(&told));
+        sockets(&table).for_each(|row| each(&row));
         Ok(())
     }
 

@@ -35,10 +35,10 @@ pub mod record;
 mod source;
 mod story;
 mod table;
+#[cfg(any(windows, target_os = "freebsd", target_os = "macos", test))]
+mod table_row;
 #[cfg(any(target_os = "freebsd", target_os = "macos", test))]
 mod tables;
-#[cfg(any(windows, target_os = "freebsd", target_os = "macos", test))]
-mod told;
 mod watcher;
 #[cfg(any(windows, test))]
 mod windows;

@@ -1,7 +1,7 @@
 //! One look at one connection, whatever the system that tells of it.
 //!
 //! Linux' answer ([`crate::wire::Reading`]) is read piece by piece, because there are tens of thousands of them each second;
-//! the other systems' tables are short, and a row of theirs is read as a whole (`told.rs`). What a system does not tell is
+//! the other systems' tables are short, and a row of theirs is read as a whole (`table_row.rs`). What a system does not tell is
 //! absent, never zero.
 
 use fullpipe_socket::{Fixed, Info, Memory};
@@ -34,7 +34,7 @@ pub(crate) trait Look {
     fn moved(&self) -> Option<[u64; 2]>;
     /// Segments with payload sent so far, and those of them that were retransmissions.
     fn segments(&self) -> [u64; 2];
-    /// Time since this end last sent and last received payload, in milliseconds; the largest number where that is not told.
+    /// Time since this end last sent and last received payload, in milliseconds; the largest number where the system does not say.
     fn quiet_ms(&self) -> [u32; 2];
     /// The smoothed round trip, in microseconds.
     fn rtt_us(&self) -> Option<u32>;

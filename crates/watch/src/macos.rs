@@ -16,8 +16,8 @@ use crate::{
     owner::Owner,
     source::{Each, Source},
     table::Owners,
+    table_row::TableRow,
     tables::{Fields, Found, Tables, asked, options, ssthresh, state},
-    told::Told,
     watcher::WatchError,
     wire::SocketId,
 };
@@ -43,7 +43,7 @@ const LARGEST_SHIFT: u8 = 14;
 /// A socket, with its sequence numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Socket {
-    told: Told,
+    row: TableRow,
     /// Acknowledged by the peer, and received, as the lower 32 bits of their count.
     moved: [u32; 2],
 }
@@ -86,31 +86,31 @@ fn socket(group: &[Fields<'_>]) -> Option<Socket> {
         cookie: pcb.u64(28)?,
     };
     // The process that used it last.
-    let mut told = Told::new(id, socket.u32(68)?.into());
-    told.uid = socket.u32(64);
+    let mut row = TableRow::new(id, socket.u32(68)?.into());
+    row.uid = socket.u32(64);
     if state == state::LISTEN {
-        told.queue = Some([socket.u16(44)?, socket.u16(48)?].map(u32::from));
-        return Some(Socket { told, moved: [0; 2] });
+        row.queue = Some([socket.u16(44)?, socket.u16(48)?].map(u32::from));
+        return Some(Socket { row, moved: [0; 2] });
     }
     let [receive, send] = [RECEIVE, SEND].map(of);
     let buffer = |record: Option<Fields<'_>>, at: usize| record.and_then(|record| record.bytes(at));
-    told.memory = Memory {
+    row.memory = Memory {
         receive_used: buffer(receive, 8),
         receive_buffer: buffer(receive, 12),
         send_used: buffer(send, 8),
         send_buffer: buffer(send, 12),
     };
-    told.unread = receive.and_then(|record| record.u32(8)).unwrap_or(0);
-    told.waiting = send.and_then(|record| record.u32(8)).unwrap_or(0);
+    row.unread = receive.and_then(|record| record.u32(8)).unwrap_or(0);
+    row.waiting = send.and_then(|record| record.u32(8)).unwrap_or(0);
     let is_set = |record: Option<Fields<'_>>| Some(record?.u16(28)? & SET != 0);
-    told.fixed = is_set(receive).zip(is_set(send)).map(|(receive, send)| Fixed { receive, send });
-    told.backoffs = tcp.u32(144).and_then(|shift| shift.try_into().ok()).unwrap_or(0);
-    told.info = info(tcp, state, told.waiting)?;
+    row.fixed = is_set(receive).zip(is_set(send)).map(|(receive, send)| Fixed { receive, send });
+    row.backoffs = tcp.u32(144).and_then(|shift| shift.try_into().ok()).unwrap_or(0);
+    row.info = info(tcp, state, row.waiting)?;
     // The SYN took the first number of each.
     let passed = |now: usize, first: usize| {
         Some(if state < state::ESTABLISHED { 0 } else { tcp.u32(now)?.wrapping_sub(tcp.u32(first)?).wrapping_sub(1) })
     };
-    Some(Socket { told, moved: [passed(48, 72)?, passed(80, 76)?] })
+    Some(Socket { row, moved: [passed(48, 72)?, passed(80, 76)?] })
 }
 
 fn info(tcp: Fields<'_>, state: i32, waiting: u32) -> Option<Info> {
@@ -156,19 +156,19 @@ impl<T: Tables> MacOs<T> {
     }
 
     /// All of them now, with bytes that don't wrap.
-    fn look(&mut self) -> Result<Vec<Told>, WatchError> {
+    fn look(&mut self) -> Result<Vec<TableRow>, WatchError> {
         let table = asked(&self.tables, PCBS)?;
         let mut counted = HashMap::new();
-        let all = sockets(&table).map(|Socket { mut told, moved }| {
-            let cookie = told.id.cookie;
+        let all = sockets(&table).map(|Socket { mut row, moved }| {
+            let cookie = row.id.cookie;
             let new = Counted { last: moved, all: moved.map(u64::from) };
             let count = self.counted.get(&cookie).map_or(new, |before| Counted {
                 last: moved,
                 all: [0, 1].map(|way: usize| before.all[way] + u64::from(moved[way].wrapping_sub(before.last[way]))),
             });
             counted.insert(cookie, count);
-            [told.info.bytes_acked, told.info.bytes_received] = count.all.map(Some);
-            told
+            [row.info.bytes_acked, row.info.bytes_received] = count.all.map(Some);
+            row
         });
         let all = all.collect();
         self.counted = counted;
@@ -200,7 +200,7 @@ impl<T: Tables> Owners for MacOs<T> {
 
 impl<T: Tables> Source for MacOs<T> {
     fn all(&mut self, each: Each<'_>) -> Result<(), WatchError> {
-        self.look()?.iter().for_each(|told| each(told));
+        self.look()?.iter().for_each(|row| each(row));
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 #[cfg(any(target_os = "freebsd", target_os = "macos", test))]
-use crate::told::Told;
+use crate::table_row::TableRow;
 use crate::{limits::Limits, look::Look, meter::End, table::Owners, watcher::WatchError, wire::SocketId};
 
 /// What takes one look.
@@ -59,7 +59,7 @@ pub(crate) trait Source: Owners + Send {
     fn hides_owners(&self) -> bool;
     /// What can't be seen, and what would show it.
     fn missing(&self) -> Vec<String>;
-    /// Also has connections told of that end, from now on.
+    /// Also reports connections that end, from now on.
     ///
     /// # Errors
     /// Why that can't be.
@@ -83,9 +83,9 @@ pub(crate) trait Source: Owners + Send {
 /// Looks at those of `all` that are among `ids`, and gives the cookies of those that are not there: for systems whose tables are read
 /// as a whole only.
 #[cfg(any(target_os = "freebsd", target_os = "macos", test))]
-pub(crate) fn among(all: impl Iterator<Item = Told>, ids: &[SocketId], each: Each<'_>) -> Vec<u64> {
+pub(crate) fn among(all: impl Iterator<Item = TableRow>, ids: &[SocketId], each: Each<'_>) -> Vec<u64> {
     let mut wanted: HashSet<u64> = ids.iter().map(|id| id.cookie).collect();
-    all.filter(|told| wanted.remove(&told.id.cookie)).for_each(|told| each(&told));
+    all.filter(|row| wanted.remove(&row.id.cookie)).for_each(|row| each(&row));
     wanted.into_iter().collect()
 }
 

@@ -93,10 +93,10 @@ impl Story {
     /// Whether payload waited at this end all the time, sent or not.
     pub(crate) fn is_waiting(&self) -> bool {
         let waits = |sample: &SenderSample| {
-            let mut told = [sample.in_flight, sample.not_sent].into_iter().flatten().peekable();
+            let mut seen = [sample.in_flight, sample.not_sent].into_iter().flatten().peekable();
             // FreeBSD tells no more than both together.
-            let together = if told.peek().is_none() { sample.send_queued } else { None };
-            told.chain(together).any(|bytes| bytes > Bytes::ZERO)
+            let together = if seen.peek().is_none() { sample.send_queued } else { None };
+            seen.chain(together).any(|bytes| bytes > Bytes::ZERO)
         };
         self.points.len() > 1 && self.points.iter().all(|point| waits(&point.sender))
     }

@@ -17,7 +17,7 @@ use crate::{
     owner::Owner,
     source::{Each, Source},
     table::Owners,
-    told::Told,
+    table_row::TableRow,
     watcher::WatchError,
     wire::SocketId,
 };
@@ -110,7 +110,7 @@ impl<S: Statistics> Windows<S> {
     }
 
     /// A look at one; `None` where it ended meanwhile.
-    fn look(&mut self, cookie: u64, connection: &Connection) -> Option<Told> {
+    fn look(&mut self, cookie: u64, connection: &Connection) -> Option<TableRow> {
         let id = SocketId {
             is_v6: connection.local.is_ipv6(),
             local: connection.local,
@@ -118,24 +118,24 @@ impl<S: Statistics> Windows<S> {
             interface: 0,
             cookie,
         };
-        let mut told = Told::new(id, connection.pid.into());
+        let mut row = TableRow::new(id, connection.pid.into());
         match self.counters(cookie, connection) {
-            Kept::Yes(counters) => add(&mut told, &counters),
+            Kept::Yes(counters) => add(&mut row, &counters),
             Kept::No => {}
             Kept::Gone => return None,
         }
-        Some(told)
+        Some(row)
     }
 }
 
 /// What the statistics tell.
-fn add(told: &mut Told, counters: &Counters) {
+fn add(row: &mut TableRow, counters: &Counters) {
     let narrow = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-    told.info = counters.info();
-    told.unread = narrow(counters.receive.cur_app_r_queue as u64);
-    let waits = [told.info.in_flight, told.info.not_sent].into_iter().flatten().map(fullpipe_units::Bytes::get);
-    told.waiting = narrow(waits.fold(0, u64::saturating_add));
-    told.segments = [counters.data.data_segs_out, told.info.retransmits.unwrap_or(0)];
+    row.info = counters.info();
+    row.unread = narrow(counters.receive.cur_app_r_queue as u64);
+    let waits = [row.info.in_flight, row.info.not_sent].into_iter().flatten().map(fullpipe_units::Bytes::get);
+    row.waiting = narrow(waits.fold(0, u64::saturating_add));
+    row.segments = [counters.data.data_segs_out, row.info.retransmits.unwrap_or(0)];
 }
 
 fn failed(error: StatisticsError) -> WatchError {
@@ -176,8 +176,8 @@ impl<S: Statistics + Send> Source for Windows<S> {
         self.number(&table);
         for connection in &table {
             let Some(&cookie) = self.cookies.get(connection) else { continue };
-            if let Some(told) = self.look(cookie, connection) {
-                each(&told);
+            if let Some(row) = self.look(cookie, connection) {
+                each(&row);
             }
         }
         Ok(())
@@ -188,7 +188,7 @@ impl<S: Statistics + Send> Source for Windows<S> {
         for id in ids {
             let connection = self.connections.get(&id.cookie).copied();
             match connection.and_then(|connection| self.look(id.cookie, &connection)) {
-                Some(told) => each(&told),
+                Some(row) => each(&row),
                 None => gone.push(id.cookie),
             }
         }

@@ -206,17 +206,14 @@ fn every_field_is_read_where_the_headers_have_it() {
     let found: Vec<Socket> = sockets(&table(&[Made::new(), six, waits, over])).collect();
     let [four, six, waits] = found.as_slice() else { panic!("TIME_WAIT is left out: {found:?}") };
     assert_eq!(four.moved, [1_000, 77]);
-    let told = &four.told;
-    assert_eq!(
-        (told.id.local, told.id.peer),
-        ("192.0.2.1:443".parse().unwrap(), "198.51.100.7:50000".parse().unwrap())
-    );
-    assert_eq!((told.id.cookie, told.handle, told.uid), (1, 4_711, Some(501)));
-    assert_eq!((told.unread, told.waiting, told.backoffs), (300, 70_000, 2));
-    assert_eq!(told.fixed, Some(Fixed { receive: false, send: true }));
+    let row = &four.row;
+    assert_eq!((row.id.local, row.id.peer), ("192.0.2.1:443".parse().unwrap(), "198.51.100.7:50000".parse().unwrap()));
+    assert_eq!((row.id.cookie, row.handle, row.uid), (1, 4_711, Some(501)));
+    assert_eq!((row.unread, row.waiting, row.backoffs), (300, 70_000, 2));
+    assert_eq!(row.fixed, Some(Fixed { receive: false, send: true }));
     let bytes = |bytes: u64| Some(Bytes::new(bytes));
-    assert_eq!((told.memory.receive_buffer, told.memory.send_used), (bytes(131_072), bytes(70_000)));
-    let info = told.info;
+    assert_eq!((row.memory.receive_buffer, row.memory.send_used), (bytes(131_072), bytes(70_000)));
+    let info = row.info;
     assert_eq!((info.cwnd, info.ssthresh, info.mss), (bytes(50_000), None, Some(1_448)));
     assert_eq!((info.send_window, info.receive_window), (bytes(65_536), bytes(131_072)));
     assert_eq!((info.in_flight, info.not_sent), (bytes(40_000), bytes(30_000)));
@@ -224,8 +221,8 @@ fn every_field_is_read_where_the_headers_have_it() {
     assert_eq!((info.scaling, info.timestamps, info.sack), (Some(true), Some(true), Some(true)));
     assert_eq!((info.peer_shift, info.own_shift), (Some(6), Some(5)));
     assert_eq!((info.retransmits, info.min_rtt), (None, None), "the table lacks them");
-    assert!(six.told.id.is_v6 && six.told.id.local.to_string() == "[2001:db8::1]:22");
-    assert_eq!(waits.told.queue, Some([129, 128]));
+    assert!(six.row.id.is_v6 && six.row.id.local.to_string() == "[2001:db8::1]:22");
+    assert_eq!(waits.row.queue, Some([129, 128]));
 }
 
 /// So many seconds of one connection, with nine looks in each.

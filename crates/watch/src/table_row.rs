@@ -6,7 +6,7 @@ use crate::{look::Look, wire::SocketId};
 
 /// A row of a system's table, with all that it tells.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct TableRow {
     pub(crate) id: SocketId,
     pub(crate) queue: Option<[u32; 2]>,
     pub(crate) backoffs: u8,
@@ -23,7 +23,7 @@ pub(crate) struct Told {
     pub(crate) fixed: Option<Fixed>,
 }
 
-impl Told {
+impl TableRow {
     /// Of which no more is known yet.
     pub(crate) fn new(id: SocketId, handle: u64) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Told {
     }
 }
 
-impl Look for Told {
+impl Look for TableRow {
     fn id(&self) -> SocketId {
         self.id
     }
