@@ -11,7 +11,7 @@ use crate::{
     meter::End,
     owner::Owner,
     processes::{Processes, fixed},
-    source::{Each, Ended, Source},
+    source::{Each, Ended, HostCounts, Source},
     table::Owners,
     watcher::WatchError,
     wire::SocketId,
@@ -68,9 +68,13 @@ impl Source for Linux {
         Limits::read(|name| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).ok())
     }
 
-    fn overflows(&self) -> Option<u64> {
-        // Of all listeners of this namespace.
-        count("ListenOverflows", &fs::read_to_string("/proc/thread-self/net/netstat").ok()?)
+    fn counts(&self) -> HostCounts {
+        // Of this network namespace.
+        let netstat = fs::read_to_string("/proc/thread-self/net/netstat").unwrap_or_default();
+        HostCounts {
+            overflows: count("ListenOverflows", &netstat),
+            closed_windows: count("TCPToZeroWindowAdv", &netstat),
+        }
     }
 
     fn queue_setting(&self) -> &'static str {

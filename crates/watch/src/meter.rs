@@ -39,7 +39,7 @@ const LIMITERS: usize = Limiter::ALL.len() - 1;
 /// Why connections are aborted: by a reset, or without one that came through.
 pub(crate) const REASONS: [&str; 5] = ["reset_by_peer", "reset_here", "refused", "timed_out", "failed"];
 /// Those without labels of a name.
-const SINGLE_SERIES: usize = 10;
+const SINGLE_SERIES: usize = 11;
 /// There are never more series than this.
 pub const MOST_SERIES: usize = (MOST_PAIRS + 1) * (LIMITERS + 5 + REASONS.len())
     + (MOST_NAMES + 1) * ROUND_TRIP_SERIES
@@ -71,6 +71,8 @@ pub(crate) struct Totals {
     pub(crate) full_listeners: usize,
     /// Connections that listeners dropped in the interval.
     pub(crate) overflows: u64,
+    /// How often a receive window of this host was closed in the interval; `None` where the system does not tell.
+    pub(crate) closed_windows: Option<u64>,
     pub(crate) hides_owners: bool,
     /// What looking took in the interval, in seconds.
     pub(crate) look_s: f64,
@@ -188,6 +190,7 @@ impl Meter {
         figures.pinned = pinned;
         figures.named = self.pairs.len();
         figures.overflows += totals.overflows;
+        figures.closed_windows = totals.closed_windows.map(|count| figures.closed_windows.unwrap_or(0) + count);
         figures.looks += 1;
         figures.look_s += totals.look_s;
         figures.now = totals;

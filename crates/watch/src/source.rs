@@ -14,6 +14,26 @@ use crate::{limits::Limits, look::Look, meter::End, table::Owners, watcher::Watc
 /// What takes one look.
 pub(crate) type Each<'a> = &'a mut dyn FnMut(&dyn Look);
 
+/// Counted for all connections of the host together, since it started; `None` where the system does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HostCounts {
+    /// Connections that were dropped because a queue of a listener was full.
+    pub(crate) overflows: Option<u64>,
+    /// How often a receive window here was closed: looks miss those that open again in between.
+    pub(crate) closed_windows: Option<u64>,
+}
+
+impl HostCounts {
+    /// What was counted since `before`.
+    pub(crate) fn since(self, before: Self) -> Self {
+        let grown = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+        Self {
+            overflows: grown(self.overflows, before.overflows),
+            closed_windows: grown(self.closed_windows, before.closed_windows),
+        }
+    }
+}
+
 /// A connection that ended between two looks, or was seen at some.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
@@ -47,9 +67,9 @@ pub(crate) trait Source: Owners + Send {
     fn limits(&self) -> Limits {
         Limits::default()
     }
-    /// Connections that were dropped so far because a queue of a listener was full.
-    fn overflows(&self) -> Option<u64> {
-        None
+    /// What it counts for all connections together.
+    fn counts(&self) -> HostCounts {
+        HostCounts::default()
     }
     /// The setting that bounds queues of listeners.
     fn queue_setting(&self) -> &'static str;

@@ -15,7 +15,7 @@ use crate::{
     meter::{Meter, Slice, Totals},
     notes::listen_queue,
     owner::Owner,
-    source::{self, Ended, Source},
+    source::{self, Ended, HostCounts, Source},
     table::{MOST_STORIES, Table},
     wire::SocketId,
 };
@@ -70,7 +70,7 @@ pub struct Watcher {
     start: Instant,
     next: Instant,
     quick: Vec<SocketId>,
-    overflows: Option<u64>,
+    counts: HostCounts,
     at: Micros,
     rounds: u64,
     /// What looking has taken.
@@ -96,7 +96,7 @@ impl Watcher {
             start,
             next: start,
             quick: Vec::new(),
-            overflows: source.overflows(),
+            counts: source.counts(),
             source,
             at: Micros::ZERO,
             rounds: 0,
@@ -140,12 +140,14 @@ impl Watcher {
         let start = Instant::now();
         self.table.judge(&mut *self.source);
         self.looked += start.elapsed();
+        let counted = self.counted();
         let totals = Totals {
             connections: self.table.len(),
             active: self.table.active,
             unjudged: self.table.active.saturating_sub(MOST_STORIES),
             full_listeners: self.table.full.len(),
-            overflows: self.dropped().unwrap_or(0),
+            overflows: counted.overflows.unwrap_or(0),
+            closed_windows: counted.closed_windows,
             hides_owners: self.source.hides_owners(),
             look_s: self.looked.saturating_sub(looked).as_secs_f64(),
             lost_ends: self.source.lost_ends(),
@@ -226,7 +228,7 @@ impl Watcher {
     fn frame(&mut self, before: Micros) -> Frame {
         self.table.judge(&mut *self.source);
         let (rows, matching) = self.table.rows(&mut *self.source, &self.filter, self.sort, self.limit);
-        let dropped = self.dropped();
+        let dropped = self.counted().overflows;
         self.source.find(&mut self.table.full.iter().map(|full| full.handle));
         let listeners = self.table.full.iter().filter_map(|full| {
             Some(Listener {
@@ -254,12 +256,10 @@ impl Watcher {
         frame
     }
 
-    /// Connections that listeners dropped since this was asked last.
-    fn dropped(&mut self) -> Option<u64> {
-        let overflows = self.source.overflows();
-        let dropped = overflows.zip(self.overflows).map(|(now, before)| now.saturating_sub(before));
-        self.overflows = overflows;
-        dropped
+    /// What the system counted since this was asked last.
+    fn counted(&mut self) -> HostCounts {
+        let now = self.source.counts();
+        now.since(std::mem::replace(&mut self.counts, now))
     }
 
     fn forget(&mut self) {

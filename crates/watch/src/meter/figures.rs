@@ -22,6 +22,7 @@ pub(super) struct Figures {
     /// Pairs with labels of their own.
     pub(super) named: usize,
     pub(super) overflows: u64,
+    pub(super) closed_windows: Option<u64>,
     pub(super) looks: u64,
     pub(super) look_s: f64,
     /// As the last interval left it.
@@ -171,6 +172,7 @@ enum Figure {
     Ended,
     Aborted,
     Lost,
+    ClosedWindows,
     Single(fn(&Figures) -> Value),
 }
 
@@ -316,6 +318,14 @@ static SPECS: &[Spec] = &[
         figure: Figure::Single(|figures| Value::Whole(figures.overflows)),
     },
     Spec {
+        name: "closed_windows",
+        unit: None,
+        help: "How often a receive window of this host was closed, of all its connections",
+        kind: Kind::Counter,
+        otlp: named("fullpipe.closed_windows", "{window}"),
+        figure: Figure::ClosedWindows,
+    },
+    Spec {
         name: "hidden_processes",
         unit: None,
         help: "1 where rights are missing to see processes of other users",
@@ -341,6 +351,11 @@ static SPECS: &[Spec] = &[
     },
 ];
 
+/// Nothing where it is not known.
+fn known(count: Option<u64>) -> Vec<Point> {
+    count.map_or_else(Vec::new, |count| Point::single(Value::Whole(count)))
+}
+
 fn whole(count: usize) -> Value {
     Value::Whole(u64::try_from(count).unwrap_or(u64::MAX))
 }
@@ -363,7 +378,8 @@ impl Figures {
                 let label = |reason: &'static str| Some((Label::Reason, reason.into()));
                 sums.aborted.iter().map(|(reason, count)| (label(reason), Value::Whole(*count))).collect()
             }),
-            Figure::Lost => self.now.lost_ends.map_or_else(Vec::new, |count| Point::single(Value::Whole(count))),
+            Figure::Lost => known(self.now.lost_ends),
+            Figure::ClosedWindows => known(self.closed_windows),
             Figure::Moved(end) => self.counts(|sums| sums.moved[end], |sums| sums.moved[end] > 0),
             // Also where none was sent again: a part of nothing can't be asked for.
             Figure::Segments(which) => self.counts(|sums| sums.segments[which], |sums| sums.segments[0] > 0),

@@ -29,7 +29,14 @@ fn seconds_and_counters_are_told_by_process_and_destination() {
     let (web, held) = (owner("nginx"), BTreeMap::from([(Limiter::SendBuffer, 0.75), (Limiter::Path, 0.25)]));
     let mut meter = Meter::new(Destinations::default());
     for _ in 0..2 {
-        let totals = Totals { connections: 9, active: 1, overflows: 3, look_s: 0.5, ..Totals::default() };
+        let totals = Totals {
+            connections: 9,
+            active: 1,
+            overflows: 3,
+            closed_windows: Some(2),
+            look_s: 0.5,
+            ..Totals::default()
+        };
         meter.add([slice([192, 0, 2, 7], Some(&web), Some(&held))].into_iter(), totals);
     }
     let text = meter.exposition().text();
@@ -43,6 +50,7 @@ fn seconds_and_counters_are_told_by_process_and_destination() {
         r#"fullpipe_pinned_sockets{process="nginx",buffer="send"} 1"#,
         "fullpipe_connections 9",
         "fullpipe_listen_overflows_total 6",
+        "fullpipe_closed_windows_total 4",
         "fullpipe_look_seconds_total 1.0",
     ] {
         assert!(text.lines().any(|label| label == line), "{line}\n{text}");
