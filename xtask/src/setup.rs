@@ -252,39 +252,40 @@ fn zig(shell: &Shell) {
     }
 }
 
-/// A Python with maturin, the libraries that read the tables of the Python package, what works on archives, and OpenTelemetry's
+/// A Python with maturin, the libraries that read the tables of the Python package, and what works on archives; and OpenTelemetry's
 /// messages: about 900 MB.
 pub(crate) fn python(shell: &Shell) {
-    let folder = shell.current_dir().join("target/tools/python");
+    let tools = shell.current_dir().join("target/tools");
+    let folder = tools.join("python");
     let program = folder.join("bin/python");
-    let all_here = || {
-        let script =
-            "import duckdb, flask, maturin, moto.server, opentelemetry.proto, pandas, polars, pyarrow, pytest, ray";
+    let options = ["--quiet", "--disable-pip-version-check"];
+    let has = |modules: &str| {
+        let script = format!("import {modules}");
         cmd!(shell, "{program} -c {script}").quiet().ignore_stdout().ignore_stderr().run().is_ok()
     };
-    if all_here() {
-        return eprintln!("python: all here");
+    if has("duckdb, flask, maturin, moto.server, pandas, polars, pyarrow, pytest, ray") {
+        eprintln!("python: all here");
+    } else {
+        eprintln!("python: installing maturin, readers of Arrow and Ray into {}", folder.display());
+        let made = cmd!(shell, "python3 -m venv {folder}").quiet().ignore_stdout().ignore_stderr().run();
+        let wanted = ["maturin", "pyarrow", "polars", "pandas", "duckdb", "pytest", "ray", "moto[server]"];
+        let made = made.and_then(|()| cmd!(shell, "{program} -m pip install {options...} {wanted...}").quiet().run());
+        if let Err(error) = made {
+            let from = "python3 -m venv, pip: maturin pyarrow polars pandas duckdb pytest ray moto[server]";
+            return skipped("python", "the Python packages", from, &error.to_string(), "the Python package");
+        }
     }
-    eprintln!("python: installing maturin, readers of Arrow and Ray into {}", folder.display());
-    let made = cmd!(shell, "python3 -m venv {folder}").quiet().ignore_stdout().ignore_stderr().run().and_then(|()| {
-        let options = ["--quiet", "--disable-pip-version-check"];
-        let wanted = [
-            "maturin",
-            "pyarrow",
-            "polars",
-            "pandas",
-            "duckdb",
-            "pytest",
-            "ray",
-            "moto[server]",
-            "opentelemetry-proto",
-        ];
-        cmd!(shell, "{program} -m pip install {options...} {wanted...}").quiet().run()
-    });
-    if let Err(error) = made {
-        let from =
-            "python3 -m venv, pip: maturin pyarrow polars pandas duckdb pytest ray moto[server] opentelemetry-proto";
-        skipped("python", "the Python packages", from, &error.to_string(), "the Python package and OTLP");
+    // In a folder of its own: where Ray finds a part of OpenTelemetry, it wants all of it.
+    let messages = tools.join("opentelemetry");
+    let _path = shell.push_env("PYTHONPATH", &messages);
+    if has("opentelemetry.proto, google.protobuf") {
+        return eprintln!("opentelemetry: here");
+    }
+    eprintln!("opentelemetry: installing its messages into {}", messages.display());
+    let package = "opentelemetry-proto";
+    if let Err(error) = cmd!(shell, "{program} -m pip install {options...} --target {messages} {package}").quiet().run()
+    {
+        skipped("opentelemetry", package, "pip", &error.to_string(), "OTLP");
     }
 }
 

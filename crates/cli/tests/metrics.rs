@@ -347,7 +347,7 @@ fn pushed(stream: &mut BufReader<TcpStream>) -> Option<String> {
 /// A message as OpenTelemetry's own library reads it and writes it again: it knows every field, and refuses one that it does not
 /// know. `None`, and the reason printed, where the library is not here.
 fn as_its_own_library_reads_it(test: &str, body: &str) -> Option<serde_json::Value> {
-    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/python/bin/python");
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools");
     let script = "\
 import sys
 try:
@@ -358,9 +358,10 @@ except ImportError:
 message = json_format.Parse(sys.stdin.read(), ExportMetricsServiceRequest())
 print(json_format.MessageToJson(message))
 ";
-    let missing = || println!("skipped {test}: OpenTelemetry's messages for Python are not in target/tools/python");
-    let started = Command::new(python)
+    let missing = || println!("skipped {test}: OpenTelemetry's messages for Python are not here");
+    let started = Command::new(tools.join("python/bin/python"))
         .args(["-c", script])
+        .env("PYTHONPATH", tools.join("opentelemetry"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -30,6 +30,7 @@ impl HeapStorage {
 
     /// The same with all buffers in the same bytes: for payload of zeros alone, which then stays in the processor's cache,
     /// however large the window. `reserve` buffers are kept for what must leave.
+    #[cfg(feature = "platforms")]
     pub fn overlaid(sockets: u16, buffers: u16, buffer_bytes: u16, reserve: u16) -> Self {
         let buffers = buffers.min(BUFFERS_MAX);
         let mut state = PoolState::overlaid(buffers, buffer_bytes);
