@@ -44,6 +44,10 @@ const TARGETS: [Target; 3] = [
     Target { triple: "x86_64-pc-windows-gnu", objcopy: "x86_64-w64-mingw32-objcopy", is_windows: true },
 ];
 
+/// What is built into a packaged program. PostgreSQL's client for `mesh --store postgres://...` is not: 0.4 MB, which would make it too
+/// large, for one in a team, who has it by `cargo install`.
+const FEATURES: [&str; 3] = ["--no-default-features", "--features", "otlp"];
+
 /// No program may be larger.
 const LARGEST: u64 = 15_000_000;
 
@@ -122,12 +126,16 @@ fn build(shell: &Shell, target: &Target) -> Result<PathBuf> {
     let Target { triple, is_windows, .. } = target;
     let folder = format!("target/{triple}/dist");
     if *is_windows {
-        cmd!(shell, "cargo build --quiet --locked --profile dist --package fullpipe --target {triple}").run()?;
+        cmd!(shell, "cargo build --quiet --locked --profile dist --package fullpipe {FEATURES...} --target {triple}")
+            .run()?;
         return Ok(PathBuf::from(folder).join("fullpipe.exe"));
     }
     // `env` looks for it where set-up put it.
-    cmd!(shell, "env cargo-zigbuild zigbuild --quiet --locked --profile dist --package fullpipe --target {triple}")
-        .run()?;
+    cmd!(
+        shell,
+        "env cargo-zigbuild zigbuild --quiet --locked --profile dist --package fullpipe {FEATURES...} --target {triple}"
+    )
+    .run()?;
     Ok(PathBuf::from(folder).join("fullpipe"))
 }
 
