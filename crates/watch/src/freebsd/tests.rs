@@ -154,7 +154,7 @@ fn every_field_is_read_where_the_headers_have_it() {
     let six = Made { peer: "[2001:db8::2]:50001".parse().unwrap(), ..six };
     let waits = Made { state: state::LISTEN, queue: [129, 128], ..Made::new() };
     let over = Made { state: 10, ..Made::new() };
-    let found: Vec<Told> = sockets(&table(&[Made::new(), six, waits, over])).collect();
+    let found: Vec<TableRow> = sockets(&table(&[Made::new(), six, waits, over])).collect();
     let [four, six, waits] = found.as_slice() else { panic!("TIME_WAIT is left out: {found:?}") };
     assert_eq!(
         (four.id.local, four.id.peer),
