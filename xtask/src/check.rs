@@ -30,6 +30,7 @@ const RUNS: &str = "under_wine";
 /// Runs every check, or the tests of some packages.
 pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
     setup::peers(shell);
+    setup::programs(shell);
     setup::pages(shell);
     if packages.is_empty() || packages.iter().any(|name| package_name(name) == "fullpipe-python") {
         setup::python(shell);

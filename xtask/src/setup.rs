@@ -32,16 +32,6 @@ const PEERS: &[Peer] = &[
     Peer { program: "faketime", packages: &["faketime"], used_for: "a clock that is set back" },
     Peer { program: "sysctl", packages: &["procps"], used_for: "sysctl files as the system loads them" },
     Peer { program: "tcptrace", packages: &["tcptrace"], used_for: "graphs as another program draws them" },
-    Peer { program: "nginx", packages: &["nginx-light"], used_for: "the verdict on real programs" },
-    Peer { program: "redis-server", packages: &["redis-server"], used_for: "the verdict on real programs" },
-    Peer { program: "redis-cli", packages: &["redis-tools"], used_for: "the verdict on real programs" },
-    Peer { program: "rsync", packages: &["rsync"], used_for: "the verdict on real programs" },
-    // The server's own programs are where no shell looks; this one comes with it.
-    Peer {
-        program: "pg_ctlcluster",
-        packages: &["postgresql", "postgresql-client"],
-        used_for: "a store of runs, and the verdict on real programs",
-    },
 ];
 
 /// What the Ansible collection manages hosts by.
@@ -51,7 +41,7 @@ const FLEET: &[Peer] = &[
     Peer { program: "nsenter", packages: &["util-linux"], used_for: "the Ansible collection" },
 ];
 
-/// Whose transfers the corpus captures.
+/// Whose transfers the corpus captures, and tests watch.
 const PROGRAMS: &[Peer] = &[
     Peer { program: "nginx", packages: &["nginx-light"], used_for: "transfers by others" },
     Peer { program: "curl", packages: &["curl"], used_for: "transfers by others" },
@@ -63,7 +53,9 @@ const PROGRAMS: &[Peer] = &[
     Peer { program: "socat", packages: &["socat"], used_for: "transfers by others" },
     Peer { program: "redis-server", packages: &["redis-server"], used_for: "transfers by others" },
     Peer { program: "redis-cli", packages: &["redis-tools"], used_for: "transfers by others" },
-    Peer { program: "psql", packages: &["postgresql", "postgresql-client"], used_for: "transfers by others" },
+    // The server's own programs are where no shell looks; this one comes with it.
+    Peer { program: "pg_ctlcluster", packages: &["postgresql"], used_for: "transfers by others, and a store of runs" },
+    Peer { program: "psql", packages: &["postgresql-client"], used_for: "transfers by others" },
     Peer { program: "redis-benchmark", packages: &["redis-tools"], used_for: "transfers by others" },
 ];
 
@@ -123,7 +115,7 @@ pub(crate) fn pages(shell: &Shell) {
     }
 }
 
-/// The same for the programs whose transfers the corpus captures; those of one that stays missing are not made.
+/// The same for the programs whose transfers the corpus captures and tests watch; those of one that stays missing are not made.
 pub(crate) fn programs(shell: &Shell) {
     packages(shell, "programs", PROGRAMS);
 }
