@@ -191,11 +191,6 @@ impl<T: Tables> Owners for MacOs<T> {
     fn owner(&self, handle: u64) -> Option<&Owner> {
         self.found.owner(handle)
     }
-
-    fn fixed(&mut self, _: u64) -> Option<Fixed> {
-        // The table has it.
-        None
-    }
 }
 
 impl<T: Tables> Source for MacOs<T> {

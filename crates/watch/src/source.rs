@@ -109,6 +109,28 @@ pub(crate) fn among(all: impl Iterator<Item = TableRow>, ids: &[SocketId], each:
     wanted.into_iter().collect()
 }
 
+/// The first row after so many seconds with nine looks in each, one of them at all; after each look `change` is called.
+#[cfg(test)]
+pub(crate) fn watched(source: &mut dyn Source, seconds: u64, mut change: impl FnMut()) -> crate::frame::Row {
+    use crate::{filter::Filter, frame::Sort, table::Table};
+    use fullpipe_units::Micros;
+
+    let mut table = Table::new(Micros::new(10_000_000), source.limits());
+    for look in 0..=9 * seconds {
+        let at = Micros::new(look * 1_000_000 / 9);
+        if look.is_multiple_of(9) {
+            table.begin(at);
+            source.all(&mut |look| table.take(look, at)).unwrap();
+            table.end();
+            table.judge(source);
+        } else {
+            source.all(&mut |look| table.take_quick(look, at)).unwrap();
+        }
+        change();
+    }
+    table.rows(source, &Filter::default(), Sort::Worst, 10).0.remove(0)
+}
+
 /// This system's.
 ///
 /// # Errors

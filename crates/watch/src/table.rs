@@ -38,8 +38,11 @@ pub(crate) trait Owners {
     fn find(&mut self, handles: &mut dyn Iterator<Item = u64>);
     /// An owner that was found.
     fn owner(&self, handle: u64) -> Option<&Owner>;
-    /// Which buffers the application set, where that takes a question of its own.
-    fn fixed(&mut self, handle: u64) -> Option<Fixed>;
+    /// Which buffers the application set, where that takes a question of its own: not where the table of connections has it
+    /// ([`Look::fixed`]), or nothing tells.
+    fn fixed(&mut self, _handle: u64) -> Option<Fixed> {
+        None
+    }
 }
 
 /// A listening socket whose queue is full.

@@ -11,7 +11,6 @@ use std::{
 };
 
 use fullpipe_host::windows::connections::{Connection, Counters, Statistics, StatisticsError, Watched};
-use fullpipe_socket::Fixed;
 
 use crate::{
     owner::Owner,
@@ -162,11 +161,6 @@ impl<S: Statistics> Owners for Windows<S> {
 
     fn owner(&self, handle: u64) -> Option<&Owner> {
         self.owners.get(&handle)
-    }
-
-    fn fixed(&mut self, _: u64) -> Option<Fixed> {
-        // Windows tells no other program's buffers.
-        None
     }
 }
 

@@ -4,11 +4,10 @@ use std::{io, net::SocketAddr};
 
 use fullpipe_diagnose::Limiter;
 use fullpipe_socket::Bytes;
-use fullpipe_units::Micros;
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
-use crate::{filter::Filter, frame::Sort, limits::Limits, table::Table};
+use crate::source;
 
 /// A socket of which every look can be made.
 #[derive(Clone)]
@@ -210,22 +209,10 @@ fn some_are_looked_at_and_the_others_are_told_to_be_gone() {
     assert_eq!((some, gone), (vec![all[1]], vec![77]));
 }
 
-/// Ten seconds of one connection, with nine looks in each.
+/// Ten seconds of one connection.
 fn watched(made: &Made) -> crate::frame::Row {
-    let mut table_of_all = Table::new(Micros::new(10_000_000), Limits::default());
     let mut system = FreeBsd::new(System { pcbs: table(std::slice::from_ref(made)), files: Vec::new() });
-    for look in 0..=90_u64 {
-        let at = Micros::new(look * 1_000_000 / 9);
-        if look.is_multiple_of(9) {
-            table_of_all.begin(at);
-            system.all(&mut |look| table_of_all.take(look, at)).unwrap();
-            table_of_all.end();
-            table_of_all.judge(&mut system);
-        } else {
-            system.all(&mut |look| table_of_all.take_quick(look, at)).unwrap();
-        }
-    }
-    table_of_all.rows(&mut system, &Filter::default(), Sort::Worst, 10).0.remove(0)
+    source::watched(&mut system, 10, || {})
 }
 
 #[test]

@@ -10,7 +10,7 @@ use fullpipe_diagnose::Limiter;
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
-use crate::{filter::Filter, frame::Sort, limits::Limits, table::Table};
+use crate::source;
 
 /// A socket of which every look can be made.
 #[derive(Clone)]
@@ -225,24 +225,11 @@ fn every_field_is_read_where_the_headers_have_it() {
     assert_eq!(waits.row.queue, Some([129, 128]));
 }
 
-/// So many seconds of one connection, with nine looks in each.
+/// So many seconds of one connection.
 fn watched(seconds: u64, change: impl Fn(&mut Made)) -> crate::frame::Row {
     let made = System(Arc::new(Mutex::new(vec![Made::new()])));
-    let mut all = Table::new(Micros::new(10_000_000), Limits::default());
     let mut system = MacOs::new(made.clone());
-    for look in 0..=9 * seconds {
-        let at = Micros::new(look * 1_000_000 / 9);
-        if look.is_multiple_of(9) {
-            all.begin(at);
-            system.all(&mut |look| all.take(look, at)).unwrap();
-            all.end();
-            all.judge(&mut system);
-        } else {
-            system.all(&mut |look| all.take_quick(look, at)).unwrap();
-        }
-        made.0.lock().unwrap().iter_mut().for_each(&change);
-    }
-    all.rows(&mut system, &Filter::default(), Sort::Worst, 10).0.remove(0)
+    source::watched(&mut system, seconds, || made.0.lock().unwrap().iter_mut().for_each(&change))
 }
 
 #[test]

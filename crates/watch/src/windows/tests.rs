@@ -10,7 +10,7 @@ use fullpipe_host::windows::connections::{Collection, Group};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use super::*;
-use crate::{filter::Filter, frame::Sort, limits::Limits, table::Table};
+use crate::source;
 
 /// What the machine is like now.
 #[derive(Default)]
@@ -149,23 +149,10 @@ fn a_connection_keeps_its_number_and_another_one_with_its_ends_gets_its_own() {
     assert!(after[0] == before[0] && after[1].cookie != before[1].cookie, "{before:?} {after:?}");
 }
 
-/// So many seconds, with nine looks in each; the first row.
+/// So many seconds; the first row.
 fn watched(machine: &Machine, seconds: u64, change: impl Fn(&mut Counters)) -> crate::frame::Row {
-    let mut all = Table::new(Micros::new(10_000_000), Limits::default());
     let mut system = Windows::new(machine.clone());
-    for look in 0..=9 * seconds {
-        let at = Micros::new(look * 1_000_000 / 9);
-        if look.is_multiple_of(9) {
-            all.begin(at);
-            system.all(&mut |look| all.take(look, at)).unwrap();
-            all.end();
-            all.judge(&mut system);
-        } else {
-            system.all(&mut |look| all.take_quick(look, at)).unwrap();
-        }
-        machine.change(|state| change(&mut state.counters));
-    }
-    all.rows(&mut system, &Filter::default(), Sort::Worst, 10).0.remove(0)
+    source::watched(&mut system, seconds, || machine.change(|state| change(&mut state.counters)))
 }
 
 /// A ninth of a second of 64 KiB in each round trip of 40 ms; the peer's window held it all the time.
