@@ -193,13 +193,12 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn no_line_of_a_sweep_is_wider_than_the_terminal() {
-        let row = |megabits: u64| PredictionRow {
+    fn row(set: String, value: u64, rate: u64) -> PredictionRow {
+        PredictionRow {
             direction: None,
-            set: vec![format!("receiver.window={megabits}")],
-            value: Some(Bytes::new(megabits << 20).to_string()),
-            rate: Rate::from_bps(megabits * 1_000_000),
+            set: vec![set],
+            value: Some(Bytes::new(value).to_string()),
+            rate: Rate::from_bps(rate),
             measured: None,
             limiter: Limiter::ReceiveWindow,
             detail: None,
@@ -209,7 +208,12 @@ mod tests {
             queue_delay_us: 0,
             memory_bytes: 0,
             failure: None,
-        };
+        }
+    }
+
+    #[test]
+    fn no_line_of_a_sweep_is_wider_than_the_terminal() {
+        let row = |megabits: u64| row(format!("receiver.window={megabits}"), megabits << 20, megabits * 1_000_000);
         let predictions = [10, 50, 100, 100].into_iter().map(row).collect();
         let plateau = Some(("receiver.window".to_owned(), 2));
         let found = WhatIf { predictions, plateau, ..WhatIf::default() };
@@ -226,21 +230,8 @@ mod tests {
     #[test]
     fn a_sweep_is_drawn_in_dots_on_a_terminal_and_nowhere_else() {
         for (values, suffix) in [([16_384, 65_536, 262_144], ""), ([1_000, 14_142, 200_000], "us")] {
-            let row = |(place, value): (usize, u64)| PredictionRow {
-                direction: None,
-                set: vec![format!("receiver.x={value}{suffix}")],
-                value: Some(Bytes::new(value).to_string()),
-                rate: Rate::from_bps(1_000_000 << place),
-                measured: None,
-                limiter: Limiter::ReceiveWindow,
-                detail: None,
-                truth: None,
-                seconds: None,
-                retransmits: 0,
-                queue_delay_us: 0,
-                memory_bytes: 0,
-                failure: None,
-            };
+            let row =
+                |(place, value): (usize, u64)| row(format!("receiver.x={value}{suffix}"), value, 1_000_000 << place);
             let found = WhatIf {
                 predictions: values.into_iter().enumerate().map(row).collect(),
                 plateau: Some(("receiver.x".to_owned(), 2)),
