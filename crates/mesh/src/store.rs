@@ -190,11 +190,11 @@ impl Store {
         for mut row in rows {
             let mut next = || row.drain(..1).next().unwrap_or(Value::Null);
             let number = whole(&next()).unwrap_or_default();
-            let started = told(next()).unwrap_or_default();
+            let started = string(next()).unwrap_or_default();
             let run = runs.entry(number).or_insert(EarlierRun { number, started, cells: Vec::new() });
-            let [from, to] = [next(), next()].map(|name| told(name).unwrap_or_default());
+            let [from, to] = [next(), next()].map(|name| string(name).unwrap_or_default());
             let [rate, rtt] = [next(), next()].map(|figure| whole(&figure).and_then(|n| u64::try_from(n).ok()));
-            let [limiter, error] = [next(), next()].map(told);
+            let [limiter, error] = [next(), next()].map(string);
             let (rate, rtt) = (rate.map(Rate::from_bps), rtt.map(Micros::new));
             run.cells.push(EarlierCell { from, to, rate, rtt, limiter, error });
         }
@@ -258,7 +258,7 @@ fn text(text: &str) -> Value {
     Value::Text(text.replace('\0', "\u{fffd}"))
 }
 
-fn told(value: Value) -> Option<String> {
+fn string(value: Value) -> Option<String> {
     if let Value::Text(text) = value { Some(text) } else { None }
 }
 

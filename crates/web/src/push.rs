@@ -28,7 +28,7 @@ use crate::{LOOK, WebError};
 const FIRST: Duration = Duration::from_secs(1);
 /// So many times.
 const DOUBLINGS: u32 = 6;
-/// The longest that a collector is obeyed that wants to be left alone.
+/// The longest `Retry-After` that is heeded.
 const LONGEST: Duration = Duration::from_secs(3600);
 /// What the last push may take, when the program is to end.
 const LAST: Duration = Duration::from_secs(2);
@@ -36,7 +36,7 @@ const LAST: Duration = Duration::from_secs(2);
 const MOST_ANSWER: usize = 64 << 10;
 /// More of what a collector says is not repeated.
 const MOST_SAID: usize = 200;
-/// Those statuses after which the same may be sent again (OTLP specification, "Retryable Response Codes").
+/// The statuses after which the same may be sent again (OTLP specification, "Retryable Response Codes").
 const LATER: [StatusCode; 4] = [
     StatusCode::TOO_MANY_REQUESTS,
     StatusCode::BAD_GATEWAY,
@@ -110,8 +110,8 @@ impl Push {
         self.uri.to_string()
     }
 
-    /// Pushes what `body` makes until `stop` is set, and then once more. A collector that is away is told of when it goes and when
-    /// it is back.
+    /// Pushes what `body` makes until `stop` is set, and then once more. A collector that does not answer is logged once, and once
+    /// when it is back.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ impl Push {
         let port = self.uri.port_u16().unwrap_or(80);
         let stream = TcpStream::connect((host, port)).await.map_err(|error| error.to_string())?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| chain(&error))?;
-        // It ends with the sender; what goes wrong there is told by the request.
+        // It ends with the sender; the request says what goes wrong there.
         tokio::spawn(async { connection.await.unwrap_or_default() });
         Ok(sender)
     }
@@ -211,13 +211,13 @@ fn answer(status: StatusCode, after: Option<&HeaderValue>, body: &[u8], now: Tim
         // A number of 64 bits is a text there.
         let rejected = partly["rejectedDataPoints"].as_str().filter(|count| *count != "0").map(clean);
         let message = said(&partly["errorMessage"]);
-        let told = match (rejected, message) {
+        let note = match (rejected, message) {
             (None, message) => message,
             (Some(count), message) => {
                 Some(format!("{count} points were rejected: {}", message.as_deref().unwrap_or("it does not say why")))
             }
         };
-        return Answer::Taken(told);
+        return Answer::Taken(note);
     }
     let reason = said(&body["message"]).map_or_else(|| status.to_string(), |message| format!("{status}: {message}"));
     if LATER.contains(&status) {
@@ -240,20 +240,20 @@ fn retry_after(value: &HeaderValue, now: Timestamp) -> Option<Duration> {
     Some(wait.min(LONGEST))
 }
 
-/// When to push next, and what to tell of it.
+/// When to push next, and what to log of it.
 #[derive(Debug)]
 struct Pace {
     interval: Duration,
     wait: Duration,
-    /// How often it failed in a row.
+    /// Failures in a row.
     failures: u32,
-    /// What was told last and still holds.
-    told: Option<String>,
+    /// What was logged last and still holds.
+    logged: Option<String>,
 }
 
 impl Pace {
     fn new(interval: Duration) -> Self {
-        Self { interval, wait: interval, failures: 0, told: None }
+        Self { interval, wait: interval, failures: 0, logged: None }
     }
 
     /// `random` lies between 0 and 1.
@@ -270,9 +270,9 @@ impl Pace {
         let was_away = self.failures > 0;
         self.failures = if matches!(answer, Answer::Later { .. }) { self.failures + 1 } else { 0 };
         self.wait = self.interval;
-        let told = match answer {
+        let line = match answer {
             Answer::Taken(None) => {
-                let ended = self.told.take();
+                let ended = self.logged.take();
                 return ended.map(|_| "takes metrics again; nothing is missing from the sums".to_owned());
             }
             Answer::Taken(Some(message)) => message,
@@ -286,11 +286,11 @@ impl Pace {
                 })
             }
         };
-        let is_new = !was_away && self.told.as_ref() != Some(&told);
+        let is_new = !was_away && self.logged.as_ref() != Some(&line);
         if is_new {
-            self.told = Some(told.clone());
+            self.logged = Some(line.clone());
         }
-        is_new.then_some(told)
+        is_new.then_some(line)
     }
 }
 

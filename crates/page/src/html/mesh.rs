@@ -65,7 +65,7 @@ pub(super) fn body(document: &Value) -> Markup {
     html! {
         (suspect(document))
         (matrix(document))
-        (told(document))
+        (notable(document))
     }
 }
 
@@ -155,17 +155,17 @@ fn rate(value: &Value) -> String {
 }
 
 /// Each direction that is slow, slower or failed, with what it is held against.
-fn told(document: &Value) -> Markup {
+fn notable(document: &Value) -> Markup {
     let directions = items(document, "directions").iter();
-    let told: Vec<&Value> = directions.filter(|one| is_bad(one) || one["slower"] == true).collect();
-    let is_failed = told.iter().any(|one| one["error"].is_string());
+    let listed: Vec<&Value> = directions.filter(|one| is_bad(one) || one["slower"] == true).collect();
+    let is_failed = listed.iter().any(|one| one["error"].is_string());
     let against = |one: &Value| match one["against"].as_str() {
         Some("declared") => format!("{}, as declared", cell("rate_bps", &one["against_bps"])),
         Some(_) => format!("{}, the median", cell("rate_bps", &one["against_bps"])),
         None => text(&Value::Null),
     };
     html! {
-        @if !told.is_empty() {
+        @if !listed.is_empty() {
             section {
                 h2 { "Slow, slower or failed" }
                 div.scroll tabindex="0" role="group" aria-label="table" {
@@ -179,7 +179,7 @@ fn told(document: &Value) -> Markup {
                             th.n scope="col" { "Before" }
                             @if is_failed { th scope="col" { "Why it failed" } }
                         } }
-                        tbody { @for one in told.iter().take(MOST_ROWS) { tr {
+                        tbody { @for one in listed.iter().take(MOST_ROWS) { tr {
                             th scope="row" { (text(&one["from"])) " \u{2192} " (text(&one["to"])) }
                             td.n { (cell("rate_bps", &one["rate_bps"])) }
                             td { (cell("limiter", &one["limiter"])) }
@@ -190,7 +190,7 @@ fn told(document: &Value) -> Markup {
                         } } }
                     }
                 }
-                @if told.len() > MOST_ROWS { p.note { "The first " (MOST_ROWS) " of " (told.len()) " rows; the JSON has all." } }
+                @if listed.len() > MOST_ROWS { p.note { "The first " (MOST_ROWS) " of " (listed.len()) " rows; the JSON has all." } }
             }
         }
     }

@@ -60,10 +60,10 @@ impl Otlp {
             Some(timeout) => timeout,
             None => milliseconds("OTEL_EXPORTER_OTLP_TIMEOUT", of)?.unwrap_or(TIMEOUT),
         };
-        let told = |error: PushError| error.to_string();
-        let mut push = Push::new(&endpoint(url, of), interval, timeout).map_err(told)?;
+        let text = |error: PushError| error.to_string();
+        let mut push = Push::new(&endpoint(url, of), interval, timeout).map_err(text)?;
         for (name, value) in pairs("OTEL_EXPORTER_OTLP_HEADERS", &metrics_or_all("HEADERS").unwrap_or_default())? {
-            push = push.header(&name, &value).map_err(told)?;
+            push = push.header(&name, &value).map_err(text)?;
         }
         let resource =
             Resource { attributes: attributes(of)?, version: env!("CARGO_PKG_VERSION"), start: SystemTime::now() };
