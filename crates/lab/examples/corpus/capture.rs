@@ -21,7 +21,7 @@ const UNTIL_INPUT_ENDS: &str = r#""$@" & read _; kill -TERM $!; wait $!"#;
 
 const TCPDUMP: [&str; 10] = ["tcpdump", "-q", "-i", DEVICE, "-s", "128", "-B", "16384", "-Z", "root"];
 
-/// Five looks are what a verdict rests on, so that one of a few seconds has its own.
+/// Short intervals, because a verdict rests on what the last ten of them show, and most transfers take a few seconds.
 const WATCH: [&str; 5] = ["watch", "--quiet", "--interval", "500ms", "--record"];
 
 /// The shell reads its clock from a file: one process less for each sample.
