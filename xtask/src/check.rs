@@ -8,9 +8,10 @@ use std::{
     fs::{self, File},
     path::PathBuf,
     process::{Child, Command, Stdio},
+    thread,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use xshell::{Shell, cmd};
 
 use self::skipped::{SHOW, Skipped};
@@ -29,26 +30,32 @@ const RUNS: &str = "under_wine";
 
 /// Runs every check, or the tests of some packages.
 pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
+    if packages.is_empty() { whole(shell) } else { some(shell, packages) }
+}
+
+fn some(shell: &Shell, packages: &[String]) -> Result<()> {
     setup::peers(shell);
     setup::programs(shell);
     setup::pages(shell);
-    if packages.is_empty() || packages.iter().any(|name| package_name(name) == "fullpipe-python") {
+    let packages: Vec<String> = packages.iter().map(|name| package_name(name)).collect();
+    let has = |name: &str| packages.iter().any(|package| package == name);
+    if has("fullpipe-python") {
         setup::python(shell);
     }
-    if packages.is_empty() || packages.iter().any(|name| package_name(name) == "fullpipe") {
+    if has("fullpipe") {
         setup::fleet(shell);
     }
     // They are large: only where their tests are run.
-    if packages.is_empty() || packages.iter().any(|name| OTHER_SYSTEMS.contains(&package_name(name).as_str())) {
+    if OTHER_SYSTEMS.iter().any(|name| has(name)) {
         setup::other_systems(shell);
     }
-    if !packages.is_empty() {
-        let selected: Vec<String> =
-            packages.iter().flat_map(|name| ["--package".to_owned(), package_name(name)]).collect();
-        cmd!(shell, "cargo test --locked {selected...}").run()?;
-        return Ok(());
-    }
-    setup::components(shell)?;
+    let selected = packages.iter().flat_map(|name| ["--package", name]);
+    cmd!(shell, "cargo test --locked {selected...}").run()?;
+    Ok(())
+}
+
+/// What takes no more than the toolchain: formatting, lints, and building the tests.
+fn compile(shell: &Shell) -> Result<()> {
     cmd!(shell, "cargo fmt --all --check").run()?;
     cmd!(shell, "cargo fmt --manifest-path fuzz/Cargo.toml --check").run()?;
     // What only `replay` would find, half an hour later.
@@ -57,11 +64,27 @@ pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
     // What nothing in the workspace leaves out.
     cmd!(shell, "cargo clippy --locked --package fullpipe-measure --no-default-features --quiet -- -D warnings")
         .run()?;
+    cmd!(shell, "cargo test --locked --workspace --no-run").run()?;
+    Ok(())
+}
+
+fn whole(shell: &Shell) -> Result<()> {
+    setup::components(shell)?;
+    // Set-up waits for servers, the compiler for the processor: a new machine does both at once.
+    let root = shell.current_dir();
+    thread::scope(|scope| {
+        let compiled = scope.spawn(|| {
+            let compiler = Shell::new()?;
+            compiler.change_dir(root);
+            compile(&compiler)
+        });
+        setup::all(shell);
+        compiled.join().map_err(|_| anyhow!("compiling ended by a panic"))?
+    })?;
     let mut skipped = Skipped::default();
     if let Some(reason) = advisories::look(shell)? {
         skipped.note(reason);
     }
-    cmd!(shell, "cargo test --locked --workspace --no-run").run()?;
     let beside = Beside::start(shell)?;
     let most = ["--locked", "--workspace", "--no-fail-fast", "--", SHOW, "--skip", BUILDS, "--skip", RUNS];
     let others = again::together(shell, &most, &mut skipped);

@@ -82,10 +82,7 @@ fn main() -> Result<()> {
     match Arguments::parse().task {
         Task::Test { packages } => check::test(&shell, &packages),
         Task::Setup => {
-            setup::peers(&shell);
-            setup::python(&shell);
-            setup::fleet(&shell);
-            setup::other_systems(&shell);
+            setup::all(&shell);
             Ok(())
         }
         Task::Bench(arguments) => bench::run(&shell, &arguments),

@@ -88,6 +88,16 @@ const PACKAGE_TESTING: &[Peer] = &[
 const TARGETS: &[&str] =
     &["x86_64-pc-windows-gnu", "x86_64-unknown-freebsd", "aarch64-apple-darwin", "thumbv7em-none-eabihf"];
 
+/// All that a whole test run needs.
+pub(crate) fn all(shell: &Shell) {
+    peers(shell);
+    programs(shell);
+    pages(shell);
+    python(shell);
+    fleet(shell);
+    other_systems(shell);
+}
+
 /// Installs the peers that are missing, where this user may; names those that stay missing.
 pub(crate) fn peers(shell: &Shell) {
     packages(shell, "peers", PEERS);
