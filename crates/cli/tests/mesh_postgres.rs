@@ -62,13 +62,28 @@ impl Server {
         let at = data.display();
         let made = shell(&format!("cd / && {who} initdb -D {at} -U postgres -A trust --no-sync -E UTF8")).status();
         assert!(made.unwrap().success(), "initdb");
-        fs::write(data.join("pg_hba.conf"), "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n").unwrap();
+        let may = "local all all trust\nhostnossl all sealed all reject\nhost all all 127.0.0.1/32 scram-sha-256\n";
+        fs::write(data.join("pg_hba.conf"), may).unwrap();
+        // An authority, and what it vouches for: a server by the name of localhost.
+        let made = shell(&format!(
+            "cd {at} && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=authority \
+             -keyout ca.key -out ../ca.crt && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \
+             -CA ../ca.crt -CAkey ca.key -subj /CN=localhost -addext subjectAltName=DNS:localhost \
+             -addext basicConstraints=critical,CA:false -keyout server.key -out server.crt && chown --reference . server.key"
+        ));
+        assert!({ made }.status().unwrap().success(), "openssl");
+        let mut settings = fs::OpenOptions::new().append(true).open(data.join("postgresql.conf")).unwrap();
+        settings.write_all(b"ssl = on\n").unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let options = "-c fsync=off -c shared_buffers=16MB -c password_encryption=scram-sha-256";
         let line = format!("cd / && exec {who} postgres -D {at} -h 127.0.0.1 -p {port} -k {at} {options}");
         let server = Self { _running: Running(shell(&line).spawn().unwrap()), folder, port };
         until("the server", || server.try_sql("postgres", "SELECT 1").is_some());
-        server.sql("postgres", "CREATE ROLE team LOGIN PASSWORD 'right'; CREATE ROLE reader LOGIN PASSWORD 'right'");
+        server.sql(
+            "postgres",
+            "CREATE ROLE team LOGIN PASSWORD 'right'; CREATE ROLE reader LOGIN PASSWORD 'right'; \
+             CREATE ROLE sealed LOGIN PASSWORD 'right' IN ROLE team",
+        );
         server
     }
 
@@ -176,7 +191,7 @@ fn message(document: &Value) -> String {
 }
 
 fn is_installed(test: &str) -> bool {
-    ["initdb", "postgres", "psql", "setpriv"].into_iter().all(|program| {
+    ["initdb", "openssl", "postgres", "psql", "setpriv"].into_iter().all(|program| {
         let is_here = shell(&format!("command -v {program}")).status().is_ok_and(|status| status.success());
         if !is_here {
             println!("skipped {test}: {program} is not installed");
@@ -195,6 +210,7 @@ fn runs_are_kept_in_a_real_server() {
     let (fast, slow) = (hosts(folder.path(), 900), hosts(folder.path(), 100));
     a_run_is_held_against_earlier_ones_as_in_a_file(&server, folder.path(), &fast, &slow);
     who_may_not_is_told_before_anything_is_measured(&server, folder.path(), &fast);
+    what_crosses_the_network_is_encrypted_as_the_url_says(&server, &fast);
     another_layout_is_left_alone(&server, &fast);
     many_at_once_lose_nothing(&server, &fast);
     who_ends_in_the_middle_leaves_nothing(&server, &fast);
@@ -246,14 +262,47 @@ fn who_may_not_is_told_before_anything_is_measured(server: &Server, folder: &Pat
 
     let said = message(&document(&server.url("team", "nowhere"), &[fast], 24));
     assert!(said.contains("does not exist"), "{said}");
-    let said = message(&document(&format!("{url}?sslmode=require"), &[fast], 2));
-    assert!(said.contains("no TLS") && said.contains("ssh -L"), "{said}");
+    let said = message(&document(&format!("{url}?sslmode=allow"), &[fast], 2));
+    assert!(said.contains("sslmode=allow") && said.contains("verify-full"), "{said}");
     let said = message(&document("postgres://team@127.0.0.1:x/y", &[fast], 2));
     assert!(said.contains("port"), "{said}");
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let said = message(&document(&format!("postgres://team@127.0.0.1:{free}/x"), &[fast], 5));
     assert!(said.contains("refused") && said.contains("--no-store"), "{said}");
     assert!(!asked.exists(), "nothing is measured that could not be kept");
+}
+
+fn what_crosses_the_network_is_encrypted_as_the_url_says(server: &Server, fast: &str) {
+    let url = server.database("sealed");
+    document(&url, &[fast], 0);
+    server
+        .sql("sealed", "GRANT ALL ON SCHEMA fullpipe TO sealed; GRANT ALL ON ALL TABLES IN SCHEMA fullpipe TO sealed");
+    let authority = server.folder.path().join("ca.crt").display().to_string();
+    let [by_address, by_name] =
+        ["127.0.0.1", "localhost"].map(|host| url.replace("team@127.0.0.1", &format!("sealed@{host}")));
+    // The server lets this user in over TLS alone.
+    document(&by_address, &[fast], 0);
+    document(&format!("{by_address}?sslmode=require"), &[fast], 0);
+    document(&format!("{by_address}?sslmode=verify-ca&sslrootcert={authority}"), &[fast], 0);
+    document(&format!("{by_name}?sslmode=verify-full&sslrootcert={authority}"), &[fast], 0);
+    assert_eq!(server.runs("sealed"), "5 10");
+
+    let said = message(&document(&format!("{by_address}?sslmode=disable"), &[fast], 3));
+    assert!(said.contains("no encryption") && said.contains("sealed"), "{said}");
+    let said = message(&document(&format!("{by_address}?sslmode=verify-full&sslrootcert={authority}"), &[fast], 3));
+    assert!(said.contains("certificate not valid for name \"127.0.0.1\""), "{said}");
+    // An authority that this machine does not know.
+    let said = message(&document(&format!("{by_name}?sslmode=verify-full"), &[fast], 3));
+    assert!(said.contains("UnknownIssuer") || said.contains("certificates of authorities"), "{said}");
+    let said = message(&document(&format!("{by_name}?sslmode=verify-full&sslrootcert=/nowhere"), &[fast], 2));
+    assert!(said.contains("sslrootcert=/nowhere"), "{said}");
+
+    server.sql("postgres", "ALTER SYSTEM SET ssl = off");
+    server.sql("postgres", "SELECT pg_reload_conf()");
+    until("a server without TLS", || server.sql("postgres", "SHOW ssl") == "off");
+    let said = message(&document(&format!("{url}?sslmode=require"), &[fast], 3));
+    assert!(said.contains("TLS"), "{said}");
+    document(&url, &[fast], 0);
 }
 
 fn another_layout_is_left_alone(server: &Server, fast: &str) {

@@ -45,8 +45,8 @@ pub enum MeshError {
     },
     /// The URL of the store can't be used.
     #[error(
-        "the URL of the store: {problem}; give postgres://user@host:port/database, through `ssh -L` where the way to it is \
-         not trusted"
+        "the URL of the store: {problem}; give postgres://user@host:port/database, with ?sslmode=verify-full where the way to \
+         it is not trusted"
     )]
     Address {
         /// What is wrong with it.
@@ -180,13 +180,16 @@ fn postgres_fault(error: &postgres::Error) -> Fault {
         Some(io::ErrorKind::TimedOut | io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => {
             Fault::Unreachable
         }
-        Some(io::ErrorKind::PermissionDenied) => Fault::NoPermission,
+        // rustls has this one for a certificate that is not trusted.
+        Some(io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidData) => Fault::NoPermission,
         // The standard library has no kind for a name without an address.
         Some(_) if of_system.is_some_and(|error| error.to_string().contains("lookup address")) => Fault::NameUnknown,
         Some(_) => Fault::ConnectionLost,
         None if error.is_closed() => Fault::ConnectionLost,
         // The library has no password, and the server wants one.
         None if error.to_string().contains("invalid configuration") => Fault::NoPermission,
+        // It has no TLS, and the URL wants it.
+        None if error.to_string().contains("TLS handshake") => Fault::NoPermission,
         None => Fault::System,
     }
 }

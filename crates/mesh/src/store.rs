@@ -3,6 +3,8 @@
 #[cfg(all(feature = "postgres", not(target_vendor = "apple")))]
 mod postgres;
 mod sqlite;
+#[cfg(all(feature = "postgres", not(target_vendor = "apple")))]
+mod tls;
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -181,7 +183,8 @@ impl Store {
     pub fn runs(&mut self, mesh: &str, most: i64) -> Result<Vec<EarlierRun>, MeshError> {
         let rows = self.within("reading", |database| {
             database.rows(
-                "SELECT id, started, sender, receiver, rate_bps, rtt_us, limiter, error FROM runs JOIN directions ON run = id \
+                "SELECT id, started, sender, receiver, rate_bps, rtt_us, limiter, error FROM runs \
+                 LEFT JOIN directions ON run = id \
                  WHERE id IN (SELECT id FROM runs WHERE mesh = $1 ORDER BY id DESC LIMIT $2)",
                 &[text(mesh), Value::Whole(most)],
             )
@@ -192,7 +195,8 @@ impl Store {
             let number = whole(&next()).unwrap_or_default();
             let started = string(next()).unwrap_or_default();
             let run = runs.entry(number).or_insert(EarlierRun { number, started, cells: Vec::new() });
-            let [from, to] = [next(), next()].map(|name| string(name).unwrap_or_default());
+            // A run in which nothing was measured has one row, of nothing.
+            let [Some(from), Some(to)] = [next(), next()].map(string) else { continue };
             let [rate, rtt] = [next(), next()].map(|figure| whole(&figure).and_then(|n| u64::try_from(n).ok()));
             let [limiter, error] = [next(), next()].map(string);
             let (rate, rtt) = (rate.map(Rate::from_bps), rtt.map(Micros::new));
@@ -314,6 +318,16 @@ mod tests {
             rates[&(from.to_owned(), to.to_owned())].iter().map(|rate| rate.bps() / 1_000_000).collect::<Vec<_>>()
         };
         assert_eq!((of("a", "b"), of("b", "a")), (vec![200, 100], vec![]));
+    }
+
+    #[test]
+    fn a_run_in_which_nothing_was_measured_is_one_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("mesh.sqlite")).unwrap();
+        store.keep(&hosts("x"), Timestamp::UNIX_EPOCH, &[]).unwrap();
+        let runs = store.runs("x", 5).unwrap();
+        assert_eq!(runs.iter().map(|run| (run.number, run.cells.len())).collect::<Vec<_>>(), [(1, 0)]);
+        assert!(store.rates("x").unwrap().is_empty());
     }
 
     #[test]

@@ -1,16 +1,17 @@
-//! The store in a PostgreSQL database, in a schema of its own. Without TLS: over an SSH tunnel, a Unix socket or a network that is
-//! trusted.
+//! The store in a PostgreSQL database, in a schema of its own.
 
 use std::{env, error::Error, time::Duration};
 
 use bytes::BytesMut;
 use postgres::{
-    Client, Config, NoTls,
-    config::{Host, SslMode},
+    Client, Config,
+    config::Host,
     types::{FromSql, IsNull, ToSql, Type, to_sql_checked},
 };
 
-use super::{Database, LAYOUT, Row, TABLES, Value};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::{Database, LAYOUT, Row, TABLES, Value, tls};
 use crate::{
     MeshError,
     error::{StoreError, postgres_said},
@@ -29,18 +30,17 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(7355608)";
 /// A server; connected only while something is asked: a mesh is measured for hours, and what is quiet is cut off on the way.
 pub(super) struct Postgres {
     config: Config,
+    connector: MakeRustlsConnect,
     client: Option<Client>,
 }
 
 impl Postgres {
     pub(super) fn new(url: &str) -> Result<Self, MeshError> {
         let wrong = |problem: String| MeshError::Address { problem };
+        let tls::Asked { url, mode, connector } = tls::asked(url).map_err(wrong)?;
         // What it says names the part that is wrong, and not the URL with its password.
         let mut config: Config = url.parse().map_err(|error| wrong(postgres_said(&error)))?;
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err(wrong("sslmode=require, and this version speaks no TLS with a database".to_owned()));
-        }
-        config.ssl_mode(SslMode::Disable).application_name("fullpipe mesh");
+        config.ssl_mode(mode).application_name("fullpipe mesh");
         if config.get_user().is_none() {
             return Err(wrong("it names no user".to_owned()));
         }
@@ -52,7 +52,7 @@ impl Postgres {
         if let (None, Ok(password)) = (config.get_password(), env::var("PGPASSWORD")) {
             config.password(password);
         }
-        Ok(Self { config, client: None })
+        Ok(Self { config, connector, client: None })
     }
 
     fn client(&mut self) -> Result<&mut Client, StoreError> {
@@ -78,7 +78,7 @@ impl Database for Postgres {
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
-        let mut client = self.config.connect(NoTls)?;
+        let mut client = self.config.connect(self.connector.clone())?;
         client.batch_execute(BEGIN)?;
         self.client = Some(client);
         Ok(())
