@@ -345,7 +345,9 @@ fn who_ends_in_the_middle_leaves_nothing(server: &Server, fast: &str) {
     server.sql("ends", &format!("SELECT pg_terminate_backend({number})"));
     let found = ended(cut_off, 10);
     assert_eq!(found["directions"][0]["rate_bps"], 900_000_000, "what was measured is shown");
-    assert!(message(&found).contains("terminating connection"), "{}", message(&found));
+    // The server's last words, unless the end of the connection overtakes them.
+    let said = message(&found);
+    assert!(said.contains("terminating connection") || said.contains("connection closed"), "{said}");
     drop(input);
     assert_eq!(server.runs("ends"), "1 2");
     assert_eq!(document(&url, &[fast], 0)["directions"][0]["slower"], false);
