@@ -510,6 +510,8 @@ fn a_server_that_starts_names_what_was_left_on_trial_or_puts_it_back_where_it_ta
         kill -9 $(cat state/guard-*.lock)
         for i in $(seq 600); do $F status > /dev/null 2> named; grep -q 'left on trial' named && break; sleep 0.1; done
         serve() {
+            # Not the line of the server before.
+            rm -f listening
             $F serve 127.0.0.1:0 $* > listening 2> said & SERVER=$!
             for i in $(seq 600); do test -s listening && break; sleep 0.1; done
             kill $SERVER
