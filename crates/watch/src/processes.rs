@@ -19,10 +19,27 @@ const ATTEMPTS: u8 = 3;
 pub(crate) struct Processes {
     owners: HashMap<u32, Owner>,
     missed: HashMap<u32, u8>,
+    /// Where the sockets were that nobody has asked for yet: a process with thousands of connections is read once for all of them.
+    seen: HashMap<u32, Place>,
     /// Those that had sockets.
     likely: Vec<u32>,
     /// Whether a process could not be looked into.
     pub(crate) is_denied: bool,
+}
+
+/// A descriptor of a process.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    pid: u32,
+    fd: u32,
+}
+
+impl Place {
+    /// Whether it is this socket now.
+    fn holds(self, inode: u32) -> bool {
+        let link = fs::read_link(format!("/proc/{}/fd/{}", self.pid, self.fd));
+        link.ok().as_deref().and_then(socket_inode) == Some(inode)
+    }
 }
 
 impl Processes {
@@ -37,6 +54,7 @@ impl Processes {
             .filter(|inode| *inode != 0 && !self.owners.contains_key(inode))
             .filter(|inode| self.missed.get(inode).is_none_or(|&times| times < ATTEMPTS))
             .collect();
+        self.take_seen(&mut wanted);
         if wanted.is_empty() {
             return;
         }
@@ -60,6 +78,18 @@ impl Processes {
     pub(crate) fn keep(&mut self, is_there: impl Fn(u32) -> bool) {
         self.owners.retain(|inode, _| is_there(*inode));
         self.missed.retain(|inode, _| is_there(*inode));
+        self.seen.retain(|inode, _| is_there(*inode));
+    }
+
+    /// Those of `wanted` that were seen while others were looked for.
+    fn take_seen(&mut self, wanted: &mut HashSet<u32>) {
+        let mut about: HashMap<u32, Owner> = HashMap::new();
+        wanted.retain(|inode| {
+            let Some(place) = self.seen.remove(inode).filter(|place| place.holds(*inode)) else { return true };
+            let about = about.entry(place.pid).or_insert_with(|| describe(place.pid));
+            self.owners.insert(*inode, Owner { fd: Some(place.fd), ..about.clone() });
+            false
+        });
     }
 
     fn look_into(&mut self, pid: u32, wanted: &mut HashSet<u32>) {
@@ -72,16 +102,12 @@ impl Processes {
             }
         };
         let mut about: Option<Owner> = None;
-        for entry in entries.flatten() {
-            let Some(inode) = fs::read_link(entry.path()).ok().as_deref().and_then(socket_inode) else { continue };
-            if !wanted.remove(&inode) {
-                continue;
-            }
-            let about = about.get_or_insert_with(|| describe(pid));
-            let fd = entry.file_name().to_string_lossy().parse().ok();
-            self.owners.insert(inode, Owner { fd, ..about.clone() });
-            if wanted.is_empty() {
-                return;
+        for (fd, inode) in entries.flatten().filter_map(|entry| socket(&entry)) {
+            if wanted.remove(&inode) {
+                let about = about.get_or_insert_with(|| describe(pid));
+                self.owners.insert(inode, Owner { fd: Some(fd), ..about.clone() });
+            } else {
+                self.seen.insert(inode, Place { pid, fd });
             }
         }
     }
@@ -96,10 +122,13 @@ pub(crate) fn fixed(owner: &Owner, inode: u32) -> Option<Fixed> {
 /// The descriptors of a process that are sockets, each with its inode; none where it is gone or can't be looked into.
 pub(crate) fn sockets(pid: u32) -> impl Iterator<Item = (u32, u32)> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| {
-        let inode = fs::read_link(entry.path()).ok().as_deref().and_then(socket_inode)?;
-        Some((entry.file_name().to_string_lossy().parse().ok()?, inode))
-    })
+    entries.filter_map(|entry| socket(&entry))
+}
+
+/// The descriptor that an entry of `/proc/PID/fd` stands for, and the inode of its socket; `None` where it is none.
+fn socket(entry: &fs::DirEntry) -> Option<(u32, u32)> {
+    let inode = fs::read_link(entry.path()).ok().as_deref().and_then(socket_inode)?;
+    Some((entry.file_name().to_str()?.parse().ok()?, inode))
 }
 
 /// The numbers of all processes.
@@ -143,6 +172,28 @@ mod tests {
         assert!(!owner.process.is_empty());
         processes.keep(|_| false);
         assert_eq!(processes.owner(inode), None);
+    }
+
+    #[test]
+    fn a_socket_that_was_seen_beside_another_is_known_until_it_is_closed() {
+        let sockets = [0; 2].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+        let inodes = sockets.each_ref().map(|socket| u32::try_from(rustix::fs::fstat(socket).unwrap().st_ino).unwrap());
+        let mut processes = Processes::default();
+        processes.find([inodes[0]].into_iter());
+        let place = processes.seen[&inodes[1]];
+        assert_eq!((place.pid, place.fd), (std::process::id(), sockets[1].as_raw_fd().cast_unsigned()));
+        processes.find([inodes[1]].into_iter());
+        assert_eq!(processes.owner(inodes[1]).unwrap().fd, Some(place.fd));
+        assert!(!processes.seen.contains_key(&inodes[1]));
+        processes.owners.clear();
+        processes.seen.insert(inodes[1], place);
+        drop(sockets);
+        processes.find([inodes[1]].into_iter());
+        assert_eq!(
+            (processes.owner(inodes[1]), processes.missed[&inodes[1]]),
+            (None, 1),
+            "the descriptor is free by now"
+        );
     }
 
     #[test]
