@@ -19,7 +19,7 @@ const ATTEMPTS: u8 = 3;
 pub(crate) struct Processes {
     owners: HashMap<u32, Owner>,
     missed: HashMap<u32, u8>,
-    /// Where the sockets were that nobody has asked for yet: a process with thousands of connections is read once for all of them.
+    /// Where sockets were that nobody has asked for yet: a process with thousands of connections is not read again for each.
     seen: HashMap<u32, Place>,
     /// Those that had sockets.
     likely: Vec<u32>,
@@ -106,7 +106,10 @@ impl Processes {
             if wanted.remove(&inode) {
                 let about = about.get_or_insert_with(|| describe(pid));
                 self.owners.insert(inode, Owner { fd: Some(fd), ..about.clone() });
-            } else {
+                if wanted.is_empty() {
+                    return;
+                }
+            } else if !self.owners.contains_key(&inode) {
                 self.seen.insert(inode, Place { pid, fd });
             }
         }
@@ -179,7 +182,7 @@ mod tests {
         let sockets = [0; 2].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
         let inodes = sockets.each_ref().map(|socket| u32::try_from(rustix::fs::fstat(socket).unwrap().st_ino).unwrap());
         let mut processes = Processes::default();
-        processes.find([inodes[0]].into_iter());
+        processes.find([inodes[0], u32::MAX].into_iter());
         let place = processes.seen[&inodes[1]];
         assert_eq!((place.pid, place.fd), (std::process::id(), sockets[1].as_raw_fd().cast_unsigned()));
         processes.find([inodes[1]].into_iter());
