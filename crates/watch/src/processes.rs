@@ -1,26 +1,37 @@
 //! Whose sockets these are, by `/proc/PID/fd`: looked for only where a socket is new and shown, in the processes that have
 //! sockets first. A process that is gone before it is read is no error.
+//!
+//! Where processes hold tens of thousands of descriptors, reading all of them for each new connection would cost more than the
+//! connections themselves: they are read in rounds, each of which goes on where the last question was answered, remembers what it saw
+//! on the way, and takes a bounded part of each interval.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     fs, io,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use fullpipe_socket::Fixed;
 
 use crate::owner::{Owner, cgroup, container};
 
-/// A socket that was not found so often belongs to nobody that can be read.
-const ATTEMPTS: u8 = 3;
+/// A socket that was not found in so many rounds belongs to nobody that can be read.
+const ATTEMPTS: u64 = 3;
+
+/// How many descriptors and processes are read at the most for one question, once all of them were read: some 10 ms.
+const MOST_READ: usize = 5000;
 
 /// What is known of sockets' owners, by inode.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     owners: HashMap<u32, Owner>,
-    missed: HashMap<u32, u8>,
-    /// Where sockets were that nobody has asked for yet: a process with thousands of connections is not read again for each.
+    /// Where sockets were that nobody has asked for yet.
     seen: HashMap<u32, Place>,
+    /// Since which round a socket has been looked for.
+    missed: HashMap<u32, u64>,
+    /// How often all processes were read.
+    rounds: u64,
+    round: Option<Round>,
     /// Those that had sockets.
     likely: Vec<u32>,
     /// Whether a process could not be looked into.
@@ -40,6 +51,33 @@ impl Place {
         let link = fs::read_link(format!("/proc/{}/fd/{}", self.pid, self.fd));
         link.ok().as_deref().and_then(socket_inode) == Some(inode)
     }
+
+    /// Its process; `about` has those that were asked for already.
+    fn owner(self, about: &mut HashMap<u32, Owner>) -> Owner {
+        let about = about.entry(self.pid).or_insert_with(|| describe(self.pid));
+        Owner { fd: Some(self.fd), ..about.clone() }
+    }
+}
+
+/// All processes, one after the other.
+#[derive(Debug)]
+struct Round {
+    left: VecDeque<u32>,
+    open: Option<(u32, fs::ReadDir)>,
+    /// Those that had a socket that was asked for.
+    likely: Vec<u32>,
+}
+
+impl Round {
+    /// Those of `likely` first, then those of this network namespace, then the others: who passes a socket on may be elsewhere.
+    fn begin(likely: Vec<u32>) -> Self {
+        let network = |pid: &dyn std::fmt::Display| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+        let here: Option<PathBuf> = network(&"thread-self");
+        let known: HashSet<u32> = likely.iter().copied().collect();
+        let (near, far): (Vec<u32>, Vec<u32>) =
+            pids().filter(|pid| !known.contains(pid)).partition(|pid| network(pid) == here);
+        Self { left: likely.into_iter().chain(near).chain(far).collect(), open: None, likely: Vec::new() }
+    }
 }
 
 impl Processes {
@@ -52,26 +90,20 @@ impl Processes {
     pub(crate) fn find(&mut self, inodes: impl Iterator<Item = u32>) {
         let mut wanted: HashSet<u32> = inodes
             .filter(|inode| *inode != 0 && !self.owners.contains_key(inode))
-            .filter(|inode| self.missed.get(inode).is_none_or(|&times| times < ATTEMPTS))
+            .filter(|inode| self.missed.get(inode).is_none_or(|since| self.rounds < since + ATTEMPTS))
             .collect();
-        self.take_seen(&mut wanted);
-        if wanted.is_empty() {
-            return;
+        let mut about: HashMap<u32, Owner> = HashMap::new();
+        self.take_seen(&mut wanted, &mut about);
+        for inode in &wanted {
+            self.missed.entry(*inode).or_insert(self.rounds);
         }
-        let likely = std::mem::take(&mut self.likely);
-        let first: HashSet<u32> = likely.iter().copied().collect();
-        for pid in likely.into_iter().chain(pids().filter(|pid| !first.contains(pid))) {
-            if wanted.is_empty() {
-                self.likely.extend(first.contains(&pid).then_some(pid));
-                continue;
-            }
-            let before = wanted.len();
-            self.look_into(pid, &mut wanted);
-            if wanted.len() < before {
-                self.likely.push(pid);
-            }
+        // What is left of the round that is under way, and one whole round.
+        let last = self.rounds + if self.round.is_some() { 2 } else { 1 };
+        let mut may_read = if self.rounds == 0 { usize::MAX } else { MOST_READ };
+        while !wanted.is_empty() && self.rounds < last && may_read > 0 {
+            may_read -= 1;
+            self.read_one(&mut wanted, &mut about);
         }
-        wanted.into_iter().for_each(|inode| *self.missed.entry(inode).or_default() += 1);
     }
 
     /// Forgets all sockets but these.
@@ -82,36 +114,46 @@ impl Processes {
     }
 
     /// Those of `wanted` that were seen while others were looked for.
-    fn take_seen(&mut self, wanted: &mut HashSet<u32>) {
-        let mut about: HashMap<u32, Owner> = HashMap::new();
+    fn take_seen(&mut self, wanted: &mut HashSet<u32>, about: &mut HashMap<u32, Owner>) {
         wanted.retain(|inode| {
             let Some(place) = self.seen.remove(inode).filter(|place| place.holds(*inode)) else { return true };
-            let about = about.entry(place.pid).or_insert_with(|| describe(place.pid));
-            self.owners.insert(*inode, Owner { fd: Some(place.fd), ..about.clone() });
+            self.owners.insert(*inode, place.owner(about));
             false
         });
     }
 
-    fn look_into(&mut self, pid: u32, wanted: &mut HashSet<u32>) {
-        let folder = format!("/proc/{pid}/fd");
-        let entries = match fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(error) => {
-                self.is_denied |= error.kind() == io::ErrorKind::PermissionDenied;
+    /// Reads the next descriptor, or goes on to the next process.
+    fn read_one(&mut self, wanted: &mut HashSet<u32>, about: &mut HashMap<u32, Owner>) {
+        let round = self.round.get_or_insert_with(|| Round::begin(std::mem::take(&mut self.likely)));
+        let Some((pid, entries)) = &mut round.open else {
+            let Some(pid) = round.left.pop_front() else {
+                self.likely = std::mem::take(&mut round.likely);
+                self.rounds += 1;
+                self.round = None;
                 return;
+            };
+            match fs::read_dir(format!("/proc/{pid}/fd")) {
+                Ok(entries) => round.open = Some((pid, entries)),
+                Err(error) => self.is_denied |= error.kind() == io::ErrorKind::PermissionDenied,
             }
+            return;
         };
-        let mut about: Option<Owner> = None;
-        for (fd, inode) in entries.flatten().filter_map(|entry| socket(&entry)) {
-            if wanted.remove(&inode) {
-                let about = about.get_or_insert_with(|| describe(pid));
-                self.owners.insert(inode, Owner { fd: Some(fd), ..about.clone() });
-                if wanted.is_empty() {
-                    return;
-                }
-            } else if !self.owners.contains_key(&inode) {
-                self.seen.insert(inode, Place { pid, fd });
+        let pid = *pid;
+        // A process that ends while it is read has no more of them.
+        let Some(Ok(entry)) = entries.next() else {
+            round.open = None;
+            return;
+        };
+        let Some((fd, inode)) = socket(&entry) else { return };
+        let place = Place { pid, fd };
+        if wanted.remove(&inode) {
+            self.owners.insert(inode, place.owner(about));
+            self.missed.remove(&inode);
+            if round.likely.last() != Some(&pid) {
+                round.likely.push(pid);
             }
+        } else if !self.owners.contains_key(&inode) {
+            self.seen.insert(inode, place);
         }
     }
 }
@@ -200,6 +242,25 @@ mod tests {
     }
 
     #[test]
+    fn a_round_goes_on_where_the_last_question_was_answered() {
+        let sockets = [0; 40].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+        let inodes = sockets.each_ref().map(|socket| u32::try_from(rustix::fs::fstat(socket).unwrap().st_ino).unwrap());
+        let mut processes = Processes { rounds: 1, ..Processes::default() };
+        // More than one question reads; the answer comes all the same.
+        for _ in 0..10_000 {
+            processes.find(inodes.into_iter());
+            if inodes.iter().all(|inode| processes.owner(*inode).is_some()) {
+                break;
+            }
+        }
+        assert!(inodes.iter().all(|inode| processes.owner(*inode).is_some()));
+        assert!(processes.rounds <= 2, "{}", processes.rounds);
+        let (rounds, before) = (processes.rounds, processes.seen.len());
+        processes.find(inodes.into_iter());
+        assert_eq!((processes.rounds, processes.seen.len()), (rounds, before), "nothing is read for what is known");
+    }
+
+    #[test]
     fn a_buffer_that_was_set_is_told_from_one_that_was_left_alone() {
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
         socket.set_send_buffer_size(65_536).unwrap();
@@ -217,10 +278,13 @@ mod tests {
     #[test]
     fn a_process_that_is_gone_and_a_socket_of_nobody_are_no_error() {
         let mut processes = Processes::default();
-        for _ in 0..5 {
+        let until_nothing_is_read = (0..10_000).find(|_| {
+            let before = processes.rounds;
             processes.find([u32::MAX].into_iter());
-        }
-        assert_eq!(processes.missed.get(&u32::MAX), Some(&ATTEMPTS));
+            processes.rounds == before && processes.round.is_none()
+        });
+        assert!(until_nothing_is_read.is_some_and(|times| times >= 1));
+        assert_eq!(processes.rounds, ATTEMPTS);
         assert_eq!(fixed(&Owner { pid: 0x3fff_ffff, fd: Some(1), ..Owner::default() }, 1), None);
     }
 }
