@@ -23,7 +23,8 @@ const REAL_TIME: &[&str] = &["fullpipe", "fullpipe-lab", "fullpipe-measure", "fu
 /// A test program, as cargo says how to run it again, and which of its tests failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Failed {
-    /// Of cargo: `-p PACKAGE --test NAME`.
+    package: String,
+    /// Of cargo: `--test NAME`, `--lib`.
     target: Vec<String>,
     /// None where the program ended before it could say.
     tests: Vec<String>,
@@ -41,9 +42,7 @@ pub(super) fn together(shell: &Shell, arguments: &[&str], skipped: &mut Skipped)
         return Ok(Vec::new());
     }
     let failed = failures(&said);
-    let may_be_disturbed = |failed: &Failed| {
-        failed.target.get(1).is_some_and(|package| REAL_TIME.contains(&package.as_str())) && !failed.tests.is_empty()
-    };
+    let may_be_disturbed = |failed: &Failed| REAL_TIME.contains(&failed.package.as_str()) && !failed.tests.is_empty();
     if failed.is_empty() || !failed.iter().all(may_be_disturbed) {
         bail!("cargo test {}: {status}", arguments.join(" "));
     }
@@ -52,9 +51,10 @@ pub(super) fn together(shell: &Shell, arguments: &[&str], skipped: &mut Skipped)
 
 /// Runs each of them once more, one at a time; nothing else should run then.
 pub(super) fn alone(shell: &Shell, failed: &[Failed]) -> Result<()> {
-    for Failed { target, tests } in failed {
+    for Failed { target, tests, .. } in failed {
         println!("failed beside other tests, now alone: {}", tests.join(", "));
-        cmd!(shell, "cargo test --locked {target...} -- --exact --test-threads 1 {tests...}").run()?;
+        // Of the whole workspace, as before: a package alone is built of other features of its dependencies.
+        cmd!(shell, "cargo test --locked --workspace {target...} -- --exact --test-threads 1 {tests...}").run()?;
         println!("disturbed: failed beside other tests and passed alone: {}", tests.join(", "));
     }
     Ok(())
@@ -143,9 +143,11 @@ fn failures(said: &str) -> Vec<Failed> {
         } else if line.trim_start().starts_with("Running ") || line.trim_start().starts_with("Doc-tests ") {
             listed.clear();
         } else if let Some((_, rest)) = line.split_once("to rerun pass `") {
-            let target = rest.split('`').next().unwrap_or_default();
+            // `-p PACKAGE` comes first.
+            let mut words = rest.split('`').next().unwrap_or_default().split_whitespace().skip(1).map(str::to_owned);
             failed.push(Failed {
-                target: target.split_whitespace().map(str::to_owned).collect(),
+                package: words.next().unwrap_or_default(),
+                target: words.collect(),
                 tests: std::mem::take(&mut listed),
             });
         }
@@ -201,12 +203,13 @@ error: 2 targets failed:
 
     #[test]
     fn failures_are_read_with_their_program() {
-        let of = |target: &str, tests: &[&str]| Failed {
+        let of = |package: &str, target: &str, tests: &[&str]| Failed {
+            package: package.to_owned(),
             target: target.split(' ').map(str::to_owned).collect(),
             tests: tests.iter().map(|&test| test.to_owned()).collect(),
         };
-        let stack = of("-p fullpipe-stack --test interop", &["device::a", "lives::c"]);
-        assert_eq!(failures(SAID), [stack, of("-p fullpipe-tcp --lib", &[])]);
+        let stack = of("fullpipe-stack", "--test interop", &["device::a", "lives::c"]);
+        assert_eq!(failures(SAID), [stack, of("fullpipe-tcp", "--lib", &[])]);
         assert_eq!(failures("test a ... ok\n"), []);
     }
 }
