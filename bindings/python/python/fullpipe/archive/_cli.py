@@ -218,7 +218,7 @@ def _digest(folder: str) -> str:
 
     store = Store.to_read(folder)
     try:
-        return digest(store.parts())
+        return store.asked(digest)
     finally:
         store.close()
 
