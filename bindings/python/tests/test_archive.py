@@ -43,7 +43,7 @@ POLICED = DATA / "2m-230ms-cubic-policed-a.pcap"
 class Here:
     """An engine without workers, for tests that are about something else."""
 
-    name = "here"
+    name, most = "here", 1
 
     def __init__(self, how, dies=None, times=0):
         self.how, self.dies, self.times, self.tasks = how, dies, times, []
@@ -742,6 +742,49 @@ def test_nothing_listens_unless_a_cluster_is_asked_for(monkeypatch):
     assert told.value.exit_code == 21
 
 
+class FakeRay:
+    """What is asked of Ray before there is work: how many processors its nodes have."""
+
+    exceptions = type("exceptions", (), {"RayError": OSError})
+
+    def __init__(self, nodes, error=None):
+        self.has, self.error = nodes, error
+
+    def init(self, **_):
+        if self.error:
+            raise self.error
+
+    def nodes(self):
+        return [{"Alive": alive, "Resources": {"CPU": float(count)} if count else {}} for count, alive in self.has]
+
+    def remote(self, **_):
+        return lambda work: work
+
+    def put(self, how):
+        return how
+
+
+def test_a_cluster_works_as_wide_as_its_nodes_and_says_what_they_lack(monkeypatch):
+    def joined(nodes, workers=None, threads=1, error=None, address="auto"):
+        monkeypatch.setitem(sys.modules, "ray", FakeRay(nodes, error))
+        monkeypatch.setattr(run.pools.importlib.util, "find_spec", lambda name: "here")
+        return POOL("ray", workers, worker.How((None,), threads=threads), address).most
+
+    nodes = [(0, True), (8, True), (5, True), (64, False)]
+    assert (joined(nodes), joined(nodes, threads=4), joined(nodes, workers=2)) == (13, 3, 2)
+    with pytest.raises(fullpipe.UsageError, match="8 at the most"):
+        joined(nodes, threads=9)
+    with pytest.raises(fullpipe.Error, match="without its client") as told:
+        joined(nodes, error=ValueError("Ray Client requires pip package `ray[client]`."))
+    assert told.value.exit_code == 21 and "pip install 'ray[client]'" in told.value.hint
+    # Nobody listens: told at once, where Ray would try on.
+    for scheme in ("", "ray://"):
+        with pytest.raises(fullpipe.InputInvalidError, match="joining the Ray cluster"):
+            joined(nodes, address=f"{scheme}127.0.0.1:{free_port()}")
+    monkeypatch.setattr(run.pools.Processes, "_start", lambda self: None)
+    assert POOL("processes", None, None, None).most == run.pools.processors()
+
+
 def test_a_page_is_one_file_and_its_text_is_escaped(captures, tmp_path):
     (captures / "<script>alert(1)").mkdir()
     (captures / "<script>alert(1)" / "x'\"&.pcap").write_bytes(b"nothing")
@@ -796,6 +839,16 @@ def test_an_object_store_gives_what_the_folder_gives(captures, bucket, tmp_path)
     assert "s3://bucket/captures/sin/r.pcap1" in names and not any("secret" in name for name in names)
     absent = made(url.replace("captures?", "absent?"), tmp_path / "absent", code=24)
     assert "s3://bucket/absent" in absent["error"]["message"] and "secret" not in json.dumps(absent)
+
+
+def test_other_stores_are_read_by_fsspec(captures, tmp_path):
+    fsspec = pytest.importorskip("fsspec")
+    fsspec.filesystem("memory").put(str(captures), "/captures", recursive=True)
+    remote = made("memory://captures", tmp_path / "remote")
+    assert (remote["hash"], remote["archive"]["connections"]) == (made(captures, tmp_path / "local")["hash"], 9)
+    assert {row["site"] for row in rows(tmp_path / "remote")} == {"lon", "nyc", "sin"}
+    error = made("nowhere://captures", tmp_path / "none", code=24)["error"]
+    assert error["message"].startswith("opening nowhere://captures:")
 
 
 class Rights:

@@ -41,7 +41,7 @@ class Options:
     filter: Optional[str] = None
     join: str = "whole"
     match: Optional[str] = None
-    workers: int = 1
+    workers: Optional[int] = None
     threads: int = 1
     memory: int = 2 << 30
     engine: str = "auto"
@@ -162,7 +162,6 @@ def _whole(todo: List[ToDo]) -> List[ToDo]:
 
 def _work_off(todo: List[ToDo], store: Store, how: How, options: Options, progress: "Progress") -> None:
     replaced = {one.series.key: one.replaced for one in todo}
-    tasks: Deque[List[Series]] = deque(_tasks([one.series for one in todo], options.workers))
     deaths: Dict[str, int] = {}
     waiting: List[Result] = []
     since, pause, rows, left = time.monotonic(), COMMIT_SECONDS, 0, len(todo)
@@ -178,6 +177,7 @@ def _work_off(todo: List[ToDo], store: Store, how: How, options: Options, progre
 
     pool = pools.pool(options.engine, options.workers, how, options.address)
     progress.engine = pool.name
+    tasks: Deque[List[Series]] = deque(_tasks([one.series for one in todo], pool.most))
     try:
         while left:
             while tasks and pool.free > 0:
