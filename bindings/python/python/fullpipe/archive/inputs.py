@@ -176,10 +176,10 @@ def _local(one: Place, problems: List[Dict[str, Any]]) -> Iterator[Tuple[str, st
             if not os.path.isfile(path):
                 continue
             yield below, path, facts.st_size, str(facts.st_mtime_ns), False
-    for error in failed:
-        if error.filename == one.path:
-            raise _unlisted(one.shown, error)
-        problems.append(problem(readable(str(error.filename)), _line(error)))
+    for each in failed:
+        if each.filename == one.path:
+            raise _unlisted(one.shown, each)
+        problems.append(problem(readable(str(each.filename)), _line(each)))
 
 
 def _folders(top: str, failed: List[OSError]) -> Iterator[Tuple[str, List[str]]]:
@@ -207,14 +207,15 @@ def _folders(top: str, failed: List[OSError]) -> Iterator[Tuple[str, List[str]]]
 def _remote(one: Place) -> Iterator[Tuple[str, str, int, str, bool]]:
     from pyarrow import fs
 
+    filesystem: Any = one.filesystem
     try:
-        itself = one.filesystem.get_file_info(one.path)
+        itself = filesystem.get_file_info(one.path)
         if itself.type == fs.FileType.File:
             yield "", itself.path, itself.size, str(itself.mtime_ns), True
             return
         if itself.type == fs.FileType.NotFound:
             raise FileNotFoundError("there is nothing of that name")
-        infos = one.filesystem.get_file_info(fs.FileSelector(one.path, recursive=True))
+        infos = filesystem.get_file_info(fs.FileSelector(one.path, recursive=True))
     except Exception as error:
         # fsspec's filesystems raise what they like.
         raise _unlisted(one.shown, error)

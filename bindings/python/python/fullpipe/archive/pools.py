@@ -64,13 +64,14 @@ class Processes:
 
     def wait(self, seconds: float) -> List[Done]:
         done: List[Done] = []
+        pipe: Any
         for pipe in multiprocessing.connection.wait(list(self.workers), seconds):
             process, task = self.workers[pipe]
+            results: Any = DIED
             try:
                 results = pipe.recv()
                 self.workers[pipe] = (process, None)
             except (EOFError, OSError):
-                results = DIED
                 pipe.close()
                 del self.workers[pipe]
                 process.join(5)
@@ -104,8 +105,10 @@ class Cluster:
     name = "ray"
 
     def __init__(self, workers: Optional[int], how: How, address: Optional[str]) -> None:
-        import ray
+        import ray as imported
 
+        # Its annotations are of no use here: `nodes` and others have none.
+        ray: Any = imported
         self.ray = ray
         stop = signal.getsignal(signal.SIGTERM)
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import Any, Callable, Deque, Dict, List, Optional, Set, TextIO, Tuple
+from typing import Any, Callable, Deque, Dict, FrozenSet, List, Optional, Set, TextIO, Tuple
 
 from . import inputs, pools
 from .inputs import Capture, Series, problem
@@ -53,7 +53,7 @@ class ToDo:
     """A series to read, and the series that it takes the place of."""
 
     series: Series
-    replaced: frozenset
+    replaced: FrozenSet[str]
 
 
 def run(options: Options, progress: "Progress") -> Dict[str, Any]:

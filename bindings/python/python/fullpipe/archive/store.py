@@ -96,7 +96,15 @@ class Store:
         self.folder = os.path.abspath(folder)
         self.staging = os.path.join(self.folder, ".staging")
         self.lock: Optional[sqlite3.Connection] = None
-        self.manifest: Optional[sqlite3.Connection] = None
+        self.opened: Optional[sqlite3.Connection] = None
+        self.next = 0
+
+    @property
+    def manifest(self) -> sqlite3.Connection:
+        """While it is open."""
+        if self.opened is None:
+            raise ValueError("the archive is closed")
+        return self.opened
 
     @classmethod
     def to_write(cls, folder: str, options: Dict[str, str]) -> "Store":
@@ -111,7 +119,7 @@ class Store:
             _is_ours(store.folder)
             os.makedirs(store.staging, exist_ok=True)
             store._take_lock()
-            store.manifest = _connect(os.path.join(store.folder, MANIFEST))
+            store.opened = _connect(os.path.join(store.folder, MANIFEST))
             try:
                 store._prepare(options)
                 store._settle()
@@ -131,17 +139,17 @@ class Store:
             hint = "python -m fullpipe.archive INPUT... --out DIR makes one"
             raise made("input_invalid", f"{folder} is no archive: it has no {MANIFEST}", hint, 24)
         try:
-            store.manifest = _connect(file)
+            store.opened = _connect(file)
             store._check_version()
         except sqlite3.DatabaseError as error:
             raise made("input_invalid", f"reading {file}: {error}", None, 24)
         return store
 
     def close(self) -> None:
-        for connection in (self.manifest, self.lock):
+        for connection in (self.opened, self.lock):
             if connection is not None:
                 connection.close()
-        self.manifest = self.lock = None
+        self.opened = self.lock = None
 
     def _take_lock(self) -> None:
         """Held by an open transaction, so that it ends with the process, on every system."""
@@ -180,9 +188,10 @@ class Store:
     def known(self) -> Dict[str, Known]:
         """What was read, by the names of series."""
         rows = self.manifest.execute("SELECT key, fingerprint, status, site, last_us FROM series")
-        series = {row[0]: Known(*row[1:], {}) for row in rows}
-        for name, key, *facts, is_gone in self.manifest.execute("SELECT name, series, size, stamp, first_ns, is_gone FROM capture"):
-            series[key].captures[name] = Fact(*facts, bool(is_gone))
+        series = {key: Known(fingerprint, status, site, last_us, {}) for key, fingerprint, status, site, last_us in rows}
+        captures = self.manifest.execute("SELECT name, series, size, stamp, first_ns, is_gone FROM capture")
+        for name, key, size, stamp, first_ns, is_gone in captures:
+            series[key].captures[name] = Fact(size, stamp, first_ns, bool(is_gone))
         return series
 
     def commit(self, results: List[Result], replaced: Set[str]) -> None:
@@ -310,7 +319,9 @@ class Store:
 
     def counts(self) -> Dict[str, int]:
         """What the archive holds."""
-        one = lambda query: self.manifest.execute(query).fetchone()[0] or 0  # noqa: E731
+        def one(query: str) -> int:
+            return int(self.manifest.execute(query).fetchone()[0] or 0)
+
         return {
             "captures": one("SELECT count(*) FROM capture"),
             "capture_bytes": one("SELECT sum(size) FROM capture"),

@@ -150,7 +150,7 @@ class Source:
         try:
             if self.stream is None:
                 self.stream = self.open()
-            piece = self.stream.read(size)
+            piece: bytes = self.stream.read(size)
         except Exception as error:
             self.error, piece = _line(error), b""
         if not piece:
@@ -188,11 +188,14 @@ def _first_packet(start: bytes) -> Optional[int]:
     if start[:4] not in orders:
         with contextlib.suppress(fullpipe.Error):
             begun = pa.table(fullpipe.read(io.BytesIO(whole), None, 1, timelines=False).connections)["started_us"]
-            return min((moment.as_py() for moment in begun), default=0) * 1000 or None
+            moments: List[int] = begun.to_pylist()
+            return min(moments, default=0) * 1000 or None
         return None
     if len(start) < 32:
         return None
     order, unit = orders[start[:4]]
+    seconds: int
+    fraction: int
     seconds, fraction = struct.unpack_from(order + "II", start, 24)
     return seconds * 1_000_000_000 + fraction * unit
 
