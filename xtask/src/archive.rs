@@ -4,7 +4,7 @@
 mod captures;
 mod nodes;
 mod prove;
-mod run;
+mod reading;
 
 use std::{
     env, fs,
@@ -16,6 +16,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use xshell::{Shell, cmd};
 
+pub(crate) use self::reading::children_s;
 use crate::{corpus, setup};
 
 /// Set for the copy of this program that runs in a namespace of its own: Ray listens on every address of a machine.
@@ -72,6 +73,29 @@ pub(crate) fn run(shell: &Shell, arguments: &Archive) -> Result<()> {
     prove::prove(&out, arguments)
 }
 
+/// Captures for a bench, and a Python that reads them.
+pub(crate) fn for_bench(
+    shell: &Shell,
+    binary: &Path,
+    wheel: Option<PathBuf>,
+    captures: usize,
+) -> Result<(Vec<PathBuf>, Package)> {
+    let out = shell.current_dir().join("target/bench-python");
+    let arguments = Archive {
+        out: out.clone(),
+        captures,
+        size: 5000,
+        short: 0,
+        prove: false,
+        rounds: 0,
+        binary: None,
+        wheel,
+        python: None,
+    };
+    fs::create_dir_all(&out)?;
+    Ok((captures::make(shell, binary, &out, &arguments)?, package(shell, &arguments, &out)?))
+}
+
 /// The Python, and where the package is for it.
 fn package(shell: &Shell, arguments: &Archive, out: &Path) -> Result<Package> {
     if let Some(python) = &arguments.python {
@@ -107,9 +131,9 @@ fn wheel(shell: &Shell, tools: &Path, dist: &Path) -> Result<PathBuf> {
 }
 
 /// What runs `python -m fullpipe.archive`.
-struct Package {
-    python: PathBuf,
-    folder: Option<PathBuf>,
+pub(crate) struct Package {
+    pub(crate) python: PathBuf,
+    pub(crate) folder: Option<PathBuf>,
 }
 
 /// Starts this program again with the same arguments, where nothing but its own loopback is.

@@ -63,8 +63,8 @@ struct Copy {
     start_ns: u64,
 }
 
-/// Makes those that are missing.
-pub(super) fn make(shell: &Shell, binary: &Path, out: &Path, arguments: &Archive) -> Result<()> {
+/// Makes those that are missing; gives all but the short ones.
+pub(super) fn make(shell: &Shell, binary: &Path, out: &Path, arguments: &Archive) -> Result<Vec<PathBuf>> {
     let originals = originals(shell, binary, &out.join("originals"))?;
     let mut expected = Expected::new();
     let groups = groups(&out.join("captures"), arguments.captures);
@@ -85,7 +85,7 @@ pub(super) fn make(shell: &Shell, binary: &Path, out: &Path, arguments: &Archive
             (0..count as u64).map(|copy| Copy { original: short, start_ns: group.start_ns + copy * step }).collect();
         group.write(&originals, &copies)?;
     }
-    Ok(())
+    Ok(groups.into_iter().flat_map(|group| group.files).collect())
 }
 
 /// Everything that can be copied, with what the reader says of it by itself.
@@ -280,4 +280,71 @@ fn write_expected(out: &Path, expected: &Expected) -> Result<()> {
 pub(super) fn read_expected(out: &Path) -> Result<Expected> {
     let rows: Vec<(String, String, u64, f64)> = serde_json::from_slice(&fs::read(out.join("expected.json"))?)?;
     Ok(rows.into_iter().map(|(limiter, host, count, lost)| ((limiter, host), (count, lost))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(packets: &[(u32, &[u8])]) -> Vec<u8> {
+        let mut file = [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 65_535, 101].map(u32::to_le_bytes).concat();
+        for (after, data) in packets {
+            file.extend([7, *after, data.len() as u32, 1500].map(u32::to_le_bytes).concat());
+            file.extend(*data);
+        }
+        file
+    }
+
+    /// An IPv4 header (RFC 791) before a TCP header of zeros.
+    fn segment(from: [u8; 4], to: [u8; 4]) -> Vec<u8> {
+        let mut data = vec![0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0];
+        data.extend([from, to].concat());
+        data.extend([0; 20]);
+        data
+    }
+
+    fn original() -> Original {
+        let ends = [[10, 80, 0, 1], [10, 80, 0, 2]];
+        let whole = file(&[(5, &segment(ends[0], ends[1])), (9, &segment(ends[1], ends[0]))]);
+        let packets = packets(&whole).unwrap();
+        Original { name: "x".to_owned(), packets, ends, is_ab: true, limiter: "path".to_owned(), lost_s: 2.0 }
+    }
+
+    #[test]
+    fn a_copy_is_between_other_hosts_at_another_time_and_is_counted_for_its_receiver() {
+        let original = original();
+        let folder = std::env::temp_dir().join(format!("fullpipe-copy-{}", std::process::id()));
+        let files = vec![folder.join("a.pcap"), folder.join("a.pcap1")];
+        let group = Group { files: files.clone(), seed: 1, start_ns: 9 * SECOND };
+        let copies = [Copy { original: 0, start_ns: 9 * SECOND }, Copy { original: 0, start_ns: 8 * SECOND }];
+        let originals = [original];
+        group.write(&originals, &copies).unwrap();
+        let read: Vec<Packet> = files.iter().flat_map(|file| packets(&fs::read(file).unwrap()).unwrap()).collect();
+        fs::remove_dir_all(&folder).unwrap();
+        let ends: Vec<&[u8]> = read.iter().map(|packet| &packet.data[12..20]).collect();
+        let [one, other] = [hosts(0, 0), hosts(0, 1)];
+        let there_and_back = |[a, b]: [[u8; 4]; 2]| [[a, b].concat(), [b, a].concat()];
+        assert_eq!(ends, [there_and_back(other), there_and_back(one)].concat(), "the earlier first, a file for each two");
+        for packet in &read {
+            let words = packet.data[..20].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
+            let sum: u32 = words.sum();
+            assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff, "the sum of a header with its checksum (RFC 1071)");
+        }
+        let mut expected = Expected::new();
+        expect(&originals, &copies, &mut expected);
+        assert_eq!(expected, Expected::from([(("path".to_owned(), "10.200.0.1".to_owned()), (2, 4.0))]));
+    }
+
+    #[test]
+    fn captures_are_drawn_the_same_each_time_and_fill_what_was_asked_for() {
+        let originals = [original(), original()];
+        let groups = groups(Path::new("x"), 10);
+        assert_eq!(groups.iter().map(|group| group.files.len()).collect::<Vec<_>>(), [4, 1, 1, 4]);
+        for group in &groups {
+            let copies = group.copies(&originals, 1000);
+            assert!(copies.len() * originals[0].bytes() >= 1000 * group.files.len());
+            let again = group.copies(&originals, 1000);
+            assert!(copies.iter().zip(&again).all(|(a, b)| (a.original, a.start_ns) == (b.original, b.start_ns)));
+        }
+    }
 }

@@ -11,7 +11,7 @@ use super::{
     Archive, INSIDE,
     captures::{Expected, read_expected},
     nodes::Nodes,
-    run::{Done, Harm, Reader, Team},
+    reading::{Done, Harm, Reader, Team},
 };
 
 /// Who reads, in each round. The first two are what a second processor is judged by.

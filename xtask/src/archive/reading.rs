@@ -149,7 +149,7 @@ fn most_kb(pid: u32) -> u64 {
 }
 
 /// Processor time of all processes that ended and were waited for, with theirs: fields 16 and 17 of /proc/self/stat.
-fn children_s() -> Result<f64> {
+pub(crate) fn children_s() -> Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let (_, fields) = stat.rsplit_once(") ").context("/proc/self/stat is not as proc(5) says")?;
     let ticks: Vec<f64> = fields.split(' ').skip(13).take(2).filter_map(|field| field.parse().ok()).collect();
