@@ -1,6 +1,7 @@
 //! Speed, each with its peer or its aim beside it.
 
 mod measure;
+mod python;
 
 use std::path::PathBuf;
 
@@ -20,15 +21,18 @@ pub(crate) struct Arguments {
     /// `measure`: only these tools, beside iperf3 as it is by default.
     #[arg(long, value_delimiter = ',')]
     tools: Vec<String>,
-    /// `measure`: how often each line is run.
+    /// `measure`, `python`: how often each line is run.
     #[arg(long, default_value_t = 3)]
     rounds: u32,
     /// `measure`: the iperf3 to compare with [default: the newest that `interop` has built, else that of the system].
     #[arg(long)]
     iperf3: Option<PathBuf>,
-    /// `measure`: the fullpipe to measure [default: built for release].
+    /// `measure`, `python`: the fullpipe to measure [default: built for release].
     #[arg(long)]
     fullpipe: Option<PathBuf>,
+    /// `python`: the wheel to measure [default: built for release].
+    #[arg(long)]
+    wheel: Option<PathBuf>,
 }
 
 /// What can be measured.
@@ -42,6 +46,8 @@ pub(crate) enum Bench {
     Measure,
     /// The TCP engine over TUN beside smoltcp and the kernel: goodput and processor time, both ways.
     Tcp,
+    /// The Python package beside the program: the same 40 captures (200 MB), with one thread.
+    Python,
     /// The simulator: data segments per second, and a sweep of a thousand points.
     Sim,
 }
@@ -57,6 +63,7 @@ pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
                 .run()?
         }
         Bench::Measure => measure::run(shell, arguments)?,
+        Bench::Python => python::run(shell, arguments)?,
         Bench::Sim => {
             // As it ships: the engine's calls are inlined across crates.
             cmd!(shell, "cargo run --profile dist --locked --quiet --package fullpipe-sim --example bench_sim").run()?

@@ -1,5 +1,6 @@
 //! Developer tasks: `cargo xtask test` sets up what is missing and runs every check; `cargo xtask --help` lists the rest.
 
+mod archive;
 mod bench;
 mod check;
 mod corpus;
@@ -35,6 +36,9 @@ enum Task {
     Setup,
     /// Speed, side by side with the peers, built for release.
     Bench(bench::Arguments),
+    /// Archives at the size that they are for: makes a thousand captures and, with --prove, reads them with 1, 2 and 4 workers, by
+    /// processes and on a Ray cluster of two nodes, kills a worker, stops a node, and compares (a quiet machine; hours if a slow one).
+    Archive(archive::Archive),
     /// The measuring protocol against versions of iperf3 that are built from source.
     Interop {
         /// A git repository to build them from.
@@ -86,6 +90,7 @@ fn main() -> Result<()> {
             Ok(())
         }
         Task::Bench(arguments) => bench::run(&shell, &arguments),
+        Task::Archive(arguments) => archive::run(&shell, &arguments),
         Task::Interop { source } => interop::run(&shell, &source),
         Task::Corpus(corpus) => corpus::run(&shell, &corpus),
         Task::ValidateSim(arguments) => validate::run(&shell, &arguments),

@@ -254,6 +254,10 @@ fn zig(shell: &Shell) {
     }
 }
 
+/// What builds the Python package, checks its types, and reads with it.
+const PYTHON: [&str; 10] =
+    ["maturin", "pyarrow", "polars", "pandas", "duckdb", "pytest", "ray[client]", "moto[server]", "fsspec", "mypy"];
+
 /// A Python with maturin, the libraries that read the tables of the Python package, and what works on archives; and OpenTelemetry's
 /// messages: about 900 MB.
 pub(crate) fn python(shell: &Shell) {
@@ -265,16 +269,15 @@ pub(crate) fn python(shell: &Shell) {
         let script = format!("import {modules}");
         cmd!(shell, "{program} -c {script}").quiet().ignore_stdout().ignore_stderr().run().is_ok()
     };
-    if has("duckdb, flask, maturin, moto.server, pandas, polars, pyarrow, pytest, ray") {
+    if has("duckdb, flask, fsspec, grpc, maturin, moto.server, mypy.api, pandas, polars, pyarrow, pytest, ray") {
         eprintln!("python: all here");
     } else {
         eprintln!("python: installing maturin, readers of Arrow and Ray into {}", folder.display());
         let made = cmd!(shell, "python3 -m venv {folder}").quiet().ignore_stdout().ignore_stderr().run();
-        let wanted = ["maturin", "pyarrow", "polars", "pandas", "duckdb", "pytest", "ray", "moto[server]"];
-        let made = made.and_then(|()| cmd!(shell, "{program} -m pip install {options...} {wanted...}").quiet().run());
+        let made = made.and_then(|()| cmd!(shell, "{program} -m pip install {options...} {PYTHON...}").quiet().run());
         if let Err(error) = made {
-            let from = "python3 -m venv, pip: maturin pyarrow polars pandas duckdb pytest ray moto[server]";
-            return skipped("python", "the Python packages", from, &error.to_string(), "the Python package");
+            let from = format!("python3 -m venv, pip: {}", PYTHON.join(" "));
+            return skipped("python", "the Python packages", &from, &error.to_string(), "the Python package");
         }
     }
     // In a folder of its own: where Ray finds a part of OpenTelemetry, it wants all of it.

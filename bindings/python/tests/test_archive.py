@@ -2,7 +2,9 @@
 
 import contextlib
 import csv
+import datetime
 import errno
+import gzip
 import io
 import json
 import os
@@ -41,7 +43,7 @@ POLICED = DATA / "2m-230ms-cubic-policed-a.pcap"
 class Here:
     """An engine without workers, for tests that are about something else."""
 
-    name = "here"
+    name, most = "here", 1
 
     def __init__(self, how, dies=None, times=0):
         self.how, self.dies, self.times, self.tasks = how, dies, times, []
@@ -87,7 +89,8 @@ def made(source, out, *words, code=0):
 
 
 def rows(out):
-    found = [row for file in sorted(pathlib.Path(out).glob("day=*/**/*.parquet")) for row in pq.ParquetFile(file).read().to_pylist()]
+    files = sorted(pathlib.Path(out).glob("day=*/**/*.parquet"))
+    found = [{**row, **store.partition(str(file))} for file in files for row in pq.ParquetFile(file).read().to_pylist()]
     return sorted(found, key=lambda row: (row["capture"], row["number"]))
 
 
@@ -136,8 +139,10 @@ def test_any_number_of_workers_gives_the_same_rows_and_the_hash_of_the_single_re
     assert row["site"] == "lon" and re.fullmatch(r"\d{4}-\d\d-\d\d", row["day"])
     file = next((tmp_path / "one").glob(f"day={row['day']}/site=lon/limiter={row['limiter']}/*.parquet"))
     written = pq.read_schema(file)
+    assert written.names == [name for name in table.schema.names if name != "limiter"] + ["capture"]
     for field in table.schema:
-        assert written.field(field.name).equals(field, check_metadata=True)
+        if field.name != "limiter":
+            assert written.field(field.name).equals(field, check_metadata=True)
     assert written.metadata[b"schema"] == table.schema.metadata[b"schema"]
 
 
@@ -174,8 +179,6 @@ def test_a_second_run_reads_what_is_new_or_changed_and_nothing_else(captures, tm
     grown = made(captures, out)
     assert (grown["captures_read"], grown["archive"]["connections"]) == (4, 10)
     assert grown["hash"] == made(captures, tmp_path / "anew")["hash"]
-    for file in out.glob("day=*/**/*.parquet"):
-        assert file.parent.name == f"limiter={pq.ParquetFile(file).read()['limiter'][0]}"
 
 
 def test_what_a_ring_has_written_over_stays_in_the_archive(tmp_path):
@@ -187,6 +190,174 @@ def test_what_a_ring_has_written_over_stays_in_the_archive(tmp_path):
     after = made(source, out)
     assert after["captures_read"] == 1
     assert after["archive"]["connections"] == before["archive"]["connections"] + 1
+
+
+def test_a_file_that_a_ring_has_written_over_is_read_and_what_it_held_stays(tmp_path):
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    ring = [source / f"r.pcap{n}" for n in range(4)]
+    for file, of in zip(ring, (WINDOW, POLICED, DATA / "50m-40ms-cubic-delayed-ack-a.pcap", DATA / "20m-150ms-cubic-idle-b.pcap")):
+        shutil.copy(of, file)
+    before = made(source, out)
+    assert before["archive"]["connections"] == 4
+    whole = (DATA / "adsl2-cubic-window-a.pcap").read_bytes()
+    ring[0].write_bytes(whole[:-2000])
+    after = made(source, out, code=24)
+    assert (after["captures_read"], after["archive"]["connections"]) == (1, 5)
+    # The recorder is still at it: the file is the same recording, and is read anew.
+    ring[0].write_bytes(whole)
+    grown = made(source, out)
+    assert (grown["captures_read"], grown["archive"]["connections"], grown["problems"]) == (1, 5, [])
+    assert made(source, out)["captures_read"] == 0
+    # Round again, and the next file, too: three generations of one name, and both new files are read as one series.
+    shutil.copy(DATA / "strangers" / "paced-socket-a.pcap", ring[0])
+    shutil.copy(DATA / "strangers" / "request-response-a.pcap", ring[1])
+    round_again = made(source, out)
+    assert round_again["captures_read"] == 2 and len(rows(out)) == round_again["archive"]["connections"] > 6
+    assert len({row["capture"] for row in rows(out)}) == 3
+    assert made(source, out)["captures_read"] == 0
+
+
+def test_a_capture_that_was_edited_is_read_anew_and_one_that_was_recorded_over_stays(tmp_path):
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    file = source / "x.pcap"
+    head, found = packets(POLICED)
+    file.write_bytes(head + b"".join(found))
+    made(source, out)
+    file.write_bytes(head + b"".join(found[40:]))
+    edited = made(source, out)
+    assert (edited["captures_read"], edited["archive"]["connections"]) == (1, 1)
+    a_day_later(POLICED, file)
+    assert made(source, out)["archive"]["connections"] == 2
+    assert made(source, out)["captures_read"] == 0
+
+
+def a_day_later(source, target):
+    """The same capture, made on the next day."""
+    head, found = packets(source)
+    moved = [struct.pack("<I", struct.unpack_from("<I", packet)[0] + 86_400) + packet[4:] for packet in found]
+    target.write_bytes(head + b"".join(moved))
+
+
+@pytest.mark.parametrize("name, packed", [("pcap", False), ("pcap", True), ("pcapng", False)])
+def test_when_a_recording_begins_is_told_by_the_start_of_its_file(name, packed):
+    first = struct.unpack_from("<II", POLICED.read_bytes(), 24)
+    moment = first[0] * 1_000_000_000 + first[1] * 1000
+    whole = POLICED.read_bytes() if name == "pcap" else as_pcapng(POLICED)
+    assert worker._first_packet((gzip.compress(whole) if packed else whole)[:4096]) == moment
+    assert worker._first_packet(b"this is no capture") is None
+
+
+def as_pcapng(path):
+    """The same packets in pcapng (draft-ietf-opsawg-pcapng): a section, an interface, enhanced packet blocks."""
+    head, found = packets(path)
+    block = lambda kind, body: struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)  # noqa: E731
+    link = struct.unpack_from("<I", head, 20)[0]
+    blocks = [block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)), block(1, struct.pack("<HHI", link, 0, 65535))]
+    for packet in found:
+        seconds, fraction, kept, length = struct.unpack_from("<IIII", packet)
+        moment = seconds * 1_000_000 + fraction
+        body = struct.pack("<IIIII", 0, moment >> 32, moment & 0xFFFFFFFF, kept, length) + packet[16:]
+        blocks.append(block(6, body + bytes(-len(body) % 4)))
+    return b"".join(blocks)
+
+
+def test_names_that_are_not_utf_8_are_read_and_told_as_they_can_be(captures, tmp_path):
+    folder = os.fsencode(captures) + b"/caf\xe9"
+    os.mkdir(folder)
+    shutil.copy(WINDOW, folder + b"/b\xff.pcap")
+    with open(folder + b"/bad\xff.pcap", "wb") as file:
+        file.write(b"this is no capture")
+    with open(folder + b"/cut\xff.pcap", "wb") as file:
+        file.write(POLICED.read_bytes()[:-5])
+    done = made(captures, tmp_path / "out", code=24)
+    assert done["archive"]["connections"] == 9 + 2
+    assert {pathlib.Path(one["file"]).name for one in done["problems"]} == {"bad\\xff.pcap", "cut\\xff.pcap"}
+    assert made(captures, tmp_path / "out", code=24)["captures_read"] == 0
+    assert "caf\\xe9" in {row["site"] for row in rows(tmp_path / "out")}
+    assert archive("query", "limiters", tmp_path / "out", "--site", "caf\\xe9")["rows"]
+    only = made(folder.decode("utf-8", "surrogateescape"), tmp_path / "only", code=24)
+    assert only["archive"]["connections"] == 2
+    error = made(captures, tmp_path / "out\udcff", code=2)["error"]
+    assert "not UTF-8" in error["message"]
+
+
+def test_folders_behind_links_are_read_once(captures, tmp_path):
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    shutil.copy(WINDOW, aside / "far.pcap")
+    (captures / "par").symlink_to(aside)
+    (captures / "again").symlink_to(captures / "lon")
+    (captures / "lon" / "up").symlink_to(captures)
+    (aside / "back").symlink_to(captures)
+    done = made(captures, tmp_path / "out")
+    assert (done["captures_found"], done["archive"]["connections"]) == (13, 10)
+    assert {row["site"] for row in rows(tmp_path / "out")} == {"lon", "nyc", "sin", "par"}
+
+
+def test_another_site_is_heeded_by_the_next_run(captures, tmp_path):
+    out = tmp_path / "out"
+    first = made(captures, out)
+    moved = made(captures, out, "--site", "everywhere")
+    assert (moved["captures_read"], moved["hash"]) == (12, first["hash"])
+    assert {row["site"] for row in rows(out)} == {"everywhere"}
+    assert made(captures, out, "--site", "everywhere")["captures_read"] == 0
+
+
+def test_the_folder_is_a_data_set_for_everybodys_reader(captures, tmp_path):
+    pl, pd, duckdb = pytest.importorskip("polars"), pytest.importorskip("pandas"), pytest.importorskip("duckdb")
+    import pyarrow.dataset
+
+    out = tmp_path / "out"
+    made(captures, out)
+    kept = sorted((row["capture"], row["day"], row["site"], row["limiter"]) for row in rows(out))
+    columns = ["capture", "day", "site", "limiter"]
+    as_rows = lambda frame: sorted(map(tuple, frame))  # noqa: E731
+    assert as_rows(pd.read_parquet(out)[columns].astype(str).itertuples(index=False)) == kept
+    assert as_rows(pq.read_table(out).select(columns).to_pandas().astype(str).itertuples(index=False)) == kept
+    found = pyarrow.dataset.dataset(out, partitioning="hive").to_table(columns=columns)
+    assert as_rows(found.to_pandas().astype(str).itertuples(index=False)) == kept
+    # The lines of docs/archive.md.
+    text = (ROOT / "docs/archive.md").read_text()
+    (line,) = re.findall(r"^    pl\.scan_parquet\(.*$", text, re.M)
+    frame = eval(line.replace('"archive', f'"{out}'), {"pl": pl}).collect()
+    assert sorted((one, str(day), site, limiter) for one, day, site, limiter in frame.select(columns).iter_rows()) == kept
+    (question,) = re.findall(r'^    duckdb -c "(.*)"$', text, re.M)
+    question = question.replace("'archive", f"'{out}").replace("send_buffer", "receive_window")
+    assert {site for site, _ in duckdb.sql(question).fetchall()} == {"lon", "nyc"}
+
+
+def test_an_archive_of_the_former_layout_is_refused_with_a_way_out(captures, tmp_path):
+    out = tmp_path / "out"
+    (out / ".staging").mkdir(parents=True)
+    sqlite3.connect(out / "manifest.sqlite").close()
+    for error in (made(captures, out, code=24)["error"], archive("query", "days", out, code=24)["error"]):
+        assert "version 1" in error["message"] and "--out" in error["hint"]
+
+
+def test_a_merge_in_the_middle_of_a_question_is_no_error_and_a_lost_file_is_one(captures, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    calm = made(captures, out)
+    asked = archive("query", "limiters", out, "--all", "--top", 0)["rows"]
+    parts = store.Store.parts
+    looked = 0
+
+    def stale(self):
+        nonlocal looked
+        looked += 1
+        return [*parts(self), str(out / "day=2020-01-01/site=x/limiter=path/merged.parquet")] if looked == 1 else parts(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.Store, "parts", stale)
+        assert archive("query", "limiters", out, "--all", "--top", 0)["rows"] == asked
+        looked = 0
+        assert archive("hash", out)["hash"] == calm["hash"]
+    gone = next(out.glob("day=*/**/*.parquet"))
+    gone.unlink()
+    for words in (("query", "prefixes", out), ("hash", out), ("report", out, "--html", tmp_path / "page.html")):
+        error = archive(*words, code=24)["error"]
+        assert error["kind"] == "input_invalid" and gone.name in error["message"]
 
 
 def test_bad_files_are_listed_and_the_rest_is_read(captures, tmp_path):
@@ -446,8 +617,7 @@ def test_queries_answer_what_the_rows_say(captures, tmp_path):
     only = archive("query", "limiters", out, "--site", "sin", "--all")["rows"]
     assert sum(row["connections"] for row in only) == 1
     unscaled = archive("query", "unscaled", out)["rows"]
-    expected = {host for row in there for end in "ab" if row[f"syn_seen_{end}"] and row[f"window_scale_{end}"] is None
-                for host in [row[end].rpartition(":")[0]]}
+    expected = {row["a"].rpartition(":")[0] for row in there if row["syn_seen_a"] and row["window_scale_a"] is None}
     assert {row["host"] for row in unscaled} == expected
 
 
@@ -459,7 +629,8 @@ def test_queries_answer_what_tcptrace_counts(captures, tmp_path):
     for name in ("request-response", "slow-reader-freebsd", "paced-socket", "reordering-without-sack"):
         for file in (DATA / "strangers").glob(f"{name}-a.pcap"):
             shutil.copy(file, captures / "nyc")
-    unscaled(captures / "lon" / "no-scale.pcap")
+    unscaled(captures / "lon" / "no-scale.pcap", 0)
+    unscaled(captures / "lon" / "no-answer.pcap", 1)
     out = tmp_path / "out"
     made(captures, out)
     without, seen, sent, connections = {}, {}, {}, 0
@@ -475,6 +646,8 @@ def test_queries_answer_what_tcptrace_counts(captures, tmp_path):
             for end, way in (("a", "a2b"), ("b", "b2a")):
                 if row[f"SYN/FIN_pkts_sent_{way}"].startswith("0"):
                     continue
+                if end == "b" and row["req_1323_ws/ts_a2b"].startswith("N"):
+                    continue  # An answer has the option only where the SYN had it.
                 host = row[f"host_{end}"]
                 seen[host] = seen.get(host, 0) + 1
                 without[host] = without.get(host, 0) + row[f"req_1323_ws/ts_{way}"].startswith("N")
@@ -488,13 +661,69 @@ def test_queries_answer_what_tcptrace_counts(captures, tmp_path):
     assert scaled == {host: (count, seen[host]) for host, count in without.items() if count} and scaled
 
 
-def unscaled(path):
-    """A capture whose first end offers no window scale: its option made three of no operation (RFC 9293, 3.2)."""
+def unscaled(path, without):
+    """A capture in which an end has no window scale: its option made three of no operation (RFC 9293, section 3.2). Where the SYN has
+    none (0), its answer has none either (RFC 7323, section 2.2); or only the answer has none (1)."""
     head, found = packets(WINDOW)
-    syn = bytearray(found[0])
-    at = syn.index(b"\x03\x03", 16 + 40)
-    syn[at : at + 3] = b"\x01\x01\x01"
-    path.write_bytes(head + bytes(syn) + b"".join(found[1:]))
+    for number in range(without, 2):
+        packet = bytearray(found[number])
+        at = packet.index(b"\x03\x03", 16 + 40)
+        packet[at : at + 3] = b"\x01\x01\x01"
+        found[number] = bytes(packet)
+    path.write_bytes(head + b"".join(found))
+
+
+@pytest.mark.parametrize("without, host", [(0, "10.80.0.1"), (1, "10.80.0.2")])
+def test_the_host_that_read_names_is_the_one_without_window_scale(tmp_path, without, host):
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    unscaled(source / "x.pcap", without)
+    made(source, out)
+    (row,) = rows(out)
+    (told,) = archive("query", "unscaled", out)["rows"]
+    assert (told["host"], told["syns_without_scale"]) == (host, 1)
+    assert told["lost_s"] == pytest.approx(row["share"] * row["sending_seconds"]) and told["lost_s"] > 1
+    assert f"({host}), switch window scaling on" in row["action"]
+
+
+def test_queries_answer_what_the_program_and_a_few_lines_count(captures, tmp_path):
+    """The same figures from the program's CSV of each capture, added up here: neither Parquet nor SQL has a part in them."""
+    unscaled(captures / "lon" / "no-scale.pcap", 0)
+    a_day_later(POLICED, captures / "nyc" / "later.pcap")
+    a_day_later(WINDOW, captures / "lon" / "later.pcap")
+    out = tmp_path / "out"
+    made(captures, out)
+    series = [[file] for file in sorted(captures.glob("[ln]*/*.pcap"))] + [sorted(captures.glob("sin/*"))]
+    found = []
+    for files in series:
+        said = subprocess.run([os.environ["FULLPIPE"], "read", "--csv", *files], capture_output=True, text=True, check=True).stdout
+        found += csv.DictReader(io.StringIO(said))
+    lost, networks, days = {}, {}, {}
+    for row in found:
+        if row["limiter"] in ("application", "path", "insufficient_evidence"):
+            continue
+        seconds = float(row["share"]) * float(row["sending_seconds"])
+        host = row["b" if row["direction"] == "a->b" else "a"].rpartition(":")[0]
+        day = datetime.datetime.fromtimestamp(int(row["started_us"]) / 1e6, datetime.timezone.utc).date().isoformat()
+        for into, key in ((lost, (row["limiter"], host)), (networks, host.rpartition(".")[0] + ".0/24"), (days, (day, row["limiter"]))):
+            count, before = into.get(key, (0, 0.0))
+            into[key] = (count + 1, before + seconds)
+    close = lambda there, here: there.keys() == here.keys() and all(  # noqa: E731
+        there[key][0] == here[key][0] and there[key][1] == pytest.approx(here[key][1]) for key in there)
+    answer = archive("query", "limiters", out, "--top", 0)["rows"]
+    assert close({(row["limiter"], row["destination"]): (row["connections"], row["lost_s"]) for row in answer}, lost)
+    answer = archive("query", "prefixes", out, "--top", 0)["rows"]
+    assert close({row["prefix"]: (row["connections"], row["lost_s"]) for row in answer}, networks)
+    answer = archive("query", "days", out, "--top", 0)["rows"]
+    assert close({(row["day"], row["limiter"]): (row["connections"], row["lost_s"]) for row in answer}, days)
+    all_days = sorted({datetime.datetime.fromtimestamp(int(row["started_us"]) / 1e6, datetime.timezone.utc).date().isoformat() for row in found})
+    assert len(all_days) > 1
+    at = all_days[-1]
+    for row in archive("query", "change", out, "--at", at, "--top", 0)["rows"]:
+        for side, of in (("before", [day for day in all_days if day < at]), ("after", [at])):
+            counts = [days[day, row["limiter"]] for day in of if (day, row["limiter"]) in days]
+            assert row[f"connections_{side}"] == sum(count for count, _ in counts)
+            assert row[f"lost_s_per_day_{side}"] == pytest.approx(sum(seconds for _, seconds in counts) / len(of))
 
 
 def test_nothing_listens_unless_a_cluster_is_asked_for(monkeypatch):
@@ -511,6 +740,49 @@ def test_nothing_listens_unless_a_cluster_is_asked_for(monkeypatch):
     with pytest.raises(fullpipe.Error) as told:
         asked("auto")
     assert told.value.exit_code == 21
+
+
+class FakeRay:
+    """What is asked of Ray before there is work: how many processors its nodes have."""
+
+    exceptions = type("exceptions", (), {"RayError": OSError})
+
+    def __init__(self, nodes, error=None):
+        self.has, self.error = nodes, error
+
+    def init(self, **_):
+        if self.error:
+            raise self.error
+
+    def nodes(self):
+        return [{"Alive": alive, "Resources": {"CPU": float(count)} if count else {}} for count, alive in self.has]
+
+    def remote(self, **_):
+        return lambda work: work
+
+    def put(self, how):
+        return how
+
+
+def test_a_cluster_works_as_wide_as_its_nodes_and_says_what_they_lack(monkeypatch):
+    def joined(nodes, workers=None, threads=1, error=None, address="auto"):
+        monkeypatch.setitem(sys.modules, "ray", FakeRay(nodes, error))
+        monkeypatch.setattr(run.pools.importlib.util, "find_spec", lambda name: "here")
+        return POOL("ray", workers, worker.How((None,), threads=threads), address).most
+
+    nodes = [(0, True), (8, True), (5, True), (64, False)]
+    assert (joined(nodes), joined(nodes, threads=4), joined(nodes, workers=2)) == (13, 3, 2)
+    with pytest.raises(fullpipe.UsageError, match="8 at the most"):
+        joined(nodes, threads=9)
+    with pytest.raises(fullpipe.Error, match="without its client") as told:
+        joined(nodes, error=ValueError("Ray Client requires pip package `ray[client]`."))
+    assert told.value.exit_code == 21 and "pip install 'ray[client]'" in told.value.hint
+    # Nobody listens: told at once, where Ray would try on.
+    for scheme in ("", "ray://"):
+        with pytest.raises(fullpipe.InputInvalidError, match="joining the Ray cluster"):
+            joined(nodes, address=f"{scheme}127.0.0.1:{free_port()}")
+    monkeypatch.setattr(run.pools.Processes, "_start", lambda self: None)
+    assert POOL("processes", None, None, None).most == run.pools.processors()
 
 
 def test_a_page_is_one_file_and_its_text_is_escaped(captures, tmp_path):
@@ -562,11 +834,21 @@ def test_an_object_store_gives_what_the_folder_gives(captures, bucket, tmp_path)
     assert remote["hash"] == local["hash"]
     assert {row["site"] for row in rows(tmp_path / "remote")} == {"lon", "nyc", "sin"}
     # No secret in what is kept.
-    manifest = sqlite3.connect(tmp_path / "remote" / "manifest.sqlite")
+    manifest = sqlite3.connect(tmp_path / "remote" / "_manifest.sqlite")
     names = [name for (name,) in manifest.execute("SELECT name FROM capture")]
     assert "s3://bucket/captures/sin/r.pcap1" in names and not any("secret" in name for name in names)
     absent = made(url.replace("captures?", "absent?"), tmp_path / "absent", code=24)
     assert "s3://bucket/absent" in absent["error"]["message"] and "secret" not in json.dumps(absent)
+
+
+def test_other_stores_are_read_by_fsspec(captures, tmp_path):
+    fsspec = pytest.importorskip("fsspec")
+    fsspec.filesystem("memory").put(str(captures), "/captures", recursive=True)
+    remote = made("memory://captures", tmp_path / "remote")
+    assert (remote["hash"], remote["archive"]["connections"]) == (made(captures, tmp_path / "local")["hash"], 9)
+    assert {row["site"] for row in rows(tmp_path / "remote")} == {"lon", "nyc", "sin"}
+    error = made("nowhere://captures", tmp_path / "none", code=24)["error"]
+    assert error["message"].startswith("opening nowhere://captures:")
 
 
 class Rights:

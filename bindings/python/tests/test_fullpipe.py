@@ -10,6 +10,7 @@ import re
 import signal
 import struct
 import subprocess
+import sys
 import threading
 import time
 
@@ -87,6 +88,60 @@ def test_everybodys_arrow_reads_the_tables():
     assert pd.DataFrame.from_arrow(connections)["limiter"].tolist() == limiters
     assert pa.table(timelines).num_rows == len(timelines) > 0
     assert pa.table(problems).num_rows == len(problems)
+
+
+def test_whoever_takes_a_table_reads_the_memory_that_it_is_in():
+    pa = pytest.importorskip("pyarrow")
+    connections = fullpipe.read(BOTH).connections
+
+    def addresses():
+        chunks = [chunk for column in pa.table(connections).columns for chunk in column.chunks]
+        return [buffer.address for chunk in chunks for buffer in chunk.buffers() if buffer is not None and buffer.size]
+
+    assert addresses() == addresses() != []
+
+
+@pytest.mark.parametrize("page, least", [("README.md", 5), ("docs/python.md", 9)])
+def test_the_lines_of_the_pages_run_as_they_stand(page, least, tmp_path, monkeypatch):
+    pytest.importorskip("polars")
+    (lines,) = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+    assert len(lines.split("\n")) > least
+    (tmp_path / "slow.pcap").write_bytes(CAPTURE.read_bytes())
+    code = f"import sys; exec({lines!r})"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "receive_window" in ran.stdout or "1000000 bytes fill that path" in ran.stdout
+
+
+def test_types_tell_what_can_be_read_and_the_package_keeps_to_its_own(tmp_path):
+    pytest.importorskip("mypy")
+    package = ROOT / "bindings/python"
+    options = ["--config-file", str(package / "pyproject.toml"), "--cache-dir", str(tmp_path / "cache")]
+
+    def checked(*words):
+        done = subprocess.run([sys.executable, "-m", "mypy", *options, *map(str, words)], capture_output=True, text=True, check=False,
+                              cwd=package, env={**os.environ, "MYPYPATH": str(package / "python")})
+        return done.returncode, done.stdout
+
+    code, said = checked("-p", "fullpipe")
+    assert code == 0, said
+    user = tmp_path / "user.py"
+    user.write_text("""\
+import io
+import pathlib
+import sys
+import fullpipe
+
+fullpipe.read("a.pcap")
+fullpipe.read(pathlib.Path("a.pcap"))
+fullpipe.read([io.BytesIO(), open("a.pcap", "rb"), sys.stdin.buffer, "a.pcap"])
+fullpipe.read(7)
+fullpipe.diagnose(open("a.pcap"))
+fullpipe.plan(1e9, "80ms", settings=7)
+""")
+    code, said = checked(user)
+    wrong = sorted({int(line) for line in re.findall(r"user\.py:(\d+): error", said)})
+    assert (code, wrong) == (1, [9, 10, 11]), said
 
 
 def test_a_file_object_gives_what_its_path_gives():

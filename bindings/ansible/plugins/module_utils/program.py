@@ -30,13 +30,13 @@ class Program(object):
             self.module.fail_json(
                 msg='%s is not on this host; the role fullpipe.network.tune installs it, or give `executable`' % name)
 
-    def run(self, arguments, data=None, accept=(OK,)):
+    def run(self, arguments, data=None, accept=(OK,), cwd=None):
         """Its exit code and its document; fails the module with the program's own words where the code is none of `accept`."""
         environment = {}
         if self.params['state_dir'] is not None:
             environment['FULLPIPE_STATE_DIR'] = self.params['state_dir']
         command = [self.path] + [str(argument) for argument in arguments] + ['--json', '--quiet']
-        code, said, errors = self.module.run_command(command, data=data, environ_update=environment)
+        code, said, errors = self.module.run_command(command, data=data, environ_update=environment, cwd=cwd)
         try:
             document = json.loads(said)
         except ValueError:
@@ -54,9 +54,25 @@ class Program(object):
             self.module.fail_json(msg=message, kind=error.get('kind'), rc=code, document=document)
         return code, document
 
+    def runs(self, *states):
+        """Its runs in these states, newest first."""
+        return [run for run in self.run(['history'])[1]['runs'] if run['state'] in states]
+
     def leave(self, changed=False, **result):
         """Ends the module."""
         self.module.exit_json(changed=changed, **result)
+
+
+# What a run was applied from, as the journal tells it: a label makes it known on every host, whatever its number there.
+SUFFIX = '.fleet.json'
+ON_TRIAL, KEPT = 'on_trial', 'kept'
+
+
+def is_of(run, label=None):
+    """Whether a run was applied by this collection, with this label where one is given."""
+    if label is not None:
+        return run['command'] == 'apply %s%s' % (label, SUFFIX)
+    return run['command'] == 'apply -' or run['command'].endswith(SUFFIX)
 
 
 def option(name, value):

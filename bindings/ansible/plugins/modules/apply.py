@@ -26,6 +26,11 @@ options:
       - A time such as V(10m). Everything is taken back on the host after it, unless M(fullpipe.network.confirm) comes.
       - A process on the host does that, so that it also happens when the host can't be reached any more.
     type: str
+  label:
+    description:
+      - A name for the run, of letters, digits, dots and hyphens, which C(fullpipe history) shows.
+      - By it M(fullpipe.network.undo) finds the run on any number of hosts.
+    type: str
   host:
     description: Which host of the plan this is. By its name or its platform by default.
     type: str
@@ -91,8 +96,10 @@ boot_files:
 """
 
 import json
+import os
+import re
 
-from ansible_collections.fullpipe.network.plugins.module_utils.program import Program, difference, flag, option
+from ansible_collections.fullpipe.network.plugins.module_utils.program import SUFFIX, Program, difference, flag, option
 
 
 def file_difference(one):
@@ -106,20 +113,29 @@ def main():
         plan=dict(type='dict', required=True),
         persist=dict(type='bool', default=False),
         confirm_within=dict(type='str'),
+        label=dict(type='str'),
         host=dict(type='str'),
         force=dict(type='bool', default=False),
     ))
     params, plan = program.params, json.dumps(program.params['plan'])
-    arguments = ['apply', '-'] + option('host', params['host']) + flag('persist', params['persist']) + flag('force', params['force'])
+    name = '-'
+    if params['label'] is not None:
+        if not re.match(r'[A-Za-z0-9][A-Za-z0-9.-]*\Z', params['label']):
+            program.module.fail_json(msg='the label %r has more in it than letters, digits, dots and hyphens' % params['label'])
+        name = params['label'] + SUFFIX
+        with open(os.path.join(program.module.tmpdir, name), 'w') as file:
+            file.write(plan)
+    options = option('host', params['host']) + flag('persist', params['persist']) + flag('force', params['force'])
+    where = dict(data=plan, cwd=program.module.tmpdir)
 
-    would = program.run(arguments + ['--dry-run'], data=plan)[1]
+    would = program.run(['apply', name] + options + ['--dry-run'], **where)[1]
     if program.module.check_mode:
         run, notes, boot_files = None, would['notes'], []
-        settings = [dict(knob=one['knob'], before=one['from'], after=one['to']) for one in would['changes']]
-        changed = bool(settings)
+        settings = [dict(knob=one['knob'], before=one['from'], after=one['to']) for one in would['changes'] if one['from'] != one['to']]
+        changed = bool(settings or would['files'])
     else:
         done = program.run(
-            arguments + ['--yes'] + option('confirm-within', params['confirm_within']), data=plan)[1]
+            ['apply', name] + options + ['--yes'] + option('confirm-within', params['confirm_within']), **where)[1]
         run, notes, boot_files = done['run'], done['notes'], done['boot_files']
         settings = [
             dict(knob=one['knob'], before=one['before'], after=one['wanted'] if one['at_start'] else one['now'])

@@ -10,6 +10,7 @@ short_description: Keep changes that are on trial
 version_added: 0.1.0
 description:
   - Keeps what M(fullpipe.network.apply) with O(fullpipe.network.apply#module:confirm_within) put in force, as C(fullpipe confirm).
+  - A run that was kept already changes nothing.
 options:
   run:
     description: The run.
@@ -18,7 +19,7 @@ options:
 attributes:
   check_mode:
     support: full
-    description: Nothing is confirmed, and nothing is said to be changed.
+    description: Nothing is confirmed.
 extends_documentation_fragment:
   - fullpipe.network.program
 """
@@ -37,14 +38,19 @@ boot_files:
   elements: str
 """
 
-from ansible_collections.fullpipe.network.plugins.module_utils.program import Program
+from ansible_collections.fullpipe.network.plugins.module_utils.program import KEPT, ON_TRIAL, Program
 
 
 def main():
     program = Program(dict(run=dict(type='int', required=True)))
-    if program.module.check_mode:
+    number = program.params['run']
+    if any(run['run'] == number for run in program.runs(KEPT)):
         program.leave(boot_files=[])
-    document = program.run(['confirm', program.params['run']])[1]
+    if program.module.check_mode:
+        if not any(run['run'] == number for run in program.runs(ON_TRIAL)):
+            program.module.fail_json(msg='no run %d is on trial' % number)
+        program.leave(changed=True, boot_files=[])
+    document = program.run(['confirm', number])[1]
     program.leave(changed=True, boot_files=document['boot_files'])
 
 

@@ -41,6 +41,12 @@ options:
     type: str
     choices: [bulk, interactive]
     default: bulk
+  persist:
+    description:
+      - Also plan what this collection has in force already, as long as no boot-time file has it.
+      - The planner finds nothing to set there, and M(fullpipe.network.apply) would be given nothing to persist.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - fullpipe.network.program
 """
@@ -75,7 +81,21 @@ notes:
   elements: str
 """
 
-from ansible_collections.fullpipe.network.plugins.module_utils.program import Program, option
+import json
+
+from ansible_collections.fullpipe.network.plugins.module_utils.program import KEPT, ON_TRIAL, Program, flag, is_of, option
+
+
+def unfinished(program, planned):
+    """Changes that are in force and won't stay: not in a boot-time file, or, where nothing may be taken back first, on trial."""
+    states = ((KEPT,) if program.params['persist'] else ()) + ((ON_TRIAL,) if program.module.check_mode else ())
+    found = {}
+    for run in program.runs(*states) if states else []:
+        for entry in run['entries'] if is_of(run) else []:
+            if entry['kind'] == 'setting' and entry['knob'] not in planned:
+                # The newest run of a setting counts.
+                found.setdefault(entry['knob'], dict(knob=entry['knob'], to=entry['intended'], **{'from': entry['before']}))
+    return list(found.values())
 
 
 def main():
@@ -85,6 +105,7 @@ def main():
         paths=dict(type='list', elements='dict', required=True, options=path),
         memory=dict(type='str'),
         goal=dict(type='str', choices=['bulk', 'interactive'], default='bulk'),
+        persist=dict(type='bool', default=False),
     ))
     arguments = ['plan', '--platform', 'this', '--goal', program.params['goal']]
     arguments += option('memory', program.params['memory'])
@@ -92,6 +113,16 @@ def main():
         words = [one['rate'], one['rtt']] + ([] if one['connections'] is None else [str(one['connections'])])
         arguments += option('path', ','.join(words))
     document = program.run(arguments)[1]
+    more = unfinished(program, [one['knob'] for one in document['changes']])
+    if more:
+        said = 'in force by an earlier run, which does not last'
+        rest = dict(host=document['platform'], reason=said, arithmetic='', source='', takes_effect='live', memory_worst_case=None)
+        whole = dict(document, changes=document['changes'] + [
+            dict(rest, undo="sysctl -w %s='%s'" % (one['knob'], one['from']), **one) for one in more])
+        # What lasts already, a boot-time file has: applying it would do nothing.
+        would = program.run(['apply', '-', '--dry-run'] + flag('persist', program.params['persist']), data=json.dumps(whole))[1]
+        if would['files'] or any(one['from'] != one['to'] for one in would['changes']):
+            document = whole
     program.leave(plan=document, changes=document['changes'], notes=document['notes'])
 
 

@@ -14,8 +14,15 @@ description:
     unless O(force) is given.
 options:
   run:
-    description: The run, as M(fullpipe.network.apply) returned it. Either this or O(all).
+    description: The run, as M(fullpipe.network.apply) returned it. One of this, O(label), O(on_trial) and O(all).
     type: int
+  label:
+    description: The runs that M(fullpipe.network.apply) gave this label, whatever their numbers. A host without one is left as it is.
+    type: str
+  on_trial:
+    description: What this collection put in force and nobody has confirmed yet, as where a play was cut off.
+    type: bool
+    default: false
   all:
     description: Every run that is in force on the host.
     type: bool
@@ -30,7 +37,7 @@ attributes:
     description: Nothing is put back.
   diff_mode:
     support: full
-    description: Settings, and the boot-time files that are put back by name.
+    description: Settings, and boot-time files line by line.
 extends_documentation_fragment:
   - fullpipe.network.program
 """
@@ -39,6 +46,10 @@ EXAMPLES = r"""
 - name: Take one run back
   fullpipe.network.undo:
     run: 7
+
+- name: Take back what one play did, on all hosts
+  fullpipe.network.undo:
+    label: 20261125T142500Z
 
 - name: Take everything back
   fullpipe.network.undo:
@@ -58,28 +69,50 @@ changes:
   elements: dict
 """
 
-from ansible_collections.fullpipe.network.plugins.module_utils.program import NOT_CONFIRMED, OK, Program, difference, flag
+from ansible_collections.fullpipe.network.plugins.module_utils.program import KEPT, NOT_CONFIRMED, OK, ON_TRIAL, Program, difference, flag, is_of
+
+
+def targets(program):
+    """What to undo, as the words of the command, one after the other."""
+    params = program.params
+    if [params['run'] is not None, params['label'] is not None, params['on_trial'], params['all']].count(True) != 1:
+        program.module.fail_json(msg='give one of `run`, `label`, `on_trial` and `all`')
+    if params['all']:
+        return ['--all']
+    if params['run'] is not None:
+        return [params['run']]
+    states = (ON_TRIAL,) if params['on_trial'] else (ON_TRIAL, KEPT)
+    return [run['run'] for run in program.runs(*states) if is_of(run, params['label'])]
+
+
+def differences(changes):
+    """Settings together, and each boot-time file by itself."""
+    settings = [one for one in changes if one['knob']]
+    diff = [difference('settings', [(one['knob'], one['from']) for one in settings], [(one['knob'], one['to']) for one in settings])]
+    for one in changes:
+        if not one['knob']:
+            diff.append(dict(before=one['from'] or '', after=one['to'] or '', before_header=one['file'], after_header=one['file']))
+    return diff
 
 
 def main():
-    program = Program(
-        dict(run=dict(type='int'), all=dict(type='bool', default=False), force=dict(type='bool', default=False)))
-    params = program.params
-    if params['all'] == (params['run'] is not None):
-        program.module.fail_json(msg='give either the number of a run or `all`')
-    arguments = ['undo'] + (['--all'] if params['all'] else [params['run']]) + flag('force', params['force'])
-    # Without --yes it tells what it would do, and ends.
-    would = program.run(arguments, accept=(OK, NOT_CONFIRMED))[1]
-    changes = would.get('changes', [])
-    diff = difference(
-        'settings and files',
-        [(one['knob'] or one['file'], one['from']) for one in changes],
-        [(one['knob'] or one['file'], one['to']) for one in changes])
-    if program.module.check_mode or not changes:
-        program.leave(changed=bool(changes), changes=changes, undone=[], diff=diff)
-    done = program.run(arguments + ['--yes'])[1]
-    changed = any(one['outcome'] == 'restored' for one in done['undone'])
-    program.leave(changed=changed, changes=changes, undone=done['undone'], diff=diff)
+    program = Program(dict(
+        run=dict(type='int'),
+        label=dict(type='str'),
+        on_trial=dict(type='bool', default=False),
+        all=dict(type='bool', default=False),
+        force=dict(type='bool', default=False),
+    ))
+    changes, undone = [], []
+    for target in targets(program):
+        arguments = ['undo', target] + flag('force', program.params['force'])
+        # Without --yes it tells what it would do, and ends.
+        would = program.run(arguments, accept=(OK, NOT_CONFIRMED))[1].get('changes', [])
+        changes += would
+        if would and not program.module.check_mode:
+            undone += program.run(arguments + ['--yes'])[1]['undone']
+    changed = bool(changes) if program.module.check_mode else any(one['outcome'] == 'restored' for one in undone)
+    program.leave(changed=changed, changes=changes, undone=undone, diff=differences(changes))
 
 
 if __name__ == '__main__':

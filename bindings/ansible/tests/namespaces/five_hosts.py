@@ -221,6 +221,12 @@ def main():
     network()
     inventory()
 
+    # Before the program is on any host.
+    fresh, changes = play('playbooks/tune.yml', '--check', '--diff')
+    same('changes told of new hosts', changes, dict(('h%d' % number, 2) for number in EVERY))
+    untouched('after --check of new hosts')
+    same('what is installed then', [os.listdir(folder(number, 'bin')) for number in EVERY], [[]] * HOSTS)
+
     said, changes = play('playbooks/tune.yml', '-e', '{"fullpipe_paths": [{"a": "paris", "b": "rome", "rate": "1G", "rtt": "80ms"}]}', ends=2)
     assert 'no host of the play has fullpipe_site: rome' in said, said
 
@@ -236,10 +242,11 @@ def main():
     wanted, changes = play('playbooks/tune.yml', '--check', '--diff')
     same('changes told', changes, dict(('h%d' % number, 1) for number in EVERY))
     untouched('after --check')
+    same('what new hosts were told', differences(fresh), differences(wanted))
 
-    said, changes = play('playbooks/tune.yml', '--diff')
+    tuned, changes = play('playbooks/tune.yml', '--diff')
     assert all(changes['h%d' % number] > 0 for number in EVERY), changes
-    same('the diff', differences(said), differences(wanted))
+    same('the diff', differences(tuned), differences(wanted))
     for number in EVERY:
         assert buffers(number) != BEFORE, number
         with open(folder(number, DROP_IN)) as file:
@@ -259,14 +266,51 @@ def main():
     same('errors of a mesh', [one['error'] for one in directions], [None] * 6)
     assert all(one['rate_bps'] > 0 and one['limiter'] for one in directions), directions
 
-    # By its run, which may have another number on each host; then whatever is left.
+    # By its run, which may have another number on each host; then by the play's label, which is the same on all.
     for number in EVERY:
         same('runs in force on h%d' % number, [state for run, state in journal(number)].count('kept'), 1)
     kept = next(run for run, state in journal(1) if state == 'kept')
     same('undone by run', play('playbooks/undo.yml', '--limit', 'h1', '-e', 'fullpipe_run=%d' % kept)[1], {'h1': 1})
-    same('undone', play('playbooks/undo.yml')[1], {'h1': 0, 'h2': 1, 'h3': 1, 'h4': 1, 'h5': 1})
+    label = re.search(r'fullpipe_label=([0-9TZ]+)', tuned).group(1)
+    same('of another play', play('playbooks/undo.yml', '-e', 'fullpipe_label=other')[1], dict(('h%d' % number, 0) for number in EVERY))
+    said, changes = play('playbooks/undo.yml', '--diff', '-e', 'fullpipe_label=' + label)
+    same('undone by label', changes, {'h1': 0, 'h2': 1, 'h3': 1, 'h4': 1, 'h5': 1})
+    assert re.search(r'(?m)^-net.ipv4.tcp_rmem = ', said) and '90-fullpipe.conf' in said, said
     untouched('after undo')
+    not_lasting()
     print('five hosts were tuned, proved and put back')
+
+
+def not_lasting():
+    """What is in force and would not stay: of a controller that died in the middle of a trial, and of a play that persisted nothing."""
+    quick = ('--limit', 'h1,h3', '-e', '{"fullpipe_paths": [{"a": "paris", "b": "tokyo", "rate": "1G", "rtt": "80ms"}], "fullpipe_prove": false}')
+    plan = subprocess.run(in_host(1, '/usr/local/bin/fullpipe', 'plan', '--json', '--platform', 'this', '--path', '1G,80ms', '--memory', '512M'),
+                          stdout=subprocess.PIPE, check=True).stdout
+    subprocess.run(in_host(1, '/usr/local/bin/fullpipe', 'apply', '-', '--yes', '--json', '--quiet', '--confirm-within', '20m'), input=plan,
+                   stdout=subprocess.DEVNULL, check=True)
+    same('the trial', journal(1)[0][1], 'on_trial')
+    run = str(journal(1)[0][0])
+    same('told of h1', play('tests/namespaces/confirmed.yml', '--check', '--limit', 'h1', '-e', 'run=' + run)[1], {'h1': 1})
+    told = play('playbooks/tune.yml', '--check', *quick)[1]
+    assert told['h1'] > 0, told
+    changes = play('playbooks/tune.yml', '-e', 'fullpipe_persist=false', *quick)[1]
+    assert changes['h1'] > 0 and changes['h3'] > 0, changes
+    same('after the trial of another', journal(1)[0][1], 'kept')
+    same('the drop-in', os.path.exists(folder(1, DROP_IN)), False)
+    same('again', play('playbooks/tune.yml', '-e', 'fullpipe_persist=false', *quick)[1], {'h1': 0, 'h3': 0})
+    # Confirmed again, nothing changes.
+    same('confirmed again', play('tests/namespaces/confirmed.yml', '--limit', 'h1', '-e', 'run=%d' % journal(1)[0][0])[1], {'h1': 0})
+    changes = play('playbooks/tune.yml', *quick)[1]
+    assert changes['h1'] > 0 and os.path.exists(folder(1, DROP_IN)), changes
+    same('persisted again', play('playbooks/tune.yml', *quick)[1], {'h1': 0, 'h3': 0})
+    play('playbooks/undo.yml')
+    untouched('after all')
+    # A journal elsewhere, as the role has it.
+    elsewhere = ('-e', 'fullpipe_state_dir=/var/lib/fullpipe/elsewhere')
+    play('playbooks/tune.yml', *(quick + elsewhere))
+    same('undone without it', play('playbooks/undo.yml', '--limit', 'h1,h3')[1], {'h1': 0, 'h3': 0})
+    same('undone with it', play('playbooks/undo.yml', '--limit', 'h1,h3', *elsewhere)[1], {'h1': 1, 'h3': 1})
+    untouched('after undo elsewhere')
 
 
 main()

@@ -7,7 +7,7 @@ an argument it may also be text with a unit: ``"100M"``, ``"80ms"``, ``"64k"``. 
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, List, Optional, Protocol, Sequence, Union
 
 from . import _fullpipe
 from ._errors import (
@@ -46,8 +46,22 @@ __all__ = [
 ]
 
 
+class Readable(Protocol):
+    """A binary file object, as far as it is needed."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+Path = Union[str, "os.PathLike[str]"]
+Source = Union[Path, Readable]
+
+
 def read(
-    source: Any, filter: Optional[str] = None, threads: Optional[int] = None, *, timelines: bool = True
+    source: Union[Source, Sequence[Source]],
+    filter: Optional[str] = None,
+    threads: Optional[int] = None,
+    *,
+    timelines: bool = True,
 ) -> Captures:
     """Read packet captures: pcap, pcapng or snoop, plain or compressed with gzip or zstd.
 
@@ -63,7 +77,9 @@ def read(
     return _fullpipe.read(source, filter, _threads(threads), timelines)
 
 
-def diagnose(source: Any, filter: Optional[str] = None, threads: Optional[int] = None) -> Dict[str, Any]:
+def diagnose(
+    source: Union[Source, Sequence[Source]], filter: Optional[str] = None, threads: Optional[int] = None
+) -> Dict[str, Any]:
     """The document that ``fullpipe read --json`` prints: connections with verdict, evidence and action, and problems.
 
     Arguments are those of :func:`read`. Rates are in bit/s (``*_bps``), times in microseconds (``*_us``) or ``seconds``,
@@ -77,7 +93,7 @@ def plan(
     rtt: Union[int, str],
     platform: Optional[str] = None,
     *,
-    settings: Union[str, os.PathLike, Sequence[Union[str, os.PathLike]]] = (),
+    settings: Union[Path, Sequence[Path]] = (),
     peer: Optional[str] = None,
     connections: Optional[int] = None,
     goal: Optional[str] = None,
@@ -99,7 +115,7 @@ def plan(
 
 
 def what_if(
-    seen: Union[str, os.PathLike, None] = None,
+    seen: Optional[Path] = None,
     *,
     rate: Union[int, str, None] = None,
     rtt: Union[int, str, None] = None,
@@ -107,8 +123,8 @@ def what_if(
     queue: Union[int, str, None] = None,
     sender: Optional[str] = None,
     receiver: Optional[str] = None,
-    sender_settings: Union[str, os.PathLike, Sequence[Union[str, os.PathLike]]] = (),
-    receiver_settings: Union[str, os.PathLike, Sequence[Union[str, os.PathLike]]] = (),
+    sender_settings: Union[Path, Sequence[Path]] = (),
+    receiver_settings: Union[Path, Sequence[Path]] = (),
     settings: Iterable[Union[str, Dict[str, Any]]] = (),
     sweep: Optional[str] = None,
     points: Optional[int] = None,
@@ -162,6 +178,6 @@ def _time(time: Any, unit: str) -> Any:
     return time if time is None or isinstance(time, str) else f"{time}{unit}"
 
 
-def _files(name: str, files: Any) -> List[str]:
-    one = isinstance(files, (str, os.PathLike))
-    return [f"--{name}={os.fspath(file)}" for file in ([files] if one else files)]
+def _files(name: str, files: Union[Path, Sequence[Path]]) -> List[str]:
+    all_of_them = [files] if isinstance(files, (str, os.PathLike)) else files
+    return [f"--{name}={os.fspath(file)}" for file in all_of_them]

@@ -74,7 +74,7 @@ def _run(words: List[str]) -> int:
     parser.add_argument("--join", choices=["whole", "day", "none"], default="whole",
                         help="read rotated files (tcpdump -C and -G, dumpcap -b) as one: all of a series, those of a day, or none")
     parser.add_argument("--match", metavar="REGEX", help="names of captures in folders [default: .pcap, .pcapng, .cap, .snoop ...]")
-    parser.add_argument("--workers", metavar="N", type=_count, default=_processors(), help="series that are read at once [default: one per processor]")
+    parser.add_argument("--workers", metavar="N", type=_count, help="series that are read at once [default: one per processor, of the machine or the cluster]")
     parser.add_argument("--threads", metavar="N", type=_count, default=1, help="threads of a worker [default: 1]")
     parser.add_argument("--memory", metavar="SIZE", type=_size, default=2 << 30, help="most memory that a worker takes for a series; Linux [default: 2G]")
     parser.add_argument("--address", metavar="ADDRESS", help="Ray cluster to work on: auto, HOST:PORT, ray://HOST:PORT [default: processes of this machine]")
@@ -218,7 +218,7 @@ def _digest(folder: str) -> str:
 
     store = Store.to_read(folder)
     try:
-        return digest(store.parts())
+        return store.asked(digest)
     finally:
         store.close()
 
@@ -306,13 +306,6 @@ def _size(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is no size; give one such as 500M or 2G")
     power = " kMGT".index(found[2] or " ")
     return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
-
-
-def _processors() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
 
 
 def _interrupt(number: int, frame: Any) -> None:

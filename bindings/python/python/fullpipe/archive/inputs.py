@@ -12,7 +12,7 @@ import re
 import statistics
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -57,10 +57,12 @@ class Series:
 
     captures: Tuple[Capture, ...]
     notes: Tuple[Dict[str, Any], ...] = ()
+    label: str = ""
+    """What it is known by, where another series has the name of its first capture."""
 
     @property
     def key(self) -> str:
-        return self.captures[0].name
+        return self.label or self.captures[0].name
 
     @property
     def site(self) -> str:
@@ -89,12 +91,12 @@ def place(text: str) -> Place:
     """The place that a path or a URL names; a secret in it goes to the filesystem and is shown nowhere."""
     if "://" not in text:
         path = os.path.abspath(text)
-        return Place(path, path)
+        return Place(readable(path), path)
     url = urlsplit(text)
     shown = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}".rstrip("/")
     if url.scheme == "file":
         path = os.path.abspath(url2pathname(url.path))
-        return Place(path, path)
+        return Place(readable(path), path)
     from pyarrow import fs
 
     try:
@@ -132,9 +134,16 @@ def listed(places: List[Place], match: Optional[str], site: Optional[str]) -> Tu
             if not named and not wanted.search(os.path.basename(path)):
                 others += 1
                 continue
-            shown = path if one.filesystem is None else one.shown + path[len(one.path):]
-            found.setdefault(shown, Capture(shown, path, size, stamp, number, site or _site(one, below)))
+            shown = readable(path) if one.filesystem is None else one.shown + path[len(one.path):]
+            first = found.setdefault(shown, Capture(shown, path, size, stamp, number, readable(site or _site(one, below))))
+            if first.path != path:
+                problems.append(problem(shown, "another file has a name that reads the same; it is not read"))
     return sorted(found.values(), key=lambda capture: capture.name), problems, others
+
+
+def readable(name: str) -> str:
+    """A name as text, whatever its bytes are: a file's name need not be UTF-8, and ``b\\xff.pcap`` is then what it reads as."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _site(one: Place, below: str) -> str:
@@ -155,36 +164,58 @@ def _local(one: Place, problems: List[Dict[str, Any]]) -> Iterator[Tuple[str, st
         yield "", one.path, facts.st_size, str(facts.st_mtime_ns), True
         return
     failed: List[OSError] = []
-    for folder, folders, files in os.walk(one.path, onerror=failed.append):
-        folders.sort()
+    for folder, files in _folders(one.path, failed):
         for file in sorted(files):
             path = os.path.join(folder, file)
             below = os.path.relpath(path, one.path).replace(os.sep, "/")
             try:
                 facts = os.stat(path)
             except OSError as error:
-                problems.append(problem(path, _line(error)))
+                problems.append(problem(readable(path), _line(error)))
                 continue
             if not os.path.isfile(path):
                 continue
             yield below, path, facts.st_size, str(facts.st_mtime_ns), False
-    for error in failed:
-        if error.filename == one.path:
-            raise _unlisted(one.shown, error)
-        problems.append(problem(str(error.filename), _line(error)))
+    for each in failed:
+        if each.filename == one.path:
+            raise _unlisted(one.shown, each)
+        problems.append(problem(readable(str(each.filename)), _line(each)))
+
+
+def _folders(top: str, failed: List[OSError]) -> Iterator[Tuple[str, List[str]]]:
+    """All folders below one, with their files, each once: what only links lead to comes last."""
+    seen: Set[Tuple[int, int]] = set()
+    starts = [top]
+    for start in starts:
+        for folder, folders, files in os.walk(start, onerror=failed.append):
+            try:
+                facts = os.stat(folder)
+            except OSError as error:
+                failed.append(error)
+                folders.clear()
+                continue
+            if (facts.st_dev, facts.st_ino) in seen:
+                folders.clear()
+                continue
+            seen.add((facts.st_dev, facts.st_ino))
+            folders.sort()
+            paths = [os.path.join(folder, name) for name in folders]
+            starts += [path for path in paths if os.path.islink(path)]
+            yield folder, files
 
 
 def _remote(one: Place) -> Iterator[Tuple[str, str, int, str, bool]]:
     from pyarrow import fs
 
+    filesystem: Any = one.filesystem
     try:
-        itself = one.filesystem.get_file_info(one.path)
+        itself = filesystem.get_file_info(one.path)
         if itself.type == fs.FileType.File:
             yield "", itself.path, itself.size, str(itself.mtime_ns), True
             return
         if itself.type == fs.FileType.NotFound:
             raise FileNotFoundError("there is nothing of that name")
-        infos = one.filesystem.get_file_info(fs.FileSelector(one.path, recursive=True))
+        infos = filesystem.get_file_info(fs.FileSelector(one.path, recursive=True))
     except Exception as error:
         # fsspec's filesystems raise what they like.
         raise _unlisted(one.shown, error)
@@ -279,7 +310,7 @@ def _gap(last: Tuple[Any, ...], order: Tuple[Any, ...], usual: float) -> Optiona
     return f"no file for {waited:.0f} s (usually every {usual:.0f} s)" if usual and waited > 1.5 * usual else None
 
 
-def without(one: Series, names: set) -> Series:
+def without(one: Series, names: Set[str]) -> Series:
     """The series without some of its captures."""
     return replace(one, captures=tuple(capture for capture in one.captures if capture.name not in names))
 

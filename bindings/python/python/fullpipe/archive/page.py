@@ -82,7 +82,10 @@ def _table(title: str, columns: List[str], rows: List[Tuple[Any, ...]]) -> str:
         return f"<h2>{escape(title)}</h2><p>Nothing.</p>"
     cells = [[cell(column, value) for column, value in zip(columns, row)] for row in rows]
     numbers = [any(row[place][1] for row in cells) for place in range(len(columns))]
-    style = lambda place: " class=number" if numbers[place] else " class=text" if columns[place] == "message" else ""  # noqa: E731
+
+    def style(place: int) -> str:
+        return " class=number" if numbers[place] else " class=text" if columns[place] == "message" else ""
+
     head = "".join(f"<th scope=col{style(place)}>{escape(heading(name))}" for place, name in enumerate(columns))
     body = "".join(
         "<tr>" + "".join(f"<td{style(place)}>{escape(text)}" for place, (text, _) in enumerate(row)) for row in cells

@@ -11,6 +11,7 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import socket
 from typing import Any, Dict, List, Optional, Tuple
 
 from .._errors import made
@@ -19,6 +20,9 @@ from .worker import How, Result, read_series
 
 DIED = "died"
 """Instead of results: the worker is gone, whatever became of it."""
+
+REACHED_WITHIN = 5.0
+"""Seconds that the head of a cluster has to answer."""
 
 Done = Tuple[List[Series], Any]
 
@@ -32,11 +36,11 @@ class Processes:
 
     name = "processes"
 
-    def __init__(self, workers: int, how: How) -> None:
-        self.how = how
+    def __init__(self, workers: Optional[int], how: How) -> None:
+        self.how, self.most = how, workers or processors()
         self.context = multiprocessing.get_context("spawn")
         self.workers: Dict[Any, Tuple[Any, Optional[List[Series]]]] = {}
-        for _ in range(workers):
+        for _ in range(self.most):
             self._start()
 
     def _start(self) -> None:
@@ -60,13 +64,14 @@ class Processes:
 
     def wait(self, seconds: float) -> List[Done]:
         done: List[Done] = []
+        pipe: Any
         for pipe in multiprocessing.connection.wait(list(self.workers), seconds):
             process, task = self.workers[pipe]
+            results: Any = DIED
             try:
                 results = pipe.recv()
                 self.workers[pipe] = (process, None)
             except (EOFError, OSError):
-                results = DIED
                 pipe.close()
                 del self.workers[pipe]
                 process.join(5)
@@ -99,22 +104,34 @@ class Cluster:
 
     name = "ray"
 
-    def __init__(self, workers: int, how: How, address: Optional[str]) -> None:
-        import ray
+    def __init__(self, workers: Optional[int], how: How, address: Optional[str]) -> None:
+        import ray as imported
 
-        self.ray, self.most = ray, workers
+        # Its annotations are of no use here: `nodes` and others have none.
+        ray: Any = imported
+        self.ray = ray
         stop = signal.getsignal(signal.SIGTERM)
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+        address = address or os.environ.get("RAY_ADDRESS")
+        hint = "is it up (`ray status`), and has this machine its token (RAY_AUTH_MODE)? Without --address one is made here"
         try:
-            if address or os.environ.get("RAY_ADDRESS"):
+            if address:
+                _reach(address)
                 ray.init(address=address, **quiet)
             else:
-                ray.init(address="local", num_cpus=workers * how.threads, include_dashboard=False, **quiet)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            hint = "is it up (`ray status`), and has this machine its token (RAY_AUTH_MODE)? Without --address one is made here"
+                ray.init(address="local", num_cpus=(workers or processors()) * how.threads, include_dashboard=False, **quiet)
+        except (ImportError, OSError, ValueError, RuntimeError) as error:
+            if "ray[client]" in str(error):
+                hint = "python -m pip install 'ray[client]', here and on the head"
+                raise made("unsupported", f"joining the Ray cluster {address}: the package ray was installed without its client", hint, 21)
             raise made("input_invalid", f"joining the Ray cluster {address or 'of this machine'}: {_line(error)}", hint, 24)
         # Ray takes the signal that stops a service, and would end this process before what is finished counts.
         signal.signal(signal.SIGTERM, stop)
+        here = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
+        if max(here, default=0) < how.threads:
+            text = f"no node of the cluster has the {how.threads} processors that --threads {how.threads} takes: {max(here, default=0)} at the most"
+            raise made("usage", text, "give fewer --threads", 2)
+        self.most = workers or sum(count // how.threads for count in here)
         # A dead worker is told by `wait`; with Ray's own retries nobody would know that one died.
         self.work = ray.remote(num_cpus=how.threads, max_retries=0, scheduling_strategy="SPREAD")(_work)
         self.how = ray.put(how)
@@ -148,7 +165,22 @@ class Cluster:
         self.ray.shutdown()
 
 
-def pool(engine: str, workers: int, how: How, address: Optional[str]) -> Any:
+def processors() -> int:
+    """Of this machine, as far as this process may use them."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def _reach(address: str) -> None:
+    """Ray tries for minutes where nobody listens."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), REACHED_WITHIN).close()
+
+
+def pool(engine: str, workers: Optional[int], how: How, address: Optional[str]) -> Any:
     """The engine of that name; ``auto`` is Ray where a cluster is named (``RAY_ADDRESS`` does so, too), and processes elsewhere."""
     if engine == "processes" and address:
         raise made("usage", "--engine processes has no cluster to join", "leave --address or --engine out", 2)

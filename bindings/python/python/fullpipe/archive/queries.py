@@ -58,16 +58,17 @@ LIMITERS = Query(
        FROM asked WHERE liftable GROUP BY ALL ORDER BY 4 DESC, 1, 2""",
     ["limiter", "destination", "connections", "lost_s", "bytes", "median_rate_bps"],
 )
+# An answer may have the option only where the SYN had it (RFC 7323, section 2.2): what is then lacking on both sides is a's doing.
 UNSCALED = Query(
     "Hosts whose SYNs carry no window scale",
-    "hosts that sent SYNs without the window-scale option, and what they lost to their receive window",
+    "hosts that sent SYNs without the window-scale option, or left it out of the answer to one that has it, and what that cost",
     """WITH ends AS (
-         SELECT host_a AS host, syn_seen_a AND window_scale_a IS NULL AS unscaled, syn_seen_a AS seen,
-                receiver = host_a AND limiter = 'receive_window' AS held, lost_s FROM asked
+         SELECT host_a AS host, syn_seen_a AS seen, syn_seen_a AND window_scale_a IS NULL AS unscaled, detail, lost_s FROM asked
          UNION ALL
-         SELECT host_b, syn_seen_b AND window_scale_b IS NULL, syn_seen_b,
-                receiver = host_b AND limiter = 'receive_window', lost_s FROM asked)
-       SELECT host, count(*) FILTER (unscaled), count(*) FILTER (seen), coalesce(sum(lost_s) FILTER (held AND unscaled), 0)
+         SELECT host_b, syn_seen_b AND window_scale_a IS NOT NULL,
+                syn_seen_b AND window_scale_a IS NOT NULL AND window_scale_b IS NULL, detail, lost_s FROM asked)
+       SELECT host, count(*) FILTER (unscaled), count(*) FILTER (seen),
+              coalesce(sum(lost_s) FILTER (unscaled AND detail = 'scaling_absent'), 0)
        FROM ends GROUP BY host HAVING count(*) FILTER (unscaled) > 0 ORDER BY 4 DESC, 2 DESC, 1""",
     ["host", "syns_without_scale", "syns_seen", "lost_s"],
 )
@@ -107,7 +108,8 @@ ASKED = """SELECT *,
     share * sending_seconds AS lost_s,
     ($all OR limiter NOT IN ('application', 'path', 'insufficient_evidence')) AS liftable
   FROM (SELECT *, regexp_extract(a, '^\\[?(.*?)\\]?:[0-9]+$', 1) AS host_a, regexp_extract(b, '^\\[?(.*?)\\]?:[0-9]+$', 1) AS host_b
-        FROM read_parquet($paths, union_by_name = true, hive_partitioning = false))
+        FROM read_parquet($paths, union_by_name = true, hive_partitioning = true,
+                          hive_types = {'day': VARCHAR, 'site': VARCHAR, 'limiter': VARCHAR}))
   WHERE ($since IS NULL OR day >= $since) AND ($until IS NULL OR day < $until) AND ($site IS NULL OR site = $site)"""
 
 
@@ -119,22 +121,20 @@ class Asking:
             import duckdb
         except ImportError:
             raise made("unsupported", "the package duckdb is not installed, which answers queries", "python -m pip install duckdb", 21)
-        self.ask, self.duckdb = ask, duckdb.connect()
-        paths = store.parts()
-        self.is_empty = not paths
-        if self.is_empty:
-            return
-        facts = {"paths": paths, "since": _text(ask.since), "until": _text(ask.until), "site": ask.site, "all": ask.all}
-        self.facts = facts
+        self.ask, self.duckdb, self.store = ask, duckdb.connect(), store
 
     def answer(self, name: str) -> Answer:
+        return self.store.asked(lambda paths: self._answer(name, paths))
+
+    def _answer(self, name: str, paths: List[str]) -> Answer:
         query = QUERIES[name]
         if name == "change" and self.ask.at is None:
             raise made("usage", "`change` needs --at DATE", "give the day of the change: --at 2026-11-24", 2)
         title = f"{query.title} {self.ask.at}" if name == "change" else query.title
-        if self.is_empty:
+        if not paths:
             return Answer(name, title, query.columns, [])
-        sql, facts = query.sql, dict(self.facts)
+        ask, sql = self.ask, query.sql
+        facts = {"paths": paths, "since": _text(ask.since), "until": _text(ask.until), "site": ask.site, "all": ask.all}
         if name == "prefixes":
             hosts = self.duckdb.execute(f"SELECT DISTINCT receiver FROM ({ASKED})", facts).fetchall()
             self.duckdb.execute("CREATE OR REPLACE TEMP TABLE prefixes (host VARCHAR, prefix VARCHAR)")

@@ -8,13 +8,14 @@ import json
 import sys
 import time
 from collections import deque
-from dataclasses import dataclass
-from typing import Any, Deque, Dict, List, Optional, Set, TextIO, Tuple
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import Any, Callable, Deque, Dict, FrozenSet, List, Optional, Set, TextIO, Tuple
 
 from . import inputs, pools
-from .inputs import Series, problem
+from .inputs import Capture, Series, problem
 from .store import Known, Store
-from .worker import How, Result
+from .worker import How, Result, first_of
 
 TRIES = 3
 """How many workers may die of one series."""
@@ -40,7 +41,7 @@ class Options:
     filter: Optional[str] = None
     join: str = "whole"
     match: Optional[str] = None
-    workers: int = 1
+    workers: Optional[int] = None
     threads: int = 1
     memory: int = 2 << 30
     engine: str = "auto"
@@ -52,7 +53,7 @@ class ToDo:
     """A series to read, and the series that it takes the place of."""
 
     series: Series
-    replaced: frozenset
+    replaced: FrozenSet[str]
 
 
 def run(options: Options, progress: "Progress") -> Dict[str, Any]:
@@ -63,7 +64,7 @@ def run(options: Options, progress: "Progress") -> Dict[str, Any]:
     try:
         captures, unlisted, others = inputs.listed(places, options.match, options.site)
         series = inputs.series(captures, options.join)
-        todo, lost = plan(series, store.known())
+        todo, lost = plan(series, store.known(), lambda capture: first_of(capture, places[capture.place].filesystem))
         how = How(tuple(one.filesystem for one in places), options.filter, options.threads, options.memory)
         progress.start(todo, len(captures))
         if todo:
@@ -82,41 +83,75 @@ def run(options: Options, progress: "Progress") -> Dict[str, Any]:
         store.close()
 
 
-def plan(series: List[Series], known: Known) -> Tuple[List[ToDo], List[Dict[str, Any]]]:
-    """What is to be read, and what can't be read anew."""
-    owner = {name: key for key, (_, _, captures) in known.items() for name in captures}
+First = Callable[[Capture], Optional[int]]
+
+
+def plan(series: List[Series], known: Dict[str, Known], first: First) -> Tuple[List[ToDo], List[Dict[str, Any]]]:
+    """What is to be read, and what can't be read anew. ``first`` tells when a capture's first packet was captured."""
+    owner = {name: key for key, read in known.items() for name, fact in read.captures.items() if not fact.is_gone}
     there = {capture.name for one in series for capture in one.captures}
     todo, lost = [], []
     for one in series:
         before = {owner[capture.name] for capture in one.captures if capture.name in owner}
         if _is_read(one, before, known):
             continue
-        gone = {name for key in before for name in known[key][2] if name not in there}
-        if gone:
-            # What these held is in the rows, and can't be read again: only what is new is read, by itself.
-            old = {name: facts for key in before for name, facts in known[key][2].items()}
-            for capture in one.captures:
-                if capture.name in old and old[capture.name] != (capture.size, capture.stamp):
-                    text = f"it changed after it was read, and is not read anew, because {min(gone)} of its series is gone"
-                    lost.append(problem(capture.name, text))
-            one = inputs.without(one, set(old))
-            before = set()
-            if not one.captures:
-                continue
+        others = {capture.name for capture in one.captures
+                  if capture.name in owner and _is_another(capture, one, known[owner[capture.name]], first)}
+        # What a series holds of files that are gone can't be read again: it stays, and only what is new is read.
+        gone = {key: [name for name, fact in known[key].captures.items() if fact.is_gone or name in others or name not in there]
+                for key in before}
+        kept = {capture.name: gone[owner[capture.name]] for capture in one.captures
+                if capture.name in owner and capture.name not in others and gone[owner[capture.name]]}
+        for capture in one.captures:
+            if capture.name in kept and _changed(capture, known[owner[capture.name]]):
+                text = f"it changed after it was read, and is not read anew, because {min(kept[capture.name])} of its series is gone"
+                lost.append(problem(capture.name, text))
+        one = inputs.without(one, set(kept))
+        before = {key for key in before if not gone[key]}
+        if not one.captures or _is_read(one, before, known):
+            continue
+        if one.key in known and one.key not in before:
+            one = replace(one, label=_label(one.captures[0], first))
         todo.append(ToDo(one, frozenset(before)))
     return _whole(todo), lost
 
 
-def _is_read(one: Series, before: Set[str], known: Known) -> bool:
+def _changed(capture: Capture, read: Known) -> bool:
+    return read.captures[capture.name][:2] != (capture.size, capture.stamp)
+
+
+def _is_another(capture: Capture, one: Series, read: Known, first: First) -> bool:
+    """Whether another recording has the name of one that was read. In a ring, whose files are written over, the first packet tells;
+    a file by itself may have been edited, so that it is another only where it begins after all that was read.
+    """
+    before = read.captures[capture.name].first_ns
+    if before is None or not _changed(capture, read):
+        return False
+    now = first(capture)
+    if now is None or now == before:
+        return False
+    return len(one.captures) > 1 or len(read.captures) > 1 or now > read.last_us * 1000
+
+
+def _label(capture: Capture, first: First) -> str:
+    """What a series is known by whose first capture has the name of one that is gone."""
+    now = first(capture)
+    if now is None:
+        return f"{capture.name} from {capture.stamp}"
+    seconds, rest = divmod(now, 1_000_000_000)
+    return f"{capture.name} from {datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"
+
+
+def _is_read(one: Series, before: Set[str], known: Dict[str, Known]) -> bool:
     """Whether just these files were read, as they are now, and nothing is to be gained from another try."""
     if not before:
         return False
     read = [known[key] for key in before]
-    if any(status == "failed" for _, status, _ in read):
+    if any(each.status == "failed" or each.site != one.site for each in read):
         return False
-    facts = {name: fact for _, _, captures in read for name, fact in captures.items()}
+    facts = {name: fact[:2] for each in read for name, fact in each.captures.items() if not fact.is_gone}
     return all(facts.get(capture.name) == (capture.size, capture.stamp) for capture in one.captures) and (
-        len(before) == 1 or one.fingerprint in {fingerprint for fingerprint, _, _ in read}
+        len(before) == 1 or one.fingerprint in {each.fingerprint for each in read}
     )
 
 
@@ -127,7 +162,6 @@ def _whole(todo: List[ToDo]) -> List[ToDo]:
 
 def _work_off(todo: List[ToDo], store: Store, how: How, options: Options, progress: "Progress") -> None:
     replaced = {one.series.key: one.replaced for one in todo}
-    tasks: Deque[List[Series]] = deque(_tasks([one.series for one in todo], options.workers))
     deaths: Dict[str, int] = {}
     waiting: List[Result] = []
     since, pause, rows, left = time.monotonic(), COMMIT_SECONDS, 0, len(todo)
@@ -143,6 +177,7 @@ def _work_off(todo: List[ToDo], store: Store, how: How, options: Options, progre
 
     pool = pools.pool(options.engine, options.workers, how, options.address)
     progress.engine = pool.name
+    tasks: Deque[List[Series]] = deque(_tasks([one.series for one in todo], pool.most))
     try:
         while left:
             while tasks and pool.free > 0:

@@ -1,12 +1,15 @@
 """The archive on the disk: Parquet files by day, site and limiter, and the manifest that says which of them count.
 
     DIR/day=2026-11-24/site=lon/limiter=receive_window/0000000c.parquet
-    DIR/manifest.sqlite     which captures were read, what was wrong with them, which files hold their rows
+    DIR/_manifest.sqlite    which captures were read, what was wrong with them, which files hold their rows
     DIR/.staging            files that are being written
 
 Files are written and synced in ``.staging``; one transaction of the manifest then says that they count; then they are renamed
 into their places. Whatever stops a run, the next one renames what counts and removes what doesn't: a row is never
 doubled, never lost, and no file is ever half-written where a reader looks.
+
+Day, site and limiter stand in the names of folders and not in the files, as readers of partitioned data sets want it; these pass over
+names that begin with ``_`` or a dot.
 """
 
 from __future__ import annotations
@@ -14,22 +17,36 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import socket
 import sqlite3
 from datetime import datetime, timezone
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
-from urllib.parse import quote
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, TypeVar
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from .._errors import Error, made
-
+from . import inputs
 from .worker import Result
 
-VERSION = "1"
+VERSION = "2"
 """Of the manifest and of the folders."""
+
+MANIFEST = "_manifest.sqlite"
+
+FORMER = "manifest.sqlite"
+"""Where an archive of version 1 has it."""
+
+PARTITIONS = ("day", "site", "limiter")
+"""Columns that stand in the names of folders."""
+
+T = TypeVar("T")
+
+LOOKS = 5
+"""How often files that count are looked for: each time that one is missing, a commit has to have come in between."""
 
 SMALL = 100_000
 """Rows: a file with fewer is written anew together with what comes, so that there are few files, and those large."""
@@ -38,9 +55,10 @@ TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE series (
     key TEXT PRIMARY KEY, site TEXT NOT NULL, fingerprint TEXT NOT NULL, status TEXT NOT NULL, connections INTEGER NOT NULL,
-    bytes INTEGER NOT NULL, seconds REAL NOT NULL, read_at TEXT NOT NULL) WITHOUT ROWID;
+    bytes INTEGER NOT NULL, seconds REAL NOT NULL, last_us INTEGER NOT NULL, read_at TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE capture (
-    name TEXT PRIMARY KEY, series TEXT NOT NULL, size INTEGER NOT NULL, stamp TEXT NOT NULL) WITHOUT ROWID;
+    name TEXT NOT NULL, series TEXT NOT NULL, size INTEGER NOT NULL, stamp TEXT NOT NULL, first_ns INTEGER,
+    is_gone INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (name, series)) WITHOUT ROWID;
 CREATE INDEX capture_series ON capture (series);
 CREATE TABLE problem (series TEXT NOT NULL, file TEXT NOT NULL, packet INTEGER, message TEXT NOT NULL);
 CREATE INDEX problem_series ON problem (series);
@@ -51,7 +69,24 @@ CREATE TABLE holds (part TEXT NOT NULL, series TEXT NOT NULL, PRIMARY KEY (part,
 CREATE INDEX holds_series ON holds (series);
 """
 
-Known = Dict[str, Tuple[str, str, Dict[str, Tuple[int, str]]]]
+
+class Fact(NamedTuple):
+    """A capture as it was when it was read. ``is_gone``: another recording has its name since."""
+
+    size: int
+    stamp: str
+    first_ns: Optional[int]
+    is_gone: bool
+
+
+class Known(NamedTuple):
+    """A series that was read: ``last_us`` is when its last packet was captured."""
+
+    fingerprint: str
+    status: str
+    site: str
+    last_us: int
+    captures: Dict[str, Fact]
 
 
 class Store:
@@ -61,7 +96,15 @@ class Store:
         self.folder = os.path.abspath(folder)
         self.staging = os.path.join(self.folder, ".staging")
         self.lock: Optional[sqlite3.Connection] = None
-        self.manifest: Optional[sqlite3.Connection] = None
+        self.opened: Optional[sqlite3.Connection] = None
+        self.next = 0
+
+    @property
+    def manifest(self) -> sqlite3.Connection:
+        """While it is open."""
+        if self.opened is None:
+            raise ValueError("the archive is closed")
+        return self.opened
 
     @classmethod
     def to_write(cls, folder: str, options: Dict[str, str]) -> "Store":
@@ -70,11 +113,13 @@ class Store:
             hint = "give a folder; of a cluster, only the machine where the command runs writes into it"
             raise made("usage", f"an archive is written into a folder, and {folder.split('://')[0]}:// is an object store", hint, 2)
         store = cls(folder)
+        if inputs.readable(store.folder) != store.folder:
+            raise made("usage", f"the name of the archive, {inputs.readable(store.folder)}, is not UTF-8", "give another --out", 2)
         with writing(store.folder):
             _is_ours(store.folder)
             os.makedirs(store.staging, exist_ok=True)
             store._take_lock()
-            store.manifest = _connect(os.path.join(store.folder, "manifest.sqlite"))
+            store.opened = _connect(os.path.join(store.folder, MANIFEST))
             try:
                 store._prepare(options)
                 store._settle()
@@ -88,22 +133,23 @@ class Store:
     def to_read(cls, folder: str) -> "Store":
         """Opens an archive that is there; a run may be writing into it."""
         store = cls(folder)
-        file = os.path.join(store.folder, "manifest.sqlite")
+        file = os.path.join(store.folder, MANIFEST)
         if not os.path.isfile(file):
+            _is_of_this_version(store.folder)
             hint = "python -m fullpipe.archive INPUT... --out DIR makes one"
-            raise made("input_invalid", f"{folder} is no archive: it has no manifest.sqlite", hint, 24)
+            raise made("input_invalid", f"{folder} is no archive: it has no {MANIFEST}", hint, 24)
         try:
-            store.manifest = _connect(file)
+            store.opened = _connect(file)
             store._check_version()
         except sqlite3.DatabaseError as error:
             raise made("input_invalid", f"reading {file}: {error}", None, 24)
         return store
 
     def close(self) -> None:
-        for connection in (self.manifest, self.lock):
+        for connection in (self.opened, self.lock):
             if connection is not None:
                 connection.close()
-        self.manifest = self.lock = None
+        self.opened = self.lock = None
 
     def _take_lock(self) -> None:
         """Held by an open transaction, so that it ends with the process, on every system."""
@@ -137,15 +183,15 @@ class Store:
     def _check_version(self) -> None:
         row = self.manifest.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
         if row is None or row[0] != VERSION:
-            text = f"{self.folder} is an archive of version {row and row[0]}; this fullpipe reads version {VERSION}"
-            raise made("input_invalid", text, None, 24)
+            raise _other_version(self.folder, row and row[0])
 
-    def known(self) -> Known:
-        """What was read: by the name of a series, its fingerprint, its status, and (size, stamp) of its captures by name."""
-        series: Known = {key: (fingerprint, status, {}) for key, fingerprint, status in
-                         self.manifest.execute("SELECT key, fingerprint, status FROM series")}
-        for name, key, size, stamp in self.manifest.execute("SELECT name, series, size, stamp FROM capture"):
-            series[key][2][name] = (size, stamp)
+    def known(self) -> Dict[str, Known]:
+        """What was read, by the names of series."""
+        rows = self.manifest.execute("SELECT key, fingerprint, status, site, last_us FROM series")
+        series = {key: Known(fingerprint, status, site, last_us, {}) for key, fingerprint, status, site, last_us in rows}
+        captures = self.manifest.execute("SELECT name, series, size, stamp, first_ns, is_gone FROM capture")
+        for name, key, size, stamp, first_ns, is_gone in captures:
+            series[key].captures[name] = Fact(size, stamp, first_ns, bool(is_gone))
         return series
 
     def commit(self, results: List[Result], replaced: Set[str]) -> None:
@@ -191,9 +237,11 @@ class Store:
             part.table = pa.concat_tables(part.tables, promote_options="default").sort_by([("capture", "ascending"), ("number", "ascending")])
             part.tables = []
             if part.table.num_rows:
-                part.staged = f".staging/{number:08x}.parquet"
+                # Below the same folders, so that it says the same where a reader finds it there.
+                part.staged = f".staging/{part.folder}/{number:08x}.parquet"
                 number += 1
                 staged.append(os.path.join(self.folder, part.staged))
+                os.makedirs(os.path.dirname(staged[-1]), exist_ok=True)
                 _write(part.table, staged[-1])
                 os.makedirs(os.path.join(self.folder, part.folder), exist_ok=True)
             part.connections, part.table = part.table.num_rows, None
@@ -219,11 +267,12 @@ class Store:
                     many("INSERT INTO holds VALUES (?, ?)", [(part.path, key) for key in sorted(part.series)])
             for result in results:
                 one, rows = result.series, result.table.num_rows if result.table is not None else 0
-                run("INSERT INTO series VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (one.key, one.site, one.fingerprint, result.status, rows, one.size, result.seconds, now))
-                # Of two series that shared a file the later one has it.
-                many("INSERT OR REPLACE INTO capture VALUES (?, ?, ?, ?)",
-                     [(capture.name, one.key, capture.size, capture.stamp) for capture in one.captures])
+                run("INSERT INTO series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (one.key, one.site, one.fingerprint, result.status, rows, one.size, result.seconds, _last_us(result.table), now))
+                # Of two series with a file of one name the later one has the file; what the former had of that name is gone.
+                many("UPDATE capture SET is_gone = 1 WHERE name = ?", [(capture.name,) for capture in one.captures])
+                many("INSERT INTO capture VALUES (?, ?, ?, ?, ?, 0)",
+                     [(capture.name, one.key, capture.size, capture.stamp, result.firsts.get(capture.name)) for capture in one.captures])
                 many("INSERT INTO problem VALUES (?, ?, ?, ?)",
                      [(one.key, told["file"], told["packet"], told["message"]) for told in result.problems])
             run("UPDATE meta SET value = ? WHERE key = 'next'", (str(self.next),))
@@ -255,9 +304,24 @@ class Store:
             paths.append(waiting if waiting and os.path.exists(waiting) else os.path.join(self.folder, path))
         return paths
 
+    def asked(self, use: Callable[[List[str]], T]) -> T:
+        """What ``use`` makes of the files that count; another look where a run merged some of them in the meantime."""
+        for _ in range(LOOKS):
+            paths = self.parts()
+            try:
+                return use(paths)
+            except Exception:
+                missing = [path for path in paths if not os.path.exists(path)]
+                if not missing:
+                    raise
+        hint = "restore it, or make the archive anew: give another --out"
+        raise made("input_invalid", f"reading {self.folder}: {os.path.relpath(missing[0], self.folder)} is missing", hint, 24)
+
     def counts(self) -> Dict[str, int]:
         """What the archive holds."""
-        one = lambda query: self.manifest.execute(query).fetchone()[0] or 0  # noqa: E731
+        def one(query: str) -> int:
+            return int(self.manifest.execute(query).fetchone()[0] or 0)
+
         return {
             "captures": one("SELECT count(*) FROM capture"),
             "capture_bytes": one("SELECT sum(size) FROM capture"),
@@ -297,13 +361,27 @@ def _partitions(result: Result) -> Iterator[Tuple[str, pa.Table]]:
     table, one = result.table, result.series
     moments = table["started_us"].cast(pa.int64()).cast(pa.timestamp("us"))
     days = pc.strftime(moments, format="%Y-%m-%d")
-    site, capture = (pa.array([text] * len(table), pa.string()) for text in (one.site, one.key))
-    for name, values in [("day", days), ("site", site), ("capture", capture)]:
-        table = table.append_column(pa.field(name, pa.string(), nullable=False), values)
-    keys = pa.table([days, table["limiter"]], ["day", "limiter"]).group_by(["day", "limiter"]).aggregate([]).to_pylist()
+    limiters = table["limiter"]
+    table = table.drop_columns(["limiter"])
+    table = table.append_column(pa.field("capture", pa.string(), nullable=False), pa.array([one.key] * len(table), pa.string()))
+    keys = pa.table([days, limiters], ["day", "limiter"]).group_by(["day", "limiter"]).aggregate([]).to_pylist()
     for key in sorted(keys, key=lambda key: (key["day"], key["limiter"])):
-        rows = table.filter(pc.and_(pc.equal(table["day"], key["day"]), pc.equal(table["limiter"], key["limiter"])))
+        rows = table.filter(pc.and_(pc.equal(days, key["day"]), pc.equal(limiters, key["limiter"])))
         yield f"day={key['day']}/site={quote(one.site, safe='')}/limiter={key['limiter']}", rows.combine_chunks()
+
+
+def partition(path: str) -> Dict[str, str]:
+    """Day, site and limiter of all rows of a file, as the names of its folders say."""
+    named = (folder.partition("=") for folder in os.path.normpath(path).split(os.sep))
+    return {name: unquote(value) for name, _, value in named if name in PARTITIONS}
+
+
+def _last_us(table: Optional[pa.Table]) -> int:
+    """When the last packet of all connections was captured, in us since 1970; 0 where there are none."""
+    if table is None or not table.num_rows:
+        return 0
+    ends = pc.add(pc.cast(table["started_us"], pa.float64()), pc.multiply(table["seconds"], 1e6))
+    return int(pc.max(ends).as_py())
 
 
 def _without(table: pa.Table, replaced: Set[str]) -> pa.Table:
@@ -369,16 +447,28 @@ def writing(folder: str) -> Iterator[None]:
 def _sweep(store: Store) -> None:
     """What a run that was stopped had not finished."""
     for name in os.listdir(store.staging):
-        if name.endswith(".parquet"):
-            os.unlink(os.path.join(store.staging, name))
+        if name.startswith("day="):
+            shutil.rmtree(os.path.join(store.staging, name))
 
 
 def _is_ours(folder: str) -> None:
-    if os.path.isdir(folder) and os.listdir(folder) and not os.path.exists(os.path.join(folder, "manifest.sqlite")):
+    if os.path.isdir(folder) and os.listdir(folder) and not os.path.exists(os.path.join(folder, MANIFEST)):
+        _is_of_this_version(folder)
         if os.listdir(folder) == [".staging"]:
             return  # A run that was stopped before it had begun.
         text = f"{folder} has files in it that no archive put there"
         raise made("output_exists", text, "give a folder that is empty or not there", 25)
+
+
+def _is_of_this_version(folder: str) -> None:
+    if os.path.isfile(os.path.join(folder, FORMER)):
+        raise _other_version(folder, "1")
+
+
+def _other_version(folder: str, version: Optional[str]) -> Error:
+    text = f"{folder} is an archive of version {version}; this fullpipe reads version {VERSION}"
+    hint = "run it on the same captures with another --out; the rows of version 1 stay readable as Parquet: 'DIR/day=*/*/*/*.parquet'"
+    return made("input_invalid", text, hint, 24)
 
 
 def _holder(staging: str) -> str:

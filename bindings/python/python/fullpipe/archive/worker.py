@@ -7,6 +7,8 @@ series is given to another.
 from __future__ import annotations
 
 import contextlib
+import io
+import os
 import struct
 import time
 import zlib
@@ -39,6 +41,8 @@ class Result:
     table: Optional[pa.Table] = None
     problems: List[Dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
+    firsts: Dict[str, Optional[int]] = field(default_factory=dict)
+    """When the first packet of each capture was captured, in ns since 1970: by that a recording is known again."""
 
 
 def read_series(series: Series, how: How) -> Result:
@@ -74,6 +78,7 @@ def _read(series: Series, how: How, result: Result) -> None:
             result.problems.append(problem(capture.name, _line(error)))
             continue
         sources.append(source)
+        result.firsts[capture.name] = source.first
     if not sources:
         return
     sources = _oldest_first(sources)
@@ -124,7 +129,8 @@ class Source:
         return self.capture.path if self.filesystem is None else self
 
     def shown(self) -> str:
-        return self.capture.path if self.filesystem is None else self.name
+        """As the reader names it, which is given bytes and says text."""
+        return os.fsencode(self.capture.path).decode("utf-8", "replace") if self.filesystem is None else self.name
 
     def open(self) -> Any:
         if self.filesystem is None:
@@ -144,7 +150,7 @@ class Source:
         try:
             if self.stream is None:
                 self.stream = self.open()
-            piece = self.stream.read(size)
+            piece: bytes = self.stream.read(size)
         except Exception as error:
             self.error, piece = _line(error), b""
         if not piece:
@@ -162,17 +168,34 @@ def _oldest_first(sources: List[Source]) -> List[Source]:
     return sources if None in firsts else sorted(sources, key=lambda source: source.first or 0)
 
 
+def first_of(capture: Capture, filesystem: Optional[Any]) -> Optional[int]:
+    """When the first packet of a capture was captured, in ns since 1970, where it can be told."""
+    source = Source(capture, filesystem)
+    with contextlib.suppress(Exception):
+        source.look()
+    return source.first
+
+
 def _first_packet(start: bytes) -> Optional[int]:
-    """When the first packet of a pcap file was captured, in nanoseconds since 1970."""
+    """From the start of a file: its first packet in pcap, the first of a connection in other formats."""
+    whole = start
     if start[:2] == b"\x1f\x8b":
         try:
             start = zlib.decompressobj(31).decompress(start, 64)
         except zlib.error:
             return None
     orders = {b"\xd4\xc3\xb2\xa1": ("<", 1000), b"\xa1\xb2\xc3\xd4": (">", 1000), b"\x4d\x3c\xb2\xa1": ("<", 1), b"\xa1\xb2\x3c\x4d": (">", 1)}
-    if start[:4] not in orders or len(start) < 32:
+    if start[:4] not in orders:
+        with contextlib.suppress(fullpipe.Error):
+            begun = pa.table(fullpipe.read(io.BytesIO(whole), None, 1, timelines=False).connections)["started_us"]
+            moments: List[int] = begun.to_pylist()
+            return min(moments, default=0) * 1000 or None
+        return None
+    if len(start) < 32:
         return None
     order, unit = orders[start[:4]]
+    seconds: int
+    fraction: int
     seconds, fraction = struct.unpack_from(order + "II", start, 24)
     return seconds * 1_000_000_000 + fraction * unit
 
