@@ -49,7 +49,7 @@ const fn millis(at: Instant) -> u32 {
 const INFINITE: u32 = 0x7fff_ffff;
 
 /// The structure for a socket.
-pub(crate) fn of(host: &mut Host, fd: i32) -> Result<[u8; LEN], i32> {
+pub(crate) fn tcp_info(host: &mut Host, fd: i32) -> Result<[u8; LEN], i32> {
     let mut fields = Fields([0; LEN]);
     let file = host.file(fd)?;
     let (last_data, max_segment) = (file.last_data.1, file.options.max_segment);

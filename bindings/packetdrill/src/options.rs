@@ -167,7 +167,7 @@ pub(crate) fn read(host: &mut Host, fd: i32, name: (i32, i32), out: &mut [u8]) -
     let kind = file.kind;
     let number = match name {
         (libc::SOL_TCP, libc::TCP_INFO) => {
-            let bytes = info::of(host, fd)?;
+            let bytes = info::tcp_info(host, fd)?;
             return Ok(copy(&bytes, out));
         }
         (libc::SOL_TCP, TCP_CC_INFO) => return Ok(0),

@@ -1,4 +1,4 @@
-//! Connections that end, each told of once.
+//! Connections that end, each reported once.
 
 use std::{
     fs,

@@ -14,7 +14,7 @@ mod unpin;
 mod watch;
 mod web;
 
-use std::{ffi::OsString, num::NonZeroU32, path::PathBuf, time::Duration};
+use std::{ffi::OsString, num::NonZeroU32, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use fullpipe_diagnose::Limiter;
@@ -81,7 +81,7 @@ pub(crate) struct Cli {
 }
 
 /// Flags that every command takes.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Global {
     /// Print one JSON object ("schema": "fullpipe/2") instead of text; errors too
     #[arg(long, global = true, help_heading = "Output")]
@@ -207,11 +207,14 @@ pub(crate) struct ServeArgs {
     #[arg(value_name = "ADDR", default_value = "[::]:5201")]
     pub(crate) address: String,
     /// Port to listen on, on every address
-    #[arg(short = 'p', long, value_name = "N", conflicts_with = "address", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short = 'p', long, value_name = "N", conflicts_with = "address", value_parser = whole::<u16>(1..=u16::MAX))]
     pub(crate) port: Option<u16>,
     /// iperf3's letter for --verbose
     #[arg(short = 'V', hide = true)]
     pub(crate) verbose_as_iperf3: bool,
+    /// Print the version; iperf3's letter for it is --verbose here
+    #[arg(long, action = ArgAction::Version, help_heading = "Output")]
+    pub(crate) version: Option<bool>,
     /// IPv4 only
     #[arg(short = '4', long, alias = "version4", conflicts_with = "ipv6")]
     pub(crate) ipv4: bool,
@@ -241,10 +244,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, hide = true, conflicts_with_all = ["allow_tune", "share_settings"])]
     pub(crate) no_settings: bool,
     /// Maximum number of clients at once
-    #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value = "64", value_parser = whole::<u16>(1..=u16::MAX))]
     pub(crate) max_clients: u16,
     /// Longest test, in seconds (or with a unit: 10m) [default: one day]
-    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "Limits")]
+    #[arg(long, value_name = "TIME", value_parser = up_to_a_day, help_heading = "Limits")]
     pub(crate) max_time: Option<Micros>,
     /// Highest payload rate of a test in each direction
     #[arg(long, value_name = "RATE", help_heading = "Limits")]
@@ -378,10 +381,10 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "WHICH", default_value = "both", help_heading = "Measurement")]
     pub(crate) direction: Which,
     /// Parallel connections in each direction
-    #[arg(short = 'P', long, alias = "parallel", value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=128), help_heading = "Measurement")]
+    #[arg(short = 'P', long, visible_alias = "parallel", value_name = "N", default_value = "1", value_parser = whole::<u16>(1..=128), help_heading = "Measurement")]
     pub(crate) streams: u16,
     /// Time to measure each direction, in seconds (or with a unit: 500ms) [default: by the round-trip time]
-    #[arg(short = 't', long, alias = "time", value_name = "TIME", value_parser = seconds, help_heading = "Measurement")]
+    #[arg(short = 't', long, visible_alias = "time", value_name = "TIME", value_parser = seconds, help_heading = "Measurement")]
     pub(crate) seconds: Option<Micros>,
     /// Omit this much at the start, for slow start, which is reported separately [default: 1 with --seconds]
     #[arg(short = 'O', long, value_name = "TIME", value_parser = seconds, requires = "seconds", help_heading = "Measurement")]
@@ -418,7 +421,7 @@ Examples:
   fullpipe undo --interrupted -y at boot: only what an interrupted run left behind")]
 pub(crate) struct UndoArgs {
     /// Number of the run, from `fullpipe history`
-    #[arg(value_name = "RUN", conflicts_with_all = ["all", "last", "interrupted"])]
+    #[arg(value_name = "RUN", value_parser = run_number, conflicts_with_all = ["all", "last", "interrupted"])]
     pub(crate) run: Option<u64>,
     /// Every run in force
     #[arg(long, conflicts_with_all = ["last", "interrupted"])]
@@ -464,7 +467,7 @@ Examples:
   fullpipe confirm 7")]
 pub(crate) struct ConfirmArgs {
     /// Number of the run [default: the only one on trial]
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", value_parser = run_number)]
     pub(crate) run: Option<u64>,
 }
 
@@ -477,7 +480,7 @@ Examples:
   fullpipe show 7 --json | jq '.runs[0].entries'")]
 pub(crate) struct ShowArgs {
     /// Number of the run, from `fullpipe history` [default: the newest]
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", value_parser = run_number)]
     pub(crate) run: Option<u64>,
     /// The newest run
     #[arg(long, conflicts_with = "run")]
@@ -619,20 +622,49 @@ pub(crate) fn parse(line: &[OsString]) -> Result<Cli, clap::Error> {
 }
 
 /// A whole number above zero. The library's own message speaks of types.
-fn positive<N: std::str::FromStr>(text: &str) -> Result<N, String> {
+pub(crate) fn positive<N: std::str::FromStr>(text: &str) -> Result<N, String> {
     text.trim().parse().map_err(|_| "expected a whole number of at least 1".to_owned())
 }
 
-/// A time whose bare number means seconds.
-fn seconds(text: &str) -> Result<Micros, String> {
+/// A whole number within bounds.
+fn whole<N>(bounds: RangeInclusive<N>) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync + 'static
+where
+    N: TryFrom<u64> + Into<u64> + Copy + Send + Sync + 'static,
+{
+    let (least, most): (u64, u64) = ((*bounds.start()).into(), (*bounds.end()).into());
+    move |text| {
+        let number = text.trim().parse().ok().filter(|number: &u64| (least..=most).contains(number));
+        number.and_then(|number| N::try_from(number).ok()).ok_or_else(|| {
+            if most < u64::from(u32::MAX) {
+                format!("expected a whole number from {least} to {most}")
+            } else {
+                format!("expected a whole number of at least {least}")
+            }
+        })
+    }
+}
+
+/// The number of a run.
+fn run_number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "expected the number of a run, as `fullpipe history` lists them".to_owned())
+}
+
+/// A time whose bare number means seconds, between two bounds; `expected` names them.
+fn time(text: &str, bounds: RangeInclusive<Micros>, expected: &str) -> Result<Micros, String> {
     let bare = text.trim().ends_with(|c: char| c.is_ascii_digit());
     let text = if bare { format!("{text}s") } else { text.to_owned() };
     let time: Micros = text.parse().map_err(|error: fullpipe_units::ParseUnitError| error.to_string())?;
-    if (100_000..=3_600_000_000).contains(&time.get()) {
-        Ok(time)
-    } else {
-        Err("expected a time from 100ms to 3600s".to_owned())
-    }
+    if bounds.contains(&time) { Ok(time) } else { Err(format!("expected a time from {expected}")) }
+}
+
+/// How long a direction is measured.
+fn seconds(text: &str) -> Result<Micros, String> {
+    time(text, Micros::from_millis(100)..=Micros::from_secs(3600), "100ms to an hour (3600)")
+}
+
+/// The longest time of a test: what `measure` takes, and what a server allows.
+fn up_to_a_day(text: &str) -> Result<Micros, String> {
+    time(text, Micros::from_millis(10)..=Micros::from_secs(86_400), "10ms to a day (86400)")
 }
 
 #[cfg(test)]

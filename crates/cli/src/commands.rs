@@ -58,8 +58,8 @@ pub(crate) fn run(cli: Cli) -> u8 {
     };
     let output = Output::new(Global { verbose: cli.global.verbose || is_verbose, ..cli.global });
     let tells_by_logs = matches!(&cli.command, Command::Serve(_) | Command::Guard(_));
-    logs::start(output, tells_by_logs && (cli.global.verbose || is_verbose));
     let name = name(&cli.command);
+    logs::start(name, output, tells_by_logs && (cli.global.verbose || is_verbose));
     let page = page(&cli.command);
     dispatch(cli.command, output).unwrap_or_else(|failure| {
         // Where even the error can't be printed, the exit code still tells.

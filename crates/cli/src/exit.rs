@@ -60,7 +60,7 @@ pub(crate) enum Exit {
     OutputExists = 25,
     /// A limit was found that settings lift, and none could be tried.
     NothingTried = 26,
-    /// Applied, and something else wins at the next start.
+    /// Applied, and something else wins at the next boot.
     NotLasting = 27,
     /// Any other error of the operating system.
     System = 70,
@@ -213,8 +213,8 @@ impl Exit {
                  allow tuning, or because the value is not fullpipe's to change; the report says what to set where."
             }
             Self::NotLasting => {
-                "For `apply --persist` and `confirm`: applied, but another file sets it otherwise at the next boot; the notes name \
-                 file, line and the way out."
+                "For `apply --persist`, `tune --persist` and `confirm`: applied, but some of it is gone after the next reboot: \
+                 another file sets it otherwise, or no boot-time file can hold it; the notes name file, line and the way out."
             }
             Self::System => "Any other error of the operating system; the message names operation and object.",
             Self::Interrupted => "Ended by Ctrl-C or a signal, after what was tried had been undone.",

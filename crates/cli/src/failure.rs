@@ -2,12 +2,15 @@
 
 mod rooms;
 
-use std::{ffi::OsString, io};
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+};
 
 use fullpipe_report::{Problem, clean};
 
 use crate::{
-    args::{Global, ProgressAs, When, iperf3},
+    args::{Global, iperf3},
     exit::Exit,
     output::Output,
 };
@@ -45,7 +48,7 @@ impl Failure {
 
     /// The answer was no.
     pub(crate) fn declined() -> Self {
-        Self::new(Exit::NotConfirmed, "nothing was changed, as you said")
+        Self::new(Exit::NotConfirmed, "cancelled; nothing was changed")
     }
 
     /// As a user sees it.
@@ -77,17 +80,46 @@ pub(crate) fn usage(error: &clap::Error, line: &[OsString]) -> Exit {
     let json = line.iter().any(|word| word == "--json");
     let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) && !error.use_stderr();
     let foreign = foreign(error, line);
-    let shown = if asked_for || (!json && foreign.is_none()) {
+    // Help, asked for or instead of a command.
+    let is_help = asked_for || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    let shown = if asked_for || (is_help && !json) {
         error.print()
+    } else if !json && foreign.is_none() {
+        let width = Output::new(Global::default()).look().width;
+        write!(anstream::stderr(), "{}", wrapped(&error.render().ansi().to_string(), width))
     } else {
-        let output =
-            Output::new(Global { json, color: When::Auto, verbose: false, progress: ProgressAs::Auto, quiet: true });
+        let output = Output::new(Global { json, quiet: true, ..Global::default() });
         let problem = foreign.map_or_else(|| usage_problem(error), |failure| failure.problem());
         output.problem("fullpipe", &problem)
     };
     // A reader that went away can't be written to.
     drop(shown);
     if asked_for { Exit::Ok } else { Exit::Usage }
+}
+
+/// Lines, with their styles, broken at spaces where they are too long; the rest of each goes on two columns further in.
+fn wrapped(text: &str, width: usize) -> String {
+    let seen = |text: &str| anstream::adapter::strip_str(text).to_string().chars().count();
+    let mut lines = String::new();
+    for line in text.lines() {
+        let indent = line.chars().take_while(|c| *c == ' ').count();
+        let mut used = indent;
+        lines += &" ".repeat(indent);
+        for (place, word) in line[indent..].split(' ').enumerate() {
+            let length = seen(word);
+            if place > 0 && used + 1 + length > width {
+                used = indent + 2;
+                lines += &format!("\n{}", " ".repeat(used));
+            } else if place > 0 {
+                lines.push(' ');
+                used += 1;
+            }
+            lines += word;
+            used += length;
+        }
+        lines.push('\n');
+    }
+    lines
 }
 
 /// An option of iperf3 that is not one of ours.
@@ -138,6 +170,18 @@ mod tests {
         ] {
             assert_eq!(Failure::system("writing /x", &kind.into()).exit, exit);
         }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_command_line_is_wrapped_with_its_colours() {
+        let line = ["fullpipe", "check", "h", "--fail-on", "nonsense"].map(Into::into);
+        let error = crate::args::parse(&line).unwrap_err().render().ansi().to_string();
+        let plain = |text: &str| anstream::adapter::strip_str(text).to_string();
+        let wrapped = wrapped(&error, 60);
+        assert!(wrapped.contains('\x1b') && plain(&error).lines().any(|line| line.chars().count() > 150), "{error}");
+        assert!(plain(&wrapped).lines().all(|line| line.chars().count() <= 60), "{wrapped}");
+        let words = |text: &str| plain(text).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&wrapped), words(&error));
     }
 
     #[test]

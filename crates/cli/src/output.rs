@@ -3,9 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
-use fullpipe_report::{Problem, json, text, text::Look};
+use fullpipe_report::{Problem, clean, json, text, text::Look};
 use serde_json::Value;
-use tracing::Level;
 
 use crate::args::{Global, ProgressAs, When};
 
@@ -46,7 +45,7 @@ impl Output {
     /// Tells a program of progress, where one looks on.
     pub(crate) fn progress(self, command: &str, progress: &Value) {
         if self.tells_progress() {
-            let line = json::progress(command, &jiff::Timestamp::now().to_string(), progress);
+            let line = json::progress(command, &now(), progress);
             // Nobody reads it where standard error is closed, and nothing depends on it.
             drop(write_all(&mut io::stderr().lock(), &format!("{line}\n")));
         }
@@ -66,7 +65,12 @@ impl Output {
     pub(crate) fn look(self) -> Look {
         let unicode = speaks_unicode();
         let draws = unicode && io::stdout().is_terminal();
-        Look { width: width(), unicode, draws, verbose: self.global.verbose }
+        Look { width: width(Stream::Output), unicode, draws, verbose: self.global.verbose }
+    }
+
+    /// Columns of the line that shows progress.
+    pub(crate) fn progress_width(self) -> usize {
+        width(Stream::Error)
     }
 
     /// Whether progress may have small charts.
@@ -125,22 +129,23 @@ impl Output {
         drop(write_all(&mut AutoStream::auto(io::stderr().lock()), text));
     }
 
-    /// Tells of something that happened while the command runs: a line for a person, or a JSON object on a line of its own
-    /// with the time, both on standard error; nothing under `--quiet`.
-    pub(crate) fn event(self, command: &str, level: Level, text: &str) {
-        let word = match level {
-            Level::ERROR => "error",
-            Level::WARN => "warning",
-            _ => "info",
-        };
-        if !self.global.json {
-            let mark = if level > Level::WARN { String::new() } else { format!("{word}: ") };
-            return self.remark(&format!("{mark}{text}\n"));
+    /// Logs something that happened while the command runs, on a line of standard error with its time: text for a person, or
+    /// a JSON object. Nothing under `--quiet` but what is wrong and what was asked for by `RUST_LOG`.
+    pub(crate) fn event(self, event: &json::Event<'_>) {
+        // Whose it is: only the program's own commands report by events without a target.
+        let is_result = event.target.is_none();
+        if is_result && (self.global.quiet || (!self.global.json && self.tells_progress())) {
+            return;
         }
-        if !self.global.quiet {
-            let line = json::event(command, &jiff::Timestamp::now().to_string(), word, text);
-            drop(write_all(&mut io::stderr().lock(), &format!("{line}\n")));
-        }
+        let time = now();
+        let line = if self.global.json { json::to_line(&json::event(event, &time)) } else { line(event, &time) };
+        // Nobody reads it where standard error is closed, and nothing depends on it.
+        drop(write_all(&mut AutoStream::auto(io::stderr().lock()), &line));
+    }
+
+    /// As [`Self::remark`], wrapped to the width.
+    pub(crate) fn paragraph(self, text: &str) {
+        self.remark(&text::paragraph(text, self.look()));
     }
 
     /// Prints a line for a person who looks on; nothing under `--json` or `--quiet`.
@@ -150,6 +155,32 @@ impl Output {
             drop(write_all(&mut AutoStream::auto(io::stderr().lock()), text));
         }
     }
+}
+
+/// The time as RFC 3339 has it, to a millisecond.
+pub(crate) fn now() -> String {
+    format!("{:.3}", jiff::Timestamp::now())
+}
+
+/// `2026-11-25T13:50:40.123Z warning: 192.0.2.1:4711: turned away`.
+fn line(event: &json::Event<'_>, time: &str) -> String {
+    let mut line = time.to_owned();
+    if event.level != "info" || event.target.is_some() {
+        line += &format!(" {}:", event.level);
+    }
+    for who in [event.target, event.peer].into_iter().flatten() {
+        line += &format!(" {who}:");
+    }
+    line += &format!(" {}", event.text);
+    for (name, value) in event.fields {
+        let value = match value.as_str() {
+            Some(text) if !text.is_empty() && !text.contains(char::is_whitespace) => text.to_owned(),
+            _ => value.to_string(),
+        };
+        line += &format!(" {name}={}", clean(&value));
+    }
+    line.push('\n');
+    line
 }
 
 fn write_all(stream: &mut impl Write, text: &str) -> io::Result<()> {
@@ -167,18 +198,25 @@ fn forgive_closed(written: io::Result<()>) -> io::Result<()> {
 }
 
 /// Columns to fill: what COLUMNS says, else what the terminal has.
-fn width() -> usize {
+fn width(stream: Stream) -> usize {
     let columns_wanted = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    columns_wanted.filter(|columns| *columns > 0).unwrap_or_else(terminal_width)
+    columns_wanted.filter(|columns| *columns > 0).unwrap_or_else(|| terminal_width(stream))
+}
+
+/// Where text goes.
+#[derive(Clone, Copy, Debug)]
+enum Stream {
+    Output,
+    Error,
 }
 
 #[cfg(unix)]
-fn terminal_width() -> usize {
-    rustix::termios::tcgetwinsize(io::stdout())
-        .ok()
-        .map(|size| usize::from(size.ws_col))
-        .filter(|columns| *columns > 0)
-        .unwrap_or(DEFAULT_WIDTH)
+fn terminal_width(stream: Stream) -> usize {
+    let size = match stream {
+        Stream::Output => rustix::termios::tcgetwinsize(io::stdout()),
+        Stream::Error => rustix::termios::tcgetwinsize(io::stderr()),
+    };
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(DEFAULT_WIDTH)
 }
 
 /// What Windows says of a pipe whose reader is gone, besides what the standard library knows: ERROR_PIPE_NOT_CONNECTED.
@@ -188,7 +226,7 @@ fn is_closed_pipe(error: &io::Error) -> bool {
 
 /// Of Windows' console it is not asked.
 #[cfg(not(unix))]
-fn terminal_width() -> usize {
+fn terminal_width(_: Stream) -> usize {
     DEFAULT_WIDTH
 }
 

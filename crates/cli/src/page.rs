@@ -25,16 +25,16 @@ use crate::{exit::Exit, failure::Failure, output::Output};
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PageArgs {
     /// Also write the result as a page: one HTML file with charts, for any browser, offline
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Pages and pictures")]
     pub(crate) html: Option<PathBuf>,
     /// Also write one chart as a picture, for a ticket or a wiki
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Pages and pictures")]
     pub(crate) svg: Option<PathBuf>,
     /// Also write it as PNG, 1,920 pixels wide
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Pages and pictures")]
     pub(crate) png: Option<PathBuf>,
     /// Chart that --svg and --png draw, by its number on the page; a number that is too large lists them [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Output")]
+    #[arg(long, value_name = "N", value_parser = crate::args::positive::<NonZeroUsize>, help_heading = "Pages and pictures")]
     pub(crate) chart: Option<NonZeroUsize>,
 }
 
@@ -69,7 +69,7 @@ impl PageArgs {
         let number = self.chart.map_or(1, NonZeroUsize::get);
         for (path, format) in [(&self.svg, Format::Svg), (&self.png, Format::Png)] {
             let Some(path) = path else { continue };
-            let picture = picture::of(&document, &charts, number, format)
+            let picture = picture::numbered(&document, &charts, number, format)
                 .ok_or_else(|| no_such_chart(number, &picture::titles(&document, &charts)))?
                 .map_err(|error| Failure::new(Exit::System, &format!("{}: {error}", writing(path))))?;
             put(output, "picture", path, &picture)?;

@@ -9,7 +9,7 @@ use crate::{exit::Exit, failure::Failure, output::Output};
 const VARIABLE: &str = "IPERF3_PASSWORD";
 
 /// The password of that user.
-pub(crate) fn of(user: &str, output: Output) -> Result<String, Failure> {
+pub(crate) fn ask(user: &str, output: Output) -> Result<String, Failure> {
     match env::var(VARIABLE) {
         Ok(password) => Ok(password),
         Err(env::VarError::NotUnicode(_)) => {

@@ -50,11 +50,11 @@ impl Progress {
     }
 
     fn say(&self, line: &str) {
-        self.bar.println(clean(line));
+        self.bar.println(clean(&text::arrow(line)));
     }
 
     fn show(&self, text: &str) {
-        self.bar.set_message(clean(text).into_owned());
+        self.bar.set_message(clean(&text::arrow(text)).into_owned());
     }
 }
 
@@ -75,29 +75,38 @@ impl Observer for Progress {
                 None => what.to_owned(),
             });
         } else if let Event::Tick { elapsed, rate, rtt } = event {
-            let mut text = tick(&self.phase, (elapsed, self.expected), rate, rtt);
+            let mut parts = tick(&self.phase, (elapsed, self.expected), rate, rtt);
             if self.output.draws_progress() {
                 self.rates.push(rate.bps() as f64);
-                text += &format!("  {}", text::sparkline(&self.rates, RATES));
+                parts.push(format!("  {}", text::sparkline(&self.rates, RATES)));
             }
-            self.show(&text);
+            // Behind the spinner and its blank.
+            self.show(&fitted(&parts, self.output.progress_width().saturating_sub(2)));
         } else if let Some(line) = line(&event) {
             self.say(&line);
         }
     }
 }
 
-/// `measuring a->b: 3.2 of 8 s, 6.41 Mbit/s, round trip 80.1 ms`.
-fn tick(phase: &str, (elapsed, expected): (Micros, Option<Micros>), rate: Rate, rtt: Option<Micros>) -> String {
-    let mut text = format!("{phase}: {:.1}", elapsed.as_secs_f64());
-    if let Some(expected) = expected {
-        text += &format!(" of {:.0}", expected.as_secs_f64());
+/// `measuring a->b: 3.2 of 8 s`, `, 6.41 Mbit/s`, `, round trip 80.1 ms`: the most important first.
+fn tick(phase: &str, (elapsed, expected): (Micros, Option<Micros>), rate: Rate, rtt: Option<Micros>) -> Vec<String> {
+    let of = expected.map_or_else(String::new, |expected| format!(" of {:.0}", expected.as_secs_f64()));
+    let first = format!("{phase}: {:.1}{of} s", elapsed.as_secs_f64());
+    [first, format!(", {rate}")].into_iter().chain(rtt.map(|rtt| format!(", round trip {rtt}"))).collect()
+}
+
+/// As many parts as fit into a line, from the first on; each whole.
+fn fitted(parts: &[String], width: usize) -> String {
+    let mut line = String::new();
+    let mut used = 0;
+    for part in parts {
+        used += part.chars().count();
+        if used > width && !line.is_empty() {
+            break;
+        }
+        line += part;
     }
-    text += &format!(" s, {rate}");
-    if let Some(rtt) = rtt {
-        text += &format!(", round trip {rtt}");
-    }
-    text
+    line
 }
 
 /// The same for a program.
@@ -116,7 +125,7 @@ fn as_json(event: &Event<'_>) -> Option<Value> {
 /// The line that stays when a step is done.
 fn line(event: &Event<'_>) -> Option<String> {
     Some(match event {
-        Event::PathMade(scenario) => format!("made the path {}: {}", scenario.name, scenario.summary),
+        Event::PathMade(scenario) => format!("emulating the path {}: {}", scenario.name, scenario.summary),
         Event::Judged(direction) => {
             let diagnosis = &direction.diagnosis;
             format!("{}: {}, limited by: {}", direction.name, direction.rate_bps, diagnosis.limiter.words())
@@ -162,8 +171,17 @@ mod tests {
             Rate::from_bps(6_410_000),
             Some(Micros::new(80_100)),
         );
-        assert_eq!(text, "measuring a->b: 3.2 of 8 s, 6.41 Mbit/s, round trip 80.1 ms");
-        assert_eq!(tick("x", (Micros::ZERO, None), Rate::ZERO, None), "x: 0.0 s, 0 bit/s");
+        assert_eq!(text.concat(), "measuring a->b: 3.2 of 8 s, 6.41 Mbit/s, round trip 80.1 ms");
+        assert_eq!(tick("x", (Micros::ZERO, None), Rate::ZERO, None).concat(), "x: 0.0 s, 0 bit/s");
+        // On a narrow terminal what does not fit is left out as a whole.
+        for (width, line) in [
+            (80, "measuring a->b: 3.2 of 8 s, 6.41 Mbit/s, round trip 80.1 ms"),
+            (58, "measuring a->b: 3.2 of 8 s, 6.41 Mbit/s"),
+            (30, "measuring a->b: 3.2 of 8 s"),
+            (10, "measuring a->b: 3.2 of 8 s"),
+        ] {
+            assert_eq!(fitted(&text, width), line);
+        }
     }
 
     #[test]

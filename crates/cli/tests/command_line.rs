@@ -138,6 +138,31 @@ fn columns_set_the_width_of_what_is_printed() {
 }
 
 #[test]
+fn a_table_of_a_device_says_both_ways_to_name_one() {
+    let output = fullpipe(&["stack", "table"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(said.contains("netburner-lan") && said.contains("--rate") && said.contains("--rtt"), "{said}");
+}
+
+#[test]
+fn nothing_is_wider_than_columns() {
+    for (words, columns) in [
+        (&["what-if", "--set", "help"][..], 60),
+        (&["what-if", "--set", "help"], 80),
+        (&["sim", "--all"], 60),
+        (&["check", "h", "--fail-on", "nonsense"], 60),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fullpipe"));
+        let output = command.args(words).env("COLUMNS", columns.to_string()).output().unwrap();
+        for line in text(&output.stdout).lines().chain(text(&output.stderr).lines()) {
+            // A word that is longer stays whole, so that it can be copied.
+            assert!(line.chars().count() <= columns || !line.trim().contains(' '), "{words:?}: {line}");
+        }
+    }
+}
+
+#[test]
 fn a_letter_of_iperf3_that_is_not_taken_comes_with_what_is() {
     let output = fullpipe(&["measure", "far.example", "-f", "m"]);
     assert_eq!(output.status.code(), Some(2));

@@ -57,7 +57,11 @@ impl Pair {
 
     fn command(&self, side: Side, program: &str, arguments: &[&str]) -> Command {
         let mut command = self.lab.host(side).command(program);
-        command.args(arguments).env("FULLPIPE_STATE_DIR", self.path(&format!("state-{side}"))).stdin(Stdio::null());
+        command
+            .args(arguments)
+            .env("FULLPIPE_STATE_DIR", self.path(&format!("state-{side}")))
+            .env("FULLPIPE_SYSCTL_DIR", self.path("sysctl.d"))
+            .stdin(Stdio::null());
         command
     }
 
@@ -164,10 +168,19 @@ fn tune_changes_the_far_host_with_the_key_and_undo_there_restores_it() {
     let Some(pair) = Pair::start("tune_changes_the_far_host_with_the_key_and_undo_there_restores_it") else { return };
     let key = pair.path("key");
     let [flag, file] = key_arguments(&key);
+    // An administrator of b has a line that is read after ours.
+    let admin = pair.path("sysctl.d/99-admin.conf");
+    fs::create_dir(pair.path("sysctl.d")).unwrap();
+    fs::write(&admin, format!("{WMEM} = {SMALL_WMEM}\n")).unwrap();
     let _server = pair.serve(&["--allow-tune", flag, file]);
-    let tune = [&["tune", "10.80.0.2", "--yes", "--json", flag, file], &TEST[..]].concat();
-    let (value, _) = json(&mut pair.fullpipe(Side::A, &tune));
+    let tune = [&["tune", "10.80.0.2", "--yes", "--persist", "--json", flag, file], &TEST[..]].concat();
+    let (value, code) = json(&mut pair.fullpipe(Side::A, &tune));
     assert_eq!(value["proof"]["kept"], true, "{value:#}\n{}", pair.logs());
+    let kept = &value["kept"][0];
+    assert_eq!((&kept["host"], &kept["lasts"], code), (&Value::from("10.80.0.2"), &Value::from(false), Some(27)));
+    assert!(kept["boot_files"][0].as_str().unwrap().ends_with("sysctl.d/90-fullpipe.conf"), "{kept}");
+    assert!(kept["until_reboot"][0].as_str().unwrap().contains("99-admin.conf:1 says"), "{kept}");
+    assert!(!value["notes"].to_string().contains("lasts beyond"), "{value:#}");
     assert_ne!(pair.wmem_of_b(), SMALL_WMEM, "{value:#}");
     let notes = value["notes"].to_string();
     assert!(notes.contains("from here `fullpipe undo 1 --key-file FILE`"), "{value:#}");

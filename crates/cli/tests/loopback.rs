@@ -88,3 +88,95 @@ fn a_check_of_a_server_that_shares_no_settings_has_a_verdict_and_says_how_to_sha
     assert!(!notes.contains("could not be read"), "{notes}");
     assert_eq!(server.end(), Some(0));
 }
+
+/// What a server with these arguments writes while one measurement of it runs with `words`: on standard output, and on standard
+/// error.
+fn served(arguments: &[&str], variables: &[(&str, &str)], words: &[&str]) -> (String, String) {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+        .args([&["serve", "127.0.0.1:0", "--one-off"], arguments].concat())
+        .envs(variables.iter().copied())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let port = match serde_json::from_str::<Value>(&first) {
+        Ok(listening) => listening["port"].to_string(),
+        Err(_) => first.trim().rsplit(':').next().unwrap().to_owned(),
+    };
+    let client = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+        .args([&["measure", &format!("127.0.0.1:{port}"), "-t", "0.2"], words].concat())
+        .output()
+        .unwrap();
+    assert!(client.status.success(), "{client:?}");
+    let ended = process.wait_with_output().unwrap();
+    (first, String::from_utf8(ended.stderr).unwrap())
+}
+
+#[test]
+fn every_line_of_a_server_has_one_form_and_a_time_whatever_logs_it() {
+    for variables in [&[][..], &[("RUST_LOG", "debug")]] {
+        let (first, log) = served(&["--json"], variables, &[]);
+        let lines: Vec<Value> = std::iter::once(first.as_str())
+            .chain(log.lines())
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .collect();
+        for line in &lines {
+            assert_eq!(line["command"], "serve", "{line}");
+            let time = line["time"].as_str().unwrap();
+            assert!(time.ends_with('Z') && time.contains('T'), "{line}");
+            let level = line["level"].as_str().unwrap();
+            assert!(["debug", "info"].contains(&level) && line["event"].is_string(), "{line}");
+        }
+        assert_eq!((&lines[0]["event"], lines[0]["port"].is_u64()), (&Value::from("listening"), true));
+        let test = lines.iter().find(|line| line["event"] == "test_ended").unwrap();
+        assert!(test["peer"].as_str().unwrap().starts_with("127.0.0.1:") && test["text"].is_string(), "{test}");
+        let logged = lines.iter().filter(|line| line["level"] == "debug" && line["event"] == "log").count();
+        assert_eq!(logged > 0, !variables.is_empty(), "{lines:#?}");
+    }
+}
+
+#[test]
+fn a_server_that_is_verbose_logs_more_and_every_line_of_text_has_a_time() {
+    let logged = |log: &str| log.lines().filter(|line| line.contains(" debug: ")).count();
+    let (_, plain) = served(&["--share-settings"], &[], &[]);
+    let (_, verbose) = served(&["--share-settings", "-v"], &[], &[]);
+    assert!(logged(&plain) == 0 && logged(&verbose) > 0, "{plain}\n{verbose}");
+    let ended = plain.lines().find(|line| line.contains("127.0.0.1:")).unwrap_or_else(|| panic!("{plain}"));
+    assert!(plain.lines().any(|line| line.starts_with("20") && line.contains("Z 127.0.0.1:")), "{ended}");
+}
+
+#[test]
+fn a_client_keeps_the_habits_of_iperf3() {
+    let measured = |words: &[&str]| {
+        let server = Server::start(&[]);
+        let output = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+            .args([&["measure", &server.address], words].concat())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (result, lines) = measured(&["-t", "0.5", "-i", "0.2", "-T", "north"]);
+    assert!(
+        !lines.is_empty() && lines.lines().chain(result.lines()).all(|line| line.starts_with("north:")),
+        "{result}"
+    );
+    let (_, lines) = measured(&["-t", "0.5", "-i", "0"]);
+    assert_eq!(lines, "", "no interval");
+    let (result, _) = measured(&["-k", "1K", "-l", "1k", "-J"]);
+    let document: Value = serde_json::from_str(&result).unwrap();
+    assert_eq!(document["end"]["sum_received"]["bytes"], 1_024 * 1_024, "{document:#}");
+    let start = &document["start"];
+    assert!(start["timestamp"]["timesecs"].as_u64().unwrap() > 1_700_000_000, "{start}");
+    assert_eq!(start["cookie"].as_str().map(str::len), Some(36), "{start}");
+    assert!(start["system_info"].as_str().unwrap().contains(' '), "{start}");
+    let connected = &start["connected"][0];
+    assert!(connected["local_host"] == "127.0.0.1" && connected["local_port"].as_u64().unwrap() > 0, "{connected}");
+    for command in ["measure", "serve"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args([command, "--version"]).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && said.contains(env!("CARGO_PKG_VERSION")), "{command}: {said}");
+    }
+}

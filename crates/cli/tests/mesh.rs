@@ -29,12 +29,9 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // One object over several lines; the port is in one of them.
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let port = lines.find_map(|line| {
-            line.unwrap().trim().strip_prefix("\"port\": ").map(|port| port.trim_end_matches(',').to_owned())
-        });
-        Self { child, address: format!("127.0.0.1:{}", port.unwrap()) }
+        let line = BufReader::new(child.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+        let listening: Value = serde_json::from_str(&line).unwrap();
+        Self { child, address: format!("127.0.0.1:{}", listening["port"]) }
     }
 }
 
@@ -83,7 +80,7 @@ fn document(folder: &Path, words: &[&str], code: i32) -> Value {
 }
 
 #[test]
-fn the_host_that_is_wrong_is_named_and_what_got_slower_is_told() {
+fn the_host_that_is_wrong_is_named_and_so_is_what_got_slower() {
     let folder = tempfile::tempdir().unwrap();
     let (a, b, c) = (Server::start(&[]), Server::start(&[]), Server::start(&[]));
     let good = hosts(folder.path(), &[("a", &a.address, "[]"), ("b", &b.address, "[]"), ("c", &c.address, "[]")]);

@@ -219,7 +219,7 @@ fn runs_are_kept_in_a_real_server() {
 fn a_run_is_held_against_earlier_ones_as_in_a_file(server: &Server, folder: &Path, fast: &str, slow: &str) {
     let url = server.database("kept");
     let file = folder.join("runs.sqlite").to_str().unwrap().to_owned();
-    let told = [&url, &file].map(|store| {
+    let listed = [&url, &file].map(|store| {
         document(store, &[fast], 0);
         let found = document(store, &[slow], 1);
         assert_eq!((&found["run"], &found["directions"][0]["before_bps"]), (&2.into(), &900_000_000.into()));
@@ -230,7 +230,7 @@ fn a_run_is_held_against_earlier_ones_as_in_a_file(server: &Server, folder: &Pat
         }
         earlier
     });
-    assert_eq!(told[0], told[1]);
+    assert_eq!(listed[0], listed[1]);
 }
 
 fn who_may_not_is_told_before_anything_is_measured(server: &Server, folder: &Path, fast: &str) {

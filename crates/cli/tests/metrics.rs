@@ -189,7 +189,7 @@ fn connections_that_begin_and_end_between_two_looks_are_all_counted() {
     const COUNT: u64 = 1_000;
     // Nobody else's connections go to these.
     let (to, network) = ([127, 73, 0, 1], "127.73.0.0/16");
-    // No look comes before the end: what is known is what the kernel told.
+    // No look comes before the end: what is known is what the kernel reported.
     let words = ["agent", "--listen", "127.0.0.1:0", "--interval", "3s", "--events", "--destination", network];
     let mut child = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
         .args(words)
@@ -312,13 +312,13 @@ fn what_moved_after_the_last_look_is_counted_once() {
 
 /// A collector of a few lines: answers each push with `status`, and hands on its body.
 fn collector(listener: TcpListener, status: &'static str) -> mpsc::Receiver<String> {
-    let (told, heard) = mpsc::channel();
+    let (sent, heard) = mpsc::channel();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = BufReader::new(stream.unwrap());
             while let Some(body) = pushed(&mut stream) {
                 write!(stream.get_mut(), "HTTP/1.1 {status}\r\ncontent-length: 2\r\n\r\n{{}}").unwrap();
-                if told.send(body).is_err() {
+                if sent.send(body).is_err() {
                     return;
                 }
             }

@@ -330,8 +330,8 @@ fn a_connection_to_a_dead_peer_is_given_up_with_ctrl_c() {
 }
 
 #[test]
-fn a_transfer_over_a_made_path_that_is_interrupted_says_how_far_it_came() {
-    const TEST: &str = "a_transfer_over_a_made_path_that_is_interrupted_says_how_far_it_came";
+fn a_transfer_over_an_emulated_path_that_is_interrupted_says_how_far_it_came() {
+    const TEST: &str = "a_transfer_over_an_emulated_path_that_is_interrupted_says_how_far_it_came";
     // Some minutes, were it not interrupted.
     let Some(mut command) = stack(TEST, &["connect", "--through", "hsdpa", "--bytes", "100MB", "--time", "600"]) else {
         return;

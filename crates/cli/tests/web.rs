@@ -263,7 +263,7 @@ fn ctrl_c_ends_it_and_its_run() {
 }
 
 #[test]
-fn an_address_that_is_taken_or_none_is_told() {
+fn an_address_that_is_taken_or_none_is_an_error() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let folder = tempfile::tempdir().unwrap();

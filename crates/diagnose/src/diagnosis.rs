@@ -194,11 +194,11 @@ impl Limiter {
             Self::SendBuffer => "send buffer",
             Self::CongestionWindow => "congestion window",
             Self::Path => "path",
-            Self::AckDelay => "acknowledgement delay",
+            Self::AckDelay => "ACK delay",
             Self::SegmentSize => "segment size",
             Self::Reordering => "reordering",
             Self::Handshake => "handshake",
-            Self::Cpu => "processor",
+            Self::Cpu => "CPU",
             Self::InsufficientEvidence => "not enough evidence",
         }
     }

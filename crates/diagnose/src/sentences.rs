@@ -271,7 +271,9 @@ fn window_arithmetic(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
     let (words, window) =
         if largest <= 1.2 * typical { ("at most", bytes(largest)) } else { ("a median of", bytes(typical)) };
     let ceiling = match case.offer.scaling.ceiling() {
-        Some(most) if case.offer.at_ceiling() => format!(", so that {} is the most it can say", Bytes::new(most)),
+        Some(most) if case.offer.at_ceiling() => {
+            format!(", so that {} is the largest window it can advertise", Bytes::new(most))
+        }
         _ => String::new(),
     };
     let bound = bound(window, rtt, measured(ruling));
@@ -318,11 +320,7 @@ fn send_buffer(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
     let fill = ruling.median(|i| i.at.send_queued.map(|b| b.get() as f64));
     let size = ruling.median(|i| i.at.send_buffer.map(|b| b.get() as f64));
     if let Some((fill, size)) = fill.zip(size) {
-        texts.push(format!(
-            "the send buffer held {} of {} (medians, as the kernel accounts for it: from two thirds on, a writer waits)",
-            bytes(fill),
-            bytes(size)
-        ));
+        texts.push(queued(bytes(fill), bytes(size)));
     }
     texts.extend(no_queue(case, ruling));
     texts.extend(spare_path(case, ruling));
@@ -330,6 +328,20 @@ fn send_buffer(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
         texts.push("the sending application set its buffer itself, which switched automatic sizing off".into());
     }
     texts
+}
+
+/// What stands in a send buffer, beside its size.
+fn queued(fill: Bytes, size: Bytes) -> String {
+    if fill > size {
+        // `sk_stream_memory_free` looks before a packet is queued, and `sk_wmem_queued` has all of its memory.
+        return format!(
+            "the send buffer was full: {fill} queued, beyond its size of {size}, because the kernel counts the memory of \
+             whole packets and looks before it queues one (medians)"
+        );
+    }
+    format!(
+        "the send buffer held {fill} of {size} (medians, as the kernel accounts for it: from two thirds on, a writer waits)"
+    )
 }
 
 /// A ceiling that packets show, where the buffer itself was not seen.
@@ -444,4 +456,18 @@ fn needed(case: &Case<'_>) -> Option<String> {
     let (known, base) = case.path.known.zip(case.path.base_rtt)?;
     let (rate, rtt) = (Rate::from_bps(known as u64), micros(base));
     Some(format!("at least {} ({rate} x {rtt} / 8)", bdp(rate, rtt)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_send_buffer_never_holds_more_of_its_size_than_all() {
+        let said = |fill, size| queued(Bytes::new(fill), Bytes::new(size));
+        assert!(said(81_600, 96_000).starts_with("the send buffer held 81,600 B of 96,000 B"));
+        let beyond = said(88_024, 77_824);
+        assert!(beyond.contains("was full: 88,024 B queued, beyond its size of 77,824 B"), "{beyond}");
+        assert!(!beyond.contains("88,024 B of"), "{beyond}");
+    }
 }

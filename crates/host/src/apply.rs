@@ -49,8 +49,17 @@ pub struct Run {
     pub boot_files: Vec<PathBuf>,
     /// What does not last beyond a restart although that was asked for: on Linux a drop-in holds only sysctls.
     pub not_persisted: Vec<Address>,
-    /// What is in those files, and other files set again at the next start.
+    /// What is in those files, and other files set again at the next boot.
     pub overridden: Vec<Overridden>,
+}
+
+impl Run {
+    /// What is in force only until the next reboot although more was asked for: a sentence for each, with the way out.
+    pub fn until_reboot(&self) -> Vec<String> {
+        let by_another = self.overridden.iter().filter(|overridden| overridden.is_by_another());
+        let sentences = self.not_persisted.iter().map(persist::no_survivor);
+        sentences.chain(by_another.map(ToString::to_string)).collect()
+    }
 }
 
 /// One change, as it went.
@@ -478,7 +487,7 @@ impl<H: Host + ?Sized> Work<'_, H> {
             return Ok(None);
         }
         let failed = |source| ApplyFault::Persist { path: path.clone(), source };
-        // Whoever may write the folder decides what the system does at its next start.
+        // Whoever may write the folder decides what the system does at its next boot.
         path.parent().map_or(Ok(()), trusted::folder).map_err(failed)?;
         let run = self.run()?;
         let mode = persist::mode(&path);

@@ -37,7 +37,7 @@ fn lines(file: &Path, name: &str) -> Result<Option<Vec<Line>>, HostError> {
     }
 }
 
-/// What keeps a drop-in in `folder` from deciding what `changes` are at the next start of the system below `root`.
+/// What keeps a drop-in in `folder` from deciding what `changes` are at the next boot of the system below `root`.
 pub(crate) fn overridden(root: &Path, folder: &Path, changes: &[&Change]) -> Result<Vec<Overridden>, HostError> {
     let drop_in = folder.join(persist::file_name());
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -224,7 +224,7 @@ mod tests {
             let said = said(root.path(), &below(root.path(), "/etc/sysctl.d"));
             assert_eq!(said.len(), usize::from(wins), "{file}: {said:?}");
             if wins {
-                let words = ["wins at the next start", &format!("{file}:1"), "net.ipv4.tcp_rmem = 4096 131072 9000000"];
+                let words = ["wins at the next boot", &format!("{file}:1"), "net.ipv4.tcp_rmem = 4096 131072 9000000"];
                 assert!(words.iter().all(|word| said[0].contains(word)), "{said:?}");
                 assert_eq!(said[0].contains("copy of that file"), file.contains("/lib/") && !file.contains("local"));
             }

@@ -11,6 +11,7 @@
 //! is written. What is *not* here: what to set (`knobs`), and whether it helped (`tune`).
 
 mod apply;
+mod at_boot;
 mod boot_files;
 mod error;
 mod export_folder;
@@ -37,13 +38,14 @@ mod value;
 pub mod windows;
 
 pub use apply::{Applied, ApplyError, ApplyFault, ApplyOptions, Run, apply, confirm};
+pub use at_boot::overridden_at_boot;
 pub use error::HostError;
 pub use export_folder::{ExportFolder, ExportFolderError};
 pub use folder::FolderHost;
 pub use held::{FixedBuffers, HeldSocket, Program};
 pub use journal::{Entry, EntryKind, EntryState, FarRun, Journal, JournalError, RunId, RunRecord, RunState, Trial};
 pub use lifeline::Lifeline;
-pub use persist::{BootFile, Lasting, Overridden};
+pub use persist::{BootFile, Lasting, Overridden, no_survivor};
 pub use program::Output;
 pub use undo::{Outcome, UndoOptions, UndoReport, UndoneEntry, Which, undo};
 pub use value::{ROUTE_ATTRIBUTES, canonical, same_value};
@@ -104,7 +106,7 @@ pub trait Host {
         persist::drop_in(folder, changes)
     }
 
-    /// What keeps those boot-time files from deciding what these settings are at the next start, and the way out of it.
+    /// What keeps those boot-time files from deciding what these settings are at the next boot, and the way out of it.
     fn overridden(&mut self, folder: &Path, changes: &[&Change]) -> Result<Vec<Overridden>, HostError> {
         let _ = (folder, changes);
         Ok(Vec::new())

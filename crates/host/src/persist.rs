@@ -22,7 +22,7 @@ pub enum Lasting {
     ByItself,
     /// By a line of a boot-time file.
     InFile,
-    /// Not at all: the network configuration has to say it.
+    /// Not at all: it belongs into the network configuration.
     Not,
 }
 
@@ -37,7 +37,7 @@ pub struct BootFile {
     pub content: Vec<u8>,
 }
 
-/// Why a drop-in does not decide what a setting is at the next start.
+/// Why a drop-in does not decide what a setting is at the next boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Overridden {
@@ -70,7 +70,29 @@ pub enum Overridden {
     },
 }
 
+/// Why a setting is gone after a reboot although it was to last, and the way out.
+pub fn no_survivor(address: &Address) -> String {
+    format!("{address} does not survive a reboot; add it to the network configuration")
+}
+
 impl Overridden {
+    /// Whether it says so of this setting; a file that is hidden or not read says it of all.
+    pub fn concerns(&self, setting: &str) -> bool {
+        match self {
+            Self::Line { address, .. } => address.to_string() == setting,
+            Self::Hidden { .. } | Self::NotRead { .. } => true,
+        }
+    }
+
+    /// What happens at the next boot instead, in a few words.
+    pub fn instead(&self) -> String {
+        match self {
+            Self::Line { file, line, .. } => format!("overridden at boot by {file}:{line}"),
+            Self::Hidden { by, .. } => format!("overridden at boot by {}", by.display()),
+            Self::NotRead { .. } => "in no folder that is read at boot".to_owned(),
+        }
+    }
+
     /// Whether another file wins; a folder that nothing reads at boot was chosen by whoever set `FULLPIPE_SYSCTL_DIR`.
     pub fn is_by_another(&self) -> bool {
         matches!(self, Self::Line { .. } | Self::Hidden { .. })
@@ -83,7 +105,7 @@ impl fmt::Display for Overridden {
             Self::Line { address, wanted, drop_in, file, line, value } => {
                 write!(
                     f,
-                    "{address}: {file}:{line} says `{value}`, is applied after {} and wins at the next start; make it \
+                    "{address}: {file}:{line} says `{value}`, is applied after {} and wins at the next boot; make it \
                      `{address} = {wanted}`, or take that line out",
                     drop_in.display()
                 )?;
@@ -97,7 +119,7 @@ impl fmt::Display for Overridden {
                 let (drop_in, by) = (drop_in.display(), by.display());
                 write!(
                     f,
-                    "{by} takes the place of {drop_in} at the next start, because its folder comes first (sysctl.d(5)), so \
+                    "{by} takes the place of {drop_in} at the next boot, because its folder comes first (sysctl.d(5)), so \
                      nothing of it lasts; move {by} away, or set FULLPIPE_SYSCTL_DIR to its folder"
                 )
             }

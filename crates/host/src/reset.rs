@@ -105,7 +105,7 @@ impl Reset<'_> {
         }
         for origin in self.settings.origins.get(knob).into_iter().flatten() {
             self.plan.notes.push(format!(
-                "{} line {} sets {knob} to {}: it comes back with the next start unless you take the line out",
+                "{} line {} sets {knob} to {}: it comes back at the next boot unless you take the line out",
                 origin.file, origin.line, origin.value
             ));
         }

@@ -93,26 +93,26 @@ fn history(root: &Path, at: Option<usize>) -> (bool, Vec<Call>) {
         change(Address::sysctl("net.ipv4.tcp_sack"), "0", "1"),
         change(rmem(), "4096 131072 6291456", "4096 131072 9000000"),
     ];
-    let is_told = match apply(&mut host, &mut journal, &changes, &ApplyOptions::default()) {
+    let is_reported = match apply(&mut host, &mut journal, &changes, &ApplyOptions::default()) {
         Ok(run) => run.applied.iter().any(fullpipe_host::Applied::clamped),
         Err(_) => true,
     };
     let report = undo(&mut host, &mut journal, Which::All, UndoOptions::default()).unwrap();
     let is_theirs = |outcome: &Outcome| matches!(outcome, Outcome::ChangedSince { .. } | Outcome::Failed { .. });
-    let is_told = is_told || report.entries.iter().any(|entry| is_theirs(&entry.outcome));
+    let is_reported = is_reported || report.entries.iter().any(|entry| is_theirs(&entry.outcome));
     // What nobody else set is as it was, whatever became of the other.
     assert_eq!(fs::read_to_string(root.join("proc/sys/net/ipv4/tcp_sack")).unwrap().trim(), "0", "{at:?}");
-    (is_told, host.calls)
+    (is_reported, host.calls)
 }
 
 #[test]
-fn what_another_administrator_sets_at_any_moment_is_kept_or_told() {
+fn what_another_administrator_sets_at_any_moment_is_kept_or_reported() {
     let root = tempfile::tempdir().unwrap();
-    let (is_told, calls) = history(root.path(), None);
-    assert!(!is_told && value(root.path()) == "4096 131072 6291456");
+    let (is_reported, calls) = history(root.path(), None);
+    assert!(!is_reported && value(root.path()) == "4096 131072 6291456");
     assert_eq!(calls.iter().filter(|call| **call == Call::Write).count(), 2, "set and put back: {calls:?}");
     for at in 1..=calls.len() {
-        let (is_told, _) = history(root.path(), Some(at));
+        let (is_reported, _) = history(root.path(), Some(at));
         let is_kept = value(root.path()) == THEIRS;
         // No system sets a value only where it is what one believes: what comes between the last look and the write is lost,
         // and there is nothing in between but that.
@@ -120,6 +120,6 @@ fn what_another_administrator_sets_at_any_moment_is_kept_or_told() {
             assert_eq!(calls[at - 2], Call::Read, "{calls:?}");
             continue;
         }
-        assert!(is_kept || is_told, "call {at}, {:?}: {}", calls[at - 1], value(root.path()));
+        assert!(is_kept || is_reported, "call {at}, {:?}: {}", calls[at - 1], value(root.path()));
     }
 }

@@ -29,7 +29,7 @@ pub fn sysctl_drop_in(changes: &[Change], settings: &Settings) -> DropIn {
         };
         if let Some(winner) = later_line(settings, &change.knob) {
             drop_in.notes.push(format!(
-                "{name}: {winner} is applied after {SYSCTL_FILE} and wins at the next start; change that line instead"
+                "{name}: {winner} is applied after {SYSCTL_FILE} and wins at the next boot; change that line instead"
             ));
         }
         if drop_in.content.is_empty() {

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_threads_end_when_told() {
+    fn the_threads_end_when_stopped() {
         let packets = Arc::new(AtomicU64::new(0));
         let awake = Awake::start(&packets).unwrap();
         assert!(!awake.threads.is_empty());

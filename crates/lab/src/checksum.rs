@@ -19,7 +19,7 @@ pub(crate) fn fold(mut sum: u64) -> u16 {
 }
 
 /// The checksum of `bytes` as it stands in a header.
-pub(crate) fn of(bytes: &[u8]) -> u16 {
+pub(crate) fn complement(bytes: &[u8]) -> u16 {
     !fold(add(0, bytes))
 }
 

@@ -222,7 +222,7 @@ impl Frame {
         let start = usize::from(self.vnet.csum_start);
         let at = start + usize::from(self.vnet.csum_offset);
         if self.vnet.flags & NEEDS_CSUM != 0 && at + 2 <= packet.len() {
-            let sum = checksum::of(&packet[start..]);
+            let sum = checksum::complement(&packet[start..]);
             packet[at..at + 2].copy_from_slice(&sum.to_be_bytes());
         }
         packet
@@ -321,7 +321,7 @@ fn rewrite_ip(ip: &mut [u8], l4_len: u16, index: u16) {
         put_word(ip, 2, header_len + l4_len);
         put_word(ip, 4, word(ip, 4).wrapping_add(index));
         put_word(ip, 10, 0);
-        put_word(ip, 10, checksum::of(ip));
+        put_word(ip, 10, checksum::complement(ip));
     } else {
         put_word(ip, 4, header_len - 40 + l4_len);
     }

@@ -90,7 +90,7 @@ proptest! {
             } else {
                 prop_assert_eq!(usize::from(word(ip, 2)), packet.len());
                 prop_assert_eq!(word(ip, 4), ID.wrapping_add(index));
-                prop_assert_eq!(checksum::of(ip), 0);
+                prop_assert_eq!(checksum::complement(ip), 0);
             }
             prop_assert_eq!(!checksum::fold(checksum::add(pseudo_sum(&packet, tcp.len()), tcp)), 0);
             let seq = u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]);
@@ -151,7 +151,7 @@ fn a_mark_changes_the_ecn_field_and_nothing_else() {
         let (_, plain) = written(&frame, Run { first: 1, count: 1, ecn: Ecn::Ect0 });
         let (_, mut marked) = written(&frame, Run { first: 1, count: 1, ecn: Ecn::Ce });
         if version == 4 {
-            assert_eq!(checksum::of(&marked[..20]), 0);
+            assert_eq!(checksum::complement(&marked[..20]), 0);
             assert_eq!(marked[1], Ecn::Ce as u8);
             marked[1] = plain[1];
             marked[10..12].copy_from_slice(&plain[10..12]);
@@ -169,12 +169,12 @@ fn a_mark_on_a_whole_packet_keeps_its_header_checksum_right() {
     packet[0] = 0x45;
     packet[1] = Ecn::Ect1 as u8;
     put_word(&mut packet, 2, 60);
-    let sum = checksum::of(&packet[..20]);
+    let sum = checksum::complement(&packet[..20]);
     put_word(&mut packet, 10, sum);
     let frame = frame([&[0; VNET_LEN][..], &packet].concat()).unwrap();
     let (_, marked) = written(&frame, Run { first: 0, count: 1, ecn: Ecn::Ce });
     assert_eq!(marked[1], Ecn::Ce as u8);
-    assert_eq!(checksum::of(&marked[..20]), 0);
+    assert_eq!(checksum::complement(&marked[..20]), 0);
 }
 
 #[test]

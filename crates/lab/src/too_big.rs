@@ -54,14 +54,14 @@ fn fragmentation_needed(original: &[u8], mtu: u32) -> Option<Vec<u8>> {
     packet[9] = PROTOCOL_ICMP;
     packet[12..16].copy_from_slice(&ROUTER_V4.octets());
     packet[16..20].copy_from_slice(&original[12..16]);
-    let sum = checksum::of(&packet[..20]);
+    let sum = checksum::complement(&packet[..20]);
     put_word(&mut packet, 10, sum);
 
     // Destination unreachable, fragmentation needed and DF set.
     packet[20] = 3;
     packet[21] = 4;
     put_word(&mut packet, 26, u16::try_from(mtu).unwrap_or(u16::MAX));
-    let sum = checksum::of(&packet[20..]);
+    let sum = checksum::complement(&packet[20..]);
     put_word(&mut packet, 22, sum);
     Some(packet)
 }
@@ -115,8 +115,8 @@ mod tests {
         assert_eq!(&answer[16..20], &[198, 18, 0, 1]);
         assert_eq!((answer[20], answer[21], word(&answer, 26)), (3, 4, 1_400));
         assert_eq!(&answer[28..], &original[..ICMP_MAX - 28]);
-        assert_eq!(checksum::of(&answer[..20]), 0);
-        assert_eq!(checksum::of(&answer[20..]), 0);
+        assert_eq!(checksum::complement(&answer[..20]), 0);
+        assert_eq!(checksum::complement(&answer[20..]), 0);
     }
 
     #[test]

@@ -12,7 +12,9 @@ use std::{
     time::Duration,
 };
 
-use fullpipe_measure::{Client, Length, Measurement, Progress, Server, ServerOptions, Target, TestDirection, TestSpec};
+use fullpipe_measure::{
+    Client, Length, Measurement, Progress, Server, ServerEvent, ServerOptions, Target, TestDirection, TestSpec,
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -25,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn serve(address: &str) -> Result<(), Box<dyn Error>> {
-    let log = Arc::new(|level, line: &str| eprintln!("{level}: {line}"));
+    let log = Arc::new(|event: &ServerEvent| eprintln!("{}: {event}", event.level));
     let server = Server::bind(address.parse()?, ServerOptions { log: Some(log), ..ServerOptions::default() }, None)?;
     println!("listening on {}", server.local_addr());
     std::io::stdout().flush()?;

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_that_left_scaling_out_is_told() {
+    fn the_end_that_left_scaling_out_is_named() {
         let with = SynFacts { window_scale: Some(7), ..SynFacts::default() };
         let opener = View { scaling: Some(false), offers_scaling: Some(true), ..View::default() };
         let refused = View { scaling: Some(false), saved_syn: Some(with), ..View::default() };

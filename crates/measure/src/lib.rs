@@ -45,9 +45,9 @@ pub use fullpipe_probe::{
 };
 pub use max::{Choice, Harm, Left, Mechanism, Push, Refused, Trial};
 pub use measurement::{Cpu, DirectionMeasurement, Measurement, PeerKind};
-pub use server::{Log, Server, ServerOptions};
+pub use server::{Log, Server, ServerEvent, ServerOptions};
 pub use spec::{Direction, Length, Phase, Progress, TestDirection, TestSpec, UdpSpec};
-pub use sys::host::name as host_name;
+pub use sys::host::{name as host_name, system};
 pub use talk::{Disconnect, Ends, Hello, RequestError, RequestHandler};
 pub use target::{DEFAULT_PORT, Family, Target};
 pub use udp::{DatagramSample, Datagrams};

@@ -1,6 +1,6 @@
 //! The outcome of a test: both ends' accounts put together.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::SystemTime};
 
 use fullpipe_diagnose::{End, ReceiverSample, RttSummary, SenderSample, Source, Transfer};
 use fullpipe_units::{Bytes, Micros, Rate};
@@ -24,6 +24,12 @@ pub struct Measurement {
     pub peer: SocketAddr,
     /// What the server is.
     pub peer_kind: PeerKind,
+    /// When it began.
+    pub started: SystemTime,
+    /// What the server knows the test by.
+    pub cookie: String,
+    /// This end of each TCP connection, in the order of the directions and their transfers.
+    pub local_ends: Vec<SocketAddr>,
     /// Up before down, those that were measured.
     pub directions: Vec<DirectionMeasurement>,
     /// The caller stopped it before its time; the figures are of what was measured until then.
@@ -96,7 +102,7 @@ pub struct DirectionMeasurement {
     pub retransmits: Option<u64>,
     /// Round trips before the load.
     pub idle_rtt: Option<RttSummary>,
-    /// Round trips of the payload's own segments, as the sender's kernel smoothed them.
+    /// RTT under load: of the segments with payload, as the sender's kernel smoothed it.
     pub loaded_rtt: Option<RttSummary>,
     /// What the kernel of the first sender believed to be the path MTU at the end, in bytes.
     pub kernel_mtu: Option<u32>,

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_direction_that_carries_less_than_it_did_is_told() {
+    fn a_direction_that_carries_less_than_it_did_is_named() {
         let two = hosts(&["a1", "b1"], "");
         let cells = cells(&two, |from, _| Some(if from == "a1" { 700 } else { 900 }));
         let mbps = |rates: &[u64]| rates.iter().map(|rate| Rate::from_bps(rate * 1_000_000)).collect::<Vec<_>>();

@@ -47,7 +47,7 @@ pub struct Charts {
 
 /// `charts` with the curves that the document holds itself, each with its `id`: all that its page draws.
 pub fn with_curves(document: &Value, mut charts: Charts) -> Charts {
-    charts.charts.extend(curves::of(document));
+    charts.charts.extend(curves::drawn(document));
     for (place, chart) in charts.charts.iter_mut().enumerate() {
         chart.id = format!("chart-{place}");
     }

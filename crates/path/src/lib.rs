@@ -1,4 +1,4 @@
-//! A made path: links, queues, loss, delay and scenarios, with time as an argument.
+//! An emulated path: links, queues, loss, delay and scenarios, with time as an argument.
 //!
 //! [`OneWay`] is one direction of a path, a chain of [`Hop`]s. Each hop refuses what is larger than its MTU, drops
 //! what a policer has no tokens for, queues, shapes and serialises at its rate, then loses, duplicates, delays and reorders what

@@ -22,7 +22,7 @@ use fullpipe_knobs::{
 };
 use fullpipe_path::{self as path, Scenario};
 use fullpipe_tune::{Difference, Direction, DirectionProof, HostSettings, Outcome};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{Problem, SettingsList};
 
@@ -67,6 +67,7 @@ pub fn outcome(command: &str, outcome: &Outcome) -> Value {
             "plan": plan_object(&outcome.plan),
             "proof": proofs.first(),
             "proofs": proofs,
+            "kept": outcome.kept,
             "transfers_after": outcome.after.iter().map(|one| transfer(one, &ends)).collect::<Vec<_>>(),
             "restored": outcome.restored.iter().map(|host| json!({
                 "host": host.host, "compared": host.compared,
@@ -112,18 +113,54 @@ pub fn scenarios(command: &str, scenarios: &[Scenario]) -> Value {
     document(command, json!({ "scenarios": list }))
 }
 
-/// Where a server listens, and the link to open where it is one for browsers.
-pub fn listening(command: &str, address: SocketAddr, url: Option<&str>) -> Value {
-    let mut object = json!({ "address": address.ip().to_string(), "port": address.port() });
+/// Where a server listens since `time` (RFC 3339), and the link to open where it is one for browsers: an event, too.
+pub fn listening(command: &str, time: &str, address: SocketAddr, url: Option<&str>) -> Value {
+    let mut object = json!({
+        "time": time,
+        "level": "info",
+        "event": "listening",
+        "address": address.ip().to_string(),
+        "port": address.port(),
+    });
     if let Some(url) = url {
         object["url"] = url.into();
     }
     document(command, object)
 }
 
-/// Something that happened while a command runs, with its time as RFC 3339 has it and its level: `info`, `warning` or `error`.
-pub fn event(command: &str, time: &str, level: &str, text: &str) -> Value {
-    document(command, json!({ "time": time, "level": level, "event": text }))
+/// Something that happened while a command runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// The command.
+    pub command: &'a str,
+    /// How bad it is: `error`, `warning`, `info`, `debug` or `trace`.
+    pub level: &'a str,
+    /// What happened, as a word; `log` for what a part of the program logs.
+    pub kind: &'a str,
+    /// What happened, as a sentence.
+    pub text: &'a str,
+    /// The client, at a server.
+    pub peer: Option<&'a str>,
+    /// The part of the program that logs it.
+    pub target: Option<&'a str>,
+    /// What it logs besides.
+    pub fields: &'a Map<String, Value>,
+}
+
+/// Something that happened while a command runs, with its time as RFC 3339 has it.
+pub fn event(event: &Event<'_>, time: &str) -> Value {
+    document(
+        event.command,
+        json!({
+            "time": time,
+            "level": event.level,
+            "event": event.kind,
+            "text": event.text,
+            "peer": event.peer,
+            "target": event.target,
+            "fields": event.fields,
+        }),
+    )
 }
 
 /// A step of a command that goes on, with its time as RFC 3339 has it.

@@ -42,7 +42,7 @@ pub fn titles(document: &Value, charts: &Charts) -> Vec<String> {
 /// # Errors
 ///
 /// What the drawing failed of, in words.
-pub fn of(document: &Value, charts: &Charts, number: usize, format: Format) -> Option<Result<Vec<u8>, String>> {
+pub fn numbered(document: &Value, charts: &Charts, number: usize, format: Format) -> Option<Result<Vec<u8>, String>> {
     let charts = with_curves(document, charts.clone());
     let (_, subject) = subjects(document, &charts).nth(number.checked_sub(1)?)?;
     Some(draw(subject, &headline(document), format))

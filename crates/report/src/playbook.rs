@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_that_multiply_are_cut_off_and_told() {
+    fn loops_that_multiply_are_cut_off_and_named() {
         let tasks = "  sysctl: {name: '{{ item }}', value: 1}\n".repeat(10_000);
         let text = format!("- a: b\n{tasks}  loop:\n{}", "    - x.y\n".repeat(40_000));
         let (steps, problems) = read(&text);

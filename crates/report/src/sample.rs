@@ -1,6 +1,9 @@
 //! Results made by hand for the tests of this crate, realistic to the last figure.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
 
 use fullpipe_capture::{Keep, Reader, Tracker};
 use fullpipe_diagnose::{
@@ -8,6 +11,7 @@ use fullpipe_diagnose::{
     SynFacts, Transfer,
     proof::{Decision, Proof},
 };
+use fullpipe_host::RunId;
 use fullpipe_knobs::{Address, Change, Plan, Settings, TakesEffect};
 use fullpipe_measure::{
     Available, Capacity, CapacityOfDirection, Choice, Cpu, DirectionMeasurement, ExchangeReport, Harm, Latency, Left,
@@ -15,8 +19,8 @@ use fullpipe_measure::{
     Trial, UnderLoad,
 };
 use fullpipe_tune::{
-    Difference, Direction, DirectionProof, Expectation, HostSettings, Outcome, PathErrorSummary, PredictedGain,
-    Restored, ScenarioFacts,
+    Difference, Direction, DirectionProof, Expectation, HostSettings, KeptRun, Outcome, PathErrorSummary,
+    PredictedGain, Restored, ScenarioFacts,
 };
 use fullpipe_units::{Bytes, Micros, Rate};
 
@@ -85,6 +89,7 @@ pub(crate) fn demo() -> Outcome {
             proof("a->b", Rate::from_bps(6_412_000), Rate::from_bps(93_870_000), false),
             proof("b->a", Rate::from_bps(6_390_000), Rate::from_bps(93_610_000), false),
         ],
+        kept: Vec::new(),
         after: Vec::new(),
         restored: vec![
             Restored { host: "a".to_owned(), compared: 106, differences: Vec::new() },
@@ -150,6 +155,9 @@ pub(crate) fn measurement() -> Measurement {
     Measurement {
         peer: "192.0.2.1:5201".parse().unwrap(),
         peer_kind: PeerKind::Fullpipe,
+        started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600),
+        cookie: "abcdefghijklmnopqrstuvwxyz234567abcd".to_owned(),
+        local_ends: vec!["192.0.2.9:40000".parse().unwrap()],
         directions: vec![DirectionMeasurement {
             direction: fullpipe_measure::Direction::Up,
             bytes: Bytes::new(2_000_000),
@@ -334,6 +342,13 @@ pub(crate) fn tuned() -> Outcome {
         pairs: 6,
         kept: false,
     };
+    outcome.kept = vec![KeptRun {
+        host: "a".to_owned(),
+        run: RunId(7),
+        lasts: false,
+        boot_files: vec!["/etc/sysctl.d/90-fullpipe.conf".to_owned()],
+        until_reboot: vec!["route default initrwnd does not survive a reboot".to_owned()],
+    }];
     outcome.after = vec![Direction {
         rate_bps: Rate::from_bps(91_700_000),
         steady_bps: Some(Rate::from_bps(93_870_000)),
@@ -523,7 +538,7 @@ pub(crate) fn connections() -> crate::Connections {
     last.receive.max_rwin_sent = 64_512;
     last.receive.win_scale_sent = 0;
     last.observed.win_scale_rcvd = 7;
-    let seen = Seen { first: None, last, elapsed: std::time::Duration::ZERO };
+    let seen = Seen { first: None, last, elapsed: Duration::ZERO };
     let one = |pid, program: Option<&str>, verdict| Observed {
         connection: Connection { local: end(5201), remote: end(50_000), pid },
         program: program.map(str::to_owned),

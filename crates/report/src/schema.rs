@@ -191,6 +191,16 @@ pub const OUTCOME: &[Key] = &[
     ),
     key("proofs[].predicted_after_bps", "integer?", "`tune`: the rate that it gives with them; bit/s"),
     key("proofs[].predicted_ratio", "number?", "after / before of the two"),
+    key("kept[]", "object", "a run that was kept; `tune` only"),
+    key("kept[].host", "string", "its host"),
+    key("kept[].run", "integer", "its number in the journal there, as `undo` takes it"),
+    key("kept[].lasts", "boolean", "whether all of it lasts beyond a reboot"),
+    key("kept[].boot_files[]", "string", "a boot-time file that was written"),
+    key(
+        "kept[].until_reboot[]",
+        "string",
+        "what lasts only until the next reboot although more was asked for, and the way out",
+    ),
     key("transfers_after[]", "object", "what was measured last with the changes in force; keys as in `transfers`"),
     key("restored[]", "object", "a host that was compared with its state at the start"),
     key("restored[].host", "string", "its name"),
@@ -227,7 +237,7 @@ pub const RUNS: &[Key] = &[
     key(
         "runs[].state",
         "string",
-        "`open` (in force, never said to be kept: interrupted), `on_trial` (taken back unless it is confirmed), `kept` or `undone`",
+        "`open` (in force, never confirmed: interrupted), `on_trial` (taken back unless it is confirmed), `kept` or `undone`",
     ),
     key("runs[].namespace", "string?", "the network namespace or folder that it changed"),
     key("runs[].entries[]", "object", "what it changed, in that order"),
@@ -245,7 +255,8 @@ pub const RUNS: &[Key] = &[
     key("runs[].entries[].before", "string?", "what was there; `null`: absent"),
     key("runs[].entries[].intended", "string?", "what was to be there; `null`: absent"),
     key("runs[].entries[].read_back", "string?", "what was read back after the write"),
-    key("runs[].entries[].persisted", "boolean", "whether it lasts beyond a reboot"),
+    key("runs[].entries[].persisted", "boolean", "whether it was to last beyond a reboot"),
+    key("runs[].entries[].not_lasting", "string?", "why it does not last beyond a reboot all the same"),
     key("runs[].entries[].state", "string", "`intended` (perhaps not written), `written`, `undone` or `gone`"),
     key("runs[].entries[].now", "string?", "`status` only: what the host reads now"),
     key("runs[].entries[].as_set", "boolean?", "`status` only: whether that is what the run had put there"),
@@ -260,11 +271,11 @@ pub const STATUS: &[Key] =
 pub const CONFIRMED: &[Key] = &[
     key("run", "integer", "the run that is kept"),
     key("boot_files[]", "string", "a boot-time file that was written"),
-    key("not_persisted[]", "string", "a setting that does not last beyond a restart although that was asked for"),
+    key("not_persisted[]", "string", "a setting that does not survive a reboot although that was asked for"),
     key(
         "notes[]",
         "string",
-        "what another boot-time file sets again at the next start, and what somebody changed since the run",
+        "what another boot-time file sets again at the next boot, and what somebody changed since the run",
     ),
 ];
 
@@ -315,6 +326,9 @@ pub const SCENARIOS: &[Key] = &[
 
 /// What `serve` prints when it is ready; it goes on then.
 pub const LISTENING: &[Key] = &[
+    key("time", "string", "when, in UTC (RFC 3339)"),
+    key("level", "string", "`info`"),
+    key("event", "string", "`listening`"),
     key("address", "string", "the address that it listens on"),
     key("port", "integer", "the port"),
     key(
@@ -324,15 +338,26 @@ pub const LISTENING: &[Key] = &[
     ),
 ];
 
-/// What `serve` logs on standard error, an object on a line of its own for each event.
+/// What a command logs on standard error, an object on a line of its own for each event.
 pub const EVENT: &[Key] = &[
     key("time", "string", "when, in UTC (RFC 3339)"),
     key(
         "level",
         "string",
-        "`info`; `warning`: what a client did wrong or was refused; `error`: what this host failed at",
+        "`info`; `warning`: what a client did wrong or was refused; `error`: what this host failed at; with `RUST_LOG` or `-v` \
+         of `serve` also `debug` and `trace`",
     ),
-    key("event", "string", "what happened, a sentence"),
+    key(
+        "event",
+        "string",
+        "what happened: `test_ended`, `session_ended`, `session_stopped`, `session_failed`, `turned_away`, `accept_failed`, \
+         `thread_failed`, `order_refused`, `trial_begun`, `run_on_trial`, `run_kept`, `run_undone`, `undo_failed`, \
+         `sized_automatically` (`unpin`); `log`: what a part of the program logs",
+    ),
+    key("text", "string", "the same as a sentence"),
+    key("peer", "string?", "the client: address and port"),
+    key("target", "string?", "the part of the program that logs it"),
+    key("fields", "object", "what it logs besides"),
 ];
 
 /// What `--progress json` tells on standard error, an object on a line of its own for each step.
@@ -393,7 +418,11 @@ pub const DOCUMENTS: &[Document] = &[
     Document { title: "Predictions", commands: "`what-if`, `demo --sim`", keys: WHAT_IF },
     Document { title: "A pool shared out", commands: "`share`", keys: SHARE },
     Document { title: "A server that is ready", commands: "`serve`, `web`, `agent`", keys: LISTENING },
-    Document { title: "An event of a server (standard error)", commands: "`serve`, `unpin`", keys: EVENT },
+    Document {
+        title: "An event (standard error)",
+        commands: "`serve`, `unpin`; with `RUST_LOG` every command",
+        keys: EVENT,
+    },
     Document {
         title: "Progress (standard error)",
         commands: "`check`, `tune`, `demo`, `lab run`, `measure` with `--progress json`",

@@ -142,7 +142,7 @@ pub fn find(key: &str) -> Result<&'static Knob, SimError> {
         .ok_or_else(|| SimError::unknown("setting", key.trim(), KNOBS.iter().map(|knob| knob.key)))
 }
 
-/// A made path of one hop.
+/// An emulated path of one hop.
 ///
 /// # Errors
 /// A value that no path has.

@@ -1,4 +1,4 @@
-//! The simulator: the engine of `fullpipe-tcp`, dressed as a platform, over the machines of `fullpipe-path`, in virtual
+//! The simulator: the engine of `fullpipe-tcp`, emulating a platform, over the machines of `fullpipe-path`, in virtual
 //! time.
 //!
 //! [`run`] carries out one [`Spec`] (a path, two hosts, an application) and gives an [`Outcome`]: the same

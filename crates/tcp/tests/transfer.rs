@@ -1,4 +1,4 @@
-//! Transfers between two stacks over made paths: content, time, and every buffer back.
+//! Transfers between two stacks over emulated paths: content, time, and every buffer back.
 
 use fullpipe_pair::{Flow, Link, Net, config, open, transfer};
 use fullpipe_tcp::{

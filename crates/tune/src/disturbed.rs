@@ -1,4 +1,4 @@
-//! Measurements over an emulated path during which this machine did something else: how often they are repeated, and what is
+//! Measurements over an emulated path during which this machine was busy: how often they are repeated, and what is
 //! said of those that were disturbed each time. What is *not* here: when a path counts as not kept (`fullpipe_lab`).
 
 use std::time::Duration;
@@ -63,7 +63,7 @@ impl Disturbances {
         match (self.repeated, self.accepted) {
             (0, 0) => None,
             (repeated, 0) => Some(format!(
-                "this machine did something else meanwhile: measurements were repeated {}, and those that count were not \
+                "this machine was busy: measurements were repeated {}, and those that count were not \
                  disturbed",
                 times(repeated)
             )),

@@ -3,8 +3,8 @@
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use fullpipe_host::{
-    ApplyOptions, Host, Journal, JournalError, RunId, RunState, UndoOptions, Which, apply, confirm, guardian::Guardian,
-    persist, undo,
+    ApplyOptions, Entry, EntryKind, Host, Journal, JournalError, Run, RunId, RunState, UndoOptions, Which, apply,
+    confirm, guardian::Guardian, persist, undo,
 };
 use fullpipe_knobs::{
     Change, Plan, Settings,
@@ -21,8 +21,8 @@ pub(crate) trait End: Send {
     fn name(&self) -> &str;
     /// What is set there now.
     fn settings(&mut self) -> Result<Settings, TuneError>;
-    /// Told where the other end of what is measured is, before anything is; an error where that is not what this end is to be
-    /// changed for.
+    /// Hears where the other end of what is measured is, before anything is; an error where that is not what this end is to
+    /// be changed for.
     fn meets(&mut self, peer: IpAddr) -> Result<(), TuneError> {
         let _ = peer;
         Ok(())
@@ -41,8 +41,8 @@ pub(crate) trait End: Send {
     fn undo(&mut self, trial: &Trial) -> Result<usize, TuneError>;
     /// Leaves a trial in force for `within`, and after that only if somebody confirms it on that host; gives the time.
     fn hold(&mut self, trial: &Trial, within: Duration) -> Result<Duration, TuneError>;
-    /// Makes a trial stay, and writes what shall last beyond a restart; gives what is to be said of that.
-    fn keep(&mut self, trial: &Trial) -> Result<Vec<String>, TuneError>;
+    /// Makes a trial stay, and writes what shall last beyond a restart.
+    fn keep(&mut self, trial: &Trial) -> Result<Kept, TuneError>;
 }
 
 /// Changes in force that are not yet to stay.
@@ -52,6 +52,34 @@ pub(crate) struct Trial {
     pub(crate) run: Option<RunId>,
     /// What each change reads now, in their order.
     pub(crate) read_back: Vec<Option<String>>,
+}
+
+/// What became of a trial that stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    /// All of it lasts beyond a restart.
+    pub(crate) lasts: bool,
+    /// The boot-time files that were written.
+    pub(crate) boot_files: Vec<String>,
+    /// What lasts only until the next reboot although more was asked for: a sentence for each, with the way out.
+    pub(crate) until_reboot: Vec<String>,
+    /// What else is to be said.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Kept {
+    /// What a confirmation wrote, or a run that was kept as it is; `entries` are those of the run.
+    fn new(run: &Run, entries: &[Entry]) -> Self {
+        let settings =
+            || entries.iter().filter(|entry| entry.kind == EntryKind::Setting && entry.state.is_outstanding());
+        let own_folder = run.overridden.iter().filter(|overridden| !overridden.is_by_another());
+        Self {
+            lasts: run.not_persisted.is_empty() && run.overridden.is_empty() && settings().all(|entry| entry.persisted),
+            boot_files: run.boot_files.iter().map(|file| file.display().to_string()).collect(),
+            until_reboot: run.until_reboot(),
+            notes: own_folder.map(ToString::to_string).collect(),
+        }
+    }
 }
 
 /// For how long changes are meant.
@@ -241,19 +269,20 @@ impl<H: Host + Send> End for LocalEnd<H> {
         Ok(within)
     }
 
-    fn keep(&mut self, trial: &Trial) -> Result<Vec<String>, TuneError> {
-        let Some(run) = trial.run else { return Ok(Vec::new()) };
+    fn keep(&mut self, trial: &Trial) -> Result<Kept, TuneError> {
+        let Some(run) = trial.run else { return Ok(Kept::default()) };
         let (host, mut opened, _) = self.open()?;
         let journal = opened.journal();
-        match journal.run(run)?.state {
-            RunState::OnTrial => Ok(confirm(host, journal, run)?.overridden.iter().map(ToString::to_string).collect()),
+        let kept = match journal.run(run)?.state {
+            RunState::OnTrial => confirm(host, journal, run)?,
             RunState::Open => {
                 journal.keep(run)?;
-                Ok(Vec::new())
+                Run::default()
             }
-            RunState::Kept => Ok(Vec::new()),
+            RunState::Kept => Run::default(),
             // Its time was over, or somebody undid it: whoever believes it in force is notified.
-            RunState::Undone => Err(JournalError::NotOnTrial { run }.into()),
-        }
+            RunState::Undone => return Err(JournalError::NotOnTrial { run }.into()),
+        };
+        Ok(Kept::new(&kept, &journal.run(run)?.entries))
     }
 }

@@ -15,14 +15,14 @@ use fullpipe_host::{
 };
 use fullpipe_knobs::Plan;
 use fullpipe_measure::{
-    Client, ClientOptions, Direction, Log, RequestHandler, Server, ServerOptions, Target, host_name,
+    Client, ClientOptions, Direction, Log, RequestHandler, Server, ServerEvent, ServerOptions, Target, host_name,
 };
 use serde_json::json;
 use tracing::Level;
 
 use crate::{
     allowed::Allowed,
-    end::{Destination, End, LocalEnd, Stay, Trial},
+    end::{Destination, End, Kept, LocalEnd, Stay, Trial},
     error::TuneError,
     event::{Event, Observer},
     handler::{HostHandler, Terms},
@@ -275,12 +275,12 @@ impl End for Unreadable {
         Err(self.refuse("leave changes on trial"))
     }
 
-    fn keep(&mut self, _: &Trial) -> Result<Vec<String>, TuneError> {
+    fn keep(&mut self, _: &Trial) -> Result<Kept, TuneError> {
         Err(self.refuse("keep a trial"))
     }
 }
 
-/// Serves measurements until `stop` is set; `ready` hears the address, `log` a line for each thing of note.
+/// Serves measurements until `stop` is set; `ready` hears the address, `log` an event for each thing of note.
 pub fn serve(
     options: &ServeOptions,
     stop: &AtomicBool,
@@ -327,14 +327,9 @@ fn undo_leftovers(host: &mut SystemHost, journal: &mut Journal, log: &Log) -> Re
         if run.state == RunState::Open && run.command == "serve" {
             let report = undo(host, journal, Which::Run(run.id), UndoOptions::default())?;
             let restored = report.entries.iter().filter(|entry| entry.outcome.is_restored()).count();
-            log(
-                Level::WARN,
-                &format!(
-                    "run {} was left on trial; {restored} of {} settings are back",
-                    run.id.0,
-                    report.entries.len()
-                ),
-            );
+            let all = report.entries.len();
+            let text = format!("run {} was left on trial; {restored} of {all} settings are back", run.id);
+            log(&ServerEvent::own(Level::WARN, "run_undone", &text));
         }
     }
     Ok(())

@@ -51,7 +51,12 @@ impl Machine {
         let host = FolderHost::new(folder.join("machine"));
         let end = LocalEnd::in_folder("b", host, folder.join("state"), "serve", None);
         let terms = Terms { key: Some(key.clone()), ..Terms::default() };
-        Self { handler: HostHandler::new(end, terms, Arc::new(|_, _: &str| {})), folder, key, age: 0 }
+        Self {
+            handler: HostHandler::new(end, terms, Arc::new(|_: &fullpipe_measure::ServerEvent| {})),
+            folder,
+            key,
+            age: 0,
+        }
     }
 
     /// What a stranger is answered.

@@ -14,7 +14,7 @@ use std::{
 
 use fullpipe_host::{Host, RunId};
 use fullpipe_knobs::Settings;
-use fullpipe_measure::{Disconnect, Ends, Log, RequestError, RequestHandler};
+use fullpipe_measure::{Disconnect, Ends, Log, RequestError, RequestHandler, ServerEvent};
 use serde_json::Value;
 use tracing::Level;
 
@@ -93,6 +93,10 @@ impl<H: Host + Send> HostHandler<H> {
         Self { end: Mutex::new(end), terms, guests: Mutex::default(), shared: Mutex::default(), log }
     }
 
+    fn log(&self, level: Level, kind: &'static str, peer: SocketAddr, text: &str) {
+        (self.log)(&ServerEvent::with_peer(level, kind, peer, text));
+    }
+
     fn answer(&self, request: Request, ends: Ends) -> Result<Answer, RequestError> {
         Ok(match request {
             Request::Settings if self.terms.share => match self.shared() {
@@ -122,7 +126,7 @@ impl<H: Host + Send> HostHandler<H> {
                 Ok(Answer::Channel(answer))
             }
             Err(Unsealed) => {
-                (self.log)(Level::WARN, &format!("{}: an order with a wrong key was refused", ends.peer));
+                self.log(Level::WARN, "order_refused", ends.peer, "an order with a wrong key was refused");
                 Err(RequestError::not_authenticated("the key is not the one of this server"))
             }
         }
@@ -138,7 +142,7 @@ impl<H: Host + Send> HostHandler<H> {
             return refuse("the channel of this order is too old; ask for another");
         }
         let Ok(body) = channel.open(sealed) else {
-            (self.log)(Level::WARN, &format!("{}: an order that was altered was refused", ends.peer));
+            self.log(Level::WARN, "order_refused", ends.peer, "an order that was altered was refused");
             return refuse("the order was altered on the way");
         };
         let answer = if self.is_here(&to, ends.local) {
@@ -148,7 +152,7 @@ impl<H: Host + Send> HostHandler<H> {
                 Err(_) => refuse("the order can't be understood; are both ends of the same version?"),
             }
         } else {
-            (self.log)(Level::WARN, &format!("{}: an order for {to} was refused", ends.peer));
+            self.log(Level::WARN, "order_refused", ends.peer, &format!("an order for {to} was refused"));
             refuse(&format!(
                 "this order is for the server at {to}, and it came to {}: somebody passed it on; where an address is \
                  translated on the way, start the server with --reached-as {to}",
@@ -171,16 +175,14 @@ impl<H: Host + Send> HostHandler<H> {
             Order::Apply { changes, stay, within_s } => {
                 // Before anything is read: a refusal that named what is there would show what nobody may see.
                 if let Some(reason) = self.terms.allowed.refusal(&changes) {
-                    (self.log)(Level::WARN, &format!("{peer}: refused: {reason}"));
+                    self.log(Level::WARN, "order_refused", peer, &format!("refused: {reason}"));
                     return Ok(refuse(&reason));
                 }
                 let within = Duration::from_secs(u64::from(within_s).clamp(*TRIAL.start(), *TRIAL.end()));
                 let trial = self.end().apply(&changes, stay, within)?;
                 let count = changes.len();
-                (self.log)(
-                    Level::INFO,
-                    &format!("{peer}: {count} change{} on trial", if count == 1 { "" } else { "s" }),
-                );
+                let text = format!("{count} change{} on trial", if count == 1 { "" } else { "s" });
+                self.log(Level::INFO, "trial_begun", peer, &text);
                 let answer = Answer::Applied { run: trial.run.map(|run| run.0), read_back: trial.read_back.clone() };
                 self.guests().entry(peer).or_default().trials.push(trial);
                 Ok(answer)
@@ -189,14 +191,14 @@ impl<H: Host + Send> HostHandler<H> {
                 Some(trial) => {
                     let count = self.end().undo(&trial)?;
                     self.forget(peer, run);
-                    (self.log)(Level::INFO, &format!("{peer}: run {run} was undone"));
+                    self.log(Level::INFO, "run_undone", peer, &format!("run {run} was undone"));
                     Ok(Answer::Undone(count))
                 }
                 // As long as a conversation lasts, what it kept is its own.
                 None if self.guests().values().any(|guest| guest.has(run)) => Ok(refuse("it is another session's")),
                 None => match self.end().undo_kept(RunId(run))? {
                     Some(count) => {
-                        (self.log)(Level::INFO, &format!("{peer}: run {run}, kept earlier, was undone"));
+                        self.log(Level::INFO, "run_undone", peer, &format!("run {run}, kept earlier, was undone"));
                         Ok(Answer::Undone(count))
                     }
                     None => Ok(refuse(&format!(
@@ -212,21 +214,20 @@ impl<H: Host + Send> HostHandler<H> {
                     // The end of this conversation is not its end any more.
                     self.forget(peer, run);
                     self.guests().entry(peer).or_default().kept.push(trial);
-                    (self.log)(
-                        Level::INFO,
-                        &format!("{peer}: run {run} is undone in {within_s} s unless `fullpipe confirm {run}` comes"),
-                    );
+                    let text = format!("run {run} is undone in {within_s} s unless `fullpipe confirm {run}` comes");
+                    self.log(Level::INFO, "run_on_trial", peer, &text);
                     Ok(Answer::Held(u32::try_from(within_s).unwrap_or(u32::MAX)))
                 }
                 None => Ok(refuse("this session has no such trial")),
             },
             Order::Keep(run) => match self.trial(peer, run) {
                 Some(trial) => {
-                    let said = self.end().keep(&trial)?;
+                    let kept = self.end().keep(&trial)?;
                     self.forget(peer, run);
                     self.guests().entry(peer).or_default().kept.push(trial);
-                    (self.log)(Level::INFO, &format!("{peer}: run {run} is kept; `fullpipe undo {run}` takes it back"));
-                    Ok(Answer::Kept(said))
+                    let text = format!("run {run} is kept; `fullpipe undo {run}` takes it back");
+                    self.log(Level::INFO, "run_kept", peer, &text);
+                    Ok(Answer::Kept(kept))
                 }
                 None => Ok(refuse("this session has no such trial")),
             },
@@ -287,9 +288,14 @@ impl<H: Host + Send> RequestHandler for HostHandler<H> {
         let Some(guest) = self.guests().remove(&peer) else { return };
         for trial in guest.trials.iter().rev() {
             match self.end().undo(trial) {
-                Ok(_) => (self.log)(Level::INFO, &format!("{peer}: gone; what was not kept is undone")),
+                Ok(_) => {
+                    let text = "client disconnected; what was not kept is undone";
+                    self.log(Level::INFO, "run_undone", peer, text);
+                }
                 // In the journal it is on trial as before: its guardian goes on trying, and `status` names it.
-                Err(error) => (self.log)(Level::ERROR, &format!("{peer}: gone; {error}")),
+                Err(error) => {
+                    self.log(Level::ERROR, "undo_failed", peer, &format!("client disconnected; {error}"));
+                }
             }
         }
     }

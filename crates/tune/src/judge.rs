@@ -79,7 +79,14 @@ impl Direction {
         match self.diagnosis.limiter {
             Limiter::ReceiveWindow | Limiter::SendBuffer => true,
             Limiter::Path => self.transfers.iter().any(|transfer| held_share(transfer) >= MOSTLY),
-            _ => false,
+            Limiter::Application
+            | Limiter::CongestionWindow
+            | Limiter::AckDelay
+            | Limiter::SegmentSize
+            | Limiter::Reordering
+            | Limiter::Handshake
+            | Limiter::Cpu
+            | Limiter::InsufficientEvidence => false,
         }
     }
 

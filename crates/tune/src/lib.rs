@@ -37,7 +37,7 @@ pub use in_lab::{LabRunOptions, demo, lab_run};
 pub use key::{Key, KeyError, SHORTEST_KEY};
 pub use meter::Lengths;
 pub use outcome::{
-    Difference, Direction, DirectionProof, Expectation, HostSettings, Outcome, PathErrorSummary, PredictedGain,
-    Restored, ScenarioFacts,
+    Difference, Direction, DirectionProof, Expectation, HostSettings, KeptRun, Outcome, PathErrorSummary,
+    PredictedGain, Restored, ScenarioFacts,
 };
 pub use plans::PlanOptions;

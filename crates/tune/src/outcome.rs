@@ -4,6 +4,7 @@ use fullpipe_diagnose::{
     Diagnosis, Transfer,
     proof::{Decision, Proof},
 };
+use fullpipe_host::RunId;
 use fullpipe_knobs::{Address, Plan, Settings};
 use fullpipe_units::{Bytes, Micros, Rate};
 use serde::Serialize;
@@ -13,7 +14,7 @@ use serde::Serialize;
 pub struct Outcome {
     /// The names of `a`, this end, and `b`; empty in the lab, whose ends have no others.
     pub ends: Option<[String; 2]>,
-    /// The scenario, where the path was a made one.
+    /// The scenario, where the path was an emulated one.
     pub scenario: Option<ScenarioFacts>,
     /// What was measured first, a direction each.
     pub before: Vec<Direction>,
@@ -23,6 +24,8 @@ pub struct Outcome {
     pub plan: Plan,
     /// Whether the plan helped, a direction each; empty where nothing was tried.
     pub proofs: Vec<DirectionProof>,
+    /// What was kept, a run each.
+    pub kept: Vec<KeptRun>,
     /// What was measured last with the changes in force: those on trial, or those that were kept.
     pub after: Vec<Direction>,
     /// Whether the hosts read as at the start, where everything was undone.
@@ -102,6 +105,21 @@ pub struct DirectionProof {
     pub kept: bool,
     /// What a simulation expects of the changes, where somebody made one.
     pub predicted: Option<PredictedGain>,
+}
+
+/// Changes that were kept, as the journal of their host numbers them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KeptRun {
+    /// The host.
+    pub host: String,
+    /// The run in the journal there.
+    pub run: RunId,
+    /// All of it lasts beyond a restart.
+    pub lasts: bool,
+    /// The boot-time files that were written.
+    pub boot_files: Vec<String>,
+    /// What lasts only until the next reboot although more was asked for: a sentence for each, with the way out.
+    pub until_reboot: Vec<String>,
 }
 
 /// Payload rates that a simulation expects.

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use fullpipe_knobs::{Change, Settings};
 use serde::{Deserialize, Serialize};
 
-use crate::end::Stay;
+use crate::end::{Kept, Stay};
 
 /// An end of a connection as both ends write it.
 pub(crate) fn address(end: SocketAddr) -> String {
@@ -40,7 +40,7 @@ pub(crate) enum Request {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Order {
-    /// Tell the settings of this host.
+    /// Report the settings of this host.
     Settings,
     /// Put these changes in force, on trial.
     Apply {
@@ -81,8 +81,8 @@ pub(crate) enum Answer {
     },
     /// To an order to undo: how many settings were written back.
     Undone(usize),
-    /// To an order to keep: what is to be said of it, such as a boot-time file that wins over what was written.
-    Kept(Vec<String>),
+    /// To an order to keep: for how long it lasts there.
+    Kept(Kept),
     /// To an order to hold: for so many seconds.
     Held(u32),
     /// To an order: the JSON text of the answer proper, an [`Answer`], sealed.

@@ -13,7 +13,7 @@ use fullpipe_measure::{Client, MeasureError, RequestError};
 
 use crate::{
     channel::{Asked, Unsealed},
-    end::{End, Stay, Trial},
+    end::{End, Kept, Stay, Trial},
     error::TuneError,
     key::Key,
     remote::{Answer, Order, Request, address},
@@ -220,17 +220,17 @@ impl End for RemoteEnd<'_> {
         }
     }
 
-    fn keep(&mut self, trial: &Trial) -> Result<Vec<String>, TuneError> {
-        let Some(run) = trial.run else { return Ok(Vec::new()) };
+    fn keep(&mut self, trial: &Trial) -> Result<Kept, TuneError> {
+        let Some(run) = trial.run else { return Ok(Kept::default()) };
         self.remember(run)?;
         match self.order("keep a trial", &Order::Keep(run.0))? {
-            Answer::Kept(said) => {
+            Answer::Kept(mut kept) => {
                 self.note(run, Journal::far_is_kept)?;
                 // Whoever sits here need not go there.
-                let from_here = self.runs.get(&run).and_then(|(_, remembered)| *remembered).map(|own| {
+                kept.notes.extend(self.runs.get(&run).and_then(|(_, remembered)| *remembered).map(|own| {
                     format!("from here `fullpipe undo {own} --key-file FILE` takes it back, with the key of this tune")
-                });
-                Ok(said.into_iter().chain(from_here).collect())
+                }));
+                Ok(kept)
             }
             _ => Err(self.unexpected("keep a trial")),
         }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use fullpipe_diagnose::proof::{self, Criteria, Decision, Pair};
+use fullpipe_host::RunId;
 use fullpipe_knobs::{Change, Plan, Settings};
 use fullpipe_measure::{Length, TestSpec};
 use fullpipe_units::{Micros, Rate};
@@ -13,12 +14,12 @@ use tracing::debug;
 
 use crate::{
     alternate::{State, alternate},
-    end::{End, Stay, Trial},
+    end::{End, Kept, Stay, Trial},
     error::TuneError,
     event::{Event, Observer},
     judge::{self, Names, PROBE_STREAMS},
     meter::{Lengths, Meter},
-    outcome::{Difference, Direction, DirectionProof, HostSettings, Outcome, Restored},
+    outcome::{Difference, Direction, DirectionProof, HostSettings, KeptRun, Outcome, Restored},
     plans::{self, Group, PlanOptions, PlannedHost},
 };
 
@@ -50,7 +51,7 @@ pub(crate) enum RoundGoal {
     Plan,
     /// Try the plan and keep what helped.
     Keep {
-        /// Beyond a restart, too.
+        /// Also beyond a restart.
         persist: bool,
         /// On trial for this long, until somebody confirms it.
         confirm_within: Option<Duration>,
@@ -341,7 +342,7 @@ impl Round<'_> {
         let keepers: Vec<&Change> =
             groups.iter().zip(&kept).filter(|(_, kept)| **kept).flat_map(|(group, _)| &group.changes).collect();
         let trials = self.put_in_force(&keepers, self.options.stay())?;
-        outcome.notes.extend(self.keep_all(trials)?);
+        self.keep_all(trials, outcome)?;
         for (at, label) in labels.iter().enumerate() {
             let of_group = |group: &&Group| group.directions.contains(&tried[at]);
             let index = groups.iter().position(|group| of_group(&group));
@@ -362,41 +363,33 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Keeps what is in force at every end, or leaves it on trial there, or at none; what is to be said of it.
-    fn keep_all(&mut self, trials: InForce) -> Result<Vec<String>, TuneError> {
+    /// Keeps what is in force at every end, or leaves it on trial there, or at none; notes in `outcome` what became of it.
+    fn keep_all(&mut self, trials: InForce, outcome: &mut Outcome) -> Result<(), TuneError> {
         let within = match self.options.goal {
             RoundGoal::Keep { confirm_within, .. } => confirm_within,
             RoundGoal::Plan | RoundGoal::Show => None,
         };
-        let lasts = match self.options.stay() {
-            Stay::Running => "lasts until the next reboot",
-            Stay::BeyondRestart => "lasts beyond a reboot",
-        };
-        let mut notes = Vec::new();
         let kept = trials.iter().try_for_each(|(at, trial)| {
             let end = &mut self.ends[*at];
             let Some(within) = within else {
-                let said = end.keep(trial)?;
-                let name = end.name();
-                notes.extend(trial.run.map(|run| {
-                    // The first end is where this program runs.
-                    let place = if *at == 0 { "" } else { " there" };
-                    format!("{name}: kept as run {run}, which {lasts}; `fullpipe undo {run}`{place} takes it back")
-                }));
-                notes.extend(said.into_iter().map(|said| format!("{name}: {said}")));
+                let kept = end.keep(trial)?;
+                let host = end.name().to_owned();
+                // The first end is where this program runs.
+                let place = if *at == 0 { "" } else { " there" };
+                note_kept(outcome, host, trial.run, place, kept);
                 return Ok(());
             };
             let seconds = end.hold(trial, within)?.as_secs();
             if let Some(run) = trial.run {
                 let name = end.name();
-                notes.push(format!(
+                outcome.notes.push(format!(
                     "{name}: on trial as run {run}, and taken back in {seconds} s unless `fullpipe confirm {run}` comes \
                      there; try a new connection to it first"
                 ));
             }
             Ok(())
         });
-        let Err(error) = kept else { return Ok(notes) };
+        let Err(error) = kept else { return Ok(()) };
         // One end with the changes and one without them is what nobody tried; where even the undo fails, that is the
         // error to tell.
         self.undo_all(&mut vec![trials])?;
@@ -541,6 +534,24 @@ fn compare_settings(host: &str, before: &Settings, now: &Settings) -> Restored {
         .filter(|difference| difference.before != difference.now)
         .collect();
     Restored { host: host.to_owned(), compared: knobs.len(), differences }
+}
+
+/// Notes what was kept at an end: the run, how it is taken back, and for how long it lasts.
+fn note_kept(outcome: &mut Outcome, host: String, run: Option<RunId>, place: &str, kept: Kept) {
+    let Kept { lasts, boot_files, until_reboot, notes } = kept;
+    if let Some(run) = run {
+        let files = if boot_files.is_empty() { String::new() } else { format!(" ({})", boot_files.join(", ")) };
+        let how_long = match (lasts, until_reboot.is_empty()) {
+            (true, _) => format!(", which lasts beyond a reboot{files}"),
+            (false, true) if boot_files.is_empty() => ", which lasts until the next reboot".to_owned(),
+            (false, _) => files,
+        };
+        let undo = format!("`fullpipe undo {run}`{place} takes it back");
+        outcome.notes.push(format!("{host}: kept as run {run}{how_long}; {undo}"));
+        outcome.notes.extend(until_reboot.iter().map(|what| format!("{host}: until reboot: {what}")));
+        outcome.kept.push(KeptRun { host: host.clone(), run, lasts, boot_files, until_reboot });
+    }
+    outcome.notes.extend(notes.into_iter().map(|note| format!("{host}: {note}")));
 }
 
 #[cfg(test)]

@@ -207,7 +207,7 @@ impl Table {
         entry.rtt_us = look.rtt_us();
         entry.fixed = look.fixed().or(entry.fixed);
         // At the first look nothing has moved yet, and some systems count no bytes: how long ago it did tells as much. Where that is
-        // not told either, it may have been just now.
+        // not reported either, it may have been just now.
         let is_first = entry.first_at == at;
         let lately = match look.quiet_ms().into_iter().min().unwrap_or(u32::MAX) {
             u32::MAX => is_first && moved.is_some(),

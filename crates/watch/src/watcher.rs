@@ -187,7 +187,7 @@ impl Watcher {
         self.table.begin(at);
         let table = &mut self.table;
         self.source.all(&mut |look| table.take(look, at))?;
-        // What this look did not find any more has been told of by now, and is forgotten next.
+        // What this look did not find any more has been reported by now, and is forgotten next.
         self.take_ends(meter);
         self.quick = self.table.end();
         self.at = at;

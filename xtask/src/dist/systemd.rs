@@ -25,6 +25,11 @@ const SERVICES: &str = "
     back() { for i in $(seq 300); do [ \"$(cat $R)\" = \"$OLD\" ] && return; sleep 0.1; done; fail \"$1: not put back\"; }
     guardians() { systemctl list-units --all --no-legend 'fullpipe-guardian-*' | wc -l; }
     ended() { for i in $(seq 300); do [ $(guardians) = 0 ] && return; sleep 0.1; done; fail \"$1: a guardian stayed\"; }
+    # Of a pipe the shell sees the last command alone.
+    security() {
+        level=$(systemd-analyze security --threshold=$1 $2) || fail \"$2 is more exposed than $1: $level\"
+        echo \"$level\" | tail -1
+    }
     mkdir -p /etc/systemd/logind.conf.d
     printf '[Login]\\nKillUserProcesses=yes\\nKillExcludeUsers=\\n' > /etc/systemd/logind.conf.d/kill.conf
     systemctl restart systemd-logind
@@ -37,14 +42,14 @@ const SERVICES: &str = "
     systemctl is-active --quiet fullpipe-serve || fail 'fullpipe-serve does not run'
     fullpipe measure 127.0.0.1 -t 1 > /dev/null
     systemctl stop fullpipe-serve
-    systemd-analyze security --threshold=20 fullpipe-serve.service | tail -1
+    security 20 fullpipe-serve.service
 
     systemctl start fullpipe-agent
     for i in $(seq 100); do systemctl is-active --quiet fullpipe-agent && break; sleep 0.1; done
     sleep 2
     systemctl is-active --quiet fullpipe-agent || fail 'fullpipe-agent does not run'
     systemctl stop fullpipe-agent
-    systemd-analyze security --threshold=30 fullpipe-agent.service | tail -1
+    security 30 fullpipe-agent.service
 
     echo $OLD > $R
     fullpipe plan --platform this --rate 100M --rtt 80ms --json > /tmp/plan.json
@@ -155,5 +160,24 @@ impl Drop for Machine {
             self.nspawn.kill().unwrap_or_default();
         }
         self.nspawn.wait().map(drop).unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_that_is_too_exposed_fails_the_script() {
+        let (_, rest) = SERVICES.split_once("    security() {").expect("the function is there");
+        let (body, _) = rest.split_once("\n    }\n").expect("it ends");
+        for (exit, is_fine) in [(0, true), (1, false)] {
+            let analyze = format!("systemd-analyze() {{ echo 'Overall exposure level: 1.3'; return {exit}; }}");
+            let fail = "fail() { echo \"$*\" >&2; exit 1; }";
+            let script = format!("set -eu\n{fail}\n{analyze}\nsecurity() {{{body}\n}}\nsecurity 20 x.service\n");
+            // A shell function may have a dash in bash, and in no shell that POSIX describes.
+            let ended = Command::new("bash").args(["-c", &script]).output().expect("bash starts");
+            assert_eq!(ended.status.success(), is_fine, "{ended:?}");
+        }
     }
 }

@@ -100,7 +100,7 @@ pub(crate) struct Echo {
     /// The payload of the segment measured: what is longer takes a slow link longer.
     pub(crate) least_len: u32,
     /// Whether an echo was measured, and not only the handshake.
-    pub(crate) is_told: bool,
+    pub(crate) is_known: bool,
     epoch_until_ns: u64,
     epoch_least_ns: Option<u64>,
     /// The least of the epoch before: what stands in a queue all the time lengthens it, too.
@@ -110,9 +110,9 @@ pub(crate) struct Echo {
 impl Echo {
     /// As new, with the room that the list had.
     pub(super) fn empty(&mut self) {
-        let Self { awaited, newest, least_ns, least_len, is_told, epoch_until_ns, epoch_least_ns, recent_ns } = self;
+        let Self { awaited, newest, least_ns, least_len, is_known, epoch_until_ns, epoch_least_ns, recent_ns } = self;
         awaited.clear();
-        (*newest, *least_len, *is_told) = (None, 0, false);
+        (*newest, *least_len, *is_known) = (None, 0, false);
         (*least_ns, *epoch_until_ns, *epoch_least_ns, *recent_ns) = (None, 0, None, None);
     }
 
@@ -139,7 +139,7 @@ impl Echo {
             if awaited == value {
                 let took_ns = at_ns.saturating_sub(sent_ns);
                 self.note(took_ns, len);
-                self.is_told = true;
+                self.is_known = true;
                 self.note_recent(at_ns, took_ns);
             }
         }

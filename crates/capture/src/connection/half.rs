@@ -721,7 +721,7 @@ impl Half {
     fn note_nearer(&mut self, now: u64, gap_ns: u64) {
         let near_ns = self.near.least_ns.unwrap_or(0);
         let answered_ns = now.saturating_sub(self.train_ns);
-        if self.near.is_told || near_ns < LEAST_NEARER_NS || self.train_ns == 0 || answered_ns >= gap_ns {
+        if self.near.is_known || near_ns < LEAST_NEARER_NS || self.train_ns == 0 || answered_ns >= gap_ns {
             return;
         }
         let is_answer = answered_ns < near_ns && self.flight.in_flight(self.snd_max) > 0;

@@ -175,7 +175,7 @@ fn sequence_numbers_wrap_and_long_streams_count_on() {
 }
 
 #[test]
-fn what_was_acknowledged_and_never_seen_is_told() {
+fn what_was_acknowledged_and_never_seen_is_counted() {
     let mut wire = Wire::opened();
     wire.data(100, 0, 1_000).data(101, 3_000, 1_000).ack(180, 4_000);
     assert_eq!((wire.low().unseen, wire.low().retransmissions, wire.low().out_of_order), (2_000, 0, 0));

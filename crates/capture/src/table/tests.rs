@@ -50,7 +50,7 @@ fn what_carried_a_flow_tells_it_apart() {
 }
 
 #[test]
-fn a_patrol_meets_every_slot_and_frees_those_that_are_over() {
+fn an_expiry_scan_meets_every_slot_and_frees_those_that_are_over() {
     let mut table: Table<u32> = Table::new(3);
     for number in 0..100 {
         let (slot, _) = table.find_or_insert(&key(number));

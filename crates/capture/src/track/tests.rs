@@ -100,7 +100,7 @@ fn connections_that_are_over_make_room_for_others() {
 }
 
 #[test]
-fn a_flood_of_requests_takes_little_room_and_is_told() {
+fn a_flood_of_requests_takes_little_room_and_is_counted() {
     let mut tracker = Tracker::new(1, Keep::default());
     for number in 0..50_000_u32 {
         let mut syn = segment(u64::from(number) * 1_000, 0, Flags::SYN, number, 0);
@@ -115,7 +115,7 @@ fn a_flood_of_requests_takes_little_room_and_is_told() {
 }
 
 #[test]
-fn a_flood_without_end_is_summed_up_and_those_who_are_answered_are_told() {
+fn a_flood_without_end_is_summed_up_and_those_who_are_answered_are_listed() {
     let mut tracker = Tracker::new(1, Keep::default());
     const FLOOD: u32 = 1_400_000;
     for number in 0..FLOOD {

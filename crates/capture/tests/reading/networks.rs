@@ -215,7 +215,7 @@ fn a_flood_of_first_fragments_is_held_in_bounded_memory() {
 }
 
 #[test]
-fn messages_about_packets_that_were_too_big_are_told() {
+fn messages_about_packets_that_were_too_big_are_counted() {
     let end = |address: &str, port| Endpoint { address: address.parse::<std::net::IpAddr>().unwrap().into(), port };
     let quoted = ipv4(6, &tcp(900, 1400));
     let icmp = ipv4(1, &join(&[&[3, 4, 0, 0, 0, 0, 5, 0x14], &quoted[..28]]));

@@ -23,6 +23,7 @@ const BOTH: &[Foreign] = &[
     foreign('I', "pidfile", "a supervisor such as systemd knows the process"),
     foreign('X', "xbind", "there is no SCTP here"),
     named("sctp", "there is no SCTP here"),
+    named("nstreams", "there is no SCTP here; -P sets the number of connections"),
     foreign('m', "mptcp", "there is no MPTCP here"),
     named("bind-dev", "a route decides on the interface: `ip route get ADDRESS` shows which"),
     named("logfile", "redirect the output instead: `> FILE`"),

@@ -2,17 +2,18 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{ArgAction, Args, ValueEnum, ValueHint};
 use fullpipe_measure::{DEFAULT_PORT, MeasureError, Target};
 use fullpipe_units::{Bytes, Micros, Rate};
 
+use super::up_to_a_day;
 use crate::page::PageArgs;
 
 /// Measure what a connection carries: throughput, latency, message sizes, path MTU
 ///
 /// HOST runs any iperf3 server, or `fullpipe serve`, which also reports its own view. The figures are the receiver's.
-/// Nothing is diagnosed (`check` does that) and nothing is changed. Letters mean what they mean in iperf3. Ctrl-C ends
-/// the test with what was measured until then.
+/// Nothing is diagnosed (`check` does that) and nothing is changed. Letters mean what they mean in iperf3, except -v, which
+/// is --verbose in every command. Ctrl-C ends the test with what was measured until then.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -41,8 +42,11 @@ pub(crate) struct MeasureArgs {
     /// iperf3's letter for --verbose
     #[arg(short = 'V', hide = true)]
     pub(crate) verbose_as_iperf3: bool,
+    /// Print the version; iperf3's letter for it is --verbose here
+    #[arg(long, action = ArgAction::Version, help_heading = "Output")]
+    pub(crate) version: Option<bool>,
     /// Server port, if HOST has none [default: 5201]
-    #[arg(short = 'p', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Test")]
+    #[arg(short = 'p', long, value_name = "N", value_parser = super::whole::<u16>(1..=u16::MAX), help_heading = "Test")]
     pub(crate) port: Option<u16>,
     /// The server sends
     #[arg(short = 'R', long, conflicts_with = "bidir", help_heading = "Test")]
@@ -52,17 +56,17 @@ pub(crate) struct MeasureArgs {
     pub(crate) bidir: bool,
     /// Parallel connections in each direction; an iperf3 server takes at most 128 [default: 1; 4 with
     /// --latency-under-load]
-    #[arg(short = 'P', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=2048), help_heading = "Test")]
+    #[arg(short = 'P', long, value_name = "N", value_parser = super::whole::<u16>(1..=2048), help_heading = "Test")]
     pub(crate) parallel: Option<u16>,
     /// Time to transmit, in seconds (or with a unit: 500ms) [default: 10; 2 for each step of a sweep, 4 with
     /// --latency-under-load]
-    #[arg(short = 't', long, value_name = "TIME", value_parser = time, help_heading = "Test")]
+    #[arg(short = 't', long, visible_alias = "seconds", value_name = "TIME", value_parser = time, help_heading = "Test")]
     pub(crate) time: Option<Micros>,
     /// Bytes to transmit in each direction, instead of --time
     #[arg(short = 'n', long, value_name = "SIZE", conflicts_with_all = ["time", "blockcount"], help_heading = "Test")]
     pub(crate) bytes: Option<Bytes>,
-    /// Messages to transmit in each direction, instead of --time
-    #[arg(short = 'k', long, value_name = "N", conflicts_with = "time", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Test")]
+    /// Messages to transmit in each direction, instead of --time; with a unit, 1k is 1024
+    #[arg(short = 'k', long, value_name = "N", conflicts_with = "time", value_parser = messages, help_heading = "Test")]
     pub(crate) blockcount: Option<u64>,
     /// Omit the first N seconds, for slow start
     #[arg(short = 'O', long, value_name = "TIME", value_parser = time_or_none, help_heading = "Test")]
@@ -116,7 +120,7 @@ pub(crate) struct MeasureArgs {
     #[arg(short = 'w', long, value_name = "SIZE", help_heading = "Sockets")]
     pub(crate) window: Option<Bytes>,
     /// Maximum segment size, in bytes
-    #[arg(short = 'M', long, value_name = "N", help_heading = "Sockets")]
+    #[arg(short = 'M', long, value_name = "N", value_parser = super::whole::<u16>(0..=u16::MAX), help_heading = "Sockets")]
     pub(crate) set_mss: Option<u16>,
     /// Turn Nagle's algorithm off (`TCP_NODELAY`)
     #[arg(short = 'N', long, help_heading = "Sockets")]
@@ -158,10 +162,10 @@ pub(crate) struct MeasureArgs {
     /// Use PKCS #1 v1.5 padding, for servers before iperf3 3.17
     #[arg(long, requires = "username", help_heading = "Authentication")]
     pub(crate) use_pkcs1_padding: bool,
-    /// Time between interval lines
-    #[arg(short = 'i', long, value_name = "TIME", default_value = "1", value_parser = time, help_heading = "Output")]
+    /// Time between interval lines; 0 for none
+    #[arg(short = 'i', long, value_name = "TIME", default_value = "1", value_parser = time_or_none, help_heading = "Output")]
     pub(crate) interval: Micros,
-    /// Title of the test in the server's log
+    /// Title of the test, in front of every line of text and in the server's log
     #[arg(short = 'T', long, value_name = "TEXT", help_heading = "Output")]
     pub(crate) title: Option<String>,
     /// Label included in the server's results
@@ -284,21 +288,23 @@ fn pair(text: &str) -> Result<(Bytes, Bytes), String> {
     Ok((size(request)?, size(response)?))
 }
 
-/// A time whose bare number means seconds.
+/// As [`up_to_a_day`]; iperf3's 0 is a test without end.
 fn time(text: &str) -> Result<Micros, String> {
-    let bare = text.trim().ends_with(|c: char| c.is_ascii_digit());
-    let text = if bare { format!("{text}s") } else { text.to_owned() };
-    let time: Micros = text.parse().map_err(|error: fullpipe_units::ParseUnitError| error.to_string())?;
-    if (10_000..=86_400_000_000).contains(&time.get()) {
-        Ok(time)
-    } else {
-        Err("expected a time from 10ms to a day (86400)".to_owned())
+    if text.trim() == "0" {
+        return Err("a test without end is not possible; give -t 86400, and end it with Ctrl-C".to_owned());
     }
+    up_to_a_day(text)
 }
 
-/// As [`time`], where nothing is a time, too.
+/// A number of messages with a unit, as iperf3 takes it.
+fn messages(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().map(Bytes::get).filter(|number| *number > 0);
+    number.ok_or_else(|| "expected a number of messages of at least 1, such as 1000 or 1k".to_owned())
+}
+
+/// As [`up_to_a_day`], or no time at all.
 fn time_or_none(text: &str) -> Result<Micros, String> {
-    if text.trim() == "0" { Ok(Micros::new(0)) } else { time(text) }
+    if text.trim() == "0" { Ok(Micros::new(0)) } else { up_to_a_day(text) }
 }
 
 /// `1M`, or `1M/10` as iperf3 has it: 10 writes without a pause.
@@ -366,6 +372,7 @@ mod tests {
         }
         assert_eq!(["52", "064", "0x34"].map(tos), [Ok(52), Ok(52), Ok(52)]);
         assert_eq!(time_or_none("0"), Ok(Micros::new(0)));
+        assert_eq!((messages("1K"), messages("1000"), messages("0").is_err()), (Ok(1_024), Ok(1_000), true));
         let rate = Rate::from_bps(1_000_000);
         assert_eq!(bitrate("1M"), Ok(Bitrate { rate, burst: 0 }));
         assert_eq!(bitrate("1M/10"), Ok(Bitrate { rate, burst: 10 }));

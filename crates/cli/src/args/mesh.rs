@@ -49,7 +49,7 @@ pub(crate) struct MeshArgs {
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "1")]
     pub(crate) omit: Micros,
     /// Report a direction that carries this many percent less than the median of its last ten runs
-    #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = clap::value_parser!(u8).range(1..=99))]
+    #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = super::whole::<u8>(1..=99))]
     pub(crate) drop: u8,
     /// What keeps the runs: an SQLite file, or postgres://user@host/database (password: PGPASSWORD) [default: mesh.sqlite in
     /// the state folder]

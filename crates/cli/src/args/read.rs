@@ -33,7 +33,7 @@ pub(crate) struct ReadArgs {
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     /// Show one connection in full, by its number
-    #[arg(long, value_name = "N", conflicts_with_all = ["csv", "top"])]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u64>(0..=u64::MAX), conflicts_with_all = ["csv", "top"])]
     pub(crate) conn: Option<u64>,
     /// Only segments that match
     #[arg(long, value_name = "FILTER")]

@@ -123,7 +123,7 @@ pub(crate) struct PlanArgs {
     pub(crate) ipsec: Option<IpsecName>,
     /// Bytes that other headers add to each packet: 8 for PPPoE or ESP in UDP, 24 for GRE
     #[arg(long, value_name = "BYTES", default_value_t = 0, hide_default_value = true,
-        value_parser = clap::value_parser!(u32).range(0..=200))]
+        value_parser = super::whole::<u32>(0..=200))]
     pub(crate) overhead: u32,
     /// Predict each change: rate and limiter before and after it, simulated on a path of --rate and --rtt
     #[arg(long)]
@@ -299,7 +299,7 @@ pub(crate) struct ResetArgs {
     #[arg(long, value_name = "WHAT", default_value = "defaults", conflicts_with = "to_journal")]
     pub(crate) to: ResetTo,
     /// Go back to the state before this run: undo it and every later one
-    #[arg(long, value_name = "RUN")]
+    #[arg(long, value_name = "RUN", value_parser = super::run_number)]
     pub(crate) to_journal: Option<u64>,
     /// Change settings without asking
     #[arg(short, long)]

@@ -24,10 +24,10 @@ pub(crate) struct ShareArgs {
     #[arg(long, value_name = "GROUPS")]
     pub(crate) sockets: String,
     /// Packet buffers of the whole device (BUFFER_POOL_SIZE)
-    #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value = "256", value_parser = super::whole::<u32>(1..=1_000_000))]
     pub(crate) buffers: u32,
     /// Buffers that stay free [default: a quarter]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u32>(0..=u32::MAX))]
     pub(crate) reserve: Option<u32>,
     /// Longest wait of an interactive message behind packets of bulk sockets
     #[arg(long, value_name = "TIME")]

@@ -31,7 +31,7 @@ pub(crate) struct SimArgs {
     #[arg(long, conflicts_with_all = ["scenario", "seed", "series", "pcap"])]
     pub(crate) all: bool,
     /// Seed of everything random [default: the scenario's]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u64>(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
     /// With --json: every sample of both ends
     #[arg(long)]
@@ -74,7 +74,7 @@ pub(crate) struct WhatIfArgs {
     #[arg(value_name = "SEEN", value_hint = ValueHint::FilePath)]
     pub(crate) seen: Option<PathBuf>,
     /// Which connection of a `read` document, by its number [default: the first]
-    #[arg(long, value_name = "N", requires = "seen")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u64>(0..=u64::MAX), requires = "seen")]
     pub(crate) conn: Option<u64>,
     /// Which direction of a `check` document, such as `a->b` [default: all]
     #[arg(long, value_name = "NAME", requires = "seen")]
@@ -110,7 +110,7 @@ pub(crate) struct WhatIfArgs {
     #[arg(long, value_name = "RANGE")]
     pub(crate) sweep: Option<String>,
     /// Number of points
-    #[arg(long, value_name = "N", default_value = "28", requires = "sweep")]
+    #[arg(long, value_name = "N", default_value = "28", value_parser = super::positive::<usize>, requires = "sweep")]
     pub(crate) points: usize,
     /// Payload to transfer [default: as much as --seconds allow]
     #[arg(long, value_name = "SIZE")]
@@ -119,6 +119,6 @@ pub(crate) struct WhatIfArgs {
     #[arg(long, value_name = "TIME", value_parser = super::seconds)]
     pub(crate) seconds: Option<Micros>,
     /// Seed of everything random
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = super::whole::<u64>(0..=u64::MAX))]
     pub(crate) seed: u64,
 }

@@ -39,13 +39,13 @@ Examples:
   fullpipe stack serve --through hsdpa --connections 1 --json")]
 pub(crate) struct StackServeArgs {
     /// The port
-    #[arg(long, value_name = "PORT", default_value = "5001", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", default_value = "5001", value_parser = super::whole::<u16>(1..=u16::MAX))]
     pub(crate) port: u16,
     /// Bytes to send per connection, instead of reading
     #[arg(long, value_name = "SIZE")]
     pub(crate) send: Option<Bytes>,
     /// End after this many connections [default: with --through 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u32>(1..=u32::MAX))]
     pub(crate) connections: Option<u32>,
     /// With --through: what the kernel sends
     #[arg(long, value_name = "SIZE", default_value = "4MB")]
@@ -88,10 +88,10 @@ Examples:
   fullpipe stack echo --through wan-80ms --bytes 500k")]
 pub(crate) struct StackEchoArgs {
     /// The port
-    #[arg(long, value_name = "PORT", default_value = "7", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", default_value = "7", value_parser = super::whole::<u16>(1..=u16::MAX))]
     pub(crate) port: u16,
     /// End after this many connections [default: with --through 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u32>(1..=u32::MAX))]
     pub(crate) connections: Option<u32>,
     /// With --through: what the kernel sends
     #[arg(long, value_name = "SIZE", default_value = "4MB")]
@@ -118,8 +118,8 @@ pub(crate) struct StackTableArgs {
     /// Where a page of it goes.
     #[command(flatten)]
     pub(crate) page: PageArgs,
-    /// Name of a scenario with a device (`fullpipe lab list`) or a file
-    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, required_unless_present = "rate", conflicts_with = "rate")]
+    /// Name of a scenario with a device (`fullpipe lab list`) or a file; without, --rate and --rtt
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, conflicts_with = "rate")]
     pub(crate) scenario: Option<String>,
     /// Fit again what the scenario fitted to its published figures
     #[arg(long, conflicts_with = "rate")]
@@ -137,7 +137,7 @@ pub(crate) struct StackTableArgs {
     #[arg(long, value_name = "TIME", requires = "rate", value_parser = round_trip, default_value = "138us", help_heading = "Your device")]
     pub(crate) per_packet: Micros,
     /// Connections that send at the same time
-    #[arg(long, value_name = "N", requires = "rate", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Your device")]
+    #[arg(long, value_name = "N", requires = "rate", default_value = "1", value_parser = super::whole::<u16>(1..=256), help_heading = "Your device")]
     pub(crate) connections: u16,
     /// The application writes whenever there is room; that of the published figures waits until all buffers are
     /// acknowledged
@@ -183,16 +183,16 @@ pub(crate) struct StackPresetsArgs {
     #[arg(value_name = "SCENARIO", default_value = "netburner-wan", value_hint = ValueHint::FilePath)]
     pub(crate) scenario: String,
     /// Bytes of each message, request, response, piece and bulk write
-    #[arg(long, value_name = "BYTES", default_value = "100", value_parser = clap::value_parser!(u16).range(2..=512))]
+    #[arg(long, value_name = "BYTES", default_value = "100", value_parser = super::whole::<u16>(2..=512))]
     pub(crate) message: u16,
     /// Number of messages, and of requests
-    #[arg(long, value_name = "N", default_value = "40", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value = "40", value_parser = super::whole::<u32>(1..=10_000))]
     pub(crate) messages: u32,
     /// Time between messages
     #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = gap)]
     pub(crate) gap: Micros,
     /// Number of pieces
-    #[arg(long, value_name = "N", default_value = "500", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value = "500", value_parser = super::whole::<u32>(1..=100_000))]
     pub(crate) pieces: u32,
     /// Bytes to send in bulk
     #[arg(long, value_name = "SIZE", default_value = "100k", value_parser = bulk)]
@@ -232,7 +232,7 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "ADDR", num_args = 1..=4, value_delimiter = ',', default_values = ["10.82.0.1", "fd82::1"], conflicts_with = "through", help_heading = "Where")]
     pub(crate) peer_address: Vec<IpAddr>,
     /// MTU of the device, in bytes
-    #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = clap::value_parser!(u16).range(1280..), conflicts_with = "through", help_heading = "Where")]
+    #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = super::whole::<u16>(1280..=u16::MAX), conflicts_with = "through", help_heading = "Where")]
     pub(crate) mtu: u16,
     /// TCP profile: options, timers, acknowledgements
     #[arg(long, value_name = "NAME", default_value = "fullpipe", help_heading = "Engine")]
@@ -244,7 +244,7 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "BUDGETS", value_parser = budgets, help_heading = "Engine")]
     pub(crate) buffers: Option<BudgetArgs>,
     /// Packet buffers of the pool [default: 256, or 8192 with a profile of a large system]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(4..=65_534), help_heading = "Engine")]
+    #[arg(long, value_name = "N", value_parser = super::whole::<u16>(4..=65_534), help_heading = "Engine")]
     pub(crate) pool: Option<u16>,
     /// User timeout: abort a connection whose data waits this long for an acknowledgement, and free its buffers
     /// (RFC 9293)

@@ -40,16 +40,52 @@ fn numbers_take_units() {
 #[test]
 fn impossible_numbers_are_refused_with_what_is_possible() {
     for (line, says) in [
-        ("check h --seconds 0", "expected a time from 100ms to 3600s"),
+        ("check h --seconds 0", "expected a time from 100ms to an hour (3600)"),
         ("check h --seconds never", "expected"),
-        ("check h --streams 0", "0 is not in 1..=128"),
+        ("check h --streams 0", "expected a whole number from 1 to 128"),
         ("tune h --rate fast", "expected a rate such as 100M"),
         ("tune h --connections 0", "a whole number of at least 1"),
         ("tune h --omit 2", "--seconds"),
         ("history --limit 0", "a whole number of at least 1"),
+        ("undo x", "expected the number of a run"),
+        ("reset --to-journal x", "expected the number of a run"),
+        ("measure h -P many", "expected a whole number from 1 to 2048"),
+        ("measure h -t 0", "-t 86400"),
+        ("measure h -k x", "expected a number of messages"),
+        ("read x.pcap --conn x", "a whole number of at least 0"),
+        ("serve --max-time 2d", "10ms to a day"),
     ] {
         let error = parsed(line).unwrap_err();
         assert!(error.contains(says), "{line}: {error}");
+    }
+}
+
+#[test]
+fn a_number_that_is_none_is_never_explained_in_the_words_of_a_library() {
+    fn look(command: &clap::Command, words: &[String]) {
+        let is_number = |argument: &&clap::Arg| argument.get_long().is_some() && argument.get_action().takes_values();
+        for argument in command.get_arguments().filter(is_number) {
+            let mut line = words.to_vec();
+            line.extend([format!("--{}", argument.get_long().unwrap()), "x y".to_owned()]);
+            let words: Vec<OsString> = line.iter().map(Into::into).collect();
+            let Err(error) = parse(&words) else { continue };
+            let error = error.to_string();
+            for foreign in ["invalid digit", "number would be", "invalid float", "cannot parse", "provided string"] {
+                assert!(!error.contains(foreign), "{line:?}: {error}");
+            }
+        }
+        for sub in command.get_subcommands() {
+            look(sub, &[words, &[sub.get_name().to_owned()]].concat());
+        }
+    }
+    look(&crate::generated::command(), &["fullpipe".to_owned()]);
+}
+
+#[test]
+fn a_server_takes_the_longest_test_that_its_help_names() {
+    for (given, seconds) in [("7200", 7_200), ("2h", 7_200), ("86400", 86_400)] {
+        let Ok(Command::Serve(args)) = parsed(&format!("serve --max-time {given}")) else { panic!("{given}") };
+        assert_eq!(args.max_time, Some(Micros::from_secs(seconds)), "{given}");
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     interrupt,
-    output::Output,
+    output::{self, Output},
 };
 
 /// Where it listens unless another address is given.
@@ -39,8 +39,8 @@ pub(super) fn run(args: &AgentArgs, output: Output) -> Ended {
     let stop = interrupt::stop_flag()?;
     let address = agent.metrics.address();
     let printed = if output.is_json() {
-        let document = json::listening("agent", address, Some(&link(address)));
-        io::stdout().lock().write_all(json::to_string(&document).as_bytes())
+        let document = json::listening("agent", &output::now(), address, Some(&link(address)));
+        io::stdout().lock().write_all(json::to_line(&document).as_bytes())
     } else {
         writeln!(io::stdout().lock(), "metrics at {}", link(address))
     };

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use fullpipe_host::{
     ApplyOptions, BootFile, Host, Lasting, Overridden, RunState, SystemHost, apply,
     guardian::{Bond, Guardian},
-    persist, same_value,
+    no_survivor, persist, same_value,
 };
 use fullpipe_knobs::{Address, Change, Plan, reading::LARGEST};
 use fullpipe_report::{AppliedPlan, clean, json, text};
@@ -16,10 +16,14 @@ use crate::{args::ApplyArgs, confirm::confirm, exit::Exit, failure::Failure, out
 pub(super) fn run(args: &ApplyArgs, output: Output) -> Ended {
     let mut plan = chosen(args)?;
     // Also of what is so already: that it won't stay so is as true.
-    let overridden = if args.persist { overridden(&plan)? } else { Vec::new() };
+    let (overridden, no_survivors) = if args.persist { not_lasting(&plan)? } else { Default::default() };
     leave_out_reached(&mut plan, args.persist)?;
-    let is_lasting = !overridden.iter().any(Overridden::is_by_another);
+    let is_lasting = no_survivors.is_empty() && !overridden.iter().any(Overridden::is_by_another);
     plan.notes.extend(overridden.iter().map(|overridden| clean(&overridden.to_string()).into_owned()));
+    let is_left_out = |knob: &&Address| !plan.changes.iter().any(|change| change.knob == **knob);
+    // What is applied has its own line.
+    let left_out: Vec<String> = no_survivors.iter().filter(is_left_out).map(no_survivor).collect();
+    plan.notes.extend(left_out);
     let command = format!("apply {}", clean(&args.plan.to_string_lossy()));
     let how = Changing { yes: args.yes, persist: args.persist, force: args.force, confirm_within: args.confirm_within };
     if args.dry_run {
@@ -74,15 +78,14 @@ fn passing() -> Result<Option<BTreeSet<String>>, Failure> {
     Ok(Some(runs.flat_map(|run| run.entries).map(|entry| entry.place).collect()))
 }
 
-/// What another boot-time file sets again after ours, so that it would not last.
-fn overridden(plan: &Plan) -> Result<Vec<Overridden>, Failure> {
+/// What would not last: because another boot-time file sets it again after ours, and because none can hold it.
+fn not_lasting(plan: &Plan) -> Result<(Vec<Overridden>, Vec<Address>), Failure> {
     let mut host = SystemHost::new();
-    let is_in_file = |change: &&Change| host.lasting(change) == Lasting::InFile;
-    let lasting: Vec<&Change> = plan.changes.iter().filter(is_in_file).collect();
-    if lasting.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(host.overridden(&persist::sysctl_dir(), &lasting)?)
+    let of_kind = |kind: Lasting| plan.changes.iter().filter(move |change| SystemHost::new().lasting(change) == kind);
+    let no_survivors = of_kind(Lasting::Not).map(|change| change.knob.clone()).collect();
+    let in_file: Vec<&Change> = of_kind(Lasting::InFile).collect();
+    let overridden = if in_file.is_empty() { Vec::new() } else { host.overridden(&persist::sysctl_dir(), &in_file)? };
+    Ok((overridden, no_survivors))
 }
 
 /// The boot-time files as they would be.

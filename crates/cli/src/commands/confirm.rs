@@ -1,6 +1,6 @@
 //! `fullpipe confirm`.
 
-use fullpipe_host::{EntryKind, Journal, JournalError, Overridden, RunId, SystemHost, confirm};
+use fullpipe_host::{EntryKind, Journal, JournalError, RunId, SystemHost, confirm};
 use fullpipe_report::{Reading, json, text};
 
 use super::{Ended, journal, printed, status::reading};
@@ -17,11 +17,7 @@ pub(super) fn run(args: &ConfirmArgs, output: Output) -> Ended {
     let changed = changed(&journal, run, !kept.boot_files.is_empty())?;
     let document = || json::confirmed("confirm", &kept, &changed);
     let ended = printed(output.result(document, |look| text::confirmed(&kept, &changed, look)))?;
-    Ok(if ended == Exit::Ok && kept.overridden.iter().any(Overridden::is_by_another) {
-        Exit::NotLasting
-    } else {
-        ended
-    })
+    Ok(if ended == Exit::Ok && !kept.until_reboot().is_empty() { Exit::NotLasting } else { ended })
 }
 
 /// What somebody else set since the run did: kept as theirs, and said, because it is not what was confirmed.
@@ -36,7 +32,7 @@ fn changed(journal: &Journal, run: RunId, is_in_file: bool) -> Result<Vec<String
         let ours = entry.read_back.as_ref().or(entry.intended.as_ref());
         let ours = ours.map_or_else(|| "absent".into(), |bytes| String::from_utf8_lossy(bytes));
         let next = if is_in_file && entry.persisted {
-            format!("; at the next start it is {ours} again")
+            format!("; at the next boot it is {ours} again")
         } else {
             String::new()
         };

@@ -33,7 +33,8 @@ pub(super) fn scenario(named: &str) -> Result<Scenario, Failure> {
         return Ok(Scenario::named(named)?);
     }
     let text = fs::read_to_string(path).map_err(|error| {
-        let message = format!("reading the scenario {named}: {error}; `fullpipe lab list` shows those that come along");
+        let message =
+            format!("reading the scenario {named}: {error}; `fullpipe lab list` shows the built-in scenarios");
         Failure::new(Exit::ScenarioInvalid, &message)
     })?;
     let beside = |name: &str| fs::read_to_string(path.with_file_name(name)).map_err(|error| error.to_string());

@@ -10,7 +10,7 @@ use fullpipe_measure::{
     Client, ClientOptions, Credentials, Direction, ExchangeSpec, Family, Length, MeasureError, Measurement, Padding,
     Phase, Progress, TestDirection, TestSpec, UdpSpec,
 };
-use fullpipe_report::{Comparison, Measured, Survey, charts_of_measured, csv, html::Charts, json, text};
+use fullpipe_report::{Comparison, Measured, Survey, charts_of_measured, clean, csv, html::Charts, json, text};
 use fullpipe_units::{Bytes, Rate};
 use serde_json::json;
 
@@ -29,6 +29,9 @@ const DATAGRAM: u64 = 1_448;
 
 /// iperf3's own default for datagrams, which have nothing that slows them down.
 const DATAGRAM_RATE: u64 = 1_000_000;
+
+/// A test takes no longer.
+const LONGEST: Duration = Duration::from_secs(86_400);
 
 /// For `--max`: long enough for what differs by a tenth to show, three times over.
 const TRIALS: Duration = Duration::from_secs(1);
@@ -101,7 +104,7 @@ fn show_survey(args: &MeasureArgs, output: Output, survey: &Survey) -> Ended {
 fn credentials(args: &MeasureArgs, output: Output) -> Result<Option<Credentials>, Failure> {
     let (Some(name), Some(key)) = (&args.username, &args.rsa_public_key_path) else { return Ok(None) };
     let padding = if args.use_pkcs1_padding { Padding::Pkcs1 } else { Padding::Oaep };
-    Ok(Some(Credentials::new(name, &password::of(name, output)?, key, padding)?))
+    Ok(Some(Credentials::new(name, &password::ask(name, output)?, key, padding)?))
 }
 
 /// What a server that wants names says of a wrong one; 3.21 only closes the connection.
@@ -136,7 +139,6 @@ fn survey(
     let usual = if args.latency_under_load { Duration::from_secs(4) } else { Duration::from_secs(2) };
     let time = args.time.map_or(usual, Duration::from);
     let spec = TestSpec { length: Length::Time(time), ..spec.clone() };
-    let mut done = |done: usize, of: usize| output.remark(&format!("{done} of {of} done\n"));
     let mut survey = Survey::new(args.host(), client.peer(), client.peer_kind());
     if let Some(range) = args.sizes {
         let sizes: Vec<Bytes> = range.steps().into_iter().map(Bytes::new).collect();
@@ -179,7 +181,6 @@ fn survey(
             if cancel.load(Ordering::Relaxed) {
                 break;
             }
-            done(index, pairs.len());
             let spec = ExchangeSpec {
                 request,
                 response,
@@ -191,23 +192,39 @@ fn survey(
                 connect: pattern == PatternName::ConnectRequestResponse,
                 every: None,
             };
-            survey.exchanges.push(client.exchange(&spec, cancel, &mut |_| ())?);
+            let report = client.exchange(&spec, cancel, &mut |_| ())?;
+            output.remark(&text::exchange_row(index + 1, pairs.len(), &report));
+            survey.exchanges.push(report);
         }
     } else if args.latency_under_load {
-        survey.under_load = Some(client.under_load(&spec, cancel, &mut done)?);
+        survey.under_load = Some(client.under_load(&spec, cancel, &mut steps(output, &LOADS))?);
     } else if args.mtu || args.capacity {
         if args.mtu {
             survey.mtu = Some(client.probe_mtu()?);
             survey.tcp_mtu = client.tcp_mtu(cancel)?;
         }
         if args.capacity {
-            survey.capacity = Some(client.capacity(&[Direction::Up, Direction::Down], cancel, &mut done)?);
+            let both = [Direction::Up, Direction::Down];
+            survey.capacity = Some(client.capacity(&both, cancel, &mut steps(output, &WAYS))?);
         }
     } else {
         return Ok(None);
     }
     survey.cancelled = cancel.load(Ordering::Relaxed);
     Ok(Some(survey))
+}
+
+/// The steps of a test that has several, in their order.
+const LOADS: [&str; 3] = ["round trips without load", "round trips beside upload", "round trips beside download"];
+const WAYS: [&str; 2] = ["packet trains up", "packet trains down"];
+
+/// A line for each step as it begins.
+fn steps(output: Output, names: &'static [&'static str]) -> impl FnMut(usize, usize) {
+    move |done, of| {
+        if let Some(name) = names.get(done) {
+            output.remark(&format!("{} of {of}  {name}\n", done + 1));
+        }
+    }
 }
 
 fn show(args: &MeasureArgs, output: Output, spec: &TestSpec, measurement: &Measurement) -> Ended {
@@ -221,10 +238,17 @@ fn show(args: &MeasureArgs, output: Output, spec: &TestSpec, measurement: &Measu
             output,
             || json::measured("measure", &measured),
             || charts_of_measured(&measured),
-            |look| text::measured(&measured, look),
+            |look| titled(args, text::measured(&measured, look)),
         )?;
     }
     Ok(if measurement.cancelled { Exit::Interrupted } else { Exit::Ok })
+}
+
+/// Text with the title in front of each line, as iperf3 has it.
+fn titled(args: &MeasureArgs, text: String) -> String {
+    let Some(title) = &args.title else { return text };
+    let title = clean(title);
+    text.lines().map(|line| format!("{}\n", format!("{title}:  {line}").trim_end())).collect()
 }
 
 /// A line per interval for a person who looks on.
@@ -245,8 +269,11 @@ fn live(args: &MeasureArgs, output: Output, progress: &Progress, largest: &mut R
         return;
     }
     *largest = (*largest).max(progress.up_bps.max(progress.down_bps).unwrap_or_default());
+    if args.interval.get() == 0 {
+        return;
+    }
     let columns = output.draws_progress().then(|| output.look().width);
-    output.remark(&text::interval(progress, *largest, columns));
+    output.remark(&titled(args, text::interval(progress, *largest, columns)));
 }
 
 /// The size of a message of a paced sender: 10 ms of payload, from a segment to iperf3's own 128 KB. A larger one would come
@@ -298,7 +325,8 @@ fn spec(args: &MeasureArgs) -> TestSpec {
         title: args.title.clone(),
         extra_data: args.extra_data.clone(),
         server_output: args.get_server_output,
-        progress_every: args.interval.into(),
+        // Without interval lines a test is one interval.
+        progress_every: if args.interval.get() == 0 { LONGEST } else { args.interval.into() },
         ..usual
     }
 }

@@ -50,7 +50,13 @@ pub(super) fn show_expected(command: &str, outcome: &Outcome, output: Output, pa
 pub(super) fn show_kept(command: &str, outcome: &Outcome, output: Output, page: &PageArgs) -> Ended {
     if !is_in_vain(outcome) {
         show(command, outcome, output, page)?;
-        return Ok(if is_left_alone(outcome) { Exit::NothingTried } else { Exit::Ok });
+        return Ok(if is_left_alone(outcome) {
+            Exit::NothingTried
+        } else if is_gone_at_boot(outcome) {
+            Exit::NotLasting
+        } else {
+            Exit::Ok
+        });
     }
     let mut advised = outcome.clone();
     advised.notes.push(RESET.to_owned());
@@ -67,6 +73,11 @@ fn is_left_alone(outcome: &Outcome) -> bool {
     };
     let judged = || outcome.before.iter().map(|direction| &direction.diagnosis);
     outcome.proofs.is_empty() && judged().any(|judged| is_set(judged.limiter, judged.detail))
+}
+
+/// Whether something of what was kept is gone after a reboot although it was to last.
+fn is_gone_at_boot(outcome: &Outcome) -> bool {
+    outcome.kept.iter().any(|run| !run.until_reboot.is_empty())
 }
 
 /// Whether something was tried, and none of it was kept.

@@ -90,7 +90,7 @@ fn print(args: &ReadArgs, mut list: CaptureList, output: Output) -> Ended {
         args.page.result(
             output,
             || json::captures("read", &list),
-            || charts::of(args, &list),
+            || charts::chosen(args, &list),
             |look| text::capture_story(&report, &list, look),
         )?;
         write_xplot(args, &list, output)?;
@@ -109,7 +109,7 @@ fn print(args: &ReadArgs, mut list: CaptureList, output: Output) -> Ended {
     args.page.result(
         output,
         || paged.unwrap_or_else(|| json::captures("read", &list)),
-        || charts::of(args, &list),
+        || charts::chosen(args, &list),
         |look| text::captures(&list, look),
     )?;
     write_xplot(args, &list, output)?;

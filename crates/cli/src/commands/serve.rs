@@ -10,7 +10,7 @@ use std::{
 
 use fullpipe_host::journal;
 use fullpipe_measure::{Padding, ServerOptions, Users};
-use fullpipe_report::clean;
+use fullpipe_report::{clean, json};
 use fullpipe_tune::{AllowTune, Allowed, Key, ServeOptions};
 
 use super::{
@@ -23,7 +23,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     interrupt, logs,
-    output::Output,
+    output::{self, Output},
 };
 
 /// iperf3's port.
@@ -74,13 +74,13 @@ pub(super) fn run(args: &ServeArgs, output: Output) -> Ended {
             output.remark(&format!("at the other end: fullpipe check {far}\n"));
         }
         if far.is_empty() {
-            output.remark(
-                "at the other end: fullpipe check ADDRESS, where ADDRESS is one of this machine; none was found\n",
+            output.paragraph(
+                "at the other end: fullpipe check ADDRESS, where ADDRESS is one of this machine; none was found",
             );
         }
         if !args.share_settings {
-            output.remark(
-                "settings of this machine are not shared: with --share-settings, `check` from elsewhere plans for it, too\n",
+            output.paragraph(
+                "settings of this machine are not shared: with --share-settings, `check` from elsewhere also plans for it",
             );
         }
     };
@@ -114,8 +114,8 @@ fn users(args: &ServeArgs) -> Result<Option<Users>, Failure> {
 /// Tells where the server listens: a script that starts it waits for this line.
 fn ready(output: Output, address: SocketAddr) {
     let printed = if output.is_json() {
-        let document = fullpipe_report::json::listening("serve", address, None);
-        io::stdout().lock().write_all(fullpipe_report::json::to_string(&document).as_bytes())
+        let document = json::listening("serve", &output::now(), address, None);
+        io::stdout().lock().write_all(json::to_line(&document).as_bytes())
     } else {
         writeln!(io::stdout().lock(), "listening on {address}")
     };

@@ -3,7 +3,10 @@
 use fullpipe_host::{JournalError, RunId, SystemHost};
 use fullpipe_report::{Standing, json, text};
 
-use super::{Ended, journal, printed, status::reading};
+use super::{
+    Ended, journal, printed,
+    status::{beside_boot_files, reading},
+};
 use crate::{args::ShowArgs, output::Output};
 
 pub(super) fn run(args: &ShowArgs, output: Output) -> Ended {
@@ -16,6 +19,7 @@ pub(super) fn run(args: &ShowArgs, output: Output) -> Ended {
     };
     let mut host = SystemHost::new();
     let shown = Standing::new(run, |entry| reading(&mut host, entry));
+    let shown = beside_boot_files(&mut host, shown);
     printed(output.result(|| json::show("show", &shown), |look| text::show(&shown, look)))?;
     Ok(journal::exit_of(&journal, output))
 }

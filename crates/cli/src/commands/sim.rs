@@ -95,7 +95,7 @@ fn facts(scenario: &Scenario) -> ScenarioFacts {
     ScenarioFacts {
         name: scenario.name.clone(),
         summary: scenario.summary.clone(),
-        imitations: imitates.map(|what| format!("the engine, dressed as Linux imitating {what}")).collect(),
+        imitations: imitates.map(|what| format!("the engine, emulating Linux that imitates {what}")).collect(),
         published: scenario.published.clone(),
     }
 }

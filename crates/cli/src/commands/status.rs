@@ -1,6 +1,6 @@
 //! `fullpipe status`.
 
-use fullpipe_host::{Entry, EntryKind, Host, Journal, SystemHost, same_value};
+use fullpipe_host::{Entry, EntryKind, Host, Journal, SystemHost, overridden_at_boot, same_value};
 use fullpipe_knobs::Address;
 use fullpipe_report::{Reading, Standing, json, text};
 
@@ -11,11 +11,21 @@ pub(super) fn run(output: Output) -> Ended {
     let journal = journal::look()?;
     let runs = journal.as_ref().map_or_else(|| Ok(Vec::new()), Journal::outstanding)?;
     let mut host = SystemHost::new();
-    let standing: Vec<_> = runs.into_iter().map(|run| Standing::new(run, |entry| reading(&mut host, entry))).collect();
+    let mut standing = Vec::new();
+    for run in runs {
+        let beside = Standing::new(run, |entry| reading(&mut host, entry));
+        standing.push(beside_boot_files(&mut host, beside));
+    }
     printed(
         output.result(|| json::status("status", &standing), |look| text::status(&standing, journal::is_all(), look)),
     )?;
     Ok(journal::exit_of_look("status", journal.as_ref(), output))
+}
+
+/// A run with what other boot-time files make of it; as it is where they can't be read.
+pub(super) fn beside_boot_files(host: &mut SystemHost, standing: Standing) -> Standing {
+    let overridden = overridden_at_boot(host, &standing.run).unwrap_or_default();
+    standing.with_overridden(overridden)
 }
 
 /// What the host reads where `entry` was written.

@@ -3,7 +3,7 @@
 use fullpipe_host::{
     Entry, EntryKind, Journal, Outcome, RunId, RunRecord, RunState, SystemHost, UndoOptions, UndoReport, Which,
 };
-use fullpipe_report::{json, text};
+use fullpipe_report::{Standing, json, text};
 
 use fullpipe_tune::Key;
 
@@ -67,6 +67,7 @@ fn ask(command: &str, journal: &Journal, runs: &[RunId], yes: bool, output: Outp
         printed(output.result(document, |_| String::new()))?;
         return Ok(Some(failure.exit));
     }
+    let affected: Vec<_> = affected.into_iter().map(Standing::recorded).collect();
     output.remark(&text::history(&affected, true, output.look()));
     confirm(output, yes, "Put back what was there before?").map(|()| None)
 }

@@ -230,7 +230,15 @@ impl During {
                     "{} open sockets are sized automatically now{what}; Ctrl-C puts everything back",
                     self.freed.len()
                 );
-                output.event("unpin", tracing::Level::INFO, &text);
+                output.event(&json::Event {
+                    command: "unpin",
+                    level: "info",
+                    kind: "sized_automatically",
+                    text: &text,
+                    peer: None,
+                    target: None,
+                    fields: &serde_json::Map::new(),
+                });
             }
             match watcher.next_frame(is_over)? {
                 Some(frame) => self.after.push(rate(&frame)),

@@ -11,7 +11,14 @@ use fullpipe_report::json;
 use fullpipe_web::{Gate, Options};
 
 use super::{Ended, what_if};
-use crate::{args::WebArgs, exit::Exit, failure::Failure, interrupt, output::Output, page};
+use crate::{
+    args::WebArgs,
+    exit::Exit,
+    failure::Failure,
+    interrupt,
+    output::{self, Output},
+    page,
+};
 
 /// Where it listens unless another address is given.
 const PORT: u16 = 7070;
@@ -48,8 +55,8 @@ pub(super) fn run(args: &WebArgs, output: Output) -> Ended {
 /// Tells where to look; the link has the token where one is wanted.
 fn ready(output: Output, address: SocketAddr, link: &str) {
     let printed = if output.is_json() {
-        let document = json::listening("web", address, Some(link));
-        io::stdout().lock().write_all(json::to_string(&document).as_bytes())
+        let document = json::listening("web", &output::now(), address, Some(link));
+        io::stdout().lock().write_all(json::to_line(&document).as_bytes())
     } else {
         writeln!(io::stdout().lock(), "open {link}")
     };

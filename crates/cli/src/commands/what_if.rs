@@ -9,7 +9,12 @@ use std::{
 };
 
 use fullpipe_path::Direction;
-use fullpipe_report::{PredictionRow, WhatIf, html::Charts, json, text};
+use fullpipe_report::{
+    PredictionRow, WhatIf,
+    html::Charts,
+    json,
+    text::{self, Look},
+};
 use fullpipe_sim::{PLATFORMS, Prediction, Range, SimError, Spec, knob, plateau, predict};
 use fullpipe_units::{Bytes, Micros, Rate};
 use serde_json::Value;
@@ -33,7 +38,9 @@ pub(super) fn run(args: &WhatIfArgs, output: Output) -> Ended {
     args.page.check()?;
     let is_help = |name: &Option<String>| name.as_deref() == Some("help");
     if args.set.iter().any(|set| set == "help") || is_help(&args.from) || is_help(&args.to) {
-        return printed(output.page("what-if", &help()));
+        let help = help();
+        let document = || json::page("what-if", &text::lists(&help, Look::default()));
+        return printed(output.result(document, |look| text::lists(&help, look)));
     }
     if args.open || args.interactive.is_some() {
         return page::run(args, output);
@@ -178,15 +185,12 @@ fn written(key: &str, value: u64) -> String {
     }
 }
 
-fn help() -> String {
-    let mut text = String::from("Settings:\n");
-    for knob in knob::KNOBS {
-        text += &format!("  {:<24} {}\n", knob.key, knob.meaning);
-    }
-    text += "\nPlatforms:\n";
-    for platform in PLATFORMS {
+/// The settings and the platforms by name.
+fn help() -> [(&'static str, Vec<(String, String)>); 2] {
+    let settings = knob::KNOBS.iter().map(|knob| (knob.key.to_owned(), knob.meaning.to_owned()));
+    let platforms = PLATFORMS.iter().map(|platform| {
         let mark = if platform.verified { "" } else { " (not every figure confirmed)" };
-        text += &format!("  {:<24} {}{mark}\n", platform.name, platform.source);
-    }
-    text
+        (platform.name.to_owned(), format!("{}{mark}", platform.source))
+    });
+    [("Settings", settings.collect()), ("Platforms", platforms.collect())]
 }

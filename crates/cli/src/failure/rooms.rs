@@ -154,7 +154,7 @@ impl Failure {
         let fault = Self::from(*error.fault);
         let message =
             format!("{}{stuck}; nothing is confirmed, and what is on trial is taken back in time", fault.message);
-        let hint = "mend that, and `fullpipe confirm` once more before its time is over".to_owned();
+        let hint = "fix that and run `fullpipe confirm` again before the deadline".to_owned();
         Self { message, hint: Some(hint), ..fault }
     }
 }

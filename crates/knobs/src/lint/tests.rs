@@ -66,7 +66,7 @@ fn a_buffer_is_judged_by_the_path() {
 }
 
 #[test]
-fn a_value_that_no_system_takes_is_told() {
+fn a_value_that_no_system_takes_is_found() {
     for line in ["net.core.rmem_max = banana", "net.ipv4.tcp_window_scaling = yes", "net.core.somaxconn = 1.5"] {
         assert_eq!(checked(Kind::Sysctl, line, "linux-6.18"), (Level::Error, "out-of-range".to_owned()), "{line}");
     }
@@ -283,7 +283,7 @@ fn buffers_of_sockets_in_a_loop_are_counted_against_the_pool() {
 }
 
 #[test]
-fn calls_of_a_device_that_work_against_each_other_are_told() {
+fn calls_of_a_device_that_work_against_each_other_are_found() {
     let rules = |text: &str| device(text).into_iter().map(|(line, _, rule)| (line, rule)).collect::<Vec<_>>();
     let one = |line: u32, rule: &str| vec![(line, rule.to_owned())];
     assert_eq!(rules("setsockoption(fd, SO_NONAGLE);\nsetsockoption(fd, SO_NOPUSH);\n"), one(2, "conflicts-with"));

@@ -60,7 +60,7 @@ pub fn conflicts(settings: &Settings) -> Vec<String> {
         let now = settings.values.get(knob).and_then(Option::as_deref);
         if let Some(now) = now.filter(|now| normal(now) != normal(&winner.value)) {
             found.push(format!(
-                "{knob} is `{}` now, but {}:{} sets it to `{}` at the next start",
+                "{knob} is `{}` now, but {}:{} sets it to `{}` at the next boot",
                 normal(now),
                 winner.file,
                 winner.line,

@@ -69,7 +69,9 @@ fn unused_peer(peer: &str, draft: &mut Draft<'_>) {
             "where {peer} needs other values than all others, give them to a custom template (Set-NetTCPSetting -SettingName InternetCustom, on Server 2012 Custom), and the template to the peer (New-NetTransportFilter -SettingName InternetCustom -DestinationPrefix {peer})"
         ),
         Family::Linux => format!("`fullpipe tune` with --destination sets what a route can say for {peer} alone"),
-        _ => "this platform has no settings for one peer".to_owned(),
+        Family::Windows | Family::FreeBsd | Family::MacOs | Family::NetBurner | Family::Unknown => {
+            "this platform has no settings for one peer".to_owned()
+        }
     };
     draft.note(format!("--peer {peer} is not used: nothing of this plan is for one peer; {way}"));
 }

@@ -240,7 +240,7 @@ fn netsh_in_another_language_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn netsh_supplemental_without_its_template_is_told() {
+fn netsh_supplemental_without_its_template_is_noted() {
     let text = "TCP Supplemental Parameters\n----------------------------------------------\nMinimum RTO (msec) : 300\nDelayed ACK frequency : 2\n";
     let reading = read("x", text.as_bytes()).unwrap();
     assert_eq!((reading.found.len(), reading.remarks.len(), reading.remarks[0].place.line), (0, 1, 3));
@@ -307,7 +307,7 @@ fn what_holds_now_wins_over_a_boot_file_whatever_the_order() {
 }
 
 #[test]
-fn of_two_files_of_one_kind_the_later_counts_and_both_are_told() {
+fn of_two_files_of_one_kind_the_later_counts_and_both_are_noted() {
     let files = [("10-a.conf", "net.ipv4.tcp_sack = 1\n"), ("20-b.conf", "\nnet.ipv4.tcp_sack = 0\n")];
     let merged = merged(&files, Some("linux-6.18")).unwrap();
     assert_eq!(merged.settings.sysctl("net.ipv4.tcp_sack"), Some("0"));

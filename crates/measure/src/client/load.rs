@@ -60,7 +60,7 @@ pub struct Loaded {
     pub connecting: Option<Latency>,
     /// The first request on these.
     pub asking: Option<Latency>,
-    /// Round trips of the payload's own segments, as the sender's kernel smooths them, without the longest twentieth.
+    /// RTT under load: of the segments with payload, as the sender's kernel smooths it, without the longest twentieth.
     pub own_rtt_us: Option<f64>,
     /// Round trips per minute, as new connections see them.
     pub foreign_per_minute: Option<f64>,

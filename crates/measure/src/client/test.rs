@@ -5,7 +5,7 @@ use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use fullpipe_probe::is_pause;
@@ -72,12 +72,14 @@ pub(super) fn run(
         client.ping(spec.pings)?;
     }
     progress(phase(Phase::Connecting, spec));
+    let started = SystemTime::now();
     let (mut control, cookie) = open_control(client, (spec, effort), cancel)?;
     let patience = || Patience::new(client.options.answer).unless(cancel);
     let lanes = Lanes::open(client, spec, &cookie, cancel)?;
     expect(&mut control, State::TestStart, patience())?;
     expect(&mut control, State::TestRunning, patience())?;
     let failed = |source| MeasureError::Io { peer: client.peer, operation: "starting the transfer", source };
+    let local_ends = lanes.local_ends();
     let mut moving = lanes.start(spec, effort).map_err(failed)?;
 
     let ending = watch(client, spec, cancel, &mut control, moving.as_mut(), progress)?;
@@ -109,6 +111,9 @@ pub(super) fn run(
     Ok(Measurement {
         peer: client.peer,
         peer_kind: client.kind,
+        started,
+        cookie: cookie.to_string(),
+        local_ends,
         server_output: accounts.results.as_ref().and_then(|results| results.server_output.clone()),
         far_cpu: accounts.results.as_ref().map(Cpu::of_results),
         own_cpu: Cpu::of_report(&accounts.own),
@@ -246,6 +251,13 @@ impl Lanes {
             return open_datagrams(client, spec, cancel).map(Self::Udp);
         }
         open_lanes(client, spec, cookie, cancel).map(Self::Tcp)
+    }
+
+    /// Those that send first, as the directions are counted.
+    fn local_ends(&self) -> Vec<SocketAddr> {
+        let Self::Tcp(lanes) = self else { return Vec::new() };
+        let of_role = |role| lanes.iter().filter(move |lane| lane.role == role);
+        of_role(Role::Send).chain(of_role(Role::Receive)).filter_map(|lane| lane.stream.local_addr().ok()).collect()
     }
 
     fn start(self, spec: &TestSpec, effort: Effort) -> io::Result<Box<dyn Flow>> {

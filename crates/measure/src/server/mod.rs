@@ -3,6 +3,7 @@
 //! One thread accepts and never waits for a client; each connection gets a thread that reads its cookie within a
 //! deadline. A cookie that is known belongs to a test that waits for data connections; any other opens a session.
 
+mod event;
 mod output;
 mod session;
 mod sources;
@@ -21,11 +22,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use event::ServerEvent;
 use fullpipe_diagnose::SynFacts;
 use fullpipe_units::{Bytes, Network, Rate};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use sources::{Kind, Sources};
-use tracing::Level;
+use tracing::{Level, debug};
 
 use crate::{
     auth::Users,
@@ -41,9 +43,12 @@ use crate::{
     wire::{COOKIE_LEN, Cookie, MAX_OWN_STREAMS, State},
 };
 
-/// Takes a line of the server's log: `INFO` for what is as it should be, `WARN` for what a client did wrong or was refused, `ERROR`
-/// for what this host failed at.
-pub type Log = Arc<dyn Fn(Level, &str) + Send + Sync>;
+/// The kind of event and the reason where somebody is not let in.
+const TURNED_AWAY: &str = "turned_away";
+const TOO_MANY: &str = "turned away, too many clients are here";
+
+/// Takes what the server logs.
+pub type Log = Arc<dyn Fn(&ServerEvent) + Send + Sync>;
 
 /// What a server allows, and whom it tells.
 #[derive(Clone)]
@@ -73,7 +78,7 @@ pub struct ServerOptions {
     pub one_off: bool,
     /// Listen on IPv6 alone, where the address is `::`.
     pub only_v6: bool,
-    /// Gets a line for each client that came, left or failed, without control characters.
+    /// Gets an event for each client that came, left or failed.
     pub log: Option<Log>,
 }
 
@@ -230,16 +235,15 @@ impl Server {
                     Err(error) if is_of_one_connection(&error) => continue,
                     Err(error) => {
                         // Out of descriptors or memory: give the sessions time to end instead of spinning.
-                        self.log(Level::ERROR, &format!("accepting a connection: {error}"));
+                        let text = format!("accepting a connection: {error}");
+                        self.log(&ServerEvent::own(Level::ERROR, "accept_failed", &text));
                         thread::sleep(Duration::from_millis(100));
                         continue;
                     }
                 };
                 if !self.options.lets_in(peer.ip()) {
-                    self.log(
-                        Level::WARN,
-                        &format!("{peer}: turned away, its address is not among those that may come"),
-                    );
+                    let text = "turned away, its address is not among those that may come";
+                    self.log(&ServerEvent::with_peer(Level::WARN, TURNED_AWAY, peer, text));
                     refuse(&stream);
                     continue;
                 }
@@ -249,6 +253,7 @@ impl Server {
                     continue;
                 }
                 let order = self.hall.accepted.fetch_add(1, Ordering::Relaxed);
+                debug!(%peer, order, "connection accepted");
                 let mut comes_in = self.hall.sources.arrive(order, peer.ip(), &stream, MAX_GUESTS);
                 if !comes_in {
                     self.hall.wait_for_guests();
@@ -259,10 +264,8 @@ impl Server {
                     self.hall.guests.fetch_sub(1, Ordering::Relaxed);
                     // Once for each flood.
                     if !self.hall.is_crowded.swap(true, Ordering::Relaxed) {
-                        self.log(
-                            Level::WARN,
-                            &format!("{peer}: turned away, {guests} others came and have not said who they are"),
-                        );
+                        let text = format!("turned away, {guests} others came and have not said who they are");
+                        self.log(&ServerEvent::with_peer(Level::WARN, TURNED_AWAY, peer, &text));
                     }
                     refuse(&stream);
                     continue;
@@ -276,7 +279,8 @@ impl Server {
                 if let Err(error) = spawned {
                     self.hall.guests.fetch_sub(1, Ordering::Relaxed);
                     self.hall.sources.known(order);
-                    self.log(Level::ERROR, &format!("{peer}: starting a thread: {error}"));
+                    let text = format!("starting a thread: {error}");
+                    self.log(&ServerEvent::with_peer(Level::ERROR, "thread_failed", peer, &text));
                 }
             }
             Ok(())
@@ -297,7 +301,7 @@ impl Server {
         let (control, cookie, syn) = match arrived {
             Ok(arrived) => arrived,
             Err(MeasureError::Cancelled) => return,
-            Err(error) => return self.log(level(&error), &named(peer, &error)),
+            Err(error) => return self.log(&failed(peer, &error)),
         };
         // Half of all places for one address at the most, so that there is always one for another.
         let share = self.options.max_clients.saturating_add(MAX_UNDECIDED);
@@ -312,7 +316,7 @@ impl Server {
                 // Those that have not yet said what they want get a little room of their own.
                 if sessions.len() >= self.options.max_clients.saturating_mul(2).saturating_add(MAX_UNDECIDED) {
                     drop(sessions);
-                    self.log(Level::WARN, &format!("{peer}: turned away, too many clients are here"));
+                    self.log(&ServerEvent::with_peer(Level::WARN, TURNED_AWAY, peer, TOO_MANY));
                     return refuse(control.stream());
                 }
                 sessions.insert(cookie, entrance);
@@ -382,14 +386,14 @@ impl Server {
         stop: &AtomicBool,
     ) {
         match session::Session::new(self, control, peer, arriving, stop).run() {
-            Ok((level, line)) => self.log(level, &format!("{peer}: {line}")),
-            Err(error) => self.log(level(&error), &named(peer, &error)),
+            Ok(event) => self.log(&event),
+            Err(error) => self.log(&failed(peer, &error)),
         }
     }
 
-    fn log(&self, level: Level, line: &str) {
+    fn log(&self, event: &ServerEvent) {
         if let Some(log) = &self.options.log {
-            log(level, &crate::error::clean(line));
+            log(event);
         }
     }
 }
@@ -415,10 +419,9 @@ impl Hall {
     }
 }
 
-/// Most errors name the peer themselves.
-fn named(peer: SocketAddr, error: &MeasureError) -> String {
-    let text = error.to_string();
-    if text.contains(&peer.to_string()) { text } else { format!("{peer}: {text}") }
+/// A session that ended with an error.
+fn failed(peer: SocketAddr, error: &MeasureError) -> ServerEvent {
+    ServerEvent::with_peer(level(error), "session_failed", peer, &error.to_string())
 }
 
 /// "Busy", as far as the peer still listens.

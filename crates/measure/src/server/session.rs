@@ -12,10 +12,10 @@ use std::{
 
 use fullpipe_units::{Bytes, Rate};
 use socket2::SockRef;
-use tracing::Level;
+use tracing::{Level, debug};
 
 use super::{
-    Arrival, Server, output,
+    Arrival, Server, ServerEvent, TOO_MANY, TURNED_AWAY, output,
     sources::{self, Kind},
     talk,
 };
@@ -71,22 +71,27 @@ impl<'a> Session<'a> {
         Self { server, control, peer, arrivals, answers, stop }
     }
 
-    /// Returns a line for the log.
-    pub(super) fn run(mut self) -> Result<(Level, String), MeasureError> {
+    /// Returns what to log.
+    pub(super) fn run(mut self) -> Result<ServerEvent, MeasureError> {
         match self.converse_or_test() {
             Ok(line) => {
                 self.control.close();
                 Ok(line)
             }
             Err(MeasureError::Cancelled) => {
+                let event = self.event(Level::INFO, "session_stopped", "ended, because the server was stopped");
                 self.control.close();
-                Ok((Level::INFO, "ended, because the server was stopped".to_owned()))
+                Ok(event)
             }
             Err(error) => Err(error),
         }
     }
 
-    fn converse_or_test(&mut self) -> Result<(Level, String), MeasureError> {
+    fn event(&self, level: Level, kind: &'static str, text: &str) -> ServerEvent {
+        ServerEvent::with_peer(level, kind, self.peer, text)
+    }
+
+    fn converse_or_test(&mut self) -> Result<ServerEvent, MeasureError> {
         let patience = self.patience();
         self.control.write_state(State::ParamExchange, patience, HANDSHAKE)?;
         let value = self.control.read_json(PARAMS_ACCEPTED, patience, HANDSHAKE)?;
@@ -108,13 +113,14 @@ impl<'a> Session<'a> {
         let seat = place.and_then(|place| Some((Seat::take(room, self.server.options.max_clients)?, place)));
         let Some(_seat) = seat else {
             self.control.write_state(State::AccessDenied, patience, HANDSHAKE)?;
-            return Ok((Level::WARN, "turned away, too many clients are here".to_owned()));
+            return Ok(self.event(Level::WARN, TURNED_AWAY, TOO_MANY));
         };
-        match ours {
-            Some(ours) => talk::converse(self, ours.version),
-            None => self.test(&params),
-        }
-        .map(|line| (Level::INFO, user.map_or_else(|| line.clone(), |user| format!("{user}: {line}"))))
+        let (kind, line) = match ours {
+            Some(ours) => ("session_ended", talk::converse(self, ours.version)?),
+            None => ("test_ended", self.test(&params)?),
+        };
+        let line = user.map_or_else(|| line.clone(), |user| format!("{user}: {line}"));
+        Ok(self.event(Level::INFO, kind, &line))
     }
 
     /// Lets in who shows a name and password, where these are asked for. Every answer takes the same time, so that it
@@ -147,6 +153,14 @@ impl<'a> Session<'a> {
             self.tell_error(27);
             return Err(MeasureError::BadMessage { peer: self.peer, operation: HANDSHAKE, problem });
         }
+        debug!(
+            peer = %self.peer,
+            connections = params.connections(),
+            seconds = time.as_secs_f64(),
+            omitted_s = omit.as_secs_f64(),
+            udp = params.udp,
+            "test agreed on"
+        );
         host::allow_files(params.connections() as u64);
         // Greetings with datagrams have no cookie: no other test may wait for them from here on.
         let door = if params.udp { Some(self.hold_door()?) } else { None };

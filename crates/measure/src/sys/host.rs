@@ -14,6 +14,20 @@ pub fn name() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_else(|_| "this host".to_owned())
 }
 
+/// This system in one line, as `uname -a` has it.
+#[cfg(unix)]
+pub fn system() -> String {
+    let uname = rustix::system::uname();
+    let parts = [uname.sysname(), uname.nodename(), uname.release(), uname.version(), uname.machine()];
+    parts.map(|part| part.to_string_lossy().into_owned()).join(" ")
+}
+
+/// This system in one line.
+#[cfg(not(unix))]
+pub fn system() -> String {
+    format!("{} {} {}", std::env::consts::OS, name(), std::env::consts::ARCH)
+}
+
 /// The platform: the family alone, as this room does not ask for the version.
 #[cfg(not(unix))]
 pub(crate) fn platform() -> String {

@@ -1,5 +1,7 @@
 //! The 37 bytes that open every connection: 36 characters and a NUL.
 
+use std::fmt;
+
 use crate::error::Foreign;
 
 pub(crate) const COOKIE_LEN: usize = 37;
@@ -10,6 +12,13 @@ const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 /// What tells the connections of one test from those of another. Opaque: older clients fill it differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Cookie([u8; COOKIE_LEN]);
+
+impl fmt::Display for Cookie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text: String = self.0.iter().take_while(|byte| **byte != 0).map(|&byte| char::from(byte)).collect();
+        f.write_str(&text)
+    }
+}
 
 impl Cookie {
     /// A new one from the system's random source.

@@ -24,7 +24,7 @@ fn run_max(target: &Target, spec: &TestSpec) -> Result<Measurement, MeasureError
 }
 
 /// That a choice is what its trials say, or that it is reported why there were none.
-fn is_told(choice: &Choice, plain: Mechanism) {
+fn is_explained(choice: &Choice, plain: Mechanism) {
     println!("{choice:?}");
     assert!(!choice.reason.is_empty());
     let tried: Vec<Mechanism> = choice.trials.iter().map(|trial| trial.mechanism).collect();
@@ -41,8 +41,8 @@ fn both_ends_say_what_they_tried_and_chose() {
         let measurement = run_max(&server.target(), &spec).unwrap();
         let (own, far) = (measurement.own_push.unwrap(), measurement.far_push.unwrap());
         for end in [&own, &far] {
-            is_told(end.sending.as_ref().unwrap(), Mechanism::Write);
-            is_told(end.receiving.as_ref().unwrap(), Mechanism::Wait);
+            is_explained(end.sending.as_ref().unwrap(), Mechanism::Write);
+            is_explained(end.receiving.as_ref().unwrap(), Mechanism::Wait);
         }
         assert!(measurement.directions.iter().all(|direction| direction.steady_bps.unwrap().bps() > 0));
     }
@@ -70,7 +70,7 @@ fn a_real_server_is_pushed_from_our_end_alone() {
     };
     let measurement = run_max(&target(server.address), &spec).unwrap();
     assert_eq!(measurement.peer_kind, PeerKind::Iperf3);
-    is_told(measurement.own_push.unwrap().sending.as_ref().unwrap(), Mechanism::Write);
+    is_explained(measurement.own_push.unwrap().sending.as_ref().unwrap(), Mechanism::Write);
     assert_eq!(measurement.far_push, None);
 }
 

@@ -11,7 +11,8 @@ use std::{
 };
 
 use fullpipe_measure::{
-    Client, ClientOptions, Length, MeasureError, Measurement, RequestHandler, Server, ServerOptions, Target, TestSpec,
+    Client, ClientOptions, Length, MeasureError, Measurement, RequestHandler, Server, ServerEvent, ServerOptions,
+    Target, TestSpec,
 };
 use tracing::Level;
 
@@ -34,7 +35,7 @@ impl Running {
     pub(crate) fn at(address: SocketAddr, options: ServerOptions, handler: Option<Arc<dyn RequestHandler>>) -> Self {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let written = Arc::clone(&lines);
-        let log = Arc::new(move |level, line: &str| written.lock().unwrap().push((level, line.to_owned())));
+        let log = Arc::new(move |event: &ServerEvent| written.lock().unwrap().push((event.level, event.to_string())));
         let options = ServerOptions { log: Some(log), ..options };
         let server = Server::bind(address, options, handler).unwrap();
         let address = server.local_addr();

@@ -5,7 +5,7 @@ use fullpipe_chart::{Chart, Kind, Panel, Series, Shape};
 use serde_json::Value;
 
 /// All that the document has.
-pub(super) fn of(document: &Value) -> Vec<Chart> {
+pub(super) fn drawn(document: &Value) -> Vec<Chart> {
     let mut charts: Vec<Chart> =
         [sizes(document), streams(document), sweep(document), devices(document), under_load(document)]
             .into_iter()

@@ -145,7 +145,7 @@ const TRIPS: &[Column] = &[
 
 const OF_LOAD: &str = "Kept: one byte and an answer on a connection that stays open. Handshake and request: of new connections. Per minute: the \
     responsiveness of draft-ietf-ippm-responsiveness without TLS and HTTP, from the handshakes and first requests of new connections \
-    and the round trips of the payload's own segments: compare it with itself rather than with other tools.";
+    and the RTT under load: compare it with itself rather than with other tools.";
 
 /// The rows of a distribution each, of those that were timed.
 fn trips(one: &Value, named: &[(&str, &str)]) -> Vec<Value> {

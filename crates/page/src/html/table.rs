@@ -60,11 +60,11 @@ pub(super) fn any(key: &str, value: &Value) -> Markup {
 pub(super) fn rows(items: &[Value]) -> Markup {
     let Some(first) = items.iter().find_map(Value::as_object) else { return html! {} };
     let is_usual = |key: &str, value: &Value| USUAL.iter().any(|(name, usual)| *name == key && value == usual);
-    let is_told = |key: &&String| {
+    let has_value = |key: &&String| {
         let values = || items.iter().map(|item| &item[key.as_str()]);
         values().any(|value| !is_empty(value)) && !values().all(|value| is_usual(key, value))
     };
-    let keys: Vec<&String> = in_order(first).into_iter().map(|(key, _)| key).filter(is_told).collect();
+    let keys: Vec<&String> = in_order(first).into_iter().map(|(key, _)| key).filter(has_value).collect();
     html! {
         div.scroll tabindex="0" role="group" aria-label="table" {
             table {

@@ -1,10 +1,13 @@
 //! What `measure` found in the layout of iperf3's own `-J` (3.12), so that what reads that reads this.
 //!
-//! What fullpipe does not know as iperf3 does is left out or zero: the number of a socket, the cookie.
+//! What fullpipe does not know as iperf3 does is left out or zero: the number of a socket, the variance of round trips.
+
+use std::{net::SocketAddr, time::SystemTime};
 
 use fullpipe_diagnose::{SenderSample, Transfer};
-use fullpipe_measure::{Direction, DirectionMeasurement, Length, Measurement};
+use fullpipe_measure::{Direction, DirectionMeasurement, Length, Measurement, system};
 use fullpipe_units::{Bytes, Micros};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::measured::{Interval, Measured, intervals, of_transfer, sent, sent_by};
@@ -25,9 +28,12 @@ fn start(measured: &Measured<'_>) -> Value {
         Length::Bytes(bytes) => (0.0, bytes.get()),
     };
     let has = |wanted| measurement.directions.iter().any(|direction| direction.direction == wanted);
-    let connected = sockets(measurement).map(|(socket, _, _)| {
+    let connected = sockets(measurement).zip(measurement.local_ends.iter().map(Some).chain(std::iter::repeat(None)));
+    let connected = connected.map(|((socket, _, _), local)| {
         json!({
             "socket": socket,
+            "local_host": local.map_or_else(String::new, |local| local.ip().to_string()),
+            "local_port": local.map_or(0, SocketAddr::port),
             "remote_host": measurement.peer.ip().to_string(),
             "remote_port": measurement.peer.port(),
         })
@@ -35,6 +41,9 @@ fn start(measured: &Measured<'_>) -> Value {
     json!({
         "connected": connected.collect::<Vec<_>>(),
         "version": concat!("fullpipe ", env!("CARGO_PKG_VERSION")),
+        "system_info": system(),
+        "timestamp": timestamp(measurement.started),
+        "cookie": measurement.cookie,
         "connecting_to": { "host": measured.host, "port": measurement.peer.port() },
         "title": spec.title,
         "extra_data": spec.extra_data,
@@ -55,6 +64,12 @@ fn start(measured: &Measured<'_>) -> Value {
             "target_bitrate": spec.pace.map_or(0, fullpipe_units::Rate::bps),
         },
     })
+}
+
+/// `Thu, 01 Jan 2026 00:00:00 GMT`, and as seconds since 1970.
+fn timestamp(started: SystemTime) -> Value {
+    let time = Timestamp::try_from(started).unwrap_or_default();
+    json!({ "time": time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string(), "timesecs": time.as_second() })
 }
 
 /// Every connection with its number; of datagrams there are none.

@@ -7,20 +7,20 @@ use super::{document, with_problem};
 use crate::{Problem, Reading, Standing, standing::lossy};
 
 /// Every run, in the order given.
-pub fn history(command: &str, runs: &[RunRecord]) -> Value {
-    document(command, json!({ "runs": runs.iter().map(|record| run(record, &[])).collect::<Vec<_>>() }))
+pub fn history(command: &str, runs: &[Standing]) -> Value {
+    document(command, json!({ "runs": runs.iter().map(run).collect::<Vec<_>>() }))
 }
 
 /// What is in force, and whether something of it was left behind by an interrupted run.
 pub fn status(command: &str, standing: &[Standing]) -> Value {
-    let runs: Vec<_> = standing.iter().map(|standing| run(&standing.run, &standing.readings)).collect();
+    let runs: Vec<_> = standing.iter().map(run).collect();
     let interrupted = standing.iter().any(|standing| standing.run.state == RunState::Open);
     document(command, json!({ "runs": runs, "left_behind": interrupted }))
 }
 
 /// One run, beside what the host reads now.
 pub fn show(command: &str, shown: &Standing) -> Value {
-    document(command, json!({ "runs": [run(&shown.run, &shown.readings)] }))
+    document(command, json!({ "runs": [run(shown)] }))
 }
 
 /// A run that is kept from now on, and what somebody else made of its settings meanwhile.
@@ -72,9 +72,14 @@ fn put_back(run: RunId, entry: &Entry) -> Value {
     })
 }
 
-fn run(run: &RunRecord, readings: &[Reading]) -> Value {
-    let entries: Vec<_> =
-        run.entries.iter().enumerate().map(|(index, record)| entry(record, readings.get(index))).collect();
+fn run(standing: &Standing) -> Value {
+    let Standing { run, readings, .. } = standing;
+    let one = |(index, record): (usize, &Entry)| {
+        let mut object = entry(record, readings.get(index));
+        object["not_lasting"] = json!(standing.not_lasting(record).map(fullpipe_host::Overridden::instead));
+        object
+    };
+    let entries: Vec<_> = run.entries.iter().enumerate().map(one).collect();
     json!({
         "run": run.id,
         "started": run.started.to_string(),

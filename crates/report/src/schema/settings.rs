@@ -141,11 +141,11 @@ pub const APPLIED: &[Key] = &[
     key(
         "applied[].at_start",
         "boolean",
-        "whether only a boot-time file has it: the running system keeps the old value until it starts again",
+        "whether only a boot-time file has it: the running system keeps the old value until the next reboot",
     ),
     key("restart_needed", "boolean", "whether that holds for any of them"),
     key("boot_files[]", "string", "a boot-time file that was written"),
-    key("not_persisted[]", "string", "a setting that does not last beyond a restart although that was asked for"),
+    key("not_persisted[]", "string", "a setting that does not survive a reboot although that was asked for"),
     key(
         "confirm_within_s",
         "integer?",

@@ -478,9 +478,12 @@ fn the_layout_of_iperf3_has_the_keys_that_dashboards_read() {
         "/end/sum_sent/bits_per_second",
         "/end/sum_received/bits_per_second",
         "/end/cpu_utilization_percent/remote_total",
+        "/start/timestamp/timesecs",
+        "/start/connected/0/local_port",
     ] {
         assert!(document.pointer(pointer).is_some_and(Value::is_number), "{pointer}: {document:#}");
     }
+    assert_eq!(document["start"]["timestamp"]["time"], "Thu, 01 Jan 2026 00:00:00 GMT");
     assert_eq!(document["end"]["sum_received"]["bytes"], 2_000_000);
     assert_eq!(crate::csv::measured(&measured).lines().count(), 1 + 4);
 }
@@ -522,12 +525,14 @@ fn every_key_of_the_list_of_scenarios_is_documented() {
     hold(&[json::scenarios("lab list", &scenarios)], SCENARIOS, &[]);
 }
 
+const TIME: &str = "2026-01-01T00:00:00Z";
+
 #[test]
 fn a_page_is_a_document() {
     hold(&[json::page("man", ".TH x")], PAGE, &[]);
     let address = "[::]:5201".parse().unwrap();
-    let listening =
-        [json::listening("serve", address, None), json::listening("web", address, Some("http://[::]:5201/"))];
+    let listening = [("serve", None), ("web", Some("http://[::]:5201/"))]
+        .map(|(command, url)| json::listening(command, TIME, address, url));
     hold(&listening, LISTENING, &[]);
     let steps = [
         serde_json::json!({ "kind": "phase", "text": "measuring a->b", "expected_s": 8.5 }),
@@ -537,8 +542,18 @@ fn a_page_is_a_document() {
             "window": 1, "retransmissions": 1,
         }),
     ];
-    hold(&steps.map(|step| json::progress("check", "2026-01-01T00:00:00Z", &step)), PROGRESS, &[]);
-    hold(&[json::event("serve", "2026-01-01T00:00:00Z", "info", "192.0.2.1:4711 measures")], EVENT, &[]);
+    hold(&steps.map(|step| json::progress("check", TIME, &step)), PROGRESS, &[]);
+    let event = json::Event {
+        command: "serve",
+        level: "info",
+        kind: "test_ended",
+        text: "1 stream",
+        peer: Some("192.0.2.1:4711"),
+        target: None,
+        fields: &serde_json::Map::new(),
+    };
+    let logged = json::Event { kind: "log", peer: None, target: Some("fullpipe_measure"), ..event };
+    hold(&[event, logged].map(|event| json::event(&event, TIME)), EVENT, &[]);
 }
 
 #[test]
@@ -648,7 +663,8 @@ fn every_key_about_the_journal_is_documented_and_exists() {
             })
         })
         .collect();
-    hold(&[json::history("history", &history)], RUNS, &[]);
+    let recorded: Vec<_> = history.iter().cloned().map(Standing::recorded).collect();
+    hold(&[json::history("history", &recorded)], RUNS, &[]);
     let both: Vec<_> = RUNS.iter().chain(STATUS).copied().collect();
     let status = json::status("status", &standing);
     hold(std::slice::from_ref(&status), &both, &[]);

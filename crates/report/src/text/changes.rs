@@ -1,6 +1,6 @@
 //! A plan for a platform with the files that it was written into, and what became of changes that were applied.
 
-use fullpipe_host::{Applied, BootFile, Run};
+use fullpipe_host::{Applied, BootFile, Run, no_survivor};
 use fullpipe_knobs::{Goal, Plan};
 
 use super::{
@@ -8,6 +8,9 @@ use super::{
     plan::{put_forecast, put_plan_from},
 };
 use crate::{AppliedPlan, PlatformPlan, changes::file_diff};
+
+/// The label of what is gone after a reboot although it was to last.
+const NOT_LASTING: &str = "not lasting";
 
 /// What to set on a platform, why, what can't be done there, and what was written.
 pub fn platform_plan(answer: &PlatformPlan<'_>, look: Look) -> String {
@@ -43,24 +46,27 @@ pub fn applied(done: &AppliedPlan<'_>, look: Look) -> String {
     let mut page = Page::new(look);
     let run = done.run;
     let changed = run.applied.iter().filter(|applied| !applied.unchanged()).count();
-    match run.id {
-        None => page.title("applied", GOOD, "all values were set already; nothing was changed"),
-        Some(id) => page.title(
-            "applied",
-            GOOD,
-            &format!(
-                "{} set and read back; `fullpipe undo {}` puts back what was there",
-                count(changed, "setting"),
-                id.0
-            ),
-        ),
-    }
+    let statement = match run.id {
+        None => "all values were set already; nothing was changed".to_owned(),
+        Some(id) if changed > 0 => {
+            format!("{} set and read back; `fullpipe undo {id}` puts back what was there", count(changed, "setting"))
+        }
+        // Values that are only shown until the next boot are neither set now nor set already.
+        Some(id) => {
+            let values =
+                if run.applied.iter().any(|applied| applied.at_start) { "" } else { "; values were already set" };
+            let written =
+                if run.boot_files.is_empty() { "a confirmation writes the boot file" } else { "boot file written" };
+            format!("{written}{values}; `fullpipe undo {id}` takes it back")
+        }
+    };
+    page.title("applied", GOOD, &statement);
     for applied in &run.applied {
         put_applied(&mut page, applied);
     }
     if let (Some(within), Some(id)) = (done.confirm_within, run.id) {
         let words = format!(
-            "on trial for {} s: `fullpipe confirm {id}` keeps it, from a new connection if you came over the network; \
+            "for {} s: `fullpipe confirm {id}` keeps it, from a new connection if you came over the network; \
              without, everything is put back",
             within.as_secs()
         );
@@ -70,15 +76,14 @@ pub fn applied(done: &AppliedPlan<'_>, look: Look) -> String {
         page.field("boot file", &file.display().to_string());
     }
     for knob in &run.not_persisted {
-        let words = format!("{knob} does not last beyond a restart: the network configuration has to say it");
-        page.styled_field("not kept", WARN, &words);
+        page.styled_field(NOT_LASTING, WARN, &no_survivor(knob));
     }
     for (index, note) in done.plan.notes.iter().enumerate() {
         page.field(if index == 0 { "note" } else { "" }, note);
     }
     if done.needs_restart() {
         page.gap();
-        page.marked("hint", WARN, "start this machine again: until then what needs a restart does not act");
+        page.marked("hint", WARN, "reboot: some changes take effect only then");
     }
     page.finish()
 }
@@ -92,11 +97,10 @@ pub fn confirmed(run: &Run, changed: &[String], look: Look) -> String {
         page.field("boot file", &file.display().to_string());
     }
     for knob in &run.not_persisted {
-        let words = format!("{knob} does not last beyond a restart: the network configuration has to say it");
-        page.styled_field("not kept", WARN, &words);
+        page.styled_field(NOT_LASTING, WARN, &no_survivor(knob));
     }
     for overridden in &run.overridden {
-        page.styled_field("not kept", WARN, &overridden.to_string());
+        page.styled_field(NOT_LASTING, WARN, &overridden.to_string());
     }
     for changed in changed {
         page.styled_field("changed", WARN, changed);
@@ -144,7 +148,7 @@ fn put_applied(page: &mut Page, applied: &Applied) {
         pieces.push((BAD, &clamped));
     }
     if applied.at_start {
-        pieces.push((WARN, "  (in the boot file; the running system keeps the old value until it starts again)"));
+        pieces.push((WARN, "  (in the boot file; the running system keeps the old value until the next reboot)"));
     } else if applied.needs_restart() {
         pieces.push((WARN, "  (takes effect after a reboot)"));
     }

@@ -60,7 +60,14 @@ pub(crate) fn verdict_style(limiter: Limiter) -> anstyle::Style {
     match limiter {
         Limiter::Path => GOOD,
         Limiter::InsufficientEvidence | Limiter::Application => WARN,
-        _ => BAD,
+        Limiter::ReceiveWindow
+        | Limiter::SendBuffer
+        | Limiter::CongestionWindow
+        | Limiter::AckDelay
+        | Limiter::SegmentSize
+        | Limiter::Reordering
+        | Limiter::Handshake
+        | Limiter::Cpu => BAD,
     }
 }
 
@@ -95,7 +102,7 @@ pub(crate) fn put_shares(page: &mut Page, diagnosis: &Diagnosis) {
     }
 }
 
-/// `a->b` is a name; `a -> b` reads better.
-pub(crate) fn arrow(name: &str) -> String {
-    name.replacen("->", " -> ", 1)
+/// `a->b` is a name; `a -> b` reads better, also where it stands in a sentence.
+pub fn arrow(text: &str) -> String {
+    text.split("->").map(str::trim).collect::<Vec<_>>().join(" -> ")
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fullpipe_host::{EntryKind, EntryState, Outcome, RunRecord, RunState, UndoReport, UndoneEntry};
+use fullpipe_host::{EntryKind, EntryState, Outcome, RunState, UndoReport, UndoneEntry};
 
 use super::page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 const NOTHING_BY_THIS_USER: &str = "this user changed nothing";
 
 /// Every run, in the order given; `is_all`: nobody else's are left out.
-pub fn history(runs: &[RunRecord], is_all: bool, look: Look) -> String {
+pub fn history(runs: &[Standing], is_all: bool, look: Look) -> String {
     let mut page = Page::new(look);
     if runs.is_empty() {
         let words = if is_all { "nothing was ever changed on this machine" } else { NOTHING_BY_THIS_USER };
@@ -21,11 +21,11 @@ pub fn history(runs: &[RunRecord], is_all: bool, look: Look) -> String {
     }
     let mut rest = runs;
     while let [first, ..] = rest {
-        let rounds = rest.iter().take_while(|run| run.is_round() && run.command == first.command).count();
+        let rounds = rest.iter().take_while(|one| one.run.is_round() && one.run.command == first.run.command).count();
         let count = if look.verbose || rounds < 2 { 1 } else { rounds };
         let (these, others) = rest.split_at(count);
         match these {
-            [run] => put_run(&mut page, run, &[]),
+            [one] => put_run(&mut page, one),
             rounds => put_rounds(&mut page, rounds),
         }
         rest = others;
@@ -41,8 +41,8 @@ pub fn status(standing: &[Standing], is_all: bool, look: Look) -> String {
     } else if standing.is_empty() {
         page.title("status", PLAIN, NOTHING_BY_THIS_USER);
     }
-    for Standing { run, readings } in standing {
-        put_run(&mut page, run, readings);
+    for one in standing {
+        put_run(&mut page, one);
     }
     if standing.iter().any(|standing| standing.run.state == RunState::Open) {
         page.gap();
@@ -54,7 +54,7 @@ pub fn status(standing: &[Standing], is_all: bool, look: Look) -> String {
 /// One run in full, beside what the host reads now.
 pub fn show(shown: &Standing, look: Look) -> String {
     let mut page = Page::new(look);
-    put_run(&mut page, &shown.run, &shown.readings);
+    put_run(&mut page, shown);
     let is_long = |kind| matches!(kind, EntryKind::File | EntryKind::FarRun);
     for entry in shown.run.entries.iter().filter(|entry| is_long(entry.kind)) {
         for (title, content) in [("was", &entry.before), ("target", &entry.intended)] {
@@ -69,8 +69,8 @@ pub fn show(shown: &Standing, look: Look) -> String {
 }
 
 /// What a tune tried in turn, newest first, in a few lines.
-fn put_rounds(page: &mut Page, rounds: &[RunRecord]) {
-    let [last, .., first] = rounds else { return };
+fn put_rounds(page: &mut Page, rounds: &[Standing]) {
+    let [Standing { run: last, .. }, .., Standing { run: first, .. }] = rounds else { return };
     page.title(
         &format!("runs {} to {}", first.id.0, last.id.0),
         DIM,
@@ -78,14 +78,16 @@ fn put_rounds(page: &mut Page, rounds: &[RunRecord]) {
     );
     page.field("command", &last.command);
     page.field("started", &format!("{} to {}", first.started, last.started));
-    let places: BTreeSet<&str> = rounds.iter().flat_map(|run| &run.entries).map(|entry| entry.place.as_str()).collect();
+    let places: BTreeSet<&str> =
+        rounds.iter().flat_map(|one| &one.run.entries).map(|entry| entry.place.as_str()).collect();
     page.field("tried", &places.into_iter().collect::<Vec<_>>().join(", "));
     page.field("all of it", "fullpipe history --verbose");
 }
 
-fn put_run(page: &mut Page, run: &RunRecord, readings: &[Reading]) {
+fn put_run(page: &mut Page, standing: &Standing) {
+    let Standing { run, readings, .. } = standing;
     let (state, style) = match run.state {
-        RunState::Open => ("in force, and never said to be kept: interrupted, or still running", WARN),
+        RunState::Open => ("in force, never confirmed: interrupted, or still running", WARN),
         RunState::OnTrial => ("on trial: taken back unless `fullpipe confirm` comes in time", WARN),
         RunState::Kept => ("in force", GOOD),
         RunState::Undone => ("undone", DIM),
@@ -130,7 +132,9 @@ fn put_run(page: &mut Page, run: &RunRecord, readings: &[Reading]) {
         };
         let mut pieces =
             vec![(NAME, entry.place.clone()), (PLAIN, "  ".to_owned()), (DIM, before), (PLAIN, format!(" -> {set}"))];
-        if entry.persisted && entry.state.is_outstanding() {
+        if let Some(overridden) = standing.not_lasting(entry) {
+            pieces.push((WARN, format!("  ({})", overridden.instead())));
+        } else if entry.persisted && entry.state.is_outstanding() {
             pieces.push((DIM, "  (lasts beyond a reboot)".to_owned()));
         }
         if is_partial {

@@ -36,7 +36,7 @@ pub fn interval(progress: &Progress, largest: Rate, columns: Option<usize>) -> S
         parts.extend(datagrams.jitter_us.map(|jitter_us| (ALWAYS, format!("jitter {:.3} ms", jitter_us / 1e3))));
     }
     if progress.phase == Phase::Omitted {
-        parts.push((ALWAYS, "(does not count)".to_owned()));
+        parts.push((ALWAYS, "(omitted)".to_owned()));
     }
     for turn in 0..ALWAYS {
         let width: usize = parts.iter().map(|(_, part)| part.chars().count() + 2).sum();

@@ -32,7 +32,7 @@ pub fn outcome(outcome: &Outcome, look: Look) -> String {
         if index == 0 {
             page.gap();
         }
-        page.marked("note", WARN, note);
+        page.marked("note", WARN, &arrow(note));
     }
     page.finish()
 }

@@ -78,7 +78,7 @@ impl Page {
         let indent = title.chars().count() + 2;
         self.text += &styled(TITLE, &title);
         self.text += "  ";
-        self.wrapped(style, statement, if indent > LABEL * 2 { 2 } else { indent });
+        self.continued(style, statement, indent, if indent > LABEL * 2 { 2 } else { indent });
     }
 
     /// An entry of a list: its name, padded to the widest, and a paragraph.
@@ -190,9 +190,15 @@ impl Page {
 
     /// Ends a line that has been begun and reaches up to column `indent`; further lines are indented by `indent`.
     fn wrapped(&mut self, style: Style, text: &str, indent: usize) {
+        self.continued(style, text, indent, indent);
+    }
+
+    /// Ends a line that reaches up to column `used`; further lines are indented by `indent`.
+    fn continued(&mut self, style: Style, text: &str, used: usize, indent: usize) {
         let text = clean(text);
         let width = self.look.width.saturating_sub(indent).max(20);
-        let mut lines = wrap(&text, width).into_iter();
+        let first = if used > indent { self.look.width.saturating_sub(used) } else { width };
+        let mut lines = wrap(&text, first, width).into_iter();
         if let Some(first) = lines.next() {
             self.text += &styled(style, &first);
         }
@@ -212,13 +218,16 @@ fn styled(style: Style, text: &str) -> String {
 }
 
 /// Breaks at spaces, but not behind a number, which belongs to its unit; a word that is too long (a path, a command)
-/// stays whole, so that it can be copied.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+/// stays whole, so that it can be copied. The first line has `first` columns; what does not fit there begins on the next.
+fn wrap(text: &str, first: usize, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     for chunk in chunks(text) {
         let length = chunk.chars().count();
-        if used > 0 && used + 1 + length > width {
+        let is_first = lines.len() == 1;
+        let room = if is_first { first } else { width };
+        let is_begun = used > 0 || (is_first && first < width);
+        if is_begun && used + usize::from(used > 0) + length > room {
             lines.push(String::new());
             used = 0;
         }
@@ -316,14 +325,28 @@ mod tests {
     }
 
     #[test]
+    fn a_statement_behind_a_long_title_keeps_to_the_width_from_its_first_line_on() {
+        for (title, lines) in [("2001:db8::1 port 5201 -> 2001:db8::2", 3), ("x".repeat(58).as_str(), 3)] {
+            let mut page = Page::new(Look { width: 60, ..Look::default() });
+            page.title(
+                title,
+                PLAIN,
+                "limited by: congestion window (loss), 87 % of the time, and so on until it wraps once more",
+            );
+            let text = anstream_free(&page.finish());
+            assert!(text.lines().all(|line| line.chars().count() <= 60) && text.lines().count() == lines, "{text}");
+        }
+    }
+
+    #[test]
     fn words_that_are_too_long_stay_whole() {
-        assert_eq!(wrap("a /a/very/long/path b", 6), ["a", "/a/very/long/path", "b"]);
+        assert_eq!(wrap("a /a/very/long/path b", 6, 6), ["a", "/a/very/long/path", "b"]);
     }
 
     #[test]
     fn a_number_stays_with_its_unit() {
-        assert_eq!(wrap("a window of 65,535 B or more", 14), ["a window of", "65,535 B or", "more"]);
-        assert_eq!(wrap("4096 87380 129024 1", 10), ["4096 87380", "129024 1"]);
+        assert_eq!(wrap("a window of 65,535 B or more", 14, 14), ["a window of", "65,535 B or", "more"]);
+        assert_eq!(wrap("4096 87380 129024 1", 10, 10), ["4096 87380", "129024 1"]);
     }
 
     #[test]

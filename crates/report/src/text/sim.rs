@@ -55,8 +55,9 @@ pub fn what_if(found: &WhatIf, look: Look) -> String {
     page.finish()
 }
 
-/// The widest row of that table.
+/// The widest row of that table, and the widest without its last two columns.
 const REFERENCE_WIDTH: usize = 110;
+const FIGURES_WIDTH: usize = 72;
 
 /// The published situations beside each other.
 pub fn reference(table: &ReferenceTable, look: Look) -> String {
@@ -82,15 +83,24 @@ pub fn reference(table: &ReferenceTable, look: Look) -> String {
     page.finish()
 }
 
-/// A row of that table; on a narrow terminal its last two columns stand below the others.
+/// A row of that table; on a narrow terminal its last columns stand below the others.
 fn put_situation(page: &mut Page, style: Style, [case, published, arithmetic, simulated, limiter, lab]: [&str; 6]) {
-    let figures = format!("  {case:<18} {published:<26} {arithmetic:>11}  {simulated:>11}");
+    let first = format!("  {case:<18} {published:<26}");
+    let figures = format!(" {arithmetic:>11}  {simulated:>11}");
     let verdict = format!("{limiter:<17} {lab}");
-    if page.look.width < REFERENCE_WIDTH {
-        page.pieces(0, &[(style, &figures)]);
-        page.pieces(21, &[(style, &verdict)]);
-    } else {
-        page.pieces(0, &[(style, &figures), (style, "  "), (style, &verdict)]);
+    // Where the two stand below the case.
+    let below = 21;
+    match page.look.width {
+        REFERENCE_WIDTH.. => page.pieces(0, &[(style, &first), (style, &figures), (style, "  "), (style, &verdict)]),
+        FIGURES_WIDTH.. => {
+            page.pieces(0, &[(style, &first), (style, &figures)]);
+            page.pieces(below, &[(style, &verdict)]);
+        }
+        _ => {
+            page.pieces(0, &[(style, &first)]);
+            page.pieces(below, &[(style, figures.trim_start())]);
+            page.pieces(below, &[(style, &verdict)]);
+        }
     }
 }
 

@@ -62,6 +62,14 @@ pub fn sweep_row(
     format!("{}\n", line.trim_end())
 }
 
+/// What requests of one pair of sizes found, for a person who looks on.
+pub fn exchange_row(place: usize, of: usize, found: &ExchangeReport) -> String {
+    let width = of.to_string().len();
+    let median = found.latency.map_or_else(String::new, |latency| format!(", median {}", time(Some(latency.p50_us))));
+    let sizes = format!("{} / {}", found.request, found.response);
+    format!("{place:>width$} of {of}  {sizes:>16}  {:.0} transactions/s{median}\n", found.per_second)
+}
+
 /// MB/s and latency of two sweeps, size by size.
 pub fn comparison(comparison: &Comparison, look: Look) -> String {
     let mut page = Page::new(look);
@@ -233,7 +241,7 @@ fn put_under_load(page: &mut Page, under_load: &UnderLoad) {
     let text = format!(
         "Round trip: one byte and an answer on a connection that stays open, beside {} with payload; median; both ends sleep \
          while they wait. Per minute: the responsiveness of draft-ietf-ippm-responsiveness without TLS, from the \
-         handshakes and first requests of new connections and the round trips of the payload's own segments (means \
+         handshakes and first requests of new connections and the RTT under load (means \
          without the longest twentieth). Requests are single bytes and no HTTP, and the number of connections is fixed: \
          compare it with itself rather than with other tools.",
         count(under_load.streams as usize, "connection")

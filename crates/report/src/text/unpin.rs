@@ -79,7 +79,7 @@ mod tests {
     use crate::PutBack;
 
     #[test]
-    fn the_rates_and_what_holds_a_connection_still_are_told() {
+    fn the_rates_and_what_holds_a_connection_still_are_named() {
         let socket = UnpinnedSocket {
             process: "evil\u{1b}[2J".to_owned(),
             pid: 7,

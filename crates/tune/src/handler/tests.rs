@@ -43,7 +43,7 @@ impl Machine {
         let state = folder.path().join("state");
         let end = LocalEnd::in_folder("b", host, state.clone(), "serve", Some(guardian(folder.path(), &state)));
         let terms = Terms { key: Some(Key::from_text(KEY)), ..terms };
-        Self { handler: HostHandler::new(end, terms, Arc::new(|_, _: &str| {})), folder }
+        Self { handler: HostHandler::new(end, terms, Arc::new(|_: &ServerEvent| {})), folder }
     }
 
     fn rmem(&self) -> String {
@@ -192,6 +192,20 @@ fn what_one_end_kept_can_be_taken_back_by_the_same_conversation() {
     assert!(matches!(machine.order(peer(2), &Order::Undo(run)), Answer::Refused { .. }), "it is another's");
     assert!(matches!(machine.order(peer(1), &Order::Undo(run)), Answer::Undone(1)));
     assert_eq!(machine.rmem(), OLD);
+}
+
+#[test]
+fn what_no_boot_time_file_can_hold_is_said_to_be_gone_after_a_reboot() {
+    let machine = Machine::new();
+    let route = change("route default initrwnd", "20", "40");
+    fs::create_dir_all(machine.folder.path().join("machine/routes/default")).unwrap();
+    fs::write(machine.folder.path().join("machine/routes/default/initrwnd"), "20\n").unwrap();
+    let order = Order::Apply { changes: vec![route], stay: Stay::BeyondRestart, within_s: 60 };
+    let Answer::Applied { run: Some(run), .. } = machine.order(peer(1), &order) else { panic!() };
+    let Answer::Kept(kept) = machine.order(peer(1), &Order::Keep(run)) else { panic!() };
+    assert!(!kept.lasts && kept.boot_files.is_empty(), "{kept:?}");
+    let [why] = kept.until_reboot.as_slice() else { panic!("{kept:?}") };
+    assert_eq!(why, "route default initrwnd does not survive a reboot; add it to the network configuration");
 }
 
 #[test]

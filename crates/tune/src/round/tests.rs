@@ -16,6 +16,7 @@ struct Memory {
     kept: Vec<i64>,
     next: i64,
     held: Vec<i64>,
+    keeps_as: Kept,
     fails_to_keep: bool,
     fails_to_apply: bool,
     /// How often an undo fails before it succeeds.
@@ -69,12 +70,12 @@ impl End for Memory {
         Ok(within)
     }
 
-    fn keep(&mut self, trial: &Trial) -> Result<Vec<String>, TuneError> {
+    fn keep(&mut self, trial: &Trial) -> Result<Kept, TuneError> {
         if self.fails_to_keep {
             return Err(self.refuse("keep"));
         }
         self.kept.extend(trial.run.map(|run| run.0));
-        Ok(Vec::new())
+        Ok(self.keeps_as.clone())
     }
 }
 
@@ -97,8 +98,10 @@ fn change(host: &str) -> Change {
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Puts a change in force at both ends and has them kept.
-fn keep_both(a: &mut Memory, b: &mut Memory, confirm_within: Option<Duration>) -> Result<Vec<String>, TuneError> {
-    with_both(a, b, confirm_within, |round, trials| round.keep_all(trials))
+fn keep_both(a: &mut Memory, b: &mut Memory, confirm_within: Option<Duration>) -> Result<Outcome, TuneError> {
+    let mut outcome = Outcome::default();
+    with_both(a, b, confirm_within, |round, trials| round.keep_all(trials, &mut outcome))?;
+    Ok(outcome)
 }
 
 /// Puts a change in force at both ends and does something with it.
@@ -148,10 +151,44 @@ fn where_one_end_can_not_keep_its_changes_neither_has_them() {
 fn what_is_to_be_confirmed_is_left_on_trial_at_both_ends_and_each_is_named() {
     let mut ends = ["a", "b"].map(|name| Memory { name, ..Memory::default() });
     let [a, b] = &mut ends;
-    let notes = keep_both(a, b, Some(MINUTE)).expect("held");
+    let notes = keep_both(a, b, Some(MINUTE)).expect("held").notes;
     assert!(ends.iter().all(|end| end.kept.is_empty() && end.held == [1] && end.in_force == [1]));
     assert!(notes[0].contains("a: on trial as run 1") && notes[1].contains("b: on trial as run 1"), "{notes:?}");
     assert!(notes.iter().all(|note| note.contains("in 60 s unless `fullpipe confirm 1`")), "{notes:?}");
+}
+
+#[test]
+fn what_lasts_is_said_as_each_end_reports_it_and_never_as_it_was_asked_for() {
+    let file = "/etc/sysctl.d/90-fullpipe.conf".to_owned();
+    let why = "net.ipv4.tcp_rmem: /etc/sysctl.d/99-admin.conf:1 says `1 2 3`".to_owned();
+    let overridden = Kept { boot_files: vec![file.clone()], until_reboot: vec![why], ..Kept::default() };
+    let lasting = Kept { lasts: true, boot_files: vec![file], ..Kept::default() };
+    for (kept, said) in [
+        (Kept::default(), vec!["a: kept as run 1, which lasts until the next reboot; `fullpipe undo 1` takes it back"]),
+        (
+            lasting,
+            vec![
+                "a: kept as run 1, which lasts beyond a reboot (/etc/sysctl.d/90-fullpipe.conf); `fullpipe undo 1` takes \
+                 it back",
+            ],
+        ),
+        (
+            overridden,
+            vec![
+                "a: kept as run 1 (/etc/sysctl.d/90-fullpipe.conf); `fullpipe undo 1` takes it back",
+                "a: until reboot: net.ipv4.tcp_rmem: /etc/sysctl.d/99-admin.conf:1 says `1 2 3`",
+            ],
+        ),
+    ] {
+        let mut ends = ["a", "b"].map(|name| Memory { name, ..Memory::default() });
+        ends[0].keeps_as = kept.clone();
+        let [a, b] = &mut ends;
+        let outcome = keep_both(a, b, None).expect("kept");
+        assert_eq!(outcome.notes[..said.len()], said);
+        let run = &outcome.kept[0];
+        assert_eq!((&run.boot_files, &run.until_reboot), (&kept.boot_files, &kept.until_reboot));
+        assert_eq!((outcome.kept.len(), run.lasts), (2, kept.lasts));
+    }
 }
 
 #[test]

@@ -401,9 +401,9 @@ impl Figures {
         }
     }
 
-    /// A count of each pair for which `is_told`.
-    fn counts(&self, count: impl Fn(&Sums) -> u64, is_told: impl Fn(&Sums) -> bool) -> Vec<Point> {
-        self.by_pair(|sums| is_told(sums).then(|| (None, Value::Whole(count(sums)))).into_iter().collect())
+    /// A count of each pair for which `is_shown`.
+    fn counts(&self, count: impl Fn(&Sums) -> u64, is_shown: impl Fn(&Sums) -> bool) -> Vec<Point> {
+        self.by_pair(|sums| is_shown(sums).then(|| (None, Value::Whole(count(sums)))).into_iter().collect())
     }
 
     /// What `values` makes of each pair, with a label of its own where it has one.

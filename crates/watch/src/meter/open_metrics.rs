@@ -11,7 +11,7 @@ use prometheus_client::{
 
 use super::figures::{Kind, Label, Metric, ROUND_TRIPS, Value};
 
-/// Nothing is told of single observations.
+/// Single observations are not exposed.
 const NO_EXEMPLAR: Option<&Exemplar<NoLabelSet, f64>> = None;
 
 pub(super) fn text(metrics: Vec<Metric>) -> String {

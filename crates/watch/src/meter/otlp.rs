@@ -77,7 +77,7 @@ fn metric(parts: &[Metric], times: &Times) -> Option<Json> {
 
 fn point(point: &Point, more: Option<(&str, &str)>, times: &Times) -> Json {
     let mut attributes: Vec<Json> = point.labels.iter().map(|(label, value)| attribute(name(*label), value)).collect();
-    // All of it is TCP's: told with each figure, as the semantic conventions of connections do.
+    // All of it is TCP's: an attribute of each figure, as the semantic conventions of connections do.
     attributes.push(attribute("network.transport", "tcp"));
     attributes.extend(more.map(|(key, value)| attribute(key, value)));
     let mut json = json!({

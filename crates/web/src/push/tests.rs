@@ -64,12 +64,12 @@ fn points_that_were_rejected_are_told_of_once() {
 }
 
 #[test]
-fn waits_double_up_to_a_bound_and_the_end_of_a_failure_is_told() {
+fn waits_double_up_to_a_bound_and_the_end_of_a_failure_is_reported() {
     let mut pace = pace();
     assert!(pace.next(later(None), 0.0).is_some_and(|line| line.contains("away")));
     let mut waits = vec![pace.wait.as_secs()];
     for _ in 0..8 {
-        assert_eq!(pace.next(later(None), 0.0), None, "told already");
+        assert_eq!(pace.next(later(None), 0.0), None, "reported already");
         waits.push(pace.wait.as_secs());
     }
     assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
@@ -118,14 +118,14 @@ fn pushes_go_on_over_one_connection_through_refusals_and_after_a_stop() {
     let push = Push::new(&url, Duration::from_millis(10), Duration::from_secs(30)).unwrap();
     let push = push.header("x-key", "word").unwrap();
     let stop = AtomicBool::new(false);
-    let (told, heard) = mpsc::channel();
+    let (sent, heard) = mpsc::channel();
     // Answers, each for a request; the third with a status that a second attempt follows at once, the last one by hanging up.
     let statuses = ["200 OK", "400 Bad Request", "503 Service Unavailable\r\nretry-after: 0", "200 OK", ""];
     let server = thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
         let mut stream = BufReader::new(stream);
         for status in statuses {
-            told.send(request(&mut stream).unwrap()).unwrap();
+            sent.send(request(&mut stream).unwrap()).unwrap();
             if !status.is_empty() {
                 write!(stream.get_mut(), "HTTP/1.1 {status}\r\ncontent-length: 2\r\n\r\n{{}}").unwrap();
             }
@@ -136,7 +136,7 @@ fn pushes_go_on_over_one_connection_through_refusals_and_after_a_stop() {
             let mut stream = BufReader::new(stream.unwrap());
             while let Some(request) = request(&mut stream) {
                 write!(stream.get_mut(), "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
-                told.send(request).unwrap();
+                sent.send(request).unwrap();
             }
         }
     });

@@ -147,7 +147,7 @@ fn host_name() -> Option<String> {
 }
 
 /// What tells this host's series from another's, the same after each start: a hash of what identifies the machine, since that
-/// is not to be told (machine-id(5)).
+/// must not leave the machine (machine-id(5)).
 fn instance(host: Option<&str>) -> Option<String> {
     let machine = fs::read_to_string("/etc/machine-id").ok().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
     let identity = machine.as_deref().or(host)?;

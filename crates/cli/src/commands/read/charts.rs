@@ -8,7 +8,7 @@ use fullpipe_report::{CaptureList, MOST_DRAWN, html::Charts};
 use crate::args::ReadArgs;
 
 /// The charts of the connections that are shown first.
-pub(super) fn of(args: &ReadArgs, list: &CaptureList) -> Charts {
+pub(super) fn chosen(args: &ReadArgs, list: &CaptureList) -> Charts {
     of_first(args, list, MOST_DRAWN)
 }
 

@@ -20,7 +20,12 @@ pub(super) fn run(args: &StackTableArgs, output: Output) -> Ended {
     });
     let mut scenario = match (&own, &args.scenario) {
         (Some(own), _) => own.scenario()?,
-        (None, named) => lab::scenario(named.as_deref().unwrap_or_default())?,
+        (None, Some(named)) => lab::scenario(named)?,
+        (None, None) => {
+            let message = "no device to make a table of; name a scenario with one (netburner-lan, netburner-wan or \
+                           lossy-devices), or give your own path: --rate 10M --rtt 40ms";
+            return Err(Failure::new(Exit::Usage, message));
+        }
     };
     if scenario.device.is_none() {
         let message = format!(

@@ -35,7 +35,7 @@ impl Served {
         let guardian = guardian(folder.path(), &state);
         let end = LocalEnd::in_folder("b", FolderHost::new(machine), state, "serve", Some(guardian));
         let terms = Terms { key: Some(Key::from_text(KEY)), ..Terms::default() };
-        Self { handler: Arc::new(HostHandler::new(end, terms, Arc::new(|_, _: &str| {}))), folder }
+        Self { handler: Arc::new(HostHandler::new(end, terms, Arc::new(|_: &ServerEvent| {}))), folder }
     }
 
     fn values(&self) -> [String; 2] {
