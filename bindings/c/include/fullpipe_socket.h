@@ -66,7 +66,7 @@ struct fullpipe_sizes {
     struct fullpipe_buffer receive;
     struct fullpipe_buffer send;
     struct fullpipe_path path;
-    uint64_t unscaled_window;   /* 65535 where a SYN lacked the window-scale option, else 0 */
+    uint64_t unscaled_window;   /* 65535 where a SYN lacked the window-scale option; the window that holds the sender where it looks so (Windows); else 0 */
     uint64_t unscaled_rate_bps; /* the rate that it allows, 0 where the round-trip time is not known */
 };
 

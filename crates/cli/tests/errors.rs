@@ -52,6 +52,20 @@ fn stranger(answer: &'static [u8]) -> SocketAddr {
 }
 
 #[test]
+fn an_earlier_result_that_has_no_sizes_is_said_before_anything_is_measured() {
+    let folder = state();
+    let file = folder.path().join("before.json");
+    std::fs::write(&file, "root:x:0:0::/root:/bin/sh\n").unwrap();
+    // Nobody listens: that would be the error where the server is asked first.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    for file in [file, folder.path().join("none")] {
+        let file = file.to_string_lossy();
+        let error = fails(folder.path(), &["measure", &address, "--sizes", "4k..64k", "--compare", &file], 24);
+        assert!(error["message"].as_str().unwrap().contains("reading "), "{error}");
+    }
+}
+
+#[test]
 fn nothing_listens_there() {
     // Bound and closed again: nobody has the port.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -3,7 +3,7 @@
 use fullpipe_units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::Address;
+use crate::{Address, tuning_level::GROUP_POLICY};
 
 /// An ordered list of changes, which is undone in reverse.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -56,14 +56,27 @@ impl Change {
         }
     }
 
+    /// Who sets it, where that is not the machine.
+    pub fn left_to(&self) -> Option<&'static str> {
+        match &self.knob {
+            Address::Socket(_) => Some("the application: only it can set it"),
+            Address::TcpSetting { parameter, .. } if parameter == GROUP_POLICY => {
+                Some("whoever makes the policies: this machine only shows it")
+            }
+            _ => None,
+        }
+    }
+
     /// The command that makes the change by hand, where it is one line that no shell could misread.
     pub fn command(&self) -> Option<String> {
         let to = self.to.as_deref();
         match &self.knob {
-            // What acts at the next start only stands in a file.
-            Address::Sysctl(name) if self.takes_effect != TakesEffect::Restart => {
+            Address::Sysctl(name) => {
                 let value = to.filter(|value| is_plain(value))?;
-                Some(if value.contains(' ') {
+                // What acts at the next start only is the boot loader's: FreeBSD's, as nobody else has such sysctls.
+                Some(if self.takes_effect == TakesEffect::Restart {
+                    format!("echo '{name}=\"{value}\"' >>/boot/loader.conf.local")
+                } else if value.contains(' ') {
                     format!("sysctl -w {name}='{value}'")
                 } else {
                     format!("sysctl -w {name}={value}")
@@ -80,6 +93,8 @@ impl Change {
                     _ => None,
                 }
             }
+            // A policy is set where policies are made.
+            Address::TcpSetting { parameter, .. } if parameter == GROUP_POLICY => None,
             Address::TcpSetting { template, parameter } => {
                 let value = to.filter(|value| is_plain(value) && !value.contains(' '))?;
                 let template = Some(template).filter(|name| is_plain(name) && !name.contains(' '))?;
@@ -291,7 +306,8 @@ mod tests {
             assert_eq!(planned(knob, to).command().as_deref(), expected, "{knob}");
         }
         let at_start = Change { takes_effect: TakesEffect::Restart, ..planned("kern.ipc.nmbclusters", "98000") };
-        assert_eq!(at_start.command(), None);
+        let line = "echo 'kern.ipc.nmbclusters=\"98000\"' >>/boot/loader.conf.local";
+        assert_eq!(at_start.command().as_deref(), Some(line));
         for (knob, expected) in [
             ("route default window", Some("ip route change $(ip route show exact default) window 0")),
             ("route 10.80.0.7 made", Some("ip route del 10.80.0.7")),
@@ -300,6 +316,10 @@ mod tests {
             let absent = Change { to: None, ..planned(knob, "") };
             assert_eq!(absent.command().as_deref(), expected, "{knob}");
         }
+        let policy = planned("tcpsetting Internet AutoTuningLevelGroupPolicy", "NotConfigured");
+        assert_eq!(policy.command(), None);
+        assert!(policy.left_to().is_some() && planned("socket SO_RCVBUF", "1").left_to().is_some());
+        assert_eq!(at_start.left_to(), None);
         let absent = Change {
             to: None,
             ..planned(r"registry HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpWindowSize", "1")

@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use crate::{Address, Change, Plan, Settings};
+use crate::{
+    Address, Change, Plan, Settings,
+    tuning_level::{self, Policy},
+};
 
 /// What became of one change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -37,20 +40,34 @@ pub fn verify(plan: &Plan, after: &Settings) -> Vec<Verified> {
 }
 
 fn of_change(change: &Change, after: &Settings) -> Verified {
-    let listed = after.values.get(&change.knob);
-    let found = listed.cloned().flatten();
+    let listed = listed(&change.knob, after);
+    let found = listed.flatten().map(str::to_owned);
     let wanted = change.to.as_deref();
     let now = || found.clone().unwrap_or_else(|| "absent".to_owned());
     let (taken, message) = match listed {
         _ if matches!(change.knob, Address::Socket(_)) => (Taken::Unknown, "only the application knows".to_owned()),
         None => (Taken::Unknown, not_reported(&change.knob, after)),
-        Some(_) if same(found.as_deref(), wanted) => (Taken::Yes, "taken".to_owned()),
+        Some(_) if same(found.as_deref(), wanted) => (Taken::Yes, taken(&change.knob, after)),
         Some(_) if same(found.as_deref(), change.from.as_deref()) => {
             (Taken::No, format!("not taken: still {}; was the machine restarted, and the file accepted?", now()))
         }
         Some(_) => (Taken::No, format!("not taken: now {}, by something else", now())),
     };
     Verified { knob: change.knob.clone(), to: change.to.clone(), found, taken, message }
+}
+
+/// What the settings afterwards have, under the name of the change or under the one that another file has for it;
+/// `Some(None)` is absent.
+fn listed<'a>(knob: &Address, after: &'a Settings) -> Option<Option<&'a str>> {
+    let by_name = after.values.get(knob).map(Option::as_deref);
+    let level = || tuning_level::local(after).filter(|_| *knob == tuning_level::for_all());
+    by_name.or_else(|| level().map(Some))
+}
+
+fn taken(knob: &Address, after: &Settings) -> String {
+    let overruled = *knob == tuning_level::for_all() && Policy::in_force(after).is_some();
+    let but = if overruled { ", but Group Policy sets the level and wins over it" } else { "" };
+    format!("taken{but}")
 }
 
 /// Why the settings afterwards don't show a change.
@@ -132,6 +149,38 @@ mod tests {
         assert!(found.iter().all(|one| one.taken == Taken::Unknown), "{found:?}");
         assert!(found[0].message.contains("nothing of the adapter {AA}"), "{found:?}");
         assert!(found[1].message.contains("nothing of the adapter Ethernet 2"), "{found:?}");
+    }
+
+    #[test]
+    fn a_level_that_templates_told_before_is_verified_by_the_templates_afterwards() {
+        let template =
+            |parameter: &str| Address::TcpSetting { template: "Internet".to_owned(), parameter: parameter.to_owned() };
+        let settings = |level: &str| {
+            let mut settings = Settings::default();
+            settings.values.insert(template("AutoTuningLevelLocal"), Some(level.to_owned()));
+            settings
+        };
+        let before = settings("Restricted");
+        let plan = crate::plan_platform(&crate::PlatformRequest {
+            platform: "windows-2022".parse().unwrap(),
+            rate: "1G".parse().unwrap(),
+            rtt: "80ms".parse().unwrap(),
+            connections: None,
+            goal: crate::Goal::Bulk,
+            settings: Some(&before),
+            memory_bound: None,
+            packets: &crate::Packets::default(),
+            peer: None,
+        });
+        let of = |after: &Settings| verify(&plan, after)[0].clone();
+        assert_eq!(of(&settings("Normal")).taken, Taken::Yes);
+        let still = of(&before);
+        assert_eq!(still.taken, Taken::No);
+        assert!(still.message.contains("not taken: still Restricted"), "{still:?}");
+        assert_eq!(of(&Settings::default()).taken, Taken::Unknown);
+        let mut ruled = settings("Normal");
+        ruled.values.insert(template("AutoTuningLevelEffective"), Some("GroupPolicy".to_owned()));
+        assert!(of(&ruled).message.contains("Group Policy"), "{:?}", of(&ruled));
     }
 
     #[test]

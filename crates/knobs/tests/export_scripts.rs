@@ -191,8 +191,12 @@ fn what_cannot_be_read_stops_the_script_before_it_writes() {
 
 #[test]
 fn on_freebsd_the_files_of_the_administrator_come_back_byte_for_byte() {
-    let bench =
-        Bench::new(&[("kern.ipc.maxsockbuf", "2097152"), ("net.inet.tcp.recvbuf_max", "2097152"), ("mtu", "1500")]);
+    let bench = Bench::new(&[
+        ("kern.ipc.nmbclusters", "262144"),
+        ("kern.ipc.maxsockbuf", "2097152"),
+        ("net.inet.tcp.recvbuf_max", "2097152"),
+        ("mtu", "1500"),
+    ]);
     let own = "# mine\nkern.coredump=0";
     fs::create_dir_all(bench.at("root/etc/rc.d")).unwrap();
     fs::write(bench.at("root/etc/rc.d/sysctl"), "parse_file /etc/sysctl.conf.local\n").unwrap();
@@ -220,6 +224,39 @@ fn on_freebsd_the_files_of_the_administrator_come_back_byte_for_byte() {
     assert_eq!(fs::read(bench.at("root/boot/loader.conf.local")).unwrap(), b"");
     assert!(!bench.at("root/etc/rc.conf.local").exists() && !bench.at("root/etc/sysctl.conf").exists());
     assert_eq!(fs::read_to_string(bench.at("root/etc/sysctl.conf.local")).unwrap(), format!("{own}\n"));
+}
+
+#[test]
+fn on_freebsd_no_buffer_is_raised_before_the_clusters_are_there() {
+    let before = [("kern.ipc.nmbclusters", "6656"), ("net.inet.tcp.recvspace", "57344")];
+    let bench = Bench::new(&before);
+    let clusters = Change { takes_effect: TakesEffect::Restart, ..change(before[0].0, Some("39936")) };
+    bench.export("freebsd-4.8", &[clusters, change(before[1].0, Some("2502656"))], None);
+    let loader = bench.at("root/boot/loader.conf.local");
+    // However often it is run before the restart.
+    for _ in 0..2 {
+        let output = bench.run("apply.sh");
+        assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+        assert!(said(&output).contains("kern.ipc.nmbclusters is 6656"), "{}", said(&output));
+        assert_eq!(bench.state("net.inet.tcp.recvspace"), "57344");
+        // Nor does the next boot, where the loader might refuse its line.
+        assert_eq!(bench.installed(), [loader.clone()]);
+    }
+    fs::write(bench.at("store/kern.ipc.nmbclusters"), "39936\n").unwrap();
+    bench.runs("apply.sh");
+    assert_eq!(bench.state("net.inet.tcp.recvspace"), "2502656");
+    bench.runs("undo.sh");
+    assert_eq!(bench.state("net.inet.tcp.recvspace"), "57344");
+    assert_eq!(bench.installed(), [] as [PathBuf; 0]);
+    // The undo of a first run takes away what that put there.
+    fs::write(bench.at("store/kern.ipc.nmbclusters"), "6656\n").unwrap();
+    bench.run("apply.sh");
+    bench.runs("undo.sh");
+    assert_eq!(bench.installed(), [] as [PathBuf; 0]);
+    let steps = fs::read_to_string(bench.at("export/README.txt")).unwrap();
+    let places = ["1. As root: sh apply.sh", "ends with 3", "3. Restart.", "4. Run sh apply.sh again"];
+    let places: Vec<usize> = places.iter().map(|step| steps.find(step).unwrap()).collect();
+    assert!(places.is_sorted(), "{steps}");
 }
 
 proptest! {

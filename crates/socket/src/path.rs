@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fullpipe_units::Micros;
+use fullpipe_units::{Micros, sizing::UNSCALED};
 use socket2::SockRef;
 
 use crate::{Handle, Info};
@@ -72,7 +72,7 @@ impl Path {
             rtt: info.min_rtt.or(info.rtt),
             mtu: info.path_mtu.or_else(|| info.mss.map(|mss| mss.saturating_add(headers))),
             mss: info.mss,
-            scaling: info.scaling,
+            scaling: info.scaling.or_else(|| is_beyond_unscaled(info).then_some(true)),
             own_shift: info.own_shift,
         }
     }
@@ -90,9 +90,27 @@ impl Path {
     }
 }
 
+/// Whether a window is larger than a header without scaling can say: where a system does not tell of the option (Windows),
+/// that proves that both SYNs carried it (RFC 7323, section 2.2).
+fn is_beyond_unscaled(info: &Info) -> bool {
+    [info.send_window, info.receive_window].into_iter().flatten().any(|window| window > UNSCALED)
+}
+
 #[cfg(test)]
 mod tests {
+    use fullpipe_units::Bytes;
+
     use super::*;
+
+    #[test]
+    fn a_window_above_65535_proves_that_windows_are_scaled() {
+        let window = |bytes| Info { send_window: Some(Bytes::new(bytes)), ..Info::default() };
+        assert_eq!(Path::from_info(&window(65_535), false).scaling, None);
+        assert_eq!(Path::from_info(&window(65_536), false).scaling, Some(true));
+        let own = Info { receive_window: Some(Bytes::new(131_328)), ..window(64_240) };
+        assert_eq!(Path::from_info(&own, false).scaling, Some(true));
+        assert_eq!(Path::from_info(&Info { scaling: Some(false), ..own }, false).scaling, Some(false));
+    }
 
     #[test]
     fn a_system_that_tells_no_mtu_has_one_that_its_segments_need() {

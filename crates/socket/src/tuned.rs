@@ -59,6 +59,8 @@ pub struct Tuned {
     /// Which buffers this library fixed: not every system tells.
     ours: Fixed,
     seen: Option<Seen>,
+    /// The peer's window, where it held the sender between the last two looks and is one that needs no scaling.
+    held_at: Option<Bytes>,
 }
 
 /// What had passed at a moment.
@@ -67,11 +69,16 @@ struct Seen {
     at: Instant,
     received: Option<u64>,
     acked: Option<u64>,
+    /// How long the peer's window had held the sender.
+    held: Option<Micros>,
 }
 
 /// What a connection without window scaling can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WithoutScaling {
+    /// Whether the SYNs tell. Where a system does not (Windows), a peer's window of at most 65,535 bytes that holds the
+    /// sender counts: scaling is missing, or the peer's buffer is as small.
+    pub is_certain: bool,
     /// The largest window.
     pub window: Bytes,
     /// The rate that it allows, where the round-trip time is known.
@@ -134,6 +141,7 @@ impl Tuned {
         self.path = self.path.refined(Path::read(socket).unwrap_or_default());
         let now = Seen::from_info(&info);
         let rates = self.rates(&info, now);
+        self.held_at = self.held_unscaled(&info, now).or(self.held_at).filter(|_| self.path.scaling.is_none());
         // A look too soon leaves the earlier one to compare with.
         if self.seen.is_none_or(|seen| now.at.duration_since(seen.at) >= SHORTEST_LOOK) {
             self.seen = Some(now);
@@ -160,21 +168,30 @@ impl Tuned {
         self.send
     }
 
-    /// What the connection can do where its two SYNs did not both carry the window-scale option; `None` where they did, or
-    /// nobody tells.
+    /// What the connection can do where its two SYNs did not both carry the window-scale option, or where all looks as if
+    /// they had not; `None` where they did, or nobody tells.
     pub fn without_scaling(&self) -> Option<WithoutScaling> {
-        if self.path.scaling != Some(false) {
-            return None;
-        }
-        let allows = self.path.rtt.and_then(|rtt| window_limited_rate(UNSCALED, rtt));
+        let is_certain = self.path.scaling == Some(false);
+        let window = if is_certain { UNSCALED } else { self.held_at? };
+        let allows = self.path.rtt.and_then(|rtt| window_limited_rate(window, rtt));
         let wished = self.wish.rate.zip(self.path.rtt);
-        let connections = wished.map(|(rate, rtt)| fullpipe_units::bdp(rate, rtt).get().div_ceil(UNSCALED.get()));
-        Some(WithoutScaling { window: UNSCALED, allows, connections: connections.map(|count| count.max(1)) })
+        let connections = wished.map(|(rate, rtt)| fullpipe_units::bdp(rate, rtt).get().div_ceil(window.get().max(1)));
+        Some(WithoutScaling { is_certain, window, allows, connections: connections.map(|count| count.max(1)) })
+    }
+
+    /// The peer's window, where it held the sender for most of the time between two looks and no scaling shows in it.
+    fn held_unscaled(&self, info: &Info, now: Seen) -> Option<Bytes> {
+        let seen = self.seen.filter(|seen| now.at.duration_since(seen.at) >= SHORTEST_LOOK)?;
+        let held = now.held?.get().saturating_sub(seen.held?.get());
+        let passed = Micros::from(now.at.duration_since(seen.at)).get();
+        let window = info.send_window.filter(|window| (Bytes::new(1)..=UNSCALED).contains(window))?;
+        (held.saturating_mul(2) > passed).then_some(window)
     }
 
     fn begin(socket: &impl Handle, path: Path, wish: Wish) -> io::Result<Self> {
         let nothing = Decision::Automatic { reaches: None, short: None };
-        let mut tuned = Self { wish, path, receive: nothing, send: nothing, ours: Fixed::default(), seen: None };
+        let mut tuned =
+            Self { wish, path, receive: nothing, send: nothing, ours: Fixed::default(), seen: None, held_at: None };
         tuned.receive = tuned.size(socket, Buffer::Receive, None)?;
         tuned.send = tuned.size(socket, Buffer::Send, None)?;
         Ok(tuned)
@@ -292,7 +309,7 @@ fn set(socket: &impl Handle, buffer: Buffer, limits: &Limits, size: Bytes) -> io
 
 impl Seen {
     fn from_info(info: &Info) -> Self {
-        Self { at: Instant::now(), received: info.bytes_received, acked: info.bytes_acked }
+        Self { at: Instant::now(), received: info.bytes_received, acked: info.bytes_acked, held: info.rwnd_limited }
     }
 }
 
@@ -323,11 +340,56 @@ impl fmt::Display for Tuned {
         writeln!(f, "receive buffer: {}", self.receive)?;
         write!(f, "send buffer: {}", self.send)?;
         let Some(without) = self.without_scaling() else { return Ok(()) };
-        write!(f, "\nwindow scaling: missing; a window of {}", without.window)?;
+        let seen = if without.is_certain { "missing" } else { "missing, or the peer's buffer is as small" };
+        write!(f, "\nwindow scaling: {seen}; a window of {}", without.window)?;
         without.allows.map_or(Ok(()), |rate| write!(f, " allows {rate}"))?;
         match without.connections {
             Some(count) if count > 1 => write!(f, ", and {count} connections side by side the rate wished for"),
             _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What Windows tells 100 ms after a first look: the peer's window, and how long it held the sender.
+    fn looked_at(window: u64, held_ms: u64) -> Tuned {
+        let start = Instant::now();
+        let seen = Seen { at: start, received: None, acked: None, held: Some(Micros::from_millis(40)) };
+        let path = Path::of_rtt(Micros::from_millis(80));
+        let nothing = Decision::Automatic { reaches: None, short: None };
+        let mut tuned = Tuned {
+            wish: Wish::bulk(Rate::from_bps(100_000_000)),
+            path,
+            receive: nothing,
+            send: nothing,
+            ours: Fixed::default(),
+            seen: Some(seen),
+            held_at: None,
+        };
+        let info = Info { send_window: Some(Bytes::new(window)), ..Info::default() };
+        tuned.path = path.refined(Path::from_info(&info, false));
+        let now =
+            Seen { at: start + Duration::from_millis(100), held: Some(Micros::from_millis(40 + held_ms)), ..seen };
+        tuned.held_at = tuned.held_unscaled(&info, now);
+        tuned
+    }
+
+    #[test]
+    fn a_small_window_that_holds_the_sender_is_said_where_no_system_tells_of_scaling() {
+        let tuned = looked_at(64_512, 90);
+        let without = tuned.without_scaling().unwrap();
+        assert_eq!((without.is_certain, without.window), (false, Bytes::new(64_512)));
+        // 1,000,000 B in flight fill 100 Mbit/s over 80 ms.
+        assert_eq!(without.connections, Some(16));
+        assert!(
+            tuned.to_string().contains("missing, or the peer's buffer is as small; a window of 64,512 B allows 6.45")
+        );
+        // The window is large, or something else holds the sender.
+        for (window, held_ms) in [(65_536, 90), (64_512, 40), (0, 90)] {
+            assert_eq!(looked_at(window, held_ms).without_scaling(), None, "{window} {held_ms}");
         }
     }
 }

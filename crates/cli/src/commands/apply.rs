@@ -178,12 +178,11 @@ fn chosen(args: &ApplyArgs) -> Result<Plan, Failure> {
         );
         return Err(invalid(&input.name, &words));
     };
-    let of_application = |change: &Change| matches!(change.knob, Address::Socket(_));
-    let (sockets, changes): (Vec<_>, Vec<_>) =
-        plan.changes.iter().filter(|change| change.host == *wanted).cloned().partition(of_application);
+    let (left, changes): (Vec<_>, Vec<_>) =
+        plan.changes.iter().filter(|change| change.host == *wanted).cloned().partition(|c| c.left_to().is_some());
     let mut notes = plan.notes;
-    notes
-        .extend(sockets.iter().map(|change| format!("{} is left to the application: only it can set it", change.knob)));
+    let words = |change: &Change| Some(format!("{} is left to {}", change.knob, change.left_to()?));
+    notes.extend(left.iter().filter_map(words));
     let mut plan = Plan { changes, notes };
     // What nobody looked at is looked at now: it is shown, and what is journalled is compared with it.
     let mut host = SystemHost::new();

@@ -1,6 +1,7 @@
 //! `fullpipe measure`.
 
 use std::{
+    path::Path,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -10,7 +11,7 @@ use fullpipe_measure::{
     Client, ClientOptions, Credentials, Direction, ExchangeSpec, Family, Length, MeasureError, Measurement, Padding,
     Phase, Progress, TestDirection, TestSpec, UdpSpec,
 };
-use fullpipe_report::{Comparison, Measured, Survey, charts_of_measured, clean, csv, html::Charts, json, text};
+use fullpipe_report::{Comparison, KeptSize, Measured, Survey, charts_of_measured, clean, csv, html::Charts, json, text};
 use fullpipe_units::{Bytes, Rate};
 use serde_json::json;
 
@@ -39,6 +40,7 @@ const TRIALS: Duration = Duration::from_secs(1);
 pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {
     args.page.check()?;
     let spec = spec(args);
+    let before = args.compare.as_deref().map(earlier).transpose()?;
     let target = args.server()?;
     let family = match (args.ipv4, args.ipv6) {
         (true, _) => Family::V4,
@@ -55,7 +57,7 @@ pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {
     if let Some(survey) = survey(args, &spec, &mut client, output, &cancel)? {
         client.bye();
         let cancelled = cancel.load(Ordering::Relaxed);
-        show_survey(args, output, &survey)?;
+        show_survey(args, output, &survey, before.as_deref())?;
         return Ok(if cancelled { Exit::Interrupted } else { Exit::Ok });
     }
     let mut largest = Rate::ZERO;
@@ -66,14 +68,24 @@ pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {
     show(args, output, &spec, &measurement)
 }
 
+/// The sizes that an earlier run kept. It is read before anything is measured, which may take minutes.
+fn earlier(file: &Path) -> Result<Vec<KeptSize>, Failure> {
+    let input = Input::read(file, LARGEST)?;
+    let sizes = std::str::from_utf8(&input.bytes).ok().and_then(|text| json::kept_sizes(text).ok());
+    sizes.filter(|sizes| !sizes.is_empty()).ok_or_else(|| {
+        let words = format!("reading {}: it has no sizes; give what `measure --sizes --save FILE` wrote", input.name);
+        Failure::new(Exit::InputInvalid, &words)
+    })
+}
+
 /// What several tests found, kept and beside an earlier run where that was asked.
-fn show_survey(args: &MeasureArgs, output: Output, survey: &Survey) -> Ended {
+fn show_survey(args: &MeasureArgs, output: Output, survey: &Survey, before: Option<&[KeptSize]>) -> Ended {
     let document = json::survey("measure", survey);
     if let Some(file) = &args.save {
         std::fs::write(file, json::to_string(&document))
             .map_err(|error| Failure::system(&format!("writing {}", file.display()), &error))?;
     }
-    let Some(file) = &args.compare else {
+    let Some(before) = before else {
         if args.csv {
             let alone = Comparison::new(&[], &json::sizes_of(&document));
             return printed(output.verbatim(&csv::comparison(&alone)));
@@ -81,13 +93,7 @@ fn show_survey(args: &MeasureArgs, output: Output, survey: &Survey) -> Ended {
         args.page.result(output, || document, Charts::default, |look| text::survey(survey, look))?;
         return Ok(Exit::Ok);
     };
-    let input = Input::read(file, LARGEST)?;
-    let before = std::str::from_utf8(&input.bytes).ok().and_then(|text| json::kept_sizes(text).ok());
-    let before = before.filter(|before| !before.is_empty()).ok_or_else(|| {
-        let words = format!("reading {}: it has no sizes; give what `measure --sizes --save FILE` wrote", input.name);
-        Failure::new(Exit::InputInvalid, &words)
-    })?;
-    let comparison = Comparison::new(&before, &json::sizes_of(&document));
+    let comparison = Comparison::new(before, &json::sizes_of(&document));
     if args.csv {
         return printed(output.verbatim(&csv::comparison(&comparison)));
     }

@@ -23,7 +23,7 @@ pub(crate) fn action(case: &Case<'_>, ruling: &Ruling<'_>) -> String {
         ),
         Limiter::CongestionWindow | Limiter::Reordering => congestion(ruling, &sender, &receiver),
         Limiter::SegmentSize if ruling.detail == Some(Detail::MtuBlackHole) => black_hole(&sender),
-        Limiter::SegmentSize => "raise the MTU or the announced segment size to what the path takes".into(),
+        Limiter::SegmentSize => "raise the MTU or the advertised MSS to what the path takes".into(),
         Limiter::Application if case.is_credited && ruling.detail.is_none() => {
             "no TCP setting raises the applications' own window: use several connections, or a program with a larger one"
                 .into()
@@ -58,11 +58,9 @@ fn is_small_start(case: &Case<'_>, ruling: &Ruling<'_>) -> bool {
 
 fn receive_window(case: &Case<'_>, ruling: &Ruling<'_>, receiver: &str) -> String {
     let product = product(case);
-    // Windows up to 65,535 B need no scaling (RFC 9293, section 3.1).
-    let fits = case.path.known.zip(case.path.base_rtt).is_some_and(|(known, base)| known * base / 8e6 <= 65_535.0);
     match ruling.detail {
-        Some(Detail::ScalingAbsent) if fits && case.offer.is_small() => {
-            format!("on {receiver}, raise the receive window to {product}: that needs no window scaling")
+        Some(Detail::ScalingAbsent) if case.offer.is_small() && !exceeds_unscaled(case) => {
+            format!("on {receiver}, raise the receive window to {product}: {}", scaling_besides(case))
         }
         Some(Detail::ScalingAbsent) if case.offer.scaling == Scaling::SenderOmits => {
             format!("on {}, switch window scaling on, then let {receiver} offer {product}", sender(case.transfer))
@@ -81,6 +79,31 @@ fn receive_window(case: &Case<'_>, ruling: &Ruling<'_>, receiver: &str) -> Strin
         ),
         _ => format!("on {receiver}, raise the largest receive window to {product}"),
     }
+}
+
+/// The largest window without scaling (RFC 9293, section 3.1).
+const UNSCALED: f64 = 65_535.0;
+
+/// The product that is known of the path, though it may be more.
+fn known_product(case: &Case<'_>) -> Option<f64> {
+    case.path.known.zip(case.path.base_rtt).map(|(known, base)| known * base / 8e6)
+}
+
+fn exceeds_unscaled(case: &Case<'_>) -> bool {
+    known_product(case).is_some_and(|product| product > UNSCALED)
+}
+
+/// Whether a window that is small besides needs scaling, too: as far as the path's product is known.
+fn scaling_besides(case: &Case<'_>) -> String {
+    if known_product(case).is_some() && !case.path.lower_bound {
+        return "that needs no window scaling".into();
+    }
+    let where_ = if case.offer.scaling == Scaling::SenderOmits {
+        format!("on {}", sender(case.transfer))
+    } else {
+        "there".into()
+    };
+    format!("up to 65,535 B need no window scaling; for more, switch it on {where_}, too")
 }
 
 fn congestion(ruling: &Ruling<'_>, sender: &str, receiver: &str) -> String {

@@ -55,6 +55,42 @@ fn the_reason_for_the_window_follows_the_syn_and_the_application() {
 }
 
 #[test]
+fn scaling_is_advised_only_where_the_window_needs_it() {
+    // 17,520 B without scaling over 230 ms: the path may hold more than 65,535 B or not.
+    let action = |known| {
+        let world = World {
+            path_bps: 1.8e6,
+            rtt_us: 230_000.0,
+            window: 17_520.0,
+            receiver_shift: None,
+            known,
+            ..World::default()
+        };
+        let diagnosis = diagnose(&world.transfer());
+        assert_eq!(diagnosis.detail, Some(Detail::ScalingAbsent), "{}", report(&diagnosis));
+        diagnosis.action
+    };
+    let lower_bound = World::exact(1.8e6).map(|path| fullpipe_diagnose::PathRate { lower_bound: true, ..path });
+    for (known, expected) in [
+        (
+            World::exact(1.8e6),
+            "raise the receive window to at least 51,750 B (1.80 Mbit/s x 230 ms / 8): that needs no window scaling",
+        ),
+        (
+            lower_bound,
+            "raise the receive window to at least 51,750 B (1.80 Mbit/s x 230 ms / 8): up to 65,535 B need no window scaling; for more, switch it on there, too",
+        ),
+        (
+            None,
+            "raise the receive window to at least the path's bandwidth-delay product: up to 65,535 B need no window scaling; for more, switch it on there, too",
+        ),
+        (World::exact(7e6), "switch window scaling on and offer at least 201,250 B (7.00 Mbit/s x 230 ms / 8)"),
+    ] {
+        assert_eq!(action(known), format!("on the receiver (b), {expected}"));
+    }
+}
+
+#[test]
 fn an_attainable_rate_is_named_only_where_the_path_was_measured() {
     let world = small_window(Control::Cubic);
     assert_eq!(diagnose(&world.transfer()).attainable_bps, None);

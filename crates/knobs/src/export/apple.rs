@@ -20,7 +20,7 @@ pub(super) fn write(draft: &mut Draft<'_>) -> Result<(), ExportError> {
         return Ok(());
     }
     let functions = include_str!("templates/bsd.sh");
-    unix::scripts(draft, &calls, &System { functions, check: "", install: String::new(), uninstall: String::new() });
+    unix::scripts(draft, &calls, &System { functions, ..System::default() });
     draft.step("macOS forgets these values at a restart: run apply.sh again. No file that every version reads at boot is known.");
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Draft, ExportError, Item,
-    quote::{Language, RcConf, device, sysctl},
+    quote::{Language, RcConf, Sh, device, sysctl},
     registry::line,
     unix::{self, Calls, System},
 };
@@ -32,9 +32,7 @@ pub(super) fn write(draft: &mut Draft<'_>) -> Result<(), ExportError> {
     }
     let mut system = System {
         functions: concat!(include_str!("templates/bsd.sh"), include_str!("templates/freebsd.sh")),
-        check: "",
-        install: String::new(),
-        uninstall: String::new(),
+        ..System::default()
     };
     let mut block = |draft: &mut Draft<'_>, name: &'static str, variable: &str, what: &str, lines: String| {
         if lines.is_empty() {
@@ -47,7 +45,8 @@ pub(super) fn write(draft: &mut Draft<'_>) -> Result<(), ExportError> {
         );
         draft.unix_file(name, what, &text);
         line(&mut calls.save, format_args!("save_file \"${variable}\""));
-        line(&mut system.install, format_args!("append_block \"${variable}\" \"$here/{name}\""));
+        let install = if name == LOADER { &mut system.first } else { &mut system.install };
+        line(install, format_args!("append_block \"${variable}\" \"$here/{name}\""));
         line(&mut system.uninstall, format_args!("remove_block \"${variable}\""));
     };
     block(
@@ -61,7 +60,7 @@ pub(super) fn write(draft: &mut Draft<'_>) -> Result<(), ExportError> {
         draft,
         LOADER,
         "loader_conf",
-        "what only the boot loader can set, after a restart; apply.sh appends it to /boot/loader.conf.local",
+        "what only the boot loader can set, after a restart; apply.sh appends it to /boot/loader.conf.local before all else",
         loader(&tunables)?,
     );
     block(
@@ -74,10 +73,35 @@ pub(super) fn write(draft: &mut Draft<'_>) -> Result<(), ExportError> {
     if draft.files.is_empty() {
         return Ok(());
     }
+    await_restart(&tunables, &calls, &mut system)?;
     unix::scripts(draft, &calls, &system);
-    if !tunables.is_empty() {
-        draft.step("loader.conf.local takes effect at the next boot. Where a machine doesn't start with it, `unset` the name at the loader's prompt.");
+    Ok(())
+}
+
+/// Buffers above what the clusters hold can stop the network, so nothing is raised before the machine was started with
+/// what only the boot loader sets.
+fn await_restart(tunables: &[&Item<'_>], calls: &Calls, system: &mut System) -> Result<(), ExportError> {
+    let mut names = Vec::new();
+    for item in tunables {
+        let (Address::Sysctl(name), Some(to)) = (item.knob(), item.to()) else { continue };
+        let quoted = sysctl(name).and_then(Sh::literal).map_err(item.unfit(name, unix::APPLY))?;
+        line(&mut system.first, format_args!("await_tunable {quoted} {}", unix::value(item, to)?));
+        names.push(name.as_str());
     }
+    if names.is_empty() {
+        return Ok(());
+    }
+    line(&mut system.first, format_args!("stop_for_restart"));
+    let again = if calls.set.is_empty() {
+        "Run sh apply.sh again: it says whether the system took it.".to_owned()
+    } else {
+        format!("Run sh apply.sh again: it raises the rest once {} is there, and not before.", names.join(", "))
+    };
+    system.then = vec![
+        "While the system runs without what loader.conf.local sets, apply.sh puts that file in place and ends with 3: nothing else is changed.".to_owned(),
+        "Restart. Where the machine doesn't start, `unset` the name at the loader's prompt.".to_owned(),
+        again,
+    ];
     Ok(())
 }
 

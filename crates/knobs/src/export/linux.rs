@@ -39,12 +39,7 @@ pub(super) fn write(draft: &mut Draft<'_>) -> Result<(), ExportError> {
     if calls.set.is_empty() {
         return Ok(());
     }
-    let mut system = System {
-        functions: include_str!("templates/linux.sh"),
-        check: "",
-        install: String::new(),
-        uninstall: String::new(),
-    };
+    let mut system = System { functions: include_str!("templates/linux.sh"), ..System::default() };
     if !sysctls.is_empty() {
         let text = format!(
             "# Written by fullpipe for {}; undo.sh takes it away.\n{}",

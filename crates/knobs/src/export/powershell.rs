@@ -12,7 +12,7 @@ const TEMPLATE: &str = "fullpipe-template.ps1";
 const HEAD: &str = include_str!("templates/head.ps1");
 const PARAMETERS: &str = include_str!("templates/parameters.ps1");
 const TEMPLATE_PARAMETERS: &str = include_str!("templates/template_parameters.ps1");
-const FUNCTIONS: &str = include_str!("templates/functions.ps1");
+const FUNCTIONS: &str = concat!(include_str!("templates/functions.ps1"), include_str!("templates/parameter.ps1"));
 const MAIN: &str = include_str!("templates/main.ps1");
 
 /// The parameters of `netsh interface tcp set global` that a cmdlet of Windows 8 and later can read, and as what.

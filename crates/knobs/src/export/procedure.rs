@@ -10,6 +10,7 @@ const SAVE: &str = include_str!("templates/procedure_save.cmd");
 const RESET: &str = include_str!("templates/procedure_reset.cmd");
 const BACK: &str = include_str!("templates/procedure_back.cmd");
 const BACK_SCRIPT: &str = include_str!("templates/procedure_back.ps1");
+const PARAMETER: &str = include_str!("templates/parameter.ps1");
 const MEASURE: &str = include_str!("templates/procedure_measure.cmd");
 const README: &str = include_str!("templates/procedure_readme.txt");
 
@@ -47,7 +48,7 @@ pub fn reset_procedure(plan: &Plan, platform: &Platform, settings: Option<&Setti
         ("3-reset.cmd", "netsh interface tcp reset; refuses to run before 1-save.cmd has", RESET.to_owned()),
         ("6-measure-after.cmd", "measures again, keeps the result and prints both sweeps", measure(true)),
         ("back.cmd", "puts back what 1-save.cmd saved", BACK.to_owned()),
-        ("back.ps1", "the part of back.cmd that cmdlets do", BACK_SCRIPT.to_owned()),
+        ("back.ps1", "the part of back.cmd that cmdlets do", BACK_SCRIPT.replace("@PARAMETER@", PARAMETER)),
     ];
     let files = files.map(|(name, what, text)| {
         let contents = text.replace("\r\n", "\n").replace('\n', "\r\n").into_bytes();
@@ -102,6 +103,41 @@ mod tests {
             assert!(back.contains(cmdlet), "{cmdlet}");
         }
         assert!(!readme.contains('@') && export.files.iter().all(|file| file.contents.is_ascii()));
+    }
+
+    #[test]
+    fn a_template_is_put_back_whatever_its_version_calls_a_parameter() {
+        // Microsoft's reference of the class MSFT_NetTCPSetting, which names no units.
+        const CLASS: [&str; 13] = [
+            "MinRto",
+            "InitialCongestionWindow",
+            "CongestionProvider",
+            "CwndRestart",
+            "DelayedAckTimeout",
+            "DelayedAckFrequency",
+            "MemoryPressureProtection",
+            "AutoTuningLevelLocal",
+            "EcnCapability",
+            "Timestamps",
+            "InitialRto",
+            "ForceWS",
+            "MaxSynRetransmissions",
+        ];
+        let export = files("windows-11").unwrap();
+        let text = export.files.iter().find(|file| file.name == "back.ps1").unwrap().text();
+        let (_, list) = text.split_once("$parameters = ").unwrap();
+        let list: Vec<&str> = list.split("foreach").next().unwrap().split('\'').skip(1).step_by(2).collect();
+        let without_unit = |name: &str| {
+            let name = name.to_owned();
+            ["Mss", "Ms"].iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(&name).to_owned()
+        };
+        assert_eq!(list.iter().map(|name| without_unit(name)).collect::<Vec<_>>(), CLASS);
+        assert!(text.contains("-replace 'Mss?$', ''"), "{text}");
+        for known in ["Find-Parameter $saved $name", "Find-Parameter $now $name", "no value of it was saved"] {
+            assert!(text.contains(known), "{known}: {text}");
+        }
+        let (templates, _) = text.split_once("function Get-Key").unwrap();
+        assert!(!templates.contains("$saved.$name"), "{templates}");
     }
 
     #[test]

@@ -84,25 +84,30 @@ pub(super) fn conf(items: &[&Item<'_>], file: &'static str, separator: &str) -> 
 }
 
 /// What differs between the systems.
+#[derive(Default)]
 pub(super) struct System {
     /// Functions that are this system's own.
     pub(super) functions: &'static str,
     /// Calls that refuse to go on, before anything is saved or written.
     pub(super) check: &'static str,
+    /// Calls that put in place what the rest needs, after all was saved, and go no further until the system has it.
+    pub(super) first: String,
     /// Calls that put files in place, after all was saved.
     pub(super) install: String,
     /// Calls that take the files away.
     pub(super) uninstall: String,
+    /// What to do after the first run of apply.sh, for the README.
+    pub(super) then: Vec<String>,
 }
 
 /// Adds both scripts.
 pub(super) fn scripts(draft: &mut Draft<'_>, calls: &Calls, system: &System) {
     let platform = Sh::comment(&draft.platform.to_string());
     let common = include_str!("templates/common.sh");
-    let System { functions, check, install, uninstall } = system;
+    let System { functions, check, first, install, uninstall, then } = system;
     let Calls { save, set, .. } = calls;
     let text = format!(
-        "#!/bin/sh\n# Written by fullpipe for {platform}: saves what is there, sets the values, reads each back.\n# undo.sh beside it puts back what was saved.\n{common}{functions}\n{check}begin_save\n{save}end_save\n{install}\n{set}finish\n"
+        "#!/bin/sh\n# Written by fullpipe for {platform}: saves what is there, sets the values, reads each back.\n# undo.sh beside it puts back what was saved.\n{common}{functions}\n{check}begin_save\n{save}end_save\n{first}{install}\n{set}finish\n"
     );
     draft.unix_file(APPLY, "saves what is there into before.txt, sets the values, reads each back (as root)", &text);
     let undo: Vec<&str> = calls.undo.iter().rev().map(String::as_str).collect();
@@ -112,6 +117,7 @@ pub(super) fn scripts(draft: &mut Draft<'_>, calls: &Calls, system: &System) {
     );
     draft.unix_file(UNDO, "puts back what was there before apply.sh, last change first (as root)", &text);
     draft.step("As root: sh apply.sh. It saves what is there into before.txt beside it before it writes anything: keep that file.");
+    then.iter().for_each(|step| draft.step(step));
     draft.step("To undo: sh undo.sh.");
     if draft.items.iter().any(|item| item.before == Before::Unknown) {
         draft.step(

@@ -7,46 +7,57 @@ use super::{
     platform::{Ask, Draft},
     sizing::UNSCALED,
 };
-use crate::{Address, TuningLevel};
-
-/// The templates whose level a file may tell, those that connections get by themselves first.
-const TEMPLATES: [&str; 5] = ["Internet", "InternetCustom", "Datacenter", "DatacenterCustom", "Custom"];
+use crate::{
+    Address, TuningLevel,
+    tuning_level::{self, LOCAL, Policy},
+};
 
 pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     let (window, arithmetic) = draft.pipe.window(request.goal);
     let normal = TuningLevel::Normal.largest_window();
-    let local = Local::from_draft(draft);
-    let policy = Policy::from_draft(draft);
-    let level = policy.as_ref().map_or(local.level, |policy| policy.level);
-    let enough = level.is_some_and(|level| level.largest_window() >= window);
-    let at_normal = matches!(level, Some(TuningLevel::Normal | TuningLevel::Experimental));
+    let local = draft.settings().and_then(tuning_level::local);
+    let local_level = local.and_then(TuningLevel::named);
+    let policy = draft.settings().and_then(Policy::in_force);
+    let level = policy.as_ref().map_or(local_level, |policy| policy.level);
+    let is_enough = |level: TuningLevel| level >= TuningLevel::Normal || level.largest_window() >= window;
+    let enough = level.is_some_and(is_enough);
+    let at_normal = level.is_some_and(|level| level >= TuningLevel::Normal);
     let memory = Bytes::new(normal.min(window).get().saturating_mul(draft.connections));
     if let Some(policy) = &policy {
-        draft.note(policy.words(window));
+        draft.note(ruled(policy, enough, window));
     }
+    // The steps of a plan that is a sequence, which ends where one of them helped.
+    let mut steps = Steps(0);
     let too_much = request.memory_bound.filter(|bound| *bound < memory);
     if let Some(bound) = too_much {
         draft.note(beyond_memory(draft.connections, memory, bound));
-    } else if !enough && !at_normal && policy.is_none() {
-        let reason = local.level.map_or_else(
+    } else if let Some(policy) = &policy {
+        if let (false, Some(level), Some(knob)) = (enough, policy.level, &policy.knob) {
+            lift_policy(draft, (level, knob), format!("{arithmetic} of window"), &mut steps);
+            let why = "the policy bounds automatic sizing only, which such a socket does without; look at the scale in its SYN (`fullpipe read`)";
+            sockets(draft, (window, &arithmetic), &format!("while the policy stands: {why}"), &mut steps);
+        }
+    } else if !enough {
+        let reason = local_level.map_or_else(
             || "normal is the default; the command changes nothing where it stands, and undoes the advice to restrict it".to_owned(),
             |level| format!("the level holds every window down to {}", level.largest_window()),
         );
-        let reason = if has_steps(draft) { format!("step 1: {reason}") } else { reason };
+        let reason = if has_steps(draft) { format!("step {}: {reason}", steps.next()) } else { reason };
         let ask = Ask {
-            knob: level_knob(),
+            knob: tuning_level::for_all(),
             to: Some("normal".to_owned()),
             reason,
             arithmetic: format!("{arithmetic} of window; normal offers shift 8: up to {normal}"),
             memory: Some(memory),
         };
-        draft.ask_from(ask, local.value);
+        draft.ask_from(ask, local.map(str::to_ascii_lowercase));
     }
-    if window > normal {
+    if draft.pipe.bdp > normal {
         let at_most = window_limited_rate(normal, request.rtt);
         let rate = at_most.map_or_else(String::new, |rate| format!(", {rate} at this round-trip time"));
         draft.note(format!(
-            "a window of {window} is more than the level normal gives ({normal}{rate}); `experimental` is for research and can hurt much: use several connections"
+            "the bandwidth-delay product of {} is more than the largest window of the level normal ({normal}{rate}); `experimental` is for research and can hurt much: use several connections",
+            draft.pipe.bdp
         ));
     }
     if at_normal && policy.is_none() {
@@ -54,64 +65,44 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     }
     let fits = too_much.is_none() && window > UNSCALED && policy.is_none();
     if fits && has_steps(draft) {
-        // The first step is the level where the plan changes it.
-        let mut steps = Steps(if draft.plan.changes.is_empty() { 0 } else { 1 });
         custom_template(request, draft, &arithmetic, &mut steps);
-        sockets(draft, window, &arithmetic, &mut steps);
+        let earlier = if steps.0 > 0 { format!(", or step {} changed nothing", steps.0) } else { String::new() };
+        let when = format!("only where the application sets a smaller one itself{earlier}");
+        sockets(draft, (window, &arithmetic), &when, &mut steps);
     }
     notes(draft, window, policy.is_some());
 }
 
-fn level_knob() -> Address {
-    Address::Netsh { context: "tcp global".to_owned(), parameter: "autotuninglevel".to_owned() }
+/// What rules, and whether that is enough.
+fn ruled(policy: &Policy, enough: bool, window: Bytes) -> String {
+    let level = policy.level.map_or_else(
+        || "a level that the files don't tell".to_owned(),
+        |level| format!("{} (windows up to {})", level.name(), level.largest_window()),
+    );
+    let verdict = match policy.level {
+        _ if enough => "that is enough for this path".to_owned(),
+        Some(_) => format!("this path wants {window}, and a local level changes nothing while the policy is there"),
+        None => format!(
+            "this path wants {window}: see whether the policy allows that (`gpresult /scope computer /h gp.html` names it)"
+        ),
+    };
+    format!("Group Policy sets the automatic tuning level to {level} and wins over a local one: {verdict}")
 }
 
-/// The level that this machine itself sets.
-struct Local {
-    level: Option<TuningLevel>,
-    /// As netsh spells it.
-    value: Option<String>,
-}
-
-impl Local {
-    /// netsh's word, else that of the templates: netsh sets the level of all of them.
-    fn from_draft(draft: &Draft<'_>) -> Self {
-        let of_template = |template: &&str| draft.now(&parameter(template, "AutoTuningLevelLocal"));
-        let value = draft.now(&level_knob()).or_else(|| TEMPLATES.iter().find_map(of_template));
-        Self { level: value.and_then(TuningLevel::named), value: value.map(str::to_ascii_lowercase) }
-    }
-}
-
-/// A level of Group Policy, which wins over the local one for all templates.
-struct Policy {
-    level: Option<TuningLevel>,
-}
-
-impl Policy {
-    fn from_draft(draft: &Draft<'_>) -> Option<Self> {
-        let reported =
-            |name: &str| draft.templates().into_iter().find(|(_, parameter, _)| *parameter == name).map(|t| t.2);
-        let level = reported("AutoTuningLevelGroupPolicy").and_then(TuningLevel::named);
-        match reported("AutoTuningLevelEffective") {
-            Some(effective) if effective.eq_ignore_ascii_case("GroupPolicy") => Some(Self { level }),
-            Some(_) => None,
-            None => level.map(|level| Self { level: Some(level) }),
-        }
-    }
-
-    fn words(&self, window: Bytes) -> String {
-        let level = self.level.map_or_else(
-            || "a level that the files don't tell".to_owned(),
-            |level| format!("{} (windows up to {})", level.name(), level.largest_window()),
-        );
-        let verdict = match self.level {
-            Some(level) if level.largest_window() >= window => "that is enough for this path".to_owned(),
-            _ => format!(
-                "this path wants {window}. A local level changes nothing while the policy is there: have the policy changed (`gpresult /scope computer /h gp.html` names it), then plan again; it ends when the policy is not configured"
-            ),
-        };
-        format!("Group Policy sets the automatic tuning level to {level} and wins over a local one: {verdict}")
-    }
+/// The policy is changed where policies are made; this machine only shows it.
+fn lift_policy(draft: &mut Draft<'_>, (level, knob): (TuningLevel, &Address), arithmetic: String, steps: &mut Steps) {
+    draft.ask_elsewhere(Ask {
+        knob: knob.clone(),
+        to: Some("NotConfigured".to_owned()),
+        reason: format!(
+            "step {}: the level {} of Group Policy holds every window down to {}; have the policy changed where it is made (`gpresult /scope computer /h gp.html` names it), then `gpupdate /force`; it ends when the policy is configured again",
+            steps.next(),
+            level.name(),
+            level.largest_window()
+        ),
+        arithmetic,
+        memory: None,
+    });
 }
 
 fn parameter(template: &str, parameter: &str) -> Address {
@@ -157,7 +148,7 @@ fn look_first(draft: &mut Draft<'_>) {
 /// Server 2012: the built-in templates can't be changed, but Custom can, and a filter gives it to the peer's connections.
 fn custom_template(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, arithmetic: &str, steps: &mut Steps) {
     let Some(peer) = request.peer else {
-        draft.note("on Server 2012 the templates Internet and Datacenter can't be changed: with --peer PREFIX the plan sets the custom template (Set-NetTCPSetting -SettingName Custom) and gives it to the peer's connections (New-NetTransportFilter -SettingName Custom -DestinationPrefix PREFIX); its first congestion window is 4 segments, of which 10 is the usual today".to_owned());
+        draft.note("on Server 2012 the templates Internet and Datacenter can't be changed: with --peer PREFIX the plan sets the custom template (Set-NetTCPSetting -SettingName Custom) and gives it to the peer's connections (New-NetTransportFilter -SettingName Custom -DestinationPrefix PREFIX); its initial window is 4 segments; 10 is usual today".to_owned());
         return;
     };
     let step = steps.next();
@@ -178,7 +169,7 @@ fn custom_template(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, arithme
         ),
     ];
     let always: &[(&str, &str, &str)] = &[
-        ("AutoTuningLevelLocal", "Normal", "the window may grow to what the path needs"),
+        (LOCAL, "Normal", "the window may grow to what the path needs"),
         ("InitialCongestionWindowMss", "10", "ten segments at the start (RFC 6928) instead of four"),
     ];
     for (name, to, why) in of_internet.iter().filter(|_| long).chain(always) {
@@ -219,9 +210,8 @@ impl Steps {
 }
 
 /// What only the application can do.
-fn sockets(draft: &mut Draft<'_>, window: Bytes, arithmetic: &str, steps: &mut Steps) {
+fn sockets(draft: &mut Draft<'_>, (window, arithmetic): (Bytes, &str), when: &str, steps: &mut Steps) {
     let step = steps.next();
-    let before = if step > 1 { format!(", or step {} changed nothing", step - 1) } else { String::new() };
     for (option, why) in [
         ("SO_RCVBUF", "before connect() or listen(), because the window scale is fixed in the SYN"),
         ("SO_SNDBUF", "at both ends that send: what is in flight is copied there"),
@@ -229,7 +219,7 @@ fn sockets(draft: &mut Draft<'_>, window: Bytes, arithmetic: &str, steps: &mut S
         draft.ask(Ask {
             knob: Address::Socket(option.to_owned()),
             to: Some(window.get().to_string()),
-            reason: format!("step {step}, only where the application sets a smaller one itself{before}: setsockopt with this size, {why}; it ends when the application leaves the option out, which also gives automatic sizing back"),
+            reason: format!("step {step}, {when}: setsockopt with this size, {why}; it ends when the application leaves the option out, which also gives automatic sizing back"),
             arithmetic: arithmetic.to_owned(),
             memory: None,
         });

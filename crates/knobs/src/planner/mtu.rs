@@ -38,7 +38,7 @@ fn jumbo(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         draft.note(format!("packets of {mtu} B would pass, but a NetBurner's buffers hold 1,500 B: its MTU stays"));
         return;
     }
-    let arithmetic = arithmetic(packets, mtu, request.rate);
+    let arithmetic = arithmetic(packets, (mtu, now(draft, packets)), request.rate);
     let window_first = draft.plan.changes.is_empty();
     match change(request, draft, mtu, &arithmetic) {
         Outcome::Planned => {}
@@ -134,20 +134,28 @@ fn disagreement(packets: &Packets) -> String {
     format!("no size above {ETHERNET} B is common to all: {}", all.join("; "))
 }
 
-fn arithmetic(packets: &Packets, mtu: u32, rate: Rate) -> String {
+/// The MTU of the interface, as far as a file tells it.
+fn now(draft: &Draft<'_>, packets: &Packets) -> u32 {
+    let knob = draft.device(packets).map(|device| Address::Link { device, property: "mtu".to_owned() });
+    let now = knob.and_then(|knob| draft.now(&knob)).and_then(number);
+    now.and_then(|now| now.try_into().ok()).unwrap_or(ETHERNET)
+}
+
+fn arithmetic(packets: &Packets, (mtu, now): (u32, u32), rate: Rate) -> String {
     let segment = |outer| Segment { outer, inner: outer };
     let share = |outer: u32| f64::from(segment(outer).mss()) * 100.0 / f64::from(outer + ON_THE_WIRE);
     let micros = |outer: u32| f64::from(outer + ON_THE_WIRE) * 8e6 / rate.bps() as f64;
     let sizes: Vec<String> =
         packets.parties().into_iter().map(|(name, sizes)| format!("{name} {}", sizes.words())).collect();
     format!(
-        "{}: {mtu} is the largest common one; MSS {mtu} - 40 = {} instead of 1460; payload {:.1} % of the line instead of {:.1} %; a frame takes {:.1} us at {rate} instead of {:.1} us, on each hop that stores it",
+        "{}: {mtu} is the largest common one; MSS {mtu} - 40 = {} instead of {}; payload {:.1} % of the line instead of {:.1} %; a frame takes {:.1} us at {rate} instead of {:.1} us, on each hop that stores it",
         sizes.join(", "),
         segment(mtu).mss(),
+        segment(now).mss(),
         share(mtu),
-        share(ETHERNET),
+        share(now),
         micros(mtu),
-        micros(ETHERNET),
+        micros(now),
     )
 }
 

@@ -7,7 +7,7 @@ use fullpipe_units::{Bytes, Micros, Rate};
 
 use super::{
     PlatformRequest,
-    platform::{Ask, Draft},
+    platform::{Ask, Draft, number},
 };
 use crate::Address;
 
@@ -20,6 +20,8 @@ pub(crate) const LEAST: u64 = 5;
 /// Memory of one buffer of the pool, and how many there are (NetBurner: Optimizing TCP Configurations).
 const BUFFER: u64 = 1548;
 pub(crate) const POOL: u64 = 256;
+/// The call that says how many packets may be kept out of order.
+const OUT_OF_ORDER: &str = "SetOutOfOrderBuffers";
 /// The step in which counts are looked for.
 const STEP: u64 = 5;
 /// The device's time for a packet, in microseconds: 138 for the packet (scenario netburner-lan, fitted to the published
@@ -37,14 +39,11 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     let model = Model { rate: request.rate, rtt: request.rtt, segment };
     let wanted = model.plateau();
     let pool = request.memory_bound.map_or(POOL, |bound| bound.get() / BUFFER);
-    // Received, written and unacknowledged packets wait in lists of their own, and those out of order in a fourth; a
-    // quarter of the pool stays for everything else.
-    let each = (free(pool) / draft.connections).saturating_sub(LEAST) / 3;
-    if each < LEAST {
+    let share = Share { buffers: free(pool) / draft.connections, kept: now(draft, OUT_OF_ORDER) };
+    let Some(packets) = share.packets(wanted) else {
         draft.note(too_many(draft.connections, pool));
         return;
-    }
-    let packets = wanted.min(each);
+    };
     let reached = model.reached(packets);
     if wanted == MOST {
         draft.note(format!(
@@ -63,29 +62,41 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         ("SetSocketTxBuffers", "what the device can have ready to send"),
         ("SetSocketUnackBuffers", "what the device may have sent and not yet acknowledged"),
     ] {
+        if now(draft, function) == Some(packets) {
+            continue;
+        }
         draft.ask(Ask {
-            knob: Address::Named { kind: "call".to_owned(), name: function.to_owned() },
+            knob: call(function),
             to: Some(packets.to_string()),
             reason: format!("the number of buffers bounds {what}"),
             arithmetic: model.words(packets),
             memory: Some(memory),
         });
     }
+    let late = share.out_of_order(packets);
+    if share.kept.is_some_and(|kept| kept > late) {
+        draft.ask(Ask {
+            knob: call(OUT_OF_ORDER),
+            to: Some(late.to_string()),
+            reason: "of the packets that a socket can receive all but one can come out of order: more buffers for them are taken from the other sockets".to_owned(),
+            arithmetic: format!("{packets} receive buffers - 1, at least the default of {LEAST}"),
+            memory: Some(Bytes::new(late * BUFFER * draft.connections)),
+        });
+    }
     draft.note(format!(
-        "{} at most {} of {pool} buffers with 5 for packets out of order each: the pool can't run dry by them",
+        "{} at most {} of {pool} buffers with {late} for packets out of order each: the pool can't run dry by them",
         if draft.connections == 1 {
             "one connection takes".to_owned()
         } else {
             format!("{} connections take", draft.connections)
         },
-        of_socket(packets) * draft.connections
+        of_socket(packets, late) * draft.connections
     ));
     draft.note("the device's time per packet is that of the published module (scenario netburner-lan); another device is faster or slower: measure with 5, 20 and 40, `fullpipe stack table` shows how".to_owned());
     draft.note("call them on each socket after connect() or accept(); headers of 2009 call SetSocketUnackBuffers setsocketackbuffers".to_owned());
-    draft.note(format!(
-        "on a network that loses packets, SetOutOfOrderBuffers(fd, {}): one less than the receive buffers",
-        packets.saturating_sub(1)
-    ));
+    if share.kept.is_none() {
+        draft.note(share.advice(packets));
+    }
     draft.note("a peer that vanishes keeps its buffers: close dead sockets, with TcpSendKeepAlive and TcpGetLastRxTime to find them".to_owned());
 }
 
@@ -94,23 +105,68 @@ pub(crate) const fn free(pool: u64) -> u64 {
     pool * 3 / 4
 }
 
-/// The most that one socket takes with so many buffers in each of its three lists, and the default for packets out of order.
-const fn of_socket(packets: u64) -> u64 {
-    3 * packets + LEAST
+/// The most that one socket takes with so many buffers in each of its three lists, and in the one for packets out of order.
+const fn of_socket(packets: u64, out_of_order: u64) -> u64 {
+    3 * packets + out_of_order
+}
+
+fn call(function: &str) -> Address {
+    Address::Named { kind: "call".to_owned(), name: function.to_owned() }
+}
+
+/// The number that a file gives a call.
+fn now(draft: &Draft<'_>, function: &str) -> Option<u64> {
+    draft.now(&call(function)).and_then(number)
+}
+
+/// What one socket may take of the pool.
+///
+/// Received, written and unacknowledged packets wait in lists of their own, and those out of order in a fourth.
+struct Share {
+    buffers: u64,
+    /// The buffers for packets out of order, where a file sets them.
+    kept: Option<u64>,
+}
+
+impl Share {
+    /// The most in each of the three lists, up to `wanted`; `None` where that is less than the calls take.
+    fn packets(&self, wanted: u64) -> Option<u64> {
+        let fits = |packets: &u64| of_socket(*packets, self.out_of_order(*packets)) <= self.buffers;
+        (LEAST..=wanted).rev().find(fits)
+    }
+
+    /// The buffers for packets out of order: as many as the file sets, but no more than can be used.
+    fn out_of_order(&self, packets: u64) -> u64 {
+        self.kept.map_or(LEAST, |kept| kept.min(packets.saturating_sub(1).max(LEAST)))
+    }
+
+    /// What to set on a network that loses packets, and what the pool leaves of that.
+    fn advice(&self, packets: u64) -> String {
+        let best = packets.saturating_sub(1);
+        let left = self.buffers.saturating_sub(of_socket(packets, 0));
+        if left >= best {
+            return format!(
+                "on a network that loses packets, {OUT_OF_ORDER}(fd, {best}): one less than the receive buffers"
+            );
+        }
+        format!(
+            "on a network that loses packets, {OUT_OF_ORDER}(fd, {left}): one less than the receive buffers would be {best}, and the pool leaves {left} to each socket (with {OUT_OF_ORDER}(fd, {best}) in --settings the other lists are planned smaller)"
+        )
+    }
 }
 
 /// Why nothing is set, and what would do.
 fn too_many(connections: u64, pool: u64) -> String {
-    let all = of_socket(LEAST) * connections;
+    let each = of_socket(LEAST, LEAST);
+    let all = each * connections;
     let dry = if all > pool {
         format!("{} more than there are: the pool can run dry", all - pool)
     } else {
         format!("{} more than leave a quarter of them free", all - free(pool))
     };
     format!(
-        "the pool can't give more: {connections} connections with the least of {LEAST} buffers in each list, which is also the default, can take {} x {connections} = {all} of {pool}, {dry}. Nothing is set; plan for {} connections at most, or build with BUFFER_POOL_SIZE {}",
-        of_socket(LEAST),
-        free(pool) / of_socket(LEAST),
+        "the pool can't give more: {connections} connections with the least of {LEAST} buffers in each list, which is also the default, can take {each} x {connections} = {all} of {pool}, {dry}. Nothing is set; plan for {} connections at most, or build with BUFFER_POOL_SIZE {}",
+        free(pool) / each,
         (all * 4).div_ceil(3),
     )
 }

@@ -8,7 +8,7 @@ use fullpipe_units::{Bytes, Micros, Rate};
 use super::{Flow, Goal, PlanHost, PlanRequest, bsd, mtu, netburner, sizing::Pipe, windows};
 use crate::{
     Address, Catalogue, Change, Family, Packets, Plan, Platform, Settings, TakesEffect,
-    catalogue::{self, Honoured, Span},
+    catalogue::{self, Honoured, Knob, Span},
 };
 
 /// What is asked for a platform.
@@ -170,6 +170,11 @@ impl<'a> Draft<'a> {
         found.collect()
     }
 
+    /// The machine's settings, where files tell them.
+    pub(super) fn settings(&self) -> Option<&'a Settings> {
+        self.settings
+    }
+
     /// The value that a file gives.
     pub(super) fn now(&self, knob: &Address) -> Option<&'a str> {
         self.settings?.values.get(knob)?.as_deref()
@@ -269,6 +274,18 @@ impl<'a> Draft<'a> {
                 }
             }
         }
+        self.add(knob, ask, from);
+    }
+
+    /// Proposes a value that this machine only shows, because it is set elsewhere, as a policy is.
+    pub(super) fn ask_elsewhere(&mut self, ask: Ask) {
+        let from = self.now(&ask.knob).map(str::to_owned);
+        if let Some(knob) = self.catalogue.and_then(|catalogue| catalogue.find(&ask.knob)) {
+            self.add(knob, ask, from);
+        }
+    }
+
+    fn add(&mut self, knob: &Knob, ask: Ask, from: Option<String>) {
         let undo = undo(&knob.undo, &ask.knob, from.as_deref().unwrap_or("<the value that was there>"));
         self.plan.changes.push(Change {
             host: self.platform.to_string(),
@@ -359,11 +376,10 @@ fn linux(request: &PlatformRequest<'_>) -> Plan {
     for change in &mut plan.changes {
         let window = change.knob == Address::sysctl("net.ipv4.tcp_rmem");
         if window || change.knob == Address::sysctl("net.ipv4.tcp_wmem") {
-            let what = if window { "the window that it offers" } else { "what it can have unacknowledged" };
-            change.reason = format!(
-                "with {} {what} is smaller than the bandwidth-delay product",
-                change.from.as_deref().unwrap_or("the default")
-            );
+            let what = if window { "the receive window" } else { "unacknowledged data" };
+            let largest = change.from.as_deref().and_then(|from| from.split_whitespace().last()?.parse().ok());
+            let largest = largest.map_or_else(|| "the default".to_owned(), |bytes| Bytes::new(bytes).to_string());
+            change.reason = format!("a maximum of {largest} limits {what} to less than the bandwidth-delay product");
         }
     }
     if plan.changes.is_empty() && plan.notes.is_empty() {

@@ -174,13 +174,38 @@ fn a_level_of_group_policy_wins_and_no_local_one_is_planned_against_it() {
         ("Internet", "AutoTuningLevelGroupPolicy", "Restricted"),
         ("Internet", "AutoTuningLevelEffective", "GroupPolicy"),
     ];
-    let plan = planned_on("windows-2012", ("1G", "80ms"), &templates(&policy));
-    assert_eq!(short(&plan), [] as [&str; 0]);
-    assert!(says(&plan, "Group Policy sets the automatic tuning level to Restricted"), "{:?}", plan.notes);
-    assert!(says(&plan, "gpresult"));
+    for platform in ["windows-2012", "windows-2022", "windows-11"] {
+        let plan = planned_on(platform, ("1G", "80ms"), &templates(&policy));
+        // The policy first, then what a socket can do while it stands.
+        let all = ["AutoTuningLevelGroupPolicy=NotConfigured", "SO_RCVBUF=20000000", "SO_SNDBUF=20000000"];
+        assert_eq!(short(&plan), all, "{platform}");
+        let [lifted, socket, _] = plan.changes.as_slice() else { panic!("{plan:?}") };
+        assert_eq!((lifted.from.as_deref(), lifted.command()), (Some("Restricted"), None));
+        assert_eq!(lifted.undo, "have the policy configured again, at Restricted");
+        assert!(lifted.reason.contains("step 1") && lifted.reason.contains("gpresult"), "{}", lifted.reason);
+        assert!(socket.reason.contains("step 2, while the policy stands"), "{}", socket.reason);
+        assert!(plan.changes.iter().all(|change| change.reason.contains("it ends when")), "{plan:?}");
+        assert!(says(&plan, "Group Policy sets the automatic tuning level to Restricted"), "{:?}", plan.notes);
+        let export = crate::export::export(&plan, &platform.parse().unwrap(), None).unwrap();
+        assert_eq!(export.left_out.len(), 3, "{:?}", export.left_out);
+    }
+    // A policy that is enough for the path stays, and one that the files don't tell is named.
+    assert_eq!(short(&planned_on("windows-2022", ("10M", "80ms"), &templates(&policy))), [] as [&str; 0]);
+    let untold = planned_on("windows-2022", ("1G", "80ms"), &templates(&policy[2..]));
+    assert_eq!(short(&untold), [] as [&str; 0]);
+    assert!(says(&untold, "a level that the files don't tell") && says(&untold, "gpresult"), "{:?}", untold.notes);
     let not_effective = [policy[0], policy[1], ("Internet", "AutoTuningLevelEffective", "Local")];
     let plan = planned_on("windows-2022", ("1G", "80ms"), &templates(&not_effective));
     assert!(!says(&plan, "gpresult") && says(&plan, "look first"), "{:?}", plan.notes);
+}
+
+#[test]
+fn normal_is_said_to_be_too_little_only_where_the_path_holds_more() {
+    let normal = templates(&[("Internet", "AutoTuningLevelLocal", "Normal")]);
+    for (rate, too_little) in [("1G", false), ("1.6G", false), ("1.8G", true), ("10G", true)] {
+        let plan = planned_on("windows-2022", (rate, "80ms"), &normal);
+        assert_eq!(says(&plan, "use several connections"), too_little, "{rate}: {:?}", plan.notes);
+    }
 }
 
 #[test]
@@ -428,6 +453,7 @@ fn the_interface_of_rc_conf_is_the_one_whose_mtu_is_planned() {
     let change = plan.changes.last().unwrap();
     assert_eq!((change.knob.to_string().as_str(), change.to.as_deref()), ("link em0 mtu", Some("9000")));
     assert_eq!(change.from.as_deref(), Some("9014"));
+    assert!(change.arithmetic.contains("MSS 9000 - 40 = 8960 instead of 8974"), "{}", change.arithmetic);
     assert!(change.reason.contains("more than the path takes"), "{}", change.reason);
     assert!(says(&mtu("9000"), "link em0 mtu is 9000 already"));
 }
@@ -490,9 +516,49 @@ fn what_a_netburners_pool_cannot_give_is_said_and_not_planned_below_the_range() 
 }
 
 #[test]
+fn the_buffers_for_packets_out_of_order_that_a_file_sets_count_in_a_netburners_pool() {
+    let call = |name: &str| Address::Named { kind: "call".to_owned(), name: name.to_owned() };
+    let out_of_order = call("SetOutOfOrderBuffers");
+    for (connections, kept) in (1..=12).flat_map(|connections| [3, 8, 19, 42, 100].map(|kept| (connections, kept))) {
+        let mut settings = Settings::default();
+        settings.values.insert(out_of_order.clone(), Some(kept.to_string()));
+        let mut asked = request("netburner", "25M", "9400us");
+        (asked.settings, asked.connections) = (Some(&settings), Some(connections));
+        let plan = plan_platform(&asked);
+        let to = |knob: &Address| {
+            let change = plan.changes.iter().find(|change| change.knob == *knob)?;
+            change.to.as_deref().map(|to| to.parse::<u64>().unwrap())
+        };
+        let Some(packets) = to(&call("SetSocketRxBuffers")) else {
+            assert!(connections > 9, "{connections} {kept}: {plan:?}");
+            continue;
+        };
+        let late = to(&out_of_order).unwrap_or(kept);
+        assert!((3 * packets + late) * u64::from(connections) <= 192, "{connections} x ({packets}, {late})");
+        assert!(says(&plan, &format!("with {late} for packets out of order each")), "{:?}", plan.notes);
+    }
+    // The article's counts for five sockets: 3 x 11 + 19 of each would be 260 of 256.
+    let mut settings = Settings::default();
+    for (name, count) in [("SetSocketRxBuffers", "9"), ("SetOutOfOrderBuffers", "19")] {
+        settings.values.insert(call(name), Some(count.to_owned()));
+    }
+    let mut asked = request("netburner", "25M", "9400us");
+    (asked.settings, asked.connections) = (Some(&settings), Some(5));
+    let plan = plan_platform(&asked);
+    // What is there already is no change.
+    assert_eq!(short(&plan), ["SetSocketTxBuffers=9", "SetSocketUnackBuffers=9", "SetOutOfOrderBuffers=8"]);
+    assert!(says(&plan, "at most 175 of 256 buffers with 8"), "{:?}", plan.notes);
+    // Without a file, what is advised for lossy networks fits, too.
+    asked.settings = None;
+    assert!(says(&plan_platform(&asked), "SetOutOfOrderBuffers(fd, 5): one less than the receive buffers would be 10"));
+}
+
+#[test]
 fn linux_is_planned_from_its_versions_defaults() {
     let old = plan_platform(&request("linux-5.15", "1G", "80ms"));
     assert_eq!(short(&old), ["net.ipv4.tcp_rmem=4096 131072 40042496", "net.ipv4.tcp_wmem=4096 16384 40042496"]);
+    let why = "a maximum of 6,291,456 B limits the receive window to less than the bandwidth-delay product";
+    assert_eq!(old.changes[0].reason, why);
     let fine = plan_platform(&request("linux-6.18", "100M", "40ms"));
     assert_eq!(short(&fine), [] as [&str; 0]);
     assert!(says(&fine, "nothing to set"));

@@ -8,7 +8,10 @@ use super::{
     PlatformRequest,
     platform::{Ask, Draft, number},
 };
-use crate::{Address, TuningLevel};
+use crate::{
+    Address, TuningLevel,
+    tuning_level::{self, LOCAL, Policy},
+};
 
 /// Up to this round-trip time the template Automatic gives connections Datacenter (Microsoft's blog on Server 2019).
 const DATACENTER_RTT: Micros = Micros::from_millis(10);
@@ -27,18 +30,18 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         return;
     }
     let before = draft.plan.changes.len();
-    let level = Address::Netsh { context: "tcp global".to_owned(), parameter: "autotuninglevel".to_owned() };
+    let level = tuning_level::for_all();
     // The level of all templates is planned already, or none is to be.
     let memory = draft.pipe.window(request.goal).0.get().saturating_mul(draft.connections);
     let level_is_settled = draft.plan.changes.iter().any(|change| change.knob == level)
-        || policy_rules(draft)
+        || draft.settings().and_then(Policy::in_force).is_some()
         || request.memory_bound.is_some_and(|bound| bound.get() < memory);
     for (template, parameter, value) in draft.templates() {
         // They hold no values of their own, or none that modern applications get.
         if ["Automatic", "Compat"].contains(&template) {
             continue;
         }
-        if parameter == "AutoTuningLevelLocal" {
+        if parameter == LOCAL {
             if !level_is_settled {
                 tuning_level(request, draft, template, value);
             }
@@ -114,13 +117,6 @@ fn wanted(
     }
 }
 
-/// Whether a file says that Group Policy sets the level.
-fn policy_rules(draft: &Draft<'_>) -> bool {
-    draft.templates().iter().any(|(_, parameter, value)| {
-        *parameter == "AutoTuningLevelEffective" && value.eq_ignore_ascii_case("GroupPolicy")
-    })
-}
-
 /// The level of one template against the window that the path needs.
 fn tuning_level(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, template: &str, value: &str) {
     let normal = TuningLevel::Normal.largest_window();
@@ -128,7 +124,7 @@ fn tuning_level(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, template: 
         return;
     };
     let (window, arithmetic) = draft.pipe.window(request.goal);
-    let knob = Address::TcpSetting { template: template.to_owned(), parameter: "AutoTuningLevelLocal".to_owned() };
+    let knob = Address::TcpSetting { template: template.to_owned(), parameter: LOCAL.to_owned() };
     // Automatic gives Datacenter to connections of at most 10 ms, and Internet to all others.
     let for_lan = template.starts_with("Datacenter") && request.rtt > DATACENTER_RTT;
     if for_lan {
@@ -143,7 +139,7 @@ fn tuning_level(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, template: 
         return;
     }
     let why = format!("holds every window of this template down to {largest}: {arithmetic} of window");
-    change(draft, [template, "AutoTuningLevelLocal"], "Normal".to_owned(), why);
+    change(draft, [template, LOCAL], "Normal".to_owned(), why);
 }
 
 /// Whether a template asks for the marks that DCTCP lives on.

@@ -118,6 +118,22 @@ fn full_paths_expect_the_path_and_no_change() {
     assert!(named("bluetooth-hop").expect[&Direction::AToB].rate.is_some());
 }
 
+/// A namespace may make a congestion control its default only where the machine allows that to everyone
+/// (net.ipv4.tcp_allowed_congestion_control); Reno, which every kernel has built in, is allowed everywhere.
+#[test]
+fn no_scenario_needs_a_congestion_control_that_a_namespace_may_be_refused() {
+    let mut set = 0;
+    for name in Scenario::names() {
+        for side in Side::ALL {
+            let scenario = named(&name);
+            let Some(control) = scenario.host(side).settings.get("net.ipv4.tcp_congestion_control") else { continue };
+            assert_eq!(control, "reno", "{name} {side}");
+            set += 1;
+        }
+    }
+    assert!(set > 0, "a scenario that sets one is looked at");
+}
+
 #[test]
 fn clean_controls_have_buffers_for_a_full_path_and_a_full_queue() {
     for (name, memory) in [("clean-10m-5ms", 6 << 20), ("clean-100m-40ms", 6 << 20), ("clean-1g-200ms", 200_000_000)] {

@@ -8,13 +8,9 @@ function ConvertTo-Dword([string] $Number) {
     [BitConverter]::ToInt32([BitConverter]::GetBytes([uint32] $Number), 0)
 }
 
-# The property of a template. Some versions name it without the unit at its end.
 function Read-Template([string] $Template, [string] $Parameter) {
-    $found = Get-NetTCPSetting -SettingName $Template
-    foreach ($name in @($Parameter, ($Parameter -replace 'Mss?$', ''))) {
-        $property = $found.PSObject.Properties[$name]
-        if ($property -and $null -ne $property.Value) { return [string] $property.Value }
-    }
+    $found = Find-Parameter (Get-NetTCPSetting -SettingName $Template) $Parameter
+    if ($null -ne $found) { return $found }
     throw "This version has no $Parameter in the template $Template."
 }
 

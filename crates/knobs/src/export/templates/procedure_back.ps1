@@ -10,7 +10,7 @@ function Read-Saved([string] $Name) {
     Write-Warning "$Name is not in the folder before: nothing of it is put back"
     @()
 }
-
+@PARAMETER@
 function Set-Back([string] $What, [scriptblock] $Action) {
     try {
         & $Action
@@ -29,9 +29,16 @@ foreach ($saved in Read-Saved 'templates.xml') {
     if ($saved.SettingName -eq 'Automatic') { continue }
     $now = Get-NetTCPSetting -SettingName $saved.SettingName
     foreach ($name in $parameters) {
-        if ($null -eq $saved.$name -or [string] $saved.$name -eq [string] $now.$name) { continue }
-        $change = @{ SettingName = $saved.SettingName; $name = [string] $saved.$name }
-        Set-Back "$($saved.SettingName) $name = $($saved.$name)" { Set-NetTCPSetting @change }
+        $before = Find-Parameter $saved $name
+        $there = Find-Parameter $now $name
+        if ($before -eq $there) { continue }
+        if ($null -eq $before) {
+            $Failed++
+            Write-Warning "not put back: $($saved.SettingName) $name (it is $there, and no value of it was saved)"
+            continue
+        }
+        $change = @{ SettingName = $saved.SettingName; $name = $before }
+        Set-Back "$($saved.SettingName) $name = $before" { Set-NetTCPSetting @change }
     }
 }
 
