@@ -43,6 +43,18 @@ impl Family {
         }
     }
 
+    /// As people write it: `FreeBSD`; empty where it is not known.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Linux => "Linux",
+            Self::Windows => "Windows",
+            Self::FreeBsd => "FreeBSD",
+            Self::MacOs => "macOS",
+            Self::NetBurner => "NetBurner",
+            Self::Unknown => "",
+        }
+    }
+
     /// The family that is spelt so; unknown where there is none.
     pub fn named(name: &str) -> Self {
         Self::KNOWN.into_iter().find(|family| family.name() == name).unwrap_or_default()

@@ -35,7 +35,7 @@ fn every_line_of_the_articles_gets_what_an_expert_would_say() {
     let wan = Some(("100M", "80ms"));
     let hsdpa = Some(("1.8M", "230ms"));
     let lan = Some(("1G", "1ms"));
-    let cases: [(&str, &str, _, &[&str]); 17] = [
+    let cases: [(&str, &str, _, &[&str]); 19] = [
         ("000-reset.cmd", "windows-11", None, &["1 reset-is-no-undo"]),
         ("001-calls.c", "netburner", None, &[]),
         // 128,480 B needs scaling, which nothing switches on; for one adapter XP takes no more than 65,535.
@@ -43,21 +43,25 @@ fn every_line_of_the_articles_gets_what_an_expert_would_say() {
         ("002-global.reg", "windows-xp", hsdpa, &["4 needs-scaling", "5 does-nothing"]),
         ("002-global.reg", "windows-11", None, &["4 does-nothing", "5 does-nothing"]),
         ("002-remove.inf", "windows-xp", None, &[]),
-        ("003/sysctl.conf", "freebsd-4.8", lan, &[]),
-        // Between 5.0 and 7.0 inflight got another name; net.isr.enable went with 6.0, as the line says itself.
-        (
-            "003/sysctl.conf",
-            "freebsd-6.2",
-            lan,
-            &["1 not-documented", "6 not-documented", "7 not-documented", "9 not-documented", "10 not-there"],
-        ),
+        // net.isr came with 5.1, and inflight, off before 5.2, is a limiter itself on a LAN.
+        ("003/sysctl.conf", "freebsd-4.8", lan, &["6 harmful", "10 not-there"]),
+        ("003/sysctl.conf", "freebsd-5.2", lan, &["6 harmful"]),
+        // 5.3 gave inflight another name, and 6.0 net.isr.enable, as the line says itself.
+        ("003/sysctl.conf", "freebsd-6.2", lan, &["6 not-there", "7 not-there", "9 not-there", "10 not-there"]),
         (
             "003/sysctl.conf",
             "freebsd-14.1",
             lan,
-            &["1 not-documented", "6 not-there", "7 not-there", "9 not-there", "10 not-there"],
+            &["1 not-there", "6 not-there", "7 not-there", "9 not-there", "10 not-there"],
         ),
-        ("003/sysctl.conf", "freebsd-4.8", Some(("1G", "20ms")), &["3 too-small", "4 too-small"]),
+        (
+            "003/sysctl.conf",
+            "freebsd-4.8",
+            Some(("1G", "20ms")),
+            &["3 too-small", "4 too-small", "6 estimated-window", "10 not-there"],
+        ),
+        // No Windows has a value MaxTcpWindowSize; 262,144 are 179.6 segments.
+        ("003/xp.reg", "windows-xp", lan, &["4 not-whole-segments", "5 does-nothing"]),
         ("003/loader.conf", "freebsd-6.2", lan, &[]),
         ("003/rc.conf", "freebsd-6.2", lan, &["1 frame-for-mtu"]),
         // Internet can't be changed on Server 2012; Restricted is enough for this path and no gain.
@@ -98,6 +102,7 @@ fn every_line_of_the_articles_is_read() {
         ("002-remove.inf", 2),
         ("003/sysctl.conf", 10),
         ("003/loader.conf", 1),
+        ("003/xp.reg", 4),
         ("003/rc.conf", 1),
         ("004-profile.ps1", 2),
         ("004-custom.ps1", 2),
@@ -168,4 +173,51 @@ fn the_articles_own_files_are_planned_from() {
     let plan = planned("windows-xp", ("1.8M", "230ms"), &none, &xp);
     let adapter = plan.changes.iter().find(|change| change.knob.to_string().contains("Interfaces")).unwrap();
     assert_eq!((adapter.from.as_deref(), adapter.to.as_deref()), (Some("128480"), Some("64240")));
+}
+
+#[test]
+fn each_release_of_freebsd_is_named_the_settings_that_it_has() {
+    let why = |line: u32, platform: &str| {
+        let found = findings("003/sysctl.conf", platform, None);
+        let of_line = found.into_iter().filter(|finding| finding.line == line);
+        of_line.map(|finding| finding.message).collect::<String>()
+    };
+    for (line, platform, words) in [
+        (10, "freebsd-4.8", "came with 5.1"),
+        (10, "freebsd-6.2", "net.isr.direct"),
+        (10, "freebsd-7.0", "net.isr.direct"),
+        (10, "freebsd-14.1", "net.isr.dispatch"),
+        (6, "freebsd-6.2", "net.inet.tcp.inflight.enable"),
+        (1, "freebsd-6.2", "ifconfig em0 polling"),
+    ] {
+        assert!(why(line, platform).contains(words), "{line} on {platform}: {}", why(line, platform));
+    }
+    assert!(!why(10, "freebsd-7.0").contains("dispatch"), "{}", why(10, "freebsd-7.0"));
+}
+
+#[test]
+fn a_plan_for_freebsd_speaks_of_what_the_release_has() {
+    let jumbo = Packets {
+        here: Some("9014".parse().unwrap()),
+        peer: Some("9014".parse().unwrap()),
+        hops: Some(Vec::new()),
+        ..Packets::default()
+    };
+    let notes = |plan: &Plan| plan.notes.join("\n");
+    let old = settings(&["003/sysctl.conf", "003/loader.conf", "003/rc.conf"], "freebsd-4.8");
+    let plan = planned("freebsd-4.8", ("1G", "1ms"), &jumbo, &old);
+    // What the file switches on is a limiter itself, by the name that 4.8 has.
+    assert!(changes(&plan).contains(&"net.inet.tcp.inflight_enable=0".to_owned()), "{:?}", changes(&plan));
+    assert!(!notes(&plan).contains("inflight.enable"), "{}", notes(&plan));
+    // No jumbo clusters: a packet of 9,000 B takes five of 2,048.
+    assert!(notes(&plan).contains("take 5 clusters of 2,048 B each"), "{}", notes(&plan));
+    let nothing = settings(&["003/loader.conf", "003/rc.conf"], "freebsd-5.2");
+    assert!(
+        notes(&planned("freebsd-5.2", ("1G", "1ms"), &jumbo, &nothing)).contains("inflight_enable is on by default")
+    );
+    // 6.1 and later switch it off themselves on such a path.
+    let plan = planned("freebsd-6.2", ("1G", "1ms"), &jumbo, &nothing);
+    assert!(notes(&plan).contains("inflight.enable is on by default and switches itself off"), "{}", notes(&plan));
+    let plan = planned("freebsd-14.1", ("1G", "1ms"), &jumbo, &nothing);
+    assert!(notes(&plan).contains("kern.ipc.nmbjumbo9 bounds them"), "{}", notes(&plan));
 }

@@ -33,6 +33,7 @@ fn pair(row: &Address, asked: &Address) -> Option<(String, String, String)> {
         (Address::TcpSetting { parameter: row, .. }, Address::TcpSetting { parameter: asked, .. }) => {
             Some((lower(row), lower(asked), format!("-{row}")))
         }
+        (Address::Socket(row), Address::Socket(asked)) => Some((lower(row), lower(asked), row.clone())),
         (Address::Named { kind: row_kind, name: row }, Address::Named { kind, name: asked }) if row_kind == kind => {
             Some((lower(row), lower(asked), row.clone()))
         }
@@ -85,6 +86,7 @@ mod tests {
                 Some("TcpWindowSize"),
             ),
             (Family::Windows, r"registry HKLM\SOFTWARE\X\TcpWindowsSize", None),
+            (Family::Linux, "socket SO_RCVBUFF", Some("SO_RCVBUF")),
             (Family::NetBurner, "call SetSocketRxBufers", Some("SetSocketRxBuffers")),
         ] {
             let knob: Address = written.parse().unwrap();

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Address, Catalogue, Family, Platform,
-    catalogue::Honoured,
+    catalogue::{Honoured, Span},
     recipe::{self, Action, Kind, Problem, Step},
 };
 
@@ -77,6 +77,8 @@ struct Setting<'a> {
     path: Option<(Rate, Micros)>,
     /// Everything that the recipe sets, for rules that look at two lines.
     all: &'a BTreeMap<Address, String>,
+    /// What it does line by line, for rules about calls that are made for several sockets.
+    steps: &'a [Step],
 }
 
 /// Judges a recipe. Each line that sets something has at least one finding; the order is that of the lines.
@@ -132,7 +134,8 @@ pub fn lint_steps(
         return findings;
     };
     if request.platform.is_none() && !steps.is_empty() {
-        let words = format!("judged for the newest {}; name a platform to judge for another", platform.family);
+        let words =
+            format!("checked against the newest {}; name a platform to check against another", platform.family.title());
         findings.push(finding(1, Level::Note, "platform-assumed", words));
     }
     let all = together(steps);
@@ -142,9 +145,11 @@ pub fn lint_steps(
             Action::Set(knob, value) => {
                 let platform = &platform;
                 let setting =
-                    Setting { line: step.line, knob, value, platform, catalogue, path: request.path, all: &all };
+                    Setting { line: step.line, knob, value, platform, catalogue, path: request.path, all: &all, steps };
                 let mut found = judge(&setting);
-                if let Some((earlier, other)) = seen.insert(knob, (step.line, value)) {
+                if !is_of_one_socket(knob)
+                    && let Some((earlier, other)) = seen.insert(knob, (step.line, value))
+                {
                     found.push(again(step.line, knob, [value, other], earlier));
                 }
                 findings.extend(found.into_iter().map(|finding| about(finding, knob)));
@@ -153,8 +158,9 @@ pub fn lint_steps(
                 let words = format!("{knob} goes back to what the system does without it");
                 findings.push(about(finding(step.line, Level::Ok, "deleted", words), knob));
             }
+            Action::Misspelt { written, meant } => findings.push(misspelt(step.line, written, meant)),
             Action::Reset(what) => findings.push(rules::reset(step.line, what)),
-            Action::Repeats(times) => findings.extend(rules::repeated(step.line, *times, &all)),
+            Action::Repeats(times) => findings.extend(rules::repeated(step.line, *times, steps, &all)),
             Action::Unclear(why) => {
                 findings.push(finding(step.line, Level::Note, "not-judged", format!("{why}; it is not judged")));
             }
@@ -182,6 +188,18 @@ fn finding(line: u32, level: Level, rule: &str, message: String) -> Finding {
 /// A finding with the setting that it is about.
 fn about(finding: Finding, knob: &Address) -> Finding {
     Finding { knob: Some(knob.to_string()), ..finding }
+}
+
+/// A name that nothing has, and the one that was meant.
+fn misspelt(line: u32, written: &str, meant: &str) -> Finding {
+    let words = format!("{} does not exist; did you mean {meant}?", shown(written));
+    let fix = Some(format!("write {meant}"));
+    Finding { fix, ..finding(line, Level::Warning, "misspelt", words) }
+}
+
+/// Whether a setting is one of each socket: another line sets it for another one.
+fn is_of_one_socket(knob: &Address) -> bool {
+    matches!(knob, Address::Socket(_)) || matches!(knob, Address::Named { kind, .. } if kind == "call")
 }
 
 /// The version that stands for the newest of a family whose versions are numbers.
@@ -254,11 +272,11 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
             return vec![misplaced];
         }
         if let Some(meant) = meant::nearest(setting.catalogue, setting.knob) {
-            let words = format!("{name} is no setting of {}; did you mean {meant}?", setting.platform.family);
+            let words = format!("{name} is not a {} setting; did you mean {meant}?", setting.platform.family.title());
             let fix = Some(format!("write {meant}"));
             return vec![Finding { fix, ..finding(setting.line, Level::Warning, "misspelt", words) }];
         }
-        let words = format!("{name} is no setting that bounds TCP as far as the catalogue knows");
+        let words = format!("{name} does not bound TCP as far as the catalogue knows");
         return vec![finding(setting.line, Level::Note, "unknown-setting", words)];
     };
     let span = setting.catalogue.span(knob, &setting.platform.version);
@@ -318,6 +336,27 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
 }
 
 impl Setting<'_> {
+    /// Whether this version sizes buffers by itself where an application does not set them.
+    fn is_automatic(&self) -> bool {
+        let since = match self.platform.family {
+            Family::Windows => "vista",
+            Family::FreeBsd => "7.0",
+            Family::NetBurner => return false,
+            Family::Linux | Family::MacOs | Family::Unknown => return true,
+        };
+        self.catalogue.is_at_least(&self.platform.version, since).unwrap_or(true)
+    }
+
+    /// What the catalogue says of another setting on this version.
+    fn span_of(&self, knob: &Address) -> Option<&'static Span> {
+        Some(self.catalogue.at(knob, &self.platform.version)?.1)
+    }
+
+    /// The value that this version starts with, where the catalogue knows it as a number.
+    fn default_of(&self, knob: &Address) -> Option<u64> {
+        self.span_of(knob)?.default.parse().ok()
+    }
+
     /// The window or buffer that fills the path, with room for one round of loss recovery.
     fn wanted(&self) -> Option<(Bytes, Bytes)> {
         let (rate, rtt) = self.path?;

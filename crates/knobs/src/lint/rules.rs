@@ -2,13 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use fullpipe_units::{Bytes, window_limited_rate};
+use fullpipe_units::{Bytes, Micros, window_limited_rate};
 
-use super::{Finding, Level, Setting, finding, shown};
+use super::{Finding, Level, Setting, finding, meant, shown};
 use crate::{
     Address, TuningLevel,
+    catalogue::Honoured,
     packets::{ETHERNET, ETHERNET_HEADER, mtu_of_frame},
-    planner::netburner::{LEAST, MOST, POOL, free},
+    planner::{
+        netburner::{LEAST, MOST, POOL, free},
+        templates::{ADAPTER, FAST},
+    },
+    reading::windows::{TEMPLATES, template_name},
+    recipe::{ALL_TEMPLATES, Action, Step},
 };
 
 /// All rules that speak of a setting.
@@ -20,7 +26,11 @@ pub(super) fn apply(setting: &Setting<'_>) -> Vec<Finding> {
         Address::TcpSetting { template, parameter } => template_parameter(setting, template, parameter),
         Address::Named { kind, name } if kind == "netoffload" || kind == "adapter" => offload(setting, name),
         Address::Named { kind, name } if kind == "call" => device_call(setting, name),
+        Address::Named { kind, name } if kind == "transportfilter" => no_template(setting, name).into_iter().collect(),
         Address::Socket(option) => socket(setting, option),
+        Address::Link { property, .. } if property.starts_with("*R") || property.starts_with("*Lso") => {
+            adapter_offload(setting, property)
+        }
         Address::Link { property, .. } => packet_size(setting, property),
         _ => Vec::new(),
     }
@@ -119,6 +129,9 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             "one ICMP message now takes the path MTU down to its smallest; against black holes use net.ipv4.tcp_mtu_probing = 1".to_owned(),
             Some("net.ipv4.tcp_mtu_probing = 1".to_owned()),
         )],
+        "net.inet.tcp.inflight_enable" | "net.inet.tcp.inflight.enable" if value == "1" => {
+            inflight(setting, name).into_iter().collect()
+        }
         "net.inet.tcp.path_mtu_discovery" if off => {
             harmful("routers cut packets that are too large, or the segments stay small, whatever the path takes")
         }
@@ -143,12 +156,33 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     }
 }
 
+/// FreeBSD's limiter of data in flight, which is one itself.
+fn inflight(setting: &Setting<'_>, name: &str) -> Option<Finding> {
+    /// Below it the estimate is inefficient on a fast network (8.2 release notes), and 6.1 and later switch themselves off
+    /// (net.inet.tcp.inflight.rttthresh, 6.1 release notes).
+    const THRESHOLD: Micros = Micros::from_millis(10);
+    let switches_off = setting.catalogue.is_at_least(&setting.platform.version, "6.1") == Some(true);
+    let near = setting.path.is_none_or(|(_, rtt)| rtt < THRESHOLD);
+    match (switches_off, near) {
+        (true, true) => None,
+        (false, true) => Some(setting.warning(
+            "harmful",
+            "holds each window down to an estimate, which is inefficient on a fast network below 10 ms of round-trip time (FreeBSD 8.2 release notes), and becomes the limiter".to_owned(),
+            Some(format!("{name}=0")),
+        )),
+        (_, false) => Some(setting.note(
+            "estimated-window",
+            format!("holds each window down to an estimate; where transfers stay below their path, measure with {name}=0"),
+        )),
+    }
+}
+
 fn tcp_mem(setting: &Setting<'_>) -> Vec<Finding> {
     let Some([low, pressure, high]) = triple(setting.value) else {
         return vec![malformed(setting, "three numbers of pages")];
     };
     if !(low <= pressure && pressure <= high) {
-        return vec![setting.error("not-ascending", "the three values must not fall".to_owned(), None)];
+        return vec![setting.error("not-ascending", "the three values must be ascending".to_owned(), None)];
     }
     // 16 GiB and more occur on large servers, but then as the kernel's own ratio 3 : 4 : 6. Three equal values, or a
     // first one of the size of one buffer, were meant as bytes.
@@ -172,7 +206,7 @@ fn linux_buffers(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     if !(least <= initial && initial <= largest) {
         return vec![setting.error(
             "not-ascending",
-            "the three values must not fall: smallest, initial, largest".to_owned(),
+            "the three values must be ascending: smallest, initial, largest".to_owned(),
             None,
         )];
     }
@@ -235,14 +269,28 @@ fn largest_of(
 
 fn freebsd_space(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     let Some(bytes) = number(setting.value) else { return vec![malformed(setting, "a size in bytes")] };
-    let ceiling = setting.all.get(&Address::sysctl("kern.ipc.maxsockbuf")).and_then(|text| number(text));
+    let knob = Address::sysctl("kern.ipc.maxsockbuf");
+    let given = setting.all.get(&knob).and_then(|text| number(text));
+    let ceiling = given.or_else(|| setting.default_of(&knob));
     if let Some(ceiling) = ceiling.filter(|ceiling| u128::from(bytes) * 9 > u128::from(*ceiling) * 8) {
+        let sure = given.is_some() || setting.span_of(&knob).is_some_and(|span| span.confirmed);
         let needed = Bytes::new(bytes.saturating_mul(9).div_ceil(8)).round_up_to(4096);
-        return vec![setting.error(
+        let whose = match (given, sure) {
+            (Some(_), _) => "",
+            (None, true) => ", this version's default, which no line raises",
+            (None, false) => ", this version's default (unverified), which no line raises",
+        };
+        let effect =
+            if name.ends_with("buf_max") { "buffers stop growing below it" } else { "new sockets fail with ENOBUFS" };
+        let found = setting.error(
             "conflicts-with",
-            format!("{name} is more than 8/9 of kern.ipc.maxsockbuf = {ceiling}: new sockets fail with ENOBUFS"),
+            format!(
+                "{name} is more than 8/9 of kern.ipc.maxsockbuf = {ceiling}{whose}: mbufs are counted, too, so {} count, and {effect}",
+                Bytes::new(ceiling / 9 * 8)
+            ),
             Some(format!("kern.ipc.maxsockbuf={}, before this line", needed.get())),
-        )];
+        );
+        return vec![Finding { level: if sure { Level::Error } else { Level::Warning }, ..found }];
     }
     largest_of(setting, Bytes::new(bytes), 1, |bytes| format!("{name}={bytes}")).into_iter().collect()
 }
@@ -390,8 +438,21 @@ fn fixed_window(setting: &Setting<'_>, name: &str, value: Option<u64>) -> Vec<Fi
             ),
         );
     }
+    // What the plan says, too: in whole segments, and no larger than this line may be.
+    let unscaled = 65_535 / 1460 * 1460;
+    let plain = setting.wanted().is_some_and(|(bdp, _)| bdp.get() <= unscaled);
+    let nt4 = setting.platform.version.eq_ignore_ascii_case("nt4");
     found.extend(largest_of(setting, Bytes::new(bytes), 1, |bytes| {
-        bytes.div_ceil(1460).saturating_mul(1460).to_string()
+        let whole = bytes.div_ceil(1460).saturating_mul(1460);
+        match () {
+            () if plain => unscaled.min(whole).to_string(),
+            () if nt4 => format!("{unscaled}, the most of NT 4.0"),
+            () if xp && of_adapter => {
+                format!("delete the line, and for all adapters TcpWindowSize = {whole} with Tcp1323Opts = 1")
+            }
+            () if scaling => whole.to_string(),
+            () => format!("{whole}, with Tcp1323Opts = 1"),
+        }
     }));
     found
 }
@@ -400,12 +461,8 @@ fn netsh(setting: &Setting<'_>, parameter: &str) -> Vec<Finding> {
     let value = setting.value.to_ascii_lowercase();
     match (parameter, value.as_str()) {
         ("autotuninglevel", level) => tuning_level(setting, level),
-        ("rss", "disabled") => vec![setting.error(
-            "harmful",
-            "without receive-side scaling one processor takes all packets and becomes the limit".to_owned(),
-            Some("netsh interface tcp set global rss=enabled".to_owned()),
-        )],
-        ("congestionprovider", "ctcp") => Vec::new(),
+        ("rss", "disabled") => vec![switched_off(setting, "*RSS", "netsh interface tcp set global rss=enabled")],
+        ("rsc", "disabled") => vec![switched_off(setting, "*Rsc", "netsh interface tcp set global rsc=enabled")],
         ("netdma", "enabled") if other_is(setting, "chimney", "enabled") => vec![setting.warning(
             "conflicts-with",
             "NetDMA and TCP Chimney can't be used together, and another line enables TCP Chimney".to_owned(),
@@ -448,7 +505,7 @@ fn tuning_level(setting: &Setting<'_>, level: &str) -> Vec<Finding> {
     };
     let (rtt, of_path) = match setting.path {
         Some((_, rtt)) => (rtt, ""),
-        None => (fullpipe_units::Micros::from_millis(80), " for example"),
+        None => (Micros::from_millis(80), " for example"),
     };
     let capped =
         window_limited_rate(window, rtt).map_or_else(String::new, |rate| format!(": {rate} at {rtt}{of_path}"));
@@ -460,7 +517,24 @@ fn tuning_level(setting: &Setting<'_>, level: &str) -> Vec<Finding> {
     vec![setting.error("harmful", words, fix)]
 }
 
+/// A template that there is none of.
+fn no_template(setting: &Setting<'_>, template: &str) -> Option<Finding> {
+    if template == ALL_TEMPLATES || template_name(template).is_some() {
+        return None;
+    }
+    let lower = template.to_ascii_lowercase();
+    if let Some(meant) = TEMPLATES.into_iter().find(|known| meant::is_slip(&lower, &known.to_ascii_lowercase())) {
+        let words = format!("there is no template {}; did you mean {meant}?", shown(template));
+        return Some(setting.error("misspelt", words, Some(format!("write {meant}"))));
+    }
+    let words = format!("there is no template {}: Windows has {}", shown(template), TEMPLATES.join(", "));
+    Some(setting.error("no-template", words, None))
+}
+
 fn template_parameter(setting: &Setting<'_>, template: &str, parameter: &str) -> Vec<Finding> {
+    if let Some(none) = no_template(setting, template) {
+        return vec![none];
+    }
     let value = setting.value.to_ascii_lowercase();
     let bounds = |low: u64, high: u64, step: u64| {
         let bad = number(&value).is_none_or(|n| n < low || n > high || n % step != 0);
@@ -506,18 +580,71 @@ fn template_parameter(setting: &Setting<'_>, template: &str, parameter: &str) ->
             Some("Set-NetTCPSetting -SettingName Custom, with New-NetTransportFilter for the peer".to_owned()),
         ));
     } else if custom && found.is_empty() {
+        let automatic =
+            Address::TcpSetting { template: template.to_owned(), parameter: "AutomaticUseCustom".to_owned() };
+        let honoured = setting.span_of(&automatic).map(|span| span.honoured);
+        let or = if honoured == Some(Honoured::Absent) { "" } else { " (or AutomaticUseCustom)" };
         found.push(setting.note(
             "needs-filter",
-            format!(
-                "no connection uses {} until New-NetTransportFilter (or AutomaticUseCustom) gives it to them",
-                shown(template)
-            ),
+            format!("no connection uses {} until New-NetTransportFilter{or} gives it to them", shown(template)),
         ));
     }
     found
 }
 
+/// The congestion providers of Windows, each with the first version that may have it. Microsoft's document of
+/// Set-NetTCPSetting for Windows 8 and 8.1 has the first three alone. The builds of Windows 10 that brought CUBIC (1709),
+/// NewReno and LEDBAT are not told apart here; BBR2 was seen from Windows 11 22H2 on.
+const PROVIDERS: [(&str, &str); 7] = [
+    ("default", "8"),
+    ("ctcp", "8"),
+    ("dctcp", "8"),
+    ("cubic", "10"),
+    ("newreno", "10"),
+    ("ledbat", "10"),
+    ("bbr2", "11"),
+];
+
+/// A congestion provider that this version has not.
+fn no_provider(setting: &Setting<'_>, value: &str) -> Option<Finding> {
+    // netsh has a word for none of the add-ons, and PowerShell takes the number of a provider.
+    if value == "none" || number(value).is_some() {
+        return None;
+    }
+    let version = &setting.platform.version;
+    let has = |since: &str| setting.catalogue.is_at_least(version, since) != Some(false);
+    let known: Vec<String> = PROVIDERS.iter().filter(|(_, since)| has(since)).map(|(name, _)| title(name)).collect();
+    if known.iter().any(|name| name.eq_ignore_ascii_case(value)) {
+        return None;
+    }
+    let near = PROVIDERS.iter().find(|(name, _)| meant::is_slip(value, name)).filter(|(_, since)| has(since));
+    let written = shown(setting.value);
+    let words = match (PROVIDERS.iter().find(|(name, _)| *name == value), near) {
+        (Some((name, since)), _) => {
+            format!("{} came with Windows {since}: {} has {}", title(name), setting.platform, known.join(", "))
+        }
+        (None, Some((name, _))) => format!("{written} is not a congestion provider; did you mean {}?", title(name)),
+        (None, None) => {
+            format!("{written} is not a congestion provider; {} has {}", setting.platform, known.join(", "))
+        }
+    };
+    let fix = near.map(|(name, _)| format!("write {}", title(name)));
+    Some(setting.error("no-provider", words, fix))
+}
+
+/// A provider as PowerShell spells it.
+fn title(provider: &str) -> String {
+    match provider {
+        "default" => "Default".to_owned(),
+        "newreno" => "NewReno".to_owned(),
+        other => other.to_ascii_uppercase(),
+    }
+}
+
 fn provider(setting: &Setting<'_>, template: &str, value: &str) -> Option<Finding> {
+    if let Some(none) = no_provider(setting, value) {
+        return Some(none);
+    }
     let internet = template.to_ascii_lowercase().starts_with("internet") || template.eq_ignore_ascii_case("custom");
     match value {
         "dctcp" if internet => Some(setting.error(
@@ -544,13 +671,9 @@ fn offload(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     if name.eq_ignore_ascii_case("TaskOffload") && off {
         return vec![no_offload(setting)];
     }
-    if name.eq_ignore_ascii_case("LargeSendOffload") && off {
-        return vec![setting.warning(
-            "harmful",
-            "the processor cuts large sends into segments itself (checksums stay with the adapter): more work for it at high rates; meant for a faulty driver or a virtual switch that has trouble with it"
-                .to_owned(),
-            Some("delete the line, or Enable-NetAdapterLso".to_owned()),
-        )];
+    if name.eq_ignore_ascii_case("ReceiveSegmentCoalescing") && off {
+        let fix = "Set-NetOffloadGlobalSetting -ReceiveSegmentCoalescing Enabled";
+        return vec![switched_off(setting, "*Rsc", fix)];
     }
     if name.eq_ignore_ascii_case("ChecksumOffload") && off {
         return vec![
@@ -562,15 +685,41 @@ fn offload(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             ),
         ];
     }
-    if name.eq_ignore_ascii_case("ReceiveSideScaling") && setting.value.eq_ignore_ascii_case("disabled") {
-        let words = "without receive-side scaling one processor takes all packets and becomes the limit";
-        return vec![setting.error(
-            "harmful",
-            words.to_owned(),
-            Some("Set-NetOffloadGlobalSetting -ReceiveSideScaling Enabled, and Enable-NetAdapterRss".to_owned()),
-        )];
+    if name.eq_ignore_ascii_case("ReceiveSideScaling") && off {
+        let fix = "Set-NetOffloadGlobalSetting -ReceiveSideScaling Enabled, and Enable-NetAdapterRss";
+        return vec![switched_off(setting, "*RSS", fix)];
     }
     Vec::new()
+}
+
+/// An offload of one adapter by the driver's keyword.
+fn adapter_offload(setting: &Setting<'_>, keyword: &str) -> Vec<Finding> {
+    if setting.value.trim() != "0" {
+        return Vec::new();
+    }
+    let noun = ["Rss", "Rsc", "Lso"]
+        .into_iter()
+        .find(|noun| keyword.get(1..1 + noun.len()).is_some_and(|start| start.eq_ignore_ascii_case(noun)));
+    let Some(noun) = noun else { return Vec::new() };
+    vec![switched_off(setting, keyword, &format!("delete the line, or Enable-NetAdapter{noun}"))]
+}
+
+/// An offload that is switched off, by the beginning of its keyword; the plan has the same words for it.
+fn switched_off(setting: &Setting<'_>, keyword: &str, fix: &str) -> Finding {
+    let why = ADAPTER.iter().find(|(start, _)| keyword.starts_with(start)).map_or("", |(_, why)| why);
+    let lso = if keyword.starts_with("*Lso") {
+        " (checksums stay with the adapter); meant for a faulty driver or a virtual switch that has trouble with it"
+    } else {
+        ""
+    };
+    if let Some((rate, _)) = setting.path.filter(|(rate, _)| *rate < FAST) {
+        return setting.note("no-gain", format!("{why}{lso}; at {rate} that is no limit, and no gain"));
+    }
+    let fix = Some(fix.to_owned());
+    if keyword == "*RSS" {
+        return setting.error("harmful", format!("without receive-side scaling {why}"), fix);
+    }
+    setting.warning("harmful", format!("{why}{lso}"), fix)
 }
 
 /// The timer of delayed acknowledgements must stay below the peer's and this machine's retransmission timeout.
@@ -615,7 +764,11 @@ fn socket(setting: &Setting<'_>, option: &str) -> Vec<Finding> {
         found.push(setting.warning(
             "too-small",
             format!("{rate} x {rtt} / 8 = {bdp} must be in flight; a buffer of {bytes} can't hold that{reached}"),
-            Some(format!("{}, or leave the option out", wanted.get())),
+            Some(if setting.is_automatic() {
+                format!("{}, or leave the option out", wanted.get())
+            } else {
+                wanted.get().to_string()
+            }),
         ));
     }
     let when = if option == "SO_RCVBUF" {
@@ -623,13 +776,29 @@ fn socket(setting: &Setting<'_>, option: &str) -> Vec<Finding> {
     } else {
         ""
     };
-    found.push(setting.note(
-        "pins-buffer",
-        format!(
-            "an explicit {option} turns automatic sizing off for this socket: it keeps this size on every path{when}"
-        ),
-    ));
+    let pins = if setting.is_automatic() {
+        format!("an explicit {option} turns automatic sizing off for this socket: it keeps this size on every path")
+    } else {
+        format!("this socket keeps this {option} on every path")
+    };
+    found.push(setting.note("pins-buffer", format!("{pins}{when}")));
     found
+}
+
+/// The value of a call of a device's library that belongs to a line: sockets are set up one after another, so it is the
+/// nearest of that name.
+fn beside<'a>(steps: &'a [Step], line: u32, name: &str) -> Option<&'a str> {
+    /// Calls for one socket stand together.
+    const AROUND: usize = 64;
+    let at = steps.partition_point(|step| step.line < line);
+    let around = steps.get(at.saturating_sub(AROUND)..steps.len().min(at + AROUND))?;
+    let of_name = around.iter().filter_map(|step| match &step.action {
+        Action::Set(Address::Named { kind, name: called }, value) if kind == "call" && called == name => {
+            Some((step.line, value.as_str()))
+        }
+        _ => None,
+    });
+    of_name.min_by_key(|(found, _)| found.abs_diff(line)).map(|(_, value)| value)
 }
 
 /// A count of buffers of a NetBurner socket.
@@ -641,20 +810,18 @@ fn device_call(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     else {
         return Vec::new();
     };
+    let mut found = Vec::new();
     if count > MOST {
-        return vec![setting.warning(
+        found.push(setting.warning(
             "no-gain",
             format!("a window ends at 65,535 B = {MOST} buffers of 1,500 B: {count} take memory from other sockets and have no effect"),
             Some(MOST.to_string()),
-        )];
+        ));
     }
-    let of_call = |wanted: &str| {
-        let knob = Address::Named { kind: "call".to_owned(), name: wanted.to_owned() };
-        setting.all.get(&knob).and_then(|value| number(value))
-    };
+    let of_call = |wanted: &str| beside(setting.steps, setting.line, wanted).and_then(number);
     if name.starts_with("SetSocket") && count < LEAST {
         let words = format!("the range begins at {LEAST}, the default: {count} hold less than a short path needs");
-        return vec![setting.warning("too-small", words, Some(LEAST.to_string()))];
+        found.push(setting.warning("too-small", words, Some(LEAST.to_string())));
     }
     if name == "SetSocketTxBuffers" {
         let unacknowledged = of_call("SetSocketUnackBuffers").or_else(|| of_call("setsocketackbuffers"));
@@ -662,30 +829,32 @@ fn device_call(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             let words = format!(
                 "{count} packets may wait to be sent, and only {most} may be sent and not acknowledged (SetSocketUnackBuffers): a round trip carries {most}, and the rest holds buffers of the pool"
             );
-            let fix = format!("SetSocketUnackBuffers(fd, {count}), or {most} here");
-            return vec![setting.warning("above-unacknowledged", words, Some(fix))];
+            let fix = format!("SetSocketUnackBuffers(fd, {}), or {most} here", count.min(MOST));
+            found.push(setting.warning("above-unacknowledged", words, Some(fix)));
         }
     }
     if name == "SetOutOfOrderBuffers" {
         let receive = of_call("SetSocketRxBuffers");
         if let Some(receive) = receive.filter(|receive| count >= *receive) {
-            return vec![setting.note(
+            found.push(setting.note(
                 "more-than-received",
                 format!("{count} is not below SetSocketRxBuffers = {receive}: one less is enough, because the packet that is missing has a place, too"),
-            )];
+            ));
         }
     }
-    Vec::new()
+    found
 }
 
 /// Nagle's algorithm off and PUSH off: the one sends at once what the other holds back.
 fn opposed(setting: &Setting<'_>, option: &str) -> Option<Finding> {
-    let on = |option: &str| {
-        let knob = Address::Named { kind: "call".to_owned(), name: format!("setsockoption {option}") };
-        setting.all.get(&knob).is_some_and(|value| value == "on")
-    };
+    let is_on = beside(setting.steps, setting.line, "setsockoption SO_NONAGLE") == Some("on");
+    // Held back for a while and let go afterwards is what the option is for.
+    let let_go = setting.steps.iter().any(|step| {
+        step.line > setting.line
+            && matches!(&step.action, Action::Set(knob, value) if knob == setting.knob && value == "off")
+    });
     // Said once, at the line that holds back.
-    (option == "SO_NOPUSH" && on("SO_NONAGLE") && on("SO_NOPUSH")).then(|| {
+    (option == "SO_NOPUSH" && setting.value == "on" && is_on && !let_go).then(|| {
         setting.warning(
             "conflicts-with",
             "SO_NONAGLE sends small writes at once, and SO_NOPUSH holds data until a segment is full: together they give neither short response times nor large segments for sure".to_owned(),
@@ -695,12 +864,13 @@ fn opposed(setting: &Setting<'_>, option: &str) -> Option<Finding> {
 }
 
 /// Calls for sockets that are opened in a loop: how many of them the pool of buffers holds.
-pub(super) fn repeated(line: u32, times: Option<u64>, all: &BTreeMap<Address, String>) -> Option<Finding> {
-    let of = |kind: &str, name: &str| {
-        let knob = Address::Named { kind: kind.to_owned(), name: name.to_owned() };
-        all.get(&knob).and_then(|value| number(value))
-    };
-    let call = |name: &str| of("call", name);
+pub(super) fn repeated(
+    line: u32,
+    times: Option<u64>,
+    steps: &[Step],
+    all: &BTreeMap<Address, String>,
+) -> Option<Finding> {
+    let call = |name: &str| beside(steps, line, name).and_then(number);
     let lists = [
         call("SetSocketRxBuffers"),
         call("SetSocketTxBuffers"),
@@ -708,7 +878,8 @@ pub(super) fn repeated(line: u32, times: Option<u64>, all: &BTreeMap<Address, St
         call("SetOutOfOrderBuffers"),
     ];
     let each: u64 = lists.into_iter().map(|count| count.unwrap_or(LEAST)).fold(0, u64::saturating_add);
-    let pool = of("build", "BUFFER_POOL_SIZE").unwrap_or(POOL);
+    let size = Address::Named { kind: "build".to_owned(), name: "BUFFER_POOL_SIZE".to_owned() };
+    let pool = all.get(&size).and_then(|value| number(value)).unwrap_or(POOL);
     let most = pool / each.max(1);
     if times.is_some_and(|times| times.saturating_mul(each) <= free(pool)) {
         return None;

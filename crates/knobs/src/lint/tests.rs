@@ -91,6 +91,15 @@ fn windows_advice_is_told_by_the_version() {
         ("netsh int tcp set global autotuninglevel=normal", "windows-10", Ok, "fine"),
         ("netsh int tcp set global chimney=enabled", "windows-2019", Warning, "does-nothing"),
         ("netsh int tcp set global rss=disabled", "windows-10", Error, "harmful"),
+        ("netsh int tcp set global rsc=disabled", "windows-2019", Warning, "harmful"),
+        ("netsh int tcp set globl rss=disabled", "windows-2019", Warning, "misspelt"),
+        ("netsh int tcp set supplemental internt congestionprovider=cubic", "windows-2019", Error, "misspelt"),
+        ("netsh int tcp set supplemental web congestionprovider=cubic", "windows-2019", Error, "no-template"),
+        ("netsh int tcp set supplemental internet congestionprovider=bbr", "windows-2019", Error, "no-provider"),
+        ("netsh int tcp set supplemental internet congestionprovider=bbr2", "windows-2019", Error, "no-provider"),
+        ("netsh int tcp set supplemental internet congestionprovider=bbr2", "windows-11", Warning, "harmful"),
+        ("netsh int tcp set supplemental custom congestionprovider=cubic", "windows-2012", Error, "no-provider"),
+        ("netsh int tcp set supplemental internet congestionprovider=cubic", "windows-2019", Ok, "fine"),
         ("netsh int tcp set heuristics disabled", "windows-10", Warning, "does-nothing"),
         ("netsh int tcp set heuristics disabled", "windows-7", Ok, "fine"),
         ("netsh int tcp set supplemental internet congestionprovider=dctcp", "windows-2019", Error, "harmful"),
@@ -208,7 +217,7 @@ fn without_a_platform_the_newest_of_the_files_own_family_counts() {
     let findings = lint(Kind::Sysctl, "net.inet.tcp.sack.enable=0\n", &LintRequest::default());
     let rules: Vec<&str> = findings.iter().map(|finding| finding.rule.as_str()).collect();
     assert_eq!(rules, ["platform-assumed", "harmful"]);
-    assert!(findings[0].message.contains("freebsd"));
+    assert!(findings[0].message.starts_with("checked against the newest FreeBSD;"));
 }
 
 #[test]
@@ -364,4 +373,159 @@ proptest! {
         recipe::read(Kind::Script, &text);
         recipe::read(Kind::Batch, &text);
     }
+}
+
+fn messages(kind: Kind, text: &str, platform: &str) -> Vec<String> {
+    let request = LintRequest { platform: Some(platform.parse().unwrap()), path: None };
+    let found = lint(kind, text, &request);
+    found.into_iter().map(|finding| format!("{} {}", finding.message, finding.fix.unwrap_or_default())).collect()
+}
+
+#[test]
+fn the_window_that_is_advised_is_one_that_is_accepted() {
+    let parameters = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
+    let file = |key: &str, window: u32| format!("REGEDIT4\n[{key}]\n\"TcpWindowSize\"=dword:{window:08x}\n");
+    let adapter = format!(r"{parameters}\Interfaces\{{0A1B2C3D-0000-1111-2222-333344445555}}");
+    let request = LintRequest {
+        platform: Some("windows-xp".parse().unwrap()),
+        path: Some(("1.8M".parse().unwrap(), "230ms".parse().unwrap())),
+    };
+    for key in [&adapter, parameters] {
+        let found = lint(Kind::Registry, &file(key, 17_520), &request);
+        let too_small = found.iter().find(|finding| finding.rule == "too-small").unwrap();
+        // The plan's, too: 51,750 B are in flight, and 44 x 1,460 fill that without scaling.
+        assert_eq!(too_small.fix.as_deref(), Some("64240"), "{key}");
+        let again = lint(Kind::Registry, &file(key, 64_240), &request);
+        assert!(again.iter().all(|finding| finding.level == Level::Ok), "{again:?}");
+    }
+    // A longer path takes more than one adapter is given on XP.
+    let far = LintRequest { path: Some(("10M".parse().unwrap(), "230ms".parse().unwrap())), ..request };
+    let found = lint(Kind::Registry, &file(&adapter, 17_520), &far);
+    let fix = found.iter().find(|finding| finding.rule == "too-small").unwrap().fix.as_deref().unwrap();
+    assert!(fix.starts_with("delete the line") && fix.ends_with("Tcp1323Opts = 1"), "{fix}");
+}
+
+#[test]
+fn offloads_of_one_adapter_are_not_taken_for_those_of_all() {
+    let text = "Disable-NetAdapterRsc -Name \"Ethernet\"\nSet-NetAdapterLso -Name Ethernet -V2IPv4Enabled $false\nSet-NetOffloadGlobalSetting -ReceiveSegmentCoalescing Disabled\n";
+    let rules = |path| judged(Kind::PowerShell, text, "windows-2019", path);
+    let fast = rules(Some(("10G", "1ms")));
+    assert!(fast.iter().all(|(_, level, rule)| (*level, rule.as_str()) == (Level::Warning, "harmful")), "{fast:?}");
+    assert_eq!(fast.iter().map(|(line, ..)| *line).collect::<Vec<_>>(), [1, 2, 3]);
+    assert!(rules(Some(("100M", "1ms"))).iter().all(|(_, level, _)| *level == Level::Note));
+    let all = "Disable-NetAdapterRss -Name *";
+    assert_eq!(checked(Kind::PowerShell, all, "windows-2019"), (Level::Error, "harmful".to_owned()));
+}
+
+#[test]
+fn a_template_in_a_loop_is_the_one_that_is_judged() {
+    let line = "foreach ($n in \"Custom\") { Set-NetTCPSetting -SettingName $n -InitialCongestionWindowMss 10 }";
+    assert_eq!(checked(Kind::PowerShell, line, "windows-2012"), (Level::Note, "needs-filter".to_owned()));
+    let line = line.replace("Custom", "Internet");
+    assert_eq!(checked(Kind::PowerShell, &line, "windows-2012"), (Level::Error, "read-only".to_owned()));
+    let text = "Set-NetTCPSetting -SettingName Intrnet -AutoTuningLevelLocal Normal\nNew-NetTransportFilter -SettingName Custm -DestinationPrefix 10.0.0.0/8\nSet-NetTCPSeting -SettingName Internet\n";
+    let found = messages(Kind::PowerShell, text, "windows-2019");
+    assert!(found[0].starts_with("there is no template Intrnet; did you mean Internet?"), "{found:?}");
+    assert!(found[1].starts_with("there is no template Custm; did you mean Custom?"), "{found:?}");
+    assert!(found[2].starts_with("Set-NetTCPSeting does not exist; did you mean Set-NetTCPSetting?"), "{found:?}");
+}
+
+#[test]
+fn what_a_version_lacks_is_not_named_as_a_way() {
+    let line = "Set-NetTCPSetting -SettingName Custom -InitialCongestionWindowMss 10";
+    assert!(!messages(Kind::PowerShell, line, "windows-2012")[0].contains("AutomaticUseCustom"));
+    let line = line.replace("Custom", "InternetCustom");
+    assert!(messages(Kind::PowerShell, &line, "windows-2019")[0].contains("(or AutomaticUseCustom)"));
+}
+
+#[test]
+fn variables_of_a_shell_script_are_put_in_or_not_judged() {
+    let text = "#!/bin/bash\nW=16777216\nexport L=\"rmem_max wmem_max\"\nfor k in $L; do sysctl -w net.core.$k=$W; done\nM=$((16*1024*1024)); sysctl -w net.ipv4.tcp_rmem=\"4096 131072 ${M}\"\nsysctl -w net.core.somaxconn=$GIVEN\nX=$(cat x)\nsysctl -w net.ipv4.tcp_fack=$X\ncat <<EOF > /etc/sysctl.d/9.conf\nnet.core.rmem_default = $W\nEOF\nsysctl -w net.ipv4.tcp_sack=${S:-1}\n";
+    assert_eq!(
+        read_as("a.sh", text),
+        [
+            "4 net.core.rmem_max=16777216",
+            "4 net.core.wmem_max=16777216",
+            "5 net.ipv4.tcp_rmem=4096 131072 16777216",
+            "6 ? the value of net.core.somaxconn, `$GIVEN`, is known only when the script runs",
+            "8 ? the value of net.ipv4.tcp_fack, `$X`, is known only when the script runs",
+            "10 net.core.rmem_default=16777216",
+            "12 net.ipv4.tcp_sack=1",
+        ]
+    );
+}
+
+#[test]
+fn a_script_that_grows_without_end_is_cut() {
+    let doubled = format!("A=ab\n{}sysctl -w a.b=$A\n", "A=$A$A\n".repeat(60));
+    assert!(recipe::read(Kind::Script, &doubled).0.len() <= 1);
+    let deep = "for a in {1..99}; do ".repeat(300) + "sysctl -w a.b=1";
+    assert!(recipe::read(Kind::Script, &deep).0.len() <= 4096);
+    let batch = format!("set A=ab\n{}reg add HKLM\\X /v B /d %A%\n", "set A=%A%%A%\n".repeat(60));
+    assert!(recipe::read(Kind::Batch, &batch).0.len() <= 1);
+}
+
+#[test]
+fn a_space_above_the_ceiling_that_a_release_starts_with_is_an_error() {
+    let text = "net.inet.tcp.recvspace=262144\nnet.inet.tcp.sendspace=233016\n";
+    let found = judged(Kind::Sysctl, text, "freebsd-6.2", None);
+    // 262,144 x 8/9 = 233,016.
+    assert_eq!(found, [(1, Level::Error, "conflicts-with".to_owned()), (2, Level::Ok, "fine".to_owned())]);
+    assert!(messages(Kind::Sysctl, text, "freebsd-6.2")[0].contains("this version's default"));
+}
+
+#[test]
+fn the_limiter_of_data_in_flight_is_judged_by_its_version_and_the_path() {
+    let on = |name: &str, platform: &str, rtt: &str| {
+        let line = format!("net.inet.tcp.{name}=1");
+        judged(Kind::Sysctl, &line, platform, Some(("1G", rtt))).remove(0).2
+    };
+    assert_eq!(on("inflight_enable", "freebsd-4.8", "1ms"), "harmful");
+    assert_eq!(on("inflight_enable", "freebsd-4.8", "80ms"), "estimated-window");
+    assert_eq!(on("inflight_enable", "freebsd-6.2", "1ms"), "not-there");
+    assert_eq!(on("inflight.enable", "freebsd-6.0", "1ms"), "harmful");
+    assert_eq!(on("inflight.enable", "freebsd-6.2", "1ms"), "fine");
+    assert_eq!(on("inflight.enable", "freebsd-6.2", "80ms"), "estimated-window");
+}
+
+#[test]
+fn a_call_is_judged_with_its_own_sockets_calls() {
+    let text = "#define RXB 43\nfor (int i = 0; i < 6; i++) {\n  SetSocketRxBuffers(fd, RXB);\n  SetSocketTxBuffers(fd, 50);\n  SetSocketUnackBuffers(fd, 10);\n  SetOutOfOrderBuffers(fd, 43);\n  setsockoption(fd, SO_NONAGLE);\n  setsockoption(fd, SO_NOPUSH);\n}\n\n\n\n\n\nSetSocketRxBuffers(other, 2);\nsetsockoption(other, SO_NONAGLE | SO_NOPUSH);\n";
+    let found = judged(Kind::Device, text, "netburner", None);
+    for expected in [
+        (3, Level::Warning, "pool-runs-dry"),
+        (4, Level::Warning, "no-gain"),
+        (4, Level::Warning, "above-unacknowledged"),
+        (6, Level::Note, "more-than-received"),
+        (8, Level::Warning, "conflicts-with"),
+        (15, Level::Warning, "too-small"),
+        (16, Level::Warning, "conflicts-with"),
+    ] {
+        assert!(found.contains(&(expected.0, expected.1, expected.2.to_owned())), "{expected:?}: {found:?}");
+    }
+    let words = messages(Kind::Device, text, "netburner").concat();
+    assert!(words.contains("not below SetSocketRxBuffers = 43"), "{words}");
+    // 43 + 50 + 10 + 43 of each of the six.
+    assert!(words.contains("each socket can take 146 of the pool"), "{words}");
+    // Held back for a while and let go is what SO_NOPUSH is for.
+    assert_eq!(
+        device(
+            "setsockoption(fd, SO_NONAGLE);\nsetsockoption(fd, SO_NOPUSH);\nsend();\nclrsockoption(fd, SO_NOPUSH);\n"
+        ),
+        []
+    );
+}
+
+#[test]
+fn buffers_that_programs_pin_are_told_as_the_platform_has_it() {
+    let found = read_as("a.sh", "iperf -c h -w 64K\niperf3 -c h -w 64K\n");
+    assert_eq!(found, ["1 socket SO_SNDBUF=65536", "2 socket SO_SNDBUF=65536", "2 socket SO_RCVBUF=65536"]);
+    let text = "iperf -c h -w 64K\niperf3 -c h -w 64K\niperf -s\n";
+    let rules: Vec<String> = judged(Kind::Batch, text, "windows-xp", None).into_iter().map(|(.., rule)| rule).collect();
+    assert!(!rules.contains(&"set-twice".to_owned()), "{rules:?}");
+    assert!(!messages(Kind::Batch, text, "windows-xp").concat().contains("automatic"));
+    assert!(messages(Kind::Batch, text, "windows-10").concat().contains("turns automatic sizing off"));
+    let source = "int s = 65536;\nsetsockopt(a, SOL_SOCKET, SO_RCVBUFF, &s, sizeof s);\n";
+    let found = messages(Kind::Source, source, "linux-6.18");
+    assert!(found[0].contains("SO_RCVBUFF is not a Linux setting; did you mean SO_RCVBUF?"), "{found:?}");
 }

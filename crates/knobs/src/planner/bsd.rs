@@ -1,12 +1,12 @@
 //! FreeBSD and macOS: socket buffers below one ceiling.
 
-use fullpipe_units::Bytes;
+use fullpipe_units::{Bytes, Micros};
 
 use super::{
     PlatformRequest,
     platform::{Ask, Draft},
 };
-use crate::Address;
+use crate::{Address, catalogue::Honoured};
 
 /// FreeBSD counts an mbuf (256 B) with each cluster (2048 B): a socket may use 2048 / 2304 of `kern.ipc.maxsockbuf`
 /// (`sb_max_adj` in sys/kern/uipc_sockbuf.c).
@@ -42,9 +42,44 @@ pub(super) fn freebsd(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     }
     draft.note("copied advice makes kern.ipc.maxsockbuf four times the buffers: 9/8 of the larger one is what the system asks for (sb_max_adj in sys/kern/uipc_sockbuf.c), and more only lets applications take more".to_owned());
     draft.note("a socket buffer above 8/9 of kern.ipc.maxsockbuf makes new sockets fail with ENOBUFS: raise maxsockbuf first, and undo in reverse order".to_owned());
-    if !draft.is_at_least("9.0") && draft.is_at_least("4.7") {
-        draft.note("net.inet.tcp.inflight.enable (on by default from 5.2 to 8.1) holds the window down to an estimate and can be the limiter on a fast LAN: 0 turns it off".to_owned());
+    inflight(request, draft);
+}
+
+/// The limiter of data in flight that 4.7 to 8.x have, by the name that it has on this version.
+fn inflight(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
+    /// Below this round-trip time its estimate is inefficient on a fast network (8.2 release notes), and from 6.1 on it
+    /// switches itself off there (net.inet.tcp.inflight.rttthresh, 6.1 release notes).
+    const THRESHOLD: Micros = Micros::from_millis(10);
+    let names = ["net.inet.tcp.inflight_enable", "net.inet.tcp.inflight.enable"];
+    let known = names.map(Address::sysctl).into_iter().find_map(|knob| {
+        let span = draft.span(&knob).filter(|span| span.honoured == Honoured::Yes)?;
+        Some((knob, span))
+    });
+    let Some((knob, span)) = known else { return };
+    let given = draft.now(&knob).map(str::trim);
+    if given.unwrap_or(&span.default) != "1" {
+        return;
     }
+    let whose = if given.is_some() { "as the settings say" } else { "by default" };
+    if draft.is_at_least("6.1") && request.rtt < THRESHOLD {
+        draft.note(format!(
+            "{knob} is on {whose} and switches itself off below {THRESHOLD} of round-trip time (net.inet.tcp.inflight.rttthresh): it stays as it is"
+        ));
+        return;
+    }
+    if given.is_some() && request.rtt < THRESHOLD {
+        draft.ask(Ask {
+            knob,
+            to: Some("0".to_owned()),
+            reason: "it holds each window down to an estimate, which is inefficient on a fast network below 10 ms of round-trip time (FreeBSD 8.2 release notes) and becomes the limiter".to_owned(),
+            arithmetic: String::new(),
+            memory: None,
+        });
+        return;
+    }
+    draft.note(format!(
+        "{knob} is on {whose}: it holds the window down to an estimate and can be the limiter; where it is, 0 turns it off"
+    ));
 }
 
 pub(super) fn macos(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {

@@ -24,7 +24,7 @@ mod platform;
 mod route;
 mod settle;
 pub(crate) mod sizing;
-mod templates;
+pub(crate) mod templates;
 mod windows;
 
 use core::net::IpAddr;

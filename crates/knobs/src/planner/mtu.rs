@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     Address, Family,
+    catalogue::Honoured,
     packets::{ETHERNET, ETHERNET_HEADER, Packets, Segment},
 };
 
@@ -177,6 +178,19 @@ fn memory(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, mtu: u32) {
             "each slot of the adapter's receive ring has to hold a whole frame: 1,024 slots take {} at least instead of {}",
             slots(mtu),
             slots(ETHERNET),
+        ));
+        return;
+    }
+    let jumbo = Address::sysctl("kern.ipc.nmbjumbo9");
+    if mtu + ETHERNET_HEADER > 2048
+        && let Some(span) = draft.span(&jumbo).filter(|span| span.honoured != Honoured::Yes)
+    {
+        let each = (mtu + ETHERNET_HEADER).div_ceil(2048);
+        draft.note(format!(
+            "packets of {mtu} B take {each} clusters of 2,048 B each: a receive ring of 1,024 takes {} instead of {}; kern.ipc.nmbclusters bounds them (`netstat -m`: denied must stay 0). {jumbo}: {}",
+            Bytes::new(1024 * 2048 * u64::from(each)),
+            Bytes::new(1024 * 2048),
+            span.note,
         ));
         return;
     }

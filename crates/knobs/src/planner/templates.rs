@@ -16,10 +16,10 @@ use crate::{
 /// Up to this round-trip time the template Automatic gives connections Datacenter (Microsoft's blog on Server 2019).
 const DATACENTER_RTT: Micros = Micros::from_millis(10);
 /// From here on a processor that does the adapter's work is a limit.
-const FAST: Rate = Rate::from_bps(1_000_000_000);
+pub(crate) const FAST: Rate = Rate::from_bps(1_000_000_000);
 
 /// Offloads of an adapter by the beginning of the driver's keyword, and what it means to lack them.
-const ADAPTER: [(&str, &str); 3] = [
+pub(crate) const ADAPTER: [(&str, &str); 3] = [
     ("*RSS", "one processor takes all packets and becomes the limit"),
     ("*Rsc", "each received segment passes the stack by itself: several times the work for the processor"),
     ("*Lso", "the processor cuts every large send into segments itself"),

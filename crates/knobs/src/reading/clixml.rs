@@ -148,7 +148,14 @@ impl Reader<'_, '_> {
         if element.tag == "Obj" && !element.properties.is_empty() {
             self.objects += usize::from(windows::object(&element.properties, self.sheet));
         }
+        let of_list = element.name.is_none() && self.open.last().is_some_and(|open| open.tag == "LST");
         let Some(owner) = self.open.iter_mut().rev().find(|open| open.tag == "Obj") else { return };
+        // An array of texts is an object with a list.
+        if of_list && element.tag != "Obj" {
+            let comma = if owner.text.trim().is_empty() { "" } else { "," };
+            owner.text = format!("{}{comma}{}", owner.text.trim(), element.text.trim());
+            return;
+        }
         let value = element.to_string.unwrap_or(element.text);
         if element.tag == "ToString" {
             owner.to_string = Some(value);

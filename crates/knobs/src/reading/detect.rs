@@ -202,7 +202,7 @@ fn is_call(line: &str) -> bool {
 }
 
 /// The columns and labels that only the objects that are read here have.
-const LABELS: [&str; 11] = [
+const LABELS: [&str; 12] = [
     "SettingName",
     "ReceiveSideScaling",
     "ReceiveSegmentCoalescing",
@@ -214,6 +214,7 @@ const LABELS: [&str; 11] = [
     "IPv4OperationalState",
     "V1IPv4Enabled",
     "NumberOfReceiveQueues",
+    "RegistryKeyword",
 ];
 
 fn is_csv_header(line: &str) -> bool {

@@ -37,7 +37,7 @@ struct Reader<'a, 's> {
 }
 
 impl Reader<'_, '_> {
-    /// Passes one value; its text, where it is no object and no array.
+    /// Passes one value; its text, where it is neither an object nor an array of objects.
     fn value(&mut self, depth: usize) -> Result<Option<String>, Refusal> {
         let place = self.scan.place();
         if depth > DEEPEST {
@@ -45,7 +45,7 @@ impl Reader<'_, '_> {
         }
         match self.scan.peek() {
             Some('{') => self.object(depth).map(|()| None),
-            Some('[') => self.array(depth).map(|()| None),
+            Some('[') => self.array(depth),
             Some('"') => self.string().map(Some),
             Some(c) if c == '-' || c.is_ascii_alphanumeric() => {
                 let word = self.scan.take_while(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
@@ -90,17 +90,21 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    fn array(&mut self, depth: usize) -> Result<(), Refusal> {
+    /// An array; the texts in it with commas.
+    fn array(&mut self, depth: usize) -> Result<Option<String>, Refusal> {
         self.scan.next();
         self.scan.skip_spaces();
+        let mut texts: Option<String> = None;
         while self.scan.peek() != Some(']') {
-            self.value(depth + 1)?;
+            if let Some(text) = self.value(depth + 1)? {
+                texts = Some(texts.map_or_else(|| text.clone(), |before| before + "," + &text));
+            }
             if !self.goes_on(']')? {
                 break;
             }
         }
         self.scan.eat(']');
-        Ok(())
+        Ok(texts)
     }
 
     /// Whether a comma follows; else the closing mark must.

@@ -18,7 +18,7 @@ mod scan;
 mod sheet;
 mod sysctl;
 mod table_text;
-mod windows;
+pub(crate) mod windows;
 
 use std::fmt;
 
@@ -220,6 +220,14 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Reading, ReadingError> {
         expected: refusal.expected.to_owned(),
         way_out: refusal.way_out.to_owned(),
     })
+}
+
+/// Every call of a NetBurner source, also where another line makes the same call: for another socket.
+pub(crate) fn device_calls(text: &str) -> Reading {
+    let mut sheet = sheet::Sheet::default();
+    sheet.keeps_all = true;
+    netburner::read(text, &mut sheet);
+    sheet.finish("source.c".to_owned(), Format::NetBurnerSource)
 }
 
 fn read_text(name: &str, bytes: &[u8]) -> Result<Reading, Refusal> {

@@ -19,6 +19,8 @@ pub(super) struct Sheet {
     pub(super) machine: MachineFacts,
     pub(super) mbufs: Option<Mbufs>,
     pub(super) others: usize,
+    /// Whether a setting that is there already is noted once more: where lines are for several sockets.
+    pub(super) keeps_all: bool,
     found: Vec<Found>,
     at: BTreeMap<Address, usize>,
     links: Vec<Link>,
@@ -43,7 +45,9 @@ impl Sheet {
             self.remark(RemarkKind::Unread, place, words);
             return;
         }
-        if let Some(earlier) = self.at.get(&knob).and_then(|at| self.found.get_mut(*at)) {
+        if !self.keeps_all
+            && let Some(earlier) = self.at.get(&knob).and_then(|at| self.found.get_mut(*at))
+        {
             let (line, before) = (earlier.place.line, std::mem::replace(&mut earlier.value, value.clone()));
             earlier.place = place;
             if !same_value(before.as_deref(), value.as_deref()) {

@@ -491,3 +491,26 @@ fn a_setup_file_tells_what_it_sets_and_takes_away() {
     let nothing = read("x.inf", b"[Version]\nSignature=\"$CHICAGO$\"\n").unwrap();
     assert!(nothing.remarks[0].message.contains("sets a value"), "{:?}", nothing.remarks);
 }
+
+#[test]
+fn properties_of_a_driver_are_read_in_every_form() {
+    let expected = ["link Ethernet 2 *LsoV2IPv4=0", "link Ethernet 2 *JumboPacket=9014"];
+    let json = r#"[{"Name":"Ethernet 2","RegistryKeyword":"*LsoV2IPv4","RegistryValue":["0"]},{"Name":"Ethernet 2","RegistryKeyword":"*FlowControl","RegistryValue":["3"]},{"Name":"Ethernet 2","RegistryKeyword":"*JumboPacket","RegistryValue":["9014"]}]"#;
+    let list = "Name            : Ethernet 2\nDisplayName     : Large Send Offload V2 (IPv4)\nDisplayValue    : Disabled\nRegistryKeyword : *LsoV2IPv4\nRegistryValue   : {0}\n\nName            : Ethernet 2\nRegistryKeyword : *JumboPacket\nRegistryValue   : {9014}\n";
+    let csv = "\"Name\",\"DisplayValue\",\"RegistryKeyword\",\"RegistryValue\"\n\"Ethernet 2\",\"Disabled\",\"*LsoV2IPv4\",\"System.String[]\"\n\"Ethernet 2\",\"9014 Bytes\",\"*JumboPacket\",\"System.String[]\"\n";
+    let object = |keyword: &str, value: &str| {
+        format!(
+            "<Obj RefId=\"0\"><MS><S N=\"Name\">Ethernet 2</S><S N=\"RegistryKeyword\">{keyword}</S><Obj N=\"RegistryValue\" RefId=\"1\"><TN RefId=\"1\"><T>System.String[]</T></TN>\n<LST>\n<S>{value}</S>\n</LST>\n</Obj></MS></Obj>"
+        )
+    };
+    let clixml = format!("<Objs>{}{}</Objs>", object("*LsoV2IPv4", "0"), object("*JumboPacket", "9014"));
+    for (name, text) in [("a.json", json), ("a.txt", list), ("a.csv", csv), ("adapters.xml", clixml.as_str())] {
+        let reading = read(name, text.as_bytes()).unwrap();
+        let found: Vec<String> = reading
+            .found
+            .iter()
+            .map(|found| format!("{}={}", found.knob, found.value.as_deref().unwrap_or("-")))
+            .collect();
+        assert_eq!(found, expected, "{name}: {:?}", reading.remarks);
+    }
+}

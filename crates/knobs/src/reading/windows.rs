@@ -1,5 +1,6 @@
 //! What PowerShell's objects say, whatever text they came in: Get-NetTCPSetting, Get-NetOffloadGlobalSetting,
-//! Get-NetTransportFilter, Get-NetIPInterface, Get-NetAdapterRss, Get-NetAdapterRsc, Get-NetAdapterLso.
+//! Get-NetTransportFilter, Get-NetIPInterface, Get-NetAdapterRss, Get-NetAdapterRsc, Get-NetAdapterLso,
+//! Get-NetAdapterAdvancedProperty.
 //!
 //! Names and numbers: Microsoft's documentation of MSFT_NetTCPSetting and of the cmdlets.
 
@@ -18,7 +19,7 @@ pub(super) struct Property {
 }
 
 /// The objects that are read, for messages.
-pub(super) const OBJECTS: &str = "the objects of Get-NetTCPSetting, Get-NetTransportFilter, Get-NetOffloadGlobalSetting or Get-NetAdapterRss, -Rsc, -Lso";
+pub(super) const OBJECTS: &str = "the objects of Get-NetTCPSetting, Get-NetTransportFilter, Get-NetOffloadGlobalSetting or Get-NetAdapterRss, -Rsc, -Lso, -AdvancedProperty";
 
 /// One of the forms that PowerShell writes objects in, as refusals name it.
 pub(super) struct Form {
@@ -44,11 +45,12 @@ impl Form {
 /// The longest name of a property that is kept, in bytes; the longest of the objects that are read here has 31.
 pub(super) const LONGEST_NAME: usize = 64;
 
-const TEMPLATES: [&str; 7] =
+/// The templates of TCP settings, as PowerShell spells them.
+pub(crate) const TEMPLATES: [&str; 7] =
     ["Automatic", "Internet", "InternetCustom", "Datacenter", "DatacenterCustom", "Compat", "Custom"];
 
 /// A template's name as PowerShell spells it.
-pub(super) fn template_name(text: &str) -> Option<&'static str> {
+pub(crate) fn template_name(text: &str) -> Option<&'static str> {
     TEMPLATES.into_iter().find(|known| known.eq_ignore_ascii_case(text))
 }
 
@@ -82,6 +84,7 @@ pub(super) fn object(properties: &[Property], sheet: &mut Sheet) -> bool {
                 .zip(find("NlMtuBytes"))
                 .is_some_and(|(alias, mtu)| interface(alias, mtu, sheet));
         }
+        None if find("RegistryKeyword").is_some() => advanced_property(properties, sheet),
         None => return adapter(properties, sheet),
     }
     true
@@ -231,6 +234,41 @@ fn adapter(properties: &[Property], sheet: &mut Sheet) -> bool {
         }
     }
     true
+}
+
+/// The driver's keywords that bound a connection.
+const KEYWORDS: [&str; 6] = ["*RSS", "*RscIPv4", "*RscIPv6", "*LsoV2IPv4", "*LsoV2IPv6", "*JumboPacket"];
+
+/// One property of one adapter's driver, by its keyword: Get-NetAdapterAdvancedProperty.
+fn advanced_property(properties: &[Property], sheet: &mut Sheet) {
+    let find = |name: &str| properties.iter().find(|property| property.name.eq_ignore_ascii_case(name));
+    let Some(keyword) = find("RegistryKeyword") else { return };
+    let Some(property) = KEYWORDS.into_iter().find(|known| known.eq_ignore_ascii_case(&keyword.value)) else {
+        sheet.others += 1;
+        return;
+    };
+    let Some(name) = find("Name").filter(|name| is_name(&name.value)) else {
+        return sheet.remark(RemarkKind::Unread, keyword.place, "no name of an adapter, or one that no adapter has");
+    };
+    // The value is an array, which CSV does not write out; what the driver's page shows has the number or a word.
+    let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let shown = |property: &Property| match property.value.to_ascii_lowercase().as_str() {
+        "enabled" | "on" => Some("1".to_owned()),
+        "disabled" | "off" => Some("0".to_owned()),
+        // `9014 Bytes`.
+        text => text.split(' ').next().filter(is_number).map(str::to_owned),
+    };
+    let value = find("RegistryValue").and_then(|property| {
+        let inner = property.value.trim_matches(['{', '}', ' ']);
+        Some(inner).filter(is_number).map(str::to_owned)
+    });
+    let place = find("RegistryValue").unwrap_or(keyword).place;
+    match value.or_else(|| find("DisplayValue").and_then(shown)) {
+        Some(value) => {
+            sheet.set(place, Address::Link { device: name.value.clone(), property: property.to_owned() }, Some(&value))
+        }
+        None => sheet.remark(RemarkKind::Unread, place, format!("the value of {property} is no number")),
+    }
 }
 
 /// Whether a text may be the name of an interface: it may have spaces, and never these.

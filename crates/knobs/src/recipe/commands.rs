@@ -1,122 +1,130 @@
 //! Batch files and PowerShell scripts: the commands that set TCP, taken by their words.
 //!
-//! No interpreter: a value that a variable would give stays the variable's name, and branches count as taken.
+//! No interpreter: a value that only a running script knows is said to be unknown, and branches count as taken. What
+//! PowerShell's own commands set is told in `cmdlets`.
 
 use std::collections::BTreeMap;
 
 use super::{
-    Action, Problem, Step, loops, measuring,
+    Action, Problem, Step, cmdlets, known_or_not, loops, measuring, powershell,
     reg::{short_key, text_value},
 };
-use crate::{Address, Catalogue, Family};
-
-pub(super) fn batch(text: &str) -> (Vec<Step>, Vec<Problem>) {
-    let lines = loops::batch(text.trim_start_matches('\u{feff}'));
-    read(lines, '^', |word| ["rem", "::"].iter().any(|mark| word.eq_ignore_ascii_case(mark)) || word.starts_with("::"))
-}
-
-pub(super) fn powershell(text: &str) -> (Vec<Step>, Vec<Problem>) {
-    let lines = text.trim_start_matches('\u{feff}').lines();
-    read((1..).zip(lines.map(str::to_owned)), '`', |word| word.starts_with('#'))
-}
+use crate::{Address, lint::meant};
 
 /// What stands between two commands of a line.
 const SEPARATORS: [&str; 5] = ["&", "&&", ";", "|", "||"];
-/// The template of a command that is handed templates by another one.
-const ALL: &str = "*";
 
-fn read(
-    lines: impl IntoIterator<Item = (u32, String)>,
-    goes_on: char,
-    is_comment: impl Fn(&str) -> bool,
-) -> (Vec<Step>, Vec<Problem>) {
+pub(super) fn batch(text: &str) -> (Vec<Step>, Vec<Problem>) {
     let (mut steps, mut problems) = (Vec::new(), Vec::new());
-    let powershell = goes_on == '`';
     let mut variables = Variables::default();
-    let mut lines = lines.into_iter();
+    let mut lines = loops::batch(text.trim_start_matches('\u{feff}')).into_iter();
     while let Some((number, raw)) = lines.next() {
         let mut line = raw.trim_end().to_owned();
-        while line.ends_with(goes_on) {
+        while line.ends_with('^') {
             line.pop();
             let Some((_, next)) = lines.next() else { break };
             line.push_str(next.trim_end());
         }
-        if powershell {
-            variables.note(&line);
+        let line = variables.put_in(&line);
+        if variables.note(&line) {
+            continue;
         }
-        let words = words(&line, powershell);
-        let mut piped = false;
-        for command in words.split_inclusive(|word| SEPARATORS.contains(&word.as_str())) {
-            let (command, separator) = match command.split_last() {
-                Some((last, rest)) if SEPARATORS.contains(&last.as_str()) => (rest, last.as_str()),
-                _ => (command, ""),
-            };
+        for command in words(&line).split(|word| SEPARATORS.contains(&word.as_str())) {
             let command = without_prefix(command);
-            let from_pipe = std::mem::replace(&mut piped, separator == "|");
             // Nothing is between the two halves of `&&`; after a comment's mark everything is comment.
             let Some(first) = command.first() else { continue };
-            if is_comment(first) {
+            if first.eq_ignore_ascii_case("rem") || first.starts_with("::") {
                 break;
             }
-            let command: Vec<String> = command.iter().map(|word| variables.put_in(word)).collect();
-            match self::command(&command, from_pipe.then_some(ALL)) {
-                Ok(actions) => {
-                    steps.extend(actions.into_iter().map(|action| Step { line: number, action: known_or_not(action) }));
-                }
-                Err(message) => problems.push(Problem { line: number, column: 1, message }),
-            }
+            take(number, self::command(command, false), '%', &mut steps, &mut problems);
         }
     }
     (steps, problems)
 }
 
-/// What a running script alone knows is no setting: a parameter's name that a variable gives.
-fn known_or_not(action: Action) -> Action {
-    let Action::Set(Address::Netsh { parameter: name, .. } | Address::TcpSetting { parameter: name, .. }, _) = &action
-    else {
-        return action;
-    };
-    if name.contains(['%', '$']) {
-        return Action::Unclear(format!("`{name}` is known only when the script runs"));
+pub(super) fn powershell(text: &str) -> (Vec<Step>, Vec<Problem>) {
+    let (mut steps, mut problems) = (Vec::new(), Vec::new());
+    for command in powershell::commands(text.trim_start_matches('\u{feff}')) {
+        take(command.line, self::command(&command.words, command.piped), '$', &mut steps, &mut problems);
     }
-    action
+    steps.sort_by_key(|step| step.line);
+    (steps, problems)
 }
 
-/// The variables of a script that stand for a text or a number from their line on.
+/// Notes what a command does; `mark` begins the variables of its language.
+fn take(line: u32, found: Result<Vec<Action>, String>, mark: char, steps: &mut Vec<Step>, problems: &mut Vec<Problem>) {
+    match found {
+        Ok(actions) => {
+            steps.extend(actions.into_iter().map(|action| Step { line, action: known_or_not(action, mark) }));
+        }
+        Err(message) => problems.push(Problem { line, column: 1, message }),
+    }
+}
+
+/// The variables of a batch file that stand for a text from their line on.
 #[derive(Default)]
 struct Variables(BTreeMap<String, String>);
 
 impl Variables {
-    /// Notes `$name = "text"`, `$name = 64240`; a name that gets anything else is no longer known.
-    fn note(&mut self, line: &str) {
-        let Some((name, value)) = line.trim().strip_prefix('$').and_then(|rest| rest.split_once('=')) else { return };
-        let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
-        let quoted = |mark: char| value.strip_prefix(mark)?.strip_suffix(mark).filter(|text| !text.contains(mark));
-        let number =
-            Some(value).filter(|value| !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-        match quoted('"').or_else(|| quoted('\'')).or(number) {
-            Some(text) if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') => {
-                self.0.insert(name, text.to_owned());
-            }
-            _ => drop(self.0.remove(&name)),
+    /// Notes `set NAME=text`, with quotation marks or without; true for such a line.
+    fn note(&mut self, line: &str) -> bool {
+        let line = line.trim_start().trim_start_matches('@');
+        let Some(rest) = line.get(..4).filter(|start| start.eq_ignore_ascii_case("set ")).and_then(|_| line.get(4..))
+        else {
+            return false;
+        };
+        let rest = rest.trim_start();
+        let sum = rest.get(..3).is_some_and(|option| option.eq_ignore_ascii_case("/a "));
+        let asks = rest.get(..3).is_some_and(|option| option.eq_ignore_ascii_case("/p "));
+        let rest = if sum || asks { rest.get(3..).unwrap_or_default().trim_start() } else { rest };
+        let quoted = rest.strip_prefix('"').and_then(|rest| rest.rsplit_once('"')).map(|(inner, _)| inner);
+        // Another command may follow.
+        let plain = || rest.split('&').next().unwrap_or(rest);
+        let whole = quoted.is_some() || !rest.contains('&');
+        let Some((name, value)) = quoted.unwrap_or_else(plain).split_once('=') else { return false };
+        let value = value.trim();
+        let known =
+            !asks && !value.contains('%') && value.len() <= loops::LONGEST && (!sum || value.parse::<u64>().is_ok());
+        let name = name.trim().to_ascii_lowercase();
+        if known {
+            self.0.insert(name, value.to_owned());
+        } else {
+            self.0.remove(&name);
         }
+        whole
     }
 
-    /// A word whose beginning is a variable that is known, with its text instead.
-    fn put_in(&self, word: &str) -> String {
-        let Some(rest) = word.strip_prefix('$') else { return word.to_owned() };
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-        let (name, rest) = rest.split_at(end);
-        let text = self.0.get(&name.to_ascii_lowercase()).filter(|_| rest.is_empty() || rest.starts_with('\\'));
-        text.map_or_else(|| word.to_owned(), |text| format!("{text}{rest}"))
+    /// A line with `%NAME%` and `!NAME!` replaced where they are known.
+    fn put_in(&self, line: &str) -> String {
+        let mut text = String::with_capacity(line.len());
+        let mut rest = line;
+        while let Some(at) = rest.find(['%', '!']).filter(|_| text.len() <= loops::LONGEST) {
+            let (before, from) = rest.split_at(at);
+            text.push_str(before);
+            let (mark, inner) = from.split_at(1);
+            let value = inner.split_once(mark).and_then(|(name, after)| {
+                let value = self.0.get(&name.to_ascii_lowercase())?;
+                Some((value, after))
+            });
+            match value {
+                Some((value, after)) => {
+                    text.push_str(value);
+                    rest = after;
+                }
+                None => {
+                    text.push_str(mark);
+                    rest = inner;
+                }
+            }
+        }
+        text.push_str(rest);
+        text
     }
 }
 
-/// The words of a line; quotation marks hold words together and go away, and separators of commands are words. In
-/// PowerShell braces around commands are separators, too, and braces within a word (`{GUID}`, `@{...}`) are not.
-fn words(line: &str, powershell: bool) -> Vec<String> {
+/// The words of a line; quotation marks hold words together and go away, and separators of commands are words.
+fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote, mut any) = (Vec::new(), String::new(), None, false);
-    let mut inner = 0_u32;
     let mut push = |word: &mut String, any: &mut bool| {
         if *any {
             words.push(std::mem::take(word));
@@ -128,22 +136,9 @@ fn words(line: &str, powershell: bool) -> Vec<String> {
             (Some(mark), _) if c == mark => quote = None,
             (Some(_), _) => word.push(c),
             (None, '"' | '\'') => (quote, any) = (Some(c), true),
-            (None, '{') if powershell && any && !word.ends_with(')') => {
-                inner += 1;
-                word.push(c);
-            }
-            (None, '}') if powershell && inner > 0 => {
-                inner -= 1;
-                word.push(c);
-            }
             (None, '&' | ';' | '|') => {
                 push(&mut word, &mut any);
                 (word, any) = (c.to_string(), true);
-                push(&mut word, &mut any);
-            }
-            (None, '{' | '}') if powershell => {
-                push(&mut word, &mut any);
-                (word, any) = (";".to_owned(), true);
                 push(&mut word, &mut any);
             }
             (None, c) if c.is_whitespace() => push(&mut word, &mut any),
@@ -174,32 +169,38 @@ fn without_prefix(command: &[String]) -> &[String] {
 }
 
 /// What a command does to TCP: nothing for one that is of no concern, an error for one of ours that can't be read.
-/// `template` is for a command that a pipe hands its templates.
-fn command(words: &[String], template: Option<&str>) -> Result<Vec<Action>, String> {
+/// `piped` is one that a pipe hands its templates.
+fn command(words: &[String], piped: bool) -> Result<Vec<Action>, String> {
     let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
     let Some(first) = lower.first().map(|word| word.trim_start_matches('@')) else { return Ok(Vec::new()) };
     match first {
         "netsh" | "netsh.exe" => netsh(lower.get(1..).unwrap_or_default()),
         "reg" | "reg.exe" => reg(words, &lower),
-        "set-nettcpsetting" => set_net_tcp_setting(words, template),
-        "set-netoffloadglobalsetting" => {
-            Ok(parameters(words).into_iter().map(|(name, value)| Action::Set(offload(&name), value)).collect())
-        }
-        "set-netadapteradvancedproperty" => Ok(advanced_property(words)),
-        "set-netipinterface" => Ok(ip_interface(words)),
-        // Per adapter, and to the same end.
-        "disable-netadapterrss" => Ok(vec![Action::Set(offload("ReceiveSideScaling"), "Disabled".to_owned())]),
-        "disable-netadapterrsc" => Ok(vec![Action::Set(offload("ReceiveSegmentCoalescing"), "Disabled".to_owned())]),
-        "disable-netadapterlso" => Ok(vec![Action::Set(of_adapter("LargeSendOffload"), "Disabled".to_owned())]),
-        "disable-netadapterchecksumoffload" => {
-            Ok(vec![Action::Set(of_adapter("ChecksumOffload"), "Disabled".to_owned())])
-        }
-        "new-nettransportfilter" => Ok(transport_filter(words)),
-        "set-itemproperty" | "new-itemproperty" | "sp" => item_property(words, false),
-        "remove-itemproperty" | "rp" => item_property(words, true),
-        _ => Ok(measuring::actions(&words.iter().map(|word| word.trim_start_matches('@')).collect::<Vec<_>>())),
+        _ => match cmdlets::actions(words, piped) {
+            Some(found) => found,
+            None => Ok(measuring::actions(&words.iter().map(|word| word.trim_start_matches('@')).collect::<Vec<_>>())),
+        },
     }
 }
+
+/// A word that netsh takes: it takes any beginning of one that stands for a single word. What is none of them and nearly
+/// one is an action of its own.
+fn word_of<'a>(written: &str, known: &[&'a str]) -> Result<Option<&'a str>, Action> {
+    if let Some(exact) = known.iter().find(|word| **word == written) {
+        return Ok(Some(exact));
+    }
+    let begun: Vec<&&str> = known.iter().filter(|word| written.len() >= 2 && word.starts_with(written)).collect();
+    if let [only] = begun.as_slice() {
+        return Ok(Some(only));
+    }
+    match known.iter().find(|word| meant::is_slip(written, word)) {
+        Some(word) => Err(Action::Misspelt { written: written.to_owned(), meant: (*word).to_owned() }),
+        None => Ok(None),
+    }
+}
+
+/// What `netsh interface tcp set` goes on with.
+const TCP_CONTEXTS: [&str; 4] = ["global", "heuristics", "supplemental", "security"];
 
 fn netsh(words: &[String]) -> Result<Vec<Action>, String> {
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -211,41 +212,19 @@ fn netsh(words: &[String]) -> Result<Vec<Action>, String> {
         [what @ ("tcp" | "ip" | "ipv4" | "ipv6" | "winsock"), "reset", ..] => {
             Ok(vec![Action::Reset(format!("netsh {what} reset"))])
         }
-        ["tcp", "set", context @ ("global" | "heuristics"), rest @ ..] => {
-            let set = |parameter: &str, value: &str| {
-                let context = format!("tcp {context}");
-                Action::Set(Address::Netsh { context, parameter: parameter.to_owned() }, value.to_owned())
-            };
-            let actions = rest.iter().filter_map(|word| match word.split_once('=') {
-                Some((parameter, value)) => Some(set(parameter, value)),
-                // `set heuristics disabled` names the only parameter that it had.
-                None if *context == "heuristics" => Some(set("wsh", word)),
-                None => None,
-            });
-            let actions: Vec<Action> = actions.collect();
-            if actions.is_empty() {
-                Err(format!("`netsh tcp set {context}` without a parameter=value"))
-            } else {
-                Ok(actions)
-            }
-        }
-        ["tcp", "set", "supplemental", rest @ ..] => supplemental(rest),
-        // Memory pressure protection, and profiles that went with it.
-        ["tcp", "set", "security", rest @ ..] => {
-            let set = |(parameter, value): (&str, &str)| {
-                let context = "tcp security".to_owned();
-                Action::Set(Address::Netsh { context, parameter: parameter.to_owned() }, value.to_owned())
-            };
-            Ok(rest.iter().filter_map(|word| word.split_once('=')).map(set).collect())
-        }
+        ["tcp", "set", context, rest @ ..] => match word_of(context, &TCP_CONTEXTS) {
+            Ok(Some(context)) => tcp(context, rest),
+            Ok(None) => Ok(Vec::new()),
+            Err(misspelt) => Ok(vec![misspelt]),
+        },
         ["ip" | "ipv4", "set", "global", rest @ ..] => {
             let value = rest.iter().find_map(|word| word.strip_prefix("taskoffload="));
-            Ok(value.map(|value| Action::Set(offload("TaskOffload"), value.to_owned())).into_iter().collect())
+            Ok(value.map(|value| Action::Set(cmdlets::offload("TaskOffload"), value.to_owned())).into_iter().collect())
         }
         ["ip" | "ipv4" | "ipv6", "set", "subinterface", device, rest @ ..] => {
             let device = device.strip_prefix("interface=").unwrap_or(device).to_owned();
             let mtu = rest.iter().find_map(|word| word.strip_prefix("mtu="));
-            Ok(mtu.map(|mtu| Action::Set(link(&device, "mtu"), mtu.to_owned())).into_iter().collect())
+            Ok(mtu.map(|mtu| Action::Set(cmdlets::link(&device, "mtu"), mtu.to_owned())).into_iter().collect())
         }
         ["winsock", "set", "autotuning", value, ..] => {
             let knob = Address::Netsh { context: "winsock".to_owned(), parameter: "autotuning".to_owned() };
@@ -255,68 +234,26 @@ fn netsh(words: &[String]) -> Result<Vec<Action>, String> {
     }
 }
 
-/// A global offload by its parameter in Set-NetOffloadGlobalSetting.
-fn offload(name: &str) -> Address {
-    if name.eq_ignore_ascii_case("Chimney") {
-        return Address::Netsh { context: "tcp global".to_owned(), parameter: "chimney".to_owned() };
+/// `netsh interface tcp set CONTEXT ...`. `security` has memory pressure protection, and profiles that went with it.
+fn tcp(context: &str, words: &[&str]) -> Result<Vec<Action>, String> {
+    if context == "supplemental" {
+        return supplemental(words);
     }
-    Address::Named { kind: "netoffload".to_owned(), name: name.to_owned() }
-}
-
-/// An offload of one adapter.
-fn of_adapter(name: &str) -> Address {
-    Address::Named { kind: "adapter".to_owned(), name: name.to_owned() }
-}
-
-fn link(device: &str, property: &str) -> Address {
-    Address::Link { device: device.to_owned(), property: property.to_owned() }
-}
-
-/// The value of one named parameter.
-fn parameter(given: &[(String, String)], names: &[&str]) -> Option<String> {
-    let known = |given: &str| names.iter().any(|name| name.eq_ignore_ascii_case(given));
-    given.iter().find(|(name, _)| known(name)).map(|(_, value)| value.clone())
-}
-
-/// A property of a driver, by its keyword or by what its page shows: the size of frames (`Jumbo Packet`, `9014 Bytes`), or
-/// an offload. Keywords: Microsoft's documents of the standardised ones.
-fn advanced_property(words: &[String]) -> Vec<Action> {
-    let given = parameters(words);
-    let device = parameter(&given, &["Name", "InterfaceDescription"]).unwrap_or_else(|| "*".to_owned());
-    let name = parameter(&given, &["RegistryKeyword", "DisplayName"]).unwrap_or_default().to_ascii_lowercase();
-    let Some(value) = parameter(&given, &["RegistryValue", "DisplayValue"]) else { return Vec::new() };
-    if name.contains("jumbo") {
-        let bytes = value.split_whitespace().next().map(str::to_owned);
-        return bytes.map(|bytes| Action::Set(link(&device, "*JumboPacket"), bytes)).into_iter().collect();
-    }
-    let knob = if name.starts_with("*lso") || name.contains("large send offload") {
-        of_adapter("LargeSendOffload")
-    } else if name.contains("checksumoffload") || name.contains("checksum offload") {
-        of_adapter("ChecksumOffload")
-    } else if name == "*rss" || name == "receive side scaling" {
-        offload("ReceiveSideScaling")
-    } else if name.starts_with("*rscipv") || name.contains("receive segment coalescing") {
-        offload("ReceiveSegmentCoalescing")
-    } else {
-        let words = format!("the driver's property `{name}` bounds no TCP connection as far as the catalogue knows");
-        return vec![Action::Unclear(words)];
+    let set = |parameter: &str, value: &str| {
+        let context = format!("tcp {context}");
+        Action::Set(Address::Netsh { context, parameter: parameter.to_owned() }, value.to_owned())
     };
-    let off = ["0", "disabled", "off"].iter().any(|word| value.eq_ignore_ascii_case(word));
-    vec![Action::Set(knob, if off { "Disabled" } else { "Enabled" }.to_owned())]
-}
-
-fn ip_interface(words: &[String]) -> Vec<Action> {
-    let given = parameters(words);
-    let device = parameter(&given, &["InterfaceAlias", "InterfaceIndex"]).unwrap_or_else(|| "*".to_owned());
-    let mtu = parameter(&given, &["NlMtuBytes", "NlMtu"]);
-    mtu.map(|mtu| Action::Set(link(&device, "mtu"), mtu)).into_iter().collect()
-}
-
-fn transport_filter(words: &[String]) -> Vec<Action> {
-    let given = parameters(words);
-    let Some(template) = parameter(&given, &["SettingName"]) else { return Vec::new() };
-    let to = parameter(&given, &["DestinationPrefix", "RemotePortStart", "LocalPortStart"]).unwrap_or_default();
-    vec![Action::Set(Address::Named { kind: "transportfilter".to_owned(), name: template }, to)]
+    let actions = words.iter().filter_map(|word| match word.split_once('=') {
+        Some((parameter, value)) => Some(set(parameter, value)),
+        // `set heuristics disabled` names the only parameter that it had.
+        None if context == "heuristics" => Some(set("wsh", word)),
+        None => None,
+    });
+    let actions: Vec<Action> = actions.collect();
+    if actions.is_empty() && context != "security" {
+        return Err(format!("`netsh tcp set {context}` without a parameter=value"));
+    }
+    Ok(actions)
 }
 
 /// `set supplemental template=internet congestionprovider=ctcp`. netsh also takes values without their names, in the
@@ -370,108 +307,6 @@ fn reg(words: &[String], lower: &[String]) -> Result<Vec<Action>, String> {
     }
 }
 
-/// The named parameters of a PowerShell command; a switch has the value `True`.
-fn parameters(words: &[String]) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    let mut rest = words.iter().skip(1).peekable();
-    while let Some(word) = rest.next() {
-        let Some(name) = word.strip_prefix('-').filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
-        else {
-            continue;
-        };
-        let (name, value) = match name.split_once(':') {
-            Some((name, value)) => (name, Some(value.to_owned())),
-            None => (name, rest.next_if(|next| !next.starts_with('-')).cloned()),
-        };
-        let common = ["erroraction", "confirm", "whatif", "force", "verbose", "cimsession", "passthru"];
-        if !common.iter().any(|known| name.eq_ignore_ascii_case(known)) {
-            found.push((name.to_owned(), value.unwrap_or_else(|| "True".to_owned())));
-        }
-    }
-    found
-}
-
-fn set_net_tcp_setting(words: &[String], piped: Option<&str>) -> Result<Vec<Action>, String> {
-    let given = parameters(words);
-    let template =
-        given.iter().find(|(name, _)| name.eq_ignore_ascii_case("SettingName")).map(|(_, value)| value.clone());
-    let template = template.or_else(|| piped.map(str::to_owned)).ok_or("Set-NetTCPSetting without -SettingName")?;
-    let sets = given.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("SettingName"));
-    let set = |(parameter, value): (String, String)| {
-        let parameter = whole_parameter(&parameter)?;
-        Ok(Action::Set(Address::TcpSetting { template: template.clone(), parameter }, value))
-    };
-    sets.map(set).collect()
-}
-
-/// The parameter that PowerShell takes an unambiguous beginning for: `-InitialCongestionWindow` in Microsoft's own example
-/// of Set-NetTCPSetting.
-fn whole_parameter(given: &str) -> Result<String, String> {
-    const PARAMETERS: [&str; 20] = [
-        "MinRtoMs",
-        "InitialCongestionWindowMss",
-        "CongestionProvider",
-        "CwndRestart",
-        "DelayedAckTimeoutMs",
-        "DelayedAckFrequency",
-        "MemoryPressureProtection",
-        "AutoTuningLevelLocal",
-        "EcnCapability",
-        "Timestamps",
-        "InitialRtoMs",
-        "ScalingHeuristics",
-        "DynamicPortRangeStartPort",
-        "DynamicPortRangeNumberOfPorts",
-        "AutomaticUseCustom",
-        "NonSackRttResiliency",
-        "ForceWS",
-        "MaxSynRetransmissions",
-        "AutoReusePortRangeStartPort",
-        "AutoReusePortRangeNumberOfPorts",
-    ];
-    let begins = |name: &&&str| name.get(..given.len()).is_some_and(|start| start.eq_ignore_ascii_case(given));
-    let found: Vec<&str> = PARAMETERS.iter().filter(begins).copied().collect();
-    match found.as_slice() {
-        [] => Ok(given.to_owned()),
-        [one] => Ok((*one).to_owned()),
-        [first, ..] if found.iter().any(|name| name.eq_ignore_ascii_case(given)) => Ok((*first).to_owned()),
-        several => Err(format!("`-{given}` stands for several parameters: {}", several.join(", "))),
-    }
-}
-
-fn item_property(words: &[String], remove: bool) -> Result<Vec<Action>, String> {
-    let given = parameters(words);
-    let named =
-        |name: &str| given.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.clone());
-    let positional = || words.get(1).filter(|word| !word.starts_with('-')).cloned();
-    let (Some(path), Some(name)) = (named("Path").or_else(|| named("LiteralPath")).or_else(positional), named("Name"))
-    else {
-        return Ok(Vec::new());
-    };
-    let path = path.trim_start_matches("Registry::").to_owned();
-    // What only a running script knows (`$_.PSPath`) is recognised by the value: a loop goes over the adapters.
-    let key = if path.starts_with('$') { key_of(&name).unwrap_or_else(|| short_key(&path)) } else { short_key(&path) };
-    let knob = Address::Registry { key, value: name };
-    if remove {
-        return Ok(vec![Action::Delete(knob)]);
-    }
-    let value = named("Value").ok_or_else(|| format!("{knob} is written without -Value"))?;
-    Ok(vec![Action::Set(knob, value)])
-}
-
-/// The key that Windows reads a value from: that of one adapter, where there is one.
-fn key_of(value: &str) -> Option<String> {
-    let keys = || {
-        Catalogue::for_family(Family::Windows).into_iter().flat_map(|catalogue| &catalogue.knobs).filter_map(|row| {
-            match &row.address {
-                Address::Registry { key, value: name } if name.eq_ignore_ascii_case(value) => Some(key),
-                _ => None,
-            }
-        })
-    };
-    keys().find(|key| key.contains("{GUID}")).or_else(|| keys().next()).cloned()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -484,7 +319,7 @@ mod tests {
             Action::Set(knob, value) => format!("{}: {knob} = {value}", step.line),
             Action::Delete(knob) => format!("{}: {knob} deleted", step.line),
             Action::Reset(what) | Action::Unclear(what) => format!("{}: {what}", step.line),
-            other @ Action::Repeats(_) => format!("{}: {other:?}", step.line),
+            other @ (Action::Repeats(_) | Action::Misspelt { .. }) => format!("{}: {other:?}", step.line),
         };
         found.0.into_iter().map(words).collect()
     }
@@ -529,7 +364,7 @@ mod tests {
                 "2: link a *JumboPacket = 9014",
                 "3: the driver's property `flow control` bounds no TCP connection as far as the catalogue knows",
                 "4: link Ethernet mtu = 9000",
-                "5: netoffload ReceiveSideScaling = Disabled",
+                "5: link Ethernet *RSS = 0",
                 "6: transportfilter Custom = 10.0.0.0/8",
                 "7: netsh tcp global chimney = Enabled",
             ]
@@ -548,11 +383,100 @@ mod tests {
                 format!(r"3: {parameters}\TcpWindowSize = 64240"),
                 format!(r"4: {parameters}\Interfaces\{{GUID}}\TcpAckFrequency = 1"),
                 format!(r"5: {parameters}\Interfaces\{{GUID}}\TCPNoDelay = 1"),
-                "7: adapter LargeSendOffload = Disabled".to_owned(),
+                "7: link $a.Name *LsoV2IPv4 = 0".to_owned(),
             ]
         );
         let text = "for /f \"tokens=*\" %%i in ('reg query X') do reg add \"HKLM\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters\\Interfaces\\%%i\" /v TcpAckFrequency /t REG_DWORD /d 1 /f\n";
         assert_eq!(sets(batch(text)), [format!(r"1: {parameters}\Interfaces\{{GUID}}\TcpAckFrequency = 1")]);
+    }
+
+    #[test]
+    fn templates_may_be_named_by_position_in_a_list_by_a_loop_and_by_a_table() {
+        for (text, expected) in [
+            ("Set-NetTCPSetting InternetCustom -MinRto 300", vec!["1: tcpsetting InternetCustom MinRtoMs = 300"]),
+            (
+                "Set-NetTCPSetting -SettingName Custom, Internet -MinRto 300",
+                vec!["1: tcpsetting Custom MinRtoMs = 300", "1: tcpsetting Internet MinRtoMs = 300"],
+            ),
+            (
+                "foreach ($n in \"Custom\") {\n  Set-NetTCPSetting -SettingName $n -MinRto 300\n}",
+                vec!["2: tcpsetting Custom MinRtoMs = 300"],
+            ),
+            (
+                "\"Custom\" | % { Set-NetTCPSetting -SettingName $_ -MinRto 300 }",
+                vec!["1: tcpsetting Custom MinRtoMs = 300"],
+            ),
+            (
+                "$p = @{ SettingName='Internet'; MinRtoMs = 300 }\nSet-NetTCPSetting @p",
+                vec!["2: tcpsetting Internet MinRtoMs = 300"],
+            ),
+            ("Set-NetTCPSetting @p", vec!["1: `@p` is known only when the script runs"]),
+            (
+                "foreach ($n in Get-Content x) { Set-NetTCPSetting -SettingName $n -MinRto 300 }",
+                vec!["1: `$n` is known only when the script runs"],
+            ),
+            (
+                "Set-NetTCPSetting -SettingName Custom -MinRto $ms",
+                vec!["1: the value of MinRtoMs, `$ms`, is known only when the script runs"],
+            ),
+        ] {
+            assert_eq!(sets(powershell(text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn offloads_of_single_adapters_are_read_by_the_drivers_keywords() {
+        for (line, expected) in [
+            ("Disable-NetAdapterRsc -Name Ethernet -IPv4", vec!["1: link Ethernet *RscIPv4 = 0"]),
+            ("Set-NetAdapterRsc -Name Ethernet -IPv6Enabled $true", vec!["1: link Ethernet *RscIPv6 = 1"]),
+            ("Set-NetAdapterLso Ethernet -V2IPv4Enabled $false", vec!["1: link Ethernet *LsoV2IPv4 = 0"]),
+            ("Enable-NetAdapterRss -Name a,b", vec!["1: link a *RSS = 1", "1: link b *RSS = 1"]),
+            (
+                "Set-NetAdapterAdvancedProperty -Name a -DisplayName 'Large Send Offload V2 (IPv4)' -DisplayValue Disabled",
+                vec!["1: link a *LsoV2IPv4 = 0"],
+            ),
+            ("Disable-NetAdapterChecksumOffload -Name *", vec!["1: adapter ChecksumOffload = Disabled"]),
+        ] {
+            assert_eq!(sets(powershell(line)), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn variables_of_a_batch_file_are_put_in() {
+        let text = "set W=128480\nset \"K=HKLM\\X\"\nreg add %K% /v A /t REG_DWORD /d %w% /f\nreg add %K% /v B /t REG_DWORD /d %V% /f\nset /p W=?\nreg add %K% /v C /t REG_DWORD /d %W% /f\n";
+        assert_eq!(
+            sets(batch(text)),
+            [
+                r"3: registry HKLM\X\A = 128480",
+                "4: the value of B, `%V%`, is known only when the script runs",
+                "6: the value of C, `%W%`, is known only when the script runs",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_slip_of_a_command_is_told_and_another_command_is_not() {
+        for (line, meant) in [
+            ("Set-NetTCPSeting -SettingName Internet", Some("Set-NetTCPSetting")),
+            ("New-NetTransportFiler -SettingName Custom", Some("New-NetTransportFilter")),
+            ("Sett-NetTCPSetting -SettingName Internet", Some("Set-NetTCPSetting")),
+            ("Get-NetTCPSetting", None),
+            ("Get-NetUDPSetting", None),
+            ("Enable-NetAdapterUso -Name a", None),
+            ("Write-Host x", None),
+            ("netsh int tcp set globl rss=disabled", Some("global")),
+            ("netsh int tcp show globl", None),
+        ] {
+            let found = powershell(line).0;
+            let found: Vec<&str> = found
+                .iter()
+                .filter_map(
+                    |step| if let Action::Misspelt { meant, .. } = &step.action { Some(meant.as_str()) } else { None },
+                )
+                .collect();
+            assert_eq!(found, meant.into_iter().collect::<Vec<_>>(), "{line}");
+        }
+        assert_eq!(sets(batch("netsh int tcp set glob rss=disabled")), ["1: netsh tcp global rss = disabled"]);
     }
 
     #[test]
@@ -580,8 +504,10 @@ mod tests {
             [
                 "1: tcpsetting * CongestionProvider = CTCP",
                 "1: tcpsetting Internet ForceWS = Enabled",
-                "2: adapter LargeSendOffload = Disabled",
-                "3: netoffload ReceiveSegmentCoalescing = Disabled",
+                "2: link * *LsoV2IPv4 = 0",
+                "2: link * *LsoV2IPv6 = 0",
+                "3: link * *RscIPv4 = 0",
+                "3: link * *RscIPv6 = 0",
             ]
         );
     }

@@ -1,9 +1,14 @@
 //! Loops over a list of words that stands in the script itself: what a body does for each word.
 //!
-//! No shell and no `cmd`: words that only a running script knows leave the loop as it is.
+//! No shell and no `cmd`: words that only a running script knows leave the loop as it is. PowerShell's loops are in
+//! `powershell`.
+
+use std::collections::BTreeMap;
 
 /// The most that the loops of one script are written out to, in lines or commands.
 const MOST: usize = 4096;
+/// The longest text of a variable, and the longest word that variables are put into, in bytes.
+pub(super) const LONGEST: usize = 4096;
 
 /// A loop of `cmd`: its variable, with its percent signs, and its words.
 struct Loop {
@@ -74,30 +79,154 @@ fn head_of_batch(line: &str) -> Option<(Option<Loop>, &str)> {
 /// One command of a shell script: its line and its words.
 pub(super) type Command = (u32, Vec<String>);
 
-/// The commands of a shell script, with `for v in a b; do ...; done` written out.
+/// The commands of a shell script in the order in which they run, with `for v in a b; do ...; done` written out and the
+/// variables that the script itself gives put in.
 pub(super) fn shell(commands: &[Command]) -> Vec<Command> {
-    let mut written = Vec::new();
-    let mut rest = commands;
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        let Some((variable, words)) = head_of_shell(&first.1) else {
-            written.push(first.clone());
-            continue;
-        };
-        let (body, behind) = after.split_at(end_of_body(after));
-        rest = behind.get(1..).unwrap_or_default();
-        let body = shell(body);
-        if words.is_empty() || body.len().saturating_mul(words.len()) + written.len() > MOST {
-            written.extend(body);
-            continue;
-        }
-        for word in &words {
-            let with_word =
-                |(line, command): &Command| (*line, command.iter().map(|w| put_in(w, variable, word)).collect());
-            written.extend(body.iter().map(with_word));
+    let mut shell = Shell { left: MOST, ..Shell::default() };
+    shell.run(commands, 0);
+    shell.written
+}
+
+/// How deep loops are read that lie in one another.
+const DEEPEST: usize = 32;
+
+/// A shell script on its way.
+#[derive(Default)]
+struct Shell {
+    variables: BTreeMap<String, String>,
+    written: Vec<Command>,
+    /// How many commands of loops may still be written out again.
+    left: usize,
+}
+
+impl Shell {
+    fn run(&mut self, commands: &[Command], depth: usize) {
+        let mut rest = commands;
+        while let Some(((line, words), after)) = rest.split_first() {
+            rest = after;
+            if let Some((variable, list)) = self.head_of_loop(words) {
+                let (body, behind) = after.split_at(end_of_body(after));
+                rest = behind.get(1..).unwrap_or_default();
+                if depth < DEEPEST {
+                    self.each(&variable, &list, body, depth + 1);
+                }
+            } else if !self.note(words) {
+                self.written.push((*line, words.iter().map(|word| self.put_in(word)).collect()));
+            }
         }
     }
-    written
+
+    /// The body of a loop once for each word, or once where its words are not known.
+    fn each(&mut self, variable: &str, list: &[String], body: &[Command], depth: usize) {
+        self.variables.remove(variable);
+        if list.is_empty() {
+            return self.run(body, depth);
+        }
+        for (at, word) in list.iter().enumerate() {
+            // The first time is the file's own text.
+            let cost = if at == 0 { 0 } else { body.len() + 1 };
+            let Some(left) = self.left.checked_sub(cost) else { break };
+            self.left = left;
+            self.variables.insert(variable.to_owned(), word.clone());
+            self.run(body, depth);
+        }
+        self.variables.remove(variable);
+    }
+
+    /// The variable of a loop and its words; no words where only a running shell knows them.
+    fn head_of_loop(&self, command: &[String]) -> Option<(String, Vec<String>)> {
+        let command = command.strip_prefix(&["do".to_owned()]).unwrap_or(command);
+        let [first, variable, word_in, list @ ..] = command else { return None };
+        if first != "for" || word_in != "in" {
+            return None;
+        }
+        let mut words = Vec::new();
+        for word in list {
+            if words.len() >= MOST {
+                break;
+            }
+            let known = self.put_in(word);
+            match braces(&known) {
+                Some(several) => words.extend(several),
+                None if known.contains(['$', '*', '?', '`', '{', '[']) => return Some((variable.clone(), Vec::new())),
+                // What a variable stands for may be several words.
+                None => words.extend(known.split_whitespace().map(str::to_owned)),
+            }
+        }
+        Some((variable.clone(), words))
+    }
+
+    /// Notes `NAME=text`; true for a command that does nothing else.
+    fn note(&mut self, command: &[String]) -> bool {
+        const BEFORE: [&str; 9] = ["do", "then", "else", "export", "readonly", "local", "declare", "typeset", "-r"];
+        let words = command.iter().skip_while(|word| BEFORE.contains(&word.as_str()));
+        let pairs: Vec<Option<(&str, &str)>> = words.map(|word| name_and_value(word)).collect();
+        // Before another command it holds for that alone, unless it is one word of `NAME=$(command ...)`.
+        let Some(Some(first)) = pairs.first() else { return false };
+        let alone = pairs.iter().all(Option::is_some);
+        if !alone && !first.1.contains("$(") && !first.1.contains('`') {
+            return false;
+        }
+        for (name, value) in pairs.into_iter().flatten() {
+            let value = self.put_in(value);
+            match worked_out(&value) {
+                Some(value) if alone && value.len() <= LONGEST => self.variables.insert(name.to_owned(), value),
+                _ => self.variables.remove(name),
+            };
+        }
+        alone
+    }
+
+    /// A word with `$name`, `${name}` and `${name:-text}` replaced where they are known.
+    fn put_in(&self, word: &str) -> String {
+        let mut text = String::with_capacity(word.len());
+        let mut rest = word;
+        while let Some(at) = rest.find('$').filter(|_| text.len() <= LONGEST) {
+            let (before, from) = rest.split_at(at);
+            text.push_str(before);
+            let inner = from.get(1..).unwrap_or_default();
+            let (name, default, after) = match inner.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
+                Some((inner, after)) => {
+                    let (name, default) =
+                        inner.split_once(":-").map_or((inner, None), |(name, text)| (name, Some(text)));
+                    (name, default, after)
+                }
+                None => {
+                    let end = inner.bytes().take_while(|byte| is_of_name(*byte)).count();
+                    let (name, after) = inner.split_at(end);
+                    (name, None, after)
+                }
+            };
+            match self.variables.get(name).map(String::as_str).or(default) {
+                Some(value) => text.push_str(value),
+                None => text.push_str(from.get(..from.len() - after.len()).unwrap_or_default()),
+            }
+            rest = after;
+        }
+        text.push_str(rest);
+        text
+    }
+}
+
+/// `NAME=text` as one word.
+fn name_and_value(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let plain = name.bytes().all(is_of_name) && !name.starts_with(|c: char| c.is_ascii_digit());
+    (plain && !name.is_empty()).then_some((name, value))
+}
+
+const fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// A value without anything that only a running shell knows; `$((16*1024))` is worked out where it is a product.
+fn worked_out(value: &str) -> Option<String> {
+    if let Some(sum) = value.strip_prefix("$((").and_then(|rest| rest.strip_suffix("))")) {
+        let factors = sum.split('*').map(|factor| factor.trim().parse::<u64>().ok());
+        let product = factors.into_iter().try_fold(1_u64, |product, factor| product.checked_mul(factor?));
+        return product.map(|product| product.to_string());
+    }
+    (!value.contains(['$', '`'])).then(|| value.to_owned())
 }
 
 /// Where the `done` of a loop stands whose body begins here.
@@ -115,24 +244,6 @@ fn end_of_body(commands: &[Command]) -> usize {
     commands.len()
 }
 
-/// The variable of a loop and its words; no words where only a running shell knows them.
-fn head_of_shell(command: &[String]) -> Option<(&str, Vec<String>)> {
-    let command = command.strip_prefix(&["do".to_owned()]).unwrap_or(command);
-    let [first, variable, word_in, list @ ..] = command else { return None };
-    if first != "for" || word_in != "in" {
-        return None;
-    }
-    let mut words = Vec::new();
-    for word in list {
-        match braces(word) {
-            Some(several) => words.extend(several),
-            None if word.contains(['$', '*', '?', '`', '{', '[']) => return Some((variable, Vec::new())),
-            None => words.push(word.clone()),
-        }
-    }
-    Some((variable, words))
-}
-
 /// `{1..4}` and `{rmem,wmem}`, with what stands around them.
 fn braces(word: &str) -> Option<Vec<String>> {
     let (before, rest) = word.split_once('{').filter(|(before, _)| !before.ends_with('$'))?;
@@ -146,23 +257,4 @@ fn braces(word: &str) -> Option<Vec<String>> {
         None => return None,
     };
     Some(all.into_iter().map(|middle| format!("{before}{middle}{after}")).collect())
-}
-
-/// A word with `$variable` and `${variable}` replaced.
-fn put_in(word: &str, variable: &str, value: &str) -> String {
-    let mut text = word.replace(&format!("${{{variable}}}"), value);
-    let name = format!("${variable}");
-    let mut from = 0;
-    while let Some(at) = text.get(from..).and_then(|rest| rest.find(&name)).map(|at| at + from) {
-        let end = at + name.len();
-        let longer =
-            text.get(end..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'));
-        if longer {
-            from = end;
-        } else {
-            text.replace_range(at..end, value);
-            from = at + value.len();
-        }
-    }
-    text
 }

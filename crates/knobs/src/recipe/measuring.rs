@@ -8,7 +8,7 @@ pub(super) fn actions(words: &[&str]) -> Vec<Action> {
     let Some((program, arguments)) = words.split_first() else { return Vec::new() };
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program).to_ascii_lowercase();
     match name.trim_end_matches(".exe") {
-        "iperf" | "iperf3" => iperf(arguments),
+        name @ ("iperf" | "iperf3") => iperf(arguments, name == "iperf3"),
         "psping" | "psping64" => vec![Action::Unclear(
             "psping measures and sets nothing; `fullpipe measure HOST --sizes 4k..64k` measures as its -l does, with what limits beside"
                 .to_owned(),
@@ -18,8 +18,9 @@ pub(super) fn actions(words: &[&str]) -> Vec<Action> {
     }
 }
 
-/// `iperf -c HOST -w 1M`: buffers of its own sockets, for sending on the client and for receiving on the server.
-fn iperf(arguments: &[&str]) -> Vec<Action> {
+/// `iperf -c HOST -w 1M`: buffers of its own sockets. iperf 2 sets the one for sending on the client and the one for receiving
+/// on the server (setsock_tcp_windowsize), iperf3 both on both ends (iperf_tcp.c).
+fn iperf(arguments: &[&str], both: bool) -> Vec<Action> {
     let after = |short: &str, long: &str| {
         arguments.iter().enumerate().find_map(|(at, word)| {
             let attached = word.strip_prefix(long).and_then(|rest| rest.strip_prefix('='));
@@ -29,15 +30,17 @@ fn iperf(arguments: &[&str]) -> Vec<Action> {
     };
     let Some(size) = after("-w", "--window") else {
         return vec![Action::Unclear(
-            "iperf measures and sets nothing here: its sockets are sized automatically; `fullpipe measure HOST` tells what limits, too"
+            "iperf measures and sets nothing without -w: its sockets are sized as the system sizes those of any program; `fullpipe measure HOST` tells what limits, too"
                 .to_owned(),
         )];
     };
-    let option = if arguments.iter().any(|word| ["-s", "--server"].contains(word)) { "SO_RCVBUF" } else { "SO_SNDBUF" };
-    match bytes(size) {
-        Some(bytes) => vec![Action::Set(Address::Socket(option.to_owned()), bytes.to_string())],
-        None => vec![Action::Unclear(format!("iperf's window `{size}` is known only when the script runs"))],
-    }
+    let server = arguments.iter().any(|word| ["-s", "--server"].contains(word));
+    let Some(bytes) = bytes(size) else {
+        return vec![Action::Unclear(format!("iperf's window `{size}` is known only when the script runs"))];
+    };
+    let options = [("SO_SNDBUF", both || !server), ("SO_RCVBUF", both || server)];
+    let sets = options.into_iter().filter(|(_, sets)| *sets);
+    sets.map(|(option, _)| Action::Set(Address::Socket(option.to_owned()), bytes.to_string())).collect()
 }
 
 /// A size as iperf takes it: K, M and G are powers of 1,024 (iperf(1), unit_atoi).

@@ -1,11 +1,14 @@
 //! Recipes: files and scripts that set things, read for what they set and on which line.
 //!
-//! Reading only, over text; nothing is run and no variable is expanded. What such a file *should* say is `lint`'s.
+//! Reading only, over text; nothing is run. Variables and loops are followed as far as the file itself tells what they
+//! stand for. What such a file *should* say is `lint`'s.
 
+mod cmdlets;
 mod commands;
 mod inf;
 mod loops;
 mod measuring;
+mod powershell;
 mod reg;
 mod script;
 mod shell;
@@ -14,6 +17,7 @@ mod tuned;
 
 use crate::{Address, Family, Platform, Settings, sysctl_conf};
 
+pub(crate) use cmdlets::ALL as ALL_TEMPLATES;
 pub(crate) use reg::unquoted;
 pub use reg::{DecodeError, decode};
 
@@ -145,6 +149,13 @@ pub enum Action {
     Unclear(String),
     /// Sets the buffers of each socket of a loop, which runs so many times; `None` where the file doesn't tell.
     Repeats(Option<u64>),
+    /// A name that is none, and nearly one: what is written, and what is most likely meant.
+    Misspelt {
+        /// As it stands there: `Set-NetTCPSeting`.
+        written: String,
+        /// As it should: `Set-NetTCPSetting`.
+        meant: String,
+    },
 }
 
 /// A line that no reader understands.
@@ -180,10 +191,36 @@ pub fn settings(kind: Kind, text: &str, platform: Platform) -> (Settings, Vec<Pr
         match step.action {
             Action::Set(address, value) => settings.values.insert(address, Some(value)),
             Action::Delete(address) => settings.values.insert(address, None),
-            Action::Reset(_) | Action::Unclear(_) | Action::Repeats(_) => None,
+            Action::Reset(_) | Action::Unclear(_) | Action::Repeats(_) | Action::Misspelt { .. } => None,
         };
     }
     (settings, problems)
+}
+
+/// What only a running script knows is no setting: a name or a value with a variable in it. `mark` begins a variable.
+fn known_or_not(action: Action, mark: char) -> Action {
+    let Action::Set(knob, value) = &action else { return action };
+    let names: [&str; 2] = match knob {
+        Address::Netsh { parameter: name, .. }
+        | Address::Registry { value: name, .. }
+        | Address::Link { property: name, .. }
+        | Address::Named { name, .. }
+        | Address::Sysctl(name)
+        | Address::Socket(name) => [name, ""],
+        Address::TcpSetting { template, parameter } => [template, parameter],
+        Address::Route { destination, attribute: name } | Address::Destination { destination, option: name } => {
+            [destination, name]
+        }
+    };
+    let runs = "is known only when the script runs";
+    if let Some(name) = names.into_iter().find(|name| name.contains(mark)) {
+        return Action::Unclear(format!("`{name}` {runs}"));
+    }
+    if value.contains(mark) {
+        let name = names.into_iter().rfind(|name| !name.is_empty()).unwrap_or_default();
+        return Action::Unclear(format!("the value of {name}, `{value}`, {runs}"));
+    }
+    action
 }
 
 fn sysctl(text: &str) -> (Vec<Step>, Vec<Problem>) {

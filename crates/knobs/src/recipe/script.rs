@@ -1,10 +1,10 @@
 //! Shell scripts: `sysctl` with assignments, writes below /proc/sys, here-documents into sysctl's files, and the commands
 //! that set routes and interfaces.
 //!
-//! No shell: a value that a variable would give stays the variable's name, and branches count as taken. A loop over words
-//! that stand in the script is written out.
+//! No shell: a value that only a running script knows is said to be unknown, and branches count as taken. Loops over words
+//! that stand in the script are written out, and variables that it gives are put in (`loops`).
 
-use super::{Action, Problem, Step, loops, measuring};
+use super::{Action, Problem, Step, known_or_not, loops, measuring};
 use crate::{Address, sysctl_conf};
 
 pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
@@ -22,13 +22,8 @@ pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
             continue;
         }
         if let Some(end) = here_document(&line) {
-            for (number, raw) in lines.by_ref().take_while(|(_, raw)| raw.trim() != end) {
-                let (found, bad) = sysctl_conf::parse(raw);
-                let sets =
-                    found.into_iter().filter_map(|line| Some(set(number, Address::Sysctl(line.name), line.value?)));
-                steps.extend(sets);
-                problems.extend(bad.into_iter().map(|problem| Problem { line: number, ..problem }));
-            }
+            let lines = lines.by_ref().take_while(|(_, raw)| raw.trim() != end);
+            commands.extend(lines.map(|(number, raw)| (number, vec![HERE.to_owned(), raw.to_owned()])));
             continue;
         }
         let words = words(&line);
@@ -36,15 +31,26 @@ pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
         commands.extend(of_line.filter(|command| !command.is_empty()).map(|command| (number, command.to_vec())));
     }
     for (number, command) in loops::shell(&commands) {
-        steps.extend(actions(&command).into_iter().map(|action| Step { line: number, action }));
+        let actions = match command.as_slice() {
+            [first, raw] if first == HERE => {
+                let (found, bad) = sysctl_conf::parse(raw);
+                problems.extend(bad.into_iter().map(|problem| Problem { line: number, ..problem }));
+                found
+                    .into_iter()
+                    .filter_map(|line| Some(Action::Set(Address::Sysctl(line.name), line.value?)))
+                    .collect()
+            }
+            command => actions(command),
+        };
+        let known = actions.into_iter().map(|action| known_or_not(known_or_not(action, '$'), '`'));
+        steps.extend(known.map(|action| Step { line: number, action }));
     }
     steps.sort_by_key(|step| step.line);
     (steps, problems)
 }
 
-fn set(line: u32, knob: Address, value: String) -> Step {
-    Step { line, action: Action::Set(knob, value) }
-}
+/// What stands before a line of a here-document as if it were a command; no command has this name.
+const HERE: &str = "<<";
 
 /// The word that ends a here-document which goes into a file of sysctl's.
 fn here_document(line: &str) -> Option<String> {
@@ -111,10 +117,8 @@ fn actions(command: &[String]) -> Vec<Action> {
 /// `net.ipv4.tcp_rmem=4096 131072 6291456`, as one word.
 fn assignment(word: &str) -> Option<Action> {
     let (name, value) = word.split_once('=').filter(|(name, _)| !name.starts_with('-'))?;
-    if name.contains('$') {
-        return Some(Action::Unclear(format!("`{name}` is known only when the script runs")));
-    }
-    let knob: Address = sysctl_conf::dotted(name.trim()).parse().ok()?;
+    let name = sysctl_conf::dotted(name.trim());
+    let knob = if name.contains('$') { Address::Sysctl(name) } else { name.parse().ok()? };
     matches!(knob, Address::Sysctl(_)).then(|| Action::Set(knob, value.trim().to_owned()))
 }
 
@@ -127,9 +131,6 @@ fn written(words: &[&str]) -> Option<Action> {
         return assignment(&what.join(" "));
     }
     let name = into.strip_prefix("/proc/sys/")?;
-    if name.contains('$') {
-        return Some(Action::Unclear(format!("`{into}` is known only when the script runs")));
-    }
     Some(Action::Set(Address::Sysctl(sysctl_conf::dotted(name)), what.join(" ")))
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::{Action, Problem, Step};
 use crate::{
     Address,
+    lint::meant,
     reading::{self, RemarkKind},
 };
 
@@ -40,20 +41,19 @@ pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
 }
 
 fn device(text: &str) -> Vec<Step> {
-    let Ok(reading) = reading::read("source.c", text.as_bytes()) else { return Vec::new() };
-    let found = reading.found.into_iter().filter_map(|found| {
+    let calls = reading::device_calls(text);
+    let found = calls.found.into_iter().filter_map(|found| {
         let action = Action::Set(found.knob, found.value?);
         Some(Step { line: found.place.line, action })
     });
-    let unclear = reading.remarks.into_iter().filter(|remark| remark.kind == RemarkKind::Unread);
+    let unclear = calls.remarks.into_iter().filter(|remark| remark.kind == RemarkKind::Unread);
     let unclear = unclear.map(|remark| Step { line: remark.place.line, action: Action::Unclear(remark.message) });
     found.chain(unclear).chain(loops(text)).collect()
 }
 
 /// The misspelt calls of a device's source: each is a setting that does not happen.
 fn misspelt(text: &str) -> Vec<Problem> {
-    let Ok(reading) = reading::read("source.c", text.as_bytes()) else { return Vec::new() };
-    let slips = reading.remarks.into_iter().filter(|remark| remark.kind == RemarkKind::Misspelt);
+    let slips = reading::device_calls(text).remarks.into_iter().filter(|remark| remark.kind == RemarkKind::Misspelt);
     slips.map(|slip| Problem { line: slip.place.line, column: slip.place.column, message: slip.message }).collect()
 }
 
@@ -156,12 +156,16 @@ fn sockets(text: &str) -> Vec<Step> {
         let Some((_, call)) = line.split_once("setsockopt") else { continue };
         let arguments: Vec<&str> = call.split(',').map(str::trim).collect();
         let (Some(option), Some(value)) = (arguments.get(2), arguments.get(3)) else { continue };
-        if !["SO_RCVBUF", "SO_SNDBUF"].contains(option) {
+        const BUFFERS: [&str; 2] = ["SO_RCVBUF", "SO_SNDBUF"];
+        let is_slip = || BUFFERS.iter().any(|meant| meant::is_slip(option, meant));
+        // `SO_RCVBUFFORCE` and the like are others.
+        if !BUFFERS.contains(option) && !is_slip() {
             continue;
         }
         let name = value.rsplit(['&', ')', ' ', '*']).next().unwrap_or(value);
         let action = match names.get(name) {
             Some(bytes) => Action::Set(Address::Socket((*option).to_owned()), bytes.to_string()),
+            None if is_slip() => Action::Set(Address::Socket((*option).to_owned()), name.to_owned()),
             None => Action::Unclear(format!("{option} is set to `{name}`, whose value the file doesn't tell")),
         };
         steps.push(Step { line: number, action });

@@ -1,0 +1,579 @@
+//! PowerShell scripts: their commands in the order in which they run, with loops over words of the script itself written
+//! out and variables that the script itself gives put in.
+//!
+//! No interpreter: what only a running script knows stays the variable's name, and branches count as taken.
+
+use std::{collections::BTreeMap, iter::Peekable, str::Chars};
+
+use super::loops::LONGEST;
+
+/// The most that the loops of one script are written out to, in words beyond those of the script itself, and the most
+/// elements of a list.
+const MOST: usize = 1 << 16;
+/// How deep blocks are read that lie in one another.
+const DEEPEST: usize = 32;
+/// What stands between the elements of a list within a word; no script has it.
+const LIST: char = '\u{1f}';
+
+/// One command: its line, its words without quotation marks, lists with commas, and whether a pipe hands it objects.
+#[derive(Debug, PartialEq)]
+pub(super) struct Command {
+    pub(super) line: u32,
+    pub(super) words: Vec<String>,
+    pub(super) piped: bool,
+}
+
+/// The commands of a script.
+pub(super) fn commands(text: &str) -> Vec<Command> {
+    let mut run = Run { left: MOST, ..Run::default() };
+    run.block(&tokens(text), 0);
+    run.commands
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Word {
+        text: String,
+        quoted: bool,
+    },
+    Pipe,
+    /// The end of a command: `;` or, true, the end of a line.
+    End(bool),
+    Open,
+    Close,
+}
+
+/// A token and its line.
+type Spot = (u32, Token);
+
+/// A word, its line, and whether any of it stood in quotation marks.
+#[derive(Clone, Debug, Default)]
+struct Word {
+    line: u32,
+    text: String,
+    quoted: bool,
+}
+
+struct Lexer<'a> {
+    characters: Peekable<Chars<'a>>,
+    line: u32,
+    word: Option<Word>,
+    found: Vec<Spot>,
+}
+
+fn tokens(text: &str) -> Vec<Spot> {
+    let mut lexer = Lexer { characters: text.chars().peekable(), line: 1, word: None, found: Vec::new() };
+    while let Some(c) = lexer.next() {
+        lexer.one(c);
+    }
+    lexer.end_word();
+    lexer.found
+}
+
+impl Lexer<'_> {
+    fn next(&mut self) -> Option<char> {
+        let c = self.characters.next()?;
+        self.line += u32::from(c == '\n');
+        Some(c)
+    }
+
+    fn one(&mut self, c: char) {
+        let line = if c == '\n' { self.line - 1 } else { self.line };
+        match c {
+            '`' => match self.next() {
+                // The command goes on in the next line.
+                Some('\r') => {
+                    self.next();
+                    self.end_word();
+                }
+                Some('\n') => self.end_word(),
+                Some(c) => self.push(c),
+                None => {}
+            },
+            '\n' | ';' => self.end(line, Token::End(c == '\n')),
+            '#' if self.word.is_none() => while self.characters.next_if(|c| *c != '\n').is_some() {},
+            '<' if self.word.is_none() && self.characters.peek() == Some(&'#') => self.comment(),
+            '"' | '\'' => self.quoted(c),
+            '(' => self.raw('(', ')'),
+            '{' if self.word.as_ref().is_some_and(|word| word.text.ends_with(['@', '$', '\\'])) => self.raw('{', '}'),
+            '{' => self.end(line, Token::Open),
+            '}' => self.end(line, Token::Close),
+            '|' if self.characters.next_if_eq(&'|').is_some() => self.end(line, Token::End(false)),
+            '|' => self.end(line, Token::Pipe),
+            '&' if self.characters.next_if_eq(&'&').is_some() => self.end(line, Token::End(false)),
+            // Calls what follows.
+            '&' => self.end_word(),
+            ',' => self.comma(),
+            c if c.is_whitespace() => self.end_word(),
+            c => self.push(c),
+        }
+    }
+
+    fn push(&mut self, c: char) {
+        let line = self.line;
+        self.word.get_or_insert_with(|| Word { line, ..Word::default() }).text.push(c);
+    }
+
+    fn end_word(&mut self) {
+        if let Some(Word { line, text, quoted }) = self.word.take() {
+            self.found.push((line, Token::Word { text, quoted }));
+        }
+    }
+
+    fn end(&mut self, line: u32, token: Token) {
+        self.end_word();
+        self.found.push((line, token));
+    }
+
+    /// `<# ... #>`.
+    fn comment(&mut self) {
+        while let Some(c) = self.next() {
+            if c == '#' && self.characters.next_if_eq(&'>').is_some() {
+                break;
+            }
+        }
+    }
+
+    /// A text in quotation marks, or one between `@"` and `"@`.
+    fn quoted(&mut self, mark: char) {
+        let line = self.line;
+        let here = self.word.as_ref().is_some_and(|word| word.text == "@");
+        let word = self.word.get_or_insert_with(|| Word { line, ..Word::default() });
+        word.quoted = true;
+        if here {
+            word.text.clear();
+        }
+        while let Some(c) = self.next() {
+            match c {
+                _ if c == mark && here => {
+                    if self.characters.next_if_eq(&'@').is_some() {
+                        break;
+                    }
+                    self.push(c);
+                }
+                // Two marks are one of the text.
+                _ if c == mark => {
+                    if self.characters.next_if_eq(&mark).is_none() {
+                        break;
+                    }
+                    self.push(c);
+                }
+                '`' if mark == '"' => {
+                    if let Some(c) = self.next() {
+                        self.push(c);
+                    }
+                }
+                c => self.push(c),
+            }
+        }
+    }
+
+    /// What stands in brackets, as it is.
+    fn raw(&mut self, open: char, close: char) {
+        self.push(open);
+        let (mut depth, mut mark) = (1_u32, None);
+        while let Some(c) = self.next() {
+            self.push(c);
+            match (mark, c) {
+                (Some(open), c) if open == c => mark = None,
+                (Some(_), _) => {}
+                (None, '"' | '\'') => mark = Some(c),
+                (None, c) if c == open => depth += 1,
+                (None, c) if c == close => {
+                    depth -= 1;
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The words around a comma are one list, whatever space is between.
+    fn comma(&mut self) {
+        if self.word.is_none()
+            && let Some((line, Token::Word { text, quoted })) =
+                self.found.pop_if(|(_, last)| matches!(last, Token::Word { .. }))
+        {
+            self.word = Some(Word { line, text, quoted });
+        }
+        self.push(LIST);
+        while let Some(c) = self.characters.next_if(|c| c.is_whitespace()) {
+            self.line += u32::from(c == '\n');
+        }
+    }
+}
+
+/// What one part of a pipeline hands to the next.
+enum Piped {
+    Nothing,
+    /// Texts that stand in the script.
+    Texts(Vec<String>),
+    /// What only a running script knows.
+    Objects,
+}
+
+/// A script on its way.
+#[derive(Default)]
+struct Run {
+    /// Variables with what they stand for: one text or several.
+    variables: BTreeMap<String, Vec<String>>,
+    /// Variables that hold parameters for `@name`.
+    tables: BTreeMap<String, Vec<[String; 2]>>,
+    commands: Vec<Command>,
+    /// How much may still be written out.
+    left: usize,
+}
+
+impl Run {
+    fn block(&mut self, tokens: &[Spot], depth: usize) {
+        let mut words: Vec<Word> = Vec::new();
+        let mut piped = Piped::Nothing;
+        let mut at = 0;
+        while let Some((line, token)) = tokens.get(at) {
+            at += 1;
+            match token {
+                Token::Word { text, quoted } => {
+                    words.push(Word { line: *line, text: text.clone(), quoted: *quoted });
+                }
+                Token::Pipe => piped = self.part(&std::mem::take(&mut words), &piped, false),
+                Token::End(true) if !words.is_empty() && block_follows(tokens, at) => {}
+                Token::End(_) | Token::Close => {
+                    self.part(&std::mem::take(&mut words), &piped, true);
+                    piped = Piped::Nothing;
+                }
+                Token::Open => {
+                    let end = end_of_block(tokens, at);
+                    let inner = tokens.get(at..end).unwrap_or_default();
+                    self.head(&std::mem::take(&mut words), &piped, inner, depth + 1);
+                    piped = Piped::Objects;
+                    at = end + 1;
+                }
+            }
+        }
+        self.part(&words, &piped, true);
+    }
+
+    /// A block, once for each text of the loop that it is the body of.
+    fn head(&mut self, words: &[Word], piped: &Piped, block: &[Spot], depth: usize) {
+        if depth > DEEPEST {
+            return;
+        }
+        let first = words.first().map(|word| word.text.to_ascii_lowercase()).unwrap_or_default();
+        let mut given = None;
+        let variable = match (first.as_str(), words.get(1)) {
+            ("foreach", Some(list)) if list.text.starts_with('(') => {
+                let (name, texts) = self.each(&list.text);
+                given = texts;
+                name
+            }
+            ("%" | "foreach-object" | "foreach", _) => {
+                if let Piped::Texts(texts) = piped {
+                    given = Some(texts.clone());
+                }
+                Some("_".to_owned())
+            }
+            _ => None,
+        };
+        if let Some(name) = &variable {
+            self.forget(name);
+        }
+        let (Some(name), Some(texts)) = (variable, given) else {
+            return self.block(block, depth);
+        };
+        for (at, text) in texts.into_iter().enumerate() {
+            // The first time is the script's own text.
+            let cost = if at == 0 { 0 } else { block.len() + 1 };
+            let Some(left) = self.left.checked_sub(cost) else { break };
+            self.left = left;
+            self.variables.insert(name.clone(), vec![text]);
+            self.block(block, depth);
+        }
+        self.forget(&name);
+    }
+
+    /// `($name in LIST)`: the variable, and the list where the script tells it.
+    fn each(&self, head: &str) -> (Option<String>, Option<Vec<String>>) {
+        let inner = head.trim_start_matches('(').strip_suffix(')').unwrap_or_default();
+        let words: Vec<Word> = tokens(inner).into_iter().filter_map(word).collect();
+        match words.as_slice() {
+            [name, word_in, list @ ..] if word_in.text.eq_ignore_ascii_case("in") => {
+                let name = name.text.trim_start_matches('$').to_ascii_lowercase();
+                let list = if let [list] = list { self.texts(list, 0) } else { None };
+                (Some(name), list)
+            }
+            _ => (None, None),
+        }
+    }
+
+    /// One command of a pipeline, `last` where none follows.
+    fn part(&mut self, words: &[Word], piped: &Piped, last: bool) -> Piped {
+        let Some(first) = words.first() else { return Piped::Objects };
+        if let Some((name, value)) = assignment(words) {
+            self.assign(&name, &value, last);
+            return Piped::Objects;
+        }
+        if let [only] = words
+            && let Some(texts) = self.texts(only, 0)
+            && (only.quoted || only.text.starts_with(['$', '(', '@']) || texts.len() > 1)
+        {
+            return Piped::Texts(texts);
+        }
+        let words = words.iter().flat_map(|word| self.spelt_out(word)).collect();
+        self.commands.push(Command { line: first.line, words, piped: !matches!(piped, Piped::Nothing) });
+        Piped::Objects
+    }
+
+    fn assign(&mut self, name: &str, value: &[Word], whole: bool) {
+        self.forget(name);
+        let ([value], true) = (value, whole) else { return };
+        if let Some(inner) = value.text.strip_prefix("@{").and_then(|rest| rest.strip_suffix('}')) {
+            let all = tokens(inner);
+            let lines = all.split(|(_, token)| matches!(token, Token::End(_)));
+            let pair = |line: &[Spot]| {
+                let words: Vec<Word> = line.iter().cloned().filter_map(word).collect();
+                let (key, value) = pair_of(&words)?;
+                let [value] = value.as_slice() else { return None };
+                Some([key.trim_matches(['"', '\'']).to_owned(), self.put_in(&value.text)])
+            };
+            let table = lines.filter_map(pair).collect();
+            self.tables.insert(name.to_owned(), table);
+        } else if let Some(texts) = self.texts(value, 0)
+            && texts.iter().map(String::len).sum::<usize>() <= LONGEST
+        {
+            self.variables.insert(name.to_owned(), texts);
+        }
+    }
+
+    fn forget(&mut self, name: &str) {
+        self.variables.remove(name);
+        self.tables.remove(name);
+    }
+
+    /// The texts that a word stands for; `None` where only a running script knows them. `depth` is that of brackets.
+    fn texts(&self, word: &Word, depth: usize) -> Option<Vec<String>> {
+        let text = if depth <= DEEPEST { self.put_in(&word.text) } else { return None };
+        if let Some(inner) =
+            text.strip_prefix("@(").or_else(|| text.strip_prefix('(')).and_then(|rest| rest.strip_suffix(')'))
+        {
+            let all = tokens(inner);
+            let mut found = Vec::new();
+            for one in all.split(|(_, token)| matches!(token, Token::End(_))).filter(|one| !one.is_empty()) {
+                let [(line, Token::Word { text, quoted })] = one else { return None };
+                found.extend(self.texts(&Word { line: *line, text: text.clone(), quoted: *quoted }, depth + 1)?);
+                if found.len() > MOST {
+                    return None;
+                }
+            }
+            return Some(found);
+        }
+        if let Some((from, to)) = text.split_once("..").filter(|_| !word.quoted) {
+            let (from, to): (u32, u32) = (from.parse().ok()?, to.parse().ok()?);
+            return Some((from..=to).take(MOST).map(|number| number.to_string()).collect());
+        }
+        if text.contains('$') && !["$true", "$false"].iter().any(|known| text.eq_ignore_ascii_case(known)) {
+            return None;
+        }
+        let from_variable = word.text.starts_with('$');
+        let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let elements = || text.split(LIST);
+        (word.quoted || from_variable || elements().all(plain)).then(|| elements().map(number_of_bytes).collect())
+    }
+
+    /// The words that a command gets for a word: `@name` stands for parameters.
+    fn spelt_out(&self, word: &Word) -> Vec<String> {
+        let table = word.text.strip_prefix('@').filter(|_| !word.quoted);
+        if let Some(table) = table.and_then(|name| self.tables.get(&name.to_ascii_lowercase())) {
+            return table
+                .iter()
+                .take(DEEPEST)
+                .flat_map(|[key, value]| [format!("-{key}"), with_commas(value)])
+                .collect();
+        }
+        vec![with_commas(&self.put_in(&word.text))]
+    }
+
+    /// A word with the variables that are known.
+    fn put_in(&self, word: &str) -> String {
+        let mut text = String::with_capacity(word.len());
+        let mut rest = word;
+        while let Some(at) = rest.find('$').filter(|_| text.len() <= LONGEST) {
+            let (before, variable) = rest.split_at(at);
+            text.push_str(before);
+            let (name, end) = name_of(variable);
+            rest = variable.get(end..).unwrap_or_default();
+            // A property or an element of it is something else.
+            let part =
+                rest.starts_with('[') || rest.starts_with('.') && rest[1..].starts_with(|c: char| c.is_alphabetic());
+            match self.variables.get(&name.to_ascii_lowercase()).filter(|_| !part) {
+                Some(texts) => text.push_str(&texts.join(&LIST.to_string())),
+                None => text.push_str(variable.get(..end).unwrap_or_default()),
+            }
+        }
+        text.push_str(rest);
+        text
+    }
+}
+
+/// The name of the variable at the beginning of a text, and where what follows it begins: `$name`, `${name}`, `$($name)`.
+fn name_of(text: &str) -> (&str, usize) {
+    for (open, close) in [("${", '}'), ("$($", ')')] {
+        if let Some((name, _)) = text.strip_prefix(open).and_then(|rest| rest.split_once(close))
+            && name.bytes().all(is_of_name)
+        {
+            return (name, open.len() + name.len() + 1);
+        }
+    }
+    let end = 1 + text.bytes().skip(1).take_while(|byte| is_of_name(*byte)).count();
+    (text.get(1..end).unwrap_or_default(), end)
+}
+
+const fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+fn word((line, token): Spot) -> Option<Word> {
+    if let Token::Word { text, quoted } = token { Some(Word { line, text, quoted }) } else { None }
+}
+
+/// `$name = value`: the variable and what it gets; a type before either of them is passed.
+fn assignment(words: &[Word]) -> Option<(String, Vec<Word>)> {
+    let (name, value) = pair_of(words)?;
+    let name = without_type(&name).strip_prefix('$')?.to_ascii_lowercase();
+    // `$name += 1`: what comes of it is not worked out.
+    let plain = name.trim_end_matches(['+', '-', '*', '/']);
+    let value = if plain.len() < name.len() { Vec::new() } else { value };
+    (!plain.is_empty() && plain.bytes().all(is_of_name)).then(|| (plain.to_owned(), value))
+}
+
+/// The words before and after the first equals sign.
+fn pair_of(words: &[Word]) -> Option<(String, Vec<Word>)> {
+    // It stands in the first two words, if anywhere: `$a=1`, `$a = 1`, `$a =1`.
+    let at = words.iter().take(2).position(|word| word.text.contains('=') && !word.text.starts_with('('))?;
+    let (key, rest) = words.split_at_checked(at)?;
+    let (head, rest) = rest.split_first()?;
+    let (before, after) = head.text.split_once('=')?;
+    let name = key.first().map_or_else(|| before.to_owned(), |key| key.text.clone() + before);
+    let mut value = Vec::new();
+    if !after.is_empty() || head.quoted {
+        value.push(Word { text: without_type(after).to_owned(), ..head.clone() });
+    }
+    value.extend(rest.iter().map(|word| Word { text: without_type(&word.text).to_owned(), ..word.clone() }));
+    Some((name, value))
+}
+
+/// A text without a type before it: `[string[]]$names`, `[ordered]@{...}`.
+fn without_type(text: &str) -> &str {
+    let end = text.strip_prefix('[').and_then(|_| text.find(['$', '@']));
+    end.and_then(|end| text.get(end..)).filter(|_| text.contains(']')).unwrap_or(text)
+}
+
+/// A number with PowerShell's multiplier as a plain one: `64KB`.
+fn number_of_bytes(text: &str) -> String {
+    let factor = |unit: &str| match unit.to_ascii_lowercase().as_str() {
+        "kb" => Some(1_u64 << 10),
+        "mb" => Some(1 << 20),
+        "gb" => Some(1 << 30),
+        _ => None,
+    };
+    let product = || {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit) = text.split_at_checked(digits)?;
+        number.parse::<u64>().ok()?.checked_mul(factor(unit)?)
+    };
+    product().map_or_else(|| text.to_owned(), |number| number.to_string())
+}
+
+fn with_commas(text: &str) -> String {
+    text.replace(LIST, ",")
+}
+
+/// Whether the next thing after line ends is a block.
+fn block_follows(tokens: &[Spot], at: usize) -> bool {
+    let mut rest = tokens.iter().skip(at).skip_while(|(_, token)| *token == Token::End(true));
+    rest.next().is_some_and(|(_, token)| *token == Token::Open)
+}
+
+/// Where the block ends that begins here.
+fn end_of_block(tokens: &[Spot], from: usize) -> usize {
+    let mut depth = 0_u32;
+    for (at, (_, token)) in tokens.iter().enumerate().skip(from) {
+        match token {
+            Token::Open => depth += 1,
+            Token::Close if depth == 0 => return at,
+            Token::Close => depth -= 1,
+            _ => {}
+        }
+    }
+    tokens.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn run(text: &str) -> Vec<String> {
+        let shown = |command: Command| {
+            format!("{}{}: {}", command.line, if command.piped { " |" } else { "" }, command.words.join(" "))
+        };
+        commands(text).into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn loops_over_words_of_the_script_are_written_out() {
+        for (text, expected) in [
+            ("foreach ($n in \"A\") { x -S $n -I 10 }", vec!["1: x -S A -I 10"]),
+            ("foreach ($n in 'A', 'B')\n{\n  x $n\n}\ny", vec!["3: x A", "3: x B", "5: y"]),
+            ("$names = \"A\",\"B\"\nforeach ($n in $names) { x $n }", vec!["2: x A", "2: x B"]),
+            ("$names = @(\n  'A'\n  'B'\n)\nforeach ($n in $names) {\n x $n }", vec!["6: x A", "6: x B"]),
+            ("'A','B' | % { x $_ }", vec!["1: x A", "1: x B"]),
+            ("'A' | ForEach-Object {\n x \"$($_)Custom\"\n}", vec!["2: x ACustom"]),
+            ("1..3 | %{ x $_ }", vec!["1: x 1", "1: x 2", "1: x 3"]),
+            (
+                "foreach ($a in 1,2) { foreach ($b in 3,4) { x $a$b } }",
+                vec!["1: x 13", "1: x 14", "1: x 23", "1: x 24"],
+            ),
+            ("foreach ($n in Get-X) { x $n }", vec!["1: x $n"]),
+            ("Get-X | % { x $_.Name }", vec!["1: Get-X", "1: x $_.Name"]),
+            ("Get-X | x -I 10", vec!["1: Get-X", "1 |: x -I 10"]),
+        ] {
+            assert_eq!(run(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn variables_that_the_script_gives_are_put_in() {
+        for (text, expected) in [
+            ("$p = @{ S='A'; I = 10\n C = $true }\nx @p", vec!["3: x -S A -I 10 -C $true"]),
+            ("[string]$n = 'A'\nx $n", vec!["2: x A"]),
+            ("$w=64KB; x $w ${w}", vec!["1: x 65536 65536"]),
+            ("$a = Get-X; x $a", vec!["1: x $a"]),
+            ("$a = 1; $a = Get-X 2; x $a", vec!["1: x $a"]),
+            ("x -N A, B -M `\n  'C D' # e\n<# f\n#> y", vec!["1: x -N A,B -M C D", "4: y"]),
+            ("if ($a) { x } else { y }\nfunction f { z }", vec!["1: x", "1: y", "2: z"]),
+            (r"x HKLM:\I\{0A-1} 'it''s' @q", vec![r"1: x HKLM:\I\{0A-1} it's @q"]),
+        ] {
+            assert_eq!(run(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_grows_without_end_is_cut() {
+        let deep = "foreach ($a in 1..9) { ".repeat(30) + "x";
+        assert!((1..=MOST).contains(&commands(&deep).len()));
+        let doubled = format!("$a = 'ab'\n{}x $a", "$a = \"$a$a\"\n".repeat(60));
+        assert!(commands(&doubled)[0].words.concat().len() <= 2 * LONGEST);
+        assert!(commands(&format!("$a = {}", "(".repeat(100_000))).is_empty());
+        assert!(commands(&"{".repeat(100_000)).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_a_panic(text in "(foreach|\\(|\\)|\\{|\\}|\\$n|in|%|\\||;|,|@|=|\"|'|`|#|<#|\\[|1\\.\\.9|a| |\n){0,60}") {
+            commands(&text);
+        }
+    }
+}
