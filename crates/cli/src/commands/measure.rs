@@ -11,7 +11,9 @@ use fullpipe_measure::{
     Client, ClientOptions, Credentials, Direction, ExchangeSpec, Family, Length, MeasureError, Measurement, Padding,
     Phase, Progress, TestDirection, TestSpec, UdpSpec,
 };
-use fullpipe_report::{Comparison, KeptSize, Measured, Survey, charts_of_measured, clean, csv, html::Charts, json, text};
+use fullpipe_report::{
+    Comparison, KeptSize, Measured, Survey, charts_of_measured, clean, csv, html::Charts, json, text,
+};
 use fullpipe_units::{Bytes, Rate};
 use serde_json::json;
 
