@@ -94,9 +94,9 @@ impl Processes {
             .collect();
         let mut about: HashMap<u32, Owner> = HashMap::new();
         self.take_seen(&mut wanted, &mut about);
-        for inode in &wanted {
+        wanted.iter().for_each(|inode| {
             self.missed.entry(*inode).or_insert(self.rounds);
-        }
+        });
         // What is left of the round that is under way, and one whole round.
         let last = self.rounds + if self.round.is_some() { 2 } else { 1 };
         let mut may_read = if self.rounds == 0 { usize::MAX } else { MOST_READ };
