@@ -113,11 +113,14 @@ pub(super) fn repeated(
         |times| format!("set for {times} sockets: {} buffers at worst", times.saturating_mul(each)),
     );
     let words = format!(
-        "{many}; each socket can take {each} of the pool of {pool}, so {most} of them run it dry, and then the device can't communicate at all"
+        "{many}; each socket can take {each} of the pool of {pool}, so {} of them run it dry, and then the device can't communicate at all",
+        most.max(2)
     );
-    let fix = format!(
-        "fewer buffers for each, no more than {} sockets at once, or a larger BUFFER_POOL_SIZE; GetFreeCount() tells what is left",
-        free(pool) / each.max(1)
-    );
+    let fewer = match free(pool) / each.max(1) {
+        0 => String::new(),
+        1 => "no more than 1 socket at once, ".to_owned(),
+        sockets => format!("no more than {sockets} sockets at once, "),
+    };
+    let fix = format!("fewer buffers for each, {fewer}or a larger BUFFER_POOL_SIZE; GetFreeCount() tells what is left");
     Some(Finding { fix: Some(fix), ..finding(line, Level::Warning, "pool-runs-dry", words) })
 }

@@ -124,6 +124,11 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             "one ICMP message now takes the path MTU down to its smallest; against black holes use net.ipv4.tcp_mtu_probing = 1".to_owned(),
             Some("net.ipv4.tcp_mtu_probing = 1".to_owned()),
         )],
+        "kern.polling.enable" if !off => {
+            let note = setting.span_of(setting.knob).map_or("", |span| span.note.as_str());
+            let words = format!("{note}; a packet waits for the next tick of the clock, which costs latency");
+            vec![setting.note("needs-kernel-option", words)]
+        }
         "net.inet.tcp.inflight_enable" | "net.inet.tcp.inflight.enable" if value == "1" => {
             inflight(setting, name).into_iter().collect()
         }
