@@ -44,6 +44,14 @@ When the articles' readers' steps were first typed, these failed. Each has a tes
 | offloads of adapters, and what an older template left, passed unjudged | `offloads_of_one_adapter_are_judged_by_the_rate`, `what_an_older_template_left_is_planned_to_the_versions_own`, `a_level_of_the_datacenter_template_is_judged_by_the_paths_that_get_it` |
 | fewer buffers planned for a NetBurner than its calls take | `what_a_netburners_pool_cannot_give_is_said_and_not_planned_below_the_range` |
 | loops, iperf and psping passed over by `lint` | `loops_of_a_shell_script_are_written_out_or_said_to_be_unknown`, `loops_of_a_batch_file_are_written_out_or_said_to_be_unknown`, `calls_of_iperf_and_psping_are_not_passed_over` |
+| PowerShell's loops, lists, tables and positions taken for one template, or for an error | `loops_over_words_of_the_script_are_written_out`, `templates_may_be_named_by_position_in_a_list_by_a_loop_and_by_a_table`, `a_template_in_a_loop_is_the_one_that_is_judged` |
+| variables of scripts taken for values | `variables_of_a_shell_script_are_put_in_or_not_judged`, `variables_of_a_batch_file_are_put_in` |
+| a window advised that Windows refuses | `the_window_that_is_advised_is_one_that_is_accepted` |
+| slips of cmdlets, templates, providers and options passed without a word | `a_slip_of_a_command_is_told_and_another_command_is_not`, `windows_advice_is_told_by_the_version` |
+| an adapter's offload taken for that of all | `offloads_of_one_adapter_are_not_taken_for_those_of_all`, `properties_of_a_driver_are_read_in_every_form` |
+| FreeBSD's settings by names that the release does not have | `each_release_of_freebsd_is_named_the_settings_that_it_has`, `a_plan_for_freebsd_speaks_of_what_the_release_has` |
+| buffers above FreeBSD's own `maxsockbuf` called fine | `a_space_above_the_ceiling_that_a_release_starts_with_is_an_error` |
+| a NetBurner's calls compared with those of another socket | `a_call_is_judged_with_its_own_sockets_calls` |
 | half of the files afterwards, or an adapter that is gone, taken for verified | `a_plan_is_verified_only_where_the_files_afterwards_tell_all_of_it` |
 ";
 

@@ -44,10 +44,15 @@ fn every_line_of_the_articles_gets_what_an_expert_would_say() {
         ("002-global.reg", "windows-11", None, &["4 does-nothing", "5 does-nothing"]),
         ("002-remove.inf", "windows-xp", None, &[]),
         // net.isr came with 5.1, and inflight, off before 5.2, is a limiter itself on a LAN.
-        ("003/sysctl.conf", "freebsd-4.8", lan, &["6 harmful", "10 not-there"]),
-        ("003/sysctl.conf", "freebsd-5.2", lan, &["6 harmful"]),
+        ("003/sysctl.conf", "freebsd-4.8", lan, &["1 needs-kernel-option", "6 harmful", "10 not-there"]),
+        ("003/sysctl.conf", "freebsd-5.2", lan, &["1 needs-kernel-option", "6 harmful"]),
         // 5.3 gave inflight another name, and 6.0 net.isr.enable, as the line says itself.
-        ("003/sysctl.conf", "freebsd-6.2", lan, &["6 not-there", "7 not-there", "9 not-there", "10 not-there"]),
+        (
+            "003/sysctl.conf",
+            "freebsd-6.2",
+            lan,
+            &["1 needs-kernel-option", "6 not-there", "7 not-there", "9 not-there", "10 not-there"],
+        ),
         (
             "003/sysctl.conf",
             "freebsd-14.1",
@@ -58,7 +63,7 @@ fn every_line_of_the_articles_gets_what_an_expert_would_say() {
             "003/sysctl.conf",
             "freebsd-4.8",
             Some(("1G", "20ms")),
-            &["3 too-small", "4 too-small", "6 estimated-window", "10 not-there"],
+            &["1 needs-kernel-option", "3 too-small", "4 too-small", "6 estimated-window", "10 not-there"],
         ),
         // No Windows has a value MaxTcpWindowSize; 262,144 are 179.6 segments.
         ("003/xp.reg", "windows-xp", lan, &["4 not-whole-segments", "5 does-nothing"]),

@@ -3,9 +3,11 @@
 //! Most of it comes from the catalogue (ignored, read-only, absent on this version); the rest are the rules of
 //! `rules`, each with its reason. Pure over text.
 
+mod device;
 pub(crate) mod meant;
 mod rules;
 mod sarif;
+mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -160,7 +162,7 @@ pub fn lint_steps(
             }
             Action::Misspelt { written, meant } => findings.push(misspelt(step.line, written, meant)),
             Action::Reset(what) => findings.push(rules::reset(step.line, what)),
-            Action::Repeats(times) => findings.extend(rules::repeated(step.line, *times, steps, &all)),
+            Action::Repeats(times) => findings.extend(device::repeated(step.line, *times, steps, &all)),
             Action::Unclear(why) => {
                 findings.push(finding(step.line, Level::Note, "not-judged", format!("{why}; it is not judged")));
             }

@@ -38,7 +38,7 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) {
                 buffers(place, word, &mut scan, &defines, sheet);
             } else if let Some(meant) = meant_by(word) {
                 if scan.rest().trim_start().starts_with('(') {
-                    let words = format!("{word} is no call of the device's library; did you mean {meant}?");
+                    let words = format!("{word} is not a call of the device's library; did you mean {meant}?");
                     sheet.remark(RemarkKind::Misspelt, place, words);
                 }
             } else if ["setsockoption", "clrsockoption"].contains(&word) {

@@ -45,7 +45,8 @@ pub(super) fn batch(text: &str) -> (Vec<Step>, Vec<Problem>) {
 pub(super) fn powershell(text: &str) -> (Vec<Step>, Vec<Problem>) {
     let (mut steps, mut problems) = (Vec::new(), Vec::new());
     for command in powershell::commands(text.trim_start_matches('\u{feff}')) {
-        take(command.line, self::command(&command.words, command.piped), '$', &mut steps, &mut problems);
+        let words = without_prefix(&command.words);
+        take(command.line, self::command(words, command.piped), '$', &mut steps, &mut problems);
     }
     steps.sort_by_key(|step| step.line);
     (steps, problems)
@@ -510,6 +511,14 @@ mod tests {
                 "3: link * *RscIPv6 = 0",
             ]
         );
+    }
+
+    #[test]
+    fn netsh_may_be_called_from_powershell_in_several_ways() {
+        let text = "cmd /c netsh int tcp set global rss=disabled\n& netsh int tcp set global rsc=disabled\nif ($x) { netsh winsock reset }\n";
+        let expected =
+            ["1: netsh tcp global rss = disabled", "2: netsh tcp global rsc = disabled", "3: netsh winsock reset"];
+        assert_eq!(sets(powershell(text)), expected);
     }
 
     #[test]

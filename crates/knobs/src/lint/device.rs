@@ -1,0 +1,126 @@
+//! Rules for the calls by which a NetBurner device sizes its sockets.
+
+use std::collections::BTreeMap;
+
+use super::{Finding, Level, Setting, finding, rules::number};
+use crate::{
+    Address,
+    planner::netburner::{LEAST, MOST, POOL, free},
+    recipe::{Action, Step},
+};
+
+/// The value of a call of a device's library that belongs to a line: sockets are set up one after another, so it is the
+/// nearest of that name.
+fn beside<'a>(steps: &'a [Step], line: u32, name: &str) -> Option<&'a str> {
+    /// Calls for one socket stand together.
+    const AROUND: usize = 64;
+    let at = steps.partition_point(|step| step.line < line);
+    let around = steps.get(at.saturating_sub(AROUND)..steps.len().min(at + AROUND))?;
+    let of_name = around.iter().filter_map(|step| match &step.action {
+        Action::Set(Address::Named { kind, name: called }, value) if kind == "call" && called == name => {
+            Some((step.line, value.as_str()))
+        }
+        _ => None,
+    });
+    of_name.min_by_key(|(found, _)| found.abs_diff(line)).map(|(_, value)| value)
+}
+
+/// A count of buffers of a NetBurner socket.
+pub(super) fn device_call(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
+    if let Some(option) = name.strip_prefix("setsockoption ") {
+        return opposed(setting, option).into_iter().collect();
+    }
+    let Some(count) = number(setting.value).filter(|_| name.ends_with("Buffers") || name.ends_with("ackbuffers"))
+    else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    if count > MOST {
+        found.push(setting.warning(
+            "no-gain",
+            format!("a window ends at 65,535 B = {MOST} buffers of 1,500 B: {count} take memory from other sockets and have no effect"),
+            Some(MOST.to_string()),
+        ));
+    }
+    let of_call = |wanted: &str| beside(setting.steps, setting.line, wanted).and_then(number);
+    if name.starts_with("SetSocket") && count < LEAST {
+        let words = format!("the range begins at {LEAST}, the default: {count} hold less than a short path needs");
+        found.push(setting.warning("too-small", words, Some(LEAST.to_string())));
+    }
+    if name == "SetSocketTxBuffers" {
+        let unacknowledged = of_call("SetSocketUnackBuffers").or_else(|| of_call("setsocketackbuffers"));
+        if let Some(most) = unacknowledged.filter(|most| count > *most) {
+            let words = format!(
+                "{count} packets may wait to be sent, and only {most} may be sent and not acknowledged (SetSocketUnackBuffers): a round trip carries {most}, and the rest holds buffers of the pool"
+            );
+            let fix = format!("SetSocketUnackBuffers(fd, {}), or {most} here", count.min(MOST));
+            found.push(setting.warning("above-unacknowledged", words, Some(fix)));
+        }
+    }
+    if name == "SetOutOfOrderBuffers" {
+        let receive = of_call("SetSocketRxBuffers");
+        if let Some(receive) = receive.filter(|receive| count >= *receive) {
+            found.push(setting.note(
+                "more-than-received",
+                format!("{count} is not below SetSocketRxBuffers = {receive}: one less is enough, because the packet that is missing has a place, too"),
+            ));
+        }
+    }
+    found
+}
+
+/// Nagle's algorithm off and PUSH off: the one sends at once what the other holds back.
+fn opposed(setting: &Setting<'_>, option: &str) -> Option<Finding> {
+    let is_on = beside(setting.steps, setting.line, "setsockoption SO_NONAGLE") == Some("on");
+    // Held back for a while and let go afterwards is what the option is for.
+    let let_go = setting.steps.iter().any(|step| {
+        step.line > setting.line
+            && matches!(&step.action, Action::Set(knob, value) if knob == setting.knob && value == "off")
+    });
+    // Said once, at the line that holds back.
+    (option == "SO_NOPUSH" && setting.value == "on" && is_on && !let_go).then(|| {
+        setting.warning(
+            "conflicts-with",
+            "SO_NONAGLE sends small writes at once, and SO_NOPUSH holds data until a segment is full: together they give neither short response times nor large segments for sure".to_owned(),
+            Some("clrsockoption(fd, SO_NOPUSH) for short response times; clrsockoption(fd, SO_NONAGLE) for bulk data".to_owned()),
+        )
+    })
+}
+
+/// Calls for sockets that are opened in a loop: how many of them the pool of buffers holds.
+pub(super) fn repeated(
+    line: u32,
+    times: Option<u64>,
+    steps: &[Step],
+    all: &BTreeMap<Address, String>,
+) -> Option<Finding> {
+    let call = |name: &str| beside(steps, line, name).and_then(number);
+    let lists = [
+        call("SetSocketRxBuffers"),
+        call("SetSocketTxBuffers"),
+        call("SetSocketUnackBuffers").or_else(|| call("setsocketackbuffers")),
+        call("SetOutOfOrderBuffers"),
+    ];
+    let each: u64 = lists.into_iter().map(|count| count.unwrap_or(LEAST)).fold(0, u64::saturating_add);
+    let size = Address::Named { kind: "build".to_owned(), name: "BUFFER_POOL_SIZE".to_owned() };
+    let pool = all.get(&size).and_then(|value| number(value)).unwrap_or(POOL);
+    let most = pool / each.max(1);
+    if times.is_some_and(|times| times.saturating_mul(each) <= free(pool)) {
+        return None;
+    }
+    let many = times.map_or_else(
+        || "set in a loop whose end the file doesn't tell".to_owned(),
+        |times| format!("set for {times} sockets: {} buffers at worst", times.saturating_mul(each)),
+    );
+    let words = format!(
+        "{many}; each socket can take {each} of the pool of {pool}, so {} of them run it dry, and then the device can't communicate at all",
+        most.max(2)
+    );
+    let fewer = match free(pool) / each.max(1) {
+        0 => String::new(),
+        1 => "no more than 1 socket at once, ".to_owned(),
+        sockets => format!("no more than {sockets} sockets at once, "),
+    };
+    let fix = format!("fewer buffers for each, {fewer}or a larger BUFFER_POOL_SIZE; GetFreeCount() tells what is left");
+    Some(Finding { fix: Some(fix), ..finding(line, Level::Warning, "pool-runs-dry", words) })
+}
