@@ -31,10 +31,10 @@ When the articles' readers' steps were first typed, these failed. Each has a tes
 | windows of one adapter on XP | `a_window_of_one_adapter_is_raised_too_or_taken_away_where_it_would_be_ignored` |
 | templates that Server 2012 only shows; names of the article's PowerShell | `every_line_of_the_articles_gets_what_an_expert_would_say`, `a_finding_has_its_line_its_setting_and_its_platform` |
 | settings of a file that were `(unknown)`, Group Policy | `the_level_that_a_file_tells_is_what_a_plan_starts_from`, `a_level_of_group_policy_wins_and_no_local_one_is_planned_against_it` |
-| buffers above what FreeBSD's clusters hold | `freebsd_gets_the_clusters_that_its_buffers_need_before_the_buffers`, `freebsd_buffers_stay_within_the_clusters_that_the_memory_holds` |
+| buffers above what FreeBSD's clusters hold | `freebsd_gets_the_clusters_that_its_buffers_need_before_the_buffers`, `freebsd_buffers_stay_within_the_clusters_that_the_memory_holds`, `on_freebsd_no_buffer_is_raised_before_the_clusters_are_there` |
 | profiles with delayed acknowledgements tuned away | `acknowledgements_that_were_tuned_away_are_planned_back_where_the_version_lets_them` |
-| NetBurner's pool and counts, `SetSocketUnackBuffers` | `netburner_gets_the_counts_of_the_models_plateau_and_never_more_than_43`, `netburner_sockets_together_leave_a_quarter_of_the_pool` |
-| window scaling advised beside a plan without it | `a_lower_bound_of_the_path_does_not_prove_that_scaling_is_not_needed` |
+| NetBurner's pool and counts, `SetSocketUnackBuffers` | `netburner_gets_the_counts_of_the_models_plateau_and_never_more_than_43`, `netburner_sockets_together_leave_a_quarter_of_the_pool`, `the_buffers_for_packets_out_of_order_that_a_file_sets_count_in_a_netburners_pool` |
+| window scaling advised beside a plan without it | `a_lower_bound_of_the_path_does_not_prove_that_scaling_is_not_needed`, `scaling_is_advised_only_where_the_window_needs_it` |
 | SYN packets said to be unseen that were printed | `syn_packets_that_are_named_are_not_said_to_be_unseen` |
 | a level said to keep a memory bound that it exceeds | `no_level_is_said_to_keep_the_memory_bound_that_it_exceeds` |
 | the MTU of a given `rc.conf` | `the_interface_of_rc_conf_is_the_one_whose_mtu_is_planned` |
@@ -52,7 +52,7 @@ When the articles' readers' steps were first typed, these failed. Each has a tes
 | FreeBSD's settings by names that the release does not have | `each_release_of_freebsd_is_named_the_settings_that_it_has`, `a_plan_for_freebsd_speaks_of_what_the_release_has` |
 | buffers above FreeBSD's own `maxsockbuf` called fine | `a_space_above_the_ceiling_that_a_release_starts_with_is_an_error` |
 | a NetBurner's calls compared with those of another socket | `a_call_is_judged_with_its_own_sockets_calls` |
-| half of the files afterwards, or an adapter that is gone, taken for verified | `a_plan_is_verified_only_where_the_files_afterwards_tell_all_of_it` |
+| half of the files afterwards, or an adapter that is gone, taken for verified | `a_plan_is_verified_only_where_the_files_afterwards_tell_all_of_it`, `a_level_that_templates_told_before_is_verified_by_the_templates_afterwards` |
 ";
 
 const FULLPIPE: &str = env!("CARGO_BIN_EXE_fullpipe");
@@ -122,6 +122,19 @@ fn the_page_about_the_articles_is_fresh() {
 fn every_row_of_the_articles_has_its_line() {
     let numbers: Vec<u8> = ROWS.iter().map(|row| row.number).collect();
     assert!(numbers.is_sorted() && (1..=24).all(|number| numbers.contains(&number)), "{numbers:?}");
+}
+
+#[test]
+fn the_row_of_a_scenario_has_the_figures_that_its_file_has_from_the_article() {
+    let row = ROWS.iter().find(|row| row.command == "lab run adsl2").unwrap();
+    let text = fs::read_to_string(root().join("scenarios/adsl2.toml")).unwrap();
+    let published = text.lines().find_map(|line| line.strip_prefix("published = ")).unwrap();
+    let figures: Vec<&str> = published
+        .split(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .filter(|word| word.contains(|c: char| c.is_ascii_digit()))
+        .collect();
+    assert_eq!(figures.len(), 2, "{published}");
+    assert!(figures.iter().all(|figure| row.published.contains(figure)), "{published}: {}", row.published);
 }
 
 /// A line as far as its answer.

@@ -115,10 +115,13 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         (10, "002"),
-        ("learn that the bottleneck is elsewhere", "7 Mbit/s before and after on ADSL2+"),
+        (
+            "learn whether the window or the line is the limit",
+            "3.5 Mbit/s on ADSL2+, with the larger window 7.0: the line full",
+        ),
         "lab run adsl2",
         From::Measured,
-        |found| transfers(found, None),
+        |found| format!("{}; with the larger window {}", transfers(found, None), proof(found)),
     ),
     row(
         (11, "003"),
