@@ -46,7 +46,10 @@ fn clean(rate: &str, bps: u64, ms: u64) -> String {
     // Slow start to two products, the loss that ends it and its repair are over by then, at every one of the rates.
     let omit = 1 + ms / 50;
     let seconds = 2 + ms / 66;
+    // `10M` is how a file has it, and `10 Mbit/s` how people read it.
+    let (number, prefix) = rate.split_at(rate.len().saturating_sub(1));
     CLEAN
+        .replace("@SPOKEN@", &format!("{number} {prefix}"))
         .replace("@NAME@", &clean_name(rate, ms))
         .replace("@RATE@", rate)
         .replace("@MS@", &ms.to_string())
@@ -54,4 +57,14 @@ fn clean(rate: &str, bps: u64, ms: u64) -> String {
         .replace("@MEMORY@", &memory.to_string())
         .replace("@SECONDS@", &seconds.to_string())
         .replace("@OMIT@", &omit.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_spelt_with_a_space_in_front_of_its_unit() {
+        assert!(clean("10M", 10_000_000, 5).contains("nothing wrong: 10 Mbit/s and 5 ms"));
+    }
 }

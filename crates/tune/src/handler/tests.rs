@@ -197,15 +197,17 @@ fn what_one_end_kept_can_be_taken_back_by_the_same_conversation() {
 #[test]
 fn what_no_boot_time_file_can_hold_is_said_to_be_gone_after_a_reboot() {
     let machine = Machine::new();
-    let route = change("route default initrwnd", "20", "40");
+    let route = change("route default window", "65535", "1048576");
     fs::create_dir_all(machine.folder.path().join("machine/routes/default")).unwrap();
-    fs::write(machine.folder.path().join("machine/routes/default/initrwnd"), "20\n").unwrap();
+    fs::write(machine.folder.path().join("machine/routes/default/device"), "eth0\n").unwrap();
+    fs::write(machine.folder.path().join("machine/routes/default/window"), "65535\n").unwrap();
     let order = Order::Apply { changes: vec![route], stay: Stay::BeyondRestart, within_s: 60 };
-    let Answer::Applied { run: Some(run), .. } = machine.order(peer(1), &order) else { panic!() };
+    let applied = machine.order(peer(1), &order);
+    let Answer::Applied { run: Some(run), .. } = applied else { panic!("{applied:?}") };
     let Answer::Kept(kept) = machine.order(peer(1), &Order::Keep(run)) else { panic!() };
     assert!(!kept.lasts && kept.boot_files.is_empty(), "{kept:?}");
     let [why] = kept.until_reboot.as_slice() else { panic!("{kept:?}") };
-    assert_eq!(why, "route default initrwnd does not survive a reboot; add it to the network configuration");
+    assert_eq!(why, "route default window does not survive a reboot; add it to the network configuration");
 }
 
 #[test]
