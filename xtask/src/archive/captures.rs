@@ -324,7 +324,11 @@ mod tests {
         let ends: Vec<&[u8]> = read.iter().map(|packet| &packet.data[12..20]).collect();
         let [one, other] = [hosts(0, 0), hosts(0, 1)];
         let there_and_back = |[a, b]: [[u8; 4]; 2]| [[a, b].concat(), [b, a].concat()];
-        assert_eq!(ends, [there_and_back(other), there_and_back(one)].concat(), "the earlier first, a file for each two");
+        assert_eq!(
+            ends,
+            [there_and_back(other), there_and_back(one)].concat(),
+            "the earlier first, a file for each two"
+        );
         for packet in &read {
             let words = packet.data[..20].chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
             let sum: u32 = words.sum();

@@ -33,7 +33,8 @@ pub(super) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
     let mut ratios = Vec::new();
     println!("round  program s  package s  of its speed");
     for round in 1..=arguments.rounds.max(1) {
-        let program = spent(Command::new(&binary).args(["read", "--quiet", "--threads", "1", "--csv"]).args(&captures))?;
+        let program =
+            spent(Command::new(&binary).args(["read", "--quiet", "--threads", "1", "--csv"]).args(&captures))?;
         let start = spent(&mut python("import fullpipe"))?;
         let script = "import fullpipe, sys; fullpipe.read(sys.argv[1:], None, 1, timelines=False)";
         let whole = spent(python(script).args(&captures))?;
