@@ -133,10 +133,10 @@ fn whatever_the_partition(reader: &Reader, archive: &Path, found: &mut Option<Fo
     agree(reader, archive, &done, found, "site", team)
 }
 
-/// Four workers on two nodes; one worker is killed after a quarter of the time that it takes, a node stopped after half of it.
+/// Four workers on two nodes; one worker is killed after a quarter of the time that it takes at least, a node stopped after half of it.
 fn whatever_happens(reader: &Reader, archive: &Path, rounds: &[Vec<f64>], found: &mut Option<Found>) -> Result<()> {
     let team = TEAMS[6];
-    let usual = median(rounds.iter().filter_map(|round| round.get(6).copied()));
+    let usual = rounds.iter().filter_map(|round| round.get(6).copied()).fold(f64::INFINITY, f64::min);
     let mut nodes = Nodes::start(&reader.python)?;
     let harm = Harm { kill_after_s: usual / 4.0, stop_after_s: usual / 2.0, nodes: &mut nodes };
     let done = reader.read(team, archive, &[], Some(harm))?;
