@@ -1,18 +1,44 @@
 //! The program's documents as dictionaries, and the bandwidth-delay product.
 
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+};
+
 use fullpipe_cli::library::{self, Refusal};
 use fullpipe_report::json;
 use fullpipe_units::{Micros, Rate};
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyRuntimeError, prelude::*};
 use serde_json::Value;
 
-use crate::refusal::raise;
+use crate::{refusal::raise, source::ASKED};
 
 /// What `fullpipe WORDS --json` prints, as a dictionary, for the commands that have nothing to do with a terminal.
 #[pyfunction]
 pub(crate) fn document(py: Python<'_>, words: Vec<String>) -> PyResult<Bound<'_, PyAny>> {
-    let document = py.detach(|| library::document(&words)).map_err(|refusal| raise(py, &refusal))?;
-    dictionary(py, &document)
+    let stop = Arc::new(AtomicBool::new(false));
+    let (answer, mut answered) = mpsc::channel();
+    let asked_to_stop = stop.clone();
+    thread::Builder::new().name("fullpipe".to_owned()).spawn(move || answer.send(library::document(&words, &stop)))?;
+    loop {
+        let said;
+        (answered, said) = py.detach(move || {
+            let said = answered.recv_timeout(ASKED);
+            (answered, said)
+        });
+        match said {
+            Ok(document) => return dictionary(py, &document.map_err(|refusal| raise(py, &refusal))?),
+            Err(RecvTimeoutError::Disconnected) => return Err(PyRuntimeError::new_err("the answer broke off")),
+            Err(RecvTimeoutError::Timeout) => {
+                // Who pressed Ctrl-C waits no longer: the thread ends with what it has in hand, and nobody hears of it.
+                py.check_signals().inspect_err(|_| asked_to_stop.store(true, Relaxed))?;
+            }
+        }
+    }
 }
 
 /// Rate times round-trip time, in bytes.

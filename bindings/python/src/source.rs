@@ -13,7 +13,7 @@ use fullpipe_ingest::{Captures, Options, Source, read_each};
 use pyo3::{exceptions::PyTypeError, prelude::*};
 
 /// How often it is asked whether Ctrl-C was pressed: not felt by who presses it, nor by the other threads of the interpreter.
-const ASKED: Duration = Duration::from_millis(100);
+pub(crate) const ASKED: Duration = Duration::from_millis(100);
 
 /// What captures are read from, oldest first.
 pub(crate) struct Given(Vec<One>);

@@ -266,6 +266,27 @@ class Endless:
         return piece
 
 
+HOURS = {"rate": "1G", "rtt": "200ms", "points": 10_000, "seconds": 15}
+"""A sweep that nobody waits for."""
+
+
+def test_control_c_ends_a_simulation():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    presser = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    presser.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            fullpipe.what_if(sweep="receiver.window=64k..32M", **HOURS)
+    finally:
+        presser.join()
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_sweep_with_a_value_that_cannot_be_is_refused_before_it_begins():
+    with pytest.raises(fullpipe.UsageError, match="from 536 B to 32 MiB"):
+        fullpipe.what_if(sweep="receiver.window=64k..64M", **HOURS)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_control_c_ends_a_read_that_would_go_on_forever(threads):
     # What a shell starts in the background ignores it, and Python then leaves it so.

@@ -1,7 +1,7 @@
 //! What other programs ask of this one without starting it: the documents that `--json` prints, and captures as lists.
 //! What is *not* here: a terminal, signals, or anything that changes a setting.
 
-use std::{ffi::OsString, num::NonZeroUsize};
+use std::{ffi::OsString, num::NonZeroUsize, sync::atomic::AtomicBool};
 
 use fullpipe_capture::{Filter, Filtered, Keep};
 use fullpipe_ingest::{Captures, Options, Team};
@@ -41,14 +41,14 @@ impl From<Failure> for Refusal {
 }
 
 /// The document that `fullpipe plan` or `fullpipe what-if` prints with `--json`. `words` are the command line without the
-/// program's name: `plan`, `--rate`, `100M`.
-pub fn document(words: &[String]) -> Result<Value, Refusal> {
+/// program's name: `plan`, `--rate`, `100M`. Simulations end early where `stop` is set, and nobody waits for what they would have said.
+pub fn document(words: &[String], stop: &AtomicBool) -> Result<Value, Refusal> {
     let line: Vec<OsString> = ["fullpipe"].into_iter().map(Into::into).chain(words.iter().map(Into::into)).collect();
     let cli = args::parse(&line)
         .map_err(|error| Refusal { problem: failure::usage_problem(&error), exit_code: Exit::Usage.code() })?;
     let document = match &cli.command {
         Command::Plan(args) => plan::document(args),
-        Command::WhatIf(args) => what_if::document(args),
+        Command::WhatIf(args) => what_if::document(args, stop),
         _ => Err(Failure::new(Exit::Usage, "only `plan` and `what-if` are answered without a terminal")),
     };
     Ok(document?)

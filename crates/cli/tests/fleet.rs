@@ -1,5 +1,6 @@
 //! The Ansible collection, `bindings/ansible`: Ansible's own sanity tests, and five hosts with real sshd that are tuned and
-//! put back. What they need is in `target/tools/ansible`, where `cargo xtask test` puts it.
+//! put back. What they need is in `target/tools/ansible`, where `cargo xtask test` puts it. And the files of `plan --write` for systemd
+//! and TuneD, read by these.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
@@ -105,4 +106,41 @@ fn five_hosts_are_tuned_by_ansible_and_put_back() {
     assert!(said.ends_with("five hosts were tuned, proved and put back\n"), "{said}");
     // A process of the last run would hold the folder.
     folder.close().unwrap();
+}
+
+/// In namespaces of its own, with buffers of others: TuneD with what it keeps in /etc and /run, and as if started once by hand.
+const SYSTEMD: &str = "/lib/systemd/systemd-sysctl \"$1/90-fullpipe.conf\"";
+const TUNED: &str = "sed 's/^daemon *=.*/daemon = 0/' /etc/tuned/tuned-main.conf > \"$1/main\"
+mount -t tmpfs none /etc/tuned && mkdir /etc/tuned/fullpipe && cp \"$1/tuned.conf\" /etc/tuned/fullpipe && cp \"$1/main\" /etc/tuned/tuned-main.conf
+mount -t tmpfs none /run && mkdir /run/tuned && : > /etc/tuned/bootcmdline
+timeout 60 tuned --no-dbus --profile fullpipe --log=/run/tuned/log --pid=/run/tuned/pid";
+
+#[test]
+fn systemd_and_tuned_put_in_force_what_is_written_for_them() {
+    let test = "systemd_and_tuned_put_in_force_what_is_written_for_them";
+    let namespaces = ["--net", "--mount"];
+    if !Command::new("unshare").args(namespaces).arg("true").stderr(Stdio::null()).status().unwrap().success() {
+        return eprintln!("skipped: {test}: it takes root to make a network with settings of its own");
+    }
+    for (program, script) in [("/lib/systemd/systemd-sysctl", SYSTEMD), ("/usr/sbin/tuned", TUNED)] {
+        if !Path::new(program).exists() {
+            // Its package starts a service that sets what it likes: nothing to install unasked.
+            eprintln!("skipped: {test}: {program} is not installed (Debian: systemd, tuned)");
+            continue;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let plan = ["plan", "--platform", "linux-6.12", "--rate", "1G", "--rtt", "80ms", "--write"];
+        run(Command::new(env!("CARGO_BIN_EXE_fullpipe")).args(plan).arg(folder.path()).arg("--force"));
+        let small = "sysctl -qw net.ipv4.tcp_rmem='4096 131072 262144' net.ipv4.tcp_wmem='4096 16384 262144'";
+        let script = format!("{small}\n{script}\ncat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_wmem");
+        let said = run(Command::new("unshare").args(namespaces).args(["sh", "-ec", &script, "sh"]).arg(folder.path()));
+        let lines: Vec<String> = said.lines().map(|line| line.replace('\t', " ")).collect();
+        let conf = fs::read_to_string(folder.path().join("90-fullpipe.conf")).unwrap();
+        let wanted: Vec<&str> = conf.lines().filter_map(|line| Some(line.split_once(" = ")?.1)).collect();
+        assert_eq!(wanted.len(), 2, "{conf}");
+        assert!(
+            lines.ends_with(&wanted.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>()),
+            "{program}: {said}"
+        );
+    }
 }

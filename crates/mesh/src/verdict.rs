@@ -148,7 +148,7 @@ fn suspect(hosts: &Hosts, cells: &[Cell], bad: &BTreeSet<usize>) -> Option<Suspe
     if bad.is_empty() || bad.len() == cells.len() {
         return None;
     }
-    let mut best: Option<(f64, SuspectKind, Vec<usize>)> = None;
+    let mut best: Option<(f64, Vec<SuspectKind>, Vec<usize>)> = None;
     for kind in candidates(hosts) {
         let within: Vec<usize> = (0..cells.len()).filter(|place| has(hosts, &kind, &cells[*place])).collect();
         let both = within.iter().filter(|place| bad.contains(place)).count() as f64;
@@ -158,11 +158,14 @@ fn suspect(hosts: &Hosts, cells: &[Cell], bad: &BTreeSet<usize>) -> Option<Suspe
         }
         // The harmonic mean; of two that are equal the first, which is the more particular.
         let score = 2.0 * explained * affected / (explained + affected);
-        if best.as_ref().is_none_or(|(other, _, _)| score > *other) {
-            best = Some((score, kind, within));
+        match &mut best {
+            Some((_, kinds, directions)) if *directions == within => kinds.push(kind),
+            Some((other, _, _)) if *other >= score => {}
+            _ => best = Some((score, vec![kind], within)),
         }
     }
-    let (_, kind, within) = best?;
+    let (_, kinds, within) = best?;
+    let kind = one_of(hosts, cells, kinds, &within)?;
     let of_bad: Vec<usize> = within.iter().copied().filter(|place| bad.contains(place)).collect();
     let mut limiters: BTreeMap<Limiter, usize> = BTreeMap::new();
     let measured = of_bad.iter().filter_map(|place| cells[*place].found.as_ref().ok());
@@ -171,6 +174,26 @@ fn suspect(hosts: &Hosts, cells: &[Cell], bad: &BTreeSet<usize>) -> Option<Suspe
     }
     let limiter = limiters.into_iter().max_by_key(|(_, count)| *count).map(|(limiter, _)| limiter);
     Some(Suspect { kind, directions: within.len(), bad: of_bad.len(), limiter })
+}
+
+/// Of several with the same directions none is named before the others, but what lies between them.
+fn one_of(hosts: &Hosts, cells: &[Cell], mut kinds: Vec<SuspectKind>, within: &[usize]) -> Option<SuspectKind> {
+    if kinds.len() == 1 {
+        return kinds.pop();
+    }
+    let ends = |of: &dyn Fn(usize) -> usize| -> BTreeSet<usize> {
+        within.iter().flat_map(|place| [cells[*place].from, cells[*place].to]).map(of).collect()
+    };
+    if let [a, b] = ends(&|host| host).into_iter().collect::<Vec<_>>()[..] {
+        return Some(SuspectKind::Pair(a, b));
+    }
+    // A site by the first of its hosts.
+    let site = |host: usize| hosts.hosts.iter().position(|other| other.site == hosts.hosts[host].site).unwrap_or(host);
+    let [a, b] = ends(&site).into_iter().collect::<Vec<_>>()[..] else { return None };
+    let mut names = [a, b].map(|host| hosts.hosts[host].site.clone());
+    names.sort();
+    let [a, b] = names;
+    Some(SuspectKind::Sites(a, b))
 }
 
 /// Everyone who may be suspected, the more particular first.
@@ -287,6 +310,32 @@ mod tests {
             suspected(&three, &cells(&three, |_, to| if to == "a1" { None } else { Some(900) })),
             Some(SuspectKind::Host(0, Role::Receives))
         );
+    }
+
+    #[test]
+    fn of_two_ends_of_one_way_none_is_named_before_the_other() {
+        let slow = |is: bool| Some(if is { 60 } else { 900 });
+        let across = |from: &str, to: &str| from[..1] != to[..1];
+        for [one, other] in [["p", "t"], ["z", "t"]] {
+            let path = |a: &str, b: &str| format!("[[path]]\na = '{a}'\nb = '{b}'\nrate = '1G'\n");
+            let paths = [path(one, other), path(one, one), path(other, other)].concat();
+            let names = [[one, "1"], [one, "2"], [other, "1"], [other, "2"]].map(|name| name.concat());
+            let four = hosts(&names.each_ref().map(String::as_str), &paths);
+            let mut sites = [one.to_owned(), other.to_owned()];
+            sites.sort();
+            let [a, b] = sites;
+            let between = Some(SuspectKind::Sites(a, b));
+            assert_eq!(suspected(&four, &cells(&four, |from, to| slow(across(from, to)))), between);
+            let one_way = cells(&four, |from, to| slow(across(from, to) && to.starts_with(one)));
+            assert_eq!(suspected(&four, &one_way), between, "sent by one site is received by the other");
+            // A host against a site.
+            let names = [&names[0], &names[2], &names[3]].map(String::as_str);
+            let three = hosts(&names, &paths);
+            assert_eq!(suspected(&three, &cells(&three, |from, to| slow(across(from, to)))), between);
+        }
+        let two = hosts(&["a1", "b1"], "");
+        let one_way = cells(&two, |from, _| (from != "a1").then_some(900));
+        assert_eq!(suspected(&two, &one_way), Some(SuspectKind::Pair(0, 1)));
     }
 
     #[test]

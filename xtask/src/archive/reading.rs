@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::nodes::{ADDRESS, Nodes, environment};
 
-/// How often processes are looked at.
-const LOOK: Duration = Duration::from_millis(200);
+/// How often processes are looked at: a look at all of a machine's takes some milliseconds.
+const LOOK: Duration = Duration::from_millis(500);
 /// Of /proc/PID/stat, on every Linux that users have (`getconf CLK_TCK`).
 const TICKS: f64 = 100.0;
 

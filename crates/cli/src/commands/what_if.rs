@@ -4,7 +4,7 @@ mod base;
 pub(super) mod page;
 
 use std::{
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     thread,
 };
 
@@ -45,7 +45,7 @@ pub(super) fn run(args: &WhatIfArgs, output: Output) -> Ended {
     if args.open || args.interactive.is_some() {
         return page::run(args, output);
     }
-    let found = found(args)?;
+    let found = found(args, &AtomicBool::new(false))?;
     args.page.result(
         output,
         || json::what_if("what-if", &found),
@@ -55,12 +55,12 @@ pub(super) fn run(args: &WhatIfArgs, output: Output) -> Ended {
     Ok(Exit::Ok)
 }
 
-/// What `--json` prints of the predictions.
-pub(crate) fn document(args: &WhatIfArgs) -> Result<Value, Failure> {
-    found(args).map(|found| json::what_if("what-if", &found))
+/// What `--json` prints of the predictions, unless it is told to stop first.
+pub(crate) fn document(args: &WhatIfArgs, stop: &AtomicBool) -> Result<Value, Failure> {
+    found(args, stop).map(|found| json::what_if("what-if", &found))
 }
 
-fn found(args: &WhatIfArgs) -> Result<WhatIf, Failure> {
+fn found(args: &WhatIfArgs, stop: &AtomicBool) -> Result<WhatIf, Failure> {
     let sets = args.set.iter().map(|set| settings(set)).collect::<Result<Vec<_>, _>>()?;
     let bases = base::all(args)?;
     let note = if args.seen.is_some() { SEEN_NOTE } else { NOTE };
@@ -76,7 +76,7 @@ fn found(args: &WhatIfArgs) -> Result<WhatIf, Failure> {
         found.notes.extend(base.notes.iter().map(named));
     }
     match (&args.sweep, bases.as_slice()) {
-        (Some(sweep), [base]) => swept(args, sweep, sets, base, &mut found)?,
+        (Some(sweep), [base]) => swept(args, sweep, sets, base, &mut found, stop)?,
         (Some(_), _) => {
             let names: Vec<_> = bases.iter().filter_map(|base| base.direction.as_deref()).collect();
             let message = format!(
@@ -89,7 +89,7 @@ fn found(args: &WhatIfArgs) -> Result<WhatIf, Failure> {
         (None, _) => {
             let points: Vec<Settings> = [Vec::new()].into_iter().chain(sets).collect();
             for base in &bases {
-                let mut rows = all(&base.spec, &points)?;
+                let mut rows = all(&base.spec, &points, stop)?;
                 if let Some(first) = rows.first_mut() {
                     first.measured = base.measured;
                 }
@@ -101,7 +101,14 @@ fn found(args: &WhatIfArgs) -> Result<WhatIf, Failure> {
     Ok(found)
 }
 
-fn swept(args: &WhatIfArgs, sweep: &str, sets: Vec<Settings>, base: &Base, found: &mut WhatIf) -> Result<(), Failure> {
+fn swept(
+    args: &WhatIfArgs,
+    sweep: &str,
+    sets: Vec<Settings>,
+    base: &Base,
+    found: &mut WhatIf,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
     let range = Range::parse(sweep, args.points)?;
     let rate = base.spec.path.bottleneck(Direction::AToB).unwrap_or_default();
     let work = range.values.len() as f64 * rate.bps() as f64 / 8.0 * base.spec.time.as_secs_f64();
@@ -113,7 +120,11 @@ fn swept(args: &WhatIfArgs, sweep: &str, sets: Vec<Settings>, base: &Base, found
     let common: Settings = sets.into_iter().flatten().collect();
     let with = |value: &u64| common.iter().cloned().chain([range.setting(*value)]).collect();
     let points: Vec<Settings> = range.values.iter().map(with).collect();
-    found.predictions = all(&Spec { series: true, ..base.spec.clone() }, &points)?;
+    // A value that can't be is refused before the others take their time.
+    for point in &points {
+        knob::with(&base.spec, point)?;
+    }
+    found.predictions = all(&Spec { series: true, ..base.spec.clone() }, &points, stop)?;
     for (row, value) in found.predictions.iter_mut().zip(&range.values) {
         row.value = Some(written(&range.key, *value));
         row.direction.clone_from(&base.direction);
@@ -136,7 +147,7 @@ fn settings(text: &str) -> Result<Settings, Failure> {
 }
 
 /// One prediction for each point, shared out over the processors; their order is that of the points.
-fn all(spec: &Spec, points: &[Settings]) -> Result<Vec<PredictionRow>, SimError> {
+fn all(spec: &Spec, points: &[Settings], stop: &AtomicBool) -> Result<Vec<PredictionRow>, Failure> {
     let workers = thread::available_parallelism().map_or(1, usize::from).min(points.len());
     let next = AtomicUsize::new(0);
     let made = thread::scope(|scope| {
@@ -144,7 +155,7 @@ fn all(spec: &Spec, points: &[Settings]) -> Result<Vec<PredictionRow>, SimError>
             let mut made = Vec::new();
             loop {
                 let place = next.fetch_add(1, Relaxed);
-                let Some(set) = points.get(place) else { return made };
+                let Some(set) = points.get(place).filter(|_| !stop.load(Relaxed)) else { return made };
                 made.push((place, predict(spec, set)));
             }
         };
@@ -152,9 +163,13 @@ fn all(spec: &Spec, points: &[Settings]) -> Result<Vec<PredictionRow>, SimError>
         let joined = started.into_iter().map(|worker| worker.join().unwrap_or_else(|e| std::panic::resume_unwind(e)));
         joined.flatten().collect::<Vec<_>>()
     });
+    if stop.load(Relaxed) {
+        return Err(Failure::new(Exit::Interrupted, "stopped before all points were simulated"));
+    }
     let mut made = made;
     made.sort_by_key(|(place, _)| *place);
-    made.into_iter().map(|(_, prediction)| prediction.map(row)).collect()
+    let rows: Result<_, SimError> = made.into_iter().map(|(_, prediction)| prediction.map(row)).collect();
+    Ok(rows?)
 }
 
 /// As the report shows it.
