@@ -290,7 +290,7 @@ fn what_crosses_the_network_is_encrypted_as_the_url_says(server: &Server, fast: 
     let said = message(&document(&format!("{by_address}?sslmode=disable"), &[fast], 3));
     assert!(said.contains("no encryption") && said.contains("sealed"), "{said}");
     let said = message(&document(&format!("{by_address}?sslmode=verify-full&sslrootcert={authority}"), &[fast], 3));
-    assert!(said.contains("certificate not valid for name \"127.0.0.1\""), "{said}");
+    assert!(said.contains("certificate not valid for name") && said.contains("127.0.0.1"), "{said}");
     // An authority that this machine does not know.
     let said = message(&document(&format!("{by_name}?sslmode=verify-full"), &[fast], 3));
     assert!(said.contains("UnknownIssuer") || said.contains("certificates of authorities"), "{said}");
