@@ -257,6 +257,13 @@ proptest! {
     }
 }
 
+#[test]
+fn clusters_of_a_page_are_a_setting_of_freebsd() {
+    for platform in ["freebsd-9.3", "freebsd-14.1"] {
+        assert_eq!(checked(Kind::Sysctl, "kern.ipc.nmbjumbop = 262144", platform), (Level::Ok, "fine".to_owned()));
+    }
+}
+
 fn device(text: &str) -> Vec<(u32, Level, String)> {
     let found = judged(Kind::Device, text, "netburner", None);
     found.into_iter().filter(|(_, level, _)| *level >= Level::Warning).collect()
