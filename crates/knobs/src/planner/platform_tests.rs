@@ -47,6 +47,61 @@ fn xp_on_a_long_fat_path_needs_scaling_first() {
     assert!(says(&plan, "read the value back"));
 }
 
+fn xp(values: &[(&str, &str)]) -> Settings {
+    const KEY: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
+    let mut settings = Settings { platform: "windows-xp".parse().unwrap(), ..Settings::default() };
+    for (name, value) in values {
+        let key = if *name == "MTU" { format!(r"{KEY}\Interfaces\{{1}}") } else { KEY.to_owned() };
+        let knob = Address::Registry { key, value: (*name).to_owned() };
+        settings.values.insert(knob, Some((*value).to_owned()));
+    }
+    settings
+}
+
+#[test]
+fn windows_of_xp_are_whole_segments_of_the_adapters_mtu() {
+    let hsdpa = ("1.8M", "230ms");
+    let of = |mtu: &str| {
+        let settings = xp(&[("MTU", mtu)]);
+        let mut asked = request("windows-xp", hsdpa.0, hsdpa.1);
+        asked.settings = Some(&settings);
+        short(&plan_platform(&asked))[1].clone()
+    };
+    assert_eq!(of("1492"), "TcpWindowSize=65340"); // 45 x 1452
+    assert_eq!(of("576"), "TcpWindowSize=65392"); // 122 x 536
+    assert_eq!(of("1500"), "TcpWindowSize=64240");
+}
+
+#[test]
+fn a_larger_window_of_xp_that_stays_is_not_bounded_by_the_maximum() {
+    let plan = |values: &[(&str, &str)]| {
+        let settings = xp(values);
+        let mut asked = request("windows-xp", "1.8M", "230ms");
+        asked.settings = Some(&settings);
+        short(&plan_platform(&asked))
+    };
+    let large = [("TcpWindowSize", "256960"), ("Tcp1323Opts", "1"), ("GlobalMaxTcpWindowSize", "64240")];
+    assert_eq!(plan(&large[..2]), [] as [&str; 0]);
+    assert_eq!(plan(&large), ["GlobalMaxTcpWindowSize=256960"]);
+    // Without scaling it comes down.
+    assert_eq!(plan(&large[..1]), ["GlobalMaxTcpWindowSize=64240", "TcpWindowSize=64240"]);
+}
+
+#[test]
+fn what_helps_on_every_path_is_planned_back_on() {
+    let settings = xp(&[("SackOpts", "0"), ("EnablePMTUDiscovery", "0")]);
+    let mut asked = request("windows-xp", "10M", "1ms");
+    asked.settings = Some(&settings);
+    assert_eq!(short(&plan_platform(&asked)), ["SackOpts=1", "EnablePMTUDiscovery=1"]);
+    let mut settings = Settings { platform: "freebsd-14".parse().unwrap(), ..Settings::default() };
+    for name in ["net.inet.tcp.sack.enable", "net.inet.tcp.path_mtu_discovery"] {
+        settings.values.insert(Address::sysctl(name), Some("0".to_owned()));
+    }
+    let mut asked = request("freebsd-14", "10M", "1ms");
+    asked.settings = Some(&settings);
+    assert_eq!(short(&plan_platform(&asked)), ["net.inet.tcp.sack.enable=1", "net.inet.tcp.path_mtu_discovery=1"]);
+}
+
 #[test]
 fn server_2012_gets_the_level_and_is_told_what_the_registry_does_not_do() {
     let plan = plan_platform(&request("windows-2012", "100M", "80ms"));
