@@ -298,6 +298,28 @@ fn buffers_of_sockets_in_a_loop_are_counted_against_the_pool() {
     assert!(found.iter().any(|finding| finding.message.contains("so 7 of them run it dry")), "{found:?}");
 }
 
+/// Four sockets: 3 x (20 + 20 + 20 + 5) + (40 + 40 + 40 + 5).
+pub(crate) const FOUR_SOCKETS: &str = "SetSocketRxBuffers(a, 20); SetSocketTxBuffers(a, 20); SetSocketUnackBuffers(a, 20);\nSetSocketRxBuffers(b, 20); SetSocketTxBuffers(b, 20); SetSocketUnackBuffers(b, 20);\nSetSocketRxBuffers(c, 20); SetSocketTxBuffers(c, 20); SetSocketUnackBuffers(c, 20);\nSetSocketRxBuffers(d, 40); SetSocketTxBuffers(d, 40); SetSocketUnackBuffers(d, 40);\n";
+
+#[test]
+fn the_sockets_of_a_source_are_counted_together_against_the_pool() {
+    let dry = (4, Level::Warning, "pool-runs-dry".to_owned());
+    assert_eq!(device(FOUR_SOCKETS), [dry]);
+    let words = messages(Kind::Device, FOUR_SOCKETS, "netburner").concat();
+    assert!(words.contains("the 4 sockets of this source can take 320 buffers together"), "{words}");
+    assert_eq!(device(&format!("#define BUFFER_POOL_SIZE 427\n{FOUR_SOCKETS}")), []);
+    // One socket that several branches set up is one.
+    assert_eq!(
+        device(
+            &["(a,", "(b,", "(c,", "(d,"]
+                .iter()
+                .fold(FOUR_SOCKETS.to_owned(), |text, socket| text.replace(socket, "(fd,"))
+        )
+        .len(),
+        0
+    );
+}
+
 #[test]
 fn calls_of_a_device_that_work_against_each_other_are_found() {
     let rules = |text: &str| device(text).into_iter().map(|(line, _, rule)| (line, rule)).collect::<Vec<_>>();

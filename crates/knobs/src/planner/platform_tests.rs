@@ -610,6 +610,26 @@ fn the_buffers_for_packets_out_of_order_that_a_file_sets_count_in_a_netburners_p
 }
 
 #[test]
+fn a_netburner_is_planned_for_the_sockets_of_its_source() {
+    let path = ("10M", "40ms");
+    let read = |text: &str| {
+        let reading = crate::reading::read("main.cpp", text.as_bytes()).unwrap();
+        let settings = crate::reading::merge(&[reading], None).unwrap().settings;
+        let mut asked = request("netburner", path.0, path.1);
+        asked.settings = Some(&settings);
+        plan_platform(&asked)
+    };
+    let plan = read(crate::lint::tests::FOUR_SOCKETS);
+    // 4 x (3 x 14 + 5) = 188 of the 192 that three quarters of the pool are.
+    assert_eq!(short(&plan), ["SetSocketRxBuffers=14", "SetSocketTxBuffers=14", "SetSocketUnackBuffers=14"]);
+    assert!(says(&plan, "4 connections take at most 188 of 256 buffers"), "{:?}", plan.notes);
+    // The last socket has what is planned, and the others don't.
+    let last = read(&crate::lint::tests::FOUR_SOCKETS.replace("40", "14"));
+    assert_eq!(short(&last), short(&plan));
+    assert!(short(&read(&crate::lint::tests::FOUR_SOCKETS.replace("40", "14").replace("20", "14"))).is_empty());
+}
+
+#[test]
 fn linux_is_planned_from_its_versions_defaults() {
     let old = plan_platform(&request("linux-5.15", "1G", "80ms"));
     assert_eq!(short(&old), ["net.ipv4.tcp_rmem=4096 131072 40042496", "net.ipv4.tcp_wmem=4096 16384 40042496"]);
