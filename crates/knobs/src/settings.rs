@@ -211,15 +211,24 @@ pub struct SocketBuffers {
 }
 
 impl SocketBuffers {
+    /// What a call sets.
+    pub(crate) fn of(mut self, call: &str) -> Option<u64> {
+        *self.list(call)
+    }
+
     /// Notes what a call sets; of several the largest counts.
     pub(crate) fn note(&mut self, call: &str, count: u64) {
-        let list = match call {
+        let list = self.list(call);
+        *list = (*list).max(Some(count));
+    }
+
+    fn list(&mut self, call: &str) -> &mut Option<u64> {
+        match call {
             "SetSocketRxBuffers" => &mut self.receive,
             "SetSocketTxBuffers" => &mut self.transmit,
             "SetOutOfOrderBuffers" => &mut self.out_of_order,
             _ => &mut self.unacknowledged,
-        };
-        *list = (*list).max(Some(count));
+        }
     }
 
     /// The most that the socket takes, where a list that nothing is said of holds `default`.

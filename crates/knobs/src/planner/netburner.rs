@@ -64,18 +64,13 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         ));
     }
     let memory = Bytes::new(packets * BUFFER * draft.connections);
-    let lists: [(&str, fn(&SocketBuffers) -> Option<u64>, &str); 3] = [
-        ("SetSocketRxBuffers", |socket| socket.receive, "what the device can receive in one round trip"),
-        ("SetSocketTxBuffers", |socket| socket.transmit, "what the device can have ready to send"),
-        (
-            "SetSocketUnackBuffers",
-            |socket| socket.unacknowledged,
-            "what the device may have sent and not yet acknowledged",
-        ),
-    ];
-    for (function, list, what) in lists {
+    for (function, what) in [
+        ("SetSocketRxBuffers", "what the device can receive in one round trip"),
+        ("SetSocketTxBuffers", "what the device can have ready to send"),
+        ("SetSocketUnackBuffers", "what the device may have sent and not yet acknowledged"),
+    ] {
         // A file tells the value of its last call; another socket may have another.
-        if now(draft, function) == Some(packets) && sockets.iter().all(|socket| list(socket) == Some(packets)) {
+        if now(draft, function) == Some(packets) && sockets.iter().all(|socket| socket.of(function) == Some(packets)) {
             continue;
         }
         draft.ask(Ask {
