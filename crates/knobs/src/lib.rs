@@ -29,5 +29,7 @@ pub use packets::{FrameSizes, Ipsec, Packets};
 pub use plan::{Change, Plan, TakesEffect};
 pub use planner::{Flow, Goal, PlanHost, PlanRequest, PlatformRequest, plan, plan_platform};
 pub use prefix::{PrefixError, parse_destination};
-pub use settings::{Family, Link, MachineFacts, Mbufs, Origin, ParsePlatformError, Platform, Route, Settings};
+pub use settings::{
+    Family, Link, MachineFacts, Mbufs, Origin, ParsePlatformError, Platform, Route, Settings, SocketBuffers,
+};
 pub use tuning_level::TuningLevel;

@@ -192,6 +192,50 @@ pub struct Settings {
     /// The use of the network's buffers (FreeBSD), where it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mbufs: Option<Mbufs>,
+    /// The sockets whose buffers a device's source sets (NetBurner), where it was read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sockets: Vec<SocketBuffers>,
+}
+
+/// How many packet buffers a device's source lets one socket take, list by list; `None` where it doesn't say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketBuffers {
+    /// SetSocketRxBuffers.
+    pub receive: Option<u64>,
+    /// SetSocketTxBuffers.
+    pub transmit: Option<u64>,
+    /// SetSocketUnackBuffers, or setsocketackbuffers.
+    pub unacknowledged: Option<u64>,
+    /// SetOutOfOrderBuffers.
+    pub out_of_order: Option<u64>,
+}
+
+impl SocketBuffers {
+    /// What a call sets.
+    pub(crate) fn of(mut self, call: &str) -> Option<u64> {
+        *self.list(call)
+    }
+
+    /// Notes what a call sets; of several the largest counts.
+    pub(crate) fn note(&mut self, call: &str, count: u64) {
+        let list = self.list(call);
+        *list = (*list).max(Some(count));
+    }
+
+    fn list(&mut self, call: &str) -> &mut Option<u64> {
+        match call {
+            "SetSocketRxBuffers" => &mut self.receive,
+            "SetSocketTxBuffers" => &mut self.transmit,
+            "SetOutOfOrderBuffers" => &mut self.out_of_order,
+            _ => &mut self.unacknowledged,
+        }
+    }
+
+    /// The most that the socket takes, where a list that nothing is said of holds `default`.
+    pub(crate) fn most(&self, default: u64) -> u64 {
+        let lists = [self.receive, self.transmit, self.unacknowledged, self.out_of_order];
+        lists.into_iter().map(|count| count.unwrap_or(default)).fold(0, u64::saturating_add)
+    }
 }
 
 /// The use of FreeBSD's network buffers since the machine started.

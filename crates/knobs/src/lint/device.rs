@@ -7,6 +7,7 @@ use crate::{
     Address,
     planner::netburner::{LEAST, MOST, POOL, free},
     recipe::{Action, Step},
+    settings::SocketBuffers,
 };
 
 /// The value of a call of a device's library that belongs to a line: sockets are set up one after another, so it is the
@@ -87,6 +88,28 @@ fn opposed(setting: &Setting<'_>, option: &str) -> Option<Finding> {
     })
 }
 
+/// How many buffers the device has for everything.
+fn pool(all: &BTreeMap<Address, String>) -> u64 {
+    let size = Address::Named { kind: "build".to_owned(), name: "BUFFER_POOL_SIZE".to_owned() };
+    all.get(&size).and_then(|value| number(value)).unwrap_or(POOL)
+}
+
+/// The sockets of a whole source: whether the pool holds them all at once.
+pub(super) fn together(line: u32, sockets: &[SocketBuffers], all: &BTreeMap<Address, String>) -> Option<Finding> {
+    let (count, pool) = (sockets.len(), pool(all));
+    let most = sockets.iter().map(|socket| socket.most(LEAST)).fold(0, u64::saturating_add);
+    (most > pool).then(|| {
+        let words = format!(
+            "the {count} sockets of this source can take {most} buffers together, and the pool has {pool}: it can run dry, and then the device can't communicate at all"
+        );
+        let larger = most.saturating_mul(4).div_ceil(3);
+        let fix = format!(
+            "fewer buffers for each (`fullpipe plan --platform netburner` with this file in --settings counts them), or BUFFER_POOL_SIZE {larger}"
+        );
+        Finding { fix: Some(fix), ..finding(line, Level::Warning, "pool-runs-dry", words) }
+    })
+}
+
 /// Calls for sockets that are opened in a loop: how many of them the pool of buffers holds.
 pub(super) fn repeated(
     line: u32,
@@ -102,8 +125,7 @@ pub(super) fn repeated(
         call("SetOutOfOrderBuffers"),
     ];
     let each: u64 = lists.into_iter().map(|count| count.unwrap_or(LEAST)).fold(0, u64::saturating_add);
-    let size = Address::Named { kind: "build".to_owned(), name: "BUFFER_POOL_SIZE".to_owned() };
-    let pool = all.get(&size).and_then(|value| number(value)).unwrap_or(POOL);
+    let pool = pool(all);
     let most = pool / each.max(1);
     if times.is_some_and(|times| times.saturating_mul(each) <= free(pool)) {
         return None;

@@ -163,6 +163,7 @@ pub fn lint_steps(
             Action::Misspelt { written, meant } => findings.push(misspelt(step.line, written, meant)),
             Action::Reset(what) => findings.push(rules::reset(step.line, what)),
             Action::Repeats(times) => findings.extend(device::repeated(step.line, *times, steps, &all)),
+            Action::Sockets(sockets) => findings.extend(device::together(step.line, sockets, &all)),
             Action::Unclear(why) => {
                 findings.push(finding(step.line, Level::Note, "not-judged", format!("{why}; it is not judged")));
             }
@@ -380,4 +381,4 @@ impl Setting<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -257,6 +257,13 @@ proptest! {
     }
 }
 
+#[test]
+fn clusters_of_a_page_are_a_setting_of_freebsd() {
+    for platform in ["freebsd-9.3", "freebsd-14.1"] {
+        assert_eq!(checked(Kind::Sysctl, "kern.ipc.nmbjumbop = 262144", platform), (Level::Ok, "fine".to_owned()));
+    }
+}
+
 fn device(text: &str) -> Vec<(u32, Level, String)> {
     let found = judged(Kind::Device, text, "netburner", None);
     found.into_iter().filter(|(_, level, _)| *level >= Level::Warning).collect()
@@ -289,6 +296,28 @@ fn buffers_of_sockets_in_a_loop_are_counted_against_the_pool() {
     let request = LintRequest { platform: Some("netburner".parse().unwrap()), path: None };
     let found = lint(Kind::Device, &format!("while (1)\n{body}"), &request);
     assert!(found.iter().any(|finding| finding.message.contains("so 7 of them run it dry")), "{found:?}");
+}
+
+/// Four sockets: 3 x (20 + 20 + 20 + 5) + (40 + 40 + 40 + 5).
+pub(crate) const FOUR_SOCKETS: &str = "SetSocketRxBuffers(a, 20); SetSocketTxBuffers(a, 20); SetSocketUnackBuffers(a, 20);\nSetSocketRxBuffers(b, 20); SetSocketTxBuffers(b, 20); SetSocketUnackBuffers(b, 20);\nSetSocketRxBuffers(c, 20); SetSocketTxBuffers(c, 20); SetSocketUnackBuffers(c, 20);\nSetSocketRxBuffers(d, 40); SetSocketTxBuffers(d, 40); SetSocketUnackBuffers(d, 40);\n";
+
+#[test]
+fn the_sockets_of_a_source_are_counted_together_against_the_pool() {
+    let dry = (4, Level::Warning, "pool-runs-dry".to_owned());
+    assert_eq!(device(FOUR_SOCKETS), [dry]);
+    let words = messages(Kind::Device, FOUR_SOCKETS, "netburner").concat();
+    assert!(words.contains("the 4 sockets of this source can take 320 buffers together"), "{words}");
+    assert_eq!(device(&format!("#define BUFFER_POOL_SIZE 427\n{FOUR_SOCKETS}")), []);
+    // One socket that several branches set up is one.
+    assert_eq!(
+        device(
+            &["(a,", "(b,", "(c,", "(d,"]
+                .iter()
+                .fold(FOUR_SOCKETS.to_owned(), |text, socket| text.replace(socket, "(fd,"))
+        )
+        .len(),
+        0
+    );
 }
 
 #[test]

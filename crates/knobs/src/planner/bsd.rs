@@ -26,6 +26,8 @@ pub(super) fn freebsd(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     spaces(draft, [receive, send], &sizes);
     for (switch, why) in [
         ("net.inet.tcp.rfc1323", "without it no window exceeds 65,535 B"),
+        ("net.inet.tcp.sack.enable", "without it several losses in one window cost a timeout"),
+        ("net.inet.tcp.path_mtu_discovery", "without it packets may be fragmented on the way"),
         ("net.inet.tcp.recvbuf_auto", "without it the receive buffer stays at recvspace"),
         ("net.inet.tcp.sendbuf_auto", "without it the send buffer stays at sendspace"),
     ] {

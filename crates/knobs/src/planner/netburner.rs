@@ -9,7 +9,7 @@ use super::{
     PlatformRequest,
     platform::{Ask, Draft, number},
 };
-use crate::Address;
+use crate::{Address, settings::SocketBuffers};
 
 /// A full packet: 43 of them stay below a window of 65,535 B, and the stack is not known to scale windows.
 const PACKET: u64 = 1500;
@@ -39,7 +39,14 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     let model = Model { rate: request.rate, rtt: request.rtt, segment };
     let wanted = model.plateau();
     let pool = request.memory_bound.map_or(POOL, |bound| bound.get() / BUFFER);
-    let share = Share { buffers: free(pool) / draft.connections, kept: now(draft, OUT_OF_ORDER) };
+    let share = Share { buffers: free(pool) / draft.connections, kept: kept(draft) };
+    let sockets = sockets(draft);
+    if request.connections.is_none() && sockets.len() > 1 {
+        draft.note(format!(
+            "the settings have {} sockets, which share the pool: planned for as many (--connections says otherwise)",
+            sockets.len()
+        ));
+    }
     let Some(packets) = share.packets(wanted) else {
         draft.note(too_many(draft.connections, pool));
         return;
@@ -62,7 +69,8 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         ("SetSocketTxBuffers", "what the device can have ready to send"),
         ("SetSocketUnackBuffers", "what the device may have sent and not yet acknowledged"),
     ] {
-        if now(draft, function) == Some(packets) {
+        // A file tells the value of its last call; another socket may have another.
+        if now(draft, function) == Some(packets) && sockets.iter().all(|socket| socket.of(function) == Some(packets)) {
             continue;
         }
         draft.ask(Ask {
@@ -112,6 +120,16 @@ const fn of_socket(packets: u64, out_of_order: u64) -> u64 {
 
 fn call(function: &str) -> Address {
     Address::Named { kind: "call".to_owned(), name: function.to_owned() }
+}
+
+/// The sockets that files set up.
+fn sockets<'a>(draft: &Draft<'a>) -> &'a [SocketBuffers] {
+    draft.settings().map_or(&[], |settings| &settings.sockets)
+}
+
+/// The most buffers for packets out of order that files give a socket.
+fn kept(draft: &Draft<'_>) -> Option<u64> {
+    sockets(draft).iter().filter_map(|socket| socket.out_of_order).max().or_else(|| now(draft, OUT_OF_ORDER))
 }
 
 /// The number that a file gives a call.

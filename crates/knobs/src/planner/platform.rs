@@ -20,8 +20,8 @@ pub struct PlatformRequest<'a> {
     pub rate: Rate,
     /// How long it is, above zero.
     pub rtt: Micros,
-    /// How many connections may fill their buffers at once. Absent: one on a NetBurner, else
-    /// [`PlanRequest::DEFAULT_CONNECTIONS`].
+    /// How many connections may fill their buffers at once. Absent: on a NetBurner as many as there are sockets in
+    /// the settings, or one, else [`PlanRequest::DEFAULT_CONNECTIONS`].
     pub connections: Option<u32>,
     /// What the machine is for.
     pub goal: Goal,
@@ -131,7 +131,12 @@ pub(super) struct Ask {
 
 impl<'a> Draft<'a> {
     fn new(request: &'a PlatformRequest<'_>) -> Self {
-        let usual = if request.platform.family == Family::NetBurner { 1 } else { PlanRequest::DEFAULT_CONNECTIONS };
+        let usual = if request.platform.family == Family::NetBurner {
+            let sockets = request.settings.map_or(0, |settings| settings.sockets.len());
+            u32::try_from(sockets).unwrap_or(u32::MAX)
+        } else {
+            PlanRequest::DEFAULT_CONNECTIONS
+        };
         Self {
             plan: Plan::default(),
             pipe: Pipe::named(request.rate, request.rtt),

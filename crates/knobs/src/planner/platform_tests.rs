@@ -47,6 +47,61 @@ fn xp_on_a_long_fat_path_needs_scaling_first() {
     assert!(says(&plan, "read the value back"));
 }
 
+fn xp(values: &[(&str, &str)]) -> Settings {
+    const KEY: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
+    let mut settings = Settings { platform: "windows-xp".parse().unwrap(), ..Settings::default() };
+    for (name, value) in values {
+        let key = if *name == "MTU" { format!(r"{KEY}\Interfaces\{{1}}") } else { KEY.to_owned() };
+        let knob = Address::Registry { key, value: (*name).to_owned() };
+        settings.values.insert(knob, Some((*value).to_owned()));
+    }
+    settings
+}
+
+#[test]
+fn windows_of_xp_are_whole_segments_of_the_adapters_mtu() {
+    let hsdpa = ("1.8M", "230ms");
+    let of = |mtu: &str| {
+        let settings = xp(&[("MTU", mtu)]);
+        let mut asked = request("windows-xp", hsdpa.0, hsdpa.1);
+        asked.settings = Some(&settings);
+        short(&plan_platform(&asked))[1].clone()
+    };
+    assert_eq!(of("1492"), "TcpWindowSize=65340"); // 45 x 1452
+    assert_eq!(of("576"), "TcpWindowSize=65392"); // 122 x 536
+    assert_eq!(of("1500"), "TcpWindowSize=64240");
+}
+
+#[test]
+fn a_larger_window_of_xp_that_stays_is_not_bounded_by_the_maximum() {
+    let plan = |values: &[(&str, &str)]| {
+        let settings = xp(values);
+        let mut asked = request("windows-xp", "1.8M", "230ms");
+        asked.settings = Some(&settings);
+        short(&plan_platform(&asked))
+    };
+    let large = [("TcpWindowSize", "256960"), ("Tcp1323Opts", "1"), ("GlobalMaxTcpWindowSize", "64240")];
+    assert_eq!(plan(&large[..2]), [] as [&str; 0]);
+    assert_eq!(plan(&large), ["GlobalMaxTcpWindowSize=256960"]);
+    // Without scaling it comes down.
+    assert_eq!(plan(&large[..1]), ["GlobalMaxTcpWindowSize=64240", "TcpWindowSize=64240"]);
+}
+
+#[test]
+fn what_helps_on_every_path_is_planned_back_on() {
+    let settings = xp(&[("SackOpts", "0"), ("EnablePMTUDiscovery", "0")]);
+    let mut asked = request("windows-xp", "10M", "1ms");
+    asked.settings = Some(&settings);
+    assert_eq!(short(&plan_platform(&asked)), ["SackOpts=1", "EnablePMTUDiscovery=1"]);
+    let mut settings = Settings { platform: "freebsd-14".parse().unwrap(), ..Settings::default() };
+    for name in ["net.inet.tcp.sack.enable", "net.inet.tcp.path_mtu_discovery"] {
+        settings.values.insert(Address::sysctl(name), Some("0".to_owned()));
+    }
+    let mut asked = request("freebsd-14", "10M", "1ms");
+    asked.settings = Some(&settings);
+    assert_eq!(short(&plan_platform(&asked)), ["net.inet.tcp.sack.enable=1", "net.inet.tcp.path_mtu_discovery=1"]);
+}
+
 #[test]
 fn server_2012_gets_the_level_and_is_told_what_the_registry_does_not_do() {
     let plan = plan_platform(&request("windows-2012", "100M", "80ms"));
@@ -552,6 +607,26 @@ fn the_buffers_for_packets_out_of_order_that_a_file_sets_count_in_a_netburners_p
     // Without a file, what is advised for lossy networks fits, too.
     asked.settings = None;
     assert!(says(&plan_platform(&asked), "SetOutOfOrderBuffers(fd, 5): one less than the receive buffers would be 10"));
+}
+
+#[test]
+fn a_netburner_is_planned_for_the_sockets_of_its_source() {
+    let path = ("10M", "40ms");
+    let read = |text: &str| {
+        let reading = crate::reading::read("main.cpp", text.as_bytes()).unwrap();
+        let settings = crate::reading::merge(&[reading], None).unwrap().settings;
+        let mut asked = request("netburner", path.0, path.1);
+        asked.settings = Some(&settings);
+        plan_platform(&asked)
+    };
+    let plan = read(crate::lint::tests::FOUR_SOCKETS);
+    // 4 x (3 x 14 + 5) = 188 of the 192 that three quarters of the pool are.
+    assert_eq!(short(&plan), ["SetSocketRxBuffers=14", "SetSocketTxBuffers=14", "SetSocketUnackBuffers=14"]);
+    assert!(says(&plan, "4 connections take at most 188 of 256 buffers"), "{:?}", plan.notes);
+    // The last socket has what is planned, and the others don't.
+    let last = read(&crate::lint::tests::FOUR_SOCKETS.replace("40", "14"));
+    assert_eq!(short(&last), short(&plan));
+    assert!(short(&read(&crate::lint::tests::FOUR_SOCKETS.replace("40", "14").replace("20", "14"))).is_empty());
 }
 
 #[test]

@@ -30,13 +30,14 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
 
 /// NT 4.0, Windows 2000, XP and Server 2003.
 fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
+    switches(draft);
     let (window, arithmetic) = draft.pipe.window(request.goal);
     if draft.pipe.bdp.get() <= SMALLEST_DEFAULT {
         draft.note(format!("{}: the default window fills this path; nothing to set", draft.pipe.arithmetic));
         return;
     }
     // Windows are set in whole segments.
-    let segment = draft.segment;
+    let segment = segment(request, draft);
     let fitting = draft.within_bound(window, request.memory_bound);
     let unscaled = UNSCALED.get() / segment * segment;
     // NT 4.0 has no window scaling (KB199947).
@@ -79,14 +80,23 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     let memory = Some(Bytes::new(bytes.saturating_mul(draft.connections)));
     adapters(draft, bytes, &arithmetic);
     let is_scaled = draft.now(&parameter("Tcp1323Opts")).and_then(super::platform::number).unwrap_or(0) & 1 == 1;
+    let is_needless = |now: u64| plain && !is_scaled && now > UNSCALED.get();
+    // A larger window that stays must not be bounded by the maximum.
+    let window_now = draft.now(&parameter("TcpWindowSize")).and_then(super::platform::number);
+    let stays = window_now.filter(|now| *now > bytes && !is_needless(*now));
     for name in ["GlobalMaxTcpWindowSize", "TcpWindowSize"] {
         let knob = parameter(name);
+        if stays.is_some() && draft.now(&knob).is_none() {
+            continue;
+        }
+        let bytes = stays.unwrap_or(bytes);
         let now = draft.now(&knob).and_then(super::platform::number).filter(|now| *now >= bytes);
         let reason = match now {
-            Some(now) if plain && !is_scaled && now > UNSCALED.get() => format!(
+            Some(now) if is_needless(now) => format!(
                 "{now} B need the window-scale option (Tcp1323Opts), which is off, and this path does not need them"
             ),
             Some(_) => continue,
+            None if stays.is_some() => format!("it bounds the window of {bytes} B that is set already"),
             None => "the receive window is fixed here, and its default of one to four segments is smaller than the bandwidth-delay product"
                 .to_owned(),
         };
@@ -113,6 +123,38 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     draft.note("set for all adapters, because a value of one adapter above 65,535 was seen to be ignored on XP without a word; restart, read back (`fullpipe plan --verify BEFORE AFTER` compares two exports), measure".to_owned());
     draft.note("where the path changes from day to day, take the values away again with the undo file: it removes what was absent before, and needs a restart, too".to_owned());
     draft.note("sending is bounded by the peer's window and by the application's SO_SNDBUF (8 KB by default): the application has to set that".to_owned());
+}
+
+/// What was turned off on advice that helps no path.
+fn switches(draft: &mut Draft<'_>) {
+    for (name, why) in [
+        ("SackOpts", "without selective acknowledgements several losses in one window cost a timeout"),
+        ("EnablePMTUDiscovery", "without path MTU discovery packets to other networks are cut to 576 B"),
+    ] {
+        let knob = parameter(name);
+        if draft.now(&knob).and_then(super::platform::number) == Some(0) {
+            draft.ask(Ask {
+                knob,
+                to: Some("1".to_owned()),
+                reason: why.to_owned(),
+                arithmetic: String::new(),
+                memory: None,
+            });
+        }
+    }
+}
+
+/// The payload of a full segment, which an adapter's own MTU makes smaller where the plan does not set another one.
+fn segment(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) -> u64 {
+    /// The headers of IPv4 and TCP, and the smallest MTU that IPv4 knows (RFC 791).
+    const HEADERS: u64 = 40;
+    const SMALLEST: u64 = 68;
+    let all = draft.registry_below(&format!(r"{PARAMETERS}\Interfaces\"), "MTU");
+    let smallest = all.into_iter().map(|(_, mtu)| mtu).filter(|mtu| *mtu >= SMALLEST).min();
+    let own = smallest.map(|mtu| mtu - HEADERS).filter(|own| request.packets.here.is_none() && *own < draft.segment);
+    let Some(own) = own else { return draft.segment };
+    draft.note(format!("an adapter has an MTU of {}: windows are planned in segments of {own} B", own + HEADERS));
+    own
 }
 
 /// The windows of single adapters, which win over the one for all.

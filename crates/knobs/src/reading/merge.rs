@@ -110,6 +110,7 @@ impl Merged {
         let machine = &mut self.settings.machine;
         machine.memory = reading.machine.memory.or(machine.memory);
         machine.page = reading.machine.page.or(machine.page);
+        self.settings.sockets.extend(&reading.sockets);
         if let Some(mbufs) = reading.mbufs {
             let before = self.settings.mbufs.unwrap_or_default();
             // `netstat -m` and `vmstat -z` tell the same of one machine, and either may lack a figure.

@@ -24,7 +24,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{Address, Link, MachineFacts, Platform, recipe, settings::Mbufs};
+use crate::{
+    Address, Link, MachineFacts, Platform, recipe,
+    settings::{Mbufs, SocketBuffers},
+};
 
 pub use merge::{Contradiction, MergeError, Merged, merge};
 pub use rows::{SettingRow, table};
@@ -176,6 +179,8 @@ pub struct Reading {
     pub machine: MachineFacts,
     /// The use of the network's buffers.
     pub mbufs: Option<Mbufs>,
+    /// The sockets whose buffers it sets, where it is a device's source.
+    pub sockets: Vec<SocketBuffers>,
     /// What is to be said of its lines, in their order.
     pub remarks: Vec<Remark>,
     /// How many more settings it has of which the catalogue does not know.

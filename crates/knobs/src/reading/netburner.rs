@@ -59,6 +59,11 @@ fn meant_by(word: &str) -> Option<&'static str> {
     CALLS.iter().filter(near).find(|call| is_slip(word, call)).copied()
 }
 
+/// Whether a setting is a call for buffers.
+pub(crate) fn sets_buffers(knob: &Address) -> bool {
+    matches!(knob, Address::Named { kind, name } if kind == "call" && CALLS.contains(&name.as_str()))
+}
+
 /// Whether a source calls anything that is a slip of a call.
 pub(crate) fn has_slip(text: &str) -> bool {
     text.split(|c| !is_word(c)).any(|word| meant_by(word).is_some())
@@ -150,7 +155,7 @@ fn arguments(scan: &mut Scan<'_>) -> Option<Vec<String>> {
 
 fn buffers(place: Place, call: &str, scan: &mut Scan<'_>, defines: &BTreeMap<&str, &str>, sheet: &mut Sheet) {
     let Some(arguments) = arguments(scan) else { return };
-    let [_, value] = arguments.as_slice() else {
+    let [socket, value] = arguments.as_slice() else {
         let words =
             format!("{call} takes two arguments, the socket and the number of buffers, and not {}", arguments.len());
         return sheet.remark(RemarkKind::Unread, place, words);
@@ -163,7 +168,10 @@ fn buffers(place: Place, call: &str, scan: &mut Scan<'_>, defines: &BTreeMap<&st
     let number = defines.get(value).copied().unwrap_or(value);
     let knob = Address::Named { kind: "call".to_owned(), name: call.to_owned() };
     match whole_number(number) {
-        Some(number) => sheet.set(place, knob, Some(&number.to_string())),
+        Some(number) => {
+            sheet.sockets.entry(socket.clone()).or_default().note(call, u64::from(number));
+            sheet.set(place, knob, Some(&number.to_string()));
+        }
         None => {
             let words =
                 format!("`{}` is no number that the file itself gives; the value of {call} is not known", shown(value));

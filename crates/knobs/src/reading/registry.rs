@@ -55,7 +55,11 @@ fn note(steps: Vec<recipe::Step>, sheet: &mut Sheet) -> Vec<(Place, Address)> {
         let (knob, value) = match step.action {
             Action::Set(knob, value) => (knob, Some(value)),
             Action::Delete(knob) => (knob, None),
-            Action::Reset(_) | Action::Unclear(_) | Action::Repeats(_) | Action::Misspelt { .. } => continue,
+            Action::Reset(_)
+            | Action::Unclear(_)
+            | Action::Repeats(_)
+            | Action::Sockets(_)
+            | Action::Misspelt { .. } => continue,
         };
         if is_windows_own(&knob) {
             listed.push((place, knob.clone()));

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use super::{Format, Found, Place, Reading, Remark, RemarkKind};
-use crate::{Address, Catalogue, Family, Knob, Link, MachineFacts, Platform, settings::Mbufs};
+use crate::{
+    Address, Catalogue, Family, Knob, Link, MachineFacts, Platform,
+    settings::{Mbufs, SocketBuffers},
+};
 
 /// How many settings are kept of one file. A machine has a few hundred; only a made file has more.
 const MOST_FOUND: usize = 20_000;
@@ -18,6 +21,8 @@ pub(super) struct Sheet {
     pub(super) platform: Platform,
     pub(super) machine: MachineFacts,
     pub(super) mbufs: Option<Mbufs>,
+    /// By the name that the source gives each.
+    pub(super) sockets: BTreeMap<String, SocketBuffers>,
     pub(super) others: usize,
     /// Whether a setting that is there already is noted once more: where lines are for several sockets.
     pub(super) keeps_all: bool,
@@ -153,6 +158,7 @@ impl Sheet {
             links: self.links,
             machine: self.machine,
             mbufs: self.mbufs,
+            sockets: self.sockets.into_values().collect(),
             remarks: self.remarks,
             others: self.others,
         }

@@ -320,7 +320,9 @@ mod tests {
             Action::Set(knob, value) => format!("{}: {knob} = {value}", step.line),
             Action::Delete(knob) => format!("{}: {knob} deleted", step.line),
             Action::Reset(what) | Action::Unclear(what) => format!("{}: {what}", step.line),
-            other @ (Action::Repeats(_) | Action::Misspelt { .. }) => format!("{}: {other:?}", step.line),
+            other @ (Action::Repeats(_) | Action::Sockets(_) | Action::Misspelt { .. }) => {
+                format!("{}: {other:?}", step.line)
+            }
         };
         found.0.into_iter().map(words).collect()
     }

@@ -15,7 +15,7 @@ mod shell;
 mod source;
 mod tuned;
 
-use crate::{Address, Family, Platform, Settings, sysctl_conf};
+use crate::{Address, Family, Platform, Settings, SocketBuffers, sysctl_conf};
 
 pub(crate) use cmdlets::ALL as ALL_TEMPLATES;
 pub(crate) use reg::unquoted;
@@ -149,6 +149,8 @@ pub enum Action {
     Unclear(String),
     /// Sets the buffers of each socket of a loop, which runs so many times; `None` where the file doesn't tell.
     Repeats(Option<u64>),
+    /// Sets the buffers of several sockets, with what has been said of each.
+    Sockets(Vec<SocketBuffers>),
     /// A name that is none, and nearly one: what is written, and what is most likely meant.
     Misspelt {
         /// As it stands there: `Set-NetTCPSeting`.
@@ -191,7 +193,11 @@ pub fn settings(kind: Kind, text: &str, platform: Platform) -> (Settings, Vec<Pr
         match step.action {
             Action::Set(address, value) => settings.values.insert(address, Some(value)),
             Action::Delete(address) => settings.values.insert(address, None),
-            Action::Reset(_) | Action::Unclear(_) | Action::Repeats(_) | Action::Misspelt { .. } => None,
+            Action::Reset(_)
+            | Action::Unclear(_)
+            | Action::Repeats(_)
+            | Action::Sockets(_)
+            | Action::Misspelt { .. } => None,
         };
     }
     (settings, problems)

@@ -42,13 +42,18 @@ pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
 
 fn device(text: &str) -> Vec<Step> {
     let calls = reading::device_calls(text);
+    // One socket alone can't empty the pool.
+    let last = calls.found.iter().rev().find(|found| reading::netburner::sets_buffers(&found.knob));
+    let together = last
+        .filter(|_| calls.sockets.len() > 1)
+        .map(|last| Step { line: last.place.line, action: Action::Sockets(calls.sockets.clone()) });
     let found = calls.found.into_iter().filter_map(|found| {
         let action = Action::Set(found.knob, found.value?);
         Some(Step { line: found.place.line, action })
     });
     let unclear = calls.remarks.into_iter().filter(|remark| remark.kind == RemarkKind::Unread);
     let unclear = unclear.map(|remark| Step { line: remark.place.line, action: Action::Unclear(remark.message) });
-    found.chain(unclear).chain(loops(text)).collect()
+    found.chain(unclear).chain(together).chain(loops(text)).collect()
 }
 
 /// The misspelt calls of a device's source: each is a setting that does not happen.
