@@ -26,6 +26,7 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fullpipe
@@ -218,6 +219,74 @@ def test_a_file_that_a_ring_has_written_over_is_read_and_what_it_held_stays(tmp_
     assert made(source, out)["captures_read"] == 0
 
 
+@pytest.mark.parametrize("as_blocks", [False, True])
+def test_a_file_that_was_still_being_written_is_read_on_when_its_ring_has_lost_another(tmp_path, as_blocks):
+    source, out, scratch = tmp_path / "in", tmp_path / "out", tmp_path / "scratch"
+    source.mkdir()
+
+    def write(number, packets_more=None):
+        """A file of the ring with two connections, or with the first, so many packets of the second, and a piece of the next."""
+        (head, first), (_, second) = (
+            packets(moved(of, scratch, 1_764_000_000 + 1000 * number + at)) for at, of in ((0, POLICED), (400, WINDOW)))
+        first, second = ([another(packet, 2 * number + place) for packet in some] for place, some in enumerate((first, second)))
+        texts = []
+        for some in (first + second, first + second[:packets_more]):
+            scratch.write_bytes(head + b"".join(some))
+            texts.append(as_pcapng(scratch) if as_blocks else scratch.read_bytes())
+        (source / f"r.pcap{number % 4}").write_bytes(texts[0] if packets_more is None else texts[0][: len(texts[1]) + 7])
+
+    for number in range(4):
+        write(number, 0 if number == 3 else None)
+    assert made(source, out, code=24)["archive"]["connections"] == 7
+    # Whole at the next run, when the oldest has been written over; and so on, round again.
+    for number in range(3, 8):
+        write(number)
+        write(number + 1, 0)
+        told = made(source, out, code=24)["problems"]
+        assert [pathlib.Path(one["file"]).name for one in told] == [f"r.pcap{(number + 1) % 4}"]
+    write(8, 200)
+    made(source, out, code=24)
+    write(8)
+    assert made(source, out)["archive"]["connections"] == len(rows(out)) == 18
+    assert made(source, out)["captures_read"] == 0
+    assert archive("query", "problems", out)["rows"] == []
+    each = [pa.table(fullpipe.read(of).connections)["packets"].to_pylist() for of in (POLICED, WINDOW)]
+    assert sum(row["packets"] for row in rows(out)) == 9 * sum(sum(one) for one in each)
+
+
+def test_what_of_a_ring_cannot_be_read_on_stays_listed(tmp_path):
+    source, out = tmp_path / "in", tmp_path / "out"
+    cut_in(POLICED, 4, [source / f"r.pcap{n}" for n in range(4)])
+    (source / "r.pcap0").write_bytes(moved(WINDOW, tmp_path / "scratch", 1_000).read_bytes())
+    made(source, out)
+    (source / "r.pcap0").unlink()
+    (source / "r.pcap3").write_bytes((source / "r.pcap3").read_bytes()[:-400])
+    (told,) = made(source, out, code=24)["problems"]
+    assert "r.pcap0 of its series is gone" in told["message"]
+    (source / "r.pcap3").unlink()
+    for _ in range(2):
+        assert [one["message"] for one in made(source, out, code=24)["problems"]] == [told["message"]]
+    assert [one["message"] for one in archive("query", "problems", out)["rows"]] == [told["message"]]
+
+
+def test_a_file_that_grows_while_it_is_read_counts_as_far_as_it_was_when_it_was_listed(tmp_path, monkeypatch):
+    source = tmp_path / "in"
+    source.mkdir()
+    head, found = packets(WINDOW)
+    (source / "x.pcap").write_bytes(head + b"".join(found[:100]))
+    read, reads = fullpipe.read, []
+
+    def grows(given, *words, **more):
+        reads.append(given)
+        if len(reads) == 1:
+            (source / "x.pcap").write_bytes(WINDOW.read_bytes())
+        return read(given, *words, **more)
+
+    monkeypatch.setattr(worker.fullpipe, "read", grows)
+    (result,) = results(source)
+    assert (sum(result.table["packets"].to_pylist()), len(reads)) == (100, 2)
+
+
 def test_a_capture_that_was_edited_is_read_anew_and_one_that_was_recorded_over_stays(tmp_path):
     source, out = tmp_path / "in", tmp_path / "out"
     source.mkdir()
@@ -235,9 +304,15 @@ def test_a_capture_that_was_edited_is_read_anew_and_one_that_was_recorded_over_s
 
 def a_day_later(source, target):
     """The same capture, made on the next day."""
+    moved(source, target, struct.unpack_from("<I", source.read_bytes(), 24)[0] + 86_400)
+
+
+def moved(source, target, start):
+    """The same capture, begun at another second since 1970."""
     head, found = packets(source)
-    moved = [struct.pack("<I", struct.unpack_from("<I", packet)[0] + 86_400) + packet[4:] for packet in found]
-    target.write_bytes(head + b"".join(moved))
+    later = start - struct.unpack_from("<I", found[0])[0]
+    target.write_bytes(head + b"".join(struct.pack("<I", struct.unpack_from("<I", one)[0] + later) + one[4:] for one in found))
+    return target
 
 
 @pytest.mark.parametrize("name, packed", [("pcap", False), ("pcap", True), ("pcapng", False)])
@@ -527,12 +602,16 @@ def big(path, copies):
         file.write(head)
         for copy in range(copies):
             for packet in found:
-                at = 16 + (packet[16] & 15) * 4
-                fields = bytearray(packet)
-                # Ports tell the copies apart; whichever direction, one of the two.
-                place = at if fields[28:32] < fields[32:36] else at + 2
-                fields[place : place + 2] = struct.pack(">H", 1024 + copy)
-                file.write(fields)
+                file.write(another(packet, copy))
+
+
+def another(packet, number):
+    """The packet as of another connection: ports tell them apart; whichever direction, one of the two."""
+    fields = bytearray(packet)
+    at = 16 + (packet[16] & 15) * 4
+    place = at if fields[28:32] < fields[32:36] else at + 2
+    fields[place : place + 2] = struct.pack(">H", 1024 + number)
+    return bytes(fields)
 
 
 def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(captures, tmp_path):

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 from urllib.parse import urlsplit
@@ -49,6 +49,8 @@ class Capture:
     stamp: str
     place: int
     site: str
+    skip: int = 0
+    """Bytes of its start whose packets were read as of another series, which stays."""
 
 
 @dataclass(frozen=True)
@@ -308,11 +310,6 @@ def _gap(last: Tuple[Any, ...], order: Tuple[Any, ...], usual: float) -> Optiona
         return f"{missing} numbered file{'s are' if missing > 1 else ' is'} missing" if missing > 0 else None
     waited = order[0] - last[0]
     return f"no file for {waited:.0f} s (usually every {usual:.0f} s)" if usual and waited > 1.5 * usual else None
-
-
-def without(one: Series, names: Set[str]) -> Series:
-    """The series without some of its captures."""
-    return replace(one, captures=tuple(capture for capture in one.captures if capture.name not in names))
 
 
 def problem(file: str, message: str, packet: Optional[int] = None) -> Dict[str, Any]:
