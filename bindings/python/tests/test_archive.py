@@ -930,6 +930,27 @@ def test_other_stores_are_read_by_fsspec(captures, tmp_path):
     assert error["message"].startswith("opening nowhere://captures:")
 
 
+@pytest.mark.parametrize("url", [
+    "ftp://user:SECRET1@127.0.0.1:1/x", "sftp://user:SECRET1@127.0.0.1:1/x", "http://user:SECRET1@127.0.0.1:1/x?sign=SECRET1",
+    "smb://user:SECRET1@127.0.0.1:1/x", "nowhere://user:SECRET1@host/x", "simplecache::ftp://user:SECRET1@127.0.0.1:1/x",
+])
+def test_a_store_that_does_not_answer_is_named_without_its_secrets(url, tmp_path):
+    error = made(url, tmp_path / "out", code=24)["error"]
+    assert "SECRET1" not in json.dumps(error) and "user" not in error["message"].replace("username", "")
+    assert "127.0.0.1:1/x" in error["message"] or "host/x" in error["message"]
+
+
+@pytest.mark.parametrize("url", ["s3://AK:SEC/RET9@bucket/x", "s3://AK:123/RET9@bucket/x", "ftp://user:SEC?RET9@host/x", "sftp://u:SEC#RET9@h/x"])
+def test_a_secret_with_a_slash_is_refused_and_not_shown(url, tmp_path):
+    error = made(url, tmp_path / "out", code=2)["error"]
+    assert not re.search("SEC|RET9|123|AK|user", error["message"].replace("user name", "").replace("secret", "")) and "%2F" in error["hint"]
+
+
+def test_what_a_filesystem_says_of_a_file_is_kept_without_secrets():
+    said = inputs._line(OSError("reading 'https://user:SECRET1@host/a.pcap?sign=SECRET1' and s3://key:SECRET1@b/c#d is gone"))
+    assert said == "reading 'https://host/a.pcap' and s3://b/c is gone"
+
+
 class Rights:
     """Users of the object store, once it asks for credentials."""
 

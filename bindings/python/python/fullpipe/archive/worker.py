@@ -205,10 +205,10 @@ class Rest:
             return piece
         if self.left is not None:
             size = min(size, self.left)
-        piece = self.stream.read(size)
+        more: bytes = self.stream.read(size)
         if self.left is not None:
-            self.left -= len(piece)
-        return piece
+            self.left -= len(more)
+        return more
 
     def close(self) -> None:
         self.stream.close()
