@@ -435,6 +435,42 @@ def test_a_merge_in_the_middle_of_a_question_is_no_error_and_a_lost_file_is_one(
         assert error["kind"] == "input_invalid" and gone.name in error["message"]
 
 
+def test_a_damaged_file_is_named_by_every_question(captures, tmp_path):
+    out = tmp_path / "out"
+    made(captures, out)
+    file = next(out.glob("day=*/**/*.parquet"))
+    whole = file.read_bytes()
+    for damaged in (b"x\n", whole[:40] + bytes(len(whole) - 100) + whole[-60:]):
+        file.write_bytes(damaged)
+        for words in (("query", "prefixes", out), ("hash", out), ("report", out, "--html", tmp_path / "page.html")):
+            error = archive(*words, code=24)["error"]
+            assert error["kind"] == "input_invalid" and str(file.relative_to(out)) in error["message"]
+
+
+def test_a_commit_between_two_files_of_a_question_is_looked_at_anew(captures, tmp_path):
+    out = tmp_path / "out"
+    made(captures, out)
+    one, seen = store.Store.to_read(str(out)), []
+
+    def use(paths):
+        found = []
+        for path in paths:
+            found += pq.ParquetFile(path).read()["capture"].to_pylist()
+            if not seen:
+                seen.append(path)
+                # Its verdict is another one now: its row goes to another file.
+                shutil.copy(POLICED, captures / "lon" / WINDOW.name)
+                made(captures, out)
+        return found
+
+    assert sorted(one.asked(use)) == sorted(row["capture"] for row in rows(out))
+    assert len(seen) == 1
+    one.manifest.execute("UPDATE meta SET value = 1000000 WHERE key = 'next'")
+    with pytest.raises(fullpipe.Error, match="faster than it can be asked"):
+        one.asked(lambda paths: one.manifest.execute("UPDATE meta SET value = value + 1 WHERE key = 'next'"))
+    one.close()
+
+
 def test_bad_files_are_listed_and_the_rest_is_read(captures, tmp_path):
     (captures / "lon" / "nothing.pcap").write_bytes(b"this is no capture")
     (captures / "lon" / "empty.pcap").write_bytes(b"")

@@ -320,17 +320,43 @@ class Store:
         return paths
 
     def asked(self, use: Callable[[List[str]], T]) -> T:
-        """What ``use`` makes of the files that count; another look where a run merged some of them in the meantime."""
+        """What ``use`` makes of the files that count; another look where a run changed them in the meantime."""
+        missing: List[str] = []
         for _ in range(LOOKS):
-            paths = self.parts()
+            generation, paths, missing = self._generation(), self.parts(), []
             try:
-                return use(paths)
-            except Exception:
+                answer = use(paths)
+            except Error:
+                raise
+            except Exception as error:
                 missing = [path for path in paths if not os.path.exists(path)]
-                if not missing:
-                    raise
+                if not missing and self._generation() == generation:
+                    self._tell_damaged(paths)
+                    raise error
+                continue
+            if self._generation() == generation:
+                return answer
         hint = "restore it, or make the archive anew: give another --out"
-        raise made("input_invalid", f"reading {self.folder}: {os.path.relpath(missing[0], self.folder)} is missing", hint, 24)
+        if missing:
+            raise made("input_invalid", f"reading {self.folder}: {os.path.relpath(missing[0], self.folder)} is missing", hint, 24)
+        raise made("journal_locked", f"a run changes {self.folder} faster than it can be asked", "ask again when the run is over", 14)
+
+    def _generation(self) -> Tuple[Any, ...]:
+        """Another one after each commit: what is staged has a number of its own, and what only goes is missing."""
+        number = self.manifest.execute("SELECT value FROM meta WHERE key = 'next'").fetchone()
+        return (number, *self.manifest.execute("SELECT path FROM part ORDER BY path"))
+
+    def _tell_damaged(self, paths: List[str]) -> None:
+        """Names the first file that can't be read, where there is one."""
+        for path in paths:
+            try:
+                with pq.ParquetFile(path) as file:
+                    for _ in file.iter_batches():
+                        pass
+            except (OSError, pa.ArrowException) as error:
+                hint = "restore it, or make the archive anew: give another --out"
+                text = f"reading {self.folder}: {os.path.relpath(path, self.folder)} can't be read: {' '.join(str(error).split())}"
+                raise made("input_invalid", text, hint, 24) from error
 
     def counts(self) -> Dict[str, int]:
         """What the archive holds."""
