@@ -371,6 +371,24 @@ def test_folders_behind_links_are_read_once(captures, tmp_path):
     assert {row["site"] for row in rows(tmp_path / "out")} == {"lon", "nyc", "sin", "par"}
 
 
+def test_a_capture_that_several_names_or_inputs_lead_to_is_read_once(tmp_path):
+    real, link, out = tmp_path / "real", tmp_path / "link", tmp_path / "out"
+    real.mkdir()
+    shutil.copy(WINDOW, real / "m.pcap")
+    (real / "a.pcap").symlink_to(real / "m.pcap")
+    (real / "n.pcap").hardlink_to(real / "m.pcap")
+    link.symlink_to(real)
+    done = archive(real, link, real / "m.pcap", link / "a.pcap", "--out", out, "--quiet")
+    assert (done["captures_found"], done["archive"]["connections"]) == (1, 1)
+    (row,) = rows(out)
+    assert row["capture"] == str(real / "m.pcap")
+    shutil.copy(POLICED, real / "odd.bin")
+    assert archive(real, real / "odd.bin", "--out", tmp_path / "odd", "--quiet")["captures_found"] == 2
+    # The next run comes by the link: the same captures, and the site's name as it was given.
+    again = made(link, out)
+    assert again["archive"]["connections"] == 1 and [row["site"] for row in rows(out)] == ["link"]
+
+
 def test_another_site_is_heeded_by_the_next_run(captures, tmp_path):
     out = tmp_path / "out"
     first = made(captures, out)

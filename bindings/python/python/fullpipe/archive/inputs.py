@@ -86,6 +86,10 @@ class Series:
         return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
 
 
+Found = Tuple[str, str, int, str, bool, Optional[os.stat_result]]
+"""A file: its path below the place, its whole path, size, time of change, whether it was named itself, what this machine says of it."""
+
+
 @dataclass
 class Place:
     """Where captures are: a filesystem (None: this machine's own) and a path in it."""
@@ -93,21 +97,21 @@ class Place:
     shown: str
     path: str
     filesystem: Optional[Any] = None
+    given: str = ""
+    """As it was given, before links were followed: that is what a site is called by."""
 
 
 def place(text: str) -> Place:
     """The place that a path or a URL names; a secret in it goes to the filesystem and is shown nowhere."""
     if "://" not in text:
-        path = os.path.abspath(text)
-        return Place(readable(path), path)
+        return _here(text)
     url = urlsplit(text)
     if _has_open_secret(text):
         hint = "write what a URL has a meaning for by its number: / as %2F, ? as %3F, # as %23, @ as %40"
         raise made("usage", f"the user name or the secret in a {url.scheme}:// URL ends before its @, or a port is no number", hint, 2)
     shown = public(f"{url.scheme}://{url.netloc}{url.path}").rstrip("/")
     if url.scheme == "file":
-        path = os.path.abspath(url2pathname(url.path))
-        return Place(readable(path), path)
+        return _here(url2pathname(url.path))
     from pyarrow import fs
 
     try:
@@ -115,6 +119,12 @@ def place(text: str) -> Place:
     except (OSError, ValueError) as error:
         filesystem, path = _by_fsspec(text, shown, error)
     return Place(shown, path.rstrip("/"), filesystem)
+
+
+def _here(path: str) -> Place:
+    """A place of this machine; by its real name, so that another run, which comes by a link, knows what is there."""
+    real = os.path.realpath(path)
+    return Place(readable(real), real, None, os.path.abspath(path))
 
 
 def _has_open_secret(text: str) -> bool:
@@ -156,11 +166,14 @@ def listed(places: List[Place], match: Optional[str], site: Optional[str]) -> Tu
     found: Dict[str, Capture] = {}
     problems: List[Dict[str, Any]] = []
     others = 0
+    seen: Set[Tuple[int, int]] = set()
     for number, one in enumerate(places):
-        walk = _local(one, problems) if one.filesystem is None else _remote(one)
-        for below, path, size, stamp, named in walk:
+        walk = _local(one, problems, seen) if one.filesystem is None else _remote(one)
+        for below, path, size, stamp, named, facts in walk:
             if not named and not wanted.search(os.path.basename(path)):
                 others += 1
+                continue
+            if facts is not None and not _is_new(facts, seen):
                 continue
             shown = readable(path) if one.filesystem is None else one.shown + path[len(one.path):]
             first = found.setdefault(shown, Capture(shown, path, size, stamp, number, readable(site or _site(one, below))))
@@ -179,22 +192,26 @@ def _site(one: Place, below: str) -> str:
     first, _, rest = below.partition("/")
     if rest:
         return first
-    own = one.path if below else os.path.dirname(one.path)
+    own = one.given or one.path
+    own = own if below else os.path.dirname(own)
     return os.path.basename(own) or "all"
 
 
-def _local(one: Place, problems: List[Dict[str, Any]]) -> Iterator[Tuple[str, str, int, str, bool]]:
+def _local(one: Place, problems: List[Dict[str, Any]], seen: Set[Tuple[int, int]]) -> Iterator[Found]:
     try:
         facts = os.stat(one.path)
     except OSError as error:
         raise _unlisted(one.shown, error)
     if not os.path.isdir(one.path):
-        yield "", one.path, facts.st_size, str(facts.st_mtime_ns), True
+        yield "", one.path, facts.st_size, str(facts.st_mtime_ns), True, facts
         return
     failed: List[OSError] = []
-    for folder, files in _folders(one.path, failed):
-        for file in sorted(files):
-            path = os.path.join(folder, file)
+    paths = [os.path.join(folder, file) for folder, files in _folders(one.path, failed, seen) for file in sorted(files)]
+    # What only links lead to comes last.
+    for is_link in (False, True):
+        for path in paths:
+            if os.path.islink(path) != is_link:
+                continue
             below = os.path.relpath(path, one.path).replace(os.sep, "/")
             try:
                 facts = os.stat(path)
@@ -203,16 +220,23 @@ def _local(one: Place, problems: List[Dict[str, Any]]) -> Iterator[Tuple[str, st
                 continue
             if not os.path.isfile(path):
                 continue
-            yield below, path, facts.st_size, str(facts.st_mtime_ns), False
+            yield below, path, facts.st_size, str(facts.st_mtime_ns), False, facts
     for each in failed:
         if each.filename == one.path:
             raise _unlisted(one.shown, each)
         problems.append(problem(readable(str(each.filename)), _line(each)))
 
 
-def _folders(top: str, failed: List[OSError]) -> Iterator[Tuple[str, List[str]]]:
+def _is_new(facts: os.stat_result, seen: Set[Tuple[int, int]]) -> bool:
+    """Whether a file or folder was not seen by another name; some filesystems number none."""
+    one = (facts.st_dev, facts.st_ino)
+    is_new = one not in seen or not facts.st_ino
+    seen.add(one)
+    return is_new
+
+
+def _folders(top: str, failed: List[OSError], seen: Set[Tuple[int, int]]) -> Iterator[Tuple[str, List[str]]]:
     """All folders below one, with their files, each once: what only links lead to comes last."""
-    seen: Set[Tuple[int, int]] = set()
     starts = [top]
     for start in starts:
         for folder, folders, files in os.walk(start, onerror=failed.append):
@@ -222,24 +246,23 @@ def _folders(top: str, failed: List[OSError]) -> Iterator[Tuple[str, List[str]]]
                 failed.append(error)
                 folders.clear()
                 continue
-            if (facts.st_dev, facts.st_ino) in seen:
+            if not _is_new(facts, seen):
                 folders.clear()
                 continue
-            seen.add((facts.st_dev, facts.st_ino))
             folders.sort()
             paths = [os.path.join(folder, name) for name in folders]
             starts += [path for path in paths if os.path.islink(path)]
             yield folder, files
 
 
-def _remote(one: Place) -> Iterator[Tuple[str, str, int, str, bool]]:
+def _remote(one: Place) -> Iterator[Found]:
     from pyarrow import fs
 
     filesystem: Any = one.filesystem
     try:
         itself = filesystem.get_file_info(one.path)
         if itself.type == fs.FileType.File:
-            yield "", itself.path, itself.size, str(itself.mtime_ns), True
+            yield "", itself.path, itself.size, str(itself.mtime_ns), True, None
             return
         if itself.type == fs.FileType.NotFound:
             raise FileNotFoundError("there is nothing of that name")
@@ -249,7 +272,7 @@ def _remote(one: Place) -> Iterator[Tuple[str, str, int, str, bool]]:
         raise _unlisted(one.shown, error)
     for info in sorted(infos, key=lambda info: info.path):
         if info.type == fs.FileType.File:
-            yield info.path[len(one.path):].lstrip("/"), info.path, info.size or 0, str(info.mtime_ns), False
+            yield info.path[len(one.path):].lstrip("/"), info.path, info.size or 0, str(info.mtime_ns), False, None
 
 
 def _unlisted(shown: str, error: BaseException) -> Error:
