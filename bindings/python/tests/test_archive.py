@@ -371,6 +371,19 @@ def test_folders_behind_links_are_read_once(captures, tmp_path):
     assert {row["site"] for row in rows(tmp_path / "out")} == {"lon", "nyc", "sin", "par"}
 
 
+def test_a_site_or_a_number_that_cannot_be_is_refused_before_anything_is_read(captures, tmp_path, capsys):
+    long = captures / ("\N{CYRILLIC SMALL LETTER ZHE}" * 60)
+    long.mkdir()
+    shutil.copy(WINDOW, long)
+    for words in (("--site", "x" * 300), ()):
+        error = made(captures, tmp_path / "out", *words, code=2)["error"]
+        assert "too long" in error["message"] and "--site" in error["hint"]
+    with pytest.raises(SystemExit):
+        made(captures, tmp_path / "out", "--threads", 2**70)
+    assert "no number from 1 to 999999" in capsys.readouterr().err
+    assert made(captures, tmp_path / "out", "--site", "y" * 250)["archive"]["connections"] == 10
+
+
 def test_a_capture_that_several_names_or_inputs_lead_to_is_read_once(tmp_path):
     real, link, out = tmp_path / "real", tmp_path / "link", tmp_path / "out"
     real.mkdir()

@@ -13,7 +13,7 @@ import statistics
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
 from .._errors import Error, made
@@ -40,6 +40,9 @@ DENIED = re.compile(
     r"access.?denied|invalid.?access.?key.?id|signature.?does.?not.?match|(expired|invalid).?token|forbidden|\b40[13]\b", re.IGNORECASE
 )
 """How object stores say that credentials don't do, in S3's words or those of its C++ library (``INVALID_ACCESS_KEY_ID``)."""
+
+SITE_BYTES = 250
+"""What is left of 255 bytes, which filesystems give a name, after ``site=``."""
 
 RING = re.compile(r"_(?P<number>\d{5})_$")
 """``dumpcap -b``: ``x_00001_20261124120000.pcapng``."""
@@ -176,7 +179,7 @@ def listed(places: List[Place], match: Optional[str], site: Optional[str]) -> Tu
             if facts is not None and not _is_new(facts, seen):
                 continue
             shown = readable(path) if one.filesystem is None else one.shown + path[len(one.path):]
-            first = found.setdefault(shown, Capture(shown, path, size, stamp, number, readable(site or _site(one, below))))
+            first = found.setdefault(shown, Capture(shown, path, size, stamp, number, _folder_for(readable(site or _site(one, below)))))
             if first.path != path:
                 problems.append(problem(shown, "another file has a name that reads the same; it is not read"))
     return sorted(found.values(), key=lambda capture: capture.name), problems, others
@@ -185,6 +188,14 @@ def listed(places: List[Place], match: Optional[str], site: Optional[str]) -> Tu
 def readable(name: str) -> str:
     """A name as text, whatever its bytes are: a file's name need not be UTF-8, and ``b\\xff.pcap`` is then what it reads as."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _folder_for(site: str) -> str:
+    """The site, where the archive can have a folder of that name: in one, other than ASCII letters takes three bytes for each of its own."""
+    if len(quote(site, safe="")) > SITE_BYTES:
+        hint = f"give a shorter one with --site: {SITE_BYTES} bytes at the most, after %-encoding"
+        raise made("usage", f"the site {site[:40]}... is too long for the name of a folder", hint, 2)
+    return site
 
 
 def _site(one: Place, below: str) -> str:
