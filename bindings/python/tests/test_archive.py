@@ -26,6 +26,7 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fullpipe
@@ -218,6 +219,74 @@ def test_a_file_that_a_ring_has_written_over_is_read_and_what_it_held_stays(tmp_
     assert made(source, out)["captures_read"] == 0
 
 
+@pytest.mark.parametrize("as_blocks", [False, True])
+def test_a_file_that_was_still_being_written_is_read_on_when_its_ring_has_lost_another(tmp_path, as_blocks):
+    source, out, scratch = tmp_path / "in", tmp_path / "out", tmp_path / "scratch"
+    source.mkdir()
+
+    def write(number, packets_more=None):
+        """A file of the ring with two connections, or with the first, so many packets of the second, and a piece of the next."""
+        (head, first), (_, second) = (
+            packets(moved(of, scratch, 1_764_000_000 + 1000 * number + at)) for at, of in ((0, POLICED), (400, WINDOW)))
+        first, second = ([another(packet, 2 * number + place) for packet in some] for place, some in enumerate((first, second)))
+        texts = []
+        for some in (first + second, first + second[:packets_more]):
+            scratch.write_bytes(head + b"".join(some))
+            texts.append(as_pcapng(scratch) if as_blocks else scratch.read_bytes())
+        (source / f"r.pcap{number % 4}").write_bytes(texts[0] if packets_more is None else texts[0][: len(texts[1]) + 7])
+
+    for number in range(4):
+        write(number, 0 if number == 3 else None)
+    assert made(source, out, code=24)["archive"]["connections"] == 7
+    # Whole at the next run, when the oldest has been written over; and so on, round again.
+    for number in range(3, 8):
+        write(number)
+        write(number + 1, 0)
+        told = made(source, out, code=24)["problems"]
+        assert [pathlib.Path(one["file"]).name for one in told] == [f"r.pcap{(number + 1) % 4}"]
+    write(8, 200)
+    made(source, out, code=24)
+    write(8)
+    assert made(source, out)["archive"]["connections"] == len(rows(out)) == 18
+    assert made(source, out)["captures_read"] == 0
+    assert archive("query", "problems", out)["rows"] == []
+    each = [pa.table(fullpipe.read(of).connections)["packets"].to_pylist() for of in (POLICED, WINDOW)]
+    assert sum(row["packets"] for row in rows(out)) == 9 * sum(sum(one) for one in each)
+
+
+def test_what_of_a_ring_cannot_be_read_on_stays_listed(tmp_path):
+    source, out = tmp_path / "in", tmp_path / "out"
+    cut_in(POLICED, 4, [source / f"r.pcap{n}" for n in range(4)])
+    (source / "r.pcap0").write_bytes(moved(WINDOW, tmp_path / "scratch", 1_000).read_bytes())
+    made(source, out)
+    (source / "r.pcap0").unlink()
+    (source / "r.pcap3").write_bytes((source / "r.pcap3").read_bytes()[:-400])
+    (told,) = made(source, out, code=24)["problems"]
+    assert "r.pcap0 of its series is gone" in told["message"]
+    (source / "r.pcap3").unlink()
+    for _ in range(2):
+        assert [one["message"] for one in made(source, out, code=24)["problems"]] == [told["message"]]
+    assert [one["message"] for one in archive("query", "problems", out)["rows"]] == [told["message"]]
+
+
+def test_a_file_that_grows_while_it_is_read_counts_as_far_as_it_was_when_it_was_listed(tmp_path, monkeypatch):
+    source = tmp_path / "in"
+    source.mkdir()
+    head, found = packets(WINDOW)
+    (source / "x.pcap").write_bytes(head + b"".join(found[:100]))
+    read, reads = fullpipe.read, []
+
+    def grows(given, *words, **more):
+        reads.append(given)
+        if len(reads) == 1:
+            (source / "x.pcap").write_bytes(WINDOW.read_bytes())
+        return read(given, *words, **more)
+
+    monkeypatch.setattr(worker.fullpipe, "read", grows)
+    (result,) = results(source)
+    assert (sum(result.table["packets"].to_pylist()), len(reads)) == (100, 2)
+
+
 def test_a_capture_that_was_edited_is_read_anew_and_one_that_was_recorded_over_stays(tmp_path):
     source, out = tmp_path / "in", tmp_path / "out"
     source.mkdir()
@@ -235,9 +304,15 @@ def test_a_capture_that_was_edited_is_read_anew_and_one_that_was_recorded_over_s
 
 def a_day_later(source, target):
     """The same capture, made on the next day."""
+    moved(source, target, struct.unpack_from("<I", source.read_bytes(), 24)[0] + 86_400)
+
+
+def moved(source, target, start):
+    """The same capture, begun at another second since 1970."""
     head, found = packets(source)
-    moved = [struct.pack("<I", struct.unpack_from("<I", packet)[0] + 86_400) + packet[4:] for packet in found]
-    target.write_bytes(head + b"".join(moved))
+    later = start - struct.unpack_from("<I", found[0])[0]
+    target.write_bytes(head + b"".join(struct.pack("<I", struct.unpack_from("<I", one)[0] + later) + one[4:] for one in found))
+    return target
 
 
 @pytest.mark.parametrize("name, packed", [("pcap", False), ("pcap", True), ("pcapng", False)])
@@ -294,6 +369,37 @@ def test_folders_behind_links_are_read_once(captures, tmp_path):
     done = made(captures, tmp_path / "out")
     assert (done["captures_found"], done["archive"]["connections"]) == (13, 10)
     assert {row["site"] for row in rows(tmp_path / "out")} == {"lon", "nyc", "sin", "par"}
+
+
+def test_a_site_or_a_number_that_cannot_be_is_refused_before_anything_is_read(captures, tmp_path, capsys):
+    long = captures / ("\N{CYRILLIC SMALL LETTER ZHE}" * 60)
+    long.mkdir()
+    shutil.copy(WINDOW, long)
+    for words in (("--site", "x" * 300), ()):
+        error = made(captures, tmp_path / "out", *words, code=2)["error"]
+        assert "too long" in error["message"] and "--site" in error["hint"]
+    with pytest.raises(SystemExit):
+        made(captures, tmp_path / "out", "--threads", 2**70)
+    assert "no number from 1 to 999999" in capsys.readouterr().err
+    assert made(captures, tmp_path / "out", "--site", "y" * 250)["archive"]["connections"] == 10
+
+
+def test_a_capture_that_several_names_or_inputs_lead_to_is_read_once(tmp_path):
+    real, link, out = tmp_path / "real", tmp_path / "link", tmp_path / "out"
+    real.mkdir()
+    shutil.copy(WINDOW, real / "m.pcap")
+    (real / "a.pcap").symlink_to(real / "m.pcap")
+    (real / "n.pcap").hardlink_to(real / "m.pcap")
+    link.symlink_to(real)
+    done = archive(real, link, real / "m.pcap", link / "a.pcap", "--out", out, "--quiet")
+    assert (done["captures_found"], done["archive"]["connections"]) == (1, 1)
+    (row,) = rows(out)
+    assert row["capture"] == str(real / "m.pcap")
+    shutil.copy(POLICED, real / "odd.bin")
+    assert archive(real, real / "odd.bin", "--out", tmp_path / "odd", "--quiet")["captures_found"] == 2
+    # The next run comes by the link: the same captures, and the site's name as it was given.
+    again = made(link, out)
+    assert again["archive"]["connections"] == 1 and [row["site"] for row in rows(out)] == ["link"]
 
 
 def test_another_site_is_heeded_by_the_next_run(captures, tmp_path):
@@ -358,6 +464,42 @@ def test_a_merge_in_the_middle_of_a_question_is_no_error_and_a_lost_file_is_one(
     for words in (("query", "prefixes", out), ("hash", out), ("report", out, "--html", tmp_path / "page.html")):
         error = archive(*words, code=24)["error"]
         assert error["kind"] == "input_invalid" and gone.name in error["message"]
+
+
+def test_a_damaged_file_is_named_by_every_question(captures, tmp_path):
+    out = tmp_path / "out"
+    made(captures, out)
+    file = next(out.glob("day=*/**/*.parquet"))
+    whole = file.read_bytes()
+    for damaged in (b"x\n", whole[:40] + bytes(len(whole) - 100) + whole[-60:]):
+        file.write_bytes(damaged)
+        for words in (("query", "prefixes", out), ("hash", out), ("report", out, "--html", tmp_path / "page.html")):
+            error = archive(*words, code=24)["error"]
+            assert error["kind"] == "input_invalid" and str(file.relative_to(out)) in error["message"]
+
+
+def test_a_commit_between_two_files_of_a_question_is_looked_at_anew(captures, tmp_path):
+    out = tmp_path / "out"
+    made(captures, out)
+    one, seen = store.Store.to_read(str(out)), []
+
+    def use(paths):
+        found = []
+        for path in paths:
+            found += pq.ParquetFile(path).read()["capture"].to_pylist()
+            if not seen:
+                seen.append(path)
+                # Its verdict is another one now: its row goes to another file.
+                shutil.copy(POLICED, captures / "lon" / WINDOW.name)
+                made(captures, out)
+        return found
+
+    assert sorted(one.asked(use)) == sorted(row["capture"] for row in rows(out))
+    assert len(seen) == 1
+    one.manifest.execute("UPDATE meta SET value = 1000000 WHERE key = 'next'")
+    with pytest.raises(fullpipe.Error, match="faster than it can be asked"):
+        one.asked(lambda paths: one.manifest.execute("UPDATE meta SET value = value + 1 WHERE key = 'next'"))
+    one.close()
 
 
 def test_bad_files_are_listed_and_the_rest_is_read(captures, tmp_path):
@@ -527,12 +669,16 @@ def big(path, copies):
         file.write(head)
         for copy in range(copies):
             for packet in found:
-                at = 16 + (packet[16] & 15) * 4
-                fields = bytearray(packet)
-                # Ports tell the copies apart; whichever direction, one of the two.
-                place = at if fields[28:32] < fields[32:36] else at + 2
-                fields[place : place + 2] = struct.pack(">H", 1024 + copy)
-                file.write(fields)
+                file.write(another(packet, copy))
+
+
+def another(packet, number):
+    """The packet as of another connection: ports tell them apart; whichever direction, one of the two."""
+    fields = bytearray(packet)
+    at = 16 + (packet[16] & 15) * 4
+    place = at if fields[28:32] < fields[32:36] else at + 2
+    fields[place : place + 2] = struct.pack(">H", 1024 + number)
+    return bytes(fields)
 
 
 def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(captures, tmp_path):
@@ -849,6 +995,27 @@ def test_other_stores_are_read_by_fsspec(captures, tmp_path):
     assert {row["site"] for row in rows(tmp_path / "remote")} == {"lon", "nyc", "sin"}
     error = made("nowhere://captures", tmp_path / "none", code=24)["error"]
     assert error["message"].startswith("opening nowhere://captures:")
+
+
+@pytest.mark.parametrize("url", [
+    "ftp://user:SECRET1@127.0.0.1:1/x", "sftp://user:SECRET1@127.0.0.1:1/x", "http://user:SECRET1@127.0.0.1:1/x?sign=SECRET1",
+    "smb://user:SECRET1@127.0.0.1:1/x", "nowhere://user:SECRET1@host/x", "simplecache::ftp://user:SECRET1@127.0.0.1:1/x",
+])
+def test_a_store_that_does_not_answer_is_named_without_its_secrets(url, tmp_path):
+    error = made(url, tmp_path / "out", code=24)["error"]
+    assert "SECRET1" not in json.dumps(error) and "user" not in error["message"].replace("username", "")
+    assert "127.0.0.1:1/x" in error["message"] or "host/x" in error["message"]
+
+
+@pytest.mark.parametrize("url", ["s3://AK:SEC/RET9@bucket/x", "s3://AK:123/RET9@bucket/x", "ftp://user:SEC?RET9@host/x", "sftp://u:SEC#RET9@h/x"])
+def test_a_secret_with_a_slash_is_refused_and_not_shown(url, tmp_path):
+    error = made(url, tmp_path / "out", code=2)["error"]
+    assert not re.search("SEC|RET9|123|AK|user", error["message"].replace("user name", "").replace("secret", "")) and "%2F" in error["hint"]
+
+
+def test_what_a_filesystem_says_of_a_file_is_kept_without_secrets():
+    said = inputs._line(OSError("reading 'https://user:SECRET1@host/a.pcap?sign=SECRET1' and s3://key:SECRET1@b/c#d is gone"))
+    assert said == "reading 'https://host/a.pcap' and s3://b/c is gone"
 
 
 class Rights:

@@ -284,8 +284,8 @@ def _clean(text: str) -> str:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
+    if not text.isdecimal() or len(text) > 6 or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number from 1 to 999999")
     return int(text)
 
 

@@ -10,10 +10,10 @@ import hashlib
 import os
 import re
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
 from .._errors import Error, made
@@ -30,10 +30,19 @@ STAMPED = re.compile(
 )
 """``tcpdump -G`` with a date and a time, or the seconds since 1970, in the name."""
 
+USER = re.compile(r"(?<=://)[^/?#\s]*@")
+"""Before the host of a URL, wherever it stands in a text."""
+
+OPTIONS = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s?#'\"]*)[?#][^\s'\"]*", re.IGNORECASE)
+"""A URL, and what comes after its path."""
+
 DENIED = re.compile(
     r"access.?denied|invalid.?access.?key.?id|signature.?does.?not.?match|(expired|invalid).?token|forbidden|\b40[13]\b", re.IGNORECASE
 )
 """How object stores say that credentials don't do, in S3's words or those of its C++ library (``INVALID_ACCESS_KEY_ID``)."""
+
+SITE_BYTES = 250
+"""What is left of 255 bytes, which filesystems give a name, after ``site=``."""
 
 RING = re.compile(r"_(?P<number>\d{5})_$")
 """``dumpcap -b``: ``x_00001_20261124120000.pcapng``."""
@@ -49,6 +58,8 @@ class Capture:
     stamp: str
     place: int
     site: str
+    skip: int = 0
+    """Bytes of its start whose packets were read as of another series, which stays."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +89,10 @@ class Series:
         return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
 
 
+Found = Tuple[str, str, int, str, bool, Optional[os.stat_result]]
+"""A file: its path below the place, its whole path, size, time of change, whether it was named itself, what this machine says of it."""
+
+
 @dataclass
 class Place:
     """Where captures are: a filesystem (None: this machine's own) and a path in it."""
@@ -85,18 +100,21 @@ class Place:
     shown: str
     path: str
     filesystem: Optional[Any] = None
+    given: str = ""
+    """As it was given, before links were followed: that is what a site is called by."""
 
 
 def place(text: str) -> Place:
     """The place that a path or a URL names; a secret in it goes to the filesystem and is shown nowhere."""
     if "://" not in text:
-        path = os.path.abspath(text)
-        return Place(readable(path), path)
+        return _here(text)
     url = urlsplit(text)
-    shown = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}".rstrip("/")
+    if _has_open_secret(text):
+        hint = "write what a URL has a meaning for by its number: / as %2F, ? as %3F, # as %23, @ as %40"
+        raise made("usage", f"the user name or the secret in a {url.scheme}:// URL ends before its @, or a port is no number", hint, 2)
+    shown = public(f"{url.scheme}://{url.netloc}{url.path}").rstrip("/")
     if url.scheme == "file":
-        path = os.path.abspath(url2pathname(url.path))
-        return Place(readable(path), path)
+        return _here(url2pathname(url.path))
     from pyarrow import fs
 
     try:
@@ -104,6 +122,28 @@ def place(text: str) -> Place:
     except (OSError, ValueError) as error:
         filesystem, path = _by_fsspec(text, shown, error)
     return Place(shown, path.rstrip("/"), filesystem)
+
+
+def _here(path: str) -> Place:
+    """A place of this machine; by its real name, so that another run, which comes by a link, knows what is there."""
+    real = os.path.realpath(path)
+    return Place(readable(real), real, None, os.path.abspath(path))
+
+
+def _has_open_secret(text: str) -> bool:
+    """Whether a slash or the like stands in a secret, so that the URL doesn't say where the secret ends."""
+    url = urlsplit(text)
+    try:
+        port = url.port
+    except ValueError:
+        return True
+    # Object stores have no ports: what looks like one is a secret's start.
+    return port is not None and url.scheme in ("s3", "gs", "gcs", "abfs", "abfss")
+
+
+def public(text: str) -> str:
+    """What may be shown of a text: URLs in it without user names, secrets and options."""
+    return OPTIONS.sub(r"\1", USER.sub("", text))
 
 
 def _by_fsspec(text: str, shown: str, error: Exception) -> Tuple[Any, str]:
@@ -117,7 +157,8 @@ def _by_fsspec(text: str, shown: str, error: Exception) -> Tuple[Any, str]:
         raise made("input_invalid", reason, f"if pyarrow doesn't know {scheme}://, install fsspec and its package for it", 24)
     try:
         filesystem, path = fsspec.core.url_to_fs(text)
-    except (ImportError, ValueError, OSError) as second:
+    except Exception as second:
+        # Some log in here, and raise what they like.
         raise made("input_invalid", f"opening {shown}: {_line(error)}; {_line(second)}", None, 24)
     return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), path
 
@@ -128,14 +169,17 @@ def listed(places: List[Place], match: Optional[str], site: Optional[str]) -> Tu
     found: Dict[str, Capture] = {}
     problems: List[Dict[str, Any]] = []
     others = 0
+    seen: Set[Tuple[int, int]] = set()
     for number, one in enumerate(places):
-        walk = _local(one, problems) if one.filesystem is None else _remote(one)
-        for below, path, size, stamp, named in walk:
+        walk = _local(one, problems, seen) if one.filesystem is None else _remote(one)
+        for below, path, size, stamp, named, facts in walk:
             if not named and not wanted.search(os.path.basename(path)):
                 others += 1
                 continue
+            if facts is not None and not _is_new(facts, seen):
+                continue
             shown = readable(path) if one.filesystem is None else one.shown + path[len(one.path):]
-            first = found.setdefault(shown, Capture(shown, path, size, stamp, number, readable(site or _site(one, below))))
+            first = found.setdefault(shown, Capture(shown, path, size, stamp, number, _folder_for(readable(site or _site(one, below)))))
             if first.path != path:
                 problems.append(problem(shown, "another file has a name that reads the same; it is not read"))
     return sorted(found.values(), key=lambda capture: capture.name), problems, others
@@ -146,27 +190,39 @@ def readable(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
+def _folder_for(site: str) -> str:
+    """The site, where the archive can have a folder of that name: in one, other than ASCII letters takes three bytes for each of its own."""
+    if len(quote(site, safe="")) > SITE_BYTES:
+        hint = f"give a shorter one with --site: {SITE_BYTES} bytes at the most, after %-encoding"
+        raise made("usage", f"the site {site[:40]}... is too long for the name of a folder", hint, 2)
+    return site
+
+
 def _site(one: Place, below: str) -> str:
     """The first folder below the place; for what lies right in it, the place's own name."""
     first, _, rest = below.partition("/")
     if rest:
         return first
-    own = one.path if below else os.path.dirname(one.path)
+    own = one.given or one.path
+    own = own if below else os.path.dirname(own)
     return os.path.basename(own) or "all"
 
 
-def _local(one: Place, problems: List[Dict[str, Any]]) -> Iterator[Tuple[str, str, int, str, bool]]:
+def _local(one: Place, problems: List[Dict[str, Any]], seen: Set[Tuple[int, int]]) -> Iterator[Found]:
     try:
         facts = os.stat(one.path)
     except OSError as error:
         raise _unlisted(one.shown, error)
     if not os.path.isdir(one.path):
-        yield "", one.path, facts.st_size, str(facts.st_mtime_ns), True
+        yield "", one.path, facts.st_size, str(facts.st_mtime_ns), True, facts
         return
     failed: List[OSError] = []
-    for folder, files in _folders(one.path, failed):
-        for file in sorted(files):
-            path = os.path.join(folder, file)
+    paths = [os.path.join(folder, file) for folder, files in _folders(one.path, failed, seen) for file in sorted(files)]
+    # What only links lead to comes last.
+    for is_link in (False, True):
+        for path in paths:
+            if os.path.islink(path) != is_link:
+                continue
             below = os.path.relpath(path, one.path).replace(os.sep, "/")
             try:
                 facts = os.stat(path)
@@ -175,16 +231,23 @@ def _local(one: Place, problems: List[Dict[str, Any]]) -> Iterator[Tuple[str, st
                 continue
             if not os.path.isfile(path):
                 continue
-            yield below, path, facts.st_size, str(facts.st_mtime_ns), False
+            yield below, path, facts.st_size, str(facts.st_mtime_ns), False, facts
     for each in failed:
         if each.filename == one.path:
             raise _unlisted(one.shown, each)
         problems.append(problem(readable(str(each.filename)), _line(each)))
 
 
-def _folders(top: str, failed: List[OSError]) -> Iterator[Tuple[str, List[str]]]:
+def _is_new(facts: os.stat_result, seen: Set[Tuple[int, int]]) -> bool:
+    """Whether a file or folder was not seen by another name; some filesystems number none."""
+    one = (facts.st_dev, facts.st_ino)
+    is_new = one not in seen or not facts.st_ino
+    seen.add(one)
+    return is_new
+
+
+def _folders(top: str, failed: List[OSError], seen: Set[Tuple[int, int]]) -> Iterator[Tuple[str, List[str]]]:
     """All folders below one, with their files, each once: what only links lead to comes last."""
-    seen: Set[Tuple[int, int]] = set()
     starts = [top]
     for start in starts:
         for folder, folders, files in os.walk(start, onerror=failed.append):
@@ -194,24 +257,23 @@ def _folders(top: str, failed: List[OSError]) -> Iterator[Tuple[str, List[str]]]
                 failed.append(error)
                 folders.clear()
                 continue
-            if (facts.st_dev, facts.st_ino) in seen:
+            if not _is_new(facts, seen):
                 folders.clear()
                 continue
-            seen.add((facts.st_dev, facts.st_ino))
             folders.sort()
             paths = [os.path.join(folder, name) for name in folders]
             starts += [path for path in paths if os.path.islink(path)]
             yield folder, files
 
 
-def _remote(one: Place) -> Iterator[Tuple[str, str, int, str, bool]]:
+def _remote(one: Place) -> Iterator[Found]:
     from pyarrow import fs
 
     filesystem: Any = one.filesystem
     try:
         itself = filesystem.get_file_info(one.path)
         if itself.type == fs.FileType.File:
-            yield "", itself.path, itself.size, str(itself.mtime_ns), True
+            yield "", itself.path, itself.size, str(itself.mtime_ns), True, None
             return
         if itself.type == fs.FileType.NotFound:
             raise FileNotFoundError("there is nothing of that name")
@@ -221,7 +283,7 @@ def _remote(one: Place) -> Iterator[Tuple[str, str, int, str, bool]]:
         raise _unlisted(one.shown, error)
     for info in sorted(infos, key=lambda info: info.path):
         if info.type == fs.FileType.File:
-            yield info.path[len(one.path):].lstrip("/"), info.path, info.size or 0, str(info.mtime_ns), False
+            yield info.path[len(one.path):].lstrip("/"), info.path, info.size or 0, str(info.mtime_ns), False, None
 
 
 def _unlisted(shown: str, error: BaseException) -> Error:
@@ -310,11 +372,6 @@ def _gap(last: Tuple[Any, ...], order: Tuple[Any, ...], usual: float) -> Optiona
     return f"no file for {waited:.0f} s (usually every {usual:.0f} s)" if usual and waited > 1.5 * usual else None
 
 
-def without(one: Series, names: Set[str]) -> Series:
-    """The series without some of its captures."""
-    return replace(one, captures=tuple(capture for capture in one.captures if capture.name not in names))
-
-
 def problem(file: str, message: str, packet: Optional[int] = None) -> Dict[str, Any]:
     """Something that could not be read, as in the table of problems."""
     return {"file": file, "packet": packet, "message": message}
@@ -323,4 +380,4 @@ def problem(file: str, message: str, packet: Optional[int] = None) -> Dict[str, 
 def _line(error: BaseException) -> str:
     """What an exception says, in one line."""
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
-    return " ".join(str(said).split())
+    return public(" ".join(str(said).split()))

@@ -10,12 +10,12 @@ import time
 from collections import deque
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import Any, Callable, Deque, Dict, FrozenSet, List, Optional, Set, TextIO, Tuple
+from typing import Any, Callable, Deque, Dict, FrozenSet, List, NamedTuple, Optional, Set, TextIO, Tuple
 
 from . import inputs, pools
 from .inputs import Capture, Series, problem
 from .store import Known, Store
-from .worker import How, Result, first_of
+from .worker import How, Result, can_go_on, first_of
 
 TRIES = 3
 """How many workers may die of one series."""
@@ -64,12 +64,16 @@ def run(options: Options, progress: "Progress") -> Dict[str, Any]:
     try:
         captures, unlisted, others = inputs.listed(places, options.match, options.site)
         series = inputs.series(captures, options.join)
-        todo, lost = plan(series, store.known(), lambda capture: first_of(capture, places[capture.place].filesystem))
+        look = Look(
+            lambda capture: first_of(capture, places[capture.place].filesystem),
+            lambda capture: can_go_on(capture, places[capture.place].filesystem),
+        )
+        todo, lost = plan(series, store.known(), look)
+        store.note(lost)
         how = How(tuple(one.filesystem for one in places), options.filter, options.threads, options.memory)
         progress.start(todo, len(captures))
         if todo:
             _work_off(todo, store, how, options, progress)
-        problems = unlisted + lost
         return {
             "captures_found": len(captures),
             "captures_read": sum(len(one.series.captures) for one in todo),
@@ -77,41 +81,57 @@ def run(options: Options, progress: "Progress") -> Dict[str, Any]:
             "workers_died": progress.died,
             "seconds": round(progress.elapsed(), 3),
             "archive": store.counts(),
-            "problems": problems + store.problems(),
+            "problems": unlisted + store.problems(),
         }
     finally:
         store.close()
 
 
-First = Callable[[Capture], Optional[int]]
+class Look(NamedTuple):
+    """What only a capture itself tells: when its first packet was captured, and whether it can be read from some byte on."""
+
+    first: Callable[[Capture], Optional[int]]
+    can_go_on: Callable[[Capture], bool]
 
 
-def plan(series: List[Series], known: Dict[str, Known], first: First) -> Tuple[List[ToDo], List[Dict[str, Any]]]:
-    """What is to be read, and what can't be read anew. ``first`` tells when a capture's first packet was captured."""
+def plan(series: List[Series], known: Dict[str, Known], look: Look) -> Tuple[List[ToDo], Dict[str, List[Dict[str, Any]]]]:
+    """What is to be read, and by series that were read what of them can't be read on."""
     owner = {name: key for key, read in known.items() for name, fact in read.captures.items() if not fact.is_gone}
     there = {capture.name for one in series for capture in one.captures}
-    todo, lost = [], []
+    todo: List[ToDo] = []
+    lost: Dict[str, List[Dict[str, Any]]] = {}
     for one in series:
         before = {owner[capture.name] for capture in one.captures if capture.name in owner}
         if _is_read(one, before, known):
             continue
         others = {capture.name for capture in one.captures
-                  if capture.name in owner and _is_another(capture, one, known[owner[capture.name]], first)}
+                  if capture.name in owner and _is_another(capture, one, known[owner[capture.name]], look)}
         # What a series holds of files that are gone can't be read again: it stays, and only what is new is read.
         gone = {key: [name for name, fact in known[key].captures.items() if fact.is_gone or name in others or name not in there]
                 for key in before}
         kept = {capture.name: gone[owner[capture.name]] for capture in one.captures
                 if capture.name in owner and capture.name not in others and gone[owner[capture.name]]}
+        captures = []
         for capture in one.captures:
-            if capture.name in kept and _changed(capture, known[owner[capture.name]]):
+            read = known[owner[capture.name]] if capture.name in owner and capture.name not in others else None
+            if read is None:
+                captures.append(capture)
+            elif capture.name not in kept:
+                captures.append(replace(capture, skip=read.captures[capture.name].skip))
+            elif not _changed(capture, read):
+                continue
+            elif capture.size > read.captures[capture.name].size and read.status != "failed" and look.can_go_on(capture):
+                # A file that was still being written: the rest of it goes with what is new.
+                captures.append(replace(capture, skip=read.captures[capture.name].size))
+            else:
                 text = f"it changed after it was read, and is not read anew, because {min(kept[capture.name])} of its series is gone"
-                lost.append(problem(capture.name, text))
-        one = inputs.without(one, set(kept))
+                lost.setdefault(owner[capture.name], []).append(problem(capture.name, text))
+        one = replace(one, captures=tuple(captures))
         before = {key for key in before if not gone[key]}
         if not one.captures or _is_read(one, before, known):
             continue
         if one.key in known and one.key not in before:
-            one = replace(one, label=_label(one.captures[0], first))
+            one = replace(one, label=_label(one.captures[0], look))
         todo.append(ToDo(one, frozenset(before)))
     return _whole(todo), lost
 
@@ -120,26 +140,26 @@ def _changed(capture: Capture, read: Known) -> bool:
     return read.captures[capture.name][:2] != (capture.size, capture.stamp)
 
 
-def _is_another(capture: Capture, one: Series, read: Known, first: First) -> bool:
+def _is_another(capture: Capture, one: Series, read: Known, look: Look) -> bool:
     """Whether another recording has the name of one that was read. In a ring, whose files are written over, the first packet tells;
     a file by itself may have been edited, so that it is another only where it begins after all that was read.
     """
     before = read.captures[capture.name].first_ns
     if before is None or not _changed(capture, read):
         return False
-    now = first(capture)
+    now = look.first(capture)
     if now is None or now == before:
         return False
     return len(one.captures) > 1 or len(read.captures) > 1 or now > read.last_us * 1000
 
 
-def _label(capture: Capture, first: First) -> str:
+def _label(capture: Capture, look: Look) -> str:
     """What a series is known by whose first capture has the name of one that is gone."""
-    now = first(capture)
+    now, rest_of_it = look.first(capture), f", byte {capture.skip} on" if capture.skip else ""
     if now is None:
-        return f"{capture.name} from {capture.stamp}"
+        return f"{capture.name} from {capture.stamp}{rest_of_it}"
     seconds, rest = divmod(now, 1_000_000_000)
-    return f"{capture.name} from {datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"
+    return f"{capture.name} from {datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%dT%H:%M:%S}.{rest:09}Z{rest_of_it}"
 
 
 def _is_read(one: Series, before: Set[str], known: Dict[str, Known]) -> bool:

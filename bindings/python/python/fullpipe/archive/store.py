@@ -51,6 +51,9 @@ LOOKS = 5
 SMALL = 100_000
 """Rows: a file with fewer is written anew together with what comes, so that there are few files, and those large."""
 
+CUT = "the capture ends in the middle of a packet"
+"""What the reader says of a file that is still being written: no news once the rest was read."""
+
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE series (
@@ -58,7 +61,7 @@ CREATE TABLE series (
     bytes INTEGER NOT NULL, seconds REAL NOT NULL, last_us INTEGER NOT NULL, read_at TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE capture (
     name TEXT NOT NULL, series TEXT NOT NULL, size INTEGER NOT NULL, stamp TEXT NOT NULL, first_ns INTEGER,
-    is_gone INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (name, series)) WITHOUT ROWID;
+    is_gone INTEGER NOT NULL DEFAULT 0, skip INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (name, series)) WITHOUT ROWID;
 CREATE INDEX capture_series ON capture (series);
 CREATE TABLE problem (series TEXT NOT NULL, file TEXT NOT NULL, packet INTEGER, message TEXT NOT NULL);
 CREATE INDEX problem_series ON problem (series);
@@ -71,12 +74,15 @@ CREATE INDEX holds_series ON holds (series);
 
 
 class Fact(NamedTuple):
-    """A capture as it was when it was read. ``is_gone``: another recording has its name since."""
+    """A capture as it was when it was read. ``is_gone``: another recording has its name since, or another series the rest of it;
+    ``skip``: so much of its start was not read with it.
+    """
 
     size: int
     stamp: str
     first_ns: Optional[int]
     is_gone: bool
+    skip: int
 
 
 class Known(NamedTuple):
@@ -189,9 +195,9 @@ class Store:
         """What was read, by the names of series."""
         rows = self.manifest.execute("SELECT key, fingerprint, status, site, last_us FROM series")
         series = {key: Known(fingerprint, status, site, last_us, {}) for key, fingerprint, status, site, last_us in rows}
-        captures = self.manifest.execute("SELECT name, series, size, stamp, first_ns, is_gone FROM capture")
-        for name, key, size, stamp, first_ns, is_gone in captures:
-            series[key].captures[name] = Fact(size, stamp, first_ns, bool(is_gone))
+        captures = self.manifest.execute("SELECT name, series, size, stamp, first_ns, is_gone, skip FROM capture")
+        for name, key, size, stamp, first_ns, is_gone, skip in captures:
+            series[key].captures[name] = Fact(size, stamp, first_ns, bool(is_gone), skip)
         return series
 
     def commit(self, results: List[Result], replaced: Set[str]) -> None:
@@ -271,11 +277,20 @@ class Store:
                     (one.key, one.site, one.fingerprint, result.status, rows, one.size, result.seconds, _last_us(result.table), now))
                 # Of two series with a file of one name the later one has the file; what the former had of that name is gone.
                 many("UPDATE capture SET is_gone = 1 WHERE name = ?", [(capture.name,) for capture in one.captures])
-                many("INSERT INTO capture VALUES (?, ?, ?, ?, ?, 0)",
-                     [(capture.name, one.key, capture.size, capture.stamp, result.firsts.get(capture.name)) for capture in one.captures])
+                many("INSERT INTO capture VALUES (?, ?, ?, ?, ?, 0, ?)",
+                     [(capture.name, one.key, capture.size, capture.stamp, result.firsts.get(capture.name), capture.skip) for capture in one.captures])
+                many("DELETE FROM problem WHERE file = ? AND message = ?", [(capture.name, CUT) for capture in one.captures if capture.skip])
                 many("INSERT INTO problem VALUES (?, ?, ?, ?)",
                      [(one.key, told["file"], told["packet"], told["message"]) for told in result.problems])
             run("UPDATE meta SET value = ? WHERE key = 'next'", (str(self.next),))
+
+    def note(self, problems: Dict[str, List[Dict[str, Any]]]) -> None:
+        """Keeps problems with series that were read before, each once."""
+        with writing(self.folder), transaction(self.manifest):
+            for key, told in problems.items():
+                values = [(key, one["file"], one["message"]) for one in told]
+                self.manifest.executemany("DELETE FROM problem WHERE series = ? AND file = ? AND message = ?", values)
+                self.manifest.executemany("INSERT INTO problem (series, file, message) VALUES (?, ?, ?)", values)
 
     def _settle(self) -> None:
         """Does to the files what the manifest says of them; what was done before is done already."""
@@ -305,17 +320,43 @@ class Store:
         return paths
 
     def asked(self, use: Callable[[List[str]], T]) -> T:
-        """What ``use`` makes of the files that count; another look where a run merged some of them in the meantime."""
+        """What ``use`` makes of the files that count; another look where a run changed them in the meantime."""
+        missing: List[str] = []
         for _ in range(LOOKS):
-            paths = self.parts()
+            generation, paths, missing = self._generation(), self.parts(), []
             try:
-                return use(paths)
-            except Exception:
+                answer = use(paths)
+            except Error:
+                raise
+            except Exception as error:
                 missing = [path for path in paths if not os.path.exists(path)]
-                if not missing:
-                    raise
+                if not missing and self._generation() == generation:
+                    self._tell_damaged(paths)
+                    raise error
+                continue
+            if self._generation() == generation:
+                return answer
         hint = "restore it, or make the archive anew: give another --out"
-        raise made("input_invalid", f"reading {self.folder}: {os.path.relpath(missing[0], self.folder)} is missing", hint, 24)
+        if missing:
+            raise made("input_invalid", f"reading {self.folder}: {os.path.relpath(missing[0], self.folder)} is missing", hint, 24)
+        raise made("journal_locked", f"a run changes {self.folder} faster than it can be asked", "ask again when the run is over", 14)
+
+    def _generation(self) -> Tuple[Any, ...]:
+        """Another one after each commit: what is staged has a number of its own, and what only goes is missing."""
+        number = self.manifest.execute("SELECT value FROM meta WHERE key = 'next'").fetchone()
+        return (number, *self.manifest.execute("SELECT path FROM part ORDER BY path"))
+
+    def _tell_damaged(self, paths: List[str]) -> None:
+        """Names the first file that can't be read, where there is one."""
+        for path in paths:
+            try:
+                with pq.ParquetFile(path) as file:
+                    for _ in file.iter_batches():
+                        pass
+            except (OSError, pa.ArrowException) as error:
+                hint = "restore it, or make the archive anew: give another --out"
+                text = f"reading {self.folder}: {os.path.relpath(path, self.folder)} can't be read: {' '.join(str(error).split())}"
+                raise made("input_invalid", text, hint, 24) from error
 
     def counts(self) -> Dict[str, int]:
         """What the archive holds."""

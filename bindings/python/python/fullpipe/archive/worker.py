@@ -22,6 +22,16 @@ import fullpipe
 from .inputs import Capture, Series, _line, problem
 
 
+ORDERS = {b"\xd4\xc3\xb2\xa1": ("<", 1000), b"\xa1\xb2\xc3\xd4": (">", 1000), b"\x4d\x3c\xb2\xa1": ("<", 1), b"\xa1\xb2\x3c\x4d": (">", 1)}
+"""pcap: the order of bytes, and the unit of the fraction of a second in ns."""
+
+SECTION = b"\x0a\x0d\x0d\x0a"
+"""How pcapng begins."""
+
+PACKETS = {2, 3, 6}
+"""Blocks of pcapng that are packets (obsolete, simple, enhanced)."""
+
+
 @dataclass(frozen=True)
 class How:
     """How captures are read: filesystems by place (None: the machine's own), the filter, threads, and a bound in bytes."""
@@ -84,6 +94,10 @@ def _read(series: Series, how: How, result: Result) -> None:
     sources = _oldest_first(sources)
     try:
         seen = fullpipe.read([source.given() for source in sources], how.filter, how.threads, timelines=False)
+        if any(source.has_grown() and not source.is_bounded for source in sources):
+            # What counts as read is what was there when it was listed, and no more.
+            sources = [source.again(is_bounded=True) for source in sources]
+            seen = fullpipe.read([source.given() for source in sources], how.filter, how.threads, timelines=False)
     except fullpipe.InputInvalidError as error:
         # Nothing of them can be read. The reader names the first, and each is worth a line.
         for source in sources:
@@ -106,7 +120,7 @@ def _read(series: Series, how: How, result: Result) -> None:
 
 def _alone(source: "Source") -> str:
     """Why one capture can't be read."""
-    again = Source(source.capture, source.filesystem)
+    again = source.again(source.is_bounded)
     try:
         fullpipe.read(again.given(), timelines=False)
     except fullpipe.Error as error:
@@ -124,13 +138,27 @@ class Source:
         self.first: Optional[int] = None
         self.stream: Optional[Any] = None
         self.is_over = False
+        self.is_bounded = self.has_grown()
+
+    def again(self, is_bounded: bool) -> "Source":
+        """The same, to be read from its start."""
+        other = Source(self.capture, self.filesystem)
+        other.first, other.is_bounded = self.first, is_bounded
+        return other
+
+    def has_grown(self) -> bool:
+        """Whether more of it is there than when it was listed; objects of a store don't grow."""
+        try:
+            return self.filesystem is None and os.stat(self.capture.path).st_size > self.capture.size
+        except OSError:
+            return False
 
     def given(self) -> Any:
-        return self.capture.path if self.filesystem is None else self
+        return self.capture.path if self.filesystem is None and not self.is_bounded and not self.capture.skip else self
 
     def shown(self) -> str:
         """As the reader names it, which is given bytes and says text."""
-        return os.fsencode(self.capture.path).decode("utf-8", "replace") if self.filesystem is None else self.name
+        return os.fsencode(self.capture.path).decode("utf-8", "replace") if self.given() is not self else self.name
 
     def open(self) -> Any:
         if self.filesystem is None:
@@ -149,7 +177,7 @@ class Source:
             return b""
         try:
             if self.stream is None:
-                self.stream = self.open()
+                self.stream = Rest(self.open(), self.capture.skip, self.capture.size if self.is_bounded else None)
             piece: bytes = self.stream.read(size)
         except Exception as error:
             self.error, piece = _line(error), b""
@@ -162,10 +190,65 @@ class Source:
         return piece
 
 
+class Rest:
+    """A stream from the first packet on that its first ``skip`` bytes don't hold whole, after what has to stand before packets; and
+    no more than its first ``most`` bytes.
+    """
+
+    def __init__(self, stream: Any, skip: int, most: Optional[int]) -> None:
+        self.stream, self.left = stream, most
+        self.start = self._passed(skip) if skip else b""
+
+    def read(self, size: int) -> bytes:
+        if self.start:
+            piece, self.start = self.start[:size], self.start[size:]
+            return piece
+        if self.left is not None:
+            size = min(size, self.left)
+        more: bytes = self.stream.read(size)
+        if self.left is not None:
+            self.left -= len(more)
+        return more
+
+    def close(self) -> None:
+        self.stream.close()
+
+    def _passed(self, skip: int) -> bytes:
+        """What has to stand before the packets that are left, and the start of the first of them."""
+        self.start = b""
+        magic = self.read(4)
+        kept, at, order = (b"", 0, "<") if magic == SECTION else (magic + self.read(20), 24, ORDERS[magic][0])
+        begun = magic[:4] if magic == SECTION else b""
+        while True:
+            begun += self.read(16 - len(begun))
+            if len(begun) < 16:
+                return kept + begun
+            if magic != SECTION:
+                length = 16 + int(struct.unpack_from(order + "I", begun, 8)[0])
+            else:
+                if begun[:4] == SECTION:
+                    order = "<" if begun[8:12] == b"\x4d\x3c\x2b\x1a" else ">"
+                length = int(struct.unpack_from(order + "I", begun, 4)[0])
+            if length < 16 or at + length > skip:
+                return kept + begun
+            whole = begun + self.read(length - 16)
+            if magic == SECTION and struct.unpack_from(order + "I", whole)[0] not in PACKETS:
+                kept += whole
+            at, begun = at + length, b""
+
+
 def _oldest_first(sources: List[Source]) -> List[Source]:
     """By their first packets, where all of them tell: a ring of files is written over, and summer time ends."""
     firsts = [source.first for source in sources]
     return sources if None in firsts else sorted(sources, key=lambda source: source.first or 0)
+
+
+def can_go_on(capture: Capture, filesystem: Optional[Any]) -> bool:
+    """Whether a capture can be read from some byte on: pcap and pcapng, not compressed."""
+    with contextlib.suppress(Exception), Source(capture, filesystem).open() as stream:
+        start = stream.read(4)
+        return start in ORDERS or start == SECTION
+    return False
 
 
 def first_of(capture: Capture, filesystem: Optional[Any]) -> Optional[int]:
@@ -184,8 +267,7 @@ def _first_packet(start: bytes) -> Optional[int]:
             start = zlib.decompressobj(31).decompress(start, 64)
         except zlib.error:
             return None
-    orders = {b"\xd4\xc3\xb2\xa1": ("<", 1000), b"\xa1\xb2\xc3\xd4": (">", 1000), b"\x4d\x3c\xb2\xa1": ("<", 1), b"\xa1\xb2\x3c\x4d": (">", 1)}
-    if start[:4] not in orders:
+    if start[:4] not in ORDERS:
         with contextlib.suppress(fullpipe.Error):
             begun = pa.table(fullpipe.read(io.BytesIO(whole), None, 1, timelines=False).connections)["started_us"]
             moments: List[int] = begun.to_pylist()
@@ -193,7 +275,7 @@ def _first_packet(start: bytes) -> Optional[int]:
         return None
     if len(start) < 32:
         return None
-    order, unit = orders[start[:4]]
+    order, unit = ORDERS[start[:4]]
     seconds: int
     fraction: int
     seconds, fraction = struct.unpack_from(order + "II", start, 24)
