@@ -31,16 +31,7 @@ pub(super) fn freebsd(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         ("net.inet.tcp.recvbuf_auto", "without it the receive buffer stays at recvspace"),
         ("net.inet.tcp.sendbuf_auto", "without it the send buffer stays at sendspace"),
     ] {
-        let knob = Address::sysctl(switch);
-        if draft.now(&knob).map(str::trim) == Some("0") {
-            draft.ask(Ask {
-                knob,
-                to: Some("1".to_owned()),
-                reason: why.to_owned(),
-                arithmetic: String::new(),
-                memory: None,
-            });
-        }
+        draft.turn_on(Address::sysctl(switch), why);
     }
     draft.note("copied advice makes kern.ipc.maxsockbuf four times the buffers: 9/8 of the larger one is what the system asks for (sb_max_adj in sys/kern/uipc_sockbuf.c), and more only lets applications take more".to_owned());
     draft.note("a socket buffer above 8/9 of kern.ipc.maxsockbuf makes new sockets fail with ENOBUFS: raise maxsockbuf first, and undo in reverse order".to_owned());

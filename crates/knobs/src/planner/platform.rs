@@ -252,6 +252,14 @@ impl<'a> Draft<'a> {
         Some(self.catalogue?.at(knob, &self.platform.version)?.1)
     }
 
+    /// Proposes to turn on again what a file says is off, because of what is lost without it.
+    pub(super) fn turn_on(&mut self, knob: Address, loss: &str) {
+        if self.now(&knob).and_then(number) == Some(0) {
+            let (to, reason) = (Some("1".to_owned()), loss.to_owned());
+            self.ask(Ask { knob, to, reason, arithmetic: String::new(), memory: None });
+        }
+    }
+
     /// Proposes a value, unless this version does nothing with it: then that is a note.
     pub(super) fn ask(&mut self, ask: Ask) {
         let from = self.now(&ask.knob).map(str::to_owned);

@@ -131,16 +131,7 @@ fn switches(draft: &mut Draft<'_>) {
         ("SackOpts", "without selective acknowledgements several losses in one window cost a timeout"),
         ("EnablePMTUDiscovery", "without path MTU discovery packets to other networks are cut to 576 B"),
     ] {
-        let knob = parameter(name);
-        if draft.now(&knob).and_then(super::platform::number) == Some(0) {
-            draft.ask(Ask {
-                knob,
-                to: Some("1".to_owned()),
-                reason: why.to_owned(),
-                arithmetic: String::new(),
-                memory: None,
-            });
-        }
+        draft.turn_on(parameter(name), why);
     }
 }
 

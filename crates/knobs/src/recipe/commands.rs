@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::{
     Action, Problem, Step, cmdlets, known_or_not, loops, measuring, powershell,
     reg::{short_key, text_value},
+    variables,
 };
 use crate::{Address, lint::meant};
 
@@ -84,8 +85,10 @@ impl Variables {
         let whole = quoted.is_some() || !rest.contains('&');
         let Some((name, value)) = quoted.unwrap_or_else(plain).split_once('=') else { return false };
         let value = value.trim();
-        let known =
-            !asks && !value.contains('%') && value.len() <= loops::LONGEST && (!sum || value.parse::<u64>().is_ok());
+        let known = !asks
+            && !value.contains('%')
+            && value.len() <= variables::LONGEST
+            && (!sum || value.parse::<u64>().is_ok());
         let name = name.trim().to_ascii_lowercase();
         if known {
             self.0.insert(name, value.to_owned());
@@ -97,29 +100,14 @@ impl Variables {
 
     /// A line with `%NAME%` and `!NAME!` replaced where they are known.
     fn put_in(&self, line: &str) -> String {
-        let mut text = String::with_capacity(line.len());
-        let mut rest = line;
-        while let Some(at) = rest.find(['%', '!']).filter(|_| text.len() <= loops::LONGEST) {
-            let (before, from) = rest.split_at(at);
-            text.push_str(before);
+        variables::put_in(line, &['%', '!'], |from| {
             let (mark, inner) = from.split_at(1);
-            let value = inner.split_once(mark).and_then(|(name, after)| {
+            let known = inner.split_once(mark).and_then(|(name, _)| {
                 let value = self.0.get(&name.to_ascii_lowercase())?;
-                Some((value, after))
+                Some((name.len() + 2, Some(value.clone())))
             });
-            match value {
-                Some((value, after)) => {
-                    text.push_str(value);
-                    rest = after;
-                }
-                None => {
-                    text.push_str(mark);
-                    rest = inner;
-                }
-            }
-        }
-        text.push_str(rest);
-        text
+            known.unwrap_or((1, None))
+        })
     }
 }
 

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use super::variables::{self, LONGEST, is_of_name};
+
 /// The most that the loops of one script are written out to, in lines or commands.
 const MOST: usize = 4096;
-/// The longest text of a variable, and the longest word that variables are put into, in bytes.
-pub(super) const LONGEST: usize = 4096;
 
 /// A loop of `cmd`: its variable, with its percent signs, and its words.
 struct Loop {
@@ -179,11 +179,7 @@ impl Shell {
 
     /// A word with `$name`, `${name}` and `${name:-text}` replaced where they are known.
     fn put_in(&self, word: &str) -> String {
-        let mut text = String::with_capacity(word.len());
-        let mut rest = word;
-        while let Some(at) = rest.find('$').filter(|_| text.len() <= LONGEST) {
-            let (before, from) = rest.split_at(at);
-            text.push_str(before);
+        variables::put_in(word, &['$'], |from| {
             let inner = from.get(1..).unwrap_or_default();
             let (name, default, after) = match inner.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
                 Some((inner, after)) => {
@@ -197,14 +193,9 @@ impl Shell {
                     (name, None, after)
                 }
             };
-            match self.variables.get(name).map(String::as_str).or(default) {
-                Some(value) => text.push_str(value),
-                None => text.push_str(from.get(..from.len() - after.len()).unwrap_or_default()),
-            }
-            rest = after;
-        }
-        text.push_str(rest);
-        text
+            let value = self.variables.get(name).map(String::as_str).or(default);
+            (from.len() - after.len(), value.map(str::to_owned))
+        })
     }
 }
 
@@ -213,10 +204,6 @@ fn name_and_value(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let plain = name.bytes().all(is_of_name) && !name.starts_with(|c: char| c.is_ascii_digit());
     (plain && !name.is_empty()).then_some((name, value))
-}
-
-const fn is_of_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// A value without anything that only a running shell knows; `$((16*1024))` is worked out where it is a product.

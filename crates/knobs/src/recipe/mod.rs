@@ -14,6 +14,7 @@ mod script;
 mod shell;
 mod source;
 mod tuned;
+mod variables;
 
 use crate::{Address, Family, Platform, Settings, SocketBuffers, sysctl_conf};
 

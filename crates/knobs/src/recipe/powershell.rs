@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, iter::Peekable, str::Chars};
 
-use super::loops::LONGEST;
+use super::variables::{self, LONGEST, is_of_name};
 
 /// The most that the loops of one script are written out to, in words beyond those of the script itself, and the most
 /// elements of a list.
@@ -396,23 +396,15 @@ impl Run {
 
     /// A word with the variables that are known.
     fn put_in(&self, word: &str) -> String {
-        let mut text = String::with_capacity(word.len());
-        let mut rest = word;
-        while let Some(at) = rest.find('$').filter(|_| text.len() <= LONGEST) {
-            let (before, variable) = rest.split_at(at);
-            text.push_str(before);
-            let (name, end) = name_of(variable);
-            rest = variable.get(end..).unwrap_or_default();
+        variables::put_in(word, &['$'], |from| {
+            let (name, end) = name_of(from);
+            let rest = from.get(end..).unwrap_or_default();
             // A property or an element of it is something else.
             let part =
                 rest.starts_with('[') || rest.starts_with('.') && rest[1..].starts_with(|c: char| c.is_alphabetic());
-            match self.variables.get(&name.to_ascii_lowercase()).filter(|_| !part) {
-                Some(texts) => text.push_str(&texts.join(&LIST.to_string())),
-                None => text.push_str(variable.get(..end).unwrap_or_default()),
-            }
-        }
-        text.push_str(rest);
-        text
+            let known = self.variables.get(&name.to_ascii_lowercase()).filter(|_| !part);
+            (end, known.map(|texts| texts.join(&LIST.to_string())))
+        })
     }
 }
 
@@ -427,10 +419,6 @@ fn name_of(text: &str) -> (&str, usize) {
     }
     let end = 1 + text.bytes().skip(1).take_while(|byte| is_of_name(*byte)).count();
     (text.get(1..end).unwrap_or_default(), end)
-}
-
-const fn is_of_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 fn word((line, token): Spot) -> Option<Word> {
