@@ -63,21 +63,39 @@ impl Place {
 #[derive(Debug)]
 struct Round {
     left: VecDeque<u32>,
+    /// Those that came first, until the others are listed.
+    first: Option<HashSet<u32>>,
     open: Option<(u32, fs::ReadDir)>,
     /// Those that had a socket that was asked for.
     likely: Vec<u32>,
 }
 
 impl Round {
-    /// Those of `likely` first, then those of this network namespace, then the others: who passes a socket on may be elsewhere.
+    /// Those of `likely` come first.
     fn begin(likely: Vec<u32>) -> Self {
-        let network = |pid: &dyn std::fmt::Display| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
-        let here: Option<PathBuf> = network(&"thread-self");
-        let known: HashSet<u32> = likely.iter().copied().collect();
-        let (near, far): (Vec<u32>, Vec<u32>) =
-            pids().filter(|pid| !known.contains(pid)).partition(|pid| network(pid) == here);
-        Self { left: likely.into_iter().chain(near).chain(far).collect(), open: None, likely: Vec::new() }
+        let first = likely.iter().copied().collect();
+        Self { left: likely.into(), first: Some(first), open: None, likely: Vec::new() }
     }
+
+    /// The next process; `None` at the end.
+    fn next(&mut self) -> Option<u32> {
+        if self.left.is_empty()
+            && let Some(first) = self.first.take()
+        {
+            self.left = others(&first).into();
+        }
+        self.left.pop_front()
+    }
+}
+
+/// All but `first`: those of this network namespace, then those of others, because whoever passes a socket on may be elsewhere.
+fn others(first: &HashSet<u32>) -> Vec<u32> {
+    let network = |pid: &dyn std::fmt::Display| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+    let here: Option<PathBuf> = network(&"thread-self");
+    let (mut near, far): (Vec<u32>, Vec<u32>) =
+        pids().filter(|pid| !first.contains(pid)).partition(|pid| network(pid) == here);
+    near.extend(far);
+    near
 }
 
 impl Processes {
@@ -126,7 +144,7 @@ impl Processes {
     fn read_one(&mut self, wanted: &mut HashSet<u32>, about: &mut HashMap<u32, Owner>) {
         let round = self.round.get_or_insert_with(|| Round::begin(std::mem::take(&mut self.likely)));
         let Some((pid, entries)) = &mut round.open else {
-            let Some(pid) = round.left.pop_front() else {
+            let Some(pid) = round.next() else {
                 self.likely = std::mem::take(&mut round.likely);
                 self.rounds += 1;
                 self.round = None;
