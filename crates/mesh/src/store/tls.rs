@@ -64,7 +64,7 @@ pub(super) fn asked(url: &str) -> Result<Asked, String> {
         ("require" | "verify-ca" | "verify-full", _) => (SslMode::Require, Check::Host),
         _ => {
             return Err(format!(
-                "sslmode={named}, and it can be disable, prefer, require, verify-ca or verify-full (allow is not spoken here)"
+                "sslmode={named} is none of disable, prefer, require, verify-ca and verify-full (allow is not supported)"
             ));
         }
     };
