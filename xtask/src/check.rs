@@ -2,19 +2,20 @@
 
 mod advisories;
 mod again;
+mod run;
 mod skipped;
 
-use std::{
-    fs::{self, File},
-    path::PathBuf,
-    process::{Child, Command, Stdio},
-    thread,
-};
+use std::{collections::BTreeSet, thread, time::Instant};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow, ensure};
+use cargo_metadata::{Metadata, MetadataCommand, TargetKind};
 use xshell::{Shell, cmd};
 
-use self::skipped::{SHOW, Skipped};
+use self::{
+    again::Failed,
+    run::{Ended, Priority, Run, Show},
+    skipped::Skipped,
+};
 use crate::setup;
 
 /// The packages whose tests build and run for other systems.
@@ -27,6 +28,9 @@ const BUILDS: &str = "the_crate_builds_for";
 /// A part of the names of tests that run what was built. They measure too, and a second of measuring must not be one
 /// without a processor: they run when the others are over.
 const RUNS: &str = "under_wine";
+
+/// Test programs that wait for packets of slow paths for minutes, one test at a time: they run beside the others.
+const WAITING: [&str; 3] = ["destination", "far", "scenarios"];
 
 /// Runs every check, or the tests of some packages.
 pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
@@ -69,6 +73,7 @@ fn compile(shell: &Shell) -> Result<()> {
 }
 
 fn whole(shell: &Shell) -> Result<()> {
+    let began = Instant::now();
     setup::components(shell)?;
     // Set-up waits for servers, the compiler for the processor: a new machine does both at once.
     let root = shell.current_dir();
@@ -81,70 +86,78 @@ fn whole(shell: &Shell) -> Result<()> {
         setup::all(shell);
         compiled.join().map_err(|_| anyhow!("compiling ended by a panic"))?
     })?;
+    println!("{:.0} s: set-up, lints, and building the tests", began.elapsed().as_secs_f64());
     let mut skipped = Skipped::default();
     if let Some(reason) = advisories::look(shell)? {
         skipped.note(reason);
     }
-    let beside = Beside::start(shell)?;
-    let most = ["--locked", "--workspace", "--no-fail-fast", "--", SHOW, "--skip", BUILDS, "--skip", RUNS];
-    let others = again::together(shell, &most, &mut skipped);
-    skipped.add(beside.finish()?);
-    let others = others.and_then(|failed| again::alone(shell, &failed));
-    let wine = ["--locked", "--workspace", "--test", "wine", "--no-fail-fast", "--", SHOW, RUNS];
-    let runs = again::together(shell, &wine, &mut skipped).and_then(|failed| again::alone(shell, &failed));
-    let replayed = replay(shell);
+    let (others, failed) = side_by_side(shell, &mut skipped)?;
+    let again = again::alone(shell, &failed);
+    let others = others.and(again);
+    let wine = Run::new(shell, Priority::Normal, &words("--workspace --test wine"), &[RUNS]).finish(Show::AsItComes)?;
+    let runs = again::disturbed(&wine).and_then(|failed| again::alone(shell, &failed));
+    skipped.add(wine.skipped);
     // Named in any case: whoever mends the failures wants to know what comes next.
     let lacking = skipped.tell();
-    others.and(runs).and(replayed).and(lacking)
+    println!("{:.0} s: all", began.elapsed().as_secs_f64());
+    others.and(runs).and(lacking)
 }
 
-/// The builds for other systems, running beside the rest.
-struct Beside {
-    tests: Child,
-    /// What they print, kept apart so that two outputs don't mix.
-    log: PathBuf,
-}
-
-impl Beside {
-    fn start(shell: &Shell) -> Result<Self> {
-        let target = cargo_metadata::MetadataCommand::new().no_deps().exec()?.target_directory;
-        let log = target.join("other-systems.log").into_std_path_buf();
-        let file = File::create(&log).with_context(|| format!("create {}", log.display()))?;
-        // By the shell: it knows where set-up put what was missing.
-        let builds =
-            cmd!(shell, "nice -n 10 cargo test --locked --workspace --tests --no-fail-fast -- {SHOW} {BUILDS}");
-        let tests = Command::from(builds)
-            .stdin(Stdio::null())
-            .stdout(file.try_clone()?)
-            .stderr(file)
-            .spawn()
-            .context("start the builds for other systems")?;
-        Ok(Self { tests, log })
-    }
-
-    /// Waits for the rest of them, tells their results, and answers what was skipped.
-    fn finish(mut self) -> Result<Skipped> {
-        let status = self.tests.wait().context("wait for the builds for other systems")?;
-        let said = fs::read_to_string(&self.log).with_context(|| format!("read {}", self.log.display()))?;
-        if !status.success() {
-            print!("{said}");
-            bail!("a test that builds for another system failed");
+/// All tests but those that run what was built for another system, in three lanes side by side. Answers how they ended;
+/// what failed and may have been disturbed by the others is named apart.
+fn side_by_side(shell: &Shell, skipped: &mut Skipped) -> Result<(Result<()>, Vec<Failed>)> {
+    let metadata = MetadataCommand::new().no_deps().exec()?;
+    let (waiting, others): (BTreeSet<_>, BTreeSet<_>) =
+        test_programs(&metadata).partition(|program| WAITING.contains(&program.as_str()));
+    ensure!(waiting.len() == WAITING.len(), "of {WAITING:?} there are only {waiting:?}");
+    let programs = |kinds: &str, programs: BTreeSet<String>| -> Vec<String> {
+        words(kinds).into_iter().chain(programs.into_iter().flat_map(|name| ["--test".to_owned(), name])).collect()
+    };
+    let others = programs("--workspace --lib --bins --examples", others);
+    let main = [
+        Run::new(shell, Priority::Normal, &others, &["--skip", BUILDS, "--skip", RUNS]),
+        Run::new(shell, Priority::Normal, &words("--workspace --doc"), &[]),
+    ];
+    let beside = [Run::new(shell, Priority::Normal, &programs("--workspace", waiting), &[])];
+    // The fuzzer's crate is no member of the workspace, because only a nightly toolchain fuzzes; its corpora are replayed
+    // with the workspace's toolchain, and in a folder of its own, so that no other cargo waits for its build.
+    let mut fuzz = words("--manifest-path fuzz/Cargo.toml --target-dir");
+    fuzz.push(metadata.target_directory.join("fuzz").into_string());
+    let yielding = [
+        Run::new(shell, Priority::Low, &words("--workspace --tests"), &[BUILDS]),
+        Run::new(shell, Priority::Low, &fuzz, &[]),
+    ];
+    let in_turn = |runs: Vec<Run>, show| runs.into_iter().map(|run| run.finish(show)).collect::<Result<Vec<_>>>();
+    let ended = thread::scope(|scope| -> Result<Vec<Ended>> {
+        let beside = scope.spawn(|| in_turn(beside.into(), Show::AtItsEnd));
+        let yielding = scope.spawn(|| in_turn(yielding.into(), Show::AtItsEnd));
+        let mut ended = in_turn(main.into(), Show::AsItComes);
+        for lane in [beside, yielding] {
+            let lane = lane.join().map_err(|_| anyhow!("a lane of tests ended by a panic"))?;
+            ended = ended.and_then(|ended| Ok([ended, lane?].into_iter().flatten().collect()));
         }
-        let mut skipped = Skipped::default();
-        let is_result = |line: &&str| skipped.shows(line) && line.starts_with("test ") && line.ends_with("ok");
-        let results: Vec<&str> = said.lines().filter(is_result).collect();
-        ensure!(!results.is_empty(), "no test was found by the name {BUILDS}");
-        println!("builds for other systems, beside the rest:\n{}", results.join("\n"));
-        Ok(skipped)
+        ended
+    })?;
+    again::print_slowest(ended.iter().map(|run| run.said.as_str()));
+    let (mut outcome, mut disturbed) = (Ok(()), Vec::new());
+    for run in ended {
+        match again::disturbed(&run) {
+            Ok(failed) => disturbed.extend(failed),
+            Err(error) => outcome = outcome.and(Err(error)),
+        }
+        skipped.add(run.skipped);
     }
+    Ok((outcome, disturbed))
 }
 
-/// The fuzzer's crate is no member of the workspace, because only a nightly toolchain fuzzes; its corpora are replayed
-/// with the workspace's toolchain, and beside its compiled dependencies.
-fn replay(shell: &Shell) -> Result<()> {
-    let target = cargo_metadata::MetadataCommand::new().no_deps().exec()?.target_directory;
-    cmd!(shell, "cargo test --locked --manifest-path fuzz/Cargo.toml --target-dir {target}").run()?;
-    Ok(())
+/// The names of all integration tests; packages may share one.
+fn test_programs(metadata: &Metadata) -> impl Iterator<Item = String> {
+    let targets = metadata.packages.iter().flat_map(|package| &package.targets);
+    targets.filter(|target| target.kind.contains(&TargetKind::Test)).map(|target| target.name.clone())
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
 }
 
 /// Writes the generated files anew; `row` is the only one of the articles to measure.

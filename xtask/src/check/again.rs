@@ -4,18 +4,10 @@
 //! them fails that finds nothing wrong when it runs alone; where something is wrong, it fails again. Tests of the other
 //! rooms know no clock: what fails there has failed.
 
-use std::{
-    io::{self, BufRead, BufReader, Read, Write},
-    process::{Command, ExitStatus, Stdio},
-    sync::mpsc,
-    thread,
-    time::Duration,
-};
-
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use xshell::{Shell, cmd};
 
-use super::skipped::Skipped;
+use super::run::Ended;
 
 /// The packages whose tests measure in real time.
 const REAL_TIME: &[&str] = &["fullpipe", "fullpipe-lab", "fullpipe-measure", "fullpipe-stack", "fullpipe-watch"];
@@ -30,21 +22,18 @@ pub(super) struct Failed {
     tests: Vec<String>,
 }
 
-/// Runs `cargo test` with `arguments`; answers what failed in [`REAL_TIME`], for [`alone`].
+/// What failed in [`REAL_TIME`], for [`alone`].
 ///
 /// # Errors
 /// Something else failed, or a program ended before it could say what.
-pub(super) fn together(shell: &Shell, arguments: &[&str], skipped: &mut Skipped) -> Result<Vec<Failed>> {
-    let (status, said, found) = run(shell, arguments)?;
-    skipped.add(found);
-    print_slowest(&said);
-    if status.success() {
+pub(super) fn disturbed(run: &Ended) -> Result<Vec<Failed>> {
+    if run.status.success() {
         return Ok(Vec::new());
     }
-    let failed = failures(&said);
+    let failed = failures(&run.said);
     let may_be_disturbed = |failed: &Failed| REAL_TIME.contains(&failed.package.as_str()) && !failed.tests.is_empty();
     if failed.is_empty() || !failed.iter().all(may_be_disturbed) {
-        bail!("cargo test {}: {status}", arguments.join(" "));
+        bail!("{}: {}", run.arguments, run.status);
     }
     Ok(failed)
 }
@@ -60,52 +49,11 @@ pub(super) fn alone(shell: &Shell, failed: &[Failed]) -> Result<()> {
     Ok(())
 }
 
-/// How long the output may stay open when cargo has ended.
-const LINGER: Duration = Duration::from_secs(10);
-
-/// What cargo and the tests say, on both streams, passed on and kept.
-///
-/// # Errors
-/// A test left a process behind that holds the output open: whoever waited for its end would wait for ever.
-fn run(shell: &Shell, arguments: &[&str]) -> Result<(ExitStatus, String, Skipped)> {
-    let (reader, writer) = io::pipe().context("make a pipe")?;
-    // By the shell: it knows where set-up put what was missing.
-    let mut tests = Command::from(cmd!(shell, "cargo test {arguments...}"))
-        .stdin(Stdio::null())
-        .stdout(writer.try_clone().context("share a pipe")?)
-        .stderr(writer)
-        .spawn()
-        .context("start cargo test")?;
-    let (send, ended) = mpsc::channel();
-    thread::spawn(move || drop(send.send(pass_on(reader))));
-    let status = tests.wait().context("wait for cargo test")?;
-    let Ok(said) = ended.recv_timeout(LINGER) else {
-        bail!("cargo test {}: {status}, and a test left a process behind that holds the output", arguments.join(" "));
-    };
-    let (said, skipped) = said?;
-    Ok((status, said, skipped))
-}
-
-/// Prints what comes, line by line, but what passing tests printed; answers it at its end, with what was skipped.
-fn pass_on(reader: impl Read) -> Result<(String, Skipped)> {
-    let (mut reader, mut said, mut line) = (BufReader::new(reader), String::new(), Vec::new());
-    let mut skipped = Skipped::default();
-    while reader.read_until(b'\n', &mut line).context("read what the tests say")? > 0 {
-        let text = String::from_utf8_lossy(&line);
-        if skipped.shows(&text) {
-            io::stdout().write_all(&line).context("pass on what the tests say")?;
-            said += &text;
-        }
-        line.clear();
-    }
-    Ok((said, skipped))
-}
-
 /// How many test programs are named as the slowest.
 const NAMED: usize = 10;
 
 /// Names the test programs that took longest: there the suite's time is to be saved.
-fn print_slowest(said: &str) {
+pub(super) fn print_slowest<'a>(said: impl Iterator<Item = &'a str>) {
     let slowest = slowest(said);
     if slowest.is_empty() {
         return;
@@ -117,9 +65,9 @@ fn print_slowest(said: &str) {
 }
 
 /// Test programs and the seconds that each took, slowest first.
-fn slowest(said: &str) -> Vec<(f64, &str)> {
+fn slowest<'a>(said: impl Iterator<Item = &'a str>) -> Vec<(f64, &'a str)> {
     let (mut found, mut program) = (Vec::new(), "");
-    for line in said.lines() {
+    for line in said.flat_map(str::lines) {
         if let Some(running) = line.trim_start().strip_prefix("Running ") {
             program = running.split_once(" (target/").map_or(running, |(_, path)| path.trim_end_matches(')'));
         } else if let Some((_, time)) = line.split_once("; finished in ") {
@@ -198,7 +146,7 @@ error: 2 targets failed:
     #[test]
     fn the_slowest_programs_come_first() {
         let quick = "     Running unittests src/lib.rs (target/debug/deps/quick-2)\n\ntest result: ok. 1 passed; finished in 1.25s\n";
-        assert_eq!(slowest(&format!("{quick}{SAID}")), [(24.38, "debug/deps/interop-1"), (1.25, "debug/deps/quick-2")]);
+        assert_eq!(slowest([quick, SAID].into_iter()), [(24.38, "debug/deps/interop-1"), (1.25, "debug/deps/quick-2")]);
     }
 
     #[test]
