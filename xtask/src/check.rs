@@ -76,11 +76,13 @@ fn whole(shell: &Shell) -> Result<()> {
     let began = Instant::now();
     setup::components(shell)?;
     // Set-up waits for servers, the compiler for the processor: a new machine does both at once.
-    let root = shell.current_dir();
+    setup::find_tools(shell);
+    let (root, path) = (shell.current_dir(), shell.var_os("PATH").unwrap_or_default());
     thread::scope(|scope| {
         let compiled = scope.spawn(|| {
             let compiler = Shell::new()?;
             compiler.change_dir(root);
+            compiler.set_var("PATH", path);
             compile(&compiler)
         });
         setup::all(shell);
@@ -113,7 +115,7 @@ fn side_by_side(shell: &Shell, skipped: &mut Skipped) -> Result<(Result<()>, Vec
     let programs = |kinds: &str, programs: BTreeSet<String>| -> Vec<String> {
         words(kinds).into_iter().chain(programs.into_iter().flat_map(|name| ["--test".to_owned(), name])).collect()
     };
-    let others = programs("--workspace --lib --bins --examples", others);
+    let others = programs("--workspace --lib --bins", others);
     let main = [
         Run::new(shell, Priority::Normal, &others, &["--skip", BUILDS, "--skip", RUNS]),
         Run::new(shell, Priority::Normal, &words("--workspace --doc"), &[]),

@@ -230,11 +230,18 @@ fn has_library(shell: &Shell, target: &str) -> bool {
     folder.is_ok_and(|folder| Path::new(&folder).is_dir())
 }
 
+/// Whatever this shell starts finds what [`zig`] installs, once it is there; answers its folder. A build script runs anew
+/// where PATH changed (pyo3's), so that compiling begins with the PATH that it will have.
+pub(crate) fn find_tools(shell: &Shell) -> PathBuf {
+    let folder = shell.current_dir().join("target/tools/zig");
+    find_below(shell, &[folder.join("bin"), folder.join("ziglang")]);
+    folder
+}
+
 /// A C compiler and linker for FreeBSD and macOS, in a folder of its own: about 400 MB.
 fn zig(shell: &Shell) {
     const PROGRAM: &str = "cargo-zigbuild";
-    let folder = shell.current_dir().join("target/tools/zig");
-    find_below(shell, &[folder.join("bin"), folder.join("ziglang")]);
+    let folder = find_tools(shell);
     if is_here(shell, PROGRAM) {
         eprintln!("zig: here");
         return;
@@ -344,8 +351,10 @@ pub(crate) fn fleet(shell: &Shell) {
 /// Whatever this shell starts looks into `folders` too, after everything else.
 fn find_below(shell: &Shell, folders: &[PathBuf]) {
     let path = shell.var_os("PATH").unwrap_or_default();
+    let searched: Vec<PathBuf> = env::split_paths(&path).collect();
+    let more = folders.iter().filter(|folder| !searched.contains(folder));
     // A folder whose name has the separator in it can't be searched; its programs then count as missing.
-    if let Ok(path) = env::join_paths(env::split_paths(&path).chain(folders.iter().cloned())) {
+    if let Ok(path) = env::join_paths(searched.iter().chain(more)) {
         shell.set_var("PATH", path);
     }
 }

@@ -173,6 +173,8 @@ fn a_client_keeps_the_habits_of_iperf3() {
     assert_eq!(start["cookie"].as_str().map(str::len), Some(36), "{start}");
     assert!(start["system_info"].as_str().unwrap().contains(' '), "{start}");
     let connected = &start["connected"][0];
+    let first = &document["intervals"][0]["streams"][0];
+    assert!(first["pmtu"].as_u64() >= Some(1_500) && first["rttvar"].is_u64(), "{first}");
     assert!(connected["local_host"] == "127.0.0.1" && connected["local_port"].as_u64().unwrap() > 0, "{connected}");
     for command in ["measure", "serve"] {
         let output = Command::new(env!("CARGO_BIN_EXE_fullpipe")).args([command, "--version"]).output().unwrap();

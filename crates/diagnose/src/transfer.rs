@@ -191,6 +191,12 @@ pub struct SenderSample {
     pub mss: Option<u32>,
     /// Smoothed round-trip time.
     pub rtt_us: Option<Micros>,
+    /// The round-trip time's mean deviation (`tcpi_rttvar`; RFC 6298: RTTVAR).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt_var_us: Option<Micros>,
+    /// The path MTU that the kernel believes in (`tcpi_pmtu`); bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_mtu: Option<u32>,
     /// Smallest round-trip time in the kernel's window (`tcpi_min_rtt`).
     pub min_rtt_us: Option<Micros>,
     /// Segments retransmitted so far.

@@ -175,6 +175,8 @@ fn sender_sample(probe: &Probe, info: &Info, at_us: Micros) -> SenderSample {
         ssthresh: info.ssthresh,
         mss: info.mss,
         rtt_us: info.rtt,
+        rtt_var_us: info.rtt_var,
+        path_mtu: info.path_mtu,
         min_rtt_us: info.min_rtt,
         retransmits: info.retransmits,
         retransmitted: info.bytes_retransmitted.map(Bytes::new),

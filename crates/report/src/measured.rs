@@ -28,6 +28,8 @@ pub(crate) struct Interval {
     pub(crate) bytes: u64,
     pub(crate) retransmits: Option<u64>,
     pub(crate) rtt_us: Option<Micros>,
+    pub(crate) rtt_var_us: Option<Micros>,
+    pub(crate) path_mtu: Option<u32>,
     pub(crate) cwnd: Option<Bytes>,
     pub(crate) window: Option<Bytes>,
     /// Of datagrams: those that arrived, or were sent where the receiver does not tell.
@@ -95,6 +97,8 @@ pub(crate) fn of_transfer(transfer: &Transfer, every: Micros) -> Vec<Interval> {
                 bytes: carried(&points, to_us).saturating_sub(carried(&points, from_us)),
                 retransmits: retransmits(to_us).map(|now| now.saturating_sub(retransmits(from_us).unwrap_or(0))),
                 rtt_us: sender.and_then(|sample| sample.rtt_us),
+                rtt_var_us: sender.and_then(|sample| sample.rtt_var_us),
+                path_mtu: sender.and_then(|sample| sample.path_mtu),
                 cwnd: sender.and_then(|sample| sample.cwnd),
                 window: sender.and_then(|sample| sample.offered_window),
                 ..Interval::default()

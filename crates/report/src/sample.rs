@@ -123,6 +123,8 @@ pub(crate) fn measurement() -> Measurement {
         cwnd: Some(Bytes::new(144_800)),
         mss: Some(1_448),
         rtt_us: Some(Micros::new(80_100)),
+        rtt_var_us: Some(Micros::new(250)),
+        path_mtu: Some(1_500),
         retransmits: Some(3),
         busy_us: Some(Micros::new(at)),
         rwnd_limited_us: Some(Micros::new(at / 2)),

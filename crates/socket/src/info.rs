@@ -35,6 +35,8 @@ pub struct Info {
     pub path_mtu: Option<u32>,
     /// The smoothed round-trip time; absent before the first measurement.
     pub rtt: Option<Micros>,
+    /// The round-trip time's mean deviation (RFC 6298: RTTVAR).
+    pub rtt_var: Option<Micros>,
     /// The smallest round-trip time.
     pub min_rtt: Option<Micros>,
     /// The congestion window.

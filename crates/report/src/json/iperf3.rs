@@ -1,6 +1,7 @@
 //! What `measure` found in the layout of iperf3's own `-J` (3.12), so that what reads that reads this.
 //!
-//! What fullpipe does not know as iperf3 does is left out or zero: the number of a socket, the variance of round trips.
+//! What fullpipe does not know as iperf3 does is left out or zero: the number of a socket, and on systems whose kernels don't tell
+//! it, a variance of round trips or a path MTU.
 
 use std::{net::SocketAddr, time::SystemTime};
 
@@ -135,6 +136,8 @@ fn figures(interval: &Interval, sender: bool) -> Map<String, Value> {
         map.insert("snd_cwnd".to_owned(), json!(interval.cwnd.map_or(0, Bytes::get)));
         map.insert("snd_wnd".to_owned(), json!(interval.window.map_or(0, Bytes::get)));
         map.insert("rtt".to_owned(), json!(interval.rtt_us.map_or(0, Micros::get)));
+        map.insert("rttvar".to_owned(), json!(interval.rtt_var_us.map_or(0, Micros::get)));
+        map.insert("pmtu".to_owned(), json!(interval.path_mtu.unwrap_or(0)));
     }
     map
 }

@@ -472,6 +472,8 @@ fn the_layout_of_iperf3_has_the_keys_that_dashboards_read() {
     for pointer in [
         "/start/test_start/num_streams",
         "/intervals/0/streams/0/bits_per_second",
+        "/intervals/0/streams/0/rttvar",
+        "/intervals/0/streams/0/pmtu",
         "/intervals/0/sum/retransmits",
         "/end/streams/0/sender/mean_rtt",
         "/end/streams/0/receiver/bytes",

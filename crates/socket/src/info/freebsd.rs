@@ -30,6 +30,7 @@ pub fn read(raw: &[u8]) -> Info {
         peer_shift: shifts.map(|[peer, _]| peer),
         mss: at.u32(16).filter(|&mss| mss > 0),
         rtt: at.u32(68).filter(|&rtt| rtt > 0).map(|us| Micros::new(us.into())),
+        rtt_var: at.u32(72).map(|us| Micros::new(us.into())),
         ssthresh: at.bytes(76).filter(|bytes| bytes.get() < INFINITE_SSTHRESH),
         cwnd: at.bytes(80),
         receive_window: at.bytes(96),
@@ -74,6 +75,7 @@ mod tests {
         assert_eq!((info.timestamps, info.sack, info.scaling), (Some(true), Some(false), Some(true)));
         assert_eq!((info.own_shift, info.peer_shift), (Some(9), Some(6)));
         assert_eq!((info.mss, info.rtt), (Some(1_448), Some(Micros::new(20_125))));
+        assert_eq!(info.rtt_var, Some(Micros::new(3_000)));
         assert_eq!((info.cwnd, info.ssthresh), (Some(Bytes::new(144_800)), None));
         assert_eq!((info.send_window, info.receive_window), (Some(Bytes::new(131_072)), Some(Bytes::new(65_536))));
         assert_eq!((info.retransmits, info.out_of_order), (Some(12), Some(5)));

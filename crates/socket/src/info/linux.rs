@@ -42,6 +42,7 @@ pub fn read(raw: &[u8]) -> Info {
         lost: at.u32(32),
         path_mtu: at.u32(60),
         rtt: micros(at.u32(68).filter(|&rtt| rtt > 0)),
+        rtt_var: micros(at.u32(72)),
         ssthresh: segments(at.u32(76).filter(|&count| count < INFINITE_SSTHRESH)),
         cwnd: segments(at.u32(80)),
         advertised_mss: at.u32(84),

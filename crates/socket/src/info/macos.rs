@@ -33,6 +33,7 @@ pub fn read(raw: &[u8]) -> Info {
         send_queued: at.bytes(32),
         receive_window: at.bytes(36),
         rtt: at.u32(44).filter(|&ms| ms > 0).map(|ms| Micros::from_millis(ms.into())),
+        rtt_var: at.u32(48).map(|ms| Micros::from_millis(ms.into())),
         bytes_retransmitted: at.u64(72),
         retransmits: at.u64(104),
         // Segments are not counted: as many as the bytes fill.
@@ -79,6 +80,7 @@ mod tests {
         assert_eq!((info.mss, info.ssthresh, info.cwnd), (Some(1_448), None, Some(Bytes::new(40_000))));
         assert_eq!((info.send_window, info.receive_window), (Some(Bytes::new(131_072)), Some(Bytes::new(262_144))));
         assert_eq!((info.rtt, info.send_queued), (Some(Micros::from_millis(15)), Some(Bytes::new(5_000))));
+        assert_eq!(info.rtt_var, Some(Micros::from_millis(6)));
         assert_eq!((info.retransmits, info.bytes_retransmitted, info.out_of_order), (Some(3), Some(4_200), Some(3)));
         assert_eq!(info.in_flight, None);
     }
