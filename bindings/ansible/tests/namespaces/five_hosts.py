@@ -315,7 +315,7 @@ def not_lasting():
     untouched('after undo elsewhere')
 
 
-QUICK = ('--limit', 'h1', '-e', '{"fullpipe_paths": [{"a": "paris", "b": "tokyo", "rate": "1G", "rtt": "80ms"}], "fullpipe_prove": false}')
+QUICK = ('--limit', 'h1,h3', '-e', '{"fullpipe_paths": [{"a": "paris", "b": "tokyo", "rate": "1G", "rtt": "80ms"}], "fullpipe_prove": false}')
 
 
 def refusal(said):
@@ -367,6 +367,7 @@ def changed_since():
     with open(folder(1, DROP_IN)) as file:
         same('their file', file.read(), drop_in)
     os.remove(folder(1, DROP_IN))
+    same('of the other host', play('playbooks/undo.yml', '--limit', 'h3')[1], {'h3': 1})
     sh(*in_host(1, 'sysctl', '-qw', 'net.ipv4.tcp_rmem=' + RMEM))
 
 
