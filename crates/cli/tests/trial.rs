@@ -478,6 +478,8 @@ fn what_an_undo_left_is_said_alike_wherever_the_run_is_shown() {
 fn a_dry_run_of_an_undo_tells_what_is_left_alone_and_what_is_theirs_can_be_left_for_good() {
     let folder = tempfile::tempdir().unwrap();
     let script = "
+        $F undo 1 --dry-run > none 2>&1 && exit 1 || test $? = 22
+        test ! -e state
         $F apply plan.json --yes --persist > applied
         echo '4096 87380 999999' > $R
         echo '# theirs' >> sysctl.d/90-fullpipe.conf

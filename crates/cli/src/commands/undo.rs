@@ -14,10 +14,11 @@ use crate::{args::UndoArgs, confirm::confirm, exit::Exit, failure::Failure, inte
 pub(super) fn run(args: &UndoArgs, output: Output) -> Ended {
     let options = UndoOptions { force: args.force, leave_changed: args.leave_changed, dry_run: args.dry_run };
     let mut damaged = Exit::Ok;
-    let report = match journal::look()? {
+    let report = match (journal::look()?, args.runs.first()) {
         // Nothing was ever changed: no folder is made to say so.
-        None if args.runs.is_empty() => UndoReport { dry_run: args.dry_run, ..UndoReport::default() },
-        seen => {
+        (None, None) => UndoReport { dry_run: args.dry_run, ..UndoReport::default() },
+        (None, Some(run)) if args.dry_run => return Err(JournalError::NoSuchRun { run: numbered(*run) }.into()),
+        (seen, _) => {
             let mut journal = match seen {
                 Some(seen) if args.dry_run => seen,
                 _ => journal::open_to_undo()?,
@@ -90,11 +91,14 @@ fn ask(
     confirm(output, yes, "Put back what was there before?").map(|()| None)
 }
 
-/// Which runs are meant, newest first.
+fn numbered(run: u64) -> RunId {
+    RunId(i64::try_from(run).unwrap_or(i64::MAX))
+}
+
+/// Which runs are meant.
 fn chosen(args: &UndoArgs, journal: &Journal) -> Result<Vec<RunId>, Failure> {
     if !args.runs.is_empty() {
-        let numbers = args.runs.iter().map(|number| RunId(i64::try_from(*number).unwrap_or(i64::MAX)));
-        return Ok(numbers.map(|run| Ok(journal.run(run)?.id)).collect::<Result<_, JournalError>>()?);
+        return args.runs.iter().map(|number| Ok(journal.run(numbered(*number))?.id)).collect();
     }
     let outstanding = journal.outstanding()?;
     let interrupted = outstanding.iter().any(|run| run.state != RunState::Kept);
