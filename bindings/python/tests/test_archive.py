@@ -606,7 +606,7 @@ OPTIONS = {"join": "whole", "filter": ""}
 
 def test_a_commit_that_is_stopped_anywhere_leaves_all_of_it_or_nothing(captures, tmp_path, monkeypatch):
     """Every call that touches the disk fails once, and what is then there is opened as the next run opens it."""
-    found = results(captures)
+    found = [worker.split(result) for result in results(captures)]
     whole = store.Store.to_write(str(tmp_path / "whole"), OPTIONS)
     whole.commit(found[:4], set())
     half = len(rows(tmp_path / "whole"))
@@ -1164,7 +1164,7 @@ def test_an_object_that_cannot_be_read_is_listed_and_tried_again_and_its_series_
     assert all(one.status == "done" for one in found if one is not series)
     out = tmp_path / "out"
     one = store.Store.to_write(str(out), OPTIONS)
-    one.commit(found, set())
+    one.commit([worker.split(result) for result in found], set())
     one.close()
     again = made(captures, out)
     assert (again["captures_read"], again["hash"]) == (4, made(captures, tmp_path / "calm")["hash"])

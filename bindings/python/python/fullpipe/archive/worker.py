@@ -12,7 +12,7 @@ import os
 import struct
 import time
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 from urllib.parse import quote
 
@@ -80,9 +80,8 @@ def read_series(series: Series, how: How) -> Result:
 
 def split(result: Result) -> Result:
     """The same with its rows by folders of the archive: a worker's work, because there are more workers than archives."""
-    result.parts, result.last_us = list(_partitions(result)), _last_us(result.table)
-    result.rows, result.table = sum(len(table) for _, table in result.parts), None
-    return result
+    parts = list(_partitions(result))
+    return replace(result, table=None, parts=parts, rows=sum(len(table) for _, table in parts), last_us=_last_us(result.table))
 
 
 def _partitions(result: Result) -> Iterator[Tuple[str, pa.Table]]:
