@@ -98,7 +98,10 @@ impl Given {
 
     /// Why nothing more is told of them, where something else is read now.
     pub(crate) fn changed(&self) -> Refusal {
-        self.0.first().map_or_else(|| Refusal::input("the captures have changed", AGAIN), One::changed)
+        match self.0.as_slice() {
+            [one] => one.changed(),
+            _ => Refusal::input("one of the captures has changed since it was read", AGAIN),
+        }
     }
 
     /// Reads it all into `watcher`, without the interpreter's lock.
