@@ -214,8 +214,8 @@ mod tests {
         let outcomes = back(false);
         assert_eq!(outcomes[0], Outcome::Restored { was: Some(ATTACHED.to_owned()), now: None }, "the program first");
         assert!(matches!(outcomes[1], Outcome::ChangedSince { .. }), "{outcomes:?}");
-        let text = "SO_SNDBUF 100000".to_owned();
-        assert_eq!(back(true), [Outcome::Restored { now: Some(text) }]);
+        let [was, now] = ["SO_SNDBUF 60000", "SO_SNDBUF 100000"].map(|text| Some(text.to_owned()));
+        assert_eq!(back(true), [Outcome::Restored { was, now }]);
         assert_eq!(sockopt::socket_send_buffer_size(&stream).unwrap(), 100_000);
         journal.hold_socket(run, &socket, &buffers, || Err(io::ErrorKind::NotFound.into())).unwrap().unwrap_err();
         assert_eq!(journal.run(run).unwrap().entries[2].state, EntryState::Gone);
