@@ -138,12 +138,17 @@ pub(crate) fn other_systems(shell: &Shell) {
     zig(shell);
 }
 
-/// The same for what packages are made with; `extra` are targets of rustup. cargo-deb and cargo-generate-rpm are built from
-/// their sources.
-pub(crate) fn packaging(shell: &Shell, extra: &[&str]) -> Result<()> {
+/// The same for what links for other systems; `extra` are targets of rustup.
+pub(crate) fn linking(shell: &Shell, extra: &[&str]) -> Result<()> {
     packages(shell, "packaging", PACKAGING);
     cmd!(shell, "rustup --quiet target add {extra...}").quiet().run()?;
     zig(shell);
+    Ok(())
+}
+
+/// As [`linking`], and what packages are made with: cargo-deb and cargo-generate-rpm are built from their sources.
+pub(crate) fn packaging(shell: &Shell, extra: &[&str]) -> Result<()> {
+    linking(shell, extra)?;
     let folder = shell.current_dir().join("target/tools/packaging");
     find_below(shell, &[folder.join("bin")]);
     for program in ["cargo-deb", "cargo-generate-rpm"] {

@@ -46,8 +46,15 @@ impl Captures {
                 "the timelines were left out, and a file object can't be read twice; read it with timelines=True";
             return Err(raise(py, &Refusal::usage(text)));
         }
+        self.given.unchanged().map_err(|refusal| raise(py, &refusal))?;
         let look = Look { timelines: true, ..self.look.clone() };
-        let table = Py::new(py, seen(py, &self.given, &look, moments)?)?;
+        let (again, table) = seen(py, &self.given, &look, |list| Ok((connections(list)?, moments(list)?)))?;
+        // What was written over with the same size and time would pass for the same, and so would what changes meanwhile.
+        self.given.unchanged().map_err(|refusal| raise(py, &refusal))?;
+        if !again.is_same(self.connections.get()) {
+            return Err(raise(py, &self.given.changed()));
+        }
+        let table = Py::new(py, table)?;
         Ok(self.timelines.get_or_init(|| table).clone_ref(py))
     }
 

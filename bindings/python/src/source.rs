@@ -1,28 +1,56 @@
 //! What captures are read from: paths, and objects with `read`. What is *not* here: what they hold.
 
 use std::{
+    fs,
     io::{self, Read},
     ops::ControlFlow,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
-use fullpipe_cli::library::Watcher;
+use fullpipe_cli::library::{Refusal, Watcher};
 use fullpipe_ingest::{Captures, Options, Source, read_each};
 use pyo3::{exceptions::PyTypeError, prelude::*};
 
 /// How often it is asked whether Ctrl-C was pressed: not felt by who presses it, nor by the other threads of the interpreter.
 pub(crate) const ASKED: Duration = Duration::from_millis(100);
 
+/// What to do where a file is another one by now.
+const AGAIN: &str = "call fullpipe.read again, or give it an open file and timelines=True, which reads all at once";
+
 /// What captures are read from, oldest first.
 pub(crate) struct Given(Vec<One>);
 
 /// One of them.
 enum One {
-    Path(PathBuf),
+    /// With what its file was then; `None` where there was none, or what can be read once only, as a pipe.
+    Path(PathBuf, Option<Stamp>),
     /// An object with `read`, which can be read once only.
     Object(Py<PyAny>),
+}
+
+/// What tells a file from another of the same name.
+#[derive(PartialEq, Eq)]
+struct Stamp {
+    bytes: u64,
+    modified: Option<SystemTime>,
+    /// Device and inode, where the system has such.
+    number: (u64, u64),
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        #[cfg(unix)]
+        let number = {
+            use std::os::unix::fs::MetadataExt;
+            (found.dev(), found.ino())
+        };
+        #[cfg(not(unix))]
+        let number = (0, 0);
+        Some(Self { bytes: found.len(), modified: found.modified().ok(), number })
+    }
 }
 
 /// The first exception of reading, which is raised instead of what came of it.
@@ -59,7 +87,21 @@ impl Given {
 
     /// Whether all of it can be read a second time.
     pub(crate) fn can_be_read_twice(&self) -> bool {
-        self.0.iter().all(|one| matches!(one, One::Path(_)))
+        self.0.iter().all(|one| matches!(one, One::Path(_, Some(_))))
+    }
+
+    /// Refuses files that are not what they were.
+    pub(crate) fn unchanged(&self) -> Result<(), Refusal> {
+        let other = |one: &&One| matches!(one, One::Path(path, stamp) if Stamp::of(path) != *stamp);
+        self.0.iter().find(other).map_or(Ok(()), |one| Err(one.changed()))
+    }
+
+    /// Why nothing more is told of them, where something else is read now.
+    pub(crate) fn changed(&self) -> Refusal {
+        match self.0.as_slice() {
+            [one] => one.changed(),
+            _ => Refusal::input("one of the captures has changed since it was read", AGAIN),
+        }
     }
 
     /// Reads it all into `watcher`, without the interpreter's lock.
@@ -87,14 +129,23 @@ impl Given {
 impl One {
     fn from_object(source: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         if let Ok(path) = source.extract::<PathBuf>() {
-            return Ok(Some(Self::Path(named(path))));
+            let path = named(path);
+            let stamp = Stamp::of(&path);
+            return Ok(Some(Self::Path(path, stamp)));
         }
         Ok(source.hasattr("read")?.then(|| Self::Object(source.clone().unbind())))
     }
 
+    fn changed(&self) -> Refusal {
+        match self {
+            Self::Path(path, _) => Refusal::input(&format!("{} has changed since it was read", path.display()), AGAIN),
+            Self::Object(_) => Refusal::input("the captures have changed since they were read", AGAIN),
+        }
+    }
+
     fn open(&self, trouble: &Trouble) -> Result<Source, fullpipe_ingest::Error> {
         match self {
-            Self::Path(path) => Source::open(path),
+            Self::Path(path, _) => Source::open(path),
             Self::Object(object) => {
                 let (object, name) = Python::attach(|py| (object.clone_ref(py), name(object.bind(py))));
                 Source::new(name, Box::new(Stream { object, trouble: trouble.clone() }), None)

@@ -37,6 +37,11 @@ impl Table {
         let batches = batches.map(batch).collect::<Result<_, _>>()?;
         Ok(Self { schema, batches })
     }
+
+    /// Whether every row is the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.batches == other.batches
+    }
 }
 
 fn field<R>(column: &Column<R>) -> Field {

@@ -17,6 +17,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from urllib.parse import quote
@@ -61,7 +62,7 @@ class Here:
         if self.times and any(self.dies in one.key for one in task):
             self.times -= 1
             return [(task, run.pools.DIED)]
-        return [(task, [worker.read_series(one, self.how) for one in task])]
+        return [(task, run.pools._work(task, self.how))]
 
     def close(self):
         pass
@@ -123,6 +124,40 @@ def captures(tmp_path):
     cut_in(POLICED, 4, [source / "sin" / ("r.pcap" + (str(n) if n else "")) for n in range(4)])
     (source / "lon" / "notes.txt").write_text("no capture")
     return source
+
+
+def test_workers_go_on_while_what_they_found_is_written(captures, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(run, "TASK_SERIES", 1)
+    began, went_on = threading.Event(), threading.Event()
+    commit = store.Store.commit
+
+    def slow(self, results, replaced):
+        began.set()
+        assert all(result.table is None and result.rows == sum(map(len, dict(result.parts).values())) for result in results)
+        went_on.wait(60)
+        commit(self, results, replaced)
+
+    class Progress(run.Progress):
+        def done(self, result):
+            super().done(result)
+            if began.is_set():
+                went_on.set()
+
+    monkeypatch.setattr(store.Store, "commit", slow)
+    done = run.run(run.Options((str(captures),), str(tmp_path / "out"), workers=1, engine="processes"), Progress("none"))
+    assert went_on.is_set(), "every series was read before anything was written"
+    assert done["archive"]["connections"] == 9
+
+
+def test_a_disk_that_fills_while_workers_go_on_ends_the_run(captures, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(run, "TASK_SERIES", 1)
+    monkeypatch.setattr(store, "_write", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+    options = run.Options((str(captures),), str(tmp_path / "out"), workers=1, engine="processes")
+    with pytest.raises(fullpipe.DiskFullError, match="no space is left"):
+        run.run(options, run.Progress("none"))
+    assert [file for file in (tmp_path / "out").rglob("*.parquet")] == []
 
 
 def test_any_number_of_workers_gives_the_same_rows_and_the_hash_of_the_single_readings(captures, tmp_path):
@@ -571,7 +606,7 @@ OPTIONS = {"join": "whole", "filter": ""}
 
 def test_a_commit_that_is_stopped_anywhere_leaves_all_of_it_or_nothing(captures, tmp_path, monkeypatch):
     """Every call that touches the disk fails once, and what is then there is opened as the next run opens it."""
-    found = results(captures)
+    found = [worker.split(result) for result in results(captures)]
     whole = store.Store.to_write(str(tmp_path / "whole"), OPTIONS)
     whole.commit(found[:4], set())
     half = len(rows(tmp_path / "whole"))
@@ -1129,7 +1164,7 @@ def test_an_object_that_cannot_be_read_is_listed_and_tried_again_and_its_series_
     assert all(one.status == "done" for one in found if one is not series)
     out = tmp_path / "out"
     one = store.Store.to_write(str(out), OPTIONS)
-    one.commit(found, set())
+    one.commit([worker.split(result) for result in found], set())
     one.close()
     again = made(captures, out)
     assert (again["captures_read"], again["hash"]) == (4, made(captures, tmp_path / "calm")["hash"])

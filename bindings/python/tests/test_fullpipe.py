@@ -167,6 +167,47 @@ def test_paths_and_file_objects_are_read_one_after_another():
     assert len(fullpipe.read(BOTH, timelines=False).timelines) > 0
 
 
+@pytest.mark.parametrize("same_look", [False, True])
+def test_timelines_of_a_file_that_was_replaced_are_refused(tmp_path, same_look):
+    file = tmp_path / "it.pcap"
+    file.write_bytes(CAPTURE.read_bytes())
+    kept = fullpipe.read(file)
+    assert len(kept.timelines) > 0
+    seen = fullpipe.read([CAPTURE, file])
+    was = file.stat()
+    if same_look:
+        # Written over: of the same size, at the same time, under the same number.
+        data = bytearray(file.read_bytes())
+        for at in range(40, 48):
+            data[at + len(data) // 2] ^= 0x55
+        data[24:32] = struct.pack("<II", 12345, 6)
+        file.write_bytes(data)
+        os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
+        assert file.stat().st_size == was.st_size
+    else:
+        other = tmp_path / "other.pcap"
+        other.write_bytes(BOTH[1].read_bytes())
+        other.rename(file)
+    with pytest.raises(fullpipe.InputInvalidError, match="has changed since it was read") as refused:
+        seen.timelines
+    if not same_look:
+        assert str(file) in refused.value.message
+    assert len(fullpipe.read(file).connections) > 0
+    assert len(kept.timelines) > 0, "what was read already stays"
+
+
+def test_a_pipe_by_its_path_is_read_once(tmp_path):
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("this system has no pipes with names")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(CAPTURE.read_bytes()))
+    writer.start()
+    seen = fullpipe.read(pipe)
+    writer.join()
+    assert len(seen.timelines) == len(fullpipe.read(CAPTURE).timelines) > 0
+
+
 def test_a_table_outlives_what_it_came_from_and_can_be_taken_twice():
     pa = pytest.importorskip("pyarrow")
     table = fullpipe.read(CAPTURE).connections

@@ -409,20 +409,22 @@ pub(crate) enum Which {
 /// Restore what a run changed, in reverse order, exactly (absent stays absent)
 ///
 /// Without RUN, --last or --all: what interrupted runs left behind (a power cut, kill -9), or, if there is none, the
-/// newest run in force. A setting that somebody else changed since is left alone and named, unless --force is given.
+/// newest run in force. What somebody else changed since is left alone and named, and the exit code is 13: --force restores it
+/// all the same, --leave-changed leaves it to them for good, so that no later undo names it again.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   fullpipe undo                  what an interrupted run left behind, else as --last
   fullpipe undo --last           the newest run in force
   fullpipe undo 7                the run with this number in `fullpipe history`
+  fullpipe undo --all --dry-run  what would be put back, and what is left alone
   fullpipe undo --all --yes      everything still in force
   fullpipe undo 8 --key-file lab.key   what `tune` kept at a far end, there
   fullpipe undo --interrupted -y at boot: only what an interrupted run left behind")]
 pub(crate) struct UndoArgs {
     /// Number of the run, from `fullpipe history`
     #[arg(value_name = "RUN", value_parser = run_number, conflicts_with_all = ["all", "last", "interrupted"])]
-    pub(crate) run: Option<u64>,
+    pub(crate) runs: Vec<u64>,
     /// Every run in force
     #[arg(long, conflicts_with_all = ["last", "interrupted"])]
     pub(crate) all: bool,
@@ -438,6 +440,12 @@ pub(crate) struct UndoArgs {
     /// Also restore settings that somebody changed after the run
     #[arg(long)]
     pub(crate) force: bool,
+    /// Leave what somebody changed after the run to them, for good
+    #[arg(long, conflicts_with = "force")]
+    pub(crate) leave_changed: bool,
+    /// Show what would be put back and what would be left alone; change nothing
+    #[arg(long, conflicts_with_all = ["yes", "key_file"])]
+    pub(crate) dry_run: bool,
     /// Change settings without asking
     #[arg(short, long)]
     pub(crate) yes: bool,

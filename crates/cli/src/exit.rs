@@ -170,7 +170,8 @@ impl Exit {
                  been was undone."
             }
             Self::ChangedSince => {
-                "Somebody changed a setting after fullpipe did; it was left alone. `undo --force` puts it back anyway."
+                "Somebody changed a setting after fullpipe did; it was left alone. `undo` puts the rest back, `undo --force` that, \
+                 too, and `undo --leave-changed` leaves it to them for good."
             }
             Self::JournalLocked => {
                 "Another run of fullpipe holds the journal, or has the setting on trial. For `archive`: another run writes \

@@ -32,6 +32,11 @@ impl Refusal {
     pub fn usage(text: &str) -> Self {
         Failure::new(Exit::Usage, text).into()
     }
+
+    /// A file that was given can't be used, and what to do about it.
+    pub fn input(text: &str, hint: &str) -> Self {
+        Failure::new(Exit::InputInvalid, &format!("{text}; {hint}")).into()
+    }
 }
 
 impl From<Failure> for Refusal {

@@ -475,6 +475,44 @@ fn what_an_undo_left_is_said_alike_wherever_the_run_is_shown() {
 }
 
 #[test]
+fn a_dry_run_of_an_undo_tells_what_is_left_alone_and_what_is_theirs_can_be_left_for_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "
+        $F undo 1 --dry-run > none 2>&1 && exit 1 || test $? = 22
+        test ! -e state
+        $F apply plan.json --yes --persist > applied
+        echo '4096 87380 999999' > $R
+        echo '# theirs' >> sysctl.d/90-fullpipe.conf
+        cp sysctl.d/90-fullpipe.conf theirs
+        $F undo --all --dry-run --json > would.json && exit 1 || test $? = 13
+        $F undo --all --dry-run > would && exit 1 || test $? = 13
+        $F undo --all --json > unasked.json && exit 1 || test $? = 20
+        cmp theirs sysctl.d/90-fullpipe.conf
+        $F undo 1 --yes --json > done.json && exit 1 || test $? = 13
+        $F undo --all --yes > again && exit 1 || test $? = 13
+        $F undo --all --yes --leave-changed --json > left.json
+        $F undo --all --yes
+        $F history | grep -c 'left to whoever changed it'
+        cmp theirs sysctl.d/90-fullpipe.conf
+        cat $R";
+    let name = "a_dry_run_of_an_undo_tells_what_is_left_alone_and_what_is_theirs_can_be_left_for_good";
+    let Some(seen) = in_namespace(name, folder.path(), script) else { return };
+    assert_eq!(seen.last().map(String::as_str), Some("4096 87380 999999"), "{seen:?}");
+    let [would, unasked, done, left] =
+        ["would.json", "unasked.json", "done.json", "left.json"].map(|name| file(folder.path(), name));
+    assert_eq!((&would["undone"], &would["changes"]), (&done["undone"], &done["changes"]));
+    assert_eq!(unasked["changes"], done["changes"]);
+    assert_eq!((&would["dry_run"], &done["dry_run"]), (&true.into(), &false.into()));
+    let outcomes = |document: &Value, outcome: &str| {
+        document["undone"].as_array().unwrap().iter().filter(|one| one["outcome"] == outcome).count()
+    };
+    assert_eq!(outcomes(&done, "changed_since"), 2, "the setting and the file: {done}");
+    assert_eq!(outcomes(&left, "left"), 2, "{left}");
+    let text = fs::read_to_string(folder.path().join("would")).unwrap();
+    assert!(text.contains("--leave-changed") && text.contains("left alone"), "{text}");
+}
+
+#[test]
 fn an_emptied_journal_is_said_by_every_command_with_a_code_that_is_not_zero() {
     let folder = tempfile::tempdir().unwrap();
     let script = "

@@ -530,21 +530,21 @@ impl<H: Host + ?Sized> Work<'_, H> {
         done.drain(..)
             .rev()
             .map(|done| {
-                let (entry, place, outcome) = match done {
+                let (entry, kind, place, outcome) = match done {
                     Done::Setting { entry, address, before, ours } => {
                         let outcome = restore_setting(*host, &address, before.as_deref(), ours.as_ref());
-                        (entry, address.to_string(), outcome)
+                        (entry, EntryKind::Setting, address.to_string(), outcome)
                     }
                     Done::File { entry, path, before, mode } => {
                         let outcome = restore_file(&path, before.as_deref(), mode);
-                        (entry, path.display().to_string(), outcome)
+                        (entry, EntryKind::File, path.display().to_string(), outcome)
                     }
                 };
                 if outcome.is_restored() {
                     // Left unmarked, the entry is found to be back already by the next undo.
                     journal.mark(entry, EntryState::Undone).unwrap_or_default();
                 }
-                UndoneEntry { run: *run, place, outcome }
+                UndoneEntry { run: *run, kind, place, outcome }
             })
             .collect()
     }

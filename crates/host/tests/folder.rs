@@ -2,13 +2,13 @@
 
 mod common;
 
-use std::fs;
+use std::{fs, path::Path};
 
 use common::{address, change, machine, options, tree};
 use fullpipe_host::guardian::{self, Bond};
 use fullpipe_host::{
     ApplyFault, ApplyOptions, EntryKind, EntryState, FolderHost, Host, HostError, Identity, Journal, Outcome, RunState,
-    Trial, UndoOptions, Which, apply, confirm, undo,
+    Trial, UndoOptions, UndoReport, Which, apply, confirm, undo,
 };
 use fullpipe_knobs::{Address, Settings};
 use proptest::prelude::*;
@@ -198,9 +198,84 @@ fn what_somebody_changed_since_is_theirs_unless_forced() {
         "{outcomes:?}"
     );
     assert_eq!(Host::read(&mut host, &address("link eth0 mtu")).expect("read").as_deref(), Some("4000"));
-    let forced = undo(&mut host, &mut journal, Which::Latest, UndoOptions { force: true }).expect("undone");
+    let forced = undo(&mut host, &mut journal, Which::Latest, UndoOptions { force: true, ..UndoOptions::default() })
+        .expect("undone");
     assert!(forced.is_complete() && forced.entries.len() == 1);
     assert_eq!(tree(root.path()), before);
+}
+
+/// Two runs, of which the later is kept; then somebody changes one setting, and the drop-in.
+fn changed_by_others(root: &Path, boot: &Path) -> (FolderHost, Journal) {
+    let mut host = machine(root);
+    let mut journal = Journal::in_memory().expect("a journal");
+    let lasting = ApplyOptions { persist: Some(boot.to_owned()), ..options() };
+    for mtu in ["4000", "9000"] {
+        let changes = [change(&mut host, "link eth0 mtu", Some(mtu))];
+        let run = apply(&mut host, &mut journal, &changes, &options()).expect("applied").id.expect("a run");
+        journal.keep(run).expect("kept");
+    }
+    let changes =
+        [change(&mut host, "net.ipv4.tcp_rmem", Some(BIG)), change(&mut host, "net.ipv4.tcp_wmem", Some(BIG))];
+    apply(&mut host, &mut journal, &changes, &lasting).expect("applied");
+    host.write(&address("net.ipv4.tcp_rmem"), Some("4096 1 2")).expect("somebody else");
+    fs::write(boot.join("90-fullpipe.conf"), "net.ipv4.tcp_sack = 1\n").expect("somebody else");
+    (host, journal)
+}
+
+#[test]
+fn a_dry_run_tells_what_the_undo_does_and_changes_nothing() {
+    let both = || (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    for (force, leave_changed) in [(false, false), (true, false), (false, true)] {
+        let (root, boot) = both();
+        let (mut host, mut journal) = changed_by_others(root.path(), boot.path());
+        let (there, of_boot) = (tree(root.path()), tree(boot.path()));
+        let (history, options) = (journal.history(), UndoOptions { force, leave_changed, dry_run: true });
+        let would = undo(&mut host, &mut journal, Which::All, options).expect("told");
+        assert_eq!((tree(root.path()), tree(boot.path())), (there, of_boot), "nothing was changed");
+        assert_eq!(journal.history().expect("read"), history.expect("read"), "nor in the journal");
+        let done = undo(&mut host, &mut journal, Which::All, UndoOptions { dry_run: false, ..options }).expect("done");
+        assert_eq!(would.entries, done.entries);
+        assert!(would.dry_run && !done.dry_run && would.is_complete() == done.is_complete());
+        // Two runs of the same setting: the older from what the later leaves.
+        let mtu = |was: &str, now: &str| Outcome::Restored { was: Some(was.to_owned()), now: Some(now.to_owned()) };
+        assert!(done.entries.iter().any(|entry| entry.outcome == mtu("9000", "4000")), "{done:?}");
+        assert!(done.entries.iter().any(|entry| entry.outcome == mtu("4000", "1500")), "{done:?}");
+    }
+}
+
+#[test]
+fn what_is_left_to_whoever_changed_it_is_looked_at_no_more() {
+    let (root, boot) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (mut host, mut journal) = changed_by_others(root.path(), boot.path());
+    let outcomes = |report: &UndoReport| report.entries.iter().map(|entry| entry.outcome.clone()).collect::<Vec<_>>();
+    let all = |host: &mut FolderHost, journal: &mut Journal, leave_changed| {
+        let options = UndoOptions { leave_changed, ..UndoOptions::default() };
+        undo(host, journal, Which::All, options).expect("undone")
+    };
+    let is_changed = |outcome: &Outcome| matches!(outcome, Outcome::ChangedSince { .. });
+    let first = all(&mut host, &mut journal, false);
+    assert_eq!(outcomes(&first).iter().filter(|outcome| is_changed(outcome)).count(), 2, "{first:?}");
+    assert_eq!(outcomes(&first).iter().filter(|outcome| outcome.is_restored()).count(), 3, "the rest: {first:?}");
+    let again = all(&mut host, &mut journal, false);
+    assert_eq!((again.entries.len(), again.is_complete()), (2, false), "it stays known: {again:?}");
+    let left = all(&mut host, &mut journal, true);
+    assert!(
+        left.is_complete() && outcomes(&left).iter().all(|outcome| matches!(outcome, Outcome::Left { .. })),
+        "{left:?}"
+    );
+    assert!(all(&mut host, &mut journal, false).entries.is_empty());
+    assert_eq!(host.read(&address("net.ipv4.tcp_rmem")).expect("read").as_deref(), Some("4096 1 2"));
+    assert_eq!(fs::read_to_string(boot.path().join("90-fullpipe.conf")).expect("there"), "net.ipv4.tcp_sack = 1\n");
+    // What a later run of ours changed is nobody else's.
+    let put = |host: &mut FolderHost, journal: &mut Journal, mtu| {
+        let changes = [change(host, "link eth0 mtu", Some(mtu))];
+        apply(host, journal, &changes, &options()).expect("applied").id.expect("a run")
+    };
+    let first = put(&mut host, &mut journal, "4000");
+    put(&mut host, &mut journal, "9000");
+    let options = UndoOptions { leave_changed: true, ..UndoOptions::default() };
+    let report = undo(&mut host, &mut journal, Which::Runs(&[first]), options).expect("looked");
+    assert!(outcomes(&report).iter().all(is_changed) && !report.is_complete(), "{report:?}");
 }
 
 #[test]
@@ -216,7 +291,8 @@ fn a_drop_in_that_somebody_changed_since_is_theirs_unless_forced() {
     let report = undo(&mut host, &mut journal, Which::All, UndoOptions::default()).expect("undone");
     assert!(matches!(report.entries[0].outcome, Outcome::ChangedSince { .. }), "{report:?}");
     assert_eq!(fs::read_to_string(&file).expect("there"), "net.ipv4.tcp_sack = 1\n");
-    let forced = undo(&mut host, &mut journal, Which::All, UndoOptions { force: true }).expect("undone");
+    let forced = undo(&mut host, &mut journal, Which::All, UndoOptions { force: true, ..UndoOptions::default() })
+        .expect("undone");
     assert!(forced.is_complete() && !file.exists(), "{forced:?}");
 }
 
@@ -362,7 +438,8 @@ fn after_a_restart_what_ran_is_gone_and_nothing_is_written() {
     let run = apply(&mut host, &mut journal, &changes, &options()).expect("applied").id.expect("a run");
     fs::write(root.path().join("proc/sys/kernel/random/boot_id"), "second-boot\n").expect("restarted");
     let now = tree(root.path());
-    let report = undo(&mut host, &mut journal, Which::All, UndoOptions { force: true }).expect("looked");
+    let report = undo(&mut host, &mut journal, Which::All, UndoOptions { force: true, ..UndoOptions::default() })
+        .expect("looked");
     assert!(report.entries.iter().all(|entry| matches!(entry.outcome, Outcome::Gone { .. })), "{report:?}");
     assert_eq!(tree(root.path()), now);
     let states: Vec<_> = journal.run(run).expect("there").entries.iter().map(|entry| entry.state).collect();
@@ -378,7 +455,8 @@ fn another_machine_is_left_alone() {
     let changes = [change(&mut host, "net.ipv4.tcp_rmem", Some(BIG))];
     apply(&mut host, &mut journal, &changes, &options()).expect("applied");
     other.write(&address("net.ipv4.tcp_rmem"), Some(BIG)).expect("the same value by chance");
-    let report = undo(&mut other, &mut journal, Which::All, UndoOptions { force: true }).expect("looked");
+    let report = undo(&mut other, &mut journal, Which::All, UndoOptions { force: true, ..UndoOptions::default() })
+        .expect("looked");
     assert!(matches!(report.entries.as_slice(), [entry] if matches!(entry.outcome, Outcome::Elsewhere { .. })));
     assert_eq!(Host::read(&mut other, &address("net.ipv4.tcp_rmem")).expect("read").as_deref(), Some(BIG));
     assert!(undo(&mut host, &mut journal, Which::All, UndoOptions::default()).expect("undone").is_complete());

@@ -170,8 +170,10 @@ fn a_made_route_that_somebody_changed_is_left_alone_and_one_that_is_gone_is_back
         let report = undo(&mut host, &mut journal, Which::Run(first), UndoOptions::default()).expect("looked");
         assert!(matches!(report.entries[0].outcome, Outcome::ChangedSince { .. }), "{report:?}");
         assert!(host.read(&place).expect("read").is_some(), "it is theirs");
-        let report = undo(&mut host, &mut journal, Which::Run(first), UndoOptions { force: true }).expect("undone");
-        assert_eq!(report.entries[0].outcome, Outcome::Restored { now: None });
+        let report =
+            undo(&mut host, &mut journal, Which::Run(first), UndoOptions { force: true, ..UndoOptions::default() })
+                .expect("undone");
+        assert!(matches!(report.entries[0].outcome, Outcome::Restored { was: Some(_), now: None }), "{report:?}");
 
         let second = run(&mut host, &mut journal);
         host.write(&place, None).expect("removed by somebody else");
@@ -342,7 +344,9 @@ fn undo_does_not_write_into_another_namespace() {
         let mut journal = std::thread::spawn(move || {
             in_fresh_namespace_with("another namespace", journal, |journal| {
                 LinuxHost.write(&address("net.ipv4.tcp_slow_start_after_idle"), Some("0")).expect("the same by chance");
-                let report = undo(&mut LinuxHost, journal, Which::All, UndoOptions { force: true }).expect("looked");
+                let report =
+                    undo(&mut LinuxHost, journal, Which::All, UndoOptions { force: true, ..UndoOptions::default() })
+                        .expect("looked");
                 assert!(
                     matches!(report.entries.as_slice(), [entry] if matches!(entry.outcome, Outcome::Elsewhere { .. })),
                     "{report:?}"

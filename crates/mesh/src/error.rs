@@ -4,6 +4,15 @@ use std::io;
 
 use rusqlite::ErrorCode;
 
+/// What a program says that was built without it, and the way to one that has it.
+const WITHOUT_POSTGRES: &str = if cfg!(target_vendor = "apple") {
+    "fullpipe keeps no store in PostgreSQL on macOS; name a file with --store, or run mesh on Linux or Windows"
+} else {
+    "this program was built without PostgreSQL, as packages and archives of releases are, to stay small; name a file with \
+     --store, or build one that has it, in the sources of fullpipe: `cargo install --locked --path crates/cli --features \
+     postgres`"
+};
+
 /// What went wrong, with the operation and the object.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -53,7 +62,7 @@ pub enum MeshError {
         problem: String,
     },
     /// The program was built without it.
-    #[error("this build of fullpipe has no PostgreSQL: give --store a file, or build with `--features postgres`")]
+    #[error("{WITHOUT_POSTGRES}")]
     NoPostgres,
     /// The folder of the store can't be made.
     #[error("making the folder of {store}: {source}")]
@@ -191,5 +200,17 @@ fn postgres_fault(error: &postgres::Error) -> Fault {
         // It has no TLS, and the URL wants it.
         None if error.to_string().contains("TLS handshake") => Fault::NoPermission,
         None => Fault::System,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_without_postgres_says_how_to_get_one_with_it() {
+        let said = MeshError::NoPostgres.to_string();
+        assert!(said.contains("PostgreSQL") && said.contains("--store"), "{said}");
+        assert!(cfg!(target_vendor = "apple") || said.contains("cargo install --locked --path crates/cli"), "{said}");
     }
 }

@@ -257,7 +257,11 @@ pub const RUNS: &[Key] = &[
     key("runs[].entries[].read_back", "string?", "what was read back after the write"),
     key("runs[].entries[].persisted", "boolean", "whether it was to last beyond a reboot"),
     key("runs[].entries[].not_lasting", "string?", "why it does not last beyond a reboot all the same"),
-    key("runs[].entries[].state", "string", "`intended` (perhaps not written), `written`, `undone` or `gone`"),
+    key(
+        "runs[].entries[].state",
+        "string",
+        "`intended` (perhaps not written), `written`, `undone`, `gone` or `left` (to whoever changed it since)",
+    ),
     key("runs[].entries[].now", "string?", "`status` only: what the host reads now"),
     key("runs[].entries[].as_set", "boolean?", "`status` only: whether that is what the run had put there"),
     key("runs[].entries[].problem", "string?", "`status` only: why it can't be read"),
@@ -283,29 +287,35 @@ pub const CONFIRMED: &[Key] = &[
 pub const UNDO: &[Key] = &[
     key("undone[]", "object", "a setting or file that was looked at, in that order"),
     key("undone[].run", "integer?", "its run"),
+    key("undone[].kind", "string", "as `runs[].entries[].kind`"),
     key("undone[].place", "string", "the setting, the path of the file, the far run, the program or the socket"),
     key(
         "undone[].outcome",
         "string",
-        "`restored`, `already_back`, `changed_since` (left alone), `gone`, `elsewhere` (left alone), `at_far_end` (left: \
-         give --key-file) or `failed`",
+        "`restored`, `already_back`, `changed_since` (left alone), `left` (left to whoever changed it, for good: \
+         --leave-changed), `gone`, `elsewhere` (left alone), `at_far_end` (left: give --key-file) or `failed`",
     ),
     key("undone[].now", "string?", "what is there now; `null`: absent, or unknown"),
-    key("undone[].ours", "string?", "`changed_since`: what the run had put there"),
-    key("undone[].before", "string?", "`changed_since`: what was there before the run"),
+    key("undone[].ours", "string?", "`changed_since`, `left`: what the run had put there"),
+    key("undone[].before", "string?", "`changed_since`, `left`: what was there before the run"),
     key("undone[].by", "integer?", "`changed_since`: the later run that changed it"),
     key("undone[].why", "string?", "`gone`, `elsewhere`, `at_far_end`, `failed`: how or why"),
     key("complete", "boolean", "whether nothing is left to put back of what was asked for"),
     key("journal_problem", "string?", "why the journal could not be marked"),
-    key("changes[]", "object", "what would be put back, in that order; only beside the error `not_confirmed`"),
+    key("dry_run", "boolean", "`true`: nothing was changed, and the document says what would be"),
+    key(
+        "changes[]",
+        "object",
+        "what was put back, in that order, or would be: with --dry-run and beside the error `not_confirmed`",
+    ),
     key("changes[].run", "integer", "the run that changed it"),
     key("changes[].knob", "string?", "the setting; `null`: it is something else"),
     key("changes[].file", "string?", "the path of the boot-time file; `null`: it is something else"),
     key("changes[].far_run", "string?", "the server at the far end, and the number of the run there"),
     key("changes[].program", "string?", "what is in force, and by which process"),
     key("changes[].socket", "string?", "the socket, its process and its descriptor there"),
-    key("changes[].from", "string?", "what the run put there; `null`: absent"),
-    key("changes[].to", "string?", "what was there before; `null`: absent"),
+    key("changes[].from", "string?", "what was there until then; `null`: absent"),
+    key("changes[].to", "string?", "what was there before the run, and is again; `null`: absent"),
 ];
 
 /// What `lab list` prints.

@@ -20,7 +20,7 @@ const TARGETS: [(&str, bool); 5] = [
 pub(super) fn make(shell: &Shell, dist: &Path) -> Result<()> {
     setup::python(shell);
     let triples = TARGETS.map(|(triple, _)| triple);
-    setup::packaging(shell, &triples)?;
+    setup::linking(shell, &triples)?;
     let maturin = shell.current_dir().join("target/tools/python/bin/maturin");
     ensure!(maturin.exists(), "{} is not here, which makes wheels", maturin.display());
     shell.create_dir(dist)?;

@@ -14,7 +14,9 @@ SCHEMA = 'fullpipe/2'
 # Exit codes (docs/exit-codes.md) beside 0 that come with a whole document.
 OK = 0
 NOT_AS_EXPECTED = 1
-NOT_CONFIRMED = 20
+SETTING_UNAVAILABLE = 12
+CHANGED_SINCE = 13
+JOURNAL_UNUSABLE = 15
 
 
 class Program(object):
@@ -30,8 +32,9 @@ class Program(object):
             self.module.fail_json(
                 msg='%s is not on this host; the role fullpipe.network.tune installs it, or give `executable`' % name)
 
-    def run(self, arguments, data=None, accept=(OK,), cwd=None):
-        """Its exit code and its document; fails the module with the program's own words where the code is none of `accept`."""
+    def run(self, arguments, data=None, accept=(OK,), cwd=None, key='schema'):
+        """Its exit code and its document; fails the module with the program's own words where the code is none of `accept`, or the
+        document lacks `key`."""
         environment = {}
         if self.params['state_dir'] is not None:
             environment['FULLPIPE_STATE_DIR'] = self.params['state_dir']
@@ -46,7 +49,7 @@ class Program(object):
         if schema != SCHEMA:
             self.module.fail_json(
                 msg='%s prints %s, and this collection reads %s: use the versions of one release' % (self.path, schema, SCHEMA))
-        if code not in accept:
+        if code not in accept or key not in document:
             error = document.get('error') or {}
             message = error.get('message') or 'ended with exit code %d' % code
             if error.get('hint'):
@@ -65,7 +68,7 @@ class Program(object):
 
 # What a run was applied from, as the journal tells it: a label makes it known on every host, whatever its number there.
 SUFFIX = '.fleet.json'
-ON_TRIAL, KEPT = 'on_trial', 'kept'
+OPEN, ON_TRIAL, KEPT = 'open', 'on_trial', 'kept'
 
 
 def is_of(run, label=None):

@@ -278,6 +278,8 @@ def main():
     assert re.search(r'(?m)^-net.ipv4.tcp_rmem = ', said) and '90-fullpipe.conf' in said, said
     untouched('after undo')
     not_lasting()
+    not_kept()
+    changed_since()
     print('five hosts were tuned, proved and put back')
 
 
@@ -311,6 +313,62 @@ def not_lasting():
     same('undone without it', play('playbooks/undo.yml', '--limit', 'h1,h3')[1], {'h1': 0, 'h3': 0})
     same('undone with it', play('playbooks/undo.yml', '--limit', 'h1,h3', *elsewhere)[1], {'h1': 1, 'h3': 1})
     untouched('after undo elsewhere')
+
+
+QUICK = ('--limit', 'h1,h3', '-e', '{"fullpipe_paths": [{"a": "paris", "b": "tokyo", "rate": "1G", "rtt": "80ms"}], "fullpipe_prove": false}')
+
+
+def refusal(said):
+    """What the module of h1 failed with."""
+    return json.loads(re.search(r'(?m)^fatal: \[h1\]: FAILED! => (.*)$', said).group(1))
+
+
+def not_kept():
+    """Of a trial that ends before anybody confirms it."""
+    said, changes = play('playbooks/tune.yml', '-e', 'fullpipe_trial=1s', *QUICK, ends=2)
+    message = refusal(said)['msg']
+    assert re.search('h1: it could not be kept there: .*trial', message), message
+    untouched('after a trial that nobody kept')
+
+
+def changed_since():
+    """Somebody else sets one of two settings, and adds a line to the drop-in."""
+    play('playbooks/tune.yml', *QUICK)
+    theirs = '4096\t131072\t999999'
+    sh(*in_host(1, 'sysctl', '-qw', 'net.ipv4.tcp_rmem=' + theirs))
+    with open(folder(1, DROP_IN), 'a') as file:
+        file.write('net.ipv4.tcp_sack = 1\n')
+    with open(folder(1, DROP_IN)) as file:
+        drop_in = file.read()
+
+    tuned = buffers(1)
+    undo = ('playbooks/undo.yml', '--limit', 'h1')
+    told, changes = play(*undo, '--check', '--diff')
+    same('changes told', changes, {'h1': 1})
+    wmem = ['+net.ipv4.tcp_wmem = ' + WMEM.replace('\t', ' '), '-net.ipv4.tcp_wmem = ' + tuned[1].replace('\t', ' ')]
+    same('the diff told', differences(told), wmem)
+    for words in ('left alone: net.ipv4.tcp_rmem: somebody changed it', '90-fullpipe.conf: somebody changed it', 'without check mode this fails'):
+        assert words in re.sub(r'\s+', ' ', told), (words, told)
+    same('after --check', buffers(1), tuned)
+
+    done = refusal(play(*undo, ends=2)[0])
+    same('changed', (done['changed'], [one['knob'] for one in done['changes']]), (True, ['net.ipv4.tcp_wmem']))
+    same('left', sorted(one['kind'] for one in done['left']), ['file', 'setting'])
+    assert 'net.ipv4.tcp_rmem: somebody changed it since' in done['msg'] and 'leave_changed' in done['msg'], done['msg']
+    same('restored', buffers(1), [theirs, WMEM])
+    again = refusal(play(*undo, ends=2)[0])
+    same('the second time', (again['changed'], again['left']), (False, done['left']))
+
+    said, changes = play(*undo, '-e', 'fullpipe_leave_changed=true')
+    same('left for good', changes, {'h1': 0})
+    assert 'left alone: net.ipv4.tcp_rmem' in re.sub(r'\s+', ' ', said), said
+    same('from then on', play(*undo)[1], {'h1': 0})
+    same('what is theirs', buffers(1), [theirs, WMEM])
+    with open(folder(1, DROP_IN)) as file:
+        same('their file', file.read(), drop_in)
+    os.remove(folder(1, DROP_IN))
+    same('of the other host', play('playbooks/undo.yml', '--limit', 'h3')[1], {'h3': 1})
+    sh(*in_host(1, 'sysctl', '-qw', 'net.ipv4.tcp_rmem=' + RMEM))
 
 
 main()

@@ -128,6 +128,8 @@ pub enum EntryState {
     Undone,
     /// Gone by itself: the machine was started again, or the device or namespace no longer exists.
     Gone,
+    /// Left to whoever changed it since.
+    Left,
 }
 
 impl EntryKind {
@@ -145,7 +147,7 @@ impl EntryKind {
 }
 
 impl EntryState {
-    const ALL: [Self; 4] = [Self::Intended, Self::Written, Self::Undone, Self::Gone];
+    const ALL: [Self; 5] = [Self::Intended, Self::Written, Self::Undone, Self::Gone, Self::Left];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -153,6 +155,7 @@ impl EntryState {
             Self::Written => "written",
             Self::Undone => "undone",
             Self::Gone => "gone",
+            Self::Left => "left",
         }
     }
 

@@ -34,7 +34,7 @@ CREATE TABLE entries (
     read_back BLOB,                      -- NULL until written, or where it then was absent
     mode      INTEGER,                   -- permission bits of a file that was there
     persisted INTEGER NOT NULL DEFAULT 0,
-    state     TEXT NOT NULL,             -- intended, written, undone, gone
+    state     TEXT NOT NULL,             -- intended, written, undone, gone, left
     sum       TEXT NOT NULL
 );
 CREATE INDEX entries_of_run ON entries (run, id);

@@ -10,12 +10,15 @@ use rustix::{
 };
 
 use crate::{
-    Entry, Outcome,
+    Entry, Outcome, UndoOptions,
     held::{AUTOMATIC, FixedBuffers, HeldSocket, Program},
 };
 
 /// How long a process that was asked to end has time to.
 const PATIENCE: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
+
+/// What is said of a program that is in force.
+const ATTACHED: &str = "attached";
 
 /// When a process was started, in ticks since the start of the machine; `None` where it is gone.
 pub fn started(pid: u32) -> Option<u64> {
@@ -30,7 +33,7 @@ pub fn started(pid: u32) -> Option<u64> {
 /// Whether what the entry tells of is in force; `None` where it is gone.
 pub fn held(entry: &Entry) -> Option<String> {
     if let Ok(program) = entry.place.parse::<Program>() {
-        return (started(program.pid) == Some(program.start)).then(|| "attached".to_owned());
+        return (started(program.pid) == Some(program.start)).then(|| ATTACHED.to_owned());
     }
     let socket = take(&entry.place.parse().ok()?).ok()??;
     let now = fixed(&socket).ok()?;
@@ -38,10 +41,11 @@ pub fn held(entry: &Entry) -> Option<String> {
 }
 
 /// Has the process end that has it in force. Of this very process it must be detached already.
-pub(crate) fn undo_program(place: &str) -> Outcome {
+pub(crate) fn undo_program(place: &str, options: UndoOptions) -> Outcome {
     let Ok(program) = place.parse::<Program>() else { return unreadable(place) };
+    let ended = || Outcome::Restored { was: Some(ATTACHED.to_owned()), now: None };
     if program.pid == std::process::id() {
-        return Outcome::Restored { now: None };
+        return ended();
     }
     if started(program.pid) != Some(program.start) {
         let why = format!(
@@ -50,8 +54,11 @@ pub(crate) fn undo_program(place: &str) -> Outcome {
         );
         return Outcome::Gone { why };
     }
+    if options.dry_run {
+        return ended();
+    }
     match end(program.pid) {
-        Ok(true) => Outcome::Restored { now: None },
+        Ok(true) => ended(),
         Ok(false) => Outcome::Failed { why: format!("process {} does not end when it is asked to", program.pid) },
         Err(error) => Outcome::Failed { why: format!("process {} can't be asked to end: {error}", program.pid) },
     }
@@ -66,7 +73,7 @@ fn end(pid: u32) -> io::Result<bool> {
 }
 
 /// Sets a socket's buffers as its application had set them.
-pub(crate) fn undo_socket(entry: &Entry, force: bool) -> Outcome {
+pub(crate) fn undo_socket(entry: &Entry, options: UndoOptions) -> Outcome {
     let before = entry.before.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
     let (Ok(place), Ok(before)) = (entry.place.parse(), before.parse()) else { return unreadable(&entry.place) };
     let socket = match take(&place) {
@@ -74,24 +81,28 @@ pub(crate) fn undo_socket(entry: &Entry, force: bool) -> Outcome {
         Ok(None) => return Outcome::Gone { why: "it is closed".to_owned() },
         Err(error) => return Outcome::Failed { why: format!("can't take a descriptor of it: {error}") },
     };
-    match put(&socket, &before, force) {
+    match put(&socket, &before, options) {
         Ok(outcome) => outcome,
         Err(error) => Outcome::Failed { why: error.to_string() },
     }
 }
 
-fn put(socket: &OwnedFd, before: &FixedBuffers, force: bool) -> io::Result<Outcome> {
+fn put(socket: &OwnedFd, before: &FixedBuffers, options: UndoOptions) -> io::Result<Outcome> {
     let now = fixed(socket)?;
     if now == *before {
         return Ok(Outcome::AlreadyBack);
     }
-    if now != FixedBuffers::default() && !force {
+    if now != FixedBuffers::default() && !options.force {
         return Ok(Outcome::ChangedSince {
             now: Some(now.to_string()),
             ours: Some(AUTOMATIC.to_owned()),
             before: Some(before.to_string()),
             by: None,
         });
+    }
+    let was = Some(if now == FixedBuffers::default() { AUTOMATIC.to_owned() } else { now.to_string() });
+    if options.dry_run {
+        return Ok(Outcome::Restored { was, now: Some(before.to_string()) });
     }
     // The kernel doubles what it is given.
     let half = |size: u32| usize::try_from(size / 2).unwrap_or(usize::MAX);
@@ -106,7 +117,7 @@ fn put(socket: &OwnedFd, before: &FixedBuffers, force: bool) -> io::Result<Outco
     {
         sockopt::set_socket_recv_buffer_size(socket, half(size))?;
     }
-    Ok(Outcome::Restored { now: Some(fixed(socket)?.to_string()) })
+    Ok(Outcome::Restored { was, now: Some(fixed(socket)?.to_string()) })
 }
 
 /// A descriptor for the very same socket; `None` where it is gone.
@@ -137,7 +148,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{EntryState, Identity, Journal, UndoOptions, Which, linux::LinuxHost, undo};
+    use crate::{EntryState, Identity, Journal, Which, linux::LinuxHost, undo};
 
     fn program(pid: u32, start: u64) -> Program {
         Program { what: "a test".to_owned(), pid, start }
@@ -166,7 +177,7 @@ mod tests {
         assert!(matches!(&report.entries[0].outcome, Outcome::Gone { why } if why.starts_with(&gone)), "{report:?}");
         assert_eq!(child.try_wait().unwrap(), None, "it is left alone");
         let report = undo(&mut LinuxHost::new(), &mut journal, Which::All, UndoOptions::default()).unwrap();
-        assert_eq!(report.entries[0].outcome, Outcome::Restored { now: None });
+        assert_eq!(report.entries[0].outcome, Outcome::Restored { was: Some(ATTACHED.to_owned()), now: None });
         assert!(!child.wait().unwrap().success());
         assert!(journal.outstanding().unwrap().is_empty());
     }
@@ -190,15 +201,21 @@ mod tests {
         journal.hold_socket(run, &socket, &buffers, || Ok(())).unwrap().unwrap();
         assert_eq!(held(&journal.run(run).unwrap().entries[1]).as_deref(), Some(AUTOMATIC));
         let mut back = |force| {
-            let report = undo(&mut LinuxHost::new(), &mut journal, Which::Run(run), UndoOptions { force }).unwrap();
+            let report = undo(
+                &mut LinuxHost::new(),
+                &mut journal,
+                Which::Run(run),
+                UndoOptions { force, ..UndoOptions::default() },
+            )
+            .unwrap();
             report.entries.into_iter().map(|entry| entry.outcome).collect::<Vec<_>>()
         };
         sockopt::set_socket_send_buffer_size(&stream, 30_000).unwrap();
         let outcomes = back(false);
-        assert_eq!(outcomes[0], Outcome::Restored { now: None }, "the program first");
+        assert_eq!(outcomes[0], Outcome::Restored { was: Some(ATTACHED.to_owned()), now: None }, "the program first");
         assert!(matches!(outcomes[1], Outcome::ChangedSince { .. }), "{outcomes:?}");
-        let text = "SO_SNDBUF 100000".to_owned();
-        assert_eq!(back(true), [Outcome::Restored { now: Some(text) }]);
+        let [was, now] = ["SO_SNDBUF 60000", "SO_SNDBUF 100000"].map(|text| Some(text.to_owned()));
+        assert_eq!(back(true), [Outcome::Restored { was, now }]);
         assert_eq!(sockopt::socket_send_buffer_size(&stream).unwrap(), 100_000);
         journal.hold_socket(run, &socket, &buffers, || Err(io::ErrorKind::NotFound.into())).unwrap().unwrap_err();
         assert_eq!(journal.run(run).unwrap().entries[2].state, EntryState::Gone);

@@ -1,6 +1,6 @@
 //! The documents about the journal.
 
-use fullpipe_host::{Entry, EntryKind, EntryState, Outcome, Run, RunId, RunRecord, RunState, UndoReport, UndoneEntry};
+use fullpipe_host::{Entry, EntryKind, Outcome, Run, RunState, UndoReport, UndoneEntry};
 use serde_json::{Value, json};
 
 use super::{document, with_problem};
@@ -37,39 +37,38 @@ pub fn confirmed(command: &str, kept: &Run, changed: &[String]) -> Value {
     )
 }
 
-/// What an undo did.
+/// What an undo did, or would do.
 pub fn undo(command: &str, report: &UndoReport) -> Value {
     document(
         command,
         json!({
             "undone": report.entries.iter().map(undone).collect::<Vec<_>>(),
+            "changes": report.entries.iter().filter_map(put_back).collect::<Vec<_>>(),
             "complete": report.is_complete(),
+            "dry_run": report.dry_run,
             "journal_problem": report.unmarked.as_ref().map(ToString::to_string),
         }),
     )
 }
 
-/// What an undo would put back, beside the error that nobody was there to agree to it.
-pub fn undo_not_confirmed(command: &str, runs: &[RunRecord], problem: &Problem) -> Value {
-    let changes = runs.iter().flat_map(|run| {
-        let outstanding = run.entries.iter().rev().filter(|entry| entry.state.is_outstanding());
-        outstanding.map(move |entry| put_back(run.id, entry))
-    });
-    with_problem(document(command, json!({ "changes": changes.collect::<Vec<_>>() })), problem)
+/// What an undo would do, beside the error that nobody was there to agree to it.
+pub fn undo_not_confirmed(command: &str, would: &UndoReport, problem: &Problem) -> Value {
+    with_problem(undo(command, would), problem)
 }
 
-fn put_back(run: RunId, entry: &Entry) -> Value {
-    let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(lossy);
-    json!({
-        "run": run,
-        "knob": (entry.kind == EntryKind::Setting).then_some(&entry.place),
-        "file": (entry.kind == EntryKind::File).then_some(&entry.place),
-        "far_run": (entry.kind == EntryKind::FarRun).then_some(&entry.place),
-        "program": (entry.kind == EntryKind::Program).then_some(&entry.place),
-        "socket": (entry.kind == EntryKind::Socket).then_some(&entry.place),
-        "from": text(if entry.state == EntryState::Written { &entry.read_back } else { &entry.intended }),
-        "to": text(&entry.before),
-    })
+fn put_back(entry: &UndoneEntry) -> Option<Value> {
+    let Outcome::Restored { was, now } = &entry.outcome else { return None };
+    let of = |kind| (entry.kind == kind).then_some(&entry.place);
+    Some(json!({
+        "run": entry.run,
+        "knob": of(EntryKind::Setting),
+        "file": of(EntryKind::File),
+        "far_run": of(EntryKind::FarRun),
+        "program": of(EntryKind::Program),
+        "socket": of(EntryKind::Socket),
+        "from": was,
+        "to": now,
+    }))
 }
 
 fn run(standing: &Standing) -> Value {
@@ -120,6 +119,7 @@ fn entry(entry: &Entry, reading: Option<&Reading>) -> Value {
 fn undone(entry: &UndoneEntry) -> Value {
     let mut object = json!({
         "run": entry.run,
+        "kind": entry.kind,
         "place": entry.place,
         // The outcome's own spelling, also of those to come.
         "outcome": json!(entry.outcome)["outcome"],
@@ -130,7 +130,12 @@ fn undone(entry: &UndoneEntry) -> Value {
         "why": null,
     });
     match &entry.outcome {
-        Outcome::Restored { now } => object["now"] = json!(now),
+        Outcome::Restored { now, .. } => object["now"] = json!(now),
+        Outcome::Left { now, ours, before } => {
+            object["now"] = json!(now);
+            object["ours"] = json!(ours);
+            object["before"] = json!(before);
+        }
         Outcome::ChangedSince { now, ours, before, by } => {
             object["now"] = json!(now);
             object["ours"] = json!(ours);

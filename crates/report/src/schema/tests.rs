@@ -671,19 +671,19 @@ fn every_key_about_the_journal_is_documented_and_exists() {
     let status = json::status("status", &standing);
     hold(std::slice::from_ref(&status), &both, &[]);
     assert_eq!(status["left_behind"], true);
+    let dry = UndoOptions { dry_run: true, ..UndoOptions::default() };
+    let would = fullpipe_host::undo(&mut host, &mut journal, Which::All, dry).unwrap();
     let report = fullpipe_host::undo(&mut host, &mut journal, Which::All, UndoOptions::default()).unwrap();
     let undo = json::undo("undo", &report);
     let problem = Problem { kind: "not_confirmed", message: "nobody to ask".to_owned(), hint: None };
-    let refused = json::undo_not_confirmed("undo", &history, &problem);
+    let refused = json::undo_not_confirmed("undo", &would, &problem);
     assert_eq!(
         refused["changes"].as_array().map(Vec::len),
-        Some(4),
-        "both runs that stand, with their files: {refused}"
+        Some(3),
+        "all that stands but the setting that somebody changed: {refused}"
     );
     assert_eq!(refused["error"]["kind"], "not_confirmed");
-    let changes = serde_json::json!({ "changes": refused["changes"] });
-    let mut whole = undo.clone();
-    whole["changes"] = changes["changes"].clone();
-    hold(std::slice::from_ref(&whole), UNDO, &[]);
+    assert_eq!(refused["changes"], undo["changes"], "what is told before is what is done");
+    hold(std::slice::from_ref(&undo), UNDO, &[]);
     assert_eq!(undo["complete"], false, "somebody changed tcp_rmem, so it was left alone: {undo}");
 }

@@ -119,7 +119,7 @@ fn put_run(page: &mut Page, standing: &Standing) {
                 let shown = |bytes: Option<&Vec<u8>>| value_or_absent(bytes.map(|bytes| lossy(bytes)).as_deref());
                 (shown(entry.before.as_ref()), shown(set))
             }
-            EntryKind::File => (file(entry.before.as_ref()), file(entry.intended.as_ref())),
+            EntryKind::File => (file(entry.before.as_deref()), file(entry.intended.as_deref())),
             EntryKind::FarRun | EntryKind::Program | EntryKind::Socket => {
                 let joined = |bytes: Option<&Vec<u8>>| {
                     bytes.map_or_else(
@@ -137,11 +137,15 @@ fn put_run(page: &mut Page, standing: &Standing) {
         } else if entry.persisted && entry.state.is_outstanding() {
             pieces.push((DIM, "  (lasts beyond a reboot)".to_owned()));
         }
-        if is_partial {
+        if entry.state == EntryState::Left {
+            pieces.push((DIM, "  left to whoever changed it".to_owned()));
+        } else if is_partial {
             match entry.state {
                 EntryState::Undone => pieces.push((DIM, "  put back".to_owned())),
                 EntryState::Gone => pieces.push((DIM, "  gone by itself".to_owned())),
-                EntryState::Intended | EntryState::Written => pieces.push((WARN, "  left".to_owned())),
+                EntryState::Intended | EntryState::Written | EntryState::Left => {
+                    pieces.push((WARN, "  left".to_owned()))
+                }
             }
         }
         match readings.get(index) {
@@ -157,7 +161,7 @@ fn put_run(page: &mut Page, standing: &Standing) {
 }
 
 /// A file's content is too long for a line.
-fn file(content: Option<&Vec<u8>>) -> String {
+fn file(content: Option<&[u8]>) -> String {
     content.map_or_else(|| "(no file)".to_owned(), |bytes| format!("(file of {} B)", bytes.len()))
 }
 
@@ -169,13 +173,15 @@ pub fn undo(report: &UndoReport, is_all: bool, look: Look) -> String {
     match all {
         0 if is_all => page.title("undo", GOOD, "nothing to put back"),
         0 => page.title("undo", PLAIN, NOTHING_BY_THIS_USER),
-        _ if report.is_complete() => {
-            page.title("undo", GOOD, &format!("{} put back", count(all, "setting")));
+        _ => {
+            let style = if report.is_complete() { GOOD } else { BAD };
+            let would = if report.dry_run { "would be " } else { "" };
+            let of = if restored == all { String::new() } else { format!("{restored} of ") };
+            page.title("undo", style, &format!("{of}{} {would}put back", count(all, "setting")));
         }
-        _ => page.title("undo", BAD, &format!("{restored} of {} put back", count(all, "setting"))),
     }
     for entry in &report.entries {
-        put_undone(&mut page, entry);
+        put_undone(&mut page, entry, report.dry_run);
     }
     if let Some(error) = &report.unmarked {
         page.gap();
@@ -184,24 +190,34 @@ pub fn undo(report: &UndoReport, is_all: bool, look: Look) -> String {
     page.finish()
 }
 
-fn put_undone(page: &mut Page, entry: &UndoneEntry) {
-    let value = |value: &Option<String>| value_or_absent(value.as_deref());
+fn put_undone(page: &mut Page, entry: &UndoneEntry, is_dry: bool) {
+    let value = |value: &Option<String>| match value {
+        // A file's content is too long for a line.
+        content if entry.kind == EntryKind::File => file(content.as_deref().map(str::as_bytes)),
+        value => value_or_absent(value.as_deref()),
+    };
+    let changed = |now: &Option<String>, ours: &Option<String>| match entry.kind {
+        EntryKind::File => format!("somebody changed it, and it stays as it is, with what it sets: {}", value(now)),
+        _ => format!("reads {} and not {}, so somebody changed it", value(now), value(ours)),
+    };
     let (style, text) = match &entry.outcome {
-        Outcome::Restored { now } => (GOOD, format!("is {} again", value(now))),
+        Outcome::Restored { was, now } if is_dry => (PLAIN, format!("{} -> {}", value(was), value(now))),
+        Outcome::Restored { now, .. } => (GOOD, format!("is {} again", value(now))),
         Outcome::AlreadyBack => (GOOD, "was back already".to_owned()),
         Outcome::Gone { why } => (DIM, format!("is gone by itself: {why}")),
         Outcome::ChangedSince { now, ours, by: Some(run), .. } => {
-            (WARN, format!("reads {} and not {}: run {} changed it; undo that first", value(now), value(ours), run.0))
+            let (now, ours) = (value(now), value(ours));
+            (WARN, format!("reads {now} and not {ours}: run {} changed it; undo that first", run.0))
         }
         Outcome::ChangedSince { now, ours, before, by: None } => (
             WARN,
             format!(
-                "left alone: reads {} and not {}, so somebody changed it; --force writes {}",
-                value(now),
-                value(ours),
+                "left alone: {}; --force restores {}, --leave-changed leaves it to them for good",
+                changed(now, ours),
                 value(before)
             ),
         ),
+        Outcome::Left { now, ours, .. } => (DIM, format!("left to whoever changed it: {}", changed(now, ours))),
         Outcome::Elsewhere { namespace } => (WARN, format!("left alone: it belongs to {namespace}")),
         Outcome::AtFarEnd { .. } => {
             let run = entry.run.map_or_else(String::new, |run| format!(" {run}"));

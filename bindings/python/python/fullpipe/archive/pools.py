@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from .._errors import made
 from .inputs import Series, _line
-from .worker import How, Result, read_series
+from .worker import How, Result, read_series, split
 
 DIED = "died"
 """Instead of results: the worker is gone, whatever became of it."""
@@ -28,7 +28,7 @@ Done = Tuple[List[Series], Any]
 
 
 def _work(task: List[Series], how: How) -> List[Result]:
-    return [read_series(series, how) for series in task]
+    return [split(read_series(series, how)) for series in task]
 
 
 class Processes:

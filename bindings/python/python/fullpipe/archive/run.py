@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, Callable, Deque, Dict, FrozenSet, List, NamedTuple, Optional, Set, TextIO, Tuple
@@ -185,15 +186,14 @@ def _work_off(todo: List[ToDo], store: Store, how: How, options: Options, progre
     deaths: Dict[str, int] = {}
     waiting: List[Result] = []
     since, pause, rows, left = time.monotonic(), COMMIT_SECONDS, 0, len(todo)
+    # Meanwhile workers are given what comes next.
+    beside = ThreadPoolExecutor(1)
+    going_on: Optional[Future[float]] = None
 
-    def commit() -> None:
-        nonlocal since, pause, rows
+    def commit(results: List[Result]) -> float:
         started = time.monotonic()
-        store.commit(waiting, {key for result in waiting for key in replaced[result.series.key]})
-        since = time.monotonic()
-        # Where a commit takes long, there are fewer.
-        pause, rows = max(COMMIT_SECONDS, 10 * (since - started)), 0
-        waiting.clear()
+        store.commit(results, {key for result in results for key in replaced[result.series.key]})
+        return time.monotonic() - started
 
     pool = pools.pool(options.engine, options.workers, how, options.address)
     progress.engine = pool.name
@@ -209,17 +209,27 @@ def _work_off(todo: List[ToDo], store: Store, how: How, options: Options, progre
                 for result in results:
                     left -= 1
                     waiting.append(result)
-                    rows += result.table.num_rows if result.table is not None else 0
+                    rows += result.rows
                     progress.done(result)
             progress.show()
-            if waiting and (time.monotonic() - since > pause or rows > COMMIT_ROWS):
-                commit()
+            if going_on and going_on.done():
+                # Where a commit takes long, there are fewer.
+                pause, going_on = max(COMMIT_SECONDS, 10 * going_on.result()), None
+                since = time.monotonic()
+            if waiting and not going_on and (time.monotonic() - since > pause or rows > COMMIT_ROWS):
+                going_on = beside.submit(commit, waiting)
+                waiting, rows = [], 0
     finally:
         # Ctrl-C, a full disk: what is finished counts where it can.
         pool.close()
-        if waiting and not _is_full(sys.exc_info()[1]):
-            commit()
-        progress.end()
+        try:
+            if going_on:
+                going_on.result()
+            if waiting and not _is_full(sys.exc_info()[1]):
+                commit(waiting)
+        finally:
+            beside.shutdown()
+            progress.end()
 
 
 def _after_death(task: List[Series], deaths: Dict[str, int], tasks: Deque[List[Series]]) -> List[Result]:
@@ -231,7 +241,7 @@ def _after_death(task: List[Series], deaths: Dict[str, int], tasks: Deque[List[S
             tasks.appendleft([one])
             continue
         text = f"{TRIES} workers died of it; perhaps it takes more than --memory allows: give more, or fewer --workers"
-        results.append(Result(one, "failed", None, [*one.notes, problem(one.key, text)]))
+        results.append(Result(one, "failed", problems=[*one.notes, problem(one.key, text)]))
     return results
 
 

@@ -20,8 +20,9 @@ import os
 import shutil
 import socket
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple, TypeVar
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -47,6 +48,9 @@ T = TypeVar("T")
 
 LOOKS = 5
 """How often files that count are looked for: each time that one is missing, a commit has to have come in between."""
+
+AT_ONCE = 4
+"""Files that are written at a time."""
 
 SMALL = 100_000
 """Rows: a file with fewer is written anew together with what comes, so that there are few files, and those large."""
@@ -220,7 +224,7 @@ class Store:
     def _stage(self, results: List[Result], replaced: Set[str], staged: List[str]) -> List["Part"]:
         parts: Dict[str, Part] = {}
         for result in results:
-            for folder, table in _partitions(result):
+            for folder, table in result.parts:
                 part = parts.setdefault(folder, Part(folder))
                 part.tables.append(table)
                 part.series.add(result.series.key)
@@ -232,27 +236,31 @@ class Store:
                 "SELECT path, folder FROM part JOIN holds ON holds.part = part.path WHERE holds.series = ?", (key,)
             ):
                 parts.setdefault(folder, Part(folder)).before.add(path)
-        number = int(self.manifest.execute("SELECT value FROM meta WHERE key = 'next'").fetchone()[0])
-        for part in parts.values():
-            for path in sorted(part.before):
-                table = pq.ParquetFile(os.path.join(self.folder, path)).read()
-                part.tables.insert(0, _without(table, replaced))
+        first = int(self.manifest.execute("SELECT value FROM meta WHERE key = 'next'").fetchone()[0])
+        for number, part in enumerate(parts.values(), first):
+            for path in part.before:
                 part.series.update(key for (key,) in self.manifest.execute("SELECT series FROM holds WHERE part = ?", (path,)))
             part.series -= replaced - {result.series.key for result in results}
             part.path = min(part.before, default=f"{part.folder}/{number:08x}.parquet")
-            part.table = pa.concat_tables(part.tables, promote_options="default").sort_by([("capture", "ascending"), ("number", "ascending")])
-            part.tables = []
-            if part.table.num_rows:
-                # Below the same folders, so that it says the same where a reader finds it there.
-                part.staged = f".staging/{part.folder}/{number:08x}.parquet"
-                number += 1
-                staged.append(os.path.join(self.folder, part.staged))
-                os.makedirs(os.path.dirname(staged[-1]), exist_ok=True)
-                _write(part.table, staged[-1])
-                os.makedirs(os.path.join(self.folder, part.folder), exist_ok=True)
-            part.connections, part.table = part.table.num_rows, None
-        self.next = number
+            # Below the same folders, so that it says the same where a reader finds it there.
+            part.staged = f".staging/{part.folder}/{number:08x}.parquet"
+            staged.append(os.path.join(self.folder, part.staged))
+        self.next = first + len(parts)
+        _at_once(lambda part: self._put(part, replaced), parts.values())
         return list(parts.values())
+
+    def _put(self, part: "Part", replaced: Set[str]) -> None:
+        """Writes a file where it is staged, unless nothing is left of it."""
+        tables = [_without(pq.ParquetFile(os.path.join(self.folder, path)).read(), replaced) for path in sorted(part.before, reverse=True)]
+        table = pa.concat_tables(tables + part.tables, promote_options="default").sort_by([("capture", "ascending"), ("number", "ascending")])
+        part.tables, part.connections = [], table.num_rows
+        if not table.num_rows:
+            part.staged = None
+            return
+        staged = os.path.join(self.folder, str(part.staged))
+        os.makedirs(os.path.dirname(staged), exist_ok=True)
+        _write(table, staged)
+        os.makedirs(os.path.join(self.folder, part.folder), exist_ok=True)
 
     def _record(self, results: List[Result], replaced: Set[str], parts: List["Part"]) -> None:
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -272,9 +280,9 @@ class Store:
                     run("INSERT INTO part VALUES (?, ?, ?, ?)", (part.path, part.folder, part.connections, part.staged))
                     many("INSERT INTO holds VALUES (?, ?)", [(part.path, key) for key in sorted(part.series)])
             for result in results:
-                one, rows = result.series, result.table.num_rows if result.table is not None else 0
+                one = result.series
                 run("INSERT INTO series VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (one.key, one.site, one.fingerprint, result.status, rows, one.size, result.seconds, _last_us(result.table), now))
+                    (one.key, one.site, one.fingerprint, result.status, result.rows, one.size, result.seconds, result.last_us, now))
                 # Of two series with a file of one name the later one has the file; what the former had of that name is gone.
                 many("UPDATE capture SET is_gone = 1 WHERE name = ?", [(capture.name,) for capture in one.captures])
                 many("INSERT INTO capture VALUES (?, ?, ?, ?, ?, 0, ?)",
@@ -304,8 +312,7 @@ class Store:
             os.makedirs(os.path.dirname(whole), exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
                 os.replace(os.path.join(self.folder, waiting), whole)
-        for folder in {os.path.dirname(os.path.join(self.folder, path)) for path in doomed + [path for path, _ in staged]}:
-            _sync_folder(folder)
+        _at_once(_sync_folder, {os.path.dirname(os.path.join(self.folder, path)) for path in doomed + [path for path, _ in staged]})
         if doomed or staged:
             with transaction(self.manifest):
                 self.manifest.execute("DELETE FROM doomed")
@@ -390,39 +397,14 @@ class Part:
         self.before: Set[str] = set()
         self.series: Set[str] = set()
         self.tables: List[pa.Table] = []
-        self.table: Optional[pa.Table] = None
         self.connections = 0
         self.staged: Optional[str] = None
-
-
-def _partitions(result: Result) -> Iterator[Tuple[str, pa.Table]]:
-    """The rows of a series by day, site and limiter, with the columns that an archive adds."""
-    if result.table is None or not result.table.num_rows:
-        return
-    table, one = result.table, result.series
-    moments = table["started_us"].cast(pa.int64()).cast(pa.timestamp("us"))
-    days = pc.strftime(moments, format="%Y-%m-%d")
-    limiters = table["limiter"]
-    table = table.drop_columns(["limiter"])
-    table = table.append_column(pa.field("capture", pa.string(), nullable=False), pa.array([one.key] * len(table), pa.string()))
-    keys = pa.table([days, limiters], ["day", "limiter"]).group_by(["day", "limiter"]).aggregate([]).to_pylist()
-    for key in sorted(keys, key=lambda key: (key["day"], key["limiter"])):
-        rows = table.filter(pc.and_(pc.equal(days, key["day"]), pc.equal(limiters, key["limiter"])))
-        yield f"day={key['day']}/site={quote(one.site, safe='')}/limiter={key['limiter']}", rows.combine_chunks()
 
 
 def partition(path: str) -> Dict[str, str]:
     """Day, site and limiter of all rows of a file, as the names of its folders say."""
     named = (folder.partition("=") for folder in os.path.normpath(path).split(os.sep))
     return {name: unquote(value) for name, _, value in named if name in PARTITIONS}
-
-
-def _last_us(table: Optional[pa.Table]) -> int:
-    """When the last packet of all connections was captured, in us since 1970; 0 where there are none."""
-    if table is None or not table.num_rows:
-        return 0
-    ends = pc.add(pc.cast(table["started_us"], pa.float64()), pc.multiply(table["seconds"], 1e6))
-    return int(pc.max(ends).as_py())
 
 
 def _without(table: pa.Table, replaced: Set[str]) -> pa.Table:
@@ -438,6 +420,13 @@ def _write(table: pa.Table, path: str) -> None:
         os.fsync(file.fileno())
 
 
+def _at_once(do: Callable[[T], None], all_of: Iterable[T]) -> None:
+    """Some at a time: most of it is waiting for the disk, or Arrow's own work, which other threads need not wait for."""
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        for _ in threads.map(do, all_of):
+            pass
+
+
 def _sync_folder(path: str) -> None:
     if os.name != "posix":
         return
@@ -450,7 +439,8 @@ def _sync_folder(path: str) -> None:
 
 
 def _connect(file: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(file, timeout=30, isolation_level=None)
+    # A run commits on another thread than the one that opens it, one thing at a time.
+    connection = sqlite3.connect(file, timeout=30, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA synchronous = FULL")
     return connection
 

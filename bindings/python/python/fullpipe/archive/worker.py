@@ -12,10 +12,12 @@ import os
 import struct
 import time
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Dict, Iterator, List, Optional, Tuple
+from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import fullpipe
 
@@ -49,6 +51,10 @@ class Result:
     series: Series
     status: str = "done"
     table: Optional[pa.Table] = None
+    parts: List[Tuple[str, pa.Table]] = field(default_factory=list)
+    """Instead of ``table``, by folders of the archive: see ``split``."""
+    rows: int = 0
+    last_us: int = 0
     problems: List[Dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     firsts: Dict[str, Optional[int]] = field(default_factory=dict)
@@ -70,6 +76,36 @@ def read_series(series: Series, how: How) -> Result:
         _fail(result, f"{type(error).__name__}: {_line(error)}")
     result.seconds = time.monotonic() - started
     return result
+
+
+def split(result: Result) -> Result:
+    """The same with its rows by folders of the archive: a worker's work, because there are more workers than archives."""
+    parts = list(_partitions(result))
+    return replace(result, table=None, parts=parts, rows=sum(len(table) for _, table in parts), last_us=_last_us(result.table))
+
+
+def _partitions(result: Result) -> Iterator[Tuple[str, pa.Table]]:
+    """The rows of a series by day, site and limiter, with the columns that an archive adds."""
+    if result.table is None or not result.table.num_rows:
+        return
+    table, one = result.table, result.series
+    moments = table["started_us"].cast(pa.int64()).cast(pa.timestamp("us"))
+    days = pc.strftime(moments, format="%Y-%m-%d")
+    limiters = table["limiter"]
+    table = table.drop_columns(["limiter"])
+    table = table.append_column(pa.field("capture", pa.string(), nullable=False), pa.array([one.key] * len(table), pa.string()))
+    keys = pa.table([days, limiters], ["day", "limiter"]).group_by(["day", "limiter"]).aggregate([]).to_pylist()
+    for key in sorted(keys, key=lambda key: (key["day"], key["limiter"])):
+        rows = table.filter(pc.and_(pc.equal(days, key["day"]), pc.equal(limiters, key["limiter"])))
+        yield f"day={key['day']}/site={quote(one.site, safe='')}/limiter={key['limiter']}", rows.combine_chunks()
+
+
+def _last_us(table: Optional[pa.Table]) -> int:
+    """When the last packet of all connections was captured, in us since 1970; 0 where there are none."""
+    if table is None or not table.num_rows:
+        return 0
+    ends = pc.add(pc.cast(table["started_us"], pa.float64()), pc.multiply(table["seconds"], 1e6))
+    return int(pc.max(ends).as_py())
 
 
 def _fail(result: Result, message: str) -> None:
