@@ -14,7 +14,7 @@
 
 mod authority;
 mod autotuning;
-mod bsd;
+pub(crate) mod bsd;
 pub mod destination;
 mod linux;
 mod mtu;
@@ -22,7 +22,7 @@ pub(crate) mod netburner;
 mod notes;
 mod platform;
 mod route;
-mod settle;
+pub(crate) mod settle;
 pub(crate) mod sizing;
 pub(crate) mod templates;
 mod windows;
