@@ -283,10 +283,7 @@ fn check<H: Host + ?Sized>(host: &mut H, changes: &[Change], options: &ApplyOpti
 }
 
 /// The changes that can be made now, and the settings that wait for the next start.
-fn before_start<H: Host + ?Sized>(
-    host: &mut H,
-    changes: &[Change],
-) -> Result<(Vec<Change>, Vec<Address>), ApplyFault> {
+fn before_start<H: Host + ?Sized>(host: &mut H, changes: &[Change]) -> Result<(Vec<Change>, Vec<Address>), ApplyFault> {
     let mut missing = Vec::new();
     for change in changes {
         if host.is_taken_at_start(&change.knob)? && !has_it(change, host.read(&change.knob)?.as_deref()) {

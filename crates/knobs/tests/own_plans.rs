@@ -53,7 +53,7 @@ fn complaints(platform: &str, rate: u64, rtt_us: u64) -> Vec<String> {
     let mut found = Vec::new();
     for file in &export.files {
         let text = file.text();
-        let Some(kind) = Kind::from_file(&file.name, &text) else { continue };
+        let Some(kind) = Kind::from_file(file.name, &text) else { continue };
         // What puts things back is no recipe.
         if file.name.starts_with("undo") || file.name.starts_with("verify") {
             continue;
@@ -61,7 +61,8 @@ fn complaints(platform: &str, rate: u64, rtt_us: u64) -> Vec<String> {
         let bad = lint(kind, &text, &request).into_iter().filter(|finding| {
             finding.level >= Level::Warning || ["too-large", "too-small"].contains(&finding.rule.as_str())
         });
-        found.extend(bad.map(|finding| format!("{}:{} {}: {}", file.name, finding.line, finding.rule, finding.message)));
+        found
+            .extend(bad.map(|finding| format!("{}:{} {}: {}", file.name, finding.line, finding.rule, finding.message)));
     }
     found
 }

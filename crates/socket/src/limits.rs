@@ -116,7 +116,8 @@ impl Limits {
     #[cfg(windows)]
     pub fn read(buffer: Buffer) -> Self {
         static LEVEL: std::sync::OnceLock<TuningLevel> = std::sync::OnceLock::new();
-        let level = || *LEVEL.get_or_init(|| crate::sys::show_global().map_or(TuningLevel::Normal, |text| tuning_level(&text)));
+        let level =
+            || *LEVEL.get_or_init(|| crate::sys::show_global().map_or(TuningLevel::Normal, |text| tuning_level(&text)));
         Self {
             automatic: if buffer == Buffer::Receive { level().largest() } else { None },
             settable: None,
@@ -193,7 +194,8 @@ fn tuning_level(text: &str) -> TuningLevel {
             return level;
         }
     }
-    let off = |(label, value): (&str, &str)| label.contains("Auto-Tuning Level") && value.eq_ignore_ascii_case("disabled");
+    let off =
+        |(label, value): (&str, &str)| label.contains("Auto-Tuning Level") && value.eq_ignore_ascii_case("disabled");
     if values().any(off) { TuningLevel::Disabled } else { TuningLevel::Normal }
 }
 
@@ -217,7 +219,9 @@ mod tests {
     #[test]
     fn the_level_of_windows_bounds_what_it_sizes_by_itself() {
         let english = |level: &str| {
-            format!("TCP Global Parameters\n----------\nReceive-Side Scaling State          : enabled\nReceive Window Auto-Tuning Level    : {level}\nECN Capability                      : disabled\n")
+            format!(
+                "TCP Global Parameters\n----------\nReceive-Side Scaling State          : enabled\nReceive Window Auto-Tuning Level    : {level}\nECN Capability                      : disabled\n"
+            )
         };
         for (level, largest) in [
             ("disabled", None),

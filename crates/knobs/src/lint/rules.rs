@@ -2,13 +2,17 @@
 //!
 //! Those for Windows are in `windows`, those for the calls of a device in `device`.
 
-use fullpipe_units::{Bytes, sizing::UNSCALED, window_limited_rate};
+use fullpipe_units::{
+    Bytes,
+    sizing::{LARGEST_SHIFT, UNSCALED},
+    window_limited_rate,
+};
 
 use super::{Finding, Level, Setting, device, finding, shown, windows};
 use crate::{
     Address,
     packets::{ETHERNET, ETHERNET_HEADER, mtu_of_frame},
-    planner::{bsd::Inflight, settle},
+    planner::bsd::Inflight,
 };
 
 /// All rules that speak of a setting.
@@ -207,10 +211,11 @@ fn route_window(setting: &Setting<'_>) -> Option<Finding> {
     let fix = Some("leave `window` out, or write `window 0`: automatic sizing takes over".to_owned());
     if let Some((bdp, _)) = setting.wanted().filter(|(bdp, _)| window < *bdp) {
         let (rate, rtt) = setting.path?;
-        let reached =
-            window_limited_rate(window, rtt).map_or_else(String::new, |reached| format!(" and caps it at about {reached}"));
-        let words =
-            format!("{rate} x {rtt} / 8 = {bdp} must be in flight; a route's window of {window} can't hold that{reached}");
+        let reached = window_limited_rate(window, rtt)
+            .map_or_else(String::new, |reached| format!(" and caps it at about {reached}"));
+        let words = format!(
+            "{rate} x {rtt} / 8 = {bdp} must be in flight; a route's window of {window} can't hold that{reached}"
+        );
         return Some(setting.warning("too-small", words, fix));
     }
     if window <= UNSCALED && setting.path.is_none() {
@@ -286,9 +291,12 @@ pub(super) fn largest_of(
         let (rate, rtt) = setting.path?;
         let fitting = Bytes::new(wanted.get().saturating_mul(per_payload)).round_up_to(4096);
         let smallest = bdp.get().saturating_mul(per_payload);
-        if largest.get() < smallest && largest >= settle::LARGEST {
+        // A window in whole segments ends below the largest one, by less than what an unscaled one holds.
+        let most = UNSCALED.get() << LARGEST_SHIFT;
+        if largest.get() < smallest && largest.get() / per_payload + UNSCALED.get() > most {
             let words = format!(
-                "{rate} x {rtt} / 8 = {bdp} must be in flight, and {largest} is the most that the kernel takes: use several connections"
+                "{rate} x {rtt} / 8 = {bdp} must be in flight, and no window is larger than {} (RFC 7323): use several connections",
+                Bytes::new(most)
             );
             return Some(setting.note("at-the-limit", words));
         }
@@ -348,6 +356,15 @@ fn freebsd_space(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             Some(format!("kern.ipc.maxsockbuf={}, before this line", needed.get())),
         );
         return vec![Finding { level: if sure { Level::Error } else { Level::Warning }, ..found }];
+    }
+    // Where buffers grow by themselves, a space is only where they begin, and no path has to fit into it.
+    if let Some(way) = name.strip_suffix("space").filter(|_| setting.is_automatic()) {
+        let switch = Address::sysctl(&format!("{way}buf_auto"));
+        let off = setting.all.get(&switch).is_some_and(|value| value.trim() == "0");
+        let fits = setting.wanted().is_none_or(|(bdp, _)| Bytes::new(bytes) < bdp);
+        if !off && fits {
+            return Vec::new();
+        }
     }
     largest_of(setting, Bytes::new(bytes), 1, |bytes| format!("{name}={bytes}")).into_iter().collect()
 }

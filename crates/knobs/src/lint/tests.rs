@@ -286,6 +286,21 @@ fn settings_of_freebsd_are_there_from_their_release_on() {
 }
 
 #[test]
+fn where_freebsd_sizes_buffers_by_itself_a_space_is_only_their_beginning() {
+    let path = Some(("10G", "20ms"));
+    let of = |text: &str, platform: &str| {
+        let found = judged(Kind::Sysctl, text, platform, path);
+        found.into_iter().any(|(line, _, rule)| line == 1 && rule == "too-small")
+    };
+    for name in ["net.inet.tcp.sendspace", "net.inet.tcp.recvspace"] {
+        let line = format!("{name}=131072\n");
+        assert!(!of(&line, "freebsd-14.1") && of(&line, "freebsd-6.2"), "{name}");
+        let switch = name.replace("space", "buf_auto");
+        assert!(of(&format!("{line}{switch}=0\n"), "freebsd-14.1"), "{switch}");
+    }
+}
+
+#[test]
 fn a_line_of_loader_conf_does_something_only_for_tunables() {
     let judged = |line: &str, platform: &str| checked(Kind::Shell, line, platform).1;
     for name in ["net.inet.tcp.recvspace", "net.inet.tcp.sendbuf_max", "kern.ipc.maxsockbuf"] {
@@ -305,7 +320,9 @@ fn a_line_of_loader_conf_does_something_only_for_tunables() {
         assert_eq!(judged(line, platform), rule, "{line} {platform}");
     }
     // The other way round: before 7.0 a write comes too late for a pool.
-    for (platform, rule) in [("freebsd-4.8", "only-at-start"), ("freebsd-6.2", "only-at-start"), ("freebsd-8.1", "fine")] {
+    for (platform, rule) in
+        [("freebsd-4.8", "only-at-start"), ("freebsd-6.2", "only-at-start"), ("freebsd-8.1", "fine")]
+    {
         assert_eq!(checked(Kind::Sysctl, "kern.ipc.nmbclusters=65536", platform).1, rule, "{platform}");
     }
 }
@@ -314,7 +331,9 @@ fn a_line_of_loader_conf_does_something_only_for_tunables() {
 fn the_limiter_of_data_in_flight_is_judged_as_the_planner_does() {
     use crate::{Goal, Packets, PlatformRequest, Settings, plan_platform};
     let knob = "net.inet.tcp.inflight_enable";
-    for (platform, rtt) in [("freebsd-4.8", "20ms"), ("freebsd-4.8", "1ms"), ("freebsd-5.2", "20ms"), ("freebsd-5.2", "1ms")] {
+    for (platform, rtt) in
+        [("freebsd-4.8", "20ms"), ("freebsd-4.8", "1ms"), ("freebsd-5.2", "20ms"), ("freebsd-5.2", "1ms")]
+    {
         let path = ("1G".parse().unwrap(), rtt.parse().unwrap());
         let request = LintRequest { platform: Some(platform.parse().unwrap()), path: Some(path) };
         let found = lint(Kind::Sysctl, &format!("{knob}=1\n"), &request);
@@ -342,7 +361,9 @@ fn the_limiter_of_data_in_flight_is_judged_as_the_planner_does() {
 #[test]
 fn the_window_of_a_route_clamps() {
     let path = Some(("100M", "80ms"));
-    let judged = |value: &str, path| judged(Kind::Script, &format!("ip route change default via 10.0.0.1 window {value}"), "linux-6.18", path);
+    let judged = |value: &str, path| {
+        judged(Kind::Script, &format!("ip route change default via 10.0.0.1 window {value}"), "linux-6.18", path)
+    };
     let is = |value: &str, path, level, rule: &str| {
         let found = judged(value, path);
         assert!(found.iter().any(|(_, l, r)| (*l, r.as_str()) == (level, rule)), "{value}: {found:?}");

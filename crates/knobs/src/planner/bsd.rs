@@ -147,7 +147,8 @@ fn clusters(draft: &mut Draft<'_>, sizes: &mut Sizes, fixed: Option<[&str; 2]>) 
         }
     }
     let small = Pool { knob: "kern.ipc.nmbclusters", each: CLUSTER, holds: both, in_use, known: mbufs.clusters_max };
-    let pages = Pool { knob: "kern.ipc.nmbjumbop", each: PAGE, holds: sent, in_use: pages_in_use, known: mbufs.pages_max };
+    let pages =
+        Pool { knob: "kern.ipc.nmbjumbop", each: PAGE, holds: sent, in_use: pages_in_use, known: mbufs.pages_max };
     // sys/kern/uipc_mbuf.c, m_getm2: from 7.0 on writes above 2,048 B lie in clusters of a page. Smaller ones, and what is
     // received in packets of an Ethernet, lie in those of 2,048 B, so that these may have to hold all.
     if !draft.is_at_least("7.0") {

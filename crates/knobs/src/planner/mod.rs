@@ -22,7 +22,7 @@ pub(crate) mod netburner;
 mod notes;
 mod platform;
 mod route;
-pub(crate) mod settle;
+mod settle;
 pub(crate) mod sizing;
 pub(crate) mod templates;
 mod windows;

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The largest value that the kernel keeps in these sysctls (a signed 32-bit integer), in whole pages.
-pub(crate) const LARGEST: Bytes = Bytes::new(i32::MAX as u64 & !0xfff);
+const LARGEST: Bytes = Bytes::new(i32::MAX as u64 & !0xfff);
 
 /// Writes the changes that the wants lead to.
 pub(super) fn settle(request: &PlanRequest<'_>, wanted: &Wanted, plan: &mut Plan) {

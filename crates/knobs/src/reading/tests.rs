@@ -547,7 +547,7 @@ fn what_the_boot_loader_does_not_set_is_no_setting() {
     let text = b"kern.ipc.nmbclusters=\"65536\"\nnet.inet.tcp.sendbuf_max=\"16777216\"\n";
     let reading = read("loader.conf", text).unwrap();
     let sent = Address::sysctl("net.inet.tcp.sendbuf_max");
-    let merged = merge(&[reading.clone()], Some(&"freebsd-10.4".parse().unwrap())).unwrap();
+    let merged = merge(std::slice::from_ref(&reading), Some(&"freebsd-10.4".parse().unwrap())).unwrap();
     assert_eq!((merged.settings.values.len(), merged.dead.len()), (1, 1));
     assert_eq!(merged.dead[0].0, sent);
     // Nobody read newer releases for it.

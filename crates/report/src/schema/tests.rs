@@ -276,6 +276,7 @@ fn predicted(published_s: Option<f64>, deviation: Option<f64>, fitted: bool) -> 
         fitted,
         valid: true,
         held: None,
+        asked: None,
     }
 }
 

@@ -79,7 +79,8 @@ pub fn applied(done: &AppliedPlan<'_>, look: Look) -> String {
         page.styled_field(NOT_LASTING, WARN, &no_survivor(knob));
     }
     for knob in &run.waiting {
-        let words = format!("{knob} waits for the reboot: the running system lacks what it needs; apply again after it");
+        let words =
+            format!("{knob} waits for the reboot: the running system lacks what it needs; apply again after it");
         page.styled_field("not set yet", WARN, &words);
     }
     for (index, note) in done.plan.notes.iter().enumerate() {
