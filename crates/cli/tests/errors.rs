@@ -66,6 +66,27 @@ fn an_earlier_result_that_has_no_sizes_is_said_before_anything_is_measured() {
 }
 
 #[test]
+fn a_result_that_cannot_be_kept_is_said_before_anything_is_measured() {
+    let state = state();
+    let nowhere = state.path().join("no/such/folder.json");
+    let words = ["measure", "127.0.0.1:1", "--sizes", "4k..64k", "--save", nowhere.to_str().unwrap()];
+    let error = fullpipe(state.path(), &[&words[..], &["--json"]].concat());
+    let document: Value = serde_json::from_slice(&error.stdout).unwrap();
+    assert!(document["error"]["message"].as_str().unwrap().contains("writing "), "{document}");
+    // One that could be kept is not left behind empty, and an earlier one stays, where nothing is measured.
+    let kept = state.path().join("kept.json");
+    for before in [None, Some("earlier")] {
+        if let Some(text) = before {
+            std::fs::write(&kept, text).unwrap();
+        }
+        let words = ["measure", "127.0.0.1:1", "--sizes", "4k..64k", "--save", kept.to_str().unwrap()];
+        let output = fullpipe(state.path(), &words);
+        assert!(!output.status.success());
+        assert_eq!(std::fs::read_to_string(&kept).ok().as_deref(), before);
+    }
+}
+
+#[test]
 fn nothing_listens_there() {
     // Bound and closed again: nobody has the port.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -51,6 +51,9 @@ pub struct Run {
     pub not_persisted: Vec<Address>,
     /// What is in those files, and other files set again at the next boot.
     pub overridden: Vec<Overridden>,
+    /// What was left alone, because the running system lacks what only its next start sets; the same changes applied again
+    /// after it set these, too.
+    pub waiting: Vec<Address>,
 }
 
 impl Run {
@@ -209,20 +212,23 @@ impl std::error::Error for ApplyError {
 ///
 /// Everything that can be known beforehand (a setting that is missing, read-only or changed since the plan) is found
 /// before the first write. What was there before each write is in the journal, on disk, before that write.
+///
+/// Where some of it can only be set when the system starts, as FreeBSD's pools of clusters, nothing but its boot-time file
+/// is written as long as the running system hasn't it: buffers above what these pools hold can stop the network.
 pub fn apply<H: Host + ?Sized>(
     host: &mut H,
     journal: &mut Journal,
     changes: &[Change],
     options: &ApplyOptions,
 ) -> Result<Run, ApplyError> {
-    free(journal, changes)
-        .and_then(|()| check(host, changes, options))
-        .map_err(|fault| ApplyError { fault: Box::new(fault), rollback: Vec::new() })?;
-    let pending =
-        pending(changes, options).map_err(|fault| ApplyError { fault: Box::new(fault), rollback: Vec::new() })?;
+    let plain = |fault: ApplyFault| ApplyError { fault: Box::new(fault), rollback: Vec::new() };
+    free(journal, changes).and_then(|()| check(host, changes, options)).map_err(plain)?;
+    let (changes, waiting) = before_start(host, changes).map_err(plain)?;
+    let changes = changes.as_slice();
+    let pending = pending(changes, options).map_err(plain)?;
     let lifelines = host.lifelines();
     let mut work = Work { host, journal, options, lifelines, pending, run: None, done: Vec::new() };
-    let result = work.all(changes);
+    let result = work.all(changes).map(|run| Run { waiting, ..run });
     result.map_err(|mut fault| {
         let rollback = work.roll_back();
         if let ApplyFault::Lifeline { is_back, .. } = &mut fault {
@@ -267,11 +273,43 @@ fn check<H: Host + ?Sized>(host: &mut H, changes: &[Change], options: &ApplyOpti
             continue;
         }
         let now = host.read(&change.knob)?;
-        if !same_value(&change.knob, now.as_deref(), change.from.as_deref()) {
+        // Its start came between the plan and now.
+        let started = host.is_taken_at_start(&change.knob)? && has_it(change, now.as_deref());
+        if !started && !same_value(&change.knob, now.as_deref(), change.from.as_deref()) {
             return Err(ApplyFault::Stale { address: change.knob.clone(), planned: change.from.clone(), now });
         }
     }
     Ok(())
+}
+
+/// The changes that can be made now, and the settings that wait for the next start.
+fn before_start<H: Host + ?Sized>(host: &mut H, changes: &[Change]) -> Result<(Vec<Change>, Vec<Address>), ApplyFault> {
+    let mut missing = Vec::new();
+    for change in changes {
+        if host.is_taken_at_start(&change.knob)? && !has_it(change, host.read(&change.knob)?.as_deref()) {
+            missing.push(change.clone());
+        }
+    }
+    if missing.is_empty() {
+        return Ok((changes.to_vec(), Vec::new()));
+    }
+    let mut waiting = Vec::new();
+    for change in changes.iter().filter(|change| missing.iter().all(|other| other.knob != change.knob)) {
+        let now = host.read(&change.knob)?;
+        if !same_value(&change.knob, now.as_deref(), change.to.as_deref()) {
+            waiting.push(change.knob.clone());
+        }
+    }
+    Ok((missing, waiting))
+}
+
+/// Whether a limit that only a start sets is there: as large, or larger, because systems round it up.
+fn has_it(change: &Change, now: Option<&str>) -> bool {
+    let number = |text: Option<&str>| text.and_then(|text| text.trim().parse::<u64>().ok());
+    match (number(now), number(change.to.as_deref())) {
+        (Some(now), Some(to)) => now >= to,
+        _ => same_value(&change.knob, now, change.to.as_deref()),
+    }
 }
 
 /// What a trial writes once it is confirmed.
@@ -435,6 +473,7 @@ impl<H: Host + ?Sized> Work<'_, H> {
             None => None,
         };
         let at_start = self.host.is_taken_at_start(address)?;
+        let wanted = if at_start && has_it(change, before.as_deref()) { before.clone() } else { wanted };
         if at_start || same_value(address, before.as_deref(), wanted.as_deref()) {
             return Ok(Applied {
                 address: address.clone(),

@@ -54,6 +54,13 @@ pub struct Knob {
     pub takes_effect: Option<TakesEffect>,
     /// How it is undone by hand; `{address}` and `{from}` stand for the setting and its earlier value.
     pub undo: String,
+    /// FreeBSD: the first version for which it is not known that the boot loader's line for it does nothing.
+    #[serde(default)]
+    pub no_tunable_before: Option<String>,
+    /// FreeBSD: the first version on which a write does more than change the number that is shown: before it the boot loader
+    /// alone sets what is there.
+    #[serde(default)]
+    pub only_at_start_before: Option<String>,
     /// What holds for which versions, oldest first and without gaps.
     #[serde(rename = "span")]
     pub spans: Vec<Span>,
@@ -181,6 +188,20 @@ impl Catalogue {
     pub fn at(&self, address: &Address, version: &str) -> Option<(&Knob, &Span)> {
         let knob = self.find(address)?;
         Some((knob, self.span(knob, version)?))
+    }
+
+    /// Whether a version's boot loader is known to do nothing with a line for a setting: it is no tunable there.
+    pub fn is_no_tunable(&self, address: &Address, version: &str) -> bool {
+        self.is_before(version, self.find(address).and_then(|knob| knob.no_tunable_before.as_deref()))
+    }
+
+    /// Whether a write on a version changes the number that is shown and nothing else, because it acts at the start alone.
+    pub fn is_only_at_start(&self, address: &Address, version: &str) -> bool {
+        self.is_before(version, self.find(address).and_then(|knob| knob.only_at_start_before.as_deref()))
+    }
+
+    fn is_before(&self, version: &str, bound: Option<&str>) -> bool {
+        bound.is_some_and(|bound| self.is_at_least(version, bound) == Some(false))
     }
 
     /// What holds for a row of this catalogue on a version; `None` where the version can't be ordered.

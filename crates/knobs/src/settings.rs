@@ -247,6 +247,15 @@ pub struct Mbufs {
     pub clusters_max: Option<u64>,
     /// Requests that were denied because none was left.
     pub denied: Option<u64>,
+    /// Clusters of one page in use.
+    #[serde(default)]
+    pub pages_in_use: Option<u64>,
+    /// Clusters of one page that there may be: kern.ipc.nmbjumbop.
+    #[serde(default)]
+    pub pages_max: Option<u64>,
+    /// Requests for clusters of one page that were denied because none was left.
+    #[serde(default)]
+    pub pages_denied: Option<u64>,
 }
 
 /// One line of one file that sets a value at boot.

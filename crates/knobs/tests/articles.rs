@@ -57,7 +57,7 @@ fn every_line_of_the_articles_gets_what_an_expert_would_say() {
             "003/sysctl.conf",
             "freebsd-14.1",
             lan,
-            &["1 not-there", "6 not-there", "7 not-there", "9 not-there", "10 not-there"],
+            &["1 not-there", "2 not-there", "6 not-there", "7 not-there", "9 not-there", "10 not-there"],
         ),
         (
             "003/sysctl.conf",
@@ -217,9 +217,11 @@ fn a_plan_for_freebsd_speaks_of_what_the_release_has() {
     // No jumbo clusters: a packet of 9,000 B takes five of 2,048.
     assert!(notes(&plan).contains("take 5 clusters of 2,048 B each"), "{}", notes(&plan));
     let nothing = settings(&["003/loader.conf", "003/rc.conf"], "freebsd-5.2");
-    assert!(
-        notes(&planned("freebsd-5.2", ("1G", "1ms"), &jumbo, &nothing)).contains("inflight_enable is on by default")
-    );
+    // On by default, and judged as where a file says so.
+    let plan = planned("freebsd-5.2", ("1G", "1ms"), &jumbo, &nothing);
+    assert!(changes(&plan).contains(&"net.inet.tcp.inflight_enable=0".to_owned()), "{:?}", changes(&plan));
+    let plan = planned("freebsd-5.2", ("1G", "20ms"), &jumbo, &nothing);
+    assert!(notes(&plan).contains("it is on by default"), "{}", notes(&plan));
     // 6.1 and later switch it off themselves on such a path.
     let plan = planned("freebsd-6.2", ("1G", "1ms"), &jumbo, &nothing);
     assert!(notes(&plan).contains("inflight.enable is on by default and switches itself off"), "{}", notes(&plan));

@@ -130,6 +130,8 @@ pub struct DeviceRow {
     pub valid: bool,
     /// For a device that a user described: buffers of the pool that all its connections can hold.
     pub held: Option<u64>,
+    /// Buffers that their lists ask for, more than there are or not.
+    pub asked: Option<u64>,
 }
 
 impl DeviceTable {

@@ -110,13 +110,16 @@ impl Limits {
         }
     }
 
-    /// What Microsoft documents: automatic sizing of the receive window with a shift of 8 at the level "normal". The level
-    /// in force is not read. Whether a send buffer grows by itself is not certain, so nobody counts on it here.
+    /// What Microsoft documents of the level of automatic tuning, which netsh tells once for each process; where it doesn't,
+    /// "normal" is taken, the default. A level that Group Policy sets is not read. Whether a send buffer grows by itself is
+    /// not certain, so nobody counts on it here.
     #[cfg(windows)]
     pub fn read(buffer: Buffer) -> Self {
-        let normal = Bytes::new(65_535 << 8);
+        static LEVEL: std::sync::OnceLock<TuningLevel> = std::sync::OnceLock::new();
+        let level =
+            || *LEVEL.get_or_init(|| crate::sys::show_global().map_or(TuningLevel::Normal, |text| tuning_level(&text)));
         Self {
-            automatic: (buffer == Buffer::Receive).then_some(normal),
+            automatic: if buffer == Buffer::Receive { level().largest() } else { None },
             settable: None,
             initial: None,
             share: PayloadShare::ALL,
@@ -150,6 +153,52 @@ fn of_maxsockbuf(bytes: u64) -> Bytes {
     Bytes::new(u64::try_from(u128::from(bytes) * CLUSTER / (CLUSTER + MBUF)).unwrap_or(u64::MAX))
 }
 
+/// How far Windows lets receive windows grow (Microsoft: Performance tuning network adapters).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(windows), cfg(test))]
+enum TuningLevel {
+    Disabled,
+    HighlyRestricted,
+    Restricted,
+    Normal,
+    Experimental,
+}
+
+#[cfg_attr(not(windows), cfg(test))]
+impl TuningLevel {
+    /// The largest window; `None` where windows don't grow and no scale is offered.
+    fn largest(self) -> Option<Bytes> {
+        let shift = match self {
+            Self::Disabled => return None,
+            Self::HighlyRestricted => 2,
+            Self::Restricted => 4,
+            Self::Normal => 8,
+            Self::Experimental => 14,
+        };
+        Some(Bytes::new(65_535 << shift))
+    }
+}
+
+/// The level in what `netsh interface tcp show global` prints. Windows' language changes the labels and not the words of
+/// the levels; "disabled" is a word of other lines, too, so that it counts only behind the English label.
+#[cfg_attr(not(windows), cfg(test))]
+fn tuning_level(text: &str) -> TuningLevel {
+    let values = || text.lines().filter_map(|line| line.rsplit_once(':').map(|(label, value)| (label, value.trim())));
+    for (word, level) in [
+        ("highlyrestricted", TuningLevel::HighlyRestricted),
+        ("restricted", TuningLevel::Restricted),
+        ("normal", TuningLevel::Normal),
+        ("experimental", TuningLevel::Experimental),
+    ] {
+        if values().any(|(_, value)| value.eq_ignore_ascii_case(word)) {
+            return level;
+        }
+    }
+    let off =
+        |(label, value): (&str, &str)| label.contains("Auto-Tuning Level") && value.eq_ignore_ascii_case("disabled");
+    if values().any(off) { TuningLevel::Disabled } else { TuningLevel::Normal }
+}
+
 /// The numbers of a file below /proc/sys/net; none where it can't be read.
 #[cfg(target_os = "linux")]
 fn words(file: &str) -> Vec<u64> {
@@ -165,6 +214,39 @@ mod tests {
     fn maxsockbuf_counts_the_mbufs() {
         assert_eq!(of_maxsockbuf(2 << 20), Bytes::new(1_864_135));
         assert_eq!(of_maxsockbuf(256 << 10), Bytes::new(233_016));
+    }
+
+    #[test]
+    fn the_level_of_windows_bounds_what_it_sizes_by_itself() {
+        let english = |level: &str| {
+            format!(
+                "TCP Global Parameters\n----------\nReceive-Side Scaling State          : enabled\nReceive Window Auto-Tuning Level    : {level}\nECN Capability                      : disabled\n"
+            )
+        };
+        for (level, largest) in [
+            ("disabled", None),
+            ("highlyrestricted", Some(262_140)),
+            ("restricted", Some(1_048_560)),
+            ("normal", Some(16_776_960)),
+            ("experimental", Some(1_073_725_440)),
+        ] {
+            assert_eq!(tuning_level(&english(level)).largest(), largest.map(Bytes::new), "{level}");
+        }
+        let german = "Zustand der empfangsseitigen Skalierung : enabled\nAutom. Abstimmungsgrad Empfangsfenster    : restricted\nECN-Funktion                               : disabled\n";
+        assert_eq!(tuning_level(german), TuningLevel::Restricted);
+        // Nothing that is known, as Wine's netsh prints it: the default.
+        for text in ["", "ECN-Funktion : disabled"] {
+            assert_eq!(tuning_level(text), TuningLevel::Normal);
+        }
+    }
+
+    /// Run under Wine, whose netsh tells nothing; on a Windows not run.
+    #[cfg(windows)]
+    #[test]
+    fn a_level_that_nobody_tells_is_the_default() {
+        let receive = Limits::read(Buffer::Receive);
+        assert!(receive.automatic.is_none_or(|bytes| bytes >= Bytes::new(262_140)), "{receive:?}");
+        assert_eq!(Limits::read(Buffer::Send).automatic, None);
     }
 
     #[cfg(target_os = "linux")]

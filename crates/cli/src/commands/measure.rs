@@ -43,6 +43,7 @@ pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {
     args.page.check()?;
     let spec = spec(args);
     let before = args.compare.as_deref().map(earlier).transpose()?;
+    args.save.as_deref().map(writable).transpose()?;
     let target = args.server()?;
     let family = match (args.ipv4, args.ipv6) {
         (true, _) => Family::V4,
@@ -78,6 +79,15 @@ fn earlier(file: &Path) -> Result<Vec<KeptSize>, Failure> {
         let words = format!("reading {}: it has no sizes; give what `measure --sizes --save FILE` wrote", input.name);
         Failure::new(Exit::InputInvalid, &words)
     })
+}
+
+/// Whether the result can be kept there, before anything is measured. What the file holds stays until then, and one that
+/// was not there isn't left empty.
+fn writable(file: &Path) -> Result<(), Failure> {
+    let failed = |error| Failure::system(&format!("writing {}", file.display()), &error);
+    let is_new = !file.exists();
+    std::fs::OpenOptions::new().append(true).create(true).open(file).map_err(failed)?;
+    if is_new { std::fs::remove_file(file).map_err(failed) } else { Ok(()) }
 }
 
 /// What several tests found, kept and beside an earlier run where that was asked.

@@ -183,6 +183,7 @@ fn device(scenario: &Scenario, args: &SimArgs, output: Output) -> Ended {
             fitted: line.sends && device.fitted.iter().any(is_fitted),
             valid: outcomes.iter().all(|one| one.finished.is_some()),
             held: None,
+            asked: None,
         });
     }
     let table = DeviceTable {

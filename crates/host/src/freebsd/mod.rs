@@ -262,7 +262,12 @@ impl<K: Kernel> Host for BsdHost<K> {
         self.known(address)?;
         let Address::Sysctl(name) = address else { return Ok(false) };
         let oid = self.oid("write", address, name)?;
-        Ok(self.system == Bsd::FreeBsd && oid.is_tunable() && !oid.is_writable())
+        if self.system != Bsd::FreeBsd {
+            return Ok(false);
+        }
+        let version = self.platform().version;
+        let only_shown = self.system.catalogue().is_some_and(|all| all.is_only_at_start(address, &version));
+        Ok(only_shown || (oid.is_tunable() && !oid.is_writable()))
     }
 
     fn lasting(&self, change: &Change) -> Lasting {

@@ -171,6 +171,39 @@ fn what_only_the_loader_sets_is_written_for_it_and_waits_for_the_restart() {
 }
 
 #[test]
+fn buffers_wait_until_the_system_was_started_with_their_clusters() {
+    let root = tempfile::tempdir().expect("a folder");
+    let mut host = machine(root.path(), Bsd::FreeBsd);
+    let changes = [
+        change(&mut host, "kern.ipc.maxsockbuf", "16777216", TakesEffect::NewConnections),
+        change(&mut host, "kern.ipc.nmbclusters", "262144", TakesEffect::Restart),
+    ];
+    let mut journal = Journal::in_memory().expect("a journal");
+    let lasting = ApplyOptions { persist: Some("/nowhere".into()), ..ApplyOptions::default() };
+    let run = apply(&mut host, &mut journal, &changes, &lasting).expect("applied");
+    assert_eq!((run.applied.len(), run.waiting.as_slice()), (1, [address("kern.ipc.maxsockbuf")].as_slice()));
+    assert_eq!(run.boot_files, [root.path().join("boot/loader.conf")]);
+    assert_eq!(host.read(&address("kern.ipc.maxsockbuf")).expect("read").as_deref(), Some("2097152"));
+    // The start, which rounds the pool up; then the same plan sets the rest.
+    host.kernel.sysctls.get_mut("kern.ipc.nmbclusters").expect("there").bytes = 262_200i32.to_ne_bytes().to_vec();
+    let run = apply(&mut host, &mut journal, &changes, &lasting).expect("applied");
+    assert!(run.waiting.is_empty() && run.applied.iter().all(|applied| !applied.needs_restart()), "{run:?}");
+    assert_eq!(host.read(&address("kern.ipc.maxsockbuf")).expect("read").as_deref(), Some("16777216"));
+}
+
+#[test]
+fn before_7_0_a_write_of_the_pools_size_is_none() {
+    let root = tempfile::tempdir().expect("a folder");
+    let mut host = machine(root.path(), Bsd::FreeBsd);
+    let clusters = address("kern.ipc.nmbclusters");
+    for (release, waits) in [("6.2-RELEASE\0", true), ("8.1-RELEASE\0", false)] {
+        host.kernel.sysctls.get_mut("kern.osrelease").expect("there").bytes = release.as_bytes().to_vec();
+        host.kernel.sysctls.get_mut("kern.ipc.nmbclusters").expect("there").kind = READ_WRITE | INT;
+        assert_eq!(host.is_taken_at_start(&clusters).expect("known"), waits, "{release}");
+    }
+}
+
+#[test]
 fn a_name_in_the_local_file_is_edited_there() {
     let root = tempfile::tempdir().expect("a folder");
     let mut host = machine(root.path(), Bsd::FreeBsd);

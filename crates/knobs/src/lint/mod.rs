@@ -81,12 +81,14 @@ struct Setting<'a> {
     all: &'a BTreeMap<Address, String>,
     /// What it does line by line, for rules about calls that are made for several sockets.
     steps: &'a [Step],
+    /// Whether FreeBSD's boot loader reads it.
+    at_start: bool,
 }
 
 /// Judges a recipe. Each line that sets something has at least one finding; the order is that of the lines.
 pub fn lint(kind: Kind, text: &str, request: &LintRequest) -> Vec<Finding> {
     let (steps, problems) = recipe::read(kind, text);
-    let mut findings = lint_steps(&steps, problems, kind.family(), request);
+    let mut findings = judge_all(&steps, problems, kind.family(), request, kind == Kind::Shell);
     quote(&mut findings, text);
     findings
 }
@@ -118,6 +120,16 @@ pub fn lint_steps(
     family: Option<Family>,
     request: &LintRequest,
 ) -> Vec<Finding> {
+    judge_all(steps, problems, family, request, false)
+}
+
+fn judge_all(
+    steps: &[Step],
+    problems: Vec<Problem>,
+    family: Option<Family>,
+    request: &LintRequest,
+    at_start: bool,
+) -> Vec<Finding> {
     let mut findings: Vec<Finding> = problems
         .into_iter()
         .map(|problem| Finding {
@@ -146,8 +158,8 @@ pub fn lint_steps(
         match &step.action {
             Action::Set(knob, value) => {
                 let platform = &platform;
-                let setting =
-                    Setting { line: step.line, knob, value, platform, catalogue, path: request.path, all: &all, steps };
+                let (line, path) = (step.line, request.path);
+                let setting = Setting { line, knob, value, platform, catalogue, path, all: &all, steps, at_start };
                 let mut found = judge(&setting);
                 if !is_of_one_socket(knob)
                     && let Some((earlier, other)) = seen.insert(knob, (step.line, value))
@@ -310,6 +322,9 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
             }
             undocumented = Some(found);
         }
+    }
+    if let Some(wrong) = rules::wrong_file(setting) {
+        return vec![wrong];
     }
     if let Some(wrong) = rules::wrong_type(setting, &knob.value_type) {
         return vec![wrong];

@@ -2,12 +2,17 @@
 //!
 //! Those for Windows are in `windows`, those for the calls of a device in `device`.
 
-use fullpipe_units::{Bytes, Micros, window_limited_rate};
+use fullpipe_units::{
+    Bytes,
+    sizing::{LARGEST_SHIFT, UNSCALED},
+    window_limited_rate,
+};
 
 use super::{Finding, Level, Setting, device, finding, shown, windows};
 use crate::{
     Address,
     packets::{ETHERNET, ETHERNET_HEADER, mtu_of_frame},
+    planner::bsd::Inflight,
 };
 
 /// All rules that speak of a setting.
@@ -27,6 +32,7 @@ pub(super) fn apply(setting: &Setting<'_>) -> Vec<Finding> {
             windows::adapter_offload(setting, property)
         }
         Address::Link { property, .. } => packet_size(setting, property),
+        Address::Route { attribute, .. } if attribute == "window" => route_window(setting).into_iter().collect(),
         _ => Vec::new(),
     }
 }
@@ -61,6 +67,37 @@ pub(super) fn wrong_type(setting: &Setting<'_>, value_type: &str) -> Option<Find
         shown(setting.value)
     );
     Some(setting.error("wrong-type", words, fix))
+}
+
+/// A line of the boot loader's file that sets nothing, because the name is a sysctl of the running system alone, and one of
+/// the running system that comes too late.
+pub(super) fn wrong_file(setting: &Setting<'_>) -> Option<Finding> {
+    let Address::Sysctl(name) = setting.knob else { return None };
+    let version = &setting.platform.version;
+    if !setting.at_start && setting.catalogue.is_only_at_start(setting.knob, version) {
+        let words = format!(
+            "{name} is fixed when {} starts: a later write changes the number that is shown, and not the pool",
+            setting.platform
+        );
+        let fix = format!("write `{name}=\"{}\"` into /boot/loader.conf", shown(setting.value));
+        return Some(setting.warning("only-at-start", words, Some(fix)));
+    }
+    // What rc.conf calls by a name of its own has none with dots.
+    if !setting.at_start || !setting.catalogue.is_no_tunable(setting.knob, version) {
+        return None;
+    }
+    let words = format!(
+        "{name} is no loader tunable on {}: in /boot/loader.conf the line does nothing, and the value stays as it is",
+        setting.platform
+    );
+    let fix = match name.as_str() {
+        // Their own line comes too late for what is sized at the start.
+        "kern.ipc.nmbjumbop" | "kern.ipc.nmbjumbo9" => {
+            "raise kern.ipc.nmbclusters here, of which it is a part, or write the line into /etc/sysctl.conf".to_owned()
+        }
+        _ => format!("write `{name}={}` into /etc/sysctl.conf", shown(setting.value)),
+    };
+    Some(setting.warning("no-tunable", words, Some(fix)))
 }
 
 /// A registry value that Windows reads under another key of TCP than the one that the recipe names.
@@ -158,23 +195,37 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
 
 /// FreeBSD's limiter of data in flight, which is one itself.
 fn inflight(setting: &Setting<'_>, name: &str) -> Option<Finding> {
-    /// Below it the estimate is inefficient on a fast network (8.2 release notes), and 6.1 and later switch themselves off
-    /// (net.inet.tcp.inflight.rttthresh, 6.1 release notes).
-    const THRESHOLD: Micros = Micros::from_millis(10);
     let switches_off = setting.catalogue.is_at_least(&setting.platform.version, "6.1") == Some(true);
-    let near = setting.path.is_none_or(|(_, rtt)| rtt < THRESHOLD);
-    match (switches_off, near) {
-        (true, true) => None,
-        (false, true) => Some(setting.warning(
-            "harmful",
-            "holds each window down to an estimate, which is inefficient on a fast network below 10 ms of round-trip time (FreeBSD 8.2 release notes), and becomes the limiter".to_owned(),
-            Some(format!("{name}=0")),
-        )),
-        (_, false) => Some(setting.note(
-            "estimated-window",
-            format!("holds each window down to an estimate; where transfers stay below their path, measure with {name}=0"),
-        )),
+    match Inflight::judge(switches_off, setting.path.map(|(_, rtt)| rtt)) {
+        Inflight::SwitchesItselfOff => None,
+        Inflight::Harms => Some(setting.warning("harmful", Inflight::HARM.to_owned(), Some(format!("{name}=0")))),
+        Inflight::MayBound => Some(setting.note("estimated-window", Inflight::may_bound(name))),
     }
+}
+
+/// The window of a route is a clamp: no connection over it offers more, and one that needs no scaling gets none
+/// (`tcp_select_initial_window` in Linux' net/ipv4/tcp_output.c).
+fn route_window(setting: &Setting<'_>) -> Option<Finding> {
+    // 0 is no bound.
+    let window = number(setting.value).filter(|bytes| *bytes > 0).map(Bytes::new)?;
+    let fix = Some("leave `window` out, or write `window 0`: automatic sizing takes over".to_owned());
+    if let Some((bdp, _)) = setting.wanted().filter(|(bdp, _)| window < *bdp) {
+        let (rate, rtt) = setting.path?;
+        let reached = window_limited_rate(window, rtt)
+            .map_or_else(String::new, |reached| format!(" and caps it at about {reached}"));
+        let words = format!(
+            "{rate} x {rtt} / 8 = {bdp} must be in flight; a route's window of {window} can't hold that{reached}"
+        );
+        return Some(setting.warning("too-small", words, fix));
+    }
+    if window <= UNSCALED && setting.path.is_none() {
+        let words = format!(
+            "no connection over this route offers more than {window}, and none of them window scaling: 6.55 Mbit/s at 80 ms"
+        );
+        return Some(setting.warning("harmful", words, fix));
+    }
+    let words = format!("no connection over this route offers more than {window}, whatever its path takes");
+    Some(setting.note("clamps-window", words))
 }
 
 fn tcp_mem(setting: &Setting<'_>) -> Vec<Finding> {
@@ -240,6 +291,15 @@ pub(super) fn largest_of(
         let (rate, rtt) = setting.path?;
         let fitting = Bytes::new(wanted.get().saturating_mul(per_payload)).round_up_to(4096);
         let smallest = bdp.get().saturating_mul(per_payload);
+        // A window in whole segments ends below the largest one, by less than what an unscaled one holds.
+        let most = UNSCALED.get() << LARGEST_SHIFT;
+        if largest.get() < smallest && largest.get() / per_payload + UNSCALED.get() > most {
+            let words = format!(
+                "{rate} x {rtt} / 8 = {bdp} must be in flight, and no window is larger than {} (RFC 7323): use several connections",
+                Bytes::new(most)
+            );
+            return Some(setting.note("at-the-limit", words));
+        }
         if largest.get() < smallest {
             let reached = window_limited_rate(Bytes::new(largest.get() / per_payload), rtt);
             let reached = reached.map_or_else(String::new, |reached| format!(" and caps it at about {reached}"));
@@ -255,6 +315,11 @@ pub(super) fn largest_of(
                 format!("{fitting} is enough for {rate} x {rtt}; the rest can only become queue and memory pressure"),
             ));
         }
+    }
+    // What this path takes is no matter of taste, however large.
+    let fits = |wanted: Bytes| largest.get() <= wanted.get().saturating_mul(per_payload).saturating_mul(2);
+    if setting.wanted().is_some_and(|(_, wanted)| fits(wanted)) {
+        return None;
     }
     (largest.get() >= HUGE).then(|| {
         setting.warning(
@@ -291,6 +356,15 @@ fn freebsd_space(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             Some(format!("kern.ipc.maxsockbuf={}, before this line", needed.get())),
         );
         return vec![Finding { level: if sure { Level::Error } else { Level::Warning }, ..found }];
+    }
+    // Where buffers grow by themselves, a space is only where they begin, and no path has to fit into it.
+    if let Some(way) = name.strip_suffix("space").filter(|_| setting.is_automatic()) {
+        let switch = Address::sysctl(&format!("{way}buf_auto"));
+        let off = setting.all.get(&switch).is_some_and(|value| value.trim() == "0");
+        let fits = setting.wanted().is_none_or(|(bdp, _)| Bytes::new(bytes) < bdp);
+        if !off && fits {
+            return Vec::new();
+        }
     }
     largest_of(setting, Bytes::new(bytes), 1, |bytes| format!("{name}={bytes}")).into_iter().collect()
 }

@@ -264,6 +264,118 @@ fn clusters_of_a_page_are_a_setting_of_freebsd() {
     }
 }
 
+#[test]
+fn settings_of_freebsd_are_there_from_their_release_on() {
+    for (line, before, since) in [
+        ("net.inet.tcp.tso = 1", ["freebsd-4.8", "freebsd-6.2"], "freebsd-7.0"),
+        ("net.inet.tcp.cc.algorithm = htcp", ["freebsd-4.8", "freebsd-8.2"], "freebsd-8.3"),
+        ("net.inet.tcp.functions_default = rack", ["freebsd-6.2", "freebsd-10.4"], "freebsd-13.0"),
+        ("net.inet.tcp.initcwnd_segments = 10", ["freebsd-4.8", "freebsd-10.4"], "freebsd-13.0"),
+        ("net.inet.tcp.rfc3390 = 1", ["freebsd-4.8", "freebsd-5.0"], "freebsd-5.3"),
+        ("net.inet.tcp.hostcache.expire = 3600", ["freebsd-4.8", "freebsd-5.1"], "freebsd-5.2"),
+        ("net.inet.tcp.pmtud_blackhole_detection = 1", ["freebsd-6.2", "freebsd-9.3"], "freebsd-10.4"),
+        ("net.inet.tcp.abc_l_var = 44", ["freebsd-4.8", "freebsd-6.2"], "freebsd-8.1"),
+    ] {
+        for platform in before {
+            assert_eq!(checked(Kind::Sysctl, line, platform), (Level::Warning, "not-there".to_owned()), "{line}");
+        }
+        assert_eq!(checked(Kind::Sysctl, line, since).0, Level::Ok, "{line}");
+    }
+    let gone = checked(Kind::Sysctl, "net.inet.ip.check_interface = 0", "freebsd-14.1");
+    assert_eq!(gone, (Level::Warning, "not-there".to_owned()));
+}
+
+#[test]
+fn where_freebsd_sizes_buffers_by_itself_a_space_is_only_their_beginning() {
+    let path = Some(("10G", "20ms"));
+    let of = |text: &str, platform: &str| {
+        let found = judged(Kind::Sysctl, text, platform, path);
+        found.into_iter().any(|(line, _, rule)| line == 1 && rule == "too-small")
+    };
+    for name in ["net.inet.tcp.sendspace", "net.inet.tcp.recvspace"] {
+        let line = format!("{name}=131072\n");
+        assert!(!of(&line, "freebsd-14.1") && of(&line, "freebsd-6.2"), "{name}");
+        let switch = name.replace("space", "buf_auto");
+        assert!(of(&format!("{line}{switch}=0\n"), "freebsd-14.1"), "{switch}");
+    }
+}
+
+#[test]
+fn a_line_of_loader_conf_does_something_only_for_tunables() {
+    let judged = |line: &str, platform: &str| checked(Kind::Shell, line, platform).1;
+    for name in ["net.inet.tcp.recvspace", "net.inet.tcp.sendbuf_max", "kern.ipc.maxsockbuf"] {
+        assert_eq!(judged(&format!("{name}=\"262144\""), "freebsd-10.4"), "no-tunable", "{name}");
+        assert_ne!(judged(&format!("{name}=\"262144\""), "freebsd-14.1"), "no-tunable", "{name}");
+        assert_ne!(checked(Kind::Sysctl, &format!("{name}=262144"), "freebsd-10.4").1, "no-tunable", "{name}");
+    }
+    for (line, platform, rule) in [
+        ("kern.ipc.nmbclusters=\"65536\"", "freebsd-4.8", "fine"),
+        ("kern.ipc.nmbjumbop=\"65536\"", "freebsd-9.1", "no-tunable"),
+        ("kern.ipc.nmbjumbop=\"65536\"", "freebsd-9.3", "fine"),
+        ("net.inet.tcp.sack.enable=\"1\"", "freebsd-10.4", "fine"),
+        ("kern.ipc.nmbclusters=\"65536\"", "freebsd-14.1", "fine"),
+        // rc.conf's own name for net.inet.tcp.rfc1323.
+        ("tcp_extensions=\"YES\"", "freebsd-4.8", "fine"),
+    ] {
+        assert_eq!(judged(line, platform), rule, "{line} {platform}");
+    }
+    // The other way round: before 7.0 a write comes too late for a pool.
+    for (platform, rule) in
+        [("freebsd-4.8", "only-at-start"), ("freebsd-6.2", "only-at-start"), ("freebsd-8.1", "fine")]
+    {
+        assert_eq!(checked(Kind::Sysctl, "kern.ipc.nmbclusters=65536", platform).1, rule, "{platform}");
+    }
+}
+
+#[test]
+fn the_limiter_of_data_in_flight_is_judged_as_the_planner_does() {
+    use crate::{Goal, Packets, PlatformRequest, Settings, plan_platform};
+    let knob = "net.inet.tcp.inflight_enable";
+    for (platform, rtt) in
+        [("freebsd-4.8", "20ms"), ("freebsd-4.8", "1ms"), ("freebsd-5.2", "20ms"), ("freebsd-5.2", "1ms")]
+    {
+        let path = ("1G".parse().unwrap(), rtt.parse().unwrap());
+        let request = LintRequest { platform: Some(platform.parse().unwrap()), path: Some(path) };
+        let found = lint(Kind::Sysctl, &format!("{knob}=1\n"), &request);
+        let mut settings = Settings { platform: platform.parse().unwrap(), ..Settings::default() };
+        settings.values.insert(Address::sysctl(knob), Some("1".to_owned()));
+        let plan = plan_platform(&PlatformRequest {
+            platform: platform.parse().unwrap(),
+            rate: path.0,
+            rtt: path.1,
+            connections: None,
+            goal: Goal::Bulk,
+            settings: Some(&settings),
+            memory_bound: None,
+            packets: &Packets::default(),
+            peer: None,
+        });
+        let turned_off = plan.changes.iter().any(|change| change.knob == Address::sysctl(knob));
+        assert_eq!(found[0].level == Level::Warning, turned_off, "{platform} {rtt}");
+        assert_eq!(turned_off, rtt == "1ms", "{platform}");
+    }
+    // Without a path nobody knows.
+    assert_eq!(checked(Kind::Sysctl, &format!("{knob}=1"), "freebsd-4.8").0, Level::Note);
+}
+
+#[test]
+fn the_window_of_a_route_clamps() {
+    let path = Some(("100M", "80ms"));
+    let judged = |value: &str, path| {
+        judged(Kind::Script, &format!("ip route change default via 10.0.0.1 window {value}"), "linux-6.18", path)
+    };
+    let is = |value: &str, path, level, rule: &str| {
+        let found = judged(value, path);
+        assert!(found.iter().any(|(_, l, r)| (*l, r.as_str()) == (level, rule)), "{value}: {found:?}");
+    };
+    is("65535", None, Level::Warning, "harmful");
+    is("65535", path, Level::Warning, "too-small");
+    is("4194304", path, Level::Note, "clamps-window");
+    // As large as the path needs, and no need of scaling.
+    is("65535", Some(("1M", "80ms")), Level::Note, "clamps-window");
+    is("0", path, Level::Ok, "fine");
+}
+
 fn device(text: &str) -> Vec<(u32, Level, String)> {
     let found = judged(Kind::Device, text, "netburner", None);
     found.into_iter().filter(|(_, level, _)| *level >= Level::Warning).collect()

@@ -12,6 +12,8 @@ use crate::{Address, catalogue::Honoured};
 /// (`sb_max_adj` in sys/kern/uipc_sockbuf.c).
 const CLUSTER: u64 = 2048;
 const CLUSTER_AND_MBUF: u64 = 2304;
+/// MJUMPAGESIZE of sys/sys/param.h where pages have 4 KB.
+const PAGE: u64 = 4096;
 
 pub(super) fn freebsd(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     let automatic = draft.is_at_least("7.0");
@@ -38,11 +40,41 @@ pub(super) fn freebsd(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     inflight(request, draft);
 }
 
-/// The limiter of data in flight that 4.7 to 8.x have, by the name that it has on this version.
-fn inflight(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
+/// What 4.7 to 8.x's own limiter of data in flight does where it is on: one judgement for plans and for recipes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inflight {
+    /// Nothing: the round trip is below net.inet.tcp.inflight.rttthresh (6.1 release notes).
+    SwitchesItselfOff,
+    /// It becomes the limiter.
+    Harms,
+    /// It may be the limiter.
+    MayBound,
+}
+
+impl Inflight {
     /// Below this round-trip time its estimate is inefficient on a fast network (8.2 release notes), and from 6.1 on it
-    /// switches itself off there (net.inet.tcp.inflight.rttthresh, 6.1 release notes).
+    /// switches itself off there.
     const THRESHOLD: Micros = Micros::from_millis(10);
+    pub(crate) const HARM: &str = "it holds each window down to an estimate, which is inefficient on a fast network below 10 ms of round-trip time (FreeBSD 8.2 release notes) and becomes the limiter";
+
+    /// For a version that can switch it off by itself or not, and a round-trip time where one is known.
+    pub(crate) fn judge(switches_off: bool, rtt: Option<Micros>) -> Self {
+        match rtt {
+            Some(rtt) if rtt < Self::THRESHOLD && switches_off => Self::SwitchesItselfOff,
+            Some(rtt) if rtt < Self::THRESHOLD => Self::Harms,
+            _ => Self::MayBound,
+        }
+    }
+
+    pub(crate) fn may_bound(name: &str) -> String {
+        format!(
+            "{name} holds the window down to an estimate and can be the limiter; where transfers stay below their path, measure with {name}=0"
+        )
+    }
+}
+
+/// Its switch, by the name that it has on this version.
+fn inflight(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     let names = ["net.inet.tcp.inflight_enable", "net.inet.tcp.inflight.enable"];
     let known = names.map(Address::sysctl).into_iter().find_map(|knob| {
         let span = draft.span(&knob).filter(|span| span.honoured == Honoured::Yes)?;
@@ -54,25 +86,20 @@ fn inflight(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         return;
     }
     let whose = if given.is_some() { "as the settings say" } else { "by default" };
-    if draft.is_at_least("6.1") && request.rtt < THRESHOLD {
-        draft.note(format!(
-            "{knob} is on {whose} and switches itself off below {THRESHOLD} of round-trip time (net.inet.tcp.inflight.rttthresh): it stays as it is"
-        ));
-        return;
-    }
-    if given.is_some() && request.rtt < THRESHOLD {
-        draft.ask(Ask {
+    match Inflight::judge(draft.is_at_least("6.1"), Some(request.rtt)) {
+        Inflight::SwitchesItselfOff => draft.note(format!(
+            "{knob} is on {whose} and switches itself off below {} of round-trip time (net.inet.tcp.inflight.rttthresh): it stays as it is",
+            Inflight::THRESHOLD
+        )),
+        Inflight::Harms => draft.ask(Ask {
             knob,
             to: Some("0".to_owned()),
-            reason: "it holds each window down to an estimate, which is inefficient on a fast network below 10 ms of round-trip time (FreeBSD 8.2 release notes) and becomes the limiter".to_owned(),
+            reason: Inflight::HARM.to_owned(),
             arithmetic: String::new(),
             memory: None,
-        });
-        return;
+        }),
+        Inflight::MayBound => draft.note(format!("{}; it is on {whose}", Inflight::may_bound(&knob.to_string()))),
     }
-    draft.note(format!(
-        "{knob} is on {whose}: it holds the window down to an estimate and can be the limiter; where it is, 0 turns it off"
-    ));
 }
 
 pub(super) fn macos(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
@@ -89,70 +116,152 @@ pub(super) fn macos(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     draft.note("a value set with sysctl does not outlast a restart; a launchd job that runs the command keeps it (not verified on every version)".to_owned());
 }
 
-/// `kern.ipc.nmbclusters`, before the buffers that it has to hold; where the memory for them is known and not there, the
-/// buffers shrink to what it holds.
+/// The clusters of each pool, before the buffers that they have to hold; where the memory for them is known and not
+/// there, the buffers shrink to what it holds.
 ///
 /// `fixed` are the names of the sizes that every socket has; without them buffers grow as far as the path needs.
 fn clusters(draft: &mut Draft<'_>, sizes: &mut Sizes, fixed: Option<[&str; 2]>) {
-    let knob = Address::sysctl("kern.ipc.nmbclusters");
     let mbufs = draft.mbufs();
-    let known = mbufs.clusters_max.or_else(|| draft.now(&knob).and_then(super::platform::number));
-    let others = mbufs.clusters_in_use.unwrap_or(0);
-    let connections = draft.connections;
-    let needed = |sizes: &Sizes| {
-        let both = sizes.receive.0.get().saturating_add(sizes.send.0.get());
-        both.saturating_mul(connections).div_ceil(CLUSTER)
-    };
-    // The system itself lets mbufs have half of the memory (sys/kern/kern_mbuf.c: maxmbufmem = realmem / 2).
-    let affordable = draft.memory().map(|memory| (memory.get() / 2 / CLUSTER_AND_MBUF).saturating_sub(others));
-    if let Some(affordable) = affordable.filter(|affordable| needed(sizes) > *affordable) {
-        let each = Bytes::new(affordable.saturating_mul(CLUSTER) / (2 * connections) / 4096 * 4096);
-        draft.note(format!(
-            "{} clusters would be needed for {connections} connections, and half of the memory holds {affordable}: each buffer is planned with {each}, so the pipe may not be filled; plan for fewer connections",
-            needed(sizes)
-        ));
-        sizes.receive.0 = sizes.receive.0.min(each);
-        sizes.send.0 = sizes.send.0.min(each);
-    }
+    let (in_use, pages_in_use) = (mbufs.clusters_in_use.unwrap_or(0), mbufs.pages_in_use.unwrap_or(0));
+    within_memory(draft, sizes, in_use);
     // What is larger already stays, and needs its clusters all the same.
     let held = |at: usize, wanted: Bytes| {
         let there = fixed.and_then(|names| draft.number(&Address::sysctl(names[at])));
-        there.unwrap_or(0).max(wanted.get())
+        there.unwrap_or(0).max(wanted.get()).saturating_mul(draft.connections)
     };
-    let both = held(0, sizes.receive.0).saturating_add(held(1, sizes.send.0));
-    let worst = both.saturating_mul(connections);
-    let wanted = worst.div_ceil(CLUSTER).saturating_add(others);
-    let words = format!(
-        "{connections} connections can hold {} = {} clusters of 2,048 B{}",
-        Bytes::new(worst),
-        worst.div_ceil(CLUSTER),
-        if others > 0 { format!(", and {others} are in use") } else { String::new() },
-    );
-    if let Some(denied) = mbufs.denied.filter(|denied| *denied > 0) {
-        draft.note(format!(
-            "{denied} requests for buffers were denied since the machine started: clusters have run out"
-        ));
-    }
-    match known {
-        Some(now) if now >= wanted => draft.note(format!("{words}: kern.ipc.nmbclusters = {now} has them")),
-        Some(now) => {
-            let to = wanted.checked_next_multiple_of(1024).unwrap_or(wanted);
-            draft.ask(Ask {
-                knob,
-                to: Some(to.to_string()),
-                reason: format!(
-                    "the buffers can use more clusters than the {now} that there are; where they run out, the whole machine's network stops. Restart with it before buffers are raised"
-                ),
-                arithmetic: format!(
-                    "{words}; rounded up to {to}, at most {} of memory with their mbufs",
-                    Bytes::new(to.saturating_mul(CLUSTER_AND_MBUF))
-                ),
-                // The same memory as that of the buffers.
-                memory: None,
-            });
+    let sent = held(1, sizes.send.0);
+    let both = held(0, sizes.receive.0).saturating_add(sent);
+    for (denied, which, in_use, max) in [
+        (mbufs.denied, "buffers", mbufs.clusters_in_use, mbufs.clusters_max),
+        (mbufs.pages_denied, "clusters of a page", mbufs.pages_in_use, mbufs.pages_max),
+    ] {
+        if let Some(denied) = denied.filter(|denied| *denied > 0) {
+            // A request is denied, too, where the machine has no free page for it.
+            let why = match in_use.zip(max) {
+                Some((in_use, max)) if in_use < max / 2 => {
+                    format!("clusters or the memory for them ran out ({in_use} of {max} are in use now)")
+                }
+                _ => "clusters have run out".to_owned(),
+            };
+            draft.note(format!("{denied} requests for {which} were denied since the machine started: {why}"));
         }
+    }
+    let small = Pool { knob: "kern.ipc.nmbclusters", each: CLUSTER, holds: both, in_use, known: mbufs.clusters_max };
+    let pages =
+        Pool { knob: "kern.ipc.nmbjumbop", each: PAGE, holds: sent, in_use: pages_in_use, known: mbufs.pages_max };
+    // sys/kern/uipc_mbuf.c, m_getm2: from 7.0 on writes above 2,048 B lie in clusters of a page. Smaller ones, and what is
+    // received in packets of an Ethernet, lie in those of 2,048 B, so that these may have to hold all.
+    if !draft.is_at_least("7.0") {
+        return plan_pool(draft, &small, "");
+    }
+    // sys/kern/kern_mbuf.c, tunable_mbinit: of 9.1 it makes nmbjumbop half of nmbclusters and reads no tunable for it;
+    // that of 9.3 reads one.
+    if !draft.is_at_least("9.3") && pages.known(draft).is_some_and(|known| known < pages.wanted()) {
+        return plan_both(draft, &small, &pages);
+    }
+    plan_pool(draft, &small, "");
+    plan_pool(draft, &pages, " in writes above 2,048 B");
+}
+
+/// Bounds the buffers to what the memory holds of their clusters.
+fn within_memory(draft: &mut Draft<'_>, sizes: &mut Sizes, in_use: u64) {
+    let connections = draft.connections;
+    let both = sizes.receive.0.get().saturating_add(sizes.send.0.get());
+    let needed = both.saturating_mul(connections).div_ceil(CLUSTER);
+    // The system itself lets mbufs have half of the memory (sys/kern/kern_mbuf.c: maxmbufmem = realmem / 2).
+    let affordable = draft.memory().map(|memory| (memory.get() / 2 / CLUSTER_AND_MBUF).saturating_sub(in_use));
+    let Some(affordable) = affordable.filter(|affordable| needed > *affordable) else { return };
+    let each = Bytes::new(affordable.saturating_mul(CLUSTER) / (2 * connections) / 4096 * 4096);
+    draft.note(format!(
+        "{needed} clusters would be needed for {connections} connections, and half of the memory holds {affordable}: each buffer is planned with {each}, so the pipe may not be filled; plan for fewer connections"
+    ));
+    sizes.receive.0 = sizes.receive.0.min(each);
+    sizes.send.0 = sizes.send.0.min(each);
+}
+
+/// Clusters of one size, and the payload that connections can have in them.
+struct Pool {
+    knob: &'static str,
+    /// The payload of one.
+    each: u64,
+    holds: u64,
+    /// By others.
+    in_use: u64,
+    /// How many there may be, where `netstat -m` tells.
+    known: Option<u64>,
+}
+
+impl Pool {
+    fn raise(&self, draft: &mut Draft<'_>, now: u64, wanted: u64, words: &str) {
+        /// sys/sys/param.h: MSIZE, which comes to each cluster.
+        const MBUF: u64 = 256;
+        let to = wanted.checked_next_multiple_of(1024).unwrap_or(wanted);
+        draft.ask(Ask {
+            knob: Address::sysctl(self.knob),
+            to: Some(to.to_string()),
+            reason: format!(
+                "the buffers can use more clusters than the {now} that there are; where they run out, the whole machine's network stops. Restart with it before buffers are raised"
+            ),
+            arithmetic: format!(
+                "{words}; rounded up to {to}, at most {} of memory with their mbufs",
+                Bytes::new(to.saturating_mul(self.each + MBUF))
+            ),
+            // The same memory as that of the buffers.
+            memory: None,
+        });
+    }
+
+    fn words(&self, connections: u64, why: &str) -> String {
+        let Self { each, holds, in_use, .. } = *self;
+        let others = if in_use > 0 { format!(", and {in_use} are in use") } else { String::new() };
+        format!(
+            "{connections} connections can hold {}{why} = {} clusters of {}{others}",
+            Bytes::new(holds),
+            holds.div_ceil(each),
+            Bytes::new(each),
+        )
+    }
+
+    fn wanted(&self) -> u64 {
+        self.holds.div_ceil(self.each).saturating_add(self.in_use)
+    }
+
+    fn known(&self, draft: &Draft<'_>) -> Option<u64> {
+        self.known.or_else(|| draft.now(&Address::sysctl(self.knob)).and_then(super::platform::number))
+    }
+}
+
+/// Both pools by the one name that the boot loader takes.
+fn plan_both(draft: &mut Draft<'_>, small: &Pool, pages: &Pool) {
+    let Some(now) = small.known(draft) else { return plan_pool(draft, small, "") };
+    let needed = pages.wanted();
+    let words = format!(
+        "{}; {}, and {} is half of {} after a start",
+        small.words(draft.connections, ""),
+        pages.words(draft.connections, " in writes above 2,048 B"),
+        pages.knob,
+        small.knob,
+    );
+    if now < small.wanted() || now / 2 < needed {
+        return small.raise(draft, now, small.wanted().max(needed.saturating_mul(2)), &words);
+    }
+    draft.note(format!(
+        "{words}: {} = {now} was raised while the system ran; the same line in /boot/loader.conf and a restart make {} {}, or sysctl {}={needed} raises it at once, before the buffers",
+        small.knob,
+        pages.knob,
+        now / 2,
+        pages.knob,
+    ));
+}
+
+fn plan_pool(draft: &mut Draft<'_>, pool: &Pool, why: &str) {
+    let (knob, wanted) = (pool.knob, pool.wanted());
+    let words = pool.words(draft.connections, why);
+    match pool.known(draft) {
+        Some(now) if now >= wanted => draft.note(format!("{words}: {knob} = {now} has them")),
+        Some(now) => pool.raise(draft, now, wanted, &words),
         None => draft.note(format!(
-            "{words}: compare that with kern.ipc.nmbclusters (`netstat -m`; with its output in --settings they are planned, too); where clusters run out, the whole machine's network stops, so raise them in /boot/loader.conf before the buffers"
+            "{words}: compare that with {knob} (`netstat -m`; with its output in --settings they are planned, too); where clusters run out, the whole machine's network stops, so raise them in /boot/loader.conf before the buffers"
         )),
     }
 }

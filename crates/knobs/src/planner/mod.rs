@@ -14,7 +14,7 @@
 
 mod authority;
 mod autotuning;
-mod bsd;
+pub(crate) mod bsd;
 pub mod destination;
 mod linux;
 mod mtu;

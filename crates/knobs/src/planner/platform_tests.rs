@@ -458,7 +458,8 @@ fn freebsd_4_8_has_fixed_spaces_and_wants_them_set() {
 
 /// What `netstat -m` tells: clusters in use and the most that there may be.
 fn mbufs(in_use: u64, max: u64) -> Settings {
-    let mbufs = crate::Mbufs { clusters_in_use: Some(in_use), clusters_max: Some(max), denied: Some(3) };
+    let mbufs =
+        crate::Mbufs { clusters_in_use: Some(in_use), clusters_max: Some(max), denied: Some(3), ..Default::default() };
     let mut settings = Settings { mbufs: Some(mbufs), ..Settings::default() };
     settings.values.insert(Address::sysctl("kern.ipc.nmbclusters"), Some(max.to_string()));
     settings
@@ -474,11 +475,50 @@ fn freebsd_gets_the_clusters_that_its_buffers_need_before_the_buffers() {
     assert_eq!(short(&plan)[..2], ["kern.ipc.nmbclusters=39936", "kern.ipc.maxsockbuf=2818048"]);
     assert_eq!(plan.changes[0].takes_effect, TakesEffect::Restart);
     assert_eq!(plan.changes[0].from.as_deref(), Some("30720"));
-    assert!(says(&plan, "3 requests for buffers were denied"), "{:?}", plan.notes);
+    let words =
+        "3 requests for buffers were denied since the machine started: clusters or the memory for them ran out (516 of";
+    assert!(says(&plan, words), "{:?}", plan.notes);
+    let full = mbufs(30_000, 30_720);
+    asked.settings = Some(&full);
+    assert!(says(&plan_platform(&asked), "were denied since the machine started: clusters have run out"));
     let many = mbufs(516, 40_000);
     asked.settings = Some(&many);
     let plan = plan_platform(&asked);
     assert!(!short(&plan).iter().any(|change| change.contains("nmbclusters")) && says(&plan, "= 40000 has them"));
+}
+
+#[test]
+fn freebsd_gets_clusters_of_a_page_where_what_is_sent_lies_in_them() {
+    let with = |platform: &str, clusters: u64, pages: u64| {
+        let mut settings = mbufs(1_000, clusters);
+        let known = settings.mbufs.as_mut().unwrap();
+        (known.pages_max, known.pages_in_use, known.pages_denied) = (Some(pages), Some(100), Some(1042));
+        let mut asked = request(platform, "10G", "20ms");
+        asked.settings = Some(&settings);
+        plan_platform(&asked)
+    };
+    let pools = |plan: &Plan| {
+        let all = short(plan).into_iter().filter(|change| change.contains(".nmb"));
+        all.collect::<Vec<_>>()
+    };
+    // 50,003,968 B x 16 / 4,096 B = 195,328 clusters of a page, and 100 are in use.
+    let plan = with("freebsd-14.1", 4_000_000, 4_000);
+    assert_eq!(pools(&plan), ["kern.ipc.nmbjumbop=195584"]);
+    assert_eq!(plan.changes[0].takes_effect, TakesEffect::Restart);
+    assert!(says(&plan, "kern.ipc.nmbclusters = 4000000 has them") && says(&plan, "1042 requests"), "{:?}", plan.notes);
+    assert_eq!(pools(&with("freebsd-9.3", 4_000_000, 200_000)), [] as [&str; 0]);
+    // Both in clusters of 2,048 B: 2 x 50,003,968 x 16 / 2,048 = 781,312, and 1,000 in use.
+    assert_eq!(
+        pools(&with("freebsd-14.1", 30_000, 4_000)),
+        ["kern.ipc.nmbclusters=782336", "kern.ipc.nmbjumbop=195584"]
+    );
+    // 9.1 makes one half of the other at each start, and reads no line for it.
+    assert_eq!(pools(&with("freebsd-9.1", 30_000, 15_000)), ["kern.ipc.nmbclusters=782336"]);
+    let raised = with("freebsd-9.1", 1_000_000, 12_800);
+    assert_eq!(pools(&raised), [] as [&str; 0]);
+    assert!(says(&raised, "sysctl kern.ipc.nmbjumbop=195428"), "{:?}", raised.notes);
+    // Before 7.0 everything lies in the small ones.
+    assert_eq!(pools(&with("freebsd-6.2", 30_000, 1)), ["kern.ipc.nmbclusters=782336"]);
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn by_lines(name: &str, text: &str) -> Option<Format> {
         if extension.as_deref() == Some("inf") || is_section_of_setup(trimmed) {
             return Some(Format::Setup);
         }
-        if trimmed.contains("mbufs in use") || trimmed.contains("mbuf clusters in use") {
+        if trimmed.contains("mbufs in use") || trimmed.contains("mbuf clusters in use") || trimmed == "mbuf usage:" {
             return Some(Format::NetstatBuffers);
         }
         if line.contains(": flags=") || line.contains("Link encap:") {

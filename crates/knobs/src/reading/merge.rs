@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Place, Reading, sheet};
+use super::{Format, Place, Reading, sheet};
 use crate::{Address, Catalogue, Family, Origin, Platform, Settings, settings::Mbufs};
 
 /// Two places that say different things of one setting.
@@ -36,6 +36,8 @@ pub struct Merged {
     pub places: BTreeMap<Address, (String, Place)>,
     /// Where two files disagree.
     pub contradictions: Vec<Contradiction>,
+    /// Lines of a `loader.conf` that set nothing, because the name is no tunable of this version: settings, files, places.
+    pub dead: Vec<(Address, String, Place)>,
 }
 
 /// Why files can't be taken together.
@@ -118,6 +120,9 @@ impl Merged {
                 clusters_in_use: mbufs.clusters_in_use.or(before.clusters_in_use),
                 clusters_max: mbufs.clusters_max.or(before.clusters_max),
                 denied: mbufs.denied.max(before.denied),
+                pages_in_use: mbufs.pages_in_use.or(before.pages_in_use),
+                pages_max: mbufs.pages_max.or(before.pages_max),
+                pages_denied: mbufs.pages_denied.max(before.pages_denied),
             });
         }
         let mut devices: BTreeMap<String, usize> =
@@ -139,6 +144,13 @@ impl Merged {
     fn note(&mut self, reading: &Reading, found: &super::Found) {
         let of_platform = Catalogue::for_family(self.settings.platform.family);
         if of_platform.is_some_and(|catalogue| catalogue.find(&found.knob).is_none()) {
+            return;
+        }
+        let version = &self.settings.platform.version;
+        if reading.format == Format::ShellFile
+            && of_platform.is_some_and(|catalogue| catalogue.is_no_tunable(&found.knob, version))
+        {
+            self.dead.push((found.knob.clone(), reading.file.clone(), found.place));
             return;
         }
         let here = (reading.file.clone(), found.place);

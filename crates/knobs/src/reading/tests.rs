@@ -514,3 +514,42 @@ fn properties_of_a_driver_are_read_in_every_form() {
         assert_eq!(found, expected, "{name}: {:?}", reading.remarks);
     }
 }
+
+#[test]
+fn clusters_of_a_page_are_read_and_a_limit_of_0_is_none() {
+    let netstat = "2048/702/2750/26368 mbuf clusters in use (current/cache/total/max)\n4000/0/4000/4000 4k (page size) jumbo clusters in use (current/cache/total/max)\n0/0/0/5859 9k jumbo clusters in use (current/cache/total/max)\n0/0/0 requests for mbufs denied (mbufs/clusters/mbuf+clusters)\n1042/0/0 requests for jumbo clusters denied (4k/9k/16k)\n";
+    let zones = "ITEM                   SIZE  LIMIT     USED     FREE      REQ FAIL SLEEP\nmbuf_cluster:          2048,  26368,    2048,      12,    9614,   0,   0\nmbuf_jumbo_page:       4096,   4000,    4000,       0,   16207,1042,   0\n";
+    for text in [netstat, zones] {
+        let reading = read("x.txt", text.as_bytes()).unwrap();
+        let mbufs = reading.mbufs.unwrap();
+        assert_eq!((mbufs.pages_in_use, mbufs.pages_max, mbufs.pages_denied), (Some(4000), Some(4000), Some(1042)));
+        assert_eq!((mbufs.clusters_max, mbufs.denied), (Some(26_368), Some(0)));
+        let knobs: Vec<String> = reading.found.iter().map(|found| found.knob.to_string()).collect();
+        assert_eq!(knobs, ["kern.ipc.nmbclusters", "kern.ipc.nmbjumbop"]);
+        assert!(reading.remarks.iter().any(|remark| remark.message.contains("kern.ipc.nmbjumbop or the memory")));
+    }
+    let old = netstat.replace("4000/0/4000/4000", "0/0/0/0").replace("1042/0/0", "0/0/0");
+    let reading = read("x.txt", old.as_bytes()).unwrap();
+    assert_eq!((reading.mbufs.unwrap().pages_max, reading.remarks.len()), (None, 0));
+}
+
+#[test]
+fn the_paragraphs_of_freebsd_5_tell_the_clusters() {
+    let text = "mbuf usage:\n\tGEN cache:\t0/0 (in use/in pool)\n\tTotal:\t\t25/64 (in use/in pool)\n\tMaximum possible: 34432\n\t0% of mbuf map consumed\nmbuf cluster usage:\n\tGEN cache:\t0/0 (in use/in pool)\n\tTotal:\t\t12/64 (in use/in pool)\n\tMaximum possible: 17216\n\t0% of cluster map consumed\n144 KBytes of wired memory reserved (4% in use)\n7 requests for memory denied\n";
+    let reading = read("x.txt", text.as_bytes()).unwrap();
+    assert_eq!((reading.format, reading.platform.family), (Format::NetstatBuffers, Family::FreeBsd));
+    let mbufs = reading.mbufs.unwrap();
+    assert_eq!((mbufs.clusters_in_use, mbufs.clusters_max, mbufs.denied), (Some(12), Some(17_216), Some(7)));
+}
+
+#[test]
+fn what_the_boot_loader_does_not_set_is_no_setting() {
+    let text = b"kern.ipc.nmbclusters=\"65536\"\nnet.inet.tcp.sendbuf_max=\"16777216\"\n";
+    let reading = read("loader.conf", text).unwrap();
+    let sent = Address::sysctl("net.inet.tcp.sendbuf_max");
+    let merged = merge(std::slice::from_ref(&reading), Some(&"freebsd-10.4".parse().unwrap())).unwrap();
+    assert_eq!((merged.settings.values.len(), merged.dead.len()), (1, 1));
+    assert_eq!(merged.dead[0].0, sent);
+    // Nobody read newer releases for it.
+    assert_eq!(merge(&[reading], Some(&"freebsd-14.1".parse().unwrap())).unwrap().settings.values.len(), 2);
+}

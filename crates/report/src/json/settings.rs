@@ -169,6 +169,7 @@ pub fn applied(command: &str, done: &AppliedPlan<'_>) -> Value {
             "restart_needed": done.needs_restart(),
             "boot_files": done.run.boot_files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
             "not_persisted": done.run.not_persisted,
+            "waiting": done.run.waiting,
             "confirm_within_s": done.confirm_within.filter(|_| done.run.id.is_some()).map(|within| within.as_secs()),
         }),
     )

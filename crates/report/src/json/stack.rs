@@ -52,6 +52,7 @@ pub fn device_table(command: &str, table: &DeviceTable) -> Value {
             "fitted": row.fitted,
             "valid": row.valid,
             "held": row.held,
+            "asked": row.asked,
             "memory_bytes": row.held.zip(table.advice).map(|(held, advice)| held * advice.buffer_bytes),
         })
     });

@@ -146,6 +146,7 @@ pub const APPLIED: &[Key] = &[
     key("restart_needed", "boolean", "whether that holds for any of them"),
     key("boot_files[]", "string", "a boot-time file that was written"),
     key("not_persisted[]", "string", "a setting that does not survive a reboot although that was asked for"),
+    key("waiting[]", "string", "a setting that was left alone until the reboot; `apply` again sets it then"),
     key(
         "confirm_within_s",
         "integer?",

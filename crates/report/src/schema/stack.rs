@@ -51,6 +51,11 @@ pub const DEVICE_TABLE: &[Key] = &[
     key("rows[].fitted", "boolean", "whether something was fitted to this published time"),
     key("rows[].valid", "boolean", "whether the emulated path kept to its schedule in all runs"),
     key("rows[].held", "integer?", "buffers of the pool that all connections can hold; for a device of one's own"),
+    key(
+        "rows[].asked",
+        "integer?",
+        "buffers that their lists ask for; where it is more than `held`, the pool runs dry",
+    ),
     key("rows[].memory_bytes", "integer?", "their memory; B"),
     key("advice", "object?", "which counts to set; for a device of one's own"),
     key(

@@ -276,6 +276,7 @@ fn predicted(published_s: Option<f64>, deviation: Option<f64>, fitted: bool) -> 
         fitted,
         valid: true,
         held: None,
+        asked: None,
     }
 }
 
@@ -314,6 +315,7 @@ fn every_key_of_a_device_table_is_documented_and_ones_own_has_memory_and_advice_
         fitted: false,
         valid: true,
         held: Some(u64::from(buffers) * 3 + 5),
+        asked: Some(u64::from(buffers) * 3 + 5),
     };
     let advice =
         crate::DeviceAdvice { sends: Some(20), receives: Some(5), connections: 1, pool: 256, buffer_bytes: 1_548 };
@@ -401,6 +403,7 @@ fn every_key_of_what_was_applied_is_documented() {
         boot_files: vec!["/etc/sysctl.d/x.conf".into()],
         not_persisted: vec![fullpipe_knobs::Address::sysctl("net.ipv4.tcp_sack")],
         overridden: vec![fullpipe_host::Overridden::NotRead { drop_in: "/etc/sysctl.d/x.conf".into() }],
+        waiting: vec![fullpipe_knobs::Address::sysctl("kern.ipc.maxsockbuf")],
     };
     let done = crate::AppliedPlan { plan: &plan, run: &run, confirm_within: Some(std::time::Duration::from_secs(60)) };
     let document = json::applied("apply", &done);

@@ -78,6 +78,11 @@ pub fn applied(done: &AppliedPlan<'_>, look: Look) -> String {
     for knob in &run.not_persisted {
         page.styled_field(NOT_LASTING, WARN, &no_survivor(knob));
     }
+    for knob in &run.waiting {
+        let words =
+            format!("{knob} waits for the reboot: the running system lacks what it needs; apply again after it");
+        page.styled_field("not set yet", WARN, &words);
+    }
     for (index, note) in done.plan.notes.iter().enumerate() {
         page.field(if index == 0 { "note" } else { "" }, note);
     }

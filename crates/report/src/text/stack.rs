@@ -87,13 +87,15 @@ fn put_own_row(page: &mut Page, row: &DeviceRow, (held, advice): (u64, DeviceAdv
         row.seconds,
         Rate::from_bps(row.rate_bps).to_string()
     );
-    let remark = match (row.valid, advised, held > advice.pool * 3 / 4) {
-        (false, ..) => (WARN, "  the path did not keep up"),
-        (true, true, _) => (GOOD, "  set this"),
-        (true, false, true) => (WARN, "  more than three quarters of the pool"),
-        (true, false, false) => (PLAIN, ""),
+    let asked = row.asked.unwrap_or(held);
+    let (style, remark) = match (row.valid, advised) {
+        (false, _) => (WARN, "  the path did not keep up".to_owned()),
+        (true, true) => (GOOD, "  set this".to_owned()),
+        (true, false) if asked > held => (WARN, format!("  the whole pool, and it runs dry: {asked} are asked for")),
+        (true, false) if held > advice.pool * 3 / 4 => (WARN, "  more than three quarters of the pool".to_owned()),
+        (true, false) => (PLAIN, String::new()),
     };
-    page.pieces(0, &[(PLAIN, &figures), remark]);
+    page.pieces(0, &[(PLAIN, &figures), (style, &remark)]);
 }
 
 fn put_advice(page: &mut Page, advice: DeviceAdvice) {

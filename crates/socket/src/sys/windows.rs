@@ -1,7 +1,11 @@
 //! `WSAIoctl` and `ioctlsocket`.
 #![expect(unsafe_code, reason = "SIO_TCP_INFO and FIONREAD, which no safe wrapper offers")]
 
-use std::{io, os::windows::io::AsRawSocket, ptr};
+use std::{
+    io,
+    os::windows::{io::AsRawSocket, process::CommandExt},
+    ptr,
+};
 
 use windows_sys::Win32::Networking::WinSock::{
     FIONREAD, SIO_TCP_INFO, SOCKET, SOCKET_ERROR, WSAGetLastError, WSAIoctl, ioctlsocket,
@@ -53,4 +57,17 @@ pub(crate) fn unread(socket: &impl Handle) -> io::Result<u64> {
     // SAFETY: FIONREAD writes one u32, to `number`.
     let result = unsafe { ioctlsocket(raw_socket(socket), FIONREAD, &raw mut number) };
     if result == SOCKET_ERROR { Err(last_error()) } else { Ok(number.into()) }
+}
+
+/// What `netsh interface tcp show global` prints; `None` where it can't be run. No window opens, and no other program of
+/// that name is run than the system's own.
+pub(crate) fn show_global() -> Option<String> {
+    /// CREATE_NO_WINDOW of CreateProcess.
+    const NO_WINDOW: u32 = 0x0800_0000;
+    let root = std::env::var_os("SystemRoot")?;
+    let program = std::path::Path::new(&root).join(r"System32\netsh.exe");
+    let mut command = std::process::Command::new(program);
+    command.args(["interface", "tcp", "show", "global"]).stdin(std::process::Stdio::null()).creation_flags(NO_WINDOW);
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -61,14 +61,19 @@ impl OwnDevice {
         (each_second * LONGEST_S).clamp(100_000, 4_000_000)
     }
 
-    /// Buffers that all connections together can hold: received, written and unacknowledged ones, and a few out of order.
-    pub fn held(&self, buffers: u16) -> u64 {
+    /// Buffers that the lists of all connections may hold by their counts: three of `buffers`, and those out of order.
+    pub fn asked(&self, buffers: u16) -> u64 {
         (3 * u64::from(buffers) + OUT_OF_ORDER) * u64::from(self.connections)
+    }
+
+    /// Buffers that they can hold: no more than there are.
+    pub fn held(&self, buffers: u16) -> u64 {
+        self.asked(buffers).min(POOL)
     }
 
     /// Whether a quarter of the pool is left for everything else.
     pub fn fits(&self, buffers: u16) -> bool {
-        self.held(buffers) <= POOL * 3 / 4
+        self.asked(buffers) <= POOL * 3 / 4
     }
 
     /// The smallest count that is about as fast as the best one, of those that fit; of one direction's counts and seconds.
@@ -108,5 +113,7 @@ mod tests {
         assert_eq!(own(2).advised(measured.into_iter()), Some(20));
         assert_eq!(own(20).advised(measured.into_iter()), None);
         assert_eq!(own(2).held(20), 130);
+        // (3 x 43 + 5) x 2 = 268 are asked for, and 256 there.
+        assert_eq!((own(2).asked(43), own(2).held(43)), (268, POOL));
     }
 }

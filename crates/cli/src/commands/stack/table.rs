@@ -112,5 +112,6 @@ fn line(row: &Row, bytes: Bytes, own: Option<&OwnDevice>) -> DeviceRow {
         fitted: row.fitted,
         valid: row.runs.iter().all(|run| run.valid),
         held: own.map(|own| own.held(row.buffers)),
+        asked: own.map(|own| own.asked(row.buffers)),
     }
 }
