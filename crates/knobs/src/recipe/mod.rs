@@ -3,20 +3,27 @@
 //! Reading only, over text; nothing is run. Variables and loops are followed as far as the file itself tells what they
 //! stand for. What such a file *should* say is `lint`'s.
 
+mod batch;
 mod cmdlets;
 mod commands;
 mod inf;
 mod loops;
 mod measuring;
+mod posix;
 mod powershell;
 mod reg;
 mod script;
 mod shell;
 mod source;
 mod tuned;
+mod unix;
+mod unseen;
 mod variables;
+mod wrappers;
 
 use crate::{Address, Family, Platform, Settings, SocketBuffers, sysctl_conf};
+
+use commands::Language;
 
 pub(crate) use cmdlets::ALL as ALL_TEMPLATES;
 pub(crate) use reg::unquoted;
@@ -170,15 +177,28 @@ pub fn read(kind: Kind, text: &str) -> (Vec<Step>, Vec<Problem>) {
         let message = format!("the file has {} bytes; at most {LARGEST} are read", text.len());
         return (Vec::new(), vec![Problem { line: 1, column: 1, message }]);
     }
+    let (mut steps, problems) = read_at(kind, text, 0);
+    if let Kind::Batch | Kind::PowerShell | Kind::Script = kind {
+        unseen::add(text, &mut steps, &problems);
+    }
+    (steps, problems)
+}
+
+/// What a text does that `depth` other texts run or write.
+fn read_at(kind: Kind, text: &str, depth: usize) -> (Vec<Step>, Vec<Problem>) {
+    let taken = |language: Language| {
+        let taken = language.read(text, depth);
+        (taken.steps, taken.problems)
+    };
     match kind {
         Kind::Sysctl => sysctl(text),
         Kind::Shell => shell::read(text),
         Kind::Registry => reg::read(text),
-        Kind::Batch => commands::batch(text),
-        Kind::PowerShell => commands::powershell(text),
+        Kind::Batch => taken(Language::Batch),
+        Kind::PowerShell => taken(Language::PowerShell),
         Kind::TuneD => tuned::read(text),
         Kind::Inf => inf::read(text),
-        Kind::Script => script::read(text),
+        Kind::Script => taken(Language::Shell),
         Kind::Source | Kind::Device => source::read(text),
     }
 }

@@ -26,22 +26,24 @@ fn line(raw: &str) -> Result<Option<Action>, (u32, String)> {
     };
     let column = u32::try_from(raw.find('=').unwrap_or(0)).unwrap_or(u32::MAX).saturating_add(2);
     let value = unquoted(value).ok_or_else(|| (column, "the quotation is not closed".to_owned()))?;
+    Ok(setting(name, &value))
+}
+
+/// What one name of these files sets; `None` where it sets nothing that bounds TCP.
+pub(super) fn setting(name: &str, value: &str) -> Option<Action> {
     if let Some(interface) = name.strip_prefix("ifconfig_") {
-        let mtu = value.split_whitespace().skip_while(|word| *word != "mtu").nth(1);
+        let mtu = value.split_whitespace().skip_while(|word| *word != "mtu").nth(1)?;
         let device = interface.split('_').next().unwrap_or(interface).to_owned();
-        return Ok(mtu.map(|mtu| Action::Set(Address::Link { device, property: "mtu".to_owned() }, mtu.to_owned())));
+        return Some(Action::Set(Address::Link { device, property: "mtu".to_owned() }, mtu.to_owned()));
     }
     // rc.conf(5) of the releases that had it: whether /etc/rc sets net.inet.tcp.rfc1323.
     if name == "tcp_extensions" {
         let value = if value.eq_ignore_ascii_case("yes") { "1" } else { "0" };
-        return Ok(Some(Action::Set(Address::sysctl("net.inet.tcp.rfc1323"), value.to_owned())));
+        return Some(Action::Set(Address::sysctl("net.inet.tcp.rfc1323"), value.to_owned()));
     }
     // Only names with dots are tunables and sysctls; the rest of the file is no concern of TCP.
-    Ok(name
-        .parse::<Address>()
-        .ok()
-        .filter(|address| matches!(address, Address::Sysctl(_)))
-        .map(|a| Action::Set(a, value)))
+    let address = name.parse::<Address>().ok().filter(|address| matches!(address, Address::Sysctl(_)))?;
+    Some(Action::Set(address, value.to_owned()))
 }
 
 /// The value without its quotation marks and without a comment after it.

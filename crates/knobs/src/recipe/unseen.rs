@@ -1,0 +1,117 @@
+//! What no reader of a script's commands took, although it speaks of a setting of TCP: named, so that it is not passed
+//! over.
+
+use std::collections::BTreeSet;
+
+use super::{Action, Problem, Step};
+use crate::{Address, Catalogue, Family};
+
+/// Adds a step for each line that seems to set something and of which nothing is said.
+pub(super) fn add(text: &str, steps: &mut Vec<Step>, problems: &[Problem]) {
+    let said: BTreeSet<u32> =
+        steps.iter().map(|step| step.line).chain(problems.iter().map(|problem| problem.line)).collect();
+    let names = names();
+    let mut found = Vec::new();
+    // The line on which a command begins, where it goes on.
+    let mut begun = None;
+    for (number, raw) in (1..).zip(text.lines()) {
+        let line = raw.trim();
+        let first = *begun.get_or_insert(number);
+        if !line.ends_with(['^', '\\', '`', '|', ',']) {
+            begun = None;
+        }
+        if said.contains(&number) || said.contains(&first) || is_comment(line) {
+            continue;
+        }
+        if let Some(what) = mentioned(line, &names) {
+            let words = format!("`{what}` is set here in a way that is not followed");
+            found.push(Step { line: number, action: Action::Unclear(words) });
+        }
+    }
+    steps.extend(found);
+    steps.sort_by_key(|step| step.line);
+}
+
+/// The names of registry values and sysctls. Short names may be another program's.
+fn names() -> Vec<String> {
+    let rows = [Family::Windows, Family::Linux, Family::FreeBsd, Family::MacOs]
+        .into_iter()
+        .filter_map(Catalogue::for_family)
+        .flat_map(|catalogue| &catalogue.knobs);
+    let name = |address: &Address| match address {
+        Address::Registry { value: name, .. } if name.len() > 5 => Some(name.clone()),
+        Address::Sysctl(name) => Some(name.clone()),
+        _ => None,
+    };
+    rows.filter_map(|row| name(&row.address)).collect()
+}
+
+fn is_comment(line: &str) -> bool {
+    let lower = line.trim_start_matches(['@', '(', '{']).trim_start().to_ascii_lowercase();
+    let says = ["#", "rem ", "::", "title ", "write-", "logger ", "<#", ":"];
+    let shows =
+        ["echo", "printf"].iter().any(|word| lower.starts_with(word)) && !lower.contains('>') && !lower.contains('|');
+    says.iter().any(|word| lower.starts_with(word)) || shows
+}
+
+/// What a line seems to set.
+fn mentioned(line: &str, names: &[String]) -> Option<String> {
+    let lower = line.to_ascii_lowercase();
+    let looks = [
+        "get-itemprop",
+        "reg query",
+        "reg.exe query",
+        "test-path",
+        "select-object",
+        "sysctl -n",
+        "sysctl -a",
+        " show",
+        "grep",
+        "write-host",
+        "write-output",
+    ];
+    if looks.iter().any(|word| lower.contains(word)) {
+        return None;
+    }
+    let commands: [&[&str]; 6] = [
+        &["netsh", " tcp", " set"],
+        &["set-nettcpsetting"],
+        &["set-netoffloadglobalsetting"],
+        &["new-nettransportfilter"],
+        &["sysctl -w"],
+        &["tc qdisc "],
+    ];
+    // A small letter asks.
+    if let Some(option) = ["ethtool -K", "ethtool -G", "ethtool -C"].into_iter().find(|option| line.contains(option)) {
+        return Some(option.to_owned());
+    }
+    let is_of = |words: &&&[&str]| {
+        let mut rest = lower.as_str();
+        words.iter().all(|word| match rest.split_once(word) {
+            Some((_, behind)) => {
+                rest = behind;
+                true
+            }
+            None => false,
+        })
+    };
+    if let Some(words) = commands.iter().find(is_of) {
+        return Some(words.iter().map(|word| word.trim()).collect::<Vec<_>>().join(" "));
+    }
+    names.iter().find(|name| gives(&lower, &name.to_ascii_lowercase())).cloned()
+}
+
+/// Whether a line names a setting and something that it may be set to.
+fn gives(line: &str, name: &str) -> bool {
+    line.match_indices(name).any(|(at, _)| {
+        let (before, behind) = (line.get(..at).unwrap_or_default(), line.get(at + name.len()..).unwrap_or_default());
+        let goes_on = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        // `$Name` is a variable and `-Name` a parameter of something else.
+        let is_name = !before.ends_with(|c: char| goes_on(c) || c == '$' || c == '-') && !behind.starts_with(goes_on);
+        let rest = behind.trim_start_matches(['"', '\'', ')', ']']);
+        let value = rest.trim_start_matches([' ', '\t', '=', ',', ';', ':', '"', '\'']);
+        is_name
+            && rest.len() > value.len()
+            && value.starts_with(|c: char| c.is_ascii_alphanumeric() || "$-/".contains(c))
+    })
+}
