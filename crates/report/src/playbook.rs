@@ -136,7 +136,7 @@ impl Reader {
             (Some(name), Some(value)) => Action::Set(sysctl(&name), value),
             (Some(name), None) => Action::Unclear(format!("the value of {} comes from a variable", cut(&name))),
         };
-        self.steps.push(Step { line, action });
+        self.steps.push(Step::new(line, action));
     }
 }
 

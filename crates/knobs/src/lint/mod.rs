@@ -81,7 +81,12 @@ struct Setting<'a> {
     all: &'a BTreeMap<Address, String>,
     /// What it does line by line, for rules about calls that are made for several sockets.
     steps: &'a [Step],
+    /// The socket that it is about.
+    socket: Option<&'a str>,
 }
+
+/// How many lines of one setting are looked back on, and how many calls around one.
+const AROUND: usize = 64;
 
 /// Judges a recipe. Each line that sets something has at least one finding; the order is that of the lines.
 pub fn lint(kind: Kind, text: &str, request: &LintRequest) -> Vec<Finding> {
@@ -141,19 +146,31 @@ pub fn lint_steps(
         findings.push(finding(1, Level::Note, "platform-assumed", words));
     }
     let all = together(steps);
-    let mut seen: BTreeMap<&Address, (u32, &str)> = BTreeMap::new();
+    let mut seen: BTreeMap<&Address, Vec<(&Step, &str)>> = BTreeMap::new();
     for step in steps {
         match &step.action {
             Action::Set(knob, value) => {
                 let platform = &platform;
-                let setting =
-                    Setting { line: step.line, knob, value, platform, catalogue, path: request.path, all: &all, steps };
+                let setting = Setting {
+                    line: step.line,
+                    knob,
+                    value,
+                    platform,
+                    catalogue,
+                    path: request.path,
+                    all: &all,
+                    steps,
+                    socket: step.socket.as_deref(),
+                };
                 let mut found = judge(&setting);
-                if !is_of_one_socket(knob)
-                    && let Some((earlier, other)) = seen.insert(knob, (step.line, value))
-                {
-                    found.push(again(step.line, knob, [value, other], earlier));
+                let before = seen.entry(knob).or_default();
+                // Of two branches a machine takes one.
+                let earlier =
+                    before.iter().rev().take(AROUND).find(|(earlier, _)| !earlier.branches.exclude(&step.branches));
+                if let Some((earlier, other)) = earlier.filter(|_| !is_of_one_socket(knob)) {
+                    found.push(again(step.line, knob, [value, other], earlier.line));
                 }
+                before.push((step, value));
                 findings.extend(found.into_iter().map(|finding| about(finding, knob)));
             }
             Action::Delete(knob) => {
@@ -245,11 +262,15 @@ fn again(line: u32, knob: &Address, [value, other]: [&str; 2], earlier: u32) -> 
             format!("line {earlier} sets {knob} to the same value already"),
         );
     }
-    let words = format!("line {earlier} sets {knob} to `{}`; this line wins", shown(other));
-    Finding {
-        fix: Some(format!("delete line {earlier} or this one")),
-        ..finding(line, Level::Warning, "conflicts-with", words)
-    }
+    let (words, fix) = if earlier == line {
+        let words =
+            format!("this line sets {knob} to `{}` and to `{}`; the last of them wins", shown(other), shown(value));
+        (words, "keep one of them".to_owned())
+    } else {
+        let words = format!("line {earlier} sets {knob} to `{}`; this line wins", shown(other));
+        (words, format!("delete line {earlier} or this one"))
+    };
+    Finding { fix: Some(fix), ..finding(line, Level::Warning, "conflicts-with", words) }
 }
 
 /// A value of a recipe, not longer than a line.

@@ -6,6 +6,7 @@
 use std::{collections::BTreeMap, iter::Peekable, str::Chars};
 
 use super::{
+    Branches, Conditions,
     commands::{Language, Place, Taken},
     variables::{self, LONGEST},
 };
@@ -21,6 +22,7 @@ pub(super) struct Command {
     line: u32,
     own: u32,
     words: Vec<String>,
+    branches: Branches,
 }
 
 /// The commands of a file.
@@ -33,10 +35,10 @@ pub(super) fn commands(text: &str) -> Vec<Command> {
 
 pub(super) fn read(text: &str, depth: usize) -> Taken {
     let mut taken = Taken::default();
-    for Command { line, own, words } in commands(text.trim_start_matches('\u{feff}')) {
+    for Command { line, own, words, branches } in commands(text.trim_start_matches('\u{feff}')) {
         let from = taken.steps.len();
         taken.command(line, &words, None, Place { language: Language::Batch, depth });
-        taken.unclear_at(from, own);
+        taken.place(from, [line, own], &branches);
     }
     taken.steps.sort_by_key(|step| step.line);
     taken
@@ -222,6 +224,7 @@ struct Run<'a> {
     ran: Vec<String>,
     running: Vec<String>,
     all: &'a [Spot],
+    conditions: Conditions,
     commands: Vec<Command>,
     /// How much may still be written out.
     left: usize,
@@ -233,6 +236,8 @@ impl Run<'_> {
             return;
         }
         let mut at = 0;
+        // The conditions of this block that are open: they end with the line.
+        let mut open = 0;
         while let Some((_, token)) = tokens.get(at) {
             let word = if let Token::Word { text, .. } = token { text.trim_start_matches('@') } else { "" };
             match (token, word.to_ascii_lowercase().as_str()) {
@@ -241,8 +246,16 @@ impl Run<'_> {
                     self.block(tokens.get(at + 1..end).unwrap_or_default(), depth + 1);
                     at = end + 1;
                 }
-                (Token::Word { .. }, "else" | "") => at += 1,
-                (Token::Word { .. }, "if") => at += 1 + condition(tokens.get(at + 1..).unwrap_or_default()),
+                (Token::Word { .. }, "") => at += 1,
+                (Token::Word { .. }, "else") => {
+                    self.conditions.next();
+                    at += 1;
+                }
+                (Token::Word { .. }, "if") => {
+                    self.conditions.begin();
+                    open += 1;
+                    at += 1 + condition(tokens.get(at + 1..).unwrap_or_default());
+                }
                 (Token::Word { .. }, "for") => at = self.head(tokens, at, depth + 1),
                 (Token::Word { .. }, label) if label.starts_with(':') => {
                     let name = label.trim_start_matches(':');
@@ -256,9 +269,14 @@ impl Run<'_> {
                     self.command(tokens.get(at..end).unwrap_or_default(), depth);
                     at = end;
                 }
-                (Token::Then | Token::Close | Token::End, _) => at += 1,
+                (Token::End, _) => {
+                    (0..std::mem::take(&mut open)).for_each(|_| self.conditions.end());
+                    at += 1;
+                }
+                (Token::Then | Token::Close, _) => at += 1,
             }
         }
+        (0..open).for_each(|_| self.conditions.end());
     }
 
     /// `for ... in (...) do ...`, and where what follows its body begins.
@@ -334,7 +352,7 @@ impl Run<'_> {
         // What a caller gives is judged where it gives it.
         let own = *line;
         let line = self.call.as_ref().filter(|_| given).map_or(own, |(line, _)| *line);
-        self.commands.push(Command { line, own, words });
+        self.commands.push(Command { line, own, words, branches: self.conditions.open.clone() });
     }
 
     /// Runs the lines from a label on, with what the call gives it.

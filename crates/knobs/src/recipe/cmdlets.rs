@@ -278,7 +278,10 @@ fn state(value: &str) -> String {
 /// an offload. Keywords: Microsoft's documents of the standardised ones.
 fn advanced_property(given: &Given) -> Vec<Action> {
     let device = given.of(&["Name", "InterfaceDescription"]).unwrap_or(ALL);
-    let name = given.of(&["RegistryKeyword", "DisplayName"]).unwrap_or_default().to_ascii_lowercase();
+    let keyword = given.of(&["RegistryKeyword"]).map(str::to_ascii_lowercase);
+    // A name may have wildcards: `*Jumbo*`.
+    let title = || given.of(&["DisplayName"]).unwrap_or_default().trim_matches('*').to_ascii_lowercase();
+    let name = keyword.unwrap_or_else(title);
     let Some(value) = given.of(&["RegistryValue", "DisplayValue"]) else { return Vec::new() };
     if name.contains("jumbo") {
         let bytes = value.split_whitespace().next().map(str::to_owned);

@@ -4,7 +4,7 @@
 //! What PowerShell's own commands set is told in `cmdlets`, what commands run that run others in `wrappers`.
 
 use super::{
-    Action, Kind, Problem, Step, batch, cmdlets, known_or_not, measuring, powershell,
+    Action, Branches, Kind, Problem, Step, batch, cmdlets, known_or_not, measuring, powershell,
     reg::{key_of_value, text_value},
     script, unix,
     wrappers::{self, Inner},
@@ -56,6 +56,8 @@ pub(super) fn program(word: &str) -> String {
 pub(super) struct Taken {
     pub(super) steps: Vec<Step>,
     pub(super) problems: Vec<Problem>,
+    /// Lines that say something which is judged on other lines: bodies of functions, lists that loops go over.
+    pub(super) followed: Vec<u32>,
 }
 
 impl Taken {
@@ -69,7 +71,7 @@ impl Taken {
             Some(Inner::Text(language, text)) => {
                 self.inner(line, language.read(&text, place.depth + 1), place.language);
             }
-            Some(Inner::Unknown(why)) => self.steps.push(Step { line, action: Action::Unclear(why) }),
+            Some(Inner::Unknown(why)) => self.steps.push(Step::new(line, Action::Unclear(why))),
             None => match command(words, piped) {
                 Ok(actions) => self.actions(line, actions, place.language),
                 Err(message) => self.problems.push(Problem { line, column: 1, message }),
@@ -77,23 +79,32 @@ impl Taken {
         }
     }
 
-    /// What isn't known of the steps from here on is said where it is done, and not where it is called for.
-    pub(super) fn unclear_at(&mut self, from: usize, line: u32) {
-        for step in self.steps.iter_mut().skip(from).filter(|step| matches!(step.action, Action::Unclear(_))) {
-            step.line = line;
+    /// Places the steps from here on, which a command does that is judged on one line (that of the call which gives it
+    /// values) and begins on its own: what isn't known of them is said there.
+    pub(super) fn place(&mut self, from: usize, [line, own]: [u32; 2], branches: &Branches) {
+        if line != own && self.steps.len() > from {
+            self.followed.push(own);
+        }
+        for step in self.steps.iter_mut().skip(from) {
+            if step.line == line && matches!(step.action, Action::Unclear(_)) {
+                step.line = own;
+            }
+            step.branches = branches.around(&step.branches);
         }
     }
 
     pub(super) fn actions(&mut self, line: u32, actions: Vec<Action>, language: Language) {
         let known = |action| language.marks().iter().fold(action, |action, mark| known_or_not(action, *mark));
-        self.steps.extend(actions.into_iter().map(|action| Step { line, action: known(action) }));
+        self.steps.extend(actions.into_iter().map(|action| Step::new(line, known(action))));
     }
 
     /// Takes what a text does that begins on a line of this one.
     pub(super) fn inner(&mut self, line: u32, inner: Taken, language: Language) {
         let at = |inner: u32| line.saturating_add(inner.saturating_sub(1));
         for step in inner.steps {
+            let from = self.steps.len();
             self.actions(at(step.line), vec![step.action], language);
+            self.place(from, [0; 2], &step.branches);
         }
         self.problems.extend(inner.problems.into_iter().map(|problem| Problem { line: at(problem.line), ..problem }));
     }
@@ -104,7 +115,7 @@ impl Taken {
             return;
         }
         let text: String = lines.iter().flat_map(|(_, line)| [line.as_str(), "\n"]).collect();
-        let (steps, problems) = super::read_at(kind, &text, place.depth + 1);
+        let Taken { steps, problems, .. } = super::read_at(kind, &text, place.depth + 1);
         let at = |inner: u32| {
             let index = usize::try_from(inner).unwrap_or(usize::MAX).saturating_sub(1);
             lines.get(index).or(lines.last()).map_or(1, |(line, _)| *line)

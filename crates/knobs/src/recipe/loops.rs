@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
+    Conditions,
     posix::{self, Command},
     variables::{self, LONGEST, is_of_name},
 };
@@ -19,7 +20,9 @@ const DEEPEST: usize = 32;
 /// The commands of a shell script in the order in which they run: `for v in a b; do ...; done` is written out, functions
 /// run where they are called (once behind the rest, where nothing calls them), and the variables that the script itself
 /// gives are put in.
-pub(super) fn shell(commands: &[Command]) -> Vec<Command> {
+///
+/// Beside them the lines that lists stand on which are put in.
+pub(super) fn shell(commands: &[Command]) -> (Vec<Command>, Vec<u32>) {
     let mut shell = Shell { left: MOST, ..Shell::default() };
     shell.run(commands, 0);
     let functions = shell.functions.clone();
@@ -28,7 +31,20 @@ pub(super) fn shell(commands: &[Command]) -> Vec<Command> {
             shell.run(&body, 1);
         }
     }
-    shell.written
+    (
+        shell.written,
+        shell.lists.into_values().filter(|list| list.used).flat_map(|list| list.first..=list.last).collect(),
+    )
+}
+
+/// A variable that is a list. An element may have a name: `[name]=value`.
+#[derive(Default)]
+struct List {
+    elements: Vec<String>,
+    /// The lines that it stands on.
+    first: u32,
+    last: u32,
+    used: bool,
 }
 
 /// The call of a function that runs.
@@ -43,8 +59,7 @@ struct Call {
 #[derive(Default)]
 struct Shell {
     variables: BTreeMap<String, String>,
-    /// Variables that are lists. An element may have a name: `[name]=value`.
-    lists: BTreeMap<String, Vec<String>>,
+    lists: BTreeMap<String, List>,
     /// Variables whose values come from the arguments of the call that runs.
     given: BTreeSet<String>,
     functions: BTreeMap<String, Vec<Command>>,
@@ -52,6 +67,7 @@ struct Shell {
     /// Those that run: menus call one another.
     running: Vec<String>,
     call: Option<Call>,
+    conditions: Conditions,
     written: Vec<Command>,
     /// How many commands may still be written out again.
     left: usize,
@@ -62,6 +78,12 @@ impl Shell {
         let mut rest = commands;
         while let Some((command, after)) = rest.split_first() {
             rest = after;
+            self.branch(command);
+            for list in command.words.iter().filter_map(|word| list_of(word)) {
+                if let Some(list) = self.lists.get_mut(list.trim_start_matches('!')) {
+                    list.used = true;
+                }
+            }
             if let Some((variable, list)) = self.head_of_loop(&command.words) {
                 let (body, behind) = after.split_at(end_of_body(after));
                 rest = behind.get(1..).unwrap_or_default();
@@ -79,8 +101,20 @@ impl Shell {
                     first.words.remove(0);
                 }
                 self.functions.insert(name, body);
-            } else if !self.note(&command.words) && !self.calls(command, depth) {
+            } else if !self.note(command) && !self.calls(command, depth) {
                 self.write(command);
+            }
+        }
+    }
+
+    /// Notes where the branches of conditions begin and end.
+    fn branch(&mut self, command: &Command) {
+        for word in command.words.iter().map(String::as_str).take_while(|word| is_before(word) || *word == "fi") {
+            match word {
+                "if" => self.conditions.begin(),
+                "elif" | "else" => self.conditions.next(),
+                "fi" => self.conditions.end(),
+                _ => {}
             }
         }
     }
@@ -98,7 +132,8 @@ impl Shell {
         let here = command.here.iter().map(|(number, text)| (line.unwrap_or(*number), self.put_in(text))).collect();
         let into = command.into.as_ref().map(|into| self.put_in(into));
         let (line, own) = (line.unwrap_or(command.line), command.own);
-        self.written.push(Command { line, own, words, into, here, piped: command.piped });
+        let branches = self.conditions.open.clone();
+        self.written.push(Command { line, own, end: command.end, words, into, here, piped: command.piped, branches });
     }
 
     /// Whether the caller of the function that runs has a say in a text.
@@ -182,11 +217,13 @@ impl Shell {
     }
 
     /// Notes `NAME=text`; true for a command that does nothing else.
-    fn note(&mut self, command: &[String]) -> bool {
+    fn note(&mut self, command: &Command) -> bool {
         const DECLARE: [&str; 5] = ["export", "readonly", "local", "declare", "typeset"];
         let is_option = |word: &str| word.len() == 2 && word.starts_with('-');
-        let words =
-            command.iter().skip_while(|word| is_before(word) || DECLARE.contains(&word.as_str()) || is_option(word));
+        let words = command
+            .words
+            .iter()
+            .skip_while(|word| is_before(word) || DECLARE.contains(&word.as_str()) || is_option(word));
         let pairs: Vec<Option<(&str, &str)>> = words.map(|word| name_and_value(word)).collect();
         // Before another command it holds for that alone, unless it is one word of `NAME=$(command ...)`.
         let Some(Some(first)) = pairs.first() else { return false };
@@ -199,13 +236,24 @@ impl Shell {
                 self.given.insert(name.to_owned());
             }
             if let Some(elements) = posix::elements(value) {
-                let elements = elements.iter().take(MOST).flat_map(|element| self.words(element)).collect();
-                self.lists.insert(name.to_owned(), elements);
+                let known = |element: &String| match element_of(element) {
+                    Some((name, value)) => {
+                        let value = self.put_in(value);
+                        vec![format!("[{}]={}", self.put_in(name), worked_out(&value).unwrap_or(value))]
+                    }
+                    None => self.words(element),
+                };
+                let elements = elements.iter().take(MOST).flat_map(known).collect();
+                let list = List { elements, first: command.own, last: command.end, used: false };
+                self.lists.insert(name.to_owned(), list);
                 continue;
             }
             let value = self.put_in(value);
             match worked_out(&value) {
-                Some(value) if alone && value.len() <= LONGEST => self.variables.insert(name.to_owned(), value),
+                // What is empty at first gets its value where only a running script knows.
+                Some(value) if alone && !value.is_empty() && value.len() <= LONGEST => {
+                    self.variables.insert(name.to_owned(), value)
+                }
                 _ => self.variables.remove(name),
             };
         }
@@ -217,11 +265,9 @@ impl Shell {
         if let (Some(call), "$@" | "${@}" | "$*" | "${*}") = (&self.call, word) {
             return call.arguments.clone();
         }
-        let list =
-            word.strip_prefix("${").and_then(|rest| ["[@]}", "[*]}"].iter().find_map(|end| rest.strip_suffix(end)));
-        if let Some(name) = list {
+        if let Some(name) = list_of(word) {
             let names_of = name.strip_prefix('!');
-            if let Some(elements) = self.lists.get(names_of.unwrap_or(name)) {
+            if let Some(List { elements, .. }) = self.lists.get(names_of.unwrap_or(name)) {
                 let part = |element: &String| match (element_of(element), names_of) {
                     (Some((name, _)), Some(_)) => name.to_owned(),
                     (Some((_, value)), None) => value.to_owned(),
@@ -257,7 +303,7 @@ impl Shell {
     fn value(&self, name: &str) -> Option<String> {
         if let Some((list, element)) = name.strip_suffix(']').and_then(|name| name.split_once('[')) {
             let wanted = self.put_in(element);
-            let elements = self.lists.get(list)?.iter();
+            let elements = self.lists.get(list)?.elements.iter();
             return elements
                 .filter_map(|text| element_of(text))
                 .find(|(name, _)| *name == wanted)
@@ -278,6 +324,12 @@ impl Shell {
 /// Words that stand before a command and are none of it.
 fn is_before(word: &str) -> bool {
     ["do", "then", "else", "{", "if", "elif", "while", "until", "!"].contains(&word)
+}
+
+/// The list that a word stands for all elements of: `${list[@]}`, or with `!` for their names.
+fn list_of(word: &str) -> Option<&str> {
+    let rest = word.strip_prefix("${")?;
+    ["[@]}", "[*]}"].iter().find_map(|end| rest.strip_suffix(end))
 }
 
 /// The name and the value of an element `[name]=value`.

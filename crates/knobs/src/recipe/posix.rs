@@ -3,6 +3,8 @@
 
 use std::{iter::Peekable, mem::take, str::Chars};
 
+use super::Branches;
+
 /// One command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Command {
@@ -10,6 +12,8 @@ pub(super) struct Command {
     pub(super) line: u32,
     /// The line that it begins on.
     pub(super) own: u32,
+    /// The line that it ends on.
+    pub(super) end: u32,
     pub(super) words: Vec<String>,
     /// The file that its output goes into.
     pub(super) into: Option<String>,
@@ -17,6 +21,7 @@ pub(super) struct Command {
     pub(super) here: Vec<(u32, String)>,
     /// Whether a pipe hands it the output of the command before.
     pub(super) piped: bool,
+    pub(super) branches: Branches,
 }
 
 /// The commands of a script in the order in which they stand there.
@@ -234,7 +239,8 @@ impl Lexer<'_> {
     fn end(&mut self, pipes: bool) {
         self.end_word();
         self.next = Next::Word;
-        let command = take(&mut self.command);
+        let mut command = take(&mut self.command);
+        command.end = self.line;
         // `> FILE` alone makes it empty; a here-document waits for its command.
         let any = !command.words.is_empty() || self.waiting.iter().any(|(at, _)| *at == self.found.len());
         if any {

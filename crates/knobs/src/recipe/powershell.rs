@@ -11,6 +11,7 @@ use std::{
 };
 
 use super::{
+    Branches, Conditions,
     commands::{Language, Place, Taken},
     variables::{self, LONGEST, is_of_name},
 };
@@ -33,6 +34,7 @@ pub(super) struct Command {
     pub(super) own: u32,
     pub(super) words: Vec<String>,
     pub(super) piped: Option<Vec<String>>,
+    pub(super) branches: Branches,
 }
 
 pub(super) fn read(text: &str, depth: usize) -> Taken {
@@ -41,7 +43,7 @@ pub(super) fn read(text: &str, depth: usize) -> Taken {
         let place = Place { language: Language::PowerShell, depth };
         let from = taken.steps.len();
         taken.command(command.line, &command.words, command.piped.as_deref(), place);
-        taken.unclear_at(from, command.own);
+        taken.place(from, [command.line, command.own], &command.branches);
     }
     taken.steps.sort_by_key(|step| step.line);
     taken
@@ -273,6 +275,7 @@ struct Run {
     running: Vec<String>,
     /// The line of the call that runs, and the variables that come from it.
     call: Option<(u32, BTreeSet<String>)>,
+    conditions: Conditions,
     commands: Vec<Command>,
     /// How much may still be written out.
     left: usize,
@@ -286,6 +289,8 @@ impl Run {
         let mut words: Vec<Word> = Vec::new();
         let mut piped = Piped::Nothing;
         let mut at = 0;
+        // Whether a condition of this block may have another branch.
+        let mut open = false;
         while let Some((line, token)) = tokens.get(at) {
             at += 1;
             match token {
@@ -301,11 +306,27 @@ impl Run {
                 Token::Open => {
                     let end = end_of_block(tokens, at);
                     let inner = tokens.get(at..end).unwrap_or_default();
-                    self.head(&std::mem::take(&mut words), &piped, inner, depth + 1);
+                    let words = std::mem::take(&mut words);
+                    let first = words.first().map(|word| word.text.to_ascii_lowercase()).unwrap_or_default();
+                    let first = first.split('(').next().unwrap_or_default();
+                    if open && ["else", "elseif"].contains(&first) {
+                        self.conditions.next();
+                    } else {
+                        if std::mem::replace(&mut open, first == "if") {
+                            self.conditions.end();
+                        }
+                        if open {
+                            self.conditions.begin();
+                        }
+                    }
+                    self.head(&words, &piped, inner, depth + 1);
                     piped = Piped::Objects(Vec::new());
                     at = end + 1;
                 }
             }
+        }
+        if open {
+            self.conditions.end();
         }
         self.part(&words, &piped, depth);
     }
@@ -408,7 +429,8 @@ impl Run {
             Piped::Texts(_) => Some(Vec::new()),
             Piped::Objects(words) => Some(words.clone()),
         };
-        self.commands.push(Command { line, own, words: words.clone(), piped });
+        let branches = self.conditions.open.clone();
+        self.commands.push(Command { line, own, words: words.clone(), piped, branches });
         Piped::Objects(words)
     }
 

@@ -152,8 +152,8 @@ impl Reader {
         let Some(value) = name else { return };
         let address = Address::Registry { key, value };
         match data_text(data) {
-            Ok(Some(text)) => self.steps.push(Step { line: number, action: Action::Set(address, text) }),
-            Ok(None) => self.steps.push(Step { line: number, action: Action::Delete(address) }),
+            Ok(Some(text)) => self.steps.push(Step::new(number, Action::Set(address, text))),
+            Ok(None) => self.steps.push(Step::new(number, Action::Delete(address))),
             Err(message) => self.problem(number, raw, message),
         }
     }
@@ -265,9 +265,9 @@ mod tests {
         assert_eq!(
             steps,
             [
-                Step { line: 5, action: Action::Set(address("TcpWindowSize"), "64240".to_owned()) },
-                Step { line: 6, action: Action::Delete(address("Tcp1323Opts")) },
-                Step { line: 7, action: Action::Set(address("Bytes"), "hex:01,02".to_owned()) },
+                Step::new(5, Action::Set(address("TcpWindowSize"), "64240".to_owned())),
+                Step::new(6, Action::Delete(address("Tcp1323Opts"))),
+                Step::new(7, Action::Set(address("Bytes"), "hex:01,02".to_owned())),
             ]
         );
     }

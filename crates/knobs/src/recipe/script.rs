@@ -16,7 +16,8 @@ use super::{
 pub(super) fn read(text: &str, depth: usize) -> Taken {
     let place = Place { language: Language::Shell, depth };
     let mut taken = Taken::default();
-    let commands = loops::shell(&posix::commands(text.trim_start_matches('\u{feff}')));
+    let (commands, lists) = loops::shell(&posix::commands(text.trim_start_matches('\u{feff}')));
+    taken.followed = lists;
     let mut output: Option<Lines> = None;
     // What the groups of commands `{ ...; }` print that are open.
     let mut groups: Vec<Lines> = Vec::new();
@@ -42,7 +43,7 @@ pub(super) fn read(text: &str, depth: usize) -> Taken {
                 group.extend(text.iter().cloned());
             }
         }
-        taken.unclear_at(from, command.own);
+        taken.place(from, [command.line, command.own], &command.branches);
         output = text;
     }
     taken.steps.sort_by_key(|step| step.line);
@@ -133,7 +134,7 @@ fn written(taken: &mut Taken, line: u32, into: &str, lines: Option<&[(u32, Strin
     let Some(lines) = lines else {
         if unix::is_of_settings(into) {
             let words = format!("what is written into `{into}` is known only when the script runs");
-            taken.steps.push(super::Step { line, action: Action::Unclear(words) });
+            taken.steps.push(super::Step::new(line, Action::Unclear(words)));
         }
         return;
     };

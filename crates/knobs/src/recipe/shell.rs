@@ -7,7 +7,7 @@ pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
     let (mut steps, mut problems) = (Vec::new(), Vec::new());
     for (number, raw) in (1..).zip(text.lines()) {
         match line(raw) {
-            Ok(Some(action)) => steps.push(Step { line: number, action }),
+            Ok(Some(action)) => steps.push(Step::new(number, action)),
             Ok(None) => {}
             Err((column, message)) => problems.push(Problem { line: number, column, message }),
         }
@@ -71,8 +71,8 @@ mod tests {
         assert_eq!(
             steps,
             [
-                Step { line: 2, action: Action::Set(Address::sysctl("kern.ipc.nmbclusters"), "65536".to_owned()) },
-                Step { line: 4, action: Action::Set(mtu, "9014".to_owned()) },
+                Step::new(2, Action::Set(Address::sysctl("kern.ipc.nmbclusters"), "65536".to_owned())),
+                Step::new(4, Action::Set(mtu, "9014".to_owned())),
             ]
         );
     }
@@ -81,7 +81,7 @@ mod tests {
     fn the_old_switch_for_window_scaling_is_the_sysctl_that_it_sets() {
         let (steps, _) = read("tcp_extensions=\"NO\"\n");
         let scaling = Address::sysctl("net.inet.tcp.rfc1323");
-        assert_eq!(steps, [Step { line: 1, action: Action::Set(scaling, "0".to_owned()) }]);
+        assert_eq!(steps, [Step::new(1, Action::Set(scaling, "0".to_owned()))]);
     }
 
     #[test]

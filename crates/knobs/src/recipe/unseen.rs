@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{Action, Problem, Step};
+use super::{Action, Step, commands::Taken};
 use crate::{Address, Catalogue, Family};
 
 /// Adds a step for each line that seems to set something and of which nothing is said.
-pub(super) fn add(text: &str, steps: &mut Vec<Step>, problems: &[Problem]) {
-    let said: BTreeSet<u32> =
-        steps.iter().map(|step| step.line).chain(problems.iter().map(|problem| problem.line)).collect();
+pub(super) fn add(text: &str, taken: &mut Taken) {
+    let lines = taken.steps.iter().map(|step| step.line).chain(taken.problems.iter().map(|problem| problem.line));
+    let said: BTreeSet<u32> = lines.chain(taken.followed.iter().copied()).collect();
     let names = names();
     let mut found = Vec::new();
     // The line on which a command begins, where it goes on.
@@ -24,12 +24,11 @@ pub(super) fn add(text: &str, steps: &mut Vec<Step>, problems: &[Problem]) {
             continue;
         }
         if let Some(what) = mentioned(line, &names) {
-            let words = format!("`{what}` is set here in a way that is not followed");
-            found.push(Step { line: number, action: Action::Unclear(words) });
+            found.push(Step::new(number, Action::Unclear(what)));
         }
     }
-    steps.extend(found);
-    steps.sort_by_key(|step| step.line);
+    taken.steps.extend(found);
+    taken.steps.sort_by_key(|step| step.line);
 }
 
 /// The names of registry values and sysctls. Short names may be another program's.
@@ -54,7 +53,7 @@ fn is_comment(line: &str) -> bool {
     says.iter().any(|word| lower.starts_with(word)) || shows
 }
 
-/// What a line seems to set.
+/// What a line seems to set, in a sentence.
 fn mentioned(line: &str, names: &[String]) -> Option<String> {
     let lower = line.to_ascii_lowercase();
     let looks = [
@@ -83,7 +82,7 @@ fn mentioned(line: &str, names: &[String]) -> Option<String> {
     ];
     // A small letter asks.
     if let Some(option) = ["ethtool -K", "ethtool -G", "ethtool -C"].into_iter().find(|option| line.contains(option)) {
-        return Some(option.to_owned());
+        return Some(run(option));
     }
     let is_of = |words: &&&[&str]| {
         let mut rest = lower.as_str();
@@ -96,9 +95,14 @@ fn mentioned(line: &str, names: &[String]) -> Option<String> {
         })
     };
     if let Some(words) = commands.iter().find(is_of) {
-        return Some(words.iter().map(|word| word.trim()).collect::<Vec<_>>().join(" "));
+        return Some(run(&words.iter().map(|word| word.trim()).collect::<Vec<_>>().join(" ")));
     }
-    names.iter().find(|name| gives(&lower, &name.to_ascii_lowercase())).cloned()
+    let name = names.iter().find(|name| gives(&lower, &name.to_ascii_lowercase()))?;
+    Some(format!("`{name}` is named here with a value, and what the script does with them is not followed"))
+}
+
+fn run(command: &str) -> String {
+    format!("`{command}` is run here in a way that is not followed")
 }
 
 /// Whether a line names a setting and something that it may be set to.
