@@ -402,4 +402,6 @@ impl Setting<'_> {
 }
 
 #[cfg(test)]
+mod script_tests;
+#[cfg(test)]
 pub(crate) mod tests;

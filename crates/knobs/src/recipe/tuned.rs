@@ -138,8 +138,7 @@ mod tests {
     #[test]
     fn reads_the_sysctl_sections_with_the_variables_of_the_file() {
         let (steps, problems) = read(PROFILE);
-        let set =
-            |line, name: &str, value: &str| Step { line, action: Action::Set(Address::sysctl(name), value.to_owned()) };
+        let set = |line, name: &str, value: &str| Step::new(line, Action::Set(Address::sysctl(name), value.to_owned()));
         assert_eq!(steps[0], set(13, "net.ipv4.tcp_rmem", "4096 131072 16777216"));
         assert_eq!(steps[1], set(14, "net.core.rmem_max", "212992"));
         assert!(matches!(&steps[2], Step { line: 15, action: Action::Unclear(_), .. }));
