@@ -115,6 +115,12 @@ fn what_powershell_runs_by_other_programs_is_judged() {
         let found = rules(Kind::PowerShell, line, "windows-10");
         assert!(found.iter().any(|rule| rule.ends_with("harmful")), "{line}: {found:?}");
     }
+    // A file of both languages.
+    let both =
+        "@powershell -nop -f \"%~f0\" & exit /b\n$state = 'disabled'\nnetsh int tcp set global rss=$state # off\n";
+    assert_eq!(rules(Kind::Batch, both, "windows-10"), ["3 harmful"]);
+    let line = "sp 'HKLM:\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Multimedia\\SystemProfile' NetworkThrottlingIndex -1 -type dword";
+    assert!(!rules(Kind::PowerShell, line, "windows-10").contains(&"1 wrong-type".to_owned()));
     let line = "[Microsoft.Win32.Registry]::SetValue('HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters', 'SackOpts', 0)";
     assert_eq!(rules(Kind::PowerShell, line, "windows-xp"), ["1 harmful"]);
 }
@@ -185,6 +191,8 @@ fn what_cannot_be_followed_is_named_and_what_is_only_shown_is_not() {
         (Kind::PowerShell, "Edit-RegistryEntry $path \"TcpAckFrequency\" -Dec 1"),
         (Kind::PowerShell, "$settings = @{\n  'TcpAckFrequency' = 1\n}"),
         (Kind::PowerShell, "$key.SetValue('TcpWindowSize', 65535)"),
+        (Kind::Batch, "forfiles /c \"cmd /c start netsh 'int','tcp','set','global','rss=disabled'\""),
+        (Kind::Script, "cat > /etc/sysctl.d/9.conf <<EOF\n$LINES\nEOF"),
         (Kind::Script, "find . | xargs sysctl -w net.ipv4.tcp_sack=0"),
         (Kind::Script, "while read k; do sysctl -w net.ipv4.$k=0; done < list"),
         (Kind::Script, "X=1; X=''; sysctl -w net.ipv4.tcp_sack=$X"),
@@ -205,6 +213,7 @@ fn what_cannot_be_followed_is_named_and_what_is_only_shown_is_not() {
             Kind::Script,
             "sysctl net.ipv4.tcp_sack >> before.txt\ngrep net.ipv4.tcp_sack=0 x\nX=$(sysctl -n net.ipv4.tcp_sack)",
         ),
+        (Kind::Batch, "netsh int ip set dynamicport tcp start=1 & netsh int ip set global x"),
         (Kind::Script, "command -v iperf3\nsysctl -p\nethtool -k eth0"),
     ] {
         assert_eq!(

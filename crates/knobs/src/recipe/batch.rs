@@ -44,6 +44,20 @@ pub(super) fn read(text: &str, depth: usize) -> Taken {
     taken
 }
 
+/// Whether a batch file hands itself to PowerShell: such files are scripts of both.
+pub(super) fn is_powershell(text: &str) -> bool {
+    let hands_over = |line: &str| {
+        let line = line.to_ascii_lowercase();
+        line.contains("powershell") && ["%0", "%~f0", "%~dpnx0", "%~s0"].iter().any(|itself| line.contains(itself))
+    };
+    let assigns = |line: &str| {
+        line.trim_start()
+            .strip_prefix('$')
+            .is_some_and(|rest| rest.split_once('=').is_some_and(|(name, _)| variables::is_name(name.trim())))
+    };
+    text.lines().any(hands_over) && text.lines().any(assigns)
+}
+
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
     Word {

@@ -418,5 +418,7 @@ fn item_property(given: &Given, remove: bool) -> Result<Vec<Action>, String> {
         return Ok(vec![Action::Delete(knob)]);
     }
     let value = given.of(&["Value"]).ok_or_else(|| format!("{knob} is written without -Value"))?;
-    Ok(vec![Action::Set(knob, value.to_owned())])
+    // -1 is written as the REG_DWORD of the same bits.
+    let bits = value.parse::<i32>().ok().filter(|number| *number < 0).map(i32::cast_unsigned);
+    Ok(vec![Action::Set(knob, bits.map_or_else(|| value.to_owned(), |bits| bits.to_string()))])
 }

@@ -266,6 +266,12 @@ fn supplemental(words: &[&str]) -> Result<Vec<Action>, String> {
     let set = |(parameter, value): (&str, &str)| {
         let known = NAMES.iter().find(|(short, _)| *short == parameter).map_or(parameter, |(_, long)| long);
         let knob = Address::TcpSetting { template: template.to_owned(), parameter: known.to_owned() };
+        // PowerShell has other words for it.
+        let value = match (known, value) {
+            ("CwndRestart", "enabled") => "True",
+            ("CwndRestart", "disabled") => "False",
+            _ => value,
+        };
         Action::Set(knob, value.to_owned())
     };
     Ok(sets.into_iter().map(set).collect())
@@ -520,7 +526,7 @@ mod tests {
                 "1: tcpsetting custom MinRtoMs = 300",
                 "1: tcpsetting custom InitialCongestionWindowMss = 10",
                 "1: tcpsetting custom CongestionProvider = ctcp",
-                "1: tcpsetting custom CwndRestart = enabled",
+                "1: tcpsetting custom CwndRestart = True",
                 "1: tcpsetting custom DelayedAckTimeoutMs = 180",
                 "2: netoffload TaskOffload = disabled",
                 "3: netsh tcp security mpp = disabled",

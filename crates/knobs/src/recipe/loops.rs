@@ -129,7 +129,11 @@ impl Shell {
             let several: Vec<String> = first.split_whitespace().map(str::to_owned).collect();
             words.splice(..1, several);
         }
-        let here = command.here.iter().map(|(number, text)| (line.unwrap_or(*number), self.put_in(text))).collect();
+        let known = |(number, text): &(u32, String)| -> Vec<(u32, String)> {
+            let number = line.unwrap_or(*number);
+            self.put_in(text).lines().map(|text| (number, text.to_owned())).collect()
+        };
+        let here = command.here.iter().flat_map(known).collect();
         let into = command.into.as_ref().map(|into| self.put_in(into));
         let (line, own) = (line.unwrap_or(command.line), command.own);
         let branches = self.conditions.open.clone();

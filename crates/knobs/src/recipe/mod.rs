@@ -246,6 +246,8 @@ fn read_at(kind: Kind, text: &str, depth: usize) -> Taken {
         Kind::Sysctl => sysctl(text),
         Kind::Shell => shell::read(text),
         Kind::Registry => reg::read(text),
+        // A file of both languages hands itself to PowerShell.
+        Kind::Batch if batch::is_powershell(text) => return Language::PowerShell.read(text, depth),
         Kind::Batch => return Language::Batch.read(text, depth),
         Kind::PowerShell => return Language::PowerShell.read(text, depth),
         Kind::TuneD => tuned::read(text),

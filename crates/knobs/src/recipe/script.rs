@@ -171,6 +171,14 @@ fn written(taken: &mut Taken, line: u32, into: &str, lines: Option<&[(u32, Strin
         }
         Some(Kind::Sysctl) => {
             let only: Lines = lines.iter().filter(|(_, line)| into.contains("sysctl") || sets(line)).cloned().collect();
+            // What a variable stands for may be whole lines.
+            let (variables, only): (Lines, Lines) = only
+                .into_iter()
+                .partition(|(_, line)| line.trim_start().starts_with(['$', '`']) && !line.contains('='));
+            for (line, text) in variables {
+                let words = format!("what `{}` stands for is known only when the script runs", text.trim());
+                taken.actions(line, vec![Action::Unclear(words)], place.language);
+            }
             taken.file(Kind::Sysctl, &only, place);
         }
         Some(kind) => taken.file(kind, lines, place),

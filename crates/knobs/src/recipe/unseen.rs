@@ -73,7 +73,7 @@ fn mentioned(line: &str, names: &[String]) -> Option<String> {
         return None;
     }
     let commands: [&[&str]; 6] = [
-        &["netsh", " tcp", " set"],
+        &["netsh", " tcp set "],
         &["set-nettcpsetting"],
         &["set-netoffloadglobalsetting"],
         &["new-nettransportfilter"],
@@ -84,8 +84,11 @@ fn mentioned(line: &str, names: &[String]) -> Option<String> {
     if let Some(option) = ["ethtool -K", "ethtool -G", "ethtool -C"].into_iter().find(|option| line.contains(option)) {
         return Some(run(option));
     }
+    // The words of a list are those of a command: `'int','tcp','set'`.
+    let plain = lower.replace([',', '"', '\''], " ");
+    let plain = plain.split_whitespace().collect::<Vec<_>>().join(" ");
     let is_of = |words: &&&[&str]| {
-        let mut rest = lower.as_str();
+        let mut rest = plain.as_str();
         words.iter().all(|word| match rest.split_once(word) {
             Some((_, behind)) => {
                 rest = behind;

@@ -3,7 +3,10 @@
 //! `cmd /c`, `powershell -Command`, `sh -c`, `sudo`, `start`, `Start-Process`, `Invoke-Expression` and the like. What they
 //! run goes the way of every other command.
 
-use super::commands::{Language, program};
+use super::{
+    commands::{Language, program},
+    variables::is_name,
+};
 
 /// What a command runs.
 #[derive(Debug, PartialEq)]
@@ -127,10 +130,6 @@ fn behind(prefix: &Prefix, words: &[String]) -> Option<Inner> {
         };
     }
     rest.get(prefix.own..).filter(|rest| !rest.is_empty()).map(|rest| Inner::Words(rest.to_vec()))
-}
-
-fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(super::variables::is_of_name)
 }
 
 /// `-c`, `-lc`: letters behind one dash, one of which is this.
