@@ -70,6 +70,7 @@ pub struct LintRequest {
 }
 
 /// One setting of a recipe, with what the rules look at.
+#[derive(Clone, Copy)]
 struct Setting<'a> {
     line: u32,
     knob: &'a Address,
@@ -298,7 +299,16 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         if let Some(meant) = meant::nearest(setting.catalogue, setting.knob) {
             let words = format!("{name} is not a {} setting; did you mean {meant}?", setting.platform.family.title());
             let fix = Some(format!("write {meant}"));
-            return vec![Finding { fix, ..finding(setting.line, Level::Warning, "misspelt", words) }];
+            let mut found = vec![Finding { fix, ..finding(setting.line, Level::Warning, "misspelt", words) }];
+            // netsh may take a beginning for the whole: what that does is worth a word, too.
+            if let Address::Netsh { context, parameter } = setting.knob
+                && meant.starts_with(parameter.as_str())
+            {
+                let knob = Address::Netsh { context: context.clone(), parameter: meant };
+                let harms = judge(&Setting { knob: &knob, ..*setting }).into_iter();
+                found.extend(harms.filter(|finding| finding.level >= Level::Warning));
+            }
+            return found;
         }
         let words = format!("{name} does not bound TCP as far as the catalogue knows");
         return vec![finding(setting.line, Level::Note, "unknown-setting", words)];

@@ -102,6 +102,7 @@ fn what_powershell_runs_by_other_programs_is_judged() {
         "& \"$env:windir\\System32\\netsh.exe\" int tcp set global rss=disabled",
         "$out = netsh int tcp set global rss=disabled 2>&1",
         "Invoke-Expression \"netsh int tcp set global rss=disabled\"",
+        "$x = Invoke-Expression -Command \"netsh int tcp set global rss=disabled\" -ErrorAction Stop | Out-String",
         "iex 'Set-NetOffloadGlobalSetting -ReceiveSideScaling Disabled'",
         "$all = 'rss', 'x'\nforeach ($one in $all) { Invoke-Expression \"netsh int tcp set global $one=disabled\" }",
         "Start-Process netsh -ArgumentList 'int tcp set global rss=disabled' -Wait",
@@ -121,6 +122,8 @@ fn what_powershell_runs_by_other_programs_is_judged() {
     assert_eq!(rules(Kind::Batch, both, "windows-10"), ["3 harmful"]);
     let line = "sp 'HKLM:\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Multimedia\\SystemProfile' NetworkThrottlingIndex -1 -type dword";
     assert!(!rules(Kind::PowerShell, line, "windows-10").contains(&"1 wrong-type".to_owned()));
+    let line = "iex -Command 'netsh int tcp set supplemental Internet congestionprovider=cubic' -ErrorAction Stop";
+    assert_eq!(rules(Kind::PowerShell, line, "windows-2019"), ["1 fine"]);
     let line = "[Microsoft.Win32.Registry]::SetValue('HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters', 'SackOpts', 0)";
     assert_eq!(rules(Kind::PowerShell, line, "windows-xp"), ["1 harmful"]);
 }
@@ -193,6 +196,8 @@ fn what_cannot_be_followed_is_named_and_what_is_only_shown_is_not() {
         (Kind::PowerShell, "$key.SetValue('TcpWindowSize', 65535)"),
         (Kind::Batch, "forfiles /c \"cmd /c start netsh 'int','tcp','set','global','rss=disabled'\""),
         (Kind::Script, "cat > /etc/sysctl.d/9.conf <<EOF\n$LINES\nEOF"),
+        (Kind::Script, "apply net.ipv4.tcp_fin_timeout 10"),
+        (Kind::Script, "L=(\n  net.ipv4.tcp_sack=0\n)\nfor s in \"${L[@]}\"; do apply \"$s\"; done"),
         (Kind::Script, "find . | xargs sysctl -w net.ipv4.tcp_sack=0"),
         (Kind::Script, "while read k; do sysctl -w net.ipv4.$k=0; done < list"),
         (Kind::Script, "X=1; X=''; sysctl -w net.ipv4.tcp_sack=$X"),
@@ -336,5 +341,5 @@ fn a_congestion_control_that_there_is_none_of_gets_the_name_that_was_meant() {
         assert_eq!(checked(Kind::Sysctl, line, platform), (level, rule.to_owned()), "{line}");
     }
     let found = said(Kind::Batch, "netsh int tcp set global autotuning=disabled", "windows-10");
-    assert!(found.contains("did you mean autotuninglevel?"), "{found}");
+    assert!(found.contains("did you mean autotuninglevel?") && found.contains("65,535 B"), "{found}");
 }

@@ -56,8 +56,10 @@ pub(super) fn program(word: &str) -> String {
 pub(super) struct Taken {
     pub(super) steps: Vec<Step>,
     pub(super) problems: Vec<Problem>,
-    /// Lines that say something which is judged on other lines: bodies of functions, lists that loops go over.
+    /// Lines that say something which is judged on other lines: bodies of functions.
     pub(super) followed: Vec<u32>,
+    /// Lines of lists that loops go over: what they name may be judged where the loop is.
+    pub(super) lists: Vec<u32>,
 }
 
 impl Taken {

@@ -152,6 +152,11 @@ impl Step {
     pub fn new(line: u32, action: Action) -> Self {
         Self { line, action, branches: Branches::default(), socket: None }
     }
+
+    /// The setting that it sets or takes away.
+    fn knob(&self) -> Option<&Address> {
+        if let Action::Set(knob, _) | Action::Delete(knob) = &self.action { Some(knob) } else { None }
+    }
 }
 
 /// The branches that something lies in: conditions by their numbers, each with the number of its branch.

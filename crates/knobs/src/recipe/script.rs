@@ -17,7 +17,7 @@ pub(super) fn read(text: &str, depth: usize) -> Taken {
     let place = Place { language: Language::Shell, depth };
     let mut taken = Taken::default();
     let (commands, lists) = loops::shell(&posix::commands(text.trim_start_matches('\u{feff}')));
-    taken.followed = lists;
+    taken.lists = lists;
     let mut output: Option<Lines> = None;
     // What the groups of commands `{ ...; }` print that are open.
     let mut groups: Vec<Lines> = Vec::new();

@@ -11,6 +11,9 @@ pub(super) fn add(text: &str, taken: &mut Taken) {
     let lines = taken.steps.iter().map(|step| step.line).chain(taken.problems.iter().map(|problem| problem.line));
     let said: BTreeSet<u32> = lines.chain(taken.followed.iter().copied()).collect();
     let names = names();
+    let lists: BTreeSet<u32> = taken.lists.iter().copied().collect();
+    let judged: BTreeSet<String> =
+        taken.steps.iter().filter_map(|step| step.knob().map(|knob| knob.to_string())).collect();
     let mut found = Vec::new();
     // The line on which a command begins, where it goes on.
     let mut begun = None;
@@ -21,6 +24,9 @@ pub(super) fn add(text: &str, taken: &mut Taken) {
             begun = None;
         }
         if said.contains(&number) || said.contains(&first) || is_comment(line) {
+            continue;
+        }
+        if lists.contains(&number) && judged.iter().any(|name| gives(&line.to_ascii_lowercase(), name)) {
             continue;
         }
         if let Some(what) = mentioned(line, &names) {
@@ -100,8 +106,17 @@ fn mentioned(line: &str, names: &[String]) -> Option<String> {
     if let Some(words) = commands.iter().find(is_of) {
         return Some(run(&words.iter().map(|word| word.trim()).collect::<Vec<_>>().join(" ")));
     }
-    let name = names.iter().find(|name| gives(&lower, &name.to_ascii_lowercase()))?;
+    let known = names.iter().find(|name| gives(&lower, &name.to_ascii_lowercase())).map(String::as_str);
+    let name = known.or_else(|| of_tree(&lower).filter(|name| gives(&lower, name)))?;
     Some(format!("`{name}` is named here with a value, and what the script does with them is not followed"))
+}
+
+/// The first name of TCP's sysctls in a line, also of those that the catalogue doesn't have.
+fn of_tree(line: &str) -> Option<&str> {
+    let at = ["net.ipv4.tcp_", "net.core.", "net.inet.tcp."].iter().filter_map(|tree| line.find(tree)).min()?;
+    let rest = line.get(at..)?;
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    rest.get(..rest.find(|c| !is_of_name(c)).unwrap_or(rest.len()))
 }
 
 fn run(command: &str) -> String {

@@ -93,7 +93,16 @@ pub(super) fn inner(words: &[String]) -> Option<Inner> {
             _ => None,
         },
         "invoke-expression" | "iex" => {
-            let text: Vec<&str> = rest.iter().map(String::as_str).filter(|word| !is_parameter(word)).collect();
+            // Its own parameters but the command take a word each: `-ErrorAction Stop`.
+            let mut text = Vec::new();
+            let mut words = rest.iter();
+            while let Some(word) = words.next() {
+                if !is_parameter(word) {
+                    text.push(word.as_str());
+                } else if !word.to_ascii_lowercase().starts_with("-c") {
+                    words.next();
+                }
+            }
             Some(Inner::Text(Language::PowerShell, text.join(" ")))
         }
         "start" if !rest.iter().any(|word| is_parameter(word)) => start(rest),
@@ -194,7 +203,10 @@ fn power_shell(words: &[String]) -> Option<Inner> {
             break;
         }
         if begins("file") {
-            return others.first().map(|file| file_alone(file));
+            // A file of batch and PowerShell hands itself over.
+            let itself =
+                |file: &&String| ["%0", "%~f0", "%~dpnx0", "$PSCommandPath"].iter().any(|itself| file.contains(itself));
+            return others.first().filter(|file| !itself(file)).map(|file| file_alone(file));
         }
         if begins("encodedcommand") || name == "ec" {
             return Some(Inner::Unknown("an encoded command of PowerShell is not decoded".to_owned()));
