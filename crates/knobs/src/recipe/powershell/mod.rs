@@ -4,11 +4,13 @@
 //! No interpreter: what only a running script knows stays the variable's name, and branches count as taken. Functions run
 //! where they are called, with what the call gives and the defaults of `param()`.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    iter::Peekable,
-    str::Chars,
-};
+mod parameters;
+mod tokens;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use parameters::{is_param, parameters, without_param};
+use tokens::{LIST, Spot, Token, Word, tokens};
 
 use super::{
     Branches, Conditions,
@@ -21,8 +23,6 @@ use super::{
 const MOST: usize = 1 << 16;
 /// How deep blocks are read that lie in one another.
 const DEEPEST: usize = 32;
-/// What stands between the elements of a list within a word; no script has it.
-const LIST: char = '\u{1f}';
 
 /// One command: its line, its words without quotation marks, lists with commas, and the words of the command that hands
 /// it objects by a pipe (none, where what hands them is no command).
@@ -60,189 +60,6 @@ pub(super) fn commands(text: &str) -> Vec<Command> {
         }
     }
     run.commands
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Token {
-    Word {
-        text: String,
-        quoted: bool,
-    },
-    Pipe,
-    /// The end of a command: `;` or, true, the end of a line.
-    End(bool),
-    Open,
-    Close,
-}
-
-/// A token and its line.
-type Spot = (u32, Token);
-
-/// A word, its line, and whether any of it stood in quotation marks.
-#[derive(Clone, Debug, Default)]
-struct Word {
-    line: u32,
-    text: String,
-    quoted: bool,
-}
-
-struct Lexer<'a> {
-    characters: Peekable<Chars<'a>>,
-    line: u32,
-    word: Option<Word>,
-    found: Vec<Spot>,
-}
-
-fn tokens(text: &str) -> Vec<Spot> {
-    let mut lexer = Lexer { characters: text.chars().peekable(), line: 1, word: None, found: Vec::new() };
-    while let Some(c) = lexer.next() {
-        lexer.one(c);
-    }
-    lexer.end_word();
-    lexer.found
-}
-
-impl Lexer<'_> {
-    fn next(&mut self) -> Option<char> {
-        let c = self.characters.next()?;
-        self.line += u32::from(c == '\n');
-        Some(c)
-    }
-
-    fn one(&mut self, c: char) {
-        let line = if c == '\n' { self.line - 1 } else { self.line };
-        match c {
-            '`' => match self.next() {
-                // The command goes on in the next line.
-                Some('\r') => {
-                    self.next();
-                    self.end_word();
-                }
-                Some('\n') => self.end_word(),
-                Some(c) => self.push(c),
-                None => {}
-            },
-            '\n' | ';' => self.end(line, Token::End(c == '\n')),
-            '#' if self.word.is_none() => while self.characters.next_if(|c| *c != '\n').is_some() {},
-            '<' if self.word.is_none() && self.characters.peek() == Some(&'#') => self.comment(),
-            '"' | '\'' => self.quoted(c),
-            '(' => self.raw('(', ')'),
-            '{' if self.word.as_ref().is_some_and(|word| word.text.ends_with(['@', '$', '\\'])) => self.raw('{', '}'),
-            '{' => self.end(line, Token::Open),
-            '}' => self.end(line, Token::Close),
-            '|' if self.characters.next_if_eq(&'|').is_some() => self.end(line, Token::End(false)),
-            '|' => self.end(line, Token::Pipe),
-            '&' if self.characters.next_if_eq(&'&').is_some() => self.end(line, Token::End(false)),
-            // Calls what follows.
-            '&' => self.end_word(),
-            ',' => self.comma(),
-            c if c.is_whitespace() => self.end_word(),
-            c => self.push(c),
-        }
-    }
-
-    fn push(&mut self, c: char) {
-        let line = self.line;
-        self.word.get_or_insert_with(|| Word { line, ..Word::default() }).text.push(c);
-    }
-
-    fn end_word(&mut self) {
-        if let Some(Word { line, text, quoted }) = self.word.take() {
-            self.found.push((line, Token::Word { text, quoted }));
-        }
-    }
-
-    fn end(&mut self, line: u32, token: Token) {
-        self.end_word();
-        self.found.push((line, token));
-    }
-
-    /// `<# ... #>`.
-    fn comment(&mut self) {
-        while let Some(c) = self.next() {
-            if c == '#' && self.characters.next_if_eq(&'>').is_some() {
-                break;
-            }
-        }
-    }
-
-    /// A text in quotation marks, or one between `@"` and `"@`.
-    fn quoted(&mut self, mark: char) {
-        let line = self.line;
-        let here = self.word.as_ref().is_some_and(|word| word.text == "@");
-        let word = self.word.get_or_insert_with(|| Word { line, ..Word::default() });
-        word.quoted = true;
-        if here {
-            word.text.clear();
-        }
-        while let Some(c) = self.next() {
-            match c {
-                _ if c == mark && here => {
-                    if self.characters.next_if_eq(&'@').is_some() {
-                        break;
-                    }
-                    self.push(c);
-                }
-                // Two marks are one of the text.
-                _ if c == mark => {
-                    if self.characters.next_if_eq(&mark).is_none() {
-                        break;
-                    }
-                    self.push(c);
-                }
-                '`' if mark == '"' => {
-                    if let Some(c) = self.next() {
-                        self.push(c);
-                    }
-                }
-                c => self.push(c),
-            }
-        }
-    }
-
-    /// What stands in brackets, as it is but without comments.
-    fn raw(&mut self, open: char, close: char) {
-        self.push(open);
-        let (mut depth, mut mark, mut before) = (1_u32, None, open);
-        while let Some(c) = self.next() {
-            let is_comment = mark.is_none() && c == '#' && (before.is_whitespace() || "({;<".contains(before));
-            if is_comment && before == '<' {
-                self.comment();
-            } else if is_comment {
-                while self.characters.next_if(|c| *c != '\n').is_some() {}
-            } else {
-                self.push(c);
-            }
-            before = c;
-            match (mark, c) {
-                (Some(open), c) if open == c => mark = None,
-                (Some(_), _) => {}
-                (None, '"' | '\'') => mark = Some(c),
-                (None, c) if c == open => depth += 1,
-                (None, c) if c == close => {
-                    depth -= 1;
-                    if depth == 0 {
-                        break;
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// The words around a comma are one list, whatever space is between.
-    fn comma(&mut self) {
-        if self.word.is_none()
-            && let Some((line, Token::Word { text, quoted })) =
-                self.found.pop_if(|(_, last)| matches!(last, Token::Word { .. }))
-        {
-            self.word = Some(Word { line, text, quoted });
-        }
-        self.push(LIST);
-        while let Some(c) = self.characters.next_if(|c| c.is_whitespace()) {
-            self.line += u32::from(c == '\n');
-        }
-    }
 }
 
 /// What one part of a pipeline hands to the next.
@@ -688,85 +505,6 @@ fn blocks(word: &Word) -> Vec<(u32, &str)> {
 /// The variables that a text names, in lower case.
 fn names_of(text: &str) -> impl Iterator<Item = String> {
     text.match_indices('$').filter_map(|(at, _)| text.get(at..)).map(|from| name_of(from).0.to_ascii_lowercase())
-}
-
-/// Whether a command is a list of parameters.
-fn is_param(word: &Word) -> bool {
-    let lower = word.text.to_ascii_lowercase();
-    !word.quoted && (lower == "param" || lower.starts_with("param("))
-}
-
-/// A body without its list of parameters.
-fn without_param(body: &[Spot]) -> &[Spot] {
-    let at = body.iter().position(|(_, token)| matches!(token, Token::Word { text, quoted } if is_param(&Word { line: 0, text: text.clone(), quoted: *quoted })));
-    let Some(at) = at else { return body };
-    let inline = matches!(body.get(at), Some((_, Token::Word { text, .. })) if text.contains('('));
-    body.get(at + if inline { 1 } else { 2 }..).unwrap_or_default()
-}
-
-/// `([string]$Name = 'a', $Value)`: the parameters, each with its default.
-fn parameters(list: &str) -> Vec<(String, Option<Word>)> {
-    let inner = list.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')')).map_or("", |(inner, _)| inner);
-    let one = |text: &str| {
-        // What stands in square brackets says what it may be.
-        let mut rest = text.trim();
-        while rest.starts_with('[') {
-            rest = rest.get(end_of_brackets(rest)..)?.trim_start();
-        }
-        let (name, default) = match rest.split_once('=') {
-            Some((name, default)) => (name, Some(default)),
-            None => (rest, None),
-        };
-        let name = name.trim().strip_prefix('$')?.to_ascii_lowercase();
-        let default = default.and_then(|default| match tokens(default.trim()).as_slice() {
-            [(line, Token::Word { text, quoted })] => Some(Word { line: *line, text: text.clone(), quoted: *quoted }),
-            _ => None,
-        });
-        (!name.is_empty() && name.bytes().all(is_of_name)).then_some((name, default))
-    };
-    at_commas(inner).into_iter().filter_map(one).collect()
-}
-
-/// Where the square bracket closes that a text begins with.
-fn end_of_brackets(text: &str) -> usize {
-    let mut depth = 0_u32;
-    for (at, c) in text.char_indices() {
-        match c {
-            '[' => depth += 1,
-            ']' if depth <= 1 => return at + 1,
-            ']' => depth -= 1,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-/// The parts of a text between commas that stand in no brackets and no quotation marks; comments are none of them.
-fn at_commas(text: &str) -> Vec<&str> {
-    let (mut parts, mut from, mut depth, mut mark, mut comment) = (Vec::new(), 0, 0_i32, None, false);
-    for (at, c) in text.char_indices() {
-        match (mark, c) {
-            _ if comment => {
-                comment = c != '\n';
-                if !comment {
-                    from = at;
-                }
-            }
-            (Some(open), c) if open == c => mark = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => mark = Some(c),
-            (None, '#') if text.get(from..at).is_some_and(|before| before.trim().is_empty()) => comment = true,
-            (None, '(' | '[' | '{') => depth += 1,
-            (None, ')' | ']' | '}') => depth -= 1,
-            (None, ',') if depth == 0 => {
-                parts.push(text.get(from..at).unwrap_or_default());
-                from = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(text.get(from..).unwrap_or_default());
-    parts
 }
 
 fn word((line, token): Spot) -> Option<Word> {
