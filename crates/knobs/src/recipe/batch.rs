@@ -3,7 +3,11 @@
 //!
 //! No interpreter: what only a running script knows stays the variable's name, and branches count as taken.
 
-use std::{collections::BTreeMap, iter::Peekable, str::Chars};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter::Peekable,
+    str::Chars,
+};
 
 use super::{
     Branches, Conditions,
@@ -28,7 +32,7 @@ pub(super) struct Command {
 /// The commands of a file.
 pub(super) fn commands(text: &str) -> Vec<Command> {
     let tokens = tokens(text);
-    let mut run = Run { left: MOST, called: called(&tokens), all: &tokens, ..Run::default() };
+    let mut run = Run { left: MOST, called: called(&tokens), labels: labels(&tokens), all: &tokens, ..Run::default() };
     run.block(&tokens, 0);
     run.commands
 }
@@ -210,14 +214,28 @@ fn is_before_block(word: &str) -> bool {
 }
 
 /// The labels that the file calls.
-fn called(tokens: &[Spot]) -> Vec<String> {
-    let mut found = Vec::new();
+fn called(tokens: &[Spot]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
     for pair in tokens.windows(2) {
         if let [(_, Token::Word { text: call, .. }), (_, Token::Word { text: label, .. })] = pair
             && call.trim_start_matches('@').eq_ignore_ascii_case("call")
             && let Some(label) = label.strip_prefix(':')
         {
-            found.push(label.to_ascii_lowercase());
+            found.insert(label.to_ascii_lowercase());
+        }
+    }
+    found
+}
+
+/// Where the lines begin that labels name; of two of one name the first counts.
+fn labels(tokens: &[Spot]) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for (at, (_, token)) in tokens.iter().enumerate() {
+        let begins = at == 0 || matches!(tokens.get(at - 1), Some((_, Token::End)));
+        if let (true, Token::Word { text, .. }) = (begins, token)
+            && let Some(name) = text.strip_prefix(':')
+        {
+            found.entry(name.to_ascii_lowercase()).or_insert(at);
         }
     }
     found
@@ -233,9 +251,11 @@ struct Run<'a> {
     loops: Vec<Variable>,
     /// The arguments of the subroutine that runs, and the line that calls it.
     call: Option<(u32, Vec<String>)>,
-    called: Vec<String>,
+    called: BTreeSet<String>,
+    /// Where the lines begin that labels name.
+    labels: BTreeMap<String, usize>,
     /// The subroutines that have run, and those that run.
-    ran: Vec<String>,
+    ran: BTreeSet<String>,
     running: Vec<String>,
     all: &'a [Spot],
     conditions: Conditions,
@@ -275,7 +295,7 @@ impl Run<'_> {
                     let name = label.trim_start_matches(':');
                     let rest = tokens.get(at..).unwrap_or_default();
                     // What is called runs when it is called.
-                    let is_called = depth == 0 && self.called.iter().any(|called| called == name);
+                    let is_called = depth == 0 && self.called.contains(name);
                     at += if is_called { end_of_routine(rest) } else { end_of_line(rest) };
                 }
                 (Token::Word { .. }, _) => {
@@ -371,20 +391,17 @@ impl Run<'_> {
 
     /// Runs the lines from a label on, with what the call gives it.
     fn routine(&mut self, line: u32, label: &str, arguments: &[String], depth: usize) {
-        let is_label = |(_, token): &Spot| matches!(token, Token::Word { text, .. } if text.strip_prefix(':').is_some_and(|name| name.eq_ignore_ascii_case(label)));
-        let starts_line = |at: usize| at == 0 || matches!(self.all.get(at - 1), Some((_, Token::End)));
-        let from = self.all.iter().enumerate().find(|(at, spot)| starts_line(*at) && is_label(spot)).map(|(at, _)| at);
-        let Some(rest) = from.and_then(|from| self.all.get(from + 1..)) else { return };
+        let label = label.to_ascii_lowercase();
+        let Some(rest) = self.labels.get(&label).and_then(|from| self.all.get(from + 1..)) else { return };
         let body = rest.get(..end_of_routine(rest)).unwrap_or_default();
-        if depth > DEEPEST || self.running.iter().any(|name| name.eq_ignore_ascii_case(label)) {
+        if depth > DEEPEST || self.running.contains(&label) {
             return;
         }
         // The first time is the file's own text.
-        let again = self.ran.iter().any(|name| name.eq_ignore_ascii_case(label));
+        let again = !self.ran.insert(label.clone());
         let Some(left) = self.left.checked_sub(if again { body.len() + 1 } else { 0 }) else { return };
         self.left = left;
-        self.ran.push(label.to_owned());
-        self.running.push(label.to_owned());
+        self.running.push(label);
         // What a call within a call gives is judged at the outermost line.
         let line = self.call.as_ref().map_or(line, |(outer, _)| *outer);
         let before = self.call.replace((line, arguments.to_vec()));

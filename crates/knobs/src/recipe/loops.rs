@@ -3,7 +3,10 @@
 //!
 //! No shell: words that only a running script knows leave the loop as it is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use super::{
     Conditions,
@@ -62,7 +65,7 @@ struct Shell {
     lists: BTreeMap<String, List>,
     /// Variables whose values come from the arguments of the call that runs.
     given: BTreeSet<String>,
-    functions: BTreeMap<String, Vec<Command>>,
+    functions: BTreeMap<String, Rc<[Command]>>,
     called: BTreeSet<String>,
     /// Those that run: menus call one another.
     running: Vec<String>,
@@ -100,7 +103,7 @@ impl Shell {
                 {
                     first.words.remove(0);
                 }
-                self.functions.insert(name, body);
+                self.functions.insert(name, body.into());
             } else if !self.note(command) && !self.calls(command, depth) {
                 self.write(command);
             }

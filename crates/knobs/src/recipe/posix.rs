@@ -293,7 +293,7 @@ impl Lexer<'_> {
                     text.push(c);
                 }
                 let is_end = text.trim() == end;
-                if !is_end && !(last && text.is_empty()) {
+                if !(is_end || last && text.is_empty()) {
                     lines.push((number, text));
                 }
                 if is_end || last {

@@ -224,7 +224,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_without_a_panic(text in "(sysctl|-w|a.b=1|echo|>|>>|<<|EOF|sysctl.conf|ip|route|mtu| |\"|'|;|&|\\\\|#|\n){0,40}") {
+        fn any_text_is_read_without_a_panic(text in "(f\\(\\)|f|\\{|\\}|\\$1|sh|-c|sudo|tee|A=\\(|\\)|\\$\\{A\\[@\\]\\}|if|else|fi|printf|sysctl|-w|a.b=1|echo|>|>>|<<|EOF|sysctl.conf|ip|route|mtu| |\"|'|;|&|\\\\|#|\n){0,40}") {
             read(&text);
         }
     }

@@ -1,7 +1,7 @@
 //! What no reader of a script's commands took, although it speaks of a setting of TCP: named, so that it is not passed
 //! over.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Action, Step, commands::Taken};
 use crate::{Address, Catalogue, Family};
@@ -26,7 +26,7 @@ pub(super) fn add(text: &str, taken: &mut Taken) {
         if said.contains(&number) || said.contains(&first) || is_comment(line) {
             continue;
         }
-        if lists.contains(&number) && judged.iter().any(|name| gives(&line.to_ascii_lowercase(), name)) {
+        if lists.contains(&number) && words_of(line).any(|word| judged.contains(word)) {
             continue;
         }
         if let Some(what) = mentioned(line, &names) {
@@ -37,8 +37,8 @@ pub(super) fn add(text: &str, taken: &mut Taken) {
     taken.steps.sort_by_key(|step| step.line);
 }
 
-/// The names of registry values and sysctls. Short names may be another program's.
-fn names() -> Vec<String> {
+/// The names of registry values and sysctls, by themselves in lower case. Short names may be another program's.
+fn names() -> BTreeMap<String, String> {
     let rows = [Family::Windows, Family::Linux, Family::FreeBsd, Family::MacOs]
         .into_iter()
         .filter_map(Catalogue::for_family)
@@ -48,7 +48,7 @@ fn names() -> Vec<String> {
         Address::Sysctl(name) => Some(name.clone()),
         _ => None,
     };
-    rows.filter_map(|row| name(&row.address)).collect()
+    rows.filter_map(|row| name(&row.address)).map(|name| (name.to_ascii_lowercase(), name)).collect()
 }
 
 fn is_comment(line: &str) -> bool {
@@ -60,7 +60,7 @@ fn is_comment(line: &str) -> bool {
 }
 
 /// What a line seems to set, in a sentence.
-fn mentioned(line: &str, names: &[String]) -> Option<String> {
+fn mentioned(line: &str, names: &BTreeMap<String, String>) -> Option<String> {
     let lower = line.to_ascii_lowercase();
     let looks = [
         "get-itemprop",
@@ -106,17 +106,24 @@ fn mentioned(line: &str, names: &[String]) -> Option<String> {
     if let Some(words) = commands.iter().find(is_of) {
         return Some(run(&words.iter().map(|word| word.trim()).collect::<Vec<_>>().join(" ")));
     }
-    let known = names.iter().find(|name| gives(&lower, &name.to_ascii_lowercase())).map(String::as_str);
-    let name = known.or_else(|| of_tree(&lower).filter(|name| gives(&lower, name)))?;
+    let words = || words_of(&lower).filter(|word| gives(&lower, word));
+    let known = words().find_map(|word| names.get(word)).map(String::as_str);
+    let name = known.or_else(|| words().find(|word| is_of_tree(word)))?;
     Some(format!("`{name}` is named here with a value, and what the script does with them is not followed"))
 }
 
-/// The first name of TCP's sysctls in a line, also of those that the catalogue doesn't have.
-fn of_tree(line: &str) -> Option<&str> {
-    let at = ["net.ipv4.tcp_", "net.core.", "net.inet.tcp."].iter().filter_map(|tree| line.find(tree)).min()?;
-    let rest = line.get(at..)?;
-    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    rest.get(..rest.find(|c| !is_of_name(c)).unwrap_or(rest.len()))
+/// The words of a line that may be names.
+fn words_of(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !is_of_name(c)).filter(|word| word.len() > 5)
+}
+
+const fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '.'
+}
+
+/// Whether a name is one of TCP's sysctls, also one that the catalogue doesn't have.
+fn is_of_tree(name: &str) -> bool {
+    ["net.ipv4.tcp_", "net.core.", "net.inet.tcp."].iter().any(|tree| name.len() > tree.len() && name.starts_with(tree))
 }
 
 fn run(command: &str) -> String {
@@ -127,9 +134,9 @@ fn run(command: &str) -> String {
 fn gives(line: &str, name: &str) -> bool {
     line.match_indices(name).any(|(at, _)| {
         let (before, behind) = (line.get(..at).unwrap_or_default(), line.get(at + name.len()..).unwrap_or_default());
-        let goes_on = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
         // `$Name` is a variable and `-Name` a parameter of something else.
-        let is_name = !before.ends_with(|c: char| goes_on(c) || c == '$' || c == '-') && !behind.starts_with(goes_on);
+        let is_name =
+            !before.ends_with(|c: char| is_of_name(c) || c == '$' || c == '-') && !behind.starts_with(is_of_name);
         let rest = behind.trim_start_matches(['"', '\'', ')', ']']);
         let value = rest.trim_start_matches([' ', '\t', '=', ',', ';', ':', '"', '\'']);
         is_name
