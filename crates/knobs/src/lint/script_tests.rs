@@ -343,3 +343,20 @@ fn a_congestion_control_that_there_is_none_of_gets_the_name_that_was_meant() {
     let found = said(Kind::Batch, "netsh int tcp set global autotuning=disabled", "windows-10");
     assert!(found.contains("did you mean autotuninglevel?") && found.contains("65,535 B"), "{found}");
 }
+
+#[test]
+fn what_calls_itself_without_end_is_cut() {
+    let many = |line: &str| line.repeat(20_000);
+    for (kind, text) in [
+        (
+            Kind::Batch,
+            format!("{}:a\n{}netsh int tcp set global rss=disabled\n", many("call :a %1\n"), many("call :a\n")),
+        ),
+        (Kind::PowerShell, format!("function f {{\n{}}}\n{}", many("f\n"), many("f\n"))),
+        (Kind::PowerShell, format!("$x = {}", "[T]::new('a', { $y = ".repeat(2_000))),
+        (Kind::Script, format!("f() {{\n{}}}\n{}", many("f\n"), many("f\n"))),
+    ] {
+        let (steps, _) = recipe::read(kind, &text);
+        assert!(steps.len() < 1 << 17, "{kind:?}");
+    }
+}

@@ -392,15 +392,21 @@ impl Run<'_> {
     /// Runs the lines from a label on, with what the call gives it.
     fn routine(&mut self, line: u32, label: &str, arguments: &[String], depth: usize) {
         let label = label.to_ascii_lowercase();
-        let Some(rest) = self.labels.get(&label).and_then(|from| self.all.get(from + 1..)) else { return };
-        let body = rest.get(..end_of_routine(rest)).unwrap_or_default();
-        if depth > DEEPEST || self.running.contains(&label) {
+        if depth > DEEPEST || self.left == 0 || self.running.contains(&label) {
             return;
         }
-        // The first time is the file's own text.
+        let Some(from) = self.labels.get(&label).copied() else { return };
+        let rest = self.all.get(from + 1..).unwrap_or_default();
+        let body = rest.get(..end_of_routine(rest)).unwrap_or_default();
+        // The first time is the file's own text, as far as no other label follows.
         let again = !self.ran.insert(label.clone());
-        let Some(left) = self.left.checked_sub(if again { body.len() + 1 } else { 0 }) else { return };
-        self.left = left;
+        let is_label = |at: &usize| matches!(body.get(at - 1..=*at), Some([(_, Token::End), (_, Token::Word { text, .. })]) if text.starts_with(':'));
+        let own = (1..body.len()).find(is_label).unwrap_or(body.len());
+        let free = if again { 0 } else { own };
+        self.left = self.left.saturating_sub(body.len() - free + usize::from(again));
+        if self.left == 0 {
+            return;
+        }
         self.running.push(label);
         // What a call within a call gives is judged at the outermost line.
         let line = self.call.as_ref().map_or(line, |(outer, _)| *outer);
