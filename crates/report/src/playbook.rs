@@ -135,7 +135,7 @@ impl Reader {
         let Some(text) = argv.map(|words| words.join(" ")).or_else(|| given.text().map(str::to_owned)) else { return };
         let items = items_of(task);
         let lines: Vec<(u32, Option<String>)> = if items.is_empty() || !text.contains("{{") {
-            vec![(given.line, Some(text.clone()))]
+            vec![(given.line, Some(text))]
         } else {
             items.iter().take(MOST_STEPS).map(|item| (item.line(), item.put_into(&text))).collect()
         };
