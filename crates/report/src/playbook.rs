@@ -1,4 +1,4 @@
-//! Ansible playbooks and task files: what their sysctl tasks set, for `lint`.
+//! Ansible playbooks and task files: what their sysctl tasks and command lines set, for `lint`.
 //!
 //! It stands in this room and not beside the other readers of recipes, because YAML needs a parser and `knobs` has as
 //! many dependencies as a pure room may have. Nothing is run: of Jinja only `{{ item }}` and its parts are put in, from
@@ -8,7 +8,7 @@ mod tree;
 
 use fullpipe_knobs::{
     Address,
-    recipe::{Action, Problem, Step},
+    recipe::{self, Action, Kind, Problem, Step},
     sysctl_conf,
 };
 
@@ -26,13 +26,17 @@ const MOST_STEPS: usize = 10_000;
 /// The modules that set a sysctl.
 const MODULES: [&str; 3] = ["ansible.posix.sysctl", "sysctl", "ansible.builtin.sysctl"];
 
+/// The modules that run a command line.
+const SHELLS: [&str; 6] =
+    ["shell", "command", "raw", "ansible.builtin.shell", "ansible.builtin.command", "ansible.builtin.raw"];
+
 /// Whether a file is a playbook or a task file by its name.
 pub fn is_playbook(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     [".yml", ".yaml"].iter().any(|extension| lower.ends_with(extension))
 }
 
-/// What the sysctl tasks of a playbook do, in the order of its lines, and what of them can't be read. Give both to
+/// What the tasks of a playbook that set sysctls or run commands do, in the order of its lines, and what of them can't be read. Give both to
 /// `fullpipe_knobs::lint::lint_steps` with the family `linux`.
 pub fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
     if text.len() > LARGEST {
@@ -75,6 +79,8 @@ impl Reader {
                 for (key, value) in pairs {
                     if key.text().is_some_and(|key| MODULES.contains(&key)) && is_task(value) {
                         self.task(node, key, value);
+                    } else if key.text().is_some_and(|key| SHELLS.contains(&key)) {
+                        self.commands(node, value);
                     } else {
                         self.look(value);
                     }
@@ -119,6 +125,31 @@ impl Reader {
         }
     }
 
+    /// A task that runs a command line or a script: what those set.
+    fn commands(&mut self, task: &Node, node: &Node) {
+        let given = ["cmd", "_raw_params"].iter().find_map(|name| node.get(name)).unwrap_or(node);
+        let argv: Option<Vec<&str>> = match node.get("argv").map(|argv| &argv.value) {
+            Some(Value::Sequence(words)) => words.iter().map(Node::text).collect(),
+            _ => None,
+        };
+        let Some(text) = argv.map(|words| words.join(" ")).or_else(|| given.text().map(str::to_owned)) else { return };
+        let items = items_of(task);
+        let lines: Vec<(u32, Option<String>)> = if items.is_empty() || !text.contains("{{") {
+            vec![(given.line, Some(text))]
+        } else {
+            items.iter().take(MOST_STEPS).map(|item| (item.line(), item.put_into(&text))).collect()
+        };
+        for (line, text) in lines {
+            // What a template puts in is known no more than what a variable of a shell holds.
+            let text = text.unwrap_or_default().replace("{{", "${").replace("}}", "}");
+            let (steps, problems) = recipe::read(Kind::Script, &text);
+            // A block begins on the line after its key.
+            let at = |inner: u32| line.saturating_add(inner).saturating_sub(1);
+            self.steps.extend(steps.into_iter().map(|step| Step { line: at(step.line), ..step }));
+            self.problems.extend(problems.into_iter().map(|problem| Problem { line: at(problem.line), ..problem }));
+        }
+    }
+
     /// Tells once that the rest is left out.
     fn too_many(&mut self, module: &Node) {
         if !self.full {
@@ -136,7 +167,7 @@ impl Reader {
             (Some(name), Some(value)) => Action::Set(sysctl(&name), value),
             (Some(name), None) => Action::Unclear(format!("the value of {} comes from a variable", cut(&name))),
         };
-        self.steps.push(Step { line, action });
+        self.steps.push(Step::new(line, action));
     }
 }
 
@@ -275,6 +306,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn command_lines_of_tasks_are_read_as_a_shell_script() {
+        let text = "- hosts: all\n  tasks:\n    - shell: sysctl -w net.ipv4.tcp_sack=0\n    - name: two\n      ansible.builtin.command:\n        cmd: sysctl -w net.ipv4.tcp_fack={{ fack }}\n    - command:\n        argv: [sudo, sysctl, -w, net.ipv4.tcp_ecn=1]\n    - shell: sysctl -w {{ item }}\n      loop:\n        - net.ipv4.tcp_dsack=1\n    - command: ls {{ dir }}\n";
+        let (steps, problems) = read(text);
+        assert_eq!(problems, []);
+        let found: Vec<String> = steps
+            .into_iter()
+            .map(|step| match step.action {
+                Action::Set(knob, value) => format!("{} {knob}={value}", step.line),
+                Action::Unclear(_) => format!("{} ?", step.line),
+                other => format!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(found, ["3 net.ipv4.tcp_sack=0", "6 ?", "8 net.ipv4.tcp_ecn=1", "11 net.ipv4.tcp_dsack=1"]);
+    }
 
     const PLAYBOOK: &str = r#"---
 - hosts: all

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Finding, Level, Setting, finding, rules::number};
+use super::{AROUND, Finding, Level, Setting, finding, rules::number};
 use crate::{
     Address,
     planner::netburner::{LEAST, MOST, POOL, free},
@@ -10,14 +10,13 @@ use crate::{
     settings::SocketBuffers,
 };
 
-/// The value of a call of a device's library that belongs to a line: sockets are set up one after another, so it is the
-/// nearest of that name.
-fn beside<'a>(steps: &'a [Step], line: u32, name: &str) -> Option<&'a str> {
-    /// Calls for one socket stand together.
-    const AROUND: usize = 64;
+/// The value of a call of a device's library that belongs to a line: that for the same socket, and as one name may stand for
+/// several sockets one after another, the nearest.
+fn beside<'a>(steps: &'a [Step], line: u32, socket: Option<&str>, name: &str) -> Option<&'a str> {
     let at = steps.partition_point(|step| step.line < line);
     let around = steps.get(at.saturating_sub(AROUND)..steps.len().min(at + AROUND))?;
-    let of_name = around.iter().filter_map(|step| match &step.action {
+    let of_socket = around.iter().filter(|step| socket.is_none() || step.socket.as_deref() == socket);
+    let of_name = of_socket.filter_map(|step| match &step.action {
         Action::Set(Address::Named { kind, name: called }, value) if kind == "call" && called == name => {
             Some((step.line, value.as_str()))
         }
@@ -43,7 +42,7 @@ pub(super) fn device_call(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             Some(MOST.to_string()),
         ));
     }
-    let of_call = |wanted: &str| beside(setting.steps, setting.line, wanted).and_then(number);
+    let of_call = |wanted: &str| beside(setting.steps, setting.line, setting.socket, wanted).and_then(number);
     if name.starts_with("SetSocket") && count < LEAST {
         let words = format!("the range begins at {LEAST}, the default: {count} hold less than a short path needs");
         found.push(setting.warning("too-small", words, Some(LEAST.to_string())));
@@ -72,10 +71,11 @@ pub(super) fn device_call(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
 
 /// Nagle's algorithm off and PUSH off: the one sends at once what the other holds back.
 fn opposed(setting: &Setting<'_>, option: &str) -> Option<Finding> {
-    let is_on = beside(setting.steps, setting.line, "setsockoption SO_NONAGLE") == Some("on");
+    let is_on = beside(setting.steps, setting.line, setting.socket, "setsockoption SO_NONAGLE") == Some("on");
     // Held back for a while and let go afterwards is what the option is for.
     let let_go = setting.steps.iter().any(|step| {
         step.line > setting.line
+            && step.socket.as_deref() == setting.socket
             && matches!(&step.action, Action::Set(knob, value) if knob == setting.knob && value == "off")
     });
     // Said once, at the line that holds back.
@@ -117,7 +117,9 @@ pub(super) fn repeated(
     steps: &[Step],
     all: &BTreeMap<Address, String>,
 ) -> Option<Finding> {
-    let call = |name: &str| beside(steps, line, name).and_then(number);
+    let socket =
+        steps.iter().find(|step| step.line == line && step.socket.is_some()).and_then(|step| step.socket.as_deref());
+    let call = |name: &str| beside(steps, line, socket, name).and_then(number);
     let lists = [
         call("SetSocketRxBuffers"),
         call("SetSocketTxBuffers"),

@@ -2,12 +2,29 @@
 
 use crate::{Address, Catalogue};
 
-/// The name in the catalogue that is nearest to an unknown one: one letter in six may differ, and at least one.
+/// The name in the catalogue that is nearest to an unknown one: one letter in six may differ, and at least one. A name that
+/// was cut short stands for the only one that begins so.
 pub(super) fn nearest(catalogue: &Catalogue, knob: &Address) -> Option<String> {
-    let candidates = catalogue.knobs.iter().filter_map(|row| pair(&row.address, knob));
-    let best = candidates.map(|(name, asked, shown)| (distance(&name, &asked), asked.len(), shown)).min()?;
-    let (distance, length, shown) = best;
-    (distance <= (length / 6).max(1)).then_some(shown)
+    let candidates = || catalogue.knobs.iter().filter_map(|row| pair(&row.address, knob));
+    let near = candidates().map(|(name, asked, shown)| {
+        // What the two begin with alike says nothing of how near the rest is.
+        let own = asked.len() - common_tree(&name, &asked);
+        (distance(&name, &asked), own, shown)
+    });
+    if let Some((_, _, shown)) = near.min().filter(|(distance, own, _)| *distance <= (own / 6).max(1)) {
+        return Some(shown);
+    }
+    let mut begun = candidates().filter(|(name, asked, _)| asked.len() >= 3 && name.starts_with(asked.as_str()));
+    match (begun.next(), begun.next()) {
+        (Some((.., shown)), None) if matches!(knob, Address::Netsh { .. } | Address::TcpSetting { .. }) => Some(shown),
+        _ => None,
+    }
+}
+
+/// How long the parts of two dotted names are that they begin with alike.
+fn common_tree(a: &str, b: &str) -> usize {
+    let alike = a.split('.').zip(b.split('.')).take_while(|(a, b)| a == b).map(|(a, _)| a.len() + 1).sum::<usize>();
+    alike.min(b.len())
 }
 
 /// Whether a name is most likely a slip of another one.
@@ -77,6 +94,12 @@ mod tests {
             (Family::Linux, "net.ipv4.tcp_window_scailng", Some("net.ipv4.tcp_window_scaling")),
             (Family::Linux, "net.ipv4.ip_forward", None),
             (Family::Linux, "vm.swappiness", None),
+            // Others of the same tree are names of their own.
+            (Family::MacOs, "net.inet.tcp.msl", None),
+            (Family::MacOs, "net.inet.tcp.v6mssdflt", None),
+            (Family::Windows, "netsh tcp global autotuning", Some("autotuninglevel")),
+            (Family::Windows, "netsh tcp global ecn", Some("ecncapability")),
+            (Family::Windows, "netsh tcp global r", None),
             (Family::FreeBsd, "net.inet.tcp.sendspce", Some("net.inet.tcp.sendspace")),
             (Family::Windows, "netsh tcp global autotuninglevl", Some("autotuninglevel")),
             (Family::Windows, "tcpsetting Internet DelayedAckTimeout", Some("-DelayedAckTimeoutMs")),

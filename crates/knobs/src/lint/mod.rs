@@ -70,6 +70,7 @@ pub struct LintRequest {
 }
 
 /// One setting of a recipe, with what the rules look at.
+#[derive(Clone, Copy)]
 struct Setting<'a> {
     line: u32,
     knob: &'a Address,
@@ -83,7 +84,12 @@ struct Setting<'a> {
     steps: &'a [Step],
     /// Whether FreeBSD's boot loader reads it.
     at_start: bool,
+    /// The socket that it is about.
+    socket: Option<&'a str>,
 }
+
+/// How many lines of one setting are looked back on, and how many calls around one.
+const AROUND: usize = 64;
 
 /// Judges a recipe. Each line that sets something has at least one finding; the order is that of the lines.
 pub fn lint(kind: Kind, text: &str, request: &LintRequest) -> Vec<Finding> {
@@ -153,19 +159,32 @@ fn judge_all(
         findings.push(finding(1, Level::Note, "platform-assumed", words));
     }
     let all = together(steps);
-    let mut seen: BTreeMap<&Address, (u32, &str)> = BTreeMap::new();
+    let mut seen: BTreeMap<&Address, Vec<(&Step, &str)>> = BTreeMap::new();
     for step in steps {
         match &step.action {
             Action::Set(knob, value) => {
                 let platform = &platform;
-                let (line, path) = (step.line, request.path);
-                let setting = Setting { line, knob, value, platform, catalogue, path, all: &all, steps, at_start };
+                let setting = Setting {
+                    line: step.line,
+                    knob,
+                    value,
+                    platform,
+                    catalogue,
+                    path: request.path,
+                    all: &all,
+                    steps,
+                    at_start,
+                    socket: step.socket.as_deref(),
+                };
                 let mut found = judge(&setting);
-                if !is_of_one_socket(knob)
-                    && let Some((earlier, other)) = seen.insert(knob, (step.line, value))
-                {
-                    found.push(again(step.line, knob, [value, other], earlier));
+                let before = seen.entry(knob).or_default();
+                // Of two branches a machine takes one.
+                let earlier =
+                    before.iter().rev().take(AROUND).find(|(earlier, _)| !earlier.branches.exclude(&step.branches));
+                if let Some((earlier, other)) = earlier.filter(|_| !is_of_one_socket(knob)) {
+                    found.push(again(step.line, knob, [value, other], earlier.line));
                 }
+                before.push((step, value));
                 findings.extend(found.into_iter().map(|finding| about(finding, knob)));
             }
             Action::Delete(knob) => {
@@ -257,11 +276,15 @@ fn again(line: u32, knob: &Address, [value, other]: [&str; 2], earlier: u32) -> 
             format!("line {earlier} sets {knob} to the same value already"),
         );
     }
-    let words = format!("line {earlier} sets {knob} to `{}`; this line wins", shown(other));
-    Finding {
-        fix: Some(format!("delete line {earlier} or this one")),
-        ..finding(line, Level::Warning, "conflicts-with", words)
-    }
+    let (words, fix) = if earlier == line {
+        let words =
+            format!("this line sets {knob} to `{}` and to `{}`; the last of them wins", shown(other), shown(value));
+        (words, "keep one of them".to_owned())
+    } else {
+        let words = format!("line {earlier} sets {knob} to `{}`; this line wins", shown(other));
+        (words, format!("delete line {earlier} or this one"))
+    };
+    Finding { fix: Some(fix), ..finding(line, Level::Warning, "conflicts-with", words) }
 }
 
 /// A value of a recipe, not longer than a line.
@@ -289,7 +312,16 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         if let Some(meant) = meant::nearest(setting.catalogue, setting.knob) {
             let words = format!("{name} is not a {} setting; did you mean {meant}?", setting.platform.family.title());
             let fix = Some(format!("write {meant}"));
-            return vec![Finding { fix, ..finding(setting.line, Level::Warning, "misspelt", words) }];
+            let mut found = vec![Finding { fix, ..finding(setting.line, Level::Warning, "misspelt", words) }];
+            // netsh may take a beginning for the whole: what that does is worth a word, too.
+            if let Address::Netsh { context, parameter } = setting.knob
+                && meant.starts_with(parameter.as_str())
+            {
+                let knob = Address::Netsh { context: context.clone(), parameter: meant };
+                let harms = judge(&Setting { knob: &knob, ..*setting }).into_iter();
+                found.extend(harms.filter(|finding| finding.level >= Level::Warning));
+            }
+            return found;
         }
         let words = format!("{name} does not bound TCP as far as the catalogue knows");
         return vec![finding(setting.line, Level::Note, "unknown-setting", words)];
@@ -395,5 +427,7 @@ impl Setting<'_> {
     }
 }
 
+#[cfg(test)]
+mod script_tests;
 #[cfg(test)]
 pub(crate) mod tests;

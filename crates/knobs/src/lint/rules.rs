@@ -8,11 +8,11 @@ use fullpipe_units::{
     window_limited_rate,
 };
 
-use super::{Finding, Level, Setting, device, finding, shown, windows};
+use super::{Finding, Level, Setting, device, finding, meant, shown, windows};
 use crate::{
-    Address,
+    Address, Family,
     packets::{ETHERNET, ETHERNET_HEADER, mtu_of_frame},
-    planner::bsd::Inflight,
+    planner::{bsd::Inflight, templates::FAST},
 };
 
 /// All rules that speak of a setting.
@@ -31,8 +31,12 @@ pub(super) fn apply(setting: &Setting<'_>) -> Vec<Finding> {
         Address::Link { property, .. } if property.starts_with("*R") || property.starts_with("*Lso") => {
             windows::adapter_offload(setting, property)
         }
-        Address::Link { property, .. } => packet_size(setting, property),
+        Address::Link { device, property } => match property.strip_prefix("offload ") {
+            Some(offload) => offload_off(setting, device, offload).into_iter().collect(),
+            None => packet_size(setting, property),
+        },
         Address::Route { attribute, .. } if attribute == "window" => route_window(setting).into_iter().collect(),
+        Address::Route { attribute, .. } if attribute == "congctl" => congestion_control(setting).into_iter().collect(),
         _ => Vec::new(),
     }
 }
@@ -172,6 +176,9 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         "net.inet.tcp.path_mtu_discovery" if off => {
             harmful("routers cut packets that are too large, or the segments stay small, whatever the path takes")
         }
+        "net.ipv4.tcp_congestion_control" | "net.inet.tcp.cc.algorithm" => {
+            congestion_control(setting).into_iter().collect()
+        }
         "net.ipv4.tcp_mem" => tcp_mem(setting),
         "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem" => linux_buffers(setting, name),
         "net.core.rmem_max" | "net.core.wmem_max" => {
@@ -191,6 +198,71 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         }
         _ => Vec::new(),
     }
+}
+
+/// A congestion control that a system doesn't have.
+fn congestion_control(setting: &Setting<'_>) -> Option<Finding> {
+    /// Linux 6.18's (net/ipv4/Kconfig), and Google's successors of BBR.
+    const LINUX: [&str; 19] = [
+        "reno",
+        "cubic",
+        "bbr",
+        "bbr2",
+        "bbr3",
+        "bic",
+        "cdg",
+        "dctcp",
+        "highspeed",
+        "htcp",
+        "hybla",
+        "illinois",
+        "lp",
+        "nv",
+        "scalable",
+        "vegas",
+        "veno",
+        "westwood",
+        "yeah",
+    ];
+    /// FreeBSD's modules cc_*(4).
+    const FREEBSD: [&str; 8] = ["newreno", "cubic", "htcp", "hd", "vegas", "chd", "cdg", "dctcp"];
+    let known: Vec<&str> = match setting.platform.family {
+        Family::Linux => LINUX.to_vec(),
+        Family::FreeBsd => FREEBSD.to_vec(),
+        _ => return None,
+    };
+    let written = setting.value.trim().trim_matches(['"', '\'']);
+    if known.contains(&written) {
+        return None;
+    }
+    let title = setting.platform.family.title();
+    if let Some(meant) = known.iter().find(|name| name.len() > 2 && meant::is_slip(written, name)) {
+        let words = format!("{} is no congestion control of {title}; did you mean {meant}?", shown(written));
+        return Some(setting.warning("misspelt", words, Some(format!("write {meant}"))));
+    }
+    let words = format!(
+        "{} is none of {title}'s own congestion controls: the line fails where no module of that name is loaded",
+        shown(written)
+    );
+    Some(setting.note("unknown-algorithm", words))
+}
+
+/// An offload of Linux that is switched off.
+fn offload_off(setting: &Setting<'_>, device: &str, offload: &str) -> Option<Finding> {
+    let why = match offload {
+        "tso" | "gso" => "the processor cuts every large send into segments itself",
+        "gro" => "each received segment passes the stack by itself: several times the work for the processor",
+        _ => return None,
+    };
+    if !setting.value.trim().eq_ignore_ascii_case("off") {
+        return None;
+    }
+    if let Some((rate, _)) = setting.path.filter(|(rate, _)| *rate < FAST) {
+        return Some(setting.note("no-gain", format!("{why}; at {rate} that is no limit, and no gain")));
+    }
+    let words =
+        format!("{why}; meant for a faulty driver, or for captures that shall show packets as they are on the wire");
+    Some(setting.warning("harmful", words, Some(format!("ethtool -K {} {offload} on", shown(device)))))
 }
 
 /// FreeBSD's limiter of data in flight, which is one itself.

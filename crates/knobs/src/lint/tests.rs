@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn judged(kind: Kind, text: &str, platform: &str, path: Option<(&str, &str)>) -> Vec<(u32, Level, String)> {
+pub(super) fn judged(kind: Kind, text: &str, platform: &str, path: Option<(&str, &str)>) -> Vec<(u32, Level, String)> {
     let request = LintRequest {
         platform: Some(platform.parse().unwrap()),
         path: path.map(|(rate, rtt)| (rate.parse().unwrap(), rtt.parse().unwrap())),

@@ -168,6 +168,9 @@ fn other_is(setting: &Setting<'_>, parameter: &str, wanted: &str) -> bool {
 /// The automatic tuning level, by netsh or for a template.
 fn tuning_level(setting: &Setting<'_>, level: &str) -> Vec<Finding> {
     let fix = Some(match setting.knob {
+        Address::TcpSetting { template, .. } if template == ALL_TEMPLATES => {
+            "Get-NetTCPSetting | Set-NetTCPSetting -AutoTuningLevelLocal Normal".to_owned()
+        }
         Address::TcpSetting { template, .. } => {
             format!("Set-NetTCPSetting -SettingName {} -AutoTuningLevelLocal Normal", shown(template))
         }

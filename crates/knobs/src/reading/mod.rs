@@ -228,11 +228,11 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Reading, ReadingError> {
 }
 
 /// Every call of a NetBurner source, also where another line makes the same call: for another socket.
-pub(crate) fn device_calls(text: &str) -> Reading {
-    let mut sheet = sheet::Sheet::default();
+pub(crate) fn device_calls(text: &str) -> (Reading, netburner::Sockets) {
+    let (mut sheet, mut sockets) = (sheet::Sheet::default(), netburner::Sockets::default());
     sheet.keeps_all = true;
-    netburner::read(text, &mut sheet);
-    sheet.finish("source.c".to_owned(), Format::NetBurnerSource)
+    netburner::read_with_sockets(text, &mut sheet, &mut sockets);
+    (sheet.finish("source.c".to_owned(), Format::NetBurnerSource), sockets)
 }
 
 fn read_text(name: &str, bytes: &[u8]) -> Result<Reading, Refusal> {

@@ -27,22 +27,58 @@ const OPTIONS: [&str; 2] = ["SO_NONAGLE", "SO_NOPUSH"];
 const LONGEST: usize = 400;
 
 pub(super) fn read(text: &str, sheet: &mut Sheet) {
+    read_with_sockets(text, sheet, &mut Sockets::default());
+}
+
+/// Which socket each call is for: by the place of the call, a name of the socket that is another one in another function.
+#[derive(Default)]
+pub(crate) struct Sockets {
+    by_place: BTreeMap<(u32, u32), String>,
+    depth: usize,
+    /// The function, by its number, and how many `else` there were: what stands in the other branch is for none of both.
+    function: usize,
+    branch: usize,
+}
+
+impl Sockets {
+    pub(crate) fn of(&self, place: Place) -> Option<&String> {
+        self.by_place.get(&(place.line, place.column))
+    }
+
+    fn brace(&mut self, c: char) {
+        self.function += usize::from(c == '{' && self.depth == 0);
+        self.depth = if c == '{' { self.depth + 1 } else { self.depth.saturating_sub(1) };
+    }
+
+    fn note(&mut self, place: Place, socket: &str, of_branch: bool) {
+        let branch = if of_branch { self.branch } else { 0 };
+        let function = if self.depth == 0 { 0 } else { self.function };
+        self.by_place.insert((place.line, place.column), format!("{function} {branch} {socket}"));
+    }
+}
+
+pub(super) fn read_with_sockets(text: &str, sheet: &mut Sheet, sockets: &mut Sockets) {
     sheet.family(Family::NetBurner);
     let defines = defines(text, sheet);
     let mut scan = Scan::new(text);
     while let Some(c) = scan.peek() {
+        if ['{', '}'].contains(&c) {
+            sockets.brace(c);
+        }
         if c.is_ascii_alphabetic() || c == '_' {
             let place = scan.place();
             let word = scan.take_while(is_word);
             if CALLS.contains(&word) {
-                buffers(place, word, &mut scan, &defines, sheet);
+                buffers(place, word, &mut scan, &defines, sheet, sockets);
+            } else if word == "else" {
+                sockets.branch += 1;
             } else if let Some(meant) = meant_by(word) {
                 if scan.rest().trim_start().starts_with('(') {
                     let words = format!("{word} is not a call of the device's library; did you mean {meant}?");
                     sheet.remark(RemarkKind::Misspelt, place, words);
                 }
             } else if ["setsockoption", "clrsockoption"].contains(&word) {
-                options(place, word == "setsockoption", &mut scan, sheet);
+                options(place, word == "setsockoption", &mut scan, sheet, sockets);
             }
         } else if c.is_ascii_digit() {
             scan.take_while(is_word);
@@ -98,26 +134,71 @@ fn skip_one(scan: &mut Scan<'_>) {
 }
 
 /// The names that the file itself gives to numbers.
-fn defines<'a>(text: &'a str, sheet: &mut Sheet) -> BTreeMap<&'a str, &'a str> {
+fn defines<'a>(text: &'a str, sheet: &mut Sheet) -> BTreeMap<&'a str, u64> {
     let mut found = BTreeMap::new();
+    // What an `enum` that is open gives the next name.
+    let mut next: Option<u64> = None;
     for (number, line) in scan::lines(text) {
-        let Some(rest) = line.trim_start().strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix("define"))
-        else {
-            continue;
-        };
-        let mut words = rest.split_whitespace();
-        let (Some(name), Some(value)) = (words.next(), words.next()) else { continue };
-        let value = value.trim_matches(['(', ')']);
-        if whole_number(value).is_none() {
-            continue;
+        let line = line.split("//").next().unwrap_or(line);
+        if let Some((name, value)) = constant(line).and_then(|(name, value)| Some((name, product(value, &found)?))) {
+            if name == "BUFFER_POOL_SIZE" {
+                let knob = Address::Named { kind: "build".to_owned(), name: name.to_owned() };
+                sheet.set(scan::place_of(number, line, name), knob, Some(&value.to_string()));
+            }
+            found.insert(name, value);
         }
-        if name == "BUFFER_POOL_SIZE" {
-            let knob = Address::Named { kind: "build".to_owned(), name: name.to_owned() };
-            sheet.set(scan::place_of(number, line, name), knob, Some(value));
+        let mut rest = line;
+        if let Some((_, inside)) = line.split_once("enum").filter(|(before, _)| before.trim().is_empty()) {
+            (next, rest) = (Some(0), inside.split_once('{').map_or("", |(_, inside)| inside));
         }
-        found.insert(name, value);
+        let Some(mut value) = next else { continue };
+        for name in rest.split(['{', '}', ';']).next().unwrap_or_default().split(',') {
+            let (name, given) = name.split_once('=').map_or((name, None), |(name, given)| (name, Some(given)));
+            if name.trim().is_empty() {
+                continue;
+            }
+            value = given.and_then(|given| product(given, &found)).unwrap_or(value);
+            found.insert(name.trim(), value);
+            value = value.saturating_add(1);
+        }
+        next = Some(value).filter(|_| !rest.contains('}'));
     }
     found
+}
+
+/// `#define NAME 40`, `const int NAME = 40;`, `static constexpr int NAME{40};`.
+fn constant(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim();
+    if let Some(rest) = line.strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix("define")) {
+        let (name, value) = rest.trim().split_once(char::is_whitespace)?;
+        return Some((name, value.split("/*").next().unwrap_or(value)));
+    }
+    let (left, value) = line.split_once('=').or_else(|| line.split_once('{'))?;
+    let is_constant = left.split_whitespace().any(|word| word == "const" || word == "constexpr");
+    let name = left.split_whitespace().next_back()?;
+    (is_constant && name.chars().all(is_word)).then(|| (name, value.split([';', '}']).next().unwrap_or(value)))
+}
+
+/// A sum, a product or a shift of whole numbers and names.
+pub(crate) fn product(text: &str, names: &BTreeMap<&str, u64>) -> Option<u64> {
+    let text = text.trim();
+    let text = text
+        .strip_prefix('(')
+        .and_then(|rest| rest.strip_suffix(')'))
+        .filter(|rest| !rest.contains(['(', ')']))
+        .unwrap_or(text)
+        .trim();
+    if let Some((first, rest)) = text.split_once('+') {
+        return product(first, names)?.checked_add(product(rest, names)?);
+    }
+    if let Some((value, shift)) = text.split_once("<<") {
+        return product(value, names)?.checked_mul(1_u64.checked_shl(shift.trim().parse().ok()?)?);
+    }
+    let factor = |text: &str| {
+        let text = text.trim().trim_matches(['(', ')', ' ']);
+        whole_number(text).map(u64::from).or_else(|| names.get(text).copied())
+    };
+    text.split('*').map(factor).try_fold(1_u64, |product, factor| product.checked_mul(factor?))
 }
 
 /// The arguments of a call, without their comments; `None` where no call follows.
@@ -153,7 +234,14 @@ fn arguments(scan: &mut Scan<'_>) -> Option<Vec<String>> {
     }
 }
 
-fn buffers(place: Place, call: &str, scan: &mut Scan<'_>, defines: &BTreeMap<&str, &str>, sheet: &mut Sheet) {
+fn buffers(
+    place: Place,
+    call: &str,
+    scan: &mut Scan<'_>,
+    defines: &BTreeMap<&str, u64>,
+    sheet: &mut Sheet,
+    sockets: &mut Sockets,
+) {
     let Some(arguments) = arguments(scan) else { return };
     let [socket, value] = arguments.as_slice() else {
         let words =
@@ -164,10 +252,9 @@ fn buffers(place: Place, call: &str, scan: &mut Scan<'_>, defines: &BTreeMap<&st
     if value.split_whitespace().count() > 1 && value.chars().all(|c| is_word(c) || c == ' ') {
         return;
     }
-    let value = value.trim_matches(['(', ')']);
-    let number = defines.get(value).copied().unwrap_or(value);
+    sockets.note(place, socket, false);
     let knob = Address::Named { kind: "call".to_owned(), name: call.to_owned() };
-    match whole_number(number) {
+    match product(value, defines).and_then(|number| u32::try_from(number).ok()) {
         Some(number) => {
             sheet.sockets.entry(socket.clone()).or_default().note(call, u64::from(number));
             sheet.set(place, knob, Some(&number.to_string()));
@@ -180,9 +267,10 @@ fn buffers(place: Place, call: &str, scan: &mut Scan<'_>, defines: &BTreeMap<&st
     }
 }
 
-fn options(place: Place, on: bool, scan: &mut Scan<'_>, sheet: &mut Sheet) {
+fn options(place: Place, on: bool, scan: &mut Scan<'_>, sheet: &mut Sheet, sockets: &mut Sockets) {
     let Some(arguments) = arguments(scan) else { return };
-    let [_, flags] = arguments.as_slice() else { return };
+    let [socket, flags] = arguments.as_slice() else { return };
+    sockets.note(place, socket, true);
     for option in OPTIONS {
         if flags.split(|c| !is_word(c)).any(|word| word == option) {
             let knob = Address::Named { kind: "call".to_owned(), name: format!("setsockoption {option}") };

@@ -2,33 +2,88 @@
 //!
 //! Names, parameters and positions: Microsoft's documents of the modules NetTCPIP and NetAdapter.
 
-use super::{Action, reg::short_key};
-use crate::{Address, Catalogue, Family, lint::meant};
+use super::{Action, reg::key_of_value, wrappers::is_parameter};
+use crate::{Address, lint::meant};
 
 /// The template of a command that is handed templates by another one.
 pub(crate) const ALL: &str = "*";
 
-/// What a command sets; `None` for one that is none of PowerShell's.
-pub(super) fn actions(words: &[String], piped: bool) -> Option<Result<Vec<Action>, String>> {
+/// What a command sets; `None` for one that is none of PowerShell's. `piped` are the words of the command that hands it
+/// objects by a pipe.
+pub(super) fn actions(words: &[String], piped: Option<&[String]>) -> Option<Result<Vec<Action>, String>> {
+    const OFFLOADS: [&str; 7] = [
+        "ReceiveSideScaling",
+        "ReceiveSegmentCoalescing",
+        "Chimney",
+        "TaskOffload",
+        "NetworkDirect",
+        "NetworkDirectAcrossIPSubnets",
+        "PacketCoalescingFilter",
+    ];
+    const PROPERTY: [&str; 8] = [
+        "Name",
+        "InterfaceDescription",
+        "DisplayName",
+        "DisplayValue",
+        "RegistryKeyword",
+        "RegistryValue",
+        "RegistryDataType",
+        "NoRestart",
+    ];
+    const ITEM: [&str; 6] = ["Path", "LiteralPath", "Name", "Value", "Type", "PropertyType"];
     let written = words.first()?.trim_start_matches('@');
-    let given = |positions: &[&str]| Given::new(words, positions);
-    let found = match written.to_ascii_lowercase().as_str() {
-        "set-nettcpsetting" => set_net_tcp_setting(&given(&["SettingName"]), piped),
-        "set-netoffloadglobalsetting" => {
-            let sets = given(&[]).0.into_iter();
-            Ok(sets.map(|(name, value)| Action::Set(offload(&name), value)).collect())
-        }
-        "set-netadapteradvancedproperty" => Ok(advanced_property(&given(&["Name"]))),
-        "set-netipinterface" => Ok(ip_interface(&given(&["InterfaceAlias"]))),
-        "new-nettransportfilter" => Ok(transport_filter(&given(&["SettingName"]))),
-        "set-itemproperty" | "new-itemproperty" | "sp" => item_property(&given(&["Path", "Name", "Value"]), false),
-        "remove-itemproperty" | "rp" => item_property(&given(&["Path", "Name"]), true),
-        name => match switch(name) {
-            Some((kind, verb)) => Ok(switched(kind, verb, &given(&["Name"]))),
-            None => Ok(vec![misspelt(written)?]),
-        },
+    if let Some((_, arguments)) = written.split_once("]::SetValue(") {
+        return Some(Ok(set_value(arguments.trim_end_matches(')'))));
+    }
+    let given = |positions: &[&str], names: &[&str]| Given::new(words, positions, names);
+    let read = || -> Result<Option<Vec<Action>>, String> {
+        Ok(Some(match written.to_ascii_lowercase().as_str() {
+            "set-nettcpsetting" => {
+                let names: Vec<&str> = ["SettingName", "InputObject"].into_iter().chain(PARAMETERS).collect();
+                set_net_tcp_setting(&given(&["SettingName"], &names)?, piped)?
+            }
+            "set-netoffloadglobalsetting" => {
+                let sets = given(&[], &OFFLOADS)?.0.into_iter();
+                sets.map(|(name, value)| Action::Set(offload(&name), value)).collect()
+            }
+            "set-netadapteradvancedproperty" => advanced_property(&given(&["Name"], &PROPERTY)?),
+            "set-netipinterface" => {
+                ip_interface(&given(&["InterfaceAlias"], &["InterfaceAlias", "InterfaceIndex", "NlMtuBytes"])?)
+            }
+            "new-nettransportfilter" => transport_filter(&given(
+                &["SettingName"],
+                &["SettingName", "DestinationPrefix", "RemotePortStart", "LocalPortStart"],
+            )?),
+            "set-itemproperty" | "new-itemproperty" | "sp" => {
+                item_property(&given(&["Path", "Name", "Value"], &ITEM)?, false)?
+            }
+            "remove-itemproperty" | "rp" => item_property(&given(&["Path", "Name"], &ITEM)?, true)?,
+            name => match switch(name) {
+                Some((kind, verb)) => switched(kind, verb, &given(&["Name"], &["Name", "InterfaceDescription"])?),
+                None => return Ok(misspelt(written).map(|slip| vec![slip])),
+            },
+        }))
     };
+    let found = read().transpose()?;
+    let what_if = words
+        .iter()
+        .map(|word| word.to_ascii_lowercase())
+        .any(|word| word == "-whatif" || word == "-whatif:$true" || word == "-wi");
+    if what_if && found.as_ref().is_ok_and(|actions| !actions.is_empty()) {
+        return Some(Ok(vec![Action::Unclear(format!(
+            "with -WhatIf, {written} tells what it would do and changes nothing"
+        ))]));
+    }
     Some(found)
+}
+
+/// `[Microsoft.Win32.Registry]::SetValue("KEY", "NAME", VALUE, ...)`.
+fn set_value(arguments: &str) -> Vec<Action> {
+    let part = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
+    let parts: Vec<String> = arguments.split(',').map(part).collect();
+    let [key, name, value, ..] = parts.as_slice() else { return Vec::new() };
+    let knob = Address::Registry { key: key_of_value(key, name), value: name.clone() };
+    vec![Action::Set(knob, value.clone())]
 }
 
 /// A command with a name that is none of PowerShell's networking and nearly one.
@@ -97,14 +152,14 @@ fn misspelt(written: &str) -> Option<Action> {
 struct Given(Vec<(String, String)>);
 
 impl Given {
-    /// `positions` are the names of what stands without a name, in its order.
-    fn new(words: &[String], positions: &[&str]) -> Self {
+    /// `positions` are the names of what stands without a name, in its order, and `names` those of the parameters: PowerShell
+    /// takes a beginning that stands for one of them.
+    fn new(words: &[String], positions: &[&str], names: &[&str]) -> Result<Self, String> {
         let mut found: Vec<(String, String)> = Vec::new();
         let mut unnamed = Vec::new();
         let mut rest = words.iter().skip(1).peekable();
         while let Some(word) = rest.next() {
-            let Some(name) = word.strip_prefix('-').filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
-            else {
+            let Some(name) = word.strip_prefix('-').filter(|_| is_parameter(word)) else {
                 // `@parameters`, of which the script doesn't tell what they are.
                 if word.starts_with('@') {
                     found.push((word.clone(), word.clone()));
@@ -114,19 +169,22 @@ impl Given {
                 continue;
             };
             let (name, value) = match name.split_once(':') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (name, rest.next_if(|next| !next.starts_with('-')).cloned()),
+                Some((name, value)) => {
+                    let value = Some(value.to_owned()).filter(|value| !value.is_empty());
+                    (name, value.or_else(|| rest.next().cloned()))
+                }
+                None => (name, rest.next_if(|next| !is_parameter(next)).cloned()),
             };
-            let common = ["erroraction", "confirm", "whatif", "force", "verbose", "cimsession", "passthru"];
-            if !common.iter().any(|known| name.eq_ignore_ascii_case(known)) {
-                found.push((name.to_owned(), value.unwrap_or_else(|| "True".to_owned())));
+            let name = whole_parameter(name, names)?;
+            if !COMMON.iter().any(|(known, _)| name.eq_ignore_ascii_case(known)) {
+                found.push((name, value.unwrap_or_else(|| "True".to_owned())));
             }
         }
         let mut given = Self(found);
         // A position is counted among those that have no name on the line.
         let free: Vec<&&str> = positions.iter().filter(|name| given.of(&[name]).is_none()).collect();
         given.0.extend(free.into_iter().zip(unnamed).map(|(name, value)| ((*name).to_owned(), value)));
-        given
+        Ok(given)
     }
 
     /// The value of the first of these parameters.
@@ -220,7 +278,10 @@ fn state(value: &str) -> String {
 /// an offload. Keywords: Microsoft's documents of the standardised ones.
 fn advanced_property(given: &Given) -> Vec<Action> {
     let device = given.of(&["Name", "InterfaceDescription"]).unwrap_or(ALL);
-    let name = given.of(&["RegistryKeyword", "DisplayName"]).unwrap_or_default().to_ascii_lowercase();
+    let keyword = given.of(&["RegistryKeyword"]).map(str::to_ascii_lowercase);
+    // A name may have wildcards: `*Jumbo*`.
+    let title = || given.of(&["DisplayName"]).unwrap_or_default().trim_matches('*').to_ascii_lowercase();
+    let name = keyword.unwrap_or_else(title);
     let Some(value) = given.of(&["RegistryValue", "DisplayValue"]) else { return Vec::new() };
     if name.contains("jumbo") {
         let bytes = value.split_whitespace().next().map(str::to_owned);
@@ -266,57 +327,85 @@ fn transport_filter(given: &Given) -> Vec<Action> {
     vec![Action::Set(Address::Named { kind: "transportfilter".to_owned(), name: template.to_owned() }, to.to_owned())]
 }
 
-fn set_net_tcp_setting(given: &Given, piped: bool) -> Result<Vec<Action>, String> {
+fn set_net_tcp_setting(given: &Given, piped: Option<&[String]>) -> Result<Vec<Action>, String> {
     if let Some((unknown, _)) = given.0.iter().find(|(name, _)| name.starts_with('@')) {
         return Ok(vec![Action::Unclear(format!("`{unknown}` is known only when the script runs"))]);
     }
-    let objects = piped || given.of(&["InputObject"]).is_some();
-    let templates = given.of(&["SettingName"]).or_else(|| objects.then_some(ALL));
+    let objects = piped.is_some() || given.of(&["InputObject"]).is_some();
+    // `Get-NetTCPSetting -SettingName Internet | Set-NetTCPSetting ...`.
+    let handed =
+        piped.filter(|words| words.first().is_some_and(|first| first.eq_ignore_ascii_case("Get-NetTCPSetting")));
+    let handed = handed.map(|words| Given::new(words, &["SettingName"], &["SettingName"])).transpose()?;
+    let handed = handed.as_ref().and_then(|given| given.of(&["SettingName"]));
+    let templates = given.of(&["SettingName"]).or(handed).or_else(|| objects.then_some(ALL));
     let templates = templates.ok_or("Set-NetTCPSetting without -SettingName")?;
     let mut actions = Vec::new();
     for template in templates.split(',').map(str::trim) {
         let is_value =
             |name: &str| !["SettingName", "InputObject"].iter().any(|known| name.eq_ignore_ascii_case(known));
         for (parameter, value) in given.0.iter().filter(|(name, _)| is_value(name)) {
-            let knob = Address::TcpSetting { template: template.to_owned(), parameter: whole_parameter(parameter)? };
+            let knob = Address::TcpSetting { template: template.to_owned(), parameter: parameter.clone() };
             actions.push(Action::Set(knob, value.clone()));
         }
     }
     Ok(actions)
 }
 
-/// The parameter that PowerShell takes an unambiguous beginning for: `-InitialCongestionWindow` in Microsoft's own example
-/// of Set-NetTCPSetting.
-fn whole_parameter(given: &str) -> Result<String, String> {
-    const PARAMETERS: [&str; 20] = [
-        "MinRtoMs",
-        "InitialCongestionWindowMss",
-        "CongestionProvider",
-        "CwndRestart",
-        "DelayedAckTimeoutMs",
-        "DelayedAckFrequency",
-        "MemoryPressureProtection",
-        "AutoTuningLevelLocal",
-        "EcnCapability",
-        "Timestamps",
-        "InitialRtoMs",
-        "ScalingHeuristics",
-        "DynamicPortRangeStartPort",
-        "DynamicPortRangeNumberOfPorts",
-        "AutomaticUseCustom",
-        "NonSackRttResiliency",
-        "ForceWS",
-        "MaxSynRetransmissions",
-        "AutoReusePortRangeStartPort",
-        "AutoReusePortRangeNumberOfPorts",
-    ];
-    let begins = |name: &&&str| name.get(..given.len()).is_some_and(|start| start.eq_ignore_ascii_case(given));
-    let found: Vec<&str> = PARAMETERS.iter().filter(begins).copied().collect();
+/// The parameters of Set-NetTCPSetting that are values of a template.
+const PARAMETERS: [&str; 20] = [
+    "MinRtoMs",
+    "InitialCongestionWindowMss",
+    "CongestionProvider",
+    "CwndRestart",
+    "DelayedAckTimeoutMs",
+    "DelayedAckFrequency",
+    "MemoryPressureProtection",
+    "AutoTuningLevelLocal",
+    "EcnCapability",
+    "Timestamps",
+    "InitialRtoMs",
+    "ScalingHeuristics",
+    "DynamicPortRangeStartPort",
+    "DynamicPortRangeNumberOfPorts",
+    "AutomaticUseCustom",
+    "NonSackRttResiliency",
+    "ForceWS",
+    "MaxSynRetransmissions",
+    "AutoReusePortRangeStartPort",
+    "AutoReusePortRangeNumberOfPorts",
+];
+
+/// Parameters that every command has, and their short names.
+const COMMON: [(&str, &str); 12] = [
+    ("ErrorAction", "ea"),
+    ("WarningAction", "wa"),
+    ("InformationAction", "infa"),
+    ("Confirm", "cf"),
+    ("WhatIf", "wi"),
+    ("Force", ""),
+    ("Verbose", "vb"),
+    ("CimSession", ""),
+    ("ThrottleLimit", ""),
+    ("AsJob", ""),
+    ("PassThru", ""),
+    ("ErrorVariable", "ev"),
+];
+
+/// The parameter that a beginning stands for: `-InitialCongestionWindow` in Microsoft's own example of Set-NetTCPSetting.
+fn whole_parameter(given: &str, names: &[&str]) -> Result<String, String> {
+    if let Some((whole, _)) = COMMON.iter().find(|(_, short)| !short.is_empty() && short.eq_ignore_ascii_case(given)) {
+        return Ok((*whole).to_owned());
+    }
+    let begins = |name: &&str| name.get(..given.len()).is_some_and(|start| start.eq_ignore_ascii_case(given));
+    let own: Vec<&str> = names.iter().copied().filter(begins).collect();
+    let found: Vec<&str> = own.iter().copied().chain(COMMON.iter().map(|(name, _)| *name).filter(begins)).collect();
     match found.as_slice() {
         [] => Ok(given.to_owned()),
         [one] => Ok((*one).to_owned()),
-        [first, ..] if found.iter().any(|name| name.eq_ignore_ascii_case(given)) => Ok((*first).to_owned()),
-        several => Err(format!("`-{given}` stands for several parameters: {}", several.join(", "))),
+        several => match several.iter().find(|name| name.eq_ignore_ascii_case(given)) {
+            Some(exact) => Ok((*exact).to_owned()),
+            None => Err(format!("`-{given}` stands for several parameters: {}", several.join(", "))),
+        },
     }
 }
 
@@ -324,26 +413,12 @@ fn item_property(given: &Given, remove: bool) -> Result<Vec<Action>, String> {
     let (Some(path), Some(name)) = (given.of(&["Path", "LiteralPath"]), given.of(&["Name"])) else {
         return Ok(Vec::new());
     };
-    let path = path.trim_start_matches("Registry::");
-    // What only a running script knows (`$_.PSPath`) is recognised by the value: a loop goes over the adapters.
-    let key = if path.starts_with('$') { key_of(name).unwrap_or_else(|| short_key(path)) } else { short_key(path) };
-    let knob = Address::Registry { key, value: name.to_owned() };
+    let knob = Address::Registry { key: key_of_value(path, name), value: name.to_owned() };
     if remove {
         return Ok(vec![Action::Delete(knob)]);
     }
     let value = given.of(&["Value"]).ok_or_else(|| format!("{knob} is written without -Value"))?;
-    Ok(vec![Action::Set(knob, value.to_owned())])
-}
-
-/// The key that Windows reads a value from: that of one adapter, where there is one.
-fn key_of(value: &str) -> Option<String> {
-    let keys = || {
-        Catalogue::for_family(Family::Windows).into_iter().flat_map(|catalogue| &catalogue.knobs).filter_map(|row| {
-            match &row.address {
-                Address::Registry { key, value: name } if name.eq_ignore_ascii_case(value) => Some(key),
-                _ => None,
-            }
-        })
-    };
-    keys().find(|key| key.contains("{GUID}")).or_else(|| keys().next()).cloned()
+    // -1 is written as the REG_DWORD of the same bits.
+    let bits = value.parse::<i32>().ok().filter(|number| *number < 0).map(i32::cast_unsigned);
+    Ok(vec![Action::Set(knob, bits.map_or_else(|| value.to_owned(), |bits| bits.to_string()))])
 }

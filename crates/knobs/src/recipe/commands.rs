@@ -1,175 +1,169 @@
-//! Batch files and PowerShell scripts: the commands that set TCP, taken by their words.
+//! What single commands set, taken by their words: netsh, reg, sysctl, ip, ethtool and the like, whatever script they
+//! stand in.
 //!
-//! No interpreter: a value that only a running script knows is said to be unknown, and branches count as taken. What
-//! PowerShell's own commands set is told in `cmdlets`.
-
-use std::collections::BTreeMap;
+//! What PowerShell's own commands set is told in `cmdlets`, what commands run that run others in `wrappers`.
 
 use super::{
-    Action, Problem, Step, cmdlets, known_or_not, loops, measuring, powershell,
-    reg::{short_key, text_value},
-    variables,
+    Action, Branches, Kind, Problem, Step, batch, cmdlets, known_or_not, measuring, powershell,
+    reg::{key_of_value, text_value},
+    script, unix,
+    wrappers::{self, Inner},
 };
 use crate::{Address, lint::meant};
 
-/// What stands between two commands of a line.
-const SEPARATORS: [&str; 5] = ["&", "&&", ";", "|", "||"];
+/// How deep commands are read that run one another.
+const DEEPEST: usize = 8;
 
-pub(super) fn batch(text: &str) -> (Vec<Step>, Vec<Problem>) {
-    let (mut steps, mut problems) = (Vec::new(), Vec::new());
-    let mut variables = Variables::default();
-    let mut lines = loops::batch(text.trim_start_matches('\u{feff}')).into_iter();
-    while let Some((number, raw)) = lines.next() {
-        let mut line = raw.trim_end().to_owned();
-        while line.ends_with('^') {
-            line.pop();
-            let Some((_, next)) = lines.next() else { break };
-            line.push_str(next.trim_end());
+/// Whose words a command's are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Language {
+    Batch,
+    PowerShell,
+    Shell,
+}
+
+impl Language {
+    /// What begins a variable.
+    const fn marks(self) -> &'static [char] {
+        match self {
+            Self::Batch => &['%', '!'],
+            Self::PowerShell => &['$'],
+            Self::Shell => &['$', '`'],
         }
-        let line = variables.put_in(&line);
-        if variables.note(&line) {
-            continue;
+    }
+
+    /// What a text in it does, `depth` texts deep.
+    pub(super) fn read(self, text: &str, depth: usize) -> Taken {
+        if depth > DEEPEST {
+            return Taken::default();
         }
-        for command in words(&line).split(|word| SEPARATORS.contains(&word.as_str())) {
-            let command = without_prefix(command);
-            // Nothing is between the two halves of `&&`; after a comment's mark everything is comment.
-            let Some(first) = command.first() else { continue };
-            if first.eq_ignore_ascii_case("rem") || first.starts_with("::") {
-                break;
+        match self {
+            Self::Batch => batch::read(text, depth),
+            Self::PowerShell => powershell::read(text, depth),
+            Self::Shell => script::read(text, depth),
+        }
+    }
+}
+
+/// The name of a program without its folder and `.exe`, in lower case.
+pub(super) fn program(word: &str) -> String {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or(word).trim_start_matches('@').to_ascii_lowercase();
+    name.strip_suffix(".exe").map_or_else(|| name.clone(), str::to_owned)
+}
+
+/// What has been read of a script so far.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pub(super) steps: Vec<Step>,
+    pub(super) problems: Vec<Problem>,
+    /// Lines that say something which is judged on other lines: bodies of functions.
+    pub(super) followed: Vec<u32>,
+    /// Lines of lists that loops go over: what they name may be judged where the loop is.
+    pub(super) lists: Vec<u32>,
+}
+
+impl Taken {
+    /// Notes what a command does. `piped` are the words of the command that hands it objects by a pipe.
+    pub(super) fn command(&mut self, line: u32, words: &[String], piped: Option<&[String]>, place: Place) {
+        match wrappers::inner(words) {
+            Some(Inner::Words(rest)) if place.depth < DEEPEST => {
+                self.command(line, &rest, piped, Place { depth: place.depth + 1, ..place });
             }
-            take(number, self::command(command, false), '%', &mut steps, &mut problems);
+            Some(Inner::Words(_)) => {}
+            Some(Inner::Text(language, text)) => {
+                self.inner(line, language.read(&text, place.depth + 1), place.language);
+            }
+            Some(Inner::Unknown(why)) => self.steps.push(Step::new(line, Action::Unclear(why))),
+            None => match command(words, piped) {
+                Ok(actions) => self.actions(line, actions, place.language),
+                Err(message) => self.problems.push(Problem { line, column: 1, message }),
+            },
         }
     }
-    (steps, problems)
-}
 
-pub(super) fn powershell(text: &str) -> (Vec<Step>, Vec<Problem>) {
-    let (mut steps, mut problems) = (Vec::new(), Vec::new());
-    for command in powershell::commands(text.trim_start_matches('\u{feff}')) {
-        let words = without_prefix(&command.words);
-        take(command.line, self::command(words, command.piped), '$', &mut steps, &mut problems);
-    }
-    steps.sort_by_key(|step| step.line);
-    (steps, problems)
-}
-
-/// Notes what a command does; `mark` begins the variables of its language.
-fn take(line: u32, found: Result<Vec<Action>, String>, mark: char, steps: &mut Vec<Step>, problems: &mut Vec<Problem>) {
-    match found {
-        Ok(actions) => {
-            steps.extend(actions.into_iter().map(|action| Step { line, action: known_or_not(action, mark) }));
+    /// Places the steps from here on, which a command does that is judged on one line (that of the call which gives it
+    /// values) and begins on its own: what isn't known of them is said there.
+    pub(super) fn place(&mut self, from: usize, [line, own]: [u32; 2], branches: &Branches) {
+        if line != own && self.steps.len() > from {
+            self.followed.push(own);
         }
-        Err(message) => problems.push(Problem { line, column: 1, message }),
+        for step in self.steps.iter_mut().skip(from) {
+            if step.line == line && matches!(step.action, Action::Unclear(_)) {
+                step.line = own;
+            }
+            step.branches = branches.around(&step.branches);
+        }
     }
-}
 
-/// The variables of a batch file that stand for a text from their line on.
-#[derive(Default)]
-struct Variables(BTreeMap<String, String>);
+    pub(super) fn actions(&mut self, line: u32, actions: Vec<Action>, language: Language) {
+        let known = |action| language.marks().iter().fold(action, |action, mark| known_or_not(action, *mark));
+        self.steps.extend(actions.into_iter().map(|action| Step::new(line, known(action))));
+    }
 
-impl Variables {
-    /// Notes `set NAME=text`, with quotation marks or without; true for such a line.
-    fn note(&mut self, line: &str) -> bool {
-        let line = line.trim_start().trim_start_matches('@');
-        let Some(rest) = line.get(..4).filter(|start| start.eq_ignore_ascii_case("set ")).and_then(|_| line.get(4..))
-        else {
-            return false;
+    /// Takes what a text does that begins on a line of this one.
+    pub(super) fn inner(&mut self, line: u32, inner: Self, language: Language) {
+        let at = |inner: u32| line.saturating_add(inner.saturating_sub(1));
+        for step in inner.steps {
+            let from = self.steps.len();
+            self.actions(at(step.line), vec![step.action], language);
+            self.place(from, [0; 2], &step.branches);
+        }
+        self.problems.extend(inner.problems.into_iter().map(|problem| Problem { line: at(problem.line), ..problem }));
+    }
+
+    /// Takes a whole file that the script writes, of which each line is one of the script's.
+    pub(super) fn file(&mut self, kind: Kind, lines: &[(u32, String)], place: Place) {
+        if place.depth >= DEEPEST {
+            return;
+        }
+        let text: String = lines.iter().flat_map(|(_, line)| [line.as_str(), "\n"]).collect();
+        let Self { steps, problems, .. } = super::read_at(kind, &text, place.depth + 1);
+        let at = |inner: u32| {
+            let index = usize::try_from(inner).unwrap_or(usize::MAX).saturating_sub(1);
+            lines.get(index).or_else(|| lines.last()).map_or(1, |(line, _)| *line)
         };
-        let rest = rest.trim_start();
-        let sum = rest.get(..3).is_some_and(|option| option.eq_ignore_ascii_case("/a "));
-        let asks = rest.get(..3).is_some_and(|option| option.eq_ignore_ascii_case("/p "));
-        let rest = if sum || asks { rest.get(3..).unwrap_or_default().trim_start() } else { rest };
-        let quoted = rest.strip_prefix('"').and_then(|rest| rest.rsplit_once('"')).map(|(inner, _)| inner);
-        // Another command may follow.
-        let plain = || rest.split('&').next().unwrap_or(rest);
-        let whole = quoted.is_some() || !rest.contains('&');
-        let Some((name, value)) = quoted.unwrap_or_else(plain).split_once('=') else { return false };
-        let value = value.trim();
-        let known = !asks
-            && !value.contains('%')
-            && value.len() <= variables::LONGEST
-            && (!sum || value.parse::<u64>().is_ok());
-        let name = name.trim().to_ascii_lowercase();
-        if known {
-            self.0.insert(name, value.to_owned());
-        } else {
-            self.0.remove(&name);
+        for step in steps {
+            self.actions(at(step.line), vec![step.action], place.language);
         }
-        whole
-    }
-
-    /// A line with `%NAME%` and `!NAME!` replaced where they are known.
-    fn put_in(&self, line: &str) -> String {
-        variables::put_in(line, &['%', '!'], |from| {
-            let (mark, inner) = from.split_at(1);
-            let known = inner.split_once(mark).and_then(|(name, _)| {
-                let value = self.0.get(&name.to_ascii_lowercase())?;
-                Some((name.len() + 2, Some(value.clone())))
-            });
-            known.unwrap_or((1, None))
-        })
+        self.problems.extend(problems.into_iter().map(|problem| Problem { line: at(problem.line), ..problem }));
     }
 }
 
-/// The words of a line; quotation marks hold words together and go away, and separators of commands are words.
-fn words(line: &str) -> Vec<String> {
-    let (mut words, mut word, mut quote, mut any) = (Vec::new(), String::new(), None, false);
-    let mut push = |word: &mut String, any: &mut bool| {
-        if *any {
-            words.push(std::mem::take(word));
-        }
-        *any = false;
-    };
-    for c in line.chars() {
-        match (quote, c) {
-            (Some(mark), _) if c == mark => quote = None,
-            (Some(_), _) => word.push(c),
-            (None, '"' | '\'') => (quote, any) = (Some(c), true),
-            (None, '&' | ';' | '|') => {
-                push(&mut word, &mut any);
-                (word, any) = (c.to_string(), true);
-                push(&mut word, &mut any);
-            }
-            (None, c) if c.is_whitespace() => push(&mut word, &mut any),
-            (None, _) => {
-                word.push(c);
-                any = true;
-            }
-        }
-    }
-    push(&mut word, &mut any);
-    words
-}
-
-/// A command without `@`, `cmd /c` and the like before it.
-fn without_prefix(command: &[String]) -> &[String] {
-    // `for /f %%i in ('...') do reg add ...`.
-    let is_loop = command.first().is_some_and(|first| first.eq_ignore_ascii_case("for"));
-    let body = command.iter().position(|word| word.eq_ignore_ascii_case("do")).filter(|_| is_loop);
-    let mut rest = body.and_then(|at| command.get(at + 1..)).unwrap_or(command);
-    while let [first, others @ ..] = rest {
-        let prefix = ["@", "cmd", "cmd.exe", "/c", "call", "start", "/wait", "{", "("];
-        if !prefix.iter().any(|known| first.eq_ignore_ascii_case(known)) {
-            break;
-        }
-        rest = others;
-    }
-    rest
+/// Where a command stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) language: Language,
+    /// How many commands run it.
+    pub(super) depth: usize,
 }
 
 /// What a command does to TCP: nothing for one that is of no concern, an error for one of ours that can't be read.
-/// `piped` is one that a pipe hands its templates.
-fn command(words: &[String], piped: bool) -> Result<Vec<Action>, String> {
+fn command(words: &[String], piped: Option<&[String]>) -> Result<Vec<Action>, String> {
     let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
-    let Some(first) = lower.first().map(|word| word.trim_start_matches('@')) else { return Ok(Vec::new()) };
-    match first {
-        "netsh" | "netsh.exe" => netsh(lower.get(1..).unwrap_or_default()),
-        "reg" | "reg.exe" => reg(words, &lower),
-        _ => match cmdlets::actions(words, piped) {
-            Some(found) => found,
-            None => Ok(measuring::actions(&words.iter().map(|word| word.trim_start_matches('@')).collect::<Vec<_>>())),
-        },
+    let Some(first) = words.first() else { return Ok(Vec::new()) };
+    match program(first).as_str() {
+        "netsh" => netsh(&joined(lower.get(1..).unwrap_or_default())),
+        "reg" => reg(words, &lower),
+        name => {
+            if let Some(found) = cmdlets::actions(words, piped) {
+                return found;
+            }
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            unix::actions(name, words.get(1..).unwrap_or_default()).unwrap_or_else(|| Ok(measuring::actions(&words)))
+        }
     }
+}
+
+/// Words in which `name = value` and the like are one.
+fn joined(words: &[String]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for word in words {
+        match found.last_mut() {
+            Some(last) if word.starts_with('=') || last.ends_with('=') => last.push_str(word),
+            _ => found.push(word.clone()),
+        }
+    }
+    found
 }
 
 /// A word that netsh takes: it takes any beginning of one that stands for a single word. What is none of them and nearly
@@ -274,6 +268,12 @@ fn supplemental(words: &[&str]) -> Result<Vec<Action>, String> {
     let set = |(parameter, value): (&str, &str)| {
         let known = NAMES.iter().find(|(short, _)| *short == parameter).map_or(parameter, |(_, long)| long);
         let knob = Address::TcpSetting { template: template.to_owned(), parameter: known.to_owned() };
+        // PowerShell has other words for it.
+        let value = match (known, value) {
+            ("CwndRestart", "enabled") => "True",
+            ("CwndRestart", "disabled") => "False",
+            _ => value,
+        };
         Action::Set(knob, value.to_owned())
     };
     Ok(sets.into_iter().map(set).collect())
@@ -283,7 +283,7 @@ fn reg(words: &[String], lower: &[String]) -> Result<Vec<Action>, String> {
     let after = |option: &str| lower.iter().position(|word| word == option).and_then(|at| words.get(at + 1));
     let (Some(verb), Some(key)) = (lower.get(1), words.get(2)) else { return Ok(Vec::new()) };
     let Some(name) = after("/v") else { return Ok(Vec::new()) };
-    let knob = Address::Registry { key: short_key(key), value: name.clone() };
+    let knob = Address::Registry { key: key_of_value(key, name), value: name.clone() };
     match verb.as_str() {
         "add" => {
             let value = after("/d").ok_or_else(|| format!("`reg add` of {name} without /d, the value"))?;
@@ -301,6 +301,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn batch(text: &str) -> (Vec<Step>, Vec<Problem>) {
+        crate::recipe::read(Kind::Batch, text)
+    }
+
+    fn powershell(text: &str) -> (Vec<Step>, Vec<Problem>) {
+        crate::recipe::read(Kind::PowerShell, text)
+    }
 
     fn sets(found: (Vec<Step>, Vec<Problem>)) -> Vec<String> {
         assert_eq!(found.1, []);
@@ -520,7 +528,7 @@ mod tests {
                 "1: tcpsetting custom MinRtoMs = 300",
                 "1: tcpsetting custom InitialCongestionWindowMss = 10",
                 "1: tcpsetting custom CongestionProvider = ctcp",
-                "1: tcpsetting custom CwndRestart = enabled",
+                "1: tcpsetting custom CwndRestart = True",
                 "1: tcpsetting custom DelayedAckTimeoutMs = 180",
                 "2: netoffload TaskOffload = disabled",
                 "3: netsh tcp security mpp = disabled",
@@ -537,7 +545,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_without_a_panic(text in "(netsh|int|tcp|set|global|supplemental|reg add|/v|/d|-Name|Set-NetTCPSetting|=| |\"|'|;|&|\n|[a-z:\\\\^`]){0,40}") {
+        fn any_text_is_read_without_a_panic(text in "(if|else|call|:a|%1|%%i|for|in|do|cmd /c|powershell|-c|start|iex|\\(|\\)|\\{|\\}|>|netsh|int|tcp|set|global|supplemental|reg add|/v|/d|-Name|Set-NetTCPSetting|=| |\"|'|;|&|\n|[a-z:\\\\^`]){0,40}") {
             batch(&text);
             powershell(&text);
         }

@@ -37,7 +37,7 @@ pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
             continue;
         }
         match entry(line, &strings, adds) {
-            Ok(Some(action)) => steps.push(Step { line: number, action }),
+            Ok(Some(action)) => steps.push(Step::new(number, action)),
             Ok(None) => {}
             Err(message) => problems.push(Problem { line: number, column: 1, message: message.to_owned() }),
         }

@@ -3,20 +3,27 @@
 //! Reading only, over text; nothing is run. Variables and loops are followed as far as the file itself tells what they
 //! stand for. What such a file *should* say is `lint`'s.
 
+mod batch;
 mod cmdlets;
 mod commands;
 mod inf;
 mod loops;
 mod measuring;
+mod posix;
 mod powershell;
 mod reg;
 mod script;
 mod shell;
 mod source;
 mod tuned;
+mod unix;
+mod unseen;
 mod variables;
+mod wrappers;
 
 use crate::{Address, Family, Platform, Settings, SocketBuffers, sysctl_conf};
+
+use commands::{Language, Taken};
 
 pub(crate) use cmdlets::ALL as ALL_TEMPLATES;
 pub(crate) use reg::unquoted;
@@ -134,6 +141,67 @@ pub struct Step {
     pub line: u32,
     /// What it does.
     pub action: Action,
+    /// The branches that it lies in: of two of one condition a machine takes one.
+    pub branches: Branches,
+    /// The socket that it is about, in a program's source.
+    pub socket: Option<String>,
+}
+
+impl Step {
+    /// One that lies in no branch and is about no socket.
+    pub fn new(line: u32, action: Action) -> Self {
+        Self { line, action, branches: Branches::default(), socket: None }
+    }
+
+    /// The setting that it sets or takes away.
+    fn knob(&self) -> Option<&Address> {
+        if let Action::Set(knob, _) | Action::Delete(knob) = &self.action { Some(knob) } else { None }
+    }
+}
+
+/// The branches that something lies in: conditions by their numbers, each with the number of its branch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Branches(Vec<(u32, u32)>);
+
+impl Branches {
+    /// Whether no run takes both.
+    pub fn exclude(&self, other: &Self) -> bool {
+        self.0
+            .iter()
+            .any(|(condition, branch)| other.0.iter().any(|(theirs, taken)| theirs == condition && taken != branch))
+    }
+
+    /// The branches of what lies in these that has branches of its own.
+    fn around(&self, inner: &Self) -> Self {
+        // Conditions of another text have numbers of their own.
+        if self.0.is_empty() { inner.clone() } else { self.clone() }
+    }
+}
+
+/// The conditions that are open in a script on its way.
+#[derive(Clone, Debug, Default)]
+struct Conditions {
+    open: Branches,
+    /// How many there were.
+    count: u32,
+}
+
+impl Conditions {
+    fn begin(&mut self) {
+        self.count += 1;
+        self.open.0.push((self.count, 0));
+    }
+
+    /// The next branch of the innermost condition.
+    fn next(&mut self) {
+        if let Some((_, branch)) = self.open.0.last_mut() {
+            *branch += 1;
+        }
+    }
+
+    fn end(&mut self) {
+        self.open.0.pop();
+    }
 }
 
 /// What a line does.
@@ -170,17 +238,29 @@ pub fn read(kind: Kind, text: &str) -> (Vec<Step>, Vec<Problem>) {
         let message = format!("the file has {} bytes; at most {LARGEST} are read", text.len());
         return (Vec::new(), vec![Problem { line: 1, column: 1, message }]);
     }
-    match kind {
+    let mut taken = read_at(kind, text, 0);
+    if let Kind::Batch | Kind::PowerShell | Kind::Script = kind {
+        unseen::add(text, &mut taken);
+    }
+    (taken.steps, taken.problems)
+}
+
+/// What a text does that `depth` other texts run or write.
+fn read_at(kind: Kind, text: &str, depth: usize) -> Taken {
+    let (steps, problems) = match kind {
         Kind::Sysctl => sysctl(text),
         Kind::Shell => shell::read(text),
         Kind::Registry => reg::read(text),
-        Kind::Batch => commands::batch(text),
-        Kind::PowerShell => commands::powershell(text),
+        // A file of both languages hands itself to PowerShell.
+        Kind::Batch if batch::is_powershell(text) => return Language::PowerShell.read(text, depth),
+        Kind::Batch => return Language::Batch.read(text, depth),
+        Kind::PowerShell => return Language::PowerShell.read(text, depth),
         Kind::TuneD => tuned::read(text),
         Kind::Inf => inf::read(text),
-        Kind::Script => script::read(text),
+        Kind::Script => return Language::Shell.read(text, depth),
         Kind::Source | Kind::Device => source::read(text),
-    }
+    };
+    Taken { steps, problems, ..Taken::default() }
 }
 
 /// The settings of a machine as one of its files tells them (`sysctl -a`, a `.reg` export, `loader.conf`), and the lines
@@ -234,7 +314,7 @@ fn sysctl(text: &str) -> (Vec<Step>, Vec<Problem>) {
     let (lines, problems) = sysctl_conf::parse(text);
     let steps = lines.into_iter().filter_map(|line| {
         let address = Address::Sysctl(line.name);
-        Some(Step { line: line.number, action: Action::Set(address, line.value?) })
+        Some(Step::new(line.number, Action::Set(address, line.value?)))
     });
     (steps.collect(), problems)
 }

@@ -1,7 +1,7 @@
 //! Registry files, version 4 (`REGEDIT4`) and version 5.
 
 use super::{Action, Problem, Step};
-use crate::Address;
+use crate::{Address, Catalogue, Family};
 
 /// The longest name of a key that is read, in bytes. Windows' keys are a few hundred characters long with their path.
 const LONGEST_KEY: usize = 4096;
@@ -152,8 +152,8 @@ impl Reader {
         let Some(value) = name else { return };
         let address = Address::Registry { key, value };
         match data_text(data) {
-            Ok(Some(text)) => self.steps.push(Step { line: number, action: Action::Set(address, text) }),
-            Ok(None) => self.steps.push(Step { line: number, action: Action::Delete(address) }),
+            Ok(Some(text)) => self.steps.push(Step::new(number, Action::Set(address, text))),
+            Ok(None) => self.steps.push(Step::new(number, Action::Delete(address))),
             Err(message) => self.problem(number, raw, message),
         }
     }
@@ -219,14 +219,30 @@ pub(super) fn short_key(key: &str) -> String {
     let (root, rest) = key.split_once('\\').unwrap_or((key, ""));
     let root = roots.iter().find(|(long, _)| long.eq_ignore_ascii_case(root)).map_or(root, |(_, short)| *short);
     let parts = rest.split('\\').map(|part| {
-        // The variable of a loop over all adapters.
-        if part.starts_with(['%', '$']) {
+        // The variable of a loop over all adapters, or all of them at once.
+        if part.starts_with(['%', '$', '!']) || part == "*" {
             return "{GUID}";
         }
         let numbered = part.len() == 13 && part.get(..10).is_some_and(|start| start.eq_ignore_ascii_case("ControlSet"));
         if numbered { "CurrentControlSet" } else { part }
     });
     std::iter::once(root).chain(parts).collect::<Vec<_>>().join("\\")
+}
+
+/// The key of a value. One that only a running script knows (`%%i`, `$_.PSPath`) is told by the value: a loop goes over the
+/// adapters.
+pub(super) fn key_of_value(key: &str, value: &str) -> String {
+    let key = key.rsplit("Registry::").next().unwrap_or(key).trim_start_matches('\\');
+    let catalogue = Catalogue::for_family(Family::Windows).filter(|_| key.starts_with(['%', '$', '!']));
+    let rows = || catalogue.into_iter().flat_map(|catalogue| &catalogue.knobs);
+    let keys = || {
+        rows().filter_map(|row| match &row.address {
+            Address::Registry { key, value: name } if name.eq_ignore_ascii_case(value) => Some(key),
+            _ => None,
+        })
+    };
+    let known = keys().find(|key| key.contains("{GUID}")).or_else(|| keys().next());
+    known.map_or_else(|| short_key(key), Clone::clone)
 }
 
 #[cfg(test)]
@@ -249,9 +265,9 @@ mod tests {
         assert_eq!(
             steps,
             [
-                Step { line: 5, action: Action::Set(address("TcpWindowSize"), "64240".to_owned()) },
-                Step { line: 6, action: Action::Delete(address("Tcp1323Opts")) },
-                Step { line: 7, action: Action::Set(address("Bytes"), "hex:01,02".to_owned()) },
+                Step::new(5, Action::Set(address("TcpWindowSize"), "64240".to_owned())),
+                Step::new(6, Action::Delete(address("Tcp1323Opts"))),
+                Step::new(7, Action::Set(address("Bytes"), "hex:01,02".to_owned())),
             ]
         );
     }

@@ -1,165 +1,189 @@
-//! Shell scripts: `sysctl` with assignments, writes below /proc/sys, here-documents into sysctl's files, and the commands
-//! that set routes and interfaces.
+//! Shell scripts: what their commands set, and what they write into files of the kernel's and of the system's.
 //!
 //! No shell: a value that only a running script knows is said to be unknown, and branches count as taken. Loops over words
-//! that stand in the script are written out, and variables that it gives are put in (`loops`).
+//! that stand in the script are written out, functions run where they are called, and variables that it gives are put in
+//! (`loops`).
 
-use super::{Action, Problem, Step, known_or_not, loops, measuring};
-use crate::{Address, sysctl_conf};
+use super::{
+    Action, Kind,
+    commands::{Language, Place, Taken, program},
+    loops,
+    posix::{self, Command},
+    unix,
+    wrappers::{self, Inner},
+};
 
-pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
-    let (mut steps, mut problems) = (Vec::new(), Vec::new());
-    let mut commands: Vec<loops::Command> = Vec::new();
-    let mut lines = (1..).zip(text.lines());
-    while let Some((number, raw)) = lines.next() {
-        let mut line = raw.trim().to_owned();
-        while line.ends_with('\\') {
-            line.pop();
-            let Some((_, next)) = lines.next() else { break };
-            line.push_str(next.trim());
+pub(super) fn read(text: &str, depth: usize) -> Taken {
+    let place = Place { language: Language::Shell, depth };
+    let mut taken = Taken::default();
+    let (commands, lists) = loops::shell(&posix::commands(text.trim_start_matches('\u{feff}')));
+    taken.lists = lists;
+    let mut output: Option<Lines> = None;
+    // What the groups of commands `{ ...; }` print that are open.
+    let mut groups: Vec<Lines> = Vec::new();
+    for command in &commands {
+        let first = command.words.first().map_or("", String::as_str);
+        if first == "{" {
+            groups.push(Vec::new());
         }
-        if line.starts_with('#') {
-            continue;
-        }
-        if let Some(end) = here_document(&line) {
-            let lines = lines.by_ref().take_while(|(_, raw)| raw.trim() != end);
-            commands.extend(lines.map(|(number, raw)| (number, vec![HERE.to_owned(), raw.to_owned()])));
-            continue;
-        }
-        let words = words(&line);
-        let of_line = words.split(|word| [";", "&", "&&", "|", "||"].contains(&word.as_str()));
-        commands.extend(of_line.filter(|command| !command.is_empty()).map(|command| (number, command.to_vec())));
-    }
-    for (number, command) in loops::shell(&commands) {
-        let actions = match command.as_slice() {
-            [first, raw] if first == HERE => {
-                let (found, bad) = sysctl_conf::parse(raw);
-                problems.extend(bad.into_iter().map(|problem| Problem { line: number, ..problem }));
-                found
-                    .into_iter()
-                    .filter_map(|line| Some(Action::Set(Address::Sysctl(line.name), line.value?)))
-                    .collect()
+        let words = without_prefix(&command.words);
+        let input = take_piped(&mut output, command);
+        let name = words.first().map(|word| program(word)).unwrap_or_default();
+        let text = if first == "}" { groups.pop() } else { printed(command, &name, words, input.as_deref()) };
+        let from = taken.steps.len();
+        if let Some(into) = target(command, &name, words) {
+            for into in into {
+                written(&mut taken, command.line, into, text.as_deref(), place);
             }
-            command => actions(command),
+        } else if !command.here.is_empty() && is_shell(&name) {
+            taken.file(Kind::Script, &command.here, place);
+        } else {
+            taken.command(command.line, words, None, place);
+            if let (Some(group), Some(text)) = (groups.last_mut(), &text) {
+                group.extend(text.iter().cloned());
+            }
+        }
+        taken.place(from, [command.line, command.own], &command.branches);
+        output = text;
+    }
+    taken.steps.sort_by_key(|step| step.line);
+    taken
+}
+
+/// Lines with their numbers.
+type Lines = Vec<(u32, String)>;
+
+/// What the command before hands to this one.
+fn take_piped(output: &mut Option<Lines>, command: &Command) -> Option<Lines> {
+    output.take().filter(|_| command.piped)
+}
+
+/// The words behind `sudo` and the like.
+fn without_prefix(words: &[String]) -> &[String] {
+    match wrappers::inner(words) {
+        Some(Inner::Words(rest)) => {
+            let inner = words.get(words.len() - rest.len()..).unwrap_or_default();
+            without_prefix(inner)
+        }
+        _ => words,
+    }
+}
+
+fn is_shell(name: &str) -> bool {
+    ["sh", "bash", "dash", "ash", "zsh", "ksh", "ssh", "su"].contains(&name)
+}
+
+/// The lines that a command prints, where the script tells them.
+fn printed(command: &Command, name: &str, words: &[String], input: Option<&[(u32, String)]>) -> Option<Lines> {
+    let line = command.line;
+    let rest = words.get(1..).unwrap_or_default();
+    match name {
+        "echo" => {
+            let is_option = |word: &&String| ["-n", "-e", "-E", "-ne", "-en"].contains(&word.as_str());
+            let options = rest.iter().take_while(is_option).count();
+            Some(lines_of(line, &rest.get(options..)?.join(" ")))
+        }
+        "printf" => {
+            let (format, arguments) = rest.split_first()?;
+            // A format is used again until the arguments are used up.
+            let once = |word: &String| format.replacen("%s", word, 1);
+            let text = if format.contains("%s") { arguments.iter().map(once).collect() } else { format.clone() };
+            Some(lines_of(line, &text))
+        }
+        "cat" | "tee" if !command.here.is_empty() => Some(command.here.clone()),
+        "cat" if !rest.is_empty() => None,
+        "cat" | "tee" => input.map(<[_]>::to_vec),
+        _ => None,
+    }
+}
+
+/// The lines of a text that begins on a line; `\n` ends one, too.
+fn lines_of(line: u32, text: &str) -> Lines {
+    let numbered = (line..).zip(text.split('\n'));
+    numbered.flat_map(|(line, text)| text.split("\\n").map(move |text| (line, text.to_owned()))).collect()
+}
+
+/// The files that a command writes its output into.
+fn target<'a>(command: &'a Command, name: &str, words: &'a [String]) -> Option<Vec<&'a str>> {
+    let mut files: Vec<&str> = command.into.as_deref().into_iter().collect();
+    if name == "tee" {
+        files.extend(words.iter().skip(1).map(String::as_str).filter(|word| !word.starts_with('-')));
+    }
+    files.retain(|file| !["/dev/null", "/dev/stderr", "/dev/stdout", "/dev/tty"].contains(file));
+    (!files.is_empty()).then_some(files)
+}
+
+/// Takes what is written into a file.
+fn written(taken: &mut Taken, line: u32, into: &str, lines: Option<&[(u32, String)]>, place: Place) {
+    if let Some(knob) = unix::of_kernel(into) {
+        let value = lines.map(|lines| lines.iter().map(|(_, text)| text.trim()).collect::<Vec<_>>().join(" "));
+        let action = match value {
+            Some(value) => Action::Set(knob, value),
+            None => Action::Unclear(format!("what is written into `{into}` is known only when the script runs")),
         };
-        let known = actions.into_iter().map(|action| known_or_not(known_or_not(action, '$'), '`'));
-        steps.extend(known.map(|action| Step { line: number, action }));
+        return taken.actions(line, vec![action], place.language);
     }
-    steps.sort_by_key(|step| step.line);
-    (steps, problems)
-}
-
-/// What stands before a line of a here-document as if it were a command; no command has this name.
-const HERE: &str = "<<";
-
-/// The word that ends a here-document which goes into a file of sysctl's.
-fn here_document(line: &str) -> Option<String> {
-    let (before, after) = line.split_once("<<")?;
-    let into_sysctl = line.contains("sysctl.conf") || line.contains("sysctl.d");
-    let plain = !before.contains('#') && into_sysctl;
-    let word = after.trim_start_matches('-').split_whitespace().next()?.trim_matches(['"', '\'']);
-    (plain && !word.is_empty()).then(|| word.to_owned())
-}
-
-/// The words of a line; quotation marks hold words together and go away, a comment ends it.
-fn words(line: &str) -> Vec<String> {
-    let (mut words, mut word, mut any, mut quote) = (Vec::new(), String::new(), false, None);
-    let mut characters = line.chars().peekable();
-    let mut end = |word: &mut String, any: &mut bool| {
-        if std::mem::take(any) {
-            words.push(std::mem::take(word));
+    if into.starts_with("/sys/class/net/") || into.starts_with("/sys/module/tcp_") {
+        let value = lines.and_then(|lines| lines.first()).map_or("", |(_, text)| text.as_str());
+        return taken.actions(
+            line,
+            vec![Action::Unclear(format!("`{value}` is written into `{into}`"))],
+            place.language,
+        );
+    }
+    let Some(lines) = lines else {
+        if unix::is_of_settings(into) {
+            let words = format!("what is written into `{into}` is known only when the script runs");
+            taken.steps.push(super::Step::new(line, Action::Unclear(words)));
         }
+        return;
     };
-    while let Some(c) = characters.next() {
-        match (quote, c) {
-            (Some(mark), _) if c == mark => quote = None,
-            (Some(_), _) => word.push(c),
-            (None, '"' | '\'') => (quote, any) = (Some(c), true),
-            (None, '#') if !any => break,
-            (None, ';' | '|' | '&') => {
-                end(&mut word, &mut any);
-                let double = characters.next_if_eq(&c).is_some();
-                (word, any) = (if double { format!("{c}{c}") } else { c.to_string() }, true);
-                end(&mut word, &mut any);
-            }
-            (None, '>') => {
-                end(&mut word, &mut any);
-                while characters.next_if_eq(&'>').is_some() {}
-                (word, any) = (">".to_owned(), true);
-                end(&mut word, &mut any);
-            }
-            (None, c) if c.is_whitespace() => end(&mut word, &mut any),
-            (None, _) => (any, ()) = (true, word.push(c)),
-        }
-    }
-    end(&mut word, &mut any);
-    words
-}
-
-/// What a command sets; nothing for one that is of no concern.
-fn actions(command: &[String]) -> Vec<Action> {
-    let skip = |word: &&String| {
-        ["sudo", "doas", "if", "elif", "then", "do", "else", "{", "(", "!", "exec"].contains(&word.as_str())
+    let text: String = lines.iter().flat_map(|(_, line)| [line.as_str(), "\n"]).collect();
+    let sets = |line: &str| {
+        let name = line.split_once('=').map(|(name, _)| name.trim());
+        name.is_some_and(|name| ["net.", "net/", "kern.", "vm."].iter().any(|tree| name.starts_with(tree)))
     };
-    let prefix = command.iter().take_while(skip).count();
-    let rest = command.get(prefix..).unwrap_or_default();
-    let words: Vec<&str> = rest.iter().map(String::as_str).collect();
-    let Some((first, arguments)) = words.split_first() else { return Vec::new() };
-    match first.rsplit('/').next().unwrap_or(first) {
-        "sysctl" => arguments.iter().filter_map(|word| assignment(word)).collect(),
-        "echo" | "printf" => written(arguments).into_iter().collect(),
-        "ip" => ip(arguments),
-        "ifconfig" => mtu(arguments.first().copied(), arguments).into_iter().collect(),
-        _ => measuring::actions(&words),
-    }
-}
-
-/// `net.ipv4.tcp_rmem=4096 131072 6291456`, as one word.
-fn assignment(word: &str) -> Option<Action> {
-    let (name, value) = word.split_once('=').filter(|(name, _)| !name.starts_with('-'))?;
-    let name = sysctl_conf::dotted(name.trim());
-    let knob = if name.contains('$') { Address::Sysctl(name) } else { name.parse().ok()? };
-    matches!(knob, Address::Sysctl(_)).then(|| Action::Set(knob, value.trim().to_owned()))
-}
-
-/// `echo 1 > /proc/sys/net/ipv4/tcp_sack`, or `echo net.ipv4.tcp_sack=1 >> /etc/sysctl.conf`.
-fn written(words: &[&str]) -> Option<Action> {
-    let at = words.iter().position(|word| *word == ">")?;
-    let (what, into) = (words.get(..at)?, words.get(at + 1)?);
-    let what: Vec<&str> = what.iter().copied().filter(|word| !["-n", "-e", "%s\\n"].contains(word)).collect();
-    if into.contains("sysctl.conf") || into.contains("sysctl.d") {
-        return assignment(&what.join(" "));
-    }
-    let name = into.strip_prefix("/proc/sys/")?;
-    Some(Action::Set(Address::Sysctl(sysctl_conf::dotted(name)), what.join(" ")))
-}
-
-/// `ip route change default via 10.0.0.1 initcwnd 10`, `ip link set dev eth0 mtu 9000`.
-fn ip(words: &[&str]) -> Vec<Action> {
-    const ATTRIBUTES: [&str; 8] = ["window", "initcwnd", "initrwnd", "mtu", "advmss", "rto_min", "quickack", "congctl"];
-    let words: Vec<&str> = words.iter().copied().filter(|word| !word.starts_with('-')).collect();
-    match words.as_slice() {
-        ["link" | "l", "set", rest @ ..] => {
-            let device = if rest.first() == Some(&"dev") { rest.get(1) } else { rest.first() };
-            mtu(device.copied(), rest).into_iter().collect()
+    let kind = match Kind::from_file(into, &text) {
+        _ if into.contains("sysctl.conf") || into.contains("sysctl.d") => Some(Kind::Sysctl),
+        _ if into.contains("loader.conf") || into.contains("rc.conf") => Some(Kind::Shell),
+        // systemd's: what it starts is a command line.
+        _ if into.ends_with(".service") => Some(Kind::Script),
+        _ if into.ends_with("rc.local") => Some(Kind::Script),
+        Some(Kind::Sysctl) | None => text.lines().any(sets).then_some(Kind::Sysctl),
+        kind => kind,
+    };
+    match kind {
+        Some(Kind::Script) => {
+            let commands: Lines = lines
+                .iter()
+                .map(|(line, text)| {
+                    let started = text.trim().split_once('=').filter(|(name, _)| name.starts_with("Exec"));
+                    (
+                        *line,
+                        started.map_or_else(
+                            || text.clone(),
+                            |(_, command)| command.trim_start_matches(['-', '+', '!']).to_owned(),
+                        ),
+                    )
+                })
+                .collect();
+            taken.file(Kind::Script, &commands, place);
         }
-        ["route" | "r" | "ro", "add" | "change" | "replace" | "append", destination, rest @ ..] => {
-            let after = rest.windows(2).filter(|pair| ATTRIBUTES.contains(&pair[0]));
-            let route = |attribute: &str| Address::Route {
-                destination: (*destination).to_owned(),
-                attribute: attribute.to_owned(),
-            };
-            after.map(|pair| Action::Set(route(pair[0]), pair[1].to_owned())).collect()
+        Some(Kind::Sysctl) => {
+            let only: Lines = lines.iter().filter(|(_, line)| into.contains("sysctl") || sets(line)).cloned().collect();
+            // What a variable stands for may be whole lines.
+            let (variables, only): (Lines, Lines) = only
+                .into_iter()
+                .partition(|(_, line)| line.trim_start().starts_with(['$', '`']) && !line.contains('='));
+            for (line, text) in variables {
+                let words = format!("what `{}` stands for is known only when the script runs", text.trim());
+                taken.actions(line, vec![Action::Unclear(words)], place.language);
+            }
+            taken.file(Kind::Sysctl, &only, place);
         }
-        _ => Vec::new(),
+        Some(kind) => taken.file(kind, lines, place),
+        None => {}
     }
-}
-
-/// What stands behind the word `mtu`.
-fn mtu(device: Option<&str>, words: &[&str]) -> Option<Action> {
-    let at = words.iter().position(|word| *word == "mtu")?;
-    let knob = Address::Link { device: device?.to_owned(), property: "mtu".to_owned() };
-    Some(Action::Set(knob, (*words.get(at + 1)?).to_owned()))
 }
 
 #[cfg(test)]
@@ -167,6 +191,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::recipe::{Problem, Step};
+
+    fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
+        crate::recipe::read(Kind::Script, text)
+    }
 
     #[test]
     fn the_ways_in_which_scripts_set_tcp_are_read() {
@@ -195,7 +224,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_without_a_panic(text in "(sysctl|-w|a.b=1|echo|>|>>|<<|EOF|sysctl.conf|ip|route|mtu| |\"|'|;|&|\\\\|#|\n){0,40}") {
+        fn any_text_is_read_without_a_panic(text in "(f\\(\\)|f|\\{|\\}|\\$1|sh|-c|sudo|tee|A=\\(|\\)|\\$\\{A\\[@\\]\\}|if|else|fi|printf|sysctl|-w|a.b=1|echo|>|>>|<<|EOF|sysctl.conf|ip|route|mtu| |\"|'|;|&|\\\\|#|\n){0,40}") {
             read(&text);
         }
     }

@@ -7,7 +7,7 @@ pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
     let (mut steps, mut problems) = (Vec::new(), Vec::new());
     for (number, raw) in (1..).zip(text.lines()) {
         match line(raw) {
-            Ok(Some(action)) => steps.push(Step { line: number, action }),
+            Ok(Some(action)) => steps.push(Step::new(number, action)),
             Ok(None) => {}
             Err((column, message)) => problems.push(Problem { line: number, column, message }),
         }
@@ -26,22 +26,24 @@ fn line(raw: &str) -> Result<Option<Action>, (u32, String)> {
     };
     let column = u32::try_from(raw.find('=').unwrap_or(0)).unwrap_or(u32::MAX).saturating_add(2);
     let value = unquoted(value).ok_or_else(|| (column, "the quotation is not closed".to_owned()))?;
+    Ok(setting(name, &value))
+}
+
+/// What one name of these files sets; `None` where it sets nothing that bounds TCP.
+pub(super) fn setting(name: &str, value: &str) -> Option<Action> {
     if let Some(interface) = name.strip_prefix("ifconfig_") {
-        let mtu = value.split_whitespace().skip_while(|word| *word != "mtu").nth(1);
+        let mtu = value.split_whitespace().skip_while(|word| *word != "mtu").nth(1)?;
         let device = interface.split('_').next().unwrap_or(interface).to_owned();
-        return Ok(mtu.map(|mtu| Action::Set(Address::Link { device, property: "mtu".to_owned() }, mtu.to_owned())));
+        return Some(Action::Set(Address::Link { device, property: "mtu".to_owned() }, mtu.to_owned()));
     }
     // rc.conf(5) of the releases that had it: whether /etc/rc sets net.inet.tcp.rfc1323.
     if name == "tcp_extensions" {
         let value = if value.eq_ignore_ascii_case("yes") { "1" } else { "0" };
-        return Ok(Some(Action::Set(Address::sysctl("net.inet.tcp.rfc1323"), value.to_owned())));
+        return Some(Action::Set(Address::sysctl("net.inet.tcp.rfc1323"), value.to_owned()));
     }
     // Only names with dots are tunables and sysctls; the rest of the file is no concern of TCP.
-    Ok(name
-        .parse::<Address>()
-        .ok()
-        .filter(|address| matches!(address, Address::Sysctl(_)))
-        .map(|a| Action::Set(a, value)))
+    let address = name.parse::<Address>().ok().filter(|address| matches!(address, Address::Sysctl(_)))?;
+    Some(Action::Set(address, value.to_owned()))
 }
 
 /// The value without its quotation marks and without a comment after it.
@@ -69,8 +71,8 @@ mod tests {
         assert_eq!(
             steps,
             [
-                Step { line: 2, action: Action::Set(Address::sysctl("kern.ipc.nmbclusters"), "65536".to_owned()) },
-                Step { line: 4, action: Action::Set(mtu, "9014".to_owned()) },
+                Step::new(2, Action::Set(Address::sysctl("kern.ipc.nmbclusters"), "65536".to_owned())),
+                Step::new(4, Action::Set(mtu, "9014".to_owned())),
             ]
         );
     }
@@ -79,7 +81,7 @@ mod tests {
     fn the_old_switch_for_window_scaling_is_the_sysctl_that_it_sets() {
         let (steps, _) = read("tcp_extensions=\"NO\"\n");
         let scaling = Address::sysctl("net.inet.tcp.rfc1323");
-        assert_eq!(steps, [Step { line: 1, action: Action::Set(scaling, "0".to_owned()) }]);
+        assert_eq!(steps, [Step::new(1, Action::Set(scaling, "0".to_owned()))]);
     }
 
     #[test]

@@ -41,24 +41,24 @@ pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
 }
 
 fn device(text: &str) -> Vec<Step> {
-    let calls = reading::device_calls(text);
+    let (calls, sockets) = reading::device_calls(text);
     // One socket alone can't empty the pool.
     let last = calls.found.iter().rev().find(|found| reading::netburner::sets_buffers(&found.knob));
     let together = last
         .filter(|_| calls.sockets.len() > 1)
-        .map(|last| Step { line: last.place.line, action: Action::Sockets(calls.sockets.clone()) });
+        .map(|last| Step::new(last.place.line, Action::Sockets(calls.sockets.clone())));
     let found = calls.found.into_iter().filter_map(|found| {
-        let action = Action::Set(found.knob, found.value?);
-        Some(Step { line: found.place.line, action })
+        let step = Step::new(found.place.line, Action::Set(found.knob, found.value?));
+        Some(Step { socket: sockets.of(found.place).cloned(), ..step })
     });
     let unclear = calls.remarks.into_iter().filter(|remark| remark.kind == RemarkKind::Unread);
-    let unclear = unclear.map(|remark| Step { line: remark.place.line, action: Action::Unclear(remark.message) });
+    let unclear = unclear.map(|remark| Step::new(remark.place.line, Action::Unclear(remark.message)));
     found.chain(unclear).chain(together).chain(loops(text)).collect()
 }
 
 /// The misspelt calls of a device's source: each is a setting that does not happen.
 fn misspelt(text: &str) -> Vec<Problem> {
-    let slips = reading::device_calls(text).remarks.into_iter().filter(|remark| remark.kind == RemarkKind::Misspelt);
+    let slips = reading::device_calls(text).0.remarks.into_iter().filter(|remark| remark.kind == RemarkKind::Misspelt);
     slips.map(|slip| Problem { line: slip.place.line, column: slip.place.column, message: slip.message }).collect()
 }
 
@@ -68,7 +68,9 @@ fn loops(text: &str) -> Vec<Step> {
     let mut names: BTreeMap<&str, u64> = BTreeMap::new();
     let (mut steps, mut depth, mut open) = (Vec::new(), 0_usize, None);
     for (number, line) in (1..).zip(plain.lines()) {
-        if let Some((name, value)) = definition(line).and_then(|(name, text)| Some((name, product(text, &names)?))) {
+        if let Some((name, value)) =
+            definition(line).and_then(|(name, text)| Some((name, reading::netburner::product(text, &names)?)))
+        {
             names.insert(name, value);
         }
         if open.is_none()
@@ -81,7 +83,7 @@ fn loops(text: &str) -> Vec<Step> {
             && calls.iter().any(|call| line.contains(call))
         {
             inner.reported = true;
-            steps.push(Step { line: number, action: Action::Repeats(inner.times) });
+            steps.push(Step::new(number, Action::Repeats(inner.times)));
         }
         for c in line.chars() {
             depth = match c {
@@ -120,7 +122,7 @@ fn head_of_loop(line: &str, names: &BTreeMap<&str, u64>) -> Option<Option<u64>> 
         // `for (int i = 0; i < COUNT; i++)`.
         let bound = rest.split(';').nth(1).and_then(|test| test.split_once('<'));
         let more = u64::from(bound.is_some_and(|(_, end)| end.starts_with('=')));
-        let end = bound.and_then(|(_, end)| product(end.trim_start_matches('='), names));
+        let end = bound.and_then(|(_, end)| reading::netburner::product(end.trim_start_matches('='), names));
         return Some(end.map(|end| end.saturating_add(more)));
     }
     (after("while").is_some() || line == "do" || line.starts_with("do {")).then_some(None)
@@ -155,7 +157,9 @@ fn sockets(text: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.split("//").next().unwrap_or(line);
-        if let Some((name, value)) = definition(line).and_then(|(name, text)| Some((name, product(text, &names)?))) {
+        if let Some((name, value)) =
+            definition(line).and_then(|(name, text)| Some((name, reading::netburner::product(text, &names)?)))
+        {
             names.insert(name, value);
         }
         let Some((_, call)) = line.split_once("setsockopt") else { continue };
@@ -173,7 +177,7 @@ fn sockets(text: &str) -> Vec<Step> {
             None if is_slip() => Action::Set(Address::Socket((*option).to_owned()), name.to_owned()),
             None => Action::Unclear(format!("{option} is set to `{name}`, whose value the file doesn't tell")),
         };
-        steps.push(Step { line: number, action });
+        steps.push(Step::new(number, action));
     }
     steps
 }
@@ -188,21 +192,6 @@ fn definition(line: &str) -> Option<(&str, &str)> {
     let name = left.split_whitespace().next_back()?;
     let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     plain.then(|| (name, right.split(';').next().unwrap_or(right)))
-}
-
-/// A product or a shift of whole numbers and names.
-fn product(text: &str, names: &BTreeMap<&str, u64>) -> Option<u64> {
-    let text = text.trim().trim_matches(['(', ')', ' ']);
-    if let Some((value, shift)) = text.split_once("<<") {
-        return product(value, names)?.checked_mul(1_u64.checked_shl(shift.trim().parse().ok()?)?);
-    }
-    let factor = |text: &str| {
-        let text = text.trim();
-        let digits = text.trim_end_matches(['u', 'U', 'l', 'L']);
-        let hex = digits.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        digits.parse().ok().or(hex).or_else(|| names.get(text).copied())
-    };
-    text.split('*').map(factor).try_fold(1_u64, |product, factor| product.checked_mul(factor?))
 }
 
 #[cfg(test)]

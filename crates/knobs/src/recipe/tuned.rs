@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
                 ["type", "replace", "enabled", "devices", "devices_udev_regex", "priority", "drop", "script_pre"];
             for line in lines.iter().filter(|line| !OF_EVERY_PLUGIN.contains(&line.name)) {
                 let action = self.setting(line);
-                self.steps.push(Step { line: line.line, action });
+                self.steps.push(Step::new(line.line, action));
             }
         }
     }
@@ -138,11 +138,10 @@ mod tests {
     #[test]
     fn reads_the_sysctl_sections_with_the_variables_of_the_file() {
         let (steps, problems) = read(PROFILE);
-        let set =
-            |line, name: &str, value: &str| Step { line, action: Action::Set(Address::sysctl(name), value.to_owned()) };
+        let set = |line, name: &str, value: &str| Step::new(line, Action::Set(Address::sysctl(name), value.to_owned()));
         assert_eq!(steps[0], set(13, "net.ipv4.tcp_rmem", "4096 131072 16777216"));
         assert_eq!(steps[1], set(14, "net.core.rmem_max", "212992"));
-        assert!(matches!(&steps[2], Step { line: 15, action: Action::Unclear(_) }));
+        assert!(matches!(&steps[2], Step { line: 15, action: Action::Unclear(_), .. }));
         assert_eq!(steps[3], set(19, "net.ipv4.tcp_timestamps", "0"));
         assert_eq!(steps.len(), 4);
         assert_eq!((problems.len(), problems[0].line, problems[0].column), (1, 16, 1));

@@ -20,6 +20,11 @@ pub(super) fn put_in(text: &str, signs: &[char], variable: impl Fn(&str) -> (usi
     whole
 }
 
+/// Whether a text is a name.
+pub(super) fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(is_of_name)
+}
+
 /// Whether a name goes on with it.
 pub(super) const fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'

@@ -1,208 +1,68 @@
 //! PowerShell scripts: their commands in the order in which they run, with loops over words of the script itself written
 //! out and variables that the script itself gives put in.
 //!
-//! No interpreter: what only a running script knows stays the variable's name, and branches count as taken.
+//! No interpreter: what only a running script knows stays the variable's name, and branches count as taken. Functions run
+//! where they are called, with what the call gives and the defaults of `param()`.
 
-use std::{collections::BTreeMap, iter::Peekable, str::Chars};
+mod parameters;
+mod tokens;
 
-use super::variables::{self, LONGEST, is_of_name};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
+
+use parameters::{is_param, parameters, without_param};
+use tokens::{LIST, Spot, Token, Word, tokens};
+
+use super::{
+    Branches, Conditions,
+    commands::{Language, Place, Taken},
+    variables::{self, LONGEST, is_of_name},
+};
 
 /// The most that the loops of one script are written out to, in words beyond those of the script itself, and the most
 /// elements of a list.
 const MOST: usize = 1 << 16;
 /// How deep blocks are read that lie in one another.
 const DEEPEST: usize = 32;
-/// What stands between the elements of a list within a word; no script has it.
-const LIST: char = '\u{1f}';
 
-/// One command: its line, its words without quotation marks, lists with commas, and whether a pipe hands it objects.
+/// One command: its line, its words without quotation marks, lists with commas, and the words of the command that hands
+/// it objects by a pipe (none, where what hands them is no command).
 #[derive(Debug, PartialEq)]
 pub(super) struct Command {
+    /// The line that it is judged on: that of the call which gives it values.
     pub(super) line: u32,
+    /// The line that it begins on.
+    pub(super) own: u32,
     pub(super) words: Vec<String>,
-    pub(super) piped: bool,
+    pub(super) piped: Option<Vec<String>>,
+    pub(super) branches: Branches,
+}
+
+pub(super) fn read(text: &str, depth: usize) -> Taken {
+    let mut taken = Taken::default();
+    for command in commands(text.trim_start_matches('\u{feff}')) {
+        let place = Place { language: Language::PowerShell, depth };
+        let from = taken.steps.len();
+        taken.command(command.line, &command.words, command.piped.as_deref(), place);
+        taken.place(from, [command.line, command.own], &command.branches);
+    }
+    taken.steps.sort_by_key(|step| step.line);
+    taken
 }
 
 /// The commands of a script.
 pub(super) fn commands(text: &str) -> Vec<Command> {
     let mut run = Run { left: MOST, ..Run::default() };
     run.block(&tokens(text), 0);
+    // What nothing calls may be called by another script.
+    for (name, function) in run.functions.clone() {
+        if !run.called.contains(&name) {
+            run.function(&function, &[], None, 1);
+        }
+    }
     run.commands
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Token {
-    Word {
-        text: String,
-        quoted: bool,
-    },
-    Pipe,
-    /// The end of a command: `;` or, true, the end of a line.
-    End(bool),
-    Open,
-    Close,
-}
-
-/// A token and its line.
-type Spot = (u32, Token);
-
-/// A word, its line, and whether any of it stood in quotation marks.
-#[derive(Clone, Debug, Default)]
-struct Word {
-    line: u32,
-    text: String,
-    quoted: bool,
-}
-
-struct Lexer<'a> {
-    characters: Peekable<Chars<'a>>,
-    line: u32,
-    word: Option<Word>,
-    found: Vec<Spot>,
-}
-
-fn tokens(text: &str) -> Vec<Spot> {
-    let mut lexer = Lexer { characters: text.chars().peekable(), line: 1, word: None, found: Vec::new() };
-    while let Some(c) = lexer.next() {
-        lexer.one(c);
-    }
-    lexer.end_word();
-    lexer.found
-}
-
-impl Lexer<'_> {
-    fn next(&mut self) -> Option<char> {
-        let c = self.characters.next()?;
-        self.line += u32::from(c == '\n');
-        Some(c)
-    }
-
-    fn one(&mut self, c: char) {
-        let line = if c == '\n' { self.line - 1 } else { self.line };
-        match c {
-            '`' => match self.next() {
-                // The command goes on in the next line.
-                Some('\r') => {
-                    self.next();
-                    self.end_word();
-                }
-                Some('\n') => self.end_word(),
-                Some(c) => self.push(c),
-                None => {}
-            },
-            '\n' | ';' => self.end(line, Token::End(c == '\n')),
-            '#' if self.word.is_none() => while self.characters.next_if(|c| *c != '\n').is_some() {},
-            '<' if self.word.is_none() && self.characters.peek() == Some(&'#') => self.comment(),
-            '"' | '\'' => self.quoted(c),
-            '(' => self.raw('(', ')'),
-            '{' if self.word.as_ref().is_some_and(|word| word.text.ends_with(['@', '$', '\\'])) => self.raw('{', '}'),
-            '{' => self.end(line, Token::Open),
-            '}' => self.end(line, Token::Close),
-            '|' if self.characters.next_if_eq(&'|').is_some() => self.end(line, Token::End(false)),
-            '|' => self.end(line, Token::Pipe),
-            '&' if self.characters.next_if_eq(&'&').is_some() => self.end(line, Token::End(false)),
-            // Calls what follows.
-            '&' => self.end_word(),
-            ',' => self.comma(),
-            c if c.is_whitespace() => self.end_word(),
-            c => self.push(c),
-        }
-    }
-
-    fn push(&mut self, c: char) {
-        let line = self.line;
-        self.word.get_or_insert_with(|| Word { line, ..Word::default() }).text.push(c);
-    }
-
-    fn end_word(&mut self) {
-        if let Some(Word { line, text, quoted }) = self.word.take() {
-            self.found.push((line, Token::Word { text, quoted }));
-        }
-    }
-
-    fn end(&mut self, line: u32, token: Token) {
-        self.end_word();
-        self.found.push((line, token));
-    }
-
-    /// `<# ... #>`.
-    fn comment(&mut self) {
-        while let Some(c) = self.next() {
-            if c == '#' && self.characters.next_if_eq(&'>').is_some() {
-                break;
-            }
-        }
-    }
-
-    /// A text in quotation marks, or one between `@"` and `"@`.
-    fn quoted(&mut self, mark: char) {
-        let line = self.line;
-        let here = self.word.as_ref().is_some_and(|word| word.text == "@");
-        let word = self.word.get_or_insert_with(|| Word { line, ..Word::default() });
-        word.quoted = true;
-        if here {
-            word.text.clear();
-        }
-        while let Some(c) = self.next() {
-            match c {
-                _ if c == mark && here => {
-                    if self.characters.next_if_eq(&'@').is_some() {
-                        break;
-                    }
-                    self.push(c);
-                }
-                // Two marks are one of the text.
-                _ if c == mark => {
-                    if self.characters.next_if_eq(&mark).is_none() {
-                        break;
-                    }
-                    self.push(c);
-                }
-                '`' if mark == '"' => {
-                    if let Some(c) = self.next() {
-                        self.push(c);
-                    }
-                }
-                c => self.push(c),
-            }
-        }
-    }
-
-    /// What stands in brackets, as it is.
-    fn raw(&mut self, open: char, close: char) {
-        self.push(open);
-        let (mut depth, mut mark) = (1_u32, None);
-        while let Some(c) = self.next() {
-            self.push(c);
-            match (mark, c) {
-                (Some(open), c) if open == c => mark = None,
-                (Some(_), _) => {}
-                (None, '"' | '\'') => mark = Some(c),
-                (None, c) if c == open => depth += 1,
-                (None, c) if c == close => {
-                    depth -= 1;
-                    if depth == 0 {
-                        break;
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// The words around a comma are one list, whatever space is between.
-    fn comma(&mut self) {
-        if self.word.is_none()
-            && let Some((line, Token::Word { text, quoted })) =
-                self.found.pop_if(|(_, last)| matches!(last, Token::Word { .. }))
-        {
-            self.word = Some(Word { line, text, quoted });
-        }
-        self.push(LIST);
-        while let Some(c) = self.characters.next_if(|c| c.is_whitespace()) {
-            self.line += u32::from(c == '\n');
-        }
-    }
 }
 
 /// What one part of a pipeline hands to the next.
@@ -210,8 +70,16 @@ enum Piped {
     Nothing,
     /// Texts that stand in the script.
     Texts(Vec<String>),
-    /// What only a running script knows.
-    Objects,
+    /// What only a running script knows, from the command with these words.
+    Objects(Vec<String>),
+}
+
+/// A function of the script.
+#[derive(Clone, Debug)]
+struct Function {
+    /// Its parameters in their order, each with its default.
+    parameters: Vec<(String, Option<Word>)>,
+    body: Vec<Spot>,
 }
 
 /// A script on its way.
@@ -221,6 +89,13 @@ struct Run {
     variables: BTreeMap<String, Vec<String>>,
     /// Variables that hold parameters for `@name`.
     tables: BTreeMap<String, Vec<[String; 2]>>,
+    functions: BTreeMap<String, Rc<Function>>,
+    called: BTreeSet<String>,
+    /// Those that run: menus call one another.
+    running: Vec<String>,
+    /// The line of the call that runs, and the variables that come from it.
+    call: Option<(u32, BTreeSet<String>)>,
+    conditions: Conditions,
     commands: Vec<Command>,
     /// How much may still be written out.
     left: usize,
@@ -228,39 +103,60 @@ struct Run {
 
 impl Run {
     fn block(&mut self, tokens: &[Spot], depth: usize) {
+        if depth > DEEPEST {
+            return;
+        }
         let mut words: Vec<Word> = Vec::new();
         let mut piped = Piped::Nothing;
         let mut at = 0;
+        // Whether a condition of this block may have another branch.
+        let mut open = false;
         while let Some((line, token)) = tokens.get(at) {
             at += 1;
             match token {
                 Token::Word { text, quoted } => {
                     words.push(Word { line: *line, text: text.clone(), quoted: *quoted });
                 }
-                Token::Pipe => piped = self.part(&std::mem::take(&mut words), &piped, false),
+                Token::Pipe => piped = self.part(&std::mem::take(&mut words), &piped, depth),
                 Token::End(true) if !words.is_empty() && block_follows(tokens, at) => {}
                 Token::End(_) | Token::Close => {
-                    self.part(&std::mem::take(&mut words), &piped, true);
+                    self.part(&std::mem::take(&mut words), &piped, depth);
                     piped = Piped::Nothing;
                 }
                 Token::Open => {
                     let end = end_of_block(tokens, at);
                     let inner = tokens.get(at..end).unwrap_or_default();
-                    self.head(&std::mem::take(&mut words), &piped, inner, depth + 1);
-                    piped = Piped::Objects;
+                    let words = std::mem::take(&mut words);
+                    let first = words.first().map(|word| word.text.to_ascii_lowercase()).unwrap_or_default();
+                    let first = first.split('(').next().unwrap_or_default();
+                    if open && ["else", "elseif"].contains(&first) {
+                        self.conditions.next();
+                    } else {
+                        if std::mem::replace(&mut open, first == "if") {
+                            self.conditions.end();
+                        }
+                        if open {
+                            self.conditions.begin();
+                        }
+                    }
+                    self.head(&words, &piped, inner, depth + 1);
+                    piped = Piped::Objects(Vec::new());
                     at = end + 1;
                 }
             }
         }
-        self.part(&words, &piped, true);
+        if open {
+            self.conditions.end();
+        }
+        self.part(&words, &piped, depth);
     }
 
     /// A block, once for each text of the loop that it is the body of.
     fn head(&mut self, words: &[Word], piped: &Piped, block: &[Spot], depth: usize) {
-        if depth > DEEPEST {
-            return;
-        }
         let first = words.first().map(|word| word.text.to_ascii_lowercase()).unwrap_or_default();
+        if let ("function" | "filter", [_, name, list @ ..]) = (first.as_str(), words) {
+            return self.define(name, list.first(), block);
+        }
         let mut given = None;
         let variable = match (first.as_str(), words.get(1)) {
             ("foreach", Some(list)) if list.text.starts_with('(') => {
@@ -307,12 +203,33 @@ impl Run {
         }
     }
 
-    /// One command of a pipeline, `last` where none follows.
-    fn part(&mut self, words: &[Word], piped: &Piped, last: bool) -> Piped {
-        let Some(first) = words.first() else { return Piped::Objects };
-        if let Some((name, value)) = assignment(words) {
-            self.assign(&name, &value, last);
-            return Piped::Objects;
+    /// One command of a pipeline.
+    fn part(&mut self, words: &[Word], piped: &Piped, depth: usize) -> Piped {
+        let Some(first) = words.first() else { return Piped::Objects(Vec::new()) };
+        if is_param(first) {
+            let list = words.iter().find(|word| word.text.contains('(')).map(|word| word.text.as_str());
+            for (name, default) in parameters(list.unwrap_or_default()) {
+                if let Some(default) = default {
+                    self.assign(&name, &[default]);
+                }
+            }
+            return Piped::Objects(Vec::new());
+        }
+        let assigned = assignment(words);
+        // What comes of a command is that command's to run.
+        if assigned.as_ref().is_none_or(|(_, value)| value.len() <= 1) {
+            for (line, block) in words.iter().filter(|word| !word.quoted).flat_map(blocks) {
+                let spots = tokens(block).into_iter().map(|(inner, token)| (line + inner - 1, token));
+                self.block(&spots.collect::<Vec<_>>(), depth + 1);
+            }
+        }
+        if let Some((name, value)) = assigned {
+            self.assign(&name, &value);
+            // What comes of a command goes into the variable, and the command runs.
+            if value.len() > 1 {
+                self.part(&value, &Piped::Nothing, depth);
+            }
+            return Piped::Objects(Vec::new());
         }
         if let [only] = words
             && let Some(texts) = self.texts(only, 0)
@@ -320,14 +237,157 @@ impl Run {
         {
             return Piped::Texts(texts);
         }
-        let words = words.iter().flat_map(|word| self.spelt_out(word)).collect();
-        self.commands.push(Command { line: first.line, words, piped: !matches!(piped, Piped::Nothing) });
-        Piped::Objects
+        if let Some(function) = self.functions.get(&first.text.to_ascii_lowercase()).filter(|_| !first.quoted).cloned()
+        {
+            self.calls(&function, words, depth);
+            return Piped::Objects(Vec::new());
+        }
+        // What a caller gives is judged where it gives it.
+        let is_given =
+            |names: &BTreeSet<String>| words.iter().any(|word| names_of(&word.text).any(|name| names.contains(&name)));
+        let line = self.call.as_ref().filter(|(_, names)| is_given(names)).map_or(first.line, |(line, _)| *line);
+        let own = first.line;
+        let words: Vec<String> = words.iter().flat_map(|word| self.spelt_out(word)).collect();
+        let piped = match piped {
+            Piped::Nothing => None,
+            Piped::Texts(_) => Some(Vec::new()),
+            Piped::Objects(words) => Some(words.clone()),
+        };
+        let branches = self.conditions.open.clone();
+        self.commands.push(Command { line, own, words: words.clone(), piped, branches });
+        Piped::Objects(words)
     }
 
-    fn assign(&mut self, name: &str, value: &[Word], whole: bool) {
+    /// Runs the function that a command calls.
+    fn calls(&mut self, function: &Function, words: &[Word], depth: usize) {
+        let Some((first, rest)) = words.split_first() else { return };
+        let name = first.text.to_ascii_lowercase();
+        if self.running.contains(&name) || depth >= DEEPEST {
+            return;
+        }
+        // The first time is the script's own text.
+        let again = !self.called.insert(name.clone());
+        let cost = function.body.len() + self.variables.len() + 1;
+        let Some(left) = self.left.checked_sub(if again { cost } else { 0 }) else { return };
+        self.left = left;
+        self.running.push(name);
+        // How deep a call is says nothing of how deep the blocks are that it lies in.
+        self.function(function, rest, Some(first.line), self.running.len());
+        self.running.pop();
+    }
+
+    /// `function Name($a, $b = 2) { param(...) ... }`.
+    fn define(&mut self, name: &Word, list: Option<&Word>, body: &[Spot]) {
+        // `Name($a)` is one word, `Name ($a)` are two.
+        let mut own = parameters(list.map_or(name.text.as_str(), |list| list.text.as_str()));
+        let name = name.text.split('(').next().unwrap_or_default();
+        let param = body.iter().enumerate().find_map(|(at, (_, token))| match token {
+            Token::Word { text, .. } if text.to_ascii_lowercase().starts_with("param") => Some((at, text)),
+            _ => None,
+        });
+        if let Some((at, text)) = param {
+            let inside = if text.contains('(') {
+                text.clone()
+            } else {
+                match body.get(at + 1) {
+                    Some((_, Token::Word { text, .. })) => text.clone(),
+                    _ => String::new(),
+                }
+            };
+            own.extend(parameters(&inside));
+        }
+        let name = name.rsplit(':').next().unwrap_or(name).to_ascii_lowercase();
+        self.functions.insert(name, Rc::new(Function { parameters: own, body: body.to_vec() }));
+    }
+
+    /// Runs a function with the words behind its name; `line` is that of the call.
+    fn function(&mut self, function: &Function, words: &[Word], line: Option<u32>, depth: usize) {
+        if depth > DEEPEST {
+            return;
+        }
+        let given = self.arguments(function, words);
+        let outer = self.call.as_ref().map(|(line, _)| *line);
+        let names: BTreeSet<String> = given.iter().map(|(name, _)| name.clone()).collect();
+        let before = (self.variables.clone(), self.tables.clone());
+        for (name, default) in &function.parameters {
+            self.forget(name);
+            if let Some(default) = default {
+                self.assign(name, std::slice::from_ref(default));
+            }
+        }
+        for (name, value) in given {
+            self.forget(&name);
+            if let Some(texts) = value {
+                self.variables.insert(name, texts);
+            }
+        }
+        let call = line.map(|line| (outer.unwrap_or(line), names));
+        let call = std::mem::replace(&mut self.call, call);
+        // Its own `param()` would take back what the call gives.
+        let body = without_param(&function.body);
+        self.block(body, depth);
+        self.call = call;
+        (self.variables, self.tables) = before;
+    }
+
+    /// What a call gives each parameter: `None` where only a running script knows it.
+    fn arguments(&self, function: &Function, words: &[Word]) -> Vec<(String, Option<Vec<String>>)> {
+        let mut given: Vec<(String, Option<Vec<String>>)> = Vec::new();
+        let mut unnamed = Vec::new();
+        let mut rest = words.iter().peekable();
+        while let Some(word) = rest.next() {
+            if let Some(table) = word
+                .text
+                .strip_prefix('@')
+                .filter(|_| !word.quoted)
+                .and_then(|name| self.tables.get(&name.to_ascii_lowercase()))
+            {
+                given.extend(table.iter().map(|[name, value]| (name.to_ascii_lowercase(), Some(vec![value.clone()]))));
+                continue;
+            }
+            let name = word
+                .text
+                .strip_prefix('-')
+                .filter(|name| !word.quoted && name.starts_with(|c: char| c.is_ascii_alphabetic()));
+            let Some(name) = name else {
+                unnamed.push(word);
+                continue;
+            };
+            let lower = name.trim_end_matches(':').to_ascii_lowercase();
+            let whole = function
+                .parameters
+                .iter()
+                .find(|(parameter, _)| *parameter == lower)
+                .or_else(|| function.parameters.iter().find(|(parameter, _)| parameter.starts_with(&lower)));
+            let is_value = |next: &&Word| {
+                next.quoted || !next.text.starts_with('-') || next.text[1..].starts_with(|c: char| c.is_ascii_digit())
+            };
+            let value = rest.next_if(is_value);
+            let texts = match value {
+                Some(value) => self.value(value),
+                None => Some(vec!["$true".to_owned()]),
+            };
+            given.push((whole.map_or(lower, |(parameter, _)| parameter.clone()), texts));
+        }
+        let named: BTreeSet<String> = given.iter().map(|(name, _)| name.clone()).collect();
+        let free = function.parameters.iter().map(|(name, _)| name).filter(|name| !named.contains(*name));
+        given.extend(free.zip(unnamed).map(|(name, word)| (name.clone(), self.value(word))));
+        given
+    }
+
+    /// What an argument of a call stands for: a word without quotation marks is a text there.
+    fn value(&self, word: &Word) -> Option<Vec<String>> {
+        self.texts(&Word { quoted: word.quoted || !word.text.starts_with(['$', '(', '@']), ..word.clone() }, 0)
+    }
+
+    fn assign(&mut self, name: &str, value: &[Word]) {
         self.forget(name);
-        let ([value], true) = (value, whole) else { return };
+        if let Some((_, names)) = &mut self.call
+            && value.iter().any(|word| names_of(&word.text).any(|name| names.contains(&name)))
+        {
+            names.insert(name.to_owned());
+        }
+        let [value] = value else { return };
         if let Some(inner) = value.text.strip_prefix("@{").and_then(|rest| rest.strip_suffix('}')) {
             let all = tokens(inner);
             let lines = all.split(|(_, token)| matches!(token, Token::End(_)));
@@ -421,6 +481,40 @@ fn name_of(text: &str) -> (&str, usize) {
     (text.get(1..end).unwrap_or_default(), end)
 }
 
+/// The blocks of commands within the brackets of a word, each with the line that it begins on: `::new("a", { ... })`.
+fn blocks(word: &Word) -> Vec<(u32, &str)> {
+    let (mut found, mut open, mut depth, mut mark, mut line, mut before) =
+        (Vec::new(), None, 0_u32, None, word.line, ' ');
+    for (at, c) in word.text.char_indices() {
+        line += u32::from(c == '\n');
+        match (mark, c) {
+            (Some(open), c) if open == c => mark = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => mark = Some(c),
+            (None, '{') => {
+                if depth == 0 && !['@', '$', '\\'].contains(&before) {
+                    open = Some((at + 1, line));
+                }
+                depth += 1;
+            }
+            (None, '}') => {
+                depth = depth.saturating_sub(1);
+                if let Some((from, line)) = open.take_if(|_| depth == 0) {
+                    found.extend(word.text.get(from..at).map(|block| (line, block)));
+                }
+            }
+            _ => {}
+        }
+        before = c;
+    }
+    found
+}
+
+/// The variables that a text names, in lower case.
+fn names_of(text: &str) -> impl Iterator<Item = String> {
+    text.match_indices('$').filter_map(|(at, _)| text.get(at..)).map(|from| name_of(from).0.to_ascii_lowercase())
+}
+
 fn word((line, token): Spot) -> Option<Word> {
     if let Token::Word { text, quoted } = token { Some(Word { line, text, quoted }) } else { None }
 }
@@ -505,7 +599,7 @@ mod tests {
 
     fn run(text: &str) -> Vec<String> {
         let shown = |command: Command| {
-            format!("{}{}: {}", command.line, if command.piped { " |" } else { "" }, command.words.join(" "))
+            format!("{}{}: {}", command.line, if command.piped.is_some() { " |" } else { "" }, command.words.join(" "))
         };
         commands(text).into_iter().map(shown).collect()
     }
@@ -539,7 +633,7 @@ mod tests {
             ("[string]$n = 'A'\nx $n", vec!["2: x A"]),
             ("$w=64KB; x $w ${w}", vec!["1: x 65536 65536"]),
             ("$a = Get-X; x $a", vec!["1: x $a"]),
-            ("$a = 1; $a = Get-X 2; x $a", vec!["1: x $a"]),
+            ("$a = 1; $a = Get-X 2; x $a", vec!["1: Get-X 2", "1: x $a"]),
             ("x -N A, B -M `\n  'C D' # e\n<# f\n#> y", vec!["1: x -N A,B -M C D", "4: y"]),
             ("if ($a) { x } else { y }\nfunction f { z }", vec!["1: x", "1: y", "2: z"]),
             (r"x HKLM:\I\{0A-1} 'it''s' @q", vec![r"1: x HKLM:\I\{0A-1} it's @q"]),
@@ -560,7 +654,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_without_a_panic(text in "(foreach|\\(|\\)|\\{|\\}|\\$n|in|%|\\||;|,|@|=|\"|'|`|#|<#|\\[|1\\.\\.9|a| |\n){0,60}") {
+        fn any_text_is_read_without_a_panic(text in "(function f|f|param\\(|::new\\(|if|else|foreach|\\(|\\)|\\{|\\}|\\$n|in|%|\\||;|,|@|=|\"|'|`|#|<#|\\[|1\\.\\.9|a| |\n){0,60}") {
             commands(&text);
         }
     }
