@@ -98,6 +98,24 @@ impl<T> Queue<T> {
         Ok(())
     }
 
+    /// A segment that arrives at `now` at an idle link with nothing in front of it: its serialisation starts at once. It is
+    /// judged and counted as all others are.
+    #[inline]
+    pub fn pass(&mut self, now: Instant, segment: Segment<T>) -> Option<Segment<T>> {
+        let len = u64::from(segment.len);
+        let stats = &mut self.stats;
+        let is_plain = matches!(self.discipline, State::DropTail) && self.store.entries.is_empty();
+        if !is_plain || !fits(&self.store, self.limit, len) {
+            self.push(now, segment).ok()?;
+            return self.pop(now);
+        }
+        stats.enqueued += 1;
+        stats.dequeued += 1;
+        stats.max_packets = stats.max_packets.max(1);
+        stats.max_bytes = stats.max_bytes.max(len);
+        Some(segment)
+    }
+
     /// The segment whose serialisation starts at `now`. CoDel may drop some on the way to it.
     pub fn pop(&mut self, now: Instant) -> Option<Segment<T>> {
         let (arrived, segment) = match &mut self.discipline {

@@ -144,8 +144,16 @@ impl End {
 
     /// Notes what this end's SYN says.
     pub(crate) fn note_syn(&mut self, packet: &Packet) {
-        if self.syn.is_none() && packet.is_syn() {
-            self.syn = Some(syn_facts(packet.tcp()));
+        let Some(header) = packet.datagram().map(|datagram| &datagram.header) else { return };
+        if self.syn.is_none() {
+            self.syn = Some(SynFacts {
+                window: Some(header.window),
+                mss: header.options.mss,
+                window_scale: header.options.window_scale,
+                sack_permitted: header.options.sack_permitted,
+                timestamps: header.options.timestamps.is_some(),
+                ..SynFacts::default()
+            });
         }
     }
 }
@@ -153,27 +161,4 @@ impl End {
 /// The least shift with which the window field can say `bytes`.
 fn shift(bytes: u64) -> u8 {
     (0..14).find(|shift| 65_535 << shift >= bytes).unwrap_or(14)
-}
-
-fn syn_facts(tcp: &[u8]) -> SynFacts {
-    let window = tcp.get(14..16).map(|window| u16::from_be_bytes([window[0], window[1]]));
-    let mut facts = SynFacts { window, ..SynFacts::default() };
-    let mut rest = tcp.get(20..).unwrap_or_default();
-    while let [kind, tail @ ..] = rest {
-        let len = match (kind, tail) {
-            (0, _) => break,
-            (1, _) => 1,
-            (_, [len, ..]) => usize::from(*len).max(2),
-            (_, []) => break,
-        };
-        match (kind, rest.get(2..len)) {
-            (2, Some([a, b])) => facts.mss = Some(u16::from_be_bytes([*a, *b])),
-            (3, Some([shift])) => facts.window_scale = Some(*shift),
-            (4, Some(_)) => facts.sack_permitted = true,
-            (8, Some(_)) => facts.timestamps = true,
-            _ => {}
-        }
-        rest = rest.get(len..).unwrap_or_default();
-    }
-    facts
 }

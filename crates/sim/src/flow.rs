@@ -7,10 +7,10 @@ use fullpipe_units::Instant;
 
 use crate::{
     end::End,
-    packet::{HEAD, Packet},
+    packet::{Body, Packet},
     pcap::Capture,
     spec::{SimError, Spec},
-    writer::{Reading, Writer},
+    writer::{Reading, Writer, ZEROS},
 };
 
 pub(crate) const SENDER: usize = 0;
@@ -29,8 +29,6 @@ pub(crate) struct Wires {
     pub(crate) captures: Option<[Capture; 2]>,
     /// When the observed sender first sent payload.
     pub(crate) started: Option<Instant>,
-    /// The packet that arrives; zeros but for its head.
-    scratch: Vec<u8>,
     /// Packets that arrived: their memory is used again.
     spare: Vec<Rc<Packet>>,
 }
@@ -42,7 +40,6 @@ impl Wires {
             due: [Instant::FAR_FUTURE; 2],
             captures: captures.then(Default::default),
             started: None,
-            scratch: vec![0; 64 << 10],
             spare: Vec::new(),
         }
     }
@@ -67,14 +64,6 @@ impl Wires {
     /// Packets have gone that way.
     pub(crate) fn ask(&mut self, way: usize) {
         self.due[way] = self.ways[way].next_timeout().unwrap_or(Instant::FAR_FUTURE);
-    }
-
-    fn note(&mut self, now: Instant, host: usize, packet: &Packet) {
-        if let Some(captures) = &mut self.captures
-            && packet.flow == OBSERVED
-        {
-            captures[host].push(now, packet);
-        }
     }
 }
 
@@ -161,11 +150,18 @@ impl Flow {
     }
 
     fn deliver(&mut self, now: Instant, host: usize, packet: Rc<Packet>, wires: &mut Wires) {
-        wires.note(now, host, &packet);
-        // Behind the headers it is zeros, as the payload is.
-        wires.scratch[..HEAD].copy_from_slice(&packet.head);
+        if wires.captures.is_some() {
+            self.note(now, host, 1 - host, &packet, wires);
+        }
         // The stack counts what it drops.
-        self.ends[host].stack.on_packet(now, &wires.scratch[..packet.len as usize], true).ok();
+        match &packet.body {
+            Body::Segment(datagram) => {
+                let data = &ZEROS[..datagram.data_len as usize];
+                self.ends[host].stack.on_datagram(now, datagram, data).ok();
+            }
+            Body::Bytes(head) => _ = self.ends[host].stack.on_packet(now, &head.packet(packet.len), true),
+            Body::Cross => {}
+        }
         if host == RECEIVER && packet.is_pushed() {
             self.reading.pushed = true;
         }
@@ -207,15 +203,28 @@ impl Flow {
     }
 
     fn take(&mut self, now: Instant, host: usize, wires: &mut Wires) -> Option<Rc<Packet>> {
-        let transmit = self.ends[host].stack.poll_transmit(now)?;
+        let departing = self.ends[host].stack.poll_datagram(now)?;
         let mut packet = wires.blank();
-        Rc::make_mut(&mut packet).set(&transmit, self.number);
-        self.ends[host].note_syn(&packet);
-        wires.note(now, host, &packet);
+        Rc::make_mut(&mut packet).set(&departing, self.number);
+        if packet.is_syn() {
+            self.ends[host].note_syn(&packet);
+        }
+        if wires.captures.is_some() {
+            self.note(now, host, host, &packet, wires);
+        }
         if self.number == OBSERVED && host == SENDER && wires.started.is_none() && packet.payload() > 0 {
             wires.started = Some(now);
         }
         Some(packet)
+    }
+
+    /// Notes what the interface of a host sees of the observed connection: a packet that `from` sent.
+    fn note(&self, now: Instant, host: usize, from: usize, packet: &Packet, wires: &mut Wires) {
+        if let Some(captures) = &mut wires.captures
+            && self.number == OBSERVED
+        {
+            captures[host].push(now, packet, &self.ends[from].stack.config().profile.layout);
+        }
     }
 
     /// One packet after the other, in or out, as the device has time. What has arrived goes first.

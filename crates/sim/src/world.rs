@@ -174,13 +174,12 @@ impl<'s> World<'s> {
 
     fn step(&mut self) -> Result<(), SimError> {
         for way in [SENDER, RECEIVER] {
-            if self.wires.due[way] > self.now {
-                continue;
+            while self.wires.due[way] <= self.now {
+                if let Some(departure) = self.wires.ways[way].poll_transmit(self.now) {
+                    self.arrived(way, departure);
+                }
+                self.wires.ask(way);
             }
-            while let Some(departure) = self.wires.ways[way].poll_transmit(self.now) {
-                self.arrived(way, departure);
-            }
-            self.wires.ask(way);
         }
         while let Some(Reverse((at, number))) = self.timers.peek().copied().filter(|Reverse((at, _))| *at <= self.now) {
             self.timers.pop();
@@ -225,7 +224,10 @@ impl<'s> World<'s> {
         let Some(flow) = self.flows.get_mut(number as usize) else { return self.wires.recycle(packet) };
         match departure.fate {
             Fate::Delivered => flow.hand_over(self.now, 1 - way, packet, &mut self.wires),
-            Fate::TooBig { mtu, .. } => flow.hand_over(self.now, way, Rc::new(packet.too_big(mtu)), &mut self.wires),
+            Fate::TooBig { mtu, .. } => {
+                let answer = packet.too_big(mtu, &flow.ends[way].stack.config().profile.layout);
+                flow.hand_over(self.now, way, Rc::new(answer), &mut self.wires);
+            }
         }
         if number == OBSERVED {
             if self.connected.is_none() {

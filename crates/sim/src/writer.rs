@@ -9,7 +9,8 @@ use crate::{
     spec::{SendBuffer, Spec},
 };
 
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+/// What applications write, and what segments carry.
+pub(crate) static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// A send buffer that grows holds so many congestion windows of payload, in tenths: Linux reserves twice the window in
 /// buffers of 2,304 B for each 1,448 B (`tcp_sndbuf_expand`), of which 83 % is payload.
 const WINDOWS_TENTHS: u64 = 26;

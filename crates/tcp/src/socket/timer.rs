@@ -113,14 +113,12 @@ impl Timers {
         if self.running == 0 {
             return Instant::FAR_FUTURE;
         }
-        // The bit of `Persist` stands for the place of `Retransmit`.
-        let mut left = self.running | self.running >> COUNT;
+        // The bit of `Persist` stands for the place of `Retransmit`. Few run at a time.
+        let mut left = (self.running | self.running >> COUNT) & ((1 << COUNT) - 1);
         let mut first = u32::MAX;
-        for us in self.after_us {
-            if left & 1 != 0 {
-                first = first.min(us);
-            }
-            left >>= 1;
+        while left != 0 {
+            first = first.min(self.after_us[left.trailing_zeros() as usize % COUNT]);
+            left &= left - 1;
         }
         time::after(self.base.instant(), first)
     }

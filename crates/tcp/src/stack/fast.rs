@@ -42,11 +42,11 @@ impl Core {
     }
 
     /// The cookie of a SYN or a SYN-ACK that leaves; and a SYN that has to be retransmitted is news.
-    pub(super) fn with_cookie(&mut self, now: Instant, parts: &mut Parts<'_>, at: u16, mut out: Outgoing) -> Outgoing {
+    pub(super) fn add_cookie(&mut self, now: Instant, parts: &mut Parts<'_>, at: u16, out: &mut Outgoing) {
         if !out.flags.has(Flags::SYN) {
-            return out;
+            return;
         }
-        let Some(tuple) = parts.table.socket(at).map(|socket| socket.tuple) else { return out };
+        let Some(tuple) = parts.table.socket(at).map(|socket| socket.tuple) else { return };
         self.note_fast_open(now, parts, at, &tuple, None);
         if let Some(option) = &mut out.options.fast_open {
             option.cookie = if out.flags.has(Flags::ACK) {
@@ -55,7 +55,6 @@ impl Core {
                 self.peers.cookie(tuple.remote.addr)
             };
         }
-        out
     }
 
     /// Takes what a connection has learnt about its peer.

@@ -70,7 +70,8 @@ impl Core {
         match packet.protocol {
             ip::TCP => {
                 let segment = Segment::parse(&packet, verified).map_err(Dropped::Malformed)?;
-                self.on_tcp(now, parts, &packet, &segment);
+                let addresses = ip::Addresses { src: packet.src, dst: packet.dst };
+                self.on_tcp(now, parts, &addresses, packet.ecn, &segment);
                 Ok(())
             }
             ip::ICMP | ip::ICMPV6 if (packet.protocol == ip::ICMPV6) == ip::is_v6(packet.dst) => {
@@ -85,15 +86,22 @@ impl Core {
         }
     }
 
-    fn on_tcp(&mut self, now: Instant, parts: &mut Parts<'_>, packet: &Packet<'_>, segment: &Segment<'_>) {
+    pub(super) fn on_tcp(
+        &mut self,
+        now: Instant,
+        parts: &mut Parts<'_>,
+        addresses: &ip::Addresses,
+        ecn: ip::Ecn,
+        segment: &Segment<'_>,
+    ) {
         let tuple = Tuple {
-            local: Endpoint { addr: packet.dst, port: segment.dst_port },
-            remote: Endpoint { addr: packet.src, port: segment.src_port },
+            local: Endpoint { addr: addresses.dst, port: segment.dst_port },
+            remote: Endpoint { addr: addresses.src, port: segment.src_port },
         };
         let Some(at) = parts.table.find_again(&tuple, || self.hash(&tuple)) else {
             return self.on_stray(now, parts, &tuple, segment, None);
         };
-        let reply = self.on_socket(now, parts, at, |socket, cx| socket.on_segment(cx, segment, packet.ecn));
+        let reply = self.on_socket(now, parts, at, |socket, cx| socket.on_segment(cx, segment, ecn));
         #[cfg(feature = "fast-open")]
         self.note_fast_open(now, parts, at, &tuple, Some(segment));
         match reply {

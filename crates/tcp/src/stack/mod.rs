@@ -5,6 +5,8 @@
 //! [`Stack::next_timeout`] tells when to come back. All memory is in the [`Storage`] that the caller gives.
 //! What is *not* here: link layers ([`link`](crate::link) has one), routing (there is one device), waiting.
 
+#[cfg(feature = "platforms")]
+mod datagram;
 mod error;
 #[cfg(feature = "fast-open")]
 mod fast;
@@ -19,6 +21,8 @@ use core::net::IpAddr;
 
 use fullpipe_units::Instant;
 
+#[cfg(feature = "platforms")]
+pub use self::datagram::{Datagram, Departing};
 pub use self::{
     error::{OpenError, SocketError},
     input::Dropped,

@@ -169,6 +169,19 @@ impl Options {
         }
     }
 
+    /// What [`write`](Self::write) writes of them.
+    #[cfg(feature = "platforms")]
+    pub(crate) fn laid_out(self, layout: &OptionLayout) -> Self {
+        let has = |kind| layout.order.contains(&kind);
+        Self {
+            mss: self.mss.filter(|_| has(OptionKind::Mss)),
+            window_scale: self.window_scale.filter(|_| has(OptionKind::WindowScale)),
+            sack_permitted: self.sack_permitted && has(OptionKind::SackPermitted),
+            timestamps: self.timestamps.filter(|_| has(OptionKind::Timestamps)),
+            ..self
+        }
+    }
+
     /// Writes the options, padded to whole words, and returns nothing: the writer knows the length.
     fn write(&self, w: &mut Writer<'_>, layout: &OptionLayout) {
         let start = w.len();
@@ -313,6 +326,13 @@ impl<'a> Segment<'a> {
             options: Options::parse(options)?,
             payload: data.get(header_len..).unwrap_or(&[]),
         })
+    }
+
+    /// The segment that this header and this data make.
+    #[cfg(feature = "platforms")]
+    pub(crate) const fn of(header: &Header, payload: &'a [u8]) -> Self {
+        let &Header { src_port, dst_port, seq, ack, flags, window, options } = header;
+        Self { src_port, dst_port, seq, ack, flags, window, options, payload }
     }
 
     /// How much of the sequence space the segment takes: its data, and one each for SYN and FIN.
