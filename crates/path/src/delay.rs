@@ -13,6 +13,8 @@ pub struct DelayLine<T> {
     delay: Duration,
     /// The least time that a segment can spend here: asked at every event.
     least: Duration,
+    /// Neither jitter nor reordering: all wait equally long.
+    is_plain: bool,
     jitter: Option<(JitterSpec, Random)>,
     reorder: Option<(ReorderSpec, Random)>,
     /// The last release in order: what keeps order waits for it.
@@ -54,6 +56,7 @@ impl<T> DelayLine<T> {
         Self {
             delay: delay.into(),
             least: least(delay.into(), jitter.map(|(spec, _)| spec), reorder.map(|(spec, _)| spec)),
+            is_plain: jitter.is_none() && reorder.is_none(),
             jitter: jitter.map(|(spec, seed)| (spec, Random::new(seed))),
             reorder: reorder.map(|(spec, seed)| (spec, Random::new(seed))),
             last: Instant::ZERO,
@@ -154,7 +157,11 @@ impl<T> Wire<T> {
 }
 
 impl<T> Machine<T> for DelayLine<T> {
+    #[inline]
     fn on_packet(&mut self, now: Instant, segment: Segment<T>) {
+        if self.is_plain {
+            return self.wire.put(now + self.delay, segment);
+        }
         self.expire(now);
         let mut at = self.release(now);
         if self.jitter.as_ref().is_none_or(|(spec, _)| spec.keep_order) {
@@ -192,6 +199,7 @@ impl<T> Machine<T> for DelayLine<T> {
         }
     }
 
+    #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Departure<T>> {
         self.expire(now);
         if self.wire.next()? > now {
@@ -201,6 +209,7 @@ impl<T> Machine<T> for DelayLine<T> {
         Some(Departure { at, segment, fate: Fate::Delivered })
     }
 
+    #[inline]
     fn next_timeout(&self) -> Option<Instant> {
         match (self.wire.next(), self.held.front()) {
             (Some(next), Some(held)) => Some(next.min(held.deadline)),

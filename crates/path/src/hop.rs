@@ -182,6 +182,7 @@ pub(crate) fn limit(spec: &HopSpec, rtt: Micros, mtu: u32) -> QueueLimit {
 }
 
 impl<T: Clone> Machine<T> for Hop<T> {
+    #[inline]
     fn on_packet(&mut self, now: Instant, segment: Segment<T>) {
         self.counted.arrived += 1;
         if let Some(mtu) = self.mtu.filter(|mtu| segment.len > mtu.bytes) {
@@ -211,6 +212,7 @@ impl<T: Clone> Machine<T> for Hop<T> {
         self.enter_link(now, segment);
     }
 
+    #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Departure<T>> {
         if self.gathers() {
             self.advance(now);
@@ -224,6 +226,7 @@ impl<T: Clone> Machine<T> for Hop<T> {
         Some(departure)
     }
 
+    #[inline]
     fn next_timeout(&self) -> Option<Instant> {
         let wire = &self.exit.wire;
         let link = self.link.as_ref().and_then(Link::next).map(|at| at + wire.min_delay());

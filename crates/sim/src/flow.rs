@@ -192,7 +192,8 @@ impl Flow {
             return false;
         }
         let mut has_sent = false;
-        while let Some(packet) = self.take(now, host, wires) {
+        while self.ends[host].stack.may_transmit() {
+            let Some(packet) = self.take(now, host, wires) else { break };
             wires.launch(now, host, packet);
             has_sent = true;
         }

@@ -27,6 +27,11 @@ impl Socket {
             // An old duplicate: its data may be new all the same.
             return true;
         }
+        if ack == una && !self.has_outstanding() && self.is_undisturbed() && segment.options.sack.is_empty() {
+            // Nothing waits for an acknowledgement: the peer sends, and this end does not.
+            self.update_window(segment);
+            return true;
+        }
         let flight = self.in_flight();
         let lost_before = self.delivered_and_lost().1;
         let was_outstanding = self.has_outstanding();
@@ -61,6 +66,16 @@ impl Socket {
     /// Whether data or the FIN waits for an acknowledgement.
     pub(super) fn has_outstanding(&self) -> bool {
         self.tx.outstanding() > 0 || self.fin == Fin::Waiting
+    }
+
+    /// Whether an acknowledgement that tells no news changes nothing: no loss is being repaired, nothing was probed for, and
+    /// neither marks nor rates count.
+    fn is_undisturbed(&self) -> bool {
+        self.phase == Phase::Open
+            && !self.uses_ecn()
+            && !self.rack.probe_is_out()
+            && !self.probes_path()
+            && self.delivery_is_unmeasured()
     }
 
     /// Bytes thought to be in the network.

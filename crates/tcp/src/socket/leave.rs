@@ -51,11 +51,12 @@ impl Choice {
 impl Socket {
     /// Whether asking for a segment would give none and change nothing.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.state == State::Established
+        self.tx.unsent_bytes() == 0
+            && !self.ack_now
+            && self.state == State::Established
             && self.fin == Fin::Open
-            && !(self.ack_now || self.reset_due || self.force_small || self.cwnd_limited)
+            && !(self.reset_due || self.force_small || self.cwnd_limited)
             && self.burst_left == 0
-            && self.tx.unsent_bytes() == 0
             && self.tx.lost == 0
             && matches!(self.probe, Probe::None)
     }

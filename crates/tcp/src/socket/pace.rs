@@ -27,6 +27,11 @@ impl Socket {
         self.tx.rates.is_on = self.controller.is_rate_based();
     }
 
+    /// Whether no samples are taken.
+    pub(super) const fn delivery_is_unmeasured(&self) -> bool {
+        !self.tx.rates.is_on
+    }
+
     pub(super) const fn delivered_and_lost(&self) -> (u32, u32) {
         (self.tx.rates.delivered, self.tx.rates.lost)
     }

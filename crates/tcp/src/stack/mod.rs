@@ -535,6 +535,12 @@ impl<S: Storage> Stack<S> {
         (due != Instant::FAR_FUTURE).then_some(due)
     }
 
+    /// Whether asking for a packet may give one; where not, it would change nothing.
+    #[inline]
+    pub const fn may_transmit(&self) -> bool {
+        self.heads.has_ready() || self.core.answers.count > 0 || self.core.leaving != NIL
+    }
+
     /// The next packet to send.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
         let (core, mut parts) = self.parts();

@@ -128,6 +128,11 @@ impl Heads {
         }
     }
 
+    /// Whether an entry wants to send.
+    pub(super) const fn has_ready(&self) -> bool {
+        self.ready.head != NIL
+    }
+
     /// The number of entries that are not free.
     pub(super) const fn in_use(&self) -> u16 {
         self.in_use
