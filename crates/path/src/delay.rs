@@ -11,6 +11,8 @@ use crate::{Departure, Fate, JitterSpec, Machine, Random, ReorderBy, ReorderSpec
 #[derive(Debug)]
 pub struct DelayLine<T> {
     delay: Duration,
+    /// The same in nanoseconds.
+    delay_nanos: u64,
     /// The least time that a segment can spend here: asked at every event.
     least: Duration,
     /// Neither jitter nor reordering: all wait equally long.
@@ -55,6 +57,7 @@ impl<T> DelayLine<T> {
         let wire = if sorted { Wire::Sorted(BinaryHeap::new(), 0) } else { Wire::InOrder(VecDeque::new()) };
         Self {
             delay: delay.into(),
+            delay_nanos: delay.get().saturating_mul(1_000),
             least: least(delay.into(), jitter.map(|(spec, _)| spec), reorder.map(|(spec, _)| spec)),
             is_plain: jitter.is_none() && reorder.is_none(),
             jitter: jitter.map(|(spec, seed)| (spec, Random::new(seed))),
@@ -160,7 +163,8 @@ impl<T> Machine<T> for DelayLine<T> {
     #[inline]
     fn on_packet(&mut self, now: Instant, segment: Segment<T>) {
         if self.is_plain {
-            return self.wire.put(now + self.delay, segment);
+            let at = Instant::from_nanos(now.as_nanos().saturating_add(self.delay_nanos));
+            return self.wire.put(at, segment);
         }
         self.expire(now);
         let mut at = self.release(now);

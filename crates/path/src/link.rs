@@ -1,7 +1,5 @@
 //! A link: a queue, a shaper where there is one, and a serialiser.
 
-use core::time::Duration;
-
 use fullpipe_units::{Instant, Rate};
 
 use crate::{Policer, PolicerSpec, Queue, QueueStats, RateTrace, Segment, trace::TraceClock};
@@ -35,12 +33,12 @@ struct SerialClock {
 }
 
 impl SerialClock {
-    /// How long `bytes` take, given what the packets before them left over.
-    fn time_for(&mut self, bytes: u64) -> Duration {
+    /// How many nanoseconds `bytes` take, given what the packets before them left over.
+    fn time_for(&mut self, bytes: u64) -> u64 {
         // 2^32 bytes would need 65 bits here; packets are far below, and beyond the sum saturates.
         let scaled = (bytes * 8).saturating_mul(1_000_000_000).saturating_add(self.remainder);
         self.remainder = scaled % self.bps;
-        Duration::from_nanos(scaled / self.bps)
+        scaled / self.bps
     }
 }
 
@@ -118,7 +116,9 @@ impl<T> Link<T> {
         let length = segment.len.saturating_add(self.overhead);
         let start = self.shaper.as_mut().map_or(start, |shaper| shaper.passes_at(start, length));
         let done = match &mut self.clock {
-            Clock::Steady(clock) => start + clock.time_for(u64::from(length)),
+            Clock::Steady(clock) => {
+                Instant::from_nanos(start.as_nanos().saturating_add(clock.time_for(u64::from(length))))
+            }
             Clock::Recorded(clock) => clock.ends(start, u64::from(length)),
         };
         self.in_service = Some((done, segment));

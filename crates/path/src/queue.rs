@@ -7,6 +7,7 @@
 mod codel;
 mod red;
 
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use fullpipe_units::Instant;
@@ -38,7 +39,10 @@ pub struct Queue<T> {
     store: Store<T>,
     limit: QueueLimit,
     discipline: State,
+    /// All but the waits.
     stats: QueueStats,
+    waited_nanos: u128,
+    longest_nanos: u64,
 }
 
 /// The waiting packets, apart from the discipline so that it can take packets out while its own state changes.
@@ -63,7 +67,14 @@ impl<T> Queue<T> {
             Discipline::Red(spec) => State::Red(Red::new(spec, Random::new(seed))),
             Discipline::CoDel(spec) => State::CoDel(CoDel::new(spec)),
         };
-        Self { store: Store { entries: VecDeque::new(), bytes: 0 }, limit, discipline, stats: QueueStats::default() }
+        Self {
+            store: Store { entries: VecDeque::new(), bytes: 0 },
+            limit,
+            discipline,
+            stats: QueueStats::default(),
+            waited_nanos: 0,
+            longest_nanos: 0,
+        }
     }
 
     /// Takes a segment that arrives at `now`, or says why not; a refused segment is gone.
@@ -129,10 +140,10 @@ impl<T> Queue<T> {
             }
             State::CoDel(codel) => codel.dequeue(now, &mut self.store, &mut self.stats)?,
         };
-        let wait = now.since(arrived);
+        let wait = now.as_nanos().saturating_sub(arrived.as_nanos());
         self.stats.dequeued += 1;
-        self.stats.total_wait += wait;
-        self.stats.max_wait = self.stats.max_wait.max(wait);
+        self.waited_nanos += u128::from(wait);
+        self.longest_nanos = self.longest_nanos.max(wait);
         Some(segment)
     }
 
@@ -148,7 +159,11 @@ impl<T> Queue<T> {
 
     /// The counters so far.
     pub fn stats(&self) -> QueueStats {
-        self.stats
+        QueueStats {
+            total_wait: Duration::from_nanos_u128(self.waited_nanos),
+            max_wait: Duration::from_nanos(self.longest_nanos),
+            ..self.stats
+        }
     }
 }
 

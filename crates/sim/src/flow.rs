@@ -204,9 +204,11 @@ impl Flow {
     }
 
     fn take(&mut self, now: Instant, host: usize, wires: &mut Wires) -> Option<Rc<Packet>> {
-        let departing = self.ends[host].stack.poll_datagram(now)?;
         let mut packet = wires.blank();
-        Rc::make_mut(&mut packet).set(&departing, self.number);
+        if !Rc::make_mut(&mut packet).take_from(&mut self.ends[host].stack, now, self.number) {
+            wires.spare.push(packet);
+            return None;
+        }
         if packet.is_syn() {
             self.ends[host].note_syn(&packet);
         }

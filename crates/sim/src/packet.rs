@@ -4,13 +4,16 @@ use std::rc::Rc;
 
 use fullpipe_path::{Ecn, Segment};
 use fullpipe_tcp::{
-    stack::{Datagram, Departing},
+    heap::HeapStorage,
+    stack::{Datagram, Departing, Stack},
     wire::{
         checksum::Checksum,
         ip,
         tcp::{Flags, OptionLayout},
     },
 };
+
+use fullpipe_units::Instant;
 
 /// IPv6 without extensions, and TCP with all of its options; an ICMP error fits, too.
 pub(crate) const HEAD: usize = Datagram::MAX_HEADERS;
@@ -63,13 +66,18 @@ impl Head {
 impl Packet {
     pub(crate) const EMPTY: Self = Self { body: Body::Cross, len: 0, flow: 0 };
 
-    /// Becomes what leaves a stack.
+    /// Becomes what leaves a stack next; whether anything does.
     #[inline]
-    pub(crate) fn set(&mut self, departing: &Departing<'_>, flow: u32) {
+    pub(crate) fn take_from(&mut self, stack: &mut Stack<HeapStorage>, now: Instant, flow: u32) -> bool {
         self.flow = flow;
-        match departing {
-            Departing::Segment(datagram) => (self.body, self.len) = (Body::Segment(*datagram), datagram.len()),
-            Departing::Answer(transmit) => {
+        if self.datagram().is_none() {
+            self.body = Body::Segment(Datagram::EMPTY);
+        }
+        let Body::Segment(datagram) = &mut self.body else { return false };
+        match stack.poll_datagram(now, datagram) {
+            None => return false,
+            Some(Departing::Segment) => self.len = datagram.len(),
+            Some(Departing::Answer(transmit)) => {
                 let mut head = Head { bytes: [0; HEAD], len: 0 };
                 for byte in transmit.data().flatten().take(HEAD) {
                     head.bytes[usize::from(head.len)] = *byte;
@@ -78,6 +86,7 @@ impl Packet {
                 (self.body, self.len) = (Body::Bytes(head), transmit.len() as u32);
             }
         }
+        true
     }
 
     /// Becomes traffic of so many bytes that nobody answers.

@@ -50,6 +50,8 @@ struct World<'s> {
     /// The narrowest hop towards the receiver.
     narrowest: Option<HopSpec>,
     connected: Option<Instant>,
+    /// When it is over.
+    deadline: Instant,
     handshake: Option<Micros>,
     finished: Option<Instant>,
     failure: Option<Failure>,
@@ -112,6 +114,7 @@ impl<'s> World<'s> {
             ledger: Ledger::new(),
             narrowest: slowest.min_by_key(|hop| hop.drain()),
             connected: None,
+            deadline: Instant::from_nanos(BEGIN.as_nanos() + HANDSHAKE_NANOS),
             handshake: None,
             finished: None,
             failure: None,
@@ -132,14 +135,10 @@ impl<'s> World<'s> {
         for number in 0..self.flows.len() {
             self.plan(number);
         }
-        let mut deadline = Instant::from_nanos(BEGIN.as_nanos() + HANDSHAKE_NANOS);
         loop {
-            if let Some(connected) = self.connected {
-                deadline = connected + self.spec.time.into();
-            }
             let at = self.next_event();
-            if at > deadline {
-                self.now = deadline;
+            if at > self.deadline {
+                self.now = self.deadline;
                 break;
             }
             self.now = self.now.max(at);
@@ -258,6 +257,7 @@ impl<'s> World<'s> {
         }
         if is_open(flow.ends[0].info()) && is_open(flow.ends[1].info()) {
             self.connected = Some(self.now);
+            self.deadline = self.now + self.spec.time.into();
         }
     }
 

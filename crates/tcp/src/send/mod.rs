@@ -207,6 +207,9 @@ impl Sender {
     /// The bytes that fill a buffer when segments have `mss` bytes, and the bytes of a segment made of whole buffers.
     pub(crate) fn unit(pool: &Pool<'_>, mss: u32) -> (u32, u32) {
         let size = pool.buffer_size() as u32;
+        if mss <= size && mss > 0 {
+            return (mss, mss);
+        }
         let buffers = mss.div_ceil(size).max(1);
         let fill = mss / buffers;
         (fill.max(1), fill.max(1) * buffers)
@@ -269,7 +272,10 @@ impl Sender {
         }
         let (fill, unit) = Self::unit(pool, allow.mss);
         // Several segments leave at once only whole.
-        let most = if allow.bytes < unit { allow.bytes } else { allow.bytes.min(allow.burst.max(unit)) / unit * unit };
+        let most = match allow.bytes.min(allow.burst.max(unit)) {
+            most if most >= 2 * unit => most / unit * unit,
+            most => most.min(unit),
+        };
         let mut credit = self.unacknowledged_budget.saturating_sub(self.held_sent());
         let first = pool.slot(self.unsent);
         let (offset, seq) = (first.sent, first.sent_end());

@@ -446,7 +446,8 @@ impl Socket {
             }
         };
         let half = if self.max_wnd > 536 { self.max_wnd / 2 } else { self.max_wnd };
-        (bytes as u32 / mss).max(least.into()).min((half / mss).max(1)).min((self.window.cwnd / mss / 2).max(1))
+        let wanted = (bytes as u32).max(u32::from(least) * mss);
+        wanted.min(half.max(mss)).min((self.window.cwnd / 2).max(mss)) / mss
     }
 
     fn fin_leaves(&mut self) {

@@ -1,6 +1,8 @@
 //! Segments that pass from one engine to another without becoming bytes: for simulations, whose packets nobody else reads.
 
-use fullpipe_units::Instant;
+use core::net::{IpAddr, Ipv4Addr};
+
+use fullpipe_units::{Instant, SeqNum};
 
 use super::{
     Core, Dropped, Parts, Stack, Storage, Transmit,
@@ -8,10 +10,10 @@ use super::{
     output::{Leaving, MAX_HEADERS, Next},
 };
 use crate::{
-    socket::{Outgoing, Tuple},
+    socket::{Endpoint, Outgoing, Tuple},
     wire::{
         self,
-        ip::{Addresses, Fields},
+        ip::{self, Addresses, Fields},
         tcp::{self, CHECKSUM_AT, Flags, Header, OptionLayout, Options, Segment},
     },
 };
@@ -32,6 +34,23 @@ pub struct Datagram {
 }
 
 impl Datagram {
+    /// None yet.
+    pub const EMPTY: Self = Self {
+        addresses: Addresses { src: IpAddr::V4(Ipv4Addr::UNSPECIFIED), dst: IpAddr::V4(Ipv4Addr::UNSPECIFIED) },
+        ip: Fields { protocol: ip::TCP, ttl: 0, ecn: ip::Ecn::NotEct, id: 0 },
+        header: Header {
+            src_port: 0,
+            dst_port: 0,
+            seq: SeqNum::new(0),
+            ack: SeqNum::new(0),
+            flags: Flags::from_byte(0),
+            window: 0,
+            options: Options::NONE,
+        },
+        header_len: 0,
+        data_len: 0,
+    };
+
     /// The longest headers.
     pub const MAX_HEADERS: usize = MAX_HEADERS;
 
@@ -60,29 +79,27 @@ impl Datagram {
 
 /// A packet to send, before it is bytes.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is looked at and gone")]
 pub enum Departing<'a> {
-    /// A connection's segment.
-    Segment(Datagram),
+    /// A connection's segment, which stands where the caller wanted it.
+    Segment,
     /// An answer that belongs to no connection.
     Answer(Transmit<'a>),
 }
 
 impl Core {
-    fn datagram(&mut self, out: &Outgoing, tuple: &Tuple) -> Datagram {
-        let addresses = Addresses::of(tuple);
-        let mut header = out.header(tuple);
-        let layout = &self.config.profile.layout;
-        let tcp_len = if header.flags.has(Flags::SYN.with(Flags::RST)) {
+    #[inline]
+    fn fill_datagram(&mut self, into: &mut Datagram, out: &Outgoing, tuple: &Tuple) {
+        (into.addresses, into.header) = (Addresses::of(tuple), out.header(tuple));
+        (into.ip, into.data_len) = (self.ip_fields(out.ecn()), out.run.len);
+        let tcp_len = if out.flags.has(Flags::SYN.with(Flags::RST)) {
             // What the layout leaves out is never sent, and fillers depend on it.
-            header.options = header.options.laid_out(layout);
-            header.write(&mut [0; tcp::MAX_HEADER], layout)
+            let layout = &self.config.profile.layout;
+            into.header.options = out.options.laid_out(layout);
+            into.header.write(&mut [0; tcp::MAX_HEADER], layout)
         } else {
-            let Options { timestamps, sack, .. } = &header.options;
-            20 + tcp::options_len(timestamps.is_some(), sack.as_slice().len())
+            20 + tcp::options_len(out.options.timestamps.is_some(), out.options.sack.as_slice().len())
         };
-        let header_len = (addresses.header_len() + tcp_len) as u8;
-        Datagram { addresses, ip: self.ip_fields(out.ecn()), header, header_len, data_len: out.run.len }
+        into.header_len = (into.addresses.header_len() + tcp_len) as u8;
     }
 
     fn on_datagram(
@@ -94,24 +111,36 @@ impl Core {
     ) -> Result<(), Dropped> {
         self.counts.note(|counts| counts.packets_in += 1);
         let Datagram { addresses, ip, header, .. } = datagram;
-        if !self.is_local(addresses.dst) || !is_unicast(addresses.src) {
+        let tuple = Tuple {
+            local: Endpoint { addr: addresses.dst, port: header.dst_port },
+            remote: Endpoint { addr: addresses.src, port: header.src_port },
+        };
+        // A connection's addresses have been looked at.
+        if !parts.table.was_last(&tuple) && (!self.is_local(addresses.dst) || !is_unicast(addresses.src)) {
             self.counts.note(|counts| counts.dropped += 1);
             return Err(Dropped::Address);
         }
-        self.on_tcp(now, parts, addresses, ip.ecn, &Segment::of(header, data));
+        self.on_tcp(now, parts, &tuple, ip.ecn, &Segment::of(header, data));
         Ok(())
     }
 }
 
 impl<S: Storage> Stack<S> {
-    /// The next packet to send, as [`poll_transmit`](Self::poll_transmit) gives it, before it is bytes.
+    /// The next packet to send, as [`poll_transmit`](Self::poll_transmit) gives it, before it is bytes. A segment is put
+    /// into `into`.
     #[inline]
-    pub fn poll_datagram(&mut self, now: Instant) -> Option<Departing<'_>> {
+    pub fn poll_datagram(&mut self, now: Instant, into: &mut Datagram) -> Option<Departing<'_>> {
         let (core, mut parts) = self.parts();
-        Some(match core.next_to_leave(now, &mut parts)? {
-            Next::Segment(out, tuple) => Departing::Segment(core.datagram(&out, &tuple)),
-            Next::Answer(run) => Departing::Answer(Transmit::new(Leaving::answer(run), parts.pool.into_shared())),
-        })
+        let answer = core.leave(now, &mut parts, |core, next| match next {
+            Next::Segment(out, tuple) => {
+                core.fill_datagram(into, out, tuple);
+                None
+            }
+            Next::Answer(run) => Some(run),
+        })?;
+        Some(answer.map_or(Departing::Segment, |run| {
+            Departing::Answer(Transmit::new(Leaving::answer(run), parts.pool.into_shared()))
+        }))
     }
 
     /// Takes a packet that is not bytes, with its data.

@@ -42,6 +42,7 @@ impl Core {
     }
 
     /// The cookie of a SYN or a SYN-ACK that leaves; and a SYN that has to be retransmitted is news.
+    #[inline]
     pub(super) fn add_cookie(&mut self, now: Instant, parts: &mut Parts<'_>, at: u16, out: &mut Outgoing) {
         if !out.flags.has(Flags::SYN) {
             return;

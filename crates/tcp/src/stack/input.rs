@@ -70,8 +70,11 @@ impl Core {
         match packet.protocol {
             ip::TCP => {
                 let segment = Segment::parse(&packet, verified).map_err(Dropped::Malformed)?;
-                let addresses = ip::Addresses { src: packet.src, dst: packet.dst };
-                self.on_tcp(now, parts, &addresses, packet.ecn, &segment);
+                let tuple = Tuple {
+                    local: Endpoint { addr: packet.dst, port: segment.dst_port },
+                    remote: Endpoint { addr: packet.src, port: segment.src_port },
+                };
+                self.on_tcp(now, parts, &tuple, packet.ecn, &segment);
                 Ok(())
             }
             ip::ICMP | ip::ICMPV6 if (packet.protocol == ip::ICMPV6) == ip::is_v6(packet.dst) => {
@@ -90,29 +93,25 @@ impl Core {
         &mut self,
         now: Instant,
         parts: &mut Parts<'_>,
-        addresses: &ip::Addresses,
+        tuple: &Tuple,
         ecn: ip::Ecn,
         segment: &Segment<'_>,
     ) {
-        let tuple = Tuple {
-            local: Endpoint { addr: addresses.dst, port: segment.dst_port },
-            remote: Endpoint { addr: addresses.src, port: segment.src_port },
-        };
-        let Some(at) = parts.table.find_again(&tuple, || self.hash(&tuple)) else {
-            return self.on_stray(now, parts, &tuple, segment, None);
+        let Some(at) = parts.table.find_again(tuple, || self.hash(tuple)) else {
+            return self.on_stray(now, parts, tuple, segment, None);
         };
         let reply = self.on_socket(now, parts, at, |socket, cx| socket.on_segment(cx, segment, ecn));
         #[cfg(feature = "fast-open")]
-        self.note_fast_open(now, parts, at, &tuple, Some(segment));
+        self.note_fast_open(now, parts, at, tuple, Some(segment));
         match reply {
-            Some(Reply::Reset) => self.send_reset(parts, &tuple, segment),
+            Some(Reply::Reset) => self.send_reset(parts, tuple, segment),
             Some(Reply::Reopen(last)) if parts.table.find_listener(tuple.local).is_some() => {
                 // The connection in TIME-WAIT makes room, if nobody reads from it any more.
                 let orphan = parts.table.socket(at).is_some_and(|socket| socket.is_orphan());
                 if orphan {
                     self.on_socket(now, parts, at, |socket, cx| socket.release(cx));
                     self.free_if_done(now, parts, at);
-                    self.on_stray(now, parts, &tuple, segment, Some(last));
+                    self.on_stray(now, parts, tuple, segment, Some(last));
                 }
             }
             Some(Reply::None | Reply::Reopen(_)) | None => {}

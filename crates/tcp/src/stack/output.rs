@@ -33,23 +33,29 @@ pub(super) struct Leaving {
 }
 
 /// What leaves next.
-pub(super) enum Next {
+pub(super) enum Next<'a> {
     /// An answer that lies whole in a buffer.
     Answer(Run),
     /// A connection's segment.
-    Segment(Outgoing, Tuple),
+    Segment(&'a Outgoing, &'a Tuple),
 }
 
 impl Core {
     pub(super) fn poll_transmit(&mut self, now: Instant, parts: &mut Parts<'_>) -> Option<Leaving> {
-        Some(match self.next_to_leave(now, parts)? {
+        self.leave(now, parts, |core, next| match next {
             Next::Answer(run) => Leaving::answer(run),
-            Next::Segment(out, tuple) => self.around(&out, &tuple),
+            Next::Segment(out, tuple) => core.around(out, tuple),
         })
     }
 
+    /// Gives what leaves next to `make`.
     #[inline]
-    pub(super) fn next_to_leave(&mut self, now: Instant, parts: &mut Parts<'_>) -> Option<Next> {
+    pub(super) fn leave<R>(
+        &mut self,
+        now: Instant,
+        parts: &mut Parts<'_>,
+        make: impl FnOnce(&mut Self, Next<'_>) -> R,
+    ) -> Option<R> {
         if self.leaving != NIL {
             parts.pool.give(core::mem::replace(&mut self.leaving, NIL));
         }
@@ -57,7 +63,7 @@ impl Core {
             self.leaving = id;
             self.counts.note(|counts| counts.packets_out += 1);
             let len = parts.pool.slot(id).len();
-            return Some(Next::Answer(Run { first: id, offset: 0, len }));
+            return Some(make(self, Next::Answer(Run { first: id, offset: 0, len })));
         }
         while let Some(at) = parts.table.pop_ready() {
             let mut cx = self.context(now, &mut parts.pool);
@@ -66,9 +72,8 @@ impl Core {
             let (tuple, due, rests) = (socket.tuple, socket.next_timeout(), socket.is_at_rest());
             parts.table.schedule(at, due);
             match out {
-                Some(out) => {
-                    #[cfg(feature = "fast-open")]
-                    let mut out = out;
+                #[cfg_attr(not(feature = "fast-open"), expect(unused_mut, reason = "only cookies are added"))]
+                Some(mut out) => {
                     #[cfg(feature = "fast-open")]
                     self.add_cookie(now, parts, at, &mut out);
                     if !rests {
@@ -76,7 +81,7 @@ impl Core {
                         parts.table.make_ready(at);
                     }
                     self.counts.note(|counts| counts.packets_out += 1);
-                    return Some(Next::Segment(out, tuple));
+                    return Some(make(self, Next::Segment(&out, &tuple)));
                 }
                 None => self.free_if_done(now, parts, at),
             }

@@ -126,6 +126,18 @@ pub struct Options {
 }
 
 impl Options {
+    /// None.
+    #[cfg(feature = "platforms")]
+    pub(crate) const NONE: Self = Self {
+        mss: None,
+        window_scale: None,
+        sack_permitted: false,
+        timestamps: None,
+        sack: SackBlocks::EMPTY,
+        #[cfg(feature = "fast-open")]
+        fast_open: None,
+    };
+
     fn parse(mut data: &[u8]) -> Result<Self, Malformed> {
         let mut options = Self::default();
         loop {

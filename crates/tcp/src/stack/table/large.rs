@@ -77,6 +77,14 @@ impl Table<'_> {
         None
     }
 
+    /// Whether the connection found last is this one.
+    #[cfg(feature = "platforms")]
+    #[inline]
+    pub(in crate::stack) fn was_last(&self, tuple: &Tuple) -> bool {
+        let last = self.entries.get(usize::from(self.heads.last)).map(|entry| &entry.role);
+        matches!(last, Some(Role::Connection(socket)) if socket.tuple == *tuple)
+    }
+
     /// The same, where most packets are for the connection that the one before was for; hashing is saved then.
     pub(in crate::stack) fn find_again(&mut self, tuple: &Tuple, hash: impl FnOnce() -> u64) -> Option<u16> {
         let last = self.heads.last;

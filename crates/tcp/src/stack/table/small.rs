@@ -24,6 +24,11 @@ impl Table<'_> {
         self.entries.iter().position(|entry| is_it(&entry.role)).map(|at| at as u16)
     }
 
+    #[cfg(feature = "platforms")]
+    pub(in crate::stack) const fn was_last(&self, _: &Tuple) -> bool {
+        false
+    }
+
     pub(in crate::stack) fn find_again(&self, tuple: &Tuple, _: impl FnOnce() -> u64) -> Option<u16> {
         self.find(tuple, 0)
     }
