@@ -75,6 +75,18 @@ impl<T> DelayLine<T> {
         self.least
     }
 
+    /// When the first leaves, where whatever enters later leaves later, too.
+    #[inline]
+    pub(crate) fn front_of_all(&self) -> Option<Instant> {
+        self.wire.next().filter(|_| self.is_plain)
+    }
+
+    /// Whether the first leaves by `now`, and nothing that enters meanwhile does so before it.
+    #[inline]
+    pub(crate) fn has_due(&self, now: Instant) -> bool {
+        self.front_of_all().is_some_and(|at| at <= now)
+    }
+
     /// Segments taken out of order so far.
     pub fn reordered(&self) -> u64 {
         self.reordered
@@ -205,7 +217,9 @@ impl<T> Machine<T> for DelayLine<T> {
 
     #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Departure<T>> {
-        self.expire(now);
+        if !self.is_plain {
+            self.expire(now);
+        }
         if self.wire.next()? > now {
             return None;
         }

@@ -214,11 +214,13 @@ impl<T: Clone> Machine<T> for Hop<T> {
 
     #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Departure<T>> {
-        if self.gathers() {
-            self.advance(now);
-        }
-        if let Some(link) = &mut self.link {
-            link.advance(now, |done, segment| self.exit.enter(done, segment));
+        if !self.exit.wire.has_due(now) {
+            if self.gathers() {
+                self.advance(now);
+            }
+            if let Some(link) = &mut self.link {
+                link.advance(now, |done, segment| self.exit.enter(done, segment));
+            }
         }
         let departure = self.exit.wire.poll_transmit(now)?;
         self.counted.delivered += 1;
@@ -229,6 +231,9 @@ impl<T: Clone> Machine<T> for Hop<T> {
     #[inline]
     fn next_timeout(&self) -> Option<Instant> {
         let wire = &self.exit.wire;
+        if let Some(front) = wire.front_of_all() {
+            return Some(front);
+        }
         let link = self.link.as_ref().and_then(Link::next).map(|at| at + wire.min_delay());
         let next = match (link, wire.next_timeout()) {
             (Some(link), Some(wire)) => Some(link.min(wire)),

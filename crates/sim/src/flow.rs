@@ -108,13 +108,22 @@ impl Flow {
 
     /// When the connection has something to do by itself.
     pub(crate) fn next(&mut self) -> Instant {
+        let begins = self.begins.unwrap_or(Instant::FAR_FUTURE);
+        begins.min(self.next_of(SENDER)).min(self.next_of(RECEIVER))
+    }
+
+    /// When a host or its application has.
+    pub(crate) fn next_of(&mut self, host: usize) -> Instant {
         let never = Instant::FAR_FUTURE;
-        let mut at = self.begins.unwrap_or(never);
-        for end in &mut self.ends {
-            let own = end.stack.next_timeout().unwrap_or(never).min(end.device.next().unwrap_or(never));
-            at = at.min(own);
-        }
-        at.min(self.writer.next().unwrap_or(never)).min(self.reading.next().unwrap_or(never))
+        let application = if host == SENDER { self.writer.next() } else { self.reading.next() };
+        let end = &mut self.ends[host];
+        let own = end.stack.next_timeout().unwrap_or(never).min(end.device.next().unwrap_or(never));
+        own.min(application.unwrap_or(never))
+    }
+
+    /// Whether neither host's device needs time for a packet.
+    pub(crate) const fn takes_no_time(&self) -> bool {
+        self.ends[SENDER].device.is_free() && self.ends[RECEIVER].device.is_free()
     }
 
     /// Does what is due.

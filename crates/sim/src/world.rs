@@ -163,8 +163,13 @@ impl<'s> World<'s> {
 
     /// Sees to it that a connection is asked no later than it has something to do.
     fn plan(&mut self, number: usize) {
+        let next = self.flows[number].next();
+        self.plan_by(number, next);
+    }
+
+    /// The same, where this is all that may have become sooner.
+    fn plan_by(&mut self, number: usize, next: Instant) {
         let flow = &mut self.flows[number];
-        let next = flow.next();
         if next < flow.queued {
             flow.queued = next;
             self.timers.push(Reverse((next, number as u32)));
@@ -221,20 +226,25 @@ impl<'s> World<'s> {
         }
         let number = packet.flow;
         let Some(flow) = self.flows.get_mut(number as usize) else { return self.wires.recycle(packet) };
-        match departure.fate {
-            Fate::Delivered => flow.hand_over(self.now, 1 - way, packet, &mut self.wires),
+        let (host, packet) = match departure.fate {
+            Fate::Delivered => (1 - way, packet),
             Fate::TooBig { mtu, .. } => {
-                let answer = packet.too_big(mtu, &flow.ends[way].stack.config().profile.layout);
-                flow.hand_over(self.now, way, Rc::new(answer), &mut self.wires);
+                (way, Rc::new(packet.too_big(mtu, &flow.ends[way].stack.config().profile.layout)))
             }
-        }
+        };
+        flow.hand_over(self.now, host, packet, &mut self.wires);
+        let next = flow.next_of(host);
         if number == OBSERVED {
+            // What arrives at a receiver that takes no time leaves its sender as it was.
+            let is_of_sender = host == SENDER || !flow.takes_no_time();
             if self.connected.is_none() {
                 self.see_connection();
             }
-            self.observe();
+            if is_of_sender || self.awaits_omitted() {
+                self.observe();
+            }
         }
-        self.plan(number as usize);
+        self.plan_by(number as usize, next);
     }
 
     fn cross(&mut self) {
@@ -261,6 +271,11 @@ impl<'s> World<'s> {
         }
     }
 
+    /// Whether what is received is still to be left out.
+    fn awaits_omitted(&self) -> bool {
+        self.omitted.is_none() && self.spec.omit > Micros::ZERO
+    }
+
     /// Who holds the sender now.
     fn observe(&mut self) {
         let Some(started) = self.wires.started else { return };
@@ -274,7 +289,7 @@ impl<'s> World<'s> {
         self.ledger.set(self.now, state);
         self.flows[0].writer.note_held(&info);
         self.ledger.count(self.now, self.flows[0].writer.counts_as_held);
-        if self.omitted.is_none() && self.spec.omit > Micros::ZERO {
+        if self.awaits_omitted() {
             let omit_until = started + self.spec.omit.into();
             if self.now >= omit_until {
                 self.omitted = self.flows[0].received();

@@ -311,19 +311,19 @@ impl Reading {
     /// Reads what it may, and asks or answers.
     pub(crate) fn work(&mut self, now: Instant, end: &mut End) {
         let Some(id) = end.socket else { return };
-        if !end.stack.socket(id).is_some_and(|socket| socket.state().is_synchronized()) {
-            return;
-        }
+        let Some(socket) = end.stack.socket(id).filter(|socket| socket.state().is_synchronized()) else { return };
+        let mut has_news = socket.has_news_to_read();
         self.is_open = true;
         match self.reader {
             Reader::Eager => {
                 // Where nothing waits and more can come, a read would only say so.
-                while !self.ended && end.stack.socket(id).is_some_and(|socket| socket.has_news_to_read()) {
+                while !self.ended && has_news {
                     match end.stack.discard(now, id, MOST_READ) {
                         Ok(0) => self.ended = true,
                         Ok(len) => self.took(now, len as u64, end),
                         Err(_) => break,
                     }
+                    has_news = end.stack.socket(id).is_some_and(|socket| socket.has_news_to_read());
                 }
                 self.acknowledge(now, end);
             }

@@ -115,12 +115,16 @@ impl Core {
             local: Endpoint { addr: addresses.dst, port: header.dst_port },
             remote: Endpoint { addr: addresses.src, port: header.src_port },
         };
-        // A connection's addresses have been looked at.
-        if !parts.table.was_last(&tuple) && (!self.is_local(addresses.dst) || !is_unicast(addresses.src)) {
+        let segment = Segment::of(header, data);
+        if let Some(at) = parts.table.same_as_last(&tuple) {
+            // A connection's addresses have been looked at.
+            self.on_connection(now, parts, at, &tuple, ip.ecn, &segment);
+        } else if self.is_local(addresses.dst) && is_unicast(addresses.src) {
+            self.on_tcp(now, parts, &tuple, ip.ecn, &segment);
+        } else {
             self.counts.note(|counts| counts.dropped += 1);
             return Err(Dropped::Address);
         }
-        self.on_tcp(now, parts, &tuple, ip.ecn, &Segment::of(header, data));
         Ok(())
     }
 }

@@ -100,6 +100,20 @@ impl Core {
         let Some(at) = parts.table.find_again(tuple, || self.hash(tuple)) else {
             return self.on_stray(now, parts, tuple, segment, None);
         };
+        self.on_connection(now, parts, at, tuple, ecn, segment);
+    }
+
+    /// A segment of the connection in entry `at`.
+    #[inline]
+    pub(super) fn on_connection(
+        &mut self,
+        now: Instant,
+        parts: &mut Parts<'_>,
+        at: u16,
+        tuple: &Tuple,
+        ecn: ip::Ecn,
+        segment: &Segment<'_>,
+    ) {
         let reply = self.on_socket(now, parts, at, |socket, cx| socket.on_segment(cx, segment, ecn));
         #[cfg(feature = "fast-open")]
         self.note_fast_open(now, parts, at, tuple, Some(segment));

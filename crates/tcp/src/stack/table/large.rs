@@ -77,20 +77,19 @@ impl Table<'_> {
         None
     }
 
-    /// Whether the connection found last is this one.
-    #[cfg(feature = "platforms")]
+    /// The connection found last, if it is this one.
     #[inline]
-    pub(in crate::stack) fn was_last(&self, tuple: &Tuple) -> bool {
-        let last = self.entries.get(usize::from(self.heads.last)).map(|entry| &entry.role);
-        matches!(last, Some(Role::Connection(socket)) if socket.tuple == *tuple)
+    pub(in crate::stack) fn same_as_last(&self, tuple: &Tuple) -> Option<u16> {
+        let last = self.heads.last;
+        match self.entries.get(usize::from(last))?.role {
+            Role::Connection(ref socket) if socket.tuple == *tuple => Some(last),
+            _ => None,
+        }
     }
 
     /// The same, where most packets are for the connection that the one before was for; hashing is saved then.
     pub(in crate::stack) fn find_again(&mut self, tuple: &Tuple, hash: impl FnOnce() -> u64) -> Option<u16> {
-        let last = self.heads.last;
-        if let Some(Role::Connection(socket)) = self.entries.get(usize::from(last)).map(|entry| &entry.role)
-            && socket.tuple == *tuple
-        {
+        if let Some(last) = self.same_as_last(tuple) {
             return Some(last);
         }
         let at = self.find(tuple, hash())?;

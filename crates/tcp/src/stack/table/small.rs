@@ -25,8 +25,8 @@ impl Table<'_> {
     }
 
     #[cfg(feature = "platforms")]
-    pub(in crate::stack) const fn was_last(&self, _: &Tuple) -> bool {
-        false
+    pub(in crate::stack) const fn same_as_last(&self, _: &Tuple) -> Option<u16> {
+        None
     }
 
     pub(in crate::stack) fn find_again(&self, tuple: &Tuple, _: impl FnOnce() -> u64) -> Option<u16> {
