@@ -146,6 +146,7 @@ fn least(delay: Duration, jitter: Option<JitterSpec>, reorder: Option<ReorderSpe
 }
 
 impl<T> Wire<T> {
+    #[inline]
     fn put(&mut self, at: Instant, segment: Segment<T>) {
         match self {
             Self::InOrder(wire) => wire.push_back((at, segment)),
@@ -156,6 +157,7 @@ impl<T> Wire<T> {
         }
     }
 
+    #[inline]
     fn next(&self) -> Option<Instant> {
         match self {
             Self::InOrder(wire) => wire.front().map(|(at, _)| *at),
@@ -163,6 +165,7 @@ impl<T> Wire<T> {
         }
     }
 
+    #[inline]
     fn take(&mut self) -> Option<(Instant, Segment<T>)> {
         match self {
             Self::InOrder(wire) => wire.pop_front(),

@@ -34,6 +34,7 @@ struct SerialClock {
 
 impl SerialClock {
     /// How many nanoseconds `bytes` take, given what the packets before them left over.
+    #[inline]
     fn time_for(&mut self, bytes: u64) -> u64 {
         // 2^32 bytes would need 65 bits here; packets are far below, and beyond the sum saturates.
         let scaled = (bytes * 8).saturating_mul(1_000_000_000).saturating_add(self.remainder);
@@ -101,6 +102,7 @@ impl<T> Link<T> {
     }
 
     /// Begins with the next packet at `start`, right after the one before it.
+    #[inline]
     fn start(&mut self, start: Instant) {
         if let Some(segment) = self.queue.pop(start) {
             self.serve(start, segment);
@@ -112,6 +114,7 @@ impl<T> Link<T> {
         }
     }
 
+    #[inline]
     fn serve(&mut self, start: Instant, segment: Segment<T>) {
         let length = segment.len.saturating_add(self.overhead);
         let start = self.shaper.as_mut().map_or(start, |shaper| shaper.passes_at(start, length));

@@ -51,6 +51,7 @@ impl<T: Clone> OneWay<T> {
     }
 
     /// Moves what is due until `now` from hop to hop, up to the last.
+    #[inline]
     fn advance(&mut self, now: Instant) {
         for i in 1..self.hops.len() {
             let (before, after) = self.hops.split_at_mut(i);

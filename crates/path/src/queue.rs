@@ -78,6 +78,7 @@ impl<T> Queue<T> {
     }
 
     /// Takes a segment that arrives at `now`, or says why not; a refused segment is gone.
+    #[inline]
     pub fn push(&mut self, now: Instant, mut segment: Segment<T>) -> Result<(), Refused> {
         let len = u64::from(segment.len);
         if let State::Red(red) = &mut self.discipline {
@@ -128,6 +129,7 @@ impl<T> Queue<T> {
     }
 
     /// The segment whose serialisation starts at `now`. CoDel may drop some on the way to it.
+    #[inline]
     pub fn pop(&mut self, now: Instant) -> Option<Segment<T>> {
         let (arrived, segment) = match &mut self.discipline {
             State::DropTail => self.store.take()?,

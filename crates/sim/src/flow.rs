@@ -45,11 +45,13 @@ impl Wires {
     }
 
     /// A packet to fill.
+    #[inline]
     pub(crate) fn blank(&mut self) -> Rc<Packet> {
         self.spare.pop().unwrap_or_else(|| Rc::new(Packet::EMPTY))
     }
 
     /// A packet that nobody needs any more.
+    #[inline]
     pub(crate) fn recycle(&mut self, packet: Rc<Packet>) {
         // A path that duplicates packets has another one.
         if Rc::strong_count(&packet) == 1 {
@@ -57,11 +59,13 @@ impl Wires {
         }
     }
 
+    #[inline]
     pub(crate) fn launch(&mut self, now: Instant, way: usize, packet: Rc<Packet>) {
         self.ways[way].on_packet(now, packet.segment());
     }
 
     /// Packets have gone that way.
+    #[inline]
     pub(crate) fn ask(&mut self, way: usize) {
         self.due[way] = self.ways[way].next_timeout().unwrap_or(Instant::FAR_FUTURE);
     }
@@ -113,6 +117,7 @@ impl Flow {
     }
 
     /// When a host or its application has.
+    #[inline]
     pub(crate) fn next_of(&mut self, host: usize) -> Instant {
         let never = Instant::FAR_FUTURE;
         let application = if host == SENDER { self.writer.next() } else { self.reading.next() };
@@ -158,6 +163,7 @@ impl Flow {
         self.work(now, host, wires);
     }
 
+    #[inline]
     fn deliver(&mut self, now: Instant, host: usize, packet: Rc<Packet>, wires: &mut Wires) {
         if wires.captures.is_some() {
             self.note(now, host, 1 - host, &packet, wires);
@@ -212,6 +218,7 @@ impl Flow {
         has_sent
     }
 
+    #[inline]
     fn take(&mut self, now: Instant, host: usize, wires: &mut Wires) -> Option<Rc<Packet>> {
         let mut packet = wires.blank();
         if !Rc::make_mut(&mut packet).take_from(&mut self.ends[host].stack, now, self.number) {

@@ -99,11 +99,16 @@ impl Writer {
             }
         }
         let Some(socket) = end.stack.socket(id).filter(|socket| socket.state().is_synchronized()) else { return false };
-        let (mut info, burst) = (socket.info(), socket.burst());
+        let mut info = socket.info();
         if !self.budgets {
             self.grow(&info);
         }
         let mut queued = u64::from(info.outstanding + info.unsent);
+        // What is charged is no less than the payload.
+        if self.blocked && !self.is_woken(queued) {
+            return false;
+        }
+        let burst = socket.burst();
         if self.blocked && !self.is_woken(self.charged(queued, &info, burst)) {
             return false;
         }
@@ -359,6 +364,7 @@ impl Reading {
     }
 
     /// Everything was read: what was pushed is acknowledged.
+    #[inline]
     fn acknowledge(&mut self, now: Instant, end: &mut End) {
         if core::mem::take(&mut self.pushed)
             && self.acks_when_read

@@ -49,10 +49,12 @@ impl HeapStorage {
 }
 
 impl Storage for HeapStorage {
+    #[inline]
     fn parts(&mut self) -> (Pool<'_>, &mut [Entry]) {
         (Pool::new(&mut self.bytes, &mut self.slots, &mut self.state), &mut self.entries)
     }
 
+    #[inline]
     fn entries(&mut self) -> &mut [Entry] {
         &mut self.entries
     }

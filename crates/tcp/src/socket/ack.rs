@@ -375,6 +375,7 @@ impl Socket {
     }
 
     /// Whether the FIN has been acknowledged, the state's part of it (RFC 9293, section 3.10.7.4, fifth).
+    #[inline]
     pub(super) fn after_fin_acknowledged(&mut self, cx: &mut Context<'_, '_>) {
         if self.fin != Fin::Done {
             return;

@@ -43,6 +43,7 @@ impl Socket {
     }
 
     /// Gives up to `most` bytes of what has arrived to `take` (RFC 9293, section 3.10.3), piece by piece, and returns how much.
+    #[inline]
     pub(crate) fn read(&mut self, cx: &mut Context<'_, '_>, most: usize, take: impl FnMut(&[u8])) -> usize {
         if self.is_waiting() {
             return 0;
@@ -82,6 +83,7 @@ impl Socket {
     }
 
     /// A window update is sent immediately: the peer may be waiting for it.
+    #[inline]
     fn after_read(&mut self, cx: &Context<'_, '_>) {
         self.grow_budget(cx);
         let growth = self.rx.window_growth(cx.pool, self.window_limit());

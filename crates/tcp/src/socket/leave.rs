@@ -242,6 +242,7 @@ impl Socket {
         }
     }
 
+    #[inline]
     fn poll_new(&mut self, cx: &mut Context<'_, '_>) -> Option<Choice> {
         if self.tx.unsent_bytes() == 0 || !(self.state.can_send() || self.is_early()) {
             self.force_small = false;
@@ -361,6 +362,7 @@ impl Socket {
         self.kept.no_nagle || !waits
     }
 
+    #[inline]
     fn send_new(&mut self, cx: &mut Context<'_, '_>, chosen: &Chosen) -> Choice {
         if !self.has_outstanding() {
             self.waiting_since = Millis::new(cx.now);
@@ -401,6 +403,7 @@ impl Socket {
     }
 
     /// PSH, and the FIN where it is due and this is the last data.
+    #[inline]
     fn data_flags(&mut self, cx: &Context<'_, '_>, chosen: &Chosen) -> Flags {
         let is_last = chosen.seq + chosen.run.len == self.tx.end && self.tx.unsent_bytes() == 0;
         let push = match cx.profile.push() {
@@ -419,6 +422,7 @@ impl Socket {
     }
 
     /// Whether no further full segment can leave now.
+    #[inline]
     fn is_train_over(&self, least: u8) -> bool {
         let credit = self.window.cwnd.saturating_sub(self.in_flight());
         let is_last = self.tx.unsent_bytes().min(self.window_room()).min(credit) < self.mss();
@@ -426,12 +430,14 @@ impl Socket {
     }
 
     /// Bytes that Linux would hand to the device at once: see `train_segments`.
+    #[inline]
     pub fn burst(&self) -> u32 {
         self.train_segments(2) * self.mss()
     }
 
     /// Segments of one train: what leaves in about a millisecond at twice the rate that the window makes, more on short
     /// paths, at least `least`, and at most half of either window. So Linux sizes what it hands to the device.
+    #[inline]
     fn train_segments(&self, least: u8) -> u32 {
         const MOST: u64 = 65_536;
         let mss = self.mss();

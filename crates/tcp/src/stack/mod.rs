@@ -561,6 +561,7 @@ impl<S: Storage> Stack<S> {
 }
 
 impl Parts<'_> {
+    #[inline]
     fn entry_of(&self, id: SocketId) -> Option<u16> {
         let entry = self.table.entries.get(usize::from(id.index))?;
         (entry.generation == id.generation && !matches!(entry.role, Role::Free)).then_some(id.index)
@@ -568,6 +569,7 @@ impl Parts<'_> {
 
     /// The entry of a connection that an application holds.
     #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
+    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
     fn connection_of(&mut self, id: SocketId) -> Option<u16> {
         let at = self.entry_of(id)?;
         self.table.socket(at).is_some_and(|socket| !socket.is_orphan()).then_some(at)

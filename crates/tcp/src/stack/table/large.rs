@@ -98,6 +98,7 @@ impl Table<'_> {
     }
 
     /// The earliest time in the heap.
+    #[inline]
     pub(in crate::stack) fn next_due(&self) -> Instant {
         if self.heads.heap_len == 0 { Instant::FAR_FUTURE } else { self.due_at(0) }
     }
@@ -112,12 +113,14 @@ impl Table<'_> {
         Some(at)
     }
 
+    #[inline]
     fn due_at(&self, place: u16) -> Instant {
         self.entries[usize::from(self.entries[usize::from(place)].place.heap_item)].due.instant()
     }
 
     /// Tells when an entry's next timer expires. One that moves to a later time is left where it is until it comes
     /// up: most timers are restarted long before they expire.
+    #[inline]
     pub(in crate::stack) fn schedule(&mut self, at: u16, due: Instant) {
         let entry = &mut self.entries[usize::from(at)];
         if entry.place.heap_place == NIL {
