@@ -137,12 +137,12 @@ impl Receiver {
     pub(crate) fn accept(&mut self, pool: &mut Pool<'_>, seq: SeqNum, data: &[u8]) -> Accepted {
         let had_gap = self.has_gap();
         // RFC 2883, section 4.2: what of it is here already, unless something older is to be reported.
-        if cfg!(feature = "sack") && self.duplicate.is_empty() {
+        if cfg!(feature = "sack") && self.duplicate.is_empty() && !self.runs.is_empty() {
             self.duplicate = self.known_part(seq, seq + data.len() as u32);
         }
         if seq == self.nxt {
             let taken = self.append(pool, data);
-            if taken > 0 {
+            if taken > 0 && (had_gap || !self.runs.is_empty()) {
                 self.pull_early(pool);
             }
             return Accepted { advanced: taken > 0, disorder: had_gap || taken < data.len() };

@@ -361,14 +361,21 @@ impl<S: Storage> Stack<S> {
         most: usize,
         take: impl FnMut(&[u8]),
     ) -> Result<usize, SocketError> {
-        self.with(now, id, |socket, cx| {
-            let len = socket.read(cx, most, take);
-            match socket.failure() {
-                _ if len > 0 || most == 0 || socket.is_at_end() && socket.failure().is_none() => Ok(len),
-                Some(failure) => Err(SocketError::Failed(failure)),
-                None => Err(SocketError::WouldBlock),
-            }
-        })?
+        let (core, mut parts) = self.parts();
+        let at = parts.connection_of(id).ok_or(SocketError::Gone)?;
+        let mut cx = core.context(now, &mut parts.pool);
+        let socket = parts.table.socket(at).ok_or(SocketError::Gone)?;
+        let len = socket.read(&mut cx, most, take);
+        let (failure, is_at_end) = (socket.failure(), socket.is_at_end());
+        // Reading starts no timer and is no news: all that may follow is a larger window to tell of.
+        if !socket.is_at_rest() {
+            parts.table.make_ready(at);
+        }
+        match failure {
+            _ if len > 0 || most == 0 || is_at_end && failure.is_none() => Ok(len),
+            Some(failure) => Err(SocketError::Failed(failure)),
+            None => Err(SocketError::WouldBlock),
+        }
     }
 
     /// Copies what has arrived into `out` as [`read`](Self::read) does, and leaves it there.
