@@ -16,6 +16,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Hop<T> {
     index: usize,
+    /// Nothing is in front of the link.
+    only_queues: bool,
     mtu: Option<MtuSpec>,
     policer: Option<Policer>,
     thinner: Option<Thinner<T>>,
@@ -80,6 +82,10 @@ impl<T: Clone> Hop<T> {
         });
         Self {
             index: place.index,
+            only_queues: spec.mtu.is_none()
+                && spec.police.is_none()
+                && spec.thin_acks.is_none()
+                && spec.aggregate.is_none(),
             mtu: spec.mtu,
             policer: spec.police.map(Policer::new),
             thinner: spec.thin_acks.map(Thinner::new),
@@ -153,6 +159,17 @@ impl<T: Clone> Hop<T> {
         }
     }
 
+    /// Does everything in front of the wire that was due until `now`.
+    #[inline(never)]
+    fn catch_up(&mut self, now: Instant) {
+        if self.gathers() {
+            self.advance(now);
+        }
+        if let Some(link) = &mut self.link {
+            link.advance(now, |done, segment| self.exit.enter(done, segment));
+        }
+    }
+
     #[inline]
     fn enter_link(&mut self, at: Instant, segment: Segment<T>) {
         match &mut self.link {
@@ -185,6 +202,9 @@ impl<T: Clone> Machine<T> for Hop<T> {
     #[inline]
     fn on_packet(&mut self, now: Instant, segment: Segment<T>) {
         self.counted.arrived += 1;
+        if self.only_queues {
+            return self.enter_link(now, segment);
+        }
         if let Some(mtu) = self.mtu.filter(|mtu| segment.len > mtu.bytes) {
             match mtu.oversize {
                 OversizeVerdict::Silent => self.counted.black_holed += 1,
@@ -215,12 +235,7 @@ impl<T: Clone> Machine<T> for Hop<T> {
     #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Departure<T>> {
         if !self.exit.wire.has_due(now) {
-            if self.gathers() {
-                self.advance(now);
-            }
-            if let Some(link) = &mut self.link {
-                link.advance(now, |done, segment| self.exit.enter(done, segment));
-            }
+            self.catch_up(now);
         }
         let departure = self.exit.wire.poll_transmit(now)?;
         self.counted.delivered += 1;

@@ -14,7 +14,7 @@ use crate::{
 impl Socket {
     /// RFC 9293, section 3.10.7.4, fifth: the ACK field, in a synchronized state. Returns false where the segment
     /// must be dropped.
-    #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
+    #[inline]
     pub(super) fn on_ack(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>) -> bool {
         let (una, nxt, ack) = (self.snd_una(), self.snd_nxt(), segment.ack);
         // RFC 5961, section 5.2: from SND.UNA - MAX.SND.WND to SND.NXT.
@@ -32,6 +32,14 @@ impl Socket {
             self.update_window(segment);
             return true;
         }
+        self.take_ack(cx, segment, una);
+        true
+    }
+
+    /// An acknowledgement that is not too old, nor beyond what was sent.
+    #[inline(never)]
+    fn take_ack(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>, una: SeqNum) {
+        let ack = segment.ack;
         let flight = self.in_flight();
         let lost_before = self.delivered_and_lost().1;
         let was_outstanding = self.has_outstanding();
@@ -60,7 +68,6 @@ impl Socket {
         }
         self.recover_losses(cx, segment, &delivered, AckKind { news, is_duplicate, flight, una, lost_before });
         self.rearm_after_ack(cx, news, was_outstanding);
-        true
     }
 
     /// Whether data or the FIN waits for an acknowledgement.

@@ -102,6 +102,7 @@ impl Core {
         into.header_len = (into.addresses.header_len() + tcp_len) as u8;
     }
 
+    #[inline]
     fn on_datagram(
         &mut self,
         now: Instant,

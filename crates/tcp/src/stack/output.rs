@@ -69,7 +69,7 @@ impl Core {
             let mut cx = self.context(now, &mut parts.pool);
             let Some(socket) = parts.table.socket(at) else { continue };
             let out = socket.poll_transmit(&mut cx);
-            let (tuple, due, rests) = (socket.tuple, socket.next_timeout(), socket.is_at_rest());
+            let (due, rests) = (socket.next_timeout(), socket.is_at_rest());
             parts.table.schedule(at, due);
             match out {
                 #[cfg_attr(not(feature = "fast-open"), expect(unused_mut, reason = "only cookies are added"))]
@@ -81,7 +81,8 @@ impl Core {
                         parts.table.make_ready(at);
                     }
                     self.counts.note(|counts| counts.packets_out += 1);
-                    return Some(make(self, Next::Segment(&out, &tuple)));
+                    let tuple = &parts.table.socket(at)?.tuple;
+                    return Some(make(self, Next::Segment(&out, tuple)));
                 }
                 None => self.free_if_done(now, parts, at),
             }
