@@ -381,12 +381,9 @@ impl Socket {
         }
     }
 
-    /// Whether the FIN has been acknowledged, the state's part of it (RFC 9293, section 3.10.7.4, fifth).
+    /// The FIN has been acknowledged: the state's part of it (RFC 9293, section 3.10.7.4, fifth).
     #[inline]
     pub(super) fn after_fin_acknowledged(&mut self, cx: &mut Context<'_, '_>) {
-        if self.fin != Fin::Done {
-            return;
-        }
         match self.state {
             State::FinWait1 => {
                 self.state = State::FinWait2;

@@ -189,7 +189,9 @@ impl Socket {
             return Reply::None;
         }
         self.note_timestamp(cx, segment, seq);
-        self.after_fin_acknowledged(cx);
+        if self.fin == Fin::Done {
+            self.after_fin_acknowledged(cx);
+        }
         self.note_ecn(flags, ecn, segment);
         // Seventh and eighth: text and FIN. Urgent data is ordinary data here (see `refusals`).
         if !segment.payload.is_empty() || flags.has(Flags::FIN) {

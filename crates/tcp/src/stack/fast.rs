@@ -59,6 +59,7 @@ impl Core {
     }
 
     /// Takes what a connection has learnt about its peer.
+    #[inline]
     pub(super) fn note_fast_open(
         &mut self,
         now: Instant,
