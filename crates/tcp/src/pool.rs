@@ -138,7 +138,9 @@ pub struct PoolState {
     /// Head of the list of buffers that were given back.
     free_head: BufferId,
     /// Buffers from here on were never taken: no list needs to be made at the start.
-    untouched: u16,
+    pub(crate) untouched: u16,
+    /// Of all buffers.
+    pub(crate) count: u16,
     free: u16,
     least_free: u16,
     reserve: u16,
@@ -154,7 +156,7 @@ impl PoolState {
     pub const fn new(count: u16) -> Self {
         let sixteenth = count / 16;
         let reserve = if sixteenth < 2 { 2 } else { sixteenth };
-        Self { free_head: NONE, untouched: 0, free: count, least_free: count, reserve, refused: 0, size: 0, stride: 0 }
+        Self { free_head: NONE, untouched: 0, count, free: count, least_free: count, reserve, refused: 0, size: 0, stride: 0 }
     }
 
     /// A pool of `count` free buffers that all lie in the same `size` bytes: they keep lengths and sequence numbers, and hold
@@ -243,7 +245,7 @@ impl<'a> Pool<'a> {
     }
 
     /// The largest number of buffers that were in use at one time.
-    pub fn high_water(&self) -> u16 {
+    pub const fn high_water(&self) -> u16 {
         self.count() - self.state.least_free
     }
 
@@ -253,8 +255,8 @@ impl<'a> Pool<'a> {
     }
 
     /// The number of buffers, free or not.
-    pub fn count(&self) -> u16 {
-        u16::try_from(self.slots.len()).unwrap_or(NONE)
+    pub const fn count(&self) -> u16 {
+        self.state.count
     }
 
     /// The bytes that one buffer holds.
