@@ -6,8 +6,8 @@ use core::time::Duration;
 use fullpipe_units::{Instant, Micros, bdp};
 
 use crate::{
-    DelayLine, Departure, Fate, HopSpec, HopStats, LossProcess, Machine, MtuSpec, OversizeVerdict, Policer,
-    Queue, QueueLimit, QueueSize, Random, Segment,
+    DelayLine, Departure, Fate, HopSpec, HopStats, LossProcess, Machine, MtuSpec, OversizeVerdict, Policer, Queue,
+    QueueLimit, QueueSize, Random, Segment,
     gather::{Aggregator, Thinner},
     link::Link,
 };

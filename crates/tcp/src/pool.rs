@@ -156,7 +156,17 @@ impl PoolState {
     pub const fn new(count: u16) -> Self {
         let sixteenth = count / 16;
         let reserve = if sixteenth < 2 { 2 } else { sixteenth };
-        Self { free_head: NONE, untouched: 0, count, free: count, least_free: count, reserve, refused: 0, size: 0, stride: 0 }
+        Self {
+            free_head: NONE,
+            untouched: 0,
+            count,
+            free: count,
+            least_free: count,
+            reserve,
+            refused: 0,
+            size: 0,
+            stride: 0,
+        }
     }
 
     /// A pool of `count` free buffers that all lie in the same `size` bytes: they keep lengths and sequence numbers, and hold

@@ -170,9 +170,7 @@ impl Socket {
             Probe::None => None,
             // From before the window, so that the peer must answer; without data, as Linux does it, which
             // leaves no byte outstanding that the peer had no room for.
-            Probe::Window => {
-                Some(Choice::bare(self.snd_una() - 1, Flags::default()))
-            }
+            Probe::Window => Some(Choice::bare(self.snd_una() - 1, Flags::default())),
             Probe::TailLoss if !cfg!(feature = "sack") => None,
             Probe::TailLoss => {
                 self.train = 0;
