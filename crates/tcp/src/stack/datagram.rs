@@ -21,8 +21,8 @@ use crate::{
 /// A TCP segment in an IP packet, as what it says.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram {
-    /// Its addresses.
-    pub addresses: Addresses,
+    /// Its addresses and ports, as its sender sees them.
+    pub tuple: Tuple,
     /// What else its IP header says.
     pub ip: Fields,
     /// The TCP header.
@@ -33,10 +33,12 @@ pub struct Datagram {
     pub data_len: u32,
 }
 
+const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
 impl Datagram {
     /// None yet.
     pub const EMPTY: Self = Self {
-        addresses: Addresses { src: IpAddr::V4(Ipv4Addr::UNSPECIFIED), dst: IpAddr::V4(Ipv4Addr::UNSPECIFIED) },
+        tuple: Tuple { local: Endpoint::new(NOBODY, 0), remote: Endpoint::new(NOBODY, 0) },
         ip: Fields { protocol: ip::TCP, ttl: 0, ecn: ip::Ecn::NotEct, id: 0 },
         header: Header {
             src_port: 0,
@@ -67,11 +69,12 @@ impl Datagram {
     /// The headers as a device gets them that completes checksums, and their length. `layout` is the sender's.
     pub fn headers(&self, layout: &OptionLayout) -> ([u8; MAX_HEADERS], usize) {
         let mut bytes = [0; MAX_HEADERS];
-        let ip_len = self.addresses.header_len();
+        let addresses = Addresses::of(&self.tuple);
+        let ip_len = addresses.header_len();
         let tcp_len = self.header.write(&mut bytes[ip_len..], layout);
         let len = tcp_len + self.data_len as usize;
-        self.addresses.write(&mut bytes, self.ip, len);
-        let sum = tcp::checksum(&self.addresses, len as u32).partial();
+        addresses.write(&mut bytes, self.ip, len);
+        let sum = tcp::checksum(&addresses, len as u32).partial();
         wire::set_be16(&mut bytes, ip_len + CHECKSUM_AT, sum);
         (bytes, ip_len + tcp_len)
     }
@@ -89,7 +92,7 @@ pub enum Departing<'a> {
 impl Core {
     #[inline]
     fn fill_datagram(&mut self, into: &mut Datagram, out: &Outgoing, tuple: &Tuple) {
-        (into.addresses, into.header) = (Addresses::of(tuple), out.header(tuple));
+        (into.tuple, into.header) = (*tuple, out.header(tuple));
         (into.ip, into.data_len) = (self.ip_fields(out.ecn()), out.run.len);
         let tcp_len = if out.flags.has(Flags::SYN.with(Flags::RST)) {
             // What the layout leaves out is never sent, and fillers depend on it.
@@ -99,7 +102,7 @@ impl Core {
         } else {
             20 + tcp::options_len(out.options.timestamps.is_some(), out.options.sack.as_slice().len())
         };
-        into.header_len = (into.addresses.header_len() + tcp_len) as u8;
+        into.header_len = (Addresses::of(tuple).header_len() + tcp_len) as u8;
     }
 
     #[inline]
@@ -111,17 +114,13 @@ impl Core {
         data: &[u8],
     ) -> Result<(), Dropped> {
         self.counts.note(|counts| counts.packets_in += 1);
-        let Datagram { addresses, ip, header, .. } = datagram;
-        let tuple = Tuple {
-            local: Endpoint { addr: addresses.dst, port: header.dst_port },
-            remote: Endpoint { addr: addresses.src, port: header.src_port },
-        };
+        let Datagram { tuple: Tuple { local: src, remote: dst }, ip, header, .. } = datagram;
         let segment = Segment::of(header, data);
-        if let Some(at) = parts.table.same_as_last(&tuple) {
+        if let Some(at) = parts.table.same_as_last(dst, src) {
             // A connection's addresses have been looked at.
-            self.on_connection(now, parts, at, &tuple, ip.ecn, &segment);
-        } else if self.is_local(addresses.dst) && is_unicast(addresses.src) {
-            self.on_tcp(now, parts, &tuple, ip.ecn, &segment);
+            self.on_connection(now, parts, at, ip.ecn, &segment);
+        } else if self.is_local(dst.addr) && is_unicast(src.addr) {
+            self.on_tcp(now, parts, &Tuple { local: *dst, remote: *src }, ip.ecn, &segment);
         } else {
             self.counts.note(|counts| counts.dropped += 1);
             return Err(Dropped::Address);

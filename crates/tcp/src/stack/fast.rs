@@ -48,7 +48,7 @@ impl Core {
             return;
         }
         let Some(tuple) = parts.table.socket(at).map(|socket| socket.tuple) else { return };
-        self.note_fast_open(now, parts, at, &tuple, None);
+        self.note_fast_open(now, parts, at, None);
         if let Some(option) = &mut out.options.fast_open {
             option.cookie = if out.flags.has(Flags::ACK) {
                 fast_open::cookie(self.config.fast_open_key, &tuple)
@@ -65,11 +65,12 @@ impl Core {
         now: Instant,
         parts: &mut Parts<'_>,
         at: u16,
-        tuple: &Tuple,
         segment: Option<&Segment<'_>>,
     ) {
-        let Some(answer) = parts.table.socket(at).and_then(|socket| socket.take_answer()) else { return };
-        self.peers.note(now, tuple.remote.addr, answer, segment, &self.config.profile.fast_open);
+        let Some(socket) = parts.table.socket(at) else { return };
+        if let Some(answer) = socket.take_answer() {
+            self.peers.note(now, socket.tuple.remote.addr, answer, segment, &self.config.profile.fast_open);
+        }
     }
 }
 

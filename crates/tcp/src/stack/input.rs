@@ -100,7 +100,7 @@ impl Core {
         let Some(at) = parts.table.find_again(tuple, || self.hash(tuple)) else {
             return self.on_stray(now, parts, tuple, segment, None);
         };
-        self.on_connection(now, parts, at, tuple, ecn, segment);
+        self.on_connection(now, parts, at, ecn, segment);
     }
 
     /// A segment of the connection in entry `at`.
@@ -110,25 +110,32 @@ impl Core {
         now: Instant,
         parts: &mut Parts<'_>,
         at: u16,
-        tuple: &Tuple,
         ecn: ip::Ecn,
         segment: &Segment<'_>,
     ) {
         let reply = self.on_socket(now, parts, at, |socket, cx| socket.on_segment(cx, segment, ecn));
         #[cfg(feature = "fast-open")]
-        self.note_fast_open(now, parts, at, tuple, Some(segment));
+        self.note_fast_open(now, parts, at, Some(segment));
+        if let Some(reply @ (Reply::Reset | Reply::Reopen(_))) = reply {
+            self.answer(now, parts, at, segment, reply);
+        }
+    }
+
+    /// What a connection's segment asks of the stack.
+    fn answer(&mut self, now: Instant, parts: &mut Parts<'_>, at: u16, segment: &Segment<'_>, reply: Reply) {
+        let Some(tuple) = parts.table.socket(at).map(|socket| socket.tuple) else { return };
         match reply {
-            Some(Reply::Reset) => self.send_reset(parts, tuple, segment),
-            Some(Reply::Reopen(last)) if parts.table.find_listener(tuple.local).is_some() => {
+            Reply::Reset => self.send_reset(parts, &tuple, segment),
+            Reply::Reopen(last) if parts.table.find_listener(tuple.local).is_some() => {
                 // The connection in TIME-WAIT makes room, if nobody reads from it any more.
                 let orphan = parts.table.socket(at).is_some_and(|socket| socket.is_orphan());
                 if orphan {
                     self.on_socket(now, parts, at, |socket, cx| socket.release(cx));
                     self.free_if_done(now, parts, at);
-                    self.on_stray(now, parts, tuple, segment, Some(last));
+                    self.on_stray(now, parts, &tuple, segment, Some(last));
                 }
             }
-            Some(Reply::None | Reply::Reopen(_)) | None => {}
+            Reply::None | Reply::Reopen(_) => {}
         }
     }
 

@@ -3,7 +3,10 @@
 use fullpipe_units::Instant;
 
 use super::{NIL, Role, Table};
-use crate::{socket::Tuple, time::Stamp};
+use crate::{
+    socket::{Endpoint, Tuple},
+    time::Stamp,
+};
 
 /// An entry's part in the buckets and the heap.
 #[derive(Debug)]
@@ -77,19 +80,21 @@ impl Table<'_> {
         None
     }
 
-    /// The connection found last, if it is this one.
+    /// The connection found last, if it is the one between these ends.
     #[inline]
-    pub(in crate::stack) fn same_as_last(&self, tuple: &Tuple) -> Option<u16> {
+    pub(in crate::stack) fn same_as_last(&self, local: &Endpoint, remote: &Endpoint) -> Option<u16> {
         let last = self.heads.last;
         match self.entries.get(usize::from(last))?.role {
-            Role::Connection(ref socket) if socket.tuple == *tuple => Some(last),
+            Role::Connection(ref socket) if socket.tuple.local == *local && socket.tuple.remote == *remote => {
+                Some(last)
+            }
             _ => None,
         }
     }
 
     /// The same, where most packets are for the connection that the one before was for; hashing is saved then.
     pub(in crate::stack) fn find_again(&mut self, tuple: &Tuple, hash: impl FnOnce() -> u64) -> Option<u16> {
-        if let Some(last) = self.same_as_last(tuple) {
+        if let Some(last) = self.same_as_last(&tuple.local, &tuple.remote) {
             return Some(last);
         }
         let at = self.find(tuple, hash())?;

@@ -3,6 +3,8 @@
 use fullpipe_units::Instant;
 
 use super::{Role, Table};
+#[cfg(feature = "platforms")]
+use crate::socket::Endpoint;
 use crate::{socket::Tuple, time::Stamp};
 
 #[expect(clippy::unused_self, reason = "the calls are those of a table of many entries")]
@@ -25,7 +27,7 @@ impl Table<'_> {
     }
 
     #[cfg(feature = "platforms")]
-    pub(in crate::stack) const fn same_as_last(&self, _: &Tuple) -> Option<u16> {
+    pub(in crate::stack) const fn same_as_last(&self, _: &Endpoint, _: &Endpoint) -> Option<u16> {
         None
     }
 
