@@ -152,7 +152,6 @@ impl End {
                 window_scale: header.options.window_scale,
                 sack_permitted: header.options.sack_permitted,
                 timestamps: header.options.timestamps.is_some(),
-                ..SynFacts::default()
             });
         }
     }

@@ -33,7 +33,6 @@ pub(crate) struct Packet {
 
 /// What a packet says.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly all are segments")]
 pub(crate) enum Body {
     /// A TCP segment, which is no bytes: nobody reads them.
     Segment(Datagram),
