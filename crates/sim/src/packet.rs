@@ -214,3 +214,22 @@ impl Packet {
         Self { body: Body::Bytes(Head { bytes: head, len: LEN as u8 }), len: LEN as u32, flow: self.flow }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fullpipe_tcp::wire::tcp::SackBlock;
+    use fullpipe_units::SeqNum;
+
+    use super::*;
+
+    /// With timestamps or without: a path that thins acknowledgements must not leave it out.
+    #[test]
+    fn what_reports_a_gap_is_more_than_an_acknowledgement() {
+        let mut datagram = Datagram::EMPTY;
+        datagram.header.flags = Flags::ACK;
+        let ack_of = |datagram| Rc::new(Packet { body: Body::Segment(datagram), len: 52, flow: 3 }).segment().ack_of;
+        assert_eq!(ack_of(datagram), Some(3));
+        datagram.header.options.sack.push(SackBlock { start: SeqNum::new(1), end: SeqNum::new(2) });
+        assert_eq!(ack_of(datagram), None);
+    }
+}
