@@ -17,6 +17,7 @@ use crate::{
     device::Device,
     packet::Packet,
     spec::{HostSpec, SimError},
+    writer::ZEROS,
 };
 
 const PORT: u16 = 5201;
@@ -100,13 +101,15 @@ impl End {
         let held = if spec.budgets { [budgets.out_of_order, budgets.unacknowledged] } else { [0; 2] };
         let buffers: u32 = [growing, budgets.transmit, SPARE].into_iter().chain(held).map(u32::from).sum();
         let buffers = buffers.min(65_000) as u16;
+        // The segments of the longest write, options and what a path takes of the packets left aside.
+        let at_once = (ZEROS.len() as u32 / path.path_mtu().min(mtu.into()).saturating_sub(80).max(64)) as u16 + 8;
         let interface = Interface { mtu, checksum_offload: true, burst: 0 };
         let mut config = Config::new(address(host, is_v6), interface, SecretKey(key));
         config.profile = profile;
         let mut options = SocketOptions::from_profile(&profile);
         options.no_nagle = spec.no_nagle;
         Self {
-            stack: Stack::new(HeapStorage::overlaid(ENTRIES, buffers, mss, RESERVE), config),
+            stack: Stack::new(HeapStorage::overlaid(ENTRIES, buffers, mss, RESERVE, at_once), config),
             socket: None,
             listener: None,
             options,

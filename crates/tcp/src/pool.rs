@@ -286,7 +286,9 @@ impl<'a> Pool<'a> {
     /// Takes a buffer; its slot is empty.
     #[inline]
     pub(crate) fn take(&mut self, purpose: Purpose) -> Option<BufferId> {
-        if !self.has(purpose) {
+        // Of an overlaid pool the next slots may have to be made first.
+        let is_made = self.state.free_head != NONE || usize::from(self.state.untouched) < self.slots.len();
+        if !self.has(purpose) || !is_made {
             self.state.refused = self.state.refused.saturating_add(1);
             return None;
         }
