@@ -67,6 +67,10 @@ test("the simulator in the page answers as the command does", async () => {
     const of = ({ rate_bps, limiter, retransmissions, seconds }) => ({ rate_bps, limiter, retransmissions, seconds });
     assert.deepEqual(of(found), of(told), words.join(" "));
   }
+  // The whole series, as it is outside of a browser (`bindings/wasm`).
+  for (const { question, digest } of JSON.parse(readFileSync(new URL("simulations.json", import.meta.url), "utf8"))) {
+    assert.equal(ask(question).answer.digest, digest, JSON.stringify(question));
+  }
   assert.match(ask({ ...usual, rate: "fast" }).error, /rate/);
 });
 

@@ -76,6 +76,8 @@ fn found(question: &Question) -> Result<Value, String> {
         "memory": outcome.memory.to_string(),
         "product": Bytes::new(bandwidth_delay as u64).to_string(),
         "failure": outcome.failure,
+        // The same in every browser, and outside of one.
+        "digest": format!("{:016x}", outcome.digest()),
         "plans": plans(question, rate, rtt),
         "chart": Chart::of_transfer("The connection over time", ("answer", 0), &outcome.transfer),
     }))
@@ -137,6 +139,24 @@ mod tests {
         let wide = asked(|_| ());
         assert!(wide["answer"]["rate_bps"].as_u64().unwrap() > 85_000_000, "{wide}");
         assert_eq!(wide["answer"]["chart"]["panels"][0]["unit"], "rate");
+    }
+
+    /// What the tests of the pages ask of the simulator as WebAssembly, and the digests of its series. Written anew with
+    /// FULLPIPE_WRITE_DIGESTS=1.
+    #[test]
+    fn the_same_seed_gives_the_series_that_are_on_record() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/tests/simulations.json");
+        let known: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let mut found = known.clone();
+        for one in found.as_array_mut().unwrap() {
+            let answer: Value = serde_json::from_str(&answer(&one["question"].to_string())).unwrap();
+            one["digest"] = answer["answer"]["digest"].clone();
+        }
+        if std::env::var_os("FULLPIPE_WRITE_DIGESTS").is_some() {
+            std::fs::write(file, format!("{}\n", serde_json::to_string_pretty(&found).unwrap())).unwrap();
+            return;
+        }
+        assert_eq!(found, known);
     }
 
     #[test]

@@ -64,6 +64,7 @@ fn fullpipe_exe_runs_and_measures_under_wine() {
     watch::shows_a_transfer_and_what_is_missing(folder.path(), &linux, &windows);
     connections::tell_of_pinned_buffers(&wine, folder.path(), &windows);
     a_capture_is_read(&windows);
+    simulations_have_the_series_of_linux(&linux, &windows);
     what_makes_a_path_says_that_it_needs_linux(&windows);
     a_check_reports_both_directions(linux(), windows());
     a_check_reports_both_directions(windows(), linux());
@@ -92,6 +93,22 @@ fn a_capture_is_read(program: &dyn Fn() -> Command) {
         assert!(output.status.success(), "{}", text(&output));
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(document["connections"][0]["diagnosis"]["limiter"], limiter, "{name}");
+    }
+}
+
+/// The same seed gives the same series on every system.
+fn simulations_have_the_series_of_linux(linux: &dyn Fn() -> Command, windows: &dyn Fn() -> Command) {
+    for words in [["adsl2", "1"], ["lossy-devices", "2"], ["wan-80ms", "3"]] {
+        let digests = |mut program: Command| {
+            let output = program.args(["sim", words[0], "--seed", words[1], "--json"]).output().unwrap();
+            assert!(output.status.success(), "{}", text(&output));
+            let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let all = document["simulated"].as_array().unwrap().iter().map(|one| one["digest"].clone());
+            all.collect::<Vec<_>>()
+        };
+        let found = digests(windows());
+        assert!(!found.is_empty() && found.iter().all(Value::is_string), "{words:?}: {found:?}");
+        assert_eq!(found, digests(linux()), "{words:?}");
     }
 }
 

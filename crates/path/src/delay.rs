@@ -11,8 +11,12 @@ use crate::{Departure, Fate, JitterSpec, Machine, Random, ReorderBy, ReorderSpec
 #[derive(Debug)]
 pub struct DelayLine<T> {
     delay: Duration,
+    /// The same in nanoseconds.
+    delay_nanos: u64,
     /// The least time that a segment can spend here: asked at every event.
     least: Duration,
+    /// Neither jitter nor reordering: all wait equally long.
+    is_plain: bool,
     jitter: Option<(JitterSpec, Random)>,
     reorder: Option<(ReorderSpec, Random)>,
     /// The last release in order: what keeps order waits for it.
@@ -53,7 +57,9 @@ impl<T> DelayLine<T> {
         let wire = if sorted { Wire::Sorted(BinaryHeap::new(), 0) } else { Wire::InOrder(VecDeque::new()) };
         Self {
             delay: delay.into(),
+            delay_nanos: delay.get().saturating_mul(1_000),
             least: least(delay.into(), jitter.map(|(spec, _)| spec), reorder.map(|(spec, _)| spec)),
+            is_plain: jitter.is_none() && reorder.is_none(),
             jitter: jitter.map(|(spec, seed)| (spec, Random::new(seed))),
             reorder: reorder.map(|(spec, seed)| (spec, Random::new(seed))),
             last: Instant::ZERO,
@@ -67,6 +73,18 @@ impl<T> DelayLine<T> {
     #[inline]
     pub const fn min_delay(&self) -> Duration {
         self.least
+    }
+
+    /// When the first leaves, where whatever enters later leaves later, too.
+    #[inline]
+    pub(crate) fn front_of_all(&self) -> Option<Instant> {
+        self.wire.next().filter(|_| self.is_plain)
+    }
+
+    /// Whether the first leaves by `now`, and nothing that enters meanwhile does so before it.
+    #[inline]
+    pub(crate) fn has_due(&self, now: Instant) -> bool {
+        self.front_of_all().is_some_and(|at| at <= now)
     }
 
     /// Segments taken out of order so far.
@@ -128,6 +146,7 @@ fn least(delay: Duration, jitter: Option<JitterSpec>, reorder: Option<ReorderSpe
 }
 
 impl<T> Wire<T> {
+    #[inline]
     fn put(&mut self, at: Instant, segment: Segment<T>) {
         match self {
             Self::InOrder(wire) => wire.push_back((at, segment)),
@@ -138,6 +157,7 @@ impl<T> Wire<T> {
         }
     }
 
+    #[inline]
     fn next(&self) -> Option<Instant> {
         match self {
             Self::InOrder(wire) => wire.front().map(|(at, _)| *at),
@@ -145,6 +165,7 @@ impl<T> Wire<T> {
         }
     }
 
+    #[inline]
     fn take(&mut self) -> Option<(Instant, Segment<T>)> {
         match self {
             Self::InOrder(wire) => wire.pop_front(),
@@ -154,7 +175,12 @@ impl<T> Wire<T> {
 }
 
 impl<T> Machine<T> for DelayLine<T> {
+    #[inline]
     fn on_packet(&mut self, now: Instant, segment: Segment<T>) {
+        if self.is_plain {
+            let at = Instant::from_nanos(now.as_nanos().saturating_add(self.delay_nanos));
+            return self.wire.put(at, segment);
+        }
         self.expire(now);
         let mut at = self.release(now);
         if self.jitter.as_ref().is_none_or(|(spec, _)| spec.keep_order) {
@@ -192,8 +218,11 @@ impl<T> Machine<T> for DelayLine<T> {
         }
     }
 
+    #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Departure<T>> {
-        self.expire(now);
+        if !self.is_plain {
+            self.expire(now);
+        }
         if self.wire.next()? > now {
             return None;
         }
@@ -201,6 +230,7 @@ impl<T> Machine<T> for DelayLine<T> {
         Some(Departure { at, segment, fate: Fate::Delivered })
     }
 
+    #[inline]
     fn next_timeout(&self) -> Option<Instant> {
         match (self.wire.next(), self.held.front()) {
             (Some(next), Some(held)) => Some(next.min(held.deadline)),

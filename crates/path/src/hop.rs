@@ -6,26 +6,53 @@ use core::time::Duration;
 use fullpipe_units::{Instant, Micros, bdp};
 
 use crate::{
-    DelayLine, Departure, Fate, HopSpec, HopStats, Link, LossProcess, Machine, MtuSpec, OversizeVerdict, Policer,
-    Queue, QueueLimit, QueueSize, Random, Segment,
+    DelayLine, Departure, Fate, HopSpec, HopStats, LossProcess, Machine, MtuSpec, OversizeVerdict, Policer, Queue,
+    QueueLimit, QueueSize, Random, Segment,
     gather::{Aggregator, Thinner},
+    link::Link,
 };
 
 /// One hop in one direction.
 #[derive(Debug)]
 pub struct Hop<T> {
     index: usize,
+    /// Nothing is in front of the link.
+    only_queues: bool,
     mtu: Option<MtuSpec>,
     policer: Option<Policer>,
     thinner: Option<Thinner<T>>,
     aggregator: Option<Aggregator<T>>,
     link: Option<Link<T>>,
-    loss: Option<LossProcess>,
-    duplicate: Option<(f64, Random)>,
-    wire: DelayLine<T>,
+    exit: Exit<T>,
     /// The arrival that was too big, for the chain to take back at once.
     refused: Option<Departure<T>>,
     counted: HopStats,
+}
+
+/// What is behind the link: losses, duplicates, and the wire.
+#[derive(Debug)]
+struct Exit<T> {
+    loss: Option<LossProcess>,
+    duplicate: Option<(f64, Random)>,
+    wire: DelayLine<T>,
+    lost: u64,
+    duplicated: u64,
+}
+
+impl<T: Clone> Exit<T> {
+    /// A segment whose last bit left the link at `at`.
+    #[inline]
+    fn enter(&mut self, at: Instant, segment: Segment<T>) {
+        if self.loss.as_mut().is_some_and(LossProcess::loses) {
+            self.lost += 1;
+            return;
+        }
+        if self.duplicate.as_mut().is_some_and(|(probability, random)| random.chance(*probability)) {
+            self.duplicated += 1;
+            self.wire.on_packet(at, segment.clone());
+        }
+        self.wire.on_packet(at, segment);
+    }
 }
 
 /// What a hop has to know about the path that it belongs to.
@@ -55,18 +82,26 @@ impl<T: Clone> Hop<T> {
         });
         Self {
             index: place.index,
+            only_queues: spec.mtu.is_none()
+                && spec.police.is_none()
+                && spec.thin_acks.is_none()
+                && spec.aggregate.is_none(),
             mtu: spec.mtu,
             policer: spec.police.map(Policer::new),
             thinner: spec.thin_acks.map(Thinner::new),
             aggregator: spec.aggregate.map(Aggregator::new),
             link,
-            loss: spec.loss.map(|loss| LossProcess::new(loss, stream("loss"))),
-            duplicate: (spec.duplicate > 0.0).then(|| (spec.duplicate, Random::new(stream("duplicate")))),
-            wire: DelayLine::new(
-                spec.delay,
-                spec.jitter.map(|jitter| (jitter, stream("jitter"))),
-                spec.reorder.map(|reorder| (reorder, stream("reorder"))),
-            ),
+            exit: Exit {
+                loss: spec.loss.map(|loss| LossProcess::new(loss, stream("loss"))),
+                duplicate: (spec.duplicate > 0.0).then(|| (spec.duplicate, Random::new(stream("duplicate")))),
+                wire: DelayLine::new(
+                    spec.delay,
+                    spec.jitter.map(|jitter| (jitter, stream("jitter"))),
+                    spec.reorder.map(|reorder| (reorder, stream("reorder"))),
+                ),
+                lost: 0,
+                duplicated: 0,
+            },
             refused: None,
             counted: HopStats::default(),
         }
@@ -76,17 +111,19 @@ impl<T: Clone> Hop<T> {
     pub fn stats(&self) -> HopStats {
         let link = self.link.as_ref();
         HopStats {
-            inside: (link.map_or(0, Link::inside) + self.gathered() + self.wire.inside()) as u64,
+            inside: (link.map_or(0, Link::inside) + self.gathered() + self.exit.wire.inside()) as u64,
+            lost: self.exit.lost,
+            duplicated: self.exit.duplicated,
             thinned: self.thinner.as_ref().map_or(0, |thinner| thinner.dropped),
             queue: link.map(Link::stats).unwrap_or_default(),
-            reordered: self.wire.reordered(),
+            reordered: self.exit.wire.reordered(),
             ..self.counted
         }
     }
 
     /// The least time that a segment spends here, leaving serialisation aside.
     pub(crate) fn min_delay(&self) -> Duration {
-        self.wire.min_delay()
+        self.exit.wire.min_delay()
     }
 
     /// Whether a segment may leave here towards its sender, at the moment when it arrives.
@@ -122,24 +159,26 @@ impl<T: Clone> Hop<T> {
         }
     }
 
-    fn enter_link(&mut self, at: Instant, segment: Segment<T>) {
-        match &mut self.link {
-            Some(link) => link.on_packet(at, segment),
-            None => self.enter_wire(at, segment),
+    /// Does everything in front of the wire that was due until `now`.
+    #[inline(never)]
+    fn catch_up(&mut self, now: Instant) {
+        if self.gathers() {
+            self.advance(now);
+        }
+        if let Some(link) = &mut self.link {
+            link.advance(now, |done, segment| self.exit.enter(done, segment));
         }
     }
 
-    /// A segment whose last bit left the link at `at`.
-    fn enter_wire(&mut self, at: Instant, segment: Segment<T>) {
-        if self.loss.as_mut().is_some_and(LossProcess::loses) {
-            self.counted.lost += 1;
-            return;
+    #[inline]
+    fn enter_link(&mut self, at: Instant, segment: Segment<T>) {
+        match &mut self.link {
+            Some(link) => {
+                link.advance(at, |done, segment| self.exit.enter(done, segment));
+                link.on_packet(at, segment);
+            }
+            None => self.exit.enter(at, segment),
         }
-        if self.duplicate.as_mut().is_some_and(|(probability, random)| random.chance(*probability)) {
-            self.counted.duplicated += 1;
-            self.wire.on_packet(at, segment.clone());
-        }
-        self.wire.on_packet(at, segment);
     }
 }
 
@@ -160,8 +199,12 @@ pub(crate) fn limit(spec: &HopSpec, rtt: Micros, mtu: u32) -> QueueLimit {
 }
 
 impl<T: Clone> Machine<T> for Hop<T> {
+    #[inline]
     fn on_packet(&mut self, now: Instant, segment: Segment<T>) {
         self.counted.arrived += 1;
+        if self.only_queues {
+            return self.enter_link(now, segment);
+        }
         if let Some(mtu) = self.mtu.filter(|mtu| segment.len > mtu.bytes) {
             match mtu.oversize {
                 OversizeVerdict::Silent => self.counted.black_holed += 1,
@@ -189,22 +232,25 @@ impl<T: Clone> Machine<T> for Hop<T> {
         self.enter_link(now, segment);
     }
 
+    #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Departure<T>> {
-        if self.gathers() {
-            self.advance(now);
+        if !self.exit.wire.has_due(now) {
+            self.catch_up(now);
         }
-        while let Some(serialised) = self.link.as_mut().and_then(|link| link.poll_transmit(now)) {
-            self.enter_wire(serialised.at, serialised.segment);
-        }
-        let departure = self.wire.poll_transmit(now)?;
+        let departure = self.exit.wire.poll_transmit(now)?;
         self.counted.delivered += 1;
         self.counted.delivered_bytes += u64::from(departure.segment.len);
         Some(departure)
     }
 
+    #[inline]
     fn next_timeout(&self) -> Option<Instant> {
-        let link = self.link.as_ref().and_then(Machine::next_timeout).map(|at| at + self.wire.min_delay());
-        let next = match (link, self.wire.next_timeout()) {
+        let wire = &self.exit.wire;
+        if let Some(front) = wire.front_of_all() {
+            return Some(front);
+        }
+        let link = self.link.as_ref().and_then(Link::next).map(|at| at + wire.min_delay());
+        let next = match (link, wire.next_timeout()) {
             (Some(link), Some(wire)) => Some(link.min(wire)),
             (link, wire) => link.or(wire),
         };
@@ -213,7 +259,7 @@ impl<T: Clone> Machine<T> for Hop<T> {
         }
         let thinner = self.thinner.as_ref().and_then(Thinner::next);
         let aggregator = self.aggregator.as_ref().and_then(Aggregator::next);
-        let held = thinner.into_iter().chain(aggregator).min().map(|at| at + self.wire.min_delay());
+        let held = thinner.into_iter().chain(aggregator).min().map(|at| at + wire.min_delay());
         next.into_iter().chain(held).min()
     }
 }

@@ -29,7 +29,6 @@ mod trace;
 
 pub use delay::DelayLine;
 pub use hop::Hop;
-pub use link::Link;
 pub use loss::LossProcess;
 pub use machine::{Departure, Ecn, Fate, Machine, Segment};
 pub use one_way::OneWay;

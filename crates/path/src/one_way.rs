@@ -51,6 +51,7 @@ impl<T: Clone> OneWay<T> {
     }
 
     /// Moves what is due until `now` from hop to hop, up to the last.
+    #[inline]
     fn advance(&mut self, now: Instant) {
         for i in 1..self.hops.len() {
             let (before, after) = self.hops.split_at_mut(i);
@@ -66,6 +67,7 @@ impl<T: Clone> OneWay<T> {
 }
 
 impl<T: Clone> Machine<T> for OneWay<T> {
+    #[inline]
     fn on_packet(&mut self, now: Instant, segment: Segment<T>) {
         let now = self.latest(now);
         match self.hops.first_mut() {
@@ -80,12 +82,14 @@ impl<T: Clone> Machine<T> for OneWay<T> {
         }
     }
 
+    #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Departure<T>> {
         let now = self.latest(now);
         self.advance(now);
         self.refused.pop_front().or_else(|| self.hops.last_mut()?.poll_transmit(now))
     }
 
+    #[inline]
     fn next_timeout(&self) -> Option<Instant> {
         if let ([hop], true) = (self.hops.as_slice(), self.refused.is_empty()) {
             return hop.next_timeout();

@@ -7,6 +7,7 @@
 mod codel;
 mod red;
 
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use fullpipe_units::Instant;
@@ -38,7 +39,10 @@ pub struct Queue<T> {
     store: Store<T>,
     limit: QueueLimit,
     discipline: State,
+    /// All but the waits.
     stats: QueueStats,
+    waited_nanos: u128,
+    longest_nanos: u64,
 }
 
 /// The waiting packets, apart from the discipline so that it can take packets out while its own state changes.
@@ -63,10 +67,18 @@ impl<T> Queue<T> {
             Discipline::Red(spec) => State::Red(Red::new(spec, Random::new(seed))),
             Discipline::CoDel(spec) => State::CoDel(CoDel::new(spec)),
         };
-        Self { store: Store { entries: VecDeque::new(), bytes: 0 }, limit, discipline, stats: QueueStats::default() }
+        Self {
+            store: Store { entries: VecDeque::new(), bytes: 0 },
+            limit,
+            discipline,
+            stats: QueueStats::default(),
+            waited_nanos: 0,
+            longest_nanos: 0,
+        }
     }
 
     /// Takes a segment that arrives at `now`, or says why not; a refused segment is gone.
+    #[inline]
     pub fn push(&mut self, now: Instant, mut segment: Segment<T>) -> Result<(), Refused> {
         let len = u64::from(segment.len);
         if let State::Red(red) = &mut self.discipline {
@@ -98,7 +110,26 @@ impl<T> Queue<T> {
         Ok(())
     }
 
+    /// A segment that arrives at `now` at an idle link with nothing in front of it: its serialisation starts at once. It is
+    /// judged and counted as all others are.
+    #[inline]
+    pub fn pass(&mut self, now: Instant, segment: Segment<T>) -> Option<Segment<T>> {
+        let len = u64::from(segment.len);
+        let stats = &mut self.stats;
+        let is_plain = matches!(self.discipline, State::DropTail) && self.store.entries.is_empty();
+        if !is_plain || !fits(&self.store, self.limit, len) {
+            self.push(now, segment).ok()?;
+            return self.pop(now);
+        }
+        stats.enqueued += 1;
+        stats.dequeued += 1;
+        stats.max_packets = stats.max_packets.max(1);
+        stats.max_bytes = stats.max_bytes.max(len);
+        Some(segment)
+    }
+
     /// The segment whose serialisation starts at `now`. CoDel may drop some on the way to it.
+    #[inline]
     pub fn pop(&mut self, now: Instant) -> Option<Segment<T>> {
         let (arrived, segment) = match &mut self.discipline {
             State::DropTail => self.store.take()?,
@@ -111,10 +142,10 @@ impl<T> Queue<T> {
             }
             State::CoDel(codel) => codel.dequeue(now, &mut self.store, &mut self.stats)?,
         };
-        let wait = now.since(arrived);
+        let wait = now.as_nanos().saturating_sub(arrived.as_nanos());
         self.stats.dequeued += 1;
-        self.stats.total_wait += wait;
-        self.stats.max_wait = self.stats.max_wait.max(wait);
+        self.waited_nanos += u128::from(wait);
+        self.longest_nanos = self.longest_nanos.max(wait);
         Some(segment)
     }
 
@@ -130,7 +161,11 @@ impl<T> Queue<T> {
 
     /// The counters so far.
     pub fn stats(&self) -> QueueStats {
-        self.stats
+        QueueStats {
+            total_wait: Duration::from_nanos_u128(self.waited_nanos),
+            max_wait: Duration::from_nanos(self.longest_nanos),
+            ..self.stats
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::{
     device::Device,
     packet::Packet,
     spec::{HostSpec, SimError},
+    writer::ZEROS,
 };
 
 const PORT: u16 = 5201;
@@ -100,13 +101,15 @@ impl End {
         let held = if spec.budgets { [budgets.out_of_order, budgets.unacknowledged] } else { [0; 2] };
         let buffers: u32 = [growing, budgets.transmit, SPARE].into_iter().chain(held).map(u32::from).sum();
         let buffers = buffers.min(65_000) as u16;
+        // The segments of the longest write, options and what a path takes of the packets left aside.
+        let at_once = (ZEROS.len() as u32 / path.path_mtu().min(mtu.into()).saturating_sub(80).max(64)) as u16 + 8;
         let interface = Interface { mtu, checksum_offload: true, burst: 0 };
         let mut config = Config::new(address(host, is_v6), interface, SecretKey(key));
         config.profile = profile;
         let mut options = SocketOptions::from_profile(&profile);
         options.no_nagle = spec.no_nagle;
         Self {
-            stack: Stack::new(HeapStorage::overlaid(ENTRIES, buffers, mss, RESERVE), config),
+            stack: Stack::new(HeapStorage::overlaid(ENTRIES, buffers, mss, RESERVE, at_once), config),
             socket: None,
             listener: None,
             options,
@@ -144,8 +147,15 @@ impl End {
 
     /// Notes what this end's SYN says.
     pub(crate) fn note_syn(&mut self, packet: &Packet) {
-        if self.syn.is_none() && packet.is_syn() {
-            self.syn = Some(syn_facts(packet.tcp()));
+        let Some(header) = packet.datagram().map(|datagram| &datagram.header) else { return };
+        if self.syn.is_none() {
+            self.syn = Some(SynFacts {
+                window: Some(header.window),
+                mss: header.options.mss,
+                window_scale: header.options.window_scale,
+                sack_permitted: header.options.sack_permitted,
+                timestamps: header.options.timestamps.is_some(),
+            });
         }
     }
 }
@@ -153,27 +163,4 @@ impl End {
 /// The least shift with which the window field can say `bytes`.
 fn shift(bytes: u64) -> u8 {
     (0..14).find(|shift| 65_535 << shift >= bytes).unwrap_or(14)
-}
-
-fn syn_facts(tcp: &[u8]) -> SynFacts {
-    let window = tcp.get(14..16).map(|window| u16::from_be_bytes([window[0], window[1]]));
-    let mut facts = SynFacts { window, ..SynFacts::default() };
-    let mut rest = tcp.get(20..).unwrap_or_default();
-    while let [kind, tail @ ..] = rest {
-        let len = match (kind, tail) {
-            (0, _) => break,
-            (1, _) => 1,
-            (_, [len, ..]) => usize::from(*len).max(2),
-            (_, []) => break,
-        };
-        match (kind, rest.get(2..len)) {
-            (2, Some([a, b])) => facts.mss = Some(u16::from_be_bytes([*a, *b])),
-            (3, Some([shift])) => facts.window_scale = Some(*shift),
-            (4, Some(_)) => facts.sack_permitted = true,
-            (8, Some(_)) => facts.timestamps = true,
-            _ => {}
-        }
-        rest = rest.get(len..).unwrap_or_default();
-    }
-    facts
 }

@@ -7,10 +7,10 @@ use fullpipe_units::Instant;
 
 use crate::{
     end::End,
-    packet::{HEAD, Packet},
+    packet::{Body, Packet},
     pcap::Capture,
     spec::{SimError, Spec},
-    writer::{Reading, Writer},
+    writer::{Reading, Writer, ZEROS},
 };
 
 pub(crate) const SENDER: usize = 0;
@@ -29,8 +29,6 @@ pub(crate) struct Wires {
     pub(crate) captures: Option<[Capture; 2]>,
     /// When the observed sender first sent payload.
     pub(crate) started: Option<Instant>,
-    /// The packet that arrives; zeros but for its head.
-    scratch: Vec<u8>,
     /// Packets that arrived: their memory is used again.
     spare: Vec<Rc<Packet>>,
 }
@@ -42,17 +40,18 @@ impl Wires {
             due: [Instant::FAR_FUTURE; 2],
             captures: captures.then(Default::default),
             started: None,
-            scratch: vec![0; 64 << 10],
             spare: Vec::new(),
         }
     }
 
     /// A packet to fill.
+    #[inline]
     pub(crate) fn blank(&mut self) -> Rc<Packet> {
         self.spare.pop().unwrap_or_else(|| Rc::new(Packet::EMPTY))
     }
 
     /// A packet that nobody needs any more.
+    #[inline]
     pub(crate) fn recycle(&mut self, packet: Rc<Packet>) {
         // A path that duplicates packets has another one.
         if Rc::strong_count(&packet) == 1 {
@@ -60,21 +59,15 @@ impl Wires {
         }
     }
 
+    #[inline]
     pub(crate) fn launch(&mut self, now: Instant, way: usize, packet: Rc<Packet>) {
         self.ways[way].on_packet(now, packet.segment());
     }
 
     /// Packets have gone that way.
+    #[inline]
     pub(crate) fn ask(&mut self, way: usize) {
         self.due[way] = self.ways[way].next_timeout().unwrap_or(Instant::FAR_FUTURE);
-    }
-
-    fn note(&mut self, now: Instant, host: usize, packet: &Packet) {
-        if let Some(captures) = &mut self.captures
-            && packet.flow == OBSERVED
-        {
-            captures[host].push(now, packet);
-        }
     }
 }
 
@@ -119,13 +112,23 @@ impl Flow {
 
     /// When the connection has something to do by itself.
     pub(crate) fn next(&mut self) -> Instant {
+        let begins = self.begins.unwrap_or(Instant::FAR_FUTURE);
+        begins.min(self.next_of(SENDER)).min(self.next_of(RECEIVER))
+    }
+
+    /// When a host or its application has.
+    #[inline]
+    pub(crate) fn next_of(&mut self, host: usize) -> Instant {
         let never = Instant::FAR_FUTURE;
-        let mut at = self.begins.unwrap_or(never);
-        for end in &mut self.ends {
-            let own = end.stack.next_timeout().unwrap_or(never).min(end.device.next().unwrap_or(never));
-            at = at.min(own);
-        }
-        at.min(self.writer.next().unwrap_or(never)).min(self.reading.next().unwrap_or(never))
+        let application = if host == SENDER { self.writer.next() } else { self.reading.next() };
+        let end = &mut self.ends[host];
+        let own = end.stack.next_timeout().unwrap_or(never).min(end.device.next().unwrap_or(never));
+        own.min(application.unwrap_or(never))
+    }
+
+    /// Whether neither host's device needs time for a packet.
+    pub(crate) const fn takes_no_time(&self) -> bool {
+        self.ends[SENDER].device.is_free() && self.ends[RECEIVER].device.is_free()
     }
 
     /// Does what is due.
@@ -160,12 +163,20 @@ impl Flow {
         self.work(now, host, wires);
     }
 
+    #[inline]
     fn deliver(&mut self, now: Instant, host: usize, packet: Rc<Packet>, wires: &mut Wires) {
-        wires.note(now, host, &packet);
-        // Behind the headers it is zeros, as the payload is.
-        wires.scratch[..HEAD].copy_from_slice(&packet.head);
+        if wires.captures.is_some() {
+            self.note(now, host, 1 - host, &packet, wires);
+        }
         // The stack counts what it drops.
-        self.ends[host].stack.on_packet(now, &wires.scratch[..packet.len as usize], true).ok();
+        match &packet.body {
+            Body::Segment(datagram) => {
+                let data = &ZEROS[..datagram.data_len as usize];
+                self.ends[host].stack.on_datagram(now, datagram, data).ok();
+            }
+            Body::Bytes(head) => _ = self.ends[host].stack.on_packet(now, &head.packet(packet.len), true),
+            Body::Cross => {}
+        }
         if host == RECEIVER && packet.is_pushed() {
             self.reading.pushed = true;
         }
@@ -196,7 +207,8 @@ impl Flow {
             return false;
         }
         let mut has_sent = false;
-        while let Some(packet) = self.take(now, host, wires) {
+        while self.ends[host].stack.may_transmit() {
+            let Some(packet) = self.take(now, host, wires) else { break };
             wires.launch(now, host, packet);
             has_sent = true;
         }
@@ -206,16 +218,32 @@ impl Flow {
         has_sent
     }
 
+    #[inline]
     fn take(&mut self, now: Instant, host: usize, wires: &mut Wires) -> Option<Rc<Packet>> {
-        let transmit = self.ends[host].stack.poll_transmit(now)?;
         let mut packet = wires.blank();
-        Rc::make_mut(&mut packet).set(&transmit, self.number);
-        self.ends[host].note_syn(&packet);
-        wires.note(now, host, &packet);
+        if !Rc::make_mut(&mut packet).take_from(&mut self.ends[host].stack, now, self.number) {
+            wires.spare.push(packet);
+            return None;
+        }
+        if packet.is_syn() {
+            self.ends[host].note_syn(&packet);
+        }
+        if wires.captures.is_some() {
+            self.note(now, host, host, &packet, wires);
+        }
         if self.number == OBSERVED && host == SENDER && wires.started.is_none() && packet.payload() > 0 {
             wires.started = Some(now);
         }
         Some(packet)
+    }
+
+    /// Notes what the interface of a host sees of the observed connection: a packet that `from` sent.
+    fn note(&self, now: Instant, host: usize, from: usize, packet: &Packet, wires: &mut Wires) {
+        if let Some(captures) = &mut wires.captures
+            && self.number == OBSERVED
+        {
+            captures[host].push(now, packet, &self.ends[from].stack.config().profile.layout);
+        }
     }
 
     /// One packet after the other, in or out, as the device has time. What has arrived goes first.

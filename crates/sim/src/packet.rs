@@ -4,13 +4,19 @@ use std::rc::Rc;
 
 use fullpipe_path::{Ecn, Segment};
 use fullpipe_tcp::{
-    stack::Transmit,
-    wire::{checksum::Checksum, tcp::Flags},
+    heap::HeapStorage,
+    stack::{Datagram, Departing, Stack},
+    wire::{
+        checksum::Checksum,
+        ip,
+        tcp::{Flags, OptionLayout},
+    },
 };
 
+use fullpipe_units::Instant;
+
 /// IPv6 without extensions, and TCP with all of its options; an ICMP error fits, too.
-pub(crate) const HEAD: usize = 100;
-const TCP: u8 = 6;
+pub(crate) const HEAD: usize = Datagram::MAX_HEADERS;
 /// All but ECN's, which come and go.
 const ALL: Flags = Flags::FIN.with(Flags::SYN).with(Flags::RST).with(Flags::PSH).with(Flags::ACK).with(Flags::URG);
 /// Traffic of nobody who is simulated.
@@ -19,158 +25,211 @@ pub(crate) const CROSS: u32 = u32::MAX;
 /// An IP packet whose bytes beyond the head are zeros.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
-    pub(crate) head: [u8; HEAD],
-    pub(crate) head_len: u8,
+    pub(crate) body: Body,
     pub(crate) len: u32,
     /// Whose it is.
     pub(crate) flow: u32,
 }
 
-impl Packet {
-    pub(crate) const EMPTY: Self = Self { head: [0; HEAD], head_len: 0, len: 0, flow: 0 };
+/// What a packet says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body {
+    /// A TCP segment, which is no bytes: nobody reads them.
+    Segment(Datagram),
+    /// An answer, or a router's word.
+    Bytes(Head),
+    /// Nothing to anybody.
+    Cross,
+}
 
-    /// Becomes what leaves a stack.
-    pub(crate) fn set(&mut self, transmit: &Transmit<'_>, flow: u32) {
-        let headers = transmit.headers();
-        let mut head_len = headers.len().min(HEAD);
-        self.head[..head_len].copy_from_slice(&headers[..head_len]);
-        if headers.is_empty() {
-            // An answer that lies whole in a buffer.
-            for byte in transmit.data().flatten().take(HEAD) {
-                self.head[head_len] = *byte;
-                head_len += 1;
+/// The bytes of a packet that are not zeros.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    bytes: [u8; HEAD],
+    len: u8,
+}
+
+impl Head {
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+
+    /// The packet of so many bytes that it begins.
+    pub(crate) fn packet(&self, len: u32) -> Vec<u8> {
+        let mut packet = self.as_slice().to_vec();
+        packet.resize(len as usize, 0);
+        packet
+    }
+}
+
+impl Packet {
+    pub(crate) const EMPTY: Self = Self { body: Body::Cross, len: 0, flow: 0 };
+
+    /// Becomes what leaves a stack next; whether anything does.
+    #[inline]
+    pub(crate) fn take_from(&mut self, stack: &mut Stack<HeapStorage>, now: Instant, flow: u32) -> bool {
+        self.flow = flow;
+        if self.datagram().is_none() {
+            self.body = Body::Segment(Datagram::EMPTY);
+        }
+        let Body::Segment(datagram) = &mut self.body else { return false };
+        match stack.poll_datagram(now, datagram) {
+            None => return false,
+            Some(Departing::Segment) => self.len = datagram.len(),
+            Some(Departing::Answer(transmit)) => {
+                let mut head = Head { bytes: [0; HEAD], len: 0 };
+                for byte in transmit.data().flatten().take(HEAD) {
+                    head.bytes[usize::from(head.len)] = *byte;
+                    head.len += 1;
+                }
+                (self.body, self.len) = (Body::Bytes(head), transmit.len() as u32);
             }
         }
-        self.head[head_len..].fill(0);
-        (self.head_len, self.len, self.flow) = (head_len as u8, transmit.len() as u32, flow);
+        true
     }
 
     /// Becomes traffic of so many bytes that nobody answers.
     pub(crate) fn set_cross(&mut self, len: u32) {
-        *self = Self { len, flow: CROSS, ..Self::EMPTY };
+        *self = Self { body: Body::Cross, len, flow: CROSS };
     }
 
-    const fn is_v6(&self) -> bool {
-        self.head[0] >> 4 == 6
+    /// The TCP segment that it is.
+    #[inline]
+    pub(crate) const fn datagram(&self) -> Option<&Datagram> {
+        match &self.body {
+            Body::Segment(datagram) => Some(datagram),
+            _ => None,
+        }
     }
 
-    /// The length of the IP header.
-    pub(crate) const fn ip_len(&self) -> usize {
-        if self.is_v6() { 40 } else { 20 }
-    }
-
-    const fn is_tcp(&self) -> bool {
-        (if self.is_v6() { self.head[6] } else { self.head[9] }) == TCP
-    }
-
-    const fn flags(&self) -> Flags {
-        Flags::from_byte(self.head[self.ip_len() + 13])
-    }
-
-    const fn ecn_bits(&self) -> u8 {
-        if self.is_v6() { self.head[1] >> 4 & 3 } else { self.head[1] & 3 }
+    fn has(&self, flag: Flags) -> bool {
+        self.datagram().is_some_and(|datagram| datagram.header.flags.has(flag))
     }
 
     /// As the path sees it.
+    #[inline]
     pub(crate) fn segment(self: Rc<Self>) -> Segment<Rc<Self>> {
         let ack_of = self.is_only_ack().then_some(self.flow);
-        Segment { ecn: Ecn::from_bits(self.ecn_bits()), ack_of, ..Segment::new(self.len, self) }
+        let ecn = match self.datagram().map(|datagram| datagram.ip.ecn) {
+            None | Some(ip::Ecn::NotEct) => Ecn::NotEct,
+            Some(ip::Ecn::Ect0) => Ecn::Ect0,
+            Some(ip::Ecn::Ect1) => Ecn::Ect1,
+            Some(ip::Ecn::Ce) => Ecn::Ce,
+        };
+        Segment { ecn, ack_of, ..Segment::new(self.len, self) }
     }
 
     /// Whether it acknowledges what came in order, and does nothing else.
+    #[inline]
     fn is_only_ack(&self) -> bool {
-        let header_len = u32::from(self.head_len);
-        // Timestamps and their two fillers are 12 bytes; what is longer reports what came out of order.
-        self.len == header_len
-            && header_len <= self.ip_len() as u32 + 32
-            && self.is_tcp()
-            && ALL.without(self.flags()) == ALL.without(Flags::ACK)
+        self.datagram().is_some_and(|datagram| {
+            datagram.data_len == 0
+                && datagram.header.options.sack.is_empty()
+                && ALL.without(datagram.header.flags) == ALL.without(Flags::ACK)
+        })
     }
 
     /// As it leaves the path: a queue may have marked it.
+    #[inline]
     pub(crate) fn arrived(segment: Segment<Rc<Self>>) -> Rc<Self> {
         let mut shared = segment.handle;
-        if segment.ecn == Ecn::Ce && shared.ecn_bits() != Ecn::Ce as u8 {
-            let packet = Rc::make_mut(&mut shared);
-            if packet.is_v6() {
-                packet.head[1] |= 3 << 4;
-            } else {
-                packet.head[1] |= 3;
-                packet.head[10..12].fill(0);
-                let sum = Checksum::new().bytes(&packet.head[..20]).finish();
-                packet.head[10..12].copy_from_slice(&sum.to_be_bytes());
-            }
+        if segment.ecn == Ecn::Ce
+            && let Body::Segment(datagram) = &mut Rc::make_mut(&mut shared).body
+        {
+            datagram.ip.ecn = ip::Ecn::Ce;
         }
         shared
     }
 
-    pub(crate) fn head(&self) -> &[u8] {
-        &self.head[..usize::from(self.head_len)]
-    }
-
-    /// The TCP header.
-    pub(crate) fn tcp(&self) -> &[u8] {
-        self.head().get(self.ip_len()..).unwrap_or_default()
+    /// Its bytes; `layout` is that of its sender.
+    pub(crate) fn head(&self, layout: &OptionLayout) -> Head {
+        match &self.body {
+            Body::Segment(datagram) => {
+                let (bytes, len) = datagram.headers(layout);
+                Head { bytes, len: len as u8 }
+            }
+            Body::Bytes(head) => *head,
+            Body::Cross => Head { bytes: [0; HEAD], len: 0 },
+        }
     }
 
     /// Bytes of TCP payload; none where it is not TCP.
+    #[inline]
     pub(crate) fn payload(&self) -> u32 {
-        if !self.is_tcp() {
-            return 0;
-        }
-        let tcp_len = u32::from(self.head[self.ip_len() + 12] >> 4) * 4;
-        self.len.saturating_sub(self.ip_len() as u32 + tcp_len)
+        self.datagram().map_or(0, |datagram| datagram.data_len)
     }
 
     /// Whether it is a TCP segment with SYN.
-    pub(crate) const fn is_syn(&self) -> bool {
-        self.is_tcp() && self.flags().has(Flags::SYN)
+    #[inline]
+    pub(crate) fn is_syn(&self) -> bool {
+        self.has(Flags::SYN)
     }
 
     /// Whether it is a TCP segment with PSH.
-    pub(crate) const fn is_pushed(&self) -> bool {
-        self.is_tcp() && self.flags().has(Flags::PSH)
+    #[inline]
+    pub(crate) fn is_pushed(&self) -> bool {
+        self.has(Flags::PSH)
     }
 
     /// What a router whose next link takes `mtu` bytes says about this packet: "fragmentation needed" (RFC 1191), or
     /// "packet too big" (RFC 4443, section 3.2).
-    pub(crate) fn too_big(&self, mtu: u32) -> Self {
-        if self.is_v6() { self.too_big_v6(mtu) } else { self.too_big_v4(mtu) }
+    pub(crate) fn too_big(&self, mtu: u32, layout: &OptionLayout) -> Self {
+        let head = self.head(layout).bytes;
+        if head[0] >> 4 == 6 { self.too_big_v6(&head, mtu) } else { self.too_big_v4(&head, mtu) }
     }
 
-    fn too_big_v4(&self, mtu: u32) -> Self {
+    fn too_big_v4(&self, own: &[u8; HEAD], mtu: u32) -> Self {
         const LEN: usize = 20 + 8 + 28;
         let mut head = [0; HEAD];
         let ip: [u8; 12] = [0x45, 0, 0, LEN as u8, 0, 0, 0, 0, 64, 1, 0, 0];
         head[..12].copy_from_slice(&ip);
         // The router stands in for the destination: it has no address of its own.
-        head[12..16].copy_from_slice(&self.head[16..20]);
-        head[16..20].copy_from_slice(&self.head[12..16]);
+        head[12..16].copy_from_slice(&own[16..20]);
+        head[16..20].copy_from_slice(&own[12..16]);
         let sum = Checksum::new().bytes(&head[..20]).finish();
         head[10..12].copy_from_slice(&sum.to_be_bytes());
         (head[20], head[21]) = (3, 4);
         head[26..28].copy_from_slice(&(mtu.min(65_535) as u16).to_be_bytes());
-        head[28..LEN].copy_from_slice(&self.head[..28]);
+        head[28..LEN].copy_from_slice(&own[..28]);
         let sum = Checksum::new().bytes(&head[20..LEN]).finish();
         head[22..24].copy_from_slice(&sum.to_be_bytes());
-        Self { head, head_len: LEN as u8, len: LEN as u32, flow: self.flow }
+        Self { body: Body::Bytes(Head { bytes: head, len: LEN as u8 }), len: LEN as u32, flow: self.flow }
     }
 
-    fn too_big_v6(&self, mtu: u32) -> Self {
+    fn too_big_v6(&self, own: &[u8; HEAD], mtu: u32) -> Self {
         // The packet's own header and the first eight bytes of TCP: ports and sequence number.
         const BODY: usize = 8 + 40 + 8;
         const LEN: usize = 40 + BODY;
         let mut head = [0; HEAD];
         head[..8].copy_from_slice(&[0x60, 0, 0, 0, 0, BODY as u8, 58, 64]);
-        head[8..24].copy_from_slice(&self.head[24..40]);
-        head[24..40].copy_from_slice(&self.head[8..24]);
+        head[8..24].copy_from_slice(&own[24..40]);
+        head[24..40].copy_from_slice(&own[8..24]);
         head[40] = 2;
         head[44..48].copy_from_slice(&mtu.to_be_bytes());
-        head[48..LEN].copy_from_slice(&self.head[..48]);
+        head[48..LEN].copy_from_slice(&own[..48]);
         // RFC 8200, section 8.1: the sum covers addresses, length and protocol.
         let pseudo = Checksum::new().bytes(&head[8..40]).bytes(&[0, 0, 0, BODY as u8, 0, 0, 0, 58]);
         let sum = pseudo.bytes(&head[40..LEN]).finish();
         head[42..44].copy_from_slice(&sum.to_be_bytes());
-        Self { head, head_len: LEN as u8, len: LEN as u32, flow: self.flow }
+        Self { body: Body::Bytes(Head { bytes: head, len: LEN as u8 }), len: LEN as u32, flow: self.flow }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fullpipe_tcp::wire::tcp::SackBlock;
+    use fullpipe_units::SeqNum;
+
+    use super::*;
+
+    /// With timestamps or without: a path that thins acknowledgements must not leave it out.
+    #[test]
+    fn what_reports_a_gap_is_more_than_an_acknowledgement() {
+        let mut datagram = Datagram::EMPTY;
+        datagram.header.flags = Flags::ACK;
+        let ack_of = |datagram| Rc::new(Packet { body: Body::Segment(datagram), len: 52, flow: 3 }).segment().ack_of;
+        assert_eq!(ack_of(datagram), Some(3));
+        datagram.header.options.sack.push(SackBlock { start: SeqNum::new(1), end: SeqNum::new(2) });
+        assert_eq!(ack_of(datagram), None);
     }
 }

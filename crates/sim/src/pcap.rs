@@ -5,12 +5,22 @@
 
 use fullpipe_units::Instant;
 
-use crate::packet::Packet;
+use fullpipe_tcp::wire::tcp::OptionLayout;
+
+use crate::packet::{Head, Packet};
 
 /// What one end's interface saw.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
-    records: Vec<(Instant, Packet)>,
+    records: Vec<Record>,
+}
+
+/// One packet.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    at: Instant,
+    head: Head,
+    len: u32,
 }
 
 /// `LINKTYPE_RAW`.
@@ -19,8 +29,9 @@ const RAW_IP: u32 = 101;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
 
 impl Capture {
-    pub(crate) fn push(&mut self, at: Instant, packet: &Packet) {
-        self.records.push((at, *packet));
+    /// Notes a packet, whose sender has this layout.
+    pub(crate) fn push(&mut self, at: Instant, packet: &Packet, layout: &OptionLayout) {
+        self.records.push(Record { at, head: packet.head(layout), len: packet.len });
     }
 
     /// Packets in it.
@@ -39,13 +50,13 @@ impl Capture {
         for word in [NANOSECONDS, 2 | 4 << 16, 0, 0, 65_535, RAW_IP] {
             file.extend_from_slice(&word.to_le_bytes());
         }
-        for (at, packet) in &self.records {
+        for Record { at, head, len } in &self.records {
             let nanos = at.as_nanos();
-            let seen = packet.head().len() as u32;
-            for word in [(nanos / 1_000_000_000) as u32, (nanos % 1_000_000_000) as u32, seen, packet.len] {
+            let seen = head.as_slice().len() as u32;
+            for word in [(nanos / 1_000_000_000) as u32, (nanos % 1_000_000_000) as u32, seen, *len] {
                 file.extend_from_slice(&word.to_le_bytes());
             }
-            file.extend_from_slice(packet.head());
+            file.extend_from_slice(head.as_slice());
         }
         file
     }

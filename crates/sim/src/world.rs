@@ -50,6 +50,8 @@ struct World<'s> {
     /// The narrowest hop towards the receiver.
     narrowest: Option<HopSpec>,
     connected: Option<Instant>,
+    /// When it is over.
+    deadline: Instant,
     handshake: Option<Micros>,
     finished: Option<Instant>,
     failure: Option<Failure>,
@@ -112,6 +114,7 @@ impl<'s> World<'s> {
             ledger: Ledger::new(),
             narrowest: slowest.min_by_key(|hop| hop.drain()),
             connected: None,
+            deadline: Instant::from_nanos(BEGIN.as_nanos() + HANDSHAKE_NANOS),
             handshake: None,
             finished: None,
             failure: None,
@@ -132,14 +135,10 @@ impl<'s> World<'s> {
         for number in 0..self.flows.len() {
             self.plan(number);
         }
-        let mut deadline = Instant::from_nanos(BEGIN.as_nanos() + HANDSHAKE_NANOS);
         loop {
-            if let Some(connected) = self.connected {
-                deadline = connected + self.spec.time.into();
-            }
             let at = self.next_event();
-            if at > deadline {
-                self.now = deadline;
+            if at > self.deadline {
+                self.now = self.deadline;
                 break;
             }
             self.now = self.now.max(at);
@@ -164,8 +163,13 @@ impl<'s> World<'s> {
 
     /// Sees to it that a connection is asked no later than it has something to do.
     fn plan(&mut self, number: usize) {
+        let next = self.flows[number].next();
+        self.plan_by(number, next);
+    }
+
+    /// The same, where this is all that may have become sooner.
+    fn plan_by(&mut self, number: usize, next: Instant) {
         let flow = &mut self.flows[number];
-        let next = flow.next();
         if next < flow.queued {
             flow.queued = next;
             self.timers.push(Reverse((next, number as u32)));
@@ -174,13 +178,12 @@ impl<'s> World<'s> {
 
     fn step(&mut self) -> Result<(), SimError> {
         for way in [SENDER, RECEIVER] {
-            if self.wires.due[way] > self.now {
-                continue;
+            while self.wires.due[way] <= self.now {
+                if let Some(departure) = self.wires.ways[way].poll_transmit(self.now) {
+                    self.arrived(way, departure);
+                }
+                self.wires.ask(way);
             }
-            while let Some(departure) = self.wires.ways[way].poll_transmit(self.now) {
-                self.arrived(way, departure);
-            }
-            self.wires.ask(way);
         }
         while let Some(Reverse((at, number))) = self.timers.peek().copied().filter(|Reverse((at, _))| *at <= self.now) {
             self.timers.pop();
@@ -223,17 +226,25 @@ impl<'s> World<'s> {
         }
         let number = packet.flow;
         let Some(flow) = self.flows.get_mut(number as usize) else { return self.wires.recycle(packet) };
-        match departure.fate {
-            Fate::Delivered => flow.hand_over(self.now, 1 - way, packet, &mut self.wires),
-            Fate::TooBig { mtu, .. } => flow.hand_over(self.now, way, Rc::new(packet.too_big(mtu)), &mut self.wires),
-        }
+        let (host, packet) = match departure.fate {
+            Fate::Delivered => (1 - way, packet),
+            Fate::TooBig { mtu, .. } => {
+                (way, Rc::new(packet.too_big(mtu, &flow.ends[way].stack.config().profile.layout)))
+            }
+        };
+        flow.hand_over(self.now, host, packet, &mut self.wires);
+        let next = flow.next_of(host);
         if number == OBSERVED {
+            // What arrives at a receiver that takes no time leaves its sender as it was.
+            let is_of_sender = host == SENDER || !flow.takes_no_time();
             if self.connected.is_none() {
                 self.see_connection();
             }
-            self.observe();
+            if is_of_sender || self.awaits_omitted() {
+                self.observe();
+            }
         }
-        self.plan(number as usize);
+        self.plan_by(number as usize, next);
     }
 
     fn cross(&mut self) {
@@ -256,7 +267,13 @@ impl<'s> World<'s> {
         }
         if is_open(flow.ends[0].info()) && is_open(flow.ends[1].info()) {
             self.connected = Some(self.now);
+            self.deadline = self.now + self.spec.time.into();
         }
+    }
+
+    /// Whether what is received is still to be left out.
+    fn awaits_omitted(&self) -> bool {
+        self.omitted.is_none() && self.spec.omit > Micros::ZERO
     }
 
     /// Who holds the sender now.
@@ -272,7 +289,7 @@ impl<'s> World<'s> {
         self.ledger.set(self.now, state);
         self.flows[0].writer.note_held(&info);
         self.ledger.count(self.now, self.flows[0].writer.counts_as_held);
-        if self.omitted.is_none() && self.spec.omit > Micros::ZERO {
+        if self.awaits_omitted() {
             let omit_until = started + self.spec.omit.into();
             if self.now >= omit_until {
                 self.omitted = self.flows[0].received();

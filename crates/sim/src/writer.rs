@@ -9,7 +9,8 @@ use crate::{
     spec::{SendBuffer, Spec},
 };
 
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+/// What applications write, and what segments carry.
+pub(crate) static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// A send buffer that grows holds so many congestion windows of payload, in tenths: Linux reserves twice the window in
 /// buffers of 2,304 B for each 1,448 B (`tcp_sndbuf_expand`), of which 83 % is payload.
 const WINDOWS_TENTHS: u64 = 26;
@@ -98,11 +99,16 @@ impl Writer {
             }
         }
         let Some(socket) = end.stack.socket(id).filter(|socket| socket.state().is_synchronized()) else { return false };
-        let (mut info, burst) = (socket.info(), socket.burst());
+        let mut info = socket.info();
         if !self.budgets {
             self.grow(&info);
         }
         let mut queued = u64::from(info.outstanding + info.unsent);
+        // What is charged is no less than the payload.
+        if self.blocked && !self.is_woken(queued) {
+            return false;
+        }
+        let burst = socket.burst();
         if self.blocked && !self.is_woken(self.charged(queued, &info, burst)) {
             return false;
         }
@@ -310,19 +316,19 @@ impl Reading {
     /// Reads what it may, and asks or answers.
     pub(crate) fn work(&mut self, now: Instant, end: &mut End) {
         let Some(id) = end.socket else { return };
-        if !end.stack.socket(id).is_some_and(|socket| socket.state().is_synchronized()) {
-            return;
-        }
+        let Some(socket) = end.stack.socket(id).filter(|socket| socket.state().is_synchronized()) else { return };
+        let mut has_news = socket.has_news_to_read();
         self.is_open = true;
         match self.reader {
             Reader::Eager => {
                 // Where nothing waits and more can come, a read would only say so.
-                while !self.ended && end.stack.socket(id).is_some_and(|socket| socket.has_news_to_read()) {
+                while !self.ended && has_news {
                     match end.stack.discard(now, id, MOST_READ) {
                         Ok(0) => self.ended = true,
                         Ok(len) => self.took(now, len as u64, end),
                         Err(_) => break,
                     }
+                    has_news = end.stack.socket(id).is_some_and(|socket| socket.has_news_to_read());
                 }
                 self.acknowledge(now, end);
             }
@@ -358,6 +364,7 @@ impl Reading {
     }
 
     /// Everything was read: what was pushed is acknowledged.
+    #[inline]
     fn acknowledge(&mut self, now: Instant, end: &mut End) {
         if core::mem::take(&mut self.pushed)
             && self.acks_when_read

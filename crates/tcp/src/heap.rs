@@ -15,7 +15,12 @@ pub const BUFFERS_MAX: u16 = u16::MAX - 1;
 #[derive(Debug)]
 pub struct HeapStorage {
     bytes: Vec<u8>,
+    /// Of a pool whose buffers are overlaid no more of them than were ever taken, and some to spare: memory that nobody
+    /// touches costs nothing.
     slots: Vec<Slot>,
+    /// So many to spare.
+    #[cfg(feature = "platforms")]
+    at_once: u16,
     state: PoolState,
     entries: Vec<Entry>,
 }
@@ -25,35 +30,69 @@ impl HeapStorage {
     /// `buffer_bytes`.
     pub fn new(sockets: u16, buffers: u16, buffer_bytes: u16) -> Self {
         let buffers = buffers.min(BUFFERS_MAX);
-        Self::with_state(sockets, PoolState::new(buffers), usize::from(buffers) * usize::from(buffer_bytes), buffers)
+        Self {
+            bytes: vec![0; usize::from(buffers) * usize::from(buffer_bytes)],
+            slots: vec![Slot::EMPTY; usize::from(buffers)],
+            #[cfg(feature = "platforms")]
+            at_once: 0,
+            state: PoolState::new(buffers),
+            entries: free_entries(sockets),
+        }
     }
 
     /// The same with all buffers in the same bytes: for payload of zeros alone, which then stays in the processor's cache,
-    /// however large the window. `reserve` buffers are kept for what must leave.
+    /// however large the window. `reserve` buffers are kept for what must leave; a call gets no more than `at_once` that were
+    /// never taken.
     #[cfg(feature = "platforms")]
-    pub fn overlaid(sockets: u16, buffers: u16, buffer_bytes: u16, reserve: u16) -> Self {
+    pub fn overlaid(sockets: u16, buffers: u16, buffer_bytes: u16, reserve: u16, at_once: u16) -> Self {
         let buffers = buffers.min(BUFFERS_MAX);
         let mut state = PoolState::overlaid(buffers, buffer_bytes);
         state.set_reserve(reserve);
-        Self::with_state(sockets, state, usize::from(buffer_bytes), buffers)
+        let slots = Vec::with_capacity(buffers.into());
+        Self { bytes: vec![0; buffer_bytes.into()], slots, at_once, state, entries: free_entries(sockets) }
     }
 
-    fn with_state(sockets: u16, state: PoolState, bytes: usize, buffers: u16) -> Self {
-        Self {
-            bytes: vec![0; bytes],
-            slots: vec![Slot::EMPTY; usize::from(buffers)],
-            state,
-            entries: (0..sockets).map(|_| Entry::FREE).collect(),
-        }
+    /// There are slots for whatever a call takes.
+    #[cfg(feature = "platforms")]
+    #[cold]
+    fn grow(&mut self) {
+        let reached = usize::from(self.state.untouched) + 2 * usize::from(self.at_once);
+        self.slots.resize(reached.min(self.state.count.into()), Slot::EMPTY);
     }
 }
 
+fn free_entries(sockets: u16) -> Vec<Entry> {
+    (0..sockets).map(|_| Entry::FREE).collect()
+}
+
 impl Storage for HeapStorage {
+    #[inline]
     fn parts(&mut self) -> (Pool<'_>, &mut [Entry]) {
+        #[cfg(feature = "platforms")]
+        if self.slots.len() < usize::from(self.state.untouched.saturating_add(self.at_once).min(self.state.count)) {
+            self.grow();
+        }
         (Pool::new(&mut self.bytes, &mut self.slots, &mut self.state), &mut self.entries)
     }
 
+    #[inline]
     fn entries(&mut self) -> &mut [Entry] {
         &mut self.entries
+    }
+}
+
+#[cfg(all(test, feature = "platforms"))]
+mod tests {
+    use super::*;
+    use crate::pool::Purpose;
+
+    #[test]
+    fn an_overlaid_pool_gives_all_of_its_buffers() {
+        let mut storage = HeapStorage::overlaid(1, 5_000, 100, 2, 10);
+        let mut pool = storage.parts().0;
+        let taken = std::iter::from_fn(|| pool.take(Purpose::Urgent)).count();
+        assert!((10..100).contains(&taken), "{taken}");
+        let rest = (0..6_000).filter(|_| storage.parts().0.take(Purpose::Urgent).is_some()).count();
+        assert_eq!((taken + rest, storage.parts().0.count(), storage.parts().0.high_water()), (5_000, 5_000, 5_000));
     }
 }

@@ -138,7 +138,9 @@ pub struct PoolState {
     /// Head of the list of buffers that were given back.
     free_head: BufferId,
     /// Buffers from here on were never taken: no list needs to be made at the start.
-    untouched: u16,
+    pub(crate) untouched: u16,
+    /// Of all buffers.
+    pub(crate) count: u16,
     free: u16,
     least_free: u16,
     reserve: u16,
@@ -154,7 +156,17 @@ impl PoolState {
     pub const fn new(count: u16) -> Self {
         let sixteenth = count / 16;
         let reserve = if sixteenth < 2 { 2 } else { sixteenth };
-        Self { free_head: NONE, untouched: 0, free: count, least_free: count, reserve, refused: 0, size: 0, stride: 0 }
+        Self {
+            free_head: NONE,
+            untouched: 0,
+            count,
+            free: count,
+            least_free: count,
+            reserve,
+            refused: 0,
+            size: 0,
+            stride: 0,
+        }
     }
 
     /// A pool of `count` free buffers that all lie in the same `size` bytes: they keep lengths and sequence numbers, and hold
@@ -243,7 +255,7 @@ impl<'a> Pool<'a> {
     }
 
     /// The largest number of buffers that were in use at one time.
-    pub fn high_water(&self) -> u16 {
+    pub const fn high_water(&self) -> u16 {
         self.count() - self.state.least_free
     }
 
@@ -253,8 +265,8 @@ impl<'a> Pool<'a> {
     }
 
     /// The number of buffers, free or not.
-    pub fn count(&self) -> u16 {
-        u16::try_from(self.slots.len()).unwrap_or(NONE)
+    pub const fn count(&self) -> u16 {
+        self.state.count
     }
 
     /// The bytes that one buffer holds.
@@ -272,8 +284,11 @@ impl<'a> Pool<'a> {
     }
 
     /// Takes a buffer; its slot is empty.
+    #[inline]
     pub(crate) fn take(&mut self, purpose: Purpose) -> Option<BufferId> {
-        if !self.has(purpose) {
+        // Of an overlaid pool the next slots may have to be made first.
+        let is_made = self.state.free_head != NONE || usize::from(self.state.untouched) < self.slots.len();
+        if !self.has(purpose) || !is_made {
             self.state.refused = self.state.refused.saturating_add(1);
             return None;
         }
@@ -293,6 +308,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Gives a buffer back. It must be on no list.
+    #[inline]
     pub(crate) fn give(&mut self, id: BufferId) {
         let head = self.state.free_head;
         self.slots[usize::from(id)].next = head;
@@ -315,6 +331,7 @@ impl<'a> Pool<'a> {
     }
 
     /// The bytes of a buffer that are still needed.
+    #[inline]
     pub(crate) fn data(&self, id: BufferId) -> &[u8] {
         let slot = self.slot(id);
         &self.bytes(id)[usize::from(slot.start)..usize::from(slot.end)]
@@ -328,6 +345,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Copies as much of `data` as fits behind what the buffer holds, up to `limit` bytes in it; returns how much.
+    #[inline]
     pub(crate) fn append(&mut self, id: BufferId, data: &[u8], limit: usize) -> usize {
         let stride = self.stride();
         let slot = &mut self.slots[usize::from(id)];
@@ -441,11 +459,13 @@ impl Queue {
         self.head == NONE
     }
 
+    #[inline]
     pub(crate) fn push_back(&mut self, pool: &mut Pool<'_>, id: BufferId) {
         self.insert_after(pool, self.tail, id);
     }
 
     /// Links `id` in behind `before`; in front of everything where `before` is [`NONE`].
+    #[inline]
     pub(crate) fn insert_after(&mut self, pool: &mut Pool<'_>, before: BufferId, id: BufferId) {
         let next = if before == NONE { self.head } else { pool.slot(before).next };
         let slot = pool.slot_mut(id);
@@ -464,6 +484,7 @@ impl Queue {
     }
 
     /// Unlinks `id`, which must be on this list.
+    #[inline]
     pub(crate) fn remove(&mut self, pool: &mut Pool<'_>, id: BufferId) {
         let (prev, next) = (pool.slot(id).prev, pool.slot(id).next);
         if prev == NONE {
@@ -481,6 +502,7 @@ impl Queue {
         self.count -= 1;
     }
 
+    #[inline]
     pub(crate) fn pop_front(&mut self, pool: &mut Pool<'_>) -> Option<BufferId> {
         let id = self.head;
         if id == NONE {

@@ -22,8 +22,7 @@ impl SeqNum {
 
     /// Whether `self` comes before `other`. False at a distance of exactly 2^31, where neither comes first.
     pub const fn before(self, other: Self) -> bool {
-        let distance = other.0.wrapping_sub(self.0);
-        distance != 0 && distance < 1 << 31
+        other.0.wrapping_sub(self.0).cast_signed() > 0
     }
 
     /// Whether `self` comes after `other`.

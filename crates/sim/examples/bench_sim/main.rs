@@ -1,5 +1,6 @@
 //! What the simulator can do: data segments per second of one thread's processor time, beside smoltcp in virtual time, and
-//! the time of a sweep of a thousand points. Run by `cargo xtask bench sim`.
+//! the time of a sweep of a thousand points, and many connections beside one. Run by `cargo xtask bench sim`; with a number
+//! of connections as its argument it runs these once, for whoever counts instructions.
 
 mod smoltcp;
 
@@ -24,6 +25,9 @@ const BYTES: u64 = 400_000_000;
 const LOSSES: [Option<u32>; 2] = [None, Some(1_000)];
 const ROUNDS: usize = 3;
 const POINTS: usize = 1_000;
+/// Connections at one bottleneck, each for so long.
+const CROWDS: [u32; 3] = [1, 100, 1_000];
+const CROWD_TIME: Micros = Micros::from_secs(4);
 
 /// What one run took.
 #[derive(Clone, Copy)]
@@ -37,6 +41,11 @@ struct Figures {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    if let Some(flows) = std::env::args().nth(1) {
+        // No clock: valgrind has none of the kernel's.
+        println!("{} data segments arrived", crowd(flows.parse()?, Micros::from_secs(1))?);
+        return Ok(());
+    }
     println!("one connection, {BYTES} B over 1 Gbit/s and {RTT_US} us, window {WINDOW} B, {ROUNDS} runs each;");
     println!("data segments per second of processor time of one thread, SACK and timestamps on");
     let mut found = [const { Vec::new() }; LOSSES.len()];
@@ -57,7 +66,40 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let peer = print("smoltcp, no loss, no SACK", &mut peer);
     println!("  ratio without loss         {:.2} (aim 3)", median(&mut found[0]).speed() / peer.speed());
+    crowds()?;
     sweep()
+}
+
+/// What a segment costs among many connections, beside one.
+fn crowds() -> Result<(), Box<dyn Error>> {
+    println!("connections at one bottleneck of 1 Gbit/s and {RTT_US} us, data segments that arrive:");
+    let mut found = [const { Vec::new() }; CROWDS.len()];
+    for _ in 0..ROUNDS {
+        for (found, flows) in found.iter_mut().zip(CROWDS) {
+            let begun = processor_time();
+            let segments = crowd(flows, CROWD_TIME)?;
+            let seconds = processor_time() - begun;
+            found.push(Figures { segments, seconds, virtual_seconds: CROWD_TIME.as_secs_f64() });
+        }
+    }
+    let mut alone = None;
+    for (found, flows) in found.iter_mut().zip(CROWDS) {
+        let speed = print(&format!("{flows}"), found).speed();
+        println!("  {:<26} {:.2} times the cost of one (aim 2)", "", alone.get_or_insert(speed).to_owned() / speed);
+    }
+    Ok(())
+}
+
+/// So many connections at one bottleneck; how many segments with data arrived.
+fn crowd(flows: u32, time: Micros) -> Result<u64, Box<dyn Error>> {
+    let mut spec = spec(RATE_BPS, RTT_US, None)?;
+    if flows == 1 {
+        knob::set(&mut spec, "receiver.window", &WINDOW.to_string())?;
+    }
+    (spec.flows, spec.time) = (flows, time);
+    let outcome = run(&spec)?;
+    let bytes = outcome.others.iter().map(|bytes| bytes.get()).sum::<u64>() + outcome.transfer.bytes.get();
+    Ok(bytes / 1_448)
 }
 
 fn median(found: &mut [Figures]) -> Figures {

@@ -104,6 +104,7 @@ impl Delivered {
     }
 
     /// What only RACK asks for.
+    #[inline]
     fn add(&mut self, sent_at: Instant, end: SeqNum, retransmitted: bool) {
         if !cfg!(feature = "sack") {
             return;
@@ -205,8 +206,12 @@ impl Sender {
     }
 
     /// The bytes that fill a buffer when segments have `mss` bytes, and the bytes of a segment made of whole buffers.
+    #[inline]
     pub(crate) fn unit(pool: &Pool<'_>, mss: u32) -> (u32, u32) {
         let size = pool.buffer_size() as u32;
+        if mss <= size && mss > 0 {
+            return (mss, mss);
+        }
         let buffers = mss.div_ceil(size).max(1);
         let fill = mss / buffers;
         (fill.max(1), fill.max(1) * buffers)
@@ -262,6 +267,7 @@ impl Sender {
     }
 
     /// The next data that was never sent, as far as it is allowed.
+    #[inline]
     pub(crate) fn choose(&self, pool: &Pool<'_>, allow: Allowance) -> Option<Chosen> {
         // The rest of a buffer whose front is lost waits for the retransmission.
         if self.unsent == NONE || pool.slot(self.unsent).mark.has(Mark::LOST) {
@@ -269,7 +275,10 @@ impl Sender {
         }
         let (fill, unit) = Self::unit(pool, allow.mss);
         // Several segments leave at once only whole.
-        let most = if allow.bytes < unit { allow.bytes } else { allow.bytes.min(allow.burst.max(unit)) / unit * unit };
+        let most = match allow.bytes.min(allow.burst.max(unit)) {
+            most if most >= 2 * unit => most / unit * unit,
+            most => most.min(unit),
+        };
         let mut credit = self.unacknowledged_budget.saturating_sub(self.held_sent());
         let first = pool.slot(self.unsent);
         let (offset, seq) = (first.sent, first.sent_end());
@@ -335,6 +344,7 @@ impl Sender {
     }
 
     /// Notes that chosen new data left.
+    #[inline]
     pub(crate) fn sent(&mut self, pool: &mut Pool<'_>, chosen: &Chosen, now: Instant) {
         #[cfg(feature = "bbr")]
         let before = self.rates.is_on.then(|| self.rates.before(now, self.outstanding() == 0));
@@ -431,6 +441,7 @@ impl Sender {
     }
 
     /// Only RACK asks for the order of transmission.
+    #[inline]
     fn list_as_latest(&mut self, pool: &mut Pool<'_>, id: BufferId) {
         if !cfg!(feature = "sack") {
             return;
@@ -448,6 +459,7 @@ impl Sender {
         self.tx_tail = id;
     }
 
+    #[inline]
     fn unlist(&mut self, pool: &mut Pool<'_>, id: BufferId) {
         let slot = pool.slot_mut(id);
         if !slot.mark.has(Mark::LISTED) {

@@ -14,7 +14,7 @@ use crate::{
 impl Socket {
     /// RFC 9293, section 3.10.7.4, fifth: the ACK field, in a synchronized state. Returns false where the segment
     /// must be dropped.
-    #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
+    #[inline]
     pub(super) fn on_ack(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>) -> bool {
         let (una, nxt, ack) = (self.snd_una(), self.snd_nxt(), segment.ack);
         // RFC 5961, section 5.2: from SND.UNA - MAX.SND.WND to SND.NXT.
@@ -27,6 +27,19 @@ impl Socket {
             // An old duplicate: its data may be new all the same.
             return true;
         }
+        if ack == una && !self.has_outstanding() && self.is_undisturbed() && segment.options.sack.is_empty() {
+            // Nothing waits for an acknowledgement: the peer sends, and this end does not.
+            self.update_window(segment);
+            return true;
+        }
+        self.take_ack(cx, segment, una);
+        true
+    }
+
+    /// An acknowledgement that is not too old, nor beyond what was sent.
+    #[inline(never)]
+    fn take_ack(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>, una: SeqNum) {
+        let ack = segment.ack;
         let flight = self.in_flight();
         let lost_before = self.delivered_and_lost().1;
         let was_outstanding = self.has_outstanding();
@@ -55,12 +68,21 @@ impl Socket {
         }
         self.recover_losses(cx, segment, &delivered, AckKind { news, is_duplicate, flight, una, lost_before });
         self.rearm_after_ack(cx, news, was_outstanding);
-        true
     }
 
     /// Whether data or the FIN waits for an acknowledgement.
     pub(super) fn has_outstanding(&self) -> bool {
         self.tx.outstanding() > 0 || self.fin == Fin::Waiting
+    }
+
+    /// Whether an acknowledgement that tells no news changes nothing: no loss is being repaired, nothing was probed for, and
+    /// neither marks nor rates count.
+    fn is_undisturbed(&self) -> bool {
+        self.phase == Phase::Open
+            && !self.uses_ecn()
+            && !self.rack.probe_is_out()
+            && !self.probes_path()
+            && self.delivery_is_unmeasured()
     }
 
     /// Bytes thought to be in the network.
@@ -359,11 +381,9 @@ impl Socket {
         }
     }
 
-    /// Whether the FIN has been acknowledged, the state's part of it (RFC 9293, section 3.10.7.4, fifth).
+    /// The FIN has been acknowledged: the state's part of it (RFC 9293, section 3.10.7.4, fifth).
+    #[inline]
     pub(super) fn after_fin_acknowledged(&mut self, cx: &mut Context<'_, '_>) {
-        if self.fin != Fin::Done {
-            return;
-        }
         match self.state {
             State::FinWait1 => {
                 self.state = State::FinWait2;

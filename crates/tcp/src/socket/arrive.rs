@@ -189,7 +189,9 @@ impl Socket {
             return Reply::None;
         }
         self.note_timestamp(cx, segment, seq);
-        self.after_fin_acknowledged(cx);
+        if self.fin == Fin::Done {
+            self.after_fin_acknowledged(cx);
+        }
         self.note_ecn(flags, ecn, segment);
         // Seventh and eighth: text and FIN. Urgent data is ordinary data here (see `refusals`).
         if !segment.payload.is_empty() || flags.has(Flags::FIN) {
@@ -332,6 +334,7 @@ impl Socket {
     }
 
     /// Seventh and eighth: `segment`'s data and FIN, the data starting at `seq`.
+    #[inline]
     pub(super) fn take_text(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum, segment: &Segment<'_>) {
         if !(self.state.can_receive() || self.is_early()) {
             // After the peer's FIN nothing can come; what does is ignored.
@@ -364,6 +367,7 @@ impl Socket {
         }
     }
 
+    #[inline]
     fn take_data(&mut self, cx: &mut Context<'_, '_>, start: SeqNum, data: &[u8]) {
         let len = data.len() as u32;
         let before = self.rx.nxt;

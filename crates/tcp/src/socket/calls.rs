@@ -43,6 +43,7 @@ impl Socket {
     }
 
     /// Gives up to `most` bytes of what has arrived to `take` (RFC 9293, section 3.10.3), piece by piece, and returns how much.
+    #[inline]
     pub(crate) fn read(&mut self, cx: &mut Context<'_, '_>, most: usize, take: impl FnMut(&[u8])) -> usize {
         if self.is_waiting() {
             return 0;
@@ -82,12 +83,13 @@ impl Socket {
     }
 
     /// A window update is sent immediately: the peer may be waiting for it.
+    #[inline]
     fn after_read(&mut self, cx: &Context<'_, '_>) {
         self.grow_budget(cx);
-        if self.state.can_receive() && self.rx.window_growth(cx.pool, self.window_limit()) > 0 {
+        let growth = self.rx.window_growth(cx.pool, self.window_limit());
+        if self.state.can_receive() && growth > 0 {
             // An update for each segment read would double the traffic: one for what the peer could miss.
             let half = self.rx.capacity() / 2;
-            let growth = self.rx.window_growth(cx.pool, self.window_limit());
             let mss = u32::from(self.own_mss);
             let least = match cx.profile.window_update() {
                 WindowUpdate::Segments => half.min(2 * mss),

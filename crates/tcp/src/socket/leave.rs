@@ -28,39 +28,71 @@ pub(crate) struct Outgoing {
     pub(crate) ect: bool,
 }
 
+/// What leaves next of a connection whose sequence numbers are agreed upon.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    seq: SeqNum,
+    flags: Flags,
+    run: Run,
+    /// See [`Outgoing`].
+    segment: u16,
+    ect: bool,
+    /// Another acknowledgement follows.
+    acks_again: bool,
+}
+
+impl Choice {
+    /// A segment without data.
+    const fn bare(seq: SeqNum, flags: Flags) -> Self {
+        Self { seq, flags, run: Run::EMPTY, segment: 0, ect: false, acks_again: false }
+    }
+}
+
 impl Socket {
+    /// Whether asking for a segment would give none and change nothing.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.tx.unsent_bytes() == 0
+            && !self.ack_now
+            && self.state == State::Established
+            && self.fin == Fin::Open
+            && !(self.reset_due || self.force_small || self.cwnd_limited)
+            && self.burst_left == 0
+            && self.tx.lost == 0
+            && matches!(self.probe, Probe::None)
+    }
+
     /// The next segment that wants to leave.
     #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
-        let out = self.choose_segment(cx)?;
+        let is_half_open = matches!(self.state, State::SynSent | State::SynReceived);
+        let out = if is_half_open && !self.reset_due && matches!(self.syn, Syn::Due | Syn::Again) {
+            self.make_syn(cx)
+        } else {
+            let choice = self.choose_segment(cx)?;
+            self.segment(cx, &choice)
+        };
         self.counts.note(|counts| counts.segments_sent = counts.segments_sent.wrapping_add(1));
         Some(out)
     }
 
-    fn choose_segment(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
+    fn choose_segment(&mut self, cx: &mut Context<'_, '_>) -> Option<Choice> {
         if self.reset_due {
             self.reset_due = false;
-            return Some(self.segment(cx, self.snd_nxt(), Flags::RST, Run::EMPTY));
+            return Some(Choice::bare(self.snd_nxt(), Flags::RST));
         }
         match self.state {
             State::Closed => None,
-            State::SynSent | State::SynReceived => self.poll_handshake(cx),
+            State::SynSent | State::SynReceived if !self.is_early() => {
+                // In SYN-RECEIVED an unacceptable segment is answered with the ACK of the SYN.
+                let answers = core::mem::take(&mut self.ack_now) && self.state == State::SynReceived;
+                answers.then(|| Choice::bare(self.iss() + 1, Flags::default()))
+            }
             _ => self.poll_synchronized(cx),
         }
     }
 
-    fn poll_handshake(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
-        if !matches!(self.syn, Syn::Due | Syn::Again) {
-            if self.is_early() {
-                return self.poll_synchronized(cx);
-            }
-            // In SYN-RECEIVED an unacceptable segment is answered with the ACK of the SYN.
-            if self.ack_now && self.state == State::SynReceived {
-                return Some(self.segment(cx, self.iss() + 1, Flags::default(), Run::EMPTY));
-            }
-            self.ack_now = false;
-            return None;
-        }
+    /// The SYN, or the SYN-ACK.
+    fn make_syn(&mut self, cx: &mut Context<'_, '_>) -> Outgoing {
         if self.syn == Syn::Again {
             self.fall_back();
         }
@@ -96,7 +128,7 @@ impl Socket {
             ..base_options(self.timestamps(cx.now))
         };
         self.add_fast_open(&mut options);
-        Some(Outgoing {
+        Outgoing {
             seq: self.iss(),
             ack: if active {
                 SeqNum::new(0)
@@ -111,42 +143,34 @@ impl Socket {
             run,
             segment: 0,
             ect: false,
-        })
+        }
     }
 
-    fn poll_synchronized(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
+    fn poll_synchronized(&mut self, cx: &mut Context<'_, '_>) -> Option<Choice> {
         // What arrived out of order is reported (SACK) before data that would leave no room for telling it.
         if self.ack_now && (self.rx.has_sack() || self.duplicates_due > 0) {
-            let out = self.pure_ack(cx);
             self.duplicates_due = self.duplicates_due.saturating_sub(1);
-            self.ack_now = self.duplicates_due > 0;
-            return Some(out);
+            return Some(Choice { acks_again: self.duplicates_due > 0, ..self.pure_ack() });
         }
         if self.state != State::TimeWait {
-            let out = self.poll_probe(cx).or_else(|| self.poll_lost(cx)).or_else(|| self.poll_new(cx));
-            if out.is_some() {
-                return out;
-            }
-            if let Some(out) = self.poll_fin(cx) {
-                return Some(out);
+            let choice = self.poll_probe(cx).or_else(|| self.poll_lost(cx)).or_else(|| self.poll_new(cx));
+            if let Some(choice) = choice.or_else(|| self.poll_fin(cx)) {
+                return Some(choice);
             }
         }
-        self.ack_now.then(|| self.pure_ack(cx))
+        self.ack_now.then(|| self.pure_ack())
     }
 
-    fn pure_ack(&mut self, cx: &Context<'_, '_>) -> Outgoing {
-        self.segment(cx, self.snd_nxt(), Flags::default(), Run::EMPTY)
+    fn pure_ack(&self) -> Choice {
+        Choice::bare(self.snd_nxt(), Flags::default())
     }
 
-    fn poll_probe(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
+    fn poll_probe(&mut self, cx: &mut Context<'_, '_>) -> Option<Choice> {
         match core::mem::replace(&mut self.probe, Probe::None) {
             Probe::None => None,
             // From before the window, so that the peer must answer; without data, as Linux does it, which
             // leaves no byte outstanding that the peer had no room for.
-            Probe::Window => {
-                let seq = self.snd_una() - 1;
-                Some(self.segment(cx, seq, Flags::default(), Run::EMPTY))
-            }
+            Probe::Window => Some(Choice::bare(self.snd_una() - 1, Flags::default())),
             Probe::TailLoss if !cfg!(feature = "sack") => None,
             Probe::TailLoss => {
                 self.train = 0;
@@ -163,7 +187,7 @@ impl Socket {
                 if self.fin == Fin::Waiting {
                     // The FIN is the last that was sent.
                     self.rack.note_probe(self.tx.nxt + 1, TailProbe::Again);
-                    return Some(self.segment(cx, self.tx.nxt, Flags::FIN, Run::EMPTY));
+                    return Some(Choice::bare(self.tx.nxt, Flags::FIN));
                 }
                 let chosen = self.tx.choose_last(cx.pool, mss)?;
                 self.rack.note_probe(self.tx.nxt, TailProbe::Again);
@@ -177,7 +201,7 @@ impl Socket {
         self.snd_wnd.saturating_sub(self.tx.outstanding())
     }
 
-    fn poll_lost(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
+    fn poll_lost(&mut self, cx: &mut Context<'_, '_>) -> Option<Choice> {
         if self.tx.lost == 0 {
             return None;
         }
@@ -194,7 +218,7 @@ impl Socket {
         Some(self.send_again(cx, &chosen))
     }
 
-    fn send_again(&mut self, cx: &mut Context<'_, '_>, chosen: &Chosen) -> Outgoing {
+    fn send_again(&mut self, cx: &mut Context<'_, '_>, chosen: &Chosen) -> Choice {
         self.tx.resent(cx.pool, chosen, cx.now);
         self.counts.note(|counts| counts.bytes_retransmitted += u64::from(chosen.run.len));
         self.counts.note(|counts| counts.retransmits += 1);
@@ -206,8 +230,7 @@ impl Socket {
         }
         let flags = self.data_flags(cx, chosen);
         // RFC 3168, section 6.1.5: retransmissions are not ECN-capable.
-        let out = self.segment(cx, chosen.seq, flags, chosen.run);
-        Outgoing { segment: chosen.segment, ..out }
+        Choice { run: chosen.run, segment: chosen.segment, ..Choice::bare(chosen.seq, flags) }
     }
 
     /// What only proportional rate reduction asks for.
@@ -217,7 +240,8 @@ impl Socket {
         }
     }
 
-    fn poll_new(&mut self, cx: &mut Context<'_, '_>) -> Option<Outgoing> {
+    #[inline]
+    fn poll_new(&mut self, cx: &mut Context<'_, '_>) -> Option<Choice> {
         if self.tx.unsent_bytes() == 0 || !(self.state.can_send() || self.is_early()) {
             self.force_small = false;
             self.burst_left = 0;
@@ -336,7 +360,8 @@ impl Socket {
         self.kept.no_nagle || !waits
     }
 
-    fn send_new(&mut self, cx: &mut Context<'_, '_>, chosen: &Chosen) -> Outgoing {
+    #[inline]
+    fn send_new(&mut self, cx: &mut Context<'_, '_>, chosen: &Chosen) -> Choice {
         if !self.has_outstanding() {
             self.waiting_since = Millis::new(cx.now);
         }
@@ -371,11 +396,12 @@ impl Socket {
             self.cwr_due = false;
             flags = flags.with(Flags::CWR);
         }
-        let out = self.segment(cx, chosen.seq, flags, chosen.run);
-        Outgoing { segment: chosen.segment, ect: self.uses_ecn(), ..out }
+        let (run, segment, ect) = (chosen.run, chosen.segment, self.uses_ecn());
+        Choice { run, segment, ect, ..Choice::bare(chosen.seq, flags) }
     }
 
     /// PSH, and the FIN where it is due and this is the last data.
+    #[inline]
     fn data_flags(&mut self, cx: &Context<'_, '_>, chosen: &Chosen) -> Flags {
         let is_last = chosen.seq + chosen.run.len == self.tx.end && self.tx.unsent_bytes() == 0;
         let push = match cx.profile.push() {
@@ -394,6 +420,7 @@ impl Socket {
     }
 
     /// Whether no further full segment can leave now.
+    #[inline]
     fn is_train_over(&self, least: u8) -> bool {
         let credit = self.window.cwnd.saturating_sub(self.in_flight());
         let is_last = self.tx.unsent_bytes().min(self.window_room()).min(credit) < self.mss();
@@ -401,12 +428,14 @@ impl Socket {
     }
 
     /// Bytes that Linux would hand to the device at once: see `train_segments`.
+    #[inline]
     pub fn burst(&self) -> u32 {
         self.train_segments(2) * self.mss()
     }
 
     /// Segments of one train: what leaves in about a millisecond at twice the rate that the window makes, more on short
     /// paths, at least `least`, and at most half of either window. So Linux sizes what it hands to the device.
+    #[inline]
     fn train_segments(&self, least: u8) -> u32 {
         const MOST: u64 = 65_536;
         let mss = self.mss();
@@ -421,7 +450,8 @@ impl Socket {
             }
         };
         let half = if self.max_wnd > 536 { self.max_wnd / 2 } else { self.max_wnd };
-        (bytes as u32 / mss).max(least.into()).min((half / mss).max(1)).min((self.window.cwnd / mss / 2).max(1))
+        let wanted = (bytes as u32).max(u32::from(least) * mss);
+        wanted.min(half.max(mss)).min((self.window.cwnd / 2).max(mss)) / mss
     }
 
     fn fin_leaves(&mut self) {
@@ -434,7 +464,7 @@ impl Socket {
     }
 
     /// The FIN by itself, when all data has left and none of it is lost.
-    fn poll_fin(&mut self, cx: &Context<'_, '_>) -> Option<Outgoing> {
+    fn poll_fin(&mut self, cx: &Context<'_, '_>) -> Option<Choice> {
         if self.fin != Fin::Due || self.syn != Syn::Done || self.tx.unsent_bytes() > 0 || self.tx.lost > 0 {
             return None;
         }
@@ -451,12 +481,12 @@ impl Socket {
             self.arm_retransmit(cx);
         }
         self.arm_tail_loss(cx);
-        let out = self.segment(cx, seq, Flags::FIN, Run::EMPTY);
-        Some(out)
+        Some(Choice::bare(seq, Flags::FIN))
     }
 
     /// Makes a segment of a synchronized connection, which acknowledges what has arrived.
-    fn segment(&mut self, cx: &Context<'_, '_>, seq: SeqNum, flags: Flags, run: Run) -> Outgoing {
+    fn segment(&mut self, cx: &Context<'_, '_>, choice: &Choice) -> Outgoing {
+        let &Choice { seq, flags, run, segment, ect, acks_again } = choice;
         let window = self.offered_window(cx);
         let mut options = base_options(self.timestamps(cx.now));
         if self.uses_sack() && run.len == 0 && !flags.has(Flags::RST) {
@@ -464,13 +494,13 @@ impl Socket {
             options.sack = self.rx.sack_blocks(if self.uses_timestamps() { 3 } else { 4 });
         }
         self.last_ack_sent = self.rx.nxt;
-        self.ack_now = false;
+        self.ack_now = acks_again;
         self.unacked_rx = 0;
         self.timers.stop(Timer::DelayedAck);
         // A reset offers nothing.
         let window = if flags.has(Flags::RST) { 0 } else { window };
         let flags = flags.with(Flags::ACK).with_if(self.echo_ce && self.uses_ecn(), Flags::ECE);
-        Outgoing { seq, ack: self.rx.nxt, flags, window, options, run, segment: 0, ect: false }
+        Outgoing { seq, ack: self.rx.nxt, flags, window, options, run, segment, ect }
     }
 
     /// Moves the right edge as far as it goes and returns the window field.

@@ -258,6 +258,7 @@ impl Socket {
     }
 
     /// `SND.NXT`, the FIN and the SYN included.
+    #[inline]
     fn snd_nxt(&self) -> SeqNum {
         if self.syn == Syn::Due {
             return self.iss();
@@ -271,6 +272,7 @@ impl Socket {
     }
 
     /// `SND.UNA`, the FIN and the SYN included.
+    #[inline]
     fn snd_una(&self) -> SeqNum {
         match (self.syn, self.fin) {
             (Syn::Due | Syn::Waiting | Syn::Again, _) => self.iss(),
@@ -311,6 +313,7 @@ impl Socket {
     }
 
     /// The next time at which `on_timeout` has something to do.
+    #[inline]
     pub(crate) fn next_timeout(&self) -> Instant {
         self.timers.next()
     }

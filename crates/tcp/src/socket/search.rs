@@ -126,6 +126,11 @@ mod on {
 
         /// Section 7.6.1: the probe was acknowledged. The window counts bytes, and so stays as it is (section 7.3's "MUST
         /// be rescaled").
+        /// Whether a probe is under way.
+        pub(in crate::socket) const fn probes_path(&self) -> bool {
+            self.search.probe > 0
+        }
+
         pub(in crate::socket) fn note_probe_acknowledged(&mut self, cx: &Context<'_, '_>) {
             let Search { probe, probe_end, .. } = self.search;
             if probe > 0 && self.tx.una.at_or_after(probe_end) {
@@ -202,6 +207,10 @@ mod off {
 
         pub(in crate::socket) const fn choose_probe(&self, _: &Context<'_, '_>, _: u32) -> ProbeChoice {
             ProbeChoice::No
+        }
+
+        pub(in crate::socket) const fn probes_path(&self) -> bool {
+            false
         }
 
         pub(in crate::socket) const fn note_probe_acknowledged(&self, _: &Context<'_, '_>) {}

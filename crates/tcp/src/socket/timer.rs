@@ -109,18 +109,17 @@ impl Timers {
     }
 
     /// When the first of them expires.
+    #[inline]
     pub(super) fn next(&self) -> Instant {
         if self.running == 0 {
             return Instant::FAR_FUTURE;
         }
-        // The bit of `Persist` stands for the place of `Retransmit`.
-        let mut left = self.running | self.running >> COUNT;
+        // The bit of `Persist` stands for the place of `Retransmit`. Few run at a time.
+        let mut left = (self.running | self.running >> COUNT) & ((1 << COUNT) - 1);
         let mut first = u32::MAX;
-        for us in self.after_us {
-            if left & 1 != 0 {
-                first = first.min(us);
-            }
-            left >>= 1;
+        while left != 0 {
+            first = first.min(self.after_us[left.trailing_zeros() as usize % COUNT]);
+            left &= left - 1;
         }
         time::after(self.base.instant(), first)
     }
@@ -230,6 +229,7 @@ impl Socket {
 
     /// `wait_us`, or less where the user timeout ends before: timers that double would hold a dead peer's buffers for
     /// up to twice as long (RFC 9293, section 3.8.3; Linux shortens them alike).
+    #[inline]
     fn within_user_timeout(&self, wait_us: u32, now: Instant) -> u32 {
         let waited_ms = Millis::new(now).since(self.waiting_since);
         match self.kept.user_timeout_ms().map(|limit| limit.saturating_sub(waited_ms)) {
@@ -294,6 +294,7 @@ impl Socket {
     }
 
     /// RFC 6298, section 5.1: started when data leaves, unless it runs.
+    #[inline]
     pub(super) fn arm_retransmit(&mut self, cx: &Context<'_, '_>) {
         let wait = self.within_user_timeout(self.rtt.rto(&cx.profile.rto), cx.now);
         self.timers.set(Timer::Retransmit, cx.now, wait);

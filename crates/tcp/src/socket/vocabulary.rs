@@ -24,6 +24,7 @@ impl Endpoint {
 }
 
 impl PartialEq for Endpoint {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.port == other.port && ip::is_same(self.addr, other.addr)
     }

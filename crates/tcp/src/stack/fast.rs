@@ -42,12 +42,13 @@ impl Core {
     }
 
     /// The cookie of a SYN or a SYN-ACK that leaves; and a SYN that has to be retransmitted is news.
-    pub(super) fn with_cookie(&mut self, now: Instant, parts: &mut Parts<'_>, at: u16, mut out: Outgoing) -> Outgoing {
+    #[inline]
+    pub(super) fn add_cookie(&mut self, now: Instant, parts: &mut Parts<'_>, at: u16, out: &mut Outgoing) {
         if !out.flags.has(Flags::SYN) {
-            return out;
+            return;
         }
-        let Some(tuple) = parts.table.socket(at).map(|socket| socket.tuple) else { return out };
-        self.note_fast_open(now, parts, at, &tuple, None);
+        let Some(tuple) = parts.table.socket(at).map(|socket| socket.tuple) else { return };
+        self.note_fast_open(now, parts, at, None);
         if let Some(option) = &mut out.options.fast_open {
             option.cookie = if out.flags.has(Flags::ACK) {
                 fast_open::cookie(self.config.fast_open_key, &tuple)
@@ -55,20 +56,21 @@ impl Core {
                 self.peers.cookie(tuple.remote.addr)
             };
         }
-        out
     }
 
     /// Takes what a connection has learnt about its peer.
+    #[inline]
     pub(super) fn note_fast_open(
         &mut self,
         now: Instant,
         parts: &mut Parts<'_>,
         at: u16,
-        tuple: &Tuple,
         segment: Option<&Segment<'_>>,
     ) {
-        let Some(answer) = parts.table.socket(at).and_then(|socket| socket.take_answer()) else { return };
-        self.peers.note(now, tuple.remote.addr, answer, segment, &self.config.profile.fast_open);
+        let Some(socket) = parts.table.socket(at) else { return };
+        if let Some(answer) = socket.take_answer() {
+            self.peers.note(now, socket.tuple.remote.addr, answer, segment, &self.config.profile.fast_open);
+        }
     }
 }
 

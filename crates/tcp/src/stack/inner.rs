@@ -30,6 +30,7 @@ impl Core {
     }
 
     /// Calls a connection and does what follows from any change: its timers, its wish to send, its news.
+    #[inline]
     pub(super) fn on_socket<R>(
         &self,
         now: Instant,
@@ -43,12 +44,15 @@ impl Core {
         Some(result)
     }
 
+    #[inline]
     pub(super) fn touched(&self, parts: &mut Parts<'_>, at: u16) {
         let Some(socket) = parts.table.socket(at) else { return };
-        let (due, news) = (socket.next_timeout(), !socket.events.is_empty());
+        let (due, news, rests) = (socket.next_timeout(), !socket.events.is_empty(), socket.is_at_rest());
         let acceptable = socket.unaccepted && (socket.state().is_synchronized() || socket.is_early());
         parts.table.schedule(at, due);
-        parts.table.make_ready(at);
+        if !rests {
+            parts.table.make_ready(at);
+        }
         if acceptable {
             parts.table.push_acceptable(at);
         }

@@ -70,7 +70,11 @@ impl Core {
         match packet.protocol {
             ip::TCP => {
                 let segment = Segment::parse(&packet, verified).map_err(Dropped::Malformed)?;
-                self.on_tcp(now, parts, &packet, &segment);
+                let tuple = Tuple {
+                    local: Endpoint { addr: packet.dst, port: segment.dst_port },
+                    remote: Endpoint { addr: packet.src, port: segment.src_port },
+                };
+                self.on_tcp(now, parts, &tuple, packet.ecn, &segment);
                 Ok(())
             }
             ip::ICMP | ip::ICMPV6 if (packet.protocol == ip::ICMPV6) == ip::is_v6(packet.dst) => {
@@ -85,20 +89,44 @@ impl Core {
         }
     }
 
-    fn on_tcp(&mut self, now: Instant, parts: &mut Parts<'_>, packet: &Packet<'_>, segment: &Segment<'_>) {
-        let tuple = Tuple {
-            local: Endpoint { addr: packet.dst, port: segment.dst_port },
-            remote: Endpoint { addr: packet.src, port: segment.src_port },
+    pub(super) fn on_tcp(
+        &mut self,
+        now: Instant,
+        parts: &mut Parts<'_>,
+        tuple: &Tuple,
+        ecn: ip::Ecn,
+        segment: &Segment<'_>,
+    ) {
+        let Some(at) = parts.table.find_again(tuple, || self.hash(tuple)) else {
+            return self.on_stray(now, parts, tuple, segment, None);
         };
-        let Some(at) = parts.table.find_again(&tuple, || self.hash(&tuple)) else {
-            return self.on_stray(now, parts, &tuple, segment, None);
-        };
-        let reply = self.on_socket(now, parts, at, |socket, cx| socket.on_segment(cx, segment, packet.ecn));
+        self.on_connection(now, parts, at, ecn, segment);
+    }
+
+    /// A segment of the connection in entry `at`.
+    #[inline]
+    pub(super) fn on_connection(
+        &mut self,
+        now: Instant,
+        parts: &mut Parts<'_>,
+        at: u16,
+        ecn: ip::Ecn,
+        segment: &Segment<'_>,
+    ) {
+        let reply = self.on_socket(now, parts, at, |socket, cx| socket.on_segment(cx, segment, ecn));
         #[cfg(feature = "fast-open")]
-        self.note_fast_open(now, parts, at, &tuple, Some(segment));
+        self.note_fast_open(now, parts, at, Some(segment));
+        if let Some(reply @ (Reply::Reset | Reply::Reopen(_))) = reply {
+            self.answer(now, parts, at, segment, reply);
+        }
+    }
+
+    /// What a connection's segment asks of the stack.
+    fn answer(&mut self, now: Instant, parts: &mut Parts<'_>, at: u16, segment: &Segment<'_>, reply: Reply) {
+        let Some(tuple) = parts.table.socket(at).map(|socket| socket.tuple) else { return };
         match reply {
-            Some(Reply::Reset) => self.send_reset(parts, &tuple, segment),
-            Some(Reply::Reopen(last)) if parts.table.find_listener(tuple.local).is_some() => {
+            Reply::Reset => self.send_reset(parts, &tuple, segment),
+            Reply::Reopen(last) if parts.table.find_listener(tuple.local).is_some() => {
                 // The connection in TIME-WAIT makes room, if nobody reads from it any more.
                 let orphan = parts.table.socket(at).is_some_and(|socket| socket.is_orphan());
                 if orphan {
@@ -107,7 +135,7 @@ impl Core {
                     self.on_stray(now, parts, &tuple, segment, Some(last));
                 }
             }
-            Some(Reply::None | Reply::Reopen(_)) | None => {}
+            Reply::None | Reply::Reopen(_) => {}
         }
     }
 

@@ -5,6 +5,8 @@
 //! [`Stack::next_timeout`] tells when to come back. All memory is in the [`Storage`] that the caller gives.
 //! What is *not* here: link layers ([`link`](crate::link) has one), routing (there is one device), waiting.
 
+#[cfg(feature = "platforms")]
+mod datagram;
 mod error;
 #[cfg(feature = "fast-open")]
 mod fast;
@@ -19,6 +21,8 @@ use core::net::IpAddr;
 
 use fullpipe_units::Instant;
 
+#[cfg(feature = "platforms")]
+pub use self::datagram::{Datagram, Departing};
 pub use self::{
     error::{OpenError, SocketError},
     input::Dropped,
@@ -357,14 +361,21 @@ impl<S: Storage> Stack<S> {
         most: usize,
         take: impl FnMut(&[u8]),
     ) -> Result<usize, SocketError> {
-        self.with(now, id, |socket, cx| {
-            let len = socket.read(cx, most, take);
-            match socket.failure() {
-                _ if len > 0 || most == 0 || socket.is_at_end() && socket.failure().is_none() => Ok(len),
-                Some(failure) => Err(SocketError::Failed(failure)),
-                None => Err(SocketError::WouldBlock),
-            }
-        })?
+        let (core, mut parts) = self.parts();
+        let at = parts.connection_of(id).ok_or(SocketError::Gone)?;
+        let mut cx = core.context(now, &mut parts.pool);
+        let socket = parts.table.socket(at).ok_or(SocketError::Gone)?;
+        let len = socket.read(&mut cx, most, take);
+        let (failure, is_at_end) = (socket.failure(), socket.is_at_end());
+        // Reading starts no timer and is no news: all that may follow is a larger window to tell of.
+        if !socket.is_at_rest() {
+            parts.table.make_ready(at);
+        }
+        match failure {
+            _ if len > 0 || most == 0 || is_at_end && failure.is_none() => Ok(len),
+            Some(failure) => Err(SocketError::Failed(failure)),
+            None => Err(SocketError::WouldBlock),
+        }
     }
 
     /// Copies what has arrived into `out` as [`read`](Self::read) does, and leaves it there.
@@ -531,6 +542,12 @@ impl<S: Storage> Stack<S> {
         (due != Instant::FAR_FUTURE).then_some(due)
     }
 
+    /// Whether asking for a packet may give one; where not, it would change nothing.
+    #[inline]
+    pub const fn may_transmit(&self) -> bool {
+        self.heads.has_ready() || self.core.answers.count > 0 || self.core.leaving != NIL
+    }
+
     /// The next packet to send.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
         let (core, mut parts) = self.parts();
@@ -551,6 +568,7 @@ impl<S: Storage> Stack<S> {
 }
 
 impl Parts<'_> {
+    #[inline]
     fn entry_of(&self, id: SocketId) -> Option<u16> {
         let entry = self.table.entries.get(usize::from(id.index))?;
         (entry.generation == id.generation && !matches!(entry.role, Role::Free)).then_some(id.index)
@@ -558,6 +576,7 @@ impl Parts<'_> {
 
     /// The entry of a connection that an application holds.
     #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
+    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
     fn connection_of(&mut self, id: SocketId) -> Option<u16> {
         let at = self.entry_of(id)?;
         self.table.socket(at).is_some_and(|socket| !socket.is_orphan()).then_some(at)

@@ -7,7 +7,7 @@ use fullpipe_units::Instant;
 use super::{Core, Parts, table::NIL};
 use crate::{
     pool::{Run, SharedPool, Slices},
-    socket::Outgoing,
+    socket::{Outgoing, Tuple},
     wire::{
         self,
         checksum::Checksum,
@@ -32,8 +32,30 @@ pub(super) struct Leaving {
     leave_to_device: bool,
 }
 
+/// What leaves next.
+pub(super) enum Next<'a> {
+    /// An answer that lies whole in a buffer.
+    Answer(Run),
+    /// A connection's segment.
+    Segment(&'a Outgoing, &'a Tuple),
+}
+
 impl Core {
     pub(super) fn poll_transmit(&mut self, now: Instant, parts: &mut Parts<'_>) -> Option<Leaving> {
+        self.leave(now, parts, |core, next| match next {
+            Next::Answer(run) => Leaving::answer(run),
+            Next::Segment(out, tuple) => core.around(out, tuple),
+        })
+    }
+
+    /// Gives what leaves next to `make`.
+    #[inline]
+    pub(super) fn leave<R>(
+        &mut self,
+        now: Instant,
+        parts: &mut Parts<'_>,
+        make: impl FnOnce(&mut Self, Next<'_>) -> R,
+    ) -> Option<R> {
         if self.leaving != NIL {
             parts.pool.give(core::mem::replace(&mut self.leaving, NIL));
         }
@@ -41,32 +63,26 @@ impl Core {
             self.leaving = id;
             self.counts.note(|counts| counts.packets_out += 1);
             let len = parts.pool.slot(id).len();
-            let run = Run { first: id, offset: 0, len };
-            let header = [0; MAX_HEADERS];
-            return Some(Leaving {
-                header,
-                header_len: 0,
-                ip_len: 0,
-                run,
-                segment: 0,
-                sum: None,
-                leave_to_device: false,
-            });
+            return Some(make(self, Next::Answer(Run { first: id, offset: 0, len })));
         }
         while let Some(at) = parts.table.pop_ready() {
             let mut cx = self.context(now, &mut parts.pool);
             let Some(socket) = parts.table.socket(at) else { continue };
             let out = socket.poll_transmit(&mut cx);
-            let (tuple, due) = (socket.tuple, socket.next_timeout());
+            let (due, rests) = (socket.next_timeout(), socket.is_at_rest());
             parts.table.schedule(at, due);
             match out {
-                Some(out) => {
+                #[cfg_attr(not(feature = "fast-open"), expect(unused_mut, reason = "only cookies are added"))]
+                Some(mut out) => {
                     #[cfg(feature = "fast-open")]
-                    let out = self.with_cookie(now, parts, at, out);
-                    // To the back of the line: the others send in between.
-                    parts.table.make_ready(at);
+                    self.add_cookie(now, parts, at, &mut out);
+                    if !rests {
+                        // To the back of the line: the others send in between.
+                        parts.table.make_ready(at);
+                    }
                     self.counts.note(|counts| counts.packets_out += 1);
-                    return Some(self.around(&out, &tuple));
+                    let tuple = &parts.table.socket(at)?.tuple;
+                    return Some(make(self, Next::Segment(&out, tuple)));
                 }
                 None => self.free_if_done(now, parts, at),
             }
@@ -75,23 +91,13 @@ impl Core {
     }
 
     /// Puts headers around a segment.
-    fn around(&mut self, out: &Outgoing, tuple: &crate::socket::Tuple) -> Leaving {
-        let addresses = Addresses { src: tuple.local.addr, dst: tuple.remote.addr };
-        let header = Header {
-            src_port: tuple.local.port,
-            dst_port: tuple.remote.port,
-            seq: out.seq,
-            ack: out.ack,
-            flags: out.flags,
-            window: out.window,
-            options: out.options,
-        };
+    fn around(&mut self, out: &Outgoing, tuple: &Tuple) -> Leaving {
+        let (addresses, header) = (Addresses::of(tuple), out.header(tuple));
         let mut bytes = [0; MAX_HEADERS];
         let ip_len = addresses.header_len();
         let tcp_len = header.write(&mut bytes[ip_len..], &self.config.profile.layout);
         let len = tcp_len + out.run.len as usize;
-        let ecn = if out.ect { Ecn::Ect0 } else { Ecn::NotEct };
-        self.write_ip(&mut bytes, &addresses, ecn, len);
+        self.write_ip(&mut bytes, &addresses, out.ecn(), len);
         Leaving {
             header: bytes,
             header_len: (ip_len + tcp_len) as u8,
@@ -104,9 +110,14 @@ impl Core {
     }
 
     fn write_ip(&mut self, out: &mut [u8], addresses: &Addresses, ecn: Ecn, len: usize) {
-        self.next_id = self.next_id.wrapping_add(1);
-        let fields = ip::Fields { protocol: ip::TCP, ttl: self.config.profile.ttl, ecn, id: self.next_id };
+        let fields = self.ip_fields(ecn);
         addresses.write(out, fields, len);
+    }
+
+    /// What the IP header of the next packet says.
+    pub(super) const fn ip_fields(&mut self, ecn: Ecn) -> ip::Fields {
+        self.next_id = self.next_id.wrapping_add(1);
+        ip::Fields { protocol: ip::TCP, ttl: self.config.profile.ttl, ecn, id: self.next_id }
     }
 
     /// Writes IP and TCP headers without data, checksum included; returns their length.
@@ -117,6 +128,38 @@ impl Core {
         let sum = tcp::checksum(addresses, tcp_len as u32).bytes(&out[ip_len..ip_len + tcp_len]).finish();
         wire::set_be16(out, ip_len + CHECKSUM_AT, sum);
         ip_len + tcp_len
+    }
+}
+
+impl Outgoing {
+    pub(super) const fn ecn(&self) -> Ecn {
+        if self.ect { Ecn::Ect0 } else { Ecn::NotEct }
+    }
+
+    pub(super) const fn header(&self, tuple: &Tuple) -> Header {
+        Header {
+            src_port: tuple.local.port,
+            dst_port: tuple.remote.port,
+            seq: self.seq,
+            ack: self.ack,
+            flags: self.flags,
+            window: self.window,
+            options: self.options,
+        }
+    }
+}
+
+impl Addresses {
+    /// Those of what leaves.
+    pub(super) const fn of(tuple: &Tuple) -> Self {
+        Self { src: tuple.local.addr, dst: tuple.remote.addr }
+    }
+}
+
+impl Leaving {
+    pub(super) const fn answer(run: Run) -> Self {
+        let header = [0; MAX_HEADERS];
+        Self { header, header_len: 0, ip_len: 0, run, segment: 0, sum: None, leave_to_device: false }
     }
 }
 

@@ -126,6 +126,18 @@ pub struct Options {
 }
 
 impl Options {
+    /// None.
+    #[cfg(feature = "platforms")]
+    pub(crate) const NONE: Self = Self {
+        mss: None,
+        window_scale: None,
+        sack_permitted: false,
+        timestamps: None,
+        sack: SackBlocks::EMPTY,
+        #[cfg(feature = "fast-open")]
+        fast_open: None,
+    };
+
     fn parse(mut data: &[u8]) -> Result<Self, Malformed> {
         let mut options = Self::default();
         loop {
@@ -166,6 +178,19 @@ impl Options {
                 (8, _) if cfg!(feature = "timestamps") => return Err(Malformed::Option),
                 _ => {}
             }
+        }
+    }
+
+    /// What [`write`](Self::write) writes of them.
+    #[cfg(feature = "platforms")]
+    pub(crate) fn laid_out(self, layout: &OptionLayout) -> Self {
+        let has = |kind| layout.order.contains(&kind);
+        Self {
+            mss: self.mss.filter(|_| has(OptionKind::Mss)),
+            window_scale: self.window_scale.filter(|_| has(OptionKind::WindowScale)),
+            sack_permitted: self.sack_permitted && has(OptionKind::SackPermitted),
+            timestamps: self.timestamps.filter(|_| has(OptionKind::Timestamps)),
+            ..self
         }
     }
 
@@ -313,6 +338,13 @@ impl<'a> Segment<'a> {
             options: Options::parse(options)?,
             payload: data.get(header_len..).unwrap_or(&[]),
         })
+    }
+
+    /// The segment that this header and this data make.
+    #[cfg(feature = "platforms")]
+    pub(crate) const fn of(header: &Header, payload: &'a [u8]) -> Self {
+        let &Header { src_port, dst_port, seq, ack, flags, window, options } = header;
+        Self { src_port, dst_port, seq, ack, flags, window, options, payload }
     }
 
     /// How much of the sequence space the segment takes: its data, and one each for SYN and FIN.

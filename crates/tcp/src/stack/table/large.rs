@@ -3,7 +3,10 @@
 use fullpipe_units::Instant;
 
 use super::{NIL, Role, Table};
-use crate::{socket::Tuple, time::Stamp};
+use crate::{
+    socket::{Endpoint, Tuple},
+    time::Stamp,
+};
 
 /// An entry's part in the buckets and the heap.
 #[derive(Debug)]
@@ -77,12 +80,21 @@ impl Table<'_> {
         None
     }
 
+    /// The connection found last, if it is the one between these ends.
+    #[inline]
+    pub(in crate::stack) fn same_as_last(&self, local: &Endpoint, remote: &Endpoint) -> Option<u16> {
+        let last = self.heads.last;
+        match self.entries.get(usize::from(last))?.role {
+            Role::Connection(ref socket) if socket.tuple.local == *local && socket.tuple.remote == *remote => {
+                Some(last)
+            }
+            _ => None,
+        }
+    }
+
     /// The same, where most packets are for the connection that the one before was for; hashing is saved then.
     pub(in crate::stack) fn find_again(&mut self, tuple: &Tuple, hash: impl FnOnce() -> u64) -> Option<u16> {
-        let last = self.heads.last;
-        if let Some(Role::Connection(socket)) = self.entries.get(usize::from(last)).map(|entry| &entry.role)
-            && socket.tuple == *tuple
-        {
+        if let Some(last) = self.same_as_last(&tuple.local, &tuple.remote) {
             return Some(last);
         }
         let at = self.find(tuple, hash())?;
@@ -91,6 +103,7 @@ impl Table<'_> {
     }
 
     /// The earliest time in the heap.
+    #[inline]
     pub(in crate::stack) fn next_due(&self) -> Instant {
         if self.heads.heap_len == 0 { Instant::FAR_FUTURE } else { self.due_at(0) }
     }
@@ -105,12 +118,14 @@ impl Table<'_> {
         Some(at)
     }
 
+    #[inline]
     fn due_at(&self, place: u16) -> Instant {
         self.entries[usize::from(self.entries[usize::from(place)].place.heap_item)].due.instant()
     }
 
     /// Tells when an entry's next timer expires. One that moves to a later time is left where it is until it comes
     /// up: most timers are restarted long before they expire.
+    #[inline]
     pub(in crate::stack) fn schedule(&mut self, at: u16, due: Instant) {
         let entry = &mut self.entries[usize::from(at)];
         if entry.place.heap_place == NIL {

@@ -128,6 +128,11 @@ impl Heads {
         }
     }
 
+    /// Whether an entry wants to send.
+    pub(super) const fn has_ready(&self) -> bool {
+        self.ready.head != NIL
+    }
+
     /// The number of entries that are not free.
     pub(super) const fn in_use(&self) -> u16 {
         self.in_use
@@ -300,6 +305,7 @@ impl Table<'_> {
     }
 
     /// Marks an entry as wanting to send.
+    #[inline]
     pub(super) fn make_ready(&mut self, at: u16) {
         let Some(entry) = self.entries.get_mut(usize::from(at)) else { return };
         if core::mem::replace(&mut entry.is_ready, true) {
@@ -314,6 +320,7 @@ impl Table<'_> {
     }
 
     /// Takes the entry off the list that has waited longest.
+    #[inline]
     pub(super) fn pop_ready(&mut self) -> Option<u16> {
         let at = self.heads.ready.head;
         let entry = self.entries.get_mut(usize::from(at))?;
@@ -326,6 +333,7 @@ impl Table<'_> {
     }
 
     /// Marks an entry as having something to tell the application.
+    #[inline]
     pub(super) fn add_news(&mut self, at: u16) {
         let Some(entry) = self.entries.get_mut(usize::from(at)) else { return };
         if core::mem::replace(&mut entry.has_news, true) {

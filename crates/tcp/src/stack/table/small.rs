@@ -3,6 +3,8 @@
 use fullpipe_units::Instant;
 
 use super::{Role, Table};
+#[cfg(feature = "platforms")]
+use crate::socket::Endpoint;
 use crate::{socket::Tuple, time::Stamp};
 
 #[expect(clippy::unused_self, reason = "the calls are those of a table of many entries")]
@@ -22,6 +24,11 @@ impl Table<'_> {
     pub(in crate::stack) fn find(&self, tuple: &Tuple, _: u64) -> Option<u16> {
         let is_it = |role: &Role| matches!(role, Role::Connection(socket) if socket.tuple == *tuple);
         self.entries.iter().position(|entry| is_it(&entry.role)).map(|at| at as u16)
+    }
+
+    #[cfg(feature = "platforms")]
+    pub(in crate::stack) const fn same_as_last(&self, _: &Endpoint, _: &Endpoint) -> Option<u16> {
+        None
     }
 
     pub(in crate::stack) fn find_again(&self, tuple: &Tuple, _: impl FnOnce() -> u64) -> Option<u16> {

@@ -1,0 +1,159 @@
+//! Segments that pass from one engine to another without becoming bytes: for simulations, whose packets nobody else reads.
+
+use core::net::{IpAddr, Ipv4Addr};
+
+use fullpipe_units::{Instant, SeqNum};
+
+use super::{
+    Core, Dropped, Parts, Stack, Storage, Transmit,
+    input::is_unicast,
+    output::{Leaving, MAX_HEADERS, Next},
+};
+use crate::{
+    socket::{Endpoint, Outgoing, Tuple},
+    wire::{
+        self,
+        ip::{self, Addresses, Fields},
+        tcp::{self, CHECKSUM_AT, Flags, Header, OptionLayout, Options, Segment},
+    },
+};
+
+/// A TCP segment in an IP packet, as what it says.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram {
+    /// Its addresses and ports, as its sender sees them.
+    pub tuple: Tuple,
+    /// What else its IP header says.
+    pub ip: Fields,
+    /// The TCP header.
+    pub header: Header,
+    /// The length of both headers in bytes.
+    pub header_len: u8,
+    /// The length of its data in bytes.
+    pub data_len: u32,
+}
+
+const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+impl Datagram {
+    /// None yet.
+    pub const EMPTY: Self = Self {
+        tuple: Tuple { local: Endpoint::new(NOBODY, 0), remote: Endpoint::new(NOBODY, 0) },
+        ip: Fields { protocol: ip::TCP, ttl: 0, ecn: ip::Ecn::NotEct, id: 0 },
+        header: Header {
+            src_port: 0,
+            dst_port: 0,
+            seq: SeqNum::new(0),
+            ack: SeqNum::new(0),
+            flags: Flags::from_byte(0),
+            window: 0,
+            options: Options::NONE,
+        },
+        header_len: 0,
+        data_len: 0,
+    };
+
+    /// The longest headers.
+    pub const MAX_HEADERS: usize = MAX_HEADERS;
+
+    /// The length of the packet in bytes.
+    pub const fn len(&self) -> u32 {
+        self.header_len as u32 + self.data_len
+    }
+
+    /// Whether there is nothing, which there never is.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The headers as a device gets them that completes checksums, and their length. `layout` is the sender's.
+    pub fn headers(&self, layout: &OptionLayout) -> ([u8; MAX_HEADERS], usize) {
+        let mut bytes = [0; MAX_HEADERS];
+        let addresses = Addresses::of(&self.tuple);
+        let ip_len = addresses.header_len();
+        let tcp_len = self.header.write(&mut bytes[ip_len..], layout);
+        let len = tcp_len + self.data_len as usize;
+        addresses.write(&mut bytes, self.ip, len);
+        let sum = tcp::checksum(&addresses, len as u32).partial();
+        wire::set_be16(&mut bytes, ip_len + CHECKSUM_AT, sum);
+        (bytes, ip_len + tcp_len)
+    }
+}
+
+/// A packet to send, before it is bytes.
+#[derive(Debug)]
+pub enum Departing<'a> {
+    /// A connection's segment, which stands where the caller wanted it.
+    Segment,
+    /// An answer that belongs to no connection.
+    Answer(Transmit<'a>),
+}
+
+impl Core {
+    #[inline]
+    fn fill_datagram(&mut self, into: &mut Datagram, out: &Outgoing, tuple: &Tuple) {
+        (into.tuple, into.header) = (*tuple, out.header(tuple));
+        (into.ip, into.data_len) = (self.ip_fields(out.ecn()), out.run.len);
+        let tcp_len = if out.flags.has(Flags::SYN.with(Flags::RST)) {
+            // What the layout leaves out is never sent, and fillers depend on it.
+            let layout = &self.config.profile.layout;
+            into.header.options = out.options.laid_out(layout);
+            into.header.write(&mut [0; tcp::MAX_HEADER], layout)
+        } else {
+            20 + tcp::options_len(out.options.timestamps.is_some(), out.options.sack.as_slice().len())
+        };
+        into.header_len = (Addresses::of(tuple).header_len() + tcp_len) as u8;
+    }
+
+    #[inline]
+    fn on_datagram(
+        &mut self,
+        now: Instant,
+        parts: &mut Parts<'_>,
+        datagram: &Datagram,
+        data: &[u8],
+    ) -> Result<(), Dropped> {
+        self.counts.note(|counts| counts.packets_in += 1);
+        let Datagram { tuple: Tuple { local: src, remote: dst }, ip, header, .. } = datagram;
+        let segment = Segment::of(header, data);
+        if let Some(at) = parts.table.same_as_last(dst, src) {
+            // A connection's addresses have been looked at.
+            self.on_connection(now, parts, at, ip.ecn, &segment);
+        } else if self.is_local(dst.addr) && is_unicast(src.addr) {
+            self.on_tcp(now, parts, &Tuple { local: *dst, remote: *src }, ip.ecn, &segment);
+        } else {
+            self.counts.note(|counts| counts.dropped += 1);
+            return Err(Dropped::Address);
+        }
+        Ok(())
+    }
+}
+
+impl<S: Storage> Stack<S> {
+    /// The next packet to send, as [`poll_transmit`](Self::poll_transmit) gives it, before it is bytes. A segment is put
+    /// into `into`.
+    #[inline]
+    pub fn poll_datagram(&mut self, now: Instant, into: &mut Datagram) -> Option<Departing<'_>> {
+        let (core, mut parts) = self.parts();
+        let answer = core.leave(now, &mut parts, |core, next| match next {
+            Next::Segment(out, tuple) => {
+                core.fill_datagram(into, out, tuple);
+                None
+            }
+            Next::Answer(run) => Some(run),
+        })?;
+        Some(answer.map_or(Departing::Segment, |run| {
+            Departing::Answer(Transmit::new(Leaving::answer(run), parts.pool.into_shared()))
+        }))
+    }
+
+    /// Takes a packet that is not bytes, with its data.
+    ///
+    /// # Errors
+    /// As [`on_packet`](Self::on_packet).
+    #[inline]
+    pub fn on_datagram(&mut self, now: Instant, datagram: &Datagram, data: &[u8]) -> Result<(), Dropped> {
+        let (core, mut parts) = self.parts();
+        core.on_datagram(now, &mut parts, datagram, data)
+    }
+}
