@@ -98,7 +98,7 @@ fn a_capture_is_read(program: &dyn Fn() -> Command) {
 
 /// The same seed gives the same series on every system.
 fn simulations_have_the_series_of_linux(linux: &dyn Fn() -> Command, windows: &dyn Fn() -> Command) {
-    for words in [["adsl2", "1"], ["lossy-devices", "2"], ["wan-80ms", "3"]] {
+    for words in [["adsl2", "1"], ["hsdpa", "2"], ["wan-80ms", "3"]] {
         let digests = |mut program: Command| {
             let output = program.args(["sim", words[0], "--seed", words[1], "--json"]).output().unwrap();
             assert!(output.status.success(), "{}", text(&output));
