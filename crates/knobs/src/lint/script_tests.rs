@@ -248,6 +248,16 @@ fn of_two_branches_none_conflicts_with_the_other() {
             "windows-10",
         ),
         (
+            Kind::Batch,
+            "if \"%1\"==\"on\" netsh int tcp set global ecncapability=enabled\nif not \"%1\"==\"on\" netsh int tcp set global ecncapability=disabled",
+            "windows-10",
+        ),
+        (
+            Kind::Batch,
+            "if (%1)==(on) netsh int tcp set global ecncapability=enabled\nif (%1) equ (off) (netsh int tcp set global ecncapability=disabled)",
+            "windows-10",
+        ),
+        (
             Kind::Script,
             "if true; then\n sysctl -w net.ipv4.tcp_ecn=1\nelse\n sysctl -w net.ipv4.tcp_ecn=2\nfi",
             "linux-6.18",

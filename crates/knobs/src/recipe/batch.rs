@@ -85,11 +85,14 @@ struct Lexer<'a> {
     line: u32,
     word: Option<(u32, String, bool)>,
     depth: usize,
+    /// Parentheses that are open and are letters.
+    letters: usize,
     found: Vec<Spot>,
 }
 
 fn tokens(text: &str) -> Vec<Spot> {
-    let mut lexer = Lexer { characters: text.chars().peekable(), line: 1, word: None, depth: 0, found: Vec::new() };
+    let mut lexer =
+        Lexer { characters: text.chars().peekable(), line: 1, word: None, depth: 0, letters: 0, found: Vec::new() };
     while let Some(c) = lexer.characters.next() {
         lexer.one(c);
     }
@@ -103,6 +106,7 @@ impl Lexer<'_> {
             '\n' => {
                 self.end(Token::End);
                 self.line += 1;
+                self.letters = 0;
             }
             '^' => self.escaped(),
             '"' => self.quoted(),
@@ -110,6 +114,14 @@ impl Lexer<'_> {
             '&' | '|' => {
                 self.characters.next_if_eq(&c);
                 self.end(Token::Then);
+            }
+            '(' if self.is_compared() => {
+                self.letters += 1;
+                self.push(c);
+            }
+            ')' if self.letters > 0 => {
+                self.letters -= 1;
+                self.push(c);
             }
             // Elsewhere it is a letter like others.
             '(' if self.word.as_ref().is_none_or(|(_, text, _)| is_before_block(text)) => {
@@ -125,6 +137,17 @@ impl Lexer<'_> {
             }
             c if c.is_whitespace() => self.end_word(),
             c => self.push(c),
+        }
+    }
+
+    /// Whether a side of a comparison begins here: `if (%1)==(on)`.
+    fn is_compared(&self) -> bool {
+        match (&self.word, self.found.last()) {
+            (Some((_, text, _)), _) => text.ends_with("=="),
+            (None, Some((_, Token::Word { text, .. }))) => {
+                ["if", "@if", "not", "/i"].iter().any(|word| text.eq_ignore_ascii_case(word))
+            }
+            (None, _) => false,
         }
     }
 
@@ -282,13 +305,14 @@ impl Run<'_> {
                 }
                 (Token::Word { .. }, "") => at += 1,
                 (Token::Word { .. }, "else") => {
-                    self.conditions.next();
+                    self.conditions.otherwise();
                     at += 1;
                 }
                 (Token::Word { .. }, "if") => {
-                    self.conditions.begin();
+                    let Condition { subject, with, is, len } = condition(tokens.get(at + 1..).unwrap_or_default());
+                    self.conditions.begin_compared(subject, with, is);
                     open += 1;
-                    at += 1 + condition(tokens.get(at + 1..).unwrap_or_default());
+                    at += 1 + len;
                 }
                 (Token::Word { .. }, "for") => at = self.head(tokens, at, depth + 1),
                 (Token::Word { .. }, label) if label.starts_with(':') => {
@@ -499,26 +523,45 @@ fn elements(option: &str, list: &[String]) -> Option<Vec<String>> {
     Some((*from..=*to).step_by(step).take(MOST).map(|number| number.to_string()).collect())
 }
 
-/// How many tokens the condition of an `if` has.
-fn condition(tokens: &[Spot]) -> usize {
+/// What stands behind an `if`.
+struct Condition {
+    subject: String,
+    /// Nothing where it is no comparison for equality.
+    with: String,
+    is: bool,
+    /// Of how many words it is.
+    len: usize,
+}
+
+/// The condition that begins here.
+fn condition(tokens: &[Spot]) -> Condition {
     let word = |at: usize| match tokens.get(at) {
         Some((_, Token::Word { text, .. })) => text.to_ascii_lowercase(),
         _ => String::new(),
     };
     let prefix = (0..tokens.len()).take_while(|at| ["/i", "not"].contains(&word(*at).as_str())).count();
-    let first = word(prefix);
-    if ["exist", "defined", "errorlevel", "cmdextversion"].contains(&first.as_str()) {
-        return prefix + 2;
+    let is = !(0..prefix).any(|at| word(at) == "not");
+    let [first, second, third] = [0, 1, 2].map(|at| word(prefix + at));
+    let whole = |words: usize| {
+        let subject: Vec<String> = (0..words).map(|at| word(prefix + at)).collect();
+        Condition { subject: subject.join(" "), with: String::new(), is, len: prefix + words }
+    };
+    let compared = |subject: &str, with: &str, is: bool, words: usize| {
+        let [subject, with] = [subject, with].map(|text| text.trim_matches('"').to_owned());
+        Condition { subject, with, is, len: prefix + words }
+    };
+    match (first.as_str(), first.split_once("=="), second.as_str()) {
+        ("exist" | "defined" | "errorlevel" | "cmdextversion", ..) => whole(2),
+        (_, Some((subject, "")), with) => compared(subject, with, is, 2),
+        (_, Some((subject, with)), _) => compared(subject, with, is, 1),
+        (subject, None, "==" | "equ") => compared(subject, &third, is, 3),
+        (subject, None, "neq") => compared(subject, &third, !is, 3),
+        (_, None, "lss" | "leq" | "gtr" | "geq") => whole(3),
+        (subject, None, second) => match second.strip_prefix("==") {
+            Some(with) => compared(subject, with, is, 2),
+            None => whole(1),
+        },
     }
-    let second = word(prefix + 1);
-    prefix
-        + match (first.split_once("=="), second.as_str()) {
-            (Some((_, "")), _) => 2,
-            (Some(_), _) => 1,
-            (None, "==" | "equ" | "neq" | "lss" | "leq" | "gtr" | "geq") => 3,
-            (None, second) if second.starts_with("==") => 2,
-            _ => 1,
-        }
 }
 
 /// Where the block ends that begins here.

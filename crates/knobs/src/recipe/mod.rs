@@ -21,6 +21,8 @@ mod unseen;
 mod variables;
 mod wrappers;
 
+use std::collections::BTreeMap;
+
 use crate::{Address, Family, Platform, Settings, SocketBuffers, sysctl_conf};
 
 use commands::{Language, Taken};
@@ -159,16 +161,25 @@ impl Step {
     }
 }
 
-/// The branches that something lies in: conditions by their numbers, each with the number of its branch.
+/// The branches that something lies in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Branches(Vec<(u32, u32)>);
+pub struct Branches(Vec<Branch>);
+
+/// A branch of a condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Branch {
+    /// The number of what is asked.
+    condition: u32,
+    /// The number of the answer.
+    answer: u32,
+    /// Whether it is taken where the answer is this one, or where it is any other.
+    is: bool,
+}
 
 impl Branches {
     /// Whether no run takes both.
     pub fn exclude(&self, other: &Self) -> bool {
-        self.0
-            .iter()
-            .any(|(condition, branch)| other.0.iter().any(|(theirs, taken)| theirs == condition && taken != branch))
+        self.0.iter().any(|branch| other.0.iter().any(|theirs| branch.excludes(theirs)))
     }
 
     /// The branches of what lies in these that has branches of its own.
@@ -178,24 +189,54 @@ impl Branches {
     }
 }
 
+impl Branch {
+    fn excludes(&self, other: &Self) -> bool {
+        let same = self.answer == other.answer;
+        self.condition == other.condition && if self.is && other.is { !same } else { same && self.is != other.is }
+    }
+}
+
 /// The conditions that are open in a script on its way.
 #[derive(Clone, Debug, Default)]
 struct Conditions {
     open: Branches,
     /// How many there were.
     count: u32,
+    /// What was compared, by its text: its number, and what with.
+    compared: BTreeMap<String, (u32, Vec<String>)>,
 }
 
 impl Conditions {
     fn begin(&mut self) {
         self.count += 1;
-        self.open.0.push((self.count, 0));
+        self.open.0.push(Branch { condition: self.count, answer: 0, is: true });
+    }
+
+    /// Where a condition is a comparison of `subject`, which an earlier one may have been, too.
+    fn begin_compared(&mut self, subject: String, with: String, is: bool) {
+        let count = &mut self.count;
+        let (condition, answers) = self.compared.entry(subject).or_insert_with(|| {
+            *count += 1;
+            (*count, Vec::new())
+        });
+        let answer = answers.iter().position(|answer| *answer == with).unwrap_or_else(|| {
+            answers.push(with);
+            answers.len() - 1
+        });
+        self.open.0.push(Branch { condition: *condition, answer: answer as u32, is });
     }
 
     /// The next branch of the innermost condition.
     fn next(&mut self) {
-        if let Some((_, branch)) = self.open.0.last_mut() {
-            *branch += 1;
+        if let Some(branch) = self.open.0.last_mut() {
+            branch.answer += 1;
+        }
+    }
+
+    /// The branch where the innermost condition does not hold.
+    fn otherwise(&mut self) {
+        if let Some(branch) = self.open.0.last_mut() {
+            branch.is = !branch.is;
         }
     }
 
