@@ -116,7 +116,11 @@ pub enum MeasureError {
         ours: u64,
     },
     /// The connection ended in the middle.
-    #[error("{operation} with {peer}: the peer closed the connection; is its process still running?")]
+    #[error("{operation} with {peer}: the peer closed the connection; {}", if *operation == HANDSHAKE {
+        "is its process still running, and is it no iperf 2 server, which ends like this (use `iperf3 -s` or `fullpipe serve` there)?"
+    } else {
+        "is its process still running?"
+    })]
     Closed {
         /// The peer.
         peer: SocketAddr,
@@ -222,6 +226,9 @@ pub enum MeasureError {
     },
 }
 
+/// What a client does first.
+pub(crate) const HANDSHAKE: &str = "the handshake";
+
 /// Whose fault an error was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -313,13 +320,10 @@ impl Foreign {
         }
     }
 
-    /// iperf 2.x opens with a 32-bit word of flags, of which the highest bits tell the header's version, then the number
-    /// of threads and its port, all big endian; a cookie is text.
+    /// iperf 2.x opens with a 32-bit word of flags, then the number of threads and its port in 32 bits each, all big endian
+    /// (`client_hdr_v1` of its include/payloads.h); a cookie is text.
     fn is_iperf2_header(first: &[u8]) -> bool {
-        matches!(
-            first,
-            [0x00 | 0x08 | 0x10 | 0x20 | 0x30 | 0x40 | 0x48 | 0x50 | 0x60 | 0x70 | 0x80.., _, _, _, 0, 0, ..]
-        )
+        matches!(first, [_, _, _, _, 0, 0, _, _, 0, 0, ..])
     }
 }
 
@@ -405,6 +409,11 @@ mod tests {
         assert_eq!(Foreign::named_by(b"220 mail\x1b[2J"), Foreign::Other("220 mail.[2J".to_owned()));
         let iperf2 = [0u8, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0x13, 0x89, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xfc, 0x18];
         assert_eq!(Foreign::named_by(&iperf2), Foreign::Iperf2);
+        // `-R` and `--full-duplex` of 2.1.8 set more flags.
+        let reverse = [b'D', 0, 0, b'x', 0, 0, 0, 1, 0, 0, 0x14, 0xb5, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xfc, 0x18];
+        assert_eq!(Foreign::named_by(&reverse), Foreign::Iperf2);
+        let closed = MeasureError::Closed { peer: "192.0.2.1:5001".parse().unwrap(), operation: HANDSHAKE };
+        assert!(closed.to_string().contains("iperf 2"), "{closed}");
         // Its users learn what to run instead, whichever end it is.
         for older in [Foreign::Iperf2, Foreign::Silent] {
             let words = older.to_string();

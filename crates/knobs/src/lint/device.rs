@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{AROUND, Finding, Level, Setting, finding, rules::number};
 use crate::{
     Address,
-    planner::netburner::{LEAST, MOST, POOL, free},
+    planner::netburner::{LEAST, MOST, POOL, free, more_than},
     recipe::{Action, Step},
     settings::SocketBuffers,
 };
@@ -24,6 +24,10 @@ fn beside<'a>(steps: &'a [Step], line: u32, socket: Option<&str>, name: &str) ->
     });
     of_name.min_by_key(|(found, _)| found.abs_diff(line)).map(|(_, value)| value)
 }
+
+/// The calls that bound what a socket carries in a round trip.
+const LIST_OF_A_SOCKET: [&str; 4] =
+    ["SetSocketRxBuffers", "SetSocketTxBuffers", "SetSocketUnackBuffers", "setsocketackbuffers"];
 
 /// A count of buffers of a NetBurner socket.
 pub(super) fn device_call(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
@@ -46,6 +50,20 @@ pub(super) fn device_call(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     if name.starts_with("SetSocket") && count < LEAST {
         let words = format!("the range begins at {LEAST}, the default: {count} hold less than a short path needs");
         found.push(setting.warning("too-small", words, Some(LEAST.to_string())));
+    }
+    if LIST_OF_A_SOCKET.contains(&name)
+        && count >= LEAST
+        && let Some(path) = setting.path
+    {
+        let sockets = setting.steps.iter().find_map(|step| match &step.action {
+            Action::Sockets(sockets) => Some(sockets.len() as u64),
+            _ => None,
+        });
+        let share = (sockets.unwrap_or(1), pool(setting.all));
+        if let Some((more, words)) = more_than(count, path, share, of_call("SetOutOfOrderBuffers")) {
+            let words = format!("bounds what one round trip carries on this path: {words}");
+            found.push(setting.warning("too-small", words, Some(more.to_string())));
+        }
     }
     if name == "SetSocketTxBuffers" {
         let unacknowledged = of_call("SetSocketUnackBuffers").or_else(|| of_call("setsocketackbuffers"));

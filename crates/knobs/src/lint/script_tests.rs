@@ -370,3 +370,30 @@ fn what_calls_itself_without_end_is_cut() {
         assert!(steps.len() < 1 << 17, "{kind:?}");
     }
 }
+
+#[test]
+fn buffers_of_a_device_are_judged_for_the_path() {
+    let path = Some(("25M".parse().unwrap(), "9400us".parse().unwrap()));
+    let said = |text: &str| {
+        let request = LintRequest { platform: Some("netburner".parse().unwrap()), path };
+        let found = lint(Kind::Device, text, &request);
+        found
+            .iter()
+            .map(|finding| format!("{} {}", finding.rule, finding.fix.as_deref().unwrap_or("")))
+            .collect::<Vec<_>>()
+    };
+    let calls = |count: u32| {
+        format!(
+            "SetSocketRxBuffers(fd, {count});\nSetSocketTxBuffers(fd, {count});\nSetSocketUnackBuffers(fd, {count});\n"
+        )
+    };
+    assert_eq!(said(&calls(5)), ["too-small 40"; 3]);
+    assert!(said(&calls(40)).iter().all(|line| line.starts_with("fine")), "{:?}", said(&calls(40)));
+}
+
+#[test]
+fn a_format_takes_as_many_words_as_it_has_places() {
+    let text = "printf '%s=%s\\n' net.ipv4.tcp_sack 0 net.ipv4.tcp_ecn 7 >> /etc/sysctl.conf";
+    let found = said(Kind::Script, text, "linux-6.18");
+    assert!(found.contains("tcp_sack = 1") && !found.contains("%s"), "{found}");
+}

@@ -108,6 +108,20 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     draft.note("a peer that vanishes keeps its buffers: close dead sockets, with TcpSendKeepAlive and TcpGetLastRxTime to find them".to_owned());
 }
 
+/// Where `count` packets in a list of a socket are fewer than a path wants and the pool has for so many sockets: what is
+/// planned instead, and why.
+pub(crate) fn more_than(
+    count: u64,
+    (rate, rtt): (Rate, Micros),
+    (sockets, pool): (u64, u64),
+    kept: Option<u64>,
+) -> Option<(u64, String)> {
+    let model = Model { rate, rtt, segment: PACKET - 40 };
+    let share = Share { buffers: free(pool) / sockets.max(1), kept };
+    let packets = share.packets(model.plateau()).filter(|packets| *packets > count)?;
+    Some((packets, format!("{} at most with {count}, {} with {packets}", model.reached(count), model.reached(packets))))
+}
+
 /// What sockets may take of a pool: a quarter stays for everything else.
 pub(crate) const fn free(pool: u64) -> u64 {
     pool * 3 / 4

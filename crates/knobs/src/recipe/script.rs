@@ -85,10 +85,17 @@ fn printed(command: &Command, name: &str, words: &[String], input: Option<&[(u32
         }
         "printf" => {
             let (format, arguments) = rest.split_first()?;
+            let mut parts = format.split("%s");
+            let (first, rest) = (parts.next()?, parts.collect::<Vec<_>>());
+            if rest.is_empty() {
+                return Some(lines_of(line, format));
+            }
             // A format is used again until the arguments are used up.
-            let once = |word: &String| format.replacen("%s", word, 1);
-            let text = if format.contains("%s") { arguments.iter().map(once).collect() } else { format.clone() };
-            Some(lines_of(line, &text))
+            let once = |words: &[String]| {
+                let behind = |(at, part): (usize, &&str)| [words.get(at).map_or("", String::as_str), part].concat();
+                [first.to_owned()].into_iter().chain(rest.iter().enumerate().map(behind)).collect::<String>()
+            };
+            Some(lines_of(line, &arguments.chunks(rest.len()).map(once).collect::<String>()))
         }
         "cat" | "tee" if !command.here.is_empty() => Some(command.here.clone()),
         "cat" if !rest.is_empty() => None,

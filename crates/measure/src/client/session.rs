@@ -7,12 +7,10 @@ use std::{
 
 use crate::{
     control::Control,
-    error::{Foreign, MeasureError},
+    error::{Foreign, HANDSHAKE, MeasureError},
     patience::Patience,
     wire::{Cookie, Params, State},
 };
-
-const HANDSHAKE: &str = "the handshake";
 
 /// A random cookie, or why the system has none to give.
 pub(super) fn cookie(peer: SocketAddr) -> Result<Cookie, MeasureError> {
