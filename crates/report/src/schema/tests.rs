@@ -212,12 +212,21 @@ fn every_key_of_a_mesh_is_documented() {
         Ok(Found { rate: rate(mbps), rtt, limiter: fullpipe_diagnose::Limiter::ReceiveWindow })
     };
     let all = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)];
-    let cells = all.map(|(from, to)| Cell { from, to, found: found(if to == 0 { 9 } else { 900 }, to as u64) });
+    let mut cells =
+        all.map(|(from, to)| Cell { from, to, found: found(if to == 0 { 9 } else { 900 }, to as u64), unable: None });
+    for cell in cells.iter_mut().filter(|cell| cell.from + cell.to == 3) {
+        cell.unable = Some(fullpipe_mesh::Unable { host: 1, why: "no route".to_owned() });
+    }
     let earlier = BTreeMap::from([(("b".to_owned(), "a".to_owned()), vec![rate(900)])]);
     let verdict = judge(&hosts, &cells, &earlier, Criteria::default());
     let report = |run, cells, verdict| crate::MeshReport { hosts: &hosts, cells, verdict, run };
     let document = json::mesh("mesh", &report(Some(1), &cells, &verdict));
-    let failed = [(0, 1), (1, 0)].map(|(from, to)| Cell { from, to, found: Err("on a: \u{1b}[2Jrefused".to_owned()) });
+    let failed = [(0, 1), (1, 0)].map(|(from, to)| Cell {
+        from,
+        to,
+        found: Err("on a: \u{1b}[2Jrefused".to_owned()),
+        unable: None,
+    });
     let nothing = judge(&hosts, &failed, &BTreeMap::new(), Criteria::default());
     hold(&[document, json::mesh("mesh", &report(None, &failed, &nothing))], MESH, &[]);
     let (from, to) = ("a".to_owned(), "b".to_owned());
@@ -237,6 +246,7 @@ fn every_key_of_a_mesh_is_documented() {
     assert!(plain(&text).contains("failed: a -> b: on a: "), "{text}");
     let text = plain(&crate::text::mesh(&report(Some(1), &cells, &verdict), look));
     assert!(text.contains("host a when it receives: 2 of its 2 directions are slow or failed"), "{text}");
+    assert!(text.contains("one-sided: b can't measure to c, so c measured both directions: no route"), "{text}");
     assert!(text.contains("slower: b -> a, 9.00 Mbit/s after 900 Mbit/s (median of 1 earlier run)"), "{text}");
 }
 
