@@ -665,7 +665,7 @@ fn journal() -> (tempfile::TempDir, FolderHost, Journal) {
 
 #[test]
 fn every_key_about_the_journal_is_documented_and_exists() {
-    let (_folder, mut host, mut journal) = journal();
+    let (folder, mut host, mut journal) = journal();
     let history = journal.history().unwrap();
     assert_eq!(history.len(), 3);
     let standing: Vec<_> = history
@@ -681,7 +681,16 @@ fn every_key_about_the_journal_is_documented_and_exists() {
     let recorded: Vec<_> = history.iter().cloned().map(Standing::recorded).collect();
     hold(&[json::history("history", &recorded)], RUNS, &[]);
     let both: Vec<_> = RUNS.iter().chain(STATUS).copied().collect();
-    let status = json::status("status", &standing);
+    let mut theirs = Journal::in_memory().unwrap();
+    let wmem = fullpipe_knobs::Address::sysctl("net.ipv4.tcp_wmem");
+    std::fs::write(folder.path().join("proc/sys/net/ipv4/tcp_wmem"), "4096\t16384\t4194304\n").unwrap();
+    let changes = [fullpipe_knobs::Change::unexplained(String::new(), wmem, None, Some("4096 16384 9000000".into()))];
+    fullpipe_host::apply(&mut host, &mut theirs, &changes, &ApplyOptions::default()).unwrap();
+    host.write(&changes[0].knob, Some("4096 16384 8000000")).unwrap();
+    let leave = UndoOptions { leave_changed: true, ..UndoOptions::default() };
+    fullpipe_host::undo(&mut host, &mut theirs, Which::All, leave).unwrap();
+    let left = fullpipe_host::left(&mut host, &theirs).unwrap();
+    let status = json::status("status", &standing, &left, None);
     hold(std::slice::from_ref(&status), &both, &[]);
     assert_eq!(status["left_behind"], true);
     let dry = UndoOptions { dry_run: true, ..UndoOptions::default() };
