@@ -553,6 +553,31 @@ def test_bad_files_are_listed_and_the_rest_is_read(captures, tmp_path):
     assert {pathlib.Path(one["file"]).name for one in listed} == told - {"gone.pcap"}
 
 
+def test_files_that_cannot_be_read_are_counted_each(captures, tmp_path, capsys):
+    for number in ("", *range(1, 4)):
+        (captures / "lon" / f"junk.pcap{number}").write_bytes(b"this is no capture")
+    (captures / "lon" / "empty.pcap").write_bytes(b"")
+    cut = captures / "sin" / "r.pcap1"
+    cut.write_bytes(cut.read_bytes()[:-5])
+    counts = made(captures, tmp_path / "out", code=24)["archive"]
+    assert [counts[f"{what}_captures"] for what in ("unreadable", "partial", "failed")] == [5, 1, 0]
+    capsys.readouterr()
+    assert main([str(captures), "--out", str(tmp_path / "out"), "--quiet"]) == 24
+    assert "captures: 5 unreadable; 1 read in part\n" in capsys.readouterr().out
+
+
+def test_nothing_is_left_where_nothing_was_listed(captures, tmp_path):
+    for source in (tmp_path / "absent", "nowhere://captures", "ftp://127.0.0.1:1/x"):
+        assert made(source, tmp_path / "new", code=24)["error"]["kind"] == "input_invalid"
+        assert not (tmp_path / "new").exists()
+    file = tmp_path / "file"
+    file.write_text("theirs")
+    for out in (file, file / "below"):
+        error = made(captures, out, code=2)["error"]
+        assert error["kind"] == "usage" and f"{file} is a file" in error["message"]
+    assert file.read_text() == "theirs"
+
+
 def test_a_missing_file_of_a_series_is_told_and_nothing_is_joined_over_it(tmp_path):
     for kind, names, gone in [
         ("size", ["x.pcap", "x.pcap1", "x.pcap2", "x.pcap3"], "x.pcap1"),

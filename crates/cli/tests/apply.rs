@@ -57,6 +57,21 @@ fn fails(state: &Path, words: &[&str], code: i32) -> Value {
 }
 
 #[test]
+fn a_plan_without_changes_is_said_to_be_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json");
+    fs::write(&plan, r#"{"schema":"fullpipe/2","changes":[]}"#).unwrap();
+    let output = Command::new(FULLPIPE)
+        .args(["apply", plan.to_str().unwrap(), "--yes"])
+        .env("FULLPIPE_STATE_DIR", folder.path().join("state"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains("the plan has no changes"), "{text}");
+    assert!(!text.contains("set already"), "{text}");
+}
+
+#[test]
 fn a_plan_is_applied_read_back_and_undone() {
     let folder = tempfile::tempdir().unwrap();
     let script = "

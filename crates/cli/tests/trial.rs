@@ -466,12 +466,20 @@ fn what_an_undo_left_is_said_alike_wherever_the_run_is_shown() {
             tr -s ' \\n' ' ' < reported > line
             grep -c 'tcp_rmem [^>]*> [^>]*) left' line
             grep -c '90-fullpipe.conf [^>]*> [^>]*) put back' line
+            grep -q 'lasts beyond a reboot' line && exit 1
+            grep -q 'gone after a reboot: its boot-time file is no longer there' line
         done
+        $F status --json > partial.json
         cat $R";
     let name = "what_an_undo_left_is_said_alike_wherever_the_run_is_shown";
     let Some(seen) = in_namespace(name, folder.path(), script) else { return };
     assert_eq!(seen, ["1", "1", "1", "1", "1", "1", "1", "1", "1", "4096 87380 999999"]);
     assert_eq!(file(folder.path(), "undone.json")["complete"], false);
+    let partial = file(folder.path(), "partial.json");
+    let entries = partial["runs"][0]["entries"].as_array().unwrap();
+    let rmem = entries.iter().find(|entry| entry["knob"] == "net.ipv4.tcp_rmem").unwrap();
+    assert_eq!(rmem["persisted"], false, "{rmem}");
+    assert!(rmem["not_lasting"].as_str().unwrap().contains("no longer there"), "{rmem}");
 }
 
 #[test]
@@ -493,6 +501,12 @@ fn a_dry_run_of_an_undo_tells_what_is_left_alone_and_what_is_theirs_can_be_left_
         $F undo --all --yes --leave-changed --json > left.json
         $F undo --all --yes
         $F history | grep -c 'left to whoever changed it'
+        $F status > status
+        grep -q 'every setting is as it was' status && exit 1
+        tr -s ' \n' ' ' < status > line
+        grep -q 'tcp_rmem reads 4096 87380 999999; before run 1' line
+        grep -q '`fullpipe undo` no longer takes it back' line
+        $F status --json > status.json
         cmp theirs sysctl.d/90-fullpipe.conf
         cat $R";
     let name = "a_dry_run_of_an_undo_tells_what_is_left_alone_and_what_is_theirs_can_be_left_for_good";
@@ -510,6 +524,10 @@ fn a_dry_run_of_an_undo_tells_what_is_left_alone_and_what_is_theirs_can_be_left_
     assert_eq!(outcomes(&left, "left"), 2, "{left}");
     let text = fs::read_to_string(folder.path().join("would")).unwrap();
     assert!(text.contains("--leave-changed") && text.contains("left alone"), "{text}");
+    let status = file(folder.path(), "status.json");
+    let of = |key: &str| status["left"].as_array().unwrap().iter().find(|left| left[key].is_string()).unwrap().clone();
+    assert_eq!((status["runs"].as_array().unwrap().len(), &of("knob")["now"]), (0, &"4096 87380 999999".into()));
+    assert_eq!((&of("file")["claims_undo"], &of("knob")["claims_undo"]), (&true.into(), &false.into()), "{status}");
 }
 
 #[test]

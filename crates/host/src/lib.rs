@@ -20,6 +20,7 @@ pub mod freebsd;
 pub mod guardian;
 mod held;
 pub mod journal;
+mod left;
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux looks at its ways out so far"))]
 mod lifeline;
 #[cfg(target_os = "linux")]
@@ -44,6 +45,7 @@ pub use export_folder::{ExportFolder, ExportFolderError};
 pub use folder::FolderHost;
 pub use held::{FixedBuffers, HeldSocket, Program};
 pub use journal::{Entry, EntryKind, EntryState, FarRun, Journal, JournalError, RunId, RunRecord, RunState, Trial};
+pub use left::{Left, left};
 pub use lifeline::Lifeline;
 pub use persist::{BootFile, Lasting, Overridden, no_survivor};
 pub use program::Output;

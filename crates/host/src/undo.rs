@@ -412,7 +412,7 @@ fn restarted() -> Outcome {
 }
 
 /// True where both are known and not the same.
-fn differ(a: &Option<String>, b: &Option<String>) -> bool {
+pub(crate) fn differ(a: &Option<String>, b: &Option<String>) -> bool {
     matches!((a, b), (Some(a), Some(b)) if a != b)
 }
 

@@ -264,6 +264,26 @@ fn what_is_left_to_whoever_changed_it_is_looked_at_no_more() {
         "{left:?}"
     );
     assert!(all(&mut host, &mut journal, false).entries.is_empty());
+    // It is told as theirs until it is as it was before us.
+    let drop_in = boot.path().join("90-fullpipe.conf");
+    let told = |host: &mut FolderHost, journal: &Journal| -> Vec<(String, Option<String>, bool)> {
+        let text = |bytes: Option<Vec<u8>>| bytes.map(|bytes| String::from_utf8(bytes).expect("text"));
+        let left = fullpipe_host::left(host, journal).expect("looked");
+        left.into_iter()
+            .map(|left| (left.entry.place.clone(), text(left.now.clone().expect("read")), left.claims_an_undo()))
+            .collect()
+    };
+    let rmem = ("net.ipv4.tcp_rmem".to_owned(), Some("4096 1 2".to_owned()), false);
+    let file = |content: &str, claims| (drop_in.display().to_string(), Some(content.to_owned()), claims);
+    let mut both = told(&mut host, &journal);
+    both.sort();
+    assert_eq!(both, [file("net.ipv4.tcp_sack = 1\n", false), rmem.clone()]);
+    let claim = "# Written by fullpipe; `fullpipe undo` takes it back.\nnet.ipv4.tcp_sack = 1\n";
+    fs::write(&drop_in, claim).expect("somebody else");
+    assert!(told(&mut host, &journal).contains(&file(claim, true)));
+    fs::remove_file(&drop_in).expect("removed");
+    assert_eq!(told(&mut host, &journal), [rmem], "a file that is gone is as it was before");
+    fs::write(&drop_in, "net.ipv4.tcp_sack = 1\n").expect("somebody else");
     assert_eq!(host.read(&address("net.ipv4.tcp_rmem")).expect("read").as_deref(), Some("4096 1 2"));
     assert_eq!(fs::read_to_string(boot.path().join("90-fullpipe.conf")).expect("there"), "net.ipv4.tcp_sack = 1\n");
     // What a later run of ours changed is nobody else's.

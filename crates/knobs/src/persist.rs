@@ -2,6 +2,9 @@
 
 use crate::{Address, Change, Settings};
 
+/// What a boot-time file of ours says of itself, in a comment.
+pub const TAKEN_BACK: &str = "`fullpipe undo` takes it back";
+
 /// Where the drop-in goes. Its name sorts after the distribution's files and before an administrator's `99-`.
 pub const SYSCTL_FILE: &str = "/etc/sysctl.d/90-fullpipe.conf";
 
@@ -33,7 +36,7 @@ pub fn sysctl_drop_in(changes: &[Change], settings: &Settings) -> DropIn {
             ));
         }
         if drop_in.content.is_empty() {
-            drop_in.content.push_str("# Written by fullpipe; `fullpipe undo` takes it back.\n");
+            drop_in.content.push_str(&format!("# Written by fullpipe; {TAKEN_BACK}.\n"));
         }
         let value = to.split_whitespace().collect::<Vec<_>>().join(" ");
         drop_in.content.push_str(&format!("\n# {}\n{name} = {value}\n", one_line(&change.reason)));

@@ -12,6 +12,6 @@ mod verdict;
 
 pub use error::{Fault, MeshError, StoreError};
 pub use hosts::{Host, Hosts, LARGEST, SitePath};
-pub use measure::{Cell, Found, Test, measure};
+pub use measure::{Cell, Found, Test, Unable, measure};
 pub use store::{EarlierCell, EarlierRun, Store};
 pub use verdict::{Criteria, Role, Slow, Slower, Suspect, SuspectKind, Verdict, judge};

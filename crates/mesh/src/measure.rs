@@ -35,6 +35,17 @@ pub struct Cell {
     pub to: usize,
     /// What came out, or why nothing did.
     pub found: Result<Found, String>,
+    /// Who could not measure it to the other end, so that the other end did.
+    pub unable: Option<Unable>,
+}
+
+/// A host that could not measure to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unable {
+    /// Its place in [`Hosts::hosts`].
+    pub host: usize,
+    /// What went wrong.
+    pub why: String,
 }
 
 /// What was measured of a direction.
@@ -77,11 +88,11 @@ pub fn measure(
         let cells_of = match first {
             Ok(cells) => cells,
             Err(why) => match pair(hosts, (b, a), test, cancel)? {
-                Ok(cells) => cells,
+                Ok(cells) => cells.map(|cell| Cell { unable: Some(Unable { host: a, why: why.clone() }), ..cell }),
                 Err(also) => {
                     let (here, there) = (&hosts.hosts[a].name, &hosts.hosts[b].name);
                     let why = format!("on {here}: {why}; on {there}: {also}");
-                    [(a, b), (b, a)].map(|(from, to)| Cell { from, to, found: Err(why.clone()) })
+                    [(a, b), (b, a)].map(|(from, to)| Cell { from, to, found: Err(why.clone()), unable: None })
                 }
             },
         };
@@ -116,6 +127,7 @@ fn pair(
         from,
         to,
         found: found.ok_or_else(|| "the document has no such direction".to_owned()),
+        unable: None,
     };
     Ok(Ok([cell(client, server, found[0]), cell(server, client, found[1])]))
 }
@@ -276,6 +288,8 @@ mod tests {
         let cells = measure(&hosts, TEST, &AtomicBool::new(false), &mut |_, _, _, _| {}).unwrap();
         let rates: Vec<_> = cells.iter().map(|cell| cell.found.as_ref().unwrap().rate.bps()).collect();
         assert_eq!(rates, [40, 30]);
+        let unable = Unable { host: 0, why: "no route".to_owned() };
+        assert!(cells.iter().all(|cell| cell.unable.as_ref() == Some(&unable)), "who could not is told: {cells:?}");
     }
 
     #[test]

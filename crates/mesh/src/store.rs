@@ -294,7 +294,10 @@ mod tests {
             rtt: Some(Micros::new(80_000)),
             limiter: Limiter::SendBuffer,
         };
-        vec![Cell { from: 0, to: 1, found: Ok(found) }, Cell { from: 1, to: 0, found: Err("refused".to_owned()) }]
+        vec![
+            Cell { from: 0, to: 1, found: Ok(found), unable: None },
+            Cell { from: 1, to: 0, found: Err("refused".to_owned()), unable: None },
+        ]
     }
 
     #[test]

@@ -253,7 +253,7 @@ mod tests {
                 let mbps = rate(&hosts.hosts[from].name, &hosts.hosts[to].name);
                 let limiter = if mbps == Some(900) { Limiter::Path } else { Limiter::ReceiveWindow };
                 let found = mbps.map(|mbps| Found { rate: Rate::from_bps(mbps * 1_000_000), rtt: None, limiter });
-                Cell { from, to, found: found.ok_or_else(|| "refused".to_owned()) }
+                Cell { from, to, found: found.ok_or_else(|| "refused".to_owned()), unable: None }
             })
             .collect()
     }

@@ -255,8 +255,12 @@ pub const RUNS: &[Key] = &[
     key("runs[].entries[].before", "string?", "what was there; `null`: absent"),
     key("runs[].entries[].intended", "string?", "what was to be there; `null`: absent"),
     key("runs[].entries[].read_back", "string?", "what was read back after the write"),
-    key("runs[].entries[].persisted", "boolean", "whether it was to last beyond a reboot"),
-    key("runs[].entries[].not_lasting", "string?", "why it does not last beyond a reboot all the same"),
+    key(
+        "runs[].entries[].persisted",
+        "boolean",
+        "whether it lasts beyond a reboot: false, too, where its boot-time file is gone",
+    ),
+    key("runs[].entries[].not_lasting", "string?", "why it does not last beyond a reboot although it was to"),
     key(
         "runs[].entries[].state",
         "string",
@@ -268,8 +272,33 @@ pub const RUNS: &[Key] = &[
 ];
 
 /// What `status` prints beside the runs.
-pub const STATUS: &[Key] =
-    &[key("left_behind", "boolean", "whether an interrupted run left something behind, which `undo` takes back")];
+pub const STATUS: &[Key] = &[
+    key("left_behind", "boolean", "whether an interrupted run left something behind, which `undo` takes back"),
+    key(
+        "left[]",
+        "object",
+        "what `undo --leave-changed` left to whoever had changed it, where it is not as it was before the run",
+    ),
+    key("left[].run", "integer", "the run that had changed it"),
+    key("left[].kind", "string", "`setting`, `file` or `socket`"),
+    key("left[].knob", "string?", "the setting"),
+    key("left[].file", "string?", "the file"),
+    key("left[].socket", "string?", "the socket, its process and its descriptor there"),
+    key("left[].before", "string?", "what was there before the run; `null`: absent"),
+    key("left[].intended", "string?", "what the run put there; `null`: absent"),
+    key("left[].now", "string?", "what is there now; `null`: absent, or `problem`"),
+    key("left[].problem", "string?", "why it can't be read"),
+    key(
+        "left[].claims_undo",
+        "boolean",
+        "whether it is a file whose comment still says that `fullpipe undo` takes it back, which no undo does",
+    ),
+    key(
+        "root_only",
+        "string?",
+        "the state folder of root, who used fullpipe here, too: what is in force of that only root sees",
+    ),
+];
 
 /// What `confirm` prints.
 pub const CONFIRMED: &[Key] = &[

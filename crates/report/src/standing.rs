@@ -1,6 +1,6 @@
 //! A run beside what the host reads now, and what it reads at boot.
 
-use fullpipe_host::{Entry, EntryState, Overridden, RunRecord};
+use fullpipe_host::{Entry, EntryKind, EntryState, Overridden, RunRecord};
 
 /// A run, and what is known of it besides.
 #[derive(Clone, Debug)]
@@ -48,12 +48,34 @@ impl Standing {
         Self { overridden, ..self }
     }
 
+    /// Whether an entry is to last beyond a reboot: a setting does as long as a boot-time file of its run is there, where the run
+    /// wrote any.
+    pub(crate) fn persists(&self, entry: &Entry) -> bool {
+        entry.persisted && !self.has_lost_its_file(entry)
+    }
+
     /// What keeps an entry from lasting beyond a reboot although it was to.
-    pub(crate) fn not_lasting(&self, entry: &Entry) -> Option<&Overridden> {
-        let is_lasting = entry.persisted && entry.state.is_outstanding();
-        let concerning = self.overridden.iter().filter(|overridden| is_lasting && overridden.concerns(&entry.place));
+    pub(crate) fn not_lasting(&self, entry: &Entry) -> Option<String> {
+        if !entry.persisted || !entry.state.is_outstanding() {
+            return None;
+        }
+        if self.has_lost_its_file(entry) {
+            return Some("gone after a reboot: its boot-time file is no longer there".to_owned());
+        }
+        let concerning = self.overridden.iter().filter(|overridden| overridden.concerns(&entry.place));
         // The file that wins says more than the folder that nothing reads.
-        concerning.max_by_key(|overridden| overridden.is_by_another())
+        concerning.max_by_key(|overridden| overridden.is_by_another()).map(Overridden::instead)
+    }
+
+    /// Whether a setting is still in force, and the boot-time files of its run were taken back or are gone.
+    fn has_lost_its_file(&self, entry: &Entry) -> bool {
+        let is_gone = |(index, file): (usize, &Entry)| {
+            let taken_back = matches!(file.state, EntryState::Undone | EntryState::Gone);
+            taken_back || self.readings.get(index) == Some(&Reading::Other(None))
+        };
+        let mut files = self.run.entries.iter().enumerate().filter(|(_, file)| file.kind == EntryKind::File).peekable();
+        let is_setting = entry.kind == EntryKind::Setting && entry.state.is_outstanding();
+        is_setting && files.peek().is_some() && files.all(is_gone)
     }
 }
 

@@ -3,6 +3,7 @@
 #[cfg(target_os = "linux")]
 use fullpipe_host::JournalError;
 use fullpipe_host::{Journal, journal};
+use fullpipe_report::text;
 
 use crate::{exit::Exit, failure::Failure, output::Output};
 
@@ -37,10 +38,13 @@ pub(super) fn is_all() -> bool {
 pub(super) fn exit_of_look(command: &str, journal: Option<&Journal>, output: Output) -> Exit {
     let exit = journal.map_or(Exit::Ok, |journal| exit_of(journal, output));
     let Some(folder) = journal::roots_state_dir().filter(|_| exit == Exit::Ok) else { return exit };
-    output.warning(&format!(
-        "root has changed settings of this machine, and only root sees which ({}): `sudo fullpipe {command}`\n",
+    // Whether anything of it is still in force, only root can tell.
+    let what = if command == "history" { "it changed" } else { "is in force" };
+    let said = format!(
+        "root used fullpipe here ({}); what {what} only root sees: `sudo fullpipe {command}`",
         folder.display()
-    ));
+    );
+    output.warning(&text::paragraph(&said, output.look()));
     Exit::NoPermission
 }
 

@@ -1,6 +1,6 @@
 //! `fullpipe status`.
 
-use fullpipe_host::{Entry, EntryKind, Host, Journal, SystemHost, overridden_at_boot, same_value};
+use fullpipe_host::{Entry, EntryKind, Host, Journal, SystemHost, left, overridden_at_boot, same_value};
 use fullpipe_knobs::Address;
 use fullpipe_report::{Reading, Standing, json, text};
 
@@ -16,9 +16,11 @@ pub(super) fn run(output: Output) -> Ended {
         let beside = Standing::new(run, |entry| reading(&mut host, entry));
         standing.push(beside_boot_files(&mut host, beside));
     }
-    printed(
-        output.result(|| json::status("status", &standing), |look| text::status(&standing, journal::is_all(), look)),
-    )?;
+    let left = journal.as_ref().map_or_else(|| Ok(Vec::new()), |journal| left(&mut host, journal))?;
+    printed(output.result(
+        || json::status("status", &standing, &left, fullpipe_host::journal::roots_state_dir()),
+        |look| text::status(&standing, &left, journal::is_all(), look),
+    ))?;
     Ok(journal::exit_of_look("status", journal.as_ref(), output))
 }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use fullpipe_diagnose::{Confidence, Detail, Diagnosis, End, Limiter, PathRate, RttSummary, Transfer};
-use fullpipe_units::{Bytes, Micros, Rate};
+use fullpipe_units::{Bytes, Micros, Rate, bdp};
 
-use super::{Flow, Goal, PlanHost, PlanRequest, bsd, mtu, netburner, sizing::Pipe, windows};
+use super::{Flow, Goal, PlanHost, PlanRequest, bsd, linux::three, mtu, netburner, sizing::Pipe, windows};
 use crate::{
     Address, Catalogue, Change, Family, Packets, Plan, Platform, Settings, TakesEffect,
     catalogue::{self, Honoured, Knob, Span},
@@ -396,11 +396,27 @@ fn linux(request: &PlatformRequest<'_>) -> Plan {
         }
     }
     if plan.changes.is_empty() && plan.notes.is_empty() {
-        plan.notes.push(
+        plan.notes = nothing_to_set(settings, bdp(request.rate, request.rtt));
+    }
+    plan
+}
+
+/// Why a plan for Linux has nothing: the buffers hold the path's `product`, or what keeps one from being planned.
+fn nothing_to_set(settings: &Settings, product: Bytes) -> Vec<String> {
+    let lacking = |name: &&str| match three(settings, name) {
+        Some([_, _, largest]) if largest >= product => None,
+        Some([_, _, largest]) => {
+            Some(format!("{name} allows {largest}, less than the bandwidth-delay product of {product}; it stays"))
+        }
+        None => Some(format!("{name} is not known as three numbers, so nothing is planned for it")),
+    };
+    let mut notes: Vec<_> = ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"].iter().filter_map(lacking).collect();
+    if notes.is_empty() {
+        notes.push(
             "the allowed buffers are at least the bandwidth-delay product of this path; nothing to set".to_owned(),
         );
     }
-    plan
+    notes
 }
 
 /// The values that a kernel starts with, as far as the catalogue has them as numbers.

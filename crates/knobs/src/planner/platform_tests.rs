@@ -680,6 +680,19 @@ fn linux_is_planned_from_its_versions_defaults() {
     assert!(says(&fine, "nothing to set"));
 }
 
+#[test]
+fn buffers_that_are_not_known_are_not_said_to_be_large_enough() {
+    let (rmem, wmem) = (Address::sysctl("net.ipv4.tcp_rmem"), Address::sysctl("net.ipv4.tcp_wmem"));
+    let asked = request("linux-6.18", "100M", "80ms");
+    let mut settings = Settings { platform: asked.platform.clone(), ..Settings::default() };
+    settings.values.insert(rmem, Some("131072".into()));
+    settings.values.insert(wmem, Some("4096 16384 4194304".into()));
+    let plan = plan_platform(&PlatformRequest { settings: Some(&settings), ..asked });
+    assert_eq!(short(&plan), [] as [&str; 0]);
+    assert!(!says(&plan, "at least the bandwidth-delay product"), "{:?}", plan.notes);
+    assert!(says(&plan, "net.ipv4.tcp_rmem is not known as three numbers"), "{:?}", plan.notes);
+}
+
 fn packets(device: Option<&str>, here: &str, peer: &str, hops: &[&str]) -> Packets {
     Packets {
         device: device.map(str::to_owned),

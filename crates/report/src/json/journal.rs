@@ -1,6 +1,8 @@
 //! The documents about the journal.
 
-use fullpipe_host::{Entry, EntryKind, Outcome, Run, RunState, UndoReport, UndoneEntry};
+use std::path::Path;
+
+use fullpipe_host::{Entry, EntryKind, Left, Outcome, Run, RunState, UndoReport, UndoneEntry};
 use serde_json::{Value, json};
 
 use super::{document, with_problem};
@@ -11,11 +13,38 @@ pub fn history(command: &str, runs: &[Standing]) -> Value {
     document(command, json!({ "runs": runs.iter().map(run).collect::<Vec<_>>() }))
 }
 
-/// What is in force, and whether something of it was left behind by an interrupted run.
-pub fn status(command: &str, standing: &[Standing]) -> Value {
+/// What is in force, whether something of it was left behind by an interrupted run, and what undos left to others. `roots`: where
+/// there may be more that only root sees.
+pub fn status(command: &str, standing: &[Standing], left: &[Left], roots: Option<&Path>) -> Value {
     let runs: Vec<_> = standing.iter().map(run).collect();
     let interrupted = standing.iter().any(|standing| standing.run.state == RunState::Open);
-    document(command, json!({ "runs": runs, "left_behind": interrupted }))
+    document(
+        command,
+        json!({
+            "runs": runs,
+            "left_behind": interrupted,
+            "left": left.iter().map(of_others).collect::<Vec<_>>(),
+            "root_only": roots.map(|folder| folder.display().to_string()),
+        }),
+    )
+}
+
+fn of_others(left: &Left) -> Value {
+    let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(lossy);
+    let Left { run, entry, now } = left;
+    let of = |kind| (entry.kind == kind).then_some(&entry.place);
+    json!({
+        "run": run,
+        "kind": entry.kind,
+        "knob": of(EntryKind::Setting),
+        "file": of(EntryKind::File),
+        "socket": of(EntryKind::Socket),
+        "before": text(&entry.before),
+        "intended": text(&entry.intended),
+        "now": now.as_ref().ok().and_then(text),
+        "problem": now.as_ref().err(),
+        "claims_undo": left.claims_an_undo(),
+    })
 }
 
 /// One run, beside what the host reads now.
@@ -75,7 +104,8 @@ fn run(standing: &Standing) -> Value {
     let Standing { run, readings, .. } = standing;
     let one = |(index, record): (usize, &Entry)| {
         let mut object = entry(record, readings.get(index));
-        object["not_lasting"] = json!(standing.not_lasting(record).map(fullpipe_host::Overridden::instead));
+        object["persisted"] = json!(standing.persists(record));
+        object["not_lasting"] = json!(standing.not_lasting(record));
         object
     };
     let entries: Vec<_> = run.entries.iter().enumerate().map(one).collect();
@@ -108,7 +138,6 @@ fn entry(entry: &Entry, reading: Option<&Reading>) -> Value {
         "before": text(&entry.before),
         "intended": text(&entry.intended),
         "read_back": text(&entry.read_back),
-        "persisted": entry.persisted,
         "state": entry.state,
         "now": now,
         "as_set": as_set,

@@ -17,6 +17,13 @@ pub const MESH: &[Key] = &[
     key("directions[].rtt_us", "integer?", "round-trip time without load; us"),
     key("directions[].limiter", "string?", "what limited it, as in `transfers[].diagnosis`"),
     key("directions[].error", "string?", "why it could not be measured, from either host"),
+    key(
+        "directions[].unable",
+        "object?",
+        "who could not measure the pair, so that the other end measured both directions",
+    ),
+    key("directions[].unable.host", "string", "that host"),
+    key("directions[].unable.error", "string", "what went wrong there"),
     key("directions[].slow", "boolean", "whether it is slow"),
     key("directions[].against_bps", "integer?", "the rate that it was held against; `null`: it is not slow; bit/s"),
     key("directions[].against", "string?", "what that is: `declared` for its path, or the `median` of all directions"),

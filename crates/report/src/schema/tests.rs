@@ -212,12 +212,21 @@ fn every_key_of_a_mesh_is_documented() {
         Ok(Found { rate: rate(mbps), rtt, limiter: fullpipe_diagnose::Limiter::ReceiveWindow })
     };
     let all = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)];
-    let cells = all.map(|(from, to)| Cell { from, to, found: found(if to == 0 { 9 } else { 900 }, to as u64) });
+    let mut cells =
+        all.map(|(from, to)| Cell { from, to, found: found(if to == 0 { 9 } else { 900 }, to as u64), unable: None });
+    for cell in cells.iter_mut().filter(|cell| cell.from + cell.to == 3) {
+        cell.unable = Some(fullpipe_mesh::Unable { host: 1, why: "no route".to_owned() });
+    }
     let earlier = BTreeMap::from([(("b".to_owned(), "a".to_owned()), vec![rate(900)])]);
     let verdict = judge(&hosts, &cells, &earlier, Criteria::default());
     let report = |run, cells, verdict| crate::MeshReport { hosts: &hosts, cells, verdict, run };
     let document = json::mesh("mesh", &report(Some(1), &cells, &verdict));
-    let failed = [(0, 1), (1, 0)].map(|(from, to)| Cell { from, to, found: Err("on a: \u{1b}[2Jrefused".to_owned()) });
+    let failed = [(0, 1), (1, 0)].map(|(from, to)| Cell {
+        from,
+        to,
+        found: Err("on a: \u{1b}[2Jrefused".to_owned()),
+        unable: None,
+    });
     let nothing = judge(&hosts, &failed, &BTreeMap::new(), Criteria::default());
     hold(&[document, json::mesh("mesh", &report(None, &failed, &nothing))], MESH, &[]);
     let (from, to) = ("a".to_owned(), "b".to_owned());
@@ -237,6 +246,7 @@ fn every_key_of_a_mesh_is_documented() {
     assert!(plain(&text).contains("failed: a -> b: on a: "), "{text}");
     let text = plain(&crate::text::mesh(&report(Some(1), &cells, &verdict), look));
     assert!(text.contains("host a when it receives: 2 of its 2 directions are slow or failed"), "{text}");
+    assert!(text.contains("one-sided: b can't measure to c, so c measured both directions: no route"), "{text}");
     assert!(text.contains("slower: b -> a, 9.00 Mbit/s after 900 Mbit/s (median of 1 earlier run)"), "{text}");
 }
 
@@ -655,7 +665,7 @@ fn journal() -> (tempfile::TempDir, FolderHost, Journal) {
 
 #[test]
 fn every_key_about_the_journal_is_documented_and_exists() {
-    let (_folder, mut host, mut journal) = journal();
+    let (folder, mut host, mut journal) = journal();
     let history = journal.history().unwrap();
     assert_eq!(history.len(), 3);
     let standing: Vec<_> = history
@@ -671,7 +681,16 @@ fn every_key_about_the_journal_is_documented_and_exists() {
     let recorded: Vec<_> = history.iter().cloned().map(Standing::recorded).collect();
     hold(&[json::history("history", &recorded)], RUNS, &[]);
     let both: Vec<_> = RUNS.iter().chain(STATUS).copied().collect();
-    let status = json::status("status", &standing);
+    let mut theirs = Journal::in_memory().unwrap();
+    let wmem = fullpipe_knobs::Address::sysctl("net.ipv4.tcp_wmem");
+    std::fs::write(folder.path().join("proc/sys/net/ipv4/tcp_wmem"), "4096\t16384\t4194304\n").unwrap();
+    let changes = [fullpipe_knobs::Change::unexplained(String::new(), wmem, None, Some("4096 16384 9000000".into()))];
+    fullpipe_host::apply(&mut host, &mut theirs, &changes, &ApplyOptions::default()).unwrap();
+    host.write(&changes[0].knob, Some("4096 16384 8000000")).unwrap();
+    let leave = UndoOptions { leave_changed: true, ..UndoOptions::default() };
+    fullpipe_host::undo(&mut host, &mut theirs, Which::All, leave).unwrap();
+    let left = fullpipe_host::left(&mut host, &theirs).unwrap();
+    let status = json::status("status", &standing, &left, None);
     hold(std::slice::from_ref(&status), &both, &[]);
     assert_eq!(status["left_behind"], true);
     let dry = UndoOptions { dry_run: true, ..UndoOptions::default() };

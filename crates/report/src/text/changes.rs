@@ -47,6 +47,10 @@ pub fn applied(done: &AppliedPlan<'_>, look: Look) -> String {
     let run = done.run;
     let changed = run.applied.iter().filter(|applied| !applied.unchanged()).count();
     let statement = match run.id {
+        // Nor were any left out because they were set already, which the plan notes.
+        None if done.plan.changes.is_empty() && done.plan.notes.is_empty() => {
+            "the plan has no changes; nothing was changed".to_owned()
+        }
         None => "all values were set already; nothing was changed".to_owned(),
         Some(id) if changed > 0 => {
             format!("{} set and read back; `fullpipe undo {id}` puts back what was there", count(changed, "setting"))

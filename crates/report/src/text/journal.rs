@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fullpipe_host::{EntryKind, EntryState, Outcome, RunState, UndoReport, UndoneEntry};
+use fullpipe_host::{EntryKind, EntryState, Left, Outcome, RunState, UndoReport, UndoneEntry};
 
 use super::page::{BAD, DIM, GOOD, Look, NAME, PLAIN, Page, WARN, count, value_or_absent};
 use crate::{
@@ -33,10 +33,13 @@ pub fn history(runs: &[Standing], is_all: bool, look: Look) -> String {
     page.finish()
 }
 
-/// What is in force because of us, and what an interrupted run left behind; `is_all`: nobody else's is left out.
-pub fn status(standing: &[Standing], is_all: bool, look: Look) -> String {
+/// What is in force because of us, what an interrupted run left behind, and what undos left to others; `is_all`: nobody else's is
+/// left out.
+pub fn status(standing: &[Standing], left: &[Left], is_all: bool, look: Look) -> String {
     let mut page = Page::new(look);
-    if standing.is_empty() && is_all {
+    if standing.is_empty() && !left.is_empty() {
+        page.title("status", PLAIN, "nothing that fullpipe undoes is in force");
+    } else if standing.is_empty() && is_all {
         page.title("status", GOOD, "nothing is in force: every setting is as it was before fullpipe");
     } else if standing.is_empty() {
         page.title("status", PLAIN, NOTHING_BY_THIS_USER);
@@ -44,11 +47,34 @@ pub fn status(standing: &[Standing], is_all: bool, look: Look) -> String {
     for one in standing {
         put_run(&mut page, one);
     }
+    if !left.is_empty() {
+        page.title("left", WARN, "to whoever changed it since; no undo looks at it any more");
+        left.iter().for_each(|left| put_left(&mut page, left));
+    }
     if standing.iter().any(|standing| standing.run.state == RunState::Open) {
         page.gap();
         page.marked("hint", WARN, "`fullpipe undo` takes back what an interrupted run left behind");
     }
     page.finish()
+}
+
+fn put_left(page: &mut Page, left: &Left) {
+    let is_file = left.entry.kind == EntryKind::File;
+    let shown = |bytes: Option<&[u8]>| match bytes {
+        content if is_file => file(content),
+        value => value_or_absent(value.map(lossy).as_deref()),
+    };
+    let (style, mut text) = match &left.now {
+        Err(why) => (WARN, format!("can't be read: {why}")),
+        Ok(None) if is_file => (PLAIN, "somebody removed it".to_owned()),
+        Ok(Some(_)) if is_file => (PLAIN, "is there as somebody changed it, with what it sets at boot".to_owned()),
+        Ok(now) => (PLAIN, format!("reads {}", shown(now.as_deref()))),
+    };
+    text += &format!("; before run {} it was {}", left.run, shown(left.entry.before.as_deref()));
+    if left.claims_an_undo() {
+        text += "; `fullpipe undo` no longer takes it back, though its comment says so: removing it is theirs";
+    }
+    page.sentence(2, &[(NAME, &left.entry.place), (PLAIN, "  "), (style, &text)]);
 }
 
 /// One run in full, beside what the host reads now.
@@ -133,7 +159,7 @@ fn put_run(page: &mut Page, standing: &Standing) {
         let mut pieces =
             vec![(NAME, entry.place.clone()), (PLAIN, "  ".to_owned()), (DIM, before), (PLAIN, format!(" -> {set}"))];
         if let Some(overridden) = standing.not_lasting(entry) {
-            pieces.push((WARN, format!("  ({})", overridden.instead())));
+            pieces.push((WARN, format!("  ({overridden})")));
         } else if entry.persisted && entry.state.is_outstanding() {
             pieces.push((DIM, "  (lasts beyond a reboot)".to_owned()));
         }
@@ -237,10 +263,12 @@ mod tests {
     #[test]
     fn who_sees_a_part_alone_is_never_shown_that_nothing_was_changed() {
         let look = Look::default();
-        for text in [history(&[], false, look), status(&[], false, look), undo(&UndoReport::default(), false, look)] {
+        for text in
+            [history(&[], false, look), status(&[], &[], false, look), undo(&UndoReport::default(), false, look)]
+        {
             assert!(text.contains(NOTHING_BY_THIS_USER), "{text}");
         }
-        for text in [history(&[], true, look), status(&[], true, look), undo(&UndoReport::default(), true, look)] {
+        for text in [history(&[], true, look), status(&[], &[], true, look), undo(&UndoReport::default(), true, look)] {
             assert!(!text.contains(NOTHING_BY_THIS_USER) && text.contains("nothing"), "{text}");
         }
     }

@@ -50,8 +50,14 @@ pub fn mesh(found: &MeshReport<'_>, look: Look) -> String {
         let median = format!("{} (median of {})", slower.before, count(slower.runs, "earlier run"));
         page.marked("slower", WARN, &format!("{way}, {rate} after {median}"));
     }
-    // Both directions of a pair fail for one reason.
+    // Both directions of a pair fail for one reason, and are measured on one host.
     for cell in cells.iter().filter(|cell| cell.from < cell.to) {
+        if let Some(unable) = &cell.unable {
+            let other = if unable.host == cell.from { cell.to } else { cell.from };
+            let [host, other] = [unable.host, other].map(|place| &found.hosts.hosts[place].name);
+            let text = format!("{host} can't measure to {other}, so {other} measured both directions: {}", unable.why);
+            page.marked("one-sided", WARN, &text);
+        }
         if let Err(why) = &cell.found {
             page.marked("failed", BAD, &format!("{}: {why}", way(found, cell)));
         }

@@ -126,8 +126,10 @@ def _print_done(document: Dict[str, Any], out: str) -> None:
     print(f"{read} captures read in {document['seconds']:.1f} s, {document['captures_found'] - read} not read again; {document['other_files']} other files")
     print(f"{out}: {counts['connections']:,} connections of {counts['captures']:,} captures ({size(counts['capture_bytes'])}) "
           f"in {counts['parquet_files']:,} files")
-    if counts["bad_series"] or counts["failed_series"]:
-        print(f"{counts['bad_series']} unreadable; {counts['failed_series']} not read to the end, which the next run tries again")
+    told = [(counts["unreadable_captures"], "unreadable"), (counts["partial_captures"], "read in part"),
+            (counts["failed_captures"], "to be tried again by the next run"), (document["not_listed"], "that can't be listed")]
+    if any(number for number, _ in told):
+        print("captures: " + "; ".join(f"{number:,} {what}" for number, what in told if number))
     if "hash" in document:
         print(f"hash {document['hash']}")
 

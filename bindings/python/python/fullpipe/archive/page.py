@@ -61,7 +61,7 @@ def page(title: str, counts: Dict[str, int], answers: List[Answer], days: Answer
     """The whole page."""
     said = (
         f"{counts['connections']:,} connections of {counts['captures']:,} captures ({size(counts['capture_bytes'])}); "
-        f"{counts['bad_series']:,} unreadable, {counts['failed_series']:,} to be tried again."
+        f"{counts['unreadable_captures']:,} unreadable, {counts['partial_captures']:,} read in part, {counts['failed_captures']:,} to be tried again."
     )
     parts = [
         "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content='width=device-width'>",

@@ -5,6 +5,7 @@ these by itself (``inputs``, ``pools``, ``store``).
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections import deque
@@ -13,9 +14,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, Callable, Deque, Dict, FrozenSet, List, NamedTuple, Optional, Set, TextIO, Tuple
 
+from .._errors import made
 from . import inputs, pools
 from .inputs import Capture, Series, problem
-from .store import Known, Store
+from .store import MANIFEST, Known, Store
 from .worker import How, Result, can_go_on, first_of
 
 TRIES = 3
@@ -61,9 +63,13 @@ def run(options: Options, progress: "Progress") -> Dict[str, Any]:
     """Brings the archive up to date with its inputs; answers what was done."""
     places = [inputs.place(text) for text in options.inputs]
     kept = {"join": options.join, "filter": options.filter or ""}
+    # Nothing is made before there is something to keep there.
+    is_there = os.path.exists(os.path.join(Store.can_be(options.out).folder, MANIFEST))
+    captures, unlisted, others = inputs.listed(places, options.match, options.site)
+    if unlisted and not captures and not is_there:
+        raise made("input_invalid", f"{unlisted[0]['file']}: {unlisted[0]['message']}", None, 24)
     store = Store.to_write(options.out, kept)
     try:
-        captures, unlisted, others = inputs.listed(places, options.match, options.site)
         series = inputs.series(captures, options.join)
         look = Look(
             lambda capture: first_of(capture, places[capture.place].filesystem),
@@ -79,6 +85,7 @@ def run(options: Options, progress: "Progress") -> Dict[str, Any]:
             "captures_found": len(captures),
             "captures_read": sum(len(one.series.captures) for one in todo),
             "other_files": others,
+            "not_listed": len({one["file"] for one in unlisted}),
             "workers_died": progress.died,
             "seconds": round(progress.elapsed(), 3),
             "archive": store.counts(),

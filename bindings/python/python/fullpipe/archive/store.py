@@ -117,16 +117,28 @@ class Store:
         return self.opened
 
     @classmethod
-    def to_write(cls, folder: str, options: Dict[str, str]) -> "Store":
-        """Opens or makes an archive, alone, and finishes what a run before left."""
+    def can_be(cls, folder: str) -> "Store":
+        """An archive that is not opened yet, in a place where one can be; nothing is made there."""
         if "://" in folder:
             hint = "give a folder; of a cluster, only the machine where the command runs writes into it"
             raise made("usage", f"an archive is written into a folder, and {folder.split('://')[0]}:// is an object store", hint, 2)
         store = cls(folder)
         if inputs.readable(store.folder) != store.folder:
             raise made("usage", f"the name of the archive, {inputs.readable(store.folder)}, is not UTF-8", "give another --out", 2)
+        at = store.folder
+        while not os.path.lexists(at) and os.path.dirname(at) != at:
+            at = os.path.dirname(at)
+        if os.path.exists(at) and not os.path.isdir(at):
+            raise made("usage", f"{at} is a file, and an archive is a folder", "give a folder with --out", 2)
         with writing(store.folder):
             _is_ours(store.folder)
+        return store
+
+    @classmethod
+    def to_write(cls, folder: str, options: Dict[str, str]) -> "Store":
+        """Opens or makes an archive, alone, and finishes what a run before left."""
+        store = cls.can_be(folder)
+        with writing(store.folder):
             os.makedirs(store.staging, exist_ok=True)
             store._take_lock()
             store.opened = _connect(os.path.join(store.folder, MANIFEST))
@@ -370,12 +382,18 @@ class Store:
         def one(query: str) -> int:
             return int(self.manifest.execute(query).fetchone()[0] or 0)
 
+        of_series = "capture JOIN series ON series.key = capture.series"
+        is_told = "EXISTS (SELECT 1 FROM problem WHERE problem.series = capture.series AND problem.file = capture.name)"
         return {
             "captures": one("SELECT count(*) FROM capture"),
             "capture_bytes": one("SELECT sum(size) FROM capture"),
             "series": one("SELECT count(*) FROM series"),
             "bad_series": one("SELECT count(*) FROM series WHERE status = 'bad'"),
             "failed_series": one("SELECT count(*) FROM series WHERE status = 'failed'"),
+            "unreadable_captures": one(f"SELECT count(*) FROM {of_series} WHERE status != 'failed' AND {is_told} AND first_ns IS NULL"),
+            "partial_captures": one(f"SELECT count(*) FROM {of_series} WHERE status != 'failed' AND {is_told} AND first_ns IS NOT NULL"),
+            # Where all of a series failed, the problem may name the series alone.
+            "failed_captures": one(f"SELECT count(*) FROM {of_series} WHERE status = 'failed' AND ({is_told} OR connections = 0)"),
             "connections": one("SELECT sum(connections) FROM series"),
             "problems": one("SELECT count(*) FROM problem"),
             "parquet_files": one("SELECT count(*) FROM part"),
