@@ -5,7 +5,7 @@ use fullpipe_measure::{Counted, Cpu, DirectionMeasurement, Measurement, PeerKind
 use fullpipe_units::{Micros, Rate};
 
 use super::{
-    page::{GOOD, Look, PLAIN, Page, WARN, bar, or_dash, percent},
+    page::{GOOD, Look, PLAIN, Page, WARN, bar, counted, or_dash, percent},
     survey::table,
 };
 use crate::measured::{Measured, name, seconds_per_gb};
@@ -110,7 +110,8 @@ fn put_direction(page: &mut Page, direction: &DirectionMeasurement) {
         kernel.push(format!("the first of {} connections", direction.transfers.len()));
     }
     page.field("sender", &kernel.join(", "));
-    page.field("retransmitted", &format!("{} segments", or_dash(direction.retransmits)));
+    let retransmits = direction.retransmits.map(|segments| counted(segments, "segment"));
+    page.field("retransmitted", &or_dash(retransmits));
     if let Some(limited) = limited(transfer.sender_samples.last()) {
         page.field("limited by", &limited);
     }
