@@ -44,7 +44,7 @@ pub use fullpipe_probe::{
     train::Available,
 };
 pub use max::{Choice, Harm, Left, Mechanism, Push, Refused, Trial};
-pub use measurement::{Cpu, DirectionMeasurement, Measurement, PeerKind};
+pub use measurement::{Counted, Cpu, DirectionMeasurement, Measurement, PeerKind};
 pub use server::{Log, Server, ServerEvent, ServerOptions};
 pub use spec::{Direction, Length, Phase, Progress, TestDirection, TestSpec, UdpSpec};
 pub use sys::host::{name as host_name, system};

@@ -90,11 +90,13 @@ pub enum PeerKind {
 pub struct DirectionMeasurement {
     /// Which.
     pub direction: Direction,
-    /// Payload that the receiver counted, in the whole transfer.
+    /// The time at the start that nothing but [`Self::transfers`] and their series counts; zero where nothing was omitted.
+    pub omitted_us: Micros,
+    /// Payload that the receiver counted after the omitted time.
     pub bytes: Bytes,
-    /// From the first payload byte to the last, of the connection that took longest.
+    /// From the first payload byte, or the end of the omitted time, to the last, of the connection that took longest.
     pub seconds: f64,
-    /// Over the whole transfer, slow start included.
+    /// Over that time.
     pub rate_bps: Option<Rate>,
     /// After the omitted time; where nothing was omitted, over the second half of the transfer.
     pub steady_bps: Option<Rate>,
@@ -110,8 +112,52 @@ pub struct DirectionMeasurement {
     pub datagrams: Option<Datagrams>,
     /// How that came, all streams together; of what was sent where the receiver does not tell.
     pub datagram_series: Vec<DatagramSample>,
-    /// One per connection; none of datagrams.
+    /// One per connection, of the whole time; none of datagrams.
     pub transfers: Vec<Transfer>,
+    /// What counts of each of these.
+    pub counted: Vec<Counted>,
+}
+
+/// What counts of a connection: all of it, or where the start was omitted what came after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Counted {
+    /// Payload that the receiver counted.
+    pub bytes: Bytes,
+    /// Payload that was acknowledged; what arrived, where the sender was not seen.
+    pub sent: Bytes,
+    /// The time for that.
+    pub duration_us: Micros,
+    /// Segments retransmitted.
+    pub retransmits: Option<u64>,
+}
+
+impl Counted {
+    /// All of a connection.
+    pub fn whole(transfer: &Transfer) -> Self {
+        let acked = transfer.sender_samples.last().map_or(Bytes::ZERO, |sample| sample.acked);
+        Self {
+            bytes: transfer.bytes,
+            sent: acked.max(transfer.bytes),
+            duration_us: transfer.duration_us,
+            retransmits: transfer.retransmits(),
+        }
+    }
+
+    /// Payload rate.
+    pub fn rate(&self) -> Option<Rate> {
+        Rate::from_bytes(self.bytes, self.duration_us)
+    }
+}
+
+impl DirectionMeasurement {
+    /// All that arrived on connections and how long it took, the omitted time included.
+    pub fn whole(&self) -> (Bytes, Micros) {
+        let mut whole = Sum::default();
+        for transfer in &self.transfers {
+            whole.add(transfer.bytes.get(), transfer.duration_us.get());
+        }
+        (Bytes::new(whole.bytes), Micros::new(whole.longest_us))
+    }
 }
 
 #[cfg(test)]
@@ -119,6 +165,7 @@ impl DirectionMeasurement {
     pub(crate) fn nothing(direction: Direction) -> Self {
         Self {
             direction,
+            omitted_us: Micros::ZERO,
             bytes: Bytes::ZERO,
             seconds: 0.0,
             rate_bps: None,
@@ -130,6 +177,7 @@ impl DirectionMeasurement {
             datagrams: None,
             datagram_series: Vec::new(),
             transfers: Vec::new(),
+            counted: Vec::new(),
         }
     }
 }
@@ -157,51 +205,45 @@ impl Accounts<'_> {
     }
 
     fn direction(&self, role: Role, lanes: &[&LaneReport]) -> DirectionMeasurement {
-        let mut whole = Sum::default();
-        let mut steady = Sum::default();
+        let mut sum = Sum::default();
+        let mut second_half = Sum::default();
+        let mut omitted_us = 0;
         let mut retransmits = Some(0);
         let mut transfers = Vec::new();
+        let mut all_counted = Vec::new();
         let mut datagrams = None;
         let mut datagram_series = Vec::new();
         let mut kernel_mtu = None;
         for own in lanes {
             let far = self.far.as_ref().and_then(|far| far.lane(own.id));
-            let reported = self.results.as_ref().and_then(|results| results.stream(own.id));
+            let receiver = if role == Role::Send { far } else { Some(*own) };
+            omitted_us = omitted_us.max(receiver.unwrap_or(own).omitted_us.unwrap_or(0));
             if own.datagrams.is_some() {
                 let (bytes, us, became) = self.arrived(own, far);
-                whole.add(bytes, us);
-                steady.add(bytes, us);
+                sum.add(bytes, us);
+                second_half.add(bytes, us);
                 datagrams = Some(datagrams.map_or(became, |sum: Datagrams| sum.and(became)));
-                let receiver = if role == Role::Send { far } else { None };
                 DatagramSample::add(&mut datagram_series, &receiver.unwrap_or(own).datagram_series);
                 retransmits = None;
                 continue;
             }
             let transfer = self.transfer(own, far);
-            whole.add(transfer.bytes.get(), transfer.duration_us.get());
-            let receiver = if role == Role::Send { far } else { Some(*own) };
-            match (receiver.unwrap_or(own), reported) {
-                (lane, _) if lane.omitted_us.is_none() => steady.add_second_half(&transfer),
-                // Our own account of a sender tells what was acknowledged; the foreign receiver's figure is nearer.
-                (_, Some(reported)) if receiver.is_none() => {
-                    steady.add(reported.bytes, reported.seconds.map_or(own.steady_us, |s| (s * 1e6) as u64));
-                }
-                (lane, _) => steady.add(lane.steady_bytes, lane.steady_us),
-            }
+            let counted = self.counted(own, far, &transfer);
+            sum.add(counted.bytes.get(), counted.duration_us.get());
+            second_half.add_second_half(&transfer);
             let sender = if role == Role::Send { Some(*own) } else { far };
             kernel_mtu = kernel_mtu.or_else(|| sender?.path_mtu);
-            let lost = sender
-                .and_then(|lane| lane.retransmits)
-                .or_else(|| reported.filter(|_| role == Role::Receive)?.retransmits);
-            retransmits = retransmits.zip(lost).map(|(sum, lost): (u64, u64)| sum.saturating_add(lost));
+            retransmits = retransmits.zip(counted.retransmits).map(|(sum, lost): (u64, u64)| sum.saturating_add(lost));
             transfers.push(transfer);
+            all_counted.push(counted);
         }
         DirectionMeasurement {
             direction: if role == Role::Send { Direction::Up } else { Direction::Down },
-            bytes: Bytes::new(whole.bytes),
-            seconds: whole.longest_us as f64 / 1e6,
-            rate_bps: whole.rate(),
-            steady_bps: steady.rate(),
+            omitted_us: Micros::new(omitted_us),
+            bytes: Bytes::new(sum.bytes),
+            seconds: sum.longest_us as f64 / 1e6,
+            rate_bps: sum.rate(),
+            steady_bps: if omitted_us > 0 { sum.rate() } else { second_half.rate() },
             retransmits,
             idle_rtt: self.idle_rtt,
             loaded_rtt: loaded_rtt(&transfers),
@@ -209,6 +251,31 @@ impl Accounts<'_> {
             datagrams,
             datagram_series,
             transfers,
+            counted: all_counted,
+        }
+    }
+
+    /// What counts of a connection: this is where the omitted time is cut off.
+    fn counted(&self, own: &LaneReport, far: Option<&LaneReport>, transfer: &Transfer) -> Counted {
+        let reported = self.results.as_ref().and_then(|results| results.stream(own.id));
+        let (sender, receiver) = if own.role == Role::Send { (Some(own), far) } else { (far, Some(own)) };
+        let retransmits = sender
+            .and_then(|lane| lane.retransmits)
+            .or_else(|| reported.filter(|_| own.role == Role::Receive)?.retransmits);
+        let lane = receiver.unwrap_or(own);
+        if lane.omitted_us.is_none() {
+            return Counted { retransmits, ..Counted::whole(transfer) };
+        }
+        let (bytes, us) = match reported.filter(|_| receiver.is_none()) {
+            // Our own account of a sender tells what was acknowledged; the foreign receiver's figure is nearer.
+            Some(reported) => (reported.bytes, reported.seconds.map_or(own.steady_us, |s| (s * 1e6) as u64)),
+            None => (lane.steady_bytes, lane.steady_us),
+        };
+        Counted {
+            bytes: Bytes::new(bytes),
+            sent: Bytes::new(sender.map_or(bytes, |lane| lane.steady_bytes)),
+            duration_us: Micros::new(us),
+            retransmits,
         }
     }
 

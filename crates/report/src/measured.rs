@@ -25,6 +25,8 @@ pub struct Measured<'a> {
 pub(crate) struct Interval {
     pub(crate) from_us: u64,
     pub(crate) to_us: u64,
+    /// Within the time that does not count.
+    pub(crate) omitted: bool,
     pub(crate) bytes: u64,
     pub(crate) retransmits: Option<u64>,
     pub(crate) rtt_us: Option<Micros>,
@@ -67,11 +69,11 @@ pub(crate) fn name(direction: Direction) -> &'static str {
 /// Of all connections of a direction together.
 pub(crate) fn intervals(direction: &DirectionMeasurement, every: Micros) -> Vec<Interval> {
     if !direction.datagram_series.is_empty() {
-        return of_datagrams(&direction.datagram_series, every);
+        return of_datagrams(&direction.datagram_series, direction.omitted_us, every);
     }
     let mut all: Vec<Interval> = Vec::new();
     for transfer in &direction.transfers {
-        for (index, interval) in of_transfer(transfer, every).iter().enumerate() {
+        for (index, interval) in of_transfer(transfer, direction.omitted_us, every).iter().enumerate() {
             match all.get_mut(index) {
                 Some(sum) => *sum = sum.and(interval),
                 None => all.push(*interval),
@@ -82,9 +84,9 @@ pub(crate) fn intervals(direction: &DirectionMeasurement, every: Micros) -> Vec<
 }
 
 /// Of one connection: what arrived, or was acknowledged where the receiver was not seen.
-pub(crate) fn of_transfer(transfer: &Transfer, every: Micros) -> Vec<Interval> {
+pub(crate) fn of_transfer(transfer: &Transfer, omitted: Micros, every: Micros) -> Vec<Interval> {
     // Samples are no finer than a hundredth of a second.
-    let spans = spans(transfer.duration_us.get(), every.get().max(10_000));
+    let spans = spans(transfer.duration_us, omitted, every.max(Micros::from_millis(10)));
     let points = points(transfer);
     spans
         .into_iter()
@@ -94,6 +96,7 @@ pub(crate) fn of_transfer(transfer: &Transfer, every: Micros) -> Vec<Interval> {
             Interval {
                 from_us,
                 to_us,
+                omitted: from_us < omitted.get(),
                 bytes: carried(&points, to_us).saturating_sub(carried(&points, from_us)),
                 retransmits: retransmits(to_us).map(|now| now.saturating_sub(retransmits(from_us).unwrap_or(0))),
                 rtt_us: sender.and_then(|sample| sample.rtt_us),
@@ -108,9 +111,9 @@ pub(crate) fn of_transfer(transfer: &Transfer, every: Micros) -> Vec<Interval> {
 }
 
 /// Of datagrams, all streams together.
-fn of_datagrams(series: &[DatagramSample], every: Micros) -> Vec<Interval> {
+fn of_datagrams(series: &[DatagramSample], omitted: Micros, every: Micros) -> Vec<Interval> {
     // Samples are no finer than a tenth of a second.
-    let end = series.last().map_or(0, |last| last.at_us.get());
+    let end = series.last().map_or(Micros::ZERO, |last| last.at_us);
     let points = |of: fn(&DatagramSample) -> Option<u64>| -> Option<Vec<(u64, u64)>> {
         series.iter().map(|sample| Some((sample.at_us.get(), of(sample)?))).collect()
     };
@@ -120,7 +123,7 @@ fn of_datagrams(series: &[DatagramSample], every: Micros) -> Vec<Interval> {
         let points = points.as_deref()?;
         Some(carried(points, to_us).saturating_sub(carried(points, from_us)))
     };
-    spans(end, every.get().max(100_000))
+    spans(end, omitted, every.max(Micros::from_millis(100)))
         .into_iter()
         .map(|(from_us, to_us)| {
             let span = (from_us, to_us);
@@ -128,6 +131,7 @@ fn of_datagrams(series: &[DatagramSample], every: Micros) -> Vec<Interval> {
             Interval {
                 from_us,
                 to_us,
+                omitted: from_us < omitted.get(),
                 bytes: grown(&bytes, span).unwrap_or(0),
                 packets: grown(&packets, span),
                 lost: grown(&lost, span),
@@ -139,10 +143,16 @@ fn of_datagrams(series: &[DatagramSample], every: Micros) -> Vec<Interval> {
         .collect()
 }
 
-/// From the beginning to `end_us`, each as long as asked for, or longer where they would be too many.
-fn spans(end_us: u64, every_us: u64) -> Vec<(u64, u64)> {
-    let every = every_us.max(end_us / MOST_INTERVALS as u64);
-    (0..).map(|index| index * every).take_while(|at| *at < end_us).map(|at| (at, (at + every).min(end_us))).collect()
+/// From the beginning to the end, each as long as asked for, or longer where they would be too many; they begin anew where the
+/// omitted time ends.
+fn spans(end: Micros, omitted: Micros, every: Micros) -> Vec<(u64, u64)> {
+    let (end, cut) = (end.get(), omitted.get().min(end.get()));
+    let every = every.get().max(end / MOST_INTERVALS as u64);
+    let part = |from: u64, to: u64| {
+        let starts = (0..).map(move |index| from + index * every).take_while(move |at| *at < to);
+        starts.map(move |at| (at, (at + every).min(to)))
+    };
+    part(0, cut).chain(part(cut, end)).collect()
 }
 
 /// How much had been carried when.
@@ -174,23 +184,16 @@ fn last_before(samples: &[SenderSample], at_us: u64) -> Option<&SenderSample> {
 
 /// What the senders sent, as far as it was acknowledged; what arrived, where no sender was seen.
 pub(crate) fn sent(direction: &DirectionMeasurement) -> u64 {
-    direction.transfers.iter().map(sent_by).sum::<u64>().max(direction.bytes.get())
-}
-
-/// As [`sent`], of one connection.
-pub(crate) fn sent_by(transfer: &Transfer) -> u64 {
-    transfer.sender_samples.last().map_or(0, |sample| sample.acked.get()).max(transfer.bytes.get())
+    if direction.counted.is_empty() {
+        return direction.bytes.get();
+    }
+    direction.counted.iter().map(|counted| counted.sent.get()).fold(0, u64::saturating_add)
 }
 
 /// Processor seconds of a process per gigabyte that was carried, both directions together.
 pub(crate) fn seconds_per_gb(percent: f64, measured: &Measured<'_>) -> Option<f64> {
     let measurement = measured.measurement;
     // Neither the bytes nor the processor time of the omitted time count.
-    if !measured.spec.omit.is_zero() {
-        let steady = measurement.directions.iter().filter_map(|direction| direction.steady_bps);
-        let bps: u64 = steady.map(Rate::bps).sum();
-        return (bps > 0).then(|| percent / 100.0 / (bps as f64 / 8e9));
-    }
     let longest = measurement.directions.iter().map(|direction| direction.seconds).max_by(f64::total_cmp)?;
     let bytes: u64 = measurement.directions.iter().map(|direction| direction.bytes.get()).sum();
     (bytes > 0).then(|| percent / 100.0 * longest / (bytes as f64 / 1e9))
@@ -218,13 +221,22 @@ mod tests {
     #[test]
     fn intervals_share_what_was_carried_and_leave_nothing_out() {
         let transfer = transfer(&[(0, 0), (500_000, 1_000), (1_500_000, 3_000), (2_200_000, 4_000)]);
-        let intervals = of_transfer(&transfer, Micros::from_secs(1));
+        let intervals = of_transfer(&transfer, Micros::ZERO, Micros::from_secs(1));
         let bytes: Vec<u64> = intervals.iter().map(|interval| interval.bytes).collect();
         assert_eq!(bytes, [2_000, 1_714, 286]);
         assert_eq!(
             intervals.iter().map(|interval| interval.to_us).collect::<Vec<_>>(),
             [1_000_000, 2_000_000, 2_200_000]
         );
+    }
+
+    #[test]
+    fn intervals_begin_anew_where_the_omitted_time_ends() {
+        let transfer = transfer(&[(0, 0), (3_000_000, 3_000)]);
+        let intervals = of_transfer(&transfer, Micros::from_millis(1_500), Micros::from_secs(1));
+        let found: Vec<_> = intervals.iter().map(|i| (i.from_us, i.to_us, i.bytes, i.omitted)).collect();
+        let counted = [(1_500_000, 2_500_000, 1_000, false), (2_500_000, 3_000_000, 500, false)];
+        assert_eq!(found, [[(0, 1_000_000, 1_000, true), (1_000_000, 1_500_000, 500, true)], counted].concat());
     }
 
     #[test]
@@ -238,7 +250,7 @@ mod tests {
             ..DatagramSample::default()
         };
         let series = [sample(0, 0, 0), sample(900, 90, 1), sample(1_100, 110, 3), sample(1_500, 150, 3)];
-        let found: Vec<_> = of_datagrams(&series, Micros::from_secs(1))
+        let found: Vec<_> = of_datagrams(&series, Micros::ZERO, Micros::from_secs(1))
             .iter()
             .map(|i| (i.to_us, i.packets, i.bytes, i.lost, i.out_of_order, i.jitter_us))
             .collect();
@@ -249,8 +261,9 @@ mod tests {
     #[test]
     fn a_test_without_samples_is_one_even_flow() {
         let transfer = Transfer { duration_us: Micros::from_secs(2), bytes: Bytes::new(200), ..Transfer::default() };
-        let bytes: Vec<u64> = of_transfer(&transfer, Micros::from_secs(1)).iter().map(|i| i.bytes).collect();
+        let bytes: Vec<u64> =
+            of_transfer(&transfer, Micros::ZERO, Micros::from_secs(1)).iter().map(|i| i.bytes).collect();
         assert_eq!(bytes, [100, 100]);
-        assert_eq!(of_transfer(&Transfer::default(), Micros::from_secs(1)), []);
+        assert_eq!(of_transfer(&Transfer::default(), Micros::ZERO, Micros::from_secs(1)), []);
     }
 }

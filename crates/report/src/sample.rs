@@ -14,9 +14,9 @@ use fullpipe_diagnose::{
 use fullpipe_host::RunId;
 use fullpipe_knobs::{Address, Change, Plan, Settings, TakesEffect};
 use fullpipe_measure::{
-    Available, Capacity, CapacityOfDirection, Choice, Cpu, DirectionMeasurement, ExchangeReport, Harm, Latency, Left,
-    Loaded, Measurement, Mechanism, MtuReport, PathMtu, PeerKind, Push, Refused, SizeRow, SizeSide, StreamsRow, TcpMtu,
-    Trial, UnderLoad,
+    Available, Capacity, CapacityOfDirection, Choice, Counted, Cpu, DirectionMeasurement, ExchangeReport, Harm,
+    Latency, Left, Loaded, Measurement, Mechanism, MtuReport, PathMtu, PeerKind, Push, Refused, SizeRow, SizeSide,
+    StreamsRow, TcpMtu, Trial, UnderLoad,
 };
 use fullpipe_tune::{
     Difference, Direction, DirectionProof, Expectation, HostSettings, KeptRun, Outcome, PathErrorSummary,
@@ -162,6 +162,7 @@ pub(crate) fn measurement() -> Measurement {
         local_ends: vec!["192.0.2.9:40000".parse().unwrap()],
         directions: vec![DirectionMeasurement {
             direction: fullpipe_measure::Direction::Up,
+            omitted_us: Micros::ZERO,
             bytes: Bytes::new(2_000_000),
             seconds: 2.0,
             rate_bps: Some(Rate::from_bps(8_000_000)),
@@ -172,6 +173,7 @@ pub(crate) fn measurement() -> Measurement {
             kernel_mtu: Some(1_500),
             datagrams: None,
             datagram_series: Vec::new(),
+            counted: vec![Counted::whole(&transfer)],
             transfers: vec![transfer],
         }],
         cancelled: false,

@@ -36,6 +36,7 @@ pub(crate) fn directions(measurement: Measurement, names: &Names, path_rate: Opt
 
 fn direction(measured: DirectionMeasurement, names: &Names, path_rate: Option<PathRate>) -> Direction {
     let name = names.direction(measured.direction);
+    let (bytes, duration_us) = measured.whole();
     let (sender, receiver) = names.ends(measured.direction);
     let mut transfers = measured.transfers;
     for transfer in &mut transfers {
@@ -46,12 +47,12 @@ fn direction(measured: DirectionMeasurement, names: &Names, path_rate: Option<Pa
     let diagnosis = diagnose_streams(&transfers);
     Direction {
         name,
-        rate_bps: measured.rate_bps.unwrap_or(Rate::ZERO),
+        rate_bps: Rate::from_bytes(bytes, duration_us).unwrap_or(Rate::ZERO),
         steady_bps: measured.steady_bps,
         rtt_us: measured.idle_rtt.map(|rtt| rtt.min_us),
         loaded_rtt_us: measured.loaded_rtt.map(|rtt| rtt.p50_us),
-        bytes: measured.bytes,
-        duration_us: Micros::new((measured.seconds * 1e6) as u64),
+        bytes,
+        duration_us,
         retransmits: whole_retransmits(&transfers).or(measured.retransmits),
         congestion_control: transfers.iter().find_map(|transfer| transfer.sender.congestion_control.clone()),
         diagnosis,

@@ -453,13 +453,15 @@ fn watch(
         if cancel.load(Ordering::Relaxed) {
             return Ok(Ending::Cancelled);
         }
-        if !moving.is_marked() && !spec.omit.is_zero() && elapsed >= spec.omit {
+        let omitted_ends = !moving.is_marked() && !spec.omit.is_zero() && elapsed >= spec.omit;
+        if omitted_ends {
             moving.mark_steady();
         }
         if spec.expected().map_or_else(|| moving.is_complete(), |expected| elapsed >= expected) {
             return Ok(Ending::Complete);
         }
-        if elapsed >= last.at + spec.progress_every.max(LOOK) {
+        // An interval is omitted or it is not: none goes beyond that end.
+        if omitted_ends || elapsed >= last.at + spec.progress_every.max(LOOK) {
             let now = Seen { at: elapsed, up: moving.progress(Role::Send), down: moving.progress(Role::Receive) };
             progress(now.progress(&last, spec, moving));
             last = now;
@@ -508,7 +510,7 @@ impl Seen {
             moving.has(role).then(|| Rate::from_bytes(Bytes::new(now.saturating_sub(then)), over)).flatten()
         };
         let live = moving.live();
-        let omitted = self.at < spec.omit;
+        let omitted = before.at < spec.omit;
         Progress {
             elapsed: self.at,
             up_bps: rate(Role::Send, self.up, before.up),

@@ -15,7 +15,7 @@ use fullpipe_measure::{
     Client, Direction, Disconnect, Ends, Length, MeasureError, PeerKind, Phase, RequestError, RequestHandler,
     TestDirection, TestSpec, UdpSpec,
 };
-use fullpipe_units::{Bytes, Rate};
+use fullpipe_units::{Bytes, Micros, Rate};
 use serde_json::{Value, json};
 
 use crate::support::{Running, quick_server, run, short};
@@ -109,19 +109,25 @@ fn a_receiver_that_copies_counts_the_same_bytes() {
 }
 
 #[test]
-fn the_omitted_time_is_left_out_of_the_steady_rate_only() {
+fn the_omitted_time_counts_in_the_series_only() {
     let server = Running::start();
     let spec = TestSpec { direction: TestDirection::Both, omit: Duration::from_millis(200), ..short() };
     let mut phases = Vec::new();
     let mut client = Client::connect(&server.target()).unwrap();
     let spec = TestSpec { progress_every: Duration::from_millis(50), ..spec };
-    let measurement = client.run(&spec, &AtomicBool::new(false), &mut |p| phases.push(p.phase)).unwrap();
+    let measurement = client.run(&spec, &AtomicBool::new(false), &mut |p| phases.push((p.phase, p.elapsed))).unwrap();
+    let omitted =
+        phases.iter().filter(|(phase, _)| *phase == Phase::Omitted).map(|(_, elapsed)| *elapsed).max().unwrap();
+    assert!(omitted >= spec.omit, "the last omitted interval reaches to the end of that time: {omitted:?}");
     for direction in &measurement.directions {
-        assert!(direction.seconds > 0.3, "the whole is longer than what counts: {}", direction.seconds);
-        assert!(direction.steady_bps.is_some());
+        let ((bytes, whole), counted) = (direction.whole(), direction.counted[0]);
+        assert!(whole.as_secs_f64() > direction.seconds + 0.1, "{whole} and {} s", direction.seconds);
+        assert!(bytes > direction.bytes && direction.bytes == counted.bytes, "{bytes} and {counted:?}");
+        assert_eq!(direction.steady_bps, direction.rate_bps);
+        assert!(direction.omitted_us > Micros::from_millis(100), "{}", direction.omitted_us);
     }
     for phase in [Phase::Idle, Phase::Connecting, Phase::Omitted, Phase::Running, Phase::Finishing] {
-        assert!(phases.contains(&phase), "{phase:?} in {phases:?}");
+        assert!(phases.iter().any(|(found, _)| *found == phase), "{phase:?} in {phases:?}");
     }
 }
 

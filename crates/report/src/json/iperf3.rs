@@ -6,12 +6,12 @@
 use std::{net::SocketAddr, time::SystemTime};
 
 use fullpipe_diagnose::{SenderSample, Transfer};
-use fullpipe_measure::{Direction, DirectionMeasurement, Length, Measurement, system};
+use fullpipe_measure::{Counted, Direction, DirectionMeasurement, Length, Measurement, system};
 use fullpipe_units::{Bytes, Micros};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::measured::{Interval, Measured, intervals, of_transfer, sent, sent_by};
+use crate::measured::{Interval, Measured, intervals, of_transfer, sent};
 
 /// iperf3 numbers sockets; ours count from here.
 const FIRST_SOCKET: usize = 5;
@@ -74,10 +74,13 @@ fn timestamp(started: SystemTime) -> Value {
 }
 
 /// Every connection with its number; of datagrams there are none.
-fn sockets(measurement: &Measurement) -> impl Iterator<Item = (usize, &DirectionMeasurement, &Transfer)> {
-    let all = measurement.directions.iter().flat_map(|d| d.transfers.iter().map(move |transfer| (d, transfer)));
-    all.enumerate().map(|(index, (direction, transfer))| (FIRST_SOCKET + index, direction, transfer))
+fn sockets(measurement: &Measurement) -> impl Iterator<Item = (usize, &DirectionMeasurement, Connection<'_>)> {
+    let all = measurement.directions.iter().flat_map(|d| d.transfers.iter().zip(&d.counted).map(move |one| (d, one)));
+    all.enumerate().map(|(index, (direction, one))| (FIRST_SOCKET + index, direction, one))
 }
+
+/// A connection, and what counts of it.
+type Connection<'a> = (&'a Transfer, &'a Counted);
 
 /// In iperf3's words: the client is the sender of what goes up.
 fn sends(direction: &DirectionMeasurement) -> bool {
@@ -94,14 +97,16 @@ fn all_intervals(measured: &Measured<'_>) -> Vec<Value> {
     let every = Micros::from(measured.spec.progress_every);
     let measurement = measured.measurement;
     let of_sockets: Vec<_> = sockets(measurement)
-        .map(|(socket, direction, transfer)| (socket, sends(direction), of_transfer(transfer, every)))
+        .map(|(socket, direction, (transfer, _))| {
+            (socket, direction, of_transfer(transfer, direction.omitted_us, every))
+        })
         .collect();
     let sums: Vec<_> = measurement.directions.iter().map(|d| (d, intervals(d, every))).collect();
     let count = sums.iter().map(|(_, intervals)| intervals.len()).max().unwrap_or(0);
     (0..count)
         .map(|index| {
-            let streams = of_sockets.iter().filter_map(|(socket, sends, intervals)| {
-                let mut stream = figures(intervals.get(index)?, *sends);
+            let streams = of_sockets.iter().filter_map(|(socket, direction, intervals)| {
+                let mut stream = figures(intervals.get(index)?, direction);
                 stream.insert("socket".to_owned(), json!(socket));
                 Some(Value::Object(stream))
             });
@@ -109,7 +114,7 @@ fn all_intervals(measured: &Measured<'_>) -> Vec<Value> {
             value.insert("streams".to_owned(), streams.collect());
             for (direction, intervals) in &sums {
                 let Some(interval) = intervals.get(index) else { continue };
-                let sum = figures(interval, sends(direction));
+                let sum = figures(interval, direction);
                 value.insert(key("sum", direction, measurement), Value::Object(sum));
             }
             Value::Object(value)
@@ -117,10 +122,13 @@ fn all_intervals(measured: &Measured<'_>) -> Vec<Value> {
         .collect()
 }
 
-fn figures(interval: &Interval, sender: bool) -> Map<String, Value> {
-    let (from, to) = (interval.from_us as f64 / 1e6, interval.to_us as f64 / 1e6);
+fn figures(interval: &Interval, direction: &DirectionMeasurement) -> Map<String, Value> {
+    let sender = sends(direction);
+    // iperf3's clock starts again where the omitted time ends.
+    let zero = if interval.omitted { 0 } else { direction.omitted_us.get() };
+    let [from, to] = [interval.from_us, interval.to_us].map(|us| us.saturating_sub(zero) as f64 / 1e6);
     let mut map = span(from, to, interval.bytes, sender);
-    map.insert("omitted".to_owned(), json!(false));
+    map.insert("omitted".to_owned(), json!(interval.omitted));
     if let Some(packets) = interval.packets {
         // Those that were lost had been sent.
         let packets = packets.saturating_add(interval.lost.unwrap_or(0));
@@ -189,18 +197,19 @@ fn end(measurement: &Measurement) -> Value {
     Value::Object(end)
 }
 
-fn stream((socket, direction, transfer): (usize, &DirectionMeasurement, &Transfer)) -> Value {
-    let seconds = transfer.duration_us.as_secs_f64();
-    let mut sender = span(0.0, seconds, sent_by(transfer), sends(direction));
-    let mut receiver = span(0.0, seconds, transfer.bytes.get(), sends(direction));
+fn stream((socket, direction, (transfer, counted)): (usize, &DirectionMeasurement, Connection<'_>)) -> Value {
+    let seconds = counted.duration_us.as_secs_f64();
+    let mut sender = span(0.0, seconds, counted.sent.get(), sends(direction));
+    let mut receiver = span(0.0, seconds, counted.bytes.get(), sends(direction));
     for part in [&mut sender, &mut receiver] {
         part.insert("socket".to_owned(), json!(socket));
     }
-    let of = |field: fn(&SenderSample) -> Option<u64>| transfer.sender_samples.iter().filter_map(field);
+    let samples = || transfer.sender_samples.iter().filter(|sample| sample.at_us >= direction.omitted_us);
+    let of = |field: fn(&SenderSample) -> Option<u64>| samples().filter_map(field);
     let rtts: Vec<u64> = of(|sample| sample.rtt_us.map(Micros::get)).collect();
     let mean = rtts.iter().sum::<u64>() / (rtts.len() as u64).max(1);
     let numbers = [
-        ("retransmits", transfer.retransmits().unwrap_or(0)),
+        ("retransmits", counted.retransmits.unwrap_or(0)),
         ("max_snd_cwnd", of(|sample| sample.cwnd.map(Bytes::get)).max().unwrap_or(0)),
         ("max_snd_wnd", of(|sample| sample.offered_window.map(Bytes::get)).max().unwrap_or(0)),
         ("max_rtt", rtts.iter().copied().max().unwrap_or(0)),

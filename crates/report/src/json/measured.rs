@@ -5,7 +5,7 @@ use fullpipe_units::Micros;
 use serde_json::{Value, json};
 
 use super::document;
-use crate::measured::{Interval, Measured, intervals, seconds_per_gb, sent, sent_by};
+use crate::measured::{Interval, Measured, intervals, seconds_per_gb, sent};
 use crate::{Comparison, KeptSize, Survey};
 
 /// What `measure` found.
@@ -98,6 +98,7 @@ fn one_direction(direction: &DirectionMeasurement, measured: &Measured<'_>) -> V
         "bytes": direction.bytes,
         "sent_bytes": sent(direction),
         "seconds": direction.seconds,
+        "omitted_s": direction.omitted_us.as_secs_f64(),
         "retransmissions": direction.retransmits,
         "rtt_us": direction.idle_rtt.map(|rtt| rtt.min_us),
         "loaded_rtt_us": direction.loaded_rtt.map(|rtt| rtt.p50_us),
@@ -109,20 +110,20 @@ fn one_direction(direction: &DirectionMeasurement, measured: &Measured<'_>) -> V
             "out_of_order": datagrams.out_of_order,
             "jitter_us": datagrams.jitter_us,
         })),
-        "streams": direction.transfers.iter().map(|transfer| {
+        "streams": direction.transfers.iter().zip(&direction.counted).map(|(transfer, counted)| {
             let last = transfer.sender_samples.last();
             json!({
-                "rate_bps": transfer.rate(),
-                "bytes": transfer.bytes,
-                "sent_bytes": sent_by(transfer),
-                "seconds": transfer.duration_us.as_secs_f64(),
+                "rate_bps": counted.rate(),
+                "bytes": counted.bytes,
+                "sent_bytes": counted.sent,
+                "seconds": counted.duration_us.as_secs_f64(),
                 "congestion_control": transfer.sender.congestion_control,
                 "mss": last.and_then(|sample| sample.mss),
                 "path_mtu": transfer.path_mtu,
                 "rtt_us": last.and_then(|sample| sample.rtt_us),
                 "cwnd": last.and_then(|sample| sample.cwnd),
                 "window": last.and_then(|sample| sample.offered_window),
-                "retransmissions": transfer.retransmits(),
+                "retransmissions": counted.retransmits,
                 "busy_us": last.and_then(|sample| sample.busy_us),
                 "rwnd_limited_us": last.and_then(|sample| sample.rwnd_limited_us),
                 "sndbuf_limited_us": last.and_then(|sample| sample.sndbuf_limited_us),
@@ -142,6 +143,7 @@ fn interval(interval: &Interval) -> Value {
         "to_s": interval.to_us as f64 / 1e6,
         "bytes": interval.bytes,
         "rate_bps": interval.rate(),
+        "omitted": interval.omitted,
         "retransmissions": interval.retransmits,
         "rtt_us": interval.rtt_us,
         "cwnd": interval.cwnd,

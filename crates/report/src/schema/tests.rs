@@ -504,6 +504,41 @@ fn the_layout_of_iperf3_has_the_keys_that_dashboards_read() {
 }
 
 #[test]
+fn omitted_time_counts_only_in_intervals_that_say_so() {
+    use fullpipe_units::{Bytes, Micros};
+    let spec = fullpipe_measure::TestSpec {
+        progress_every: std::time::Duration::from_secs(1),
+        ..fullpipe_measure::TestSpec::default()
+    };
+    let mut measurement = sample::measurement();
+    let direction = &mut measurement.directions[0];
+    direction.omitted_us = Micros::from_millis(500);
+    (direction.bytes, direction.seconds) = (Bytes::new(1_600_000), 1.5);
+    let (bytes, sent) = (direction.bytes, Bytes::new(1_700_000));
+    direction.counted =
+        vec![fullpipe_measure::Counted { bytes, sent, duration_us: Micros::from_millis(1_500), retransmits: Some(2) }];
+    let measured = crate::Measured { host: "far", spec: &spec, measurement: &measurement, series: false };
+    let document = json::iperf3(&measured);
+    let intervals = document["intervals"].as_array().unwrap().iter().map(|one| &one["sum"]);
+    let found: Vec<_> =
+        intervals.map(|sum| (sum["omitted"] == true, sum["start"].as_f64(), sum["end"].as_f64())).collect();
+    // iperf3's clock starts again.
+    assert_eq!(found, [(true, Some(0.0), Some(0.5)), (false, Some(0.0), Some(1.0)), (false, Some(1.0), Some(1.5))]);
+    for (pointer, wanted) in [
+        ("/end/sum_received/bytes", 1_600_000),
+        ("/end/sum_sent/bytes", 1_700_000),
+        ("/end/streams/0/receiver/bytes", 1_600_000),
+        ("/end/streams/0/sender/bytes", 1_700_000),
+        ("/end/streams/0/sender/retransmits", 2),
+    ] {
+        assert_eq!(document.pointer(pointer), Some(&Value::from(wanted)), "{pointer}");
+    }
+    assert_eq!(document["end"]["sum_received"]["seconds"], 1.5);
+    let text = crate::text::measured(&measured, crate::text::Look::default());
+    assert!(text.contains("the first 0.50 s") && !text.contains("without slow start"), "{text}");
+}
+
+#[test]
 fn intervals_of_datagrams_have_their_own_figures() {
     let spec = fullpipe_measure::TestSpec {
         udp: Some(fullpipe_measure::UdpSpec { counters_64bit: false }),

@@ -7,7 +7,7 @@ use fullpipe_units::{Bytes, Micros};
 
 use super::{
     direction::{put_shares, verdict, verdict_style},
-    page::{BAD, DIM, GOOD, Look, PLAIN, Page, WARN, count, or_dash},
+    page::{BAD, DIM, GOOD, Look, PLAIN, Page, WARN, count, counted, or_dash},
 };
 use crate::{Advice, CaptureFile, CaptureList, display_filter, endpoint, json::too_little};
 
@@ -22,9 +22,10 @@ pub fn captures(list: &CaptureList, look: Look) -> String {
     let style = if list.problem_count > 0 { WARN } else { GOOD };
     let problems = match list.problem_count {
         0 => String::new(),
-        number => format!("; {} in the capture", count(usize::try_from(number).unwrap_or(usize::MAX), "problem")),
+        number => format!("; {} in the capture", counted(number, "problem")),
     };
-    let statement = format!("{} in {packets} packets{problems}", count(connections, "connection"));
+    let packets = counted(packets, "packet");
+    let statement = format!("{} in {packets}{problems}", count(connections, "connection"));
     page.title("capture", style, &statement);
     if list.places() > 1 {
         let text = format!(
@@ -169,7 +170,7 @@ fn put_handshake(page: &mut Page, report: &Report, files: &[CaptureFile]) {
         page.field(name, &offered(report, place));
     }
     if report.copies > 0 {
-        page.field("copies", &format!("{} packets were captured twice and count once", report.copies));
+        page.field("copies", &format!("captured twice, and counted once: {}", counted(report.copies, "packet")));
     }
     if let Some(place) = report.reset_by {
         page.field("end", &format!("reset by {}", if place == 0 { a } else { b }));
@@ -247,13 +248,13 @@ fn put_timeline(page: &mut Page, runs: &[Run]) {
 fn figures(side: &Side) -> String {
     let counters = &side.counters;
     let mut text = format!(
-        "{} segments of up to {} with payload, {} retransmitted, {} out of order, {} timeouts, {} duplicate ACKs",
-        counters.data_packets,
+        "{} of up to {} with payload, {} retransmitted, {} out of order, {}, {}",
+        counted(counters.data_packets, "segment"),
         Bytes::new(side.mss.into()),
         counters.retransmissions,
         counters.out_of_order,
-        counters.timeouts,
-        counters.duplicate_acks
+        counted(counters.timeouts, "timeout"),
+        counted(counters.duplicate_acks, "duplicate ACK")
     );
     for (number, words) in [
         (counters.dsacks, "duplicate SACKs"),

@@ -1,11 +1,11 @@
 //! What `measure` found, and the line of each interval while it runs.
 
-use fullpipe_diagnose::Transfer;
-use fullpipe_measure::{Cpu, DirectionMeasurement, Measurement, PeerKind, Phase, Progress};
+use fullpipe_diagnose::SenderSample;
+use fullpipe_measure::{Counted, Cpu, DirectionMeasurement, Measurement, PeerKind, Phase, Progress};
 use fullpipe_units::{Micros, Rate};
 
 use super::{
-    page::{GOOD, Look, PLAIN, Page, WARN, bar, or_dash, percent},
+    page::{GOOD, Look, PLAIN, Page, WARN, bar, counted, or_dash, percent},
     survey::table,
 };
 use crate::measured::{Measured, name, seconds_per_gb};
@@ -85,11 +85,15 @@ pub fn measured(measured: &Measured<'_>, look: Look) -> String {
 fn put_direction(page: &mut Page, direction: &DirectionMeasurement) {
     page.title(name(direction.direction), GOOD, &or_dash(direction.rate_bps));
     page.field("received", &format!("{} in {:.2} s, as the receiver counted", direction.bytes, direction.seconds));
+    let omitted = direction.omitted_us;
+    if omitted > Micros::ZERO {
+        page.field("omitted", &format!("the first {:.2} s, which count in no other figure", omitted.as_secs_f64()));
+    }
     if let Some(datagrams) = direction.datagrams {
         page.field("datagrams", &datagrams.to_string());
         return;
     }
-    if let Some(steady) = direction.steady_bps {
+    if let Some(steady) = direction.steady_bps.filter(|_| omitted == Micros::ZERO) {
         page.field("steady", &format!("{steady} without slow start"));
     }
     let idle = direction.idle_rtt.map(|rtt| rtt.min_us);
@@ -106,38 +110,38 @@ fn put_direction(page: &mut Page, direction: &DirectionMeasurement) {
         kernel.push(format!("the first of {} connections", direction.transfers.len()));
     }
     page.field("sender", &kernel.join(", "));
-    page.field("retransmitted", &format!("{} segments", or_dash(direction.retransmits)));
+    let retransmits = direction.retransmits.map(|segments| counted(segments, "segment"));
+    page.field("retransmitted", &or_dash(retransmits));
     if let Some(limited) = limited(transfer.sender_samples.last()) {
         page.field("limited by", &limited);
     }
-    put_connections(page, &direction.transfers);
+    let lasts = direction.transfers.iter().map(|transfer| transfer.sender_samples.last());
+    put_connections(page, &direction.counted.iter().zip(lasts).collect::<Vec<_>>());
 }
 
 /// More connections than this are summed up.
 const MOST_CONNECTIONS: usize = 16;
 
-/// What each of several connections got.
-fn put_connections(page: &mut Page, transfers: &[Transfer]) {
-    let rate = |transfer: &Transfer| or_dash(transfer.rate());
-    if transfers.len() > MOST_CONNECTIONS {
-        let mut sorted: Vec<&Transfer> = transfers.iter().collect();
-        sorted.sort_by_key(|transfer| transfer.rate());
-        let [first, middle, last] = [0, sorted.len() / 2, sorted.len() - 1].map(|place| rate(sorted[place]));
+/// What each of several connections got, with the sender's last sample.
+fn put_connections(page: &mut Page, connections: &[(&Counted, Option<&SenderSample>)]) {
+    if connections.len() > MOST_CONNECTIONS {
+        let mut sorted: Vec<_> = connections.iter().map(|(counted, _)| counted.rate()).collect();
+        sorted.sort_unstable();
+        let [first, middle, last] = [0, sorted.len() / 2, sorted.len() - 1].map(|place| or_dash(sorted[place]));
         page.field(
             "each",
             &format!("{first} (slowest), {middle} (median), {last} (fastest); `--json` lists every connection"),
         );
         return;
     }
-    if transfers.len() < 2 {
+    if connections.len() < 2 {
         return;
     }
-    let rows = (1..).zip(transfers).map(|(number, transfer): (u32, _)| {
-        let last = transfer.sender_samples.last();
+    let rows = (1..).zip(connections).map(|(number, (counted, last)): (u32, _)| {
         vec![
             number.to_string(),
-            rate(transfer),
-            or_dash(transfer.retransmits()),
+            or_dash(counted.rate()),
+            or_dash(counted.retransmits),
             or_dash(last.and_then(|sample| sample.rtt_us)),
             or_dash(last.and_then(|sample| sample.cwnd)),
         ]
@@ -146,7 +150,7 @@ fn put_connections(page: &mut Page, transfers: &[Transfer]) {
 }
 
 /// What the sender's kernel says that it waited for.
-fn limited(last: Option<&fullpipe_diagnose::SenderSample>) -> Option<String> {
+fn limited(last: Option<&SenderSample>) -> Option<String> {
     let last = last?;
     let busy = last.busy_us?.get();
     let share = |part: Option<Micros>| percent(part.map_or(0, Micros::get) as f64 / busy.max(1) as f64);
@@ -195,15 +199,15 @@ mod tests {
     use super::*;
 
     fn page_of(connections: u64) -> String {
-        let transfers: Vec<Transfer> = (1..=connections)
-            .map(|number| Transfer {
+        let connections: Vec<Counted> = (1..=connections)
+            .map(|number| Counted {
                 bytes: Bytes::new(number * 125_000),
                 duration_us: Micros::new(1_000_000),
-                ..Transfer::default()
+                ..Counted::default()
             })
             .collect();
         let mut page = Page::new(Look::default());
-        put_connections(&mut page, &transfers);
+        put_connections(&mut page, &connections.iter().map(|one| (one, None)).collect::<Vec<_>>());
         page.finish()
     }
 

@@ -277,6 +277,11 @@ pub(crate) fn value_or_absent(value: Option<&str>) -> String {
 
 /// `1 change`, `2 changes`.
 pub(crate) fn count(number: usize, one: &str) -> String {
+    counted(number as u64, one)
+}
+
+/// As [`count`].
+pub(crate) fn counted(number: u64, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 
