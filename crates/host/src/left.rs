@@ -41,7 +41,12 @@ pub fn left<H: Host + ?Sized>(host: &mut H, journal: &Journal) -> Result<Vec<Lef
     for run in journal.history()? {
         for entry in run.entries.iter().rev() {
             let is_left = entry.state == EntryState::Left;
-            if (is_left || entry.state.is_outstanding()) && told.insert(entry.place.clone()) && is_left {
+            if !(is_left || entry.state.is_outstanding()) {
+                continue;
+            }
+            // The newest of a place tells of it.
+            let is_newest = told.insert(entry.place.clone());
+            if is_left && is_newest {
                 let now = now(host, &here, &run, entry);
                 found.extend(now.map(|now| Left { run: run.id, entry: entry.clone(), now }));
             }
