@@ -16,10 +16,10 @@ mod web;
 
 use std::{ffi::OsString, num::NonZeroU32, ops::RangeInclusive, path::PathBuf, time::Duration};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use fullpipe_diagnose::Limiter;
 use fullpipe_knobs::parse_destination;
-use fullpipe_report::json;
 use fullpipe_units::{Bytes, Micros, Network, Rate};
 
 use crate::page::PageArgs;
@@ -294,7 +294,8 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) test: TestArgs,
     /// Exit with 1 if one of these limits a direction, at any confidence: `receive_window,send_buffer`
-    #[arg(long, value_name = "LIMITERS", value_delimiter = ',', value_parser = limiter, help_heading = "Gates")]
+    #[arg(long, value_name = "LIMITERS", value_delimiter = ',', value_parser = limiters(), hide_possible_values = true,
+        help_heading = "Gates")]
     pub(crate) fail_on: Vec<Limiter>,
     /// Exit with 1 if a direction carries less payload than this
     #[arg(long, value_name = "RATE", help_heading = "Gates")]
@@ -362,13 +363,10 @@ pub(crate) struct TuneArgs {
     pub(crate) route: Vec<settings::Metric>,
 }
 
-/// A limiter as the JSON spells it.
-fn limiter(text: &str) -> Result<Limiter, String> {
-    let all = || Limiter::ALL.iter().filter_map(|limiter| Some((json::word(limiter)?, *limiter)));
-    all().find(|(word, _)| word == text).map(|(_, limiter)| limiter).ok_or_else(|| {
-        let words: Vec<String> = all().map(|(word, _)| word).collect();
-        format!("expected one of {}", words.join(", "))
-    })
+/// Limiters as the JSON spells them, which shells complete.
+fn limiters() -> impl TypedValueParser<Value = Limiter> {
+    PossibleValuesParser::new(Limiter::ALL.map(Limiter::name))
+        .try_map(|text| Limiter::ALL.into_iter().find(|limiter| limiter.name() == text).ok_or("no limiter"))
 }
 
 /// What `check` and `tune` measure.

@@ -82,7 +82,10 @@ pub(crate) fn usage(error: &clap::Error, line: &[OsString]) -> Exit {
     let foreign = foreign(error, line);
     // Help, asked for or instead of a command.
     let is_help = asked_for || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-    let shown = if asked_for || (is_help && !json) {
+    let shown = if error.kind() == ErrorKind::DisplayVersion {
+        // clap would name the subcommand as if it were a program.
+        writeln!(anstream::stdout(), concat!("fullpipe ", env!("CARGO_PKG_VERSION")))
+    } else if asked_for || (is_help && !json) {
         error.print()
     } else if !json && foreign.is_none() {
         let width = Output::new(Global::default()).look().width;
