@@ -719,7 +719,12 @@ fn every_key_about_the_journal_is_documented_and_exists() {
     let mut theirs = Journal::in_memory().unwrap();
     let wmem = fullpipe_knobs::Address::sysctl("net.ipv4.tcp_wmem");
     std::fs::write(folder.path().join("proc/sys/net/ipv4/tcp_wmem"), "4096\t16384\t4194304\n").unwrap();
-    let changes = [fullpipe_knobs::Change::unexplained(String::new(), wmem, None, Some("4096 16384 9000000".into()))];
+    let changes = [fullpipe_knobs::Change::unexplained(
+        String::new(),
+        wmem,
+        Some("4096 16384 4194304".into()),
+        Some("4096 16384 9000000".into()),
+    )];
     fullpipe_host::apply(&mut host, &mut theirs, &changes, &ApplyOptions::default()).unwrap();
     host.write(&changes[0].knob, Some("4096 16384 8000000")).unwrap();
     let leave = UndoOptions { leave_changed: true, ..UndoOptions::default() };
