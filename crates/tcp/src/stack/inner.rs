@@ -30,7 +30,7 @@ impl Core {
     }
 
     /// Calls a connection and does what follows from any change: its timers, its wish to send, its news.
-    #[inline]
+    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
     pub(super) fn on_socket<R>(
         &self,
         now: Instant,
@@ -44,7 +44,7 @@ impl Core {
         Some(result)
     }
 
-    #[inline]
+    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
     pub(super) fn touched(&self, parts: &mut Parts<'_>, at: u16) {
         let Some(socket) = parts.table.socket(at) else { return };
         let (due, news, rests) = (socket.next_timeout(), !socket.events.is_empty(), socket.is_at_rest());
