@@ -66,7 +66,7 @@ fn free_entries(sockets: u16) -> Vec<Entry> {
 }
 
 impl Storage for HeapStorage {
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn parts(&mut self) -> (Pool<'_>, &mut [Entry]) {
         #[cfg(feature = "platforms")]
         if self.slots.len() < usize::from(self.state.untouched.saturating_add(self.at_once).min(self.state.count)) {
@@ -75,7 +75,7 @@ impl Storage for HeapStorage {
         (Pool::new(&mut self.bytes, &mut self.slots, &mut self.state), &mut self.entries)
     }
 
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn entries(&mut self) -> &mut [Entry] {
         &mut self.entries
     }

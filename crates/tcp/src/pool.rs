@@ -284,7 +284,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Takes a buffer; its slot is empty.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn take(&mut self, purpose: Purpose) -> Option<BufferId> {
         // Of an overlaid pool the next slots may have to be made first.
         let is_made = self.state.free_head != NONE || usize::from(self.state.untouched) < self.slots.len();
@@ -308,7 +308,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Gives a buffer back. It must be on no list.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn give(&mut self, id: BufferId) {
         let head = self.state.free_head;
         self.slots[usize::from(id)].next = head;
@@ -331,7 +331,7 @@ impl<'a> Pool<'a> {
     }
 
     /// The bytes of a buffer that are still needed.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn data(&self, id: BufferId) -> &[u8] {
         let slot = self.slot(id);
         &self.bytes(id)[usize::from(slot.start)..usize::from(slot.end)]
@@ -345,7 +345,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Copies as much of `data` as fits behind what the buffer holds, up to `limit` bytes in it; returns how much.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn append(&mut self, id: BufferId, data: &[u8], limit: usize) -> usize {
         let stride = self.stride();
         let slot = &mut self.slots[usize::from(id)];
@@ -459,13 +459,13 @@ impl Queue {
         self.head == NONE
     }
 
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn push_back(&mut self, pool: &mut Pool<'_>, id: BufferId) {
         self.insert_after(pool, self.tail, id);
     }
 
     /// Links `id` in behind `before`; in front of everything where `before` is [`NONE`].
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn insert_after(&mut self, pool: &mut Pool<'_>, before: BufferId, id: BufferId) {
         let next = if before == NONE { self.head } else { pool.slot(before).next };
         let slot = pool.slot_mut(id);
@@ -484,7 +484,7 @@ impl Queue {
     }
 
     /// Unlinks `id`, which must be on this list.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn remove(&mut self, pool: &mut Pool<'_>, id: BufferId) {
         let (prev, next) = (pool.slot(id).prev, pool.slot(id).next);
         if prev == NONE {
@@ -502,7 +502,7 @@ impl Queue {
         self.count -= 1;
     }
 
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn pop_front(&mut self, pool: &mut Pool<'_>) -> Option<BufferId> {
         let id = self.head;
         if id == NONE {

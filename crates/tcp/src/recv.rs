@@ -93,7 +93,7 @@ impl Receiver {
     }
 
     /// Bytes that the free part of the budget holds.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn free(&self, pool: &Pool<'_>) -> u32 {
         let buffers = self.budget.saturating_sub(self.queue.count);
         let tail = match self.queue.tail {
@@ -109,7 +109,7 @@ impl Receiver {
 
     /// What a window of at most `limit` bytes would add to the promise, silly windows avoided: nothing, unless it is
     /// a segment or half of the capacity (RFC 9293, section 3.8.6.2.2, MUST-39), or the whole window is large enough.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn window_growth(&self, pool: &Pool<'_>, limit: u32) -> u32 {
         let free = self.free(pool).min(limit);
         let growth = free.saturating_sub(self.window());
@@ -133,7 +133,7 @@ impl Receiver {
     }
 
     /// Takes data that lies in the window (the caller has trimmed it) and starts at `seq`.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn accept(&mut self, pool: &mut Pool<'_>, seq: SeqNum, data: &[u8]) -> Accepted {
         let had_gap = self.has_gap();
         // RFC 2883, section 4.2: what of it is here already, unless something older is to be reported.
@@ -186,7 +186,7 @@ impl Receiver {
     }
 
     /// Appends to what can be read; returns how much, which is less where the pool is empty.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn append(&mut self, pool: &mut Pool<'_>, mut data: &[u8]) -> usize {
         let mut taken = 0;
         while !data.is_empty() {
@@ -228,7 +228,7 @@ impl Receiver {
     }
 
     /// Moves early data that has become in-order.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn pull_early(&mut self, pool: &mut Pool<'_>) {
         while self.early.head != NONE && pool.slot(self.early.head).first().at_or_before(self.nxt) {
             let id = self.early.head;

@@ -104,7 +104,7 @@ impl Delivered {
     }
 
     /// What only RACK asks for.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn add(&mut self, sent_at: Instant, end: SeqNum, retransmitted: bool) {
         if !cfg!(feature = "sack") {
             return;
@@ -206,7 +206,7 @@ impl Sender {
     }
 
     /// The bytes that fill a buffer when segments have `mss` bytes, and the bytes of a segment made of whole buffers.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn unit(pool: &Pool<'_>, mss: u32) -> (u32, u32) {
         let size = pool.buffer_size() as u32;
         if mss <= size && mss > 0 {
@@ -267,7 +267,7 @@ impl Sender {
     }
 
     /// The next data that was never sent, as far as it is allowed.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn choose(&self, pool: &Pool<'_>, allow: Allowance) -> Option<Chosen> {
         // The rest of a buffer whose front is lost waits for the retransmission.
         if self.unsent == NONE || pool.slot(self.unsent).mark.has(Mark::LOST) {
@@ -344,7 +344,7 @@ impl Sender {
     }
 
     /// Notes that chosen new data left.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn sent(&mut self, pool: &mut Pool<'_>, chosen: &Chosen, now: Instant) {
         #[cfg(feature = "bbr")]
         let before = self.rates.is_on.then(|| self.rates.before(now, self.outstanding() == 0));
@@ -441,7 +441,7 @@ impl Sender {
     }
 
     /// Only RACK asks for the order of transmission.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn list_as_latest(&mut self, pool: &mut Pool<'_>, id: BufferId) {
         if !cfg!(feature = "sack") {
             return;
@@ -459,7 +459,7 @@ impl Sender {
         self.tx_tail = id;
     }
 
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn unlist(&mut self, pool: &mut Pool<'_>, id: BufferId) {
         let slot = pool.slot_mut(id);
         if !slot.mark.has(Mark::LISTED) {

@@ -207,7 +207,7 @@ impl Sender {
 
     /// RFC 8985, section 6.2, step 5: of the segments sent before `latest`, those sent more than `allowed_us` ago
     /// are lost. Returns whether any was found, and after how many microseconds the next would be.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn mark_lost_by_time(
         &mut self,
         pool: &mut Pool<'_>,

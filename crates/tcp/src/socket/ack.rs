@@ -14,7 +14,7 @@ use crate::{
 impl Socket {
     /// RFC 9293, section 3.10.7.4, fifth: the ACK field, in a synchronized state. Returns false where the segment
     /// must be dropped.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn on_ack(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>) -> bool {
         let (una, nxt, ack) = (self.snd_una(), self.snd_nxt(), segment.ack);
         // RFC 5961, section 5.2: from SND.UNA - MAX.SND.WND to SND.NXT.
@@ -382,7 +382,7 @@ impl Socket {
     }
 
     /// The FIN has been acknowledged: the state's part of it (RFC 9293, section 3.10.7.4, fifth).
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn after_fin_acknowledged(&mut self, cx: &mut Context<'_, '_>) {
         match self.state {
             State::FinWait1 => {

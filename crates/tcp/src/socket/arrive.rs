@@ -334,7 +334,7 @@ impl Socket {
     }
 
     /// Seventh and eighth: `segment`'s data and FIN, the data starting at `seq`.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn take_text(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum, segment: &Segment<'_>) {
         if !(self.state.can_receive() || self.is_early()) {
             // After the peer's FIN nothing can come; what does is ignored.
@@ -367,7 +367,7 @@ impl Socket {
         }
     }
 
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn take_data(&mut self, cx: &mut Context<'_, '_>, start: SeqNum, data: &[u8]) {
         let len = data.len() as u32;
         let before = self.rx.nxt;

@@ -43,7 +43,7 @@ impl Socket {
     }
 
     /// Gives up to `most` bytes of what has arrived to `take` (RFC 9293, section 3.10.3), piece by piece, and returns how much.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn read(&mut self, cx: &mut Context<'_, '_>, most: usize, take: impl FnMut(&[u8])) -> usize {
         if self.is_waiting() {
             return 0;
@@ -56,7 +56,7 @@ impl Socket {
     }
 
     /// Whether a read would give data, the end of it or an error rather than "not yet".
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub const fn has_news_to_read(&self) -> bool {
         self.rx.readable > 0 || !self.state.can_receive() || self.failure.is_some()
     }

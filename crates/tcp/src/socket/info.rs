@@ -63,7 +63,7 @@ pub struct Info {
 
 impl Socket {
     /// A snapshot for reports.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub fn info(&self) -> Info {
         Info {
             state: self.state,

@@ -242,7 +242,7 @@ impl Socket {
         }
     }
 
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn poll_new(&mut self, cx: &mut Context<'_, '_>) -> Option<Choice> {
         if self.tx.unsent_bytes() == 0 || !(self.state.can_send() || self.is_early()) {
             self.force_small = false;
@@ -362,7 +362,7 @@ impl Socket {
         self.kept.no_nagle || !waits
     }
 
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn send_new(&mut self, cx: &mut Context<'_, '_>, chosen: &Chosen) -> Choice {
         if !self.has_outstanding() {
             self.waiting_since = Millis::new(cx.now);
@@ -403,7 +403,7 @@ impl Socket {
     }
 
     /// PSH, and the FIN where it is due and this is the last data.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn data_flags(&mut self, cx: &Context<'_, '_>, chosen: &Chosen) -> Flags {
         let is_last = chosen.seq + chosen.run.len == self.tx.end && self.tx.unsent_bytes() == 0;
         let push = match cx.profile.push() {
@@ -422,7 +422,7 @@ impl Socket {
     }
 
     /// Whether no further full segment can leave now.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn is_train_over(&self, least: u8) -> bool {
         let credit = self.window.cwnd.saturating_sub(self.in_flight());
         let is_last = self.tx.unsent_bytes().min(self.window_room()).min(credit) < self.mss();
@@ -430,14 +430,14 @@ impl Socket {
     }
 
     /// Bytes that Linux would hand to the device at once: see `train_segments`.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub fn burst(&self) -> u32 {
         self.train_segments(2) * self.mss()
     }
 
     /// Segments of one train: what leaves in about a millisecond at twice the rate that the window makes, more on short
     /// paths, at least `least`, and at most half of either window. So Linux sizes what it hands to the device.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn train_segments(&self, least: u8) -> u32 {
         const MOST: u64 = 65_536;
         let mss = self.mss();

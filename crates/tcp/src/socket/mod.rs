@@ -258,7 +258,7 @@ impl Socket {
     }
 
     /// `SND.NXT`, the FIN and the SYN included.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn snd_nxt(&self) -> SeqNum {
         if self.syn == Syn::Due {
             return self.iss();
@@ -272,7 +272,7 @@ impl Socket {
     }
 
     /// `SND.UNA`, the FIN and the SYN included.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn snd_una(&self) -> SeqNum {
         match (self.syn, self.fin) {
             (Syn::Due | Syn::Waiting | Syn::Again, _) => self.iss(),
@@ -313,7 +313,7 @@ impl Socket {
     }
 
     /// The next time at which `on_timeout` has something to do.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(crate) fn next_timeout(&self) -> Instant {
         self.timers.next()
     }

@@ -42,7 +42,7 @@ impl Socket {
     }
 
     /// Whether a segment may leave now; if not, a timer says when.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn may_depart(&mut self, cx: &Context<'_, '_>) -> bool {
         if self.window.pacing.is_none() || self.pacer.left > 0 || self.pacer.at.instant() <= cx.now {
             return true;
@@ -54,7 +54,7 @@ impl Socket {
 
     /// A segment leaves. It takes the time that its bytes need at the rate; a burst of what Linux would hand to the device
     /// leaves at once.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn departs(&mut self, cx: &Context<'_, '_>, len: u32) {
         let Some(rate) = self.window.pacing else { return };
         if self.pacer.unpaced < UNPACED {
@@ -92,7 +92,7 @@ impl Socket {
     }
 
     /// New data leaves, and nothing is in flight.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn tell_restart(&mut self, cx: &Context<'_, '_>) {
         if self.tx.rates.is_on && self.in_flight() == 0 && self.tx.rates.is_app_limited() {
             let ack = self.cc_ack(cx, 0, 0);
@@ -109,7 +109,7 @@ impl Socket {
     }
 
     /// An acknowledgement, to an algorithm that goes by rates.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn tell_rate(&mut self, cx: &Context<'_, '_>, delivered: &Delivered, bytes: u32, kind: AckKind) {
         if !self.tx.rates.is_on {
             return;

@@ -68,7 +68,7 @@ impl Rack {
     }
 
     /// Section 6.2, steps 1 to 3.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn update(&mut self, delivered: &Delivered, una: SeqNum, now: Instant) {
         let Some(latest) = delivered.latest else { return };
         if self.order == Order::Unknown || sent_after(latest.sent_at, latest.end, self.sent_at.instant(), self.end) {
@@ -127,13 +127,13 @@ impl Socket {
         }
     }
 
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn rack_update(&mut self, cx: &Context<'_, '_>, delivered: &Delivered) {
         self.rack.update(delivered, self.tx.una, cx.now);
     }
 
     /// Section 6.2, step 5. Returns whether any segment was found lost.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn rack_detect(&mut self, cx: &mut Context<'_, '_>) -> bool {
         if self.rack.order == Order::Unknown {
             return false;

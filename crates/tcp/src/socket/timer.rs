@@ -109,7 +109,7 @@ impl Timers {
     }
 
     /// When the first of them expires.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn next(&self) -> Instant {
         if self.running == 0 {
             return Instant::FAR_FUTURE;
@@ -229,7 +229,7 @@ impl Socket {
 
     /// `wait_us`, or less where the user timeout ends before: timers that double would hold a dead peer's buffers for
     /// up to twice as long (RFC 9293, section 3.8.3; Linux shortens them alike).
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn within_user_timeout(&self, wait_us: u32, now: Instant) -> u32 {
         let waited_ms = Millis::new(now).since(self.waiting_since);
         match self.kept.user_timeout_ms().map(|limit| limit.saturating_sub(waited_ms)) {
@@ -294,7 +294,7 @@ impl Socket {
     }
 
     /// RFC 6298, section 5.1: started when data leaves, unless it runs.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn arm_retransmit(&mut self, cx: &Context<'_, '_>) {
         let wait = self.within_user_timeout(self.rtt.rto(&cx.profile.rto), cx.now);
         self.timers.set(Timer::Retransmit, cx.now, wait);

@@ -24,7 +24,7 @@ impl Endpoint {
 }
 
 impl PartialEq for Endpoint {
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.port == other.port && ip::is_same(self.addr, other.addr)
     }

@@ -90,7 +90,7 @@ pub enum Departing<'a> {
 }
 
 impl Core {
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn fill_datagram(&mut self, into: &mut Datagram, out: &Outgoing, tuple: &Tuple) {
         (into.tuple, into.header) = (*tuple, out.header(tuple));
         (into.ip, into.data_len) = (self.ip_fields(out.ecn()), out.run.len);
@@ -105,7 +105,7 @@ impl Core {
         into.header_len = (Addresses::of(tuple).header_len() + tcp_len) as u8;
     }
 
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn on_datagram(
         &mut self,
         now: Instant,
@@ -132,7 +132,7 @@ impl Core {
 impl<S: Storage> Stack<S> {
     /// The next packet to send, as [`poll_transmit`](Self::poll_transmit) gives it, before it is bytes. A segment is put
     /// into `into`.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub fn poll_datagram(&mut self, now: Instant, into: &mut Datagram) -> Option<Departing<'_>> {
         let (core, mut parts) = self.parts();
         let answer = core.leave(now, &mut parts, |core, next| match next {
@@ -151,7 +151,7 @@ impl<S: Storage> Stack<S> {
     ///
     /// # Errors
     /// As [`on_packet`](Self::on_packet).
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub fn on_datagram(&mut self, now: Instant, datagram: &Datagram, data: &[u8]) -> Result<(), Dropped> {
         let (core, mut parts) = self.parts();
         core.on_datagram(now, &mut parts, datagram, data)

@@ -42,7 +42,7 @@ impl Core {
     }
 
     /// The cookie of a SYN or a SYN-ACK that leaves; and a SYN that has to be retransmitted is news.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn add_cookie(&mut self, now: Instant, parts: &mut Parts<'_>, at: u16, out: &mut Outgoing) {
         if !out.flags.has(Flags::SYN) {
             return;
@@ -59,7 +59,7 @@ impl Core {
     }
 
     /// Takes what a connection has learnt about its peer.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn note_fast_open(
         &mut self,
         now: Instant,

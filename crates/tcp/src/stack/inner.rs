@@ -30,7 +30,7 @@ impl Core {
     }
 
     /// Calls a connection and does what follows from any change: its timers, its wish to send, its news.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn on_socket<R>(
         &self,
         now: Instant,

@@ -104,7 +104,7 @@ impl Core {
     }
 
     /// A segment of the connection in entry `at`.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn on_connection(
         &mut self,
         now: Instant,

@@ -353,7 +353,7 @@ impl<S: Storage> Stack<S> {
         self.read_pieces(now, id, most, |_| ())
     }
 
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn read_pieces(
         &mut self,
         now: Instant,
@@ -543,7 +543,7 @@ impl<S: Storage> Stack<S> {
     }
 
     /// Whether asking for a packet may give one; where not, it would change nothing.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub const fn may_transmit(&self) -> bool {
         self.heads.has_ready() || self.core.answers.count > 0 || self.core.leaving != NIL
     }
@@ -568,7 +568,7 @@ impl<S: Storage> Stack<S> {
 }
 
 impl Parts<'_> {
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn entry_of(&self, id: SocketId) -> Option<u16> {
         let entry = self.table.entries.get(usize::from(id.index))?;
         (entry.generation == id.generation && !matches!(entry.role, Role::Free)).then_some(id.index)
@@ -576,7 +576,7 @@ impl Parts<'_> {
 
     /// The entry of a connection that an application holds.
     #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn connection_of(&mut self, id: SocketId) -> Option<u16> {
         let at = self.entry_of(id)?;
         self.table.socket(at).is_some_and(|socket| !socket.is_orphan()).then_some(at)

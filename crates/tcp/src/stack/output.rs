@@ -49,7 +49,7 @@ impl Core {
     }
 
     /// Gives what leaves next to `make`.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn leave<R>(
         &mut self,
         now: Instant,

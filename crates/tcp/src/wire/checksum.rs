@@ -22,7 +22,7 @@ impl Checksum {
 
     /// Adds `data`, whose length is a multiple of 4: headers and addresses. Only meaningful while an even number of bytes has
     /// been added.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub fn header(mut self, data: &[u8]) -> Self {
         // Without sums of 64 bits whole words gain nothing, and take flash.
         if cfg!(not(any(target_pointer_width = "64", target_arch = "wasm32"))) {

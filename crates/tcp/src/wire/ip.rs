@@ -129,7 +129,7 @@ pub const fn is_v6(addr: IpAddr) -> bool {
 }
 
 /// Whether two addresses are the same. Where IPv6 is compiled out, those of IPv4 are all there are.
-#[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+#[inline]
 pub fn is_same(a: IpAddr, b: IpAddr) -> bool {
     match (a, b) {
         (IpAddr::V4(a), IpAddr::V4(b)) => a.to_bits() == b.to_bits(),

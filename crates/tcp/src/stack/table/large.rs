@@ -81,7 +81,7 @@ impl Table<'_> {
     }
 
     /// The connection found last, if it is the one between these ends.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(in crate::stack) fn same_as_last(&self, local: &Endpoint, remote: &Endpoint) -> Option<u16> {
         let last = self.heads.last;
         match self.entries.get(usize::from(last))?.role {
@@ -103,7 +103,7 @@ impl Table<'_> {
     }
 
     /// The earliest time in the heap.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(in crate::stack) fn next_due(&self) -> Instant {
         if self.heads.heap_len == 0 { Instant::FAR_FUTURE } else { self.due_at(0) }
     }
@@ -118,14 +118,14 @@ impl Table<'_> {
         Some(at)
     }
 
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     fn due_at(&self, place: u16) -> Instant {
         self.entries[usize::from(self.entries[usize::from(place)].place.heap_item)].due.instant()
     }
 
     /// Tells when an entry's next timer expires. One that moves to a later time is left where it is until it comes
     /// up: most timers are restarted long before they expire.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(in crate::stack) fn schedule(&mut self, at: u16, due: Instant) {
         let entry = &mut self.entries[usize::from(at)];
         if entry.place.heap_place == NIL {

@@ -320,7 +320,7 @@ impl Table<'_> {
     }
 
     /// Takes the entry off the list that has waited longest.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn pop_ready(&mut self) -> Option<u16> {
         let at = self.heads.ready.head;
         let entry = self.entries.get_mut(usize::from(at))?;
@@ -333,7 +333,7 @@ impl Table<'_> {
     }
 
     /// Marks an entry as having something to tell the application.
-    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
+    #[inline]
     pub(super) fn add_news(&mut self, at: u16) {
         let Some(entry) = self.entries.get_mut(usize::from(at)) else { return };
         if core::mem::replace(&mut entry.has_news, true) {
