@@ -2,7 +2,7 @@
 
 use fullpipe_chart::Chart;
 use fullpipe_diagnose::{Alternative, Limiter, limit_words};
-use fullpipe_knobs::{Change, Goal, Packets, Platform, PlatformRequest, plan_platform};
+use fullpipe_knobs::{Change, Platform, PlatformRequest, plan_platform};
 use fullpipe_sim::{SimError, knob, platform, run};
 use fullpipe_units::{Bytes, Micros, Rate};
 use serde::Deserialize;
@@ -87,21 +87,10 @@ fn found(question: &Question) -> Result<Value, String> {
 fn plans(question: &Question, rate: Rate, rtt: Micros) -> Vec<Value> {
     let both = [("receiver", &question.to), ("sender", &question.from)];
     let count = if question.from == question.to { 1 } else { 2 };
-    let packets = Packets::default();
     let plan = |(role, name): (&str, &String)| {
         // The simulator has stacks that no plan is for.
         let platform: Platform = name.parse().ok()?;
-        let plan = plan_platform(&PlatformRequest {
-            platform,
-            rate,
-            rtt,
-            connections: None,
-            goal: Goal::Bulk,
-            settings: None,
-            memory_bound: None,
-            packets: &packets,
-            peer: None,
-        });
+        let plan = plan_platform(&PlatformRequest::new(platform, rate, rtt));
         let by_hand = |change: &Change| {
             let to = change.to.as_deref().unwrap_or("absent");
             change.command().unwrap_or_else(|| format!("{} -> {to}", change.knob))

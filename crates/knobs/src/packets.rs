@@ -156,6 +156,10 @@ pub struct Packets {
 }
 
 impl Packets {
+    /// Nothing is known, as by default.
+    pub(crate) const UNKNOWN: Self =
+        Self { device: None, here: None, peer: None, hops: None, ipsec: None, overhead: 0 };
+
     /// The ends and hops that said what they take, with their names.
     pub(crate) fn parties(&self) -> Vec<(String, &FrameSizes)> {
         let ends = [("this end", &self.here), ("the other end", &self.peer)];

@@ -162,15 +162,12 @@ mod tests {
         };
         let before = settings("Restricted");
         let plan = crate::plan_platform(&crate::PlatformRequest {
-            platform: "windows-2022".parse().unwrap(),
-            rate: "1G".parse().unwrap(),
-            rtt: "80ms".parse().unwrap(),
-            connections: None,
-            goal: crate::Goal::Bulk,
             settings: Some(&before),
-            memory_bound: None,
-            packets: &crate::Packets::default(),
-            peer: None,
+            ..crate::PlatformRequest::new(
+                "windows-2022".parse().unwrap(),
+                "1G".parse().unwrap(),
+                "80ms".parse().unwrap(),
+            )
         });
         let of = |after: &Settings| verify(&plan, after)[0].clone();
         assert_eq!(of(&settings("Normal")).taken, Taken::Yes);

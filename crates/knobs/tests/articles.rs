@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use fullpipe_knobs::{
-    Address, Goal, Packets, Plan, PlatformRequest, Settings,
+    Address, Packets, Plan, PlatformRequest, Settings,
     lint::{Finding, Level, LintRequest, lint},
     plan_platform, reading,
     recipe::{Kind, read},
@@ -127,15 +127,10 @@ fn settings(names: &[&str], platform: &str) -> Settings {
 
 fn planned(platform: &str, path: (&str, &str), packets: &Packets, settings: &Settings) -> Plan {
     plan_platform(&PlatformRequest {
-        platform: platform.parse().unwrap(),
-        rate: path.0.parse().unwrap(),
-        rtt: path.1.parse().unwrap(),
-        connections: None,
-        goal: Goal::Bulk,
         settings: Some(settings),
-        memory_bound: None,
         packets,
         peer: Some("192.0.2.0/24"),
+        ..PlatformRequest::new(platform.parse().unwrap(), path.0.parse().unwrap(), path.1.parse().unwrap())
     })
 }
 

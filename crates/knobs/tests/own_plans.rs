@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 use fullpipe_knobs::{
-    Goal, Packets, Platform, PlatformRequest, Settings,
+    Platform, PlatformRequest, Settings,
     export::export,
     lint::{Level, LintRequest, lint},
     plan_platform,
@@ -37,17 +37,7 @@ fn complaints(platform: &str, rate: u64, rtt_us: u64) -> Vec<String> {
     let (rate, rtt) = (Rate::from_bps(rate), Micros::new(rtt_us));
     // A machine of which all is known but nothing set.
     let settings = Settings { platform: platform.clone(), ..Settings::default() };
-    let plan = plan_platform(&PlatformRequest {
-        platform: platform.clone(),
-        rate,
-        rtt,
-        connections: None,
-        goal: Goal::Bulk,
-        settings: None,
-        memory_bound: None,
-        packets: &Packets::default(),
-        peer: None,
-    });
+    let plan = plan_platform(&PlatformRequest::new(platform.clone(), rate, rtt));
     let Ok(export) = export(&plan, &platform, Some(&settings)) else { return Vec::new() };
     let request = LintRequest { platform: Some(platform), path: Some((rate, rtt)) };
     let mut found = Vec::new();

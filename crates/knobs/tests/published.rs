@@ -5,7 +5,7 @@
 use std::{fs, path::Path};
 
 use fullpipe_knobs::{
-    FrameSizes, Goal, Packets, Plan, PlatformRequest, Settings,
+    FrameSizes, Packets, Plan, PlatformRequest, Settings,
     export::export,
     lint::{Level, LintRequest, lint},
     plan_platform, reading,
@@ -86,15 +86,9 @@ fn sizes(text: &str) -> Option<FrameSizes> {
 
 fn planned(platform: &str, path: (&str, &str), packets: &Packets, settings: Option<&Settings>) -> Plan {
     plan_platform(&PlatformRequest {
-        platform: platform.parse().unwrap(),
-        rate: path.0.parse().unwrap(),
-        rtt: path.1.parse().unwrap(),
-        connections: None,
-        goal: Goal::Bulk,
         settings,
-        memory_bound: None,
         packets,
-        peer: None,
+        ..PlatformRequest::new(platform.parse().unwrap(), path.0.parse().unwrap(), path.1.parse().unwrap())
     })
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use fullpipe_knobs::{
-    Address, Family, Goal, Packets, Plan, Platform, PlatformRequest, Settings,
+    Address, Family, Plan, Platform, PlatformRequest, Settings,
     export::{Export, export},
     plan_platform, reading,
     recipe::{self, Action, Kind},
@@ -53,15 +53,8 @@ fn read(name: &str, bytes: &[u8], platform: &Platform) -> Settings {
 
 fn planned(platform: &Platform, rate: u64, settings: &Settings) -> Plan {
     plan_platform(&PlatformRequest {
-        platform: platform.clone(),
-        rate: fullpipe_units::Rate::from_bps(rate),
-        rtt: "80ms".parse().unwrap(),
-        connections: None,
-        goal: Goal::Bulk,
         settings: Some(settings),
-        memory_bound: None,
-        packets: &Packets::default(),
-        peer: None,
+        ..PlatformRequest::new(platform.clone(), fullpipe_units::Rate::from_bps(rate), "80ms".parse().unwrap())
     })
 }
 

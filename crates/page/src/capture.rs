@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use fullpipe_capture::{Endpoint, Report, Reports, Side};
 use fullpipe_diagnose::{Detail, Limiter};
-use fullpipe_knobs::{Catalogue, Goal, Packets, Platform, PlatformRequest, plan_platform};
-use fullpipe_units::{Bytes, Micros, Rate, bdp};
+use fullpipe_knobs::{Catalogue, Platform, PlatformRequest, plan_platform};
+use fullpipe_units::{Micros, Rate, bdp};
 
 /// What captures held.
 #[derive(Clone, Debug, Default)]
@@ -180,17 +180,7 @@ fn lifting(platform: &Platform, limiter: Limiter) -> Vec<String> {
 }
 
 fn settings(platform: &Platform, limiter: Limiter, rate: Rate, rtt: Micros) -> Vec<String> {
-    let request = PlatformRequest {
-        platform: platform.clone(),
-        rate,
-        rtt,
-        connections: None,
-        goal: Goal::Bulk,
-        settings: None,
-        memory_bound: None::<Bytes>,
-        packets: &Packets::default(),
-        peer: None,
-    };
+    let request = PlatformRequest::new(platform.clone(), rate, rtt);
     let plan = plan_platform(&request);
     let lifts = |knob: &fullpipe_knobs::Address| {
         let known = Catalogue::for_family(platform.family).and_then(|catalogue| catalogue.find(knob));

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Goal, PlatformRequest, TakesEffect, plan_platform,
+    PlatformRequest, TakesEffect, plan_platform,
     recipe::{self, Action, Kind},
     sysctl_conf,
 };
@@ -12,17 +12,7 @@ use crate::{
 const PARAMETERS: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
 
 fn plan(platform: &str, rate: &str, rtt: &str) -> Plan {
-    plan_platform(&PlatformRequest {
-        platform: platform.parse().unwrap(),
-        rate: rate.parse().unwrap(),
-        rtt: rtt.parse().unwrap(),
-        connections: None,
-        goal: Goal::Bulk,
-        settings: None,
-        memory_bound: None,
-        packets: &crate::Packets::default(),
-        peer: None,
-    })
+    plan_platform(&PlatformRequest::new(platform.parse().unwrap(), rate.parse().unwrap(), rtt.parse().unwrap()))
 }
 
 fn change(knob: &str, to: Option<&str>) -> Change {
@@ -209,15 +199,8 @@ fn freebsd_13_gets_the_window_and_then_the_mtu() {
         ..crate::Packets::default()
     };
     let plan = plan_platform(&PlatformRequest {
-        platform: "freebsd-13".parse().unwrap(),
-        rate: "10G".parse().unwrap(),
-        rtt: "2ms".parse().unwrap(),
-        connections: None,
-        goal: Goal::Bulk,
-        settings: None,
-        memory_bound: None,
         packets: &packets,
-        peer: None,
+        ..PlatformRequest::new("freebsd-13".parse().unwrap(), "10G".parse().unwrap(), "2ms".parse().unwrap())
     });
     let export = exported("freebsd-13", &plan, None);
     insta::assert_snapshot!(shown(&export, &[]));

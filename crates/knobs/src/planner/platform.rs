@@ -35,6 +35,23 @@ pub struct PlatformRequest<'a> {
     pub peer: Option<&'a str>,
 }
 
+impl PlatformRequest<'_> {
+    /// Bulk transfers over a path of which nothing else is known, on a machine whose settings no file tells.
+    pub const fn new(platform: Platform, rate: Rate, rtt: Micros) -> Self {
+        Self {
+            platform,
+            rate,
+            rtt,
+            connections: None,
+            goal: Goal::Bulk,
+            settings: None,
+            memory_bound: None,
+            packets: &Packets::UNKNOWN,
+            peer: None,
+        }
+    }
+}
+
 /// What to set on a platform so that a connection fills a path, what it costs, and what can't be done there.
 pub fn plan_platform(request: &PlatformRequest<'_>) -> Plan {
     let mut draft = Draft::new(request);

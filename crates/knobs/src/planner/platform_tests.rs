@@ -6,20 +6,8 @@ use proptest::prelude::*;
 use super::{Goal, PlatformRequest, plan_platform, platform::number};
 use crate::{Address, Catalogue, Packets, Plan, Settings, TakesEffect};
 
-static NO_PACKETS: Packets = Packets { device: None, here: None, peer: None, hops: None, ipsec: None, overhead: 0 };
-
 fn request<'a>(platform: &str, rate: &str, rtt: &str) -> PlatformRequest<'a> {
-    PlatformRequest {
-        platform: platform.parse().unwrap(),
-        rate: rate.parse().unwrap(),
-        rtt: rtt.parse().unwrap(),
-        connections: None,
-        goal: Goal::Bulk,
-        settings: None,
-        memory_bound: None,
-        packets: &NO_PACKETS,
-        peer: None,
-    }
+    PlatformRequest::new(platform.parse().unwrap(), rate.parse().unwrap(), rtt.parse().unwrap())
 }
 
 fn short(plan: &Plan) -> Vec<String> {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Family, Goal, PlatformRequest, Settings, plan_platform};
+use crate::{Family, PlatformRequest, Settings, plan_platform};
 
 fn sample(name: &str) -> Vec<u8> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/reading/samples");
@@ -347,15 +347,8 @@ fn a_plan_starts_from_what_was_read() {
     ] {
         let merged = merge(&[of(file)], named.map(|platform| platform.parse().unwrap()).as_ref()).unwrap();
         let plan = plan_platform(&PlatformRequest {
-            platform: merged.settings.platform.clone(),
-            rate: "1G".parse().unwrap(),
-            rtt: "80ms".parse().unwrap(),
-            connections: None,
-            goal: Goal::Bulk,
             settings: Some(&merged.settings),
-            memory_bound: None,
-            packets: &crate::Packets::default(),
-            peer: None,
+            ..PlatformRequest::new(merged.settings.platform.clone(), "1G".parse().unwrap(), "80ms".parse().unwrap())
         });
         let change = plan.changes.iter().find(|change| change.knob.to_string() == knob);
         assert_eq!(change.and_then(|change| change.from.as_deref()), Some(from), "{file}: {:?}", plan.notes);

@@ -361,15 +361,12 @@ fn every_key_of_the_presets_is_documented() {
 fn every_key_of_a_plan_for_a_platform_is_documented() {
     let packets = fullpipe_knobs::Packets::default();
     let request = fullpipe_knobs::PlatformRequest {
-        platform: "windows-2012".parse().unwrap(),
-        rate: fullpipe_units::Rate::from_bps(100_000_000),
-        rtt: fullpipe_units::Micros::from_millis(80),
-        connections: None,
-        goal: fullpipe_knobs::Goal::Bulk,
-        settings: None,
-        memory_bound: None,
         packets: &packets,
-        peer: None,
+        ..fullpipe_knobs::PlatformRequest::new(
+            "windows-2012".parse().unwrap(),
+            fullpipe_units::Rate::from_bps(100_000_000),
+            fullpipe_units::Micros::from_millis(80),
+        )
     };
     let plan = fullpipe_knobs::plan_platform(&request);
     let mut export = fullpipe_knobs::export::export(&plan, &request.platform, None).unwrap();
