@@ -1,6 +1,9 @@
 //! Scripts that people write: what runs other commands, what loops over adapters, and what can't be followed.
 
-use super::{tests::judged, *};
+use super::{
+    tests::{checked, judged},
+    *,
+};
 
 /// The rules that speak of each line, as `line rule`, in order and once each.
 fn rules(kind: Kind, text: &str, platform: &str) -> Vec<String> {
@@ -330,11 +333,6 @@ fn powershells_own_ways_are_no_errors() {
         checked(Kind::PowerShell, "Set-NetTCPSetting -setting Internet -auto Disabled", "windows-2019").1,
         "syntax"
     );
-}
-
-fn checked(kind: Kind, line: &str, platform: &str) -> (Level, String) {
-    let (_, level, rule) = judged(kind, line, platform, None).into_iter().next().unwrap();
-    (level, rule)
 }
 
 #[test]

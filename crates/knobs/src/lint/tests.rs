@@ -12,7 +12,7 @@ pub(super) fn judged(kind: Kind, text: &str, platform: &str, path: Option<(&str,
     lint(kind, text, &request).into_iter().map(|finding| (finding.line, finding.level, finding.rule)).collect()
 }
 
-fn checked(kind: Kind, line: &str, platform: &str) -> (Level, String) {
+pub(super) fn checked(kind: Kind, line: &str, platform: &str) -> (Level, String) {
     let found = judged(kind, line, platform, None);
     let (_, level, rule) = found.into_iter().next().unwrap();
     (level, rule)
@@ -329,7 +329,7 @@ fn a_line_of_loader_conf_does_something_only_for_tunables() {
 
 #[test]
 fn the_limiter_of_data_in_flight_is_judged_as_the_planner_does() {
-    use crate::{Goal, Packets, PlatformRequest, Settings, plan_platform};
+    use crate::{PlatformRequest, Settings, plan_platform};
     let knob = "net.inet.tcp.inflight_enable";
     for (platform, rtt) in
         [("freebsd-4.8", "20ms"), ("freebsd-4.8", "1ms"), ("freebsd-5.2", "20ms"), ("freebsd-5.2", "1ms")]
@@ -340,15 +340,8 @@ fn the_limiter_of_data_in_flight_is_judged_as_the_planner_does() {
         let mut settings = Settings { platform: platform.parse().unwrap(), ..Settings::default() };
         settings.values.insert(Address::sysctl(knob), Some("1".to_owned()));
         let plan = plan_platform(&PlatformRequest {
-            platform: platform.parse().unwrap(),
-            rate: path.0,
-            rtt: path.1,
-            connections: None,
-            goal: Goal::Bulk,
             settings: Some(&settings),
-            memory_bound: None,
-            packets: &Packets::default(),
-            peer: None,
+            ..PlatformRequest::new(platform.parse().unwrap(), path.0, path.1)
         });
         let turned_off = plan.changes.iter().any(|change| change.knob == Address::sysctl(knob));
         assert_eq!(found[0].level == Level::Warning, turned_off, "{platform} {rtt}");

@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     Branches, Conditions,
-    commands::{Language, Place, Taken},
+    commands::{Language, Place, Taken, end_of_block},
     variables::{self, LONGEST},
 };
 
@@ -299,7 +299,7 @@ impl Run<'_> {
             let word = if let Token::Word { text, .. } = token { text.trim_start_matches('@') } else { "" };
             match (token, word.to_ascii_lowercase().as_str()) {
                 (Token::Open, _) => {
-                    let end = end_of_block(tokens, at + 1);
+                    let end = end_of_block(tokens, at + 1, [&Token::Open, &Token::Close]);
                     self.block(tokens.get(at + 1..end).unwrap_or_default(), depth + 1);
                     at = end + 1;
                 }
@@ -346,13 +346,13 @@ impl Run<'_> {
         if !matches!(tokens.get(word_in + 1), Some((_, Token::Open))) {
             return next;
         }
-        let list_end = end_of_block(tokens, word_in + 2);
+        let list_end = end_of_block(tokens, word_in + 2, [&Token::Open, &Token::Close]);
         if !is(list_end + 1, "do") {
             return next;
         }
         let body_from = list_end + 2;
         let (body, behind) = if matches!(tokens.get(body_from), Some((_, Token::Open))) {
-            let end = end_of_block(tokens, body_from + 1);
+            let end = end_of_block(tokens, body_from + 1, [&Token::Open, &Token::Close]);
             (tokens.get(body_from + 1..end), end + 1)
         } else {
             let end = body_from + end_of_line(tokens.get(body_from..).unwrap_or_default());
@@ -562,20 +562,6 @@ fn condition(tokens: &[Spot]) -> Condition {
             None => whole(1),
         },
     }
-}
-
-/// Where the block ends that begins here.
-fn end_of_block(tokens: &[Spot], from: usize) -> usize {
-    let mut depth = 0_u32;
-    for (at, (_, token)) in tokens.iter().enumerate().skip(from) {
-        match token {
-            Token::Open => depth += 1,
-            Token::Close if depth == 0 => return at,
-            Token::Close => depth -= 1,
-            _ => {}
-        }
-    }
-    tokens.len()
 }
 
 fn end_of_command(tokens: &[Spot]) -> usize {

@@ -296,6 +296,22 @@ fn reg(words: &[String], lower: &[String]) -> Result<Vec<Action>, String> {
     }
 }
 
+/// Where the block closes that is open before `from`: the tokens, each with its line, of which `open` and `close` enclose blocks.
+pub(super) fn end_of_block<T: PartialEq>(tokens: &[(u32, T)], from: usize, [open, close]: [&T; 2]) -> usize {
+    let mut depth = 0_u32;
+    for (at, (_, token)) in tokens.iter().enumerate().skip(from) {
+        if token == open {
+            depth += 1;
+        } else if token == close {
+            if depth == 0 {
+                return at;
+            }
+            depth -= 1;
+        }
+    }
+    tokens.len()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

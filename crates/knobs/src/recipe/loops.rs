@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     Conditions,
-    posix::{self, Command},
+    posix::{self, Command, is_before},
     variables::{self, LONGEST, is_of_name},
 };
 
@@ -326,11 +326,6 @@ impl Shell {
         }
         self.variables.get(name).cloned()
     }
-}
-
-/// Words that stand before a command and are none of it.
-fn is_before(word: &str) -> bool {
-    ["do", "then", "else", "{", "if", "elif", "while", "until", "!"].contains(&word)
 }
 
 /// The list that a word stands for all elements of: `${list[@]}`, or with `!` for their names.

@@ -307,6 +307,11 @@ impl Lexer<'_> {
     }
 }
 
+/// Words that stand before a command and are none of it.
+pub(super) fn is_before(word: &str) -> bool {
+    ["do", "then", "else", "{", "if", "elif", "while", "until", "!"].contains(&word)
+}
+
 /// What stands between the elements of a list within a word; no script has it.
 pub(super) const ELEMENT: char = '\u{1f}';
 

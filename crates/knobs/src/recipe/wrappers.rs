@@ -5,6 +5,7 @@
 
 use super::{
     commands::{Language, program},
+    posix::is_before,
     variables::is_name,
 };
 
@@ -31,7 +32,7 @@ const fn prefix(name: &'static str, with_value: &'static [&'static str], own: us
     Prefix { name, with_value, own }
 }
 
-const PREFIXES: [Prefix; 31] = [
+const PREFIXES: [Prefix; 22] = [
     prefix("sudo", &["-u", "-g", "-h", "-p", "-C", "-r", "-t", "-T", "-U"], 0),
     prefix("doas", &["-u", "-C"], 0),
     prefix("env", &["-u", "-C", "-S"], 0),
@@ -47,16 +48,7 @@ const PREFIXES: [Prefix; 31] = [
     prefix("stdbuf", &["-i", "-o", "-e"], 0),
     prefix("busybox", &[], 0),
     prefix("chroot", &[], 1),
-    prefix("if", &[], 0),
-    prefix("elif", &[], 0),
-    prefix("while", &[], 0),
-    prefix("until", &[], 0),
-    prefix("then", &[], 0),
-    prefix("do", &[], 0),
-    prefix("else", &[], 0),
-    prefix("{", &[], 0),
     prefix("(", &[], 0),
-    prefix("!", &[], 0),
     prefix("call", &[], 0),
     prefix("nircmd", &[], 1),
     prefix("nsudo", &[], 0),
@@ -72,6 +64,9 @@ pub(super) fn inner(words: &[String]) -> Option<Inner> {
     // `command -v NAME` asks where a program is.
     if name == "command" && rest.first().is_some_and(|word| word.eq_ignore_ascii_case("-v")) {
         return None;
+    }
+    if is_before(&name) {
+        return (!rest.is_empty()).then(|| Inner::Words(rest.to_vec()));
     }
     if let Some(prefix) = PREFIXES.iter().find(|prefix| prefix.name == name) {
         return behind(prefix, rest);

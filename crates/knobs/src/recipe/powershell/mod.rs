@@ -17,7 +17,7 @@ use tokens::{LIST, Spot, Token, Word, tokens};
 
 use super::{
     Branches, Conditions,
-    commands::{Language, Place, Taken},
+    commands::{Language, Place, Taken, end_of_block},
     variables::{self, LONGEST, is_of_name},
 };
 
@@ -124,7 +124,7 @@ impl Run {
                     piped = Piped::Nothing;
                 }
                 Token::Open => {
-                    let end = end_of_block(tokens, at);
+                    let end = end_of_block(tokens, at, [&Token::Open, &Token::Close]);
                     let inner = tokens.get(at..end).unwrap_or_default();
                     let words = std::mem::take(&mut words);
                     let first = words.first().map(|word| word.text.to_ascii_lowercase()).unwrap_or_default();
@@ -575,20 +575,6 @@ fn with_commas(text: &str) -> String {
 fn block_follows(tokens: &[Spot], at: usize) -> bool {
     let mut rest = tokens.iter().skip(at).skip_while(|(_, token)| *token == Token::End(true));
     rest.next().is_some_and(|(_, token)| *token == Token::Open)
-}
-
-/// Where the block ends that begins here.
-fn end_of_block(tokens: &[Spot], from: usize) -> usize {
-    let mut depth = 0_u32;
-    for (at, (_, token)) in tokens.iter().enumerate().skip(from) {
-        match token {
-            Token::Open => depth += 1,
-            Token::Close if depth == 0 => return at,
-            Token::Close => depth -= 1,
-            _ => {}
-        }
-    }
-    tokens.len()
 }
 
 #[cfg(test)]
