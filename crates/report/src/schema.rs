@@ -296,7 +296,7 @@ pub const STATUS: &[Key] = &[
     key(
         "root_only",
         "string?",
-        "the state folder of root, who used fullpipe here, too: what is in force of that only root sees",
+        "the state folder of root, who also used fullpipe here; only root can see what of that is in force",
     ),
 ];
 

@@ -41,7 +41,7 @@ pub(super) fn exit_of_look(command: &str, journal: Option<&Journal>, output: Out
     // Whether anything of it is still in force, only root can tell.
     let what = if command == "history" { "it changed" } else { "is in force" };
     let said = format!(
-        "root used fullpipe here ({}); what {what} only root sees: `sudo fullpipe {command}`",
+        "root used fullpipe here ({}), and only root can see what {what}: `sudo fullpipe {command}`",
         folder.display()
     );
     output.warning(&text::paragraph(&said, output.look()));

@@ -19,12 +19,7 @@ pub(super) fn path(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
     texts.extend(queue(case, ruling));
     texts.extend(plateau(case, ruling));
     if case.losses.retransmits > 0.0 && ruling.detail != Some(Detail::Policed) {
-        texts.push(format!(
-            "{:.0} segments ({}) were retransmitted in {} loss events: what a full queue drops",
-            case.losses.retransmits,
-            per_cent_lost(case),
-            case.losses.episodes
-        ));
+        texts.push(format!("{}: what a full queue drops", retransmitted(case)));
     }
     texts
 }
@@ -138,12 +133,7 @@ fn random_loss(case: &Case<'_>, ruling: &Ruling<'_>) -> Option<String> {
         let rate = window_limited_rate(cwnd, rtt).unwrap_or_default();
         return Some(format!("the congestion window allowed {cwnd}: {cwnd} x 8 / {rtt} = {rate}"));
     }
-    let count = format!(
-        "{:.0} segments ({}) were retransmitted in {} loss events",
-        case.losses.retransmits,
-        per_cent_lost(case),
-        case.losses.episodes
-    );
+    let count = retransmitted(case);
     if case.is_model_based() {
         return Some(format!("{count}; measured {}", measured(ruling)));
     }
@@ -174,6 +164,14 @@ pub(super) fn segment_size(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> 
 
 fn timeouts(count: u64) -> String {
     if count == 1 { "a retransmission timeout".into() } else { format!("{count} retransmission timeouts") }
+}
+
+/// How many segments were retransmitted, and in how many loss events.
+fn retransmitted(case: &Case<'_>) -> String {
+    let (segments, events) = (case.losses.retransmits.round() as u64, case.losses.episodes);
+    let (noun, verb) = if segments == 1 { ("segment", "was") } else { ("segments", "were") };
+    let loss = if events == 1 { "loss event" } else { "loss events" };
+    format!("{segments} {noun} ({}) {verb} retransmitted in {events} {loss}", per_cent_lost(case))
 }
 
 fn per_cent_lost(case: &Case<'_>) -> String {

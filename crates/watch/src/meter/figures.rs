@@ -224,7 +224,7 @@ static SPECS: &[Spec] = &[
     Spec {
         name: "retransmitted_segments",
         unit: None,
-        help: "Segments that were sent again",
+        help: "Segments that were retransmitted",
         kind: Kind::Counter,
         otlp: named("fullpipe.segments.retransmitted", "{segment}"),
         figure: Figure::Segments(1),
