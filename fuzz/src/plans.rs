@@ -189,7 +189,8 @@ fn settings(input: &mut Unstructured<'_>, platform: &Platform) -> Result<Setting
     };
     if u8::arbitrary(input)? % 4 == 0 {
         let [clusters_in_use, clusters_max, denied] = Arbitrary::arbitrary(input)?;
-        settings.mbufs = Some(Mbufs { clusters_in_use, clusters_max, denied });
+        let [pages_in_use, pages_max, pages_denied] = Arbitrary::arbitrary(input)?;
+        settings.mbufs = Some(Mbufs { clusters_in_use, clusters_max, denied, pages_in_use, pages_max, pages_denied });
     }
     Ok(settings)
 }
