@@ -23,14 +23,15 @@ const OTHER_SYSTEMS: &[&str] = &["fullpipe", "fullpipe-host"];
 
 /// A part of the names of tests that build for other systems. They keep a processor busy for minutes where the others
 /// wait for packets, so that they run beside them, at a low priority.
-const BUILDS: &str = "the_crate_builds_for";
+const BUILDS: &str = "builds_for";
 
 /// A part of the names of tests that run what was built. They measure too, and a second of measuring must not be one
 /// without a processor: they run when the others are over.
 const RUNS: &str = "under_wine";
 
-/// Test programs that wait for packets of slow paths for minutes, one test at a time: they run beside the others.
-const WAITING: [&str; 3] = ["destination", "far", "scenarios"];
+/// Test programs that wait for packets of slow paths, or for far hosts, for minutes, one test at a time: they run beside the
+/// others.
+const WAITING: [&str; 6] = ["destination", "far", "fleet", "scenarios", "trial", "unpin"];
 
 /// Runs every check, or the tests of some packages.
 pub(crate) fn test(shell: &Shell, packages: &[String]) -> Result<()> {
@@ -116,17 +117,15 @@ fn side_by_side(shell: &Shell, skipped: &mut Skipped) -> Result<(Result<()>, Vec
         words(kinds).into_iter().chain(programs.into_iter().flat_map(|name| ["--test".to_owned(), name])).collect()
     };
     let others = programs("--workspace --lib --bins", others);
-    let main = [
-        Run::new(shell, Priority::Normal, &others, &["--skip", BUILDS, "--skip", RUNS]),
-        Run::new(shell, Priority::Normal, &words("--workspace --doc"), &[]),
-    ];
-    let beside = [Run::new(shell, Priority::Normal, &programs("--workspace", waiting), &[])];
+    let main = [Run::new(shell, Priority::Normal, &others, &["--skip", BUILDS, "--skip", RUNS])];
+    let beside = [Run::new(shell, Priority::Normal, &programs("--workspace", waiting), &["--skip", BUILDS])];
     // The fuzzer's crate is no member of the workspace, because only a nightly toolchain fuzzes; its corpora are replayed
     // with the workspace's toolchain, and in a folder of its own, so that no other cargo waits for its build.
     let mut fuzz = words("--manifest-path fuzz/Cargo.toml --target-dir");
     fuzz.push(metadata.target_directory.join("fuzz").into_string());
     let yielding = [
         Run::new(shell, Priority::Low, &words("--workspace --tests"), &[BUILDS]),
+        Run::new(shell, Priority::Low, &words("--workspace --doc"), &[]),
         Run::new(shell, Priority::Low, &fuzz, &[]),
     ];
     let in_turn = |runs: Vec<Run>, show| runs.into_iter().map(|run| run.finish(show)).collect::<Result<Vec<_>>>();

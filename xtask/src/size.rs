@@ -120,13 +120,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_engine_keeps_to_its_aims() {
+    fn the_engine_builds_for_a_microcontroller_within_its_aims() {
         let shell = Shell::new().expect("a folder to be in");
         shell.change_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
         let library = cmd!(shell, "rustc --print target-libdir --target {TARGET}").quiet().ignore_stderr().read();
         if !library.is_ok_and(|folder| Path::new(&folder).is_dir()) {
             println!(
-                "skipped the_engine_keeps_to_its_aims: Rust's library for {TARGET} is missing (rustup target add {TARGET})"
+                "skipped the_engine_builds_for_a_microcontroller_within_its_aims: Rust's library for {TARGET} is missing (rustup target add {TARGET})"
             );
             return;
         }

@@ -125,7 +125,7 @@ fn dispatch(command: Command, output: Output) -> Result<u8, Failure> {
         #[cfg(not(target_os = "linux"))]
         Command::Unpin(_) => Err(Failure::new(
             Exit::Unsupported,
-            "giving a buffer back to automatic sizing takes Linux 5.16 and its SO_BUF_LOCK; `fullpipe watch` names what is set",
+            "giving a buffer back to automatic sizing takes Linux 5.15 and its SO_BUF_LOCK; `fullpipe watch` names what is set",
         )),
         Command::Web(args) => web::run(&args, output),
         Command::Reset(args) => reset::run(&args, output),

@@ -32,10 +32,24 @@ pub(crate) fn serve(event: &ServerEvent) {
     let peer = event.peer.map(|peer| peer.to_string());
     let peer = peer.as_deref();
     // The level of an event is fixed where it is written.
-    match event.level {
-        Level::ERROR => tracing::error!(target: SERVE, event = kind, peer, "{text}"),
-        Level::WARN => tracing::warn!(target: SERVE, event = kind, peer, "{text}"),
-        _ => tracing::info!(target: SERVE, event = kind, peer, "{text}"),
+    match (event.level, &event.test) {
+        (Level::ERROR, _) => tracing::error!(target: SERVE, event = kind, peer, "{text}"),
+        (Level::WARN, _) => tracing::warn!(target: SERVE, event = kind, peer, "{text}"),
+        (_, None) => tracing::info!(target: SERVE, event = kind, peer, "{text}"),
+        (_, Some(test)) => tracing::info!(
+            target: SERVE,
+            event = kind,
+            peer,
+            user = test.user.as_deref(),
+            client = test.client.as_deref(),
+            title = test.title.as_deref(),
+            connections = test.connections,
+            duration_us = test.duration.get(),
+            received_bytes = test.received.get(),
+            sent_bytes = test.sent.get(),
+            requests = test.requests,
+            "{text}"
+        ),
     }
 }
 

@@ -172,7 +172,8 @@ fn line(event: &json::Event<'_>, time: &str) -> String {
         line += &format!(" {who}:");
     }
     line += &format!(" {}", event.text);
-    for (name, value) in event.fields {
+    // What the program's own events carry besides is in their text already.
+    for (name, value) in event.fields.iter().filter(|_| event.target.is_some()) {
         let value = match value.as_str() {
             Some(text) if !text.is_empty() && !text.contains(char::is_whitespace) => text.to_owned(),
             _ => value.to_string(),

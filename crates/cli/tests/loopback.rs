@@ -132,6 +132,9 @@ fn every_line_of_a_server_has_one_form_and_a_time_whatever_logs_it() {
         assert_eq!((&lines[0]["event"], lines[0]["port"].is_u64()), (&Value::from("listening"), true));
         let test = lines.iter().find(|line| line["event"] == "test_ended").unwrap();
         assert!(test["peer"].as_str().unwrap().starts_with("127.0.0.1:") && test["text"].is_string(), "{test}");
+        let fields = &test["fields"];
+        assert_eq!((&fields["connections"], fields["duration_us"].is_u64()), (&Value::from(1), true), "{test}");
+        assert!(fields["received_bytes"].as_u64().unwrap() + fields["sent_bytes"].as_u64().unwrap() > 0, "{test}");
         let logged = lines.iter().filter(|line| line["level"] == "debug" && line["event"] == "log").count();
         assert_eq!(logged > 0, !variables.is_empty(), "{lines:#?}");
     }

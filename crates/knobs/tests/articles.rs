@@ -65,8 +65,8 @@ fn every_line_of_the_articles_gets_what_an_expert_would_say() {
             Some(("1G", "20ms")),
             &["1 needs-kernel-option", "3 too-small", "4 too-small", "6 estimated-window", "10 not-there"],
         ),
-        // No Windows has a value MaxTcpWindowSize; 262,144 are 179.6 segments.
-        ("003/xp.reg", "windows-xp", lan, &["4 not-whole-segments", "5 does-nothing"]),
+        // No Windows has a value MaxTcpWindowSize; 262,144 are 179.6 segments; and nothing sets a window below the maximum.
+        ("003/xp.reg", "windows-xp", lan, &["4 only-a-ceiling", "4 not-whole-segments", "5 does-nothing"]),
         ("003/loader.conf", "freebsd-6.2", lan, &[]),
         ("003/rc.conf", "freebsd-6.2", lan, &["1 frame-for-mtu"]),
         // Internet can't be changed on Server 2012; Restricted is enough for this path and no gain.

@@ -45,7 +45,7 @@ pub use fullpipe_probe::{
 };
 pub use max::{Choice, Harm, Left, Mechanism, Push, Refused, Trial};
 pub use measurement::{Counted, Cpu, DirectionMeasurement, Measurement, PeerKind};
-pub use server::{Log, Server, ServerEvent, ServerOptions};
+pub use server::{Log, Server, ServerEvent, ServerOptions, TestFigures};
 pub use spec::{Direction, Length, Phase, Progress, TestDirection, TestSpec, UdpSpec};
 pub use sys::host::{name as host_name, system};
 pub use talk::{Disconnect, Ends, Hello, RequestError, RequestHandler};

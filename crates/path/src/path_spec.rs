@@ -2,7 +2,7 @@
 
 use fullpipe_units::{Bytes, Micros, Rate, bdp};
 
-use crate::{Direction, HopSpec};
+use crate::{Direction, HopSpec, LossSpec};
 
 /// What lies between two hosts.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,6 +114,12 @@ impl PathSpec {
     /// Nanoseconds that a packet of `len` bytes spends on all links of `direction` together.
     fn serialisation(&self, direction: Direction, len: u32) -> u64 {
         self.legs(direction).map(|hop| time_on(hop, len)).sum()
+    }
+
+    /// The part of all packets that `direction` loses at random in the long run.
+    pub fn loss(&self, direction: Direction) -> f64 {
+        let kept = |hop: &HopSpec| 1.0 - hop.loss.as_ref().map_or(0.0, LossSpec::mean);
+        1.0 - self.legs(direction).map(kept).product::<f64>()
     }
 
     /// The largest packet that passes every hop in both directions, in bytes.

@@ -54,6 +54,7 @@ pub fn outcome(command: &str, outcome: &Outcome) -> Value {
     let ends = Ends::new(outcome);
     let proofs: Vec<_> = outcome.proofs.iter().map(|one| proof(one, &ends)).collect();
     let error = outcome.path_error;
+    let is_expected = scenario.is_some() || !outcome.expectations.is_empty();
     document(
         command,
         json!({
@@ -76,7 +77,7 @@ pub fn outcome(command: &str, outcome: &Outcome) -> Value {
             "path_error_us": error.map(|e| json!({ "p50": e.p50_us, "p99": e.p99_us, "max": e.max_us })),
             "path_valid": error.map(|e| e.valid),
             "expectations": outcome.expectations,
-            "as_expected": scenario.map(|_| outcome.as_expected()),
+            "as_expected": is_expected.then(|| outcome.as_expected()),
             "notes": outcome.notes,
         }),
     )

@@ -214,7 +214,11 @@ pub const OUTCOME: &[Key] = &[
     key("path_error_us.p99", "integer", "99 of 100 packets; us"),
     key("path_error_us.max", "integer", "the largest; us"),
     key("path_valid", "boolean?", "whether the emulated path kept up, so that the result counts"),
-    key("expectations[]", "object", "what the scenario expects, and what came out"),
+    key(
+        "expectations[]",
+        "object",
+        "what the scenario, or a gate of `check` (`--min-rate`, `--fail-on`), expects, and what came out",
+    ),
     key("expectations[].direction", "string", "the direction"),
     key("expectations[].expected", "string", "in words and figures"),
     key("expectations[].found", "string", "what came out"),
@@ -222,7 +226,7 @@ pub const OUTCOME: &[Key] = &[
     key(
         "as_expected",
         "boolean?",
-        "where a scenario expects something: whether every expectation was met, every host reads as before and the emulated path kept up",
+        "where a scenario or a gate expects something: whether every expectation was met, every host reads as before and the emulated path kept up",
     ),
     key("notes[]", "string", "what the reader must know besides"),
 ];
@@ -396,7 +400,12 @@ pub const EVENT: &[Key] = &[
     key("text", "string", "the same as a sentence"),
     key("peer", "string?", "the client: address and port"),
     key("target", "string?", "the part of the program that logs it"),
-    key("fields", "object", "what it logs besides"),
+    key(
+        "fields",
+        "object",
+        "what it logs besides; of `test_ended`: `connections`, `duration_us`, `received_bytes`, `sent_bytes`, and where there is \
+         one `user`, `client`, `title`, `requests` (answered)",
+    ),
 ];
 
 /// What `--progress json` tells on standard error, an object on a line of its own for each step.

@@ -74,6 +74,10 @@ pub struct DeviceTable {
     pub per_packet_us: u64,
     /// The path's round-trip time; us.
     pub rtt_us: u64,
+    /// The rate of its slowest link; bit/s; absent where no link has one.
+    pub rate_bps: Option<u64>,
+    /// The part of all packets that it loses at random, each way.
+    pub loss: f64,
     /// Whether the application waits for each set of buffers.
     pub waits: bool,
     /// Which budget was swept: `all`, `out_of_order`.

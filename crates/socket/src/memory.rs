@@ -82,7 +82,7 @@ const SEND_LOCK: i32 = 1;
 const RECEIVE_LOCK: i32 = 2;
 
 impl Fixed {
-    /// Asks the system; `None` where it can't tell (all but Linux 5.16 and later).
+    /// Asks the system; `None` where it can't tell (all but Linux 5.15 and later).
     pub fn read(socket: &impl Handle) -> Option<Self> {
         #[cfg(target_os = "linux")]
         return sys::buffer_locks(socket)
@@ -99,7 +99,7 @@ impl Fixed {
     ///
     /// # Errors
     ///
-    /// Where the system can't (all but Linux 5.16 and later).
+    /// Where the system can't (all but Linux 5.15 and later).
     pub fn put(self, socket: &impl Handle) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         {

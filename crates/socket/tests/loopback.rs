@@ -38,7 +38,7 @@ fn buffers_fixed_at_64_kb_are_given_back_to_automatic_sizing() {
     socket.set_recv_buffer_size(8_192).unwrap();
     socket.set_send_buffer_size(8_192).unwrap();
     let Some(fixed) = Fixed::read(&socket) else {
-        println!("skipped buffers_fixed_at_64_kb_are_given_back_to_automatic_sizing: a kernel before 5.16");
+        println!("skipped buffers_fixed_at_64_kb_are_given_back_to_automatic_sizing: a kernel before 5.15");
         return;
     };
     assert_eq!(fixed, Fixed { receive: true, send: true });

@@ -32,7 +32,7 @@ pub struct Outcome {
     pub restored: Vec<Restored>,
     /// How exactly the emulated path kept its promises.
     pub path_error: Option<PathErrorSummary>,
-    /// How the figures compare with what the scenario expects.
+    /// How the figures compare with what the scenario, or the user, expects.
     pub expectations: Vec<Expectation>,
     /// What the reader must know besides: an imitation, a kernel that can't tell, a change that waits for a restart.
     pub notes: Vec<String>,

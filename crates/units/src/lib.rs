@@ -44,9 +44,23 @@ pub fn window_limited_rate(window: Bytes, rtt: Micros) -> Option<Rate> {
     Some(Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX)))
 }
 
+/// How long `bytes` take at `rate`: what waits in a queue that drains so fast delays the next packet by that.
+///
+/// Rounded up; saturates instead of overflowing. Returns `None` for a rate of zero.
+pub fn time_at_rate(bytes: Bytes, rate: Rate) -> Option<Micros> {
+    let bits = u128::from(bytes.get()) * 8_000_000;
+    (rate > Rate::ZERO).then(|| Micros::new(u64::try_from(bits.div_ceil(u128::from(rate.bps()))).unwrap_or(u64::MAX)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_of_128480_bytes_takes_20_seconds_at_50_kbit() {
+        assert_eq!(time_at_rate(Bytes::new(128_480), Rate::from_bps(50_000)), Some(Micros::new(20_556_800)));
+        assert_eq!(time_at_rate(Bytes::new(1), Rate::ZERO), None);
+    }
 
     #[test]
     fn a_100_mbit_path_of_80_ms_holds_a_million_bytes() {

@@ -4,7 +4,7 @@
 //! What is *not* here: which limit or socket option takes the value, and what a platform's buffers cost beside payload
 //! beyond a [`PayloadShare`].
 
-use crate::{Bytes, Micros, Rate, bdp};
+use crate::{Bytes, Micros, Rate, bdp, time_at_rate};
 
 /// The largest window without the window-scale option (RFC 9293, section 3.1).
 pub const UNSCALED: Bytes = Bytes::new(65_535);
@@ -73,6 +73,19 @@ impl Sizes {
         };
         Self { bdp, window: room(window), unacknowledged: room(unacknowledged) }
     }
+}
+
+/// The first retransmission timeout (RFC 6298, section 2): packets that wait longer in a queue are sent again although nothing was lost.
+const LONGEST_WAIT: Micros = Micros::from_secs(1);
+
+/// How long the end of a full window waits at the bottleneck, where a window that is fixed holds so much more than the path and room
+/// for repairs take that this is a second and more; `None` where it isn't.
+///
+/// Automatic sizing keeps below its maximum; a fixed window is used up whenever the bottleneck's queue is long enough.
+pub fn standing_queue(fixed_window: Bytes, rate: Rate, rtt: Micros) -> Option<Micros> {
+    let Sizes { bdp, window, .. } = Sizes::new(rate, rtt, Goal::Bulk);
+    let beyond = |size: Bytes| time_at_rate(Bytes::new(fixed_window.get().saturating_sub(size.get())), rate);
+    beyond(window.bytes).filter(|wait| *wait >= LONGEST_WAIT).and_then(|_| beyond(bdp))
 }
 
 /// How much of a buffer is payload, in 1/256 as Linux counts it (`scaling_ratio`).

@@ -177,7 +177,7 @@ impl Processes {
 }
 
 /// Which of a socket's buffers its application has set. A descriptor for the very same socket is taken from the process,
-/// asked, and closed again; `None` without the right to (`PTRACE_MODE_ATTACH`), or before Linux 5.16.
+/// asked, and closed again; `None` without the right to (`PTRACE_MODE_ATTACH`), or before Linux 5.15.
 pub(crate) fn fixed(owner: &Owner, inode: u32) -> Option<Fixed> {
     Fixed::read(&fullpipe_socket::processes::take(owner.pid, owner.fd?, inode).ok()??)
 }
@@ -288,7 +288,7 @@ mod tests {
         let owner = processes.owner(inode).unwrap();
         match fixed(owner, inode) {
             Some(fixed) => assert_eq!((fixed.send, fixed.receive), (true, false)),
-            None => println!("skipped: a kernel before 5.16, or no right to take a descriptor"),
+            None => println!("skipped: a kernel before 5.15, or no right to take a descriptor"),
         }
         assert_eq!(fixed(owner, inode.wrapping_add(1)), None, "the descriptor is another socket's by now");
     }

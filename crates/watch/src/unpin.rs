@@ -1,7 +1,7 @@
 //! Sockets of other processes whose buffers an application set, given back to automatic sizing. What puts them back is the
 //! journal's undo (`fullpipe-host`).
 //!
-//! A copy of the descriptor is taken (`pidfd_getfd`), `SO_BUF_LOCK` is changed (Linux 5.16), and the copy is closed at once: as long
+//! A copy of the descriptor is taken (`pidfd_getfd`), `SO_BUF_LOCK` is changed (Linux 5.15), and the copy is closed at once: as long
 //! as it were held, an application could not close its connection.
 
 use std::{
@@ -224,7 +224,7 @@ mod tests {
         };
         let Some(found) = found.into_iter().find(|found| found.inode == inode) else {
             assert_eq!(Fixed::read(&stream), None, "where the kernel tells, it is found");
-            return println!("skipped {test}: a kernel before 5.16");
+            return println!("skipped {test}: a kernel before 5.15");
         };
         let fixed = Fixed { send: true, receive: false };
         assert_eq!((found.fixed, found.send_buffer), (fixed, Bytes::new(100_000)));

@@ -6,7 +6,7 @@ use fullpipe_diagnose::{Limiter, proof::Criteria};
 use fullpipe_host::journal;
 use fullpipe_measure::Direction;
 use fullpipe_report::text;
-use fullpipe_tune::{Destination, FarOptions, Key, Lengths, PlanOptions, TuneOptions};
+use fullpipe_tune::{Destination, Expectation, FarOptions, Key, Lengths, PlanOptions, TuneOptions};
 use fullpipe_units::Rate;
 
 use super::{Ended, guard, outcome};
@@ -29,11 +29,10 @@ pub(super) fn check(args: &CheckArgs, output: Output) -> Ended {
     progress.finish();
     let mut result = result?;
     let directions = result.before.iter().map(|one| (one.name.as_str(), one.rate_bps, one.diagnosis.limiter));
-    let missed = missed(directions, args.min_rate, &args.fail_on);
-    let is_missed = !missed.is_empty();
-    result.notes.extend(missed);
+    result.expectations = gates(directions, args.min_rate, &args.fail_on);
+    let is_passed = result.expectations.iter().all(|gate| gate.met);
     outcome::show("check", &result, output, &args.page)?;
-    Ok(if is_missed { Exit::NotAsExpected } else { Exit::Ok })
+    Ok(if is_passed { Exit::Ok } else { Exit::NotAsExpected })
 }
 
 pub(super) fn tune(args: &TuneArgs, output: Output) -> Ended {
@@ -99,22 +98,26 @@ fn one_destination() -> Result<(), Failure> {
     Err(Failure::new(Exit::Unsupported, "--destination takes Linux, whose routes carry what TCP goes by"))
 }
 
-/// The gates that a direction did not pass, a sentence each.
-fn missed<'d>(
+/// The gates, of each direction, and whether it passed.
+fn gates<'d>(
     directions: impl Iterator<Item = (&'d str, Rate, Limiter)>,
     min_rate: Option<Rate>,
     fail_on: &[Limiter],
-) -> Vec<String> {
-    let mut missed = Vec::new();
-    for (name, rate, limiter) in directions {
-        if let Some(least) = min_rate.filter(|least| rate < *least) {
-            missed.push(format!("gate not passed: {name} carries {rate}, and --min-rate is {least}"));
+) -> Vec<Expectation> {
+    let refused = fail_on.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let mut gates = Vec::new();
+    for (direction, rate, limiter) in directions {
+        let mut gate = |expected: String, found: String, met: bool| {
+            gates.push(Expectation { direction: direction.to_owned(), expected, found, met });
+        };
+        if let Some(least) = min_rate {
+            gate(format!("at least {least} (--min-rate)"), rate.to_string(), rate >= least);
         }
-        if fail_on.contains(&limiter) {
-            missed.push(format!("gate not passed: {name} is limited by {limiter}, which --fail-on names"));
+        if !fail_on.is_empty() {
+            gate(format!("not limited by {refused} (--fail-on)"), limiter.to_string(), !fail_on.contains(&limiter));
         }
     }
-    missed
+    gates
 }
 
 fn far_options(test: &TestArgs, plan_options: PlanOptions) -> Result<FarOptions, Failure> {
@@ -143,15 +146,16 @@ mod tests {
     fn a_gate_is_missed_by_a_low_rate_or_a_named_limiter() {
         let rate = Rate::from_bps(6_400_000);
         let check =
-            |min_rate, fail_on: &[_]| missed([("a->b", rate, Limiter::ReceiveWindow)].into_iter(), min_rate, fail_on);
+            |min_rate, fail_on: &[_]| gates([("a->b", rate, Limiter::ReceiveWindow)].into_iter(), min_rate, fail_on);
         assert!(check(None, &[]).is_empty());
-        assert!(check(Some(rate), &[Limiter::Path]).is_empty());
-        let named = check(Some(Rate::from_bps(80_000_000)), &[Limiter::Path, Limiter::ReceiveWindow]);
+        assert!(check(Some(rate), &[Limiter::Path]).iter().all(|gate| gate.met));
+        let missed = check(Some(Rate::from_bps(80_000_000)), &[Limiter::Path, Limiter::ReceiveWindow]);
+        let shown = missed.iter().map(|gate| (gate.expected.as_str(), gate.found.as_str(), gate.met));
         assert_eq!(
-            named,
+            shown.collect::<Vec<_>>(),
             [
-                "gate not passed: a->b carries 6.40 Mbit/s, and --min-rate is 80.0 Mbit/s",
-                "gate not passed: a->b is limited by receive window, which --fail-on names",
+                ("at least 80.0 Mbit/s (--min-rate)", "6.40 Mbit/s", false),
+                ("not limited by path, receive window (--fail-on)", "receive window", false),
             ]
         );
     }

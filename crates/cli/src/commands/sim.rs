@@ -193,6 +193,8 @@ fn device(scenario: &Scenario, args: &SimArgs, output: Output) -> Ended {
         bytes: device.bytes.get(),
         per_packet_us: device.per_packet.get(),
         rtt_us: scenario.path.rtt().get(),
+        rate_bps: scenario.path.bottleneck(Direction::AToB).map(Rate::bps),
+        loss: scenario.path.loss(Direction::AToB),
         waits: device.waits,
         sweep: if matches!(device.sweep, fullpipe_path::Sweep::All) { "all" } else { "out_of_order" },
         fitted: Vec::new(),

@@ -125,10 +125,10 @@ fn take(socket: &HeldSocket) -> io::Result<Option<OwnedFd>> {
     processes::take(socket.pid, socket.fd, socket.inode)
 }
 
-/// The buffers that its application has set (Linux 5.16).
+/// The buffers that its application has set (Linux 5.15).
 fn fixed(socket: &OwnedFd) -> io::Result<FixedBuffers> {
     let fixed = Fixed::read(socket).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::Unsupported, "the kernel does not tell which buffers are fixed; Linux 5.16 does")
+        io::Error::new(io::ErrorKind::Unsupported, "the kernel does not tell which buffers are fixed; Linux 5.15 does")
     })?;
     let size = |size: usize| u32::try_from(size).unwrap_or(u32::MAX);
     let (send, receive) = (sockopt::socket_send_buffer_size(socket)?, sockopt::socket_recv_buffer_size(socket)?);

@@ -62,7 +62,8 @@ fn measure(after: bool) -> String {
     let before = "--save \"%~dp0before.json\"";
     let both = "--save \"%~dp0after.json\" --compare \"%~dp0before.json\"";
     let check = "if not exist \"%~dp0before.json\" (echo Run 2-measure-before.cmd first: there is nothing to compare with. & exit /b 1)\n";
-    let (when, check, options) = if after { ("after", check, both) } else { ("before", "", before) };
+    let kept = "if exist \"%~dp0before.json\" (echo before.json is there already and is kept. Delete it to measure anew. & exit /b 1)\n";
+    let (when, check, options) = if after { ("after", check, both) } else { ("before", kept, before) };
     MEASURE.replace("@WHEN@", when).replace("@CHECK@", check).replace("@OPTIONS@", options)
 }
 
@@ -83,6 +84,19 @@ mod tests {
         assert!(guard < reset.find("\r\nnetsh interface tcp reset").unwrap(), "{reset}");
         assert!(text("1-save.cmd").contains("netsh interface tcp dump") && text("back.cmd").contains("netsh -f"));
         assert!(text("2-measure-before.cmd").contains("--sizes 4k..64k --save"));
+        let before = text("2-measure-before.cmd");
+        assert!(before.find("if exist \"%~dp0before.json\"") < before.find("fullpipe measure"), "{before}");
+        // What could not be saved is not called saved: the file that the reset looks for is written last.
+        let save = text("1-save.cmd");
+        let (parts, last) = save.split_once("netsh interface tcp dump > ").unwrap();
+        for part in ["reg export", "powershell"] {
+            let (_, rest) = parts.split_once(&format!("\r\n{part} ")).unwrap();
+            assert!(
+                rest.split("\r\n").nth(1).unwrap().starts_with("if errorlevel 1 (echo Saving failed"),
+                "{part}: {save}"
+            );
+        }
+        assert!(last.contains("echo Saved."));
         let after = text("6-measure-after.cmd");
         assert!(after.contains("--save \"%~dp0after.json\" --compare \"%~dp0before.json\""), "{after}");
         assert!(after.find("if not exist \"%~dp0before.json\"") < after.find("fullpipe measure"), "{after}");

@@ -1,6 +1,6 @@
 //! Rules for Windows: registry values, netsh, templates and offloads.
 
-use fullpipe_units::{Bytes, Micros, window_limited_rate};
+use fullpipe_units::{Bytes, Micros, sizing::standing_queue, window_limited_rate};
 
 use super::{
     Finding, Setting, meant,
@@ -112,6 +112,7 @@ fn fixed_window(setting: &Setting<'_>, name: &str, value: Option<u64>) -> Vec<Fi
             Some(format!("GlobalMaxTcpWindowSize = {bytes}, or {ceiling} here")),
         ));
     }
+    found.extend(only_a_ceiling(setting, name, bytes));
     if bytes % 1460 != 0 {
         found.push(
             setting.note(
@@ -124,7 +125,7 @@ fn fixed_window(setting: &Setting<'_>, name: &str, value: Option<u64>) -> Vec<Fi
     let unscaled = 65_535 / 1460 * 1460;
     let plain = setting.wanted().is_some_and(|(bdp, _)| bdp.get() <= unscaled);
     let nt4 = setting.platform.version.eq_ignore_ascii_case("nt4");
-    found.extend(largest_of(setting, Bytes::new(bytes), 1, |bytes| {
+    let window = |bytes: u64| {
         let whole = bytes.div_ceil(1460).saturating_mul(1460);
         match () {
             () if plain => unscaled.min(whole).to_string(),
@@ -135,8 +136,53 @@ fn fixed_window(setting: &Setting<'_>, name: &str, value: Option<u64>) -> Vec<Fi
             () if scaling => whole.to_string(),
             () => format!("{whole}, with Tcp1323Opts = 1"),
         }
-    }));
+    };
+    if name.eq_ignore_ascii_case("TcpWindowSize") {
+        found.extend(more_than_a_slow_path_holds(setting, bytes, &window));
+    }
+    found.extend(largest_of(setting, Bytes::new(bytes), 1, window));
     found
+}
+
+/// What Windows takes on Ethernet where nothing sets a window (KB314053): 8,760 or 17,520 B.
+const DEFAULT_WINDOWS: [u64; 2] = [8760, 17_520];
+
+/// The maximum of a window that no line sets.
+fn only_a_ceiling(setting: &Setting<'_>, name: &str, bytes: u64) -> Option<Finding> {
+    let sets_a_window =
+        |knob: &Address| matches!(knob, Address::Registry { value, .. } if value.eq_ignore_ascii_case("TcpWindowSize"));
+    if !name.eq_ignore_ascii_case("GlobalMaxTcpWindowSize") || setting.all.keys().any(sets_a_window) {
+        return None;
+    }
+    let words = "this bounds the receive window and sets none: without TcpWindowSize, which no line of this file sets, Windows takes its default, 8,760 or 17,520 B on Ethernet (KB314053)";
+    let [smallest, _] = DEFAULT_WINDOWS;
+    match setting.wanted() {
+        Some((bdp, _)) if bdp.get() <= smallest => None,
+        Some((bdp, _)) => Some(setting.warning(
+            "only-a-ceiling",
+            format!("{words}; this path takes {bdp}"),
+            Some(format!("add TcpWindowSize = {bytes}")),
+        )),
+        None => Some(setting.note("only-a-ceiling", words.to_owned())),
+    }
+}
+
+/// A window that is fixed so far above what a slow path holds that the rest waits in front of it.
+fn more_than_a_slow_path_holds(setting: &Setting<'_>, bytes: u64, window: &impl Fn(u64) -> String) -> Option<Finding> {
+    let (rate, rtt) = setting.path?;
+    let (bdp, wanted) = setting.wanted()?;
+    let [smallest, usual] = DEFAULT_WINDOWS;
+    let wait = standing_queue(Bytes::new(bytes), rate, rtt).filter(|_| bytes > usual)?;
+    let fix = if bdp.get() <= smallest {
+        "delete the line: the default fills this path".to_owned()
+    } else {
+        window(wanted.get())
+    };
+    let words = format!(
+        "{rate} x {rtt} / 8 = {bdp} are in flight on this path; a fixed window of {} lets the rest wait in front of it, for {wait} where the queue is that long, and everything else with it",
+        Bytes::new(bytes)
+    );
+    Some(setting.warning("too-large", words, Some(fix)))
 }
 
 pub(super) fn netsh(setting: &Setting<'_>, parameter: &str) -> Vec<Finding> {

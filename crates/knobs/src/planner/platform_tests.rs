@@ -12,7 +12,10 @@ fn request<'a>(platform: &str, rate: &str, rtt: &str) -> PlatformRequest<'a> {
 
 fn short(plan: &Plan) -> Vec<String> {
     let last = |knob: &Address| knob.to_string().rsplit(['\\', ' ']).next().unwrap_or_default().to_owned();
-    plan.changes.iter().map(|change| format!("{}={}", last(&change.knob), change.to.as_deref().unwrap())).collect()
+    plan.changes
+        .iter()
+        .map(|change| format!("{}={}", last(&change.knob), change.to.as_deref().unwrap_or_default()))
+        .collect()
 }
 
 fn says(plan: &Plan, words: &str) -> bool {
@@ -73,6 +76,28 @@ fn a_larger_window_of_xp_that_stays_is_not_bounded_by_the_maximum() {
     assert_eq!(plan(&large), ["GlobalMaxTcpWindowSize=256960"]);
     // Without scaling it comes down.
     assert_eq!(plan(&large[..1]), ["GlobalMaxTcpWindowSize=64240", "TcpWindowSize=64240"]);
+}
+
+#[test]
+fn a_window_of_xp_that_fills_the_queue_of_a_slow_path_for_seconds_is_taken_away() {
+    let plan = |values: &[(&str, &str)], rate: &str, rtt: &str| {
+        let settings = xp(values);
+        let mut asked = request("windows-xp", rate, rtt);
+        asked.settings = Some(&settings);
+        plan_platform(&asked)
+    };
+    let published = [("TcpWindowSize", "128480"), ("Tcp1323Opts", "1"), ("GlobalMaxTcpWindowSize", "128480")];
+    let slow = plan(&published, "50k", "600ms");
+    assert_eq!(short(&slow), ["GlobalMaxTcpWindowSize=", "TcpWindowSize="]);
+    assert!(slow.changes[1].reason.contains("19.9"), "{:?}", slow.changes[1].reason);
+    // A little more than the path takes stays, and so does what Windows takes by itself.
+    assert_eq!(short(&plan(&published, "1.8M", "230ms")), [] as [&str; 0]);
+    assert_eq!(short(&plan(&[("TcpWindowSize", "17520")], "9600", "1s")), [] as [&str; 0]);
+    // Where the default does not fill the path, the window comes down to what does.
+    assert_eq!(
+        short(&plan(&[("TcpWindowSize", "1051200"), ("Tcp1323Opts", "1")], "1M", "150ms")),
+        ["TcpWindowSize=37960"]
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Windows: the registry before Vista, the automatic tuning level from then on.
 
-use fullpipe_units::Bytes;
+use fullpipe_units::{Bytes, sizing::standing_queue};
 
 use super::{
     PlatformRequest, autotuning,
@@ -33,6 +33,9 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     switches(draft);
     let (window, arithmetic) = draft.pipe.window(request.goal);
     if draft.pipe.bdp.get() <= SMALLEST_DEFAULT {
+        if take_away(request, draft) {
+            return;
+        }
         draft.note(format!("{}: the default window fills this path; nothing to set", draft.pipe.arithmetic));
         return;
     }
@@ -78,12 +81,13 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         draft.note("Microsoft's KB314053 gives XP's TcpWindowSize a range up to 65,535, its texts for 2000 and 2003 a larger one: read the value back after the restart, and look at the window in the SYN".to_owned());
     }
     let memory = Some(Bytes::new(bytes.saturating_mul(draft.connections)));
-    adapters(draft, bytes, &arithmetic);
+    adapters(request, draft, bytes, &arithmetic);
     let is_scaled = draft.now(&parameter("Tcp1323Opts")).and_then(super::platform::number).unwrap_or(0) & 1 == 1;
     let is_needless = |now: u64| plain && !is_scaled && now > UNSCALED.get();
     // A larger window that stays must not be bounded by the maximum.
     let window_now = draft.now(&parameter("TcpWindowSize")).and_then(super::platform::number);
-    let stays = window_now.filter(|now| *now > bytes && !is_needless(*now));
+    let queue = |now: u64| queue_behind(request, now).filter(|_| now > bytes);
+    let stays = window_now.filter(|now| *now > bytes && !is_needless(*now) && queue(*now).is_none());
     for name in ["GlobalMaxTcpWindowSize", "TcpWindowSize"] {
         let knob = parameter(name);
         if stays.is_some() && draft.now(&knob).is_none() {
@@ -95,7 +99,10 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
             Some(now) if is_needless(now) => format!(
                 "{now} B need the window-scale option (Tcp1323Opts), which is off, and this path does not need them"
             ),
-            Some(_) => continue,
+            Some(now) => match queue(now).filter(|_| name == "TcpWindowSize") {
+                Some(queue) => too_much(now, &queue),
+                None => continue,
+            },
             None if stays.is_some() => format!("it bounds the window of {bytes} B that is set already"),
             None => "the receive window is fixed here, and its default of one to four segments is smaller than the bandwidth-delay product"
                 .to_owned(),
@@ -125,6 +132,48 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     draft.note("sending is bounded by the peer's window and by the application's SO_SNDBUF (8 KB by default): the application has to set that".to_owned());
 }
 
+/// Takes windows away that are far above what a slow path needs, where the default fills it; whether there were any.
+fn take_away(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) -> bool {
+    let mut windows = draft.registry_below(&format!(r"{PARAMETERS}\Interfaces\"), "TcpWindowSize");
+    let for_all = parameter("TcpWindowSize");
+    windows.extend(draft.now(&for_all).and_then(super::platform::number).map(|now| (for_all.clone(), now)));
+    let before = draft.plan.changes.len();
+    for (knob, now) in windows {
+        let Some(queue) = queue_behind(request, now) else { continue };
+        // The maximum was there for this window only.
+        let maximum = parameter("GlobalMaxTcpWindowSize");
+        if knob == for_all && draft.now(&maximum).is_some() {
+            let reason = format!(
+                "it was there to let a window of {} be; without it the default has its own bound",
+                Bytes::new(now)
+            );
+            draft.ask(Ask { knob: maximum, to: None, reason, arithmetic: draft.pipe.arithmetic.clone(), memory: None });
+        }
+        let reason = format!("{}; without the value the default is back, which fills this path", too_much(now, &queue));
+        draft.ask(Ask { knob, to: None, reason, arithmetic: draft.pipe.arithmetic.clone(), memory: None });
+    }
+    let taken = draft.plan.changes.len() > before;
+    if taken {
+        draft.note("the values are read at the start: restart, then measure; the undo file brings them back for the faster path".to_owned());
+    }
+    taken
+}
+
+/// What a fixed window leaves in the queue of a slow path, where that is a second and more. No less than the usual default counts.
+fn queue_behind(request: &PlatformRequest<'_>, window: u64) -> Option<String> {
+    /// What Windows takes on Ethernet: twelve segments of 1,460 B (KB314053).
+    const USUAL_DEFAULT: u64 = 17_520;
+    let wait = standing_queue(Bytes::new(window), request.rate, request.rtt).filter(|_| window > USUAL_DEFAULT)?;
+    Some(wait.to_string())
+}
+
+fn too_much(window: u64, queue: &str) -> String {
+    format!(
+        "a fixed window of {} is far above what this path holds: the rest can wait in front of it for {queue}, and everything else with it",
+        Bytes::new(window)
+    )
+}
+
 /// What was turned off on advice that helps no path.
 fn switches(draft: &mut Draft<'_>) {
     for (name, why) in [
@@ -149,14 +198,16 @@ fn segment(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) -> u64 {
 }
 
 /// The windows of single adapters, which win over the one for all.
-fn adapters(draft: &mut Draft<'_>, bytes: u64, arithmetic: &str) {
+fn adapters(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, bytes: u64, arithmetic: &str) {
     for (knob, now) in draft.registry_below(&format!(r"{PARAMETERS}\Interfaces\"), "TcpWindowSize") {
-        if now >= bytes && now <= UNSCALED.get() {
+        let queue = queue_behind(request, now).filter(|_| now > bytes);
+        if now >= bytes && now <= UNSCALED.get() && queue.is_none() {
             continue;
         }
         // A larger one was seen to be passed over on XP: without a value of its own the adapter has the one for all.
         let to = (bytes <= UNSCALED.get()).then(|| bytes.to_string());
         let reason = match to {
+            Some(_) | None if queue.is_some() => too_much(now, queue.as_deref().unwrap_or_default()),
             Some(_) if now < bytes => {
                 format!("this adapter has a window of its own, {now} B, which wins over the one for all adapters")
             }

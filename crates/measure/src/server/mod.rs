@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use event::ServerEvent;
+pub use event::{ServerEvent, TestFigures};
 use fullpipe_diagnose::SynFacts;
 use fullpipe_units::{Bytes, Network, Rate};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};

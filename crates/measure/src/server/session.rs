@@ -10,12 +10,12 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use fullpipe_units::{Bytes, Rate};
+use fullpipe_units::{Bytes, Micros, Rate};
 use socket2::SockRef;
 use tracing::{Level, debug};
 
 use super::{
-    Arrival, Server, ServerEvent, TOO_MANY, TURNED_AWAY, output,
+    Arrival, Server, ServerEvent, TOO_MANY, TURNED_AWAY, TestFigures, output,
     sources::{self, Kind},
     talk,
 };
@@ -115,12 +115,14 @@ impl<'a> Session<'a> {
             self.control.write_state(State::AccessDenied, patience, HANDSHAKE)?;
             return Ok(self.event(Level::WARN, TURNED_AWAY, TOO_MANY));
         };
-        let (kind, line) = match ours {
-            Some(ours) => ("session_ended", talk::converse(self, ours.version)?),
-            None => ("test_ended", self.test(&params)?),
+        let Some(ours) = ours else {
+            let figures = TestFigures { user, ..self.test(&params)? };
+            let event = self.event(Level::INFO, "test_ended", &figures.to_string());
+            return Ok(ServerEvent { test: Some(figures), ..event });
         };
+        let line = talk::converse(self, ours.version)?;
         let line = user.map_or_else(|| line.clone(), |user| format!("{user}: {line}"));
-        Ok(self.event(Level::INFO, kind, &line))
+        Ok(self.event(Level::INFO, "session_ended", &line))
     }
 
     /// Lets in who shows a name and password, where these are asked for. Every answer takes the same time, so that it
@@ -141,7 +143,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn test(&mut self, params: &Params) -> Result<String, MeasureError> {
+    fn test(&mut self, params: &Params) -> Result<TestFigures, MeasureError> {
         let (time, omit) = duration(params);
         if time + omit > self.server.options.longest_test {
             self.tell_error(37);
@@ -199,7 +201,7 @@ impl<'a> Session<'a> {
         self.server.hall.tested.fetch_add(1, Ordering::Relaxed);
         watched?;
         self.exchange(params, &report)?;
-        Ok(line(params, &report, pattern.map(|_| self.answers.count())))
+        Ok(figures(params, &report, pattern.map(|_| self.answers.count())))
     }
 
     /// Collects the data connections and puts them in the order in which the client counts them.
@@ -531,28 +533,22 @@ fn prepare(arrival: &Arrival, params: &Params, role: Role, pace_bps: Option<u64>
     }
 }
 
-/// `answered`: requests, where the ends answered each other instead of filling the path.
-fn line(params: &Params, report: &EndReport, answered: Option<u64>) -> String {
-    let total = |role| -> u64 { report.lanes.iter().filter(|lane| lane.role == role).map(|lane| lane.bytes).sum() };
-    let longest = report.lanes.iter().map(|lane| lane.duration_us).max().unwrap_or(0);
-    let client = match params.client_version.as_deref() {
-        None => "an unnamed client".to_owned(),
-        // iperf3 gives its number alone.
-        Some(version) if version.starts_with(|c: char| c.is_ascii_digit()) => format!("iperf3 {version}"),
-        Some(version) => version.to_owned(),
+fn figures(params: &Params, report: &EndReport, requests: Option<u64>) -> TestFigures {
+    let total = |role| Bytes::new(report.lanes.iter().filter(|lane| lane.role == role).map(|lane| lane.bytes).sum());
+    // iperf3 gives its number alone.
+    let named = |version: &String| {
+        if version.starts_with(|c: char| c.is_ascii_digit()) { format!("iperf3 {version}") } else { version.clone() }
     };
-    let title = params.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
-    if let Some(answered) = answered {
-        return format!("{client}{title}: {answered} requests answered");
+    TestFigures {
+        user: None,
+        client: params.client_version.as_ref().map(named),
+        title: params.title.clone(),
+        connections: report.lanes.len() as u64,
+        duration: Micros::new(report.lanes.iter().map(|lane| lane.duration_us).max().unwrap_or(0)),
+        received: total(Role::Receive),
+        sent: total(Role::Send),
+        requests,
     }
-    let streams = report.lanes.len();
-    format!(
-        "{client}{title}: {streams} stream{}, {:.2} s, received {} B, sent {} B",
-        if streams == 1 { "" } else { "s" },
-        longest as f64 / 1e6,
-        total(Role::Receive),
-        total(Role::Send)
-    )
 }
 
 #[cfg(all(test, target_os = "linux"))]

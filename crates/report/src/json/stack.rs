@@ -70,6 +70,8 @@ pub fn device_table(command: &str, table: &DeviceTable) -> Value {
             "bytes": table.bytes,
             "per_packet_us": table.per_packet_us,
             "rtt_us": table.rtt_us,
+            "rate_bps": table.rate_bps,
+            "loss": table.loss,
             "waits": table.waits,
             "sweep": table.sweep,
             "fitted": table.fitted,

@@ -34,6 +34,8 @@ pub const DEVICE_TABLE: &[Key] = &[
     key("bytes", "integer", "payload of a transfer; B"),
     key("per_packet_us", "integer", "how long the device is busy with each packet; us"),
     key("rtt_us", "integer", "the path's round-trip time; us"),
+    key("rate_bps", "integer?", "the rate of the path's slowest link, headers included; bit/s"),
+    key("loss", "number", "the part of all packets that the path loses at random, each way"),
     key("waits", "boolean", "whether the device's application waits for each set of buffers to be acknowledged"),
     key("sweep", "string", "which budgets were swept: `all`, `out_of_order`"),
     key("fitted[]", "string", "what was fitted to a published figure, and is no prediction"),

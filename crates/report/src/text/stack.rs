@@ -45,7 +45,14 @@ pub fn device_table(table: &DeviceTable, look: Look) -> String {
     let waits = if table.waits { ", its application waits for each set of buffers" } else { "" };
     let busy = Micros::new(table.per_packet_us);
     let rtt = Micros::new(table.rtt_us);
-    page.field("device", &format!("{busy} per packet{waits}; {} B over {rtt}", table.bytes));
+    let rate = table.rate_bps.map_or_else(String::new, |rate| format!("{}, ", Rate::from_bps(rate)));
+    let lost = if table.loss > 0.0 {
+        format!(", {} % lost each way", (table.loss * 1e5).round() / 1e3)
+    } else {
+        String::new()
+    };
+    let path = format!("{} over {rate}{rtt}{lost}", Bytes::new(table.bytes));
+    page.field("device", &format!("{busy} per packet{waits}; {path}"));
     for fitted in &table.fitted {
         page.styled_field("fitted", WARN, fitted);
     }

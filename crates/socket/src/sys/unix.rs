@@ -30,7 +30,7 @@ pub(crate) fn mem_info(socket: &impl Handle) -> io::Result<[u32; 9]> {
     Ok(words)
 }
 
-/// `SO_BUF_LOCK` (Linux 5.16; missing from `libc`, include/uapi/asm-generic/socket.h).
+/// `SO_BUF_LOCK` (Linux 5.15; missing from `libc`, include/uapi/asm-generic/socket.h).
 #[cfg(target_os = "linux")]
 const SO_BUF_LOCK: libc::c_int = 72;
 

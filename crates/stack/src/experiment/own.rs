@@ -43,7 +43,7 @@ impl OwnDevice {
         let Self { rate, rtt, loss, per_packet, waits, .. } = self;
         let (rate, one_way, busy) = (rate.bps(), rtt.get() / 2, per_packet.get());
         // Several runs, because a loss more or less is much in a short transfer.
-        let runs = if *loss > 0.0 { 3 } else { 1 };
+        let runs = if *loss > 0.0 { 5 } else { 1 };
         let text = format!(
             "schema = 1\nname = \"own-device\"\nsummary = \"a device of your own\"\nsource = \"the command line\"\nseed = 5\n\
              [path]\nmtu = 1500\nip = \"v4\"\n[[path.hops]]\nname = \"path\"\nrate = \"{rate}\"\noverhead = 38\n\
@@ -76,12 +76,34 @@ impl OwnDevice {
         self.asked(buffers) <= POOL * 3 / 4
     }
 
-    /// The smallest count that is about as fast as the best one, of those that fit; of one direction's counts and seconds.
-    pub fn advised(&self, measured: impl Iterator<Item = (u16, f64)> + Clone) -> Option<u16> {
-        let fitting = measured.filter(|(buffers, _)| self.fits(*buffers));
-        let best = fitting.clone().map(|(_, seconds)| seconds).fold(f64::INFINITY, f64::min);
-        fitting.filter(|(_, seconds)| *seconds <= best * (1.0 + AS_GOOD)).map(|(buffers, _)| buffers).min()
+    /// The smallest count that is about as fast as the best one, of those that fit; of one direction's counts, ascending, and
+    /// seconds.
+    ///
+    /// More buffers never make a transfer slower: where one measured so, the path's luck did it, and both stand for the same time.
+    pub fn advised(&self, measured: impl Iterator<Item = (u16, f64)>) -> Option<u16> {
+        let fitting: Vec<(u16, f64)> = measured.filter(|(buffers, _)| self.fits(*buffers)).collect();
+        let seconds: Vec<f64> = fitting.iter().map(|(_, seconds)| *seconds).collect();
+        let smoothed = never_rising(&seconds);
+        let best = *smoothed.last()?;
+        let as_good = |(_, seconds): &(_, f64)| *seconds <= best * (1.0 + AS_GOOD);
+        fitting.iter().zip(smoothed).find(as_good).map(|((buffers, _), _)| *buffers)
     }
+}
+
+/// The figures that never rise and are nearest to these by least squares (isotonic regression, pool adjacent violators).
+fn never_rising(figures: &[f64]) -> Vec<f64> {
+    let mut pools: Vec<(f64, usize)> = Vec::new();
+    for figure in figures {
+        let (mut sum, mut count) = (*figure, 1);
+        while let Some((below, members)) =
+            pools.pop_if(|(below, members)| *below / (*members as f64) < sum / count as f64)
+        {
+            sum += below;
+            count += members;
+        }
+        pools.push((sum, count));
+    }
+    pools.into_iter().flat_map(|(sum, count)| std::iter::repeat_n(sum / count as f64, count)).collect()
 }
 
 #[cfg(test)]
@@ -100,9 +122,20 @@ mod tests {
         assert_eq!(scenario.path.rtt(), lossy.rtt);
         let device = scenario.device.unwrap();
         // 5 x 1,460 B / 600 ms x 3 s = 36,498 B, and 100,000 at the least.
-        assert_eq!((device.bytes.get(), device.runs, device.waits), (100_000, 3, false));
+        assert_eq!((device.bytes.get(), device.runs, device.waits), (100_000, 5, false));
         let quick = own(1).scenario().unwrap().device.unwrap();
         assert_eq!((quick.bytes.get(), quick.runs, quick.waits), (2_938_017, 1, true));
+    }
+
+    #[test]
+    fn one_lucky_count_of_a_lossy_path_is_not_taken_for_the_plateau() {
+        // 10 was lucky in its losses, 20 unlucky.
+        let measured = [(5, 9.0), (10, 5.9), (15, 6.1), (20, 6.6), (25, 4.1), (30, 4.2), (35, 4.0), (40, 4.1)];
+        assert_eq!(own(1).advised(measured.into_iter()), Some(25));
+        let measured = [(5, 9.0), (10, 3.9), (15, 4.6), (20, 4.2), (25, 4.1), (30, 4.2)];
+        assert_eq!(own(1).advised(measured.into_iter()), Some(10));
+        assert_eq!(never_rising(&[3.0, 1.0, 2.0, 1.0]), [3.0, 1.5, 1.5, 1.0]);
+        assert_eq!(never_rising(&[1.0, 2.0, 3.0]), [2.0; 3]);
     }
 
     #[test]

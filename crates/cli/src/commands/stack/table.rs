@@ -1,6 +1,6 @@
 //! `fullpipe stack table`.
 
-use fullpipe_path::{Fitted, Sweep};
+use fullpipe_path::{Direction, Fitted, Sweep};
 use fullpipe_report::{DeviceAdvice, DeviceRow, DeviceTable, html::Charts, json, text};
 use fullpipe_stack::experiment::{self, BUFFER_BYTES, Found, OwnDevice, POOL, Row};
 use fullpipe_units::{Bytes, Micros, Rate};
@@ -60,6 +60,8 @@ pub(super) fn run(args: &StackTableArgs, output: Output) -> Ended {
         bytes: device.bytes.get(),
         per_packet_us: device.per_packet.get(),
         rtt_us: scenario.path.rtt().get(),
+        rate_bps: scenario.path.bottleneck(Direction::AToB).map(Rate::bps),
+        loss: scenario.path.loss(Direction::AToB),
         waits: device.waits,
         sweep: match device.sweep {
             Sweep::All => "all",
