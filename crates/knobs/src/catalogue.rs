@@ -22,6 +22,9 @@ pub struct Catalogue {
     pub order: Vec<String>,
     /// What the rows were read from, for the documentation.
     pub about: String,
+    /// Names that exist and have no row: none of them is a slip of another one.
+    #[serde(default)]
+    pub others: Vec<String>,
     /// The rows.
     #[serde(rename = "knob")]
     pub knobs: Vec<Knob>,
@@ -159,6 +162,12 @@ fn load(text: &str) -> Catalogue {
 }
 
 impl Catalogue {
+    /// Whether a name is one of another setting, that has no row.
+    pub(crate) fn is_other(&self, knob: &Address) -> bool {
+        let (Address::Sysctl(name) | Address::Registry { value: name, .. }) = knob else { return false };
+        self.others.iter().any(|other| other.eq_ignore_ascii_case(name))
+    }
+
     /// The catalogue of a platform family; `None` where there is none.
     pub fn for_family(family: Family) -> Option<&'static Self> {
         Self::all().find(|catalogue| catalogue.family == family)

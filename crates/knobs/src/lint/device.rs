@@ -87,6 +87,18 @@ pub(super) fn device_call(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     found
 }
 
+/// A flag that is taken back: what the row says of it is no longer so.
+pub(super) fn taken_back(setting: &Setting<'_>) -> Option<Finding> {
+    let Address::Named { kind, name } = setting.knob else { return None };
+    let flag = name.strip_prefix("setsockoption ").filter(|_| kind == "call" && setting.value == "off")?;
+    let words = match flag {
+        "SO_NONAGLE" => "clrsockoption turns Nagle's algorithm on again, which is the default",
+        "SO_NOPUSH" => "clrsockoption lets go what was held back, which is the default",
+        _ => return None,
+    };
+    Some(finding(setting.line, Level::Ok, "fine", words.to_owned()))
+}
+
 /// Nagle's algorithm off and PUSH off: the one sends at once what the other holds back.
 fn opposed(setting: &Setting<'_>, option: &str) -> Option<Finding> {
     let is_on = beside(setting.steps, setting.line, setting.socket, "setsockoption SO_NONAGLE") == Some("on");

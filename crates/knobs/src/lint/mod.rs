@@ -309,7 +309,8 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         if let Some(misplaced) = rules::wrong_place(setting) {
             return vec![misplaced];
         }
-        if let Some(meant) = meant::nearest(setting.catalogue, setting.knob) {
+        let meant = || meant::nearest(setting.catalogue, setting.knob);
+        if let Some(meant) = (!setting.catalogue.is_other(setting.knob)).then(meant).flatten() {
             let words = format!("{name} is not a {} setting; did you mean {meant}?", setting.platform.family.title());
             let fix = Some(format!("write {meant}"));
             let mut found = vec![Finding { fix, ..finding(setting.line, Level::Warning, "misspelt", words) }];
@@ -322,6 +323,9 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
                 found.extend(harms.filter(|finding| finding.level >= Level::Warning));
             }
             return found;
+        }
+        if let Some(refused) = windows::no_such_parameter(setting) {
+            return vec![refused];
         }
         let words = format!("{name} does not bound TCP as far as the catalogue knows");
         return vec![finding(setting.line, Level::Note, "unknown-setting", words)];
@@ -362,6 +366,9 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         return vec![wrong];
     }
     let mut found = rules::apply(setting);
+    if let Some(back) = device::taken_back(setting).filter(|_| found.is_empty()) {
+        return vec![back];
+    }
     // A rule that calls the value wrong has better words for it.
     if found.iter().all(|finding| finding.level < Level::Error)
         && let Some(wrong) = knob.wrong_value(setting.value)

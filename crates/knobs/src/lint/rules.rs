@@ -3,7 +3,7 @@
 //! Those for Windows are in `windows`, those for the calls of a device in `device`.
 
 use fullpipe_units::{
-    Bytes,
+    Bytes, Micros,
     sizing::{LARGEST_SHIFT, UNSCALED},
     window_limited_rate,
 };
@@ -136,7 +136,7 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     let harmful = |why: &str| vec![setting.error("harmful", why.to_owned(), Some(format!("{name} = 1")))];
     match name {
         "net.ipv4.tcp_window_scaling" | "net.inet.tcp.rfc1323" if off => {
-            harmful("without window scaling no window exceeds 65,535 B in either direction: 6.55 Mbit/s at 80 ms")
+            harmful(&format!("without window scaling no window exceeds 65,535 B in either direction: {}", unscaled_rate(setting)))
         }
         "net.ipv4.tcp_sack" | "net.inet.tcp.sack.enable" | "net.inet.tcp.sack" if off => {
             harmful("without selective acknowledgements each further loss in a window costs a round trip")
@@ -176,10 +176,31 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         "net.inet.tcp.path_mtu_discovery" if off => {
             harmful("routers cut packets that are too large, or the segments stay small, whatever the path takes")
         }
-        "net.ipv4.tcp_congestion_control" | "net.inet.tcp.cc.algorithm" => {
-            congestion_control(setting).into_iter().collect()
-        }
+        "net.ipv4.tcp_congestion_control" => congestion_control(setting).into_iter().collect(),
+        "net.inet.tcp.cc.algorithm" => congestion_control(setting).or_else(|| not_loaded(setting)).into_iter().collect(),
         "net.ipv4.tcp_mem" => tcp_mem(setting),
+        "net.ipv4.tcp_retries2" if number(value).is_some_and(|n| (1..8).contains(&n)) => vec![setting.warning(
+            "harmful",
+            format!("{value} retransmissions are over in less than the 100 s that RFC 1122 (4.2.3.5) asks for: connections break at outages that they would have outlived; the kernel's document says 8 at least"),
+            Some(format!("{name} = 15")),
+        )],
+        "net.ipv4.tcp_syn_retries" if number(value).is_some_and(|n| n < 3) => {
+            let seconds = 1_u64 << (number(value).unwrap_or(0) + 1);
+            vec![setting.note(
+                "no-gain",
+                format!("connect() gives up after about {} s instead of 131 s: a peer that is away for a moment is never reached, and no transfer is faster", seconds - 1),
+            )]
+        }
+        "net.inet.tcp.initcwnd_segments" if number(value).is_some_and(|n| n > 10) => vec![setting.note(
+            "above-usual",
+            format!("{value} segments leave at once before anything is known of the path; RFC 6928 has ten: the burst is lost where a queue is short"),
+        )],
+        "net.inet.tcp.abc_l_var" if number(value).is_some_and(|n| n > 2) => vec![setting.warning(
+            "harmful",
+            "RFC 3465 (2.3) bounds what one acknowledgement adds in slow start at two segments: beyond, an acknowledgement that stands for many sends a burst".to_owned(),
+            Some(format!("{name}=2")),
+        )],
+        "net.inet.tcp.tso" if off => no_tso(setting).into_iter().collect(),
         "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem" => linux_buffers(setting, name),
         "net.core.rmem_max" | "net.core.wmem_max" => {
             let automatic = if name.contains("rmem") { "net.ipv4.tcp_rmem" } else { "net.ipv4.tcp_wmem" };
@@ -247,6 +268,37 @@ fn congestion_control(setting: &Setting<'_>) -> Option<Finding> {
     Some(setting.note("unknown-algorithm", words))
 }
 
+/// A congestion control of FreeBSD that is a module: the kernel has NewReno alone, and CUBIC from 14.0 on (mod_cc(4)).
+fn not_loaded(setting: &Setting<'_>) -> Option<Finding> {
+    let name = setting.value.trim().trim_matches(['"', '\'']);
+    let built_in = setting.catalogue.is_at_least(&setting.platform.version, "14.0") != Some(false);
+    if name == "newreno" || (name == "cubic" && built_in) {
+        return None;
+    }
+    let module = format!("cc_{name}_load");
+    let loads = setting.all.keys().any(|knob| matches!(knob, Address::Sysctl(name) if *name == module));
+    let words = format!("{name} is a module (mod_cc(4)): without it the line fails, and the default stays");
+    (!loads).then(|| Finding {
+        fix: Some(format!("`kldload cc_{name}` now, and {module}=\"YES\" in /boot/loader.conf")),
+        ..setting.note("needs-module", words)
+    })
+}
+
+/// Segmentation in the adapter, switched off for all of them.
+fn no_tso(setting: &Setting<'_>) -> Option<Finding> {
+    let why = "the processor cuts every large send into segments itself";
+    if let Some((rate, _)) = setting.path.filter(|(rate, _)| *rate < FAST) {
+        return Some(setting.note("no-gain", format!("{why}; at {rate} that is no limit, and no gain")));
+    }
+    Some(setting.warning("harmful", format!("{why}; meant for a faulty driver"), Some("net.inet.tcp.tso=1".to_owned())))
+}
+
+/// What a window without scaling carries on this path, or on one of 80 ms.
+fn unscaled_rate(setting: &Setting<'_>) -> String {
+    let rtt = setting.path.map_or(Micros::from_millis(80), |(_, rtt)| rtt);
+    window_limited_rate(UNSCALED, rtt).map_or_else(String::new, |rate| format!("{rate} at {rtt}"))
+}
+
 /// An offload of Linux that is switched off.
 fn offload_off(setting: &Setting<'_>, device: &str, offload: &str) -> Option<Finding> {
     let why = match offload {
@@ -292,7 +344,8 @@ fn route_window(setting: &Setting<'_>) -> Option<Finding> {
     }
     if window <= UNSCALED && setting.path.is_none() {
         let words = format!(
-            "no connection over this route offers more than {window}, and none of them window scaling: 6.55 Mbit/s at 80 ms"
+            "no connection over this route offers more than {window}, and none of them window scaling: {}",
+            unscaled_rate(setting)
         );
         return Some(setting.warning("harmful", words, fix));
     }

@@ -268,13 +268,13 @@ fn clusters_of_a_page_are_a_setting_of_freebsd() {
 fn settings_of_freebsd_are_there_from_their_release_on() {
     for (line, before, since) in [
         ("net.inet.tcp.tso = 1", ["freebsd-4.8", "freebsd-6.2"], "freebsd-7.0"),
-        ("net.inet.tcp.cc.algorithm = htcp", ["freebsd-4.8", "freebsd-8.2"], "freebsd-8.3"),
+        ("net.inet.tcp.cc.algorithm = newreno", ["freebsd-4.8", "freebsd-8.2"], "freebsd-8.3"),
         ("net.inet.tcp.functions_default = rack", ["freebsd-6.2", "freebsd-10.4"], "freebsd-13.0"),
         ("net.inet.tcp.initcwnd_segments = 10", ["freebsd-4.8", "freebsd-10.4"], "freebsd-13.0"),
         ("net.inet.tcp.rfc3390 = 1", ["freebsd-4.8", "freebsd-5.0"], "freebsd-5.3"),
         ("net.inet.tcp.hostcache.expire = 3600", ["freebsd-4.8", "freebsd-5.1"], "freebsd-5.2"),
         ("net.inet.tcp.pmtud_blackhole_detection = 1", ["freebsd-6.2", "freebsd-9.3"], "freebsd-10.4"),
-        ("net.inet.tcp.abc_l_var = 44", ["freebsd-4.8", "freebsd-6.2"], "freebsd-8.1"),
+        ("net.inet.tcp.abc_l_var = 2", ["freebsd-4.8", "freebsd-6.2"], "freebsd-8.1"),
     ] {
         for platform in before {
             assert_eq!(checked(Kind::Sysctl, line, platform), (Level::Warning, "not-there".to_owned()), "{line}");
@@ -662,4 +662,77 @@ fn buffers_that_programs_pin_are_told_as_the_platform_has_it() {
     let source = "int s = 65536;\nsetsockopt(a, SOL_SOCKET, SO_RCVBUFF, &s, sizeof s);\n";
     let found = messages(Kind::Source, source, "linux-6.18");
     assert!(found[0].contains("SO_RCVBUFF is not a Linux setting; did you mean SO_RCVBUF?"), "{found:?}");
+}
+
+#[test]
+fn names_that_exist_are_no_slips_of_others_and_parameters_that_do_not_are_refused() {
+    for (text, kind, platform, expected) in [
+        ("net.ipv4.tcp_retries1 = 3", Kind::Sysctl, "linux-6.18", (Level::Note, "unknown-setting")),
+        ("net.ipv4.tcp_thin_linear_timeouts = 1", Kind::Sysctl, "linux-6.18", (Level::Note, "unknown-setting")),
+        ("net.inet.udp.recvspace=4194304", Kind::Sysctl, "freebsd-14.1", (Level::Note, "unknown-setting")),
+        ("net.ipv4.tcp_retries2 = 2", Kind::Sysctl, "linux-6.18", (Level::Warning, "harmful")),
+        ("net.ipv4.tcp_syn_retries = 1", Kind::Sysctl, "linux-6.18", (Level::Note, "no-gain")),
+        ("net.inet.tcp.abc_l_var=44", Kind::Sysctl, "freebsd-14.1", (Level::Warning, "harmful")),
+        ("net.inet.tcp.initcwnd_segments=44", Kind::Sysctl, "freebsd-14.1", (Level::Note, "above-usual")),
+        ("net.inet.tcp.tso=0", Kind::Sysctl, "freebsd-14.1", (Level::Warning, "harmful")),
+        ("net.inet.tcp.cc.algorithm=htcp", Kind::Sysctl, "freebsd-14.1", (Level::Note, "needs-module")),
+        ("net.inet.tcp.cc.algorithm=newreno", Kind::Sysctl, "freebsd-14.1", (Level::Ok, "fine")),
+        ("netsh int tcp set heuristics enabled", Kind::Batch, "windows-7", (Level::Warning, "harmful")),
+        ("netsh int ip set global taskoffload=disabled", Kind::Batch, "windows-7", (Level::Warning, "harmful")),
+        ("netsh int tcp set global TcpWindowSize=65535", Kind::Batch, "windows-10", (Level::Error, "no-parameter")),
+        (
+            "Set-NetTCPSetting -SettingName InternetCustom -NagleAlgorithm 0",
+            Kind::PowerShell,
+            "windows-2019",
+            (Level::Error, "no-parameter"),
+        ),
+        (
+            "Set-NetTCPSetting -SettingName InternetCustom -CwndRestart True",
+            Kind::PowerShell,
+            "windows-2012",
+            (Level::Error, "no-template"),
+        ),
+        (
+            "Set-NetTCPSetting -SettingName Internet -InitialCongestionWindowMss 64",
+            Kind::PowerShell,
+            "windows-2019",
+            (Level::Note, "above-usual"),
+        ),
+    ] {
+        let (level, rule) = checked(kind, text, platform);
+        assert_eq!((level, rule.as_str()), expected, "{text} on {platform}");
+    }
+    // A congestion control whose module the recipe loads, and a template that a line gives to connections.
+    let both = "cc_htcp_load=\"YES\"\nnet.inet.tcp.cc.algorithm=htcp\n";
+    let request = LintRequest { platform: Some("freebsd-14.1".parse().unwrap()), path: None };
+    let found = lint(Kind::Sysctl, both, &request);
+    assert!(found.iter().all(|finding| finding.rule != "needs-module"), "{found:?}");
+    let both = "Set-NetTCPSetting -SettingName InternetCustom -CwndRestart True\nNew-NetTransportFilter -SettingName InternetCustom -DestinationPrefix 192.0.2.0/24\n";
+    let request = LintRequest { platform: Some("windows-2019".parse().unwrap()), path: None };
+    let found = lint(Kind::PowerShell, both, &request);
+    assert!(found.iter().all(|finding| finding.rule != "needs-filter"), "{found:?}");
+}
+
+#[test]
+fn a_path_counts_where_a_rule_speaks_of_rates_and_round_trips() {
+    let path = Some(("1G".parse().unwrap(), "40ms".parse().unwrap()));
+    let words = |text: &str, kind: Kind, platform: &str| {
+        let request = LintRequest { platform: Some(platform.parse().unwrap()), path };
+        let found = lint(kind, text, &request);
+        (found[0].level, found[0].message.clone())
+    };
+    let (level, message) = words("net.ipv4.tcp_window_scaling = 0", Kind::Sysctl, "linux-6.18");
+    assert!(level == Level::Error && message.contains("13.1 Mbit/s at 40.0 ms"), "{message}");
+    let short = "Set-NetTCPSetting -SettingName Internet -MinRtoMs 20";
+    let (level, message) = words(short, Kind::PowerShell, "windows-2019");
+    assert!(level == Level::Warning && message.contains("20 ms on a path of 40.0 ms"), "{message}");
+}
+
+#[test]
+fn what_clrsockoption_does_is_not_what_setsockoption_does() {
+    let request = LintRequest { platform: Some("netburner".parse().unwrap()), path: None };
+    let found = lint(Kind::Device, "clrsockoption(fd, SO_NONAGLE | SO_NOPUSH);\n", &request);
+    let words: Vec<&str> = found.iter().map(|finding| finding.message.as_str()).collect();
+    assert!(words.iter().any(|words| words.contains("Nagle's algorithm on again")), "{words:?}");
+    assert!(words.iter().any(|words| words.contains("lets go")), "{words:?}");
 }

@@ -12,7 +12,7 @@ use crate::{
     catalogue::Honoured,
     planner::templates::{ADAPTER, FAST},
     reading::windows::{TEMPLATES, template_name},
-    recipe::ALL_TEMPLATES,
+    recipe::{ALL_TEMPLATES, is_set_net_tcp_setting},
 };
 
 pub(super) fn registry(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
@@ -189,6 +189,11 @@ pub(super) fn netsh(setting: &Setting<'_>, parameter: &str) -> Vec<Finding> {
     let value = setting.value.to_ascii_lowercase();
     match (parameter, value.as_str()) {
         ("autotuninglevel", level) => tuning_level(setting, level),
+        ("wsh", "enabled") => vec![setting.warning(
+            "harmful",
+            "the system may lower the level by itself on a network where it once thought that window scaling failed, and says so in `show global` only".to_owned(),
+            Some("netsh interface tcp set heuristics disabled".to_owned()),
+        )],
         ("rss", "disabled") => vec![switched_off(setting, "*RSS", "netsh interface tcp set global rss=enabled")],
         ("rsc", "disabled") => vec![switched_off(setting, "*Rsc", "netsh interface tcp set global rsc=enabled")],
         ("netdma", "enabled") if other_is(setting, "chimney", "enabled") => vec![setting.warning(
@@ -250,6 +255,15 @@ fn tuning_level(setting: &Setting<'_>, level: &str) -> Vec<Finding> {
 
 /// A template that there is none of.
 pub(super) fn no_template(setting: &Setting<'_>, template: &str) -> Option<Finding> {
+    let no_others = setting.catalogue.is_at_least(&setting.platform.version, "8.1") == Some(false);
+    if no_others && ["internetcustom", "datacentercustom"].contains(&template.to_ascii_lowercase().as_str()) {
+        let words = format!(
+            "there is no template {} on {}: its only one that can be changed is Custom",
+            shown(template),
+            setting.platform
+        );
+        return Some(setting.error("no-template", words, Some("write Custom".to_owned())));
+    }
     if template == ALL_TEMPLATES || template_name(template).is_some() {
         return None;
     }
@@ -290,8 +304,12 @@ pub(super) fn template_parameter(setting: &Setting<'_>, template: &str, paramete
             format!("acknowledges every {value} segments only; RFC 9293 (3.8.6.3) asks for one for every second full segment at least: the peer's sending slows down by that"),
             Some("2, the default".to_owned()),
         )),
-        "minrtoms" => bounds(20, 300, 10),
-        "initialcongestionwindowmss" => bounds(2, 64, 2),
+        "minrtoms" => bounds(20, 300, 10).or_else(|| short_timeout(setting, template, &value)),
+        "initialcongestionwindowmss" => bounds(2, 64, 2).or_else(|| {
+            let above = number(&value).filter(|segments| *segments > 10)?;
+            let words = format!("{above} segments leave at once before anything is known of the path; RFC 6928 has ten: the burst is lost where a queue is short");
+            Some(setting.note("above-usual", words))
+        }),
         "delayedacktimeoutms" => bounds(10, 600, 10),
         "initialrtoms" => bounds(300, 3000, 10),
         "maxsynretransmissions" => bounds(2, 8, 1),
@@ -310,7 +328,7 @@ pub(super) fn template_parameter(setting: &Setting<'_>, template: &str, paramete
             format!("the template {} can't be changed on Server 2012, only custom ones", shown(template)),
             Some("Set-NetTCPSetting -SettingName Custom, with New-NetTransportFilter for the peer".to_owned()),
         ));
-    } else if custom && found.is_empty() {
+    } else if custom && found.is_empty() && !has_filter(setting, template) {
         let automatic =
             Address::TcpSetting { template: template.to_owned(), parameter: "AutomaticUseCustom".to_owned() };
         let honoured = setting.span_of(&automatic).map(|span| span.honoured);
@@ -321,6 +339,44 @@ pub(super) fn template_parameter(setting: &Setting<'_>, template: &str, paramete
         ));
     }
     found
+}
+
+/// A least retransmission timeout that is shorter than what acknowledgements vary by on the path: as the plan says.
+fn short_timeout(setting: &Setting<'_>, template: &str, value: &str) -> Option<Finding> {
+    let (_, rtt) = setting.path?;
+    let internet = template.to_ascii_lowercase().starts_with("internet");
+    let is_short = internet && number(value)? < 300 && rtt > Micros::from_millis(10);
+    is_short.then(|| {
+        let words = format!("a least retransmission timeout of {value} ms on a path of {rtt} retransmits what was only late, and each time the congestion window starts again");
+        setting.warning("harmful", words, Some("300, the default of Internet".to_owned()))
+    })
+}
+
+/// Whether a line of the recipe gives the template to connections.
+fn has_filter(setting: &Setting<'_>, template: &str) -> bool {
+    setting.all.iter().any(|(knob, value)| match knob {
+        Address::Named { kind, name } => kind == "transportfilter" && name.eq_ignore_ascii_case(template),
+        Address::TcpSetting { parameter, .. } => {
+            parameter.eq_ignore_ascii_case("AutomaticUseCustom") && value.eq_ignore_ascii_case("enabled")
+        }
+        _ => false,
+    })
+}
+
+/// A parameter that a command does not have: the whole line is refused.
+pub(super) fn no_such_parameter(setting: &Setting<'_>) -> Option<Finding> {
+    let (command, parameter) = match setting.knob {
+        Address::TcpSetting { parameter, .. } if !is_set_net_tcp_setting(parameter) => {
+            ("Set-NetTCPSetting", format!("-{parameter}"))
+        }
+        Address::Netsh { context, parameter } if context == "tcp global" => {
+            ("netsh interface tcp set global", parameter.clone())
+        }
+        _ => return None,
+    };
+    let words =
+        format!("{command} has no parameter {}: it refuses the line, and nothing of it is set", shown(&parameter));
+    Some(setting.error("no-parameter", words, Some("delete it".to_owned())))
 }
 
 /// The congestion providers of Windows, each with the first version that may have it. Microsoft's document of

@@ -28,6 +28,7 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     }
     // The steps of a plan that is a sequence, which ends where one of them helped.
     let mut steps = Steps(0);
+    stop_heuristics(draft, enough);
     let too_much = request.memory_bound.filter(|bound| *bound < memory);
     if let Some(bound) = too_much {
         draft.note(beyond_memory(draft.connections, memory, bound));
@@ -71,6 +72,23 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         sockets(draft, (window, &arithmetic), &when, &mut steps);
     }
     notes(draft, window, policy.is_some());
+}
+
+/// Where Windows' heuristics are on, they may bring any level down again, whatever is set: before 8.1.
+fn stop_heuristics(draft: &mut Draft<'_>, enough: bool) {
+    let knob = Address::Netsh { context: "tcp heuristics".to_owned(), parameter: "wsh".to_owned() };
+    let acts = draft.span(&knob).is_some_and(|span| span.honoured == crate::catalogue::Honoured::Yes);
+    let is_on = draft.now(&knob).is_some_and(|now| now.eq_ignore_ascii_case("enabled"));
+    if enough || !acts || !is_on {
+        return;
+    }
+    draft.ask(Ask {
+        knob,
+        to: Some("disabled".to_owned()),
+        reason: "first: the system's scaling heuristics lower the level by themselves on a network where they once thought that window scaling failed, so that the level that is shown need not be one that somebody set".to_owned(),
+        arithmetic: String::new(),
+        memory: None,
+    });
 }
 
 /// What rules, and whether that is enough.
@@ -228,9 +246,9 @@ fn sockets(draft: &mut Draft<'_>, (window, arithmetic): (Bytes, &str), when: &st
 
 fn notes(draft: &mut Draft<'_>, window: Bytes, by_policy: bool) {
     if !by_policy {
-        draft.note(
-            "Group Policy wins over the local level: look at AutoTuningLevelEffective in Get-NetTCPSetting".to_owned(),
-        );
+        let look =
+            if draft.is_at_least("8") { "AutoTuningLevelEffective in Get-NetTCPSetting" } else { "`gpresult /r`" };
+        draft.note(format!("Group Policy wins over the local level: look at {look}"));
     }
     draft.note(format!(
         "an application that sets SO_RCVBUF or SO_SNDBUF switches automatic sizing off for its sockets; it then has to ask for {window} or more, before it connects"

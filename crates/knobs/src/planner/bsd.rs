@@ -209,6 +209,12 @@ impl Pool {
             // The same memory as that of the buffers.
             memory: None,
         });
+        if draft.memory().is_none() {
+            draft.note(format!(
+                "no file tells how much memory this machine has (`sysctl hw.physmem` with --settings does): where {} are more than half of it, plan with --memory, or for fewer connections",
+                Bytes::new(to.saturating_mul(self.each + MBUF))
+            ));
+        }
     }
 
     fn words(&self, connections: u64, why: &str) -> String {

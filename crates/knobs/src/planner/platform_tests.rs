@@ -89,14 +89,14 @@ fn a_window_of_xp_that_fills_the_queue_of_a_slow_path_for_seconds_is_taken_away(
     let published = [("TcpWindowSize", "128480"), ("Tcp1323Opts", "1"), ("GlobalMaxTcpWindowSize", "128480")];
     let slow = plan(&published, "50k", "600ms");
     assert_eq!(short(&slow), ["GlobalMaxTcpWindowSize=", "TcpWindowSize="]);
-    assert!(slow.changes[1].reason.contains("19.9"), "{:?}", slow.changes[1].reason);
+    assert!(slow.changes[1].reason.contains("20.0 s"), "{:?}", slow.changes[1].reason);
     // A little more than the path takes stays, and so does what Windows takes by itself.
     assert_eq!(short(&plan(&published, "1.8M", "230ms")), [] as [&str; 0]);
     assert_eq!(short(&plan(&[("TcpWindowSize", "17520")], "9600", "1s")), [] as [&str; 0]);
     // Where the default does not fill the path, the window comes down to what does.
     assert_eq!(
         short(&plan(&[("TcpWindowSize", "1051200"), ("Tcp1323Opts", "1")], "1M", "150ms")),
-        ["TcpWindowSize=37960"]
+        ["GlobalMaxTcpWindowSize=37960", "TcpWindowSize=37960"]
     );
 }
 
@@ -856,4 +856,23 @@ proptest! {
         prop_assert_eq!(number(&format!("{value:#x}")), Some(u64::from(value)));
         prop_assert_eq!(number(&format!("dword:{value:08x}")), Some(u64::from(value)));
     }
+}
+
+#[test]
+fn scaling_heuristics_that_overrode_the_level_are_stopped_first() {
+    let text = "TCP Global Parameters\n-----\nReceive Window Auto-Tuning Level    : highlyrestricted\n** The above autotuninglevel setting is the result of Windows Scaling heuristics\noverriding any local/policy configuration on at least one profile.\n";
+    let read = crate::reading::read("show-global.txt", text.as_bytes()).unwrap();
+    let settings = crate::reading::merge(&[read], Some(&"windows-7".parse().unwrap())).unwrap().settings;
+    let planned = |platform: &str| short(&planned_on(platform, ("1G", "40ms"), &settings));
+    assert_eq!(planned("windows-7")[..2], ["wsh=disabled", "autotuninglevel=normal"]);
+    // They have no effect any more.
+    assert_eq!(planned("windows-10")[0], "autotuninglevel=normal");
+}
+
+#[test]
+fn offloads_that_the_registry_takes_away_are_given_back_where_the_path_is_fast() {
+    let settings = xp(&[("DisableTaskOffload", "1")]);
+    let planned = |rate: &str| short(&planned_on("windows-2019", (rate, "10ms"), &settings));
+    assert!(planned("10G").contains(&"DisableTaskOffload=0".to_owned()), "{:?}", planned("10G"));
+    assert!(!planned("10M").contains(&"DisableTaskOffload=0".to_owned()));
 }

@@ -26,6 +26,7 @@ pub(crate) const ADAPTER: [(&str, &str); 3] = [
 ];
 
 pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
+    task_offload(request, draft);
     if !draft.is_at_least("8") {
         return;
     }
@@ -192,6 +193,19 @@ fn change(draft: &mut Draft<'_>, [template, parameter]: [&str; 2], to: String, r
         return;
     }
     draft.ask(Ask { knob, to: Some(to), reason, arithmetic: String::new(), memory: None });
+}
+
+/// The registry's way to take all offloads away.
+fn task_offload(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
+    let key = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters".to_owned();
+    let knob = Address::Registry { key, value: "DisableTaskOffload".to_owned() };
+    if request.rate >= FAST && draft.now(&knob).and_then(number).is_some_and(|now| now != 0) {
+        let reason = format!(
+            "set, the processor computes every checksum and cuts every segment itself; at {} that counts",
+            request.rate
+        );
+        draft.ask(Ask { knob, to: Some("0".to_owned()), reason, arithmetic: String::new(), memory: None });
+    }
 }
 
 fn offloads(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {

@@ -1,6 +1,6 @@
 //! What a file is: its encoding, then its format by what stands in it, and by its name where that leaves it open.
 
-use super::{Format, LARGEST, Place, Refusal, scan};
+use super::{Format, LARGEST, Place, Refusal, labelled::is_english_title, scan};
 use crate::recipe::{self, DecodeError};
 
 const START: Place = Place { line: 1, column: 1 };
@@ -114,7 +114,8 @@ fn by_lines(name: &str, text: &str) -> Option<Format> {
             return Some(Format::NetBurnerSource);
         }
         // A title, dashes and a label, whatever the language.
-        if is_dashes(trimmed) && before.contains("TCP") || is_dashes(before) && trimmed.contains(" : ") {
+        let below_title = is_english_title(before) && trimmed.contains(':');
+        if below_title || is_dashes(trimmed) && before.contains("TCP") || is_dashes(before) && trimmed.contains(" : ") {
             return Some(Format::Netsh);
         }
         if trimmed.starts_with("---") && trimmed.contains(" ---") && before.split_whitespace().count() > 1 {
@@ -188,8 +189,9 @@ fn has_comments(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with(['#', ';']))
 }
 
-fn is_dashes(line: &str) -> bool {
-    line.len() >= 20 && line.bytes().all(|byte| byte == b'-')
+/// A line of dashes below a title; some copies have fewer than netsh prints.
+pub(super) fn is_dashes(line: &str) -> bool {
+    line.len() >= 3 && line.bytes().all(|byte| byte == b'-')
 }
 
 fn is_section_of_setup(line: &str) -> bool {

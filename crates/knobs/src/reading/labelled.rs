@@ -1,7 +1,9 @@
 //! Lines `label : value`: what netsh prints in English, and what Format-List prints. One file may have both.
 
 use super::{
-    Place, Refusal, RemarkKind, scan,
+    Place, Refusal, RemarkKind,
+    detect::is_dashes,
+    scan,
     sheet::{Sheet, shown},
     windows::{self, Property},
 };
@@ -114,13 +116,16 @@ impl<'a> Reader<'a> {
             self.end_of_object();
             return Ok(());
         }
-        if text.len() >= 20 && text.bytes().all(|byte| byte == b'-') {
+        if is_dashes(text) {
             return self.dashes();
         }
         let lower = text.to_ascii_lowercase();
         if lower.starts_with("** the above autotuninglevel") {
             let words = "the heuristics of Windows override the level at least for one profile: `netsh interface tcp show heuristics` tells which";
-            self.sheet.remark(RemarkKind::Note, scan::place_of(number, line, text), words);
+            let place = scan::place_of(number, line, text);
+            self.sheet.remark(RemarkKind::Note, place, words);
+            // They are at work, then, whatever else the file tells.
+            self.sheet.set(place, heuristics("wsh"), Some("enabled"));
             return Ok(());
         }
         match line.split_once(':') {
@@ -177,8 +182,8 @@ impl<'a> Reader<'a> {
             parameter: parameter.to_owned(),
         };
         let knob = match self.section {
-            Section::Heuristics if lower == "window scaling heuristics" => Some(global("tcp heuristics", "wsh")),
-            Section::Heuristics if lower.starts_with("force") => Some(global("tcp heuristics", "forcews")),
+            Section::Heuristics if lower == "window scaling heuristics" => Some(heuristics("wsh")),
+            Section::Heuristics if lower.starts_with("force") => Some(heuristics("forcews")),
             Section::Supplemental => return self.supplemental(place, &lower, value),
             Section::Global => {
                 let label = lower.strip_prefix("tcp ").unwrap_or(&lower);
@@ -244,6 +249,15 @@ impl<'a> Reader<'a> {
             self.object.clear();
         }
     }
+}
+
+fn heuristics(parameter: &str) -> Address {
+    Address::Netsh { context: "tcp heuristics".to_owned(), parameter: parameter.to_owned() }
+}
+
+/// Whether a line is a title of the English netsh.
+pub(super) fn is_english_title(line: &str) -> bool {
+    title_section(&line.to_ascii_lowercase()).is_some()
 }
 
 fn title_section(lower: &str) -> Option<Section> {

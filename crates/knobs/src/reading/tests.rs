@@ -546,3 +546,16 @@ fn what_the_boot_loader_does_not_set_is_no_setting() {
     // Nobody read newer releases for it.
     assert_eq!(merge(&[reading], Some(&"freebsd-14.1".parse().unwrap())).unwrap().settings.values.len(), 2);
 }
+
+#[test]
+fn netsh_is_read_with_few_dashes_and_with_none() {
+    for rule in ["-----\n", ""] {
+        let text = format!(
+            "Querying active state...\n\nTCP Global Parameters\n{rule}Receive-Side Scaling State : enabled\nReceive Window Auto-Tuning Level : restricted\n"
+        );
+        let reading = read("global.txt", text.as_bytes()).unwrap();
+        let settings = merge(&[reading], Some(&"windows-7".parse().unwrap())).unwrap().settings;
+        let level: Address = "netsh tcp global autotuninglevel".parse().unwrap();
+        assert_eq!(settings.values.get(&level), Some(&Some("restricted".to_owned())), "{text}");
+    }
+}

@@ -375,6 +375,11 @@ const PARAMETERS: [&str; 20] = [
     "AutoReusePortRangeNumberOfPorts",
 ];
 
+/// Whether Set-NetTCPSetting has a parameter of this name.
+pub(crate) fn is_set_net_tcp_setting(name: &str) -> bool {
+    PARAMETERS.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
 /// Parameters that every command has, and their short names.
 const COMMON: [(&str, &str); 12] = [
     ("ErrorAction", "ea"),

@@ -27,7 +27,7 @@ use crate::{Address, Family, Platform, Settings, SocketBuffers, sysctl_conf};
 
 use commands::{Language, Taken};
 
-pub(crate) use cmdlets::ALL as ALL_TEMPLATES;
+pub(crate) use cmdlets::{ALL as ALL_TEMPLATES, is_set_net_tcp_setting};
 pub(crate) use reg::unquoted;
 pub use reg::{DecodeError, decode};
 
