@@ -244,13 +244,17 @@ pub struct Profile {
     /// Whether a loss reduces the congestion window itself, instead of what was in flight (RFC 5681, section 3.1, equation 4):
     /// Linux. A sender that something else holds has a window of up to twice its flight, and loses no speed.
     pub reduces_window: bool,
-    /// Whether CUBIC leaves slow start before the first loss, when acknowledgements tell that the path is full: the way of
-    /// Linux (`hystart`), which RFC 9406 grew out of.
-    pub hystart: bool,
+    /// Whether CUBIC is that of Linux (net/ipv4/tcp_cubic.c): it leaves slow start before the first loss, when acknowledgements
+    /// tell that the path is full (`hystart`, which RFC 9406 grew out of); until the first loss it grows by a twentieth in a round
+    /// trip at least; a timeout lets it begin anew; and the window that Reno would have grows by 9/17 of a segment throughout.
+    pub linux_cubic: bool,
     /// Whether a sender that has room for a part of what it would hand to the device at once waits for more, where an
     /// acknowledgement is near (`tcp_tso_should_defer`): Linux. Packets leave in bursts, which short queues feel. None of
     /// the profiles here says so, because a sender is no faster for it; a simulation of Linux does.
     pub gathers_bursts: bool,
+    /// Whether acknowledgements that only report what arrived out of order are gathered, after the first three: for a twentieth of a
+    /// round trip, a millisecond at the most (`tcp_comp_sack_delay_ns`): Linux from 4.18 on.
+    pub compresses_sacks: bool,
     /// Whether the window is reduced after an idle time (RFC 5681, section 4.1).
     pub restart_after_idle: bool,
     /// Whether losses are found by time (RFC 8985) where SACK is on; by counting (RFC 6675) otherwise.
@@ -339,8 +343,9 @@ impl Profile {
         initial_window: 10,
         slow_start_limit: 0,
         reduces_window: false,
-        hystart: false,
+        linux_cubic: false,
         gathers_bursts: false,
+        compresses_sacks: false,
         restart_after_idle: true,
         rack: true,
         push: Push::WriteEnd,
@@ -382,7 +387,7 @@ impl Profile {
         icmp_errors: IcmpErrors::All,
         resets_the_silent: false,
         reduces_window: true,
-        hystart: true,
+        linux_cubic: true,
         ..Self::DEFAULT
     };
 

@@ -84,8 +84,10 @@ impl Epochs {
 
     /// Section 4.3: the window that Reno would have, with `alpha` = 3 * (1 - 0.7) / (1 + 0.7) = 9/17 until it has
     /// reached the window before the reduction, and 1 from then on.
-    fn grow_estimate(&mut self, acked: u32, cwnd: u32, mss: u32) {
-        let (numerator, denominator) = if self.w_est < self.prior { (9_u64, 17_u64) } else { (1, 1) };
+    ///
+    /// Linux leaves it at 9/17 (`beta_scale` in net/ipv4/tcp_cubic.c).
+    fn grow_estimate(&mut self, acked: u32, cwnd: u32, mss: u32, is_linux: bool) {
+        let (numerator, denominator) = if is_linux || self.w_est < self.prior { (9_u64, 17_u64) } else { (1, 1) };
         let (grown, rest) = share(acked, u64::from(mss) * numerator, u64::from(cwnd) * denominator, self.est_rest);
         self.w_est = self.w_est.saturating_add(grown);
         self.est_rest = rest;
@@ -121,6 +123,13 @@ impl CongestionControl for Cubic {
         }
     }
 
+    fn on_timeout(&mut self, ack: &Ack) {
+        // Linux begins anew (`bictcp_reset`): nothing is known of the path, and slow start ends as the first one does.
+        if ack.linux_cubic {
+            *self = Self::default();
+        }
+    }
+
     fn on_idle(&mut self, us: u32) {
         // Section 5.8: time without data must not count.
         if let Stage::Epochs(epochs) = &mut self.0 {
@@ -134,12 +143,16 @@ impl Epochs {
         if !self.in_epoch {
             self.start_epoch(ack.now, window.cwnd, ack.mss);
         }
-        self.grow_estimate(acked, window.cwnd, ack.mss);
+        self.grow_estimate(acked, window.cwnd, ack.mss, ack.linux_cubic);
         let t_ms = time::us_since(ack.now, self.epoch.instant()) / 1_000;
         // Section 4.2: the target is a round trip ahead, and at most half as much again.
         let target = self.w_cubic(t_ms.saturating_add(ack.srtt_us.unwrap_or(0) / 1_000), ack.mss);
-        let target = target.clamp(window.cwnd, window.cwnd.saturating_add(window.cwnd / 2));
-        if self.w_cubic(t_ms, ack.mss) < self.w_est {
+        // Where nothing was lost yet, nothing is known of the path, and the cubic would creep: Linux grows by a twentieth in a
+        // round trip at least (`bictcp_update`).
+        let is_unknown = ack.linux_cubic && self.w_max == 0;
+        let least = window.cwnd.saturating_add(if is_unknown { window.cwnd / 20 } else { 0 });
+        let target = target.clamp(least, window.cwnd.saturating_add(window.cwnd / 2));
+        if !is_unknown && self.w_cubic(t_ms, ack.mss) < self.w_est {
             // Section 4.3: the Reno-friendly region.
             window.cwnd = window.cwnd.max(self.w_est);
         } else {
@@ -233,6 +246,53 @@ mod tests {
             }
         }
         assert!((60 * MSS..=72 * MSS).contains(&window.cwnd), "{}", window.cwnd);
+    }
+
+    /// Rounds of 100 ms, each with a window of acknowledgements of two segments, as Linux grows.
+    fn linux_rounds(cubic: &mut Cubic, window: &mut Window, rounds: core::ops::Range<u64>) {
+        for round in rounds {
+            for _ in 0..window.cwnd / (2 * MSS) {
+                cubic.on_ack(window, &Ack { linux_cubic: true, ..ack(round * 100, 2 * MSS) });
+            }
+        }
+    }
+
+    #[test]
+    fn before_the_first_loss_linux_grows_by_a_twentieth_in_a_round_trip() {
+        let mut window = Window::new(200 * MSS, 200 * MSS);
+        linux_rounds(&mut Cubic::default(), &mut window, 0..10);
+        // 1.05^10 = 1.63; the cubic alone adds less than a segment in a second.
+        assert!((320 * MSS..=330 * MSS).contains(&window.cwnd), "{}", window.cwnd);
+    }
+
+    #[test]
+    fn after_a_timeout_linux_begins_anew() {
+        let mut cubic = Cubic::default();
+        let mut window = Window::new(1_000 * MSS, 0);
+        cubic.on_congestion(&window, Instant::ZERO, window.cwnd, MSS);
+        cubic.on_timeout(&Ack { linux_cubic: true, ..ack(0, 0) });
+        window.cwnd = 100 * MSS;
+        // The cubic towards 1,000 segments would be at 300 after ten rounds.
+        linux_rounds(&mut cubic, &mut window, 0..10);
+        assert!((155 * MSS..=170 * MSS).contains(&window.cwnd), "{}", window.cwnd);
+    }
+
+    #[test]
+    fn the_estimate_of_reno_grows_by_9_of_17_segments_on_linux_throughout() {
+        let with = |linux_cubic: bool| {
+            let mut cubic = Cubic::default();
+            let mut window = Window::new(20 * MSS, 0);
+            window.cwnd = cubic.on_congestion(&window, Instant::ZERO, window.cwnd, MSS);
+            for round in 0..60 {
+                for _ in 0..window.cwnd / MSS {
+                    cubic.on_ack(&mut window, &Ack { linux_cubic, srtt_us: Some(1_000), ..ack(round, MSS) });
+                }
+            }
+            window.cwnd / MSS
+        };
+        // 14 + 60 * 9 / 17 = 46, and 62 to 69 with a segment a round from 20 on.
+        assert!((42..=47).contains(&with(true)), "{}", with(true));
+        assert!(with(false) >= 60, "{}", with(false));
     }
 
     proptest! {

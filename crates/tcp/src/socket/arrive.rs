@@ -2,7 +2,7 @@
 
 use fullpipe_units::{Instant, SeqNum};
 
-use super::{Context, Events, Failure, Fin, Reply, Socket, State, Syn, timer::Timer};
+use super::{Context, Events, Failure, Fin, Reply, Socket, State, Syn, leave::SOON_REPORTED, timer::Timer};
 use crate::{
     congestion::CongestionControl as _,
     profile::{AckCount, BlindDefence, SynFin, TimeWait},
@@ -388,6 +388,9 @@ impl Socket {
         self.quick_left = self.quick_left.saturating_sub(1);
         // RFC 5681, section 4.2: at once for what is out of order or fills a gap; else for every second full-sized
         // segment, or after a time (RFC 9293, section 3.8.6.3).
+        if accepted.disorder && !quick && self.waits_with_report(cx, accepted.advanced) {
+            return;
+        }
         let enough = match cx.profile.ack_count() {
             AckCount::FullSized => self.unacked_rx >= u32::from(policy.segments.max(1)) * u32::from(self.seen_mss),
             AckCount::Any => true,
@@ -402,6 +405,26 @@ impl Socket {
         } else if !self.timers.is_set(Timer::DelayedAck) {
             self.timers.set(Timer::DelayedAck, cx.now, policy.delay_us);
         }
+    }
+
+    /// Whether an acknowledgement that only reports what is out of order waits for others (`__tcp_ack_snd_check`).
+    fn waits_with_report(&mut self, cx: &Context<'_, '_>, advanced: bool) -> bool {
+        const MOST: u8 = 44;
+        const LONGEST_US: u32 = 1_000;
+        if !(cfg!(feature = "platforms") && cx.profile.compresses_sacks && self.uses_sack() && self.rx.has_gap()) {
+            return false;
+        }
+        if advanced {
+            self.reports = 0;
+        }
+        self.reports += 1;
+        if self.reports <= SOON_REPORTED || self.reports > SOON_REPORTED + MOST {
+            return false;
+        }
+        if !self.timers.is_set(Timer::DelayedAck) {
+            self.timers.set(Timer::DelayedAck, cx.now, (self.rtt.srtt() / 20).min(LONGEST_US));
+        }
+        true
     }
 
     /// Eighth: the FIN is next in order.

@@ -10,8 +10,9 @@ use crate::{
 };
 
 impl Socket {
-    /// Copies what fits of `data` into the send queue (RFC 9293, section 3.10.2) and returns how much.
-    pub(crate) fn write(&mut self, cx: &mut Context<'_, '_>, data: &[u8]) -> usize {
+    /// Copies what fits of `data` into the send queue (RFC 9293, section 3.10.2) and returns how much. `is_new`: the application
+    /// has called, rather than waited for room in a call.
+    pub(crate) fn write(&mut self, cx: &mut Context<'_, '_>, data: &[u8], is_new: bool) -> usize {
         if self.fin != Fin::Open || self.failure.is_some() || matches!(self.state, State::Closed | State::TimeWait) {
             return 0;
         }
@@ -21,7 +22,9 @@ impl Socket {
         self.raise_after_a_while(cx);
         self.train = 0;
         let mss = self.mss();
-        self.note_application_limit(mss);
+        if is_new {
+            self.note_application_limit(mss);
+        }
         self.tx.write(cx.pool, data, mss)
     }
 
@@ -103,7 +106,8 @@ impl Socket {
 
     /// What waits for a delayed acknowledgement gets it now.
     pub(crate) fn acknowledge(&mut self) {
-        self.ack_now = self.ack_now || self.timers.is_set(Timer::DelayedAck);
+        // Behind a gap what waits is a report.
+        self.ack_now = self.ack_now || (self.timers.is_set(Timer::DelayedAck) && !self.rx.has_gap());
     }
 
     /// Doubles the budget until it is four times what the application reads in a round trip: twice for a sender that fills

@@ -80,6 +80,7 @@ impl Socket {
             ts_offset,
             last_ack_sent: SeqNum::new(0),
             ack_now: false,
+            reports: 0,
             duplicates_due: 0,
             unacked_rx: 0,
             quick_left: options.ack.quick,

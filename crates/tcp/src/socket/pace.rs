@@ -66,9 +66,11 @@ impl Socket {
             let at = self.pacer.at.instant();
             self.pacer.left = self.burst().max(len);
             if at < cx.now {
-                // A timer that was late is made up for, by half of the first segment at the most.
+                // A timer that was late is made up for, by half of the burst at the most.
                 let late = cx.now.as_nanos() - at.as_nanos();
-                let begin = cx.now.as_nanos() - late.min(taken / 2);
+                let burst = self.pacer.left.min(self.tx.unsent_bytes().saturating_add(len));
+                let half = divide::by(u64::from(burst) * 500_000_000, rate.clamp(1, (1 << 31) - 1));
+                let begin = cx.now.as_nanos() - late.min(half);
                 self.pacer.at = Stamp::new(fullpipe_units::Instant::from_nanos(begin));
             }
         }
@@ -97,14 +99,6 @@ impl Socket {
         if self.tx.rates.is_on && self.in_flight() == 0 && self.tx.rates.is_app_limited() {
             let ack = self.cc_ack(cx, 0, 0);
             self.controller.on_restart(&mut self.window, &ack);
-        }
-    }
-
-    pub(super) fn tell_timeout(&mut self, cx: &Context<'_, '_>) {
-        if self.tx.rates.is_on {
-            let mut ack = self.cc_ack(cx, 0, 0);
-            ack.lost = self.mss();
-            self.controller.on_timeout(&ack);
         }
     }
 

@@ -37,7 +37,5 @@ impl Socket {
 
     pub(super) const fn tell_restart(&mut self, _: &Context<'_, '_>) {}
 
-    pub(super) const fn tell_timeout(&mut self, _: &Context<'_, '_>) {}
-
     pub(super) const fn tell_rate(&mut self, _: &Context<'_, '_>, _: &Delivered, _: u32, _: AckKind) {}
 }
