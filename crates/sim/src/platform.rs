@@ -115,11 +115,12 @@ const LINUX_2_6: Profile = Profile {
     name: "linux-2.6",
     initial_window: 3,
     rack: false,
+    compresses_sacks: false,
     rto: Rto { initial_us: 3 * SECOND, ..LINUX.rto },
     ..LINUX
 };
 
-const LINUX: Profile = Profile { gathers_bursts: true, ..Profile::LINUX };
+const LINUX: Profile = Profile { gathers_bursts: true, compresses_sacks: true, ..Profile::LINUX };
 
 /// The window shift follows the largest receive buffer (`tcp_select_initial_window`).
 const LINUX_6_18: Profile = Profile { window_shift: Some(10), ..LINUX };
