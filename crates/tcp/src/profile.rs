@@ -45,6 +45,12 @@ pub enum ReceivePolicy {
         /// The bound in buffers.
         max: u16,
     },
+    /// As Linux does it (`tcp_rcvbuf_grow`, `tcp_grow_window`): by two buffers for each segment that arrives, up to a bound that
+    /// follows what the application reads in a round trip: twice as much, and more by twice the part by which that grows.
+    Follow {
+        /// The largest bound in buffers.
+        max: u16,
+    },
 }
 
 /// Bounds of the retransmission timeout, in microseconds.
@@ -221,6 +227,9 @@ pub struct Profile {
     pub zero_window_until_accept: bool,
     /// Bounds of the retransmission timeout.
     pub rto: Rto,
+    /// Whether each acknowledgement counts in full for the smoothed round-trip time (RFC 6298), instead of those of a round trip
+    /// together (RFC 7323, appendix G): Linux.
+    pub smooths_each_ack: bool,
     /// How often a SYN is retransmitted. RFC 9293, section 3.8.3, MUST-23: for at least 3 minutes; platforms wait less.
     pub syn_retries: u8,
     /// How often a SYN-ACK is retransmitted.
@@ -329,6 +338,7 @@ impl Profile {
             max_us: 120 * SECOND,
             after_lost_syn_us: 3 * SECOND,
         },
+        smooths_each_ack: false,
         syn_retries: 6,
         syn_ack_retries: 5,
         retries: 15,
@@ -388,6 +398,7 @@ impl Profile {
         resets_the_silent: false,
         reduces_window: true,
         linux_cubic: true,
+        smooths_each_ack: true,
         ..Self::DEFAULT
     };
 
@@ -469,6 +480,10 @@ impl Profile {
 
     pub(crate) const fn receive(&self) -> ReceivePolicy {
         self.worn().receive
+    }
+
+    pub(crate) const fn smooths_each_ack(&self) -> bool {
+        self.worn().smooths_each_ack
     }
 
     pub(crate) const fn push(&self) -> Push {

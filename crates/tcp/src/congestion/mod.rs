@@ -186,7 +186,7 @@ pub trait CongestionControl {
     fn on_idle(&mut self, us: u32);
 
     /// The handshake is over, which took `srtt_us`, and the window is the initial one.
-    fn on_established(&mut self, _window: &mut Window, _srtt_us: Option<u32>) {}
+    fn on_established(&mut self, _now: Instant, _window: &mut Window, _srtt_us: Option<u32>) {}
 
     /// The retransmission timer expired. Called after [`on_congestion`](Self::on_congestion).
     fn on_timeout(&mut self, _ack: &Ack) {}
@@ -305,9 +305,9 @@ impl CongestionControl for Controller {
     }
 
     #[cfg(feature = "bbr")]
-    fn on_established(&mut self, window: &mut Window, srtt_us: Option<u32>) {
+    fn on_established(&mut self, now: Instant, window: &mut Window, srtt_us: Option<u32>) {
         if let Self::Bbr(bbr) = self {
-            bbr.on_established(window, srtt_us);
+            bbr.on_established(now, window, srtt_us);
         }
     }
 

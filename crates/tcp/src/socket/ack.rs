@@ -62,11 +62,16 @@ impl Socket {
             && !window_changed
             && !segment.flags.has(Flags::SYN.with(Flags::FIN));
         self.counts.note(|counts| counts.delivered = counts.delivered.wrapping_add(delivered.segments));
-        self.sample_rtt(cx, segment, &delivered, flight);
+        let echoed_us = self.sample_rtt(cx, segment, &delivered, flight, news);
         if duplicate.is_some() {
             self.note_dsack();
         }
-        self.recover_losses(cx, segment, &delivered, AckKind { news, is_duplicate, flight, una, lost_before });
+        self.recover_losses(
+            cx,
+            segment,
+            &delivered,
+            AckKind { news, is_duplicate, flight, una, lost_before, echoed_us },
+        );
         self.rearm_after_ack(cx, news, was_outstanding);
     }
 
@@ -123,21 +128,33 @@ impl Socket {
         }
     }
 
-    /// RFC 6298, section 3: Karn's rule by the send times of segments sent once, else by timestamps.
-    fn sample_rtt(&mut self, cx: &Context<'_, '_>, segment: &Segment<'_>, delivered: &Delivered, flight: u32) {
+    /// RFC 6298, section 3: Karn's rule by the send times of segments sent once, else by timestamps, where `SND.UNA` moved
+    /// (RFC 7323, section 4.1). Returns what timestamps told.
+    fn sample_rtt(
+        &mut self,
+        cx: &Context<'_, '_>,
+        segment: &Segment<'_>,
+        delivered: &Delivered,
+        flight: u32,
+        news: bool,
+    ) -> Option<u32> {
         if delivered.bytes == 0 {
-            return;
+            return None;
         }
         // RFC 7323, appendix G: samples in a round trip when every second segment is acknowledged.
-        let per_round = flight.div_ceil(2 * self.mss());
+        let per_round = if cx.profile.smooths_each_ack() { 1 } else { flight.div_ceil(2 * self.mss()) };
         if let Some(sent_at) = delivered.clean_sent_at {
             self.rtt.sample(time::us_since(cx.now, sent_at), per_round);
-        } else if let (true, Some(timestamps)) = (self.uses_timestamps(), segment.options.timestamps) {
+        } else if let (true, true, Some(timestamps)) = (news, self.uses_timestamps(), segment.options.timestamps) {
             let ms = self.timestamp(cx.now).wrapping_sub(timestamps.echo);
             if timestamps.echo != 0 && ms < 1 << 20 {
-                self.rtt.sample((ms * 1_000).max(500), per_round);
+                // The clock ticks once in a millisecond.
+                let us = ms.max(1) * 1_000;
+                self.rtt.sample(us, per_round);
+                return Some(us);
             }
         }
+        None
     }
 
     fn recover_losses(
@@ -418,6 +435,9 @@ pub(super) struct AckKind {
     pub(super) flight: u32,
     /// `SND.UNA` before it.
     una: SeqNum,
+    /// A round-trip time that only timestamps told.
+    #[cfg_attr(not(feature = "bbr"), expect(dead_code, reason = "only algorithms that go by rates ask for it"))]
+    pub(super) echoed_us: Option<u32>,
     /// Bytes lost in all before it.
     #[cfg_attr(not(feature = "bbr"), expect(dead_code, reason = "only samples of the rate ask for it"))]
     pub(super) lost_before: u32,

@@ -114,7 +114,7 @@ impl Socket {
         }
         self.syn = Syn::Done;
         let srtt = self.known_srtt();
-        self.controller.on_established(&mut self.window, srtt);
+        self.controller.on_established(cx.now, &mut self.window, srtt);
         self.recover = self.tx.una;
         self.begin_search(cx);
         self.cwr_until = self.tx.una;
@@ -380,6 +380,10 @@ impl Socket {
             if !self.uses_sack() {
                 self.duplicates_due = self.duplicates_due.saturating_add(1);
             }
+        }
+        if cfg!(feature = "platforms") && self.rx.budget < self.grow_to {
+            self.rx.budget = (self.rx.budget + 2).min(self.grow_to);
+            self.rx.early_budget = self.rx.early_budget.max(self.rx.budget);
         }
         self.seen_mss = self.seen_mss.max(u16::try_from(len).unwrap_or(u16::MAX)).min(self.own_mss);
         self.unacked_rx = self.unacked_rx.saturating_add(len);

@@ -4,6 +4,7 @@ use fullpipe_units::Instant;
 
 use super::{Context, Events, Failure, Fin, Kept, Probe, Socket, SocketOptions, State, timer::Timer};
 use crate::{
+    divide,
     pool::Pool,
     profile::{Budgets, ReceivePolicy, WindowUpdate},
     time::{self, Millis, Stamp},
@@ -113,18 +114,38 @@ impl Socket {
     /// Doubles the budget until it is four times what the application reads in a round trip: twice for a sender that fills
     /// it each round trip, and as much again so that a sender in slow start, which doubles, is not held back.
     fn grow_budget(&mut self, cx: &Context<'_, '_>) {
-        let ReceivePolicy::Grow { max } = cx.profile.receive() else { return };
+        let policy = cx.profile.receive();
+        let (ReceivePolicy::Grow { max } | ReceivePolicy::Follow { max }) = policy else { return };
         if self.rx.budget >= max || cx.now < self.grow_at.instant() {
             return;
         }
         let read_to = self.rx.nxt - self.rx.readable;
         let copied = read_to.distance_from(self.grow_from);
-        while copied >= self.rx.capacity() / 4 && self.rx.budget < max {
-            self.rx.budget = self.rx.budget.saturating_mul(2).min(max);
-            self.rx.early_budget = self.rx.early_budget.max(self.rx.budget);
+        if matches!(policy, ReceivePolicy::Follow { .. }) {
+            self.follow(copied, max);
+        } else {
+            while copied >= self.rx.capacity() / 4 && self.rx.budget < max {
+                self.rx.budget = self.rx.budget.saturating_mul(2).min(max);
+                self.rx.early_budget = self.rx.early_budget.max(self.rx.budget);
+            }
         }
         self.grow_from = read_to;
         self.grow_at = Stamp::new(time::after(cx.now, self.rtt.srtt().max(1_000)));
+    }
+
+    /// The bound up to which the budget grows, when `copied` bytes were read in a round trip.
+    fn follow(&mut self, copied: u32, max: u16) {
+        const AT_FIRST: u32 = 10;
+        let segment = u32::from(self.own_mss.max(1));
+        let before = self.grow_read.max(AT_FIRST * segment);
+        if !cfg!(feature = "platforms") || copied <= before {
+            return;
+        }
+        self.grow_read = copied;
+        let twice = 2 * u64::from(copied);
+        let bound = twice + 2 * divide::by(twice * u64::from(copied - before), before);
+        let bound = u16::try_from(divide::by(bound, segment)).unwrap_or(u16::MAX);
+        self.grow_to = self.grow_to.max(bound.min(max));
     }
 
     /// Whether everything that the peer will ever send has been read.

@@ -228,7 +228,7 @@ impl Socket {
         self.counts.note(|counts| counts.bytes_retransmitted += u64::from(chosen.run.len));
         self.counts.note(|counts| counts.retransmits += 1);
         self.note_sent(chosen.run.len);
-        self.departs(cx, chosen.run.len);
+        self.departs(cx, chosen.run.len, self.tx.lost);
         // The first segment's retransmission has a whole timeout to be acknowledged.
         if chosen.seq == self.tx.una || !self.timers.is_set(Timer::Retransmit) {
             self.arm_retransmit(cx);
@@ -390,7 +390,7 @@ impl Socket {
         }
         self.tell_restart(cx);
         self.tx.sent(cx.pool, chosen, cx.now);
-        self.departs(cx, chosen.run.len);
+        self.departs(cx, chosen.run.len, self.tx.unsent_bytes().min(self.window_room()));
         if cfg!(feature = "platforms") && chosen.run.len < u32::from(chosen.segment) {
             self.small_end = self.tx.nxt;
         }

@@ -230,6 +230,9 @@ pub struct Socket {
     pub(crate) fast: Part,
     /// Receive-buffer growth: what was read since, until when.
     grow_from: SeqNum,
+    /// The most that was read in a round trip, and the buffers up to which the budget grows for it.
+    grow_read: u32,
+    grow_to: u16,
     grow_at: Stamp,
 }
 

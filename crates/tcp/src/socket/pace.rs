@@ -52,10 +52,10 @@ impl Socket {
         false
     }
 
-    /// A segment leaves. It takes the time that its bytes need at the rate; a burst of what Linux would hand to the device
-    /// leaves at once.
+    /// A segment leaves, with `more` bytes behind it. It takes the time that its bytes need at the rate; a burst of what Linux would
+    /// hand to the device leaves at once, as far as the windows let it: what they let go later is another one.
     #[inline]
-    pub(super) fn departs(&mut self, cx: &Context<'_, '_>, len: u32) {
+    pub(super) fn departs(&mut self, cx: &Context<'_, '_>, len: u32, more: u32) {
         let Some(rate) = self.window.pacing else { return };
         if self.pacer.unpaced < UNPACED {
             self.pacer.unpaced += 1;
@@ -64,12 +64,13 @@ impl Socket {
         let taken = divide::by(u64::from(len) * 1_000_000_000, rate.clamp(1, (1 << 31) - 1));
         if self.pacer.left == 0 {
             let at = self.pacer.at.instant();
-            self.pacer.left = self.burst().max(len);
+            let mss = self.mss();
+            let credit = self.window.cwnd.saturating_sub(self.in_flight()).min(more);
+            self.pacer.left = self.burst().min(len + credit / mss * mss).max(len);
             if at < cx.now {
                 // A timer that was late is made up for, by half of the burst at the most.
                 let late = cx.now.as_nanos() - at.as_nanos();
-                let burst = self.pacer.left.min(self.tx.unsent_bytes().saturating_add(len));
-                let half = divide::by(u64::from(burst) * 500_000_000, rate.clamp(1, (1 << 31) - 1));
+                let half = divide::by(u64::from(self.pacer.left) * 500_000_000, rate.clamp(1, (1 << 31) - 1));
                 let begin = cx.now.as_nanos() - late.min(half);
                 self.pacer.at = Stamp::new(fullpipe_units::Instant::from_nanos(begin));
             }
@@ -110,7 +111,7 @@ impl Socket {
         }
         let (rate, rtt_us) = self.tx.rates.sample(bytes, delivered);
         let mut ack = self.cc_ack(cx, bytes, kind.flight);
-        (ack.rate, ack.rtt_us) = (rate, rtt_us);
+        (ack.rate, ack.rtt_us) = (rate, rtt_us.or(kind.echoed_us));
         ack.lost = ack.lost_in_all.wrapping_sub(kind.lost_before);
         ack.may_be_delayed =
             delivered.segments == 1 && bytes == kind.flight && bytes < ack.mss && self.tx.outstanding() == 0;

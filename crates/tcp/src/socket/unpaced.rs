@@ -27,7 +27,7 @@ impl Socket {
         true
     }
 
-    pub(super) const fn departs(&mut self, _: &Context<'_, '_>, _: u32) {}
+    pub(super) const fn departs(&mut self, _: &Context<'_, '_>, _: u32, _: u32) {}
 
     pub(super) fn device_burst(&self, cx: &Context<'_, '_>, mss: u32) -> u32 {
         cx.burst.max(mss)
