@@ -255,7 +255,7 @@ pub struct Profile {
     pub reduces_window: bool,
     /// Whether CUBIC is that of Linux (net/ipv4/tcp_cubic.c): it leaves slow start before the first loss, when acknowledgements
     /// tell that the path is full (`hystart`, which RFC 9406 grew out of); until the first loss it grows by a twentieth in a round
-    /// trip at least; a timeout lets it begin anew; and the window that Reno would have grows by 9/17 of a segment throughout.
+    /// trip at least; a timeout lets it begin anew; and the window that Reno would have grows by 8/15 of a segment throughout.
     pub linux_cubic: bool,
     /// Whether a sender that has room for a part of what it would hand to the device at once waits for more, where an
     /// acknowledgement is near (`tcp_tso_should_defer`): Linux. Packets leave in bursts, which short queues feel. None of

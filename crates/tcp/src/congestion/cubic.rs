@@ -3,7 +3,10 @@
 use fullpipe_units::Instant;
 
 use super::{Ack, CongestionControl, Sample, Window, hystart::HyStart};
-use crate::time::{self, Stamp};
+use crate::{
+    divide::by_small,
+    time::{self, Stamp},
+};
 
 /// A window that grows with the cube of the time since the last loss.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,7 +38,27 @@ struct Epochs {
     /// Bytes by which the windows have yet to grow, times the window: the fractions of a byte.
     cubic_rest: u32,
     est_rest: u32,
+    /// What only Linux has.
+    linux: Linux,
 }
+
+/// Linux counts in segments, and looks at its curve now and then only.
+#[derive(Clone, Copy, Debug, Default)]
+struct Linux {
+    /// The window, and the tick of the clock, when it last looked (`last_cwnd`, `last_time`).
+    window: u32,
+    tick: u32,
+    /// So many segments are acknowledged until the window grows by one (`cnt`).
+    every: u32,
+    /// Segments acknowledged since the window grew (`snd_cwnd_cnt`), and since Reno's would have (`ack_cnt`).
+    acked: u32,
+    est_acked: u32,
+}
+
+/// A tick of the clock at 250 Hz, as most kernels have it; ms.
+const TICK_MS: u16 = 4;
+/// With the same window, Linux looks again after more than so many ticks (`HZ / 32`).
+const LOOKS_AGAIN: u32 = 7;
 
 impl Default for Stage {
     fn default() -> Self {
@@ -84,10 +107,8 @@ impl Epochs {
 
     /// Section 4.3: the window that Reno would have, with `alpha` = 3 * (1 - 0.7) / (1 + 0.7) = 9/17 until it has
     /// reached the window before the reduction, and 1 from then on.
-    ///
-    /// Linux leaves it at 9/17 (`beta_scale` in net/ipv4/tcp_cubic.c).
-    fn grow_estimate(&mut self, acked: u32, cwnd: u32, mss: u32, is_linux: bool) {
-        let (numerator, denominator) = if is_linux || self.w_est < self.prior { (9_u64, 17_u64) } else { (1, 1) };
+    fn grow_estimate(&mut self, acked: u32, cwnd: u32, mss: u32) {
+        let (numerator, denominator) = if self.w_est < self.prior { (9_u64, 17_u64) } else { (1, 1) };
         let (grown, rest) = share(acked, u64::from(mss) * numerator, u64::from(cwnd) * denominator, self.est_rest);
         self.w_est = self.w_est.saturating_add(grown);
         self.est_rest = rest;
@@ -140,19 +161,18 @@ impl CongestionControl for Cubic {
 
 impl Epochs {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack, acked: u32) {
+        if ack.linux_cubic {
+            return self.on_ack_as_linux(window, ack, acked);
+        }
         if !self.in_epoch {
             self.start_epoch(ack.now, window.cwnd, ack.mss);
         }
-        self.grow_estimate(acked, window.cwnd, ack.mss, ack.linux_cubic);
+        self.grow_estimate(acked, window.cwnd, ack.mss);
         let t_ms = time::us_since(ack.now, self.epoch.instant()) / 1_000;
         // Section 4.2: the target is a round trip ahead, and at most half as much again.
         let target = self.w_cubic(t_ms.saturating_add(ack.srtt_us.unwrap_or(0) / 1_000), ack.mss);
-        // Where nothing was lost yet, nothing is known of the path, and the cubic would creep: Linux grows by a twentieth in a
-        // round trip at least (`bictcp_update`).
-        let is_unknown = ack.linux_cubic && self.w_max == 0;
-        let least = window.cwnd.saturating_add(if is_unknown { window.cwnd / 20 } else { 0 });
-        let target = target.clamp(least, window.cwnd.saturating_add(window.cwnd / 2));
-        if !is_unknown && self.w_cubic(t_ms, ack.mss) < self.w_est {
+        let target = target.clamp(window.cwnd, window.cwnd.saturating_add(window.cwnd / 2));
+        if self.w_cubic(t_ms, ack.mss) < self.w_est {
             // Section 4.3: the Reno-friendly region.
             window.cwnd = window.cwnd.max(self.w_est);
         } else {
@@ -162,6 +182,53 @@ impl Epochs {
             window.cwnd = window.cwnd.saturating_add(grown);
             self.cubic_rest = rest;
         }
+    }
+
+    /// `bictcp_update` and `tcp_cong_avoid_ai` of Linux.
+    fn on_ack_as_linux(&mut self, window: &mut Window, ack: &Ack, acked: u32) {
+        let mss = ack.mss.max(1);
+        let (cwnd, acked) = ((window.cwnd / mss).max(1), acked.div_ceil(mss));
+        let tick = by_small(u64::from(time::millis(ack.now)), TICK_MS) as u32;
+        let passed = tick.wrapping_sub(self.linux.tick);
+        self.linux.est_acked = self.linux.est_acked.saturating_add(acked);
+        let is_new = !self.in_epoch;
+        if is_new || self.linux.window != cwnd || passed > LOOKS_AGAIN {
+            if is_new || passed > 0 {
+                (self.linux.window, self.linux.tick) = (cwnd, tick);
+                if is_new {
+                    self.start_epoch(ack.now, window.cwnd, mss);
+                    self.linux.est_acked = acked;
+                }
+                let t_ms =
+                    (time::us_since(ack.now, self.epoch.instant())).saturating_add(ack.srtt_us.unwrap_or(0)) / 1_000;
+                let target = self.w_cubic(t_ms, mss) / mss;
+                self.linux.every = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
+                // Where nothing was lost yet, nothing is known of the path, and the cubic would creep.
+                if self.w_max == 0 {
+                    self.linux.every = self.linux.every.min(20);
+                }
+            }
+            // The window that Reno would have grows by 8/15 of a segment in a round trip, throughout.
+            let round = (cwnd * 15 / 8).max(1);
+            while self.linux.est_acked > round {
+                self.linux.est_acked -= round;
+                self.w_est = self.w_est.saturating_add(mss);
+            }
+            let est = self.w_est / mss;
+            if est > cwnd {
+                self.linux.every = self.linux.every.min(cwnd / (est - cwnd));
+            }
+            self.linux.every = self.linux.every.max(2);
+        }
+        let every = self.linux.every.max(2);
+        if self.linux.acked >= every {
+            self.linux.acked = 0;
+            window.cwnd = window.cwnd.saturating_add(mss);
+        }
+        self.linux.acked += acked;
+        let grown = self.linux.acked / every;
+        self.linux.acked -= grown * every;
+        window.cwnd = window.cwnd.saturating_add(grown.saturating_mul(mss));
     }
 
     fn on_congestion(&mut self, cwnd: u32, flight: u32, mss: u32) -> u32 {
@@ -278,19 +345,19 @@ mod tests {
     }
 
     #[test]
-    fn the_estimate_of_reno_grows_by_9_of_17_segments_on_linux_throughout() {
+    fn the_estimate_of_reno_grows_by_half_a_segment_on_linux_throughout() {
         let with = |linux_cubic: bool| {
             let mut cubic = Cubic::default();
             let mut window = Window::new(20 * MSS, 0);
             window.cwnd = cubic.on_congestion(&window, Instant::ZERO, window.cwnd, MSS);
             for round in 0..60 {
                 for _ in 0..window.cwnd / MSS {
-                    cubic.on_ack(&mut window, &Ack { linux_cubic, srtt_us: Some(1_000), ..ack(round, MSS) });
+                    cubic.on_ack(&mut window, &Ack { linux_cubic, srtt_us: Some(20_000), ..ack(round * 20, MSS) });
                 }
             }
             window.cwnd / MSS
         };
-        // 14 + 60 * 9 / 17 = 46, and 62 to 69 with a segment a round from 20 on.
+        // 14 + 60 * 8 / 15 = 46, and 62 to 69 with a segment a round from 20 on.
         assert!((42..=47).contains(&with(true)), "{}", with(true));
         assert!(with(false) >= 60, "{}", with(false));
     }

@@ -392,7 +392,10 @@ impl Socket {
         self.quick_left = self.quick_left.saturating_sub(1);
         // RFC 5681, section 4.2: at once for what is out of order or fills a gap; else for every second full-sized
         // segment, or after a time (RFC 9293, section 3.8.6.3).
-        if accepted.disorder && !quick && self.waits_with_report(cx, accepted.advanced) {
+        if cfg!(feature = "platforms") && accepted.advanced {
+            self.reports = 0;
+        }
+        if accepted.disorder && !quick && self.waits_with_report(cx) {
             return;
         }
         let enough = match cx.profile.ack_count() {
@@ -412,14 +415,11 @@ impl Socket {
     }
 
     /// Whether an acknowledgement that only reports what is out of order waits for others (`__tcp_ack_snd_check`).
-    fn waits_with_report(&mut self, cx: &Context<'_, '_>, advanced: bool) -> bool {
+    fn waits_with_report(&mut self, cx: &Context<'_, '_>) -> bool {
         const MOST: u8 = 44;
         const LONGEST_US: u32 = 1_000;
         if !(cfg!(feature = "platforms") && cx.profile.compresses_sacks && self.uses_sack() && self.rx.has_gap()) {
             return false;
-        }
-        if advanced {
-            self.reports = 0;
         }
         self.reports += 1;
         if self.reports <= SOON_REPORTED || self.reports > SOON_REPORTED + MOST {
