@@ -332,6 +332,24 @@ mod tests {
         assert!((320 * MSS..=330 * MSS).contains(&window.cwnd), "{}", window.cwnd);
     }
 
+    /// In round trips shorter than its looks (32 ms with the same window) it is behind.
+    #[test]
+    fn linux_grows_late_because_it_looks_seldom() {
+        let mut cubic = Cubic::default();
+        let mut window = Window::new(11 * MSS, 0);
+        cubic.on_congestion(&window, Instant::ZERO, window.cwnd, MSS);
+        window.cwnd = 8 * MSS;
+        let mut windows = [0; 6];
+        for (round, last) in (0..).zip(&mut windows) {
+            for _ in 0..window.cwnd / MSS {
+                cubic.on_ack(&mut window, &Ack { linux_cubic: true, srtt_us: Some(13_000), ..ack(round * 13, MSS) });
+            }
+            *last = window.cwnd / MSS;
+        }
+        // 8/15 of a segment in each round would be 8, 9, 9, 10, 10, 11.
+        assert_eq!(windows, [8, 8, 8, 10, 10, 10]);
+    }
+
     #[test]
     fn after_a_timeout_linux_begins_anew() {
         let mut cubic = Cubic::default();
