@@ -132,7 +132,9 @@ impl Writer {
         self.counts_as_held = false;
         self.wake(now);
         let goal = goal(&info);
-        self.last = self.last.min(info.unsent.into());
+        // Linux sends a segment piece by piece and fills it up again after each; here all of it has left at once.
+        let is_ahead = core::mem::take(&mut self.fills) && info.unsent == 0;
+        self.last = if is_ahead { goal - u64::from(burst) } else { self.last.min(info.unsent.into()) };
         loop {
             if self.current == 0 && !self.begin(now, &info, end) {
                 break;
@@ -169,8 +171,8 @@ impl Writer {
                         (self.since_push, self.fills) = (0, false);
                         return true;
                     }
-                    if self.last == u64::from(info.unsent) {
-                        // A part of the segment leaves, and it is filled up again; one that leaves whole isn't.
+                    if is_ahead || self.last == u64::from(info.unsent) {
+                        // A piece of the segment leaves, and it is filled up again; one that leaves whole isn't.
                         self.fills = u64::from(burst) < goal;
                         return true;
                     }
@@ -243,14 +245,12 @@ impl Writer {
     }
 
     /// What the next write can leave in the buffer, of which `charged` is taken.
-    fn room(&mut self, queued: u64, goal: u64, charged: u64) -> u64 {
+    const fn room(&self, queued: u64, goal: u64, charged: u64) -> u64 {
         if !self.buffer.fills_segments {
-            return self.limit.saturating_sub(queued);
-        }
-        let fills = core::mem::take(&mut self.fills);
-        if (1..goal).contains(&self.last) {
+            self.limit.saturating_sub(queued)
+        } else if self.last > 0 && self.last < goal {
             goal - self.last
-        } else if charged < self.limit || (fills && self.last == 0) {
+        } else if charged < self.limit {
             goal
         } else {
             0
