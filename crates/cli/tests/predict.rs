@@ -52,6 +52,16 @@ fn a_measured_transfer_is_simulated_as_it_was_seen_and_with_settings() {
     assert!(error["error"]["hint"].as_str().unwrap().contains("--direction"), "{error}");
 }
 
+/// One connection that a window holds hides what the path carries; the lab measures it with several, a simulated one knows it.
+#[test]
+fn a_simulated_lab_knows_what_its_path_carries() {
+    let (_, found) = fullpipe(&["sim", "wan-80ms"], b"");
+    let transfer = &found["transfers"][0];
+    assert_eq!(transfer["diagnosis"]["limiter"], "receive_window");
+    // 1,448 of each 1,500 B at 100 Mbit/s.
+    assert!((96.4e6..96.7e6).contains(&number(&transfer["seen"]["path_bps"])), "{transfer}");
+}
+
 #[test]
 fn a_captured_connection_is_simulated_and_what_it_does_not_tell_is_said() {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../capture/tests/data/wan-80ms-cubic-window-b.pcap");

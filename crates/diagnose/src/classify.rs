@@ -337,14 +337,16 @@ impl<'a> Case<'a> {
         let has_packets = self.timeline.intervals.iter().any(|i| i.at.packets.is_some());
         if self.policed.is_some() || (!has_packets && self.is_policed(&held, rate)) {
             NetworkCause::Policed
+        } else if !has_packets && self.is_refilled(holdings, opened) {
+            // Its bursts overflow queues by themselves: what they lose there is the buffer's doing, and that the path would
+            // carry more doesn't change it.
+            NetworkCause::Refilled
         } else if self.path.has_room_above(rate) {
             match (lost, self.is_growing(&held)) {
                 (true, _) => by_loss,
                 (false, true) => NetworkCause::Opening,
                 (false, false) => NetworkCause::Unknown,
             }
-        } else if !has_packets && self.is_refilled(holdings, opened) {
-            NetworkCause::Refilled
         } else if self.is_model_based()
             || !(self.is_steady(&held) && self.path.delivered_evenly(&held)) && self.is_beyond_loss(&held, rate)
         {

@@ -9,6 +9,8 @@ pub enum Application {
     Bulk {
         /// Bytes of one write.
         write: u32,
+        /// A write that has waited for so long ends with what was written, and the next one begins when there is room.
+        patience: Option<Micros>,
     },
     /// Writes at a rate of its own, `write` bytes at a time.
     Paced {
@@ -38,10 +40,10 @@ pub enum Application {
 
 impl Application {
     /// What iperf3 writes at a time.
-    pub const BULK: Self = Self::Bulk { write: 128 << 10 };
-    /// What `fullpipe` writes at a time when it measures. It matters: Linux looks at its send buffer before a segment, and
+    pub const BULK: Self = Self::Bulk { write: 128 << 10, patience: None };
+    /// What `fullpipe` writes at a time when it measures, and how long it waits before it looks up. It matters: Linux looks at its send buffer before a segment, and
     /// not while one is being filled that has not left, so that a long write passes a short buffer.
-    pub const MEASURED: Self = Self::Bulk { write: 1_000_000 };
+    pub const MEASURED: Self = Self::Bulk { write: 1_000_000, patience: Some(Micros::from_millis(200)) };
 }
 
 /// What the receiving application does.

@@ -78,8 +78,11 @@ impl End {
             } else {
                 Budgets { receive, out_of_order: most, transmit: 64, unacknowledged: 64 }
             };
-            profile.receive =
-                if !sends && most > receive { ReceivePolicy::Grow { max: most } } else { ReceivePolicy::Fixed };
+            profile.receive = match profile.receive {
+                _ if sends || most <= receive => ReceivePolicy::Fixed,
+                ReceivePolicy::Follow { .. } => ReceivePolicy::Follow { max: most },
+                ReceivePolicy::Fixed | ReceivePolicy::Grow { .. } => ReceivePolicy::Grow { max: most },
+            };
         }
         if profile.window_scaling {
             let needed = shift(u64::from(most) * u64::from(mss));
@@ -96,7 +99,10 @@ impl End {
             profile.receive = ReceivePolicy::Fixed;
         }
         let budgets = profile.budgets;
-        let growing = if let ReceivePolicy::Grow { max } = profile.receive { max } else { budgets.receive };
+        let growing = match profile.receive {
+            ReceivePolicy::Grow { max } | ReceivePolicy::Follow { max } => max,
+            ReceivePolicy::Fixed => budgets.receive,
+        };
         // What arrives never exceeds the window, in order or not, and what is written never the send buffer.
         let held = if spec.budgets { [budgets.out_of_order, budgets.unacknowledged] } else { [0; 2] };
         let buffers: u32 = [growing, budgets.transmit, SPARE].into_iter().chain(held).map(u32::from).sum();

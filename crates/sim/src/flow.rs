@@ -196,7 +196,9 @@ impl Flow {
         } else {
             self.reading.work(now, &mut self.ends[RECEIVER]);
         }
-        self.flush(now, host, wires);
+        if self.flush(now, host, wires) && host == SENDER {
+            self.writer.note_sent();
+        }
     }
 
     /// What the stack has to send leaves; whether anything did.

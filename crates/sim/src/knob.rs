@@ -252,7 +252,7 @@ pub fn set(spec: &mut Spec, key: &str, value: &str) -> Result<(), SimError> {
             host.budgets = true;
             host.profile.budgets.out_of_order = count(knob, value, 0, 4_096)? as u16;
         }
-        "write" => spec.application = Application::Bulk { write: at_a_time(knob, value, 1)? },
+        "write" => spec.application = Application::Bulk { write: at_a_time(knob, value, 1)?, patience: None },
         "message" => spec.application = Application::Messages { size: at_a_time(knob, value, 2)? },
         "read_rate" => spec.reader = Reader::Slow { rate: rate(knob, value)?, chunk: 16 << 10 },
         "sack" => host.profile.sack = switch(knob, value)?,

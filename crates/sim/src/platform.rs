@@ -5,7 +5,7 @@
 
 use fullpipe_tcp::{
     congestion::Algorithm,
-    profile::{AckPolicy, Budgets, EcnPolicy, Nagle, Profile, Rto},
+    profile::{AckPolicy, Budgets, EcnPolicy, Nagle, Profile, ReceivePolicy, Rto},
     wire::tcp::{OptionKind, OptionLayout},
 };
 use fullpipe_units::{Bytes, Micros};
@@ -115,11 +115,18 @@ const LINUX_2_6: Profile = Profile {
     name: "linux-2.6",
     initial_window: 3,
     rack: false,
+    compresses_sacks: false,
     rto: Rto { initial_us: 3 * SECOND, ..LINUX.rto },
     ..LINUX
 };
 
-const LINUX: Profile = Profile { gathers_bursts: true, ..Profile::LINUX };
+/// The bound of the receive buffer is the platform's.
+const LINUX: Profile = Profile {
+    gathers_bursts: true,
+    compresses_sacks: true,
+    receive: ReceivePolicy::Follow { max: 0 },
+    ..Profile::LINUX
+};
 
 /// The window shift follows the largest receive buffer (`tcp_select_initial_window`).
 const LINUX_6_18: Profile = Profile { window_shift: Some(10), ..LINUX };

@@ -1,6 +1,10 @@
 //! The virtual-time driver: two hosts, a path both ways, two applications, and one clock that moves from event to event.
 
-use std::{cmp::Reverse, collections::BinaryHeap, rc::Rc};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+    rc::Rc,
+};
 
 use fullpipe_diagnose::{Buffer, End as EndFacts, ReceiverSample, RttSummary, SenderSample, Source, Transfer};
 use fullpipe_path::{Departure, Direction, Fate, HopSpec, Machine as _, OneWay, Random};
@@ -59,6 +63,8 @@ struct World<'s> {
     sample_every: u64,
     sender_samples: Vec<SenderSample>,
     receiver_samples: Vec<ReceiverSample>,
+    /// What was known to be delivered, by number or by SACK, at each sample of the last round trip.
+    delivered: VecDeque<(Instant, u64)>,
     /// Received when the omitted time was over.
     omitted: Option<u64>,
     memory: [u64; 2],
@@ -122,6 +128,7 @@ impl<'s> World<'s> {
             sample_every: (round_trip / 4).clamp(SHORTEST_NANOS, LONGEST_NANOS).max(total / MOST_SAMPLES),
             sender_samples: Vec::new(),
             receiver_samples: Vec::new(),
+            delivered: VecDeque::new(),
             omitted: None,
             memory: [0; 2],
             last: [None; 2],
@@ -356,13 +363,18 @@ impl<'s> World<'s> {
         let at = Micros::new(self.wires.started.map_or(0, |started| self.now.since(started).as_micros() as u64));
         if let Some((info, counts, burst)) = &self.last[SENDER] {
             let counted = self.ledger.counted_us(self.now);
-            self.sender_samples.push(samples::sender(
-                at,
-                (info, *burst),
-                counts,
-                &self.flows[0].writer,
-                (&self.ledger, counted),
-            ));
+            let mut sample =
+                samples::sender(at, (info, *burst), counts, &self.flows[0].writer, (&self.ledger, counted));
+            self.delivered.push_back((self.now, counts.bytes_acked + u64::from(info.sacked)));
+            let round_trip = u64::from(info.srtt_us) * 1_000;
+            while self.delivered.get(1).is_some_and(|(at, _)| at.as_nanos() + round_trip <= self.now.as_nanos()) {
+                self.delivered.pop_front();
+            }
+            if let (Some(first), Some(last)) = (self.delivered.front(), self.delivered.back()) {
+                let span = Micros::new(last.0.since(first.0).as_micros() as u64);
+                sample.delivery_rate_bps = Rate::from_bytes(Bytes::new(last.1.saturating_sub(first.1)), span);
+            }
+            self.sender_samples.push(sample);
             self.memory[0] = self.memory[0].max(u64::from(info.outstanding + info.unsent));
         }
         if let Some((info, counts, _)) = &self.last[RECEIVER] {

@@ -1,6 +1,6 @@
 //! The two applications at work: a writer on the sending host, a reader on the receiving one.
 
-use fullpipe_tcp::socket::Info;
+use fullpipe_tcp::{congestion::Algorithm, socket::Info};
 use fullpipe_units::Instant;
 
 use crate::{
@@ -22,8 +22,8 @@ const LARGEST_SEGMENT: u64 = 65_495;
 const SEGMENT_OVERHEAD: u64 = 832;
 /// Payload of a full send buffer of paced segments, in percent; what a specification calls a buffer is payload.
 const SEND_PAYLOAD: u64 = 83;
-/// What Linux reserves for each segment of the congestion window: twice 2,304 B (`tcp_sndbuf_expand`).
-const SEGMENT_RESERVE: u64 = 2 * 2_304;
+/// What Linux reserves for each segment of the congestion window, twice, or three times with BBR (`tcp_sndbuf_expand`).
+const SEGMENT_RESERVE: u64 = 2_304;
 
 /// The most that the receiving application reads at once, in bytes: iperf3's.
 const MOST_READ: usize = 128 << 10;
@@ -46,6 +46,8 @@ pub(crate) struct Writer {
     left: Left,
     buffer: SendBuffer,
     budgets: bool,
+    /// How often Linux reserves room for the congestion window.
+    reserves: u64,
     /// Bytes that the send buffer takes now, as its platform counts them.
     pub(crate) limit: u64,
     /// Bytes of the write under way that are not in the buffer yet.
@@ -58,10 +60,19 @@ pub(crate) struct Writer {
     asked: u64,
     closed: bool,
     started: bool,
-    /// The last segment of the write under way was filled, and has to leave before more is written.
+    /// Bytes in the last of the segments that were not sent, which Linux fills before it looks for room for another.
+    last: u64,
+    /// A part of that segment has left, and the rest is filled up again.
     fills: bool,
-    /// Bytes of the write under way since Linux last had all of it sent.
+    /// Bytes since Linux last had all sent that there was (`pushed_seq`).
     since_push: u64,
+    /// Nothing of the write under way was written yet.
+    is_new: bool,
+    /// Since when the writer waits for room, and nanoseconds that the write under way waited before.
+    waits_since: Option<Instant>,
+    waited: u64,
+    /// Something was sent since Linux was last asked who holds the sender.
+    has_sent: bool,
     /// Linux counts the writer as held by the buffer (`TCP_CHRONO_SNDBUF_LIMITED`).
     pub(crate) counts_as_held: bool,
 }
@@ -76,6 +87,7 @@ impl Writer {
             left: Left::new(spec.bytes),
             buffer,
             budgets: spec.sender.budgets,
+            reserves: if spec.sender.profile.congestion == Algorithm::Bbr { 3 } else { 2 },
             limit: if spec.sender.budgets { held } else { counted(buffer, buffer.initial.get()) },
             current: 0,
             blocked: false,
@@ -83,8 +95,13 @@ impl Writer {
             asked: 0,
             closed: false,
             started: false,
+            last: 0,
             fills: false,
             since_push: 0,
+            is_new: true,
+            waits_since: None,
+            waited: 0,
+            has_sent: false,
             counts_as_held: false,
         }
     }
@@ -113,36 +130,52 @@ impl Writer {
             return false;
         }
         self.counts_as_held = false;
+        self.wake(now);
+        let goal = goal(&info);
+        // Linux sends a segment piece by piece and fills it up again after each; here all of it has left at once.
+        let is_ahead = core::mem::take(&mut self.fills) && info.unsent == 0;
+        self.last = if is_ahead { goal - u64::from(burst) } else { self.last.min(info.unsent.into()) };
         loop {
             if self.current == 0 && !self.begin(now, &info, end) {
                 break;
             }
-            let room = if self.budgets { u64::MAX } else { self.room(queued, &info, burst) };
+            let room =
+                if self.budgets { u64::MAX } else { self.room(queued, goal, self.charged(queued, &info, burst)) };
             let len = self.current.min(room).min(ZEROS.len() as u64) as usize;
-            let taken = end.stack.write(now, id, &ZEROS[..len]).unwrap_or(0) as u64;
+            let data = &ZEROS[..len];
+            let taken = if self.is_new { end.stack.write(now, id, data) } else { end.stack.write_on(now, id, data) }
+                .unwrap_or(0) as u64;
+            self.is_new = false;
             queued += taken;
             info.unsent += taken as u32;
             self.current -= taken;
             self.left.take(taken);
             self.blocked = self.current > 0 && (taken < len as u64 || len == 0);
             if self.blocked {
+                // Before it waits, Linux has all sent that there is.
+                self.since_push = if info.unsent > 0 { 0 } else { self.since_push };
+                self.waits_since = Some(now);
                 return false;
             }
             if self.buffer.fills_segments {
                 self.since_push += taken;
+                self.last = if self.last < goal { self.last + taken } else { taken };
                 if self.current == 0 && !self.left.is_over() {
                     // The end of a write is sent before the next one begins.
                     (self.since_push, self.fills) = (0, false);
                     return true;
                 }
-                if self.current > 0 && u64::from(info.unsent) >= goal(&info) {
-                    // Linux sends a segment and fills it up again; after half of the window it sends all that there is
-                    // (`forced_push`), and a new segment needs room.
-                    self.fills = self.since_push <= u64::from(info.max_wnd / 2);
-                    if !self.fills {
-                        self.since_push = 0;
+                if self.current > 0 && self.last >= goal {
+                    if self.since_push > u64::from(info.max_wnd / 2) {
+                        // After half of the window all leaves that there is (`forced_push`), and a new segment needs room.
+                        (self.since_push, self.fills) = (0, false);
+                        return true;
                     }
-                    return true;
+                    if is_ahead || self.last == u64::from(info.unsent) {
+                        // A piece of the segment leaves, and it is filled up again; one that leaves whole isn't.
+                        self.fills = u64::from(burst) < goal;
+                        return true;
+                    }
                 }
             }
             if matches!(self.application, Application::Messages { .. }) && self.next_at.is_some() {
@@ -161,11 +194,29 @@ impl Writer {
         self.fills = self.fills && any;
     }
 
-    /// Notes whether the send buffer holds the sender by the rule of Linux (`tcp_cwnd_validate`): all was sent, the writer
-    /// waits, and the congestion window has room.
+    /// Something was sent, while the writer waits or not.
+    pub(crate) const fn note_sent(&mut self) {
+        self.has_sent = true;
+    }
+
+    /// Notes whether the send buffer holds the sender by the rule of Linux (`tcp_cwnd_validate`): it is asked only when something
+    /// is sent, and says so where all was sent then, the writer waits, and the congestion window is not used up. It stands until the
+    /// writer is woken.
     pub(crate) const fn note_held(&mut self, info: &Info) {
-        self.counts_as_held =
-            self.blocked && info.unsent == 0 && (self.counts_as_held || info.in_flight + info.mss <= info.cwnd);
+        let begins = self.has_sent && info.unsent == 0 && !info.is_window_used;
+        self.counts_as_held = self.blocked && (self.counts_as_held || begins);
+        self.has_sent = false;
+    }
+
+    /// The writer no longer waits; a write that did so for too long has ended.
+    fn wake(&mut self, now: Instant) {
+        let Some(since) = self.waits_since.take() else { return };
+        self.waited += now.since(since).as_nanos() as u64;
+        if let Application::Bulk { patience: Some(patience), .. } = self.application
+            && self.waited >= patience.get() * 1_000
+        {
+            self.current = 0;
+        }
     }
 
     /// Whether the buffer is counted, and the wait for it, as Linux does it.
@@ -177,7 +228,7 @@ impl Writer {
     fn grow(&mut self, info: &Info) {
         let windows = u64::from(info.cwnd);
         let wanted = if self.buffer.fills_segments {
-            windows * SEGMENT_RESERVE / u64::from(info.mss.max(1))
+            windows * self.reserves * SEGMENT_RESERVE / u64::from(info.mss.max(1))
         } else {
             windows * WINDOWS_TENTHS / 10
         };
@@ -193,17 +244,17 @@ impl Writer {
         queued + (sent + u64::from(info.unsent).div_ceil(goal(info))) * SEGMENT_OVERHEAD
     }
 
-    /// What the next write can leave in the buffer.
-    fn room(&mut self, queued: u64, info: &Info, burst: u32) -> u64 {
+    /// What the next write can leave in the buffer, of which `charged` is taken.
+    const fn room(&self, queued: u64, goal: u64, charged: u64) -> u64 {
         if !self.buffer.fills_segments {
-            return self.limit.saturating_sub(queued);
+            self.limit.saturating_sub(queued)
+        } else if self.last > 0 && self.last < goal {
+            goal - self.last
+        } else if charged < self.limit {
+            goal
+        } else {
+            0
         }
-        let goal = goal(info);
-        let in_last = u64::from(info.unsent) % goal;
-        if core::mem::take(&mut self.fills) || in_last > 0 {
-            return goal - in_last;
-        }
-        if self.charged(queued, info, burst) < self.limit { goal } else { 0 }
     }
 
     fn is_woken(&self, charged: u64) -> bool {
@@ -214,7 +265,7 @@ impl Writer {
     /// Begins the next write; whether there is one now.
     fn begin(&mut self, now: Instant, info: &Info, end: &mut End) -> bool {
         let most = match self.application {
-            Application::Bulk { write } => u64::from(write),
+            Application::Bulk { write, .. } => u64::from(write),
             Application::Paced { rate, write } => {
                 let due = *self.next_at.get_or_insert(now);
                 if due > now {
@@ -254,6 +305,7 @@ impl Writer {
                 u64::from(budget) * u64::from(info.mss)
             }
         };
+        (self.is_new, self.waited) = (true, 0);
         self.current = self.left.most(most);
         self.current > 0
     }

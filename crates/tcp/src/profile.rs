@@ -45,6 +45,12 @@ pub enum ReceivePolicy {
         /// The bound in buffers.
         max: u16,
     },
+    /// As Linux does it (`tcp_rcvbuf_grow`, `tcp_grow_window`): by two buffers for each segment that arrives, up to a bound that
+    /// follows what the application reads in a round trip: twice as much, and more by twice the part by which that grows.
+    Follow {
+        /// The largest bound in buffers.
+        max: u16,
+    },
 }
 
 /// Bounds of the retransmission timeout, in microseconds.
@@ -221,6 +227,9 @@ pub struct Profile {
     pub zero_window_until_accept: bool,
     /// Bounds of the retransmission timeout.
     pub rto: Rto,
+    /// Whether each acknowledgement counts in full for the smoothed round-trip time (RFC 6298), instead of those of a round trip
+    /// together (RFC 7323, appendix G): Linux.
+    pub smooths_each_ack: bool,
     /// How often a SYN is retransmitted. RFC 9293, section 3.8.3, MUST-23: for at least 3 minutes; platforms wait less.
     pub syn_retries: u8,
     /// How often a SYN-ACK is retransmitted.
@@ -244,13 +253,17 @@ pub struct Profile {
     /// Whether a loss reduces the congestion window itself, instead of what was in flight (RFC 5681, section 3.1, equation 4):
     /// Linux. A sender that something else holds has a window of up to twice its flight, and loses no speed.
     pub reduces_window: bool,
-    /// Whether CUBIC leaves slow start before the first loss, when acknowledgements tell that the path is full: the way of
-    /// Linux (`hystart`), which RFC 9406 grew out of.
-    pub hystart: bool,
+    /// Whether CUBIC is that of Linux (net/ipv4/tcp_cubic.c): it leaves slow start before the first loss, when acknowledgements
+    /// tell that the path is full (`hystart`, which RFC 9406 grew out of); until the first loss it grows by a twentieth in a round
+    /// trip at least; a timeout lets it begin anew; and the window that Reno would have grows by 8/15 of a segment throughout.
+    pub linux_cubic: bool,
     /// Whether a sender that has room for a part of what it would hand to the device at once waits for more, where an
     /// acknowledgement is near (`tcp_tso_should_defer`): Linux. Packets leave in bursts, which short queues feel. None of
     /// the profiles here says so, because a sender is no faster for it; a simulation of Linux does.
     pub gathers_bursts: bool,
+    /// Whether acknowledgements that only report what arrived out of order are gathered, after the first three: for a twentieth of a
+    /// round trip, a millisecond at the most (`tcp_comp_sack_delay_ns`): Linux from 4.18 on.
+    pub compresses_sacks: bool,
     /// Whether the window is reduced after an idle time (RFC 5681, section 4.1).
     pub restart_after_idle: bool,
     /// Whether losses are found by time (RFC 8985) where SACK is on; by counting (RFC 6675) otherwise.
@@ -325,6 +338,7 @@ impl Profile {
             max_us: 120 * SECOND,
             after_lost_syn_us: 3 * SECOND,
         },
+        smooths_each_ack: false,
         syn_retries: 6,
         syn_ack_retries: 5,
         retries: 15,
@@ -339,8 +353,9 @@ impl Profile {
         initial_window: 10,
         slow_start_limit: 0,
         reduces_window: false,
-        hystart: false,
+        linux_cubic: false,
         gathers_bursts: false,
+        compresses_sacks: false,
         restart_after_idle: true,
         rack: true,
         push: Push::WriteEnd,
@@ -382,7 +397,8 @@ impl Profile {
         icmp_errors: IcmpErrors::All,
         resets_the_silent: false,
         reduces_window: true,
-        hystart: true,
+        linux_cubic: true,
+        smooths_each_ack: true,
         ..Self::DEFAULT
     };
 
@@ -464,6 +480,10 @@ impl Profile {
 
     pub(crate) const fn receive(&self) -> ReceivePolicy {
         self.worn().receive
+    }
+
+    pub(crate) const fn smooths_each_ack(&self) -> bool {
+        self.worn().smooths_each_ack
     }
 
     pub(crate) const fn push(&self) -> Push {

@@ -15,7 +15,7 @@ use fullpipe_host::{Host, HostError, Identity, Journal, linux::LinuxHost};
 use fullpipe_knobs::{Address, Settings};
 use fullpipe_lab::{Lab, LabHost};
 use fullpipe_measure::{Client, Length, Measurement, Server, ServerOptions, Target, TestSpec};
-use fullpipe_path::{After, Direction, Headers, Scenario, Side};
+use fullpipe_path::{After, Direction, Scenario, Side};
 use fullpipe_units::Rate;
 
 use crate::{
@@ -304,7 +304,7 @@ fn expectations(scenario: &Scenario, outcome: &Outcome, measured_only: bool) -> 
             }
             After::Fraction(_) if measured_only => {}
             After::Fraction(fraction) => {
-                let Some(payload) = scenario.path.payload_rate(*direction, headers(scenario, before)) else { continue };
+                let Some(payload) = before.payload_rate(&scenario.path, *direction) else { continue };
                 let wanted = Rate::from_bps((payload.bps() as f64 * fraction) as u64);
                 let proof = outcome.proofs.iter().find(|proof| proof.direction == name);
                 let found = proof.map_or(Rate::ZERO, |proof| proof.proof.after_bps);
@@ -317,13 +317,6 @@ fn expectations(scenario: &Scenario, outcome: &Outcome, measured_only: bool) -> 
         }
     }
     all
-}
-
-/// The headers of each segment, as the handshake had them.
-fn headers(scenario: &Scenario, measured: &crate::outcome::Direction) -> Headers {
-    let syn = |end: &fullpipe_diagnose::End| end.syn.is_none_or(|syn| syn.timestamps);
-    let timestamps = measured.transfers.iter().all(|transfer| syn(&transfer.sender) && syn(&transfer.receiver));
-    Headers { ipv6: !scenario.path.ip.has_v4(), timestamps }
 }
 
 /// The limiter or detail that a scenario names; it names none that there isn't.

@@ -1,7 +1,8 @@
 //! From a measurement to judged directions, and what the path carries besides.
 
-use fullpipe_diagnose::{Limiter, PathRate, Transfer, diagnose_streams, held_share};
+use fullpipe_diagnose::{End, Limiter, PathRate, Transfer, diagnose_streams, held_share};
 use fullpipe_measure::{DirectionMeasurement, Measurement};
+use fullpipe_path::{Headers, PathSpec};
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::outcome::Direction;
@@ -88,6 +89,24 @@ impl Direction {
             | Limiter::Handshake
             | Limiter::Cpu
             | Limiter::InsufficientEvidence => false,
+        }
+    }
+
+    /// The most payload that `path` carries with the headers of this measurement's segments.
+    pub(crate) fn payload_rate(&self, path: &PathSpec, direction: fullpipe_path::Direction) -> Option<Rate> {
+        let syn = |end: &End| end.syn.is_none_or(|syn| syn.timestamps);
+        let timestamps = self.transfers.iter().all(|transfer| syn(&transfer.sender) && syn(&transfer.receiver));
+        path.payload_rate(direction, Headers { ipv6: !path.ip.has_v4(), timestamps })
+    }
+
+    /// Where one stream hides what the path carries, judges again with what `path` does: the lab measures it with several
+    /// streams, and a simulated one knows it.
+    pub fn judge_on(&mut self, path: &PathSpec, direction: fullpipe_path::Direction) {
+        if self.transfers.len() == 1
+            && self.hides_the_path()
+            && let Some(rate_bps) = self.payload_rate(path, direction)
+        {
+            self.judge_with(PathRate { rate_bps, lower_bound: false });
         }
     }
 

@@ -51,8 +51,12 @@ pub(super) fn run(args: &SimArgs, output: Output) -> Ended {
             digest: simulated.digest(),
         });
         let diagnosis = simulated.diagnosis();
-        outcome.expectations.extend(expectations(&scenario, direction, &simulated, &diagnosis));
-        outcome.before.push(shown(direction, simulated, diagnosis));
+        let mut shown = shown(direction, simulated, diagnosis);
+        if scenario.test.streams == 1 {
+            shown.judge_on(&scenario.path, direction);
+        }
+        outcome.expectations.extend(expectations(&scenario, direction, &shown));
+        outcome.before.push(shown);
     }
     let run = SimRun { outcome, seed: scenario.seed, known, series: args.series };
     args.page.result(
@@ -120,17 +124,13 @@ fn shown(direction: Direction, simulated: Simulated, diagnosis: Diagnosis) -> Sh
 }
 
 /// The verdict and the rate that the scenario expects, beside what came out.
-fn expectations(
-    scenario: &Scenario,
-    direction: Direction,
-    simulated: &Simulated,
-    diagnosis: &Diagnosis,
-) -> Vec<Expectation> {
+fn expectations(scenario: &Scenario, direction: Direction, shown: &Shown) -> Vec<Expectation> {
     let Some(expect) = scenario.expect.get(&direction) else { return Vec::new() };
     let word = |value: serde_json::Result<serde_json::Value>| match value {
         Ok(serde_json::Value::String(word)) => word,
         _ => String::new(),
     };
+    let diagnosis = &shown.diagnosis;
     let limiter = word(serde_json::to_value(diagnosis.limiter));
     let detail = expect.detail.as_ref().and(diagnosis.detail).map(|detail| word(serde_json::to_value(detail)));
     let verdict = |limiter: &str, detail: &Option<String>| match detail {
@@ -146,7 +146,7 @@ fn expectations(
     let is_met = limiter == expect.limiter && detail == expect.detail;
     let mut all = vec![one(verdict(&expect.limiter, &expect.detail), verdict(&limiter, &detail), is_met)];
     if let Some(rate) = expect.rate {
-        let found = simulated.rate();
+        let found = shown.steady_bps.unwrap_or(shown.rate_bps);
         let off = (found.bps() as f64 / rate.bps() as f64 - 1.0).abs();
         all.push(one(
             format!("{rate} within {:.0} %", expect.tolerance * 100.0),

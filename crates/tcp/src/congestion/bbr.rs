@@ -392,8 +392,6 @@ impl CongestionControl for Bbr {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         if !self.has_begun {
             (self.has_begun, self.gain, self.window_gain) = (true, HIGH, HIGH);
-            self.least_at_ms = millis(ack.now);
-            self.bunch_at_us = micros(ack.now);
         }
         self.update_rate(ack);
         self.update_bunches(ack);
@@ -420,9 +418,10 @@ impl CongestionControl for Bbr {
         }
     }
 
-    fn on_established(&mut self, window: &mut Window, srtt_us: Option<u32>) {
+    fn on_established(&mut self, now: Instant, window: &mut Window, srtt_us: Option<u32>) {
         self.begin_pacing(window, srtt_us);
         self.least_us = srtt_us;
+        (self.least_at_ms, self.bunch_at_us) = (millis(now), micros(now));
     }
 
     /// Data leaves after a pause of the application's: at the path's rate, not faster.

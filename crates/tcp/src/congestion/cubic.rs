@@ -3,7 +3,10 @@
 use fullpipe_units::Instant;
 
 use super::{Ack, CongestionControl, Sample, Window, hystart::HyStart};
-use crate::time::{self, Stamp};
+use crate::{
+    divide::by_small,
+    time::{self, Stamp},
+};
 
 /// A window that grows with the cube of the time since the last loss.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,7 +38,27 @@ struct Epochs {
     /// Bytes by which the windows have yet to grow, times the window: the fractions of a byte.
     cubic_rest: u32,
     est_rest: u32,
+    /// What only Linux has.
+    linux: Linux,
 }
+
+/// Linux counts in segments, and looks at its curve now and then only.
+#[derive(Clone, Copy, Debug, Default)]
+struct Linux {
+    /// The window, and the tick of the clock, when it last looked (`last_cwnd`, `last_time`).
+    window: u32,
+    tick: u32,
+    /// So many segments are acknowledged until the window grows by one (`cnt`).
+    every: u32,
+    /// Segments acknowledged since the window grew (`snd_cwnd_cnt`), and since Reno's would have (`ack_cnt`).
+    acked: u32,
+    est_acked: u32,
+}
+
+/// A tick of the clock at 250 Hz, as most kernels have it; ms.
+const TICK_MS: u16 = 4;
+/// With the same window, Linux looks again after more than so many ticks (`HZ / 32`).
+const LOOKS_AGAIN: u32 = 7;
 
 impl Default for Stage {
     fn default() -> Self {
@@ -121,6 +144,13 @@ impl CongestionControl for Cubic {
         }
     }
 
+    fn on_timeout(&mut self, ack: &Ack) {
+        // Linux begins anew (`bictcp_reset`): nothing is known of the path, and slow start ends as the first one does.
+        if ack.linux_cubic {
+            *self = Self::default();
+        }
+    }
+
     fn on_idle(&mut self, us: u32) {
         // Section 5.8: time without data must not count.
         if let Stage::Epochs(epochs) = &mut self.0 {
@@ -131,6 +161,9 @@ impl CongestionControl for Cubic {
 
 impl Epochs {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack, acked: u32) {
+        if ack.linux_cubic {
+            return self.on_ack_as_linux(window, ack, acked);
+        }
         if !self.in_epoch {
             self.start_epoch(ack.now, window.cwnd, ack.mss);
         }
@@ -149,6 +182,53 @@ impl Epochs {
             window.cwnd = window.cwnd.saturating_add(grown);
             self.cubic_rest = rest;
         }
+    }
+
+    /// `bictcp_update` and `tcp_cong_avoid_ai` of Linux.
+    fn on_ack_as_linux(&mut self, window: &mut Window, ack: &Ack, acked: u32) {
+        let mss = ack.mss.max(1);
+        let (cwnd, acked) = ((window.cwnd / mss).max(1), acked.div_ceil(mss));
+        let tick = by_small(u64::from(time::millis(ack.now)), TICK_MS) as u32;
+        let passed = tick.wrapping_sub(self.linux.tick);
+        self.linux.est_acked = self.linux.est_acked.saturating_add(acked);
+        let is_new = !self.in_epoch;
+        if is_new || self.linux.window != cwnd || passed > LOOKS_AGAIN {
+            if is_new || passed > 0 {
+                (self.linux.window, self.linux.tick) = (cwnd, tick);
+                if is_new {
+                    self.start_epoch(ack.now, window.cwnd, mss);
+                    self.linux.est_acked = acked;
+                }
+                let t_ms =
+                    (time::us_since(ack.now, self.epoch.instant())).saturating_add(ack.srtt_us.unwrap_or(0)) / 1_000;
+                let target = self.w_cubic(t_ms, mss) / mss;
+                self.linux.every = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
+                // Where nothing was lost yet, nothing is known of the path, and the cubic would creep.
+                if self.w_max == 0 {
+                    self.linux.every = self.linux.every.min(20);
+                }
+            }
+            // The window that Reno would have grows by 8/15 of a segment in a round trip, throughout.
+            let round = (cwnd * 15 / 8).max(1);
+            while self.linux.est_acked > round {
+                self.linux.est_acked -= round;
+                self.w_est = self.w_est.saturating_add(mss);
+            }
+            let est = self.w_est / mss;
+            if est > cwnd {
+                self.linux.every = self.linux.every.min(cwnd / (est - cwnd));
+            }
+            self.linux.every = self.linux.every.max(2);
+        }
+        let every = self.linux.every.max(2);
+        if self.linux.acked >= every {
+            self.linux.acked = 0;
+            window.cwnd = window.cwnd.saturating_add(mss);
+        }
+        self.linux.acked += acked;
+        let grown = self.linux.acked / every;
+        self.linux.acked -= grown * every;
+        window.cwnd = window.cwnd.saturating_add(grown.saturating_mul(mss));
     }
 
     fn on_congestion(&mut self, cwnd: u32, flight: u32, mss: u32) -> u32 {
@@ -233,6 +313,71 @@ mod tests {
             }
         }
         assert!((60 * MSS..=72 * MSS).contains(&window.cwnd), "{}", window.cwnd);
+    }
+
+    /// Rounds of 100 ms, each with a window of acknowledgements of two segments, as Linux grows.
+    fn linux_rounds(cubic: &mut Cubic, window: &mut Window, rounds: core::ops::Range<u64>) {
+        for round in rounds {
+            for _ in 0..window.cwnd / (2 * MSS) {
+                cubic.on_ack(window, &Ack { linux_cubic: true, ..ack(round * 100, 2 * MSS) });
+            }
+        }
+    }
+
+    #[test]
+    fn before_the_first_loss_linux_grows_by_a_twentieth_in_a_round_trip() {
+        let mut window = Window::new(200 * MSS, 200 * MSS);
+        linux_rounds(&mut Cubic::default(), &mut window, 0..10);
+        // 1.05^10 = 1.63; the cubic alone adds less than a segment in a second.
+        assert!((320 * MSS..=330 * MSS).contains(&window.cwnd), "{}", window.cwnd);
+    }
+
+    /// In round trips shorter than its looks (32 ms with the same window) it is behind.
+    #[test]
+    fn linux_grows_late_because_it_looks_seldom() {
+        let mut cubic = Cubic::default();
+        let mut window = Window::new(11 * MSS, 0);
+        cubic.on_congestion(&window, Instant::ZERO, window.cwnd, MSS);
+        window.cwnd = 8 * MSS;
+        let mut windows = [0; 6];
+        for (round, last) in (0..).zip(&mut windows) {
+            for _ in 0..window.cwnd / MSS {
+                cubic.on_ack(&mut window, &Ack { linux_cubic: true, srtt_us: Some(13_000), ..ack(round * 13, MSS) });
+            }
+            *last = window.cwnd / MSS;
+        }
+        // 8/15 of a segment in each round would be 8, 9, 9, 10, 10, 11.
+        assert_eq!(windows, [8, 8, 8, 10, 10, 10]);
+    }
+
+    #[test]
+    fn after_a_timeout_linux_begins_anew() {
+        let mut cubic = Cubic::default();
+        let mut window = Window::new(1_000 * MSS, 0);
+        cubic.on_congestion(&window, Instant::ZERO, window.cwnd, MSS);
+        cubic.on_timeout(&Ack { linux_cubic: true, ..ack(0, 0) });
+        window.cwnd = 100 * MSS;
+        // The cubic towards 1,000 segments would be at 300 after ten rounds.
+        linux_rounds(&mut cubic, &mut window, 0..10);
+        assert!((155 * MSS..=170 * MSS).contains(&window.cwnd), "{}", window.cwnd);
+    }
+
+    #[test]
+    fn the_estimate_of_reno_grows_by_half_a_segment_on_linux_throughout() {
+        let with = |linux_cubic: bool| {
+            let mut cubic = Cubic::default();
+            let mut window = Window::new(20 * MSS, 0);
+            window.cwnd = cubic.on_congestion(&window, Instant::ZERO, window.cwnd, MSS);
+            for round in 0..60 {
+                for _ in 0..window.cwnd / MSS {
+                    cubic.on_ack(&mut window, &Ack { linux_cubic, srtt_us: Some(20_000), ..ack(round * 20, MSS) });
+                }
+            }
+            window.cwnd / MSS
+        };
+        // 14 + 60 * 8 / 15 = 46, and 62 to 69 with a segment a round from 20 on.
+        assert!((42..=47).contains(&with(true)), "{}", with(true));
+        assert!(with(false) >= 60, "{}", with(false));
     }
 
     proptest! {

@@ -4,12 +4,16 @@
 use fullpipe_units::SeqNum;
 
 use super::{Sample, Window};
-use crate::divide::by_small;
+use crate::divide::{by, by_small};
 
 /// Below so many segments nothing is looked for.
 const LOW_WINDOW: u32 = 16;
 /// Acknowledgements that follow each other within this time belong to one train; us.
 const TRAIN_GAP_US: u32 = 2_000;
+/// A train may be longer by the time that four of the largest segments which Linux hands to a device take at the rate at which it
+/// would pace (`hystart_ack_delay`): bytes of two of them, because that rate is twice the window's in slow start; and by so
+/// much at the most, in us.
+const CUSHION: (u64, u32) = (2 * 65_215, 1_000);
 /// Samples of a round before its least round-trip time counts.
 const SAMPLES: u8 = 8;
 /// By how much the round-trip time must have grown: an eighth, within these bounds; us.
@@ -51,7 +55,8 @@ impl HyStart {
         if now.wrapping_sub(self.last_ack) <= TRAIN_GAP_US {
             self.last_ack = now;
             // A train as long as the way there: as much is under way as the path holds.
-            is_full = now.wrapping_sub(self.round_start) > self.least_rtt / 2;
+            let cushion = by(CUSHION.0 * u64::from(sample.srtt_us), window.cwnd).min(CUSHION.1.into()) as u32;
+            is_full = now.wrapping_sub(self.round_start) > self.least_rtt.saturating_add(cushion) / 2;
         }
         self.round_rtt = self.round_rtt.min(rtt);
         if self.samples < SAMPLES {
@@ -90,7 +95,7 @@ mod tests {
                 let una = SeqNum::new(seq + n * MSS);
                 let nxt = SeqNum::new(seq + window.cwnd + n * MSS);
                 let now = Instant::ZERO + Duration::from_micros(begin + u64::from(at_us));
-                hystart.on_sample(&mut window, &Sample { now, rtt_us, una, nxt, mss: MSS });
+                hystart.on_sample(&mut window, &Sample { now, rtt_us, srtt_us: rtt_us, una, nxt, mss: MSS });
                 if !window.in_slow_start() {
                     return Some(round);
                 }
@@ -111,6 +116,14 @@ mod tests {
     fn a_train_of_half_a_round_trip_ends_slow_start() {
         // Acknowledgements 200 us apart: 250 and more of them last longer than 50 ms. Windows are 10, 20, .., 320.
         assert_eq!(rounds(|_, n| (200 * n, 100_000)), Some(6));
+    }
+
+    /// `hystart_ack_delay`: on short paths what a host hands to its device at once is as long as the path.
+    #[test]
+    fn a_train_on_a_short_path_may_be_longer_by_half_a_millisecond() {
+        // A round trip of 1.4 ms: 1.2 ms and not 0.7. Larger windows are paced faster, and have less.
+        assert_eq!(rounds(|segments, n| ((if segments < 320 { 1_100 } else { 700 }) * n / segments, 1_400)), None);
+        assert_eq!(rounds(|segments, n| (1_350 * n / segments, 1_400)), Some(2));
     }
 
     #[test]

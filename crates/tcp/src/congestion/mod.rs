@@ -71,6 +71,8 @@ pub struct Ack {
     pub srtt_us: Option<u32>,
     /// How many segments' worth slow start may grow for one ACK (RFC 3465's L), where that is bound.
     pub slow_start_limit: Option<u32>,
+    /// CUBIC is Linux's ([`Profile::linux_cubic`](crate::profile::Profile::linux_cubic)).
+    pub linux_cubic: bool,
     /// The congestion window.
     pub cwnd: u32,
     /// Bytes in flight, now and before this acknowledgement.
@@ -157,6 +159,8 @@ pub struct Sample {
     pub now: Instant,
     /// The round-trip time in microseconds.
     pub rtt_us: u32,
+    /// The smoothed one.
+    pub srtt_us: u32,
     /// What is acknowledged now.
     pub una: SeqNum,
     /// What was sent.
@@ -182,7 +186,7 @@ pub trait CongestionControl {
     fn on_idle(&mut self, us: u32);
 
     /// The handshake is over, which took `srtt_us`, and the window is the initial one.
-    fn on_established(&mut self, _window: &mut Window, _srtt_us: Option<u32>) {}
+    fn on_established(&mut self, _now: Instant, _window: &mut Window, _srtt_us: Option<u32>) {}
 
     /// The retransmission timer expired. Called after [`on_congestion`](Self::on_congestion).
     fn on_timeout(&mut self, _ack: &Ack) {}
@@ -301,16 +305,20 @@ impl CongestionControl for Controller {
     }
 
     #[cfg(feature = "bbr")]
-    fn on_established(&mut self, window: &mut Window, srtt_us: Option<u32>) {
+    fn on_established(&mut self, now: Instant, window: &mut Window, srtt_us: Option<u32>) {
         if let Self::Bbr(bbr) = self {
-            bbr.on_established(window, srtt_us);
+            bbr.on_established(now, window, srtt_us);
         }
     }
 
-    #[cfg(feature = "bbr")]
+    #[cfg(any(feature = "cubic", feature = "bbr"))]
     fn on_timeout(&mut self, ack: &Ack) {
-        if let Self::Bbr(bbr) = self {
-            bbr.on_timeout(ack);
+        match self {
+            Self::NewReno(_) => {}
+            #[cfg(feature = "cubic")]
+            Self::Cubic(cubic) => cubic.on_timeout(ack),
+            #[cfg(feature = "bbr")]
+            Self::Bbr(bbr) => bbr.on_timeout(ack),
         }
     }
 
@@ -339,6 +347,7 @@ pub(crate) mod tests {
             mss,
             srtt_us: None,
             slow_start_limit: None,
+            linux_cubic: false,
             cwnd: 0,
             in_flight: 0,
             prior_in_flight: 0,

@@ -68,7 +68,8 @@ pub(crate) struct Delivered {
     pub(crate) segments: u32,
     /// Of these, bytes SACKed.
     pub(crate) sacked: u32,
-    /// When the oldest newly acknowledged segment was sent, if it was sent once: a round-trip sample (Karn).
+    /// When the oldest newly acknowledged segment was sent, or the first that was SACKed, if it was sent once: a round-trip sample
+    /// (Karn).
     pub(crate) clean_sent_at: Option<Instant>,
     /// The delivered segment that was sent last (RFC 8985, section 6.2, step 2).
     pub(crate) latest: Option<Latest>,

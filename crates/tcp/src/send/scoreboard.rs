@@ -90,6 +90,9 @@ impl Sender {
         delivered.bytes += len;
         delivered.sacked += len;
         delivered.add(slot.sent_at, slot.last(), slot.retransmits > 0);
+        if slot.retransmits == 0 && delivered.clean_sent_at.is_none() {
+            delivered.clean_sent_at = Some(slot.sent_at);
+        }
         #[cfg(feature = "bbr")]
         if self.rates.is_on {
             delivered.note_rate(slot);

@@ -62,11 +62,16 @@ impl Socket {
             && !window_changed
             && !segment.flags.has(Flags::SYN.with(Flags::FIN));
         self.counts.note(|counts| counts.delivered = counts.delivered.wrapping_add(delivered.segments));
-        self.sample_rtt(cx, segment, &delivered, flight);
+        let echoed_us = self.sample_rtt(cx, segment, &delivered, flight, news);
         if duplicate.is_some() {
             self.note_dsack();
         }
-        self.recover_losses(cx, segment, &delivered, AckKind { news, is_duplicate, flight, una, lost_before });
+        self.recover_losses(
+            cx,
+            segment,
+            &delivered,
+            AckKind { news, is_duplicate, flight, una, lost_before, echoed_us },
+        );
         self.rearm_after_ack(cx, news, was_outstanding);
     }
 
@@ -123,21 +128,33 @@ impl Socket {
         }
     }
 
-    /// RFC 6298, section 3: Karn's rule by the send times of segments sent once, else by timestamps.
-    fn sample_rtt(&mut self, cx: &Context<'_, '_>, segment: &Segment<'_>, delivered: &Delivered, flight: u32) {
+    /// RFC 6298, section 3: Karn's rule by the send times of segments sent once, else by timestamps, where `SND.UNA` moved
+    /// (RFC 7323, section 4.1). Returns what timestamps told.
+    fn sample_rtt(
+        &mut self,
+        cx: &Context<'_, '_>,
+        segment: &Segment<'_>,
+        delivered: &Delivered,
+        flight: u32,
+        news: bool,
+    ) -> Option<u32> {
         if delivered.bytes == 0 {
-            return;
+            return None;
         }
         // RFC 7323, appendix G: samples in a round trip when every second segment is acknowledged.
-        let per_round = flight.div_ceil(2 * self.mss());
+        let per_round = if cx.profile.smooths_each_ack() { 1 } else { flight.div_ceil(2 * self.mss()) };
         if let Some(sent_at) = delivered.clean_sent_at {
             self.rtt.sample(time::us_since(cx.now, sent_at), per_round);
-        } else if let (true, Some(timestamps)) = (self.uses_timestamps(), segment.options.timestamps) {
+        } else if let (true, true, Some(timestamps)) = (news, self.uses_timestamps(), segment.options.timestamps) {
             let ms = self.timestamp(cx.now).wrapping_sub(timestamps.echo);
             if timestamps.echo != 0 && ms < 1 << 20 {
-                self.rtt.sample((ms * 1_000).max(500), per_round);
+                // The clock ticks once in a millisecond.
+                let us = ms.max(1) * 1_000;
+                self.rtt.sample(us, per_round);
+                return Some(us);
             }
         }
+        None
     }
 
     fn recover_losses(
@@ -190,7 +207,7 @@ impl Socket {
                 }
             }
             Phase::Recovery => {
-                self.reduce_proportionally(delivered_bytes);
+                self.reduce_proportionally(delivered_bytes, kind.news && !found);
                 if kind.news && !self.uses_sack() {
                     // RFC 6582, section 3.2, step 3: the first unacknowledged segment leaves in any case.
                     self.window.cwnd = self.window.cwnd.max(self.in_flight() + mss);
@@ -235,7 +252,7 @@ impl Socket {
         self.cwr_until = self.tx.nxt;
     }
 
-    /// Fast retransmit and fast recovery (RFC 5681, section 3.2; RFC 6675, section 5; RFC 6937).
+    /// Fast retransmit and fast recovery (RFC 5681, section 3.2; RFC 6675, section 5; RFC 9937).
     pub(super) fn enter_recovery(&mut self, cx: &Context<'_, '_>) {
         // RFC 5681, section 3.2, step 2: FlightSize is what was not acknowledged by number, whatever SACK has reported of it,
         // less what limited transmit added to the window.
@@ -253,13 +270,17 @@ impl Socket {
         self.rack.forget_probe();
     }
 
-    /// RFC 6937, section 3, with the slow-start reduction bound.
-    fn reduce_proportionally(&mut self, delivered: u32) {
+    /// Proportional rate reduction (RFC 9937): an acknowledgement is safe where it moves `SND.UNA` and no further loss
+    /// is found.
+    fn reduce_proportionally(&mut self, delivered: u32, is_safe: bool) {
         let (mss, pipe, ssthresh) = (self.mss(), self.in_flight(), self.window.ssthresh);
         if !cfg!(feature = "sack") {
             // RFC 5681, section 3.2, steps 3 and 4: duplicate ACKs take from what is in flight instead of inflating the
             // window.
             self.window.cwnd = ssthresh;
+            return;
+        }
+        if delivered == 0 {
             return;
         }
         self.prr_delivered = self.prr_delivered.saturating_add(delivered);
@@ -268,9 +289,11 @@ impl Socket {
             let share = divide::by(share + u64::from(self.prr_flight - 1), self.prr_flight);
             u32::try_from(share).unwrap_or(u32::MAX).saturating_sub(self.prr_out)
         } else {
-            let limit = self.prr_delivered.saturating_sub(self.prr_out).max(delivered) + mss;
-            limit.min(ssthresh - pipe)
+            let limit = self.prr_delivered.saturating_sub(self.prr_out).max(delivered);
+            (limit + if is_safe { mss } else { 0 }).min(ssthresh - pipe)
         };
+        // The first retransmission leaves in any case.
+        let may_send = may_send.max(if self.prr_out == 0 { mss } else { 0 });
         self.window.cwnd = (pipe + may_send).max(mss);
     }
 
@@ -308,6 +331,7 @@ impl Socket {
             mss: self.mss(),
             srtt_us: self.known_srtt(),
             slow_start_limit: (limit > 0).then_some(limit),
+            linux_cubic: cx.profile.linux_cubic,
             cwnd: self.window.cwnd,
             in_flight: self.in_flight(),
             prior_in_flight,
@@ -340,18 +364,22 @@ impl Socket {
 
     /// What slow start's end is found by.
     fn tell_round_trip(&mut self, cx: &Context<'_, '_>, delivered: &Delivered) {
-        if let Some(sent_at) = delivered.clean_sent_at.filter(|_| cfg!(feature = "cubic") && cx.profile.hystart) {
-            let (una, nxt, mss) = (self.tx.una, self.tx.nxt, self.mss());
-            let sample = Sample { now: cx.now, rtt_us: time::us_since(cx.now, sent_at), una, nxt, mss };
+        if let Some(sent_at) = delivered.clean_sent_at.filter(|_| cfg!(feature = "cubic") && cx.profile.linux_cubic) {
+            let (una, nxt, mss, srtt_us) = (self.tx.una, self.tx.nxt, self.mss(), self.rtt.srtt());
+            let sample = Sample { now: cx.now, rtt_us: time::us_since(cx.now, sent_at), srtt_us, una, nxt, mss };
             self.controller.on_sample(&mut self.window, &sample);
         }
     }
 
+    /// Whether the congestion window was used up in the flight under way, or half of it, while it doubles.
+    pub(super) const fn is_window_used(&self) -> bool {
+        let is_half_used = self.most_in_flight.saturating_mul(2) > self.window.cwnd;
+        self.cwnd_limited || (self.window.in_slow_start() && is_half_used)
+    }
+
     /// RFC 5681, section 3.1, and RFC 7661's point: a window that is not used proves nothing about the path.
     fn grow_window(&mut self, cx: &Context<'_, '_>, acked: u32, prior_in_flight: u32) {
-        let half_used = self.most_in_flight.saturating_mul(2) > self.window.cwnd;
-        let used = self.cwnd_limited || (self.window.in_slow_start() && half_used);
-        if acked == 0 || !used {
+        if acked == 0 || !self.is_window_used() {
             return;
         }
         let ack = self.cc_ack(cx, acked, prior_in_flight);
@@ -407,6 +435,9 @@ pub(super) struct AckKind {
     pub(super) flight: u32,
     /// `SND.UNA` before it.
     una: SeqNum,
+    /// A round-trip time that only timestamps told.
+    #[cfg_attr(not(feature = "bbr"), expect(dead_code, reason = "only algorithms that go by rates ask for it"))]
+    pub(super) echoed_us: Option<u32>,
     /// Bytes lost in all before it.
     #[cfg_attr(not(feature = "bbr"), expect(dead_code, reason = "only samples of the rate ask for it"))]
     pub(super) lost_before: u32,

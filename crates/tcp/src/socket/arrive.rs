@@ -2,7 +2,7 @@
 
 use fullpipe_units::{Instant, SeqNum};
 
-use super::{Context, Events, Failure, Fin, Reply, Socket, State, Syn, timer::Timer};
+use super::{Context, Events, Failure, Fin, Reply, Socket, State, Syn, leave::SOON_REPORTED, timer::Timer};
 use crate::{
     congestion::CongestionControl as _,
     profile::{AckCount, BlindDefence, SynFin, TimeWait},
@@ -114,7 +114,7 @@ impl Socket {
         }
         self.syn = Syn::Done;
         let srtt = self.known_srtt();
-        self.controller.on_established(&mut self.window, srtt);
+        self.controller.on_established(cx.now, &mut self.window, srtt);
         self.recover = self.tx.una;
         self.begin_search(cx);
         self.cwr_until = self.tx.una;
@@ -381,6 +381,10 @@ impl Socket {
                 self.duplicates_due = self.duplicates_due.saturating_add(1);
             }
         }
+        if cfg!(feature = "platforms") && self.rx.budget < self.grow_to {
+            self.rx.budget = (self.rx.budget + 2).min(self.grow_to);
+            self.rx.early_budget = self.rx.early_budget.max(self.rx.budget);
+        }
         self.seen_mss = self.seen_mss.max(u16::try_from(len).unwrap_or(u16::MAX)).min(self.own_mss);
         self.unacked_rx = self.unacked_rx.saturating_add(len);
         let policy = self.kept.ack();
@@ -388,6 +392,12 @@ impl Socket {
         self.quick_left = self.quick_left.saturating_sub(1);
         // RFC 5681, section 4.2: at once for what is out of order or fills a gap; else for every second full-sized
         // segment, or after a time (RFC 9293, section 3.8.6.3).
+        if cfg!(feature = "platforms") && accepted.advanced {
+            self.reports = 0;
+        }
+        if accepted.disorder && !quick && self.waits_with_report(cx) {
+            return;
+        }
         let enough = match cx.profile.ack_count() {
             AckCount::FullSized => self.unacked_rx >= u32::from(policy.segments.max(1)) * u32::from(self.seen_mss),
             AckCount::Any => true,
@@ -402,6 +412,23 @@ impl Socket {
         } else if !self.timers.is_set(Timer::DelayedAck) {
             self.timers.set(Timer::DelayedAck, cx.now, policy.delay_us);
         }
+    }
+
+    /// Whether an acknowledgement that only reports what is out of order waits for others (`__tcp_ack_snd_check`).
+    fn waits_with_report(&mut self, cx: &Context<'_, '_>) -> bool {
+        const MOST: u8 = 44;
+        const LONGEST_US: u32 = 1_000;
+        if !(cfg!(feature = "platforms") && cx.profile.compresses_sacks && self.uses_sack() && self.rx.has_gap()) {
+            return false;
+        }
+        self.reports += 1;
+        if self.reports <= SOON_REPORTED || self.reports > SOON_REPORTED + MOST {
+            return false;
+        }
+        if !self.timers.is_set(Timer::DelayedAck) {
+            self.timers.set(Timer::DelayedAck, cx.now, (self.rtt.srtt() / 20).min(LONGEST_US));
+        }
+        true
     }
 
     /// Eighth: the FIN is next in order.

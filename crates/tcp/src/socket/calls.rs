@@ -4,14 +4,16 @@ use fullpipe_units::Instant;
 
 use super::{Context, Events, Failure, Fin, Kept, Probe, Socket, SocketOptions, State, timer::Timer};
 use crate::{
+    divide,
     pool::Pool,
     profile::{Budgets, ReceivePolicy, WindowUpdate},
     time::{self, Millis, Stamp},
 };
 
 impl Socket {
-    /// Copies what fits of `data` into the send queue (RFC 9293, section 3.10.2) and returns how much.
-    pub(crate) fn write(&mut self, cx: &mut Context<'_, '_>, data: &[u8]) -> usize {
+    /// Copies what fits of `data` into the send queue (RFC 9293, section 3.10.2) and returns how much. `is_new`: the application
+    /// has called, rather than waited for room in a call.
+    pub(crate) fn write(&mut self, cx: &mut Context<'_, '_>, data: &[u8], is_new: bool) -> usize {
         if self.fin != Fin::Open || self.failure.is_some() || matches!(self.state, State::Closed | State::TimeWait) {
             return 0;
         }
@@ -21,7 +23,9 @@ impl Socket {
         self.raise_after_a_while(cx);
         self.train = 0;
         let mss = self.mss();
-        self.note_application_limit(mss);
+        if is_new {
+            self.note_application_limit(mss);
+        }
         self.tx.write(cx.pool, data, mss)
     }
 
@@ -103,24 +107,45 @@ impl Socket {
 
     /// What waits for a delayed acknowledgement gets it now.
     pub(crate) fn acknowledge(&mut self) {
-        self.ack_now = self.ack_now || self.timers.is_set(Timer::DelayedAck);
+        // Behind a gap what waits is a report.
+        self.ack_now = self.ack_now || (self.timers.is_set(Timer::DelayedAck) && !self.rx.has_gap());
     }
 
     /// Doubles the budget until it is four times what the application reads in a round trip: twice for a sender that fills
     /// it each round trip, and as much again so that a sender in slow start, which doubles, is not held back.
     fn grow_budget(&mut self, cx: &Context<'_, '_>) {
-        let ReceivePolicy::Grow { max } = cx.profile.receive() else { return };
+        let policy = cx.profile.receive();
+        let (ReceivePolicy::Grow { max } | ReceivePolicy::Follow { max }) = policy else { return };
         if self.rx.budget >= max || cx.now < self.grow_at.instant() {
             return;
         }
         let read_to = self.rx.nxt - self.rx.readable;
         let copied = read_to.distance_from(self.grow_from);
-        while copied >= self.rx.capacity() / 4 && self.rx.budget < max {
-            self.rx.budget = self.rx.budget.saturating_mul(2).min(max);
-            self.rx.early_budget = self.rx.early_budget.max(self.rx.budget);
+        if matches!(policy, ReceivePolicy::Follow { .. }) {
+            self.follow(copied, max);
+        } else {
+            while copied >= self.rx.capacity() / 4 && self.rx.budget < max {
+                self.rx.budget = self.rx.budget.saturating_mul(2).min(max);
+                self.rx.early_budget = self.rx.early_budget.max(self.rx.budget);
+            }
         }
         self.grow_from = read_to;
         self.grow_at = Stamp::new(time::after(cx.now, self.rtt.srtt().max(1_000)));
+    }
+
+    /// The bound up to which the budget grows, when `copied` bytes were read in a round trip.
+    fn follow(&mut self, copied: u32, max: u16) {
+        const AT_FIRST: u32 = 10;
+        let segment = u32::from(self.own_mss.max(1));
+        let before = self.grow_read.max(AT_FIRST * segment);
+        if !cfg!(feature = "platforms") || copied <= before {
+            return;
+        }
+        self.grow_read = copied;
+        let twice = 2 * u64::from(copied);
+        let bound = twice + 2 * divide::by(twice * u64::from(copied - before), before);
+        let bound = u16::try_from(divide::by(bound, segment)).unwrap_or(u16::MAX);
+        self.grow_to = self.grow_to.max(bound.min(max));
     }
 
     /// Whether everything that the peer will ever send has been read.

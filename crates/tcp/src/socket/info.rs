@@ -25,6 +25,8 @@ pub struct Info {
     pub repaired: u32,
     /// Bytes written and not sent.
     pub unsent: u32,
+    /// Whether the congestion window was used up in the flight under way, or half of it, while it doubles.
+    pub is_window_used: bool,
     /// The window that the peer offers, in bytes.
     pub snd_wnd: u32,
     /// The largest window that the peer has offered.
@@ -76,6 +78,7 @@ impl Socket {
             lost: self.tx.lost,
             repaired: self.tx.repaired,
             unsent: self.tx.unsent_bytes(),
+            is_window_used: self.is_window_used(),
             snd_wnd: self.snd_wnd,
             max_wnd: self.max_wnd,
             rcv_wnd: self.rx.window(),

@@ -13,6 +13,9 @@ use crate::{
     wire::tcp::{Flags, Options, Timestamps},
 };
 
+/// So many acknowledgements that only report what is out of order leave at once.
+pub(super) const SOON_REPORTED: u8 = 3;
+
 /// A segment on its way out: everything but addresses, ports and checksum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing {
@@ -57,7 +60,7 @@ impl Socket {
             && !self.ack_now
             && self.state == State::Established
             && self.fin == Fin::Open
-            && !(self.reset_due || self.force_small || self.cwnd_limited)
+            && !(self.reset_due || self.force_small)
             && self.burst_left == 0
             && self.tx.lost == 0
             && matches!(self.probe, Probe::None)
@@ -225,7 +228,7 @@ impl Socket {
         self.counts.note(|counts| counts.bytes_retransmitted += u64::from(chosen.run.len));
         self.counts.note(|counts| counts.retransmits += 1);
         self.note_sent(chosen.run.len);
-        self.departs(cx, chosen.run.len);
+        self.departs(cx, chosen.run.len, self.tx.lost);
         // The first segment's retransmission has a whole timeout to be acknowledged.
         if chosen.seq == self.tx.una || !self.timers.is_set(Timer::Retransmit) {
             self.arm_retransmit(cx);
@@ -247,8 +250,6 @@ impl Socket {
         if self.tx.unsent_bytes() == 0 || !(self.state.can_send() || self.is_early()) {
             self.force_small = false;
             self.burst_left = 0;
-            // Nothing more to send is the application's limit, not the window's.
-            self.cwnd_limited = self.cwnd_limited && self.in_flight() + self.mss() > self.window.cwnd;
             return None;
         }
         self.restart_if_idle(cx);
@@ -261,7 +262,9 @@ impl Socket {
             ProbeChoice::No => {}
         }
         if self.waits_for_burst(cx, room, credit) {
-            self.cwnd_limited = credit < room && credit <= self.tx.unsent_bytes();
+            if credit < room && credit <= self.tx.unsent_bytes() {
+                self.note_usage(true);
+            }
             return None;
         }
         let allow = Allowance { bytes: room.min(credit), mss, burst: self.device_burst(cx, mss) };
@@ -270,7 +273,9 @@ impl Socket {
         }
         let chosen = self.tx.choose(cx.pool, allow);
         let Some(chosen) = chosen.filter(|chosen| self.may_leave(cx, chosen, room, credit)) else {
-            self.cwnd_limited = credit < room.min(mss);
+            if credit < mss {
+                self.note_usage(true);
+            }
             self.burst_left = 0;
             if !self.has_outstanding() {
                 // Nothing will be acknowledged: only a timer gets this moving again.
@@ -278,8 +283,20 @@ impl Socket {
             }
             return None;
         };
-        self.cwnd_limited = credit < room && chosen.run.len + mss > credit;
-        Some(self.send_new(cx, &chosen))
+        let choice = self.send_new(cx, &chosen);
+        self.note_usage(chosen.run.len + mss > credit);
+        Some(choice)
+    }
+
+    /// Notes whether the congestion window is used up, which holds for a flight: the window may grow for all of it
+    /// (`tcp_cwnd_validate`). Of the flights that didn't use it up the largest counts.
+    #[inline]
+    fn note_usage(&mut self, is_used_up: bool) {
+        let flight = self.tx.outstanding();
+        let is_larger = !self.cwnd_limited && flight > self.most_in_flight;
+        if is_used_up || is_larger || self.tx.una.at_or_after(self.most_until) {
+            (self.cwnd_limited, self.most_in_flight, self.most_until) = (is_used_up, flight, self.tx.nxt);
+        }
     }
 
     /// Whether less may leave than Linux hands to the device at once, and the next acknowledgement is worth waiting for
@@ -373,13 +390,9 @@ impl Socket {
         }
         self.tell_restart(cx);
         self.tx.sent(cx.pool, chosen, cx.now);
-        self.departs(cx, chosen.run.len);
+        self.departs(cx, chosen.run.len, self.tx.unsent_bytes().min(self.window_room()));
         if cfg!(feature = "platforms") && chosen.run.len < u32::from(chosen.segment) {
             self.small_end = self.tx.nxt;
-        }
-        let flight = self.in_flight();
-        if flight > self.most_in_flight || self.tx.una.at_or_after(self.most_until) {
-            (self.most_in_flight, self.most_until) = (flight, self.tx.nxt);
         }
         self.last_data_sent = Stamp::new(cx.now);
         self.counts.note(|counts| counts.bytes_sent += u64::from(chosen.run.len));
@@ -498,6 +511,7 @@ impl Socket {
         self.last_ack_sent = self.rx.nxt;
         self.ack_now = acks_again;
         self.unacked_rx = 0;
+        self.reports = self.reports.min(SOON_REPORTED);
         self.timers.stop(Timer::DelayedAck);
         // A reset offers nothing.
         let window = if flags.has(Flags::RST) { 0 } else { window };

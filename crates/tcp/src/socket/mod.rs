@@ -176,6 +176,8 @@ pub struct Socket {
     /// Bytes received since the last ACK.
     unacked_rx: u32,
     quick_left: u8,
+    /// Acknowledgements since data last came in order that only report what is out of order, and segments that wait for one.
+    reports: u8,
     /// ECN: echo until the peer says CWR.
     echo_ce: bool,
     challenge_window: Millis,
@@ -191,7 +193,7 @@ pub struct Socket {
     duplicate_acks: u8,
     /// Segments that duplicate ACKs without SACK tell to have left the network, in bytes.
     reno_credit: u32,
-    /// Proportional rate reduction (RFC 6937): delivered and sent since recovery began, the flight when it began.
+    /// Proportional rate reduction (RFC 9937): delivered and sent since recovery began, the flight when it began.
     prr_delivered: u32,
     prr_out: u32,
     prr_flight: u32,
@@ -200,9 +202,9 @@ pub struct Socket {
     pacer: pace::Pacer,
     probe: Probe,
     probes_unanswered: u8,
-    /// Whether the window was what stopped sending last time.
+    /// Whether the congestion window was used up in the flight under way.
     cwnd_limited: bool,
-    /// The most bytes in flight of late, and until what is acknowledged that stands.
+    /// The most bytes outstanding of late, and until what is acknowledged that and `cwnd_limited` stand.
     most_in_flight: u32,
     most_until: SeqNum,
     last_data_sent: Stamp,
@@ -228,6 +230,9 @@ pub struct Socket {
     pub(crate) fast: Part,
     /// Receive-buffer growth: what was read since, until when.
     grow_from: SeqNum,
+    /// The most that was read in a round trip, and the buffers up to which the budget grows for it.
+    grow_read: u32,
+    grow_to: u16,
     grow_at: Stamp,
 }
 

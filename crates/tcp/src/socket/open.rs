@@ -80,6 +80,7 @@ impl Socket {
             ts_offset,
             last_ack_sent: SeqNum::new(0),
             ack_now: false,
+            reports: 0,
             duplicates_due: 0,
             unacked_rx: 0,
             quick_left: options.ack.quick,
@@ -117,6 +118,8 @@ impl Socket {
             seen_mss: 1,
             fast,
             grow_from: SeqNum::new(0),
+            grow_read: 0,
+            grow_to: 0,
             grow_at: Stamp::new(cx.now),
         };
         socket.rx.set_segment(own_mss, cx.pool);
@@ -200,7 +203,7 @@ impl Socket {
         }
         let most = match cx.profile.receive() {
             ReceivePolicy::Fixed => self.rx.budget,
-            ReceivePolicy::Grow { max } => max.max(self.rx.budget),
+            ReceivePolicy::Grow { max } | ReceivePolicy::Follow { max } => max.max(self.rx.budget),
         };
         let bytes = u32::from(most) * u32::from(self.own_mss);
         (0..MAX_SHIFT).find(|shift| bytes >> shift <= u32::from(u16::MAX)).unwrap_or(MAX_SHIFT)

@@ -52,10 +52,10 @@ impl Socket {
         false
     }
 
-    /// A segment leaves. It takes the time that its bytes need at the rate; a burst of what Linux would hand to the device
-    /// leaves at once.
+    /// A segment leaves, with `more` bytes behind it. It takes the time that its bytes need at the rate; a burst of what Linux would
+    /// hand to the device leaves at once, as far as the windows let it: what they let go later is another one.
     #[inline]
-    pub(super) fn departs(&mut self, cx: &Context<'_, '_>, len: u32) {
+    pub(super) fn departs(&mut self, cx: &Context<'_, '_>, len: u32, more: u32) {
         let Some(rate) = self.window.pacing else { return };
         if self.pacer.unpaced < UNPACED {
             self.pacer.unpaced += 1;
@@ -64,11 +64,14 @@ impl Socket {
         let taken = divide::by(u64::from(len) * 1_000_000_000, rate.clamp(1, (1 << 31) - 1));
         if self.pacer.left == 0 {
             let at = self.pacer.at.instant();
-            self.pacer.left = self.burst().max(len);
+            let mss = self.mss();
+            let credit = self.window.cwnd.saturating_sub(self.in_flight()).min(more);
+            self.pacer.left = self.burst().min(len + credit / mss * mss).max(len);
             if at < cx.now {
-                // A timer that was late is made up for, by half of the first segment at the most.
+                // A timer that was late is made up for, by half of the burst at the most.
                 let late = cx.now.as_nanos() - at.as_nanos();
-                let begin = cx.now.as_nanos() - late.min(taken / 2);
+                let half = divide::by(u64::from(self.pacer.left) * 500_000_000, rate.clamp(1, (1 << 31) - 1));
+                let begin = cx.now.as_nanos() - late.min(half);
                 self.pacer.at = Stamp::new(fullpipe_units::Instant::from_nanos(begin));
             }
         }
@@ -100,14 +103,6 @@ impl Socket {
         }
     }
 
-    pub(super) fn tell_timeout(&mut self, cx: &Context<'_, '_>) {
-        if self.tx.rates.is_on {
-            let mut ack = self.cc_ack(cx, 0, 0);
-            ack.lost = self.mss();
-            self.controller.on_timeout(&ack);
-        }
-    }
-
     /// An acknowledgement, to an algorithm that goes by rates.
     #[inline]
     pub(super) fn tell_rate(&mut self, cx: &Context<'_, '_>, delivered: &Delivered, bytes: u32, kind: AckKind) {
@@ -116,7 +111,7 @@ impl Socket {
         }
         let (rate, rtt_us) = self.tx.rates.sample(bytes, delivered);
         let mut ack = self.cc_ack(cx, bytes, kind.flight);
-        (ack.rate, ack.rtt_us) = (rate, rtt_us);
+        (ack.rate, ack.rtt_us) = (rate, rtt_us.or(kind.echoed_us));
         ack.lost = ack.lost_in_all.wrapping_sub(kind.lost_before);
         ack.may_be_delayed =
             delivered.segments == 1 && bytes == kind.flight && bytes < ack.mss && self.tx.outstanding() == 0;

@@ -364,7 +364,10 @@ impl Socket {
         self.timers.stop(Timer::TailLoss);
         self.timers.stop(Timer::Reorder);
         self.cwr_due = self.uses_ecn();
-        self.tell_timeout(cx);
+        if cfg!(any(feature = "cubic", feature = "bbr")) {
+            let ack = crate::congestion::Ack { lost: mss, ..self.cc_ack(cx, 0, 0) };
+            self.controller.on_timeout(&ack);
+        }
     }
 }
 

@@ -27,7 +27,7 @@ impl Socket {
         true
     }
 
-    pub(super) const fn departs(&mut self, _: &Context<'_, '_>, _: u32) {}
+    pub(super) const fn departs(&mut self, _: &Context<'_, '_>, _: u32, _: u32) {}
 
     pub(super) fn device_burst(&self, cx: &Context<'_, '_>, mss: u32) -> u32 {
         cx.burst.max(mss)
@@ -36,8 +36,6 @@ impl Socket {
     pub(super) const fn note_application_limit(&mut self, _: u32) {}
 
     pub(super) const fn tell_restart(&mut self, _: &Context<'_, '_>) {}
-
-    pub(super) const fn tell_timeout(&mut self, _: &Context<'_, '_>) {}
 
     pub(super) const fn tell_rate(&mut self, _: &Context<'_, '_>, _: &Delivered, _: u32, _: AckKind) {}
 }

@@ -313,6 +313,20 @@ impl<S: Storage> Stack<S> {
     /// # Errors
     /// `Gone`, `Failed`, or `Closed` where this end has closed.
     pub fn write(&mut self, now: Instant, id: SocketId, data: &[u8]) -> Result<usize, SocketError> {
+        self.write_as(now, id, data, true)
+    }
+
+    /// Goes on with a write that waited for room: to an algorithm that goes by rates, an application that waits in one call has
+    /// not run out of data.
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write).
+    #[cfg(feature = "platforms")]
+    pub fn write_on(&mut self, now: Instant, id: SocketId, data: &[u8]) -> Result<usize, SocketError> {
+        self.write_as(now, id, data, false)
+    }
+
+    fn write_as(&mut self, now: Instant, id: SocketId, data: &[u8], is_new: bool) -> Result<usize, SocketError> {
         self.with(now, id, |socket, cx| {
             if let Some(failure) = socket.failure() {
                 return Err(SocketError::Failed(failure));
@@ -320,7 +334,7 @@ impl<S: Storage> Stack<S> {
             if !socket.is_write_open() {
                 return Err(SocketError::Closed);
             }
-            Ok(socket.write(cx, data))
+            Ok(socket.write(cx, data, is_new))
         })?
     }
 

@@ -28,7 +28,7 @@ struct Path {
 impl Path {
     fn new() -> Self {
         let (mut bbr, mut window) = (Bbr::default(), Window::new(10 * MSS, u32::MAX));
-        bbr.on_established(&mut window, Some(RTT_US));
+        bbr.on_established(Instant::ZERO, &mut window, Some(RTT_US));
         let now = Instant::from_nanos(1_000_000_000);
         Self { bbr, window, delivered: 0, now, queue: 0, in_flight: 0, rtt_us: RTT_US }
     }
@@ -157,7 +157,7 @@ proptest! {
         mss in 64_u32..9_000
     ) {
         let (mut bbr, mut window) = (Bbr::default(), Window::new(10 * mss, u32::MAX));
-        bbr.on_established(&mut window, None);
+        bbr.on_established(Instant::ZERO, &mut window, None);
         let (mut now, mut delivered, mut lost_in_all) = (Instant::from_nanos(1), 0_u32, 0_u32);
         for (us, acked, interval, recovery, rtt, limited, lost) in steps {
             now = now + Duration::from_micros(us.into());
