@@ -142,6 +142,7 @@ impl Flags {
                 let max = segments(value);
                 profile.receive = match profile.receive {
                     ReceivePolicy::Grow { .. } => ReceivePolicy::Grow { max },
+                    ReceivePolicy::Follow { .. } => ReceivePolicy::Follow { max },
                     fixed @ ReceivePolicy::Fixed => fixed,
                 };
             }
