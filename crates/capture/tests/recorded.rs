@@ -62,6 +62,8 @@ const STRANGERS: &[(&str, Limiter, Option<Detail>)] = &[
     ("paced-socket", Limiter::Application, None),
     // FreeBSD 13 sends to an application that reads more slowly than the path carries.
     ("slow-reader-freebsd", Limiter::ReceiveWindow, Some(Detail::SlowReader)),
+    // 64 KB each 200 ms: what is offered in between is less than a segment, and not nothing.
+    ("slow-reader-leftover", Limiter::ReceiveWindow, Some(Detail::SlowReader)),
 ];
 
 #[test]
