@@ -29,9 +29,10 @@ pub(crate) fn rate(transfer: &Transfer, timeline: &Timeline, path: &Path, losses
     let time: f64 = rates.iter().map(|(_, time)| time).sum();
     let near = |(figure, _): &&(f64, f64)| (figure - rate).abs() <= thresholds::AGREEMENT * rate;
     let level: f64 = rates.iter().filter(near).map(|(_, time)| time).sum();
-    // One long pause between two losses is at its own rate, whatever that is.
-    let is_level =
-        rates.iter().filter(near).count() >= thresholds::LEAST_PEAKS && level >= thresholds::POLICED_LEVEL * time;
+    // One pause between two losses is at its own rate, whatever that is.
+    let is_level = rates.len() >= thresholds::LEAST_PEAKS
+        && rates.iter().filter(near).count() > 1
+        && level >= thresholds::POLICED_LEVEL * time;
     let bucket_us = burst(&timeline.intervals, drops, (rate, base)) * 8e6 / rate;
     let is_waiting = match drops.wait_us {
         Some(wait) => bucket_us < thresholds::POLICED_BY_WAIT * wait.get() as f64,
