@@ -30,12 +30,16 @@ const RECORDED: &[(&str, Limiter, Option<Detail>)] = &[
 const AT_THE_SENDER: &[(&str, Limiter, Option<Detail>)] = &[
     ("10m-100ms-cubic-black-hole-a", Limiter::SegmentSize, Some(Detail::MtuBlackHole)),
     ("50m-40ms-cubic-tail-loss-a", Limiter::CongestionWindow, Some(Detail::TailLoss)),
+    // Reno sends to lwIP in bursts with pauses, in which a bucket of 48 KB fills up again.
+    ("strangers/policed-pauses-a", Limiter::Path, Some(Detail::Policed)),
 ];
 
 /// The beginnings of transfers by other senders: other TCP stacks, writers and answers, from both ends.
 const STRANGERS: &[(&str, Limiter, Option<Detail>)] = &[
     // FreeBSD 13, whose clock goes in steps and whose writer is woken by each acknowledgement.
     ("freebsd-send-buffer", Limiter::SendBuffer, Some(Detail::BufferCap)),
+    // The same, whose clock goes slow by one part in a thousand, and which pauses in each round trip.
+    ("freebsd-drifting-clock", Limiter::SendBuffer, Some(Detail::BufferCap)),
     ("freebsd-loss", Limiter::CongestionWindow, Some(Detail::Loss)),
     ("gvisor-window", Limiter::ReceiveWindow, Some(Detail::WindowCeiling)),
     // A writer of 64 KB at a time that Linux wakes when a third of 128 KB is free, paced by BBR.
@@ -58,6 +62,8 @@ const STRANGERS: &[(&str, Limiter, Option<Detail>)] = &[
     ("paced-socket", Limiter::Application, None),
     // FreeBSD 13 sends to an application that reads more slowly than the path carries.
     ("slow-reader-freebsd", Limiter::ReceiveWindow, Some(Detail::SlowReader)),
+    // 64 KB each 200 ms: what is offered in between is less than a segment, and not nothing.
+    ("slow-reader-leftover", Limiter::ReceiveWindow, Some(Detail::SlowReader)),
 ];
 
 #[test]

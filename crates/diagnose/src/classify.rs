@@ -99,7 +99,7 @@ impl<'a> Case<'a> {
         let mut holdings: Vec<Holding> =
             self.timeline.intervals.iter().map(|i| windows::holding(&self.timeline, i)).collect();
         // A loss takes room away that an acknowledgement seems to make.
-        let room_is_seen = self.losses.ratio < thresholds::STARVED_LOSS;
+        let room_is_seen = Losses::ratio_after_first(&self.timeline) < thresholds::STARVED_LOSS;
         let levels = packets::levels(&self.timeline, self.transfer.write);
         // At the rate at which it lost before, a sender is held by what took the losses, however level it goes.
         let is_policed = |interval: &Interval| {

@@ -52,14 +52,37 @@ impl Losses {
         stats::fraction(retransmits, acked / timeline.mss + retransmits)
     }
 
+    /// The part of the segments that was retransmitted after the first loss event: one that ends slow start takes many at a time and
+    /// says nothing of what comes then. Where that is less than half of the time, it is the part of all.
+    pub(crate) fn ratio_after_first(timeline: &Timeline) -> f64 {
+        let intervals: Vec<&Interval> = timeline.intervals.iter().collect();
+        let quiet_us = 2.0 * timeline.base_rtt.unwrap_or(0.0);
+        let first = intervals.iter().position(|i| i.retransmits > 0.0);
+        let mut over = first.unwrap_or(0);
+        while let Some(more) = intervals[over..]
+            .iter()
+            .skip(1)
+            .take_while(|i| i.from_us as f64 <= intervals[over].to_us as f64 + quiet_us)
+            .position(|i| i.retransmits > 0.0)
+        {
+            over += more + 1;
+        }
+        let later = first.map_or(&intervals[..], |_| &intervals[over + 1..]);
+        let is_most = later.iter().map(|i| i.len()).sum::<f64>() >= 0.5 * timeline.span_us;
+        Self::ratio_in(if is_most { later } else { &intervals }, timeline)
+    }
+
     /// The losses come at the same amount in flight again and again: a queue that overflows.
     pub(crate) fn are_repeatable(&self) -> bool {
         self.peak_variation.is_some_and(|variation| variation <= thresholds::REPEATABLE_PEAK)
     }
 
-    /// Most retransmissions were not needed.
+    /// Most retransmissions were not needed, and few of the others were: a timer that ran out too early, or one that repeats all
+    /// that was in flight, makes needless ones behind real losses, too.
     pub(crate) fn are_reordering(&self) -> bool {
-        self.retransmits >= thresholds::LEAST_SPURIOUS && self.spurious >= thresholds::SPURIOUS
+        self.retransmits >= thresholds::LEAST_SPURIOUS
+            && self.spurious >= thresholds::SPURIOUS
+            && self.ratio * (1.0 - self.spurious) < thresholds::REORDERED_LOSS
     }
 }
 

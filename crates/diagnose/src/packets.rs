@@ -30,7 +30,7 @@ pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>) -> Vec<Option<Le
     let Some(base) = timeline.base_rtt else { return levels };
     let tops: Vec<f64> = (0..intervals.len()).map(|index| top(intervals, index, base)).collect();
     // What losses hold down is level by chance.
-    let is_lossy = Losses::ratio_in(&intervals.iter().collect::<Vec<_>>(), timeline) >= thresholds::STARVED_LOSS;
+    let is_lossy = Losses::ratio_after_first(timeline) >= thresholds::STARVED_LOSS;
     if let Some(most) = usual_top(timeline, &tops, base).filter(|_| !is_lossy) {
         let at = |top: f64| (top - most).abs() <= usual_slack(timeline, most);
         let span: Vec<&Interval> =

@@ -29,13 +29,28 @@ pub(crate) fn rate(transfer: &Transfer, timeline: &Timeline, path: &Path, losses
     let time: f64 = rates.iter().map(|(_, time)| time).sum();
     let near = |(figure, _): &&(f64, f64)| (figure - rate).abs() <= thresholds::AGREEMENT * rate;
     let level: f64 = rates.iter().filter(near).map(|(_, time)| time).sum();
-    let is_level = rates.len() >= thresholds::LEAST_PEAKS && level >= thresholds::POLICED_LEVEL * time;
-    let bucket_us = burst(&timeline.intervals, drops, rate) * 8e6 / rate;
+    // One pause between two losses is at its own rate, whatever that is.
+    let is_level = rates.len() >= thresholds::LEAST_PEAKS
+        && rates.iter().filter(near).count() > 1
+        && level >= thresholds::POLICED_LEVEL * time;
+    let bucket_us = burst(&timeline.intervals, drops, (rate, base)) * 8e6 / rate;
     let is_waiting = match drops.wait_us {
         Some(wait) => bucket_us < thresholds::POLICED_BY_WAIT * wait.get() as f64,
         None => is_queueing(&timeline.intervals, path),
     };
-    (is_level && !is_waiting && bucket_us >= thresholds::POLICED_BUCKET_US).then_some(rate)
+    // Whoever sends in bursts with pauses doesn't show the bucket. That nothing waits where the losses are tells as much, where
+    // they come round trips apart: chance takes more from whoever has more on its way.
+    let apart: f64 = rates
+        .iter()
+        .filter(near)
+        .filter(|(_, time)| *time >= thresholds::POLICED_APART_ROUND_TRIPS * base)
+        .map(|(_, time)| time)
+        .sum();
+    let queued = drops.wait_us.map(|wait| wait.get() as f64 * rate / 8e6);
+    let is_unqueued = queued.is_some_and(|bytes| bytes < thresholds::POLICED_QUEUED_SEGMENTS * timeline.mss)
+        && apart >= thresholds::MOST_OF_INTERVAL * time;
+    let has_bucket = !is_waiting && bucket_us >= thresholds::POLICED_BUCKET_US;
+    (is_level && (has_bucket || is_unqueued)).then_some(rate)
 }
 
 /// What got through between losses, as rates in bit/s, each with the time that it was taken over.
@@ -54,12 +69,14 @@ fn between(drops: &Drops, base: f64) -> Vec<(f64, f64)> {
     rates
 }
 
-/// By how much more than `rate` allows arrived at most within some time before the first loss, in bytes.
-fn burst(intervals: &[Interval], drops: &Drops, rate: f64) -> f64 {
+/// By how much more than `rate` allows arrived at most within some time before the first loss, in bytes; `base` is the empty
+/// path's round trip.
+fn burst(intervals: &[Interval], drops: &Drops, (rate, base): (f64, f64)) -> f64 {
     let first = drops.list.first().map_or(0, |drop| drop.at_us.get());
     let (mut most, mut now) = (0.0_f64, 0.0_f64);
-    // What was on its way when the first was lost arrived before it.
-    for interval in intervals.iter().take_while(|interval| interval.from_us <= first) {
+    // What was on its way when the first was lost arrived before it, and beside the sender it is acknowledged up to a round trip
+    // later.
+    for interval in intervals.iter().take_while(|interval| interval.from_us as f64 <= first as f64 + base) {
         let delivered = interval.at.packets.map_or(0.0, |packets| packets.delivered.get() as f64);
         now = (now - rate * interval.len() / 8e6).max(0.0) + delivered;
         most = most.max(now - rate * interval.len() / 8e6);

@@ -196,6 +196,10 @@ pub(crate) const POLICED_LEAST: f64 = 15.0;
 /// At least this part of the retransmissions came back as duplicate SACKs: not lost but late.
 pub(crate) const SPURIOUS: f64 = 0.5;
 
+/// ... and of all segments, fewer than this part were retransmitted for a reason: on paths that reorder and lose nothing 99 to
+/// 100 % come back, where a timer repeats what was in flight about half.
+pub(crate) const REORDERED_LOSS: f64 = 0.01;
+
 /// Fewer retransmissions than this say nothing about reordering: a tail-loss probe makes one too.
 pub(crate) const LEAST_SPURIOUS: f64 = 5.0;
 
@@ -213,6 +217,12 @@ pub(crate) const POLICED_BUCKET_US: f64 = 10_000.0;
 /// ... which is more than what comes behind a loss has to wait by this factor: what a queue takes up beyond its rate has to
 /// wait for as long.
 pub(crate) const POLICED_BY_WAIT: f64 = 3.0;
+
+/// ... or nothing waits behind a loss: less than so many segments, which no queue is full with, ...
+pub(crate) const POLICED_QUEUED_SEGMENTS: f64 = 2.0;
+
+/// ... and for most of the time the losses come this many round trips apart.
+pub(crate) const POLICED_APART_ROUND_TRIPS: f64 = 4.0;
 
 /// A processor busier than this has nothing left (the rest is idle time between its wake-ups).
 pub(crate) const CPU_BUSY: f64 = 0.95;

@@ -145,9 +145,10 @@ impl Echo {
         }
     }
 
-    /// By how much the least time of the last round trip exceeds the least of all; `None` where nothing was echoed in it.
-    pub(crate) fn excess_ns(&self, now_ns: u64) -> Option<u64> {
-        let is_fresh = now_ns <= self.epoch_until_ns.saturating_add(self.epoch_ns());
+    /// By how much the least time of the last round trip exceeds the least of all; `None` where nothing was echoed in it, nor in
+    /// the `rest_ns` that the rest of the path takes: whoever sends a burst in each round trip echoes nothing in between.
+    pub(crate) fn excess_ns(&self, now_ns: u64, rest_ns: u64) -> Option<u64> {
+        let is_fresh = now_ns <= self.epoch_until_ns.saturating_add(self.epoch_ns().max(rest_ns));
         let recent = self.epoch_least_ns.into_iter().chain(self.recent_ns).min().filter(|_| is_fresh)?;
         Some(recent.saturating_sub(self.least_ns?))
     }
@@ -216,8 +217,11 @@ mod tests {
             echo.sent(sent_ns, step);
             echo.echoed(sent_ns + 1_000_000 + queue_ns, step, 0);
         }
-        assert_eq!(echo.excess_ns(215_000_000), Some(15_000_000));
-        assert_eq!(echo.excess_ns(900_000_000), None);
+        assert_eq!(echo.excess_ns(215_000_000, 0), Some(15_000_000));
+        assert_eq!(echo.excess_ns(900_000_000, 40_000_000), None);
+        // Between two bursts the answers to the last one still tell.
+        assert_eq!(echo.excess_ns(245_000_000, 0), None);
+        assert_eq!(echo.excess_ns(245_000_000, 40_000_000), Some(15_000_000));
     }
 
     #[test]

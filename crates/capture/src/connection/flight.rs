@@ -35,6 +35,8 @@ pub(crate) struct Flight {
     una: u64,
     edge: Option<u64>,
     closed: bool,
+    /// The largest window that was offered.
+    largest: u64,
     pending: VecDeque<Pending>,
     /// What the last acknowledgement said, since the timeline began, and when it reaches the sender.
     ack: Option<Ack>,
@@ -77,6 +79,7 @@ impl Flight {
             una,
             edge,
             closed,
+            largest,
             pending,
             ack,
             ack_ns,
@@ -94,7 +97,7 @@ impl Flight {
             bins,
             is_timeless,
         } = self;
-        (*una, *edge, *closed, *ack, *ack_ns) = (0, None, false, None, 0);
+        (*una, *edge, *closed, *largest, *ack, *ack_ns) = (0, None, false, 0, None, 0);
         (*since_ns, *prompted_ns, *prompted_before_ns, *room_ns, *burst, *mss) = (0, 0, 0, None, 0, 0);
         (*acked_ns, *acked_bytes, *ack_gap_ns, *trip_ns) = (0, 0, 0, 0);
         (*is_beyond, *bins, *is_timeless) = (false, None, timeless);
@@ -181,6 +184,7 @@ impl Flight {
             }
             self.una = self.una.max(ack.una);
             self.edge = self.edge.max(Some(ack.edge));
+            self.largest = self.largest.max(ack.edge.saturating_sub(ack.una));
             self.closed = ack.closed;
         }
     }
@@ -228,7 +232,7 @@ impl Flight {
         }
         let in_flight = self.in_flight(snd_max);
         let held = in_flight > 0 && self.is_window_used(in_flight);
-        let closed = self.closed;
+        let closed = self.closed || in_flight == 0 && self.is_silly();
         let Some(bins) = &mut self.bins else { return };
         if to_ns <= bins.end_ns() {
             charge(bins.now(), to_ns - self.since_ns, in_flight, held, closed);
@@ -257,6 +261,15 @@ impl Flight {
     /// New data is sent: for how long was there room for it?
     pub(crate) fn fill(&mut self, now_ns: u64) -> u64 {
         self.room_ns.take().map_or(0, |room_ns| now_ns.saturating_sub(room_ns))
+    }
+
+    /// Whether what is offered is less than a segment and less than half of what ever was: nothing is sent into that (RFC 9293,
+    /// section 3.8.6.2.1).
+    #[inline]
+    fn is_silly(&self) -> bool {
+        let Some(edge) = self.edge else { return false };
+        let window = edge.saturating_sub(self.una);
+        window < self.mss && window < self.largest / 2
     }
 
     /// Whether no more fits into the offered window.

@@ -465,7 +465,10 @@ impl Half {
     fn queueing_ns(&self, now_ns: u64) -> u64 {
         match self.queueing.now_ns() {
             0 => 0,
-            by_clock => self.near.excess_ns(now_ns).map_or(by_clock, |by_echo| by_clock.min(by_echo)),
+            by_clock => {
+                let by_echo = self.near.excess_ns(now_ns, self.far.least_ns.unwrap_or(0));
+                by_echo.map_or(by_clock, |by_echo| by_clock.min(by_echo))
+            }
         }
     }
 

@@ -139,8 +139,65 @@ fn the_same_losses_with_a_queue_are_a_full_link() {
 fn a_link_is_never_faster_than_where_it_loses_and_no_policer() {
     let mut steps = policed();
     steps.iter_mut().for_each(|step| step.arrived = step.arrived.min(40));
+    // It has room for a few segments, which are there when it loses one.
+    steps.iter_mut().filter(|step| step.lost > 0).for_each(|step| step.rtt_us = RTT_US + RTT_US / 10);
     let found = diagnose(&transfer(&steps));
     assert_ne!(found.detail, Some(Detail::Policed), "{found:#?}");
+}
+
+#[test]
+fn losses_in_bursts_at_one_rate_behind_which_nothing_waits_are_a_policer() {
+    // Whoever pauses between its bursts fills the bucket again, and over half a round trip is never faster than the rate.
+    let mut steps = policed();
+    steps.iter_mut().for_each(|step| step.arrived = step.arrived.min(40));
+    let found = diagnose(&transfer(&steps));
+    assert_eq!((found.limiter, found.detail), (Limiter::Path, Some(Detail::Policed)), "{found:#?}");
+}
+
+#[test]
+fn one_pause_between_two_losses_is_no_level_rate() {
+    // All at once, a timer, and the way up to the link's rate, at which nothing is lost any more.
+    let mut steps: Vec<Step> = [10, 20, 40, 80, 100].into_iter().map(step).collect();
+    steps.extend(repeat(losing(40, 30), 6));
+    steps.extend(repeat(step(1), 60));
+    steps.extend(repeat(losing(2, 3), 1));
+    let found = diagnose(&transfer(&steps));
+    assert_ne!(found.detail, Some(Detail::Policed), "{found:#?}");
+}
+
+#[test]
+fn needless_retransmissions_behind_many_needed_ones_are_no_reordering() {
+    // The path runs dry, and of eight that are retransmitted in each event more than half had arrived.
+    let mut steps: Vec<Step> = [10, 20, 40].into_iter().map(step).collect();
+    for round in 0..30_u64 {
+        let rate = 8 + round * 7 % 13;
+        steps.extend(repeat(step(rate), 5));
+        steps.push(losing(rate, 8));
+    }
+    steps.iter_mut().for_each(|step| step.packets.dry_us = Micros::new(STEP_US / 2));
+    let mut seen = transfer(&steps);
+    for sample in &mut seen.sender_samples {
+        sample.dsacks = sample.retransmits.map(|count| (count * 55 / 100) as u32);
+    }
+    let found = diagnose(&seen);
+    assert_eq!(found.detail, Some(Detail::Loss), "{found:#?}");
+}
+
+/// One event in slow start, and then a send buffer that its writer uses up.
+#[test]
+fn what_ends_slow_start_says_nothing_of_what_comes_then() {
+    let mut steps: Vec<Step> = [10, 20, 40, 80].into_iter().map(step).collect();
+    steps.extend(repeat(losing(40, 30), 2));
+    let woken = PacketSample {
+        woken: 1,
+        prompts: 4,
+        sent: Bytes::new(20 * MSS),
+        prompted: Bytes::new(20 * MSS),
+        ..PacketSample::default()
+    };
+    steps.extend(repeat(Step { window: Some(1 << 20), packets: woken, ..step(20) }, 120));
+    let found = diagnose(&transfer(&steps));
+    assert_eq!(found.limiter, Limiter::SendBuffer, "{found:#?}");
 }
 
 #[test]
