@@ -27,7 +27,7 @@ When the articles' readers' steps were first typed, these failed. Each has a tes
 |---|---|
 | the path of row 3 where the host allows only other congestion controls in namespaces | `wan_80ms_sender_is_held_by_its_own_buffer` |
 | `measure --mtu` over IPv4 against a server on `[::]` | `a_client_that_is_seen_through_an_ipv6_socket_gets_answers_over_ipv4` |
-| comments behind values in FreeBSD's files | `a_comment_may_follow_a_value_on_freebsd_and_is_part_of_it_on_linux` |
+| comments behind values in FreeBSD's files | `a_comment_may_follow_a_value_on_freebsd_and_a_number_on_linux` |
 | windows of one adapter on XP | `a_window_of_one_adapter_is_raised_too_or_taken_away_where_it_would_be_ignored` |
 | templates that Server 2012 only shows; names of the article's PowerShell | `every_line_of_the_articles_gets_what_an_expert_would_say`, `a_finding_has_its_line_its_setting_and_its_platform` |
 | settings of a file that were `(unknown)`, Group Policy | `the_level_that_a_file_tells_is_what_a_plan_starts_from`, `a_level_of_group_policy_wins_and_no_local_one_is_planned_against_it` |

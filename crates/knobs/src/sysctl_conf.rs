@@ -63,7 +63,7 @@ fn line(number: u32, raw: &str) -> Result<Option<Line>, Problem> {
         None if may_fail => (body, None),
         None => return Err(wrong(text, "no `=` in the line; a setting is written `name = value`")),
     };
-    let value = value.map(|value| if is_bsd(name) { without_comment(value) } else { value });
+    let value = value.map(|value| if is_bsd(name) { without_comment(value) } else { numbers_of(value) });
     if name.is_empty() {
         return Err(wrong(text, "no name before the `=`"));
     }
@@ -94,6 +94,19 @@ fn is_bsd(name: &str) -> bool {
 /// A value without a comment behind it (FreeBSD's /etc/rc.d/sysctl: `read var comments`; later sysctl(8) with -f).
 fn without_comment(value: &str) -> &str {
     value.split('#').next().unwrap_or(value).trim_end()
+}
+
+/// Numbers without a comment behind them: Linux reads as many as a setting has and leaves the rest (`proc_get_long`, seen on 6.18). What
+/// is a name is taken whole, comment and all, and refused.
+fn numbers_of(value: &str) -> &str {
+    let Some((numbers, _)) = value.split_once(['#', ';']) else { return value };
+    let are_numbers = |word: &str| word.strip_prefix('-').unwrap_or(word).bytes().all(|byte| byte.is_ascii_digit());
+    let is_apart = numbers.ends_with([' ', '\t']);
+    if is_apart && !numbers.trim().is_empty() && numbers.split_whitespace().all(are_numbers) {
+        numbers.trim_end()
+    } else {
+        value
+    }
 }
 
 /// The column at which `part`, a slice of `whole`, begins.
@@ -272,10 +285,11 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_may_follow_a_value_on_freebsd_and_is_part_of_it_on_linux() {
-        let text = "net.isr.enable=1 # Not in 6.x\nkern.hostname=a#b\nnet.ipv4.tcp_sack = 1 # no\nkernel.x = 1 # no\n";
+    fn a_comment_may_follow_a_value_on_freebsd_and_a_number_on_linux() {
+        let text = "net.isr.enable=1 # Not in 6.x\nkern.hostname=a#b\nnet.ipv4.tcp_sack = 1 # no\nnet.ipv4.tcp_rmem = 4096 131072\t6291456 ; more\nnet.ipv4.tcp_congestion_control = bbr # fast\nkernel.x = 1# no\n";
         let found: Vec<Option<String>> = parse(text).0.into_iter().map(|line| line.value).collect();
-        assert_eq!(found, ["1", "a", "1 # no", "1 # no"].map(|value| Some(value.to_owned())));
+        let expected = ["1", "a", "1", "4096 131072\t6291456", "bbr # fast", "1# no"];
+        assert_eq!(found, expected.map(|value| Some(value.to_owned())));
         assert_eq!(parse("net.isr.enable= # nothing\n").1.len(), 1);
     }
 

@@ -97,8 +97,11 @@ fn unused_peer(peer: &str, draft: &mut Draft<'_>) {
 fn foreign(draft: &mut Draft<'_>) {
     let (Some(settings), Some(catalogue)) = (draft.settings, draft.catalogue) else { return };
     let absent = settings.values.iter().filter(|(knob, value)| {
+        // Newer versions still print a line for what they don't have any more.
+        let is_unset =
+            value.as_deref().is_some_and(|value| ["default", "none"].contains(&value.to_ascii_lowercase().as_str()));
         let span = catalogue.at(knob, &draft.platform.version).map(|(_, span)| span);
-        value.is_some() && span.is_some_and(|span| span.honoured == Honoured::Absent && span.confirmed)
+        value.is_some() && !is_unset && span.is_some_and(|span| span.honoured == Honoured::Absent && span.confirmed)
     });
     let mut names: Vec<String> = absent
         .map(|(knob, _)| match knob {

@@ -104,7 +104,9 @@ fn wanted(
         "CongestionProvider"
             if value.eq_ignore_ascii_case("DCTCP") && !internet && draft.is_at_least("2019") && !marks(draft, template) =>
         {
-            Some(("CUBIC".to_owned(), "the default of an older Windows: DCTCP lives on marks (RFC 8257), and this template does not ask for them (EcnCapability)".to_owned()))
+            let marks = parameter_of(template, "EcnCapability");
+            let asks = if draft.now(&marks).is_some() { "this template does not ask for them" } else { "no file says that this template asks for them" };
+            Some(("CUBIC".to_owned(), format!("the default of an older Windows: DCTCP lives on marks (RFC 8257), and {asks} (EcnCapability)")))
         }
         "CongestionProvider" if value.eq_ignore_ascii_case("CTCP") && has_cubic(draft) => Some((
             "CUBIC".to_owned(),
@@ -143,9 +145,13 @@ fn tuning_level(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, template: 
     change(draft, [template, LOCAL], "Normal".to_owned(), why);
 }
 
+fn parameter_of(template: &str, parameter: &str) -> Address {
+    Address::TcpSetting { template: template.to_owned(), parameter: parameter.to_owned() }
+}
+
 /// Whether a template asks for the marks that DCTCP lives on.
 fn marks(draft: &Draft<'_>, template: &str) -> bool {
-    let knob = Address::TcpSetting { template: template.to_owned(), parameter: "EcnCapability".to_owned() };
+    let knob = parameter_of(template, "EcnCapability");
     draft.now(&knob).is_some_and(|now| now.eq_ignore_ascii_case("Enabled"))
 }
 

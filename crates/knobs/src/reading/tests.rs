@@ -559,3 +559,15 @@ fn netsh_is_read_with_few_dashes_and_with_none() {
         assert_eq!(settings.values.get(&level), Some(&Some("restricted".to_owned())), "{text}");
     }
 }
+
+#[test]
+fn a_line_that_new_versions_print_for_what_they_lack_is_no_sign_of_an_old_one() {
+    let text = "TCP Global Parameters\n----------------------------------------------\nReceive Window Auto-Tuning Level    : normal\nAdd-On Congestion Control Provider  : default\nHyStart                             : enabled\n";
+    let reading = read("global.txt", text.as_bytes()).unwrap();
+    let platform: crate::Platform = "windows-11".parse().unwrap();
+    let settings = merge(&[reading], Some(&platform)).unwrap().settings;
+    let (rate, rtt) = ("1G".parse().unwrap(), "40ms".parse().unwrap());
+    let plan =
+        plan_platform(&PlatformRequest { settings: Some(&settings), ..PlatformRequest::new(platform, rate, rtt) });
+    assert!(plan.notes.iter().all(|note| !note.contains("another version")), "{:?}", plan.notes);
+}
