@@ -88,7 +88,7 @@ def judged(before, after, least_ratio):
     for result in after:
         last[result['item']['name']] = result
     for name in sorted(last):
-        troubles += ['%s: %s' % (name, note) for note in last[name]['notes'] if note.startswith('gate not passed')]
+        troubles += ['%s: %s' % (name, gate) for gate in last[name]['missed']]
     return dict(shown=shown, troubles=troubles)
 
 

@@ -66,7 +66,17 @@ ends:
   returned: success or a gate that was not passed
   type: dict
 notes:
-  description: What the reader must know besides, such as a gate that was not passed.
+  description: What the reader must know besides.
+  returned: success or a gate that was not passed
+  type: list
+  elements: str
+expectations:
+  description: What C(min_rate) and C(fail_on) ask of each direction and what was found, as C(expectations[]) of C(fullpipe check --json).
+  returned: success or a gate that was not passed
+  type: list
+  elements: dict
+missed:
+  description: The gates that were not passed, a sentence each.
   returned: success or a gate that was not passed
   type: list
   elements: str
@@ -90,17 +100,19 @@ def main():
     )
     params = program.params
     if program.module.check_mode:
-        program.leave(skipped=True, msg='a measurement loads the path: none in check mode', transfers=[], notes=[])
+        program.leave(skipped=True, msg='a measurement loads the path: none in check mode', transfers=[], notes=[], expectations=[], missed=[])
     arguments = ['check', params['host'], '--direction', params['direction'], '--streams', params['streams']]
     for name, key in (('seconds', 'seconds'), ('omit', 'omit'), ('min-rate', 'min_rate')):
         arguments += option(name, params[key])
     if params['fail_on']:
         arguments += option('fail-on', ','.join(params['fail_on']))
     code, document = program.run(arguments, accept=(OK, NOT_AS_EXPECTED))
-    result = dict((key, document[key]) for key in ('transfers', 'ends', 'notes'))
+    result = dict((key, document[key]) for key in ('transfers', 'ends', 'notes', 'expectations'))
+    result['missed'] = [
+        'gate not passed: %(direction)s: asked for is %(expected)s, found %(found)s' % gate
+        for gate in document['expectations'] if not gate['met']]
     if code == NOT_AS_EXPECTED:
-        missed = [note for note in document['notes'] if note.startswith('gate not passed')]
-        program.module.fail_json(msg='; '.join(missed), **result)
+        program.module.fail_json(msg='; '.join(result['missed']), **result)
     program.leave(**result)
 
 
