@@ -564,7 +564,7 @@ fn netsh_is_read_with_few_dashes_and_with_none() {
 fn a_line_that_new_versions_print_for_what_they_lack_is_no_sign_of_an_old_one() {
     let text = "TCP Global Parameters\n----------------------------------------------\nReceive Window Auto-Tuning Level    : normal\nAdd-On Congestion Control Provider  : default\nHyStart                             : enabled\n";
     let reading = read("global.txt", text.as_bytes()).unwrap();
-    let platform: crate::Platform = "windows-11".parse().unwrap();
+    let platform: Platform = "windows-11".parse().unwrap();
     let settings = merge(&[reading], Some(&platform)).unwrap().settings;
     let (rate, rtt) = ("1G".parse().unwrap(), "40ms".parse().unwrap());
     let plan =
