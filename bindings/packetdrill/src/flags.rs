@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use fullpipe_tcp::{
     SecretKey,
     congestion::Algorithm,
-    profile::{BlindDefence, EcnPolicy, Keepalive, Profile, ReceivePolicy, SynFin},
+    profile::{BlindDefence, EcnPolicy, Keepalive, Profile, SynFin},
 };
 
 /// How the host is set up.
@@ -139,12 +139,7 @@ impl Flags {
             }
             // The most that the receive buffer grows to.
             "rx_max" => {
-                let max = segments(value);
-                profile.receive = match profile.receive {
-                    ReceivePolicy::Grow { .. } => ReceivePolicy::Grow { max },
-                    ReceivePolicy::Follow { .. } => ReceivePolicy::Follow { max },
-                    fixed @ ReceivePolicy::Fixed => fixed,
-                };
+                profile.receive = profile.receive.with_max(segments(value));
             }
             "tx" => {
                 self.send_space = value;

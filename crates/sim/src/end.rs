@@ -80,8 +80,8 @@ impl End {
             };
             profile.receive = match profile.receive {
                 _ if sends || most <= receive => ReceivePolicy::Fixed,
-                ReceivePolicy::Follow { .. } => ReceivePolicy::Follow { max: most },
-                ReceivePolicy::Fixed | ReceivePolicy::Grow { .. } => ReceivePolicy::Grow { max: most },
+                ReceivePolicy::Fixed => ReceivePolicy::Grow { max: most },
+                growing => growing.with_max(most),
             };
         }
         if profile.window_scaling {
@@ -99,10 +99,7 @@ impl End {
             profile.receive = ReceivePolicy::Fixed;
         }
         let budgets = profile.budgets;
-        let growing = match profile.receive {
-            ReceivePolicy::Grow { max } | ReceivePolicy::Follow { max } => max,
-            ReceivePolicy::Fixed => budgets.receive,
-        };
+        let growing = profile.receive.max().unwrap_or(budgets.receive);
         // What arrives never exceeds the window, in order or not, and what is written never the send buffer.
         let held = if spec.budgets { [budgets.out_of_order, budgets.unacknowledged] } else { [0; 2] };
         let buffers: u32 = [growing, budgets.transmit, SPARE].into_iter().chain(held).map(u32::from).sum();

@@ -53,6 +53,26 @@ pub enum ReceivePolicy {
     },
 }
 
+impl ReceivePolicy {
+    /// The bound in buffers up to which the budget grows; `None` where it does not grow.
+    pub const fn max(self) -> Option<u16> {
+        match self {
+            Self::Fixed => None,
+            Self::Grow { max } | Self::Follow { max } => Some(max),
+        }
+    }
+
+    /// The same policy up to another bound; one that does not grow stays.
+    #[must_use]
+    pub const fn with_max(self, max: u16) -> Self {
+        match self {
+            Self::Fixed => Self::Fixed,
+            Self::Grow { .. } => Self::Grow { max },
+            Self::Follow { .. } => Self::Follow { max },
+        }
+    }
+}
+
 /// Bounds of the retransmission timeout, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rto {

@@ -218,7 +218,6 @@ impl Epochs {
             if est > cwnd {
                 self.linux.every = self.linux.every.min(cwnd / (est - cwnd));
             }
-            self.linux.every = self.linux.every.max(2);
         }
         let every = self.linux.every.max(2);
         if self.linux.acked >= every {

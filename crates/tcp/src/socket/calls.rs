@@ -115,7 +115,7 @@ impl Socket {
     /// it each round trip, and as much again so that a sender in slow start, which doubles, is not held back.
     fn grow_budget(&mut self, cx: &Context<'_, '_>) {
         let policy = cx.profile.receive();
-        let (ReceivePolicy::Grow { max } | ReceivePolicy::Follow { max }) = policy else { return };
+        let Some(max) = policy.max() else { return };
         if self.rx.budget >= max || cx.now < self.grow_at.instant() {
             return;
         }

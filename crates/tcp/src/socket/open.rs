@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     congestion::{Controller, Window},
-    profile::{EcnPolicy, ReceivePolicy},
+    profile::EcnPolicy,
     recv::Receiver,
     rtt::Rtt,
     send::Sender,
@@ -201,10 +201,7 @@ impl Socket {
         if let Some(shift) = cx.profile.window_shift() {
             return shift.min(MAX_SHIFT);
         }
-        let most = match cx.profile.receive() {
-            ReceivePolicy::Fixed => self.rx.budget,
-            ReceivePolicy::Grow { max } | ReceivePolicy::Follow { max } => max.max(self.rx.budget),
-        };
+        let most = cx.profile.receive().max().unwrap_or(0).max(self.rx.budget);
         let bytes = u32::from(most) * u32::from(self.own_mss);
         (0..MAX_SHIFT).find(|shift| bytes >> shift <= u32::from(u16::MAX)).unwrap_or(MAX_SHIFT)
     }

@@ -590,7 +590,7 @@ impl Parts<'_> {
 
     /// The entry of a connection that an application holds.
     #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
-    #[inline]
+    #[cfg_attr(not(all(target_pointer_width = "32", not(target_family = "wasm"))), inline)]
     fn connection_of(&mut self, id: SocketId) -> Option<u16> {
         let at = self.entry_of(id)?;
         self.table.socket(at).is_some_and(|socket| !socket.is_orphan()).then_some(at)
