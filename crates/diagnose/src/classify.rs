@@ -100,7 +100,8 @@ impl<'a> Case<'a> {
             self.timeline.intervals.iter().map(|i| windows::holding(&self.timeline, i)).collect();
         // A loss takes room away that an acknowledgement seems to make.
         let room_is_seen = Losses::ratio_after_first(&self.timeline) < thresholds::STARVED_LOSS;
-        let levels = packets::levels(&self.timeline, self.transfer.write);
+        // What losses hold down is level by chance.
+        let levels = packets::levels(&self.timeline, self.transfer.write, !room_is_seen);
         // At the rate at which it lost before, a sender is held by what took the losses, however level it goes.
         let is_policed = |interval: &Interval| {
             self.policed.is_some_and(|rate| (interval.rate - rate).abs() <= thresholds::AGREEMENT * rate)

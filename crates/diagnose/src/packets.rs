@@ -4,7 +4,6 @@
 use fullpipe_units::Bytes;
 
 use crate::{
-    loss::Losses,
     pauses::{Pauses, Sign},
     stats, thresholds,
     timeline::{Interval, Timeline},
@@ -24,13 +23,11 @@ pub(crate) enum Level {
 ///
 /// Nothing else makes the most in flight of one round trip equal to that of the next to within a segment: a congestion
 /// window grows, and one that follows the path's rate probes it.
-pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>) -> Vec<Option<Level>> {
+pub(crate) fn levels(timeline: &Timeline, write: Option<Bytes>, is_lossy: bool) -> Vec<Option<Level>> {
     let intervals = &timeline.intervals;
     let mut levels = vec![None; intervals.len()];
     let Some(base) = timeline.base_rtt else { return levels };
     let tops: Vec<f64> = (0..intervals.len()).map(|index| top(intervals, index, base)).collect();
-    // What losses hold down is level by chance.
-    let is_lossy = Losses::ratio_after_first(timeline) >= thresholds::STARVED_LOSS;
     if let Some(most) = usual_top(timeline, &tops, base).filter(|_| !is_lossy) {
         let at = |top: f64| (top - most).abs() <= usual_slack(timeline, most);
         let span: Vec<&Interval> =
