@@ -89,6 +89,16 @@ impl Address {
         Self::Sysctl(name.to_owned())
     }
 
+    /// A parameter of netsh by its context: `tcp global`, `autotuninglevel`.
+    pub fn netsh(context: &str, parameter: &str) -> Self {
+        Self::Netsh { context: context.to_owned(), parameter: parameter.to_owned() }
+    }
+
+    /// A parameter of a TCP template: `Internet`, `MinRtoMs`.
+    pub fn tcp_setting(template: &str, parameter: &str) -> Self {
+        Self::TcpSetting { template: template.to_owned(), parameter: parameter.to_owned() }
+    }
+
     /// The address after a first word that tells its kind; `None` where the word is none or the rest is malformed.
     fn of_kind(kind: &str, rest: &str) -> Option<Self> {
         let pair = |text: &str, separator: char| {

@@ -16,15 +16,14 @@ const EFFECTIVE: &str = "AutoTuningLevelEffective";
 
 /// The setting that netsh has for the level of all templates.
 pub(crate) fn for_all() -> Address {
-    Address::Netsh { context: "tcp global".to_owned(), parameter: "autotuninglevel".to_owned() }
+    Address::netsh("tcp global", "autotuninglevel")
 }
 
 /// The level that a machine itself sets, as its files spell it: netsh's word, else that of the templates, since netsh sets
 /// the level of all of them.
 pub(crate) fn local(settings: &Settings) -> Option<&str> {
     let value = |knob: &Address| settings.values.get(knob)?.as_deref();
-    let of_template =
-        |template: &&str| value(&Address::TcpSetting { template: (*template).to_owned(), parameter: LOCAL.to_owned() });
+    let of_template = |template: &&str| value(&Address::tcp_setting(template, LOCAL));
     value(&for_all()).or_else(|| TEMPLATES.iter().find_map(of_template))
 }
 
@@ -124,7 +123,7 @@ mod tests {
     fn a_level_is_read_from_whichever_file_tells_it() {
         let mut settings = Settings::default();
         assert_eq!(local(&settings), None);
-        let template = |name: &str| Address::TcpSetting { template: name.to_owned(), parameter: LOCAL.to_owned() };
+        let template = |name: &str| Address::tcp_setting(name, LOCAL);
         settings.values.insert(template("Custom"), Some("Disabled".to_owned()));
         settings.values.insert(template("Internet"), Some("Restricted".to_owned()));
         assert_eq!(local(&settings), Some("Restricted"));

@@ -78,7 +78,7 @@ mod tests {
             (Family::Linux, Address::sysctl("net.core.rmem_max"), &["212992", "0x100000"], &["banana", "1.5"]),
             (
                 Family::Windows,
-                Address::Netsh { context: "tcp global".into(), parameter: "rss".into() },
+                Address::netsh("tcp global", "rss"),
                 &["enabled", "Disabled", "default"],
                 &["banana", "restricted"],
             ),

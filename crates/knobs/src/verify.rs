@@ -153,8 +153,7 @@ mod tests {
 
     #[test]
     fn a_level_that_templates_told_before_is_verified_by_the_templates_afterwards() {
-        let template =
-            |parameter: &str| Address::TcpSetting { template: "Internet".to_owned(), parameter: parameter.to_owned() };
+        let template = |parameter: &str| Address::tcp_setting("Internet", parameter);
         let settings = |level: &str| {
             let mut settings = Settings::default();
             settings.values.insert(template("AutoTuningLevelLocal"), Some(level.to_owned()));

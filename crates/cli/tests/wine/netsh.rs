@@ -163,13 +163,11 @@ impl Bench<'_> {
 
 /// Three switches, and the MTU of each interface, with what is there.
 fn planned() -> (Vec<Change>, Settings) {
-    let switch =
-        |context: &str, parameter: &str| Address::Netsh { context: context.into(), parameter: parameter.into() };
     let link = |device: &str| Address::Link { device: device.into(), property: "mtu".into() };
     let rows = [
-        (switch("tcp global", "autotuninglevel"), "restricted", "normal"),
-        (switch("tcp heuristics", "wsh"), "enabled", "disabled"),
-        (switch("winsock", "autotuning"), "off", "on"),
+        (Address::netsh("tcp global", "autotuninglevel"), "restricted", "normal"),
+        (Address::netsh("tcp heuristics", "wsh"), "enabled", "disabled"),
+        (Address::netsh("winsock", "autotuning"), "off", "on"),
     ];
     let links = NAMES.map(|name| (link(name), "1500", "9000"));
     let mut settings = Settings { platform: "windows-7".parse().unwrap(), ..Settings::default() };

@@ -90,7 +90,7 @@ impl<R: Registry, P: Runner> WindowsHost<R, P> {
     /// The automatic tuning level that connections have: Group Policy's where it has one, else what `settings` say. One
     /// that is no word of the catalogue is passed on as it is.
     pub fn tuning_level(&mut self, settings: &Settings) -> Option<String> {
-        let level = Address::Netsh { context: "tcp global".to_owned(), parameter: "autotuninglevel".to_owned() };
+        let level = Address::netsh("tcp global", "autotuninglevel");
         match self.writable(&level) {
             Err(HostError::Policy { value, .. }) => Some(value),
             _ => settings.values.get(&level).cloned().flatten(),

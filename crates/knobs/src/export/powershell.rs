@@ -5,7 +5,7 @@ use super::{
     quote::{C, Language, PowerShell, Reg, Unfit, one_line},
     registry::{dword, line},
 };
-use crate::Address;
+use crate::{Address, tuning_level};
 
 const APPLY: &str = "fullpipe.ps1";
 const TEMPLATE: &str = "fullpipe-template.ps1";
@@ -85,7 +85,7 @@ fn template(draft: &mut Draft<'_>, items: &[Item<'_>]) -> Result<(), ExportError
     line(&mut rows, format_args!("    # RFC 6928: ten segments; the templates of this version begin with four."));
     row(&mut rows, "InitialCongestionWindowMss", "To = '10'");
     for item in items {
-        let level = Address::Netsh { context: "tcp global".to_owned(), parameter: "autotuninglevel".to_owned() };
+        let level = tuning_level::for_all();
         if let (true, Some(to)) = (*item.knob() == level, item.to()) {
             let to = PowerShell::literal(to).map_err(item.unfit(to, TEMPLATE))?;
             line(&mut rows, format_args!("    # {}", PowerShell::comment(&item.change.reason)));

@@ -426,7 +426,7 @@ proptest! {
 
     #[test]
     fn hostile_text_adds_no_command_to_a_batch_file(value in "[a-z]{1,8}", device in "[ -~]{1,16}", reason in hostile()) {
-        let level = Address::Netsh { context: "tcp global".to_owned(), parameter: "autotuninglevel".to_owned() };
+        let level = Address::netsh("tcp global", "autotuninglevel");
         let link = Address::Link { device, property: "mtu".to_owned() };
         let mut settings = Settings::default();
         settings.values.insert(level.clone(), Some("normal".to_owned()));

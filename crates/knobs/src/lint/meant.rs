@@ -3,8 +3,11 @@
 use crate::{Address, Catalogue};
 
 /// The name in the catalogue that is nearest to an unknown one: one letter in six may differ, and at least one. A name that
-/// was cut short stands for the only one that begins so.
+/// was cut short stands for the only one that begins so; and one of another setting for none.
 pub(super) fn nearest(catalogue: &Catalogue, knob: &Address) -> Option<String> {
+    if catalogue.is_other(knob) {
+        return None;
+    }
     let candidates = || catalogue.knobs.iter().filter_map(|row| pair(&row.address, knob));
     let near = candidates().map(|(name, asked, shown)| {
         // What the two begin with alike says nothing of how near the rest is.

@@ -309,8 +309,7 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         if let Some(misplaced) = rules::wrong_place(setting) {
             return vec![misplaced];
         }
-        let meant = || meant::nearest(setting.catalogue, setting.knob);
-        if let Some(meant) = (!setting.catalogue.is_other(setting.knob)).then(meant).flatten() {
+        if let Some(meant) = meant::nearest(setting.catalogue, setting.knob) {
             let words = format!("{name} is not a {} setting; did you mean {meant}?", setting.platform.family.title());
             let fix = Some(format!("write {meant}"));
             let mut found = vec![Finding { fix, ..finding(setting.line, Level::Warning, "misspelt", words) }];

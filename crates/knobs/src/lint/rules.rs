@@ -184,17 +184,8 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             format!("{value} retransmissions are over in less than the 100 s that RFC 1122 (4.2.3.5) asks for: connections break at outages that they would have outlived; the kernel's document says 8 at least"),
             Some(format!("{name} = 15")),
         )],
-        "net.ipv4.tcp_syn_retries" if number(value).is_some_and(|n| n < 3) => {
-            let seconds = 1_u64 << (number(value).unwrap_or(0) + 1);
-            vec![setting.note(
-                "no-gain",
-                format!("connect() gives up after about {} s instead of 131 s: a peer that is away for a moment is never reached, and no transfer is faster", seconds - 1),
-            )]
-        }
-        "net.inet.tcp.initcwnd_segments" if number(value).is_some_and(|n| n > 10) => vec![setting.note(
-            "above-usual",
-            format!("{value} segments leave at once before anything is known of the path; RFC 6928 has ten: the burst is lost where a queue is short"),
-        )],
+        "net.ipv4.tcp_syn_retries" => few_syns(setting).into_iter().collect(),
+        "net.inet.tcp.initcwnd_segments" => large_start(setting).into_iter().collect(),
         "net.inet.tcp.abc_l_var" if number(value).is_some_and(|n| n > 2) => vec![setting.warning(
             "harmful",
             "RFC 3465 (2.3) bounds what one acknowledgement adds in slow start at two segments: beyond, an acknowledgement that stands for many sends a burst".to_owned(),
@@ -284,13 +275,41 @@ fn not_loaded(setting: &Setting<'_>) -> Option<Finding> {
     })
 }
 
+/// An initial window above that of RFC 6928.
+pub(super) fn large_start(setting: &Setting<'_>) -> Option<Finding> {
+    let segments = number(setting.value).filter(|segments| *segments > 10)?;
+    let words = format!(
+        "{segments} segments leave at once before anything is known of the path; RFC 6928 has ten: the burst is lost where a queue is short"
+    );
+    Some(setting.note("above-usual", words))
+}
+
+/// Too few SYNs to reach a peer that is away for a moment: the first waits a second, each further one twice as long.
+fn few_syns(setting: &Setting<'_>) -> Option<Finding> {
+    let retries = number(setting.value).filter(|retries| *retries < 3)?;
+    let seconds = (2_u64 << retries) - 1;
+    let words = format!(
+        "connect() gives up after about {seconds} s instead of 131 s: a peer that is away for a moment is never reached, and no transfer is faster"
+    );
+    Some(setting.note("no-gain", words))
+}
+
+/// The note on what the processor does instead of the adapter, `why`, where the path is too slow for that to be a limit.
+pub(super) fn no_limit(setting: &Setting<'_>, why: &str) -> Option<Finding> {
+    let (rate, _) = setting.path.filter(|(rate, _)| *rate < FAST)?;
+    Some(setting.note("no-gain", format!("{why}; at {rate} that is no limit, and no gain")))
+}
+
 /// Segmentation in the adapter, switched off for all of them.
 fn no_tso(setting: &Setting<'_>) -> Option<Finding> {
     let why = "the processor cuts every large send into segments itself";
-    if let Some((rate, _)) = setting.path.filter(|(rate, _)| *rate < FAST) {
-        return Some(setting.note("no-gain", format!("{why}; at {rate} that is no limit, and no gain")));
-    }
-    Some(setting.warning("harmful", format!("{why}; meant for a faulty driver"), Some("net.inet.tcp.tso=1".to_owned())))
+    no_limit(setting, why).or_else(|| {
+        Some(setting.warning(
+            "harmful",
+            format!("{why}; meant for a faulty driver"),
+            Some("net.inet.tcp.tso=1".to_owned()),
+        ))
+    })
 }
 
 /// What a window without scaling carries on this path, or on one of 80 ms.
@@ -309,8 +328,8 @@ fn offload_off(setting: &Setting<'_>, device: &str, offload: &str) -> Option<Fin
     if !setting.value.trim().eq_ignore_ascii_case("off") {
         return None;
     }
-    if let Some((rate, _)) = setting.path.filter(|(rate, _)| *rate < FAST) {
-        return Some(setting.note("no-gain", format!("{why}; at {rate} that is no limit, and no gain")));
+    if let Some(note) = no_limit(setting, why) {
+        return Some(note);
     }
     let words =
         format!("{why}; meant for a faulty driver, or for captures that shall show packets as they are on the wire");

@@ -1,16 +1,19 @@
 //! Rules for Windows: registry values, netsh, templates and offloads.
 
-use fullpipe_units::{Bytes, Micros, sizing::standing_queue, window_limited_rate};
+use fullpipe_units::{Bytes, Micros, window_limited_rate};
 
 use super::{
     Finding, Setting, meant,
-    rules::{largest_of, malformed, number, packet_size},
+    rules::{large_start, largest_of, malformed, no_limit, number, packet_size},
     shown,
 };
 use crate::{
     Address, TuningLevel,
     catalogue::Honoured,
-    planner::templates::{ADAPTER, FAST},
+    planner::{
+        templates::{ADAPTER, too_short},
+        windows::{SMALLEST_DEFAULT, queue_behind},
+    },
     reading::windows::{TEMPLATES, template_name},
     recipe::{ALL_TEMPLATES, is_set_net_tcp_setting},
 };
@@ -144,9 +147,6 @@ fn fixed_window(setting: &Setting<'_>, name: &str, value: Option<u64>) -> Vec<Fi
     found
 }
 
-/// What Windows takes on Ethernet where nothing sets a window (KB314053): 8,760 or 17,520 B.
-const DEFAULT_WINDOWS: [u64; 2] = [8760, 17_520];
-
 /// The maximum of a window that no line sets.
 fn only_a_ceiling(setting: &Setting<'_>, name: &str, bytes: u64) -> Option<Finding> {
     let sets_a_window =
@@ -155,9 +155,8 @@ fn only_a_ceiling(setting: &Setting<'_>, name: &str, bytes: u64) -> Option<Findi
         return None;
     }
     let words = "this bounds the receive window and sets none: without TcpWindowSize, which no line of this file sets, Windows takes its default, 8,760 or 17,520 B on Ethernet (KB314053)";
-    let [smallest, _] = DEFAULT_WINDOWS;
     match setting.wanted() {
-        Some((bdp, _)) if bdp.get() <= smallest => None,
+        Some((bdp, _)) if bdp.get() <= SMALLEST_DEFAULT => None,
         Some((bdp, _)) => Some(setting.warning(
             "only-a-ceiling",
             format!("{words}; this path takes {bdp}"),
@@ -171,9 +170,8 @@ fn only_a_ceiling(setting: &Setting<'_>, name: &str, bytes: u64) -> Option<Findi
 fn more_than_a_slow_path_holds(setting: &Setting<'_>, bytes: u64, window: &impl Fn(u64) -> String) -> Option<Finding> {
     let (rate, rtt) = setting.path?;
     let (bdp, wanted) = setting.wanted()?;
-    let [smallest, usual] = DEFAULT_WINDOWS;
-    let wait = standing_queue(Bytes::new(bytes), rate, rtt).filter(|_| bytes > usual)?;
-    let fix = if bdp.get() <= smallest {
+    let wait = queue_behind(bytes, (rate, rtt))?;
+    let fix = if bdp.get() <= SMALLEST_DEFAULT {
         "delete the line: the default fills this path".to_owned()
     } else {
         window(wanted.get())
@@ -212,7 +210,7 @@ pub(super) fn netsh(setting: &Setting<'_>, parameter: &str) -> Vec<Finding> {
 
 /// Whether the recipe gives another parameter of `netsh interface tcp set global` this value.
 fn other_is(setting: &Setting<'_>, parameter: &str, wanted: &str) -> bool {
-    let knob = Address::Netsh { context: "tcp global".to_owned(), parameter: parameter.to_owned() };
+    let knob = Address::netsh("tcp global", parameter);
     setting.all.get(&knob).is_some_and(|value| value.eq_ignore_ascii_case(wanted))
 }
 
@@ -253,10 +251,16 @@ fn tuning_level(setting: &Setting<'_>, level: &str) -> Vec<Finding> {
     vec![setting.error("harmful", words, fix)]
 }
 
+/// Whether this version, Windows 8 or Server 2012, has one template that can be changed: Custom.
+fn has_custom_alone(setting: &Setting<'_>) -> bool {
+    setting.catalogue.is_at_least(&setting.platform.version, "8.1") == Some(false)
+}
+
 /// A template that there is none of.
 pub(super) fn no_template(setting: &Setting<'_>, template: &str) -> Option<Finding> {
-    let no_others = setting.catalogue.is_at_least(&setting.platform.version, "8.1") == Some(false);
-    if no_others && ["internetcustom", "datacentercustom"].contains(&template.to_ascii_lowercase().as_str()) {
+    if has_custom_alone(setting)
+        && ["internetcustom", "datacentercustom"].contains(&template.to_ascii_lowercase().as_str())
+    {
         let words = format!(
             "there is no template {} on {}: its only one that can be changed is Custom",
             shown(template),
@@ -305,11 +309,7 @@ pub(super) fn template_parameter(setting: &Setting<'_>, template: &str, paramete
             Some("2, the default".to_owned()),
         )),
         "minrtoms" => bounds(20, 300, 10).or_else(|| short_timeout(setting, template, &value)),
-        "initialcongestionwindowmss" => bounds(2, 64, 2).or_else(|| {
-            let above = number(&value).filter(|segments| *segments > 10)?;
-            let words = format!("{above} segments leave at once before anything is known of the path; RFC 6928 has ten: the burst is lost where a queue is short");
-            Some(setting.note("above-usual", words))
-        }),
+        "initialcongestionwindowmss" => bounds(2, 64, 2).or_else(|| large_start(setting)),
         "delayedacktimeoutms" => bounds(10, 600, 10),
         "initialrtoms" => bounds(300, 3000, 10),
         "maxsynretransmissions" => bounds(2, 8, 1),
@@ -317,8 +317,7 @@ pub(super) fn template_parameter(setting: &Setting<'_>, template: &str, paramete
     };
     let mut found: Vec<Finding> = found.into_iter().chain(level).collect();
     let custom = template.to_ascii_lowercase().ends_with("custom");
-    let no_custom = setting.catalogue.is_at_least(&setting.platform.version, "8.1") == Some(false);
-    if !custom && no_custom {
+    if !custom && has_custom_alone(setting) {
         // What can't be set there is no way out.
         for finding in &mut found {
             finding.fix = None;
@@ -329,8 +328,7 @@ pub(super) fn template_parameter(setting: &Setting<'_>, template: &str, paramete
             Some("Set-NetTCPSetting -SettingName Custom, with New-NetTransportFilter for the peer".to_owned()),
         ));
     } else if custom && found.is_empty() && !has_filter(setting, template) {
-        let automatic =
-            Address::TcpSetting { template: template.to_owned(), parameter: "AutomaticUseCustom".to_owned() };
+        let automatic = Address::tcp_setting(template, "AutomaticUseCustom");
         let honoured = setting.span_of(&automatic).map(|span| span.honoured);
         let or = if honoured == Some(Honoured::Absent) { "" } else { " (or AutomaticUseCustom)" };
         found.push(setting.note(
@@ -341,15 +339,11 @@ pub(super) fn template_parameter(setting: &Setting<'_>, template: &str, paramete
     found
 }
 
-/// A least retransmission timeout that is shorter than what acknowledgements vary by on the path: as the plan says.
+/// A least retransmission timeout that is too short for the path: as the plan says.
 fn short_timeout(setting: &Setting<'_>, template: &str, value: &str) -> Option<Finding> {
     let (_, rtt) = setting.path?;
-    let internet = template.to_ascii_lowercase().starts_with("internet");
-    let is_short = internet && number(value)? < 300 && rtt > Micros::from_millis(10);
-    is_short.then(|| {
-        let words = format!("a least retransmission timeout of {value} ms on a path of {rtt} retransmits what was only late, and each time the congestion window starts again");
-        setting.warning("harmful", words, Some("300, the default of Internet".to_owned()))
-    })
+    let words = too_short(template, number(value)?, rtt)?;
+    Some(setting.warning("harmful", words, Some("300, the default of Internet".to_owned())))
 }
 
 /// Whether a line of the recipe gives the template to connections.
@@ -499,8 +493,8 @@ fn switched_off(setting: &Setting<'_>, keyword: &str, fix: &str) -> Finding {
     } else {
         ""
     };
-    if let Some((rate, _)) = setting.path.filter(|(rate, _)| *rate < FAST) {
-        return setting.note("no-gain", format!("{why}{lso}; at {rate} that is no limit, and no gain"));
+    if let Some(note) = no_limit(setting, &format!("{why}{lso}")) {
+        return note;
     }
     let fix = Some(fix.to_owned());
     if keyword == "*RSS" {

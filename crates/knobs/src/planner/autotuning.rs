@@ -76,7 +76,7 @@ pub(super) fn plan(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
 
 /// Where Windows' heuristics are on, they may bring any level down again, whatever is set: before 8.1.
 fn stop_heuristics(draft: &mut Draft<'_>, enough: bool) {
-    let knob = Address::Netsh { context: "tcp heuristics".to_owned(), parameter: "wsh".to_owned() };
+    let knob = Address::netsh("tcp heuristics", "wsh");
     let acts = draft.span(&knob).is_some_and(|span| span.honoured == crate::catalogue::Honoured::Yes);
     let is_on = draft.now(&knob).is_some_and(|now| now.eq_ignore_ascii_case("enabled"));
     if enough || !acts || !is_on {
@@ -121,10 +121,6 @@ fn lift_policy(draft: &mut Draft<'_>, (level, knob): (TuningLevel, &Address), ar
         arithmetic,
         memory: None,
     });
-}
-
-fn parameter(template: &str, parameter: &str) -> Address {
-    Address::TcpSetting { template: template.to_owned(), parameter: parameter.to_owned() }
 }
 
 /// Why nothing is set, and which level keeps the memory within its bound, if one does.
@@ -191,7 +187,7 @@ fn custom_template(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, arithme
         ("InitialCongestionWindowMss", "10", "ten segments at the start (RFC 6928) instead of four"),
     ];
     for (name, to, why) in of_internet.iter().filter(|_| long).chain(always) {
-        let knob = parameter("Custom", name);
+        let knob = Address::tcp_setting("Custom", name);
         if draft.now(&knob).is_some_and(|now| now.eq_ignore_ascii_case(to)) {
             continue;
         }

@@ -25,7 +25,7 @@ mod route;
 mod settle;
 pub(crate) mod sizing;
 pub(crate) mod templates;
-mod windows;
+pub(crate) mod windows;
 
 use core::net::IpAddr;
 

@@ -128,7 +128,7 @@ fn server_2012_gets_the_level_and_is_told_what_the_registry_does_not_do() {
 fn templates(values: &[(&str, &str, &str)]) -> Settings {
     let mut settings = Settings::default();
     for (template, parameter, value) in values {
-        let knob = Address::TcpSetting { template: (*template).to_owned(), parameter: (*parameter).to_owned() };
+        let knob = Address::tcp_setting(template, parameter);
         settings.values.insert(knob, Some((*value).to_owned()));
     }
     settings

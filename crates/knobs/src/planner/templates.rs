@@ -7,6 +7,7 @@ use fullpipe_units::{Micros, Rate, window_limited_rate};
 use super::{
     PlatformRequest,
     platform::{Ask, Draft, number},
+    windows::parameter,
 };
 use crate::{
     Address, TuningLevel,
@@ -89,10 +90,10 @@ fn wanted(
             let words = format!("a last or single segment is acknowledged after {value} ms instead of {default}: a peer that waits for it (Nagle's algorithm, requests in two writes) stops that long, {} round trips of this path", rounds(now?, request.rtt));
             Some((default, words))
         }
-        "MinRtoMs" if internet && now? < 300 && request.rtt > Micros::from_millis(10) => Some((
-            default.unwrap_or_else(|| "300".to_owned()),
-            format!("a least retransmission timeout of {value} ms on a path of {} retransmits what was only late, and each time the congestion window starts again", request.rtt),
-        )),
+        "MinRtoMs" => {
+            let why = too_short(template, now?, request.rtt)?;
+            Some((default.unwrap_or_else(|| "300".to_owned()), why))
+        }
         "InitialCongestionWindowMss" if now? < 10 && default.as_deref().and_then(number) == Some(10) => Some((
             "10".to_owned(),
             format!("begins with {value} segments instead of ten (RFC 6928): one round trip or two more for each new connection"),
@@ -104,7 +105,7 @@ fn wanted(
         "CongestionProvider"
             if value.eq_ignore_ascii_case("DCTCP") && !internet && draft.is_at_least("2019") && !marks(draft, template) =>
         {
-            let marks = parameter_of(template, "EcnCapability");
+            let marks = Address::tcp_setting(template, "EcnCapability");
             let asks = if draft.now(&marks).is_some() { "this template does not ask for them" } else { "no file says that this template asks for them" };
             Some(("CUBIC".to_owned(), format!("the default of an older Windows: DCTCP lives on marks (RFC 8257), and {asks} (EcnCapability)")))
         }
@@ -120,6 +121,15 @@ fn wanted(
     }
 }
 
+/// Why a least retransmission timeout of `ms` is too short for the connections of a template over a path of `rtt`; `None` where it
+/// isn't.
+pub(crate) fn too_short(template: &str, ms: u64, rtt: Micros) -> Option<String> {
+    let internet = template.to_ascii_lowercase().starts_with("internet");
+    (internet && ms < 300 && rtt > Micros::from_millis(10)).then(|| {
+        format!("a least retransmission timeout of {ms} ms on a path of {rtt} retransmits what was only late, and each time the congestion window starts again")
+    })
+}
+
 /// The level of one template against the window that the path needs.
 fn tuning_level(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, template: &str, value: &str) {
     let normal = TuningLevel::Normal.largest_window();
@@ -127,7 +137,7 @@ fn tuning_level(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, template: 
         return;
     };
     let (window, arithmetic) = draft.pipe.window(request.goal);
-    let knob = Address::TcpSetting { template: template.to_owned(), parameter: LOCAL.to_owned() };
+    let knob = Address::tcp_setting(template, LOCAL);
     // Automatic gives Datacenter to connections of at most 10 ms, and Internet to all others.
     let for_lan = template.starts_with("Datacenter") && request.rtt > DATACENTER_RTT;
     if for_lan {
@@ -145,13 +155,9 @@ fn tuning_level(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, template: 
     change(draft, [template, LOCAL], "Normal".to_owned(), why);
 }
 
-fn parameter_of(template: &str, parameter: &str) -> Address {
-    Address::TcpSetting { template: template.to_owned(), parameter: parameter.to_owned() }
-}
-
 /// Whether a template asks for the marks that DCTCP lives on.
 fn marks(draft: &Draft<'_>, template: &str) -> bool {
-    let knob = parameter_of(template, "EcnCapability");
+    let knob = Address::tcp_setting(template, "EcnCapability");
     draft.now(&knob).is_some_and(|now| now.eq_ignore_ascii_case("Enabled"))
 }
 
@@ -171,7 +177,7 @@ fn rounds(ms: u64, rtt: Micros) -> u64 {
 
 /// The number that a template starts with on this version, as the catalogue words it: `2`, `Internet 40, Datacenter 10`.
 fn default(draft: &Draft<'_>, template: &str, parameter: &str) -> Option<String> {
-    let knob = Address::TcpSetting { template: template.to_owned(), parameter: parameter.to_owned() };
+    let knob = Address::tcp_setting(template, parameter);
     let text = &draft.span(&knob)?.default;
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(text.clone());
@@ -185,7 +191,7 @@ fn default(draft: &Draft<'_>, template: &str, parameter: &str) -> Option<String>
 
 fn change(draft: &mut Draft<'_>, [template, parameter]: [&str; 2], to: String, reason: String) {
     let custom_only = !draft.is_at_least("8.1") && template != "Custom";
-    let knob = Address::TcpSetting { template: template.to_owned(), parameter: parameter.to_owned() };
+    let knob = Address::tcp_setting(template, parameter);
     if draft.plan.changes.iter().any(|change| change.knob == knob) {
         return;
     }
@@ -203,8 +209,7 @@ fn change(draft: &mut Draft<'_>, [template, parameter]: [&str; 2], to: String, r
 
 /// The registry's way to take all offloads away.
 fn task_offload(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
-    let key = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters".to_owned();
-    let knob = Address::Registry { key, value: "DisableTaskOffload".to_owned() };
+    let knob = parameter("DisableTaskOffload");
     if request.rate >= FAST && draft.now(&knob).and_then(number).is_some_and(|now| now != 0) {
         let reason = format!(
             "set, the processor computes every checksum and cuts every segment itself; at {} that counts",

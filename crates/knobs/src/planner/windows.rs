@@ -1,6 +1,6 @@
 //! Windows: the registry before Vista, the automatic tuning level from then on.
 
-use fullpipe_units::{Bytes, sizing::standing_queue};
+use fullpipe_units::{Bytes, Micros, Rate, sizing::standing_queue};
 
 use super::{
     PlatformRequest, autotuning,
@@ -14,8 +14,10 @@ use crate::{
 };
 
 const PARAMETERS: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
-/// The smallest default window on Ethernet that Microsoft's documents name (KB314053).
-const SMALLEST_DEFAULT: u64 = 8760;
+/// The smallest default window on Ethernet that Microsoft's documents name (KB314053), and the usual one, of twelve segments of
+/// 1,460 B.
+pub(crate) const SMALLEST_DEFAULT: u64 = 8760;
+const USUAL_DEFAULT: u64 = 17_520;
 /// The most that TcpWindowSize takes (KB224829).
 const LARGEST_WINDOW: u64 = 0x3FFF_C000;
 
@@ -86,8 +88,8 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     let is_needless = |now: u64| plain && !is_scaled && now > UNSCALED.get();
     // A larger window that stays must not be bounded by the maximum.
     let window_now = draft.now(&parameter("TcpWindowSize")).and_then(super::platform::number);
-    let queue = |now: u64| queue_behind(request, now).filter(|_| now > bytes);
-    let stays = window_now.filter(|now| *now > bytes && !is_needless(*now) && queue(*now).is_none());
+    let crowds = |now: u64| crowding(request, now).filter(|_| now > bytes);
+    let stays = window_now.filter(|now| *now > bytes && !is_needless(*now) && crowds(*now).is_none());
     for name in ["GlobalMaxTcpWindowSize", "TcpWindowSize"] {
         let knob = parameter(name);
         if stays.is_some() && draft.now(&knob).is_none() {
@@ -99,8 +101,8 @@ fn registry(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
             Some(now) if is_needless(now) => format!(
                 "{now} B need the window-scale option (Tcp1323Opts), which is off, and this path does not need them"
             ),
-            Some(now) => match queue(now).filter(|_| name == "TcpWindowSize") {
-                Some(queue) => too_much(now, &queue),
+            Some(now) => match crowds(now).filter(|_| name == "TcpWindowSize") {
+                Some(why) => why,
                 None => continue,
             },
             None if stays.is_some() => format!("it bounds the window of {bytes} B that is set already"),
@@ -139,7 +141,7 @@ fn take_away(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) -> bool {
     windows.extend(draft.now(&for_all).and_then(super::platform::number).map(|now| (for_all.clone(), now)));
     let before = draft.plan.changes.len();
     for (knob, now) in windows {
-        let Some(queue) = queue_behind(request, now) else { continue };
+        let Some(why) = crowding(request, now) else { continue };
         // The maximum was there for this window only.
         let maximum = parameter("GlobalMaxTcpWindowSize");
         if knob == for_all && draft.now(&maximum).is_some() {
@@ -149,7 +151,7 @@ fn take_away(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) -> bool {
             );
             draft.ask(Ask { knob: maximum, to: None, reason, arithmetic: draft.pipe.arithmetic.clone(), memory: None });
         }
-        let reason = format!("{}; without the value the default is back, which fills this path", too_much(now, &queue));
+        let reason = format!("{why}; without the value the default is back, which fills this path");
         draft.ask(Ask { knob, to: None, reason, arithmetic: draft.pipe.arithmetic.clone(), memory: None });
     }
     let taken = draft.plan.changes.len() > before;
@@ -159,19 +161,19 @@ fn take_away(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) -> bool {
     taken
 }
 
-/// What a fixed window leaves in the queue of a slow path, where that is a second and more. No less than the usual default counts.
-fn queue_behind(request: &PlatformRequest<'_>, window: u64) -> Option<String> {
-    /// What Windows takes on Ethernet: twelve segments of 1,460 B (KB314053).
-    const USUAL_DEFAULT: u64 = 17_520;
-    let wait = standing_queue(Bytes::new(window), request.rate, request.rtt).filter(|_| window > USUAL_DEFAULT)?;
-    Some(wait.to_string())
+/// How long the end of a fixed window waits in the queue of a slow path, where that is a second and more. No less than the usual
+/// default counts.
+pub(crate) fn queue_behind(window: u64, (rate, rtt): (Rate, Micros)) -> Option<Micros> {
+    standing_queue(Bytes::new(window), rate, rtt).filter(|_| window > USUAL_DEFAULT)
 }
 
-fn too_much(window: u64, queue: &str) -> String {
-    format!(
-        "a fixed window of {} is far above what this path holds: the rest can wait in front of it for {queue}, and everything else with it",
+/// Why a fixed window is too large for a slow path; `None` where it isn't.
+fn crowding(request: &PlatformRequest<'_>, window: u64) -> Option<String> {
+    let wait = queue_behind(window, (request.rate, request.rtt))?;
+    Some(format!(
+        "a fixed window of {} is far above what this path holds: the rest can wait in front of it for {wait}, and everything else with it",
         Bytes::new(window)
-    )
+    ))
 }
 
 /// What was turned off on advice that helps no path.
@@ -200,14 +202,13 @@ fn segment(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) -> u64 {
 /// The windows of single adapters, which win over the one for all.
 fn adapters(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, bytes: u64, arithmetic: &str) {
     for (knob, now) in draft.registry_below(&format!(r"{PARAMETERS}\Interfaces\"), "TcpWindowSize") {
-        let queue = queue_behind(request, now).filter(|_| now > bytes);
-        if now >= bytes && now <= UNSCALED.get() && queue.is_none() {
+        let crowds = crowding(request, now).filter(|_| now > bytes);
+        if now >= bytes && now <= UNSCALED.get() && crowds.is_none() {
             continue;
         }
         // A larger one was seen to be passed over on XP: without a value of its own the adapter has the one for all.
         let to = (bytes <= UNSCALED.get()).then(|| bytes.to_string());
-        let reason = match to {
-            Some(_) | None if queue.is_some() => too_much(now, queue.as_deref().unwrap_or_default()),
+        let reason = crowds.unwrap_or_else(|| match to {
             Some(_) if now < bytes => {
                 format!("this adapter has a window of its own, {now} B, which wins over the one for all adapters")
             }
@@ -217,7 +218,7 @@ fn adapters(request: &PlatformRequest<'_>, draft: &mut Draft<'_>, bytes: u64, ar
             None => format!(
                 "this adapter has a window of its own, {now} B, which wins over the one for all adapters; without it the adapter takes that one"
             ),
-        };
+        });
         draft.ask(Ask { knob, to, reason, arithmetic: arithmetic.to_owned(), memory: None });
     }
 }
@@ -254,6 +255,6 @@ pub(super) fn jumbo_packet(draft: &mut Draft<'_>, device: &str, mtu: u32) {
     });
 }
 
-fn parameter(name: &str) -> Address {
+pub(super) fn parameter(name: &str) -> Address {
     Address::Registry { key: PARAMETERS.to_owned(), value: name.to_owned() }
 }

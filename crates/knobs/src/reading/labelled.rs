@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
             let place = scan::place_of(number, line, text);
             self.sheet.remark(RemarkKind::Note, place, words);
             // They are at work, then, whatever else the file tells.
-            self.sheet.set(place, heuristics("wsh"), Some("enabled"));
+            self.sheet.set(place, Address::netsh("tcp heuristics", "wsh"), Some("enabled"));
             return Ok(());
         }
         match line.split_once(':') {
@@ -177,18 +177,16 @@ impl<'a> Reader<'a> {
 
     fn netsh(&mut self, place: Place, label: &str, value: &str) {
         let lower = label.to_ascii_lowercase();
-        let global = |context: &str, parameter: &str| Address::Netsh {
-            context: context.to_owned(),
-            parameter: parameter.to_owned(),
-        };
         let knob = match self.section {
-            Section::Heuristics if lower == "window scaling heuristics" => Some(heuristics("wsh")),
-            Section::Heuristics if lower.starts_with("force") => Some(heuristics("forcews")),
+            Section::Heuristics if lower == "window scaling heuristics" => {
+                Some(Address::netsh("tcp heuristics", "wsh"))
+            }
+            Section::Heuristics if lower.starts_with("force") => Some(Address::netsh("tcp heuristics", "forcews")),
             Section::Supplemental => return self.supplemental(place, &lower, value),
             Section::Global => {
                 let label = lower.strip_prefix("tcp ").unwrap_or(&lower);
                 let known = GLOBAL.iter().find(|(known, _)| *known == label);
-                known.map(|(_, parameter)| global("tcp global", parameter))
+                known.map(|(_, parameter)| Address::netsh("tcp global", parameter))
             }
             _ => None,
         };
@@ -249,10 +247,6 @@ impl<'a> Reader<'a> {
             self.object.clear();
         }
     }
-}
-
-fn heuristics(parameter: &str) -> Address {
-    Address::Netsh { context: "tcp heuristics".to_owned(), parameter: parameter.to_owned() }
 }
 
 /// Whether a line is a title of the English netsh.

@@ -116,7 +116,7 @@ fn template(setting: &Property, properties: &[Property], sheet: &mut Sheet) {
 
 /// Notes one parameter of a template. The template Automatic has no values of its own: theirs are empty.
 pub(super) fn template_value(place: Place, template: &str, parameter: &str, value: &str, sheet: &mut Sheet) {
-    let knob = Address::TcpSetting { template: template.to_owned(), parameter: parameter.to_owned() };
+    let knob = Address::tcp_setting(template, parameter);
     if value.is_empty() || !known(&knob) {
         return;
     }

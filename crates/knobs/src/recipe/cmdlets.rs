@@ -197,7 +197,7 @@ impl Given {
 /// A global offload by its parameter in Set-NetOffloadGlobalSetting.
 pub(super) fn offload(name: &str) -> Address {
     if name.eq_ignore_ascii_case("Chimney") {
-        return Address::Netsh { context: "tcp global".to_owned(), parameter: "chimney".to_owned() };
+        return Address::netsh("tcp global", "chimney");
     }
     Address::Named { kind: "netoffload".to_owned(), name: name.to_owned() }
 }

@@ -210,7 +210,7 @@ fn netsh(words: &[String]) -> Result<Vec<Action>, String> {
             Ok(mtu.map(|mtu| Action::Set(cmdlets::link(&device, "mtu"), mtu.to_owned())).into_iter().collect())
         }
         ["winsock", "set", "autotuning", value, ..] => {
-            let knob = Address::Netsh { context: "winsock".to_owned(), parameter: "autotuning".to_owned() };
+            let knob = Address::netsh("winsock", "autotuning");
             Ok(vec![Action::Set(knob, (*value).to_owned())])
         }
         _ => Ok(Vec::new()),
@@ -267,7 +267,7 @@ fn supplemental(words: &[&str]) -> Result<Vec<Action>, String> {
     let template = template.ok_or("`netsh tcp set supplemental` without a template")?;
     let set = |(parameter, value): (&str, &str)| {
         let known = NAMES.iter().find(|(short, _)| *short == parameter).map_or(parameter, |(_, long)| long);
-        let knob = Address::TcpSetting { template: template.to_owned(), parameter: known.to_owned() };
+        let knob = Address::tcp_setting(template, known);
         // PowerShell has other words for it.
         let value = match (known, value) {
             ("CwndRestart", "enabled") => "True",
