@@ -116,8 +116,9 @@ pub(crate) fn put_expectations(page: &mut Page, outcome: &Outcome) {
     let all = outcome.expectations.len();
     let style = if met == all { GOOD } else { BAD };
     // Without a scenario it is the user who expects something.
-    let words = if outcome.scenario.is_some() { "as the scenario says" } else { "gates passed" };
-    page.title("expected", style, &format!("{met} of {all} {words}"));
+    let (name, words) =
+        if outcome.scenario.is_some() { ("expected", "as the scenario says") } else { ("gates", "passed") };
+    page.title(name, style, &format!("{met} of {all} {words}"));
     let width = |text: fn(&fullpipe_tune::Expectation) -> &String| {
         outcome.expectations.iter().map(|e| text(e).chars().count()).max().unwrap_or(0)
     };

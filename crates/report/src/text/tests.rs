@@ -27,6 +27,23 @@ fn a_run_that_kept_and_undid_says_so() {
 }
 
 #[test]
+fn what_a_user_asks_of_a_direction_is_a_gate_and_no_scenario() {
+    let mut asked = sample::clean_path();
+    let gate = |expected: &str, found: &str, met| fullpipe_tune::Expectation {
+        direction: "here->far.example".to_owned(),
+        expected: expected.to_owned(),
+        found: found.to_owned(),
+        met,
+    };
+    asked.expectations = vec![
+        gate("at least 80.0 Mbit/s (--min-rate)", "93.9 Mbit/s", true),
+        gate("not limited by path (--fail-on)", "path", false),
+    ];
+    let text = plain(&outcome(&asked, WIDE));
+    assert!(text.contains("gates  1 of 2 passed\n") && !text.contains("scenario"), "{text}");
+}
+
+#[test]
 fn a_clean_path_is_no_reason_to_change_anything() {
     insta::assert_snapshot!("clean_path", plain(&outcome(&sample::clean_path(), WIDE)));
 }
