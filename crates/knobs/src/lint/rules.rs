@@ -181,14 +181,14 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         "net.ipv4.tcp_mem" => tcp_mem(setting),
         "net.ipv4.tcp_retries2" if number(value).is_some_and(|n| (1..8).contains(&n)) => vec![setting.warning(
             "harmful",
-            format!("{value} retransmissions are over in less than the 100 s that RFC 1122 (4.2.3.5) asks for: connections break at outages that they would have outlived; the kernel's document says 8 at least"),
+            format!("{value} retransmissions are over in less than the 100 s that RFC 1122 (4.2.3.5) asks for: connections are dropped in outages that they would survive; the kernel's document says 8 at least"),
             Some(format!("{name} = 15")),
         )],
         "net.ipv4.tcp_syn_retries" => few_syns(setting).into_iter().collect(),
         "net.inet.tcp.initcwnd_segments" => large_start(setting).into_iter().collect(),
         "net.inet.tcp.abc_l_var" if number(value).is_some_and(|n| n > 2) => vec![setting.warning(
             "harmful",
-            "RFC 3465 (2.3) bounds what one acknowledgement adds in slow start at two segments: beyond, an acknowledgement that stands for many sends a burst".to_owned(),
+            "RFC 3465 (2.3) bounds what one acknowledgement adds in slow start at two segments: beyond, an ACK that covers many segments releases a burst".to_owned(),
             Some(format!("{name}=2")),
         )],
         "net.inet.tcp.tso" if off => no_tso(setting).into_iter().collect(),
@@ -279,7 +279,7 @@ fn not_loaded(setting: &Setting<'_>) -> Option<Finding> {
 pub(super) fn large_start(setting: &Setting<'_>) -> Option<Finding> {
     let segments = number(setting.value).filter(|segments| *segments > 10)?;
     let words = format!(
-        "{segments} segments leave at once before anything is known of the path; RFC 6928 has ten: the burst is lost where a queue is short"
+        "an initial window of {segments} segments is a burst into a path of which nothing is known; RFC 6928 has ten: short queues drop it"
     );
     Some(setting.note("above-usual", words))
 }

@@ -177,7 +177,7 @@ fn more_than_a_slow_path_holds(setting: &Setting<'_>, bytes: u64, window: &impl 
         window(wanted.get())
     };
     let words = format!(
-        "{rate} x {rtt} / 8 = {bdp} are in flight on this path; a fixed window of {} lets the rest wait in front of it, for {wait} where the queue is that long, and everything else with it",
+        "{rate} x {rtt} / 8 = {bdp} is the bandwidth-delay product; of a fixed window of {} the rest can stand in the bottleneck's queue, {wait} of it, and delays whatever comes behind",
         Bytes::new(bytes)
     );
     Some(setting.warning("too-large", words, Some(fix)))
@@ -189,7 +189,7 @@ pub(super) fn netsh(setting: &Setting<'_>, parameter: &str) -> Vec<Finding> {
         ("autotuninglevel", level) => tuning_level(setting, level),
         ("wsh", "enabled") => vec![setting.warning(
             "harmful",
-            "the system may lower the level by itself on a network where it once thought that window scaling failed, and says so in `show global` only".to_owned(),
+            "Windows may lower the autotuning level by itself on networks where it once took window scaling to fail, and only `show global` says so".to_owned(),
             Some("netsh interface tcp set heuristics disabled".to_owned()),
         )],
         ("rss", "disabled") => vec![switched_off(setting, "*RSS", "netsh interface tcp set global rss=enabled")],

@@ -85,7 +85,7 @@ fn stop_heuristics(draft: &mut Draft<'_>, enough: bool) {
     draft.ask(Ask {
         knob,
         to: Some("disabled".to_owned()),
-        reason: "first: the system's scaling heuristics lower the level by themselves on a network where they once thought that window scaling failed, so that the level that is shown need not be one that somebody set".to_owned(),
+        reason: "first: Windows' scaling heuristics lower the level by themselves on networks where they once took window scaling to fail: the level that is shown may be theirs".to_owned(),
         arithmetic: String::new(),
         memory: None,
     });

@@ -171,7 +171,7 @@ pub(crate) fn queue_behind(window: u64, (rate, rtt): (Rate, Micros)) -> Option<M
 fn crowding(request: &PlatformRequest<'_>, window: u64) -> Option<String> {
     let wait = queue_behind(window, (request.rate, request.rtt))?;
     Some(format!(
-        "a fixed window of {} is far above what this path holds: the rest can wait in front of it for {wait}, and everything else with it",
+        "a fixed window of {} is far more than the bandwidth-delay product: the rest can stand in the bottleneck's queue, {wait} of it, and delays whatever comes behind",
         Bytes::new(window)
     ))
 }
