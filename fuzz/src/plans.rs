@@ -45,6 +45,7 @@ fn plan_of(input: &mut Unstructured<'_>) -> Result<()> {
         packets: &packets,
         // Without a draw of its own, so that the corpora mean what they meant.
         peer: Some("192.0.2.0/24"),
+        allow_override: false,
     };
     let planned = plan_platform(&request);
     exported(&planned, &platform, request.settings);

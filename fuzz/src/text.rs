@@ -89,7 +89,7 @@ pub fn recipe(data: &[u8]) {
     let Some(kind) = kind else { return };
     let path = Some((Rate::from_bps(1_000_000_000), Micros::from_millis(80)));
     for platform in [None, "windows-xp".parse().ok(), "linux-5.15".parse().ok()] {
-        let findings = lint(kind, &text, &LintRequest { platform, path });
+        let findings = lint(kind, &text, &LintRequest { platform, path, ..LintRequest::default() });
         assert!(findings.iter().all(|finding| finding.line >= 1), "{findings:?}");
         assert!(findings.iter().all(|finding| !finding.message.contains('\u{1b}')), "a terminal would obey");
     }
@@ -126,7 +126,7 @@ pub fn playbook(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (steps, problems) = fullpipe_report::playbook::read(text);
     assert!(steps.len() <= 10_000 && steps.iter().all(|step| step.line >= 1));
-    let _findings = lint_steps(&steps, problems, Some(Family::Linux), &LintRequest::default());
+    let _findings = lint_steps(&steps, problems, Some(Family::Linux), &LintRequest::default(), false);
 }
 
 /// Plans with settings that came from a file, for their own platform.
@@ -145,6 +145,7 @@ fn plan_with(settings: &Settings) {
             memory_bound: None,
             packets: &fullpipe_knobs::Packets::default(),
             peer: None,
+            allow_override: false,
         });
     }
 }

@@ -2,6 +2,7 @@
 
 mod measure;
 mod python;
+mod tune;
 
 use std::path::PathBuf;
 
@@ -15,7 +16,8 @@ pub(crate) struct Arguments {
     /// What to measure.
     #[arg(value_enum)]
     what: Bench,
-    /// `measure`: only lines with all of these, such as `loopback,128K,1,apart` (path, size, streams, placement).
+    /// `measure`: only lines with all of these, such as `loopback,128K,1,apart` (path, size, streams, placement); `tune`: only
+    /// cells, such as `100M,40ms,xp` (rate, round trip, handicap).
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// `measure`: only these tools, beside iperf3 as it is by default.
@@ -27,7 +29,10 @@ pub(crate) struct Arguments {
     /// `measure`: the iperf3 to compare with [default: the newest that `interop` has built, else that of the system].
     #[arg(long)]
     iperf3: Option<PathBuf>,
-    /// `measure`, `python`: the fullpipe to measure [default: built for release].
+    /// `tune`: start no further cell after so many seconds.
+    #[arg(long, default_value_t = 7_200)]
+    within: u64,
+    /// `measure`, `python`, `tune`: the fullpipe to measure [default: built for release].
     #[arg(long)]
     fullpipe: Option<PathBuf>,
     /// `python`: the wheel to measure [default: built for release].
@@ -44,6 +49,9 @@ pub(crate) enum Bench {
     Capture,
     /// The live test beside iperf3 and nuttcp: loopback and veth, by message size and number of connections.
     Measure,
+    /// The whole loop over a grid of emulated paths and handicaps (150 cells, as root): how much of each path it reaches, the memory
+    /// beside the product, the seconds, and what it changes where nothing is wrong.
+    Tune,
     /// The TCP engine over TUN beside smoltcp and the kernel: goodput and processor time, both ways.
     Tcp,
     /// The Python package beside the program: the same 40 captures (200 MB), with one thread.
@@ -64,6 +72,7 @@ pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
         }
         Bench::Measure => measure::run(shell, arguments)?,
         Bench::Python => python::run(shell, arguments)?,
+        Bench::Tune => tune::run(shell, arguments)?,
         Bench::Sim => {
             // As it ships: the engine's calls are inlined across crates.
             cmd!(shell, "cargo run --profile dist --locked --quiet --package fullpipe-sim --example bench_sim").run()?

@@ -45,7 +45,7 @@ pub fn sysctl_drop_in(changes: &[Change], settings: &Settings) -> DropIn {
 }
 
 /// The boot-time line that is applied after ours, as `file:line`.
-fn later_line(settings: &Settings, knob: &Address) -> Option<String> {
+pub(crate) fn later_line(settings: &Settings, knob: &Address) -> Option<String> {
     let name = |file: &str| file.rsplit('/').next().unwrap_or(file).to_owned();
     let last = settings.origins.get(knob)?.iter().rfind(|origin| origin.file != SYSCTL_FILE)?;
     // /etc/sysctl.conf comes last: through a link named 99-sysctl.conf, or by `sysctl --system`.

@@ -19,6 +19,7 @@ fn findings(name: &str, platform: &str, path: Option<(&str, &str)>) -> Vec<Findi
     let request = LintRequest {
         platform: Some(platform.parse().unwrap()),
         path: path.map(|(rate, rtt)| (rate.parse().unwrap(), rtt.parse().unwrap())),
+        ..LintRequest::default()
     };
     lint(Kind::from_file(name, &text).unwrap(), &text, &request)
 }

@@ -39,7 +39,7 @@ fn complaints(platform: &str, rate: u64, rtt_us: u64) -> Vec<String> {
     let settings = Settings { platform: platform.clone(), ..Settings::default() };
     let plan = plan_platform(&PlatformRequest::new(platform.clone(), rate, rtt));
     let Ok(export) = export(&plan, &platform, Some(&settings)) else { return Vec::new() };
-    let request = LintRequest { platform: Some(platform), path: Some((rate, rtt)) };
+    let request = LintRequest { platform: Some(platform), path: Some((rate, rtt)), ..LintRequest::default() };
     let mut found = Vec::new();
     for file in &export.files {
         let text = file.text();

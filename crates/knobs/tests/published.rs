@@ -22,6 +22,7 @@ fn judged(name: &str, platform: &str, path: Option<(&str, &str)>) -> Vec<String>
     let request = LintRequest {
         platform: Some(platform.parse().unwrap()),
         path: path.map(|(rate, rtt)| (rate.parse().unwrap(), rtt.parse().unwrap())),
+        ..LintRequest::default()
     };
     let findings = lint(Kind::from_file(name, &text).unwrap(), &text, &request);
     let faults = findings.iter().filter(|finding| finding.level > Level::Ok);

@@ -395,8 +395,9 @@ mod tests {
     #[test]
     fn a_playbook_is_judged_like_any_recipe() {
         let (steps, problems) = read(PLAYBOOK);
-        let request = LintRequest { platform: Some("linux-6.18".parse().unwrap()), path: None };
-        let findings = lint_steps(&steps, problems, Some(Family::Linux), &request);
+        let request =
+            LintRequest { platform: Some("linux-6.18".parse().unwrap()), path: None, ..LintRequest::default() };
+        let findings = lint_steps(&steps, problems, Some(Family::Linux), &request, false);
         let rule = |line: u32| findings.iter().find(|finding| finding.line == line).unwrap().rule.as_str();
         assert_eq!([rule(9), rule(19), rule(31), rule(37)], ["fine", "harmful", "not-judged", "syntax"]);
     }

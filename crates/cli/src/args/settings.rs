@@ -104,6 +104,9 @@ pub(crate) struct PlanArgs {
     /// Memory limit for the TCP buffers
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
+    /// Also change values that an administrator set in a boot-time file (Linux)
+    #[arg(long)]
+    pub(crate) allow_override: bool,
     /// Packet sizes of this end's adapter, for jumbo frames: its largest, or its driver's list. A size is an MTU; 1514,
     /// 1518, 1522, 4088, 9014, 9018 and 9022 are frame sizes with the header, as drivers list them
     #[arg(long, value_name = "SIZES")]

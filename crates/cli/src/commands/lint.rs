@@ -4,8 +4,8 @@ use std::path::Path;
 
 use fullpipe_knobs::{
     Family,
-    lint::{Finding, Level, LintRequest, lint, lint_steps, quote},
-    recipe::{self, Kind, decode},
+    lint::{Finding, Level, LintRequest, lint_steps, quote},
+    recipe::{self, Kind, Problem, Step, decode},
 };
 use fullpipe_report::{json, playbook, text};
 
@@ -18,9 +18,16 @@ use crate::{
 };
 
 pub(super) fn run(args: &LintArgs, output: Output) -> Ended {
-    let request = LintRequest { platform: args.platform.clone(), path: args.rate.zip(args.rtt) };
-    let judge = |path: &std::path::PathBuf| judge(path, &request);
-    let files = args.files.iter().map(judge).collect::<Result<Vec<_>, Failure>>()?;
+    let recipes = args.files.iter().map(|path| Recipe::read(path)).collect::<Result<Vec<_>, Failure>>()?;
+    let judge = |(at, recipe): (usize, &Recipe)| {
+        let mut request =
+            LintRequest { platform: args.platform.clone(), path: args.rate.zip(args.rtt), ..LintRequest::default() };
+        // Files of other systems set nothing of this one's.
+        let others = recipes.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, other)| other);
+        others.for_each(|other| request.add_beside(&other.steps));
+        (recipe.name.clone(), recipe.judge(&request))
+    };
+    let files: Vec<(String, Vec<Finding>)> = recipes.iter().enumerate().map(judge).collect();
     match &args.sarif {
         Some(path) if path == Path::new("-") => printed(output.verbatim(&json::sarif_log(&files)))?,
         sarif => {
@@ -40,23 +47,41 @@ pub(super) fn run(args: &LintArgs, output: Output) -> Ended {
     Ok(if failed { Exit::NotAsExpected } else { Exit::Ok })
 }
 
-fn judge(path: &Path, request: &LintRequest) -> Result<(String, Vec<Finding>), Failure> {
-    let input = Input::read(path, recipe::LARGEST)?;
-    let invalid = |words: String| Failure::new(Exit::InputInvalid, &format!("reading {}: {words}", input.name));
-    let text = decode(&input.bytes).map_err(|error| invalid(format!("{error}; export or save it again")))?;
-    if playbook::is_playbook(&input.name) {
-        let (steps, problems) = playbook::read(&text);
-        let mut findings = lint_steps(&steps, problems, Some(Family::Linux), request);
-        quote(&mut findings, &text);
-        return Ok((input.name, findings));
+/// A file that was read.
+struct Recipe {
+    name: String,
+    text: String,
+    /// `None`: a playbook.
+    kind: Option<Kind>,
+    steps: Vec<Step>,
+    problems: Vec<Problem>,
+}
+
+impl Recipe {
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let input = Input::read(path, recipe::LARGEST)?;
+        let invalid = |words: String| Failure::new(Exit::InputInvalid, &format!("reading {}: {words}", input.name));
+        let text = decode(&input.bytes).map_err(|error| invalid(format!("{error}; export or save it again")))?;
+        let (kind, (steps, problems)) = if playbook::is_playbook(&input.name) {
+            (None, playbook::read(&text))
+        } else {
+            let Some(kind) = Kind::from_file(&input.name, &text) else {
+                return Err(invalid(
+                    "nothing in it is a setting of TCP in a form that is known; give sysctl.conf, .reg, .inf, .ps1, .bat, .sh, \
+                     loader.conf, rc.conf, a C source, a TuneD profile or an Ansible playbook"
+                        .to_owned(),
+                ));
+            };
+            (Some(kind), recipe::read(kind, &text))
+        };
+        Ok(Self { name: input.name, text, kind, steps, problems })
     }
-    let Some(kind) = Kind::from_file(&input.name, &text) else {
-        return Err(invalid(
-            "nothing in it is a setting of TCP in a form that is known; give sysctl.conf, .reg, .inf, .ps1, .bat, .sh, \
-             loader.conf, rc.conf, a C source, a TuneD profile or an Ansible playbook"
-                .to_owned(),
-        ));
-    };
-    let findings = lint(kind, &text, request);
-    Ok((input.name, findings))
+
+    fn judge(&self, request: &LintRequest) -> Vec<Finding> {
+        let family = self.kind.map_or(Some(Family::Linux), Kind::family);
+        let at_start = self.kind == Some(Kind::Shell);
+        let mut findings = lint_steps(&self.steps, self.problems.clone(), family, request, at_start);
+        quote(&mut findings, &self.text);
+        findings
+    }
 }

@@ -84,6 +84,7 @@ fn request<'a>(
         memory_bound: args.memory,
         packets,
         peer: args.peer.as_deref(),
+        allow_override: args.allow_override,
     }
 }
 

@@ -67,6 +67,15 @@ pub struct LintRequest {
     pub platform: Option<Platform>,
     /// The path that it shall fill: rate and round-trip time.
     pub path: Option<(Rate, Micros)>,
+    /// What other files of the same machine set, for rules that look at two settings.
+    pub beside: BTreeMap<Address, String>,
+}
+
+impl LintRequest {
+    /// Notes what another file of the same machine sets.
+    pub fn add_beside(&mut self, steps: &[Step]) {
+        self.beside.extend(together(steps));
+    }
 }
 
 /// One setting of a recipe, with what the rules look at.
@@ -78,7 +87,7 @@ struct Setting<'a> {
     platform: &'a Platform,
     catalogue: &'static Catalogue,
     path: Option<(Rate, Micros)>,
-    /// Everything that the recipe sets, for rules that look at two lines.
+    /// Everything that the recipe and the files beside it set, for rules that look at two lines.
     all: &'a BTreeMap<Address, String>,
     /// What it does line by line, for rules about calls that are made for several sockets.
     steps: &'a [Step],
@@ -94,7 +103,7 @@ const AROUND: usize = 64;
 /// Judges a recipe. Each line that sets something has at least one finding; the order is that of the lines.
 pub fn lint(kind: Kind, text: &str, request: &LintRequest) -> Vec<Finding> {
     let (steps, problems) = recipe::read(kind, text);
-    let mut findings = judge_all(&steps, problems, kind.family(), request, kind == Kind::Shell);
+    let mut findings = lint_steps(&steps, problems, kind.family(), request, kind == Kind::Shell);
     quote(&mut findings, text);
     findings
 }
@@ -118,18 +127,9 @@ fn quoted(line: &str) -> String {
     if line.chars().count() > WIDTH { beginning + "..." } else { beginning }
 }
 
-/// Judges a recipe that another reader has read, for formats that this room has no reader of. `family` is the platform
-/// family that the format is for, where that is plain.
+/// Judges a recipe that has been read, here or by a reader of another room. `family` is the platform family that the format
+/// is for, where that is plain; `at_start` says whether FreeBSD's boot loader reads it.
 pub fn lint_steps(
-    steps: &[Step],
-    problems: Vec<Problem>,
-    family: Option<Family>,
-    request: &LintRequest,
-) -> Vec<Finding> {
-    judge_all(steps, problems, family, request, false)
-}
-
-fn judge_all(
     steps: &[Step],
     problems: Vec<Problem>,
     family: Option<Family>,
@@ -158,7 +158,8 @@ fn judge_all(
             format!("checked against the newest {}; name a platform to check against another", platform.family.title());
         findings.push(finding(1, Level::Note, "platform-assumed", words));
     }
-    let all = together(steps);
+    let mut all = request.beside.clone();
+    all.extend(together(steps));
     let mut seen: BTreeMap<&Address, Vec<(&Step, &str)>> = BTreeMap::new();
     for step in steps {
         match &step.action {
@@ -305,6 +306,9 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         Address::Registry { value, .. } => shown(value),
         knob => shown(&knob.to_string()),
     };
+    if let Some(loaded) = rules::module(setting) {
+        return vec![loaded];
+    }
     let Some(knob) = setting.catalogue.find(setting.knob) else {
         if let Some(misplaced) = rules::wrong_place(setting) {
             return vec![misplaced];
@@ -326,7 +330,10 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         if let Some(refused) = windows::no_such_parameter(setting) {
             return vec![refused];
         }
-        let words = format!("{name} does not bound TCP as far as the catalogue knows");
+        let words = format!(
+            "{name} is not among the settings that fullpipe knows of {}: it is not judged",
+            setting.platform.family.title()
+        );
         return vec![finding(setting.line, Level::Note, "unknown-setting", words)];
     };
     let span = setting.catalogue.span(knob, &setting.platform.version);

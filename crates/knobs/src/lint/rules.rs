@@ -259,6 +259,19 @@ fn congestion_control(setting: &Setting<'_>) -> Option<Finding> {
     Some(setting.note("unknown-algorithm", words))
 }
 
+/// A line of the boot loader's file that loads a congestion control of FreeBSD.
+pub(super) fn module(setting: &Setting<'_>) -> Option<Finding> {
+    let Address::Sysctl(name) = setting.knob else { return None };
+    let control = name.strip_prefix("cc_")?.strip_suffix("_load")?;
+    if setting.platform.family != Family::FreeBsd {
+        return None;
+    }
+    let words = format!(
+        "loads the module of the congestion control {control}; net.inet.tcp.cc.algorithm chooses it (mod_cc(4))"
+    );
+    Some(finding(setting.line, Level::Ok, "fine", words))
+}
+
 /// A congestion control of FreeBSD that is a module: the kernel has NewReno alone, and CUBIC from 14.0 on (mod_cc(4)).
 fn not_loaded(setting: &Setting<'_>) -> Option<Finding> {
     let name = setting.value.trim().trim_matches(['"', '\'']);
@@ -516,8 +529,10 @@ fn freebsd_space(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
 /// The MTU of an interface, or the frames of its driver.
 pub(super) fn packet_size(setting: &Setting<'_>, property: &str) -> Vec<Finding> {
     let bytes = number(setting.value).and_then(|bytes| u32::try_from(bytes).ok());
-    let (Some(bytes), true) = (bytes, ["mtu", "*JumboPacket"].contains(&property)) else { return Vec::new() };
-    let header = if property == "mtu" { 0 } else { ETHERNET_HEADER };
+    let (Some(bytes), true) = (bytes, ["mtu", "mtu ipv6", "*JumboPacket"].contains(&property)) else {
+        return Vec::new();
+    };
+    let header = if property.starts_with("mtu") { 0 } else { ETHERNET_HEADER };
     let packet = bytes.saturating_sub(header);
     if header == 0
         && let Some(mtu) = mtu_of_frame(bytes)
@@ -535,7 +550,7 @@ pub(super) fn packet_size(setting: &Setting<'_>, property: &str) -> Vec<Finding>
         return vec![setting.warning("frame-for-mtu", words, Some((bytes + header).to_string()))];
     }
     // 20 of IPv4 and 8 of ICMP come to the payload of a ping.
-    if header == 0 && [1472, 1464].contains(&bytes) {
+    if property == "mtu" && [1472, 1464].contains(&bytes) {
         let mtu = bytes + 28;
         let words = format!(
             "{bytes} is the payload of the largest ping that passes where the MTU is {mtu} (20 of IPv4 and 8 of ICMP come to it): as an MTU it wastes 28 B of each packet"

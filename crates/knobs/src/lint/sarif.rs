@@ -180,7 +180,8 @@ mod tests {
 
     #[test]
     fn findings_come_out_as_a_sarif_log_without_the_lines_that_are_fine() {
-        let request = LintRequest { platform: Some("linux-6.18".parse().unwrap()), path: None };
+        let request =
+            LintRequest { platform: Some("linux-6.18".parse().unwrap()), path: None, ..LintRequest::default() };
         let one = lint(
             Kind::Sysctl,
             "net.ipv4.tcp_sack = 0\nnet.ipv4.tcp_window_scaling = 1\nnet.ipv4.tcp_fack = 1\n",

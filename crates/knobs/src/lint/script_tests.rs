@@ -14,7 +14,7 @@ fn rules(kind: Kind, text: &str, platform: &str) -> Vec<String> {
 }
 
 fn said(kind: Kind, text: &str, platform: &str) -> String {
-    let request = LintRequest { platform: Some(platform.parse().unwrap()), path: None };
+    let request = LintRequest { platform: Some(platform.parse().unwrap()), path: None, ..LintRequest::default() };
     let found = lint(kind, text, &request).into_iter();
     found.map(|finding| format!("{} {}\n", finding.message, finding.fix.unwrap_or_default())).collect()
 }
@@ -373,7 +373,7 @@ fn what_calls_itself_without_end_is_cut() {
 fn buffers_of_a_device_are_judged_for_the_path() {
     let path = Some(("25M".parse().unwrap(), "9400us".parse().unwrap()));
     let said = |text: &str| {
-        let request = LintRequest { platform: Some("netburner".parse().unwrap()), path };
+        let request = LintRequest { platform: Some("netburner".parse().unwrap()), path, ..LintRequest::default() };
         let found = lint(Kind::Device, text, &request);
         found
             .iter()

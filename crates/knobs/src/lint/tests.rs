@@ -8,6 +8,7 @@ pub(super) fn judged(kind: Kind, text: &str, platform: &str, path: Option<(&str,
     let request = LintRequest {
         platform: Some(platform.parse().unwrap()),
         path: path.map(|(rate, rtt)| (rate.parse().unwrap(), rtt.parse().unwrap())),
+        ..LintRequest::default()
     };
     lint(kind, text, &request).into_iter().map(|finding| (finding.line, finding.level, finding.rule)).collect()
 }
@@ -239,7 +240,7 @@ net.ipv4.tcp_mem = 4096 87380 33554432
 net.ipv4.tcp_tw_recycle = 1
 net.ipv4.tcp_congestion_control = cubic
 ";
-    let request = LintRequest { platform: Some("linux-6.18".parse().unwrap()), path: None };
+    let request = LintRequest { platform: Some("linux-6.18".parse().unwrap()), path: None, ..LintRequest::default() };
     insta::assert_json_snapshot!(lint(Kind::Sysctl, text, &request));
 }
 
@@ -335,7 +336,8 @@ fn the_limiter_of_data_in_flight_is_judged_as_the_planner_does() {
         [("freebsd-4.8", "20ms"), ("freebsd-4.8", "1ms"), ("freebsd-5.2", "20ms"), ("freebsd-5.2", "1ms")]
     {
         let path = ("1G".parse().unwrap(), rtt.parse().unwrap());
-        let request = LintRequest { platform: Some(platform.parse().unwrap()), path: Some(path) };
+        let request =
+            LintRequest { platform: Some(platform.parse().unwrap()), path: Some(path), ..LintRequest::default() };
         let found = lint(Kind::Sysctl, &format!("{knob}=1\n"), &request);
         let mut settings = Settings { platform: platform.parse().unwrap(), ..Settings::default() };
         settings.values.insert(Address::sysctl(knob), Some("1".to_owned()));
@@ -378,7 +380,7 @@ fn device(text: &str) -> Vec<(u32, Level, String)> {
 fn a_misspelt_call_of_a_device_gets_the_name_that_was_meant() {
     let text = "#include <tcp.h>\nvoid f(int fd) {\n  SetSocketUnackBufers(fd, 20);\n  // SetSocketRxBufers(fd, 1);\n  MySetSocket(fd);\n}\n";
     assert_eq!(Kind::from_file("main.cpp", text), Some(Kind::Device));
-    let request = LintRequest { platform: Some("netburner".parse().unwrap()), path: None };
+    let request = LintRequest { platform: Some("netburner".parse().unwrap()), path: None, ..LintRequest::default() };
     let found = lint(Kind::Device, text, &request);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!((found[0].line, found[0].level), (3, Level::Error));
@@ -398,7 +400,7 @@ fn buffers_of_sockets_in_a_loop_are_counted_against_the_pool() {
     assert_eq!(rule(body), []);
     assert_eq!(rule("for (;;) // forever\n  wait();\nSetSocketRxBuffers(fd, 20);\n"), []);
     assert_eq!(rule("/* while (1) { */\nSetSocketRxBuffers(fd, 20);\n"), []);
-    let request = LintRequest { platform: Some("netburner".parse().unwrap()), path: None };
+    let request = LintRequest { platform: Some("netburner".parse().unwrap()), path: None, ..LintRequest::default() };
     let found = lint(Kind::Device, &format!("while (1)\n{body}"), &request);
     assert!(found.iter().any(|finding| finding.message.contains("so 7 of them run it dry")), "{found:?}");
 }
@@ -510,7 +512,7 @@ proptest! {
 }
 
 fn messages(kind: Kind, text: &str, platform: &str) -> Vec<String> {
-    let request = LintRequest { platform: Some(platform.parse().unwrap()), path: None };
+    let request = LintRequest { platform: Some(platform.parse().unwrap()), path: None, ..LintRequest::default() };
     let found = lint(kind, text, &request);
     found.into_iter().map(|finding| format!("{} {}", finding.message, finding.fix.unwrap_or_default())).collect()
 }
@@ -523,6 +525,7 @@ fn the_window_that_is_advised_is_one_that_is_accepted() {
     let request = LintRequest {
         platform: Some("windows-xp".parse().unwrap()),
         path: Some(("1.8M".parse().unwrap(), "230ms".parse().unwrap())),
+        ..LintRequest::default()
     };
     for key in [&adapter, parameters] {
         let found = lint(Kind::Registry, &file(key, 17_520), &request);
@@ -678,6 +681,27 @@ fn names_that_exist_are_no_slips_of_others_and_parameters_that_do_not_are_refuse
         ("net.inet.tcp.cc.algorithm=htcp", Kind::Sysctl, "freebsd-14.1", (Level::Note, "needs-module")),
         ("net.inet.tcp.cc.algorithm=newreno", Kind::Sysctl, "freebsd-14.1", (Level::Ok, "fine")),
         ("netsh int tcp set heuristics enabled", Kind::Batch, "windows-7", (Level::Warning, "harmful")),
+        ("netsh int tcp set global hystart=enabled", Kind::Batch, "windows-7", (Level::Warning, "not-there")),
+        ("netsh int tcp set global prr=enabled", Kind::Batch, "windows-2012", (Level::Warning, "not-there")),
+        ("netsh int tcp set global prr=enabled", Kind::Batch, "windows-11", (Level::Ok, "fine")),
+        (
+            "Set-NetTCPSetting -SettingName InternetCustom -CwndRestart True",
+            Kind::PowerShell,
+            "windows-2019",
+            (Level::Note, "slower-after-idle"),
+        ),
+        (
+            "Set-NetTCPSetting -SettingName InternetCustom -InitialRtoMs 300",
+            Kind::PowerShell,
+            "windows-2019",
+            (Level::Note, "no-gain"),
+        ),
+        (
+            "Set-NetTCPSetting -SettingName DatacenterCustom -CongestionProvider DCTCP",
+            Kind::PowerShell,
+            "windows-2019",
+            (Level::Note, "needs-marks"),
+        ),
         ("netsh int ip set global taskoffload=disabled", Kind::Batch, "windows-7", (Level::Warning, "harmful")),
         ("netsh int tcp set global TcpWindowSize=65535", Kind::Batch, "windows-10", (Level::Error, "no-parameter")),
         (
@@ -704,20 +728,43 @@ fn names_that_exist_are_no_slips_of_others_and_parameters_that_do_not_are_refuse
     }
     // A congestion control whose module the recipe loads, and a template that a line gives to connections.
     let both = "cc_htcp_load=\"YES\"\nnet.inet.tcp.cc.algorithm=htcp\n";
-    let request = LintRequest { platform: Some("freebsd-14.1".parse().unwrap()), path: None };
+    let request = LintRequest { platform: Some("freebsd-14.1".parse().unwrap()), path: None, ..LintRequest::default() };
     let found = lint(Kind::Sysctl, both, &request);
     assert!(found.iter().all(|finding| finding.rule != "needs-module"), "{found:?}");
+    // Or that another file of the machine loads.
+    let mut request = LintRequest { beside: BTreeMap::new(), ..request };
+    let alone = "net.inet.tcp.cc.algorithm=htcp\n";
+    assert!(lint(Kind::Sysctl, alone, &request).iter().any(|finding| finding.rule == "needs-module"));
+    request.add_beside(&recipe::read(Kind::Shell, "cc_htcp_load=\"YES\"\n").0);
+    assert!(lint(Kind::Sysctl, alone, &request).iter().all(|finding| finding.rule != "needs-module"));
     let both = "Set-NetTCPSetting -SettingName InternetCustom -CwndRestart True\nNew-NetTransportFilter -SettingName InternetCustom -DestinationPrefix 192.0.2.0/24\n";
-    let request = LintRequest { platform: Some("windows-2019".parse().unwrap()), path: None };
+    let request = LintRequest { platform: Some("windows-2019".parse().unwrap()), path: None, ..LintRequest::default() };
     let found = lint(Kind::PowerShell, both, &request);
     assert!(found.iter().all(|finding| finding.rule != "needs-filter"), "{found:?}");
+}
+
+#[test]
+fn the_mtus_of_ipv4_and_ipv6_are_two_settings() {
+    let both = |four: &str, six: &str| {
+        let found = lint(Kind::Batch, &format!("{four}\n{six}\n"), &LintRequest::default());
+        found.iter().any(|finding| ["conflicts-with", "set-twice"].contains(&finding.rule.as_str()))
+    };
+    let of = |version: &str, mtu: u32| format!("netsh interface {version} set subinterface \"Ethernet\" mtu={mtu}");
+    assert!(!both(&of("ipv4", 1500), &of("ipv6", 1480)));
+    assert!(both(&of("ipv4", 1500), &of("ipv4", 1480)));
+    let cmdlet =
+        |family: &str| format!("Set-NetIPInterface -InterfaceAlias a -AddressFamily {family} -NlMtuBytes 1500");
+    let text = [cmdlet("IPv4"), cmdlet("IPv6")].join("\n");
+    let rules: Vec<String> =
+        judged(Kind::PowerShell, &text, "windows-2019", None).into_iter().map(|(.., rule)| rule).collect();
+    assert_eq!(rules, ["fine", "fine"]);
 }
 
 #[test]
 fn a_path_counts_where_a_rule_speaks_of_rates_and_round_trips() {
     let path = Some(("1G".parse().unwrap(), "40ms".parse().unwrap()));
     let words = |text: &str, kind: Kind, platform: &str| {
-        let request = LintRequest { platform: Some(platform.parse().unwrap()), path };
+        let request = LintRequest { platform: Some(platform.parse().unwrap()), path, ..LintRequest::default() };
         let found = lint(kind, text, &request);
         (found[0].level, found[0].message.clone())
     };
@@ -730,7 +777,7 @@ fn a_path_counts_where_a_rule_speaks_of_rates_and_round_trips() {
 
 #[test]
 fn what_clrsockoption_does_is_not_what_setsockoption_does() {
-    let request = LintRequest { platform: Some("netburner".parse().unwrap()), path: None };
+    let request = LintRequest { platform: Some("netburner".parse().unwrap()), path: None, ..LintRequest::default() };
     let found = lint(Kind::Device, "clrsockoption(fd, SO_NONAGLE | SO_NOPUSH);\n", &request);
     let words: Vec<&str> = found.iter().map(|finding| finding.message.as_str()).collect();
     assert!(words.iter().any(|words| words.contains("Nagle's algorithm on again")), "{words:?}");

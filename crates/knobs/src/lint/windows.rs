@@ -311,7 +311,11 @@ pub(super) fn template_parameter(setting: &Setting<'_>, template: &str, paramete
         "minrtoms" => bounds(20, 300, 10).or_else(|| short_timeout(setting, template, &value)),
         "initialcongestionwindowmss" => bounds(2, 64, 2).or_else(|| large_start(setting)),
         "delayedacktimeoutms" => bounds(10, 600, 10),
-        "initialrtoms" => bounds(300, 3000, 10),
+        "initialrtoms" => bounds(300, 3000, 10).or_else(|| early_syns(setting, &value)),
+        "cwndrestart" if value == "true" => Some(setting.note(
+            "slower-after-idle",
+            "after a pause of a retransmission timeout the congestion window starts anew, as RFC 5681 (4.1) asks for: connections with pauses take the round trips of slow start again each time".to_owned(),
+        )),
         "maxsynretransmissions" => bounds(2, 8, 1),
         _ => None,
     };
@@ -344,6 +348,19 @@ fn short_timeout(setting: &Setting<'_>, template: &str, value: &str) -> Option<F
     let (_, rtt) = setting.path?;
     let words = too_short(template, number(value)?, rtt)?;
     Some(setting.warning("harmful", words, Some("300, the default of Internet".to_owned())))
+}
+
+/// A timeout for SYNs below the second of RFC 6298 (2.1).
+fn early_syns(setting: &Setting<'_>, value: &str) -> Option<Finding> {
+    let ms = number(value).filter(|ms| *ms < 1000)?;
+    if let Some((_, rtt)) = setting.path.filter(|(_, rtt)| *rtt >= Micros::from_millis(ms)) {
+        let words = format!("on a path of {rtt} each SYN is sent again after {ms} ms, before its answer can be here");
+        return Some(setting.warning("harmful", words, Some("1000".to_owned())));
+    }
+    let words = format!(
+        "a SYN is sent again after {ms} ms, and RFC 6298 (2.1) asks for a second: a lost one costs less, a slow answer is asked for twice, and no transfer is faster"
+    );
+    Some(setting.note("no-gain", words))
 }
 
 /// Whether a line of the recipe gives the template to connections.
@@ -432,6 +449,10 @@ fn provider(setting: &Setting<'_>, template: &str, value: &str) -> Option<Findin
             "harmful",
             "DCTCP must not be used on the public Internet (RFC 8257): without marks from every switch it takes more than its share or collapses".to_owned(),
             Some("CUBIC, or the default".to_owned()),
+        )),
+        "dctcp" => Some(setting.note(
+            "needs-marks",
+            "DCTCP acts on marks of the switches: without ECN at both ends and on every switch it falls back to what losses tell, and beside other traffic it takes more than its share (RFC 8257, 5)".to_owned(),
         )),
         "ctcp" if setting.catalogue.is_at_least(&setting.platform.version, "2019") == Some(true) => Some(setting.warning(
             "outdated",

@@ -33,6 +33,8 @@ pub struct PlatformRequest<'a> {
     pub packets: &'a Packets,
     /// The other end, as an address or a prefix, for settings that can be given to connections with one peer.
     pub peer: Option<&'a str>,
+    /// Also change values that an administrator set in a boot-time file (Linux; the files of others are what a plan is of).
+    pub allow_override: bool,
 }
 
 impl PlatformRequest<'_> {
@@ -48,6 +50,7 @@ impl PlatformRequest<'_> {
             memory_bound: None,
             packets: &Packets::UNKNOWN,
             peer: None,
+            allow_override: false,
         }
     }
 }
@@ -405,6 +408,7 @@ fn linux(request: &PlatformRequest<'_>) -> Plan {
     asked.goal = request.goal;
     asked.memory_bound = request.memory_bound;
     asked.connections = request.connections.unwrap_or(PlanRequest::DEFAULT_CONNECTIONS);
+    asked.allow_override = request.allow_override;
     let mut plan = super::plan(&asked);
     for change in &mut plan.changes {
         let window = change.knob == Address::sysctl("net.ipv4.tcp_rmem");

@@ -618,7 +618,11 @@ fn what_a_netburners_pool_cannot_give_is_said_and_not_planned_below_the_range() 
         asked.connections = Some(connections);
         let plan = plan_platform(&asked);
         let calls: Vec<String> = plan.changes.iter().filter_map(crate::Change::command).collect();
-        let request = crate::lint::LintRequest { platform: Some("netburner".parse().unwrap()), path: None };
+        let request = crate::lint::LintRequest {
+            platform: Some("netburner".parse().unwrap()),
+            path: None,
+            ..crate::lint::LintRequest::default()
+        };
         let found = crate::lint::lint(crate::recipe::Kind::Device, &calls.join("\n"), &request);
         assert!(found.iter().all(|finding| finding.level < crate::lint::Level::Warning), "{connections}: {found:?}");
     }

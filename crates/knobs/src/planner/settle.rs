@@ -13,6 +13,7 @@ use super::{
 use crate::{
     Address, Change, Family, Plan, TakesEffect,
     catalogue::{self, Honoured, Knob},
+    persist,
 };
 
 /// The largest value that the kernel keeps in these sysctls (a signed 32-bit integer), in whole pages.
@@ -110,10 +111,18 @@ fn propose(request: &PlanRequest<'_>, host: &PlanHost<'_>, want: &Want, memory: 
             |to| format!("change that line to `{} = {}`", want.knob, normal(to)),
         );
         plan.notes.push(format!(
-            "{}: {}; but {}:{} sets {} to `{}` on purpose, so it is left alone: {to}, or run `fullpipe tune` with --allow-override",
+            "{}: {}; but {}:{} sets {} to `{}` on purpose, so it is left alone: {to}, or plan or tune with --allow-override",
             host.name, want.reason, origin.file, origin.line, want.knob, origin.value
         ));
         return;
+    }
+    if let Some(line) = persist::later_line(host.settings, &want.knob).filter(|_| request.allow_override) {
+        plan.notes.push(format!(
+            "{}: {line} sets {}, too, and is applied after {}: change that line, or it wins at the next boot",
+            host.name,
+            want.knob,
+            persist::SYSCTL_FILE
+        ));
     }
     plan.changes.push(Change {
         host: host.name.to_owned(),

@@ -273,7 +273,14 @@ fn an_administrators_line_is_left_alone_and_named() {
 
     let mut request = request(&a, &b, vec![Flow { transfer: &transfer, diagnosis: &verdict }]);
     request.allow_override = true;
-    assert_eq!(short(&plan(&request)), ["b net.ipv4.tcp_rmem: 4096 131072 3801088"]);
+    let allowed = plan(&request);
+    assert_eq!(short(&allowed), ["b net.ipv4.tcp_rmem: 4096 131072 3801088"]);
+    assert!(!allowed.notes.iter().any(|note| note.contains("wins at the next boot")), "{:?}", allowed.notes);
+    let mut late = b.clone();
+    late.origins.values_mut().flatten().for_each(|origin| origin.file = "/etc/sysctl.conf".to_owned());
+    request.hosts[1].settings = &late;
+    let last = "/etc/sysctl.conf:3 sets net.ipv4.tcp_rmem, too, and is applied after /etc/sysctl.d/90-fullpipe.conf";
+    assert!(plan(&request).notes.iter().any(|note| note.contains(last)), "{:?}", plan(&request).notes);
 }
 
 #[test]

@@ -159,6 +159,9 @@ impl<'a> Reader<'a> {
     fn pair(&mut self, number: u32, line: &'a str) {
         let Some((label, value)) = line.split_once(':') else { return };
         let (label, value) = (label.trim(), value.trim());
+        if label.is_empty() {
+            return;
+        }
         let place = scan::place_of(number, line, label);
         let netsh = matches!(self.section, Section::Global | Section::Heuristics | Section::Supplemental);
         if windows::begins_object(label) || !netsh {

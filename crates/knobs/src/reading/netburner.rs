@@ -2,14 +2,14 @@
 //!
 //! No compiler: a name is looked up among the file's own `#define`s, and what an expression gives is not worked out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Place, RemarkKind,
     scan::{self, Scan},
     sheet::{Sheet, shown},
 };
-use crate::{Address, Family, lint::meant::is_slip};
+use crate::{Address, Family, lint::meant::is_slip, settings::SocketBuffers};
 
 /// The calls whose second argument is a number of buffers.
 pub(super) const CALLS: [&str; 5] = [
@@ -30,14 +30,29 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) {
     read_with_sockets(text, sheet, &mut Sockets::default());
 }
 
-/// Which socket each call is for: by the place of the call, a name of the socket that is another one in another function.
+/// Which socket each call is for: by the place of the call, a name of the socket that is another one in another function
+/// unless the file declares it outside of all.
 #[derive(Default)]
 pub(crate) struct Sockets {
     by_place: BTreeMap<(u32, u32), String>,
+    /// The braces and parentheses that are open.
     depth: usize,
+    parentheses: usize,
     /// The function, by its number, and how many `else` there were: what stands in the other branch is for none of both.
     function: usize,
     branch: usize,
+    /// The names that stand outside of all functions and of the parentheses there.
+    of_file: BTreeSet<String>,
+    /// What each call sets: the name of its socket, the call, and the function, with the number.
+    set: Vec<Call>,
+}
+
+/// A call that sizes the buffers of a socket.
+struct Call {
+    socket: String,
+    name: &'static str,
+    function: usize,
+    count: u64,
 }
 
 impl Sockets {
@@ -45,9 +60,42 @@ impl Sockets {
         self.by_place.get(&(place.line, place.column))
     }
 
-    fn brace(&mut self, c: char) {
+    fn pass(&mut self, c: char) {
         self.function += usize::from(c == '{' && self.depth == 0);
-        self.depth = if c == '{' { self.depth + 1 } else { self.depth.saturating_sub(1) };
+        match c {
+            '{' => self.depth += 1,
+            '}' => self.depth = self.depth.saturating_sub(1),
+            '(' => self.parentheses += 1,
+            ')' => self.parentheses = self.parentheses.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    fn declare(&mut self, word: &str) {
+        if self.depth == 0 && self.parentheses == 0 {
+            self.of_file.insert(word.to_owned());
+        }
+    }
+
+    /// The sockets, with what is said of each. A name that several functions have stands for one socket that they pass on,
+    /// unless two of them make the same call for it: then each has one of its own.
+    fn buffers(&self) -> Vec<SocketBuffers> {
+        let mut functions: BTreeMap<(&str, &str), BTreeSet<usize>> = BTreeMap::new();
+        for call in &self.set {
+            functions.entry((&call.socket, call.name)).or_default().insert(call.function);
+        }
+        let has_its_own: BTreeSet<&str> = functions
+            .iter()
+            .filter(|((socket, _), functions)| functions.len() > 1 && !self.of_file.contains(*socket))
+            .map(|((socket, _), _)| *socket)
+            .collect();
+        let mut found: BTreeMap<String, SocketBuffers> = BTreeMap::new();
+        for Call { socket, name, function, count } in &self.set {
+            let key =
+                if has_its_own.contains(socket.as_str()) { format!("{socket} {function}") } else { socket.clone() };
+            found.entry(key).or_default().note(name, *count);
+        }
+        found.into_values().collect()
     }
 
     fn note(&mut self, place: Place, socket: &str, of_branch: bool) {
@@ -62,14 +110,13 @@ pub(super) fn read_with_sockets(text: &str, sheet: &mut Sheet, sockets: &mut Soc
     let defines = defines(text, sheet);
     let mut scan = Scan::new(text);
     while let Some(c) = scan.peek() {
-        if ['{', '}'].contains(&c) {
-            sockets.brace(c);
-        }
+        sockets.pass(c);
         if c.is_ascii_alphabetic() || c == '_' {
             let place = scan.place();
             let word = scan.take_while(is_word);
-            if CALLS.contains(&word) {
-                buffers(place, word, &mut scan, &defines, sheet, sockets);
+            sockets.declare(word);
+            if let Some(call) = CALLS.into_iter().find(|call| *call == word) {
+                buffers(place, call, &mut scan, &defines, sheet, sockets);
             } else if word == "else" {
                 sockets.branch += 1;
             } else if let Some(meant) = meant_by(word) {
@@ -86,6 +133,7 @@ pub(super) fn read_with_sockets(text: &str, sheet: &mut Sheet, sockets: &mut Soc
             skip_one(&mut scan);
         }
     }
+    sheet.sockets = sockets.buffers();
 }
 
 /// The call that a word is a slip of.
@@ -236,7 +284,7 @@ fn arguments(scan: &mut Scan<'_>) -> Option<Vec<String>> {
 
 fn buffers(
     place: Place,
-    call: &str,
+    call: &'static str,
     scan: &mut Scan<'_>,
     defines: &BTreeMap<&str, u64>,
     sheet: &mut Sheet,
@@ -256,7 +304,8 @@ fn buffers(
     let knob = Address::Named { kind: "call".to_owned(), name: call.to_owned() };
     match product(value, defines).and_then(|number| u32::try_from(number).ok()) {
         Some(number) => {
-            sheet.sockets.entry(socket.clone()).or_default().note(call, u64::from(number));
+            let function = if sockets.depth == 0 { 0 } else { sockets.function };
+            sockets.set.push(Call { socket: socket.clone(), name: call, function, count: u64::from(number) });
             sheet.set(place, knob, Some(&number.to_string()));
         }
         None => {
@@ -284,4 +333,29 @@ fn whole_number(text: &str) -> Option<u32> {
     let text = text.trim_end_matches(['u', 'U', 'l', 'L']);
     let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     hex.map_or_else(|| text.parse().ok(), |digits| u32::from_str_radix(digits, 16).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sockets(text: &str) -> Vec<Option<u64>> {
+        let mut sheet = Sheet::default();
+        read(text, &mut sheet);
+        sheet.sockets.iter().map(|socket| socket.receive).collect()
+    }
+
+    #[test]
+    fn one_name_in_several_functions_is_one_socket_only_where_they_share_it() {
+        let (a, b) = ("SetSocketRxBuffers(fd, 40);", "SetSocketRxBuffers(fd, 20);");
+        let other = "SetSocketTxBuffers(fd, 20);";
+        let in_two = |before: &str, one: &str, two: &str| {
+            sockets(&format!("{before} void one() {{ int fd = c(); {one} }} void two(int fd) {{ if (x) {{ {two} }} }}"))
+        };
+        assert_eq!(in_two("", a, b), [Some(40), Some(20)]);
+        assert_eq!(in_two("", a, other), [Some(40)], "each function sets a part");
+        assert_eq!(in_two("static int fd = -1;", a, b), [Some(40)], "one for the whole file");
+        assert_eq!(in_two("void two(int fd);", a, b), [Some(40), Some(20)], "a parameter is none of the file's");
+        assert_eq!(sockets(&format!("void one() {{ {a} {b} }}")), [Some(40)]);
+    }
 }

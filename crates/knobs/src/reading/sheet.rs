@@ -21,8 +21,7 @@ pub(super) struct Sheet {
     pub(super) platform: Platform,
     pub(super) machine: MachineFacts,
     pub(super) mbufs: Option<Mbufs>,
-    /// By the name that the source gives each.
-    pub(super) sockets: BTreeMap<String, SocketBuffers>,
+    pub(super) sockets: Vec<SocketBuffers>,
     pub(super) others: usize,
     /// Whether a setting that is there already is noted once more: where lines are for several sockets.
     pub(super) keeps_all: bool,
@@ -158,7 +157,7 @@ impl Sheet {
             links: self.links,
             machine: self.machine,
             mbufs: self.mbufs,
-            sockets: self.sockets.into_values().collect(),
+            sockets: self.sockets,
             remarks: self.remarks,
             others: self.others,
         }

@@ -234,6 +234,7 @@ fn netsh_in_another_language_is_refused_with_the_way_out() {
     refused("global.txt", &sample("netsh-german.txt"), 3, 1, "ConvertTo-Json");
     let chinese = "TCP \u{5168}\u{5c40}\u{53c2}\u{6570}\n----------------------------------------------\n\u{63a5}\u{6536} : enabled\n";
     refused("global.txt", chinese.as_bytes(), 1, 1, "Export-CliXml");
+    refused("global.txt", b"TCP Global Parameters\n---\n:\n---\n", 1, 1, "no line has a label");
     let heuristics = "Parameter der Fensterskalierungsheuristik\n----------------------------------------------\nFensterskalierungsheuristik  : disabled\n";
     refused("x", heuristics.as_bytes(), 1, 1, "ConvertTo-Json");
     refused("x", b"Notes\n----------------------------------------------\nhello world\n", 1, 1, "no format");

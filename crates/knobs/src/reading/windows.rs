@@ -79,6 +79,8 @@ pub(super) fn object(properties: &[Property], sheet: &mut Sheet) -> bool {
                 }
             }
         }
+        // The plan is of IPv4's MTU, which is another one.
+        None if find("AddressFamily").is_some_and(|family| ["IPv6", "23"].contains(&family.value.as_str())) => {}
         None if find("InterfaceAlias").is_some() => {
             return find("InterfaceAlias")
                 .zip(find("NlMtuBytes"))

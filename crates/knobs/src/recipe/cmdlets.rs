@@ -47,9 +47,10 @@ pub(super) fn actions(words: &[String], piped: Option<&[String]>) -> Option<Resu
                 sets.map(|(name, value)| Action::Set(offload(&name), value)).collect()
             }
             "set-netadapteradvancedproperty" => advanced_property(&given(&["Name"], &PROPERTY)?),
-            "set-netipinterface" => {
-                ip_interface(&given(&["InterfaceAlias"], &["InterfaceAlias", "InterfaceIndex", "NlMtuBytes"])?)
-            }
+            "set-netipinterface" => ip_interface(&given(
+                &["InterfaceAlias"],
+                &["InterfaceAlias", "InterfaceIndex", "AddressFamily", "NlMtuBytes"],
+            )?),
             "new-nettransportfilter" => transport_filter(&given(
                 &["SettingName"],
                 &["SettingName", "DestinationPrefix", "RemotePortStart", "LocalPortStart"],
@@ -317,8 +318,10 @@ fn advanced_property(given: &Given) -> Vec<Action> {
 
 fn ip_interface(given: &Given) -> Vec<Action> {
     let device = given.of(&["InterfaceAlias", "InterfaceIndex"]).unwrap_or(ALL);
+    let is_6 = given.of(&["AddressFamily"]).is_some_and(|family| family.eq_ignore_ascii_case("IPv6"));
     let mtu = given.of(&["NlMtuBytes", "NlMtu"]);
-    mtu.map(|mtu| Action::Set(link(device, "mtu"), mtu.to_owned())).into_iter().collect()
+    let property = if is_6 { "mtu ipv6" } else { "mtu" };
+    mtu.map(|mtu| Action::Set(link(device, property), mtu.to_owned())).into_iter().collect()
 }
 
 fn transport_filter(given: &Given) -> Vec<Action> {

@@ -204,10 +204,11 @@ fn netsh(words: &[String]) -> Result<Vec<Action>, String> {
             let value = rest.iter().find_map(|word| word.strip_prefix("taskoffload="));
             Ok(value.map(|value| Action::Set(cmdlets::offload("TaskOffload"), value.to_owned())).into_iter().collect())
         }
-        ["ip" | "ipv4" | "ipv6", "set", "subinterface", device, rest @ ..] => {
+        [version @ ("ip" | "ipv4" | "ipv6"), "set", "subinterface", device, rest @ ..] => {
+            let property = if *version == "ipv6" { "mtu ipv6" } else { "mtu" };
             let device = device.strip_prefix("interface=").unwrap_or(device).to_owned();
             let mtu = rest.iter().find_map(|word| word.strip_prefix("mtu="));
-            Ok(mtu.map(|mtu| Action::Set(cmdlets::link(&device, "mtu"), mtu.to_owned())).into_iter().collect())
+            Ok(mtu.map(|mtu| Action::Set(cmdlets::link(&device, property), mtu.to_owned())).into_iter().collect())
         }
         ["winsock", "set", "autotuning", value, ..] => {
             let knob = Address::netsh("winsock", "autotuning");

@@ -41,6 +41,10 @@ pub(super) fn setting(name: &str, value: &str) -> Option<Action> {
         let value = if value.eq_ignore_ascii_case("yes") { "1" } else { "0" };
         return Some(Action::Set(Address::sysctl("net.inet.tcp.rfc1323"), value.to_owned()));
     }
+    // A congestion control's module, without which the sysctl that chooses it fails (mod_cc(4)).
+    if name.starts_with("cc_") && name.ends_with("_load") {
+        return Some(Action::Set(Address::sysctl(name), value.to_owned()));
+    }
     // Only names with dots are tunables and sysctls; the rest of the file is no concern of TCP.
     let address = name.parse::<Address>().ok().filter(|address| matches!(address, Address::Sysctl(_)))?;
     Some(Action::Set(address, value.to_owned()))

@@ -119,13 +119,13 @@ pub(crate) fn put_expectations(page: &mut Page, outcome: &Outcome) {
     let (name, words) =
         if outcome.scenario.is_some() { ("expected", "as the scenario says") } else { ("gates", "passed") };
     page.title(name, style, &format!("{met} of {all} {words}"));
-    let width = |text: fn(&fullpipe_tune::Expectation) -> &String| {
-        outcome.expectations.iter().map(|e| text(e).chars().count()).max().unwrap_or(0)
-    };
-    let (direction, expected) = (width(|e| &e.direction), width(|e| &e.expected).min(48));
+    let width =
+        |text: &dyn Fn(&fullpipe_tune::Expectation) -> usize| outcome.expectations.iter().map(text).max().unwrap_or(0);
+    let direction = width(&|expectation| arrow(&expectation.direction).chars().count());
+    let expected = width(&|expectation| expectation.expected.chars().count()).min(48);
     for expectation in &outcome.expectations {
         let (mark, style) = if expectation.met { ("met  ", GOOD) } else { ("NOT  ", BAD) };
-        let what = format!("{:direction$}  {:expected$}  ", expectation.direction, expectation.expected);
+        let what = format!("{:direction$}  {:expected$}  ", arrow(&expectation.direction), expectation.expected);
         let found = &expectation.found;
         if 7 + what.chars().count() + 6 + found.chars().count() <= page.look.width {
             page.pieces(2, &[(style, mark), (PLAIN, &what), (DIM, "found "), (PLAIN, found)]);
