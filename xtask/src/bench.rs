@@ -26,6 +26,9 @@ pub(crate) struct Arguments {
     /// `measure`, `python`: how often each line is run.
     #[arg(long, default_value_t = 3)]
     rounds: u32,
+    /// `measure`: keep the last processor busy for half of the time, as other work would.
+    #[arg(long)]
+    busy: bool,
     /// `measure`: the iperf3 to compare with [default: the newest that `interop` has built, else that of the system].
     #[arg(long)]
     iperf3: Option<PathBuf>,

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, str::FromStr};
 use fullpipe_units::Rate;
 use serde::Deserialize;
 
-use crate::MeshError;
+use crate::{Cell, MeshError};
 
 /// The largest file that is read, in bytes.
 pub const LARGEST: usize = 1 << 20;
@@ -104,6 +104,14 @@ impl Hosts {
         let is_it =
             |path: &&SitePath| (path.a == from.site && path.b == to.site) || (path.a == to.site && path.b == from.site);
         self.paths.iter().find(is_it).map(|path| path.rate)
+    }
+
+    /// Who could not measure a direction, so that the other end measured both, in words.
+    pub fn one_sided(&self, cell: &Cell) -> Option<String> {
+        let unable = cell.unable.as_ref()?;
+        let other = if unable.host == cell.from { cell.to } else { cell.from };
+        let [host, other] = [unable.host, other].map(|place| &self.hosts[place].name);
+        Some(format!("{host} can't measure to {other}, so {other} measured both directions: {}", unable.why))
     }
 }
 

@@ -31,7 +31,7 @@ CREATE TABLE directions (
     rate_bps BIGINT,                     -- NULL: it could not be measured
     rtt_us   BIGINT,
     limiter  TEXT,
-    error    TEXT,
+    error    TEXT,                       -- with a rate: who could not measure it, so that the other end did
     PRIMARY KEY (run, sender, receiver)
 );
 CREATE INDEX runs_of_mesh ON runs (mesh, id);
@@ -106,7 +106,7 @@ pub struct EarlierCell {
     pub rtt: Option<Micros>,
     /// What limited it, as the JSON spells it.
     pub limiter: Option<String>,
-    /// Why it could not be measured.
+    /// Why it could not be measured; with a rate: who could not, so that the other end did.
     pub error: Option<String>,
 }
 
@@ -244,6 +244,7 @@ fn insert(rows: usize) -> String {
 fn columns(hosts: &Hosts, cell: &Cell) -> [Value; COLUMNS - 1] {
     let [from, to] = [cell.from, cell.to].map(|place| text(&hosts.hosts[place].name));
     let found = cell.found.as_ref().ok();
+    let error = cell.found.as_ref().err().cloned().or_else(|| hosts.one_sided(cell));
     // Their integers have a sign.
     let figure =
         |number: Option<u64>| number.map_or(Value::Null, |n| Value::Whole(i64::try_from(n).unwrap_or(i64::MAX)));
@@ -253,7 +254,7 @@ fn columns(hosts: &Hosts, cell: &Cell) -> [Value; COLUMNS - 1] {
         figure(found.map(|found| found.rate.bps())),
         figure(found.and_then(|found| found.rtt).map(Micros::get)),
         found.and_then(|found| word(found.limiter)).map_or(Value::Null, Value::Text),
-        cell.found.as_ref().err().map_or(Value::Null, |why| text(why)),
+        error.map_or(Value::Null, |why| text(&why)),
     ]
 }
 
@@ -321,6 +322,19 @@ mod tests {
             rates[&(from.to_owned(), to.to_owned())].iter().map(|rate| rate.bps() / 1_000_000).collect::<Vec<_>>()
         };
         assert_eq!((of("a", "b"), of("b", "a")), (vec![200, 100], vec![]));
+    }
+
+    #[test]
+    fn a_direction_that_one_end_alone_measured_says_so_beside_its_rate() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("mesh.sqlite")).unwrap();
+        let unable = crate::Unable { host: 0, why: "no route".to_owned() };
+        let cells: Vec<Cell> = cells(9).into_iter().map(|cell| Cell { unable: Some(unable.clone()), ..cell }).collect();
+        store.keep(&hosts("x"), Timestamp::UNIX_EPOCH, &cells).unwrap();
+        let kept = &store.runs("x", 1).unwrap()[0].cells;
+        let said = "a can't measure to b, so b measured both directions: no route";
+        assert_eq!((kept[0].rate.is_some(), kept[0].error.as_deref()), (true, Some(said)));
+        assert_eq!((kept[1].rate, kept[1].error.as_deref()), (None, Some("refused")));
     }
 
     #[test]

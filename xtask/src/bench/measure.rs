@@ -5,12 +5,17 @@
 //! BBR would be measured otherwise. `--max` is measured after its trials.
 
 use std::{
-    env,
+    env, fs,
     io::{BufRead, BufReader},
     path::PathBuf,
     process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
@@ -18,6 +23,7 @@ use serde_json::Value;
 use xshell::{Shell, cmd};
 
 use super::Arguments;
+use crate::archive;
 
 /// Of one run: Gbit/s, and processor seconds of both ends per 10^9 B.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +100,8 @@ pub(super) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
     if let Err(error) = &veth {
         eprintln!("bench: skipped veth: {error:#}");
     }
+    let busy = arguments.busy.then(Busy::start).transpose()?;
+    let before = (Processors::now()?, archive::children_s()?);
     println!("path      streams  size     placement  tool               Gbit/s    s/GB  sent again  of iperf3");
     for route in ROUTES.iter().filter(|route| route.client.is_empty() || veth.is_ok()) {
         for &streams in STREAMS {
@@ -107,7 +115,93 @@ pub(super) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
             }
         }
     }
+    let (after, own) = (Processors::now()?, archive::children_s()? - before.1);
+    println!("{}", after.since(&before.0).words(own + busy.map_or(0.0, |busy| busy.seconds())));
     Ok(())
+}
+
+/// What all processors did since the machine started; seconds.
+struct Processors {
+    all: f64,
+    busy: f64,
+    stolen: f64,
+}
+
+impl Processors {
+    /// proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal; in hundredths of a second.
+    fn now() -> Result<Self> {
+        let text = fs::read_to_string("/proc/stat").context("read /proc/stat")?;
+        let first = text.lines().next().unwrap_or_default();
+        let ticks: Vec<f64> = first.split_whitespace().skip(1).take(8).filter_map(|word| word.parse().ok()).collect();
+        let [user, nice, system, idle, waits, irq, softirq, stolen] = ticks[..] else {
+            bail!("/proc/stat says `{first}`")
+        };
+        let busy = user + nice + system + irq + softirq;
+        Ok(Self { all: (busy + idle + waits + stolen) / 100.0, busy: busy / 100.0, stolen: stolen / 100.0 })
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self { all: self.all - before.all, busy: self.busy - before.busy, stolen: self.stolen - before.stolen }
+    }
+
+    /// How noisy the machine was, where `own` seconds were the bench's.
+    fn words(&self, own: f64) -> String {
+        let part = |seconds: f64| 100.0 * seconds.max(0.0) / self.all.max(f64::MIN_POSITIVE);
+        format!(
+            "meanwhile other programs took {:.1} % of the processors' time, and {:.1} % were stolen by the hypervisor",
+            part(self.busy - own),
+            part(self.stolen)
+        )
+    }
+}
+
+/// Work that keeps the last processor busy for half of the time, in turns of five milliseconds, until it is dropped.
+struct Busy {
+    ends: Arc<AtomicBool>,
+    worker: Option<thread::JoinHandle<()>>,
+    began: Instant,
+}
+
+impl Busy {
+    const TURN: Duration = Duration::from_millis(5);
+
+    fn start() -> Result<Self> {
+        let last = thread::available_parallelism().map_or(1, usize::from) - 1;
+        let ends = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&ends);
+        let (pinned, outcome) = mpsc::channel();
+        let worker = thread::spawn(move || {
+            let mut processors = rustix::thread::CpuSet::new();
+            processors.set(last);
+            if pinned.send(rustix::thread::sched_setaffinity(None, &processors)).is_err() {
+                return;
+            }
+            while !until.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                while began.elapsed() < Self::TURN {
+                    std::hint::spin_loop();
+                }
+                thread::sleep(Self::TURN);
+            }
+        });
+        outcome.recv()?.with_context(|| format!("stay on processor {last}"))?;
+        println!("processor {last} is half busy");
+        Ok(Self { ends, worker: Some(worker), began: Instant::now() })
+    }
+
+    /// What it took of a processor, near enough.
+    fn seconds(&self) -> f64 {
+        self.began.elapsed().as_secs_f64() / 2.0
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        if let Some(worker) = self.worker.take() {
+            drop(worker.join());
+        }
+    }
 }
 
 fn fullpipe(shell: &Shell, arguments: &Arguments) -> Result<String> {

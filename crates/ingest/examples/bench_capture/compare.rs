@@ -45,6 +45,9 @@ pub(crate) fn run() -> io::Result<()> {
         let path = folder.path().join(format!("{}.pcap", kind.name()));
         make(kind, fs::File::create(&path)?)?;
         measure(kind, &path, &tools)?;
+        if matches!(kind, Kind::Many) {
+            compressed(&path)?;
+        }
         fs::remove_file(&path)?;
     }
     for kind in Kind::STREAMS {
@@ -77,14 +80,46 @@ fn tools() -> io::Result<Vec<Tool>> {
         rounds,
     };
     // `-n`: without it, peers spend their time on asking for the names of hosts.
-    Ok(vec![
+    let mut tools = vec![
+        tool("a bare loop over headers", ROUNDS, &[&own, "walk", "{}"]),
         tool("segments, one thread", ROUNDS, &[&own, "count", "{}"]),
         tool("segments, reading ahead", ROUNDS, &[&own, "count", "--ahead", "{}"]),
         tool("connections, one thread", ROUNDS, &[&own, "follow", "{}"]),
         tool("connections, two threads", ROUNDS, &[&own, "follow", "--threads", "2", "{}"]),
         tool("tcptrace -n -l", ROUNDS, &["tcptrace", "-n", "-l", "{}"]),
         tool("tshark -n -z conv,tcp", 1, &["tshark", "-n", "-q", "-z", "conv,tcp", "-r", "{}"]),
-    ])
+    ];
+    // More threads than processors show nothing.
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    for (threads, name, count) in [(4, "connections, four threads", "4"), (8, "connections, eight threads", "8")] {
+        if processors >= threads {
+            tools.push(tool(name, ROUNDS, &[&own, "follow", "--threads", count, "{}"]));
+        }
+    }
+    Ok(tools)
+}
+
+/// A compressed capture, beside what only takes it apart.
+fn compressed(path: &Path) -> io::Result<()> {
+    let own = std::env::current_exe()?.display().to_string();
+    for (program, end) in [("zstd", "zst"), ("pigz", "gz")] {
+        let packed = path.with_extension(format!("pcap.{end}"));
+        if !exists(program) || !Command::new(program).args(["-q", "-k"]).arg(path).status()?.success() {
+            continue;
+        }
+        let name = packed.display().to_string();
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let apart = Tool { name: program, command: words(&[program, "-d", "-c", "-q", "{}"]), rounds: ROUNDS };
+        let reading = Tool {
+            name: "connections, two threads",
+            command: words(&[&own, "follow", "--threads", "2", "{}"]),
+            rounds: ROUNDS,
+        };
+        println!("{name}:");
+        measure(Kind::Many, &packed, &[&apart, &reading])?;
+        fs::remove_file(&packed)?;
+    }
+    Ok(())
 }
 
 fn measure(kind: Kind, path: &Path, tools: &[&Tool]) -> io::Result<()> {

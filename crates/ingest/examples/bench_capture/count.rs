@@ -1,6 +1,6 @@
 //! Reading down to segments and which connection each belongs to, or all the way to judged connections.
 
-use std::{num::NonZeroUsize, ops::ControlFlow, path::PathBuf, time::Instant};
+use std::{fs::File, io::Read, num::NonZeroUsize, ops::ControlFlow, path::PathBuf, time::Instant};
 
 use fullpipe_capture::{Keep, Key, Segment, Sink, Table, TooBig};
 use fullpipe_ingest::{Options, Reading, Team, read_all};
@@ -28,6 +28,35 @@ pub(crate) fn count(arguments: &[&str]) {
     let mut count = Count { segments: 0, payload: 0, table: Table::new(1) };
     read(arguments, &mut count);
     println!("{} segments, {} payload bytes, {} connections", count.segments, count.payload, count.table.len());
+}
+
+/// The floor: a loop that walks from record to record and looks at the lengths of IP and TCP, and at nothing else.
+pub(crate) fn walk(path: &str) -> std::io::Result<()> {
+    const PIECE: usize = 1 << 20;
+    let mut file = File::open(path)?;
+    let (mut piece, mut held) = (vec![0; 2 * PIECE], 0);
+    let (mut packets, mut payload) = (0_u64, 0_u64);
+    file.read_exact(&mut piece[..24])?;
+    loop {
+        let more = file.read(&mut piece[held..held + PIECE])?;
+        let whole = held + more;
+        let mut at = 0;
+        while let Some(record) = piece[..whole].get(at..at + 16) {
+            let captured = u32::from_le_bytes([record[8], record[9], record[10], record[11]]) as usize;
+            let Some(frame) = piece[..whole].get(at + 16..at + 16 + captured) else { break };
+            let total = u64::from(u16::from_be_bytes([frame[16], frame[17]]));
+            payload += total - 4 * (u64::from(frame[14] & 15) + u64::from(frame[46] >> 4));
+            packets += 1;
+            at += 16 + captured;
+        }
+        if more == 0 {
+            break;
+        }
+        piece.copy_within(at..whole, 0);
+        held = whole - at;
+    }
+    println!("{packets} packets, {payload} payload bytes");
+    Ok(())
 }
 
 pub(crate) fn follow(arguments: &[&str]) {

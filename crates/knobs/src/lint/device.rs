@@ -66,10 +66,11 @@ pub(super) fn device_call(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         }
     }
     if name == "SetSocketTxBuffers" {
-        let unacknowledged = of_call("SetSocketUnackBuffers").or_else(|| of_call("setsocketackbuffers"));
-        if let Some(most) = unacknowledged.filter(|most| count > *most) {
+        let given = of_call("SetSocketUnackBuffers").or_else(|| of_call("setsocketackbuffers"));
+        let (most, whose) = given.map_or((LEAST, ", by default where it is not called"), |most| (most, ""));
+        if count > most {
             let words = format!(
-                "{count} packets may wait to be sent, and only {most} may be sent and not acknowledged (SetSocketUnackBuffers): a round trip carries {most}, and the rest holds buffers of the pool"
+                "{count} packets may wait to be sent, and only {most} may be sent and not acknowledged (SetSocketUnackBuffers{whose}): a round trip carries {most}, and the rest holds buffers of the pool"
             );
             let fix = format!("SetSocketUnackBuffers(fd, {}), or {most} here", count.min(MOST));
             found.push(setting.warning("above-unacknowledged", words, Some(fix)));
@@ -158,7 +159,7 @@ pub(super) fn repeated(
     ];
     let each: u64 = lists.into_iter().map(|count| count.unwrap_or(LEAST)).fold(0, u64::saturating_add);
     let pool = pool(all);
-    let most = pool / each.max(1);
+    let dry = pool.div_ceil(each.max(1));
     if times.is_some_and(|times| times.saturating_mul(each) <= free(pool)) {
         return None;
     }
@@ -168,7 +169,7 @@ pub(super) fn repeated(
     );
     let words = format!(
         "{many}; each socket can take {each} of the pool of {pool}, so {} of them run it dry, and then the device can't communicate at all",
-        most.max(2)
+        dry.max(2)
     );
     let fewer = match free(pool) / each.max(1) {
         0 => String::new(),

@@ -182,7 +182,7 @@ pub fn lint_steps(
                 // Of two branches a machine takes one.
                 let earlier =
                     before.iter().rev().take(AROUND).find(|(earlier, _)| !earlier.branches.exclude(&step.branches));
-                if let Some((earlier, other)) = earlier.filter(|_| !is_of_one_socket(knob)) {
+                if let Some((earlier, other)) = earlier.filter(|_| !is_of_several(knob)) {
                     found.push(again(step.line, knob, [value, other], earlier.line));
                 }
                 before.push((step, value));
@@ -232,9 +232,10 @@ fn misspelt(line: u32, written: &str, meant: &str) -> Finding {
     Finding { fix, ..finding(line, Level::Warning, "misspelt", words) }
 }
 
-/// Whether a setting is one of each socket: another line sets it for another one.
-fn is_of_one_socket(knob: &Address) -> bool {
-    matches!(knob, Address::Socket(_)) || matches!(knob, Address::Named { kind, .. } if kind == "call")
+/// Whether a setting stands for several: another line sets it for another socket, or another checksum of an adapter.
+fn is_of_several(knob: &Address) -> bool {
+    matches!(knob, Address::Socket(_))
+        || matches!(knob, Address::Named { kind, .. } if kind == "call" || kind == "adapter")
 }
 
 /// The version that stands for the newest of a family whose versions are numbers.
@@ -306,8 +307,8 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         Address::Registry { value, .. } => shown(value),
         knob => shown(&knob.to_string()),
     };
-    if let Some(loaded) = rules::module(setting) {
-        return vec![loaded];
+    if let Some(other) = rules::module(setting).or_else(|| rules::of_other_protocols(setting)) {
+        return vec![other];
     }
     let Some(knob) = setting.catalogue.find(setting.knob) else {
         if let Some(misplaced) = rules::wrong_place(setting) {
@@ -388,6 +389,7 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
     if let Some(undocumented) = undocumented {
         // What harms where it acts is worth a word although nobody says whether it acts.
         found.retain(|finding| finding.level >= Level::Warning);
+        found.iter_mut().for_each(|finding| finding.level = Level::Warning);
         found.push(undocumented);
     }
     if !found.is_empty() {

@@ -11,8 +11,9 @@ use fullpipe_units::{
 use super::{Finding, Level, Setting, device, finding, meant, shown, windows};
 use crate::{
     Address, Family,
+    catalogue::Honoured,
     packets::{ETHERNET, ETHERNET_HEADER, mtu_of_frame},
-    planner::{bsd::Inflight, templates::FAST},
+    planner::{bsd::Inflight, sizing::meant_as_bytes, templates::FAST},
 };
 
 /// All rules that speak of a setting.
@@ -114,17 +115,25 @@ pub(super) fn wrong_place(setting: &Setting<'_>) -> Option<Finding> {
     if !OURS.into_iter().any(below) {
         return None;
     }
-    let places: Vec<&str> = setting
-        .catalogue
-        .knobs
-        .iter()
-        .filter_map(|knob| match &knob.address {
-            Address::Registry { key, value: name } if name.eq_ignore_ascii_case(value) => Some(key.as_str()),
-            _ => None,
-        })
-        .collect();
-    let first = places.first()?;
+    let mut known = false;
+    let mut places: Vec<&str> = Vec::new();
+    for knob in &setting.catalogue.knobs {
+        let Address::Registry { key, value: name } = &knob.address else { continue };
+        if !name.eq_ignore_ascii_case(value) {
+            continue;
+        }
+        known = true;
+        let span = setting.catalogue.span(knob, &setting.platform.version);
+        if span.is_none_or(|span| !matches!(span.honoured, Honoured::Ignored | Honoured::Absent)) {
+            places.push(key);
+        }
+    }
     let name = shown(value);
+    let Some(first) = places.first() else {
+        // Where it is documented it does nothing on this version, either.
+        let words = format!("{name} does nothing on {}, under this key or another", setting.platform);
+        return known.then(|| setting.warning("does-nothing", words, Some("delete the line".to_owned())));
+    };
     let words = format!("{name} does nothing under this key: documented is {}", places.join(", and "));
     let fix = format!("set {name} under {first}, or delete the line");
     Some(setting.warning("wrong-place", words, Some(fix)))
@@ -257,6 +266,20 @@ fn congestion_control(setting: &Setting<'_>) -> Option<Finding> {
         shown(written)
     );
     Some(setting.note("unknown-algorithm", words))
+}
+
+/// The first buffer of every socket that is none of TCP's: it acts, though not on TCP.
+pub(super) fn of_other_protocols(setting: &Setting<'_>) -> Option<Finding> {
+    let Address::Sysctl(name) = setting.knob else { return None };
+    let instead = match name.as_str() {
+        "net.core.rmem_default" => "net.ipv4.tcp_rmem",
+        "net.core.wmem_default" => "net.ipv4.tcp_wmem",
+        _ => return None,
+    };
+    let words = format!(
+        "the first buffer of sockets of UDP and others; TCP doesn't read it, and takes the second value of {instead}"
+    );
+    Some(setting.note("not-tcp", words))
 }
 
 /// A line of the boot loader's file that loads a congestion control of FreeBSD.
@@ -392,10 +415,8 @@ fn tcp_mem(setting: &Setting<'_>) -> Vec<Finding> {
     if !(low <= pressure && pressure <= high) {
         return vec![setting.error("not-ascending", "the three values must be ascending".to_owned(), None)];
     }
-    // 16 GiB and more occur on large servers, but then as the kernel's own ratio 3 : 4 : 6. Three equal values, or a
-    // first one of the size of one buffer, were meant as bytes.
     let bytes = Bytes::new(high.saturating_mul(4096));
-    if high >= 1 << 22 && (low == high || low <= 1 << 16) {
+    if meant_as_bytes([low, pressure, high]) {
         return vec![setting.error(
             "wrong-unit",
             format!("the unit is pages, not bytes: {high} pages of 4,096 B are {bytes}"),

@@ -402,7 +402,7 @@ fn buffers_of_sockets_in_a_loop_are_counted_against_the_pool() {
     assert_eq!(rule("/* while (1) { */\nSetSocketRxBuffers(fd, 20);\n"), []);
     let request = LintRequest { platform: Some("netburner".parse().unwrap()), path: None, ..LintRequest::default() };
     let found = lint(Kind::Device, &format!("while (1)\n{body}"), &request);
-    assert!(found.iter().any(|finding| finding.message.contains("so 7 of them run it dry")), "{found:?}");
+    assert!(found.iter().any(|finding| finding.message.contains("so 8 of them run it dry")), "{found:?}");
 }
 
 /// Four sockets: 3 x (20 + 20 + 20 + 5) + (40 + 40 + 40 + 5).
@@ -681,6 +681,28 @@ fn names_that_exist_are_no_slips_of_others_and_parameters_that_do_not_are_refuse
         ("net.inet.tcp.cc.algorithm=htcp", Kind::Sysctl, "freebsd-14.1", (Level::Note, "needs-module")),
         ("net.inet.tcp.cc.algorithm=newreno", Kind::Sysctl, "freebsd-14.1", (Level::Ok, "fine")),
         ("netsh int tcp set heuristics enabled", Kind::Batch, "windows-7", (Level::Warning, "harmful")),
+        ("net.core.rmem_default = 65536", Kind::Sysctl, "linux-6.18", (Level::Note, "not-tcp")),
+        ("netsh int tcp set global initialrto=300", Kind::Batch, "windows-11", (Level::Note, "no-gain")),
+        ("netsh int tcp set global hystart=disabled", Kind::Batch, "windows-11", (Level::Warning, "harmful")),
+        (
+            "reg add HKLM\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters /v GlobalMaxTcpWindowSize /t REG_DWORD /d 0",
+            Kind::Batch,
+            "windows-xp",
+            (Level::Warning, "no-gain"),
+        ),
+        (
+            "Set-NetAdapterAdvancedProperty -Name a -DisplayName \"Jumbo Packet\" -DisplayValue \"Disabled\"",
+            Kind::PowerShell,
+            "windows-10",
+            (Level::Ok, "fine"),
+        ),
+        (
+            "netsh int tcp set supplemental internet rack=enabled",
+            Kind::Batch,
+            "windows-11",
+            (Level::Note, "not-judged"),
+        ),
+        ("SetSocketTxBuffers(fd, 20);", Kind::Device, "netburner", (Level::Warning, "above-unacknowledged")),
         ("netsh int tcp set global hystart=enabled", Kind::Batch, "windows-7", (Level::Warning, "not-there")),
         ("netsh int tcp set global prr=enabled", Kind::Batch, "windows-2012", (Level::Warning, "not-there")),
         ("netsh int tcp set global prr=enabled", Kind::Batch, "windows-11", (Level::Ok, "fine")),

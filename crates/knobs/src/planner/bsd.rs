@@ -4,7 +4,7 @@ use fullpipe_units::{Bytes, Micros};
 
 use super::{
     PlatformRequest,
-    platform::{Ask, Draft},
+    platform::{Ask, Draft, number},
 };
 use crate::{Address, catalogue::Honoured};
 
@@ -34,6 +34,16 @@ pub(super) fn freebsd(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
         ("net.inet.tcp.sendbuf_auto", "without it the send buffer stays at sendspace"),
     ] {
         draft.turn_on(Address::sysctl(switch), why);
+    }
+    let burst = Address::sysctl("net.inet.tcp.abc_l_var");
+    if let Some(segments) = draft.now(&burst).and_then(number).filter(|segments| *segments > 2) {
+        draft.ask(Ask {
+            knob: burst,
+            to: Some("2".to_owned()),
+            reason: format!("an acknowledgement may add {segments} segments in slow start, which leave as one burst; RFC 3465 (2.3) bounds that at two"),
+            arithmetic: String::new(),
+            memory: None,
+        });
     }
     draft.note("copied advice makes kern.ipc.maxsockbuf four times the buffers: 9/8 of the larger one is what the system asks for (sb_max_adj in sys/kern/uipc_sockbuf.c), and more only lets applications take more".to_owned());
     draft.note("a socket buffer above 8/9 of kern.ipc.maxsockbuf makes new sockets fail with ENOBUFS: raise maxsockbuf first, and undo in reverse order".to_owned());
@@ -233,7 +243,7 @@ impl Pool {
     }
 
     fn known(&self, draft: &Draft<'_>) -> Option<u64> {
-        self.known.or_else(|| draft.now(&Address::sysctl(self.knob)).and_then(super::platform::number))
+        self.known.or_else(|| draft.now(&Address::sysctl(self.knob)).and_then(number))
     }
 }
 

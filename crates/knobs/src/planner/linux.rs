@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fullpipe_diagnose::{Detail, End, SynFacts};
-use fullpipe_units::Bytes;
+use fullpipe_units::{Bytes, Rate};
 
 use super::{
     Flow, PlanHost, PlanRequest,
@@ -99,6 +99,22 @@ fn merge(slot: &mut Option<BufferWant>, want: BufferWant) {
 enum Found {
     Now,
     Next,
+}
+
+/// The rate from which on sequence numbers wrap within half a minute.
+const WRAPS_SOON: Rate = Rate::from_bps(1_000_000_000);
+
+/// What recovers losses and tells old segments from new ones, where a host has it off.
+pub(super) fn recovery(request: &PlanRequest<'_>, wanted: &mut Wanted) {
+    let is_fast = |flow: &Flow<'_>| flow.transfer.path_rate.is_some_and(|path| path.rate_bps >= WRAPS_SOON);
+    for host in &request.hosts {
+        let reason = "without selective acknowledgements each further loss in a window costs a round trip".to_owned();
+        wanted.switch(host.name, Address::sysctl("net.ipv4.tcp_sack"), "1", reason);
+        if request.flows.iter().any(is_fast) {
+            let reason = "without timestamps nothing tells old segments from new ones where sequence numbers wrap, every 34 s at 1 Gbit/s (RFC 7323, section 5)".to_owned();
+            wanted.switch(host.name, Address::sysctl("net.ipv4.tcp_timestamps"), "1", reason);
+        }
+    }
 }
 
 /// A flow that the receive window limits.

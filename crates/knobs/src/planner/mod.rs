@@ -58,6 +58,8 @@ pub struct PlanRequest<'a> {
     pub goal: Goal,
     /// Whether values that the administrator set in boot-time files may be raised, too.
     pub allow_override: bool,
+    /// Whether no transfer was measured: then what harms any lossy or fast path is turned on, too.
+    pub(crate) is_assumed: bool,
 }
 
 /// One host of a request.
@@ -97,6 +99,7 @@ impl<'a> PlanRequest<'a> {
             memory_bound: None,
             goal: Goal::Bulk,
             allow_override: false,
+            is_assumed: false,
         }
     }
 
@@ -124,6 +127,9 @@ pub fn plan(request: &PlanRequest<'_>) -> Plan {
             Limiter::SendBuffer => linux::send_buffer(request, flow, &mut wanted, &mut plan),
             _ => notes::other_limiters(request, flow, &mut wanted, &mut plan),
         }
+    }
+    if request.is_assumed {
+        linux::recovery(request, &mut wanted);
     }
     settle::settle(request, &wanted, &mut plan);
     plan

@@ -5,7 +5,13 @@ use std::collections::BTreeMap;
 use fullpipe_diagnose::{Confidence, Detail, Diagnosis, End, Limiter, PathRate, RttSummary, Transfer};
 use fullpipe_units::{Bytes, Micros, Rate, bdp};
 
-use super::{Flow, Goal, PlanHost, PlanRequest, bsd, linux::three, mtu, netburner, sizing::Pipe, windows};
+use super::{
+    Flow, Goal, PlanHost, PlanRequest, bsd,
+    linux::three,
+    mtu, netburner,
+    sizing::{Pipe, meant_as_bytes, pages},
+    windows,
+};
 use crate::{
     Address, Catalogue, Change, Family, Packets, Plan, Platform, Settings, TakesEffect,
     catalogue::{self, Honoured, Knob, Span},
@@ -409,6 +415,7 @@ fn linux(request: &PlatformRequest<'_>) -> Plan {
     asked.memory_bound = request.memory_bound;
     asked.connections = request.connections.unwrap_or(PlanRequest::DEFAULT_CONNECTIONS);
     asked.allow_override = request.allow_override;
+    asked.is_assumed = true;
     let mut plan = super::plan(&asked);
     for change in &mut plan.changes {
         let window = change.knob == Address::sysctl("net.ipv4.tcp_rmem");
@@ -418,6 +425,13 @@ fn linux(request: &PlatformRequest<'_>) -> Plan {
             let largest = largest.map_or_else(|| "the default".to_owned(), |bytes| Bytes::new(bytes).to_string());
             change.reason = format!("a maximum of {largest} limits {what} to less than the bandwidth-delay product");
         }
+    }
+    let given = settings.sysctl("net.ipv4.tcp_mem").and_then(pages).filter(|pages| meant_as_bytes(*pages));
+    if let Some([_, pressure, _]) = given {
+        plan.notes.push(format!(
+            "net.ipv4.tcp_mem looks as if it were meant as bytes, and its unit is pages: above its second value, {} for all sockets together, the kernel holds buffers back, whatever tcp_rmem and tcp_wmem allow. Take the line out: the kernel sizes it by memory",
+            Bytes::new(pressure.saturating_mul(4096))
+        ));
     }
     if plan.changes.is_empty() && plan.notes.is_empty() {
         plan.notes = nothing_to_set(settings, bdp(request.rate, request.rtt));

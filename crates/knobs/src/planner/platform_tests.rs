@@ -698,6 +698,37 @@ fn linux_is_planned_from_its_versions_defaults() {
 }
 
 #[test]
+fn what_recovers_losses_is_turned_on_and_a_burst_is_bounded() {
+    let settings = |platform: &str, values: &[(&str, &str)]| Settings {
+        platform: platform.parse().unwrap(),
+        values: values.iter().map(|(name, value)| (Address::sysctl(name), Some((*value).to_owned()))).collect(),
+        ..Settings::default()
+    };
+    let plan = |settings: &Settings, rate: &str| {
+        let asked = request(&settings.platform.to_string(), rate, "40ms");
+        plan_platform(&PlatformRequest { settings: Some(settings), ..asked })
+    };
+    let ample = "4096 131072 134217728";
+    let off = [
+        ("net.ipv4.tcp_sack", "0"),
+        ("net.ipv4.tcp_timestamps", "0"),
+        ("net.ipv4.tcp_rmem", ample),
+        ("net.ipv4.tcp_wmem", ample),
+    ];
+    let linux = settings("linux-6.18", &off);
+    assert_eq!(short(&plan(&linux, "100M")), ["net.ipv4.tcp_sack=1"]);
+    assert_eq!(short(&plan(&linux, "1G")), ["net.ipv4.tcp_sack=1", "net.ipv4.tcp_timestamps=1"]);
+    // Pages that were meant as bytes are no bound of this program's, and said to be one of the kernel's.
+    let bytes = ("net.ipv4.tcp_mem", "4096 87380 67108864");
+    let small = [bytes, ("net.ipv4.tcp_rmem", "4096 131072 262144"), ("net.ipv4.tcp_wmem", ample)];
+    let small = plan(&settings("linux-6.18", &small), "1G");
+    assert!(says(&small, "above its second value, 357,908,480 B for all sockets together"), "{:?}", small.notes);
+    assert!(small.changes.iter().any(|change| change.knob == Address::sysctl("net.ipv4.tcp_rmem")), "{small:?}");
+    let freebsd = settings("freebsd-14.1", &[("net.inet.tcp.abc_l_var", "44")]);
+    assert!(short(&plan(&freebsd, "100M")).contains(&"net.inet.tcp.abc_l_var=2".to_owned()));
+}
+
+#[test]
 fn buffers_that_are_not_known_are_not_said_to_be_large_enough() {
     let (rmem, wmem) = (Address::sysctl("net.ipv4.tcp_rmem"), Address::sysctl("net.ipv4.tcp_wmem"));
     let asked = request("linux-6.18", "100M", "80ms");

@@ -154,6 +154,18 @@ fn share_of_256(payload: Bytes, buffer: Bytes) -> u64 {
     u64::try_from(share).unwrap_or(256)
 }
 
+/// The three numbers of tcp_mem: pages.
+pub(crate) fn pages(text: &str) -> Option<[u64; 3]> {
+    let mut numbers = text.split_whitespace().map(|word| word.parse().ok());
+    Some([numbers.next()??, numbers.next()??, numbers.next()??])
+}
+
+/// Whether a tcp_mem can only have been meant as bytes. 16 GiB and more occur on large servers, but then as the kernel's own
+/// ratio 3 : 4 : 6. Three equal values, or a first one of the size of one buffer, were meant as bytes.
+pub(crate) const fn meant_as_bytes([low, _, high]: [u64; 3]) -> bool {
+    high >= 1 << 22 && (low == high || low <= 1 << 16)
+}
+
 /// The memory that a host's buffers may take.
 #[derive(Clone, Debug)]
 pub(super) struct MemoryBound {
@@ -171,9 +183,8 @@ impl MemoryBound {
         }
         let machine = host.settings.machine;
         let page = machine.page.map_or(4096, Bytes::get);
-        let pages =
-            host.settings.sysctl("net.ipv4.tcp_mem").and_then(|text| text.split_whitespace().nth(1)?.parse().ok());
-        let pressure = pages.map(|pages: u64| Bytes::new(pages.saturating_mul(page)));
+        let pages = host.settings.sysctl("net.ipv4.tcp_mem").and_then(pages).filter(|pages| !meant_as_bytes(*pages));
+        let pressure = pages.map(|[_, pressure, _]| Bytes::new(pressure.saturating_mul(page)));
         let share = machine.memory.map(|memory| Bytes::new(memory.get() / 16));
         match (pressure, share) {
             (Some(pressure), Some(share)) if share < pressure => Self::share_of_memory(share),

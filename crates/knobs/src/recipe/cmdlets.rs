@@ -285,7 +285,12 @@ fn advanced_property(given: &Given) -> Vec<Action> {
     let name = keyword.unwrap_or_else(title);
     let Some(value) = given.of(&["RegistryValue", "DisplayValue"]) else { return Vec::new() };
     if name.contains("jumbo") {
-        let bytes = value.split_whitespace().next().map(str::to_owned);
+        // A page that shows `Disabled` means frames of 1,514 B.
+        let bytes = if state(value) == "0" {
+            Some("1514".to_owned())
+        } else {
+            value.split_whitespace().next().map(str::to_owned)
+        };
         return bytes.map(|bytes| Action::Set(link(device, "*JumboPacket"), bytes)).into_iter().collect();
     }
     if name.contains("checksumoffload") || name.contains("checksum offload") {
@@ -310,7 +315,7 @@ fn advanced_property(given: &Given) -> Vec<Action> {
     let actions: Vec<Action> =
         keywords.filter(is_meant).map(|keyword| Action::Set(link(device, keyword), state(value))).collect();
     if actions.is_empty() {
-        let words = format!("the driver's property `{name}` bounds no TCP connection as far as the catalogue knows");
+        let words = format!("the driver's property `{name}` is not among the settings that fullpipe knows");
         return vec![Action::Unclear(words)];
     }
     actions

@@ -267,6 +267,14 @@ fn supplemental(words: &[&str]) -> Result<Vec<Action>, String> {
     }
     let template = template.ok_or("`netsh tcp set supplemental` without a template")?;
     let set = |(parameter, value): (&str, &str)| {
+        // What PowerShell has no parameter for; loss recovery by time is on in either case.
+        if ["rack", "taillossprobe"].contains(&parameter) {
+            let off =
+                if value == "disabled" { ": off, losses at a transfer's end cost a timeout (RFC 8985)" } else { "" };
+            return Action::Unclear(format!(
+                "`{parameter}` of `netsh tcp set supplemental` is not among the settings that fullpipe knows{off}"
+            ));
+        }
         let known = NAMES.iter().find(|(short, _)| *short == parameter).map_or(parameter, |(_, long)| long);
         let knob = Address::tcp_setting(template, known);
         // PowerShell has other words for it.
@@ -378,7 +386,7 @@ mod tests {
             [
                 "1: link Ethernet 2 *JumboPacket = 9014",
                 "2: link a *JumboPacket = 9014",
-                "3: the driver's property `flow control` bounds no TCP connection as far as the catalogue knows",
+                "3: the driver's property `flow control` is not among the settings that fullpipe knows",
                 "4: link Ethernet mtu = 9000",
                 "5: link Ethernet *RSS = 0",
                 "6: transportfilter Custom = 10.0.0.0/8",

@@ -165,6 +165,7 @@ fn notable(document: &Value) -> Markup {
         None => text(&Value::Null),
     };
     html! {
+        (one_sided(document))
         @if !listed.is_empty() {
             section {
                 h2 { "Slow, slower or failed" }
@@ -191,6 +192,26 @@ fn notable(document: &Value) -> Markup {
                     }
                 }
                 @if listed.len() > MOST_ROWS { p.note { "The first " (MOST_ROWS) " of " (listed.len()) " rows; the JSON has all." } }
+            }
+        }
+    }
+}
+
+/// The hosts that could not measure to another; a pair is said once.
+fn one_sided(document: &Value) -> Markup {
+    let sentences: BTreeSet<String> = items(document, "directions")
+        .iter()
+        .filter_map(|one| {
+            let (host, why) = (one["unable"]["host"].as_str()?, text(&one["unable"]["error"]));
+            let other = [&one["from"], &one["to"]].into_iter().find(|name| **name != host)?.as_str()?;
+            Some(format!("{host} can't measure to {other}, so {other} measured both directions: {why}"))
+        })
+        .collect();
+    html! {
+        @if !sentences.is_empty() {
+            section {
+                h2 { "Measured by one end alone" }
+                ul { @for one in sentences.iter().take(MOST_ROWS) { li { (one) } } }
             }
         }
     }
@@ -250,6 +271,18 @@ mod tests {
                 .any(|h| page.contains(&format!("<h2>{h}</h2>"))),
             "nothing is shown twice: {page}"
         );
+    }
+
+    #[test]
+    fn who_could_not_measure_is_said_once_for_a_pair() {
+        let mut found = document();
+        for direction in found["directions"].as_array_mut().unwrap() {
+            direction["unable"] = json!({ "host": "t1", "error": "no <route>" });
+        }
+        let page = super::super::page(&found, super::super::Charts::default());
+        let said = "t1 can't measure to p1, so p1 measured both directions: no &lt;route&gt;";
+        assert_eq!(page.matches(said).count(), 1, "{page}");
+        assert!(!super::super::page(&document(), super::super::Charts::default()).contains("one end alone"));
     }
 
     #[test]

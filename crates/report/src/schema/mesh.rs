@@ -53,5 +53,9 @@ pub const MESH_HISTORY: &[Key] = &[
     key("runs[].directions[].rate_bps", "integer?", "payload rate; bit/s"),
     key("runs[].directions[].rtt_us", "integer?", "round-trip time without load; us"),
     key("runs[].directions[].limiter", "string?", "what limited it"),
-    key("runs[].directions[].error", "string?", "why it could not be measured"),
+    key(
+        "runs[].directions[].error",
+        "string?",
+        "why it could not be measured; beside a rate: who could not, so that the other end did",
+    ),
 ];

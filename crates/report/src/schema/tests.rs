@@ -237,7 +237,7 @@ fn every_key_of_a_mesh_is_documented() {
     let run = EarlierRun { number: 1, started: "2026-01-02T03:04:05Z".to_owned(), cells: vec![measured, not] };
     let mut later = run.clone();
     later.cells[0].rtt = rtt;
-    hold(&[json::mesh_history("mesh", "x", &[later, run])], MESH_HISTORY, &[]);
+    hold(&[json::mesh_history("mesh", "x", &[later.clone(), run])], MESH_HISTORY, &[]);
     // What a host printed reaches the terminal cleaned.
     let look = crate::text::Look { width: 100, ..Default::default() };
     let text = crate::text::mesh(&report(None, &failed, &nothing), look);
@@ -248,6 +248,12 @@ fn every_key_of_a_mesh_is_documented() {
     assert!(text.contains("host a when it receives: 2 of its 2 directions are slow or failed"), "{text}");
     assert!(text.contains("one-sided: b can't measure to c, so c measured both directions: no route"), "{text}");
     assert!(text.contains("slower: b -> a, 9.00 Mbit/s after 900 Mbit/s (median of 1 earlier run)"), "{text}");
+    let mut alone = later;
+    alone.cells[0].error = Some("b can't".to_owned());
+    let verbose = crate::text::Look { verbose: true, ..look };
+    let text = plain(&crate::text::mesh_history("x", &[alone], verbose));
+    assert!(text.contains("1 failed, 1 measured by one end alone"), "{text}");
+    assert!(text.contains("a -> b 9.00 Mbit/s, limited by: path; b can't"), "{text}");
 }
 
 #[test]

@@ -52,10 +52,7 @@ pub fn mesh(found: &MeshReport<'_>, look: Look) -> String {
     }
     // Both directions of a pair fail for one reason, and are measured on one host.
     for cell in cells.iter().filter(|cell| cell.from < cell.to) {
-        if let Some(unable) = &cell.unable {
-            let other = if unable.host == cell.from { cell.to } else { cell.from };
-            let [host, other] = [unable.host, other].map(|place| &found.hosts.hosts[place].name);
-            let text = format!("{host} can't measure to {other}, so {other} measured both directions: {}", unable.why);
+        if let Some(text) = found.hosts.one_sided(cell) {
             page.marked("one-sided", WARN, &text);
         }
         if let Err(why) = &cell.found {
@@ -147,13 +144,16 @@ pub fn mesh_history(name: &str, runs: &[EarlierRun], look: Look) -> String {
             (Some(least), Some(most)) => format!("{least} to {most}"),
             _ => "nothing measured".to_owned(),
         };
-        let text = format!("{}  {}, {failed} failed", run.started, range);
+        let one_sided = run.cells.iter().filter(|cell| cell.rate.is_some() && cell.error.is_some()).count();
+        let also = if one_sided == 0 { String::new() } else { format!(", {one_sided} measured by one end alone") };
+        let text = format!("{}  {}, {failed} failed{also}", run.started, range);
         page.title(&format!("run {}", run.number), PLAIN, &text);
         if page.look.verbose {
             for cell in &run.cells {
                 let what = match (cell.rate, &cell.error) {
-                    (Some(rate), _) => {
-                        format!("{rate}, limited by: {}", cell.limiter.as_deref().unwrap_or("?").replace('_', " "))
+                    (Some(rate), why) => {
+                        let why = why.as_ref().map_or_else(String::new, |why| format!("; {why}"));
+                        format!("{rate}, limited by: {}{why}", cell.limiter.as_deref().unwrap_or("?").replace('_', " "))
                     }
                     (None, why) => why.clone().unwrap_or_default(),
                 };
