@@ -14,7 +14,7 @@ const target = "wasm32-unknown-unknown";
 const cargo = process.env.CARGO_HOME ?? `${homedir()}/.cargo`;
 const flags = `--remap-path-prefix=${root}= --remap-path-prefix=${cargo}=cargo`;
 // Downloaded or read with every page: one unit, and nothing that it does not need.
-const optimised = ["lto=\"fat\"", "codegen-units=1", "panic=\"abort\""].flatMap((setting) => ["--config", `profile.release.${setting}`]);
+const optimised = ["lto=\"fat\"", "codegen-units=1", "panic=\"abort\"", "opt-level=\"s\""].flatMap((setting) => ["--config", `profile.release.${setting}`]);
 const compiled = async (feature) => {
   const words = ["build", "--locked", "--release", "--package", "fullpipe-wasm", "--no-default-features", "--features", feature];
   execFileSync("cargo", [...words, ...optimised, "--target", target, "--target-dir", "target/wasm"], {

@@ -129,8 +129,13 @@ fn wrapped(text: &str, width: usize) -> String {
 fn foreign(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return None };
-    let command = line.iter().skip(1).find(|word| !word.as_encoded_bytes().starts_with(b"-"))?.to_str()?;
-    let words = (error.kind() == ErrorKind::UnknownArgument).then(|| iperf3::instead(command, argument))??;
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let command = line.iter().skip(1).find(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    let of_command = command.and_then(|command| iperf3::instead(command.to_str()?, argument));
+    let is_first = || line.get(1).is_some_and(|word| word.as_encoded_bytes().starts_with(b"-"));
+    let words = of_command.or_else(|| iperf3::command_instead(argument).filter(|_| is_first()))?;
     Some(Failure::new(Exit::Usage, &words))
 }
 

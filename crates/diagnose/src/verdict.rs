@@ -314,8 +314,12 @@ fn agrees(case: &Case<'_>, ruling: &Ruling<'_>) -> bool {
                 inflated && per_round_trip(ruling.median(Interval::in_flight))
             }
         },
-        // Where something was lost, a pause may be a timer's.
-        Limiter::Application => ruling.detail == Some(Detail::Idle) && case.losses.retransmits <= 0.0,
+        // Where something was lost, a pause may be a timer's. On the wire a writer that waits for a small buffer to drain, or for a
+        // reader that pauses, is silent, too.
+        Limiter::Application => {
+            let least = if case.transfer.source == Source::Capture { thresholds::IDLE_ALONE } else { 0.0 };
+            ruling.detail == Some(Detail::Idle) && case.losses.retransmits <= 0.0 && ruling.share >= least
+        }
         Limiter::CongestionWindow if ruling.detail == Some(Detail::Loss) => case.path.has_room_above(ruling.rate),
         _ => false,
     }

@@ -1,5 +1,7 @@
 //! The two applications at work: a writer on the sending host, a reader on the receiving one.
 
+use std::sync::LazyLock;
+
 use fullpipe_tcp::{congestion::Algorithm, socket::Info};
 use fullpipe_units::Instant;
 
@@ -10,7 +12,7 @@ use crate::{
 };
 
 /// What applications write, and what segments carry.
-pub(crate) static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+pub(crate) static ZEROS: LazyLock<Box<[u8]>> = LazyLock::new(|| vec![0; 64 << 10].into_boxed_slice());
 /// A send buffer that grows holds so many congestion windows of payload, in tenths: Linux reserves twice the window in
 /// buffers of 2,304 B for each 1,448 B (`tcp_sndbuf_expand`), of which 83 % is payload.
 const WINDOWS_TENTHS: u64 = 26;

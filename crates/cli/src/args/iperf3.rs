@@ -7,6 +7,15 @@ struct Foreign {
     instead: &'static str,
 }
 
+impl Foreign {
+    fn is(&self, argument: &str) -> bool {
+        match argument.strip_prefix("--") {
+            Some(name) => name == self.name,
+            None => argument.strip_prefix('-').is_some_and(|rest| rest.chars().next() == self.letter),
+        }
+    }
+}
+
 const fn foreign(letter: char, name: &'static str, instead: &'static str) -> Foreign {
     Foreign { letter: Some(letter), name, instead }
 }
@@ -48,7 +57,11 @@ const MEASURE: &[Foreign] = &[
     named("dont-fragment", "TCP never fragments on its way; --mtu finds the largest packet that passes"),
     named("repeating-payload", "the payload's content makes no difference here"),
     named("skip-rx-copy", "the receiver does that by itself; --copy makes it copy"),
+    named("idle-timeout", "only a server waits; `fullpipe serve` closes idle sessions anyway"),
 ];
+
+/// Whose business most letters are.
+const THE_CLIENT: &str = "the client decides on it: `fullpipe measure` or iperf3 at the other end";
 
 /// What `serve` does not take.
 const SERVE: &[Foreign] = &[
@@ -59,6 +72,25 @@ const SERVE: &[Foreign] = &[
     foreign('D', "daemon", "let a supervisor such as systemd start it, or `setsid fullpipe serve &`"),
     foreign('J', "json", "--json prints where it listens, and a line for each event"),
     foreign('i', "interval", "the client sees the intervals"),
+    foreign('P', "parallel", THE_CLIENT),
+    foreign('t', "time", THE_CLIENT),
+    foreign('R', "reverse", THE_CLIENT),
+    foreign('n', "bytes", THE_CLIENT),
+    foreign('k', "blockcount", THE_CLIENT),
+    foreign('l', "length", THE_CLIENT),
+    foreign('b', "bitrate", THE_CLIENT),
+    foreign('w', "window", THE_CLIENT),
+    foreign('M', "set-mss", THE_CLIENT),
+    foreign('N', "no-delay", THE_CLIENT),
+    foreign('C', "congestion", THE_CLIENT),
+    foreign('O', "omit", THE_CLIENT),
+    foreign('Z', "zerocopy", THE_CLIENT),
+    foreign('u', "udp", THE_CLIENT),
+    foreign('S', "tos", THE_CLIENT),
+    foreign('T', "title", THE_CLIENT),
+    named("bidir", THE_CLIENT),
+    named("cport", THE_CLIENT),
+    named("get-server-output", THE_CLIENT),
     named("idle-timeout", "idle sessions are closed anyway"),
     named("server-bitrate-limit", "--max-rate bounds each test"),
     named("server-max-duration", "--max-time bounds each test"),
@@ -93,6 +125,18 @@ const CHECK: &[Foreign] = &[
     foreign('6', "version6", "give the IPv6 address instead of the name"),
 ];
 
+/// What stands where a command should.
+const NO_COMMAND: &[Foreign] = &[
+    foreign('s', "server", "to serve is a command: `fullpipe serve`"),
+    foreign('c', "client", "to measure is a command: `fullpipe measure HOST`"),
+];
+
+/// What to say of an argument that stands where a command should, where it is one of iperf3's.
+pub(crate) fn command_instead(argument: &str) -> Option<String> {
+    let found = NO_COMMAND.iter().find(|foreign| foreign.is(argument))?;
+    Some(format!("iperf3's {argument} is not an option of `fullpipe`; {}", found.instead))
+}
+
 /// What to say of an argument that `command` doesn't know, where it is one of iperf3's: `-f`, `--format`.
 pub(crate) fn instead(command: &str, argument: &str) -> Option<String> {
     let own = match command {
@@ -101,11 +145,7 @@ pub(crate) fn instead(command: &str, argument: &str) -> Option<String> {
         "check" | "tune" => CHECK,
         _ => return None,
     };
-    let is_meant = |foreign: &&Foreign| match argument.strip_prefix("--") {
-        Some(name) => name == foreign.name,
-        None => argument.strip_prefix('-').is_some_and(|rest| rest.chars().next() == foreign.letter),
-    };
-    let found = own.iter().chain(BOTH).find(is_meant)?;
+    let found = own.iter().chain(BOTH).find(|foreign| foreign.is(argument))?;
     Some(format!("iperf3's {argument} is not an option of `fullpipe {command}`; {}", found.instead))
 }
 
@@ -136,12 +176,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn iperf3s_ways_to_start_lead_to_the_commands() {
+        assert!(command_instead("-s").unwrap().contains("`fullpipe serve`"));
+        assert!(command_instead("--client").unwrap().contains("`fullpipe measure HOST`"));
+        assert_eq!(command_instead("-R"), None);
+    }
+
     /// The letters of `iperf3 --help` 3.12 to 3.21.
     #[test]
     fn every_letter_of_iperf3_is_taken_or_refused_by_name() {
         for (name, letters) in [
             ("measure", "pfiFABVJdchvsutbnklPRwMNC46SLZOTmD"),
-            ("serve", "pfiIFABVJdvhsD146"),
+            ("serve", "pfiIFABVJdvhsD146utbnklPRwMNCSZOT"),
             ("check", "pfiABVJdchvsutbnklPRwMNC46SZO"),
             ("tune", "pfiABVJdchvsutbnklPRwMNC46SZO"),
         ] {

@@ -214,9 +214,10 @@ Examples:
   fullpipe apply plan.json                   shows the changes and asks
   fullpipe apply plan.json --yes --persist   for scripts; writes a drop-in, too
   fullpipe apply plan.json --confirm-within 60s     over SSH: undone unless `fullpipe confirm` comes
-  fullpipe apply check.json --host here      the plan of a check names two hosts
+  fullpipe apply check.json --host vm1       the plan of a check names two hosts; this is vm1
   ssh root@far fullpipe plan --rate 1G --rtt 80ms --json | ssh root@far fullpipe apply - --yes
-                                             a far machine, by a plan on standard input")]
+                                             a far machine, by a plan on standard input
+  FULLPIPE_STATE_DIR=/tmp/state fullpipe apply plan.json     with a journal of its own, for a try")]
 pub(crate) struct ApplyArgs {
     /// File with the plan; `-` is standard input
     #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
@@ -255,7 +256,7 @@ Examples:
   fullpipe lint 99-tuning.conf --rate 100M --rtt 80ms
   fullpipe lint roles/net/tasks/main.yml --sarif lint.sarif")]
 pub(crate) struct LintArgs {
-    /// The recipes; `-` is standard input
+    /// The recipes, several of them as those of one machine; `-` is standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     /// Platform that they will run on [default: the newest version of the file's own]

@@ -51,8 +51,12 @@ pub(super) fn device_call(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         let words = format!("the range begins at {LEAST}, the default: {count} hold less than a short path needs");
         found.push(setting.warning("too-small", words, Some(LEAST.to_string())));
     }
+    let given = of_call("SetSocketUnackBuffers").or_else(|| of_call("setsocketackbuffers"));
+    let (most, whose) = given.map_or((LEAST, ", by default where it is not called"), |most| (most, ""));
+    let is_held = name == "SetSocketTxBuffers" && count > most;
     if LIST_OF_A_SOCKET.contains(&name)
         && count >= LEAST
+        && !is_held
         && let Some(path) = setting.path
     {
         let sockets = setting.steps.iter().find_map(|step| match &step.action {
@@ -65,16 +69,12 @@ pub(super) fn device_call(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             found.push(setting.warning("too-small", words, Some(more.to_string())));
         }
     }
-    if name == "SetSocketTxBuffers" {
-        let given = of_call("SetSocketUnackBuffers").or_else(|| of_call("setsocketackbuffers"));
-        let (most, whose) = given.map_or((LEAST, ", by default where it is not called"), |most| (most, ""));
-        if count > most {
-            let words = format!(
-                "{count} packets may wait to be sent, and only {most} may be sent and not acknowledged (SetSocketUnackBuffers{whose}): a round trip carries {most}, and the rest holds buffers of the pool"
-            );
-            let fix = format!("SetSocketUnackBuffers(fd, {}), or {most} here", count.min(MOST));
-            found.push(setting.warning("above-unacknowledged", words, Some(fix)));
-        }
+    if is_held {
+        let words = format!(
+            "{count} packets may wait to be sent, and only {most} may be sent and not acknowledged (SetSocketUnackBuffers{whose}): a round trip carries {most}, and the rest holds buffers of the pool"
+        );
+        let fix = format!("SetSocketUnackBuffers(fd, {}), or {most} here", count.min(MOST));
+        found.push(setting.warning("above-unacknowledged", words, Some(fix)));
     }
     if name == "SetOutOfOrderBuffers" {
         let receive = of_call("SetSocketRxBuffers");

@@ -457,14 +457,16 @@ fn watch(
         if omitted_ends {
             moving.mark_steady();
         }
-        if spec.expected().map_or_else(|| moving.is_complete(), |expected| elapsed >= expected) {
-            return Ok(Ending::Complete);
-        }
-        // An interval is omitted or it is not: none goes beyond that end.
-        if omitted_ends || elapsed >= last.at + spec.progress_every.max(LOOK) {
+        let is_over = spec.expected().map_or_else(|| moving.is_complete(), |expected| elapsed >= expected);
+        // An interval is omitted or it is not: none goes beyond that end. What is left at the end is one, too.
+        let ends = omitted_ends || is_over && elapsed >= last.at + LOOK;
+        if ends || elapsed >= last.at + spec.progress_every.max(LOOK) {
             let now = Seen { at: elapsed, up: moving.progress(Role::Send), down: moving.progress(Role::Receive) };
             progress(now.progress(&last, spec, moving));
             last = now;
+        }
+        if is_over {
+            return Ok(Ending::Complete);
         }
         let total = moving.activity();
         if total > moved.0 {

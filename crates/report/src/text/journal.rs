@@ -103,7 +103,7 @@ fn put_rounds(page: &mut Page, rounds: &[Standing]) {
         "undone: trials of a tune, measured with and without in turn",
     );
     page.field("command", &last.command);
-    page.field("started", &format!("{} to {}", first.started, last.started));
+    page.field("started", &format!("{:.0} to {:.0}", first.started, last.started));
     let places: BTreeSet<&str> =
         rounds.iter().flat_map(|one| &one.run.entries).map(|entry| entry.place.as_str()).collect();
     page.field("tried", &places.into_iter().collect::<Vec<_>>().join(", "));
@@ -128,7 +128,7 @@ fn put_run(page: &mut Page, standing: &Standing) {
         page.title(&format!("run {}", run.id.0), style, state);
     }
     page.field("command", &run.command);
-    page.field("started", &run.started.to_string());
+    page.field("started", &format!("{:.0}", run.started));
     if let Some(host) = &run.host {
         page.field("host", host);
     }

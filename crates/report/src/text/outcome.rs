@@ -123,15 +123,28 @@ pub(crate) fn put_expectations(page: &mut Page, outcome: &Outcome) {
         |text: &dyn Fn(&fullpipe_tune::Expectation) -> usize| outcome.expectations.iter().map(text).max().unwrap_or(0);
     let direction = width(&|expectation| arrow(&expectation.direction).chars().count());
     let expected = width(&|expectation| expectation.expected.chars().count()).min(48);
+    let line = |expectation: &fullpipe_tune::Expectation| {
+        format!("{:direction$}  {:expected$}  ", arrow(&expectation.direction), expectation.expected)
+    };
+    // All in one line each, or none.
+    let room = page.look.width.saturating_sub(7);
+    let fits = |expectation: &fullpipe_tune::Expectation| {
+        line(expectation).chars().count() + 6 + expectation.found.chars().count() <= room
+    };
+    let is_wide = outcome.expectations.iter().all(fits);
     for expectation in &outcome.expectations {
         let (mark, style) = if expectation.met { ("met  ", GOOD) } else { ("NOT  ", BAD) };
-        let what = format!("{:direction$}  {:expected$}  ", arrow(&expectation.direction), expectation.expected);
-        let found = &expectation.found;
-        if 7 + what.chars().count() + 6 + found.chars().count() <= page.look.width {
+        let (what, found) = (line(expectation), &expectation.found);
+        if is_wide {
             page.pieces(2, &[(style, mark), (PLAIN, &what), (DIM, "found "), (PLAIN, found)]);
-        } else {
-            page.pieces(2, &[(style, mark), (PLAIN, &what)]);
-            page.pieces(2 + 5 + direction + 2, &[(DIM, "found "), (PLAIN, found)]);
+            continue;
         }
+        if what.trim_end().chars().count() <= room {
+            page.pieces(2, &[(style, mark), (PLAIN, &what)]);
+        } else {
+            page.pieces(2, &[(style, mark), (PLAIN, &arrow(&expectation.direction))]);
+            page.paragraph(7, PLAIN, &expectation.expected);
+        }
+        page.paragraph(7, DIM, &format!("found {found}"));
     }
 }
