@@ -6,6 +6,7 @@ mod check;
 mod corpus;
 mod dist;
 mod interop;
+mod lab_run;
 mod packetdrill;
 mod setup;
 mod size;

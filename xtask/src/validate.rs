@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use xshell::{Shell, cmd};
 
 use self::{paths::Drawn, processor::Share};
-use crate::corpus;
+use crate::{corpus, lab_run::Document};
 
 /// The aims: the median and the 90th percentile of the error of goodput, and the part of verdicts that agree.
 const MEDIAN: f64 = 0.05;
@@ -55,40 +55,6 @@ pub(crate) struct Arguments {
     /// Use this `fullpipe` instead of building one.
     #[arg(long, value_name = "FILE")]
     with: Option<PathBuf>,
-}
-
-#[derive(Deserialize)]
-struct Document {
-    #[serde(default)]
-    transfers: Vec<Transfer>,
-    path_valid: Option<bool>,
-    error: Option<Problem>,
-}
-
-#[derive(Deserialize)]
-struct Problem {
-    message: String,
-}
-
-#[derive(Deserialize)]
-struct Transfer {
-    rate_bps: f64,
-    steady_bps: Option<f64>,
-    #[serde(rename = "retransmissions")]
-    retransmits: Option<u64>,
-    diagnosis: Diagnosis,
-    seen: Option<Seen>,
-}
-
-#[derive(Deserialize)]
-struct Seen {
-    offered_window_bytes: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Diagnosis {
-    limiter: String,
-    detail: Option<String>,
 }
 
 /// What one run found.
@@ -229,7 +195,7 @@ fn compare(asked: &Asked<'_>, drawn: Drawn, has_time: bool) -> Result<Option<Com
         let (program, scenario) = (asked.program, asked.dir.join(format!("{}.{run}.sim.toml", drawn.name)));
         fs::write(&scenario, own.scenario()).with_context(|| format!("write {}", scenario.display()))?;
         let text = cmd!(asked.shell, "{program} sim {scenario} --json").quiet().ignore_status().read()?;
-        let sim = found(&read(&text)?, "sim")?;
+        let sim = found(&Document::read(&text, "sim")?, "sim")?;
         errors.push(sim.rate_bps / lab.found.rate_bps.max(1.0) - 1.0);
         agreeing += usize::from(sim.limiter == lab.found.limiter);
         measured.push(lab.found.clone());
@@ -268,8 +234,8 @@ fn measure(program: &Path, scenario: &Path, kept: &Path) -> Result<Measured> {
         let mut command = Command::new(program);
         command.args(["lab", "run"]).arg(scenario).args(["--check", "--json"]);
         let (text, processor) = processor::watched(&mut command)?;
-        let document = read(&text)?;
-        let path_valid = document.path_valid == Some(true);
+        let document = Document::read(&text, "lab")?;
+        let path_valid = document.is_valid();
         let offered = document.transfers.first().and_then(|transfer| transfer.seen.as_ref()?.offered_window_bytes);
         let measured = Measured { found: found(&document, "lab")?, path_valid, processor, offered };
         let is_usable = measured.is_usable();
@@ -284,18 +250,11 @@ fn measure(program: &Path, scenario: &Path, kept: &Path) -> Result<Measured> {
     Ok(measured)
 }
 
-fn read(text: &str) -> Result<Document> {
-    serde_json::from_str(text).context("the program's JSON is not what was expected")
-}
-
 fn found(document: &Document, which: &str) -> Result<Found> {
-    if let Some(error) = &document.error {
-        bail!("{which}: {}", error.message);
-    }
     let transfer = document.transfers.first().with_context(|| format!("{which}: no transfer came back"))?;
     Ok(Found {
-        rate_bps: transfer.steady_bps.unwrap_or(transfer.rate_bps),
-        retransmits: transfer.retransmits.unwrap_or(0),
+        rate_bps: transfer.bps(),
+        retransmits: transfer.retransmissions.unwrap_or(0),
         limiter: transfer.diagnosis.limiter.clone(),
         detail: transfer.diagnosis.detail.clone(),
     })

@@ -31,6 +31,13 @@ impl Knob {
     }
 }
 
+/// Exactly three whole numbers, as `tcp_rmem` and `tcp_mem` have them.
+pub(crate) fn three(text: &str) -> Option<[u64; 3]> {
+    let mut words = text.split_whitespace().map(|word| word.parse().ok());
+    let found = [words.next()??, words.next()??, words.next()??];
+    words.next().is_none().then_some(found)
+}
+
 /// The words of a range that is a list of them: `disabled, enabled, default`.
 fn listed(range: &str) -> Option<Vec<&str>> {
     let words: Vec<&str> = range.split(", ").collect();

@@ -9,12 +9,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail, ensure};
-use serde::Deserialize;
+use anyhow::{Context, Result, ensure};
 use xshell::Shell;
 
 use super::Arguments;
-use crate::corpus;
+use crate::{
+    corpus,
+    lab_run::{Document, Transfer},
+};
 
 const RATES: [(&str, f64); 5] = [("10M", 10e6), ("30M", 30e6), ("100M", 100e6), ("300M", 300e6), ("1G", 1e9)];
 const ROUND_TRIPS_MS: [u32; 5] = [1, 10, 40, 100, 200];
@@ -72,39 +74,6 @@ struct Cell {
     handicap: Handicap,
 }
 
-#[derive(Deserialize)]
-struct Document {
-    #[serde(default)]
-    transfers: Vec<Transfer>,
-    #[serde(default)]
-    transfers_after: Vec<Transfer>,
-    plan: Option<Plan>,
-    path_valid: Option<bool>,
-    error: Option<Problem>,
-}
-
-#[derive(Deserialize)]
-struct Problem {
-    message: String,
-}
-
-#[derive(Deserialize)]
-struct Transfer {
-    rate_bps: f64,
-    steady_bps: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct Plan {
-    changes: Vec<Change>,
-}
-
-#[derive(Deserialize)]
-struct Change {
-    knob: String,
-    to: Option<String>,
-}
-
 /// What came of a cell.
 struct Found {
     before: f64,
@@ -151,10 +120,7 @@ impl Cell {
             let begun = Instant::now();
             let output = Command::new(program).args(["lab", "run", "--json", "--quiet"]).arg(file).output()?;
             let seconds = begun.elapsed().as_secs_f64();
-            let document: Document = serde_json::from_slice(&output.stdout).context("read what `lab run` printed")?;
-            if let Some(error) = document.error {
-                bail!("lab run: {}", error.message);
-            }
+            let document = Document::read(&String::from_utf8_lossy(&output.stdout), "lab run")?;
             let found = self.found(&document, seconds)?;
             let is_valid = found.path_valid;
             last = Some(found);
@@ -166,9 +132,7 @@ impl Cell {
     }
 
     fn found(&self, document: &Document, seconds: f64) -> Result<Found> {
-        let rate = |transfers: &[Transfer]| {
-            transfers.first().map(|transfer| transfer.steady_bps.unwrap_or(transfer.rate_bps) / (self.rate.1 * PAYLOAD))
-        };
+        let rate = |transfers: &[Transfer]| transfers.first().map(|transfer| transfer.bps() / (self.rate.1 * PAYLOAD));
         let before = rate(&document.transfers).context("no transfer came back")?;
         let changes = document.plan.as_ref().map_or(&[][..], |plan| &plan.changes);
         let buffers =
@@ -180,7 +144,7 @@ impl Cell {
             memory: largest.reduce(f64::max).map(|bytes| bytes / self.product()),
             seconds,
             changes: changes.len(),
-            path_valid: document.path_valid == Some(true),
+            path_valid: document.is_valid(),
         })
     }
 }

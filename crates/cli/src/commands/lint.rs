@@ -19,15 +19,12 @@ use crate::{
 
 pub(super) fn run(args: &LintArgs, output: Output) -> Ended {
     let recipes = args.files.iter().map(|path| Recipe::read(path)).collect::<Result<Vec<_>, Failure>>()?;
-    let judge = |(at, recipe): (usize, &Recipe)| {
-        let mut request =
-            LintRequest { platform: args.platform.clone(), path: args.rate.zip(args.rtt), ..LintRequest::default() };
-        // Files of other systems set nothing of this one's.
-        let others = recipes.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, other)| other);
-        others.for_each(|other| request.add_beside(&other.steps));
-        (recipe.name.clone(), recipe.judge(&request))
-    };
-    let files: Vec<(String, Vec<Finding>)> = recipes.iter().enumerate().map(judge).collect();
+    let mut request =
+        LintRequest { platform: args.platform.clone(), path: args.rate.zip(args.rtt), ..LintRequest::default() };
+    if recipes.len() > 1 {
+        recipes.iter().for_each(|recipe| request.add_beside(&recipe.steps));
+    }
+    let files: Vec<(String, Vec<Finding>)> = recipes.into_iter().map(|recipe| recipe.judge(&request)).collect();
     match &args.sarif {
         Some(path) if path == Path::new("-") => printed(output.verbatim(&json::sarif_log(&files)))?,
         sarif => {
@@ -77,11 +74,12 @@ impl Recipe {
         Ok(Self { name: input.name, text, kind, steps, problems })
     }
 
-    fn judge(&self, request: &LintRequest) -> Vec<Finding> {
+    /// Its name, and what is said of it.
+    fn judge(self, request: &LintRequest) -> (String, Vec<Finding>) {
         let family = self.kind.map_or(Some(Family::Linux), Kind::family);
         let at_start = self.kind == Some(Kind::Shell);
-        let mut findings = lint_steps(&self.steps, self.problems.clone(), family, request, at_start);
+        let mut findings = lint_steps(&self.steps, self.problems, family, request, at_start);
         quote(&mut findings, &self.text);
-        findings
+        (self.name, findings)
     }
 }

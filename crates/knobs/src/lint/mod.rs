@@ -67,12 +67,12 @@ pub struct LintRequest {
     pub platform: Option<Platform>,
     /// The path that it shall fill: rate and round-trip time.
     pub path: Option<(Rate, Micros)>,
-    /// What other files of the same machine set, for rules that look at two settings.
+    /// What the files of the same machine set, for rules that look at two settings; a recipe's own lines come first.
     pub beside: BTreeMap<Address, String>,
 }
 
 impl LintRequest {
-    /// Notes what another file of the same machine sets.
+    /// Notes what a file of the same machine sets.
     pub fn add_beside(&mut self, steps: &[Step]) {
         self.beside.extend(together(steps));
     }

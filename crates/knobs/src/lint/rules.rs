@@ -14,6 +14,7 @@ use crate::{
     catalogue::Honoured,
     packets::{ETHERNET, ETHERNET_HEADER, mtu_of_frame},
     planner::{bsd::Inflight, sizing::meant_as_bytes, templates::FAST},
+    value::three,
 };
 
 /// All rules that speak of a setting.
@@ -409,7 +410,7 @@ fn route_window(setting: &Setting<'_>) -> Option<Finding> {
 }
 
 fn tcp_mem(setting: &Setting<'_>) -> Vec<Finding> {
-    let Some([low, pressure, high]) = triple(setting.value) else {
+    let Some([low, pressure, high]) = three(setting.value) else {
         return vec![malformed(setting, "three numbers of pages")];
     };
     if !(low <= pressure && pressure <= high) {
@@ -429,7 +430,7 @@ fn tcp_mem(setting: &Setting<'_>) -> Vec<Finding> {
 fn linux_buffers(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     /// Beyond this a socket that nobody uses costs too much.
     const LARGE_INITIAL: u64 = 1 << 20;
-    let Some([least, initial, largest]) = triple(setting.value) else {
+    let Some([least, initial, largest]) = three(setting.value) else {
         return vec![malformed(setting, "three sizes in bytes: smallest, initial, largest")];
     };
     if !(least <= initial && initial <= largest) {
@@ -626,12 +627,6 @@ fn socket(setting: &Setting<'_>, option: &str) -> Vec<Finding> {
 
 pub(super) fn malformed(setting: &Setting<'_>, expected: &str) -> Finding {
     setting.error("malformed", format!("`{}` is not {expected}", shown(setting.value)), None)
-}
-
-fn triple(value: &str) -> Option<[u64; 3]> {
-    let mut words = value.split_whitespace().map(|word| word.parse().ok());
-    let found = [words.next()??, words.next()??, words.next()??];
-    words.next().is_none().then_some(found)
 }
 
 /// A number in decimal or, as `reg add` takes it, with `0x`.

@@ -11,7 +11,7 @@ use super::{
     route,
     sizing::{Pipe, Share, UNSCALED},
 };
-use crate::{Address, Family, Plan, Settings};
+use crate::{Address, Family, Plan, Settings, value};
 
 const SCALING: &str = "net.ipv4.tcp_window_scaling";
 const MODERATE: &str = "net.ipv4.tcp_moderate_rcvbuf";
@@ -456,7 +456,5 @@ fn below_ceiling(seen: Option<Bytes>, allowed: Bytes) -> bool {
 
 /// The three values of a sysctl such as `tcp_rmem`.
 pub(super) fn three(settings: &Settings, name: &str) -> Option<[Bytes; 3]> {
-    let mut values = settings.sysctl(name)?.split_whitespace().map(|word| word.parse().ok().map(Bytes::new));
-    let found = [values.next()??, values.next()??, values.next()??];
-    values.next().is_none().then_some(found)
+    Some(value::three(settings.sysctl(name)?)?.map(Bytes::new))
 }

@@ -9,7 +9,7 @@ use super::{
     Flow, Goal, PlanHost, PlanRequest, bsd,
     linux::three,
     mtu, netburner,
-    sizing::{Pipe, meant_as_bytes, pages},
+    sizing::{Pipe, pressure},
     windows,
 };
 use crate::{
@@ -426,11 +426,9 @@ fn linux(request: &PlatformRequest<'_>) -> Plan {
             change.reason = format!("a maximum of {largest} limits {what} to less than the bandwidth-delay product");
         }
     }
-    let given = settings.sysctl("net.ipv4.tcp_mem").and_then(pages).filter(|pages| meant_as_bytes(*pages));
-    if let Some([_, pressure, _]) = given {
+    if let Some((pressure, true)) = pressure(settings) {
         plan.notes.push(format!(
-            "net.ipv4.tcp_mem looks as if it were meant as bytes, and its unit is pages: above its second value, {} for all sockets together, the kernel holds buffers back, whatever tcp_rmem and tcp_wmem allow. Take the line out: the kernel sizes it by memory",
-            Bytes::new(pressure.saturating_mul(4096))
+            "net.ipv4.tcp_mem looks as if it were meant as bytes, and its unit is pages: above its second value, {pressure} for all sockets together, the kernel holds buffers back, whatever tcp_rmem and tcp_wmem allow. Take the line out: the kernel sizes it by memory"
         ));
     }
     if plan.changes.is_empty() && plan.notes.is_empty() {

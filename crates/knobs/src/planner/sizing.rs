@@ -8,7 +8,7 @@ use fullpipe_units::{
 };
 
 use super::{Flow, Goal, PlanHost, PlanRequest};
-use crate::{Settings, version};
+use crate::{Settings, value, version};
 
 /// What a flow needs in flight.
 #[derive(Clone, Debug)]
@@ -154,10 +154,12 @@ fn share_of_256(payload: Bytes, buffer: Bytes) -> u64 {
     u64::try_from(share).unwrap_or(256)
 }
 
-/// The three numbers of tcp_mem: pages.
-pub(crate) fn pages(text: &str) -> Option<[u64; 3]> {
-    let mut numbers = text.split_whitespace().map(|word| word.parse().ok());
-    Some([numbers.next()??, numbers.next()??, numbers.next()??])
+/// From where on a host's kernel holds buffers back, whatever tcp_rmem and tcp_wmem allow: the second value of its tcp_mem; and
+/// whether that can only have been meant as bytes.
+pub(super) fn pressure(settings: &Settings) -> Option<(Bytes, bool)> {
+    let pages = value::three(settings.sysctl("net.ipv4.tcp_mem")?)?;
+    let page = settings.machine.page.map_or(4096, Bytes::get);
+    Some((Bytes::new(pages[1].saturating_mul(page)), meant_as_bytes(pages)))
 }
 
 /// Whether a tcp_mem can only have been meant as bytes. 16 GiB and more occur on large servers, but then as the kernel's own
@@ -182,9 +184,7 @@ impl MemoryBound {
             return Self { bytes: Some(bytes), words: format!("{bytes}, as asked") };
         }
         let machine = host.settings.machine;
-        let page = machine.page.map_or(4096, Bytes::get);
-        let pages = host.settings.sysctl("net.ipv4.tcp_mem").and_then(pages).filter(|pages| !meant_as_bytes(*pages));
-        let pressure = pages.map(|[_, pressure, _]| Bytes::new(pressure.saturating_mul(page)));
+        let pressure = pressure(host.settings).and_then(|(bytes, is_slip)| (!is_slip).then_some(bytes));
         let share = machine.memory.map(|memory| Bytes::new(memory.get() / 16));
         match (pressure, share) {
             (Some(pressure), Some(share)) if share < pressure => Self::share_of_memory(share),

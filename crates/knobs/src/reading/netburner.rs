@@ -100,8 +100,12 @@ impl Sockets {
 
     fn note(&mut self, place: Place, socket: &str, of_branch: bool) {
         let branch = if of_branch { self.branch } else { 0 };
-        let function = if self.depth == 0 { 0 } else { self.function };
-        self.by_place.insert((place.line, place.column), format!("{function} {branch} {socket}"));
+        self.by_place.insert((place.line, place.column), format!("{} {branch} {socket}", self.here()));
+    }
+
+    /// The function that is read; 0 outside of all.
+    const fn here(&self) -> usize {
+        if self.depth == 0 { 0 } else { self.function }
     }
 }
 
@@ -304,7 +308,7 @@ fn buffers(
     let knob = Address::Named { kind: "call".to_owned(), name: call.to_owned() };
     match product(value, defines).and_then(|number| u32::try_from(number).ok()) {
         Some(number) => {
-            let function = if sockets.depth == 0 { 0 } else { sockets.function };
+            let function = sockets.here();
             sockets.set.push(Call { socket: socket.clone(), name: call, function, count: u64::from(number) });
             sheet.set(place, knob, Some(&number.to_string()));
         }

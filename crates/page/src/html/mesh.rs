@@ -199,14 +199,8 @@ fn notable(document: &Value) -> Markup {
 
 /// The hosts that could not measure to another; a pair is said once.
 fn one_sided(document: &Value) -> Markup {
-    let sentences: BTreeSet<String> = items(document, "directions")
-        .iter()
-        .filter_map(|one| {
-            let (host, why) = (one["unable"]["host"].as_str()?, text(&one["unable"]["error"]));
-            let other = [&one["from"], &one["to"]].into_iter().find(|name| **name != host)?.as_str()?;
-            Some(format!("{host} can't measure to {other}, so {other} measured both directions: {why}"))
-        })
-        .collect();
+    let of = |one: &Value| one["unable"].is_object().then(|| text(&one["unable"]["text"]));
+    let sentences: BTreeSet<String> = items(document, "directions").iter().filter_map(of).collect();
     html! {
         @if !sentences.is_empty() {
             section {
@@ -277,7 +271,8 @@ mod tests {
     fn who_could_not_measure_is_said_once_for_a_pair() {
         let mut found = document();
         for direction in found["directions"].as_array_mut().unwrap() {
-            direction["unable"] = json!({ "host": "t1", "error": "no <route>" });
+            let text = "t1 can't measure to p1, so p1 measured both directions: no <route>";
+            direction["unable"] = json!({ "host": "t1", "error": "no <route>", "text": text });
         }
         let page = super::super::page(&found, super::super::Charts::default());
         let said = "t1 can't measure to p1, so p1 measured both directions: no &lt;route&gt;";

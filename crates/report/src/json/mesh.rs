@@ -21,7 +21,9 @@ pub fn mesh(command: &str, found: &MeshReport<'_>) -> Value {
             "rtt_us": measured.and_then(|found| found.rtt),
             "limiter": measured.map(|found| found.limiter),
             "error": cell.found.as_ref().err(),
-            "unable": cell.unable.as_ref().map(|unable| json!({ "host": name(unable.host), "error": unable.why })),
+            "unable": cell.unable.as_ref().map(|unable| {
+                json!({ "host": name(unable.host), "error": unable.why, "text": found.hosts.one_sided(cell) })
+            }),
             "slow": slow.is_some(),
             "against_bps": slow.map(|slow| slow.against),
             "against": slow.map(|slow| if slow.is_declared { "declared" } else { "median" }),

@@ -24,6 +24,7 @@ pub const MESH: &[Key] = &[
     ),
     key("directions[].unable.host", "string", "that host"),
     key("directions[].unable.error", "string", "what went wrong there"),
+    key("directions[].unable.text", "string", "both, in words"),
     key("directions[].slow", "boolean", "whether it is slow"),
     key("directions[].against_bps", "integer?", "the rate that it was held against; `null`: it is not slow; bit/s"),
     key("directions[].against", "string?", "what that is: `declared` for its path, or the `median` of all directions"),
