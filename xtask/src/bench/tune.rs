@@ -194,7 +194,13 @@ pub(super) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
             }
         }
     }
-    ensure!(!cells.is_empty(), "no cell was measured: `--only` takes {RATES:?}, {ROUND_TRIPS_MS:?} ms and a handicap");
+    let names = HANDICAPS.map(|handicap| handicap.name).join(", ");
+    ensure!(
+        !cells.is_empty(),
+        "no cell was measured: `--only` takes a rate ({}), a round trip ({}ms) and a handicap ({names})",
+        RATES.map(|(name, _)| name).join(", "),
+        ROUND_TRIPS_MS.map(|ms| ms.to_string()).join("ms, "),
+    );
     judge(&cells, left_out, unusable)
 }
 
@@ -208,7 +214,7 @@ fn judge(cells: &[(Cell, Found)], left_out: usize, unusable: usize) -> Result<()
     seconds.sort_by(f64::total_cmp);
     let most = cells.iter().filter_map(|(_, found)| found.memory).fold(0.0, f64::max);
     println!(
-        "\n{count} cells; {left_out} left out for want of time, {unusable} whose path the machine could not keep\n\
+        "\ncells: {count}; {left_out} left out for want of time, {unusable} whose path the machine could not keep\n\
          at least {:.0} % of the path: {reached} of {count} (aim {:.0} %)\n\
          largest buffer: {most:.2} products, {:.2} of the need (aim {MEMORY})\n\
          changes where nothing was wrong: {needless} (aim 0)\n\
