@@ -20,7 +20,10 @@ use std::{
 use fullpipe_report::{clean, json, text};
 use fullpipe_watch::{Filter, Frame, Watcher, record, record::RecordError};
 
-use self::{full::Asked, state::State};
+use self::{
+    full::{ALL_VIEWS, Asked, Fed},
+    state::State,
+};
 use super::Ended;
 use crate::{args::WatchArgs, exit::Exit, failure::Failure, interrupt, output::Output};
 
@@ -75,7 +78,7 @@ fn full_screen(
     args: &WatchArgs,
     output: Output,
     stop: &AtomicBool,
-    feed: impl FnOnce(&SyncSender<Frame>, &Asked) -> Result<(), Failure> + Send,
+    feed: impl FnOnce(&SyncSender<Fed>, &Asked) -> Result<(), Failure> + Send,
 ) -> Ended {
     let asked = Asked::default();
     let state = State::new(args.filter.clone().unwrap_or_default(), args.sort.into());
@@ -112,24 +115,25 @@ fn live(args: &WatchArgs, output: Output) -> Ended {
     if !(fills_screen || args.once || output.is_json()) {
         put_remarks(&watcher, output);
     }
-    let mut next =
-        |is_over: &dyn Fn() -> bool, view: Option<(Filter, fullpipe_watch::Sort)>| -> Result<Option<Frame>, Failure> {
-            // A recording stays what was asked for on the command line.
-            if let Some((filter, sort)) = view.filter(|_| recording.is_none()) {
-                watcher.show(filter, sort);
-            }
-            let Some(mut frame) = watcher.next_frame(is_over)? else { return Ok(None) };
-            frame.time = Some(jiff::Timestamp::now().to_string());
-            if let Some(recording) = &mut recording {
-                recording.add(&frame)?;
-            }
-            Ok(Some(frame))
-        };
+    // A recording stays what was asked for on the command line.
+    let mut asks = if recording.is_some() { ALL_VIEWS } else { 0 };
+    let mut next = |is_over: &dyn Fn() -> bool, view: Option<full::View>| -> Result<Option<Fed>, Failure> {
+        if let Some(view) = view.filter(|_| recording.is_none()) {
+            watcher.show(view.filter, view.sort);
+            asks = view.asks;
+        }
+        let Some(mut frame) = watcher.next_frame(is_over)? else { return Ok(None) };
+        frame.time = Some(jiff::Timestamp::now().to_string());
+        if let Some(recording) = &mut recording {
+            recording.add(&frame)?;
+        }
+        Ok(Some((asks, frame)))
+    };
     if fills_screen {
         return full_screen(args, output, &stop, |send, asked| {
             let is_over = || is_over() || asked.is_over.load(Ordering::Relaxed);
-            while let Some(frame) = next(&is_over, asked.view())? {
-                if send.send(frame).is_err() {
+            while let Some(fed) = next(&is_over, asked.view())? {
+                if send.send(fed).is_err() {
                     break;
                 }
             }
@@ -137,7 +141,7 @@ fn live(args: &WatchArgs, output: Output) -> Ended {
         });
     }
     let mut view = View::new(args, output);
-    while let Some(frame) = next(&is_over, None)? {
+    while let Some((_, frame)) = next(&is_over, None)? {
         if !view.show(frame)? || args.once {
             break;
         }
@@ -168,7 +172,7 @@ fn again(file: &Path, args: &WatchArgs, output: Output) -> Ended {
             let read = record::read(opened, |frame| {
                 // At its own pace.
                 let pace = Duration::try_from_secs_f64(frame.interval_s).unwrap_or(SLOWEST).min(SLOWEST);
-                send.send(frame).is_ok() && waited(pace, &asked.is_paused, &is_over)
+                send.send((ALL_VIEWS, frame)).is_ok() && waited(pace, &asked.is_paused, &is_over)
             });
             read.map_err(wrong)
         });

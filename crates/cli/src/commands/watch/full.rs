@@ -55,11 +55,26 @@ impl Drop for Screen {
     }
 }
 
+/// Which connections the screen asks for, in which order.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub(super) filter: Filter,
+    pub(super) sort: Sort,
+    /// So many views were asked for, this one included.
+    pub(super) asks: u64,
+}
+
+/// A frame, and how many views had been asked for when it was taken.
+pub(super) type Fed = (u64, Frame);
+
+/// Of a frame that has all connections, whatever is asked for.
+pub(super) const ALL_VIEWS: u64 = u64::MAX;
+
 /// What the screen tells those who feed it.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     /// Other connections or another order.
-    view: Mutex<Option<(Filter, Sort)>>,
+    view: Mutex<Option<View>>,
     pub(super) is_paused: AtomicBool,
     /// It is gone.
     pub(super) is_over: AtomicBool,
@@ -67,14 +82,14 @@ pub(super) struct Asked {
 
 impl Asked {
     /// What was asked for since this was called last.
-    pub(super) fn view(&self) -> Option<(Filter, Sort)> {
+    pub(super) fn view(&self) -> Option<View> {
         self.view.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 /// Shows what comes, until somebody quits, `stop` is set or a live watch ends.
 pub(super) fn show(
-    frames: &Receiver<Frame>,
+    frames: &Receiver<Fed>,
     state: State,
     asked: &Asked,
     output: Output,
@@ -87,7 +102,7 @@ pub(super) fn show(
 }
 
 fn show_it(
-    frames: &Receiver<Frame>,
+    frames: &Receiver<Fed>,
     mut state: State,
     asked: &Asked,
     output: Output,
@@ -99,8 +114,8 @@ fn show_it(
     while !stop.load(Ordering::Relaxed) {
         loop {
             match frames.try_recv() {
-                Ok(frame) => {
-                    state.take(frame);
+                Ok((asks, frame)) => {
+                    state.take(frame, asks);
                     is_stale = true;
                 }
                 Err(TryRecvError::Empty) => break,
@@ -124,7 +139,7 @@ fn show_it(
         match state.key(key) {
             Wish::Draw => {}
             Wish::Ask => {
-                let view = (state.filter.clone(), state.sort);
+                let view = View { filter: state.filter.clone(), sort: state.sort, asks: state.asks };
                 *asked.view.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
             }
             Wish::Quit => return Ok(()),

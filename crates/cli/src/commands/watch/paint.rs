@@ -188,6 +188,7 @@ mod tests {
     };
 
     use super::{
+        super::full::ALL_VIEWS,
         super::state::tests::{frame, state},
         *,
     };
@@ -217,7 +218,7 @@ mod tests {
     #[test]
     fn one_connection_has_a_chart_and_its_story() {
         let mut state = state();
-        (2..30).for_each(|at| state.take(frame(f64::from(at))));
+        (2..30).for_each(|at| state.take(frame(f64::from(at)), ALL_VIEWS));
         press(&mut state, KeyCode::Enter);
         let text = painted(&mut state, 80, 24);
         for part in [
@@ -230,7 +231,8 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}:\n{text}");
         }
-        state.take(fullpipe_watch::Frame { at_s: 30.0, interval_s: 1.0, ..fullpipe_watch::Frame::default() });
+        state
+            .take(fullpipe_watch::Frame { at_s: 30.0, interval_s: 1.0, ..fullpipe_watch::Frame::default() }, ALL_VIEWS);
         assert!(painted(&mut state, 80, 24).contains("is gone"));
     }
 

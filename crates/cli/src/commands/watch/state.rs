@@ -62,6 +62,8 @@ pub(super) struct State {
     pub(super) shown: Frame,
     pub(super) filter: Filter,
     pub(super) sort: Sort,
+    /// So many times other connections or another order were asked for.
+    pub(super) asks: u64,
     pub(super) showing: Showing,
     /// What is being typed as a filter.
     pub(super) typing: Option<String>,
@@ -84,6 +86,7 @@ impl State {
             shown: Frame::default(),
             filter,
             sort,
+            asks: 0,
             showing: Showing::Table,
             typing: None,
             problem: None,
@@ -100,8 +103,8 @@ impl State {
         SORTS.iter().find(|(sort, _)| *sort == self.sort).map_or("", |(_, name)| name)
     }
 
-    /// Takes an interval.
-    pub(super) fn take(&mut self, frame: Frame) {
+    /// Takes an interval, seen when so many views had been asked for: one from before the last lacks what that asks for.
+    pub(super) fn take(&mut self, frame: Frame, asks: u64) {
         for row in &frame.rows {
             let past = self.past.entry(ends(row)).or_default();
             past.push_back(Point {
@@ -115,7 +118,7 @@ impl State {
         }
         let oldest = frame.at_s - PAST as f64 * frame.interval_s;
         self.past.retain(|_, past| past.back().is_some_and(|point| point.at_s >= oldest));
-        if !self.is_paused {
+        if !self.is_paused && asks >= self.asks {
             self.frame = frame;
             self.narrow();
         }
@@ -183,6 +186,7 @@ impl State {
                 self.sort = SORTS[(at + step) % SORTS.len()].0;
                 self.narrow();
                 (self.selected, self.top) = (self.shown.rows.first().map(ends), 0);
+                self.asks += 1;
                 return Wish::Ask;
             }
             KeyCode::Enter | KeyCode::Right if self.showing == Showing::Table && self.selected().is_some() => {
@@ -224,6 +228,7 @@ impl State {
                     self.filter = filter;
                     (self.typing, self.selected, self.top) = (None, None, 0);
                     self.narrow();
+                    self.asks += 1;
                     return Wish::Ask;
                 }
                 Err(error) => self.problem = Some(error.to_string()),

@@ -3,7 +3,7 @@
 use fullpipe_units::{Bytes, Micros, Rate};
 use fullpipe_watch::Owner;
 
-use super::*;
+use super::{super::full::ALL_VIEWS, *};
 
 /// Three connections: a slow one of `curl`, a fast one of `nginx`, one of nobody.
 pub(in super::super) fn frame(at_s: f64) -> Frame {
@@ -40,7 +40,7 @@ pub(in super::super) fn frame(at_s: f64) -> Frame {
 
 pub(in super::super) fn state() -> State {
     let mut state = State::new(Filter::default(), Sort::Rate);
-    state.take(frame(1.0));
+    state.take(frame(1.0), ALL_VIEWS);
     state
 }
 
@@ -66,7 +66,7 @@ fn the_selection_follows_its_connection_whatever_the_order() {
     assert_eq!(process(&state), "curl");
     let mut next = frame(2.0);
     next.rows[0].sent_bps = Some(Rate::from_bps(99_000_000));
-    state.take(next);
+    state.take(next, ALL_VIEWS);
     assert_eq!((process(&state), state.selected()), ("curl", Some(0)));
     press(&mut state, KeyCode::End);
     assert_eq!(process(&state), "nobody");
@@ -114,23 +114,40 @@ fn a_filter_is_typed_corrected_and_taken_back() {
 }
 
 #[test]
+fn a_frame_from_before_a_filter_takes_nothing_off_the_screen() {
+    let mut state = state();
+    press(&mut state, KeyCode::Char('/'));
+    write(&mut state, "process nobody");
+    press(&mut state, KeyCode::Enter);
+    state.take(Frame { rows: Vec::new(), ..frame(2.0) }, 1);
+    press(&mut state, KeyCode::Char('/'));
+    (0..20).for_each(|_| drop(press(&mut state, KeyCode::Backspace)));
+    press(&mut state, KeyCode::Enter);
+    state.take(frame(3.0), 2);
+    // Taken while `process nobody` was asked for, and late.
+    state.take(Frame { rows: Vec::new(), ..frame(3.5) }, 1);
+    press(&mut state, KeyCode::Enter);
+    assert_eq!((state.showing, process(&state)), (Showing::Connection, "nginx"));
+}
+
+#[test]
 fn a_pause_holds_the_picture_but_not_the_past() {
     let mut state = state();
     press(&mut state, KeyCode::Char(' '));
-    state.take(frame(2.0));
+    state.take(frame(2.0), ALL_VIEWS);
     assert_eq!((state.shown.at_s, state.past().count()), (1.0, 2));
     press(&mut state, KeyCode::Char(' '));
-    state.take(frame(3.0));
+    state.take(frame(3.0), ALL_VIEWS);
     assert_eq!((state.shown.at_s, state.past().count()), (3.0, 3));
 }
 
 #[test]
 fn the_past_has_a_bound_and_forgets_what_is_gone() {
     let mut state = state();
-    (2..600).for_each(|at| state.take(frame(f64::from(at))));
+    (2..600).for_each(|at| state.take(frame(f64::from(at)), ALL_VIEWS));
     assert_eq!((state.past().count(), state.past.len()), (PAST, 3));
     let empty = Frame { at_s: 10_000.0, interval_s: 1.0, ..Frame::default() };
-    state.take(empty);
+    state.take(empty, ALL_VIEWS);
     assert_eq!((state.past.len(), state.row().is_none()), (0, true));
     for code in [KeyCode::Down, KeyCode::Enter, KeyCode::PageUp, KeyCode::Char('G')] {
         assert_eq!(press(&mut state, code), Wish::Draw);
