@@ -121,7 +121,9 @@ fn a_frame_from_before_a_filter_takes_nothing_off_the_screen() {
     press(&mut state, KeyCode::Enter);
     state.take(Frame { rows: Vec::new(), ..frame(2.0) }, 1);
     press(&mut state, KeyCode::Char('/'));
-    (0..20).for_each(|_| drop(press(&mut state, KeyCode::Backspace)));
+    for _ in 0..20 {
+        press(&mut state, KeyCode::Backspace);
+    }
     press(&mut state, KeyCode::Enter);
     state.take(frame(3.0), 2);
     // Taken while `process nobody` was asked for, and late.
