@@ -54,7 +54,10 @@ impl Source {
         let compression = Compression::from_magic(&magic);
         let stream = Cursor::new(magic).chain(stream);
         let stream = match compression {
-            Some(compression) => decompress::start(compression, stream),
+            Some(compression) => match decompress::start(compression, stream) {
+                Ok(stream) => stream,
+                Err(source) => return Err(Error::Read { name, source }),
+            },
             None => Box::new(stream),
         };
         Ok(Self { name, stream, compression, size, position })
