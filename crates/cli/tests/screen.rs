@@ -178,6 +178,28 @@ fn signals_leave_the_terminal_as_it_was() {
 }
 
 #[test]
+fn a_terminal_that_is_gone_ends_it() {
+    let test = "a_terminal_that_is_gone_ends_it";
+    if !can_watch(test) {
+        return;
+    }
+    let Some(terminal) = Terminal::open(test, 80, 25) else { return };
+    terminal.watch("");
+    let program = terminal.program();
+    drop(terminal);
+    let running = || fs::exists(format!("/proc/{program}/exe")).unwrap();
+    for _ in 0..300 {
+        if !running() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_raw(program).unwrap(), rustix::process::Signal::KILL)
+        .unwrap();
+    panic!("it runs on without a terminal");
+}
+
+#[test]
 fn a_recording_is_shown_again_to_its_end() {
     let test = "a_recording_is_shown_again_to_its_end";
     if !can_watch(test) {

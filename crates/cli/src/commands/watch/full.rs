@@ -131,8 +131,10 @@ fn show_it(
             screen.0.draw(|canvas| paint(canvas, &mut state, output.look()))?;
             is_stale = false;
         }
-        if !event::poll(TICK)? {
-            continue;
+        match awaited()? {
+            Awaited::Event => {}
+            Awaited::Nothing => continue,
+            Awaited::HangUp => return Ok(()),
         }
         is_stale = true;
         let Event::Key(key) = event::read()? else { continue };
@@ -147,6 +149,44 @@ fn show_it(
         asked.is_paused.store(state.is_paused, Ordering::Relaxed);
     }
     Ok(())
+}
+
+/// What came of waiting for a key.
+enum Awaited {
+    Event,
+    Nothing,
+    /// The terminal is gone.
+    #[cfg_attr(windows, expect(dead_code, reason = "a console that is closed ends its programs"))]
+    HangUp,
+}
+
+/// Waits for a tick at most. What reads the keys would read the end of a terminal that hung up for ever, so it isn't asked then.
+#[cfg(unix)]
+fn awaited() -> io::Result<Awaited> {
+    use rustix::event::{PollFd, PollFlags, Timespec};
+
+    // First what was read before; then what comes.
+    for wait in [Duration::ZERO, TICK] {
+        let stdin = io::stdin();
+        let mut terminal = [PollFd::new(&stdin, PollFlags::IN)];
+        let wait = Timespec { tv_sec: 0, tv_nsec: wait.subsec_nanos().into() };
+        match rustix::event::poll(&mut terminal, Some(&wait)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if terminal[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            return Ok(Awaited::HangUp);
+        }
+        if event::poll(Duration::ZERO)? {
+            return Ok(Awaited::Event);
+        }
+    }
+    Ok(Awaited::Nothing)
+}
+
+#[cfg(windows)]
+fn awaited() -> io::Result<Awaited> {
+    Ok(if event::poll(TICK)? { Awaited::Event } else { Awaited::Nothing })
 }
 
 #[cfg(test)]
