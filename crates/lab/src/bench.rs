@@ -4,19 +4,21 @@ use std::{
     fmt, fs,
     io::{self, Read, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    sync::Arc,
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use fullpipe_path::{HopSpec, IpVersions, PathHop, PathSpec, QueueSize, QueueSpec, Side};
 use fullpipe_units::{Bytes, Micros, Rate};
 
-use crate::{Lab, LabError, LabOptions, PathError, Priority};
+use crate::{Lab, LabError, LabOptions, PathError, Priority, driver::PATH_THREAD};
 
 /// What came out.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// In the order of [`RATES`].
+    /// In the order of [`CASES`].
     pub cases: Vec<Case>,
     /// What the path's thread ran as.
     pub priority: Option<Priority>,
@@ -28,16 +30,25 @@ pub struct Report {
 pub struct Case {
     /// The path's rate; `None` for no limit, where the machine itself is the limit.
     pub rate: Option<Rate>,
+    /// Connections at once.
+    pub flows: usize,
     /// One per repetition.
     pub samples: Vec<Sample>,
 }
 
-/// The rates that are tried, each over 10 ms. The second one carries 3 Gbit/s of payload, 1448 of each 1500 bytes, which
-/// the lab shall manage with results that are valid; without a limit it is the machine that decides.
-pub const RATES: [Option<Rate>; 4] =
-    [None, Some(Rate::from_bps(3_200_000_000)), Some(Rate::from_bps(1_000_000_000)), Some(Rate::from_bps(100_000_000))];
+/// The rates that are tried, each over 10 ms, and how many connections share them. The second and the third carry 5 and 3 Gbit/s of
+/// payload, 1448 of each 1500 bytes, with results that shall be valid; without a limit it is the machine that decides.
+pub const CASES: [(Option<Rate>, usize); 7] = [
+    (None, 1),
+    (Some(Rate::from_bps(5_200_000_000)), 1),
+    (Some(Rate::from_bps(3_200_000_000)), 1),
+    (Some(Rate::from_bps(1_000_000_000)), 1),
+    (Some(Rate::from_bps(1_000_000_000)), 64),
+    (Some(Rate::from_bps(100_000_000)), 1),
+    (Some(Rate::from_bps(10_000_000)), 1),
+];
 
-/// One transfer from a to b.
+/// One transfer from a to b, on all connections.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Sample {
@@ -45,21 +56,24 @@ pub struct Sample {
     pub goodput: Rate,
     /// The lab's error meanwhile.
     pub error: PathError,
+    /// How much of a processor the path's thread took, where the system tells.
+    pub processor: Option<f64>,
     /// Whether the lab calls it valid.
     pub valid: bool,
 }
 
-/// Tries every rate of [`RATES`] in turn, and that `repeats` times, for `seconds` each.
+/// Tries each of [`CASES`] in turn, and that `repeats` times, for `seconds` each.
 ///
 /// # Errors
 /// Where no lab can be made or a transfer fails.
 pub fn run(seconds: u32, repeats: u32) -> Result<Report, LabError> {
-    let mut report = Report { cases: RATES.map(|rate| Case { rate, samples: Vec::new() }).into(), priority: None };
+    let cases = CASES.map(|(rate, flows)| Case { rate, flows, samples: Vec::new() });
+    let mut report = Report { cases: cases.into(), priority: None };
     for _ in 0..repeats {
         for case in &mut report.cases {
             let lab = Lab::join(&path(case.rate), 1, LabOptions::default())?;
             report.priority = Some(lab.priority());
-            case.samples.push(sample(&lab, Duration::from_secs(seconds.into()))?);
+            case.samples.push(sample(&lab, case.flows, Duration::from_secs(seconds.into()))?);
         }
     }
     Ok(report)
@@ -73,21 +87,61 @@ fn path(rate: Option<Rate>) -> PathSpec {
     PathSpec { mtu: 1_500, ip: IpVersions::V4, hops }
 }
 
-/// One bulk transfer from a to b over IPv4, under CUBIC, with buffers that don't limit it.
-fn sample(lab: &Lab, span: Duration) -> Result<Sample, LabError> {
+/// Bulk transfers from a to b over IPv4, under CUBIC, with buffers that don't limit them.
+fn sample(lab: &Lab, flows: usize, span: Duration) -> Result<Sample, LabError> {
     for host in Side::ALL {
         lab.host(host).run(raise_buffers)?.map_err(|error| LabError::system("raise tcp_rmem and tcp_wmem", error))?;
     }
     let address = SocketAddr::new(lab.host(Side::B).address(), 5201);
     let listener = lab.host(Side::B).run(|| TcpListener::bind(address))?;
-    let listener = listener.map_err(|error| LabError::system("listen", error))?;
-    let receiver = lab.host(Side::B).spawn("receiver", move || receive(&listener))?;
+    let listener = Arc::new(listener.map_err(|error| LabError::system("listen", error))?);
+    let (mut receivers, mut senders) = (Vec::new(), Vec::new());
+    for at in 0..flows {
+        let listener = listener.clone();
+        receivers.push(lab.host(Side::B).spawn("receiver", move || receive(&listener))?);
+        if at > 0 {
+            senders.push(lab.host(Side::A).spawn("sender", move || send(address, span, || {}))?);
+        }
+    }
     // Slow start has come and gone after a second at most; it is not what this measures.
-    let sent = lab.host(Side::A).run(|| send(address, span, || lab.reset_error_stats()))?;
+    let mut began = None;
+    let sent = lab.host(Side::A).run(|| {
+        send(address, span, || {
+            lab.reset_error_stats();
+            began = path_time().map(|used| (Instant::now(), used));
+        })
+    })?;
+    let processor =
+        began.zip(path_time()).map(|((at, used), now)| (now - used).as_secs_f64() / at.elapsed().as_secs_f64());
+    let (error, valid) = (lab.path_error(), lab.valid().is_ok());
     sent.map_err(|error| LabError::system("send", error))?;
-    let goodput = receiver.join().map_err(|_| io::Error::other("the receiver panicked")).flatten();
-    let goodput = goodput.map_err(|error| LabError::system("receive", error))?;
-    Ok(Sample { goodput, error: lab.path_error(), valid: lab.valid().is_ok() })
+    for sender in senders {
+        joined(sender).map_err(|error| LabError::system("send", error))?;
+    }
+    let mut goodput = Rate::ZERO;
+    for receiver in receivers {
+        let rate = joined(receiver).map_err(|error| LabError::system("receive", error))?;
+        goodput = Rate::from_bps(goodput.bps() + rate.bps());
+    }
+    Ok(Sample { goodput, error, processor, valid })
+}
+
+fn joined<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
+    thread.join().map_err(|_| io::Error::other("its thread panicked")).flatten()
+}
+
+/// Processor time of this program's path threads (`schedstat`, Documentation/scheduler/sched-stats.rst of the kernel).
+fn path_time() -> Option<Duration> {
+    let mut used = None;
+    for task in fs::read_dir("/proc/self/task").ok()? {
+        let task = task.ok()?.path();
+        if fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim_end() == PATH_THREAD) {
+            let stat = fs::read_to_string(task.join("schedstat")).ok()?;
+            let nanos = Duration::from_nanos(stat.split(' ').next()?.parse().ok()?);
+            used = Some(used.unwrap_or_default() + nanos);
+        }
+    }
+    used
 }
 
 /// 64 MB at most: four times what 10 Gbit/s over 10 ms needs.
@@ -144,17 +198,20 @@ impl fmt::Display for Report {
         let priority = self.priority.unwrap_or(Priority::Normal);
         writeln!(f, "both ends and the path on {cores} cores, 10 ms, CUBIC, MTU 1500, path thread {priority:?}")?;
         for case in &self.cases {
-            match case.rate {
-                Some(rate) => writeln!(f, "{rate}:")?,
-                None => writeln!(f, "no rate limit:")?,
+            let rate = case.rate.map_or_else(|| "no rate limit".to_owned(), |rate| rate.to_string());
+            match case.flows {
+                1 => writeln!(f, "{rate}:")?,
+                flows => writeln!(f, "{rate}, {flows} connections:")?,
             }
-            for Sample { goodput, error, valid } in &case.samples {
+            for Sample { goodput, error, processor, valid } in &case.samples {
                 let PathError { p50_us, p99_us, max_us, released, lost, .. } = error;
                 let verdict = if *valid { "valid" } else { "not valid" };
+                let processor =
+                    processor.map_or_else(String::new, |part| format!(", {:.0} % of a processor", part * 100.0));
                 writeln!(
                     f,
                     "  goodput {goodput}, release error p50 {p50_us} us, p99 {p99_us} us, max {max_us} us over \
-                     {released} segments, {lost} lost outside the path: {verdict}"
+                     {released} segments, {lost} lost outside the path{processor}: {verdict}"
                 )?;
             }
         }

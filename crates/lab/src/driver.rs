@@ -28,6 +28,9 @@ use crate::{
     sys,
 };
 
+/// The name that the system knows the thread by.
+pub(crate) const PATH_THREAD: &str = "lab-path";
+
 /// After a release the next one waits at least so long. A busy path then costs 20,000 wake-ups a second at most, each
 /// of which releases what became due meanwhile; below 1,500 B / 50 us = 240 Mbit/s every segment still leaves alone.
 const QUANTUM: Duration = Duration::from_micros(50);
@@ -89,7 +92,7 @@ impl Driver {
         });
         let (send, receive) = std::sync::mpsc::sync_channel(1);
         let ours = Arc::clone(&control);
-        let thread = thread::Builder::new().name("lab-path".into()).spawn(move || {
+        let thread = thread::Builder::new().name(PATH_THREAD.into()).spawn(move || {
             let priority = if realtime { raise_priority() } else { Priority::Normal };
             // Without it, sleeps end up to 50 us late. Where it fails, the release error shows it.
             rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).ok();

@@ -3,10 +3,11 @@
 //! `cargo run --release -p fullpipe-stack --example bench_tcp [-- SECONDS [ROUNDS]]`
 //!
 //! Each stack is one thread that polls, works and waits, as smoltcp's own benchmark does. What is *not* compared: latency,
-//! many connections, losses.
+//! losses.
 
 mod engine;
 mod kernel;
+mod many;
 mod smoltcp;
 mod world;
 
@@ -62,8 +63,30 @@ fn run(seconds: u64, rounds: u32) -> Result<()> {
         }
         show(way, &mut all);
     }
+    show_many(&world, seconds, rounds)?;
     println!("Medians of {rounds} rounds of {seconds} s in alternation; least to most in brackets.");
     println!("CPU per byte: of the stack's thread, and of the whole process with the kernel at the other end.");
+    Ok(())
+}
+
+/// Many connections at once beside one, of which the aim is 0.7 for ten thousand.
+fn show_many(world: &World, seconds: u64, rounds: u32) -> Result<()> {
+    let mut all: Vec<Vec<Figures>> = many::CASES.iter().map(|_| Vec::new()).collect();
+    for _ in 0..rounds {
+        for ((connections, budget), figures) in many::CASES.iter().zip(&mut all) {
+            figures.push(many::run(world, *connections, *budget, Duration::from_secs(seconds))?);
+        }
+    }
+    println!("{:<34}{:>10}{:>18}{:>16}", "connections, buffers for each", "Gbit/s", "stack ns/KB", "of one");
+    let mut one = None;
+    for ((connections, budget), figures) in many::CASES.iter().zip(&mut all) {
+        figures.sort_by(|a, b| a.stack_ns_per_kb.total_cmp(&b.stack_ns_per_kb));
+        let Figures { gbps, stack_ns_per_kb, .. } = figures[figures.len() / 2];
+        let one = *one.get_or_insert(stack_ns_per_kb);
+        let name = format!("{connections}, {budget}");
+        println!("{name:<34}{gbps:>10.2}{stack_ns_per_kb:>18.0}{:>16.2}", one / stack_ns_per_kb);
+    }
+    println!();
     Ok(())
 }
 
