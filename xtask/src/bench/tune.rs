@@ -98,15 +98,17 @@ impl Cell {
     fn scenario(&self) -> String {
         let ample = (8.0 * self.product()).clamp(6_291_456.0, 1_073_741_824.0) as u64;
         let [a, b] = [self.handicap.a, self.handicap.b].map(|text| text.replace('@', &ample.to_string()));
-        // Twelve round trips of slow start, then what is looked at.
-        let omit = (self.rtt_ms * 12).div_ceil(1_000).clamp(1, 4);
+        // Twelve round trips of slow start, then what is looked at: thirty at least, so that CUBIC's first loss and what follows it
+        // is a part of it and not the whole.
+        let omit = (self.rtt_ms * 12).div_ceil(1_000).max(1);
+        let seconds = (self.rtt_ms * 30).div_ceil(1_000).max(4);
         // Linux holds back a small send buffer as the reference experiment has it only while it paces.
         let pacing =
             if self.handicap.a.contains("77824") { "[a.application]\nmax_pacing_rate = \"2G\"\n\n" } else { "" };
         format!(
             "schema = 1\nname = \"cell\"\nsummary = \"a cell of the grid\"\nseed = 7\n\n[path]\nmtu = 1500\nip = \"v4\"\n\n\
              [[path.hops]]\nname = \"link\"\nrate = \"{}\"\ndelay = \"{}us\"\nqueue = {{ bdp = 1.0, at_least = 64 }}\n\n\
-             [a.settings]\n{a}\n{pacing}[b.settings]\n{b}\n[test]\nseconds = 4\nomit = {omit}\ncongestion = \"cubic\"\n\n\
+             [a.settings]\n{a}\n{pacing}[b.settings]\n{b}\n[test]\nseconds = {seconds}\nomit = {omit}\ncongestion = \"cubic\"\n\n\
              [expect.\"a->b\"]\nlimiter = \"path\"\nafter = 0.5\n",
             self.rate.0,
             self.rtt_ms * 500,
