@@ -7,6 +7,7 @@
 use crate::{
     CongestionState, Detail, Limiter, Transfer,
     loss::Losses,
+    opening,
     packets::{self, Level},
     path::{Path, Suspect},
     pauses::{Pauses, Sign},
@@ -82,7 +83,14 @@ impl<'a> Case<'a> {
         supplied.retain(|interval| interval.to_us > opened);
         let standing = is_queued && !self.path.runs_dry(&supplied);
         let supply = Suspect::Window { standing };
-        let label = |(interval, &holding)| match holding {
+        // What it holds at the end of its data is all sent: that doesn't make it the application's.
+        let is_opening = opening::is_all(&self.timeline);
+        let label = |(interval, &holding): (&Interval, &Holding)| match holding {
+            Holding::Network | Holding::Supply { idle: false }
+                if is_opening && !self.path.is_full(interval, Suspect::Congestion) =>
+            {
+                SLOW_START
+            }
             Holding::Network => self.network(interval, opened, cause),
             _ => self.end(interval, holding, if is_supplied(&holding) { supply } else { window }),
         };
@@ -221,6 +229,9 @@ impl<'a> Case<'a> {
         if self.is_cpu(interval) {
             return Label::new(Limiter::Cpu, None);
         }
+        if bound_by_application(interval).is_some() {
+            return Label::new(Limiter::Application, None);
+        }
         match cause {
             NetworkCause::Saturated if interval.rate >= thresholds::TROUGH * self.path.plateau => SATURATED,
             NetworkCause::Saturated | NetworkCause::Loss => LOSS,
@@ -314,14 +325,16 @@ impl<'a> Case<'a> {
         if self.transfer.lost_size.is_some() {
             return true;
         }
-        if self.losses.timeouts < thresholds::BLACK_HOLE_TIMEOUTS {
+        let intervals = &self.timeline.intervals;
+        // Each waits twice as long as the one before: a story of a few seconds doesn't reach back to the first of them.
+        let in_a_row = intervals.iter().filter_map(|i| i.at.backoffs).max().unwrap_or(0);
+        if self.losses.timeouts.max(in_a_row.into()) < thresholds::BLACK_HOLE_TIMEOUTS {
             return false;
         }
         let mss = |i: &Interval| self.timeline.mss_at(i);
-        let intervals = &self.timeline.intervals;
         let largest = intervals.iter().map(mss).fold(0.0, f64::max);
         let too_large = self.transfer.path_mtu.is_some_and(|mtu| largest + thresholds::HEADERS > f64::from(mtu));
-        let shrunk = intervals.last().is_some_and(|last| mss(last) <= 0.95 * largest && last.acked > 0.0);
+        let shrunk = intervals.iter().rfind(|i| i.acked > 0.0).is_some_and(|last| mss(last) <= 0.95 * largest);
         let never_began = self.timeline.acked() <= thresholds::SLACK_SEGMENTS * largest
             && intervals.last().and_then(Interval::in_flight).is_some_and(|bytes| bytes >= largest);
         too_large || shrunk || never_began
@@ -356,14 +369,21 @@ impl<'a> Case<'a> {
             self.lossless_cause(&held, has_packets, self.end_cause(holdings, opened, &held))
         } else if self.is_steady(&held) && self.path.delivered_evenly(&held)
             || self.path.delivered_through(&held)
-                && (self.is_queueing(&held)
-                    || self.losses.are_repeatable()
-                    || (self.is_steady(&held) && (self.losses.episodes <= 2 || held.iter().all(|i| i.rtt().is_none()))))
+                && (self.is_queueing(&held) || self.is_full_between_losses(&held, has_packets))
         {
             NetworkCause::Saturated
         } else {
             by_loss
         }
+    }
+
+    /// Losses at one height, or few of them beside a steady rate. Where samples tell of round trips, what lost something was full
+    /// before, and shows it: four losses strike at one height by chance, too.
+    fn is_full_between_losses(&self, held: &[&Interval], has_packets: bool) -> bool {
+        let is_unseen = held.iter().all(|i| i.rtt().is_none());
+        let is_likely =
+            self.losses.are_repeatable() || self.is_steady(held) && (self.losses.episodes <= 2 || is_unseen);
+        is_likely && (has_packets || is_unseen || self.is_probing_a_queue(held))
     }
 
     /// Only loss, a mark or a queue stops a sender: without them it is still on its way up, or something at its own end
@@ -569,15 +589,34 @@ impl<'a> Case<'a> {
         let burst = early.iter().map(|i| i.rate).fold(0.0, f64::max);
         let late_rate = mean_rate(late);
         let level = late.iter().filter(|i| (i.rate - late_rate).abs() <= thresholds::AGREEMENT * late_rate).count();
+        let is_level = level as f64 >= thresholds::POLICED_LEVEL * late.len() as f64;
+        let is_much = |part: &[&Interval]| {
+            Losses::ratio_in(part, &self.timeline) >= thresholds::POLICED_LOSS
+                && part.iter().map(|i| i.retransmits).sum::<f64>() >= thresholds::POLICED_LEAST
+        };
         // Losses at random would not have let this sender be so fast: they come together, and the rate ignores them.
-        let is_beyond = !self.is_model_based() && rate >= thresholds::BEYOND_LOSS * self.rate_through_loss(held);
-        Losses::ratio_in(late, &self.timeline) >= thresholds::POLICED_LOSS
-            && (is_beyond
-                || burst >= thresholds::POLICED_BURST * late_rate
-                    && level as f64 >= thresholds::POLICED_LEVEL * late.len() as f64)
-            && late.iter().map(|i| i.retransmits).sum::<f64>() >= thresholds::POLICED_LEAST
-            && rate > 0.0
-            && !self.is_queueing(held)
+        let beyond = if self.is_model_based() { 0.0 } else { stats::fraction(rate, self.rate_through_loss(held)) };
+        let has_burst = burst >= thresholds::POLICED_BURST * late_rate && is_level;
+        let is_by_burst = is_much(late) && (beyond >= thresholds::BEYOND_LOSS || has_burst) && !self.is_queueing(held);
+        rate > 0.0 && (is_by_burst || self.is_losing_without_queue(held, (rate, beyond), is_much(held)))
+    }
+
+    /// A policer whose first burst isn't seen, because the story begins later. A full path shows a queue at the latest where its
+    /// sender tries for more; and a sender that heeds losses is slower where chance takes its segments, one by one.
+    fn is_losing_without_queue(&self, held: &[&Interval], (rate, beyond): (f64, f64), is_much: bool) -> bool {
+        let (lowest, is_losing) = if self.is_model_based() {
+            (1.0 - thresholds::AGREEMENT, is_much)
+        } else {
+            let in_bursts = thresholds::POLICED_BURST_SEGMENTS * self.losses.episodes as f64;
+            let is_losing = self.losses.retransmits >= thresholds::POLICED_LEAST.max(in_bursts);
+            (thresholds::TROUGH, is_losing && beyond >= thresholds::POLICED_BEYOND)
+        };
+        let is_near = |i: &&&Interval| (lowest * rate..=(1.0 + thresholds::AGREEMENT) * rate).contains(&i.rate);
+        let near = held.iter().filter(is_near).count();
+        is_losing
+            && near as f64 >= thresholds::POLICED_LEVEL * held.len() as f64
+            && held.iter().any(|i| i.rtt().is_some())
+            && !self.is_probing_a_queue(held)
     }
 }
 
@@ -605,6 +644,12 @@ enum NetworkCause {
     Window,
     /// The path would carry more, nothing is lost, and nothing else shows.
     Unknown,
+}
+
+/// The rate that the application lets the sender pace to, where it is all that it has, in bit/s.
+pub(crate) fn bound_by_application(interval: &Interval) -> Option<f64> {
+    let most = interval.at.max_pacing_rate_bps?.bps() as f64;
+    (interval.rate >= thresholds::PATH_NOT_FULL * most).then_some(most)
 }
 
 fn is_busy(cpu: Option<f64>) -> bool {

@@ -9,6 +9,7 @@ mod classify;
 mod diagnosis;
 mod guard;
 mod loss;
+mod opening;
 mod packets;
 mod path;
 mod pauses;

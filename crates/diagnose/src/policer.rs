@@ -26,13 +26,18 @@ pub(crate) fn rate(transfer: &Transfer, timeline: &Timeline, path: &Path, losses
     let rates = between(drops, base);
     // Less gets through where the bucket was full for a while.
     let rate = stats::quantile(rates.iter().copied(), thresholds::POLICED_QUANTILE).filter(|&rate| rate > 0.0)?;
-    let time: f64 = rates.iter().map(|(_, time)| time).sum();
     let near = |(figure, _): &&(f64, f64)| (figure - rate).abs() <= thresholds::AGREEMENT * rate;
+    // A sender that has lost nothing for round trips may have sent less than the bucket would have let through.
+    let is_told =
+        |pair: &&(f64, f64)| near(pair) || pair.0 > rate || pair.1 < thresholds::POLICED_APART_ROUND_TRIPS * base;
+    let all: f64 = rates.iter().map(|(_, time)| time).sum();
+    let time: f64 = rates.iter().filter(is_told).map(|(_, time)| time).sum();
     let level: f64 = rates.iter().filter(near).map(|(_, time)| time).sum();
     // One pause between two losses is at its own rate, whatever that is.
     let is_level = rates.len() >= thresholds::LEAST_PEAKS
         && rates.iter().filter(near).count() > 1
-        && level >= thresholds::POLICED_LEVEL * time;
+        && level >= thresholds::POLICED_LEVEL * time
+        && level >= thresholds::MOST_OF_INTERVAL * all;
     let bucket_us = burst(&timeline.intervals, drops, (rate, base)) * 8e6 / rate;
     let is_waiting = match drops.wait_us {
         Some(wait) => bucket_us < thresholds::POLICED_BY_WAIT * wait.get() as f64,

@@ -7,7 +7,7 @@ use fullpipe_units::{Bytes, Micros, Rate, bdp, window_limited_rate};
 
 use crate::{
     Confidence, Detail, Diagnosis, End, Evidence, Limiter, Opening, PacketSample, Shares, Source, Transfer,
-    classify::Case,
+    classify::{self, Case},
     packets, thresholds,
     timeline::Interval,
     verdict::Ruling,
@@ -374,6 +374,15 @@ fn application(case: &Case<'_>, ruling: &Ruling<'_>) -> Vec<String> {
         return vec![format!(
             "{in_flight} were in flight (mean), as much left in each round trip as in any other, and no queue formed: the \
              sender kept to a rate of its own, {} (its application, or a limit of its pacing)",
+            measured(ruling)
+        )];
+    }
+    if ruling.detail.is_none()
+        && let Some(most) = ruling.median(classify::bound_by_application)
+    {
+        return vec![format!(
+            "the application lets its socket send no faster than {} (`SO_MAX_PACING_RATE`), and no queue formed: {} were measured",
+            Rate::from_bps(most as u64),
             measured(ruling)
         )];
     }

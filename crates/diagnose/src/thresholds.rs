@@ -13,6 +13,10 @@ pub(crate) const OPENING_FACTOR: f64 = 1.7;
 /// what is left, and its acknowledgement.
 pub(crate) const OPENING_ROUND_TRIPS: f64 = 3.0;
 
+/// Counters show a window that opens where it grew by this part of what was acknowledged: by all of it, but for what came after the
+/// last round trip in which it was used up.
+pub(crate) const OPENING_GROWN: f64 = 0.5;
+
 /// Fewer intervals between samples than this can't be distinguished from chance.
 pub(crate) const LEAST_INTERVALS: usize = 5;
 
@@ -181,6 +185,10 @@ pub(crate) const QUEUE_FACTOR_SLIGHT: f64 = 1.03;
 
 /// Segments that a connection may begin with (RFC 6928, section 2).
 pub(crate) const INITIAL_SEGMENTS: f64 = 10.0;
+
+/// A sender that heeds losses, is faster than they allow by this factor and loses in bursts is held by a policer: seen are 1.7 to 7
+/// behind policers of 5 to 25 Mbit/s, 0.7 to 1.4 where chance takes one segment in a hundred or a thousand.
+pub(crate) const POLICED_BEYOND: f64 = 1.5;
 
 /// A policer drops at least this part once its bucket is empty ...
 pub(crate) const POLICED_LOSS: f64 = 0.015;
@@ -371,6 +379,10 @@ pub(crate) const UNSCALED_FULL: f64 = 0.9;
 
 /// Received and unread data at this part of the receive window: the application reads too slowly.
 pub(crate) const UNREAD: f64 = 0.5;
+
+/// A window that is used up below this part of what it was before is one of which unread data takes the rest: a fixed buffer that is
+/// read at once keeps 0.99 and more, slow readers of 1 to 20 Mbit/s left 0.07 to 0.79.
+pub(crate) const SHRUNK: f64 = 0.85;
 
 /// ... in this part of the samples: an application that reads at once never lets its window shrink to half.
 pub(crate) const FILLING: f64 = 0.15;

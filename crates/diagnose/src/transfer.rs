@@ -206,6 +206,9 @@ pub struct SenderSample {
     pub retransmitted: Option<Bytes>,
     /// Retransmission timeouts so far.
     pub timeouts: Option<u64>,
+    /// Of these, those since anything was acknowledged last (`tcpi_backoff`); unlike the count of all not cumulative.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoffs: Option<u8>,
     /// Segments that the sender currently believes lost.
     pub lost: Option<u32>,
     /// Times that the sender found its segments reordered (`tcpi_reord_seen`).
@@ -220,6 +223,9 @@ pub struct SenderSample {
     pub delivery_app_limited: Option<bool>,
     /// The rate at which the sender paces; `None` where it does not pace or was not seen.
     pub pacing_rate_bps: Option<Rate>,
+    /// The most that its application lets it pace to (`SO_MAX_PACING_RATE`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_pacing_rate_bps: Option<Rate>,
     /// The state of loss recovery.
     pub congestion_state: Option<CongestionState>,
     /// Time with data outstanding so far (`tcpi_busy_time`).

@@ -7,7 +7,7 @@ use fullpipe_units::Rate;
 use crate::{
     Alternative, Confidence, Detail, Diagnosis, Limiter, Opening, Shares, Source, Transfer,
     classify::{Case, Label},
-    guard, packets,
+    guard, opening, packets,
     pauses::{Pauses, Sign},
     receiver, sentences, stats, thresholds,
     timeline::Interval,
@@ -136,6 +136,7 @@ pub(crate) struct Ruling<'a> {
 impl<'a> Ruling<'a> {
     /// The limiter with the largest share; slow start stands apart from a window that losses hold down.
     fn new(case: &'a Case<'_>, labels: &[Label]) -> Self {
+        let labels = &labels[..opening::told(&case.timeline, labels)];
         let mut times: BTreeMap<(Limiter, bool), f64> = BTreeMap::new();
         for (label, interval) in labels.iter().zip(&case.timeline.intervals) {
             *times.entry(group(*label)).or_default() += interval.len();
@@ -221,7 +222,7 @@ fn missing(case: &Case<'_>) -> Option<String> {
     if timeline.intervals.len() < thresholds::LEAST_INTERVALS {
         return Some(format!("only {} intervals between samples were seen", timeline.intervals.len()));
     }
-    let is_opening = packets::is_opening(case.transfer, timeline);
+    let is_opening = packets::is_opening(case.transfer, timeline) || opening::is_all(timeline);
     let too_few = |base: &f64| timeline.span_us < thresholds::LEAST_ROUND_TRIPS * base && !is_opening;
     if let Some(base) = timeline.base_rtt.filter(too_few) {
         let trips = timeline.span_us / base;
@@ -233,7 +234,7 @@ fn missing(case: &Case<'_>) -> Option<String> {
     let asked = packets::asked(timeline) >= thresholds::LEAST_EXCHANGES && packets::is_mostly_asked(timeline);
     let stalled = case.losses.timeouts > 0 || case.offer.closed_at_end || waited || asked;
     let segments = timeline.acked() / timeline.mss;
-    (segments < thresholds::LEAST_SEGMENTS && !stalled)
+    (segments < thresholds::LEAST_SEGMENTS && !stalled && !opening::is_all(timeline))
         .then(|| format!("only {segments:.0} segments were acknowledged"))
 }
 

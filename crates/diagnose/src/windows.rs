@@ -208,6 +208,8 @@ pub(crate) struct Offer {
     pub(crate) closed_at_end: bool,
     /// The part of the receiver's samples in which unread data filled its window; `None` where that was not seen.
     pub(crate) unread_share: Option<f64>,
+    /// Whether it was larger before, and used up since: data that isn't read takes the rest of it.
+    shrank: bool,
     /// Whether the receiving application set its buffer.
     pub(crate) pinned: Option<bool>,
 }
@@ -225,13 +227,14 @@ impl Offer {
             closed: timeline.intervals.iter().any(closed),
             closed_at_end: timeline.intervals.last().is_some_and(closed),
             unread_share: unread_share(&transfer.receiver_samples, largest),
+            shrank: shrank(timeline),
             pinned: transfer.receiver.receive_buffer.map(|buffer| buffer.pinned),
         }
     }
 
     /// Whether the receiving application is behind the network.
     pub(crate) fn is_slow_reader(&self) -> bool {
-        self.unread_share.is_some_and(|share| share >= thresholds::CLEAR_SHARE)
+        self.shrank || self.unread_share.is_some_and(|share| share >= thresholds::CLEAR_SHARE)
     }
 
     /// Whether it is far smaller than the header could say without scaling.
@@ -265,6 +268,25 @@ impl Offer {
     pub(crate) fn at_ceiling(&self) -> bool {
         self.scaling.ceiling().is_some_and(|most| self.largest >= thresholds::WINDOW_CEILING * most as f64)
     }
+}
+
+/// Whether counters show that the window was used up for most of the time, and smaller than it had been before. Packets tell of
+/// data that isn't read ([`unread_share`]).
+fn shrank(timeline: &Timeline) -> bool {
+    let intervals = &timeline.intervals;
+    if intervals.iter().any(|i| i.at.packets.is_some()) {
+        return false;
+    }
+    let mut largest = 0.0_f64;
+    let mut used = 0.0;
+    for interval in intervals {
+        let Some(window) = interval.offered() else { continue };
+        largest = largest.max(window);
+        if window <= thresholds::SHRUNK * largest && is_window_used(interval, timeline.mss_at(interval)) {
+            used += interval.len();
+        }
+    }
+    used >= thresholds::CLEAR_SHARE * timeline.span_us
 }
 
 fn unread_share(samples: &[ReceiverSample], largest: f64) -> Option<f64> {

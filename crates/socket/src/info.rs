@@ -85,6 +85,8 @@ pub struct Info {
     pub delivery_app_limited: Option<bool>,
     /// The rate that the sender paces itself to.
     pub pacing_rate: Option<Rate>,
+    /// The most that the application lets it pace to (`SO_MAX_PACING_RATE`).
+    pub max_pacing_rate: Option<Rate>,
     /// The state of congestion control, by Linux's number.
     pub congestion_state: Option<u8>,
     /// How long there was something to send or to be acknowledged.

@@ -18,6 +18,7 @@
     expect(dead_code, reason = "control groups, and a few settings that bound buffers, are Linux' own")
 )]
 
+mod account;
 mod filter;
 mod frame;
 #[cfg(any(target_os = "freebsd", test))]

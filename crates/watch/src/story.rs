@@ -232,6 +232,7 @@ fn sender_sample(look: &dyn Look, info: &Info, memory: &Memory, at: Micros) -> S
         retransmitted: info.bytes_retransmitted.map(Bytes::new),
         // Before 6.7 no count is reported, but the one of the timer that runs.
         timeouts: info.timeouts.or_else(|| Some(look.backoffs().into())),
+        backoffs: Some(look.backoffs()),
         lost: info.lost,
         reordering_seen: info.reordering_seen,
         dsacks: info.dsacks,
@@ -239,6 +240,7 @@ fn sender_sample(look: &dyn Look, info: &Info, memory: &Memory, at: Micros) -> S
         delivery_rate_bps: info.delivery_rate,
         delivery_app_limited: info.delivery_app_limited,
         pacing_rate_bps: info.pacing_rate,
+        max_pacing_rate_bps: info.max_pacing_rate,
         congestion_state: info.congestion_state.and_then(state),
         busy_us: info.busy,
         rwnd_limited_us: info.rwnd_limited,

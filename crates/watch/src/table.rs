@@ -2,16 +2,17 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     hash::{BuildHasherDefault, Hasher},
     net::SocketAddr,
 };
 
-use fullpipe_diagnose::{Diagnosis, Limiter, diagnose_with_runs};
+use fullpipe_diagnose::{Diagnosis, Limiter, Run, diagnose_with_runs};
 use fullpipe_socket::Fixed;
 use fullpipe_units::{Bytes, Micros, Rate};
 
 use crate::{
+    account::{self, Account, Seconds},
     filter::Filter,
     frame::{Row, Sort, urgency},
     limits::{Limits, Pin},
@@ -81,15 +82,18 @@ struct Entry {
     /// When the application's buffers were asked about, as a round.
     asked: Option<u64>,
     judged: Option<Box<Judged>>,
-    seconds: BTreeMap<Limiter, f64>,
+    account: Account,
 }
 
 #[derive(Debug)]
 struct Judged {
     diagnosis: Diagnosis,
     now: Option<Limiter>,
+    /// What held it when, since `start`; nothing where there was too little to say so.
+    runs: Vec<Run>,
+    start: Micros,
     /// Seconds of the last interval.
-    lately: BTreeMap<Limiter, f64>,
+    lately: Seconds,
     notes: Vec<Note>,
 }
 
@@ -196,7 +200,7 @@ impl Table {
             fixed: None,
             asked: None,
             judged: None,
-            seconds: BTreeMap::new(),
+            account: Account::default(),
         });
         let grown = |now: [u64; 2], before: [u64; 2]| [0, 1].map(|at| now[at].saturating_sub(before[at]));
         entry.delta = moved.zip(entry.moved).map(|(now, before)| grown(now, before));
@@ -270,6 +274,7 @@ impl Table {
         for cookie in others() {
             if let Some(entry) = self.entries.get_mut(cookie).filter(|entry| is_full || is_quiet(entry, at, span)) {
                 (entry.story, entry.judged) = (None, None);
+                entry.account.over();
             }
         }
         let mut quick = Vec::new();
@@ -309,8 +314,9 @@ impl Table {
         for cookie in &with_story {
             let judged = self.judged(*cookie, &by_ends);
             let Some(entry) = self.entries.get_mut(cookie) else { continue };
-            for (limiter, time) in judged.iter().flat_map(|judged| &judged.lately) {
-                *entry.seconds.entry(*limiter).or_default() += time;
+            // Where too little is left to judge, what was said of it before holds.
+            if let Some(judged) = judged.as_ref().filter(|judged| !judged.runs.is_empty()) {
+                entry.account.judged(judged.start, &judged.runs);
             }
             entry.judged = judged.map(Box::new);
         }
@@ -325,20 +331,13 @@ impl Table {
         let (way, ends) = (story.way()?, self.ends(entry, story, far));
         let transfer = story.transfer(way, &ends, far.map(|(_, story)| story));
         let (diagnosis, runs) = diagnose_with_runs(&transfer);
-        let mut lately: BTreeMap<Limiter, f64> = BTreeMap::new();
-        if diagnosis.limiter != Limiter::InsufficientEvidence {
-            let start = story.points.front()?.at.get();
-            for run in runs {
-                let from = run.from_us.saturating_add(start).max(self.before.get());
-                let to = run.to_us.saturating_add(start);
-                if to > from {
-                    *lately.entry(run.limiter).or_default() += (to - from) as f64 / 1e6;
-                }
-            }
-        }
+        let start = story.points.front()?.at;
+        let runs = if diagnosis.limiter == Limiter::InsufficientEvidence { Vec::new() } else { runs };
+        let mut lately = Seconds::new();
+        account::add(&mut lately, &runs, &(self.before.saturating_sub(start).get()..u64::MAX));
         let now = lately.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(limiter, _)| *limiter);
         let notes = notes(story, way, &ends, Some(&diagnosis));
-        Some(Judged { diagnosis, now, lately, notes })
+        Some(Judged { diagnosis, now, runs, start, lately, notes })
     }
 
     fn ends(&self, entry: &Entry, story: &Story, far: Option<(&Entry, &Story)>) -> Ends {
@@ -443,7 +442,7 @@ impl Table {
             congestion_control: story.and_then(|story| story.congestion.clone()),
             retransmissions: self.retransmissions(entry),
             now: judged.and_then(|judged| judged.now),
-            seconds: entry.seconds.clone(),
+            seconds: entry.account.seconds(),
             diagnosis: judged.map(|judged| judged.diagnosis.clone()),
             notes: judged.map(|judged| judged.notes.clone()).unwrap_or_default(),
         }

@@ -143,6 +143,19 @@ fn full_segments_that_vanish_are_an_mtu_black_hole() {
 }
 
 #[test]
+fn a_window_that_is_used_up_and_was_larger_before_is_a_slow_reader() {
+    let mut transfer = World { window: 64_512.0, ..World::default() }.transfer();
+    transfer.receiver_samples.clear();
+    assert_ne!(diagnose(&transfer).detail, Some(Detail::SlowReader), "it never was larger");
+    for sample in transfer.sender_samples.iter_mut().take(20) {
+        sample.offered_window = Some(Bytes::new(120_000));
+    }
+    let diagnosis = diagnose(&transfer);
+    let expected = (Limiter::ReceiveWindow, Some(Detail::SlowReader));
+    assert_eq!((diagnosis.limiter, diagnosis.detail), expected, "{}", report(&diagnosis));
+}
+
+#[test]
 fn small_segments_are_named_where_losses_make_them_matter() {
     let mut transfer = World { loss: 0.01, rtt_us: 80_000.0, ..World::default() }.transfer();
     for sample in &mut transfer.sender_samples {

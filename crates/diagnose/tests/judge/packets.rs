@@ -128,6 +128,23 @@ fn losses_at_one_rate_after_a_faster_beginning_and_without_a_queue_are_a_policer
 }
 
 #[test]
+fn a_policed_sender_that_is_slow_for_a_while_after_its_losses_is_policed_all_the_same() {
+    let mut steps = policed();
+    steps.extend(repeat(losing(40, 6), 3));
+    // A timeout, and what comes after it.
+    steps.extend(repeat(step(12), 60));
+    for _ in 0..2 {
+        steps.extend(repeat(losing(40, 6), 3));
+        for part in [28, 30, 32, 34, 36, 38, 39, 40, 40, 40] {
+            steps.extend(repeat(step(part), 4));
+        }
+    }
+    steps.extend(repeat(losing(40, 6), 3));
+    let found = diagnose(&transfer(&steps));
+    assert_eq!((found.limiter, found.detail), (Limiter::Path, Some(Detail::Policed)), "{found:#?}");
+}
+
+#[test]
 fn the_same_losses_with_a_queue_are_a_full_link() {
     let mut steps = policed();
     steps.iter_mut().skip(4).for_each(|step| step.rtt_us = 2 * RTT_US);

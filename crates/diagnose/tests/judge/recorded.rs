@@ -5,6 +5,7 @@
 use std::{fs, path::Path};
 
 use fullpipe_diagnose::{Confidence, Detail, Diagnosis, Limiter, PathRate, Transfer, diagnose};
+use fullpipe_units::Rate;
 use serde_json::{Map, Value};
 
 use crate::report;
@@ -112,4 +113,52 @@ fn what_several_connections_carried_is_all_that_the_path_carries_on_real_kernels
 fn an_application_that_writes_bursts_into_the_same_buffer_on_real_kernels() {
     // 256 KB, a pause of 50 ms: they queue behind themselves, too.
     assert_eq!(judged("application-bursts-cubic").limiter, Limiter::Application);
+}
+
+#[test]
+fn a_policer_whose_first_burst_was_not_seen_on_real_kernels() {
+    // 10 Mbit/s and 100 KB on a link of 50 Mbit/s, five seconds from the middle of the transfer, as `watch` looks at it.
+    for name in ["policed-bbr", "policed-cubic"] {
+        let diagnosis = judged(name);
+        assert_eq!((diagnosis.limiter, diagnosis.detail), (Limiter::Path, Some(Detail::Policed)), "{name}");
+    }
+}
+
+#[test]
+fn losses_by_chance_at_one_height_are_no_full_queue_on_real_kernels() {
+    // One segment in a hundred: four losses struck at about the same flight, and round trips show no queue.
+    let cubic = judged("loss-at-one-height-cubic");
+    assert_eq!((cubic.limiter, cubic.detail), (Limiter::CongestionWindow, Some(Detail::Loss)));
+}
+
+#[test]
+fn a_black_hole_whose_first_timeouts_are_out_of_sight_on_real_kernels() {
+    // Five seconds in which the timer ran out once or twice, for the fifth time in a row.
+    let hole = judged("black-hole-bbr");
+    assert_eq!((hole.limiter, hole.detail), (Limiter::SegmentSize, Some(Detail::MtuBlackHole)));
+}
+
+#[test]
+fn a_window_that_opened_before_the_first_looks_on_real_kernels() {
+    for name in ["opening-bbr", "opening-and-silence-bbr"] {
+        let diagnosis = judged(name);
+        assert_eq!(
+            (diagnosis.limiter, diagnosis.detail),
+            (Limiter::CongestionWindow, Some(Detail::SlowStart)),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_pace_that_the_application_set_is_the_applications_on_real_kernels() {
+    // 25 Mbit/s of 100, over 60 ms, recorded without what the application had set: nothing else tells it from a full path.
+    let mut transfer = recorded("paced-bbr");
+    assert_eq!(diagnose(&transfer).limiter, Limiter::Path);
+    for sample in &mut transfer.sender_samples {
+        sample.max_pacing_rate_bps = Some(Rate::from_bps(25_000_000));
+    }
+    let diagnosis = diagnose(&transfer);
+    assert_eq!(diagnosis.limiter, Limiter::Application);
+    assert!(report(&diagnosis).contains("SO_MAX_PACING_RATE"), "{}", report(&diagnosis));
 }

@@ -14,6 +14,11 @@ const WSCALE: u8 = 4;
 /// `snd_ssthresh` at or above this means "still infinite" (TCP_INFINITE_SSTHRESH).
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
+/// All ones where the sender does not pace, or may as fast as it likes.
+fn is_paced(rate: &u64) -> bool {
+    *rate != u64::MAX && *rate != u64::from(u32::MAX)
+}
+
 /// Reads what `getsockopt(TCP_INFO)` filled.
 pub fn read(raw: &[u8]) -> Info {
     let at = Fields(raw);
@@ -48,8 +53,8 @@ pub fn read(raw: &[u8]) -> Info {
         advertised_mss: at.u32(84),
         receive_space: at.bytes(96),
         retransmits: at.u32(100).map(u64::from),
-        // All ones where the sender does not pace.
-        pacing_rate: at.u64(104).filter(|&rate| rate != u64::MAX && rate != u64::from(u32::MAX)).map(rate),
+        pacing_rate: at.u64(104).filter(is_paced).map(rate),
+        max_pacing_rate: at.u64(112).filter(is_paced).map(rate),
         // 4.1, as the next.
         bytes_acked: at.u64(120),
         bytes_received: at.u64(128),
