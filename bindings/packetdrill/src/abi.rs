@@ -14,7 +14,7 @@ use libc::{epoll_event, iovec, loff_t, msghdr, nfds_t, pollfd, sockaddr, socklen
 use crate::{
     calls::{self, File, Outcome, ReadHow, SocketFile, WriteHow},
     flags::Flags,
-    host, options,
+    host, options, preload,
     ready::{self, Epoll, Event},
 };
 
@@ -24,46 +24,46 @@ const SPIN_US: u64 = 20;
 /// How a shell line begins that changes flags under way.
 const SETTINGS: &str = ": fullpipe ";
 
-type Fd = c_int;
+pub(crate) type Fd = c_int;
 type Userdata = *mut c_void;
 
 /// `struct packetdrill_interface`, in its order.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Interface {
-    userdata: Userdata,
-    free: extern "C" fn(Userdata),
-    socket: extern "C" fn(Userdata, c_int, c_int, c_int) -> c_int,
-    bind: unsafe extern "C" fn(Userdata, Fd, *const sockaddr, socklen_t) -> c_int,
-    listen: extern "C" fn(Userdata, Fd, c_int) -> c_int,
-    accept: unsafe extern "C" fn(Userdata, Fd, *mut sockaddr, *mut socklen_t) -> c_int,
-    connect: unsafe extern "C" fn(Userdata, Fd, *const sockaddr, socklen_t) -> c_int,
-    read: unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize) -> ssize_t,
-    readv: unsafe extern "C" fn(Userdata, Fd, *const iovec, c_int) -> ssize_t,
-    recv: unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize, c_int) -> ssize_t,
-    recvfrom: unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t,
-    recvmsg: unsafe extern "C" fn(Userdata, Fd, *mut msghdr, c_int) -> ssize_t,
-    write: unsafe extern "C" fn(Userdata, Fd, *const c_void, usize) -> ssize_t,
-    writev: unsafe extern "C" fn(Userdata, Fd, *const iovec, c_int) -> ssize_t,
-    send: unsafe extern "C" fn(Userdata, Fd, *const c_void, usize, c_int) -> ssize_t,
-    sendto: unsafe extern "C" fn(Userdata, Fd, *const c_void, usize, c_int, *const sockaddr, socklen_t) -> ssize_t,
-    sendmsg: unsafe extern "C" fn(Userdata, Fd, *const msghdr, c_int) -> ssize_t,
-    fcntl: extern "C" fn(Userdata, Fd, c_int, c_int) -> c_int,
-    ioctl: unsafe extern "C" fn(Userdata, Fd, c_ulong, *mut c_int) -> c_int,
-    close: extern "C" fn(Userdata, Fd) -> c_int,
-    shutdown: extern "C" fn(Userdata, Fd, c_int) -> c_int,
-    getsockopt: unsafe extern "C" fn(Userdata, Fd, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int,
-    setsockopt: unsafe extern "C" fn(Userdata, Fd, c_int, c_int, *const c_void, socklen_t) -> c_int,
-    poll: unsafe extern "C" fn(Userdata, *mut pollfd, nfds_t, c_int) -> c_int,
-    netdev_send: unsafe extern "C" fn(Userdata, *const c_void, usize) -> c_int,
-    netdev_receive: unsafe extern "C" fn(Userdata, *mut c_void, *mut usize, *mut c_longlong) -> c_int,
-    usleep: extern "C" fn(Userdata, useconds_t) -> c_int,
-    gettimeofday: unsafe extern "C" fn(Userdata, *mut timeval, *mut c_void) -> c_int,
-    epoll_create: extern "C" fn(Userdata, c_int) -> c_int,
-    epoll_ctl: unsafe extern "C" fn(Userdata, Fd, c_int, Fd, *mut epoll_event) -> c_int,
-    epoll_wait: unsafe extern "C" fn(Userdata, Fd, *mut epoll_event, c_int, c_int) -> c_int,
-    pipe: extern "C" fn(Userdata, *mut c_int) -> c_int,
-    splice: extern "C" fn(Userdata, Fd, *mut loff_t, Fd, *mut loff_t, usize, u32) -> c_int,
+    pub(crate) userdata: Userdata,
+    pub(crate) free: extern "C" fn(Userdata),
+    pub(crate) socket: extern "C" fn(Userdata, c_int, c_int, c_int) -> c_int,
+    pub(crate) bind: unsafe extern "C" fn(Userdata, Fd, *const sockaddr, socklen_t) -> c_int,
+    pub(crate) listen: extern "C" fn(Userdata, Fd, c_int) -> c_int,
+    pub(crate) accept: unsafe extern "C" fn(Userdata, Fd, *mut sockaddr, *mut socklen_t) -> c_int,
+    pub(crate) connect: unsafe extern "C" fn(Userdata, Fd, *const sockaddr, socklen_t) -> c_int,
+    pub(crate) read: unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize) -> ssize_t,
+    pub(crate) readv: unsafe extern "C" fn(Userdata, Fd, *const iovec, c_int) -> ssize_t,
+    pub(crate) recv: unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize, c_int) -> ssize_t,
+    pub(crate) recvfrom: unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t,
+    pub(crate) recvmsg: unsafe extern "C" fn(Userdata, Fd, *mut msghdr, c_int) -> ssize_t,
+    pub(crate) write: unsafe extern "C" fn(Userdata, Fd, *const c_void, usize) -> ssize_t,
+    pub(crate) writev: unsafe extern "C" fn(Userdata, Fd, *const iovec, c_int) -> ssize_t,
+    pub(crate) send: unsafe extern "C" fn(Userdata, Fd, *const c_void, usize, c_int) -> ssize_t,
+    pub(crate) sendto: unsafe extern "C" fn(Userdata, Fd, *const c_void, usize, c_int, *const sockaddr, socklen_t) -> ssize_t,
+    pub(crate) sendmsg: unsafe extern "C" fn(Userdata, Fd, *const msghdr, c_int) -> ssize_t,
+    pub(crate) fcntl: extern "C" fn(Userdata, Fd, c_int, c_int) -> c_int,
+    pub(crate) ioctl: unsafe extern "C" fn(Userdata, Fd, c_ulong, *mut c_int) -> c_int,
+    pub(crate) close: extern "C" fn(Userdata, Fd) -> c_int,
+    pub(crate) shutdown: extern "C" fn(Userdata, Fd, c_int) -> c_int,
+    pub(crate) getsockopt: unsafe extern "C" fn(Userdata, Fd, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int,
+    pub(crate) setsockopt: unsafe extern "C" fn(Userdata, Fd, c_int, c_int, *const c_void, socklen_t) -> c_int,
+    pub(crate) poll: unsafe extern "C" fn(Userdata, *mut pollfd, nfds_t, c_int) -> c_int,
+    pub(crate) netdev_send: unsafe extern "C" fn(Userdata, *const c_void, usize) -> c_int,
+    pub(crate) netdev_receive: unsafe extern "C" fn(Userdata, *mut c_void, *mut usize, *mut c_longlong) -> c_int,
+    pub(crate) usleep: extern "C" fn(Userdata, useconds_t) -> c_int,
+    pub(crate) gettimeofday: unsafe extern "C" fn(Userdata, *mut timeval, *mut c_void) -> c_int,
+    pub(crate) epoll_create: extern "C" fn(Userdata, c_int) -> c_int,
+    pub(crate) epoll_ctl: unsafe extern "C" fn(Userdata, Fd, c_int, Fd, *mut epoll_event) -> c_int,
+    pub(crate) epoll_wait: unsafe extern "C" fn(Userdata, Fd, *mut epoll_event, c_int, c_int) -> c_int,
+    pub(crate) pipe: extern "C" fn(Userdata, *mut c_int) -> c_int,
+    pub(crate) splice: extern "C" fn(Userdata, Fd, *mut loff_t, Fd, *mut loff_t, usize, u32) -> c_int,
 }
 
 /// Fills packetdrill's table and makes the host that `flags` describe.
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, interf
     unsafe { interface.write(INTERFACE) };
 }
 
-const INTERFACE: Interface = Interface {
+pub(crate) const INTERFACE: Interface = Interface {
     userdata: std::ptr::null_mut(),
     free,
     socket,
@@ -130,12 +130,12 @@ fn result(outcome: Outcome) -> i64 {
     })
 }
 
-fn result_int(outcome: Outcome) -> c_int {
+pub(crate) fn result_int(outcome: Outcome) -> c_int {
     result(outcome) as c_int
 }
 
 /// A descriptor that is real, so that packetdrill can close it, and good for nothing else.
-fn new_fd() -> Fd {
+pub(crate) fn new_fd() -> Fd {
     // SAFETY: the name is a C string.
     unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) }
 }
@@ -156,7 +156,7 @@ unsafe fn bytes_mut<'a>(data: *mut c_void, len: usize) -> &'a mut [u8] {
 
 /// # Safety
 /// `address` points to `len` bytes, or is null.
-unsafe fn address_at(address: *const sockaddr, len: socklen_t) -> Result<SocketAddr, i32> {
+pub(crate) unsafe fn address_at(address: *const sockaddr, len: socklen_t) -> Result<SocketAddr, i32> {
     // SAFETY: the caller's promise.
     let data = unsafe { bytes(address.cast(), len as usize) };
     let family = data.first_chunk().map(|family| c_int::from(u16::from_ne_bytes(*family)));
@@ -177,7 +177,7 @@ unsafe fn address_at(address: *const sockaddr, len: socklen_t) -> Result<SocketA
 
 /// # Safety
 /// `out` points to as many bytes as `len` says, or either is null.
-unsafe fn write_address(address: SocketAddr, out: *mut sockaddr, len: *mut socklen_t) {
+pub(crate) unsafe fn write_address(address: SocketAddr, out: *mut sockaddr, len: *mut socklen_t) {
     if out.is_null() || len.is_null() {
         return;
     }
@@ -482,6 +482,9 @@ pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
     let text = if command.is_null() { "" } else { unsafe { CStr::from_ptr(command) }.to_str().unwrap_or("") };
     if let Some(settings) = text.strip_prefix(SETTINGS) {
         return host::reconfigure(&mut host::hold(), settings);
+    }
+    if text == "true" || preload::is_for_device(text) {
+        return 0;
     }
     type System = unsafe extern "C" fn(*const c_char) -> c_int;
     // SAFETY: the next function of that name is the C library's, which has this type.

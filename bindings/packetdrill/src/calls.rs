@@ -193,6 +193,21 @@ pub(crate) fn bind(held: &mut Held, fd: i32, address: SocketAddr) -> Outcome {
     Ok(0)
 }
 
+/// The address of this end.
+pub(crate) fn local(held: &mut Held, fd: i32) -> Result<SocketAddr, i32> {
+    let host = held.as_mut().ok_or(NO_HOST)?;
+    let file = host.file(fd)?;
+    let (kind, port) = (file.kind, file.local_port);
+    let tuple = match kind {
+        Kind::Connected(id) => host.stack.tuple(id),
+        _ => None,
+    };
+    Ok(match tuple {
+        Some(tuple) => SocketAddr::new(tuple.local.addr, tuple.local.port),
+        None => SocketAddr::new(host.flags.local, port.unwrap_or(0)),
+    })
+}
+
 pub(crate) fn listen(held: &mut Held, fd: i32, backlog: i32) -> Outcome {
     let host = held.as_mut().ok_or(NO_HOST)?;
     let file = host.file(fd)?;

@@ -18,4 +18,5 @@ mod host;
 mod info;
 mod notices;
 mod options;
+pub mod preload;
 mod ready;

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Loads;
+
 /// What is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
@@ -41,13 +43,22 @@ const STATES: [(&str, &str); 11] = [
     ("TCPI_TIME_WAIT", "TCP_TIME_WAIT"),
 ];
 
+/// FreeBSD's socket options that Linux does not have, by the plugin's numbers: theirs and 1000.
+const OPTIONS: [(&str, &str); 3] =
+    [("TCP_REMOTE_UDP_ENCAPS_PORT", "1071"), ("TCP_KEEPINIT", "1128"), ("TCP_NOOPT", "1008")];
+
 /// Makes a script ready.
-pub(crate) fn prepare(text: &str, how: How) -> Prepared {
+pub(crate) fn prepare(text: &str, how: How, loads: Loads) -> Prepared {
     let suite = if text.contains("net.inet.tcp.") { Suite::FreeBsd } else { Suite::Linux };
     let mut text = chosen(text);
     if suite == Suite::FreeBsd {
-        // The names of states in the packetdrill that these scripts are for.
-        for (theirs, name) in STATES {
+        // The scripts are for nplab's packetdrill, which names states by itself, but has no names of FreeBSD's options
+        // where it is not built there.
+        let names: &[(&str, &str)] = match loads {
+            Loads::ByName => &STATES,
+            Loads::Before => &OPTIONS,
+        };
+        for (theirs, name) in names {
             text = text.replace(theirs, name);
         }
     }
@@ -263,7 +274,7 @@ mod tests {
         let text = "`../common/defaults.sh\n../common/set_sysctls.py /proc/sys/net/ipv4/tcp_timestamps=0\\`\n\
                     // `not this`\n +0 `sysctl -q net.ipv4.tcp_ecn=1`\n 0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n\
                     +.1 `sysctl -q net.ipv4.tcp_ecn=0`\n";
-        let prepared = prepare(text, How::Strict);
+        let prepared = prepare(text, How::Strict, Loads::ByName);
         assert!(prepared.flags.ends_with("ecn=request,timestamps=0"), "{}", prepared.flags);
         assert_eq!(prepared.text.matches("`true").count(), 2);
         assert_eq!(prepared.text.lines().count(), text.lines().count());
@@ -274,9 +285,9 @@ mod tests {
     fn the_relaxed_way_drops_claims_and_options() {
         let linux = "+0 > S. 0:0(0) ack 1 <mss 1460> // why\n+0 > . 1:1(0) ack 1 <nop>\n+0 < S 0:0(0) <mss 1>\n+.1 %{ assert 1\n }%\n";
         let expected = "+0 > S. 0:0(0) ack 1 <...> \n+0 > . 1:1(0) ack 1 <nop>\n+0 < S 0:0(0) <mss 1>\n+.1 `true\n`\n";
-        assert_eq!(prepare(linux, How::Relaxed).text, expected);
+        assert_eq!(prepare(linux, How::Relaxed, Loads::ByName).text, expected);
         let freebsd = "0.0 `sysctl -w net.inet.tcp.sack.enable=0`\n+0 > . 1:1(0) ack 1 win 5\n";
-        let prepared = prepare(freebsd, How::Relaxed);
+        let prepared = prepare(freebsd, How::Relaxed, Loads::ByName);
         assert_eq!(prepared.text, "0.0 `true`\n+0 > . 1:1(0) ack 1 win 5 <...>\n");
         assert!(prepared.flags.contains("profile=freebsd,sack=0"));
     }
