@@ -1,6 +1,6 @@
 //! Socket options and what else scripts ask about a socket.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU16};
 
 use fullpipe_tcp::{SecretKey, profile::Keepalive, socket::State};
 
@@ -35,6 +35,8 @@ const SO_MEMINFO: i32 = 55;
 const TCP_CC_INFO: i32 = 26;
 const TCP_FASTOPEN_CONNECT: i32 = 30;
 const TCP_FASTOPEN_KEY: i32 = 33;
+/// FreeBSD's, by its number and 1000.
+const TCP_REMOTE_UDP_ENCAPS_PORT: i32 = 1_071;
 /// The option, and the control message, of `TCP_INQ`.
 pub(crate) const TCP_INQ: i32 = 36;
 
@@ -86,6 +88,7 @@ pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> O
     let host = held.as_mut().ok_or(NO_HOST)?;
     let is_linux = host.flags.profile.name == "linux";
     let usual = host.flags.keepalive;
+    let tunnels = host.flags.udp_port.is_some();
     let file = host.file(fd)?;
     let number = value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
     if let (libc::SOL_SOCKET, libc::SO_LINGER) = name {
@@ -101,6 +104,15 @@ pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> O
         }
         return Ok(0);
     }
+    if let (libc::SOL_TCP, TCP_REMOTE_UDP_ENCAPS_PORT) = name {
+        // Only before there is a connection, and where the system has a port for it.
+        let port = number.and_then(|number| u16::try_from(number).ok()).ok_or(libc::EINVAL)?;
+        if file.kind != Kind::Fresh || (port > 0 && !tunnels) {
+            return Err(libc::EINVAL);
+        }
+        file.options.udp_port = NonZeroU16::new(port);
+        return Ok(0);
+    }
     let Some(number) = number else {
         return if name == (libc::SOL_TCP, libc::TCP_CONGESTION) { Ok(0) } else { Err(libc::EINVAL) };
     };
@@ -109,13 +121,13 @@ pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> O
     let keepalive = file.options.keepalive.unwrap_or(usual);
     match name {
         (libc::SOL_SOCKET, libc::SO_RCVBUF) => {
-            file.options.budgets.receive = flags::segments(unsigned);
+            file.options.budgets.receive = flags::segments(unsigned, None);
             if is_linux {
                 file.settings.values.insert(name, number.saturating_mul(2));
             }
         }
         (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
-            file.options.budgets.transmit = flags::segments(unsigned);
+            file.options.budgets.transmit = flags::segments(unsigned, None);
             if is_linux {
                 file.settings.values.insert(name, number.saturating_mul(2));
             }
@@ -184,6 +196,10 @@ pub(crate) fn read(host: &mut Host, fd: i32, name: (i32, i32), out: &mut [u8]) -
             file.options.keepalive.unwrap_or(host.flags.keepalive).interval_s as i32
         }
         (libc::SOL_TCP, libc::TCP_KEEPCNT) => file.options.keepalive.unwrap_or(host.flags.keepalive).probes.into(),
+        (libc::SOL_TCP, TCP_REMOTE_UDP_ENCAPS_PORT) => match kind {
+            Kind::Connected(id) => host.stack.tuple(id).and_then(|tuple| tuple.udp_port()).map_or(0, i32::from),
+            _ => file.options.udp_port.map_or(0, |port| port.get().into()),
+        },
         (libc::SOL_IP, libc::IP_TTL) => stored.unwrap_or_else(|| host.flags.profile.ttl.into()),
         _ => stored.unwrap_or(0),
     };

@@ -251,6 +251,7 @@ fn changes(settings: &BTreeMap<String, String>, suite: Suite, shell: &str) -> Ve
             (Suite::FreeBsd, "net.inet.tcp.rexmit_slop") => "rto_margin_ms",
             (Suite::FreeBsd, "net.inet.tcp.delacktime") => "delack_ms",
             (Suite::FreeBsd, "net.inet.tcp.syncookies") => "cookies",
+            (Suite::FreeBsd, "net.inet.tcp.udp_tunneling_port") => "udp_port",
             (Suite::FreeBsd, "net.inet.tcp.drop_synfin") => "drop_synfin",
             (Suite::FreeBsd, "net.inet.tcp.keepidle") => "keep_idle_ms",
             (Suite::FreeBsd, "net.inet.tcp.keepintvl") => "keep_interval_ms",

@@ -131,7 +131,9 @@ impl Socket {
         let flags = segment.flags;
         if self.state == State::TimeWait && flags.has(Flags::SYN) && !flags.has(Flags::ACK) && self.may_reopen(segment)
         {
-            return Reply::Reopen(self.snd_nxt());
+            // No listener would begin a connection with a SYN that has FIN, unless the profile says so.
+            let begins = !flags.has(Flags::FIN) || cx.profile.syn_fin() == SynFin::Syn;
+            return if begins { Reply::Reopen(self.snd_nxt()) } else { Reply::None };
         }
         let mut seq = segment.seq;
         if self.state == State::SynReceived && flags.has(Flags::SYN) && seq == self.irs {

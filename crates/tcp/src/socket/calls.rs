@@ -236,6 +236,11 @@ impl Socket {
         self.events.set(Events::CLOSED);
     }
 
+    /// A new connection between the same ends begins before TIME-WAIT is over.
+    pub(crate) fn leave_time_wait(&mut self, cx: &mut Context<'_, '_>) {
+        self.end(cx, None);
+    }
+
     /// Gives everything back, whatever the state.
     pub(crate) fn release(&mut self, cx: &mut Context<'_, '_>) {
         self.end(cx, None);

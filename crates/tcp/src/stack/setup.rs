@@ -87,6 +87,10 @@ pub struct Config {
     pub key: SecretKey,
     /// Whether a full backlog is defended by SYN cookies; such connections lack all options but the segment size.
     pub syn_cookies: bool,
+    /// This host's UDP port for TCP in UDP datagrams, by which such segments come and go (FreeBSD's
+    /// `net.inet.tcp.udp_tunneling_port`).
+    #[cfg(feature = "platforms")]
+    pub udp_port: Option<core::num::NonZeroU16>,
     /// The key of fast-open cookies (RFC 7413, section 4.1.2), where servers share one; else the secret above.
     #[cfg(feature = "fast-open")]
     pub fast_open_key: SecretKey,
@@ -102,6 +106,8 @@ impl Config {
             device,
             key,
             syn_cookies: true,
+            #[cfg(feature = "platforms")]
+            udp_port: None,
             #[cfg(feature = "fast-open")]
             fast_open_key: key,
         }

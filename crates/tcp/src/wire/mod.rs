@@ -12,6 +12,7 @@ pub mod icmp;
 pub mod ip;
 pub mod ndp;
 pub mod tcp;
+pub(crate) mod udp;
 
 /// Why bytes are not a packet that this stack reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
