@@ -8,7 +8,7 @@ use std::{
 use fullpipe_tcp::{
     SecretKey,
     congestion::Algorithm,
-    profile::{BlindDefence, EcnPolicy, Keepalive, Profile, SynFin},
+    profile::{BlindDefence, EcnPolicy, IcmpErrors, Keepalive, Profile, SynFin},
 };
 
 /// How the host is set up.
@@ -22,6 +22,7 @@ pub(crate) struct Flags {
     /// Bytes of a new socket's send buffer.
     pub(crate) send_space: u32,
     pub(crate) syn_cookies: bool,
+    pub(crate) syn_cookies_only: bool,
     /// This host's port for TCP over UDP.
     pub(crate) udp_port: Option<NonZeroU16>,
     /// Whether every listener takes data in SYNs, asked or not.
@@ -81,6 +82,7 @@ impl Flags {
             receive_space,
             send_space,
             syn_cookies: true,
+            syn_cookies_only: false,
             udp_port: None,
             fast_listeners: false,
             fast_open_key: SecretKey([0; 16]),
@@ -163,6 +165,13 @@ impl Flags {
                 let port = u16::try_from(value).map_err(|_| "too large")?;
                 self.udp_port = NonZeroU16::new(port);
                 profile.budgets.receive = segments(self.receive_space, self.udp_port);
+            }
+            "cookies_only" => self.syn_cookies_only = value > 0,
+            "open_timeout_ms" => profile.open_timeout_ms = Some(value),
+            "plain_syn_after" => profile.plain_syn_after = if value > 0 { Some(small()?) } else { None },
+            "ecn_retries" => profile.ecn_retries = small()?,
+            "icmp_may_end" => {
+                profile.icmp_errors = if value > 0 { IcmpErrors::Prohibited } else { IcmpErrors::None };
             }
             "cookies" => self.syn_cookies = value > 0,
             "keep_idle_ms" => self.keepalive.idle_s = value / 1_000,

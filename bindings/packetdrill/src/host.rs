@@ -74,6 +74,7 @@ impl Host {
         let mut config = Config::new(flags.local, device, SecretKey([7; 16]));
         config.profile = flags.profile;
         config.syn_cookies = flags.syn_cookies;
+        config.syn_cookies_only = flags.syn_cookies_only;
         config.udp_port = flags.udp_port;
         config.fast_open_key = flags.fast_open_key;
         Self {

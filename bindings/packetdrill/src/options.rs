@@ -35,7 +35,9 @@ const SO_MEMINFO: i32 = 55;
 const TCP_CC_INFO: i32 = 26;
 const TCP_FASTOPEN_CONNECT: i32 = 30;
 const TCP_FASTOPEN_KEY: i32 = 33;
-/// FreeBSD's, by its number and 1000.
+/// FreeBSD's, by their numbers and 1000.
+const TCP_NOOPT: i32 = 1_008;
+const TCP_KEEPINIT: i32 = 1_128;
 const TCP_REMOTE_UDP_ENCAPS_PORT: i32 = 1_071;
 /// The option, and the control message, of `TCP_INQ`.
 pub(crate) const TCP_INQ: i32 = 36;
@@ -149,6 +151,8 @@ pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> O
         (libc::SOL_TCP, libc::TCP_MAXSEG) => {
             file.options.max_segment = u16::try_from(number).map_err(|_| libc::EINVAL)?;
         }
+        (libc::SOL_TCP, TCP_NOOPT) => file.options.no_options = number != 0,
+        (libc::SOL_TCP, TCP_KEEPINIT) => file.options.open_timeout_ms = Some(unsigned.saturating_mul(1_000)),
         (libc::SOL_TCP, libc::TCP_NODELAY) => file.options.no_nagle = number != 0,
         (libc::SOL_TCP, libc::TCP_CORK) => {
             file.settings.is_corked = number != 0;
@@ -191,6 +195,7 @@ pub(crate) fn read(host: &mut Host, fd: i32, name: (i32, i32), out: &mut [u8]) -
             Kind::Connected(id) => host.stack.info(id).map_or(536, |info| info.mss as i32),
             _ => stored.unwrap_or(536),
         },
+        (libc::SOL_TCP, TCP_KEEPINIT) => (file.options.open_timeout_ms.unwrap_or(0) / 1_000) as i32,
         (libc::SOL_TCP, libc::TCP_KEEPIDLE) => file.options.keepalive.unwrap_or(host.flags.keepalive).idle_s as i32,
         (libc::SOL_TCP, libc::TCP_KEEPINTVL) => {
             file.options.keepalive.unwrap_or(host.flags.keepalive).interval_s as i32

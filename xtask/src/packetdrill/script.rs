@@ -211,6 +211,11 @@ fn flags(found: &BTreeMap<String, String>, suite: Suite, local: &str) -> String 
     flags.join(",")
 }
 
+/// The shift that FreeBSD announces for the largest buffer that a system allows.
+fn shift_for(bytes: u64) -> u32 {
+    (0..14).find(|shift| 65_535 << shift >= bytes).unwrap_or(14)
+}
+
 /// What settings, and shell lines that are none, change of the flags.
 fn changes(settings: &BTreeMap<String, String>, suite: Suite, shell: &str) -> Vec<String> {
     let mut flags = Vec::new();
@@ -251,6 +256,18 @@ fn changes(settings: &BTreeMap<String, String>, suite: Suite, shell: &str) -> Ve
             (Suite::FreeBsd, "net.inet.tcp.rexmit_slop") => "rto_margin_ms",
             (Suite::FreeBsd, "net.inet.tcp.delacktime") => "delack_ms",
             (Suite::FreeBsd, "net.inet.tcp.syncookies") => "cookies",
+            (Suite::FreeBsd, "kern.ipc.maxsockbuf") => {
+                set("shift", &shift_for(value.parse().unwrap_or(0)).to_string());
+                continue;
+            }
+            (Suite::FreeBsd, "net.inet.tcp.rexmit_drop_options") => {
+                set("plain_syn_after", if value == "1" { "3" } else { "0" });
+                continue;
+            }
+            (Suite::FreeBsd, "net.inet.tcp.ecn.maxretries") => "ecn_retries",
+            (Suite::FreeBsd, "net.inet.tcp.icmp_may_rst") => "icmp_may_end",
+            (Suite::FreeBsd, "net.inet.tcp.keepinit") => "open_timeout_ms",
+            (Suite::FreeBsd, "net.inet.tcp.syncookies_only") => "cookies_only",
             (Suite::FreeBsd, "net.inet.tcp.udp_tunneling_port") => "udp_port",
             (Suite::FreeBsd, "net.inet.tcp.drop_synfin") => "drop_synfin",
             (Suite::FreeBsd, "net.inet.tcp.keepidle") => "keep_idle_ms",

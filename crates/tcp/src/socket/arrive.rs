@@ -5,7 +5,7 @@ use fullpipe_units::{Instant, SeqNum};
 use super::{Context, Events, Failure, Fin, Reply, Socket, State, Syn, leave::SOON_REPORTED, timer::Timer};
 use crate::{
     congestion::CongestionControl as _,
-    profile::{AckCount, BlindDefence, SynFin, TimeWait},
+    profile::{AckCount, BlindDefence, EcnPolicy, SynFin, TimeWait},
     time::{self, Millis, Stamp},
     wire::{
         ip::Ecn,
@@ -68,7 +68,8 @@ impl Socket {
         let ecn_agreed = flags.has(Flags::ECE) && !flags.has(Flags::CWR);
         if !has_ack {
             // Simultaneous open: the same SYN again, now with an acknowledgement.
-            self.ecn_on = false;
+            let asks = flags.has(Flags::ECE) && flags.has(Flags::CWR);
+            self.ecn_on = cfg!(feature = "ecn") && cx.profile.ecn != EcnPolicy::Off && asks;
             self.state = State::SynReceived;
             self.syn = Syn::Again;
             self.keep_crossing_text(cx, segment);

@@ -222,6 +222,10 @@ pub struct SocketOptions {
     /// `TCP_REMOTE_UDP_ENCAPS_PORT`), where [`Config::udp_port`](crate::stack::Config::udp_port) says so of this host.
     #[cfg(feature = "platforms")]
     pub udp_port: Option<core::num::NonZeroU16>,
+    /// TCP_NOOPT: a SYN without any option, and none of the peer's is taken.
+    pub no_options: bool,
+    /// For how many milliseconds opening is tried at the most (FreeBSD's `TCP_KEEPINIT`).
+    pub open_timeout_ms: Option<u32>,
     /// Fast open (RFC 7413), where the profile allows it: a connection may send, a listener take data in a SYN. Such
     /// data may arrive twice.
     #[cfg(feature = "fast-open")]
@@ -241,6 +245,8 @@ impl SocketOptions {
             reap_after_ms: None,
             max_segment: u16::MAX,
             syn_retries: profile.syn_retries,
+            no_options: false,
+            open_timeout_ms: profile.open_timeout_ms,
             #[cfg(feature = "platforms")]
             udp_port: None,
             #[cfg(feature = "fast-open")]

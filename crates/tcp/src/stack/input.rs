@@ -174,6 +174,7 @@ impl Core {
         let listener = parts.table.find_listener(tuple.local);
         let takes_fin = self.config.profile.syn_fin() == SynFin::Syn;
         match listener {
+            Some(_) if flags.has(Flags::SYN) && flags.has(Flags::ACK) && self.config.profile.drops_syn_ack() => {}
             // RFC 9293, section 3.10.7.2, second: no ACK can be right in LISTEN, unless a cookie was sent.
             Some(at) if flags.has(Flags::ACK) => {
                 if flags.has(Flags::SYN) || !self.on_cookie(now, parts, at, tuple, segment) {
