@@ -16,6 +16,7 @@ use crate::{
     flags::Flags,
     host, options, preload,
     ready::{self, Epoll, Event},
+    times::Stamp,
 };
 
 /// packetdrill sleeps until this long before an event and spins from there.
@@ -279,6 +280,9 @@ unsafe extern "C" fn connect(_: Userdata, fd: Fd, address: *const sockaddr, len:
 }
 
 unsafe extern "C" fn read(_: Userdata, fd: Fd, data: *mut c_void, len: usize) -> ssize_t {
+    if data.is_null() && len > 0 {
+        return result(Err(libc::EFAULT)) as ssize_t;
+    }
     // SAFETY: packetdrill's promise, as the system call has it.
     let out = unsafe { bytes_mut(data, len) };
     result(calls::read(host::hold(), fd, out, ReadHow::default())) as ssize_t
@@ -290,6 +294,10 @@ unsafe extern "C" fn readv(_: Userdata, fd: Fd, parts: *const iovec, count: c_in
 }
 
 unsafe extern "C" fn recv(_: Userdata, fd: Fd, data: *mut c_void, len: usize, flags: c_int) -> ssize_t {
+    // With MSG_TRUNC nothing is copied.
+    if data.is_null() && len > 0 && flags & libc::MSG_TRUNC == 0 {
+        return result(Err(libc::EFAULT)) as ssize_t;
+    }
     // SAFETY: packetdrill's promise, as the system call has it.
     let out = unsafe { bytes_mut(data, len) };
     result(calls::read(host::hold(), fd, out, ReadHow { flags })) as ssize_t
@@ -320,24 +328,45 @@ fn extended_error(first: u32, last: u32) -> [u8; 32] {
     error
 }
 
-/// Makes `data` the only control message.
+/// The time of a stage: `struct scm_timestamping`, and `struct sock_extended_err` with the address of nobody.
+fn timestamp(stamp: Stamp) -> ([u8; 48], [u8; 32]) {
+    const ORIGIN_TIMESTAMPING: u8 = 4;
+    let (mut time, mut error) = ([0; 48], [0; 32]);
+    let ns = stamp.at.as_nanos();
+    time[..8].copy_from_slice(&(ns / 1_000_000_000).to_ne_bytes());
+    time[8..16].copy_from_slice(&(ns % 1_000_000_000).to_ne_bytes());
+    error[..4].copy_from_slice(&libc::ENOMSG.to_ne_bytes());
+    error[4] = ORIGIN_TIMESTAMPING;
+    error[8..12].copy_from_slice(&(stamp.stage as u32).to_ne_bytes());
+    error[12..16].copy_from_slice(&stamp.key.to_ne_bytes());
+    (time, error)
+}
+
+/// A control message: its level, its type and its data.
+type Control<'a> = (c_int, c_int, &'a [u8]);
+
+/// Makes `messages` the only control messages.
 ///
 /// # Safety
 /// `message` has room for `msg_controllen` bytes of control messages.
-unsafe fn put_control(message: &mut msghdr, (level, kind): (c_int, c_int), data: &[u8]) {
-    let len = data.len() as u32;
-    // SAFETY: the caller's promise; what does not fit is not written.
-    unsafe {
-        let space = libc::CMSG_SPACE(len) as usize;
-        let first = libc::CMSG_FIRSTHDR(message);
-        if first.is_null() || message.msg_controllen < space {
-            message.msg_controllen = 0;
-            return;
+unsafe fn put_controls(message: &mut msghdr, messages: &[Control<'_>]) {
+    let room = message.msg_controllen;
+    let mut used = 0;
+    for (level, kind, data) in messages {
+        let len = data.len() as u32;
+        // SAFETY: the caller's promise; what does not fit is not written.
+        unsafe {
+            let space = libc::CMSG_SPACE(len) as usize;
+            if message.msg_control.is_null() || room < used + space {
+                break;
+            }
+            let at = message.msg_control.cast::<u8>().add(used).cast::<libc::cmsghdr>();
+            ((*at).cmsg_len, (*at).cmsg_level, (*at).cmsg_type) = (libc::CMSG_LEN(len) as usize, *level, *kind);
+            bytes_mut(libc::CMSG_DATA(at).cast(), data.len()).copy_from_slice(data);
+            used += space;
         }
-        ((*first).cmsg_len, (*first).cmsg_level, (*first).cmsg_type) = (libc::CMSG_LEN(len) as usize, level, kind);
-        bytes_mut(libc::CMSG_DATA(first).cast(), data.len()).copy_from_slice(data);
-        message.msg_controllen = space;
     }
+    message.msg_controllen = used;
 }
 
 unsafe extern "C" fn recvmsg(_: Userdata, fd: Fd, message: *mut msghdr, flags: c_int) -> ssize_t {
@@ -345,16 +374,26 @@ unsafe extern "C" fn recvmsg(_: Userdata, fd: Fd, message: *mut msghdr, flags: c
     unsafe {
         let message = &mut *message;
         if flags & libc::MSG_ERRQUEUE != 0 {
-            let notice = host::hold().as_mut().and_then(|host| host.take_notice(fd));
-            let Some((first, last)) = notice else { return result(Err(libc::EAGAIN)) as ssize_t };
-            put_control(message, (libc::SOL_IP, libc::IP_RECVERR), &extended_error(first, last));
+            let mut held = host::hold();
+            let Some(host) = held.as_mut() else { return result(Err(host::NO_HOST)) as ssize_t };
+            if let Some(stamp) = host.file(fd).ok().and_then(|file| file.times.take()) {
+                let (time, error) = timestamp(stamp);
+                let time: Control<'_> = (libc::SOL_SOCKET, options::SO_TIMESTAMPING, &time);
+                put_controls(message, &[time, (libc::SOL_IP, libc::IP_RECVERR, &error)]);
+                message.msg_flags = libc::MSG_ERRQUEUE | libc::MSG_TRUNC;
+                return 0;
+            }
+            let Some((first, last)) = host.take_notice(fd) else { return result(Err(libc::EAGAIN)) as ssize_t };
+            put_controls(message, &[(libc::SOL_IP, libc::IP_RECVERR, &extended_error(first, last))]);
             message.msg_flags = libc::MSG_ERRQUEUE;
             return 0;
         }
         let len = read_parts(fd, message.msg_iov, message.msg_iovlen, flags);
         message.msg_flags = 0;
         match host::hold().as_mut().and_then(|host| host.readable_hint(fd)).filter(|_| len.is_ok()) {
-            Some(readable) => put_control(message, (libc::SOL_TCP, options::TCP_INQ), &readable.to_ne_bytes()),
+            Some(readable) => {
+                put_controls(message, &[(libc::SOL_TCP, options::TCP_INQ, &readable.to_ne_bytes())]);
+            }
             None => message.msg_controllen = 0,
         }
         result(len) as ssize_t
@@ -362,6 +401,9 @@ unsafe extern "C" fn recvmsg(_: Userdata, fd: Fd, message: *mut msghdr, flags: c
 }
 
 unsafe extern "C" fn write(_: Userdata, fd: Fd, data: *const c_void, len: usize) -> ssize_t {
+    if data.is_null() && len > 0 {
+        return result(Err(libc::EFAULT)) as ssize_t;
+    }
     // SAFETY: packetdrill's promise, as the system call has it.
     let data = unsafe { bytes(data, len) };
     result(calls::write_to(host::hold(), fd, data, WriteHow::default(), None)) as ssize_t
@@ -373,6 +415,9 @@ unsafe extern "C" fn writev(_: Userdata, fd: Fd, parts: *const iovec, count: c_i
 }
 
 unsafe extern "C" fn send(_: Userdata, fd: Fd, data: *const c_void, len: usize, flags: c_int) -> ssize_t {
+    if data.is_null() && len > 0 {
+        return result(Err(libc::EFAULT)) as ssize_t;
+    }
     // SAFETY: packetdrill's promise, as the system call has it.
     let data = unsafe { bytes(data, len) };
     result(calls::write_to(host::hold(), fd, data, WriteHow { flags }, None)) as ssize_t
@@ -387,6 +432,9 @@ unsafe extern "C" fn sendto(
     address: *const sockaddr,
     address_len: socklen_t,
 ) -> ssize_t {
+    if data.is_null() && len > 0 {
+        return result(Err(libc::EFAULT)) as ssize_t;
+    }
     // SAFETY: packetdrill's promise, as the system call has it.
     let (data, peer) = unsafe { (bytes(data, len), address_at(address, address_len).ok()) };
     result(calls::write_to(host::hold(), fd, data, WriteHow { flags }, peer)) as ssize_t
@@ -469,6 +517,30 @@ pub unsafe extern "C" fn getsockopt(
             libc::syscall(libc::SYS_getsockopt, fd, level, name, value, len) as c_int
         }
     }
+}
+
+/// The C library's function for a process that has this library in `LD_PRELOAD`: packetdrill has no place for it in the
+/// table.
+///
+/// # Safety
+/// As the system call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile(out: Fd, file: Fd, offset: *mut libc::off_t, count: usize) -> ssize_t {
+    let is_ours = host::hold().as_ref().is_some_and(|host| host.files.contains_key(&out));
+    if !is_ours || offset.is_null() {
+        // SAFETY: the caller's promise, handed on.
+        return unsafe { libc::syscall(libc::SYS_sendfile, out, file, offset, count) } as ssize_t;
+    }
+    let mut data = vec![0_u8; count];
+    // SAFETY: the caller's promise: a place in the file.
+    let read = unsafe { libc::pread(file, data.as_mut_ptr().cast(), count, *offset) };
+    let Ok(len) = usize::try_from(read) else { return -1 };
+    let outcome = calls::write_to(host::hold(), out, &data[..len], WriteHow::default(), None);
+    if let Ok(taken) = outcome {
+        // SAFETY: as above.
+        unsafe { *offset += taken };
+    }
+    result(outcome) as ssize_t
 }
 
 /// The C library's function for a process that has this library in `LD_PRELOAD`: shell lines of a script that begin

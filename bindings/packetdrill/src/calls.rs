@@ -12,6 +12,7 @@ use fullpipe_units::Instant;
 use crate::{
     host::{self, Held, Host, NO_HOST},
     notices::Notices,
+    times::Times,
     options::Settings,
     ready::Epoll,
 };
@@ -52,6 +53,7 @@ pub(crate) struct SocketFile {
     /// Where to connect with the first write: TCP_FASTOPEN_CONNECT, and the peer's cookie is known.
     pub(crate) late_peer: Option<SocketAddr>,
     pub(crate) notices: Notices,
+    pub(crate) times: Times,
     /// Bytes that had arrived when some last did, and when that was.
     pub(crate) last_data: (u64, Instant),
 }
@@ -62,7 +64,10 @@ impl SocketFile {
             kind: Kind::Fresh,
             is_nonblocking: false,
             local_port: None,
-            options: SocketOptions::from_profile(&host.flags.profile),
+            options: SocketOptions {
+                unsent_low: host.flags.unsent_low,
+                ..SocketOptions::from_profile(&host.flags.profile)
+            },
             settings: Settings::default(),
             connect_told: false,
             failure_told: false,
@@ -70,6 +75,7 @@ impl SocketFile {
             is_write_shut: false,
             late_peer: None,
             notices: Notices::default(),
+            times: Times::new(host.now),
             last_data: (0, host.now),
         }
     }
@@ -110,10 +116,14 @@ impl Host {
         if how.flags & libc::MSG_EOR != 0 {
             self.stack.end_record(self.now, id).map_err(|_| libc::EPIPE)?;
         }
+        let base = self.file(fd)?.settings.counted_from;
+        if self.file(fd)?.settings.timestamping != 0 && taken > 0 {
+            let end = self.stack.socket(id).map_or(0, end_of_stream);
+            self.file(fd)?.times.wrote(end, end.wrapping_sub(base + 1) as u32);
+            self.note_times();
+        }
         if how.flags & libc::MSG_ZEROCOPY != 0 && self.file(fd)?.settings.tells_copies && taken > 0 {
-            let Some(socket) = self.stack.socket(id) else { return Ok(()) };
-            let (info, counts) = (socket.info(), *socket.counts());
-            let end = counts.bytes_acked + u64::from(info.outstanding) + u64::from(info.unsent);
+            let end = self.stack.socket(id).map_or(0, end_of_stream);
             self.file(fd)?.notices.wrote(end);
         }
         Ok(())
@@ -134,6 +144,24 @@ impl Host {
         let info = self.stack.info(id).filter(|_| tells)?;
         let at_end = matches!(info.state, State::CloseWait | State::LastAck | State::Closing | State::TimeWait);
         Some(if info.readable == 0 { at_end.into() } else { info.readable })
+    }
+
+    /// The bytes of `fd`'s stream that are acknowledged.
+    pub(crate) fn acked(&mut self, fd: i32) -> u64 {
+        let Ok(Kind::Connected(id)) = self.file(fd).map(|file| file.kind) else { return 0 };
+        self.stack.socket(id).map_or(0, |socket| socket.counts().bytes_acked)
+    }
+
+    /// Notes what has been sent and acknowledged, and what holds each connection from now on.
+    pub(crate) fn note_times(&mut self) {
+        let (now, stack) = (self.now, &mut self.stack);
+        for file in self.files.values_mut() {
+            let File::Socket(file) = file else { continue };
+            let Kind::Connected(id) = file.kind else { continue };
+            if let Some(socket) = stack.socket(id) {
+                file.times.note(now, socket, file.settings.timestamping);
+            }
+        }
     }
 
     /// Notes when data arrives.
@@ -161,6 +189,12 @@ impl Host {
     pub(crate) fn state(&mut self, id: SocketId) -> State {
         self.stack.socket(id).map_or(State::Closed, |socket| socket.state())
     }
+}
+
+/// Where in its stream what an application has written ends.
+fn end_of_stream(socket: &Socket) -> u64 {
+    let (info, counts) = (socket.info(), socket.counts());
+    counts.bytes_acked + u64::from(info.outstanding) + u64::from(info.unsent)
 }
 
 /// The error that an application reads for a failure.
@@ -414,20 +448,24 @@ pub(crate) fn write(held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome 
     outcome
 }
 
-fn write_data(mut held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
+fn write_data(held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
     let more = how.flags & libc::MSG_MORE != 0;
-    if let Some(host) = held.as_mut() {
-        host.cork(fd, more)?;
-    }
     let mut taken = 0;
     let attempt = |host: &mut Host| -> Option<Outcome> {
-        match try_write(host, fd, &data[taken..]) {
-            Ok(len) => taken += len as usize,
-            Err(errno) => return Some(if taken > 0 { Ok(taken as i64) } else { Err(errno) }),
-        }
-        host.changed();
-        if taken == data.len() {
-            return Some(Ok(taken as i64));
+        loop {
+            let len = match try_write(host, fd, &data[taken..], more) {
+                Ok(len) => len as usize,
+                Err(errno) => return Some(if taken > 0 { Ok(taken as i64) } else { Err(errno) }),
+            };
+            taken += len;
+            host.changed();
+            if taken == data.len() {
+                return Some(Ok(taken as i64));
+            }
+            let looks_again = host.file(fd).is_ok_and(|file| file.options.unsent_low.is_some());
+            if len == 0 || !looks_again {
+                break;
+            }
         }
         let is_nonblocking = host.file(fd).is_ok_and(|file| file.is_nonblocking) || how.flags & libc::MSG_DONTWAIT != 0;
         is_nonblocking.then_some(if taken > 0 { Ok(taken as i64) } else { Err(libc::EAGAIN) })
@@ -436,7 +474,7 @@ fn write_data(mut held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
     outcome.unwrap_or(if taken > 0 { Ok(taken as i64) } else { Err(libc::EAGAIN) })
 }
 
-fn try_write(host: &mut Host, fd: i32, data: &[u8]) -> Outcome {
+fn try_write(host: &mut Host, fd: i32, data: &[u8], more: bool) -> Outcome {
     let file = host.file(fd)?;
     let is_write_shut = file.is_write_shut;
     let Kind::Connected(id) = file.kind else {
@@ -453,10 +491,9 @@ fn try_write(host: &mut Host, fd: i32, data: &[u8]) -> Outcome {
         // As on Linux and FreeBSD, writing waits for the handshake.
         return if host.file(fd)?.is_nonblocking { Err(libc::EAGAIN) } else { Ok(0) };
     }
-    match host.stack.write(host.now, id, data) {
-        Ok(len) => Ok(len as i64),
-        Err(_) => Err(libc::EPIPE),
-    }
+    let now = host.now;
+    let taken = if more { host.stack.write_more(now, id, data) } else { host.stack.write(now, id, data) };
+    taken.map(|len| len as i64).map_err(|_| libc::EPIPE)
 }
 
 pub(crate) fn close(held: &mut Held, fd: i32) -> Outcome {

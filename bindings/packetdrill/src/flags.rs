@@ -31,6 +31,8 @@ pub(crate) struct Flags {
     pub(crate) fast_open_key: SecretKey,
     /// What keepalive is where an application turns it on.
     pub(crate) keepalive: Keepalive,
+    /// The bytes waiting to be sent from which on a new socket takes no more.
+    pub(crate) unsent_low: Option<u32>,
     /// Whether what is known of peers is to be forgotten.
     pub(crate) forget: bool,
 }
@@ -87,6 +89,7 @@ impl Flags {
             fast_listeners: false,
             fast_open_key: SecretKey([0; 16]),
             keepalive: Keepalive::USUAL,
+            unsent_low: None,
             forget: false,
         }
     }
@@ -166,6 +169,7 @@ impl Flags {
                 self.udp_port = NonZeroU16::new(port);
                 profile.budgets.receive = segments(self.receive_space, self.udp_port);
             }
+            "unsent_low" => self.unsent_low = Some(value),
             "cookies_only" => self.syn_cookies_only = value > 0,
             "open_timeout_ms" => profile.open_timeout_ms = Some(value),
             "plain_syn_after" => profile.plain_syn_after = if value > 0 { Some(small()?) } else { None },

@@ -20,3 +20,4 @@ mod notices;
 mod options;
 pub mod preload;
 mod ready;
+mod times;

@@ -18,13 +18,15 @@ pub(crate) struct Settings {
     values: BTreeMap<(i32, i32), i32>,
     /// SO_LINGER with no time: closing resets.
     pub(crate) lingers_not: bool,
-    is_corked: bool,
     /// TCP_FASTOPEN_CONNECT: opening waits for the first write.
     pub(crate) connects_late: bool,
     /// SO_ZEROCOPY.
     pub(crate) tells_copies: bool,
     /// TCP_INQ.
     pub(crate) tells_readable: bool,
+    /// SO_TIMESTAMPING: what it asks for, and where in the stream the count of bytes begins.
+    pub(crate) timestamping: i32,
+    pub(crate) counted_from: u64,
     /// TCP_FASTOPEN_KEY.
     pub(crate) fast_open_key: Option<SecretKey>,
 }
@@ -35,6 +37,9 @@ const SO_MEMINFO: i32 = 55;
 const TCP_CC_INFO: i32 = 26;
 const TCP_FASTOPEN_CONNECT: i32 = 30;
 const TCP_FASTOPEN_KEY: i32 = 33;
+const TCP_NOTSENT_LOWAT: i32 = 25;
+/// The option, and the control message, of times of sending.
+pub(crate) const SO_TIMESTAMPING: i32 = 37;
 /// FreeBSD's, by their numbers and 1000.
 const TCP_NOOPT: i32 = 1_008;
 const TCP_KEEPINIT: i32 = 1_128;
@@ -70,20 +75,6 @@ impl Host {
         i32::try_from(space).unwrap_or(i32::MAX)
     }
 
-    /// Holds partial segments back, or lets them go: for TCP_CORK, and MSG_MORE for one write.
-    pub(crate) fn cork(&mut self, fd: i32, more: bool) -> Result<(), i32> {
-        let file = self.file(fd)?;
-        let held_back = more || file.settings.is_corked;
-        if file.options.no_push == held_back {
-            return Ok(());
-        }
-        file.options.no_push = held_back;
-        if let Kind::Connected(id) = file.kind {
-            let options = file.options;
-            self.stack.set_options(self.now, id, options).map_err(|_| libc::EINVAL)?;
-        }
-        Ok(())
-    }
 }
 
 pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> Outcome {
@@ -91,8 +82,14 @@ pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> O
     let is_linux = host.flags.profile.name == "linux";
     let usual = host.flags.keepalive;
     let tunnels = host.flags.udp_port.is_some();
+    let usual_low = host.flags.unsent_low;
+    let acked = host.acked(fd);
     let file = host.file(fd)?;
-    let number = value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
+    let number = match (name.0, value) {
+        // Options of IP may be bytes.
+        (libc::SOL_IP, [byte]) => Some((*byte).into()),
+        _ => value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)),
+    };
     if let (libc::SOL_SOCKET, libc::SO_LINGER) = name {
         let word = |at: usize| value.get(at..at + 4).is_some_and(|bytes| bytes.iter().any(|byte| *byte != 0));
         file.settings.lingers_not = word(0) && !word(4);
@@ -153,10 +150,27 @@ pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> O
         }
         (libc::SOL_TCP, TCP_NOOPT) => file.options.no_options = number != 0,
         (libc::SOL_TCP, TCP_KEEPINIT) => file.options.open_timeout_ms = Some(unsigned.saturating_mul(1_000)),
-        (libc::SOL_TCP, libc::TCP_NODELAY) => file.options.no_nagle = number != 0,
+        (libc::SOL_TCP, libc::TCP_NODELAY) => {
+            file.options.no_nagle = number != 0;
+            let kind = file.kind;
+            host.apply(fd)?;
+            if let (Kind::Connected(id), true) = (kind, number != 0) {
+                // Linux: what is corked leaves, once.
+                host.stack.flush(host.now, id).map_err(|_| libc::EINVAL)?;
+                host.changed();
+            }
+            return Ok(0);
+        }
+        (libc::SOL_TCP, TCP_NOTSENT_LOWAT) => {
+            let mark = number.cast_unsigned();
+            file.options.unsent_low = if mark > 0 { Some(mark) } else { usual_low };
+        }
+        (libc::SOL_SOCKET, SO_TIMESTAMPING) => {
+            (file.settings.timestamping, file.settings.counted_from) = (number, acked);
+            return Ok(0);
+        }
         (libc::SOL_TCP, libc::TCP_CORK) => {
-            file.settings.is_corked = number != 0;
-            file.options.no_push = number != 0;
+            file.options.corked = number != 0;
         }
         (libc::SOL_TCP, libc::TCP_USER_TIMEOUT) => file.options.user_timeout_ms = (unsigned > 0).then_some(unsigned),
         (libc::SOL_TCP, libc::TCP_KEEPIDLE) => {

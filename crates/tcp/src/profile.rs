@@ -334,6 +334,9 @@ pub struct Profile {
     pub syn_fin: SynFin,
     /// What segments in TIME-WAIT are answered with.
     pub time_wait: TimeWait,
+    /// Whether the text of a SYN that crosses this end's is dropped, to come again, and that SYN reported as a copy when it comes
+    /// with an ACK, where RFC 9293, section 3.10.7.3, keeps it: Linux.
+    pub drops_crossing_text: bool,
     /// Whether a SYN-ACK for a listening port is dropped, where RFC 9293, section 3.10.7.2, asks for a reset: FreeBSD.
     pub drops_syn_ack: bool,
     /// Whether a peer that no longer answers data is sent a reset when it is given up, in case it lives. One that fails
@@ -413,6 +416,7 @@ impl Profile {
         icmp_errors: IcmpErrors::Hard,
         syn_fin: SynFin::Crossing,
         time_wait: TimeWait::Unacceptable,
+        drops_crossing_text: false,
         drops_syn_ack: false,
         resets_the_silent: true,
         #[cfg(feature = "fast-open")]
@@ -434,6 +438,7 @@ impl Profile {
         nagle: Nagle::SmallOutstanding,
         window_update: WindowUpdate::Double,
         icmp_errors: IcmpErrors::All,
+        drops_crossing_text: true,
         resets_the_silent: false,
         reduces_window: true,
         linux_cubic: true,
@@ -564,6 +569,10 @@ impl Profile {
 
     pub(crate) const fn syn_fin(&self) -> SynFin {
         self.worn().syn_fin
+    }
+
+    pub(crate) const fn drops_crossing_text(&self) -> bool {
+        self.worn().drops_crossing_text
     }
 
     pub(crate) const fn drops_syn_ack(&self) -> bool {

@@ -65,7 +65,7 @@ pub(crate) fn prepare(text: &str, how: How, loads: Loads) -> Prepared {
     // What is set before the first socket is the set-up; what is set later changes flags under way.
     let setup_len = text.find("socket(").unwrap_or(text.len());
     let (setup, later) = text.split_at(setup_len);
-    let (setup, shell) = with_shell_as(setup, |_| "true".to_owned());
+    let (setup, shell) = with_shell_as(setup, files);
     let (later, _) = with_shell_as(later, |shell| match changes(&settings(shell), suite, shell) {
         changes if changes.is_empty() => "true".to_owned(),
         changes => format!(": fullpipe {}", changes.join(",")),
@@ -78,6 +78,12 @@ pub(crate) fn prepare(text: &str, how: How, loads: Loads) -> Prepared {
         text = text.lines().map(|line| without_options(line, suite) + "\n").collect();
     }
     Prepared { text, flags: flags(&settings(&shell), suite, &local) + &mtu, local }
+}
+
+/// What shell lines do to files that the script reads; nothing else.
+fn files(shell: &str) -> String {
+    let commands: Vec<&str> = shell.lines().filter(|line| line.starts_with("/bin/")).collect();
+    if commands.is_empty() { "true".to_owned() } else { commands.join("; ") }
 }
 
 /// Of what stands between `#ifdef` and `#endif` what is for FreeBSD. Lines keep their numbers.
@@ -230,6 +236,7 @@ fn changes(settings: &BTreeMap<String, String>, suite: Suite, shell: &str) -> Ve
             (Suite::Linux, "tcp_window_scaling") => "scale",
             (Suite::Linux, "tcp_slow_start_after_idle") => "idle_restart",
             (Suite::Linux, "tcp_congestion_control") => "cc",
+            (Suite::Linux, "tcp_notsent_lowat") => "unsent_low",
             (Suite::Linux, "tcp_syn_retries") => "syn_retries",
             (Suite::Linux, "tcp_synack_retries") => "syn_ack_retries",
             (Suite::Linux, "tcp_mtu_probing") => "mtu_probing",

@@ -40,6 +40,8 @@ impl Socket {
     #[inline(never)]
     fn take_ack(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>, una: SeqNum) {
         let ack = segment.ack;
+        // An arrival lets go what waited for another write.
+        self.more = false;
         let flight = self.in_flight();
         let lost_before = self.delivered_and_lost().1;
         let was_outstanding = self.has_outstanding();

@@ -72,7 +72,9 @@ impl Socket {
             self.ecn_on = cfg!(feature = "ecn") && cx.profile.ecn != EcnPolicy::Off && asks;
             self.state = State::SynReceived;
             self.syn = Syn::Again;
-            self.keep_crossing_text(cx, segment);
+            if !cx.profile.drops_crossing_text() {
+                self.keep_crossing_text(cx, segment);
+            }
             return Reply::None;
         }
         self.ecn_on = self.uses_ecn() && ecn_agreed;
@@ -81,7 +83,7 @@ impl Socket {
         self.ack_now = true;
         if !segment.payload.is_empty() || flags.has(Flags::FIN) {
             self.rx.offer(cx.pool, self.window_limit());
-            self.take_text(cx, segment.seq + 1, segment);
+            return self.take_text(cx, segment.seq + 1, segment);
         }
         Reply::None
     }
@@ -144,6 +146,9 @@ impl Socket {
                 return Reply::None;
             }
             // Simultaneous open: the peer's SYN-ACK. Its SYN is known; the rest counts.
+            if self.uses_sack() && cx.profile.drops_crossing_text() {
+                self.rx.note_duplicate(seq, seq + 1);
+            }
             seq += 1;
             self.ack_now = true;
         }
@@ -198,7 +203,7 @@ impl Socket {
         self.note_ecn(flags, ecn, segment);
         // Seventh and eighth: text and FIN. Urgent data is ordinary data here (see `refusals`).
         if !segment.payload.is_empty() || flags.has(Flags::FIN) {
-            self.take_text(cx, seq, segment);
+            return self.take_text(cx, seq, segment);
         }
         Reply::None
     }
@@ -338,18 +343,19 @@ impl Socket {
 
     /// Seventh and eighth: `segment`'s data and FIN, the data starting at `seq`.
     #[inline]
-    pub(super) fn take_text(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum, segment: &Segment<'_>) {
+    pub(super) fn take_text(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum, segment: &Segment<'_>) -> Reply {
         if !(self.state.can_receive() || self.is_early()) {
             // After the peer's FIN nothing can come; what does is ignored.
-            return;
+            return Reply::None;
         }
         let len = segment.payload.len() as u32;
         let (nxt, window) = (self.rx.nxt, self.rx.window());
         let (start, end) = (seq.later(nxt), (seq + len).earlier(nxt + window));
         if self.orphan && (seq + len).after(nxt) {
-            // RFC 9293, section 3.6.1, SHLD-3: nobody will read it.
-            self.abort(cx);
-            return;
+            // RFC 9293, section 3.6.1, SHLD-3: nobody will read it. The connection is over, and the reset is what any
+            // segment for a closed one gets (section 3.10.7.1), as with Linux and FreeBSD.
+            self.end(cx, Some(Failure::Aborted));
+            return Reply::Reset;
         }
         if segment.flags.has(Flags::FIN) && (seq + len).at_or_before(nxt + window) {
             self.rx.note_fin(seq + len);
@@ -368,6 +374,7 @@ impl Socket {
         if self.rx.is_fin_next() {
             self.take_fin(cx);
         }
+        Reply::None
     }
 
     #[inline]

@@ -367,7 +367,7 @@ impl Socket {
         if self.fin != Fin::Open || core::mem::take(&mut self.force_small) {
             return true;
         }
-        if self.kept.no_push {
+        if self.gathers() {
             return !self.timers.is_set(Timer::NoPush);
         }
         let waits = match cx.profile.nagle() {

@@ -112,6 +112,7 @@ impl Socket {
             cwr_until: iss,
             persist_backoff: 0,
             force_small: false,
+            more: false,
             small_end: iss,
             train: 0,
             burst_left: 0,

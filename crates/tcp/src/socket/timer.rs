@@ -165,6 +165,9 @@ impl Socket {
         }
         if self.timers.take(Timer::NoPush, now) {
             self.force_small = true;
+            if !self.kept.no_push {
+                self.tx.mark_push(cx.pool);
+            }
         }
         // What waited leaves at the next call.
         #[cfg(feature = "bbr")]

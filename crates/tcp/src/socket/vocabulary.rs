@@ -205,6 +205,11 @@ pub struct SocketOptions {
     pub no_nagle: bool,
     /// SO_NOPUSH: no PSH, and partial segments wait for more data, at most [`Profile::no_push_us`].
     pub no_push: bool,
+    /// TCP_CORK: partial segments wait as under SO_NOPUSH; PSH is where it always is.
+    pub corked: bool,
+    /// TCP_NOTSENT_LOWAT: a write takes more only while fewer bytes than this wait to be sent, and fills what leaves at
+    /// once; there is room again when half of it waits. What an application has not written it can still replace.
+    pub unsent_low: Option<u32>,
     /// Delayed acknowledgements.
     pub ack: AckPolicy,
     /// Keepalive.
@@ -239,6 +244,8 @@ impl SocketOptions {
             budgets: profile.budgets,
             no_nagle: false,
             no_push: false,
+            corked: false,
+            unsent_low: None,
             ack: profile.ack,
             keepalive: profile.keepalive,
             user_timeout_ms: None,
