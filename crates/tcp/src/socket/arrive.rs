@@ -22,6 +22,8 @@ impl Socket {
     pub(crate) fn on_segment(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>, ecn: Ecn) -> Reply {
         self.counts.note(|counts| counts.segments_received = counts.segments_received.wrapping_add(1));
         self.train = 0;
+        // An arrival lets go what waited for another write.
+        self.more = false;
         match self.state {
             // Section 3.10.7.1.
             State::Closed if segment.flags.has(Flags::RST) => Reply::None,
