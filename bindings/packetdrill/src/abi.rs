@@ -234,13 +234,25 @@ unsafe fn read_parts(fd: Fd, parts: *const iovec, count: usize, flags: c_int) ->
 unsafe fn write_parts(fd: Fd, parts: *const iovec, count: usize, flags: c_int, peer: Option<SocketAddr>) -> Outcome {
     // SAFETY: the caller's promise.
     let parts = if parts.is_null() { &[] } else { unsafe { slice::from_raw_parts(parts, count) } };
-    let mut data = Vec::new();
-    for part in parts {
-        // SAFETY: the caller's promise.
-        data.extend_from_slice(unsafe { bytes(part.iov_base, part.iov_len) });
+    // SAFETY: the caller's promise.
+    let gather = |parts: &[iovec]| -> Vec<u8> {
+        parts.iter().flat_map(|part| unsafe { bytes(part.iov_base, part.iov_len) }).copied().collect()
+    };
+    if flags & libc::MSG_ZEROCOPY == 0 || parts.len() <= MOST_PIECES {
+        return calls::write_to(host::hold(), fd, &gather(parts), WriteHow { flags }, peer);
     }
-    calls::write_to(host::hold(), fd, &data, WriteHow { flags }, peer)
+    // Pages that are not copied end a packet of Linux's when it holds so many of them.
+    let last = (parts.len() - 1) / MOST_PIECES;
+    let mut taken = 0;
+    for (at, pieces) in parts.chunks(MOST_PIECES).enumerate() {
+        let flags = if at == last { flags } else { (flags & !libc::MSG_ZEROCOPY) | libc::MSG_EOR };
+        taken += calls::write_to(host::hold(), fd, &gather(pieces), WriteHow { flags }, peer)?;
+    }
+    Ok(taken)
 }
+
+/// `MAX_SKB_FRAGS`.
+const MOST_PIECES: usize = 17;
 
 extern "C" fn free(_: Userdata) {
     host::stop();

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use fullpipe_tcp::{
-    socket::{Endpoint, Failure, Socket, SocketOptions, State},
+    socket::{Endpoint, Failure, Info, Socket, SocketOptions, State},
     stack::{ListenerId, SocketError, SocketId},
 };
 
@@ -12,6 +12,7 @@ use fullpipe_units::Instant;
 use crate::{
     host::{self, Held, Host, NO_HOST},
     notices::Notices,
+    space::{self, Part},
     times::Times,
     options::Settings,
     ready::Epoll,
@@ -81,6 +82,13 @@ impl SocketFile {
     }
 }
 
+impl SocketFile {
+    /// Whether a write looks for room again when it has sent what there was room for.
+    const fn looks_again(&self) -> bool {
+        self.options.unsent_low.is_some() || self.settings.send_space.is_some()
+    }
+}
+
 impl Host {
     pub(crate) fn file(&mut self, fd: i32) -> Result<&mut SocketFile, i32> {
         match self.files.get_mut(&fd) {
@@ -144,6 +152,18 @@ impl Host {
         let info = self.stack.info(id).filter(|_| tells)?;
         let at_end = matches!(info.state, State::CloseWait | State::LastAck | State::Closing | State::TimeWait);
         Some(if info.readable == 0 { at_end.into() } else { info.readable })
+    }
+
+    /// Where the connection stands, and the send buffer that its application has set, where that is how Linux counts.
+    fn send_space(&mut self, fd: i32) -> Option<(Info, u32)> {
+        let file = self.file(fd).ok()?;
+        let (Kind::Connected(id), space) = (file.kind, file.settings.send_space?) else { return None };
+        Some((self.stack.info(id)?, space))
+    }
+
+    /// Whether who waits for room in the send buffer has it.
+    pub(crate) fn has_send_space(&mut self, fd: i32) -> bool {
+        self.send_space(fd).is_none_or(|(info, space)| space::is_open(&info, space))
     }
 
     /// The bytes of `fd`'s stream that are acknowledged.
@@ -450,20 +470,29 @@ pub(crate) fn write(held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome 
 
 fn write_data(held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
     let more = how.flags & libc::MSG_MORE != 0;
-    let mut taken = 0;
+    let (mut taken, mut unpushed, mut waits) = (0, 0, false);
     let attempt = |host: &mut Host| -> Option<Outcome> {
         loop {
-            let len = match try_write(host, fd, &data[taken..], more) {
+            let rest = &data[taken..];
+            let part = match host.send_space(fd) {
+                Some((info, space)) => space::next(&info, space, rest.len(), unpushed),
+                None => Some(Part { len: rest.len(), push: true }),
+            };
+            let is_open = !waits || host.has_send_space(fd);
+            let Part { len, push } = part.filter(|_| is_open).unwrap_or(Part { len: 0, push: true });
+            let len = match try_write(host, fd, &rest[..len], more || !push) {
                 Ok(len) => len as usize,
                 Err(errno) => return Some(if taken > 0 { Ok(taken as i64) } else { Err(errno) }),
             };
             taken += len;
+            unpushed = if push { 0 } else { unpushed + len as u32 };
             host.changed();
             if taken == data.len() {
                 return Some(Ok(taken as i64));
             }
-            let looks_again = host.file(fd).is_ok_and(|file| file.options.unsent_low.is_some());
-            if len == 0 || !looks_again {
+            waits = len == 0;
+            let looks_again = host.file(fd).is_ok_and(|file| file.looks_again());
+            if waits || !looks_again {
                 break;
             }
         }

@@ -20,4 +20,5 @@ mod notices;
 mod options;
 pub mod preload;
 mod ready;
+mod space;
 mod times;

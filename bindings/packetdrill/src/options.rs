@@ -7,7 +7,7 @@ use fullpipe_tcp::{SecretKey, profile::Keepalive, socket::State};
 use crate::{
     calls::{Kind, Outcome},
     flags,
-    host::{Held, Host, NO_HOST},
+    host::{BUFFERS, Held, Host, NO_HOST},
     info,
 };
 
@@ -24,12 +24,17 @@ pub(crate) struct Settings {
     pub(crate) tells_copies: bool,
     /// TCP_INQ.
     pub(crate) tells_readable: bool,
+    /// SO_SNDBUF as Linux counts it: data, and what each packet takes besides.
+    pub(crate) send_space: Option<u32>,
     /// SO_TIMESTAMPING: what it asks for, and where in the stream the count of bytes begins.
     pub(crate) timestamping: i32,
     pub(crate) counted_from: u64,
     /// TCP_FASTOPEN_KEY.
     pub(crate) fast_open_key: Option<SecretKey>,
 }
+
+/// `SOCK_MIN_SNDBUF`: two packets of 2 KiB.
+const LEAST_SEND_SPACE: u32 = 2 * (2_048 + 256);
 
 /// SO_MEMINFO's number of words.
 const MEMINFO_BYTES: usize = 36;
@@ -129,6 +134,9 @@ pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> O
             file.options.budgets.transmit = flags::segments(unsigned, None);
             if is_linux {
                 file.settings.values.insert(name, number.saturating_mul(2));
+                file.settings.send_space = Some(unsigned.saturating_mul(2).max(LEAST_SEND_SPACE));
+                // That decides, not the number of buffers.
+                file.options.budgets.transmit = BUFFERS;
             }
         }
         (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => file.options.keepalive = (number != 0).then_some(keepalive),
