@@ -42,12 +42,14 @@ pub struct Interface {
     pub(crate) read: unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize) -> ssize_t,
     pub(crate) readv: unsafe extern "C" fn(Userdata, Fd, *const iovec, c_int) -> ssize_t,
     pub(crate) recv: unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize, c_int) -> ssize_t,
-    pub(crate) recvfrom: unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t,
+    pub(crate) recvfrom:
+        unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t,
     pub(crate) recvmsg: unsafe extern "C" fn(Userdata, Fd, *mut msghdr, c_int) -> ssize_t,
     pub(crate) write: unsafe extern "C" fn(Userdata, Fd, *const c_void, usize) -> ssize_t,
     pub(crate) writev: unsafe extern "C" fn(Userdata, Fd, *const iovec, c_int) -> ssize_t,
     pub(crate) send: unsafe extern "C" fn(Userdata, Fd, *const c_void, usize, c_int) -> ssize_t,
-    pub(crate) sendto: unsafe extern "C" fn(Userdata, Fd, *const c_void, usize, c_int, *const sockaddr, socklen_t) -> ssize_t,
+    pub(crate) sendto:
+        unsafe extern "C" fn(Userdata, Fd, *const c_void, usize, c_int, *const sockaddr, socklen_t) -> ssize_t,
     pub(crate) sendmsg: unsafe extern "C" fn(Userdata, Fd, *const msghdr, c_int) -> ssize_t,
     pub(crate) fcntl: extern "C" fn(Userdata, Fd, c_int, c_int) -> c_int,
     pub(crate) ioctl: unsafe extern "C" fn(Userdata, Fd, c_ulong, *mut c_int) -> c_int,
@@ -234,9 +236,13 @@ unsafe fn read_parts(fd: Fd, parts: *const iovec, count: usize, flags: c_int) ->
 unsafe fn write_parts(fd: Fd, parts: *const iovec, count: usize, flags: c_int, peer: Option<SocketAddr>) -> Outcome {
     // SAFETY: the caller's promise.
     let parts = if parts.is_null() { &[] } else { unsafe { slice::from_raw_parts(parts, count) } };
-    // SAFETY: the caller's promise.
     let gather = |parts: &[iovec]| -> Vec<u8> {
-        parts.iter().flat_map(|part| unsafe { bytes(part.iov_base, part.iov_len) }).copied().collect()
+        let mut data = Vec::new();
+        for part in parts {
+            // SAFETY: the caller's promise.
+            data.extend_from_slice(unsafe { bytes(part.iov_base, part.iov_len) });
+        }
+        data
     };
     if flags & libc::MSG_ZEROCOPY == 0 || parts.len() <= MOST_PIECES {
         return calls::write_to(host::hold(), fd, &gather(parts), WriteHow { flags }, peer);

@@ -12,10 +12,10 @@ use fullpipe_units::Instant;
 use crate::{
     host::{self, Held, Host, NO_HOST},
     notices::Notices,
-    space::{self, Part},
-    times::Times,
     options::Settings,
     ready::Epoll,
+    space::{self, Part},
+    times::Times,
 };
 
 /// What a call gives: a number, or an error's.

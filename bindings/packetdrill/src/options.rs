@@ -79,7 +79,6 @@ impl Host {
         };
         i32::try_from(space).unwrap_or(i32::MAX)
     }
-
 }
 
 pub(crate) fn set(held: &mut Held, fd: i32, name: (i32, i32), value: &[u8]) -> Outcome {

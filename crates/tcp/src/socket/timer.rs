@@ -223,7 +223,8 @@ impl Socket {
         self.rtt.back_off();
         // RFC 3168, section 6.1.1.1: a SYN that may have been lost for asking is retransmitted without.
         self.ecn_on = self.uses_ecn() && self.rtt.backoff() <= cx.profile.ecn_retries;
-        if cx.profile.plain_syn_after().is_some_and(|after| self.rtt.backoff() >= after) && self.state == State::SynSent {
+        if cx.profile.plain_syn_after().is_some_and(|after| self.rtt.backoff() >= after) && self.state == State::SynSent
+        {
             (self.timestamps_on, self.sack_on, self.scaling, self.rcv_shift) = (false, false, false, 0);
         }
     }

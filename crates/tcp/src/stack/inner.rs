@@ -147,14 +147,19 @@ impl Core {
     }
 
     /// The connection that `options` ask for between two ends.
-    #[cfg_attr(not(feature = "platforms"), expect(clippy::unused_self, reason = "the set-up tells of UDP"))]
+    #[cfg(feature = "platforms")]
     const fn towards(&self, local: Endpoint, remote: Endpoint, options: &SocketOptions) -> Tuple {
         let tuple = Tuple::new(local, remote);
-        #[cfg(feature = "platforms")]
-        if let (Some(_), Some(port)) = (self.config.udp_port, options.udp_port) {
-            return tuple.over_udp(port.get());
+        match (self.config.udp_port, options.udp_port) {
+            (Some(_), Some(port)) => tuple.over_udp(port.get()),
+            _ => tuple,
         }
-        tuple
+    }
+
+    #[cfg(not(feature = "platforms"))]
+    #[expect(clippy::unused_self, reason = "with other platforms the set-up tells of UDP")]
+    const fn towards(&self, local: Endpoint, remote: Endpoint, _: &SocketOptions) -> Tuple {
+        Tuple::new(local, remote)
     }
 
     /// A port that is free towards `remote` (RFC 6056, section 3.3.3: a hash of the peer, then one after the other).

@@ -5,6 +5,8 @@ use core::net::IpAddr;
 use fullpipe_units::{Instant, SeqNum};
 
 use super::{Core, Parts, output::MAX_HEADERS};
+#[cfg(feature = "platforms")]
+use crate::wire::udp;
 use crate::{
     pool::Purpose,
     profile::SynFin,
@@ -15,8 +17,6 @@ use crate::{
         tcp::{Flags, Header, Options, Segment},
     },
 };
-#[cfg(feature = "platforms")]
-use crate::wire::udp;
 
 /// Answers that may wait at one time: more are dropped, so that a flood of echoes or stray segments costs no more
 /// than these buffers.
@@ -240,8 +240,7 @@ impl Core {
     }
 
     fn on_icmp_error(&self, now: Instant, parts: &mut Parts<'_>, error: &icmp::Error) {
-        let tuple =
-            Tuple::new(Endpoint::new(error.src, error.src_port), Endpoint::new(error.dst, error.dst_port));
+        let tuple = Tuple::new(Endpoint::new(error.src, error.src_port), Endpoint::new(error.dst, error.dst_port));
         #[cfg(feature = "platforms")]
         let tuple = match error.udp_ports {
             None => tuple,
