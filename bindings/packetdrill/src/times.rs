@@ -111,3 +111,20 @@ impl Times {
         (self.busy_us + busy, self.window_us + window)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_counts_from_when_it_began() {
+        let at = |us: u64| Instant::from_nanos(us * 1_000);
+        let mut times = Times::new(at(0));
+        assert_eq!(times.spent_us(at(500)), (0, 0));
+        (times.limit, times.since) = (Limit::PeersWindow, at(500));
+        assert_eq!(times.spent_us(at(800)), (300, 300));
+        (times.busy_us, times.window_us) = times.spent_us(at(800));
+        (times.limit, times.since) = (Limit::Busy, at(800));
+        assert_eq!(times.spent_us(at(900)), (400, 300));
+    }
+}
