@@ -14,8 +14,9 @@ use libc::{epoll_event, iovec, loff_t, msghdr, nfds_t, pollfd, sockaddr, socklen
 use crate::{
     calls::{self, File, Outcome, ReadHow, SocketFile, WriteHow},
     flags::Flags,
-    host, options,
+    host, options, preload,
     ready::{self, Epoll, Event},
+    times::Stamp,
 };
 
 /// packetdrill sleeps until this long before an event and spins from there.
@@ -24,46 +25,48 @@ const SPIN_US: u64 = 20;
 /// How a shell line begins that changes flags under way.
 const SETTINGS: &str = ": fullpipe ";
 
-type Fd = c_int;
+pub(crate) type Fd = c_int;
 type Userdata = *mut c_void;
 
 /// `struct packetdrill_interface`, in its order.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Interface {
-    userdata: Userdata,
-    free: extern "C" fn(Userdata),
-    socket: extern "C" fn(Userdata, c_int, c_int, c_int) -> c_int,
-    bind: unsafe extern "C" fn(Userdata, Fd, *const sockaddr, socklen_t) -> c_int,
-    listen: extern "C" fn(Userdata, Fd, c_int) -> c_int,
-    accept: unsafe extern "C" fn(Userdata, Fd, *mut sockaddr, *mut socklen_t) -> c_int,
-    connect: unsafe extern "C" fn(Userdata, Fd, *const sockaddr, socklen_t) -> c_int,
-    read: unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize) -> ssize_t,
-    readv: unsafe extern "C" fn(Userdata, Fd, *const iovec, c_int) -> ssize_t,
-    recv: unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize, c_int) -> ssize_t,
-    recvfrom: unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t,
-    recvmsg: unsafe extern "C" fn(Userdata, Fd, *mut msghdr, c_int) -> ssize_t,
-    write: unsafe extern "C" fn(Userdata, Fd, *const c_void, usize) -> ssize_t,
-    writev: unsafe extern "C" fn(Userdata, Fd, *const iovec, c_int) -> ssize_t,
-    send: unsafe extern "C" fn(Userdata, Fd, *const c_void, usize, c_int) -> ssize_t,
-    sendto: unsafe extern "C" fn(Userdata, Fd, *const c_void, usize, c_int, *const sockaddr, socklen_t) -> ssize_t,
-    sendmsg: unsafe extern "C" fn(Userdata, Fd, *const msghdr, c_int) -> ssize_t,
-    fcntl: extern "C" fn(Userdata, Fd, c_int, c_int) -> c_int,
-    ioctl: unsafe extern "C" fn(Userdata, Fd, c_ulong, *mut c_int) -> c_int,
-    close: extern "C" fn(Userdata, Fd) -> c_int,
-    shutdown: extern "C" fn(Userdata, Fd, c_int) -> c_int,
-    getsockopt: unsafe extern "C" fn(Userdata, Fd, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int,
-    setsockopt: unsafe extern "C" fn(Userdata, Fd, c_int, c_int, *const c_void, socklen_t) -> c_int,
-    poll: unsafe extern "C" fn(Userdata, *mut pollfd, nfds_t, c_int) -> c_int,
-    netdev_send: unsafe extern "C" fn(Userdata, *const c_void, usize) -> c_int,
-    netdev_receive: unsafe extern "C" fn(Userdata, *mut c_void, *mut usize, *mut c_longlong) -> c_int,
-    usleep: extern "C" fn(Userdata, useconds_t) -> c_int,
-    gettimeofday: unsafe extern "C" fn(Userdata, *mut timeval, *mut c_void) -> c_int,
-    epoll_create: extern "C" fn(Userdata, c_int) -> c_int,
-    epoll_ctl: unsafe extern "C" fn(Userdata, Fd, c_int, Fd, *mut epoll_event) -> c_int,
-    epoll_wait: unsafe extern "C" fn(Userdata, Fd, *mut epoll_event, c_int, c_int) -> c_int,
-    pipe: extern "C" fn(Userdata, *mut c_int) -> c_int,
-    splice: extern "C" fn(Userdata, Fd, *mut loff_t, Fd, *mut loff_t, usize, u32) -> c_int,
+    pub(crate) userdata: Userdata,
+    pub(crate) free: extern "C" fn(Userdata),
+    pub(crate) socket: extern "C" fn(Userdata, c_int, c_int, c_int) -> c_int,
+    pub(crate) bind: unsafe extern "C" fn(Userdata, Fd, *const sockaddr, socklen_t) -> c_int,
+    pub(crate) listen: extern "C" fn(Userdata, Fd, c_int) -> c_int,
+    pub(crate) accept: unsafe extern "C" fn(Userdata, Fd, *mut sockaddr, *mut socklen_t) -> c_int,
+    pub(crate) connect: unsafe extern "C" fn(Userdata, Fd, *const sockaddr, socklen_t) -> c_int,
+    pub(crate) read: unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize) -> ssize_t,
+    pub(crate) readv: unsafe extern "C" fn(Userdata, Fd, *const iovec, c_int) -> ssize_t,
+    pub(crate) recv: unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize, c_int) -> ssize_t,
+    pub(crate) recvfrom:
+        unsafe extern "C" fn(Userdata, Fd, *mut c_void, usize, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t,
+    pub(crate) recvmsg: unsafe extern "C" fn(Userdata, Fd, *mut msghdr, c_int) -> ssize_t,
+    pub(crate) write: unsafe extern "C" fn(Userdata, Fd, *const c_void, usize) -> ssize_t,
+    pub(crate) writev: unsafe extern "C" fn(Userdata, Fd, *const iovec, c_int) -> ssize_t,
+    pub(crate) send: unsafe extern "C" fn(Userdata, Fd, *const c_void, usize, c_int) -> ssize_t,
+    pub(crate) sendto:
+        unsafe extern "C" fn(Userdata, Fd, *const c_void, usize, c_int, *const sockaddr, socklen_t) -> ssize_t,
+    pub(crate) sendmsg: unsafe extern "C" fn(Userdata, Fd, *const msghdr, c_int) -> ssize_t,
+    pub(crate) fcntl: extern "C" fn(Userdata, Fd, c_int, c_int) -> c_int,
+    pub(crate) ioctl: unsafe extern "C" fn(Userdata, Fd, c_ulong, *mut c_int) -> c_int,
+    pub(crate) close: extern "C" fn(Userdata, Fd) -> c_int,
+    pub(crate) shutdown: extern "C" fn(Userdata, Fd, c_int) -> c_int,
+    pub(crate) getsockopt: unsafe extern "C" fn(Userdata, Fd, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int,
+    pub(crate) setsockopt: unsafe extern "C" fn(Userdata, Fd, c_int, c_int, *const c_void, socklen_t) -> c_int,
+    pub(crate) poll: unsafe extern "C" fn(Userdata, *mut pollfd, nfds_t, c_int) -> c_int,
+    pub(crate) netdev_send: unsafe extern "C" fn(Userdata, *const c_void, usize) -> c_int,
+    pub(crate) netdev_receive: unsafe extern "C" fn(Userdata, *mut c_void, *mut usize, *mut c_longlong) -> c_int,
+    pub(crate) usleep: extern "C" fn(Userdata, useconds_t) -> c_int,
+    pub(crate) gettimeofday: unsafe extern "C" fn(Userdata, *mut timeval, *mut c_void) -> c_int,
+    pub(crate) epoll_create: extern "C" fn(Userdata, c_int) -> c_int,
+    pub(crate) epoll_ctl: unsafe extern "C" fn(Userdata, Fd, c_int, Fd, *mut epoll_event) -> c_int,
+    pub(crate) epoll_wait: unsafe extern "C" fn(Userdata, Fd, *mut epoll_event, c_int, c_int) -> c_int,
+    pub(crate) pipe: extern "C" fn(Userdata, *mut c_int) -> c_int,
+    pub(crate) splice: extern "C" fn(Userdata, Fd, *mut loff_t, Fd, *mut loff_t, usize, u32) -> c_int,
 }
 
 /// Fills packetdrill's table and makes the host that `flags` describe.
@@ -85,7 +88,7 @@ pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, interf
     unsafe { interface.write(INTERFACE) };
 }
 
-const INTERFACE: Interface = Interface {
+pub(crate) const INTERFACE: Interface = Interface {
     userdata: std::ptr::null_mut(),
     free,
     socket,
@@ -130,12 +133,12 @@ fn result(outcome: Outcome) -> i64 {
     })
 }
 
-fn result_int(outcome: Outcome) -> c_int {
+pub(crate) fn result_int(outcome: Outcome) -> c_int {
     result(outcome) as c_int
 }
 
 /// A descriptor that is real, so that packetdrill can close it, and good for nothing else.
-fn new_fd() -> Fd {
+pub(crate) fn new_fd() -> Fd {
     // SAFETY: the name is a C string.
     unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) }
 }
@@ -156,7 +159,7 @@ unsafe fn bytes_mut<'a>(data: *mut c_void, len: usize) -> &'a mut [u8] {
 
 /// # Safety
 /// `address` points to `len` bytes, or is null.
-unsafe fn address_at(address: *const sockaddr, len: socklen_t) -> Result<SocketAddr, i32> {
+pub(crate) unsafe fn address_at(address: *const sockaddr, len: socklen_t) -> Result<SocketAddr, i32> {
     // SAFETY: the caller's promise.
     let data = unsafe { bytes(address.cast(), len as usize) };
     let family = data.first_chunk().map(|family| c_int::from(u16::from_ne_bytes(*family)));
@@ -177,7 +180,7 @@ unsafe fn address_at(address: *const sockaddr, len: socklen_t) -> Result<SocketA
 
 /// # Safety
 /// `out` points to as many bytes as `len` says, or either is null.
-unsafe fn write_address(address: SocketAddr, out: *mut sockaddr, len: *mut socklen_t) {
+pub(crate) unsafe fn write_address(address: SocketAddr, out: *mut sockaddr, len: *mut socklen_t) {
     if out.is_null() || len.is_null() {
         return;
     }
@@ -233,13 +236,29 @@ unsafe fn read_parts(fd: Fd, parts: *const iovec, count: usize, flags: c_int) ->
 unsafe fn write_parts(fd: Fd, parts: *const iovec, count: usize, flags: c_int, peer: Option<SocketAddr>) -> Outcome {
     // SAFETY: the caller's promise.
     let parts = if parts.is_null() { &[] } else { unsafe { slice::from_raw_parts(parts, count) } };
-    let mut data = Vec::new();
-    for part in parts {
-        // SAFETY: the caller's promise.
-        data.extend_from_slice(unsafe { bytes(part.iov_base, part.iov_len) });
+    let gather = |parts: &[iovec]| -> Vec<u8> {
+        let mut data = Vec::new();
+        for part in parts {
+            // SAFETY: the caller's promise.
+            data.extend_from_slice(unsafe { bytes(part.iov_base, part.iov_len) });
+        }
+        data
+    };
+    if flags & libc::MSG_ZEROCOPY == 0 || parts.len() <= MOST_PIECES {
+        return calls::write_to(host::hold(), fd, &gather(parts), WriteHow { flags }, peer);
     }
-    calls::write_to(host::hold(), fd, &data, WriteHow { flags }, peer)
+    // Pages that are not copied end a packet of Linux's when it holds so many of them.
+    let last = (parts.len() - 1) / MOST_PIECES;
+    let mut taken = 0;
+    for (at, pieces) in parts.chunks(MOST_PIECES).enumerate() {
+        let flags = if at == last { flags } else { (flags & !libc::MSG_ZEROCOPY) | libc::MSG_EOR };
+        taken += calls::write_to(host::hold(), fd, &gather(pieces), WriteHow { flags }, peer)?;
+    }
+    Ok(taken)
 }
+
+/// `MAX_SKB_FRAGS`.
+const MOST_PIECES: usize = 17;
 
 extern "C" fn free(_: Userdata) {
     host::stop();
@@ -279,6 +298,9 @@ unsafe extern "C" fn connect(_: Userdata, fd: Fd, address: *const sockaddr, len:
 }
 
 unsafe extern "C" fn read(_: Userdata, fd: Fd, data: *mut c_void, len: usize) -> ssize_t {
+    if data.is_null() && len > 0 {
+        return result(Err(libc::EFAULT)) as ssize_t;
+    }
     // SAFETY: packetdrill's promise, as the system call has it.
     let out = unsafe { bytes_mut(data, len) };
     result(calls::read(host::hold(), fd, out, ReadHow::default())) as ssize_t
@@ -290,6 +312,10 @@ unsafe extern "C" fn readv(_: Userdata, fd: Fd, parts: *const iovec, count: c_in
 }
 
 unsafe extern "C" fn recv(_: Userdata, fd: Fd, data: *mut c_void, len: usize, flags: c_int) -> ssize_t {
+    // With MSG_TRUNC nothing is copied.
+    if data.is_null() && len > 0 && flags & libc::MSG_TRUNC == 0 {
+        return result(Err(libc::EFAULT)) as ssize_t;
+    }
     // SAFETY: packetdrill's promise, as the system call has it.
     let out = unsafe { bytes_mut(data, len) };
     result(calls::read(host::hold(), fd, out, ReadHow { flags })) as ssize_t
@@ -320,24 +346,45 @@ fn extended_error(first: u32, last: u32) -> [u8; 32] {
     error
 }
 
-/// Makes `data` the only control message.
+/// The time of a stage: `struct scm_timestamping`, and `struct sock_extended_err` with the address of nobody.
+fn timestamp(stamp: Stamp) -> ([u8; 48], [u8; 32]) {
+    const ORIGIN_TIMESTAMPING: u8 = 4;
+    let (mut time, mut error) = ([0; 48], [0; 32]);
+    let ns = stamp.at.as_nanos();
+    time[..8].copy_from_slice(&(ns / 1_000_000_000).to_ne_bytes());
+    time[8..16].copy_from_slice(&(ns % 1_000_000_000).to_ne_bytes());
+    error[..4].copy_from_slice(&libc::ENOMSG.to_ne_bytes());
+    error[4] = ORIGIN_TIMESTAMPING;
+    error[8..12].copy_from_slice(&(stamp.stage as u32).to_ne_bytes());
+    error[12..16].copy_from_slice(&stamp.key.to_ne_bytes());
+    (time, error)
+}
+
+/// A control message: its level, its type and its data.
+type Control<'a> = (c_int, c_int, &'a [u8]);
+
+/// Makes `messages` the only control messages.
 ///
 /// # Safety
 /// `message` has room for `msg_controllen` bytes of control messages.
-unsafe fn put_control(message: &mut msghdr, (level, kind): (c_int, c_int), data: &[u8]) {
-    let len = data.len() as u32;
-    // SAFETY: the caller's promise; what does not fit is not written.
-    unsafe {
-        let space = libc::CMSG_SPACE(len) as usize;
-        let first = libc::CMSG_FIRSTHDR(message);
-        if first.is_null() || message.msg_controllen < space {
-            message.msg_controllen = 0;
-            return;
+unsafe fn put_controls(message: &mut msghdr, messages: &[Control<'_>]) {
+    let room = message.msg_controllen;
+    let mut used = 0;
+    for (level, kind, data) in messages {
+        let len = data.len() as u32;
+        // SAFETY: the caller's promise; what does not fit is not written.
+        unsafe {
+            let space = libc::CMSG_SPACE(len) as usize;
+            if message.msg_control.is_null() || room < used + space {
+                break;
+            }
+            let at = message.msg_control.cast::<u8>().add(used).cast::<libc::cmsghdr>();
+            ((*at).cmsg_len, (*at).cmsg_level, (*at).cmsg_type) = (libc::CMSG_LEN(len) as usize, *level, *kind);
+            bytes_mut(libc::CMSG_DATA(at).cast(), data.len()).copy_from_slice(data);
+            used += space;
         }
-        ((*first).cmsg_len, (*first).cmsg_level, (*first).cmsg_type) = (libc::CMSG_LEN(len) as usize, level, kind);
-        bytes_mut(libc::CMSG_DATA(first).cast(), data.len()).copy_from_slice(data);
-        message.msg_controllen = space;
     }
+    message.msg_controllen = used;
 }
 
 unsafe extern "C" fn recvmsg(_: Userdata, fd: Fd, message: *mut msghdr, flags: c_int) -> ssize_t {
@@ -345,16 +392,26 @@ unsafe extern "C" fn recvmsg(_: Userdata, fd: Fd, message: *mut msghdr, flags: c
     unsafe {
         let message = &mut *message;
         if flags & libc::MSG_ERRQUEUE != 0 {
-            let notice = host::hold().as_mut().and_then(|host| host.take_notice(fd));
-            let Some((first, last)) = notice else { return result(Err(libc::EAGAIN)) as ssize_t };
-            put_control(message, (libc::SOL_IP, libc::IP_RECVERR), &extended_error(first, last));
+            let mut held = host::hold();
+            let Some(host) = held.as_mut() else { return result(Err(host::NO_HOST)) as ssize_t };
+            if let Some(stamp) = host.file(fd).ok().and_then(|file| file.times.take()) {
+                let (time, error) = timestamp(stamp);
+                let time: Control<'_> = (libc::SOL_SOCKET, options::SO_TIMESTAMPING, &time);
+                put_controls(message, &[time, (libc::SOL_IP, libc::IP_RECVERR, &error)]);
+                message.msg_flags = libc::MSG_ERRQUEUE | libc::MSG_TRUNC;
+                return 0;
+            }
+            let Some((first, last)) = host.take_notice(fd) else { return result(Err(libc::EAGAIN)) as ssize_t };
+            put_controls(message, &[(libc::SOL_IP, libc::IP_RECVERR, &extended_error(first, last))]);
             message.msg_flags = libc::MSG_ERRQUEUE;
             return 0;
         }
         let len = read_parts(fd, message.msg_iov, message.msg_iovlen, flags);
         message.msg_flags = 0;
         match host::hold().as_mut().and_then(|host| host.readable_hint(fd)).filter(|_| len.is_ok()) {
-            Some(readable) => put_control(message, (libc::SOL_TCP, options::TCP_INQ), &readable.to_ne_bytes()),
+            Some(readable) => {
+                put_controls(message, &[(libc::SOL_TCP, options::TCP_INQ, &readable.to_ne_bytes())]);
+            }
             None => message.msg_controllen = 0,
         }
         result(len) as ssize_t
@@ -362,6 +419,9 @@ unsafe extern "C" fn recvmsg(_: Userdata, fd: Fd, message: *mut msghdr, flags: c
 }
 
 unsafe extern "C" fn write(_: Userdata, fd: Fd, data: *const c_void, len: usize) -> ssize_t {
+    if data.is_null() && len > 0 {
+        return result(Err(libc::EFAULT)) as ssize_t;
+    }
     // SAFETY: packetdrill's promise, as the system call has it.
     let data = unsafe { bytes(data, len) };
     result(calls::write_to(host::hold(), fd, data, WriteHow::default(), None)) as ssize_t
@@ -373,6 +433,9 @@ unsafe extern "C" fn writev(_: Userdata, fd: Fd, parts: *const iovec, count: c_i
 }
 
 unsafe extern "C" fn send(_: Userdata, fd: Fd, data: *const c_void, len: usize, flags: c_int) -> ssize_t {
+    if data.is_null() && len > 0 {
+        return result(Err(libc::EFAULT)) as ssize_t;
+    }
     // SAFETY: packetdrill's promise, as the system call has it.
     let data = unsafe { bytes(data, len) };
     result(calls::write_to(host::hold(), fd, data, WriteHow { flags }, None)) as ssize_t
@@ -387,6 +450,9 @@ unsafe extern "C" fn sendto(
     address: *const sockaddr,
     address_len: socklen_t,
 ) -> ssize_t {
+    if data.is_null() && len > 0 {
+        return result(Err(libc::EFAULT)) as ssize_t;
+    }
     // SAFETY: packetdrill's promise, as the system call has it.
     let (data, peer) = unsafe { (bytes(data, len), address_at(address, address_len).ok()) };
     result(calls::write_to(host::hold(), fd, data, WriteHow { flags }, peer)) as ssize_t
@@ -471,6 +537,30 @@ pub unsafe extern "C" fn getsockopt(
     }
 }
 
+/// The C library's function for a process that has this library in `LD_PRELOAD`: packetdrill has no place for it in the
+/// table.
+///
+/// # Safety
+/// As the system call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile(out: Fd, file: Fd, offset: *mut libc::off_t, count: usize) -> ssize_t {
+    let is_ours = host::hold().as_ref().is_some_and(|host| host.files.contains_key(&out));
+    if !is_ours || offset.is_null() {
+        // SAFETY: the caller's promise, handed on.
+        return unsafe { libc::syscall(libc::SYS_sendfile, out, file, offset, count) } as ssize_t;
+    }
+    let mut data = vec![0_u8; count];
+    // SAFETY: the caller's promise: a place in the file.
+    let read = unsafe { libc::pread(file, data.as_mut_ptr().cast(), count, *offset) };
+    let Ok(len) = usize::try_from(read) else { return -1 };
+    let outcome = calls::write_to(host::hold(), out, &data[..len], WriteHow::default(), None);
+    if let Ok(taken) = outcome {
+        // SAFETY: as above.
+        unsafe { *offset += taken };
+    }
+    result(outcome) as ssize_t
+}
+
 /// The C library's function for a process that has this library in `LD_PRELOAD`: shell lines of a script that begin
 /// with [`SETTINGS`] change the host's flags, others are left to the shell.
 ///
@@ -482,6 +572,9 @@ pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
     let text = if command.is_null() { "" } else { unsafe { CStr::from_ptr(command) }.to_str().unwrap_or("") };
     if let Some(settings) = text.strip_prefix(SETTINGS) {
         return host::reconfigure(&mut host::hold(), settings);
+    }
+    if text == "true" || preload::is_for_device(text) {
+        return 0;
     }
     type System = unsafe extern "C" fn(*const c_char) -> c_int;
     // SAFETY: the next function of that name is the C library's, which has this type.

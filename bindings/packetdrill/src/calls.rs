@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use fullpipe_tcp::{
-    socket::{Endpoint, Failure, Socket, SocketOptions, State},
+    socket::{Endpoint, Failure, Info, Socket, SocketOptions, State},
     stack::{ListenerId, SocketError, SocketId},
 };
 
@@ -14,6 +14,8 @@ use crate::{
     notices::Notices,
     options::Settings,
     ready::Epoll,
+    space::{self, Part},
+    times::Times,
 };
 
 /// What a call gives: a number, or an error's.
@@ -52,6 +54,7 @@ pub(crate) struct SocketFile {
     /// Where to connect with the first write: TCP_FASTOPEN_CONNECT, and the peer's cookie is known.
     pub(crate) late_peer: Option<SocketAddr>,
     pub(crate) notices: Notices,
+    pub(crate) times: Times,
     /// Bytes that had arrived when some last did, and when that was.
     pub(crate) last_data: (u64, Instant),
 }
@@ -62,7 +65,10 @@ impl SocketFile {
             kind: Kind::Fresh,
             is_nonblocking: false,
             local_port: None,
-            options: SocketOptions::from_profile(&host.flags.profile),
+            options: SocketOptions {
+                unsent_low: host.flags.unsent_low,
+                ..SocketOptions::from_profile(&host.flags.profile)
+            },
             settings: Settings::default(),
             connect_told: false,
             failure_told: false,
@@ -70,8 +76,16 @@ impl SocketFile {
             is_write_shut: false,
             late_peer: None,
             notices: Notices::default(),
+            times: Times::new(host.now),
             last_data: (0, host.now),
         }
+    }
+}
+
+impl SocketFile {
+    /// Whether a write looks for room again when it has sent what there was room for.
+    const fn looks_again(&self) -> bool {
+        self.options.unsent_low.is_some() || self.settings.send_space.is_some()
     }
 }
 
@@ -110,10 +124,14 @@ impl Host {
         if how.flags & libc::MSG_EOR != 0 {
             self.stack.end_record(self.now, id).map_err(|_| libc::EPIPE)?;
         }
+        let base = self.file(fd)?.settings.counted_from;
+        if self.file(fd)?.settings.timestamping != 0 && taken > 0 {
+            let end = self.stack.socket(id).map_or(0, end_of_stream);
+            self.file(fd)?.times.wrote(end, end.wrapping_sub(base + 1) as u32);
+            self.note_times();
+        }
         if how.flags & libc::MSG_ZEROCOPY != 0 && self.file(fd)?.settings.tells_copies && taken > 0 {
-            let Some(socket) = self.stack.socket(id) else { return Ok(()) };
-            let (info, counts) = (socket.info(), *socket.counts());
-            let end = counts.bytes_acked + u64::from(info.outstanding) + u64::from(info.unsent);
+            let end = self.stack.socket(id).map_or(0, end_of_stream);
             self.file(fd)?.notices.wrote(end);
         }
         Ok(())
@@ -134,6 +152,36 @@ impl Host {
         let info = self.stack.info(id).filter(|_| tells)?;
         let at_end = matches!(info.state, State::CloseWait | State::LastAck | State::Closing | State::TimeWait);
         Some(if info.readable == 0 { at_end.into() } else { info.readable })
+    }
+
+    /// Where the connection stands, and the send buffer that its application has set, where that is how Linux counts.
+    fn send_space(&mut self, fd: i32) -> Option<(Info, u32)> {
+        let file = self.file(fd).ok()?;
+        let (Kind::Connected(id), space) = (file.kind, file.settings.send_space?) else { return None };
+        Some((self.stack.info(id)?, space))
+    }
+
+    /// Whether who waits for room in the send buffer has it.
+    pub(crate) fn has_send_space(&mut self, fd: i32) -> bool {
+        self.send_space(fd).is_none_or(|(info, space)| space::is_open(&info, space))
+    }
+
+    /// The bytes of `fd`'s stream that are acknowledged.
+    pub(crate) fn acked(&mut self, fd: i32) -> u64 {
+        let Ok(Kind::Connected(id)) = self.file(fd).map(|file| file.kind) else { return 0 };
+        self.stack.socket(id).map_or(0, |socket| socket.counts().bytes_acked)
+    }
+
+    /// Notes what has been sent and acknowledged, and what holds each connection from now on.
+    pub(crate) fn note_times(&mut self) {
+        let (now, stack) = (self.now, &mut self.stack);
+        for file in self.files.values_mut() {
+            let File::Socket(file) = file else { continue };
+            let Kind::Connected(id) = file.kind else { continue };
+            if let Some(socket) = stack.socket(id) {
+                file.times.note(now, socket, file.settings.timestamping);
+            }
+        }
     }
 
     /// Notes when data arrives.
@@ -161,6 +209,12 @@ impl Host {
     pub(crate) fn state(&mut self, id: SocketId) -> State {
         self.stack.socket(id).map_or(State::Closed, |socket| socket.state())
     }
+}
+
+/// Where in its stream what an application has written ends.
+fn end_of_stream(socket: &Socket) -> u64 {
+    let (info, counts) = (socket.info(), socket.counts());
+    counts.bytes_acked + u64::from(info.outstanding) + u64::from(info.unsent)
 }
 
 /// The error that an application reads for a failure.
@@ -191,6 +245,21 @@ pub(crate) fn bind(held: &mut Held, fd: i32, address: SocketAddr) -> Outcome {
     let host = held.as_mut().ok_or(NO_HOST)?;
     host.file(fd)?.local_port = Some(address.port());
     Ok(0)
+}
+
+/// The address of this end.
+pub(crate) fn local(held: &mut Held, fd: i32) -> Result<SocketAddr, i32> {
+    let host = held.as_mut().ok_or(NO_HOST)?;
+    let file = host.file(fd)?;
+    let (kind, port) = (file.kind, file.local_port);
+    let tuple = match kind {
+        Kind::Connected(id) => host.stack.tuple(id),
+        _ => None,
+    };
+    Ok(match tuple {
+        Some(tuple) => SocketAddr::new(tuple.local.addr, tuple.local.port),
+        None => SocketAddr::new(host.flags.local, port.unwrap_or(0)),
+    })
 }
 
 pub(crate) fn listen(held: &mut Held, fd: i32, backlog: i32) -> Outcome {
@@ -399,20 +468,33 @@ pub(crate) fn write(held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome 
     outcome
 }
 
-fn write_data(mut held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
+fn write_data(held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
     let more = how.flags & libc::MSG_MORE != 0;
-    if let Some(host) = held.as_mut() {
-        host.cork(fd, more)?;
-    }
-    let mut taken = 0;
+    let (mut taken, mut unpushed, mut waits) = (0, 0, false);
     let attempt = |host: &mut Host| -> Option<Outcome> {
-        match try_write(host, fd, &data[taken..]) {
-            Ok(len) => taken += len as usize,
-            Err(errno) => return Some(if taken > 0 { Ok(taken as i64) } else { Err(errno) }),
-        }
-        host.changed();
-        if taken == data.len() {
-            return Some(Ok(taken as i64));
+        loop {
+            let rest = &data[taken..];
+            let part = match host.send_space(fd) {
+                Some((info, space)) => space::next(&info, space, rest.len(), unpushed),
+                None => Some(Part { len: rest.len(), push: true }),
+            };
+            let is_open = !waits || host.has_send_space(fd);
+            let Part { len, push } = part.filter(|_| is_open).unwrap_or(Part { len: 0, push: true });
+            let len = match try_write(host, fd, &rest[..len], more || !push) {
+                Ok(len) => len as usize,
+                Err(errno) => return Some(if taken > 0 { Ok(taken as i64) } else { Err(errno) }),
+            };
+            taken += len;
+            unpushed = if push { 0 } else { unpushed + len as u32 };
+            host.changed();
+            if taken == data.len() {
+                return Some(Ok(taken as i64));
+            }
+            waits = len == 0;
+            let looks_again = host.file(fd).is_ok_and(|file| file.looks_again());
+            if waits || !looks_again {
+                break;
+            }
         }
         let is_nonblocking = host.file(fd).is_ok_and(|file| file.is_nonblocking) || how.flags & libc::MSG_DONTWAIT != 0;
         is_nonblocking.then_some(if taken > 0 { Ok(taken as i64) } else { Err(libc::EAGAIN) })
@@ -421,7 +503,7 @@ fn write_data(mut held: Held, fd: i32, data: &[u8], how: WriteHow) -> Outcome {
     outcome.unwrap_or(if taken > 0 { Ok(taken as i64) } else { Err(libc::EAGAIN) })
 }
 
-fn try_write(host: &mut Host, fd: i32, data: &[u8]) -> Outcome {
+fn try_write(host: &mut Host, fd: i32, data: &[u8], more: bool) -> Outcome {
     let file = host.file(fd)?;
     let is_write_shut = file.is_write_shut;
     let Kind::Connected(id) = file.kind else {
@@ -438,10 +520,9 @@ fn try_write(host: &mut Host, fd: i32, data: &[u8]) -> Outcome {
         // As on Linux and FreeBSD, writing waits for the handshake.
         return if host.file(fd)?.is_nonblocking { Err(libc::EAGAIN) } else { Ok(0) };
     }
-    match host.stack.write(host.now, id, data) {
-        Ok(len) => Ok(len as i64),
-        Err(_) => Err(libc::EPIPE),
-    }
+    let now = host.now;
+    let taken = if more { host.stack.write_more(now, id, data) } else { host.stack.write(now, id, data) };
+    taken.map(|len| len as i64).map_err(|_| libc::EPIPE)
 }
 
 pub(crate) fn close(held: &mut Held, fd: i32) -> Outcome {

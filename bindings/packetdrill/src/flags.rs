@@ -1,11 +1,14 @@
 //! `--so_flags`: words `name=value` with commas between.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    num::NonZeroU16,
+};
 
 use fullpipe_tcp::{
     SecretKey,
     congestion::Algorithm,
-    profile::{BlindDefence, EcnPolicy, Keepalive, Profile, SynFin},
+    profile::{BlindDefence, EcnPolicy, IcmpErrors, Keepalive, Profile, SynFin},
 };
 
 /// How the host is set up.
@@ -19,12 +22,17 @@ pub(crate) struct Flags {
     /// Bytes of a new socket's send buffer.
     pub(crate) send_space: u32,
     pub(crate) syn_cookies: bool,
+    pub(crate) syn_cookies_only: bool,
+    /// This host's port for TCP over UDP.
+    pub(crate) udp_port: Option<NonZeroU16>,
     /// Whether every listener takes data in SYNs, asked or not.
     pub(crate) fast_listeners: bool,
     /// The key of fast-open cookies.
     pub(crate) fast_open_key: SecretKey,
     /// What keepalive is where an application turns it on.
     pub(crate) keepalive: Keepalive,
+    /// The bytes waiting to be sent from which on a new socket takes no more.
+    pub(crate) unsent_low: Option<u32>,
     /// Whether what is known of peers is to be forgotten.
     pub(crate) forget: bool,
 }
@@ -76,9 +84,12 @@ impl Flags {
             receive_space,
             send_space,
             syn_cookies: true,
+            syn_cookies_only: false,
+            udp_port: None,
             fast_listeners: false,
             fast_open_key: SecretKey([0; 16]),
             keepalive: Keepalive::USUAL,
+            unsent_low: None,
             forget: false,
         }
     }
@@ -135,15 +146,15 @@ impl Flags {
             "mtu" => self.mtu = u16::try_from(value).map_err(|_| "too large")?,
             "rx" => {
                 self.receive_space = value;
-                profile.budgets.receive = segments(value);
+                profile.budgets.receive = segments(value, self.udp_port);
             }
             // The most that the receive buffer grows to.
             "rx_max" => {
-                profile.receive = profile.receive.with_max(segments(value));
+                profile.receive = profile.receive.with_max(segments(value, None));
             }
             "tx" => {
                 self.send_space = value;
-                profile.budgets.transmit = segments(value);
+                profile.budgets.transmit = segments(value, None);
             }
             "scale" => profile.window_scaling = value > 0,
             "shift" => profile.window_shift = Some(small()?),
@@ -152,6 +163,19 @@ impl Flags {
             "rack" => profile.rack = value > 0,
             "blind_defence" => {
                 profile.blind_defence = if value > 0 { BlindDefence::Challenge } else { BlindDefence::None };
+            }
+            "udp_port" => {
+                let port = u16::try_from(value).map_err(|_| "too large")?;
+                self.udp_port = NonZeroU16::new(port);
+                profile.budgets.receive = segments(self.receive_space, self.udp_port);
+            }
+            "unsent_low" => self.unsent_low = Some(value),
+            "cookies_only" => self.syn_cookies_only = value > 0,
+            "open_timeout_ms" => profile.open_timeout_ms = Some(value),
+            "plain_syn_after" => profile.plain_syn_after = if value > 0 { Some(small()?) } else { None },
+            "ecn_retries" => profile.ecn_retries = small()?,
+            "icmp_may_end" => {
+                profile.icmp_errors = if value > 0 { IcmpErrors::Prohibited } else { IcmpErrors::None };
             }
             "cookies" => self.syn_cookies = value > 0,
             "keep_idle_ms" => self.keepalive.idle_s = value / 1_000,
@@ -196,9 +220,10 @@ fn parse_key(text: &str) -> Option<SecretKey> {
     words.next().is_none().then_some(SecretKey(key))
 }
 
-/// Whole buffers that hold `bytes`, as FreeBSD rounds a buffer up to whole segments.
-pub(crate) fn segments(bytes: u32) -> u16 {
-    u16::try_from(bytes.div_ceil(SEGMENT)).unwrap_or(u16::MAX).clamp(1, crate::host::BUFFERS)
+/// Whole buffers that hold `bytes`, as FreeBSD rounds a buffer up to whole segments, which are shorter over UDP.
+pub(crate) fn segments(bytes: u32, udp_port: Option<NonZeroU16>) -> u16 {
+    let segment = if udp_port.is_some() { SEGMENT - 8 } else { SEGMENT };
+    u16::try_from(bytes.div_ceil(segment)).unwrap_or(u16::MAX).clamp(1, crate::host::BUFFERS)
 }
 
 fn ms(value: u32) -> Result<u32, &'static str> {

@@ -34,6 +34,8 @@ enum Blocked {
     Waiting(u64),
     /// Its call is over; it has not asked for the time yet.
     Returning(ThreadId),
+    /// It has, and has still to tell packetdrill what its call gave.
+    Returned,
 }
 
 /// The host.
@@ -74,6 +76,8 @@ impl Host {
         let mut config = Config::new(flags.local, device, SecretKey([7; 16]));
         config.profile = flags.profile;
         config.syn_cookies = flags.syn_cookies;
+        config.syn_cookies_only = flags.syn_cookies_only;
+        config.udp_port = flags.udp_port;
         config.fast_open_key = flags.fast_open_key;
         Self {
             flags,
@@ -111,6 +115,7 @@ impl Host {
             packet.copy_to(&mut bytes);
             self.sent.push_back((self.now, bytes));
         }
+        self.note_times();
         self.changes += 1;
         self.asked = 0;
         CHANGED.notify_all();
@@ -148,7 +153,7 @@ pub(crate) fn hold() -> Held {
 /// Whether the thread in a blocking call has yet to look at what has changed.
 fn is_unsettled(host: &Host) -> bool {
     match host.blocked {
-        Blocked::Nobody => false,
+        Blocked::Nobody | Blocked::Returned => false,
         Blocked::Waiting(seen) => seen < host.changes,
         Blocked::Returning(_) => true,
     }
@@ -202,7 +207,14 @@ pub(crate) fn arrive(mut held: Held, packet: &[u8]) {
 }
 
 /// Lets `ns` nanoseconds pass.
-pub(crate) fn sleep(held: Held, ns: u64) {
+pub(crate) fn sleep(mut held: Held, ns: u64) {
+    if let Some(host) = held.as_mut().filter(|host| host.blocked == Blocked::Returned) {
+        // packetdrill's lock is free while it sleeps: the other thread gets it now.
+        host.blocked = Blocked::Nobody;
+        drop(held);
+        thread::sleep(Duration::from_millis(5));
+        held = hold();
+    }
     let Some(until) = held.as_ref().map(|host| host.now.as_nanos() + ns) else { return };
     drop(pass(held, Instant::from_nanos(until), false));
 }
@@ -219,7 +231,7 @@ pub(crate) fn next_packet(held: Held) -> Option<(Instant, Vec<u8>)> {
 pub(crate) fn time(mut held: Held) -> u64 {
     let Some(host) = held.as_mut() else { return 0 };
     if matches!(host.blocked, Blocked::Returning(thread) if thread == thread::current().id()) {
-        host.blocked = Blocked::Nobody;
+        host.blocked = Blocked::Returned;
         CHANGED.notify_all();
     }
     let now = host.now.as_nanos();

@@ -51,8 +51,10 @@ const INFINITE: u32 = 0x7fff_ffff;
 /// The structure for a socket.
 pub(crate) fn tcp_info(host: &mut Host, fd: i32) -> Result<[u8; LEN], i32> {
     let mut fields = Fields([0; LEN]);
+    let now = host.now;
     let file = host.file(fd)?;
     let (last_data, max_segment) = (file.last_data.1, file.options.max_segment);
+    let (busy_us, window_us) = file.times.spent_us(now);
     let (host_now_ms, last_data_ms) = (millis(host.now), millis(last_data));
     let id = match host.file(fd)?.kind {
         Kind::Connected(id) => id,
@@ -103,7 +105,7 @@ pub(crate) fn tcp_info(host: &mut Host, fd: i32) -> Result<[u8; LEN], i32> {
     fields.u32(80, info.cwnd / mss);
     let announced = (u32::from(host.flags.mtu) - 40).min(max_segment.into());
     fields.u32(84, announced - if info.timestamps { 12 } else { 0 });
-    fields.u32(88, 3);
+    fields.u32(88, info.reordering.into());
     fields.u32(100, counts.retransmits);
     fields.u64(120, counts.bytes_acked);
     fields.u64(128, counts.bytes_received);
@@ -111,11 +113,14 @@ pub(crate) fn tcp_info(host: &mut Host, fd: i32) -> Result<[u8; LEN], i32> {
     fields.u32(140, counts.segments_received);
     fields.u32(144, info.unsent);
     fields.u32(148, info.min_rtt_us.unwrap_or(u32::MAX));
+    fields.u64(168, busy_us);
+    fields.u64(176, window_us);
     // The handshake counts as a segment.
     let opened = !matches!(info.state, State::SynSent | State::SynReceived);
     fields.u32(192, counts.delivered + u32::from(opened));
     fields.u64(200, counts.bytes_sent + counts.bytes_retransmitted);
     fields.u64(208, counts.bytes_retransmitted);
+    fields.u32(220, info.reorderings.into());
     fields.u32(228, info.snd_wnd);
     fields.u32(232, info.rcv_wnd);
     Ok(fields.0)

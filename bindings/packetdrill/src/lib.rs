@@ -6,6 +6,9 @@
 //! scripts do with other programs (their shell lines; `cargo xtask packetdrill` turns the settings among them into
 //! flags).
 //!
+//! nplab's packetdrill has no such interface: preloaded, with flags in `FULLPIPE_PACKETDRILL`, this library stands in for
+//! the C library's calls (`preload`).
+//!
 //! `%{ }%` claims ask the C library itself for `TCP_INFO`; with this library in `LD_PRELOAD` too, it answers.
 //!
 //! It is for tests only: packetdrill is under the GPL, and a process that has loaded both is too.
@@ -18,4 +21,7 @@ mod host;
 mod info;
 mod notices;
 mod options;
+pub mod preload;
 mod ready;
+mod space;
+mod times;

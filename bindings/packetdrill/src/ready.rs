@@ -48,7 +48,7 @@ impl Host {
             Kind::Fresh => (libc::EPOLLOUT | libc::EPOLLHUP, 0),
             Kind::Listening(listener) => (if self.stack.has_acceptable(listener) { IN } else { 0 }, 0),
             Kind::Connected(id) => {
-                let can_write = self.stack.can_write(id);
+                let can_write = self.stack.can_write(id) && self.has_send_space(fd);
                 let Some(socket) = self.stack.socket(id) else { return (libc::EPOLLHUP, 0) };
                 let (info, failed, counts) = (socket.info(), socket.failure().is_some() && !reported, *socket.counts());
                 let is_open = socket.is_open();

@@ -255,7 +255,7 @@ mod tests {
             *byte = [0xa1, 0xb2, 0xc3, 0xd4][at / 4];
         }
         let end = |addr: [u8; 4], port| crate::socket::Endpoint::new(IpAddr::from(addr), port);
-        let tuple = Tuple { local: end([192, 168, 0, 1], 8080), remote: end([192, 0, 2, 1], 5_000) };
+        let tuple = Tuple::new(end([192, 168, 0, 1], 8080), end([192, 0, 2, 1], 5_000));
         assert_eq!(cookie(SecretKey(key), &tuple).as_slice(), [0x30, 0x21, 0xb9, 0xd8, 0x89, 0x01, 0x7e, 0xeb]);
     }
 

@@ -146,7 +146,7 @@ mod tests {
     fn initial_sequences_differ_by_connection_and_advance_with_time() {
         let key = SecretKey([7; 16]);
         let end = |port| Endpoint { addr: "192.0.2.1".parse().unwrap(), port };
-        let (a, b) = (Tuple { local: end(1), remote: end(2) }, Tuple { local: end(1), remote: end(3) });
+        let (a, b) = (Tuple::new(end(1), end(2)), Tuple::new(end(1), end(3)));
         let at = |us: u64, tuple| initial_sequence(key, Instant::from_nanos(us * 1_000), tuple);
         assert_ne!(at(0, &a), at(0, &b));
         assert_eq!(at(4_000, &a).wrapping_sub(at(0, &a)), 1_000);

@@ -83,6 +83,9 @@ pub struct Rto {
     /// The least that is added to the round-trip time, the G of RFC 6298, section 2.3. A steady path would else time
     /// out just when a retransmission's acknowledgement is due. Linux and FreeBSD add 200 ms.
     pub margin_us: u32,
+    /// Whether the margin is added to what the estimate and its doubling give, instead of being the least of a part
+    /// (`TCPT_RANGESET` and its `rexmit_slop`): FreeBSD.
+    pub adds_margin: bool,
     /// RFC 6298, section 2.5: at least 60 s.
     pub max_us: u32,
     /// After a SYN was lost: RFC 6298, section 5.7 says 3 s.
@@ -190,6 +193,8 @@ pub enum WindowUpdate {
 /// (RFC 5927, section 5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcmpErrors {
+    /// None: FreeBSD without `icmp_may_rst`.
+    None,
     /// Hard ones.
     Hard,
     /// Also those that say that something is prohibited: FreeBSD.
@@ -235,6 +240,8 @@ pub struct Profile {
     pub sack: bool,
     /// ECN.
     pub ecn: EcnPolicy,
+    /// How many retransmissions of a SYN ask for ECN too; those that follow do without (RFC 3168, section 6.1.1.1).
+    pub ecn_retries: u8,
     /// The segment size towards a peer that sent no MSS option: 536, or 1220 over IPv6 (RFC 9293, MUST-15).
     pub default_mss: u16,
     /// TTL and hop limit.
@@ -252,6 +259,11 @@ pub struct Profile {
     pub smooths_each_ack: bool,
     /// How often a SYN is retransmitted. RFC 9293, section 3.8.3, MUST-23: for at least 3 minutes; platforms wait less.
     pub syn_retries: u8,
+    /// From this retransmission of a SYN on it has no option but the segment size, in case they are why it is lost
+    /// (FreeBSD's `rexmit_drop_options`, by default off there too).
+    pub plain_syn_after: Option<u8>,
+    /// For how long opening is tried at the most, however many SYNs that makes (FreeBSD's `keepinit`).
+    pub open_timeout_ms: Option<u32>,
     /// How often a SYN-ACK is retransmitted.
     pub syn_ack_retries: u8,
     /// How often data is retransmitted in a row before the connection is given up (R2).
@@ -322,6 +334,11 @@ pub struct Profile {
     pub syn_fin: SynFin,
     /// What segments in TIME-WAIT are answered with.
     pub time_wait: TimeWait,
+    /// Whether the text of a SYN that crosses this end's is dropped, to come again, and that SYN reported as a copy when it comes
+    /// with an ACK, where RFC 9293, section 3.10.7.3, keeps it: Linux.
+    pub drops_crossing_text: bool,
+    /// Whether a SYN-ACK for a listening port is dropped, where RFC 9293, section 3.10.7.2, asks for a reset: FreeBSD.
+    pub drops_syn_ack: bool,
     /// Whether a peer that no longer answers data is sent a reset when it is given up, in case it lives. One that fails
     /// keepalive is in any case.
     pub resets_the_silent: bool,
@@ -346,6 +363,7 @@ impl Profile {
         timestamps: true,
         sack: true,
         ecn: EcnPolicy::Accept,
+        ecn_retries: 1,
         default_mss: 536,
         ttl: 64,
         budgets: Budgets::all(5),
@@ -355,11 +373,14 @@ impl Profile {
             initial_us: SECOND,
             min_us: SECOND / 5,
             margin_us: SECOND / 5,
+            adds_margin: false,
             max_us: 120 * SECOND,
             after_lost_syn_us: 3 * SECOND,
         },
         smooths_each_ack: false,
         syn_retries: 6,
+        plain_syn_after: None,
+        open_timeout_ms: None,
         syn_ack_retries: 5,
         retries: 15,
         time_wait_us: 60 * SECOND,
@@ -395,6 +416,8 @@ impl Profile {
         icmp_errors: IcmpErrors::Hard,
         syn_fin: SynFin::Crossing,
         time_wait: TimeWait::Unacceptable,
+        drops_crossing_text: false,
+        drops_syn_ack: false,
         resets_the_silent: true,
         #[cfg(feature = "fast-open")]
         fast_open: FastOpenPolicy::OFF,
@@ -415,6 +438,7 @@ impl Profile {
         nagle: Nagle::SmallOutstanding,
         window_update: WindowUpdate::Double,
         icmp_errors: IcmpErrors::All,
+        drops_crossing_text: true,
         resets_the_silent: false,
         reduces_window: true,
         linux_cubic: true,
@@ -437,9 +461,12 @@ impl Profile {
             initial_us: SECOND,
             min_us: 30_000,
             margin_us: SECOND / 5,
+            adds_margin: true,
             max_us: 64 * SECOND,
             after_lost_syn_us: 3 * SECOND,
         },
+        syn_retries: 12,
+        open_timeout_ms: Some(75_000),
         retries: 12,
         ack: AckPolicy { segments: 2, delay_us: 40_000, quick: 0 },
         push: Push::QueueEmpty,
@@ -453,6 +480,7 @@ impl Profile {
         icmp_errors: IcmpErrors::Prohibited,
         syn_fin: SynFin::Syn,
         time_wait: TimeWait::AnyButTheAck,
+        drops_syn_ack: true,
         ..Self::DEFAULT
     };
 
@@ -471,6 +499,7 @@ impl Profile {
             initial_us: 3 * SECOND,
             min_us: SECOND / 2,
             margin_us: SECOND / 20,
+            adds_margin: false,
             max_us: 64 * SECOND,
             after_lost_syn_us: 3 * SECOND,
         },
@@ -540,6 +569,18 @@ impl Profile {
 
     pub(crate) const fn syn_fin(&self) -> SynFin {
         self.worn().syn_fin
+    }
+
+    pub(crate) const fn drops_crossing_text(&self) -> bool {
+        self.worn().drops_crossing_text
+    }
+
+    pub(crate) const fn drops_syn_ack(&self) -> bool {
+        self.worn().drops_syn_ack
+    }
+
+    pub(crate) const fn plain_syn_after(&self) -> Option<u8> {
+        self.worn().plain_syn_after
     }
 
     pub(crate) const fn time_wait(&self) -> TimeWait {

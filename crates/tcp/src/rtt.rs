@@ -48,14 +48,19 @@ impl Rtt {
     /// The timeout, backed off.
     #[cfg_attr(all(target_pointer_width = "32", not(target_family = "wasm")), inline(never))]
     pub(crate) fn rto(&self, rto: &Rto) -> u32 {
-        self.base(rto).saturating_mul(1 << self.backoff.min(31)).min(rto.max_us)
+        let doubled = self.base(rto).saturating_mul(1 << self.backoff.min(31));
+        // The first SYN's timeout is the initial one alone.
+        let is_first = self.srtt == 0 && self.backoff == 0;
+        let added = if adds_margin(rto) && !is_first { rto.margin_us } else { 0 };
+        doubled.saturating_add(added).min(rto.max_us)
     }
 
     /// The timeout before backing off.
     fn base(&self, rto: &Rto) -> u32 {
         if self.srtt > 0 {
             // Section 2.3: RTO = SRTT + max(G, 4 * RTTVAR). Sections 2.4, 2.5.
-            let margin = self.rttvar.saturating_mul(4).min(1 << 31).max(rto.margin_us);
+            let least = if adds_margin(rto) { 0 } else { rto.margin_us };
+            let margin = self.rttvar.saturating_mul(4).min(1 << 31).max(least);
             (self.srtt + margin).max(rto.min_us).min(rto.max_us)
         } else if self.is_syn_lost {
             rto.initial_us.max(rto.after_lost_syn_us)
@@ -97,6 +102,11 @@ impl Rtt {
     }
 }
 
+/// What only other platforms do.
+const fn adds_margin(rto: &Rto) -> bool {
+    cfg!(feature = "platforms") && rto.adds_margin
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -107,6 +117,7 @@ mod tests {
         initial_us: 1_000_000,
         min_us: 1_000,
         margin_us: 1_000,
+        adds_margin: false,
         max_us: 60_000_000,
         after_lost_syn_us: 3_000_000,
     };
@@ -128,6 +139,20 @@ mod tests {
         }
         rtt.sample(1_000, 1);
         assert_eq!(rtt.rto(&RTO), 3_000);
+    }
+
+    /// FreeBSD: 1 s and 3.2 s for SYNs; with a round-trip time of 100 ms, 0.5 s and then 0.8 s.
+    #[test]
+    fn a_margin_that_is_added_comes_on_top_of_the_doubling() {
+        let rto = Rto { margin_us: 200_000, adds_margin: true, ..RTO };
+        let mut rtt = Rtt::new();
+        assert_eq!(rtt.rto(&rto), 1_000_000);
+        rtt.back_off();
+        assert_eq!(rtt.rto(&rto), 2_200_000);
+        rtt.sample(100_000, 1);
+        assert_eq!(rtt.rto(&rto), 500_000);
+        rtt.back_off();
+        assert_eq!(rtt.rto(&rto), 800_000);
     }
 
     proptest! {

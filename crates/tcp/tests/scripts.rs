@@ -3,12 +3,12 @@
 //!
 //! ```text
 //! options linux nonagle budget=10     the set-up; only as the first line
-//! +0    listen                        calls: listen, connect [WRITE] [to PORT], unlisten, accept, write N, read N [= M], shutdown,
+//! +0    listen                        calls: listen, connect [WRITE] [to PORT], unlisten, accept, write N, more N, flush, read N [= M], shutdown,
 //!                                     close, abort, record (the end of one)
 //! +0    < S 0(0) win 1000 <mss 1460>  the peer sends: flags, sequence number (length), ack, win, options, ce
 //! +0    > S. 0(0) ack 1 <...>         the stack must send, at that time; options are checked where they are given
 //! +0.2  silence                       the stack must not have sent anything until then
-//! +0    state ESTABLISHED             claims: state S, gone, failed F, unsent N, held N
+//! +0    state ESTABLISHED             claims: state S, gone, failed F, unsent N, held N, reordering N
 //! +0    icmp 1400 1(100)              the path says that a packet was too big
 //! ```
 //!
@@ -21,9 +21,9 @@ use fullpipe_pair::{addr, config};
 use fullpipe_tcp::{
     fast_open::FastOpenPolicy,
     heap::HeapStorage,
-    profile::{BlindDefence, Budgets, EcnPolicy, Keepalive, Profile},
+    profile::{BlindDefence, Budgets, EcnPolicy, IcmpErrors, Keepalive, Profile},
     socket::{Endpoint, Failure, SocketOptions},
-    stack::{ListenerId, SocketError, SocketId, Stack},
+    stack::{Config, ListenerId, SocketError, SocketId, Stack},
     wire::{
         checksum::Checksum,
         fast_open::{Cookie, FastOpen, Format},
@@ -61,12 +61,17 @@ impl Run {
                 _ => {}
             }
         }
+        let mut cookies_only = false;
         let mut options = SocketOptions::from_profile(&Profile { budgets: Budgets::all(40), ..profile });
         for word in first.split_whitespace() {
             match word.split_once('=') {
                 None => match word {
                     "nonagle" => options.no_nagle = true,
                     "nopush" => options.no_push = true,
+                    "corked" => options.corked = true,
+                    "nooptions" => options.no_options = true,
+                    "noicmp" => profile.icmp_errors = IcmpErrors::None,
+                    "cookiesonly" => cookies_only = true,
                     "timestamps" => profile.timestamps = true,
                     "fastopen" => {
                         profile.fast_open =
@@ -95,6 +100,10 @@ impl Run {
                         }
                         "usertimeout" => options.user_timeout_ms = Some(value),
                         "mss" => profile.initial_mss = Some(value as u16),
+                        "lowat" => options.unsent_low = Some(value),
+                        "opentimeout" => options.open_timeout_ms = Some(value),
+                        "plainsyn" => profile.plain_syn_after = Some(value as u8),
+                        "ecnretries" => profile.ecn_retries = value as u8,
                         "reap" => options.reap_after_ms = Some(value),
                         "delack" => options.ack.delay_us = value,
                         _ => panic!("unknown option {name}"),
@@ -102,7 +111,8 @@ impl Run {
                 }
             }
         }
-        let stack = Stack::new(HeapStorage::new(4, 256, 1548), config(1, false, 1500, profile));
+        let config = Config { syn_cookies_only: cookies_only, ..config(1, false, 1500, profile) };
+        let stack = Stack::new(HeapStorage::new(4, 256, 1548), config);
         Self {
             stack,
             options,
@@ -227,6 +237,15 @@ impl Run {
                     _ => return Err("unknown failure".into()),
                 };
                 return if failure == Some(expected) { Ok(()) } else { Err(format!("{failure:?}")) };
+            }
+            "more" => {
+                let data = vec![7; number()?];
+                self.stack.write_more(now, self.id()?, &data).map_err(|error| error.to_string())?;
+            }
+            "flush" => self.stack.flush(now, self.id()?).map_err(|error| error.to_string())?,
+            "reordering" => {
+                let segments = usize::from(self.stack.info(self.id()?).ok_or("gone")?.reordering);
+                return if segments == number()? { Ok(()) } else { Err(format!("{segments} segments")) };
             }
             "write" => {
                 let (ask, took) = rest.split_once('=').map_or((rest, None), |(ask, took)| (ask, Some(took)));

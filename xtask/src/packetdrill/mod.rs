@@ -34,6 +34,30 @@ pub(crate) struct Arguments {
     failures: Option<PathBuf>,
 }
 
+/// How a packetdrill comes to the plugin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loads {
+    /// google/packetdrill: `--so_filename`.
+    ByName,
+    /// nplab's has no such option: the plugin stands in for the C library.
+    Before,
+}
+
+/// The packetdrill to run.
+struct Program<'a> {
+    path: &'a Path,
+    loads: Loads,
+}
+
+impl<'a> Program<'a> {
+    fn new(path: &'a Path) -> Result<Self> {
+        let bytes = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+        let option = b"so_filename";
+        let knows_plugins = bytes.windows(option.len()).any(|window| window == option);
+        Ok(Self { path, loads: if knows_plugins { Loads::ByName } else { Loads::Before } })
+    }
+}
+
 /// A script's fate.
 struct Outcome {
     name: String,
@@ -64,7 +88,8 @@ pub(crate) fn run(shell: &Shell, arguments: &Arguments) -> Result<()> {
     }
     let folder = std::env::temp_dir().join(format!("fullpipe-packetdrill-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
-    let outcomes = run_all(arguments, &plugin, &folder, &scripts);
+    let program = Program::new(&arguments.packetdrill)?;
+    let outcomes = run_all(arguments, &program, &plugin, &folder, &scripts);
     fs::remove_dir_all(&folder)?;
     let outcomes = outcomes?;
     print(&outcomes);
@@ -86,7 +111,13 @@ fn find(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-fn run_all(arguments: &Arguments, plugin: &Path, folder: &Path, scripts: &[PathBuf]) -> Result<Vec<Outcome>> {
+fn run_all(
+    arguments: &Arguments,
+    program: &Program<'_>,
+    plugin: &Path,
+    folder: &Path,
+    scripts: &[PathBuf],
+) -> Result<Vec<Outcome>> {
     let next = Mutex::new(0..scripts.len());
     let outcomes = Mutex::new(Vec::new());
     let work = || -> Result<()> {
@@ -102,9 +133,9 @@ fn run_all(arguments: &Arguments, plugin: &Path, folder: &Path, scripts: &[PathB
             let mut failures = [None, None];
             for (failure, how) in failures.iter_mut().zip(MODES) {
                 let file = folder.join(format!("{at}.pkt"));
-                let prepared = script::prepare(&text, how);
+                let prepared = script::prepare(&text, how, program.loads);
                 fs::write(&file, &prepared.text)?;
-                *failure = run_one(arguments, plugin, &file, &prepared)?;
+                *failure = run_one(program, plugin, &file, &prepared)?;
                 // Who passes the strict way passes the relaxed one.
                 if failure.is_none() {
                     break;
@@ -126,12 +157,20 @@ fn run_all(arguments: &Arguments, plugin: &Path, folder: &Path, scripts: &[PathB
 }
 
 /// Why a script fails; `None` where it passes.
-fn run_one(arguments: &Arguments, plugin: &Path, script: &Path, prepared: &Prepared) -> Result<Option<String>> {
+fn run_one(program: &Program<'_>, plugin: &Path, script: &Path, prepared: &Prepared) -> Result<Option<String>> {
     let output = script.with_extension("out");
     let file = fs::File::create(&output)?;
-    let mut child = Command::new(&arguments.packetdrill)
-        .arg(format!("--so_filename={}", plugin.display()))
-        .arg(format!("--so_flags={}", prepared.flags))
+    let mut command = Command::new(program.path);
+    match program.loads {
+        Loads::ByName => {
+            command.arg(format!("--so_filename={}", plugin.display()));
+            command.arg(format!("--so_flags={}", prepared.flags));
+        }
+        Loads::Before => {
+            command.env("FULLPIPE_PACKETDRILL", &prepared.flags);
+        }
+    }
+    let mut child = command
         .arg(format!("--local_ip={}", prepared.local))
         .args(["--code_command=/usr/bin/env python3"])
         .args(DEFINITIONS.iter().map(|definition| format!("--define={definition}")))
@@ -141,7 +180,7 @@ fn run_one(arguments: &Arguments, plugin: &Path, script: &Path, prepared: &Prepa
         .stdout(file.try_clone()?)
         .stderr(file)
         .spawn()
-        .with_context(|| format!("starting {}", arguments.packetdrill.display()))?;
+        .with_context(|| format!("starting {}", program.path.display()))?;
     let start = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait()? {

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Loads;
+
 /// What is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
@@ -41,20 +43,29 @@ const STATES: [(&str, &str); 11] = [
     ("TCPI_TIME_WAIT", "TCP_TIME_WAIT"),
 ];
 
+/// FreeBSD's socket options that Linux does not have, by the plugin's numbers: theirs and 1000.
+const OPTIONS: [(&str, &str); 3] =
+    [("TCP_REMOTE_UDP_ENCAPS_PORT", "1071"), ("TCP_KEEPINIT", "1128"), ("TCP_NOOPT", "1008")];
+
 /// Makes a script ready.
-pub(crate) fn prepare(text: &str, how: How) -> Prepared {
+pub(crate) fn prepare(text: &str, how: How, loads: Loads) -> Prepared {
     let suite = if text.contains("net.inet.tcp.") { Suite::FreeBsd } else { Suite::Linux };
     let mut text = chosen(text);
     if suite == Suite::FreeBsd {
-        // The names of states in the packetdrill that these scripts are for.
-        for (theirs, name) in STATES {
+        // The scripts are for nplab's packetdrill, which names states by itself, but has no names of FreeBSD's options
+        // where it is not built there.
+        let names: &[(&str, &str)] = match loads {
+            Loads::ByName => &STATES,
+            Loads::Before => &OPTIONS,
+        };
+        for (theirs, name) in names {
             text = text.replace(theirs, name);
         }
     }
     // What is set before the first socket is the set-up; what is set later changes flags under way.
     let setup_len = text.find("socket(").unwrap_or(text.len());
     let (setup, later) = text.split_at(setup_len);
-    let (setup, shell) = with_shell_as(setup, |_| "true".to_owned());
+    let (setup, shell) = with_shell_as(setup, files);
     let (later, _) = with_shell_as(later, |shell| match changes(&settings(shell), suite, shell) {
         changes if changes.is_empty() => "true".to_owned(),
         changes => format!(": fullpipe {}", changes.join(",")),
@@ -67,6 +78,12 @@ pub(crate) fn prepare(text: &str, how: How) -> Prepared {
         text = text.lines().map(|line| without_options(line, suite) + "\n").collect();
     }
     Prepared { text, flags: flags(&settings(&shell), suite, &local) + &mtu, local }
+}
+
+/// What shell lines do to files that the script reads; nothing else.
+fn files(shell: &str) -> String {
+    let commands: Vec<&str> = shell.lines().filter(|line| line.starts_with("/bin/")).collect();
+    if commands.is_empty() { "true".to_owned() } else { commands.join("; ") }
 }
 
 /// Of what stands between `#ifdef` and `#endif` what is for FreeBSD. Lines keep their numbers.
@@ -200,6 +217,11 @@ fn flags(found: &BTreeMap<String, String>, suite: Suite, local: &str) -> String 
     flags.join(",")
 }
 
+/// The shift that FreeBSD announces for the largest buffer that a system allows.
+fn shift_for(bytes: u64) -> u32 {
+    (0..14).find(|shift| 65_535 << shift >= bytes).unwrap_or(14)
+}
+
 /// What settings, and shell lines that are none, change of the flags.
 fn changes(settings: &BTreeMap<String, String>, suite: Suite, shell: &str) -> Vec<String> {
     let mut flags = Vec::new();
@@ -214,6 +236,7 @@ fn changes(settings: &BTreeMap<String, String>, suite: Suite, shell: &str) -> Ve
             (Suite::Linux, "tcp_window_scaling") => "scale",
             (Suite::Linux, "tcp_slow_start_after_idle") => "idle_restart",
             (Suite::Linux, "tcp_congestion_control") => "cc",
+            (Suite::Linux, "tcp_notsent_lowat") => "unsent_low",
             (Suite::Linux, "tcp_syn_retries") => "syn_retries",
             (Suite::Linux, "tcp_synack_retries") => "syn_ack_retries",
             (Suite::Linux, "tcp_mtu_probing") => "mtu_probing",
@@ -240,6 +263,19 @@ fn changes(settings: &BTreeMap<String, String>, suite: Suite, shell: &str) -> Ve
             (Suite::FreeBsd, "net.inet.tcp.rexmit_slop") => "rto_margin_ms",
             (Suite::FreeBsd, "net.inet.tcp.delacktime") => "delack_ms",
             (Suite::FreeBsd, "net.inet.tcp.syncookies") => "cookies",
+            (Suite::FreeBsd, "kern.ipc.maxsockbuf") => {
+                set("shift", &shift_for(value.parse().unwrap_or(0)).to_string());
+                continue;
+            }
+            (Suite::FreeBsd, "net.inet.tcp.rexmit_drop_options") => {
+                set("plain_syn_after", if value == "1" { "3" } else { "0" });
+                continue;
+            }
+            (Suite::FreeBsd, "net.inet.tcp.ecn.maxretries") => "ecn_retries",
+            (Suite::FreeBsd, "net.inet.tcp.icmp_may_rst") => "icmp_may_end",
+            (Suite::FreeBsd, "net.inet.tcp.keepinit") => "open_timeout_ms",
+            (Suite::FreeBsd, "net.inet.tcp.syncookies_only") => "cookies_only",
+            (Suite::FreeBsd, "net.inet.tcp.udp_tunneling_port") => "udp_port",
             (Suite::FreeBsd, "net.inet.tcp.drop_synfin") => "drop_synfin",
             (Suite::FreeBsd, "net.inet.tcp.keepidle") => "keep_idle_ms",
             (Suite::FreeBsd, "net.inet.tcp.keepintvl") => "keep_interval_ms",
@@ -263,7 +299,7 @@ mod tests {
         let text = "`../common/defaults.sh\n../common/set_sysctls.py /proc/sys/net/ipv4/tcp_timestamps=0\\`\n\
                     // `not this`\n +0 `sysctl -q net.ipv4.tcp_ecn=1`\n 0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n\
                     +.1 `sysctl -q net.ipv4.tcp_ecn=0`\n";
-        let prepared = prepare(text, How::Strict);
+        let prepared = prepare(text, How::Strict, Loads::ByName);
         assert!(prepared.flags.ends_with("ecn=request,timestamps=0"), "{}", prepared.flags);
         assert_eq!(prepared.text.matches("`true").count(), 2);
         assert_eq!(prepared.text.lines().count(), text.lines().count());
@@ -274,9 +310,9 @@ mod tests {
     fn the_relaxed_way_drops_claims_and_options() {
         let linux = "+0 > S. 0:0(0) ack 1 <mss 1460> // why\n+0 > . 1:1(0) ack 1 <nop>\n+0 < S 0:0(0) <mss 1>\n+.1 %{ assert 1\n }%\n";
         let expected = "+0 > S. 0:0(0) ack 1 <...> \n+0 > . 1:1(0) ack 1 <nop>\n+0 < S 0:0(0) <mss 1>\n+.1 `true\n`\n";
-        assert_eq!(prepare(linux, How::Relaxed).text, expected);
+        assert_eq!(prepare(linux, How::Relaxed, Loads::ByName).text, expected);
         let freebsd = "0.0 `sysctl -w net.inet.tcp.sack.enable=0`\n+0 > . 1:1(0) ack 1 win 5\n";
-        let prepared = prepare(freebsd, How::Relaxed);
+        let prepared = prepare(freebsd, How::Relaxed, Loads::ByName);
         assert_eq!(prepared.text, "0.0 `true`\n+0 > . 1:1(0) ack 1 win 5 <...>\n");
         assert!(prepared.flags.contains("profile=freebsd,sack=0"));
     }

@@ -218,8 +218,8 @@ impl Sender {
         (fill.max(1), fill.max(1) * buffers)
     }
 
-    /// Copies what fits of `data` and returns how much.
-    pub(crate) fn write(&mut self, pool: &mut Pool<'_>, mut data: &[u8], mss: u32) -> usize {
+    /// Copies what fits of `data` and returns how much. `push`: a write ends with it.
+    pub(crate) fn write(&mut self, pool: &mut Pool<'_>, mut data: &[u8], mss: u32, push: bool) -> usize {
         let (fill, _) = Self::unit(pool, mss);
         let mut taken = 0;
         while !data.is_empty() {
@@ -246,10 +246,17 @@ impl Sender {
             taken += fit;
             self.end += fit as u32;
         }
-        if taken > 0 {
-            pool.slot_mut(self.queue.tail).mark.set(Mark::PUSH);
+        if taken > 0 && push {
+            self.mark_push(pool);
         }
         taken
+    }
+
+    /// What was written last is pushed.
+    pub(crate) fn mark_push(&self, pool: &mut Pool<'_>) {
+        if self.queue.tail != NONE {
+            pool.slot_mut(self.queue.tail).mark.set(Mark::PUSH);
+        }
     }
 
     /// What is written next begins a buffer, and so a segment.

@@ -196,7 +196,13 @@ impl Socket {
         let found = self.find_losses(cx, delivered);
         let found = found && !(self.phase == Phase::Open && self.probe_alone_is_lost(cx));
         match self.phase {
-            Phase::Open if found => self.enter_recovery(cx),
+            Phase::Open if found => {
+                self.enter_recovery(cx);
+                if !self.controller.is_rate_based() && self.uses_sack() {
+                    // RFC 9937, section 6: from the acknowledgement on that recovery starts with.
+                    self.reduce_proportionally(delivered_bytes, false);
+                }
+            }
             _ if self.controller.is_rate_based() => {}
             Phase::Open => {
                 self.react_to_ecn(cx, segment, kind);

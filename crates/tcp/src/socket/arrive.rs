@@ -5,7 +5,7 @@ use fullpipe_units::{Instant, SeqNum};
 use super::{Context, Events, Failure, Fin, Reply, Socket, State, Syn, leave::SOON_REPORTED, timer::Timer};
 use crate::{
     congestion::CongestionControl as _,
-    profile::{AckCount, BlindDefence, SynFin, TimeWait},
+    profile::{AckCount, BlindDefence, EcnPolicy, SynFin, TimeWait},
     time::{self, Millis, Stamp},
     wire::{
         ip::Ecn,
@@ -22,6 +22,8 @@ impl Socket {
     pub(crate) fn on_segment(&mut self, cx: &mut Context<'_, '_>, segment: &Segment<'_>, ecn: Ecn) -> Reply {
         self.counts.note(|counts| counts.segments_received = counts.segments_received.wrapping_add(1));
         self.train = 0;
+        // An arrival lets go what waited for another write.
+        self.more = false;
         match self.state {
             // Section 3.10.7.1.
             State::Closed if segment.flags.has(Flags::RST) => Reply::None,
@@ -68,10 +70,13 @@ impl Socket {
         let ecn_agreed = flags.has(Flags::ECE) && !flags.has(Flags::CWR);
         if !has_ack {
             // Simultaneous open: the same SYN again, now with an acknowledgement.
-            self.ecn_on = false;
+            let asks = flags.has(Flags::ECE) && flags.has(Flags::CWR);
+            self.ecn_on = cfg!(feature = "ecn") && cx.profile.ecn != EcnPolicy::Off && asks;
             self.state = State::SynReceived;
             self.syn = Syn::Again;
-            self.keep_crossing_text(cx, segment);
+            if !cx.profile.drops_crossing_text() {
+                self.keep_crossing_text(cx, segment);
+            }
             return Reply::None;
         }
         self.ecn_on = self.uses_ecn() && ecn_agreed;
@@ -80,7 +85,7 @@ impl Socket {
         self.ack_now = true;
         if !segment.payload.is_empty() || flags.has(Flags::FIN) {
             self.rx.offer(cx.pool, self.window_limit());
-            self.take_text(cx, segment.seq + 1, segment);
+            return self.take_text(cx, segment.seq + 1, segment);
         }
         Reply::None
     }
@@ -131,7 +136,9 @@ impl Socket {
         let flags = segment.flags;
         if self.state == State::TimeWait && flags.has(Flags::SYN) && !flags.has(Flags::ACK) && self.may_reopen(segment)
         {
-            return Reply::Reopen(self.snd_nxt());
+            // No listener would begin a connection with a SYN that has FIN, unless the profile says so.
+            let begins = !flags.has(Flags::FIN) || cx.profile.syn_fin() == SynFin::Syn;
+            return if begins { Reply::Reopen(self.snd_nxt()) } else { Reply::None };
         }
         let mut seq = segment.seq;
         if self.state == State::SynReceived && flags.has(Flags::SYN) && seq == self.irs {
@@ -141,6 +148,9 @@ impl Socket {
                 return Reply::None;
             }
             // Simultaneous open: the peer's SYN-ACK. Its SYN is known; the rest counts.
+            if self.uses_sack() && cx.profile.drops_crossing_text() {
+                self.rx.note_duplicate(seq, seq + 1);
+            }
             seq += 1;
             self.ack_now = true;
         }
@@ -195,7 +205,7 @@ impl Socket {
         self.note_ecn(flags, ecn, segment);
         // Seventh and eighth: text and FIN. Urgent data is ordinary data here (see `refusals`).
         if !segment.payload.is_empty() || flags.has(Flags::FIN) {
-            self.take_text(cx, seq, segment);
+            return self.take_text(cx, seq, segment);
         }
         Reply::None
     }
@@ -335,18 +345,19 @@ impl Socket {
 
     /// Seventh and eighth: `segment`'s data and FIN, the data starting at `seq`.
     #[inline]
-    pub(super) fn take_text(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum, segment: &Segment<'_>) {
+    pub(super) fn take_text(&mut self, cx: &mut Context<'_, '_>, seq: SeqNum, segment: &Segment<'_>) -> Reply {
         if !(self.state.can_receive() || self.is_early()) {
             // After the peer's FIN nothing can come; what does is ignored.
-            return;
+            return Reply::None;
         }
         let len = segment.payload.len() as u32;
         let (nxt, window) = (self.rx.nxt, self.rx.window());
         let (start, end) = (seq.later(nxt), (seq + len).earlier(nxt + window));
         if self.orphan && (seq + len).after(nxt) {
-            // RFC 9293, section 3.6.1, SHLD-3: nobody will read it.
-            self.abort(cx);
-            return;
+            // RFC 9293, section 3.6.1, SHLD-3: nobody will read it. The connection is over, and the reset is what any
+            // segment for a closed one gets (section 3.10.7.1), as with Linux and FreeBSD.
+            self.end(cx, Some(Failure::Aborted));
+            return Reply::Reset;
         }
         if segment.flags.has(Flags::FIN) && (seq + len).at_or_before(nxt + window) {
             self.rx.note_fin(seq + len);
@@ -365,6 +376,7 @@ impl Socket {
         if self.rx.is_fin_next() {
             self.take_fin(cx);
         }
+        Reply::None
     }
 
     #[inline]

@@ -10,23 +10,58 @@ use crate::{
     time::{self, Millis, Stamp},
 };
 
+/// How a write is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writing {
+    /// As any.
+    New,
+    /// One that waited for room goes on.
+    GoesOn,
+    /// More follows at once.
+    More,
+}
+
 impl Socket {
-    /// Copies what fits of `data` into the send queue (RFC 9293, section 3.10.2) and returns how much. `is_new`: the application
-    /// has called, rather than waited for room in a call.
-    pub(crate) fn write(&mut self, cx: &mut Context<'_, '_>, data: &[u8], is_new: bool) -> usize {
+    /// Copies what fits of `data` into the send queue (RFC 9293, section 3.10.2) and returns how much.
+    pub(crate) fn write(&mut self, cx: &mut Context<'_, '_>, data: &[u8], how: Writing) -> usize {
         if self.fin != Fin::Open || self.failure.is_some() || matches!(self.state, State::Closed | State::TimeWait) {
             return 0;
         }
-        if self.tx.unsent_bytes() == 0 && self.kept.no_push {
+        self.more = how == Writing::More;
+        if self.tx.unsent_bytes() == 0 && self.gathers() {
             self.timers.set(Timer::NoPush, cx.now, cx.profile.no_push_us);
         }
         self.raise_after_a_while(cx);
         self.train = 0;
         let mss = self.mss();
-        if is_new {
+        if how != Writing::GoesOn {
             self.note_application_limit(mss);
         }
-        self.tx.write(cx.pool, data, mss)
+        let data = match self.kept.unsent_low() {
+            Some(mark) => &data[..data.len().min(self.below_mark(mark, mss) as usize)],
+            None => data,
+        };
+        self.tx.write(cx.pool, data, mss, how != Writing::More)
+    }
+
+    /// Bytes that a write takes where it ends at `mark` bytes that wait: as many as fill what leaves at once, half of the peer's
+    /// window at the most (`tcp_xmit_size_goal`).
+    fn below_mark(&self, mark: u32, mss: u32) -> u32 {
+        const MOST: u32 = 65_535;
+        let waits = self.tx.unsent_bytes();
+        let half = if self.max_wnd > 536 { self.max_wnd / 2 } else { self.max_wnd };
+        let chunk = (half.min(MOST) / mss * mss).max(mss);
+        mark.max(waits).div_ceil(chunk).saturating_mul(chunk).saturating_sub(waits)
+    }
+
+    /// Whether partial segments wait for more data.
+    pub(super) const fn gathers(&self) -> bool {
+        self.kept.no_push || self.kept.corked || self.more
+    }
+
+    /// What waits for more data leaves.
+    pub(crate) fn flush(&mut self) {
+        self.force_small = self.tx.unsent_bytes() > 0;
     }
 
     /// What is written next goes into a segment of its own.
@@ -38,6 +73,7 @@ impl Socket {
     pub(crate) fn can_write(&self, pool: &Pool<'_>) -> bool {
         self.fin == Fin::Open
             && matches!(self.state, State::SynSent | State::SynReceived | State::Established | State::CloseWait)
+            && self.kept.unsent_low().is_none_or(|mark| self.tx.unsent_bytes() < mark / 2)
             && self.tx.has_room(pool, self.mss())
     }
 
@@ -234,6 +270,11 @@ impl Socket {
         self.timers.stop_all();
         self.timers.set(Timer::State, cx.now, cx.profile.time_wait_us);
         self.events.set(Events::CLOSED);
+    }
+
+    /// A new connection between the same ends begins before TIME-WAIT is over.
+    pub(crate) fn leave_time_wait(&mut self, cx: &mut Context<'_, '_>) {
+        self.end(cx, None);
     }
 
     /// Gives everything back, whatever the state.

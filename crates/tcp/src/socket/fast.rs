@@ -72,7 +72,9 @@ mod on {
         /// The option without its cookie, which the stack knows.
         pub(crate) fn add_fast_open(&self, options: &mut Options) {
             let empty = |format| FastOpen { cookie: Cookie::NONE, format };
-            options.fast_open = self.fast.option.map(empty);
+            // The answer to a SYN that crosses this end's asks for nothing.
+            let is_crossing = self.fast.is_asking && self.state == State::SynReceived;
+            options.fast_open = self.fast.option.filter(|_| !is_crossing).map(empty);
         }
 
         /// The data that a client's first SYN carries (section 4.2.1). No PSH: it could not be distinguished from the SYN's.
@@ -125,7 +127,8 @@ mod on {
             self.window.cwnd = cx.profile.initial_window_bytes(self.mss());
             self.rx.offer(cx.pool, self.window_limit());
             if !syn.payload.is_empty() {
-                self.take_text(cx, syn.seq + 1, syn);
+                let reply = self.take_text(cx, syn.seq + 1, syn);
+                debug_assert_eq!(reply, super::super::Reply::None, "an application may still accept it");
                 self.fast.is_taken = self.rx.readable > 0;
                 self.timers.stop(Timer::DelayedAck);
             }

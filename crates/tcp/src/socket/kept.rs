@@ -8,6 +8,8 @@ use crate::profile::{AckPolicy, Keepalive};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
     user_timeout_ms: u32,
+    open_timeout_ms: u32,
+    unsent_low: u32,
     reap_after_ms: u32,
     keepalive_idle_s: u32,
     keepalive_interval_s: u32,
@@ -18,6 +20,8 @@ pub(super) struct Kept {
     pub(super) syn_retries: u8,
     pub(super) no_nagle: bool,
     pub(super) no_push: bool,
+    pub(super) corked: bool,
+    pub(super) no_options: bool,
 }
 
 const NEVER: u32 = u32::MAX;
@@ -27,6 +31,8 @@ impl Kept {
         let keepalive = options.keepalive.unwrap_or(Keepalive::USUAL);
         Self {
             user_timeout_ms: options.user_timeout_ms.unwrap_or(NEVER),
+            open_timeout_ms: options.open_timeout_ms.unwrap_or(NEVER),
+            unsent_low: options.unsent_low.unwrap_or(NEVER),
             reap_after_ms: options.reap_after_ms.unwrap_or(NEVER),
             keepalive_idle_s: keepalive.idle_s,
             keepalive_interval_s: keepalive.interval_s,
@@ -37,12 +43,20 @@ impl Kept {
             syn_retries: options.syn_retries,
             no_nagle: options.no_nagle,
             no_push: options.no_push,
+            corked: options.corked,
+            no_options: options.no_options,
         }
     }
 
-    /// For how long data may be unacknowledged.
-    pub(super) fn user_timeout_ms(&self) -> Option<u32> {
-        Some(self.user_timeout_ms).filter(|limit| *limit != NEVER)
+    /// For how long data, or in a connection that is being opened the SYN, may be unacknowledged.
+    pub(super) fn user_timeout_ms(&self, is_opening: bool) -> Option<u32> {
+        let limit = if is_opening { self.user_timeout_ms.min(self.open_timeout_ms) } else { self.user_timeout_ms };
+        Some(limit).filter(|limit| *limit != NEVER)
+    }
+
+    /// The bytes waiting to be sent from which on no more is taken.
+    pub(super) fn unsent_low(&self) -> Option<u32> {
+        Some(self.unsent_low).filter(|mark| *mark != NEVER)
     }
 
     /// For how long the peer may be silent.

@@ -110,7 +110,6 @@ impl Socket {
             self.last_data_sent = Stamp::new(cx.now);
         }
         self.arm_retransmit(cx);
-        let profile = cx.profile;
         let flags = match (active, self.uses_ecn()) {
             // RFC 3168, section 6.1.1.
             (true, true) => Flags::SYN.with(Flags::ECE).with(Flags::CWR),
@@ -119,7 +118,6 @@ impl Socket {
             (false, false) => Flags::SYN.with(Flags::ACK),
         };
         // RFC 7323, section 2.2, and RFC 2018, section 2: in a SYN-ACK only what the SYN offered.
-        let scale = if active { profile.window_scaling } else { self.scaling };
         // FreeBSD remembers little of a connection that is half open.
         let limit = if cx.profile.takes_unoffered() && !self.passive { u32::MAX } else { u16::MAX.into() };
         let window = self.rx.offer(cx.pool, limit);
@@ -127,8 +125,8 @@ impl Socket {
         self.last_ack_sent = self.rx.nxt;
         let mut options = Options {
             // What the path is known to take is all that the peer should send (RFC 6691, section 5.1).
-            mss: Some(self.own_mss.min(self.path_mss)),
-            window_scale: scale.then_some(self.rcv_shift),
+            mss: (!self.kept.no_options).then(|| self.own_mss.min(self.path_mss)),
+            window_scale: self.scaling.then_some(self.rcv_shift),
             sack_permitted: self.uses_sack(),
             ..base_options(self.timestamps(cx.now))
         };
@@ -369,7 +367,7 @@ impl Socket {
         if self.fin != Fin::Open || core::mem::take(&mut self.force_small) {
             return true;
         }
-        if self.kept.no_push {
+        if self.gathers() {
             return !self.timers.is_set(Timer::NoPush);
         }
         let waits = match cx.profile.nagle() {

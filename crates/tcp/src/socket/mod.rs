@@ -24,7 +24,7 @@ use fullpipe_units::{Instant, SeqNum};
 
 #[cfg(feature = "path-search")]
 use self::search::Search;
-pub(crate) use self::{fast::Part, leave::Outgoing, open::Opening};
+pub(crate) use self::{calls::Writing, fast::Part, leave::Outgoing, open::Opening};
 pub use self::{
     info::Info,
     vocabulary::{Counts, Endpoint, Events, Failure, SocketOptions, State, Tuple},
@@ -218,6 +218,8 @@ pub struct Socket {
     persist_backoff: u8,
     /// The override of silly-window avoidance: the next segment may be of any size.
     force_small: bool,
+    /// More was announced with the last write: what is less than a segment waits for it, or for the peer.
+    more: bool,
     /// The end of the last small segment sent.
     small_end: SeqNum,
     /// Data segments that have left at once: since the last call or arrival. Two are a train.

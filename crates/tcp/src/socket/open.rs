@@ -16,7 +16,7 @@ use crate::{
     time::{self, Millis, Stamp},
     wire::{
         ip,
-        tcp::{Flags, MAX_SHIFT, Segment},
+        tcp::{Flags, MAX_SHIFT, Options, Segment},
     },
 };
 
@@ -112,6 +112,7 @@ impl Socket {
             cwr_until: iss,
             persist_backoff: 0,
             force_small: false,
+            more: false,
             small_end: iss,
             train: 0,
             burst_left: 0,
@@ -133,10 +134,12 @@ impl Socket {
         let mut socket = Self::closed(cx, opening);
         socket.state = State::SynSent;
         // Until the peer answers, everything that the profile offers is on offer.
-        socket.timestamps_on = cx.profile.timestamps;
-        socket.sack_on = cfg!(feature = "sack") && cx.profile.sack;
+        let offers = !socket.kept.no_options;
+        socket.timestamps_on = cx.profile.timestamps && offers;
+        socket.sack_on = cfg!(feature = "sack") && cx.profile.sack && offers;
         socket.ecn_on = Self::asks_for_ecn(cx);
-        socket.rcv_shift = socket.shift_to_announce(cx);
+        socket.scaling = cx.profile.window_scaling && offers;
+        socket.rcv_shift = if offers { socket.shift_to_announce(cx) } else { 0 };
         socket.arm_silence(cx.now);
         socket
     }
@@ -166,8 +169,10 @@ impl Socket {
 
     /// Sequence numbers, segment size and options of the peer's SYN.
     pub(super) fn take_peer_syn(&mut self, cx: &Context<'_, '_>, syn: &Segment<'_>) {
-        let offered = &syn.options;
         let first = matches!(self.state, State::SynReceived) && self.passive;
+        // What this end would not tell it doesn't hear, but for the size of what the peer takes.
+        let none = Options { mss: syn.options.mss, ..Options::default() };
+        let offered = if self.kept.no_options { &none } else { &syn.options };
         self.irs = syn.seq;
         self.rx.start(syn.seq + 1);
         self.grow_from = syn.seq + 1;
@@ -176,7 +181,8 @@ impl Socket {
         let default = if ip::is_v6(self.tuple.remote.addr) { 1220 } else { cx.profile.default_mss };
         self.peer_mss = offered.mss.unwrap_or(default).max(64);
         // RFC 7323, section 2.2: both SYNs must carry the option, and shifts above 14 count as 14.
-        let scaling = cx.profile.window_scaling && offered.window_scale.is_some();
+        let scales = if first { cx.profile.window_scaling } else { self.scaling };
+        let scaling = scales && offered.window_scale.is_some();
         self.scaling = scaling;
         self.snd_shift = if scaling { offered.window_scale.unwrap_or(0).min(MAX_SHIFT) } else { 0 };
         self.rcv_shift = if scaling { self.shift_to_announce(cx) } else { 0 };

@@ -24,6 +24,7 @@ impl Socket {
             // MUST-56: soft errors do not abort, unless a profile says so of those that are being opened.
             Reason::Hard | Reason::Prohibited | Reason::Soft => {
                 let ends = match cx.profile.icmp_errors() {
+                    IcmpErrors::None => false,
                     IcmpErrors::Hard => reason == Reason::Hard,
                     IcmpErrors::Prohibited => reason != Reason::Soft,
                     IcmpErrors::All => true,

@@ -13,6 +13,10 @@ use crate::{
 /// get to the segment: each probe would be for nothing. Linux's least is two ticks (TCP_TIMEOUT_MIN), 2 ms at 1000 Hz.
 const LEAST_PROBE_US: u32 = 2_000;
 
+/// Linux counts to no more (`tcp_max_reordering`), and from no less.
+const MOST_OVERTAKEN: u32 = 300;
+const LEAST_OVERTAKEN: u16 = 3;
+
 /// The algorithm's variables (RFC 8985, section 5.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rack {
@@ -23,6 +27,10 @@ pub(super) struct Rack {
     /// The highest sequence number delivered (`RACK.fack`).
     forward: SeqNum,
     order: Order,
+    /// By how many segments one has been overtaken, at the most.
+    overtaken: u16,
+    /// How often that was seen.
+    overtakings: u16,
     /// The reordering window in quarters of the least round-trip time, and how long it stays widened.
     window_quarters: u8,
     window_persist: u8,
@@ -69,19 +77,33 @@ impl Rack {
 
     /// Section 6.2, steps 1 to 3.
     #[inline]
-    fn update(&mut self, delivered: &Delivered, una: SeqNum, now: Instant) {
+    fn update(&mut self, delivered: &Delivered, una: SeqNum, now: Instant, mss: u32) {
         let Some(latest) = delivered.latest else { return };
         if self.order == Order::Unknown || sent_after(latest.sent_at, latest.end, self.sent_at.instant(), self.end) {
             (self.sent_at, self.end) = (Stamp::new(latest.sent_at), latest.end);
             self.rtt_us = time::us_since(now, latest.sent_at);
         }
         if self.order == Order::Unknown {
+            // Nothing came before what an acknowledgement reports first, however much it is.
             (self.order, self.forward) = (Order::Kept, una);
-        }
-        if delivered.lowest_clean.is_some_and(|end| end.before(self.forward)) {
+        } else if let Some(end) = delivered.lowest_clean.filter(|end| end.before(self.forward)) {
             self.order = Order::Changed;
+            // From the front of the one to the end of the foremost that came before it (`tcp_check_sack_reordering`).
+            let segments = self.forward.distance_from(end).div_ceil(mss) + 1;
+            self.overtakings = self.overtakings.saturating_add(1);
+            self.overtaken = self.overtaken.max(segments.min(MOST_OVERTAKEN) as u16);
         }
         self.forward = self.forward.later(latest.end).later(una);
+    }
+
+    /// By how many segments one has been overtaken, at the most.
+    pub(super) fn reordering(&self) -> u16 {
+        self.overtaken.max(LEAST_OVERTAKEN)
+    }
+
+    /// How often a segment was seen to be overtaken.
+    pub(super) const fn overtakings(&self) -> u16 {
+        self.overtakings
     }
 
     /// Section 6.2, step 4: how much longer than the latest delivery's round trip a segment may take.
@@ -129,7 +151,7 @@ impl Socket {
 
     #[inline]
     pub(super) fn rack_update(&mut self, cx: &Context<'_, '_>, delivered: &Delivered) {
-        self.rack.update(delivered, self.tx.una, cx.now);
+        self.rack.update(delivered, self.tx.una, cx.now, self.mss());
     }
 
     /// Section 6.2, step 5. Returns whether any segment was found lost.

@@ -165,6 +165,9 @@ impl Socket {
         }
         if self.timers.take(Timer::NoPush, now) {
             self.force_small = true;
+            if !self.kept.no_push {
+                self.tx.mark_push(cx.pool);
+            }
         }
         // What waited leaves at the next call.
         #[cfg(feature = "bbr")]
@@ -219,12 +222,21 @@ impl Socket {
         self.counts.note(|counts| counts.retransmits += 1);
         self.rtt.back_off();
         // RFC 3168, section 6.1.1.1: a SYN that may have been lost for asking is retransmitted without.
-        self.ecn_on = self.uses_ecn() && self.rtt.backoff() < 2;
+        self.ecn_on = self.uses_ecn() && self.rtt.backoff() <= cx.profile.ecn_retries;
+        if cx.profile.plain_syn_after().is_some_and(|after| self.rtt.backoff() >= after) && self.state == State::SynSent
+        {
+            (self.timestamps_on, self.sack_on, self.scaling, self.rcv_shift) = (false, false, false, 0);
+        }
+    }
+
+    #[inline]
+    fn user_timeout_ms(&self) -> Option<u32> {
+        self.kept.user_timeout_ms(self.state == State::SynSent)
     }
 
     fn user_timeout_passed(&self, now: Instant) -> bool {
         let waited_ms = Millis::new(now).since(self.waiting_since);
-        self.kept.user_timeout_ms().is_some_and(|limit| waited_ms >= limit)
+        self.user_timeout_ms().is_some_and(|limit| waited_ms >= limit)
     }
 
     /// `wait_us`, or less where the user timeout ends before: timers that double would hold a dead peer's buffers for
@@ -232,7 +244,7 @@ impl Socket {
     #[inline]
     fn within_user_timeout(&self, wait_us: u32, now: Instant) -> u32 {
         let waited_ms = Millis::new(now).since(self.waiting_since);
-        match self.kept.user_timeout_ms().map(|limit| limit.saturating_sub(waited_ms)) {
+        match self.user_timeout_ms().map(|limit| limit.saturating_sub(waited_ms)) {
             // Over, and the connection lives: its peer answers.
             None | Some(0) => wait_us,
             Some(left_ms) => wait_us.min(left_ms.saturating_mul(1_000)),

@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use crate::{
     profile::{AckPolicy, Budgets, Keepalive, Profile},
-    wire::ip,
+    wire::{ip, udp},
 };
 
 /// An address and a port.
@@ -43,6 +43,46 @@ pub struct Tuple {
     pub local: Endpoint,
     /// The other end.
     pub remote: Endpoint,
+    /// Its UDP port, where segments travel in UDP datagrams; zero where they don't.
+    #[cfg(feature = "platforms")]
+    udp_port: u16,
+}
+
+impl Tuple {
+    /// The connection between two ends.
+    #[inline]
+    pub const fn new(local: Endpoint, remote: Endpoint) -> Self {
+        Self {
+            local,
+            remote,
+            #[cfg(feature = "platforms")]
+            udp_port: 0,
+        }
+    }
+
+    /// The same ports over UDP, to this port of the other end; zero for IP itself. It is another connection.
+    #[cfg(feature = "platforms")]
+    #[must_use]
+    pub const fn over_udp(mut self, port: u16) -> Self {
+        self.udp_port = port;
+        self
+    }
+
+    /// The other end's UDP port, where segments travel in UDP datagrams.
+    #[inline]
+    pub const fn udp_port(&self) -> Option<u16> {
+        #[cfg(feature = "platforms")]
+        if self.udp_port > 0 {
+            return Some(self.udp_port);
+        }
+        None
+    }
+
+    /// The length of the headers between IP and TCP.
+    #[inline]
+    pub(crate) const fn between(&self) -> usize {
+        if self.udp_port().is_some() { udp::HEADER } else { 0 }
+    }
 }
 
 /// The states of RFC 9293, section 3.3.2. LISTEN belongs to the [stack](crate::stack).
@@ -165,6 +205,11 @@ pub struct SocketOptions {
     pub no_nagle: bool,
     /// SO_NOPUSH: no PSH, and partial segments wait for more data, at most [`Profile::no_push_us`].
     pub no_push: bool,
+    /// TCP_CORK: partial segments wait as under SO_NOPUSH; PSH is where it always is.
+    pub corked: bool,
+    /// TCP_NOTSENT_LOWAT: a write takes more only while fewer bytes than this wait to be sent, and fills what leaves at
+    /// once; there is room again when half of it waits. What an application has not written it can still replace.
+    pub unsent_low: Option<u32>,
     /// Delayed acknowledgements.
     pub ack: AckPolicy,
     /// Keepalive.
@@ -178,6 +223,14 @@ pub struct SocketOptions {
     pub max_segment: u16,
     /// How often the SYN is retransmitted.
     pub syn_retries: u8,
+    /// The peer's UDP port, for a connection whose segments are to travel in UDP datagrams (FreeBSD's
+    /// `TCP_REMOTE_UDP_ENCAPS_PORT`), where [`Config::udp_port`](crate::stack::Config::udp_port) says so of this host.
+    #[cfg(feature = "platforms")]
+    pub udp_port: Option<core::num::NonZeroU16>,
+    /// TCP_NOOPT: a SYN without any option, and none of the peer's is taken.
+    pub no_options: bool,
+    /// For how many milliseconds opening is tried at the most (FreeBSD's `TCP_KEEPINIT`).
+    pub open_timeout_ms: Option<u32>,
     /// Fast open (RFC 7413), where the profile allows it: a connection may send, a listener take data in a SYN. Such
     /// data may arrive twice.
     #[cfg(feature = "fast-open")]
@@ -191,12 +244,18 @@ impl SocketOptions {
             budgets: profile.budgets,
             no_nagle: false,
             no_push: false,
+            corked: false,
+            unsent_low: None,
             ack: profile.ack,
             keepalive: profile.keepalive,
             user_timeout_ms: None,
             reap_after_ms: None,
             max_segment: u16::MAX,
             syn_retries: profile.syn_retries,
+            no_options: false,
+            open_timeout_ms: profile.open_timeout_ms,
+            #[cfg(feature = "platforms")]
+            udp_port: None,
             #[cfg(feature = "fast-open")]
             fast_open: false,
         }

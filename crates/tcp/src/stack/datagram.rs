@@ -7,7 +7,7 @@ use fullpipe_units::{Instant, SeqNum};
 use super::{
     Core, Dropped, Parts, Stack, Storage, Transmit,
     input::is_unicast,
-    output::{Leaving, MAX_HEADERS, Next},
+    output::{Leaving, Next},
 };
 use crate::{
     socket::{Endpoint, Outgoing, Tuple},
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// A TCP segment in an IP packet, as what it says.
+/// A TCP segment in an IP packet, as what it says. What travels over UDP does not travel so.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram {
     /// Its addresses and ports, as its sender sees them.
@@ -38,7 +38,7 @@ const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 impl Datagram {
     /// None yet.
     pub const EMPTY: Self = Self {
-        tuple: Tuple { local: Endpoint::new(NOBODY, 0), remote: Endpoint::new(NOBODY, 0) },
+        tuple: Tuple::new(Endpoint::new(NOBODY, 0), Endpoint::new(NOBODY, 0)),
         ip: Fields { protocol: ip::TCP, ttl: 0, ecn: ip::Ecn::NotEct, id: 0 },
         header: Header {
             src_port: 0,
@@ -54,7 +54,7 @@ impl Datagram {
     };
 
     /// The longest headers.
-    pub const MAX_HEADERS: usize = MAX_HEADERS;
+    pub const MAX_HEADERS: usize = ip::MAX_HEADER + tcp::MAX_HEADER;
 
     /// The length of the packet in bytes.
     pub const fn len(&self) -> u32 {
@@ -67,8 +67,8 @@ impl Datagram {
     }
 
     /// The headers as a device gets them that completes checksums, and their length. `layout` is the sender's.
-    pub fn headers(&self, layout: &OptionLayout) -> ([u8; MAX_HEADERS], usize) {
-        let mut bytes = [0; MAX_HEADERS];
+    pub fn headers(&self, layout: &OptionLayout) -> ([u8; Self::MAX_HEADERS], usize) {
+        let mut bytes = [0; Self::MAX_HEADERS];
         let addresses = Addresses::of(&self.tuple);
         let ip_len = addresses.header_len();
         let tcp_len = self.header.write(&mut bytes[ip_len..], layout);
@@ -114,13 +114,14 @@ impl Core {
         data: &[u8],
     ) -> Result<(), Dropped> {
         self.counts.note(|counts| counts.packets_in += 1);
-        let Datagram { tuple: Tuple { local: src, remote: dst }, ip, header, .. } = datagram;
+        let Datagram { tuple: Tuple { local: src, remote: dst, .. }, ip, header, .. } = datagram;
+        let tuple = Tuple::new(*dst, *src);
         let segment = Segment::of(header, data);
-        if let Some(at) = parts.table.same_as_last(dst, src) {
+        if let Some(at) = parts.table.same_as_last(&tuple) {
             // A connection's addresses have been looked at.
             self.on_connection(now, parts, at, ip.ecn, &segment);
         } else if self.is_local(dst.addr) && is_unicast(src.addr) {
-            self.on_tcp(now, parts, &Tuple { local: *dst, remote: *src }, ip.ecn, &segment);
+            self.on_tcp(now, parts, &tuple, ip.ecn, &segment);
         } else {
             self.counts.note(|counts| counts.dropped += 1);
             return Err(Dropped::Address);

@@ -80,7 +80,7 @@ impl<S: Storage> Stack<S> {
     pub fn syn_room(&mut self, now: Instant, remote: Endpoint, options: &SocketOptions) -> u16 {
         let (core, _) = self.parts();
         let local = Endpoint::new(remote.addr, 0);
-        let opening = core.opening(&Tuple { local, remote }, fullpipe_units::SeqNum::new(0), *options);
+        let opening = core.opening(&Tuple::new(local, remote), fullpipe_units::SeqNum::new(0), *options);
         core.offer(now, opening).fast.room()
     }
 

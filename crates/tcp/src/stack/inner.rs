@@ -82,8 +82,8 @@ impl Core {
 
     pub(super) fn check_budgets(&self, parts: &Parts<'_>, options: &SocketOptions) -> Result<(), OpenError> {
         let count = parts.pool.count();
-        // Without scaling the window field ends at 65,535: 43 packets of 1500 bytes.
-        let unscaled = *crate::profile::Budgets::UNSCALED.end();
+        // Without scaling the window field ends at 65,535: 45 segments of 1460 bytes fill it.
+        let unscaled = u16::MAX.div_ceil(self.config.device.mtu.saturating_sub(40).max(1));
         let receive = if self.config.profile.window_scaling { count } else { count.min(unscaled) };
         let budgets = options.budgets;
         let checks = [
@@ -100,7 +100,7 @@ impl Core {
 
     pub(super) fn own_mss(&self, tuple: &Tuple) -> u16 {
         let headers = if ip::is_v6(tuple.remote.addr) { 60 } else { 40 };
-        self.config.device.mtu.saturating_sub(headers).max(64)
+        self.config.device.mtu.saturating_sub(headers + tuple.between() as u16).max(64)
     }
 
     pub(super) fn opening(&self, tuple: &Tuple, iss: SeqNum, options: SocketOptions) -> Opening {
@@ -126,13 +126,13 @@ impl Core {
         let addr = self.config.addresses.into_iter().flatten().find(same_family).ok_or(OpenError::NoAddress)?;
         let tuple = match local_port {
             Some(port) => {
-                let tuple = Tuple { local: Endpoint { addr, port }, remote };
+                let tuple = self.towards(Endpoint { addr, port }, remote, &options);
                 if parts.table.find(&tuple, self.hash(&tuple)).is_some() {
                     return Err(OpenError::InUse(tuple.local));
                 }
                 tuple
             }
-            None => self.ephemeral(parts, addr, remote).ok_or(OpenError::NoPort)?,
+            None => self.ephemeral(parts, addr, remote, &options).ok_or(OpenError::NoPort)?,
         };
         let iss = SeqNum::new(hash::initial_sequence(self.config.key, now, &tuple));
         let opening = self.opening(&tuple, iss, options);
@@ -146,16 +146,38 @@ impl Core {
         Ok(parts.name(at))
     }
 
+    /// The connection that `options` ask for between two ends.
+    #[cfg(feature = "platforms")]
+    const fn towards(&self, local: Endpoint, remote: Endpoint, options: &SocketOptions) -> Tuple {
+        let tuple = Tuple::new(local, remote);
+        match (self.config.udp_port, options.udp_port) {
+            (Some(_), Some(port)) => tuple.over_udp(port.get()),
+            _ => tuple,
+        }
+    }
+
+    #[cfg(not(feature = "platforms"))]
+    #[expect(clippy::unused_self, reason = "with other platforms the set-up tells of UDP")]
+    const fn towards(&self, local: Endpoint, remote: Endpoint, _: &SocketOptions) -> Tuple {
+        Tuple::new(local, remote)
+    }
+
     /// A port that is free towards `remote` (RFC 6056, section 3.3.3: a hash of the peer, then one after the other).
-    fn ephemeral(&mut self, parts: &Parts<'_>, addr: IpAddr, remote: Endpoint) -> Option<Tuple> {
+    fn ephemeral(
+        &mut self,
+        parts: &Parts<'_>,
+        addr: IpAddr,
+        remote: Endpoint,
+        options: &SocketOptions,
+    ) -> Option<Tuple> {
         const FIRST: u32 = 49_152;
         const COUNT: u32 = 16_384;
-        let seed = Tuple { local: Endpoint { addr, port: 0 }, remote };
+        let seed = Tuple::new(Endpoint { addr, port: 0 }, remote);
         let offset = hash::of_tuple(self.config.key, Use::Port, &seed, 0) as u32;
         for _ in 0..COUNT {
             let port = FIRST + offset.wrapping_add(u32::from(self.next_port)) % COUNT;
             self.next_port = self.next_port.wrapping_add(1);
-            let tuple = Tuple { local: Endpoint { addr, port: port as u16 }, remote };
+            let tuple = self.towards(Endpoint { addr, port: port as u16 }, remote, options);
             if parts.table.find(&tuple, self.hash(&tuple)).is_none() {
                 return Some(tuple);
             }
@@ -166,8 +188,7 @@ impl Core {
     /// Queues a segment that belongs to no connection.
     pub(super) fn queue_header(&mut self, parts: &mut Parts<'_>, tuple: &Tuple, header: &Header) {
         let mut bytes = [0; output::MAX_HEADERS];
-        let addresses = ip::Addresses { src: tuple.local.addr, dst: tuple.remote.addr };
-        let len = self.write_headers(&mut bytes, &addresses, header, ip::Ecn::NotEct);
+        let len = self.write_headers(&mut bytes, tuple, header);
         self.queue_answer(parts, &bytes[..len], &[], crate::pool::Purpose::Urgent);
     }
 }

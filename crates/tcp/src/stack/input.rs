@@ -5,6 +5,8 @@ use core::net::IpAddr;
 use fullpipe_units::{Instant, SeqNum};
 
 use super::{Core, Parts, output::MAX_HEADERS};
+#[cfg(feature = "platforms")]
+use crate::wire::udp;
 use crate::{
     pool::Purpose,
     profile::SynFin,
@@ -41,6 +43,11 @@ pub(super) fn is_unicast(addr: IpAddr) -> bool {
     }
 }
 
+/// The connection that a segment in `packet` belongs to.
+const fn segment_tuple(packet: &Packet<'_>, segment: &Segment<'_>) -> Tuple {
+    Tuple::new(Endpoint::new(packet.dst, segment.dst_port), Endpoint::new(packet.src, segment.src_port))
+}
+
 impl Core {
     pub(super) fn on_packet(
         &mut self,
@@ -70,10 +77,19 @@ impl Core {
         match packet.protocol {
             ip::TCP => {
                 let segment = Segment::parse(&packet, verified).map_err(Dropped::Malformed)?;
-                let tuple = Tuple {
-                    local: Endpoint { addr: packet.dst, port: segment.dst_port },
-                    remote: Endpoint { addr: packet.src, port: segment.src_port },
-                };
+                self.on_tcp(now, parts, &segment_tuple(&packet, &segment), packet.ecn, &segment);
+                Ok(())
+            }
+            #[cfg(feature = "platforms")]
+            udp::PROTOCOL if self.config.udp_port.is_some() => {
+                let datagram = udp::Datagram::parse(&packet, verified).map_err(Dropped::Malformed)?;
+                if self.config.udp_port.is_some_and(|own| own.get() != datagram.dst_port) {
+                    return Err(Dropped::Protocol);
+                }
+                let inner = Packet { protocol: ip::TCP, payload: datagram.data, ..packet };
+                // The datagram's checksum covers the segment; where there is none, the segment's own does.
+                let segment = Segment::parse(&inner, datagram.is_verified).map_err(Dropped::Malformed)?;
+                let tuple = segment_tuple(&packet, &segment).over_udp(datagram.src_port);
                 self.on_tcp(now, parts, &tuple, packet.ecn, &segment);
                 Ok(())
             }
@@ -127,13 +143,16 @@ impl Core {
         match reply {
             Reply::Reset => self.send_reset(parts, &tuple, segment),
             Reply::Reopen(last) if parts.table.find_listener(tuple.local).is_some() => {
-                // The connection in TIME-WAIT makes room, if nobody reads from it any more.
+                // The connection in TIME-WAIT makes room; what has arrived on it is still read.
                 let orphan = parts.table.socket(at).is_some_and(|socket| socket.is_orphan());
                 if orphan {
                     self.on_socket(now, parts, at, |socket, cx| socket.release(cx));
                     self.free_if_done(now, parts, at);
-                    self.on_stray(now, parts, &tuple, segment, Some(last));
+                } else {
+                    self.on_socket(now, parts, at, |socket, cx| socket.leave_time_wait(cx));
+                    parts.table.replace(at, self.hash(&tuple));
                 }
+                self.on_stray(now, parts, &tuple, segment, Some(last));
             }
             Reply::None | Reply::Reopen(_) => {}
         }
@@ -155,6 +174,7 @@ impl Core {
         let listener = parts.table.find_listener(tuple.local);
         let takes_fin = self.config.profile.syn_fin() == SynFin::Syn;
         match listener {
+            Some(_) if flags.has(Flags::SYN) && flags.has(Flags::ACK) && self.config.profile.drops_syn_ack() => {}
             // RFC 9293, section 3.10.7.2, second: no ACK can be right in LISTEN, unless a cookie was sent.
             Some(at) if flags.has(Flags::ACK) => {
                 if flags.has(Flags::SYN) || !self.on_cookie(now, parts, at, tuple, segment) {
@@ -220,13 +240,16 @@ impl Core {
     }
 
     fn on_icmp_error(&self, now: Instant, parts: &mut Parts<'_>, error: &icmp::Error) {
-        let tuple = Tuple {
-            local: Endpoint { addr: error.src, port: error.src_port },
-            remote: Endpoint { addr: error.dst, port: error.dst_port },
+        let tuple = Tuple::new(Endpoint::new(error.src, error.src_port), Endpoint::new(error.dst, error.dst_port));
+        #[cfg(feature = "platforms")]
+        let tuple = match error.udp_ports {
+            None => tuple,
+            Some((own, port)) if self.config.udp_port.is_some_and(|udp| udp.get() == own) => tuple.over_udp(port),
+            Some(_) => return,
         };
         let hash = self.hash(&tuple);
         if let Some(at) = parts.table.find(&tuple, hash) {
-            let overhead = if ip::is_v6(error.dst) { 60 } else { 40 };
+            let overhead = if ip::is_v6(error.dst) { 60 } else { 40 } + tuple.between() as u32;
             self.on_socket(now, parts, at, |socket, cx| socket.on_icmp(cx, error.reason, error.seq, overhead));
         }
     }

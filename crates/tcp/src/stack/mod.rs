@@ -37,7 +37,7 @@ use self::{
 use crate::{
     pool::{Pool, Queue},
     profile::Profile,
-    socket::{Context, Endpoint, Events, Info, Socket, SocketOptions, State, Tuple},
+    socket::{Context, Endpoint, Events, Info, Socket, SocketOptions, State, Tuple, Writing},
     tally::Tally,
 };
 
@@ -313,7 +313,7 @@ impl<S: Storage> Stack<S> {
     /// # Errors
     /// `Gone`, `Failed`, or `Closed` where this end has closed.
     pub fn write(&mut self, now: Instant, id: SocketId, data: &[u8]) -> Result<usize, SocketError> {
-        self.write_as(now, id, data, true)
+        self.write_as(now, id, data, Writing::New)
     }
 
     /// Goes on with a write that waited for room: to an algorithm that goes by rates, an application that waits in one call has
@@ -323,10 +323,27 @@ impl<S: Storage> Stack<S> {
     /// Those of [`write`](Self::write).
     #[cfg(feature = "platforms")]
     pub fn write_on(&mut self, now: Instant, id: SocketId, data: &[u8]) -> Result<usize, SocketError> {
-        self.write_as(now, id, data, false)
+        self.write_as(now, id, data, Writing::GoesOn)
     }
 
-    fn write_as(&mut self, now: Instant, id: SocketId, data: &[u8], is_new: bool) -> Result<usize, SocketError> {
+    /// Writes as [`write`](Self::write) does, when more follows at once (`MSG_MORE`): what is less than a segment waits for
+    /// that, or until something arrives, [`Profile::no_push_us`] at the most, and is not pushed.
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write).
+    pub fn write_more(&mut self, now: Instant, id: SocketId, data: &[u8]) -> Result<usize, SocketError> {
+        self.write_as(now, id, data, Writing::More)
+    }
+
+    /// Lets go what waits for more data: under SO_NOPUSH, TCP_CORK, or after [`write_more`](Self::write_more).
+    ///
+    /// # Errors
+    /// `Gone`.
+    pub fn flush(&mut self, now: Instant, id: SocketId) -> Result<(), SocketError> {
+        self.with(now, id, |socket, _| socket.flush())
+    }
+
+    fn write_as(&mut self, now: Instant, id: SocketId, data: &[u8], how: Writing) -> Result<usize, SocketError> {
         self.with(now, id, |socket, cx| {
             if let Some(failure) = socket.failure() {
                 return Err(SocketError::Failed(failure));
@@ -334,7 +351,7 @@ impl<S: Storage> Stack<S> {
             if !socket.is_write_open() {
                 return Err(SocketError::Closed);
             }
-            Ok(socket.write(cx, data, is_new))
+            Ok(socket.write(cx, data, how))
         })?
     }
 

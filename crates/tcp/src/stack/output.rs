@@ -13,11 +13,12 @@ use crate::{
         checksum::Checksum,
         ip::{self, Addresses, Ecn},
         tcp::{self, CHECKSUM_AT, Header},
+        udp,
     },
 };
 
-/// The longest IP and TCP headers together.
-pub(super) const MAX_HEADERS: usize = ip::MAX_HEADER + tcp::MAX_HEADER;
+/// The longest IP, UDP and TCP headers together.
+pub(super) const MAX_HEADERS: usize = ip::MAX_HEADER + udp::LONGEST + tcp::MAX_HEADER;
 
 /// A packet without its data.
 #[derive(Debug)]
@@ -27,9 +28,20 @@ pub(super) struct Leaving {
     ip_len: u8,
     run: Run,
     segment: u16,
-    /// The pseudo-header's sum, where the TCP checksum is still to be made.
+    /// The pseudo-header's sum, where the checksum of what follows the IP header is still to be made.
     sum: Option<Checksum>,
+    /// Where that goes.
+    checksum_at: u8,
     leave_to_device: bool,
+}
+
+/// Headers that were written.
+struct Written {
+    len: usize,
+    ip_len: usize,
+    /// Of the pseudo-header.
+    sum: Checksum,
+    checksum_at: usize,
 }
 
 /// What leaves next.
@@ -68,6 +80,10 @@ impl Core {
         while let Some(at) = parts.table.pop_ready() {
             let mut cx = self.context(now, &mut parts.pool);
             let Some(socket) = parts.table.socket(at) else { continue };
+            if socket.tuple.udp_port().is_some() {
+                // No device splits segments in datagrams.
+                cx.burst = 0;
+            }
             let out = socket.poll_transmit(&mut cx);
             let (due, rests) = (socket.next_timeout(), socket.is_at_rest());
             parts.table.schedule(at, due);
@@ -92,26 +108,40 @@ impl Core {
 
     /// Puts headers around a segment.
     fn around(&mut self, out: &Outgoing, tuple: &Tuple) -> Leaving {
-        let (addresses, header) = (Addresses::of(tuple), out.header(tuple));
         let mut bytes = [0; MAX_HEADERS];
-        let ip_len = addresses.header_len();
-        let tcp_len = header.write(&mut bytes[ip_len..], &self.config.profile.layout);
-        let len = tcp_len + out.run.len as usize;
-        self.write_ip(&mut bytes, &addresses, out.ecn(), len);
+        let written = self.write(&mut bytes, tuple, &out.header(tuple), out.ecn(), out.run.len as usize);
         Leaving {
             header: bytes,
-            header_len: (ip_len + tcp_len) as u8,
-            ip_len: ip_len as u8,
+            header_len: written.len as u8,
+            ip_len: written.ip_len as u8,
             run: out.run,
             segment: out.segment,
-            sum: Some(tcp::checksum(&addresses, len as u32)),
-            leave_to_device: self.config.device.checksum_offload,
+            sum: Some(written.sum),
+            checksum_at: written.checksum_at as u8,
+            leave_to_device: self.config.device.checksum_offload && tuple.udp_port().is_none(),
         }
     }
 
-    fn write_ip(&mut self, out: &mut [u8], addresses: &Addresses, ecn: Ecn, len: usize) {
-        let fields = self.ip_fields(ecn);
+    /// Writes all headers of a segment with `data_len` bytes of data.
+    #[inline]
+    fn write(&mut self, out: &mut [u8], tuple: &Tuple, header: &Header, ecn: Ecn, data_len: usize) -> Written {
+        let addresses = Addresses::of(tuple);
+        let ip_len = addresses.header_len();
+        let tcp_at = ip_len + tuple.between();
+        let tcp_len = header.write(&mut out[tcp_at..], &self.config.profile.layout);
+        let (len, fields) = (tcp_at - ip_len + tcp_len + data_len, self.ip_fields(ecn));
+        #[cfg(feature = "platforms")]
+        if let Some(port) = tuple.udp_port() {
+            let own = self.config.udp_port.map_or(0, core::num::NonZeroU16::get);
+            udp::write(&mut out[ip_len..], (own, port), len);
+            addresses.write(out, ip::Fields { protocol: udp::PROTOCOL, ..fields }, len);
+            // The datagram's checksum stands for the segment's, as with FreeBSD.
+            let sum = addresses.pseudo_header(udp::PROTOCOL, len as u32);
+            return Written { len: tcp_at + tcp_len, ip_len, sum, checksum_at: ip_len + udp::CHECKSUM_AT };
+        }
         addresses.write(out, fields, len);
+        let sum = tcp::checksum(&addresses, len as u32);
+        Written { len: tcp_at + tcp_len, ip_len, sum, checksum_at: ip_len + CHECKSUM_AT }
     }
 
     /// What the IP header of the next packet says.
@@ -120,14 +150,12 @@ impl Core {
         ip::Fields { protocol: ip::TCP, ttl: self.config.profile.ttl, ecn, id: self.next_id }
     }
 
-    /// Writes IP and TCP headers without data, checksum included; returns their length.
-    pub(super) fn write_headers(&mut self, out: &mut [u8], addresses: &Addresses, header: &Header, ecn: Ecn) -> usize {
-        let ip_len = addresses.header_len();
-        let tcp_len = header.write(&mut out[ip_len..], &self.config.profile.layout);
-        self.write_ip(out, addresses, ecn, tcp_len);
-        let sum = tcp::checksum(addresses, tcp_len as u32).bytes(&out[ip_len..ip_len + tcp_len]).finish();
-        wire::set_be16(out, ip_len + CHECKSUM_AT, sum);
-        ip_len + tcp_len
+    /// Writes the headers of a segment without data, checksum included; returns their length.
+    pub(super) fn write_headers(&mut self, out: &mut [u8], tuple: &Tuple, header: &Header) -> usize {
+        let Written { len, ip_len, sum, checksum_at } = self.write(out, tuple, header, Ecn::NotEct, 0);
+        let sum = sum.bytes(&out[ip_len..len]).finish();
+        wire::set_be16(out, checksum_at, if tuple.udp_port().is_some() { udp::told(sum) } else { sum });
+        len
     }
 }
 
@@ -159,7 +187,7 @@ impl Addresses {
 impl Leaving {
     pub(super) const fn answer(run: Run) -> Self {
         let header = [0; MAX_HEADERS];
-        Self { header, header_len: 0, ip_len: 0, run, segment: 0, sum: None, leave_to_device: false }
+        Self { header, header_len: 0, ip_len: 0, run, segment: 0, sum: None, checksum_at: 0, leave_to_device: false }
     }
 }
 
@@ -182,7 +210,9 @@ impl<'a> Transmit<'a> {
                 }
                 sum.finish()
             };
-            wire::set_be16(&mut packet.header, usize::from(packet.ip_len) + CHECKSUM_AT, value);
+            let (at, ip_len) = (usize::from(packet.checksum_at), usize::from(packet.ip_len));
+            let value = if at == ip_len + udp::CHECKSUM_AT { udp::told(value) } else { value };
+            wire::set_be16(&mut packet.header, at, value);
         }
         Self { packet, pool }
     }

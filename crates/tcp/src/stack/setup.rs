@@ -87,6 +87,13 @@ pub struct Config {
     pub key: SecretKey,
     /// Whether a full backlog is defended by SYN cookies; such connections lack all options but the segment size.
     pub syn_cookies: bool,
+    /// Whether every SYN is answered by a cookie, not only where a backlog is full (FreeBSD's `syncookies_only`, Linux's
+    /// `tcp_syncookies=2`).
+    pub syn_cookies_only: bool,
+    /// This host's UDP port for TCP in UDP datagrams, by which such segments come and go (FreeBSD's
+    /// `net.inet.tcp.udp_tunneling_port`).
+    #[cfg(feature = "platforms")]
+    pub udp_port: Option<core::num::NonZeroU16>,
     /// The key of fast-open cookies (RFC 7413, section 4.1.2), where servers share one; else the secret above.
     #[cfg(feature = "fast-open")]
     pub fast_open_key: SecretKey,
@@ -102,6 +109,9 @@ impl Config {
             device,
             key,
             syn_cookies: true,
+            syn_cookies_only: false,
+            #[cfg(feature = "platforms")]
+            udp_port: None,
             #[cfg(feature = "fast-open")]
             fast_open_key: key,
         }

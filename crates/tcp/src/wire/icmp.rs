@@ -4,6 +4,8 @@ use core::net::IpAddr;
 
 use fullpipe_units::SeqNum;
 
+#[cfg(feature = "platforms")]
+use super::udp;
 use super::{Malformed, be16, be32, checksum::Checksum, ip};
 
 /// What an ICMP message says to this stack.
@@ -43,6 +45,9 @@ pub struct Error {
     pub src_port: u16,
     /// The segment's destination port.
     pub dst_port: u16,
+    /// The ports of the UDP datagram that the segment was in, its source's first.
+    #[cfg(feature = "platforms")]
+    pub udp_ports: Option<(u16, u16)>,
     /// The segment's sequence number, by which a forged error is distinguished from a true one (RFC 5927, section 4.1).
     pub seq: SeqNum,
 }
@@ -80,35 +85,44 @@ impl<'a> Message<'a> {
 
     /// The segment that an error quotes. It is cut short by design, so the lengths inside it prove nothing.
     fn quoted(reason: Reason, quote: &[u8]) -> Option<Error> {
-        let (src, dst, tcp): (IpAddr, IpAddr, &[u8]) = match quote.first()? >> 4 {
+        let (src, dst, protocol, tcp): (IpAddr, IpAddr, u8, &[u8]) = match quote.first()? >> 4 {
             4 => {
                 let fixed: &[u8; 20] = quote.first_chunk()?;
                 // Only the first fragment holds the ports.
                 let first_fragment = be16(fixed, 6).ok()? & 0x1fff == 0;
-                if fixed[9] != ip::TCP || !first_fragment {
+                if !first_fragment {
                     return None;
                 }
                 let src: [u8; 4] = *fixed[12..].first_chunk()?;
                 let dst: [u8; 4] = *fixed[16..].first_chunk()?;
-                (src.into(), dst.into(), quote.get(usize::from(fixed[0] & 0xf) * 4..)?)
+                (src.into(), dst.into(), fixed[9], quote.get(usize::from(fixed[0] & 0xf) * 4..)?)
             }
             6 if cfg!(feature = "ipv6") => {
                 let fixed: &[u8; 40] = quote.first_chunk()?;
-                if fixed[6] != ip::TCP {
-                    return None;
-                }
                 let src: [u8; 16] = *fixed[8..].first_chunk()?;
                 let dst: [u8; 16] = *fixed[24..].first_chunk()?;
-                (src.into(), dst.into(), quote.get(40..)?)
+                (src.into(), dst.into(), fixed[6], quote.get(40..)?)
             }
             _ => return None,
         };
+        #[cfg(feature = "platforms")]
+        let (protocol, tcp, udp_ports) = if protocol == udp::PROTOCOL {
+            let ports = (be16(tcp, 0).ok()?, be16(tcp, 2).ok()?);
+            (ip::TCP, tcp.get(udp::HEADER..)?, Some(ports))
+        } else {
+            (protocol, tcp, None)
+        };
+        if protocol != ip::TCP {
+            return None;
+        }
         Some(Error {
             reason,
             src,
             dst,
             src_port: be16(tcp, 0).ok()?,
             dst_port: be16(tcp, 2).ok()?,
+            #[cfg(feature = "platforms")]
+            udp_ports,
             seq: SeqNum::new(be32(tcp, 4).ok()?),
         })
     }

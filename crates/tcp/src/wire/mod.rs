@@ -1,4 +1,4 @@
-//! Packet formats: Ethernet, ARP, IPv4, IPv6, TCP, ICMP and neighbour discovery, read from untrusted bytes and written.
+//! Packet formats: Ethernet, ARP, IPv4, IPv6, TCP, UDP around it, ICMP and neighbour discovery, read from untrusted bytes and written.
 //!
 //! Reading checks lengths once and gives plain values; nothing here panics on any input, and nothing here knows a
 //! connection. What is *not* here: fragments (refused, see [`crate::refusals`]), IP options beyond skipping them.
@@ -12,6 +12,7 @@ pub mod icmp;
 pub mod ip;
 pub mod ndp;
 pub mod tcp;
+pub(crate) mod udp;
 
 /// Why bytes are not a packet that this stack reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,10 +3,7 @@
 use fullpipe_units::Instant;
 
 use super::{NIL, Role, Table};
-use crate::{
-    socket::{Endpoint, Tuple},
-    time::Stamp,
-};
+use crate::{socket::Tuple, time::Stamp};
 
 /// An entry's part in the buckets and the heap.
 #[derive(Debug)]
@@ -62,6 +59,14 @@ impl Table<'_> {
         }
     }
 
+    /// A connection that is over, and that an application still holds, makes room for another between the same ends.
+    pub(in crate::stack) fn replace(&mut self, at: u16, hash: u64) {
+        self.unlink(at, hash);
+        if self.heads.last == at {
+            self.heads.last = NIL;
+        }
+    }
+
     /// The connection between two ends.
     pub(in crate::stack) fn find(&self, tuple: &Tuple, hash: u64) -> Option<u16> {
         if self.heads.untouched == 0 {
@@ -82,19 +87,17 @@ impl Table<'_> {
 
     /// The connection found last, if it is the one between these ends.
     #[inline]
-    pub(in crate::stack) fn same_as_last(&self, local: &Endpoint, remote: &Endpoint) -> Option<u16> {
+    pub(in crate::stack) fn same_as_last(&self, tuple: &Tuple) -> Option<u16> {
         let last = self.heads.last;
         match self.entries.get(usize::from(last))?.role {
-            Role::Connection(ref socket) if socket.tuple.local == *local && socket.tuple.remote == *remote => {
-                Some(last)
-            }
+            Role::Connection(ref socket) if socket.tuple == *tuple => Some(last),
             _ => None,
         }
     }
 
     /// The same, where most packets are for the connection that the one before was for; hashing is saved then.
     pub(in crate::stack) fn find_again(&mut self, tuple: &Tuple, hash: impl FnOnce() -> u64) -> Option<u16> {
-        if let Some(last) = self.same_as_last(&tuple.local, &tuple.remote) {
+        if let Some(last) = self.same_as_last(tuple) {
             return Some(last);
         }
         let at = self.find(tuple, hash())?;

@@ -3,9 +3,10 @@
 use fullpipe_units::Instant;
 
 use super::{Role, Table};
-#[cfg(feature = "platforms")]
-use crate::socket::Endpoint;
-use crate::{socket::Tuple, time::Stamp};
+use crate::{
+    socket::{State, Tuple},
+    time::Stamp,
+};
 
 #[expect(clippy::unused_self, reason = "the calls are those of a table of many entries")]
 impl Table<'_> {
@@ -20,14 +21,18 @@ impl Table<'_> {
 
     pub(in crate::stack) const fn unlink(&self, _: u16, _: u64) {}
 
+    /// A connection that is over, and that an application still holds, makes room for another between the same ends.
+    pub(in crate::stack) const fn replace(&self, _: u16, _: u64) {}
+
     /// The connection between two ends.
     pub(in crate::stack) fn find(&self, tuple: &Tuple, _: u64) -> Option<u16> {
-        let is_it = |role: &Role| matches!(role, Role::Connection(socket) if socket.tuple == *tuple);
+        // One that is over may have been replaced already.
+        let is_it = |role: &Role| matches!(role, Role::Connection(socket) if socket.tuple == *tuple && socket.state() != State::Closed);
         self.entries.iter().position(|entry| is_it(&entry.role)).map(|at| at as u16)
     }
 
     #[cfg(feature = "platforms")]
-    pub(in crate::stack) const fn same_as_last(&self, _: &Endpoint, _: &Endpoint) -> Option<u16> {
+    pub(in crate::stack) const fn same_as_last(&self, _: &Tuple) -> Option<u16> {
         None
     }
 
