@@ -113,6 +113,7 @@ impl Merged {
         machine.memory = reading.machine.memory.or(machine.memory);
         machine.page = reading.machine.page.or(machine.page);
         self.settings.sockets.extend(&reading.sockets);
+        self.settings.keys.extend(reading.keys.iter().cloned());
         if let Some(mbufs) = reading.mbufs {
             let before = self.settings.mbufs.unwrap_or_default();
             // `netstat -m` and `vmstat -z` tell the same of one machine, and either may lack a figure.

@@ -181,6 +181,8 @@ pub struct Reading {
     pub mbufs: Option<Mbufs>,
     /// The sockets whose buffers it sets, where it is a device's source.
     pub sockets: Vec<SocketBuffers>,
+    /// The registry keys that it has whole, where it is an export.
+    pub keys: Vec<String>,
     /// What is to be said of its lines, in their order.
     pub remarks: Vec<Remark>,
     /// How many more settings it has of which the catalogue does not know.

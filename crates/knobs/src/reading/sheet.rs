@@ -22,6 +22,7 @@ pub(super) struct Sheet {
     pub(super) machine: MachineFacts,
     pub(super) mbufs: Option<Mbufs>,
     pub(super) sockets: Vec<SocketBuffers>,
+    pub(super) keys: Vec<String>,
     pub(super) others: usize,
     /// Whether a setting that is there already is noted once more: where lines are for several sockets.
     pub(super) keeps_all: bool,
@@ -158,6 +159,7 @@ impl Sheet {
             machine: self.machine,
             mbufs: self.mbufs,
             sockets: self.sockets,
+            keys: self.keys,
             remarks: self.remarks,
             others: self.others,
         }

@@ -28,8 +28,8 @@ use crate::{Address, Family, Platform, Settings, SocketBuffers, sysctl_conf};
 use commands::{Language, Taken};
 
 pub(crate) use cmdlets::{ALL as ALL_TEMPLATES, is_set_net_tcp_setting};
-pub(crate) use reg::unquoted;
 pub use reg::{DecodeError, decode};
+pub(crate) use reg::{keys, unquoted};
 
 /// The longest file that is read, in bytes: the largest real recipe is a thousandth of it.
 pub const LARGEST: usize = 16 << 20;
