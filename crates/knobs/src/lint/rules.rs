@@ -11,9 +11,10 @@ use fullpipe_units::{
 use super::{Finding, Level, Setting, device, finding, meant, shown, windows};
 use crate::{
     Address, Family,
-    catalogue::Honoured,
+    catalogue::{Honoured, Knob},
     packets::{ETHERNET, ETHERNET_HEADER, mtu_of_frame},
     planner::{bsd::Inflight, sizing::meant_as_bytes, templates::FAST},
+    sysctl_conf,
     value::three,
 };
 
@@ -106,6 +107,16 @@ pub(super) fn wrong_file(setting: &Setting<'_>) -> Option<Finding> {
     Some(setting.warning("no-tunable", words, Some(fix)))
 }
 
+/// A line of sysctl.conf that sets nothing, because its version reads it to the first blank.
+pub(super) fn first_word_alone(setting: &Setting<'_>) -> Option<Finding> {
+    let Address::Sysctl(name) = setting.knob else { return None };
+    if !setting.spaced || !setting.catalogue.reads_first_word(&setting.platform.version) {
+        return None;
+    }
+    let words = sysctl_conf::first_word_alone(name, setting.platform);
+    Some(setting.error("blanks", words, Some(format!("{name}={}", shown(setting.value)))))
+}
+
 /// A registry value that Windows reads under another key of TCP than the one that the recipe names.
 pub(super) fn wrong_place(setting: &Setting<'_>) -> Option<Finding> {
     /// Below them nobody but TCP and its sockets has values of these names.
@@ -140,22 +151,27 @@ pub(super) fn wrong_place(setting: &Setting<'_>) -> Option<Finding> {
     Some(setting.warning("wrong-place", words, Some(fix)))
 }
 
+/// A switch that every path wants on, and that is off.
+pub(super) fn switched_off(setting: &Setting<'_>, knob: &Knob) -> Option<Finding> {
+    let loss = knob.off.as_deref()?;
+    let is_off = number(setting.value) == Some(0) || setting.value.trim().eq_ignore_ascii_case("disabled");
+    let name = match setting.knob {
+        Address::Registry { value, .. } => value.clone(),
+        Address::Netsh { parameter, .. } if is_off => {
+            return Some(setting.warning("harmful", loss.to_owned(), Some(format!("{parameter}=enabled"))));
+        }
+        knob => knob.to_string(),
+    };
+    // How large a window is without it, only the path says.
+    let scaling = ["tcp_window_scaling", "rfc1323", "Tcp1323Opts"].iter().any(|end| name.ends_with(end));
+    let rate = if scaling { format!(": {}", unscaled_rate(setting)) } else { String::new() };
+    is_off.then(|| setting.error("harmful", format!("{loss}{rate}"), Some(format!("{name} = 1"))))
+}
+
 fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     let value = setting.value.trim();
     let off = value == "0";
-    let harmful = |why: &str| vec![setting.error("harmful", why.to_owned(), Some(format!("{name} = 1")))];
     match name {
-        "net.ipv4.tcp_window_scaling" | "net.inet.tcp.rfc1323" if off => {
-            harmful(&format!("without window scaling no window exceeds 65,535 B in either direction: {}", unscaled_rate(setting)))
-        }
-        "net.ipv4.tcp_sack" | "net.inet.tcp.sack.enable" | "net.inet.tcp.sack" if off => {
-            harmful("without selective acknowledgements each further loss in a window costs a round trip")
-        }
-        "net.ipv4.tcp_moderate_rcvbuf" | "net.inet.tcp.recvbuf_auto" | "net.inet.tcp.sendbuf_auto" | "net.inet.tcp.doautorcvbuf"
-            if off =>
-        {
-            harmful("buffers stay at their initial size, whatever the path")
-        }
         "net.ipv4.tcp_timestamps" if off => vec![setting.warning(
             "harmful",
             "saves 12 bytes a segment and gives up protection against wrapped sequence numbers, which wrap in 34 s at 1 Gbit/s".to_owned(),
@@ -182,9 +198,6 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         }
         "net.inet.tcp.inflight_enable" | "net.inet.tcp.inflight.enable" if value == "1" => {
             inflight(setting, name).into_iter().collect()
-        }
-        "net.inet.tcp.path_mtu_discovery" if off => {
-            harmful("routers cut packets that are too large, or the segments stay small, whatever the path takes")
         }
         "net.ipv4.tcp_congestion_control" => congestion_control(setting).into_iter().collect(),
         "net.inet.tcp.cc.algorithm" => congestion_control(setting).or_else(|| not_loaded(setting)).into_iter().collect(),
@@ -267,20 +280,6 @@ fn congestion_control(setting: &Setting<'_>) -> Option<Finding> {
         shown(written)
     );
     Some(setting.note("unknown-algorithm", words))
-}
-
-/// The first buffer of every socket that is none of TCP's: it acts, though not on TCP.
-pub(super) fn of_other_protocols(setting: &Setting<'_>) -> Option<Finding> {
-    let Address::Sysctl(name) = setting.knob else { return None };
-    let instead = match name.as_str() {
-        "net.core.rmem_default" => "net.ipv4.tcp_rmem",
-        "net.core.wmem_default" => "net.ipv4.tcp_wmem",
-        _ => return None,
-    };
-    let words = format!(
-        "the first buffer of sockets of UDP and others; TCP doesn't read it, and takes the second value of {instead}"
-    );
-    Some(setting.note("not-tcp", words))
 }
 
 /// A line of the boot loader's file that loads a congestion control of FreeBSD.

@@ -71,7 +71,14 @@ impl Sheet {
             return;
         }
         self.at.insert(knob.clone(), self.found.len());
-        self.found.push(Found { knob, value, place });
+        self.found.push(Found { knob, value, place, spaced: false });
+    }
+
+    /// Notes whether blanks stand around the `=` of the line that tells a setting.
+    pub(super) fn spaced(&mut self, knob: &Address, spaced: bool) {
+        if let Some(found) = self.at.get(knob).and_then(|at| self.found.get_mut(*at)) {
+            found.spaced = spaced;
+        }
     }
 
     /// Notes that a setting is absent, where nothing else is said of it.

@@ -123,7 +123,9 @@ impl Taken {
             lines.get(index).or_else(|| lines.last()).map_or(1, |(line, _)| *line)
         };
         for step in steps {
+            let from = self.steps.len();
             self.actions(at(step.line), vec![step.action], place.language);
+            self.steps.iter_mut().skip(from).for_each(|taken| taken.spaced = step.spaced);
         }
         self.problems.extend(problems.into_iter().map(|problem| Problem { line: at(problem.line), ..problem }));
     }
@@ -267,18 +269,17 @@ fn supplemental(words: &[&str]) -> Result<Vec<Action>, String> {
     }
     let template = template.ok_or("`netsh tcp set supplemental` without a template")?;
     let set = |(parameter, value): (&str, &str)| {
-        // What PowerShell has no parameter for; loss recovery by time is on in either case.
-        if ["rack", "taillossprobe"].contains(&parameter) {
-            let off =
-                if value == "disabled" { ": off, losses at a transfer's end cost a timeout (RFC 8985)" } else { "" };
-            return Action::Unclear(format!(
-                "`{parameter}` of `netsh tcp set supplemental` is not among the settings that fullpipe knows{off}"
-            ));
-        }
-        let known = NAMES.iter().find(|(short, _)| *short == parameter).map_or(parameter, |(_, long)| long);
+        let Some((_, known)) = NAMES.iter().find(|(short, _)| *short == parameter) else {
+            if let Some((meant, _)) = NAMES.iter().find(|(short, _)| meant::is_slip(parameter, short)) {
+                return Action::Misspelt { written: parameter.to_owned(), meant: (*meant).to_owned() };
+            }
+            // What PowerShell has no parameter for.
+            let knob = Address::netsh(&format!("tcp supplemental {template}"), parameter);
+            return Action::Set(knob, value.to_owned());
+        };
         let knob = Address::tcp_setting(template, known);
         // PowerShell has other words for it.
-        let value = match (known, value) {
+        let value = match (*known, value) {
             ("CwndRestart", "enabled") => "True",
             ("CwndRestart", "disabled") => "False",
             _ => value,
