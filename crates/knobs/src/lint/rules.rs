@@ -13,7 +13,11 @@ use crate::{
     Address, Family,
     catalogue::{Honoured, Knob},
     packets::{ETHERNET, ETHERNET_HEADER, mtu_of_frame},
-    planner::{bsd::Inflight, sizing::meant_as_bytes, templates::FAST},
+    planner::{
+        bsd::{self, Inflight},
+        sizing::meant_as_bytes,
+        templates::FAST,
+    },
     sysctl_conf,
     value::three,
 };
@@ -123,8 +127,11 @@ pub(super) fn wrong_place(setting: &Setting<'_>) -> Option<Finding> {
     const OURS: [&str; 2] =
         [r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\", r"HKLM\SYSTEM\CurrentControlSet\Services\AFD\"];
     let Address::Registry { key, value } = setting.knob else { return None };
-    let below = |root: &str| key.get(..root.len()).is_some_and(|start| start.eq_ignore_ascii_case(root));
-    if !OURS.into_iter().any(below) {
+    let is_ours = |key: &str| {
+        let below = |root: &str| key.get(..root.len()).is_some_and(|start| start.eq_ignore_ascii_case(root));
+        OURS.into_iter().any(below)
+    };
+    if !is_ours(key) {
         return None;
     }
     let mut known = false;
@@ -147,6 +154,11 @@ pub(super) fn wrong_place(setting: &Setting<'_>) -> Option<Finding> {
         return known.then(|| setting.warning("does-nothing", words, Some("delete the line".to_owned())));
     };
     let words = format!("{name} does nothing under this key: documented is {}", places.join(", and "));
+    // What another program reads under its own key is no place for TCP's.
+    if !places.iter().any(|place| is_ours(place)) {
+        let words = format!("{words}, which is for another program alone");
+        return Some(setting.warning("wrong-place", words, Some("delete the line".to_owned())));
+    }
     let fix = format!("set {name} under {first}, or delete the line");
     Some(setting.warning("wrong-place", words, Some(fix)))
 }
@@ -214,6 +226,13 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             "RFC 3465 (2.3) bounds what one acknowledgement adds in slow start at two segments: beyond, an ACK that covers many segments releases a burst".to_owned(),
             Some(format!("{name}=2")),
         )],
+        "net.inet.tcp.delayed_ack" if off => vec![setting.note("no-gain", EACH_AT_ONCE.to_owned())],
+        "net.inet.tcp.autorcvbufmax" | "net.inet.tcp.autosndbufmax" | "kern.ipc.maxsockbuf"
+            if setting.platform.family == Family::MacOs && number(value).is_some_and(|bytes| bytes > bsd::MACOS_LARGEST) =>
+        {
+            let words = format!("macOS refuses socket buffers above {}", Bytes::new(bsd::MACOS_LARGEST));
+            vec![setting.error("out-of-range", words, Some(format!("{name}={}", bsd::MACOS_LARGEST)))]
+        }
         "net.inet.tcp.tso" if off => no_tso(setting).into_iter().collect(),
         "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem" => linux_buffers(setting, name),
         "net.core.rmem_max" | "net.core.wmem_max" => {
@@ -234,6 +253,9 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         _ => Vec::new(),
     }
 }
+
+/// Delayed acknowledgement switched off.
+pub(super) const EACH_AT_ONCE: &str = "acknowledges each segment at once: twice the acknowledgements of bulk data; what waited for a delayed one no longer does";
 
 /// A congestion control that a system doesn't have.
 fn congestion_control(setting: &Setting<'_>) -> Option<Finding> {
@@ -429,6 +451,10 @@ fn tcp_mem(setting: &Setting<'_>) -> Vec<Finding> {
 fn linux_buffers(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     /// Beyond this a socket that nobody uses costs too much.
     const LARGE_INITIAL: u64 = 1 << 20;
+    /// What memory pressure leaves to every socket: more than this is no small matter.
+    const LARGE_LEAST: u64 = 1 << 20;
+    /// Ten segments of 1,460 B as window are half of it.
+    const SMALL_INITIAL: u64 = 2 * 10 * 1460;
     let Some([least, initial, largest]) = three(setting.value) else {
         return vec![malformed(setting, "three sizes in bytes: smallest, initial, largest")];
     };
@@ -440,8 +466,20 @@ fn linux_buffers(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         )];
     }
     let mut found = Vec::new();
+    let receives = name.ends_with("rmem");
+    let usual = if receives { 131_072 } else { 16_384 };
+    if receives && initial < SMALL_INITIAL {
+        found.push(setting.warning(
+            "small-initial",
+            format!(
+                "a connection begins with a window of half of {} at most, less than the ten segments of RFC 6928: each one starts more slowly",
+                Bytes::new(initial)
+            ),
+            Some(format!("{name} = {least} {usual} {}", largest.max(usual))),
+        ));
+    }
+    let (given, least) = (least, if least > usual { 4096 } else { least });
     if initial > LARGE_INITIAL {
-        let usual = if name.ends_with("rmem") { 131_072 } else { 16_384 };
         found.push(setting.warning(
             "large-initial",
             format!(
@@ -449,6 +487,13 @@ fn linux_buffers(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
                 Bytes::new(initial)
             ),
             Some(format!("{name} = {least} {usual} {largest}")),
+        ));
+    }
+    if given > LARGE_LEAST {
+        found.push(setting.warning(
+            "large-least",
+            format!("every socket keeps {} even where memory is short: the kernel's own is a page", Bytes::new(given)),
+            Some(format!("{name} = 4096 {} {largest}", if initial > LARGE_INITIAL { usual } else { initial })),
         ));
     }
     found.extend(largest_of(setting, Bytes::new(largest), 2, |bytes| format!("{name} = {least} {initial} {bytes}")));

@@ -4,7 +4,7 @@ use fullpipe_units::{Bytes, Micros, window_limited_rate};
 
 use super::{
     Finding, Setting, meant,
-    rules::{large_start, largest_of, malformed, no_limit, number, packet_size},
+    rules::{EACH_AT_ONCE, large_start, largest_of, malformed, no_limit, number, packet_size},
     shown,
 };
 use crate::{
@@ -325,7 +325,7 @@ pub(super) fn template_parameter(setting: &Setting<'_>, template: &str, paramete
         )),
         "delayedackfrequency" if number(&value) == Some(1) => Some(setting.note(
             "no-gain",
-            "acknowledges each segment at once: twice the acknowledgements of bulk data; what waited for a delayed one no longer does".to_owned(),
+            EACH_AT_ONCE.to_owned(),
         )),
         "minrtoms" => bounds(20, 300, 10).or_else(|| short_timeout(setting, template, &value)),
         "initialcongestionwindowmss" => bounds(2, 64, 2).or_else(|| large_start(setting)),

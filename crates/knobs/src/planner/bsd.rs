@@ -112,9 +112,11 @@ fn inflight(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     }
 }
 
+/// SB_MAX of xnu: sysctl refuses more.
+pub(crate) const MACOS_LARGEST: u64 = 8 << 20;
+
 pub(super) fn macos(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
-    /// SB_MAX of xnu: sysctl refuses more.
-    const LARGEST: u64 = 8 << 20;
+    const LARGEST: u64 = MACOS_LARGEST;
     let mut sizes = sizes(request, draft);
     if sizes.largest().get() > LARGEST {
         draft.note(format!("macOS refuses socket buffers above {}: use several connections", Bytes::new(LARGEST)));

@@ -202,6 +202,12 @@ fn netsh(words: &[String]) -> Result<Vec<Action>, String> {
             Ok(None) => Ok(Vec::new()),
             Err(misspelt) => Ok(vec![misspelt]),
         },
+        // Another word for `tcp`, in front of what only it has.
+        [written, "set", context, ..]
+            if meant::is_slip(written, "tcp") && TCP_CONTEXTS.iter().any(|known| known == context) =>
+        {
+            Ok(vec![Action::Misspelt { written: (*written).to_owned(), meant: "tcp".to_owned() }])
+        }
         ["ip" | "ipv4", "set", "global", rest @ ..] => {
             let value = rest.iter().find_map(|word| word.strip_prefix("taskoffload="));
             Ok(value.map(|value| Action::Set(cmdlets::offload("TaskOffload"), value.to_owned())).into_iter().collect())
