@@ -462,6 +462,38 @@ fn a_plan_is_verified_only_where_the_files_afterwards_tell_all_of_it() {
 }
 
 #[test]
+fn a_plan_that_changes_nothing_is_verified_by_what_was_right_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = "[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters]\r\n";
+    let export = |values: &str| format!("Windows Registry Editor Version 5.00\r\n\r\n{key}{values}\r\n");
+    let maximum = "\"GlobalMaxTcpWindowSize\"=dword:0000faf0\r\n";
+    let right = export(&format!("{maximum}\"TcpWindowSize\"=dword:0000faf0\r\n"));
+    let before = written(folder.path(), "before.reg", &right);
+    let verified = |after: &str, code: i32| {
+        let after = written(folder.path(), "after.reg", after);
+        let path = ["--platform", "windows-xp", "--rate", "1.8M", "--rtt", "230ms"];
+        let output = fullpipe(&[&["plan", "--verify", &before, &after, "--json"], &path[..]].concat());
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let document = document(&output);
+        let all = document["verified"].as_array().unwrap();
+        let window = all.iter().find(|one| one["knob"].as_str().unwrap().ends_with("\\TcpWindowSize")).unwrap();
+        (window["taken"].as_str().unwrap().to_owned(), window["message"].to_string(), document["unread"].clone())
+    };
+    assert_eq!(verified(&right, 0).0, "yes");
+    let (taken, message, _) = verified(&export(&format!("{maximum}\"TcpWindowSize\"=dword:00004470\r\n")), 1);
+    assert!(taken == "no" && message.contains("undone: was 64240"), "{message}");
+    // The key is there, and the value is not.
+    let (taken, message, _) = verified(&export(maximum), 1);
+    assert!(taken == "no" && message.contains("absent now"), "{message}");
+    // Half of it, cut within a line and behind one.
+    let (taken, message, unread) = verified(&right[..right.find("\"TcpWindowSize").unwrap() + 18], 1);
+    assert!(taken == "unknown" && message.contains("after.reg, line 5"), "{message}");
+    assert!(unread[0].as_str().unwrap().contains("looks cut off"), "{unread}");
+    let (taken, message, _) = verified(&right[..right.find("\"TcpWindowSize").unwrap()], 1);
+    assert!(taken == "unknown" && message.contains("after.reg is no whole export"), "{message}");
+}
+
+#[test]
 fn what_an_adapters_offload_lacks_and_what_another_version_tells_is_said_by_a_plan() {
     let folder = tempfile::tempdir().unwrap();
     let rsc = written(

@@ -190,7 +190,7 @@ fn a_trial_that_a_restart_ended_is_said_to_be_gone_and_its_file_was_never_writte
         seen,
         [
             "0",
-            "run 1 was left on trial by a process that is gone: 0 of 1 settings put back, 1 gone by a restart or with a device",
+            "run 1 was left on trial by a process that is gone: 0 of 1 setting put back, 1 gone by a restart or with a device",
             OLD
         ]
     );

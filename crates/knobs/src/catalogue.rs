@@ -22,6 +22,10 @@ pub struct Catalogue {
     pub order: Vec<String>,
     /// What the rows were read from, for the documentation.
     pub about: String,
+    /// FreeBSD: the first version whose /etc/sysctl.conf may have blanks around a `=`; before it the first word of a line is all
+    /// that is read.
+    #[serde(default)]
+    pub first_word_before: Option<String>,
     /// Names that exist and have no row: none of them is a slip of another one.
     #[serde(default)]
     pub others: Vec<String>,
@@ -55,6 +59,12 @@ pub struct Knob {
     /// When a new value acts; absent where it never does or nobody knows.
     #[serde(default)]
     pub takes_effect: Option<TakesEffect>,
+    /// A switch that every path wants on: what is lost where it is off, in a sentence.
+    #[serde(default)]
+    pub off: Option<String>,
+    /// Whether other protocols have it and TCP does not: it acts, though not on TCP.
+    #[serde(default)]
+    pub other_protocols: bool,
     /// How it is undone by hand; `{address}` and `{from}` stand for the setting and its earlier value.
     pub undo: String,
     /// FreeBSD: the first version for which it is not known that the boot loader's line for it does nothing.
@@ -209,6 +219,11 @@ impl Catalogue {
         self.is_before(version, self.find(address).and_then(|knob| knob.only_at_start_before.as_deref()))
     }
 
+    /// Whether a version reads the first word of a line of sysctl.conf alone.
+    pub fn reads_first_word(&self, version: &str) -> bool {
+        self.is_before(version, self.first_word_before.as_deref())
+    }
+
     fn is_before(&self, version: &str, bound: Option<&str>) -> bool {
         bound.is_some_and(|bound| self.is_at_least(version, bound) == Some(false))
     }
@@ -262,7 +277,7 @@ impl Knob {
             (
                 Address::Netsh { context, parameter },
                 Address::Netsh { context: asked_context, parameter: asked_parameter },
-            ) => context.eq_ignore_ascii_case(asked_context) && parameter.eq_ignore_ascii_case(asked_parameter),
+            ) => same_context(context, asked_context) && parameter.eq_ignore_ascii_case(asked_parameter),
             (Address::Named { kind, name }, Address::Named { kind: asked_kind, name: asked_name }) => {
                 kind == asked_kind && (is_placeholder(name) || name == asked_name)
             }
@@ -274,6 +289,13 @@ impl Knob {
     pub fn source(&self) -> String {
         self.sources.join("; ")
     }
+}
+
+/// Whether two contexts of netsh are the same; a row's last word may stand for any template.
+pub(crate) fn same_context(row: &str, asked: &str) -> bool {
+    let (row, asked): (Vec<&str>, Vec<&str>) = (row.split(' ').collect(), asked.split(' ').collect());
+    row.len() == asked.len()
+        && row.iter().zip(&asked).all(|(row, asked)| is_placeholder(row) || row.eq_ignore_ascii_case(asked))
 }
 
 /// Whether two registry keys are the same; a row's `{GUID}` stands for the interface of any adapter.

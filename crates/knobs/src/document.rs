@@ -30,6 +30,9 @@ fn entry(text: &mut String, knob: &Knob) {
         line(text, format_args!("- Can lift: {}; costs: {}", lifts.join(", "), knob.costs));
     }
     line(text, format_args!("- Applies: {}", knob.takes_effect.map_or("never, or unknown", crate::TakesEffect::words)));
+    if let Some(loss) = &knob.off {
+        line(text, format_args!("- Off: {loss}"));
+    }
     let undo = knob.undo.replace("{address}", &knob.address.to_string()).replace("{from}", "VALUE");
     let value = if knob.undo.contains("{from}") { ", with VALUE as it was before" } else { "" };
     line(text, format_args!("- Undo: `{undo}`{value}"));

@@ -1,6 +1,11 @@
 //! What was read from a machine, by whatever way.
 
-use std::{collections::BTreeMap, fmt, str::FromStr, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    str::FromStr,
+    sync::LazyLock,
+};
 
 use fullpipe_units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -195,6 +200,9 @@ pub struct Settings {
     /// The sockets whose buffers a device's source sets (NetBurner), where it was read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sockets: Vec<SocketBuffers>,
+    /// The registry keys of which all values were read: what such a key does not have is absent.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub keys: BTreeSet<String>,
 }
 
 /// How many packet buffers a device's source lets one socket take, list by list; `None` where it doesn't say.

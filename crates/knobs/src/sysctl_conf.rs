@@ -4,7 +4,7 @@
 //! sysctl.conf(5) of procps-ng. Where the two differ, systemd's reading is taken, because it is what runs at boot. Names
 //! that only FreeBSD and macOS have are read as FreeBSD's /etc/rc.d/sysctl does: there a comment may follow a value.
 
-use crate::Settings;
+use crate::{Platform, Settings};
 
 /// One line that does something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct Line {
     pub may_fail: bool,
     /// Whether the name is a pattern (glob(7)).
     pub pattern: bool,
+    /// Whether blanks stand around the `=`, or FreeBSD's value in quotation marks.
+    pub spaced: bool,
 }
 
 /// One line that no reader understands.
@@ -64,6 +66,8 @@ fn line(number: u32, raw: &str) -> Result<Option<Line>, Problem> {
         None => return Err(wrong(text, "no `=` in the line; a setting is written `name = value`")),
     };
     let value = value.map(|value| if is_bsd(name) { without_comment(value) } else { numbers_of(value) });
+    let inner = value.filter(|_| is_bsd(name)).and_then(without_marks);
+    let (quoted, value) = (inner.is_some(), inner.or(value));
     if name.is_empty() {
         return Err(wrong(text, "no name before the `=`"));
     }
@@ -82,6 +86,7 @@ fn line(number: u32, raw: &str) -> Result<Option<Line>, Problem> {
         value: value.map(str::to_owned),
         may_fail,
         pattern: name.contains(['*', '?', '[']),
+        spaced: quoted || body.split_once('=').is_some_and(|(name, value)| is_spaced(name, value)),
     }))
 }
 
@@ -96,6 +101,11 @@ fn without_comment(value: &str) -> &str {
     value.split('#').next().unwrap_or(value).trim_end()
 }
 
+/// What stands in quotation marks, which FreeBSD's sysctl(8) takes off with -f.
+fn without_marks(value: &str) -> Option<&str> {
+    ['"', '\''].into_iter().find_map(|mark| value.strip_prefix(mark)?.strip_suffix(mark))
+}
+
 /// Numbers without a comment behind them: Linux reads as many as a setting has and leaves the rest (`proc_get_long`, seen on 6.18). What
 /// is a name is taken whole, comment and all, and refused.
 fn numbers_of(value: &str) -> &str {
@@ -107,6 +117,19 @@ fn numbers_of(value: &str) -> &str {
     } else {
         value
     }
+}
+
+/// Whether blanks stand between a name, its `=` and its value.
+pub(crate) fn is_spaced(name: &str, value: &str) -> bool {
+    name.ends_with(char::is_whitespace) || value.starts_with(char::is_whitespace)
+}
+
+/// What becomes of a line with blanks around its `=`, or its value in quotation marks, on a version that hands sysctl(8) the
+/// first word of it.
+pub(crate) fn first_word_alone(name: &str, platform: &Platform) -> String {
+    format!(
+        "sets nothing on {platform}: its /etc/rc.d/sysctl hands sysctl(8) the first word of a line as it stands, so blanks around the `=` leave {name} without a value, and quotation marks become a part of it"
+    )
 }
 
 /// The column at which `part`, a slice of `whole`, begins.
@@ -301,6 +324,7 @@ mod tests {
             value: None,
             may_fail: true,
             pattern: false,
+            spaced: false,
         };
         assert_eq!(parse("-net.ipv4.conf.eth0.rp_filter").0, [excluded]);
     }

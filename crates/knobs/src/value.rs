@@ -1,7 +1,7 @@
 //! Values as they are written: numbers, and whether a row of the catalogue takes one. What is *not* here: what a value
 //! does (`lint`, `planner`).
 
-use crate::catalogue::Knob;
+use crate::{catalogue::Knob, lint::meant};
 
 impl Knob {
     /// Why a value is none that this setting takes, as far as its row says so in numbers or in a list of words.
@@ -12,7 +12,11 @@ impl Knob {
             let value = value.trim().trim_matches(['"', '\'']);
             let known = words.iter().any(|word| word.eq_ignore_ascii_case(value));
             // PowerShell takes an enumeration's numbers too.
-            return (!known && number(value).is_none()).then(|| format!("it takes {}", self.range));
+            return (!known && number(value).is_none()).then(|| {
+                let meant =
+                    meant::word(value, &words).map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+                format!("it takes {}{meant}", self.range)
+            });
         }
         let numbers: Vec<Option<i64>> = match self.value_type.as_str() {
             // Windows writes its booleans as words.

@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use crate::{
-    Address, Change, Plan, Settings,
+    Address, Change, Plan, PlatformRequest, Settings, plan_platform,
     tuning_level::{self, Policy},
 };
 
-/// What became of one change.
+/// What became of one value that a plan wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Taken {
@@ -19,12 +19,12 @@ pub enum Taken {
     Unknown,
 }
 
-/// One change and what the settings afterwards say of it.
+/// One value that a plan wants, and what the settings afterwards say of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verified {
     /// Which setting.
     pub knob: Address,
-    /// What was planned; `None` for "removed".
+    /// What the plan wants; `None` for "removed".
     pub to: Option<String>,
     /// What is there; `None` where it is absent or not listed.
     pub found: Option<String>,
@@ -34,8 +34,28 @@ pub struct Verified {
     pub message: String,
 }
 
-/// Compares a plan, made from the settings before, with the settings after it was applied.
-pub fn verify(plan: &Plan, after: &Settings) -> Vec<Verified> {
+/// Compares what a plan wants a machine to hold with its settings afterwards: what the plan, made from the settings of
+/// `request`, changes, and what was right before it.
+pub fn verify(request: &PlatformRequest<'_>, after: &Settings) -> Vec<Verified> {
+    let plan = plan_platform(request);
+    let changed = of_changes(&plan, after);
+    let Some(before) = request.settings else { return changed };
+    let with = |settings| plan_platform(&PlatformRequest { settings, ..request.clone() });
+    // What a plan from the settings afterwards changes and this one does not was right before, or is new.
+    let again = with(Some(after));
+    let is_changed = |knob: &Address, by: &Plan| by.changes.iter().any(|change| change.knob == *knob);
+    let undone = again.changes.iter().filter(|change| !is_changed(&change.knob, &plan));
+    let undone = undone.filter_map(|change| undone_since(change, before, after));
+    // What a plan for a machine of which nothing is known sets was right where this one does not.
+    let all = with(None);
+    let held = all.changes.iter().map(|change| &change.knob);
+    let held = held.filter(|knob| !is_changed(knob, &plan) && !is_changed(knob, &again));
+    let held = held.filter_map(|knob| still_held(knob, before, after));
+    let kept: Vec<Verified> = undone.chain(held).collect();
+    changed.into_iter().chain(kept).collect()
+}
+
+fn of_changes(plan: &Plan, after: &Settings) -> Vec<Verified> {
     plan.changes.iter().map(|change| of_change(change, after)).collect()
 }
 
@@ -56,12 +76,44 @@ fn of_change(change: &Change, after: &Settings) -> Verified {
     Verified { knob: change.knob.clone(), to: change.to.clone(), found, taken, message }
 }
 
-/// What the settings afterwards have, under the name of the change or under the one that another file has for it;
-/// `Some(None)` is absent.
-fn listed<'a>(knob: &Address, after: &'a Settings) -> Option<Option<&'a str>> {
-    let by_name = after.values.get(knob).map(Option::as_deref);
-    let level = || tuning_level::local(after).filter(|_| *knob == tuning_level::for_all());
-    by_name.or_else(|| level().map(Some))
+/// A value that is as the plan wants it before, and no longer is; `None` where nothing became of it in between.
+fn undone_since(change: &Change, before: &Settings, after: &Settings) -> Option<Verified> {
+    let (was, now) = (listed(&change.knob, before), listed(&change.knob, after));
+    let found = now.flatten().map(str::to_owned);
+    let shown = |value: Option<&str>| value.unwrap_or("absent").to_owned();
+    let (taken, message) = match (was, now) {
+        (None, None) => return None,
+        (Some(_), None) => (Taken::Unknown, not_reported(&change.knob, after)),
+        (Some(was), Some(now)) if same(was, now) => return None,
+        (Some(was), Some(now)) => {
+            (Taken::No, format!("undone: was {}, as the plan wants it, and is {} now", shown(was), shown(now)))
+        }
+        (None, Some(now)) => (Taken::No, format!("not as planned: {} now; the files before don't have it", shown(now))),
+    };
+    Some(Verified { knob: change.knob.clone(), to: change.to.clone(), found, taken, message })
+}
+
+/// A value that the plan left alone because it was right; `None` where the files before don't have it.
+fn still_held(knob: &Address, before: &Settings, after: &Settings) -> Option<Verified> {
+    let was = listed(knob, before)??.to_owned();
+    let now = listed(knob, after);
+    let (taken, message) = match now {
+        None => (Taken::Unknown, not_reported(knob, after)),
+        Some(now) if same(now, Some(&was)) => (Taken::Yes, "as before, and as the plan wants it".to_owned()),
+        Some(_) => (Taken::Yes, format!("was {was}; both are as the plan wants it")),
+    };
+    let found = now.flatten().map(str::to_owned);
+    Some(Verified { knob: knob.clone(), to: Some(was), found, taken, message })
+}
+
+/// What settings have, under the name of the change or under the one that another file has for it; `Some(None)` is absent.
+fn listed<'a>(knob: &Address, settings: &'a Settings) -> Option<Option<&'a str>> {
+    let by_name = settings.values.get(knob).map(Option::as_deref);
+    let level = || tuning_level::local(settings).filter(|_| *knob == tuning_level::for_all());
+    // What an export of the whole key doesn't have is not there.
+    let exported = |key: &str| settings.keys.iter().any(|whole| whole.eq_ignore_ascii_case(key));
+    let absent = || matches!(knob, Address::Registry { key, .. } if exported(key)).then_some(None);
+    by_name.or_else(|| level().map(Some)).or_else(absent)
 }
 
 fn taken(knob: &Address, after: &Settings) -> String {
@@ -124,6 +176,50 @@ mod tests {
     use super::*;
     use crate::TakesEffect;
 
+    fn request<'a>(platform: &str, rate: &str, rtt: &str, before: &'a Settings) -> PlatformRequest<'a> {
+        let path = (rate.parse().unwrap(), rtt.parse().unwrap());
+        let any = PlatformRequest::new(platform.parse().unwrap(), path.0, path.1);
+        PlatformRequest { settings: Some(before), ..any }
+    }
+
+    #[test]
+    fn what_was_right_before_is_verified_like_what_is_changed() {
+        const KEY: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
+        let settings = |values: &[(&str, &str)], whole: bool| {
+            let mut settings = Settings::default();
+            for (name, value) in values {
+                let knob = Address::Registry { key: KEY.to_owned(), value: (*name).to_owned() };
+                settings.values.insert(knob, Some((*value).to_owned()));
+            }
+            settings.keys.extend(whole.then(|| KEY.to_owned()));
+            settings
+        };
+        let right = [("TcpWindowSize", "64240"), ("GlobalMaxTcpWindowSize", "64240")];
+        let before = settings(&right, true);
+        let of = |values: &[(&str, &str)], whole| {
+            let found = verify(&request("windows-xp", "1.8M", "230ms", &before), &settings(values, whole));
+            let of_window = |one: &&Verified| one.knob.to_string().ends_with(r"\TcpWindowSize");
+            let window = found.iter().find(of_window).cloned().unwrap();
+            (window.taken, window.message, found.len())
+        };
+        let (taken, message, count) = of(&right, true);
+        assert_eq!((taken, count), (Taken::Yes, 2), "{message}");
+        let (taken, message, _) = of(&[("TcpWindowSize", "17520"), right[1]], true);
+        assert_eq!(taken, Taken::No);
+        assert!(message.contains("undone: was 64240") && message.contains("is 17520 now"), "{message}");
+        // An export of the key tells that it is not there; a file of a few lines doesn't.
+        let (taken, message, _) = of(&right[1..], true);
+        assert!(taken == Taken::No && message.contains("is absent now"), "{message}");
+        assert_eq!(of(&right[1..], false).0, Taken::Unknown);
+        // What was not there, as it should be, and is there now.
+        let found = verify(
+            &request("windows-xp", "1.8M", "230ms", &before),
+            &settings(&[right[0], right[1], ("SackOpts", "0")], true),
+        );
+        let sack = found.iter().find(|one| one.knob.to_string().ends_with("SackOpts")).unwrap();
+        assert!(sack.taken == Taken::No && sack.message.contains("was absent"), "{sack:?}");
+    }
+
     #[test]
     fn an_adapter_that_is_gone_is_named() {
         let knob = |guid: &str| -> Address {
@@ -145,7 +241,7 @@ mod tests {
         };
         let mut after = Settings::default();
         after.values.insert(knob("BB"), to());
-        let found = verify(&plan, &after);
+        let found = of_changes(&plan, &after);
         assert!(found.iter().all(|one| one.taken == Taken::Unknown), "{found:?}");
         assert!(found[0].message.contains("nothing of the adapter {AA}"), "{found:?}");
         assert!(found[1].message.contains("nothing of the adapter Ethernet 2"), "{found:?}");
@@ -160,15 +256,7 @@ mod tests {
             settings
         };
         let before = settings("Restricted");
-        let plan = crate::plan_platform(&crate::PlatformRequest {
-            settings: Some(&before),
-            ..crate::PlatformRequest::new(
-                "windows-2022".parse().unwrap(),
-                "1G".parse().unwrap(),
-                "80ms".parse().unwrap(),
-            )
-        });
-        let of = |after: &Settings| verify(&plan, after)[0].clone();
+        let of = |after: &Settings| verify(&request("windows-2022", "1G", "80ms", &before), after)[0].clone();
         assert_eq!(of(&settings("Normal")).taken, Taken::Yes);
         let still = of(&before);
         assert_eq!(still.taken, Taken::No);
@@ -207,7 +295,7 @@ mod tests {
             ],
             notes: Vec::new(),
         };
-        let found = verify(&plan, &after);
+        let found = of_changes(&plan, &after);
         let taken: Vec<Taken> = found.iter().map(|verified| verified.taken).collect();
         assert_eq!(taken, [Taken::Yes, Taken::No, Taken::Yes, Taken::No, Taken::Unknown]);
         assert!(found[1].message.contains("still 17520") && found[3].message.contains("now 1"), "{found:?}");

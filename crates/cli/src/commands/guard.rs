@@ -10,6 +10,7 @@ use fullpipe_host::{
     guardian::{self, Bond},
     journal, undo,
 };
+use fullpipe_report::text;
 
 use super::Ended;
 use crate::{
@@ -81,10 +82,9 @@ pub(super) fn see_to_leftovers(command: &Command, output: Output) {
 
 /// What became of a run, in a few words.
 fn became(report: &UndoReport) -> String {
-    let count = |is: fn(&Outcome) -> bool| report.entries.iter().filter(|entry| is(&entry.outcome)).count();
-    let (back, gone) = (count(Outcome::is_restored), count(|outcome| matches!(outcome, Outcome::Gone { .. })));
+    let gone = report.entries.iter().filter(|entry| matches!(entry.outcome, Outcome::Gone { .. })).count();
     // After a restart there is nothing to put back.
     let gone = if gone > 0 { format!(", {gone} gone by a restart or with a device") } else { String::new() };
     let hint = if report.is_complete() { "" } else { "; `fullpipe status` shows what is left" };
-    format!("{back} of {} settings put back{gone}{hint}", report.entries.len())
+    format!("{} put back{gone}{hint}", text::restored(report))
 }

@@ -4,10 +4,10 @@ use std::{num::NonZeroU32, path::Path};
 
 use fullpipe_host::{ExportFolder, Host, SystemHost};
 use fullpipe_knobs::{
-    Address, Goal, Packets, Plan, PlanRequest, Platform, PlatformRequest, Settings,
+    Address, Goal, Packets, PlanRequest, Platform, PlatformRequest, Settings,
     export::{export, reset_procedure},
     plan_platform,
-    reading::{Reading, RemarkKind},
+    reading::{Format, Reading, RemarkKind},
     verify::{Taken, Verified, verify},
 };
 use fullpipe_report::{PlatformPlan, clean, json, text};
@@ -27,8 +27,7 @@ pub(super) fn run(args: &PlanArgs, output: Output) -> Ended {
     if let [_, after] = args.verify.as_slice() {
         let (platform, known, _) = target(args)?;
         let packets = packets(args)?;
-        let request = request(args, platform, known.as_ref(), &packets);
-        return show_verified(&plan_platform(&request), &request, after, output);
+        return show_verified(&request(args, platform, known.as_ref(), &packets), after, output);
     }
     with(args, |answer| printed(output.result(|| json::plan("plan", answer), |look| text::platform_plan(answer, look))))
 }
@@ -112,20 +111,29 @@ fn as_a_whole(paths: &[PlannedPath], request: &PlatformRequest<'_>) -> Option<St
     })
 }
 
-/// What the files afterwards say of a plan that was made from those before.
-fn show_verified(plan: &Plan, request: &PlatformRequest<'_>, after: &Path, output: Output) -> Ended {
+/// What the files afterwards say of a plan that is made from those before.
+fn show_verified(request: &PlatformRequest<'_>, after: &Path, output: Output) -> Ended {
     let (readings, merged) = settings::of_files(&[after.to_owned()], Some(&request.platform))?;
-    let mut verified = verify(plan, &merged.settings);
+    let mut verified = verify(request, &merged.settings);
     let of_machine = |one: &Verified| !matches!(one.knob, Address::Socket(_));
-    // What the files don't tell, they may have lost: a plan is verified where all of it is known.
-    let failed = verified.iter().any(|one| one.taken != Taken::Yes && of_machine(one));
     let lost = unread(&readings);
+    // What the files don't tell, they may have lost: a plan is verified where all of it is known.
+    let failed = !lost.is_empty() || verified.iter().any(|one| one.taken != Taken::Yes && of_machine(one));
+    let why = lost.first().cloned().or_else(|| no_export(&readings)).map_or_else(String::new, |why| format!("; {why}"));
     for one in verified.iter_mut().filter(|one| one.taken == Taken::Unknown && of_machine(one)) {
-        let why = lost.first().map_or_else(String::new, |lost| format!("; {lost}"));
         one.message = format!("not known: {}{why}; save them again and compare again", one.message);
     }
-    printed(output.result(|| json::verified("plan", &verified), |look| text::verified(&verified, look)))?;
+    printed(output.result(|| json::verified("plan", &verified, &lost), |look| text::verified(&verified, &lost, look)))?;
     Ok(if failed { Exit::NotAsExpected } else { Exit::Ok })
+}
+
+/// Why a registry file does not tell which values its keys lack.
+fn no_export(readings: &[Reading]) -> Option<String> {
+    let partial = readings.iter().find(|reading| reading.format == Format::Registry && reading.keys.is_empty())?;
+    Some(format!(
+        "{} is no whole export, which ends with an empty line and has no comments: what it lacks may have been cut off",
+        clean(&partial.file)
+    ))
 }
 
 /// What the command line says of packets.

@@ -7,7 +7,7 @@ use fullpipe_host::windows::connections::{SystemStatistics, Watch, observe};
 use fullpipe_host::{Host, SystemHost};
 use fullpipe_knobs::{
     Platform, Settings,
-    reading::{self, Merged, Reading, Remark, RemarkKind, merge},
+    reading::{self, Dead, Merged, Reading, Remark, RemarkKind, merge},
 };
 use fullpipe_report::{Connections, SettingsList, json, text};
 
@@ -63,13 +63,9 @@ pub(super) fn of_files(files: &[PathBuf], platform: Option<&Platform>) -> Result
     };
     let mut readings = files.iter().map(read).collect::<Result<Vec<_>, Failure>>()?;
     let merged = merge(&readings, platform)?;
-    for (knob, file, place) in &merged.dead {
-        let message = format!(
-            "{knob} is no loader tunable on {}: the line does nothing there; it belongs into /etc/sysctl.conf",
-            merged.settings.platform
-        );
+    for Dead { file, place, message, .. } in &merged.dead {
         if let Some(reading) = readings.iter_mut().find(|reading| reading.file == *file) {
-            reading.remarks.push(Remark { kind: RemarkKind::Note, place: *place, message });
+            reading.remarks.push(Remark { kind: RemarkKind::Inactive, place: *place, message: message.clone() });
         }
     }
     Ok((readings, merged))

@@ -1,6 +1,6 @@
 //! The setting that a misspelt name most likely stands for.
 
-use crate::{Address, Catalogue};
+use crate::{Address, Catalogue, catalogue::same_context};
 
 /// The name in the catalogue that is nearest to an unknown one: one letter in six may differ, and at least one. A name that
 /// was cut short stands for the only one that begins so; and one of another setting for none.
@@ -35,6 +35,12 @@ pub(crate) fn is_slip(written: &str, meant: &str) -> bool {
     written != meant && distance(written, meant) <= (meant.len() / 6).max(1)
 }
 
+/// The word of a list that another one is most likely a slip of.
+pub(crate) fn word<'a>(written: &str, words: &[&'a str]) -> Option<&'a str> {
+    let lower = written.to_ascii_lowercase();
+    words.iter().copied().find(|word| is_slip(&lower, &word.to_ascii_lowercase()))
+}
+
 /// The names to compare, where both are of one kind: the row's, the one that is asked for, and the row's as it is shown.
 fn pair(row: &Address, asked: &Address) -> Option<(String, String, String)> {
     let lower = str::to_ascii_lowercase;
@@ -46,7 +52,7 @@ fn pair(row: &Address, asked: &Address) -> Option<(String, String, String)> {
             ours.then(|| (lower(row), lower(asked), row.clone()))
         }
         (Address::Netsh { context: row_context, parameter: row }, Address::Netsh { context, parameter: asked })
-            if row_context == context =>
+            if same_context(row_context, context) =>
         {
             Some((lower(row), lower(asked), row.clone()))
         }

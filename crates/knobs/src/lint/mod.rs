@@ -95,6 +95,8 @@ struct Setting<'a> {
     at_start: bool,
     /// The socket that it is about.
     socket: Option<&'a str>,
+    /// Whether it stands in a sysctl.conf with blanks around its `=` or in quotation marks.
+    spaced: bool,
 }
 
 /// How many lines of one setting are looked back on, and how many calls around one.
@@ -176,6 +178,7 @@ pub fn lint_steps(
                     steps,
                     at_start,
                     socket: step.socket.as_deref(),
+                    spaced: step.spaced,
                 };
                 let mut found = judge(&setting);
                 let before = seen.entry(knob).or_default();
@@ -307,17 +310,26 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         Address::Registry { value, .. } => shown(value),
         knob => shown(&knob.to_string()),
     };
-    if let Some(other) = rules::module(setting).or_else(|| rules::of_other_protocols(setting)) {
-        return vec![other];
+    if let Some(nothing) = rules::first_word_alone(setting) {
+        return vec![nothing];
+    }
+    if let Some(module) = rules::module(setting) {
+        return vec![module];
     }
     let Some(knob) = setting.catalogue.find(setting.knob) else {
         if let Some(misplaced) = rules::wrong_place(setting) {
             return vec![misplaced];
         }
         if let Some(meant) = meant::nearest(setting.catalogue, setting.knob) {
-            let words = format!("{name} is not a {} setting; did you mean {meant}?", setting.platform.family.title());
             let fix = Some(format!("write {meant}"));
-            let mut found = vec![Finding { fix, ..finding(setting.line, Level::Warning, "misspelt", words) }];
+            let (level, words) = match windows::refuses(setting, &meant) {
+                Some(words) => (Level::Error, format!("{words}; did you mean {meant}?")),
+                None => {
+                    let family = setting.platform.family.title();
+                    (Level::Warning, format!("{name} is not a {family} setting; did you mean {meant}?"))
+                }
+            };
+            let mut found = vec![Finding { fix, ..finding(setting.line, level, "misspelt", words) }];
             // netsh may take a beginning for the whole: what that does is worth a word, too.
             if let Address::Netsh { context, parameter } = setting.knob
                 && meant.starts_with(parameter.as_str())
@@ -337,6 +349,9 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
         );
         return vec![finding(setting.line, Level::Note, "unknown-setting", words)];
     };
+    if knob.other_protocols {
+        return vec![finding(setting.line, Level::Note, "not-tcp", knob.meaning.clone())];
+    }
     let span = setting.catalogue.span(knob, &setting.platform.version);
     let mut undocumented = None;
     if let Some(span) = span {
@@ -372,7 +387,7 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
     if let Some(wrong) = rules::wrong_type(setting, &knob.value_type) {
         return vec![wrong];
     }
-    let mut found = rules::apply(setting);
+    let mut found = rules::switched_off(setting, knob).map_or_else(|| rules::apply(setting), |off| vec![off]);
     if let Some(back) = device::taken_back(setting).filter(|_| found.is_empty()) {
         return vec![back];
     }
@@ -389,7 +404,9 @@ fn judge(setting: &Setting<'_>) -> Vec<Finding> {
     if let Some(undocumented) = undocumented {
         // What harms where it acts is worth a word although nobody says whether it acts.
         found.retain(|finding| finding.level >= Level::Warning);
-        found.iter_mut().for_each(|finding| finding.level = Level::Warning);
+        let is_refused = |finding: &Finding| ["malformed", "misspelt", "no-template"].contains(&finding.rule.as_str());
+        // What the command itself refuses is wrong whatever the setting does.
+        found.iter_mut().filter(|finding| !is_refused(finding)).for_each(|finding| finding.level = Level::Warning);
         found.push(undocumented);
     }
     if !found.is_empty() {

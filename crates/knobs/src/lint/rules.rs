@@ -11,9 +11,14 @@ use fullpipe_units::{
 use super::{Finding, Level, Setting, device, finding, meant, shown, windows};
 use crate::{
     Address, Family,
-    catalogue::Honoured,
+    catalogue::{Honoured, Knob},
     packets::{ETHERNET, ETHERNET_HEADER, mtu_of_frame},
-    planner::{bsd::Inflight, sizing::meant_as_bytes, templates::FAST},
+    planner::{
+        bsd::{self, Inflight},
+        sizing::meant_as_bytes,
+        templates::FAST,
+    },
+    sysctl_conf,
     value::three,
 };
 
@@ -106,14 +111,27 @@ pub(super) fn wrong_file(setting: &Setting<'_>) -> Option<Finding> {
     Some(setting.warning("no-tunable", words, Some(fix)))
 }
 
+/// A line of sysctl.conf that sets nothing, because its version reads it to the first blank.
+pub(super) fn first_word_alone(setting: &Setting<'_>) -> Option<Finding> {
+    let Address::Sysctl(name) = setting.knob else { return None };
+    if !setting.spaced || !setting.catalogue.reads_first_word(&setting.platform.version) {
+        return None;
+    }
+    let words = sysctl_conf::first_word_alone(name, setting.platform);
+    Some(setting.error("blanks", words, Some(format!("{name}={}", shown(setting.value)))))
+}
+
 /// A registry value that Windows reads under another key of TCP than the one that the recipe names.
 pub(super) fn wrong_place(setting: &Setting<'_>) -> Option<Finding> {
     /// Below them nobody but TCP and its sockets has values of these names.
     const OURS: [&str; 2] =
         [r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\", r"HKLM\SYSTEM\CurrentControlSet\Services\AFD\"];
     let Address::Registry { key, value } = setting.knob else { return None };
-    let below = |root: &str| key.get(..root.len()).is_some_and(|start| start.eq_ignore_ascii_case(root));
-    if !OURS.into_iter().any(below) {
+    let is_ours = |key: &str| {
+        let below = |root: &str| key.get(..root.len()).is_some_and(|start| start.eq_ignore_ascii_case(root));
+        OURS.into_iter().any(below)
+    };
+    if !is_ours(key) {
         return None;
     }
     let mut known = false;
@@ -136,26 +154,36 @@ pub(super) fn wrong_place(setting: &Setting<'_>) -> Option<Finding> {
         return known.then(|| setting.warning("does-nothing", words, Some("delete the line".to_owned())));
     };
     let words = format!("{name} does nothing under this key: documented is {}", places.join(", and "));
+    // What another program reads under its own key is no place for TCP's.
+    if !places.iter().any(|place| is_ours(place)) {
+        let words = format!("{words}, which is for another program alone");
+        return Some(setting.warning("wrong-place", words, Some("delete the line".to_owned())));
+    }
     let fix = format!("set {name} under {first}, or delete the line");
     Some(setting.warning("wrong-place", words, Some(fix)))
+}
+
+/// A switch that every path wants on, and that is off.
+pub(super) fn switched_off(setting: &Setting<'_>, knob: &Knob) -> Option<Finding> {
+    let loss = knob.off.as_deref()?;
+    let is_off = number(setting.value) == Some(0) || setting.value.trim().eq_ignore_ascii_case("disabled");
+    let name = match setting.knob {
+        Address::Registry { value, .. } => value.clone(),
+        Address::Netsh { parameter, .. } if is_off => {
+            return Some(setting.warning("harmful", loss.to_owned(), Some(format!("{parameter}=enabled"))));
+        }
+        knob => knob.to_string(),
+    };
+    // How large a window is without it, only the path says.
+    let scaling = ["tcp_window_scaling", "rfc1323", "Tcp1323Opts"].iter().any(|end| name.ends_with(end));
+    let rate = if scaling { format!(": {}", unscaled_rate(setting)) } else { String::new() };
+    is_off.then(|| setting.error("harmful", format!("{loss}{rate}"), Some(format!("{name} = 1"))))
 }
 
 fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     let value = setting.value.trim();
     let off = value == "0";
-    let harmful = |why: &str| vec![setting.error("harmful", why.to_owned(), Some(format!("{name} = 1")))];
     match name {
-        "net.ipv4.tcp_window_scaling" | "net.inet.tcp.rfc1323" if off => {
-            harmful(&format!("without window scaling no window exceeds 65,535 B in either direction: {}", unscaled_rate(setting)))
-        }
-        "net.ipv4.tcp_sack" | "net.inet.tcp.sack.enable" | "net.inet.tcp.sack" if off => {
-            harmful("without selective acknowledgements each further loss in a window costs a round trip")
-        }
-        "net.ipv4.tcp_moderate_rcvbuf" | "net.inet.tcp.recvbuf_auto" | "net.inet.tcp.sendbuf_auto" | "net.inet.tcp.doautorcvbuf"
-            if off =>
-        {
-            harmful("buffers stay at their initial size, whatever the path")
-        }
         "net.ipv4.tcp_timestamps" if off => vec![setting.warning(
             "harmful",
             "saves 12 bytes a segment and gives up protection against wrapped sequence numbers, which wrap in 34 s at 1 Gbit/s".to_owned(),
@@ -183,9 +211,6 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         "net.inet.tcp.inflight_enable" | "net.inet.tcp.inflight.enable" if value == "1" => {
             inflight(setting, name).into_iter().collect()
         }
-        "net.inet.tcp.path_mtu_discovery" if off => {
-            harmful("routers cut packets that are too large, or the segments stay small, whatever the path takes")
-        }
         "net.ipv4.tcp_congestion_control" => congestion_control(setting).into_iter().collect(),
         "net.inet.tcp.cc.algorithm" => congestion_control(setting).or_else(|| not_loaded(setting)).into_iter().collect(),
         "net.ipv4.tcp_mem" => tcp_mem(setting),
@@ -201,6 +226,13 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
             "RFC 3465 (2.3) bounds what one acknowledgement adds in slow start at two segments: beyond, an ACK that covers many segments releases a burst".to_owned(),
             Some(format!("{name}=2")),
         )],
+        "net.inet.tcp.delayed_ack" if off => vec![setting.note("no-gain", EACH_AT_ONCE.to_owned())],
+        "net.inet.tcp.autorcvbufmax" | "net.inet.tcp.autosndbufmax" | "kern.ipc.maxsockbuf"
+            if setting.platform.family == Family::MacOs && number(value).is_some_and(|bytes| bytes > bsd::MACOS_LARGEST) =>
+        {
+            let words = format!("macOS refuses socket buffers above {}", Bytes::new(bsd::MACOS_LARGEST));
+            vec![setting.error("out-of-range", words, Some(format!("{name}={}", bsd::MACOS_LARGEST)))]
+        }
         "net.inet.tcp.tso" if off => no_tso(setting).into_iter().collect(),
         "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem" => linux_buffers(setting, name),
         "net.core.rmem_max" | "net.core.wmem_max" => {
@@ -221,6 +253,9 @@ fn sysctl(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         _ => Vec::new(),
     }
 }
+
+/// Delayed acknowledgement switched off.
+pub(super) const EACH_AT_ONCE: &str = "acknowledges each segment at once: twice the acknowledgements of bulk data; what waited for a delayed one no longer does";
 
 /// A congestion control that a system doesn't have.
 fn congestion_control(setting: &Setting<'_>) -> Option<Finding> {
@@ -267,20 +302,6 @@ fn congestion_control(setting: &Setting<'_>) -> Option<Finding> {
         shown(written)
     );
     Some(setting.note("unknown-algorithm", words))
-}
-
-/// The first buffer of every socket that is none of TCP's: it acts, though not on TCP.
-pub(super) fn of_other_protocols(setting: &Setting<'_>) -> Option<Finding> {
-    let Address::Sysctl(name) = setting.knob else { return None };
-    let instead = match name.as_str() {
-        "net.core.rmem_default" => "net.ipv4.tcp_rmem",
-        "net.core.wmem_default" => "net.ipv4.tcp_wmem",
-        _ => return None,
-    };
-    let words = format!(
-        "the first buffer of sockets of UDP and others; TCP doesn't read it, and takes the second value of {instead}"
-    );
-    Some(setting.note("not-tcp", words))
 }
 
 /// A line of the boot loader's file that loads a congestion control of FreeBSD.
@@ -430,6 +451,10 @@ fn tcp_mem(setting: &Setting<'_>) -> Vec<Finding> {
 fn linux_buffers(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
     /// Beyond this a socket that nobody uses costs too much.
     const LARGE_INITIAL: u64 = 1 << 20;
+    /// What memory pressure leaves to every socket: more than this is no small matter.
+    const LARGE_LEAST: u64 = 1 << 20;
+    /// Ten segments of 1,460 B as window are half of it.
+    const SMALL_INITIAL: u64 = 2 * 10 * 1460;
     let Some([least, initial, largest]) = three(setting.value) else {
         return vec![malformed(setting, "three sizes in bytes: smallest, initial, largest")];
     };
@@ -441,8 +466,20 @@ fn linux_buffers(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         )];
     }
     let mut found = Vec::new();
+    let receives = name.ends_with("rmem");
+    let usual = if receives { 131_072 } else { 16_384 };
+    if receives && initial < SMALL_INITIAL {
+        found.push(setting.warning(
+            "small-initial",
+            format!(
+                "a connection begins with a window of half of {} at most, less than the ten segments of RFC 6928: each one starts more slowly",
+                Bytes::new(initial)
+            ),
+            Some(format!("{name} = {least} {usual} {}", largest.max(usual))),
+        ));
+    }
+    let (given, least) = (least, if least > usual { 4096 } else { least });
     if initial > LARGE_INITIAL {
-        let usual = if name.ends_with("rmem") { 131_072 } else { 16_384 };
         found.push(setting.warning(
             "large-initial",
             format!(
@@ -450,6 +487,13 @@ fn linux_buffers(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
                 Bytes::new(initial)
             ),
             Some(format!("{name} = {least} {usual} {largest}")),
+        ));
+    }
+    if given > LARGE_LEAST {
+        found.push(setting.warning(
+            "large-least",
+            format!("every socket keeps {} even where memory is short: the kernel's own is a page", Bytes::new(given)),
+            Some(format!("{name} = 4096 {} {largest}", if initial > LARGE_INITIAL { usual } else { initial })),
         ));
     }
     found.extend(largest_of(setting, Bytes::new(largest), 2, |bytes| format!("{name} = {least} {initial} {bytes}")));

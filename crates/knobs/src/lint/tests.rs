@@ -261,21 +261,21 @@ proptest! {
 #[test]
 fn clusters_of_a_page_are_a_setting_of_freebsd() {
     for platform in ["freebsd-9.3", "freebsd-14.1"] {
-        assert_eq!(checked(Kind::Sysctl, "kern.ipc.nmbjumbop = 262144", platform), (Level::Ok, "fine".to_owned()));
+        assert_eq!(checked(Kind::Sysctl, "kern.ipc.nmbjumbop=262144", platform), (Level::Ok, "fine".to_owned()));
     }
 }
 
 #[test]
 fn settings_of_freebsd_are_there_from_their_release_on() {
     for (line, before, since) in [
-        ("net.inet.tcp.tso = 1", ["freebsd-4.8", "freebsd-6.2"], "freebsd-7.0"),
-        ("net.inet.tcp.cc.algorithm = newreno", ["freebsd-4.8", "freebsd-8.2"], "freebsd-8.3"),
-        ("net.inet.tcp.functions_default = rack", ["freebsd-6.2", "freebsd-10.4"], "freebsd-13.0"),
-        ("net.inet.tcp.initcwnd_segments = 10", ["freebsd-4.8", "freebsd-10.4"], "freebsd-13.0"),
-        ("net.inet.tcp.rfc3390 = 1", ["freebsd-4.8", "freebsd-5.0"], "freebsd-5.3"),
-        ("net.inet.tcp.hostcache.expire = 3600", ["freebsd-4.8", "freebsd-5.1"], "freebsd-5.2"),
-        ("net.inet.tcp.pmtud_blackhole_detection = 1", ["freebsd-6.2", "freebsd-9.3"], "freebsd-10.4"),
-        ("net.inet.tcp.abc_l_var = 2", ["freebsd-4.8", "freebsd-6.2"], "freebsd-8.1"),
+        ("net.inet.tcp.tso=1", ["freebsd-4.8", "freebsd-6.2"], "freebsd-7.0"),
+        ("net.inet.tcp.cc.algorithm=newreno", ["freebsd-4.8", "freebsd-8.2"], "freebsd-8.3"),
+        ("net.inet.tcp.functions_default=rack", ["freebsd-6.2", "freebsd-10.4"], "freebsd-13.0"),
+        ("net.inet.tcp.initcwnd_segments=10", ["freebsd-4.8", "freebsd-10.4"], "freebsd-13.0"),
+        ("net.inet.tcp.rfc3390=1", ["freebsd-4.8", "freebsd-5.0"], "freebsd-5.3"),
+        ("net.inet.tcp.hostcache.expire=3600", ["freebsd-4.8", "freebsd-5.1"], "freebsd-5.2"),
+        ("net.inet.tcp.pmtud_blackhole_detection=1", ["freebsd-6.2", "freebsd-9.3"], "freebsd-10.4"),
+        ("net.inet.tcp.abc_l_var=2", ["freebsd-4.8", "freebsd-6.2"], "freebsd-8.1"),
     ] {
         for platform in before {
             assert_eq!(checked(Kind::Sysctl, line, platform), (Level::Warning, "not-there".to_owned()), "{line}");
@@ -325,6 +325,36 @@ fn a_line_of_loader_conf_does_something_only_for_tunables() {
         [("freebsd-4.8", "only-at-start"), ("freebsd-6.2", "only-at-start"), ("freebsd-8.1", "fine")]
     {
         assert_eq!(checked(Kind::Sysctl, "kern.ipc.nmbclusters=65536", platform).1, rule, "{platform}");
+    }
+}
+
+#[test]
+fn blanks_around_an_equals_sign_are_judged_as_the_version_reads_them() {
+    use Level::{Error, Ok};
+    for (line, platform, level, rule) in [
+        ("net.inet.tcp.recvspace = 65536", "freebsd-4.8", Error, "blanks"),
+        ("net.inet.tcp.recvspace= 65536", "freebsd-6.2", Error, "blanks"),
+        ("net.inet.tcp.recvspace =65536", "freebsd-9.3", Error, "blanks"),
+        ("net.inet.ip.forwarding = 1", "freebsd-6.2", Error, "blanks"),
+        ("net.inet.tcp.recvspace=65536 # x = y", "freebsd-6.2", Ok, "fine"),
+        ("net.inet.tcp.recvspace=\"65536\"", "freebsd-6.2", Error, "blanks"),
+        ("net.inet.tcp.recvspace=\"65536\"", "freebsd-14.1", Ok, "fine"),
+        ("net.inet.tcp.recvspace = 65536", "freebsd-10.4", Ok, "fine"),
+        ("net.inet.tcp.recvspace = 65536", "freebsd-14.1", Ok, "fine"),
+        ("net.ipv4.tcp_sack = 1", "linux-6.18", Ok, "fine"),
+    ] {
+        assert_eq!(checked(Kind::Sysctl, line, platform), (level, rule.to_owned()), "{line} {platform}");
+    }
+    // A file that a script writes is read in the same way.
+    let script = "cat > /etc/sysctl.conf <<E\nnet.inet.tcp.recvspace = 65536\nE\n";
+    assert_eq!(checked(Kind::Script, script, "freebsd-6.2").1, "blanks");
+    for (line, platform, level, rule) in [
+        ("kern.ipc.nmbclusters = \"40000\"", "freebsd-6.2", Ok, "fine"),
+        ("kern.ipc.nmbclusters = \"40000\"", "freebsd-14.1", Ok, "fine"),
+        ("kern.ipc.nmbclusters='40000'", "freebsd-14.1", Error, "syntax"),
+        ("ifconfig_em0 = \"mtu 9000\"", "freebsd-14.1", Error, "syntax"),
+    ] {
+        assert_eq!(checked(Kind::Shell, line, platform), (level, rule.to_owned()), "{line} {platform}");
     }
 }
 
@@ -435,6 +465,14 @@ fn calls_of_a_device_that_work_against_each_other_are_found() {
     assert_eq!(rules("setsockoption(fd, SO_NONAGLE);\nclrsockoption(fd, SO_NOPUSH);\n"), []);
     assert_eq!(rules("SetSocketTxBuffers(fd, 40);\nSetSocketUnackBuffers(fd, 20);\n"), one(1, "above-unacknowledged"));
     assert_eq!(rules("SetSocketTxBuffers(fd, 20);\nSetSocketUnackBuffers(fd, 20);\n"), []);
+    // One socket for the whole file, as the plan counts it; a name of its own in each function is another one.
+    let in_two = |before: &str| {
+        rules(&format!(
+            "{before}\nvoid one() {{ SetSocketTxBuffers(fd, 20); SetSocketRxBuffers(fd, 20); }}\nvoid two() {{ SetSocketUnackBuffers(fd, 20); SetSocketRxBuffers(fd, 20); }}\n"
+        ))
+    };
+    assert_eq!(in_two("static int fd;"), []);
+    assert_eq!(in_two("void two();"), one(2, "above-unacknowledged"));
     assert_eq!(rules("SetSocketRxBuffers(fd, 3);\n"), one(1, "too-small"));
     assert_eq!(rules("SetSocketUnackBuffers(fd, 50);\n"), one(1, "no-gain"));
 }
@@ -668,6 +706,55 @@ fn buffers_that_programs_pin_are_told_as_the_platform_has_it() {
 }
 
 #[test]
+fn what_recipes_of_strangers_showed() {
+    use Level::{Error, Note, Ok, Warning};
+    const KEY: &str = "reg add HKLM\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters";
+    let no_delay = format!("{KEY} /v TCPNoDelay /t REG_DWORD /d 1 /f");
+    for (line, kind, platform, level, rule) in [
+        ("net.ipv4.tcp_rmem = 1024 4096 16777216", Kind::Sysctl, "linux-6.18", Warning, "small-initial"),
+        ("net.ipv4.tcp_wmem = 1024 4096 16777216", Kind::Sysctl, "linux-6.18", Ok, "fine"),
+        ("net.ipv4.tcp_wmem = 536870912 536870912 536870912", Kind::Sysctl, "linux-6.18", Warning, "large-least"),
+        ("net.ipv4.tcp_mem = 78643200 104857600 125829120", Kind::Sysctl, "linux-6.18", Error, "wrong-unit"),
+        // The kernel's own on a machine of six terabytes.
+        ("net.ipv4.tcp_mem = 70778880 94371840 141557760", Kind::Sysctl, "linux-6.18", Note, "machine-wide"),
+        ("net.inet.tcp.autorcvbufmax=33554432", Kind::Sysctl, "macos", Error, "out-of-range"),
+        ("net.inet.tcp.autorcvbufmax=8388608", Kind::Sysctl, "macos", Ok, "fine"),
+        ("net.inet.tcp.delayed_ack=0", Kind::Sysctl, "freebsd-14.1", Note, "no-gain"),
+        ("netsh int tsp set global rss=enabled", Kind::Batch, "windows-11", Warning, "misspelt"),
+        (no_delay.as_str(), Kind::Batch, "windows-11", Warning, "wrong-place"),
+    ] {
+        assert_eq!(checked(kind, line, platform), (level, rule.to_owned()), "{line} {platform}");
+    }
+    let request = LintRequest { platform: Some("windows-11".parse().unwrap()), ..LintRequest::default() };
+    assert_eq!(lint(Kind::Batch, &no_delay, &request)[0].fix.as_deref(), Some("delete the line"));
+    // What is advised is in ascending order.
+    let found = lint(Kind::Sysctl, "net.ipv4.tcp_rmem = 536870912 1073741824 1073741824", &LintRequest::default());
+    assert!(
+        found.iter().filter_map(|finding| finding.fix.as_deref()).all(|fix| fix.contains("= 4096 131072 ")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_value_that_is_nearly_one_gets_the_one_that_was_meant() {
+    let of = |line: &str, kind: Kind| {
+        let request = LintRequest { platform: Some("windows-11".parse().unwrap()), ..LintRequest::default() };
+        lint(kind, line, &request).remove(0)
+    };
+    for (written, meant) in [("Nromal", "normal"), ("norml", "normal"), ("disabeld", "disabled"), ("xyz", "")] {
+        let netsh = of(&format!("netsh int tcp set global autotuninglevel={written}"), Kind::Batch);
+        let shell = format!("Set-NetTCPSetting -SettingName Internet -AutoTuningLevelLocal {written}");
+        for found in [netsh, of(&shell, Kind::PowerShell)] {
+            assert_eq!((found.level, found.rule.as_str()), (Level::Error, "malformed"), "{found:?}");
+            assert_eq!(found.message.contains("did you mean"), !meant.is_empty(), "{found:?}");
+            assert!(found.fix.as_deref().unwrap_or_default().ends_with(meant), "{found:?}");
+        }
+    }
+    let found = of("netsh int tcp set global ecncapability=enabeld", Kind::Batch);
+    assert!(found.level == Level::Error && found.message.contains("did you mean enabled?"), "{found:?}");
+}
+
+#[test]
 fn names_that_exist_are_no_slips_of_others_and_parameters_that_do_not_are_refused() {
     for (text, kind, platform, expected) in [
         ("net.ipv4.tcp_retries1 = 3", Kind::Sysctl, "linux-6.18", (Level::Note, "unknown-setting")),
@@ -696,12 +783,35 @@ fn names_that_exist_are_no_slips_of_others_and_parameters_that_do_not_are_refuse
             "windows-10",
             (Level::Ok, "fine"),
         ),
+        ("netsh int tcp set supplemental internet rack=enabled", Kind::Batch, "windows-11", (Level::Ok, "fine")),
         (
-            "netsh int tcp set supplemental internet rack=enabled",
+            "netsh int tcp set supplemental internet taillossprobe=disabled",
             Kind::Batch,
             "windows-11",
-            (Level::Note, "not-judged"),
+            (Level::Warning, "harmful"),
         ),
+        ("netsh int tcp set supplemental intrnet rack=enabled", Kind::Batch, "windows-11", (Level::Error, "misspelt")),
+        (
+            "netsh int tcp set supplemental internet minrtoo=300",
+            Kind::Batch,
+            "windows-11",
+            (Level::Warning, "misspelt"),
+        ),
+        (
+            "Set-NetTCPSetting -SettingName Internet -AutoTuningLevelLocl Normal",
+            Kind::PowerShell,
+            "windows-11",
+            (Level::Error, "misspelt"),
+        ),
+        // A beginning that stands for one parameter alone is taken.
+        (
+            "Set-NetTCPSetting -SettingName Internet -AutoTun Normal",
+            Kind::PowerShell,
+            "windows-2019",
+            (Level::Ok, "fine"),
+        ),
+        ("netsh int tcp set global autotuninglevl=normal", Kind::Batch, "windows-11", (Level::Error, "misspelt")),
+        ("netsh int tcp set global autotuning=normal", Kind::Batch, "windows-11", (Level::Warning, "misspelt")),
         ("SetSocketTxBuffers(fd, 20);", Kind::Device, "netburner", (Level::Warning, "above-unacknowledged")),
         ("netsh int tcp set global hystart=enabled", Kind::Batch, "windows-7", (Level::Warning, "not-there")),
         ("netsh int tcp set global prr=enabled", Kind::Batch, "windows-2012", (Level::Warning, "not-there")),

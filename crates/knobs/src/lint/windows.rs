@@ -4,7 +4,7 @@ use fullpipe_units::{Bytes, Micros, window_limited_rate};
 
 use super::{
     Finding, Setting, meant,
-    rules::{large_start, largest_of, malformed, no_limit, number, packet_size},
+    rules::{EACH_AT_ONCE, large_start, largest_of, malformed, no_limit, number, packet_size},
     shown,
 };
 use crate::{
@@ -33,16 +33,6 @@ pub(super) fn registry(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
         }
         "tcpwindowsize" | "globalmaxtcpwindowsize" => fixed_window(setting, name, value),
         "mtu" => packet_size(setting, "mtu"),
-        "tcp1323opts" if value == Some(0) => vec![setting.error(
-            "harmful",
-            "without window scaling no window exceeds 65,535 B".to_owned(),
-            Some("Tcp1323Opts = 1".to_owned()),
-        )],
-        "sackopts" if value == Some(0) => vec![setting.error(
-            "harmful",
-            "without selective acknowledgements each further loss in a window costs a round trip".to_owned(),
-            Some("SackOpts = 1".to_owned()),
-        )],
         "disabletaskoffload" if value.is_some_and(|value| value != 0) => vec![no_offload(setting)],
         "nonbesteffortlimit" => {
             vec![setting.note(
@@ -50,11 +40,6 @@ pub(super) fn registry(setting: &Setting<'_>, name: &str) -> Vec<Finding> {
                 "no bandwidth is reserved unless a program asks for it: there is nothing to free (KB316666)".to_owned(),
             )]
         }
-        "enablepmtudiscovery" if value == Some(0) => vec![setting.error(
-            "harmful",
-            "packets off the subnet shrink to 576 bytes".to_owned(),
-            Some("EnablePMTUDiscovery = 1".to_owned()),
-        )],
         _ => Vec::new(),
     }
 }
@@ -189,6 +174,12 @@ fn more_than_a_slow_path_holds(setting: &Setting<'_>, bytes: u64, window: &impl 
 }
 
 pub(super) fn netsh(setting: &Setting<'_>, parameter: &str) -> Vec<Finding> {
+    if let Address::Netsh { context, .. } = setting.knob
+        && let Some(template) = context.strip_prefix("tcp supplemental ")
+        && let Some(none) = no_template(setting, template)
+    {
+        return vec![none];
+    }
     let value = setting.value.to_ascii_lowercase();
     match (parameter, value.as_str()) {
         ("autotuninglevel", level) => tuning_level(setting, level),
@@ -251,7 +242,15 @@ fn tuning_level(setting: &Setting<'_>, level: &str) -> Vec<Finding> {
         }
         Some(TuningLevel::Normal) => return Vec::new(),
         None if level == "default" => return Vec::new(),
-        None => return vec![malformed(setting, "disabled, highlyrestricted, restricted, normal or experimental")],
+        None => {
+            let names = TuningLevel::ALL.map(TuningLevel::name);
+            let meant = meant::word(level, &names);
+            let expected = "disabled, highlyrestricted, restricted, normal or experimental";
+            let near =
+                meant.map_or_else(String::new, |meant| format!("; did you mean {}?", meant.to_ascii_lowercase()));
+            let fix = meant.map(|meant| format!("write {}", meant.to_ascii_lowercase()));
+            return vec![Finding { fix, ..malformed(setting, &format!("{expected}{near}")) }];
+        }
     };
     let (rtt, of_path) = match setting.path {
         Some((_, rtt)) => (rtt, ""),
@@ -326,7 +325,7 @@ pub(super) fn template_parameter(setting: &Setting<'_>, template: &str, paramete
         )),
         "delayedackfrequency" if number(&value) == Some(1) => Some(setting.note(
             "no-gain",
-            "acknowledges each segment at once: twice the acknowledgements of bulk data; what waited for a delayed one no longer does".to_owned(),
+            EACH_AT_ONCE.to_owned(),
         )),
         "minrtoms" => bounds(20, 300, 10).or_else(|| short_timeout(setting, template, &value)),
         "initialcongestionwindowmss" => bounds(2, 64, 2).or_else(|| large_start(setting)),
@@ -396,6 +395,21 @@ fn has_filter(setting: &Setting<'_>, template: &str) -> bool {
 
 /// A parameter that a command does not have: the whole line is refused.
 pub(super) fn no_such_parameter(setting: &Setting<'_>) -> Option<Finding> {
+    Some(setting.error("no-parameter", without_parameter(setting)?, Some("delete it".to_owned())))
+}
+
+/// What a command says to a slip of one of its parameters; `None` where it takes it, as it does a beginning that stands for
+/// `meant` alone.
+pub(super) fn refuses(setting: &Setting<'_>, meant: &str) -> Option<String> {
+    let written = match setting.knob {
+        Address::TcpSetting { parameter, .. } | Address::Netsh { parameter, .. } => parameter.to_ascii_lowercase(),
+        _ => return None,
+    };
+    let whole = meant.trim_start_matches('-').to_ascii_lowercase();
+    without_parameter(setting).filter(|_| !whole.starts_with(&written))
+}
+
+fn without_parameter(setting: &Setting<'_>) -> Option<String> {
     let (command, parameter) = match setting.knob {
         Address::TcpSetting { parameter, .. } if !is_set_net_tcp_setting(parameter) => {
             ("Set-NetTCPSetting", format!("-{parameter}"))
@@ -405,9 +419,7 @@ pub(super) fn no_such_parameter(setting: &Setting<'_>) -> Option<Finding> {
         }
         _ => return None,
     };
-    let words =
-        format!("{command} has no parameter {}: it refuses the line, and nothing of it is set", shown(&parameter));
-    Some(setting.error("no-parameter", words, Some("delete it".to_owned())))
+    Some(format!("{command} has no parameter {}: it refuses the line, and nothing of it is set", shown(&parameter)))
 }
 
 /// The congestion providers of Windows, each with the first version that may have it. Microsoft's document of

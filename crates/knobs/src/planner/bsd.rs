@@ -26,14 +26,14 @@ pub(super) fn freebsd(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     clusters(draft, &mut sizes, (!automatic).then_some([receive, send]));
     ceiling(draft, sizes.largest(), |bytes| bytes.saturating_mul(CLUSTER_AND_MBUF).div_ceil(CLUSTER));
     spaces(draft, [receive, send], &sizes);
-    for (switch, why) in [
-        ("net.inet.tcp.rfc1323", "without it no window exceeds 65,535 B"),
-        ("net.inet.tcp.sack.enable", "without it several losses in one window cost a timeout"),
-        ("net.inet.tcp.path_mtu_discovery", "without it packets may be fragmented on the way"),
-        ("net.inet.tcp.recvbuf_auto", "without it the receive buffer stays at recvspace"),
-        ("net.inet.tcp.sendbuf_auto", "without it the send buffer stays at sendspace"),
+    for switch in [
+        "net.inet.tcp.rfc1323",
+        "net.inet.tcp.sack.enable",
+        "net.inet.tcp.path_mtu_discovery",
+        "net.inet.tcp.recvbuf_auto",
+        "net.inet.tcp.sendbuf_auto",
     ] {
-        draft.turn_on(Address::sysctl(switch), why);
+        draft.turn_on(Address::sysctl(switch));
     }
     let burst = Address::sysctl("net.inet.tcp.abc_l_var");
     if let Some(segments) = draft.now(&burst).and_then(number).filter(|segments| *segments > 2) {
@@ -112,9 +112,11 @@ fn inflight(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     }
 }
 
+/// SB_MAX of xnu: sysctl refuses more.
+pub(crate) const MACOS_LARGEST: u64 = 8 << 20;
+
 pub(super) fn macos(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
-    /// SB_MAX of xnu: sysctl refuses more.
-    const LARGEST: u64 = 8 << 20;
+    const LARGEST: u64 = MACOS_LARGEST;
     let mut sizes = sizes(request, draft);
     if sizes.largest().get() > LARGEST {
         draft.note(format!("macOS refuses socket buffers above {}: use several connections", Bytes::new(LARGEST)));
@@ -123,6 +125,9 @@ pub(super) fn macos(request: &PlatformRequest<'_>, draft: &mut Draft<'_>) {
     }
     ceiling(draft, sizes.largest(), |bytes| bytes);
     spaces(draft, ["net.inet.tcp.autorcvbufmax", "net.inet.tcp.autosndbufmax"], &sizes);
+    for switch in ["net.inet.tcp.sack", "net.inet.tcp.path_mtu_discovery", "net.inet.tcp.doautorcvbuf"] {
+        draft.turn_on(Address::sysctl(switch));
+    }
     draft.note("a value set with sysctl does not outlast a restart; a launchd job that runs the command keeps it (not verified on every version)".to_owned());
 }
 

@@ -11,7 +11,7 @@ use super::{
     route,
     sizing::{Pipe, Share, UNSCALED},
 };
-use crate::{Address, Family, Plan, Settings, value};
+use crate::{Address, Catalogue, Family, Plan, Settings, value};
 
 const SCALING: &str = "net.ipv4.tcp_window_scaling";
 const MODERATE: &str = "net.ipv4.tcp_moderate_rcvbuf";
@@ -108,13 +108,20 @@ const WRAPS_SOON: Rate = Rate::from_bps(1_000_000_000);
 pub(super) fn recovery(request: &PlanRequest<'_>, wanted: &mut Wanted) {
     let is_fast = |flow: &Flow<'_>| flow.transfer.path_rate.is_some_and(|path| path.rate_bps >= WRAPS_SOON);
     for host in &request.hosts {
-        let reason = "without selective acknowledgements each further loss in a window costs a round trip".to_owned();
-        wanted.switch(host.name, Address::sysctl("net.ipv4.tcp_sack"), "1", reason);
+        wanted.switch(host.name, Address::sysctl(SACK), "1", without_sack().to_owned());
         if request.flows.iter().any(is_fast) {
             let reason = "without timestamps nothing tells old segments from new ones where sequence numbers wrap, every 34 s at 1 Gbit/s (RFC 7323, section 5)".to_owned();
             wanted.switch(host.name, Address::sysctl("net.ipv4.tcp_timestamps"), "1", reason);
         }
     }
+}
+
+pub(super) const SACK: &str = "net.ipv4.tcp_sack";
+
+/// What is lost without selective acknowledgements, as the catalogue words it.
+pub(super) fn without_sack() -> &'static str {
+    let row = Catalogue::for_family(Family::Linux).and_then(|catalogue| catalogue.find(&Address::sysctl(SACK)));
+    row.and_then(|row| row.off.as_deref()).unwrap_or_default()
 }
 
 /// A flow that the receive window limits.
@@ -382,8 +389,12 @@ fn receive_buffer(flow: &Flow<'_>, host: &PlanHost<'_>, asked: Window<'_>, wante
         Found::Now => format!("the receive window limits {}", arrow(flow)),
         Found::Next => format!("with the send buffer raised, the receive window would limit {} next", arrow(flow)),
     };
-    let reason =
-        format!("{why}: {} can offer at most {} with the buffer it may have now", host.name, share.payload_in(largest));
+    // What was seen is a better figure than what the buffer should hold.
+    let offers = match largest_offered(flow).filter(|_| asked.found == Found::Now) {
+        Some(offered) => format!("offered at most {offered}"),
+        None => format!("can offer at most {}", share.payload_in(largest)),
+    };
+    let reason = format!("{why}: {} {offers} with the buffer it may have now", host.name);
     let arithmetic = format!("{} of window; {}: {buffer} of buffer", asked.arithmetic, share.words);
     merge(&mut wanted.host(host.name).receive, BufferWant { buffer, unless, reason, arithmetic });
 }

@@ -2,7 +2,10 @@
 
 use fullpipe_diagnose::{Detail, Limiter};
 
-use super::{Flow, PlanRequest, linux::Wanted};
+use super::{
+    Flow, PlanRequest,
+    linux::{self, SACK, Wanted},
+};
 use crate::{Address, Plan};
 
 /// Notes for a flow that neither a window nor a send buffer limits; a change only where one switch is plainly wrong.
@@ -58,9 +61,9 @@ fn congestion_window(request: &PlanRequest<'_>, flow: &Flow<'_>, wanted: &mut Wa
                 for end in [&flow.transfer.sender, &flow.transfer.receiver] {
                     wanted.switch(
                         &end.name,
-                        Address::sysctl("net.ipv4.tcp_sack"),
+                        Address::sysctl(SACK),
                         "1",
-                        format!("losses limit {}, and one end left selective acknowledgements out, so that several losses in a window cost a round trip each", arrow(flow)),
+                        format!("losses limit {}, and {}: one end left them out", arrow(flow), linux::without_sack()),
                     );
                 }
             }

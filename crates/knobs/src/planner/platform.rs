@@ -282,9 +282,10 @@ impl<'a> Draft<'a> {
     }
 
     /// Proposes to turn on again what a file says is off, because of what is lost without it.
-    pub(super) fn turn_on(&mut self, knob: Address, loss: &str) {
+    pub(super) fn turn_on(&mut self, knob: Address) {
+        let loss = self.catalogue.and_then(|catalogue| catalogue.find(&knob)?.off.clone());
         if self.now(&knob).and_then(number) == Some(0) {
-            let (to, reason) = (Some("1".to_owned()), loss.to_owned());
+            let (to, reason) = (Some("1".to_owned()), loss.unwrap_or_default());
             self.ask(Ask { knob, to, reason, arithmetic: String::new(), memory: None });
         }
     }

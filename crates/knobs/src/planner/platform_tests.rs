@@ -116,6 +116,64 @@ fn what_helps_on_every_path_is_planned_back_on() {
 }
 
 #[test]
+fn a_switch_that_is_off_is_told_in_the_same_words_by_a_plan_and_by_lint() {
+    use crate::{lint, recipe::Kind};
+    const TCPIP: &str = r"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters";
+    for (platform, knob, line, kind) in [
+        ("linux-6.18", "net.ipv4.tcp_sack".to_owned(), "net.ipv4.tcp_sack = 0".to_owned(), Kind::Sysctl),
+        ("freebsd-14.1", "net.inet.tcp.sack.enable".to_owned(), "net.inet.tcp.sack.enable=0".to_owned(), Kind::Sysctl),
+        (
+            "freebsd-14.1",
+            "net.inet.tcp.recvbuf_auto".to_owned(),
+            "net.inet.tcp.recvbuf_auto=0".to_owned(),
+            Kind::Sysctl,
+        ),
+        ("macos", "net.inet.tcp.sack".to_owned(), "net.inet.tcp.sack=0".to_owned(), Kind::Sysctl),
+        (
+            "windows-xp",
+            format!(r"registry {TCPIP}\SackOpts"),
+            format!("reg add {TCPIP} /v SackOpts /t REG_DWORD /d 0 /f"),
+            Kind::Batch,
+        ),
+        (
+            "windows-xp",
+            format!(r"registry {TCPIP}\EnablePMTUDiscovery"),
+            format!("reg add {TCPIP} /v EnablePMTUDiscovery /t REG_DWORD /d 0 /f"),
+            Kind::Batch,
+        ),
+    ] {
+        let knob: Address = knob.parse().unwrap();
+        let mut settings = Settings { platform: platform.parse().unwrap(), ..Settings::default() };
+        settings.values.insert(knob.clone(), Some("0".to_owned()));
+        let asked = PlatformRequest { settings: Some(&settings), ..request(platform, "10M", "20ms") };
+        let plan = plan_platform(&asked);
+        let change = plan.changes.iter().find(|change| change.knob == knob).expect(platform);
+        assert_eq!(change.to.as_deref(), Some("1"), "{knob}");
+        let judged = lint::LintRequest { platform: Some(platform.parse().unwrap()), ..lint::LintRequest::default() };
+        let found = lint::lint(kind, &line, &judged);
+        assert_eq!(found[0].message, change.reason, "{knob}");
+        let row = Catalogue::for_family(asked.platform.family).unwrap().find(&knob).unwrap();
+        assert_eq!(row.off.as_deref(), Some(change.reason.as_str()), "{knob}");
+    }
+}
+
+#[test]
+fn nothing_is_advised_that_a_version_does_not_have() {
+    let mut settings = Settings { platform: "windows-2012".parse().unwrap(), ..Settings::default() };
+    // What Get-NetTCPSetting tells on Server 2019.
+    for (parameter, value) in [("DelayedAckFrequency", "16"), ("DelayedAckTimeoutMs", "200"), ("MinRtoMs", "20")] {
+        settings.values.insert(Address::tcp_setting("Internet", parameter), Some(value.to_owned()));
+    }
+    let mut asked = request("windows-2012", "1G", "40ms");
+    asked.settings = Some(&settings);
+    let notes = plan_platform(&asked).notes.join("\n");
+    assert!(!notes.contains("DelayedAckFrequency: acknowledges"), "{notes}");
+    assert!(notes.contains("windows-2012 does not have (DelayedAckFrequency)"), "{notes}");
+    // What it has is still advised, though only Custom can be changed.
+    assert!(notes.contains("MinRtoMs: a least retransmission timeout of 20 ms"), "{notes}");
+}
+
+#[test]
 fn server_2012_gets_the_level_and_is_told_what_the_registry_does_not_do() {
     let plan = plan_platform(&request("windows-2012", "100M", "80ms"));
     assert_eq!(short(&plan), ["autotuninglevel=normal", "SO_RCVBUF=2000000", "SO_SNDBUF=2000000"]);

@@ -163,9 +163,12 @@ pub(super) fn pressure(settings: &Settings) -> Option<(Bytes, bool)> {
 }
 
 /// Whether a tcp_mem can only have been meant as bytes. 16 GiB and more occur on large servers, but then as the kernel's own
-/// ratio 3 : 4 : 6. Three equal values, or a first one of the size of one buffer, were meant as bytes.
-pub(crate) const fn meant_as_bytes([low, _, high]: [u64; 3]) -> bool {
-    high >= 1 << 22 && (low == high || low <= 1 << 16)
+/// ratio 3 : 4 : 6. Three equal values, a first one of the size of one buffer, or half a terabyte in another ratio were meant as
+/// bytes.
+pub(crate) const fn meant_as_bytes([low, pressure, high]: [u64; 3]) -> bool {
+    // The kernel rounds, so that its ratio is met to a page or two.
+    let is_own_ratio = pressure.abs_diff(low / 3 * 4) <= 8 && high.abs_diff(low * 2) <= 8;
+    high >= 1 << 22 && (low == high || low <= 1 << 16 || (high >= 120_000_000 && !is_own_ratio))
 }
 
 /// The memory that a host's buffers may take.

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     Address, TuningLevel,
+    catalogue::Honoured,
     tuning_level::{self, LOCAL, Policy},
 };
 
@@ -190,6 +191,11 @@ fn default(draft: &Draft<'_>, template: &str, parameter: &str) -> Option<String>
 }
 
 fn change(draft: &mut Draft<'_>, [template, parameter]: [&str; 2], to: String, reason: String) {
+    let honoured = draft.span(&Address::tcp_setting(template, parameter)).map(|span| span.honoured);
+    // What this version does not have can't be what it lacks: the file is of another one, which the plan says.
+    if honoured == Some(Honoured::Absent) {
+        return;
+    }
     let custom_only = !draft.is_at_least("8.1") && template != "Custom";
     let knob = Address::tcp_setting(template, parameter);
     if draft.plan.changes.iter().any(|change| change.knob == knob) {
@@ -199,8 +205,7 @@ fn change(draft: &mut Draft<'_>, [template, parameter]: [&str; 2], to: String, r
         draft.note(format!("{knob}: {reason}; it should be {to}, but on Server 2012 only the template Custom can be changed: give that to the peer (--peer)"));
         return;
     }
-    let refused = draft.span(&knob).is_some_and(|span| span.honoured == crate::catalogue::Honoured::ReadOnly);
-    if refused {
+    if honoured == Some(Honoured::ReadOnly) {
         draft.note(format!("{knob}: {reason}; it should be {to}, but is read-only on this version: `netsh interface tcp reset` and a restart put it back to Windows' own value (save what is there first: `fullpipe plan --procedure reset`)"));
         return;
     }

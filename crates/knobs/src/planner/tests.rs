@@ -325,6 +325,17 @@ fn the_share_of_the_buffer_is_measured_where_the_samples_show_it() {
 }
 
 #[test]
+fn the_window_that_was_offered_is_told_and_not_what_a_buffer_should_hold() {
+    let b = linux(&[(RMEM, "4096 40000 60000")]);
+    let mut transfer = flow(["a", "b"], "94.1M", "80ms");
+    let sample = ReceiverSample { offered_window: Some(Bytes::new(80_512)), ..ReceiverSample::default() };
+    transfer.receiver_samples = vec![sample; 10];
+    let found = plan_one(&linux(&[]), &b, &transfer, &verdict(Limiter::ReceiveWindow, Some(Detail::WindowCeiling)));
+    let reason = &found.changes[0].reason;
+    assert!(reason.contains("b offered at most 80,512 B") && !reason.contains("can offer"), "{reason}");
+}
+
+#[test]
 fn a_ceiling_that_was_never_reached_is_not_raised() {
     let b = linux(&[(RMEM, "4096 131072 2097152")]);
     let mut transfer = flow(["a", "b"], "94.1M", "80ms");

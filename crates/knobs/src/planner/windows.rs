@@ -178,11 +178,8 @@ fn crowding(request: &PlatformRequest<'_>, window: u64) -> Option<String> {
 
 /// What was turned off on advice that helps no path.
 fn switches(draft: &mut Draft<'_>) {
-    for (name, why) in [
-        ("SackOpts", "without selective acknowledgements several losses in one window cost a timeout"),
-        ("EnablePMTUDiscovery", "without path MTU discovery packets to other networks are cut to 576 B"),
-    ] {
-        draft.turn_on(parameter(name), why);
+    for name in ["SackOpts", "EnablePMTUDiscovery"] {
+        draft.turn_on(parameter(name));
     }
 }
 

@@ -42,6 +42,9 @@ const SUPPLEMENTAL: [(&str, &str); 6] = [
     ("delayed ack frequency", "DelayedAckFrequency"),
 ];
 
+/// Those that PowerShell has no parameter for, and netsh's own names.
+const SUPPLEMENTAL_OF_NETSH: [(&str, &str); 2] = [("enable rack", "rack"), ("enable tail loss probe", "taillossprobe")];
+
 #[derive(Clone, Copy, PartialEq)]
 enum Section {
     None,
@@ -202,7 +205,11 @@ impl<'a> Reader<'a> {
     }
 
     fn supplemental(&mut self, place: Place, label: &str, value: &str) {
-        let Some((_, parameter)) = SUPPLEMENTAL.iter().find(|(known, _)| *known == label) else {
+        let named = |names: &[(&str, &'static str)]| {
+            names.iter().find(|(known, _)| *known == label).map(|(_, parameter)| *parameter)
+        };
+        let (own, of_netsh) = (named(&SUPPLEMENTAL), named(&SUPPLEMENTAL_OF_NETSH));
+        let Some(parameter) = own.or(of_netsh) else {
             self.sheet.others += 1;
             return;
         };
@@ -214,6 +221,10 @@ impl<'a> Reader<'a> {
             }
             return;
         };
+        if of_netsh.is_some() {
+            let context = format!("tcp supplemental {}", template.to_ascii_lowercase());
+            return self.sheet.set(place, Address::netsh(&context, parameter), Some(value));
+        }
         windows::template_value(place, template, parameter, value, self.sheet);
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{Format, Place, Reading, sheet};
-use crate::{Address, Catalogue, Family, Origin, Platform, Settings, settings::Mbufs};
+use crate::{Address, Catalogue, Family, Origin, Platform, Settings, settings::Mbufs, sysctl_conf};
 
 /// Two places that say different things of one setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,8 +36,21 @@ pub struct Merged {
     pub places: BTreeMap<Address, (String, Place)>,
     /// Where two files disagree.
     pub contradictions: Vec<Contradiction>,
-    /// Lines of a `loader.conf` that set nothing, because the name is no tunable of this version: settings, files, places.
-    pub dead: Vec<(Address, String, Place)>,
+    /// Lines of boot files that set nothing on this version.
+    pub dead: Vec<Dead>,
+}
+
+/// A line of a boot file that sets nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dead {
+    /// The setting that it names.
+    pub knob: Address,
+    /// The file.
+    pub file: String,
+    /// Where in it.
+    pub place: Place,
+    /// Why, in a sentence.
+    pub message: String,
 }
 
 /// Why files can't be taken together.
@@ -113,6 +126,7 @@ impl Merged {
         machine.memory = reading.machine.memory.or(machine.memory);
         machine.page = reading.machine.page.or(machine.page);
         self.settings.sockets.extend(&reading.sockets);
+        self.settings.keys.extend(reading.keys.iter().cloned());
         if let Some(mbufs) = reading.mbufs {
             let before = self.settings.mbufs.unwrap_or_default();
             // `netstat -m` and `vmstat -z` tell the same of one machine, and either may lack a figure.
@@ -141,16 +155,30 @@ impl Merged {
         }
     }
 
+    /// Why a line of a boot file sets nothing on this version; `None` where it does.
+    fn sets_nothing(&self, catalogue: &Catalogue, format: Format, found: &super::Found) -> Option<String> {
+        let platform = &self.settings.platform;
+        match (format, &found.knob) {
+            (Format::ShellFile, knob) if catalogue.is_no_tunable(knob, &platform.version) => Some(format!(
+                "{knob} is no loader tunable on {platform}: the line does nothing there; it belongs into /etc/sysctl.conf"
+            )),
+            (Format::SysctlFile, Address::Sysctl(name))
+                if found.spaced && catalogue.reads_first_word(&platform.version) =>
+            {
+                Some(sysctl_conf::first_word_alone(name, platform))
+            }
+            _ => None,
+        }
+    }
+
     fn note(&mut self, reading: &Reading, found: &super::Found) {
         let of_platform = Catalogue::for_family(self.settings.platform.family);
         if of_platform.is_some_and(|catalogue| catalogue.find(&found.knob).is_none()) {
             return;
         }
-        let version = &self.settings.platform.version;
-        if reading.format == Format::ShellFile
-            && of_platform.is_some_and(|catalogue| catalogue.is_no_tunable(&found.knob, version))
-        {
-            self.dead.push((found.knob.clone(), reading.file.clone(), found.place));
+        if let Some(message) = of_platform.and_then(|catalogue| self.sets_nothing(catalogue, reading.format, found)) {
+            let (knob, file) = (found.knob.clone(), reading.file.clone());
+            self.dead.push(Dead { knob, file, place: found.place, message });
             return;
         }
         let here = (reading.file.clone(), found.place);

@@ -29,7 +29,7 @@ use crate::{
     settings::{Mbufs, SocketBuffers},
 };
 
-pub use merge::{Contradiction, MergeError, Merged, merge};
+pub use merge::{Contradiction, Dead, MergeError, Merged, merge};
 pub use rows::{SettingRow, table};
 
 /// The longest file that is read, in bytes. `sysctl -a` has less than 1 MB; a `.reg` export of one key far less.
@@ -130,6 +130,9 @@ pub struct Found {
     pub value: Option<String>,
     /// Where it stands.
     pub place: Place,
+    /// Whether it stands in a sysctl.conf with blanks around its `=` or in quotation marks.
+    #[serde(skip)]
+    pub spaced: bool,
 }
 
 /// What kind of thing is to be said of a line.
@@ -181,6 +184,8 @@ pub struct Reading {
     pub mbufs: Option<Mbufs>,
     /// The sockets whose buffers it sets, where it is a device's source.
     pub sockets: Vec<SocketBuffers>,
+    /// The registry keys that it has whole, where it is an export.
+    pub keys: Vec<String>,
     /// What is to be said of its lines, in their order.
     pub remarks: Vec<Remark>,
     /// How many more settings it has of which the catalogue does not know.

@@ -30,11 +30,10 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) {
     read_with_sockets(text, sheet, &mut Sockets::default());
 }
 
-/// Which socket each call is for: by the place of the call, a name of the socket that is another one in another function
-/// unless the file declares it outside of all.
+/// Which socket each call is for, by the place of the call.
 #[derive(Default)]
 pub(crate) struct Sockets {
-    by_place: BTreeMap<(u32, u32), String>,
+    by_place: BTreeMap<(u32, u32), Spot>,
     /// The braces and parentheses that are open.
     depth: usize,
     parentheses: usize,
@@ -45,6 +44,15 @@ pub(crate) struct Sockets {
     of_file: BTreeSet<String>,
     /// What each call sets: the name of its socket, the call, and the function, with the number.
     set: Vec<Call>,
+    /// The names that stand for a socket of its own in each function.
+    own: BTreeSet<String>,
+}
+
+/// Where a call stands: the name of its socket, the function, and for options the branch, which is 0 for buffers.
+struct Spot {
+    socket: String,
+    function: usize,
+    branch: usize,
 }
 
 /// A call that sizes the buffers of a socket.
@@ -56,8 +64,32 @@ struct Call {
 }
 
 impl Sockets {
-    pub(crate) fn of(&self, place: Place) -> Option<&String> {
-        self.by_place.get(&(place.line, place.column))
+    /// The socket that the call at a place is for, by a name that no other one of the file has.
+    pub(crate) fn of(&self, place: Place) -> Option<String> {
+        let Spot { socket, function, branch } = self.by_place.get(&(place.line, place.column))?;
+        if *branch == 0 {
+            return Some(self.whole_name(socket, *function));
+        }
+        let function = if self.of_file.contains(socket) { 0 } else { *function };
+        Some(format!("{socket} {function} {branch}"))
+    }
+
+    /// A name that several functions have stands for one socket that they pass on, unless two of them make the same call for it:
+    /// then each has one of its own. What the file declares outside of all is one.
+    fn tell_apart(&mut self) {
+        let mut functions: BTreeMap<(&str, &str), BTreeSet<usize>> = BTreeMap::new();
+        for call in &self.set {
+            functions.entry((&call.socket, call.name)).or_default().insert(call.function);
+        }
+        let own = functions
+            .iter()
+            .filter(|((socket, _), functions)| functions.len() > 1 && !self.of_file.contains(*socket))
+            .map(|((socket, _), _)| (*socket).to_owned());
+        self.own = own.collect();
+    }
+
+    fn whole_name(&self, socket: &str, function: usize) -> String {
+        if self.own.contains(socket) { format!("{socket} {function}") } else { socket.to_owned() }
     }
 
     fn pass(&mut self, c: char) {
@@ -77,30 +109,20 @@ impl Sockets {
         }
     }
 
-    /// The sockets, with what is said of each. A name that several functions have stands for one socket that they pass on,
-    /// unless two of them make the same call for it: then each has one of its own.
+    /// The sockets, with what is said of each.
     fn buffers(&self) -> Vec<SocketBuffers> {
-        let mut functions: BTreeMap<(&str, &str), BTreeSet<usize>> = BTreeMap::new();
-        for call in &self.set {
-            functions.entry((&call.socket, call.name)).or_default().insert(call.function);
-        }
-        let has_its_own: BTreeSet<&str> = functions
-            .iter()
-            .filter(|((socket, _), functions)| functions.len() > 1 && !self.of_file.contains(*socket))
-            .map(|((socket, _), _)| *socket)
-            .collect();
         let mut found: BTreeMap<String, SocketBuffers> = BTreeMap::new();
         for Call { socket, name, function, count } in &self.set {
-            let key =
-                if has_its_own.contains(socket.as_str()) { format!("{socket} {function}") } else { socket.clone() };
-            found.entry(key).or_default().note(name, *count);
+            found.entry(self.whole_name(socket, *function)).or_default().note(name, *count);
         }
         found.into_values().collect()
     }
 
     fn note(&mut self, place: Place, socket: &str, of_branch: bool) {
-        let branch = if of_branch { self.branch } else { 0 };
-        self.by_place.insert((place.line, place.column), format!("{} {branch} {socket}", self.here()));
+        // The first branch is no buffers'.
+        let branch = if of_branch { self.branch + 1 } else { 0 };
+        let spot = Spot { socket: socket.to_owned(), function: self.here(), branch };
+        self.by_place.insert((place.line, place.column), spot);
     }
 
     /// The function that is read; 0 outside of all.
@@ -137,6 +159,7 @@ pub(super) fn read_with_sockets(text: &str, sheet: &mut Sheet, sockets: &mut Soc
             skip_one(&mut scan);
         }
     }
+    sockets.tell_apart();
     sheet.sockets = sockets.buffers();
 }
 

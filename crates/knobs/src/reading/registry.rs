@@ -22,6 +22,7 @@ pub(super) fn read(text: &str, sheet: &mut Sheet) -> Result<(), Refusal> {
     }
     let listed = note(steps, sheet);
     if whole && ends_as_an_export(text) {
+        sheet.keys = recipe::keys(text).into_iter().take(MOST_KEYS).collect();
         absences(&listed, sheet);
     } else if whole && !listed.is_empty() {
         let line = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);

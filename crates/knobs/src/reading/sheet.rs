@@ -22,6 +22,7 @@ pub(super) struct Sheet {
     pub(super) machine: MachineFacts,
     pub(super) mbufs: Option<Mbufs>,
     pub(super) sockets: Vec<SocketBuffers>,
+    pub(super) keys: Vec<String>,
     pub(super) others: usize,
     /// Whether a setting that is there already is noted once more: where lines are for several sockets.
     pub(super) keeps_all: bool,
@@ -70,7 +71,14 @@ impl Sheet {
             return;
         }
         self.at.insert(knob.clone(), self.found.len());
-        self.found.push(Found { knob, value, place });
+        self.found.push(Found { knob, value, place, spaced: false });
+    }
+
+    /// Notes whether blanks stand around the `=` of the line that tells a setting.
+    pub(super) fn spaced(&mut self, knob: &Address, spaced: bool) {
+        if let Some(found) = self.at.get(knob).and_then(|at| self.found.get_mut(*at)) {
+            found.spaced = spaced;
+        }
     }
 
     /// Notes that a setting is absent, where nothing else is said of it.
@@ -158,6 +166,7 @@ impl Sheet {
             machine: self.machine,
             mbufs: self.mbufs,
             sockets: self.sockets,
+            keys: self.keys,
             remarks: self.remarks,
             others: self.others,
         }

@@ -116,7 +116,9 @@ pub(super) fn file(text: &str, sheet: &mut Sheet) {
                     "a pattern sets whatever the machine has of that name; it is not read as a setting",
                 );
             } else if let Some(value) = &setting.value {
-                sheet.set(place, Address::Sysctl(setting.name), Some(value));
+                let knob = Address::Sysctl(setting.name);
+                sheet.set(place, knob.clone(), Some(value));
+                sheet.spaced(&knob, setting.spaced);
             }
         }
     }

@@ -543,9 +543,21 @@ fn what_the_boot_loader_does_not_set_is_no_setting() {
     let sent = Address::sysctl("net.inet.tcp.sendbuf_max");
     let merged = merge(std::slice::from_ref(&reading), Some(&"freebsd-10.4".parse().unwrap())).unwrap();
     assert_eq!((merged.settings.values.len(), merged.dead.len()), (1, 1));
-    assert_eq!(merged.dead[0].0, sent);
+    assert_eq!(merged.dead[0].knob, sent);
     // Nobody read newer releases for it.
     assert_eq!(merge(&[reading], Some(&"freebsd-14.1".parse().unwrap())).unwrap().settings.values.len(), 2);
+}
+
+#[test]
+fn blanks_around_an_equals_sign_are_read_as_the_version_reads_them() {
+    let text = b"net.inet.tcp.recvspace = 262144\nnet.inet.tcp.sendspace=262144\n";
+    let reading = read("sysctl.conf", text).unwrap();
+    let of = |platform: &str| merge(std::slice::from_ref(&reading), Some(&platform.parse().unwrap())).unwrap();
+    for (platform, values) in [("freebsd-6.2", 1), ("freebsd-9.3", 1), ("freebsd-10.4", 2), ("freebsd-14.1", 2)] {
+        let merged = of(platform);
+        assert_eq!((merged.settings.values.len(), merged.dead.len()), (values, 2 - values), "{platform}");
+    }
+    assert!(of("freebsd-6.2").dead[0].message.contains("first word"));
 }
 
 #[test]

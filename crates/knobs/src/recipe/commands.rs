@@ -123,7 +123,9 @@ impl Taken {
             lines.get(index).or_else(|| lines.last()).map_or(1, |(line, _)| *line)
         };
         for step in steps {
+            let from = self.steps.len();
             self.actions(at(step.line), vec![step.action], place.language);
+            self.steps.iter_mut().skip(from).for_each(|taken| taken.spaced = step.spaced);
         }
         self.problems.extend(problems.into_iter().map(|problem| Problem { line: at(problem.line), ..problem }));
     }
@@ -200,6 +202,12 @@ fn netsh(words: &[String]) -> Result<Vec<Action>, String> {
             Ok(None) => Ok(Vec::new()),
             Err(misspelt) => Ok(vec![misspelt]),
         },
+        // Another word for `tcp`, in front of what only it has.
+        [written, "set", context, ..]
+            if meant::is_slip(written, "tcp") && TCP_CONTEXTS.iter().any(|known| known == context) =>
+        {
+            Ok(vec![Action::Misspelt { written: (*written).to_owned(), meant: "tcp".to_owned() }])
+        }
         ["ip" | "ipv4", "set", "global", rest @ ..] => {
             let value = rest.iter().find_map(|word| word.strip_prefix("taskoffload="));
             Ok(value.map(|value| Action::Set(cmdlets::offload("TaskOffload"), value.to_owned())).into_iter().collect())
@@ -267,18 +275,17 @@ fn supplemental(words: &[&str]) -> Result<Vec<Action>, String> {
     }
     let template = template.ok_or("`netsh tcp set supplemental` without a template")?;
     let set = |(parameter, value): (&str, &str)| {
-        // What PowerShell has no parameter for; loss recovery by time is on in either case.
-        if ["rack", "taillossprobe"].contains(&parameter) {
-            let off =
-                if value == "disabled" { ": off, losses at a transfer's end cost a timeout (RFC 8985)" } else { "" };
-            return Action::Unclear(format!(
-                "`{parameter}` of `netsh tcp set supplemental` is not among the settings that fullpipe knows{off}"
-            ));
-        }
-        let known = NAMES.iter().find(|(short, _)| *short == parameter).map_or(parameter, |(_, long)| long);
+        let Some((_, known)) = NAMES.iter().find(|(short, _)| *short == parameter) else {
+            if let Some((meant, _)) = NAMES.iter().find(|(short, _)| meant::is_slip(parameter, short)) {
+                return Action::Misspelt { written: parameter.to_owned(), meant: (*meant).to_owned() };
+            }
+            // What PowerShell has no parameter for.
+            let knob = Address::netsh(&format!("tcp supplemental {template}"), parameter);
+            return Action::Set(knob, value.to_owned());
+        };
         let knob = Address::tcp_setting(template, known);
         // PowerShell has other words for it.
-        let value = match (known, value) {
+        let value = match (*known, value) {
             ("CwndRestart", "enabled") => "True",
             ("CwndRestart", "disabled") => "False",
             _ => value,

@@ -28,8 +28,8 @@ use crate::{Address, Family, Platform, Settings, SocketBuffers, sysctl_conf};
 use commands::{Language, Taken};
 
 pub(crate) use cmdlets::{ALL as ALL_TEMPLATES, is_set_net_tcp_setting};
-pub(crate) use reg::unquoted;
 pub use reg::{DecodeError, decode};
+pub(crate) use reg::{keys, unquoted};
 
 /// The longest file that is read, in bytes: the largest real recipe is a thousandth of it.
 pub const LARGEST: usize = 16 << 20;
@@ -147,12 +147,14 @@ pub struct Step {
     pub branches: Branches,
     /// The socket that it is about, in a program's source.
     pub socket: Option<String>,
+    /// Whether a line of sysctl.conf has blanks around its `=`, or its value in quotation marks.
+    pub spaced: bool,
 }
 
 impl Step {
     /// One that lies in no branch and is about no socket.
     pub fn new(line: u32, action: Action) -> Self {
-        Self { line, action, branches: Branches::default(), socket: None }
+        Self { line, action, branches: Branches::default(), socket: None, spaced: false }
     }
 
     /// The setting that it sets or takes away.
@@ -355,7 +357,8 @@ fn sysctl(text: &str) -> (Vec<Step>, Vec<Problem>) {
     let (lines, problems) = sysctl_conf::parse(text);
     let steps = lines.into_iter().filter_map(|line| {
         let address = Address::Sysctl(line.name);
-        Some(Step::new(line.number, Action::Set(address, line.value?)))
+        let action = Action::Set(address, line.value?);
+        Some(Step { spaced: line.spaced, ..Step::new(line.number, action) })
     });
     (steps.collect(), problems)
 }

@@ -98,6 +98,12 @@ pub(super) fn read(text: &str) -> (Vec<Step>, Vec<Problem>) {
     (reader.steps, reader.problems)
 }
 
+/// The keys that a file has, in short.
+pub(crate) fn keys(text: &str) -> Vec<String> {
+    let headings = text.lines().filter_map(|line| line.trim().strip_prefix('[')?.strip_suffix(']'));
+    headings.filter(|key| key.len() <= LONGEST_KEY && !key.starts_with('-')).map(short_key).collect()
+}
+
 /// Whether a last line without an end stops short: an export has eight digits of a dword and two of each byte. What people
 /// write by hand may have fewer digits, and ends its line.
 fn is_cut(line: &str) -> bool {

@@ -49,7 +49,7 @@ fn device(text: &str) -> Vec<Step> {
         .map(|last| Step::new(last.place.line, Action::Sockets(calls.sockets.clone())));
     let found = calls.found.into_iter().filter_map(|found| {
         let step = Step::new(found.place.line, Action::Set(found.knob, found.value?));
-        Some(Step { socket: sockets.of(found.place).cloned(), ..step })
+        Some(Step { socket: sockets.of(found.place), ..step })
     });
     let unclear = calls.remarks.into_iter().filter(|remark| remark.kind == RemarkKind::Unread);
     let unclear = unclear.map(|remark| Step::new(remark.place.line, Action::Unclear(remark.message)));

@@ -227,8 +227,8 @@ pub fn findings(command: &str, files: &[(String, Vec<Finding>)]) -> Value {
 }
 
 /// What a machine took of a plan.
-pub fn verified(command: &str, verified: &[Verified]) -> Value {
-    document(command, json!({ "verified": verified }))
+pub fn verified(command: &str, verified: &[Verified], unread: &[String]) -> Value {
+    document(command, json!({ "verified": verified, "unread": unread }))
 }
 
 /// The findings as a SARIF 2.1.0 log.

@@ -167,12 +167,21 @@ pub const DRY_RUN: &[Key] = &[
 
 /// What `plan --verify` prints.
 pub const VERIFIED: &[Key] = &[
-    key("verified[]", "object", "a change of the plan that the settings before lead to"),
+    key(
+        "verified[]",
+        "object",
+        "a value that the plan wants: what the settings before lead it to change, and what was right there",
+    ),
     key("verified[].knob", "string", "the setting"),
-    key("verified[].to", "string?", "what was planned; `null` for removed"),
+    key("verified[].to", "string?", "what the plan wants; `null` for removed"),
     key("verified[].found", "string?", "what is there afterwards; `null` where it is absent or unknown"),
-    key("verified[].taken", "string", "`yes`, `no`, or `unknown` where the files don't tell"),
+    key(
+        "verified[].taken",
+        "string",
+        "`yes`, `no` (also where it was there before), or `unknown` where the files don't tell",
+    ),
     key("verified[].message", "string", "the verdict in words"),
+    key("unread[]", "string", "a line of the file afterwards that could not be read, or where it looks cut off"),
 ];
 
 /// What `lint` prints.

@@ -435,9 +435,11 @@ fn every_key_of_what_was_taken_is_documented() {
         message: "taken".to_owned(),
     };
     let all = [one(Taken::Yes, Some("1")), one(Taken::No, None), one(Taken::Unknown, None)];
-    hold(&[json::verified("plan", &all)], VERIFIED, &[]);
-    let text = crate::text::verified(&all, crate::text::Look::default());
-    assert!(text.contains("1 change taken, 1 not taken, 1 unknown"), "{text}");
+    let unread = ["after.reg, line 3, was not read: it looks cut off".to_owned()];
+    hold(&[json::verified("plan", &all, &unread)], VERIFIED, &[]);
+    let text = crate::text::verified(&all, &unread, crate::text::Look::default());
+    assert!(text.contains("1 value as planned, 1 not, 1 unknown; not all of the file"), "{text}");
+    assert!(text.contains("line 3"), "{text}");
 }
 
 #[test]

@@ -53,7 +53,14 @@ pub fn applied(done: &AppliedPlan<'_>, look: Look) -> String {
         }
         None => "all values were set already; nothing was changed".to_owned(),
         Some(id) if changed > 0 => {
-            format!("{} set and read back; `fullpipe undo {id}` puts back what was there", count(changed, "setting"))
+            let files = match run.boot_files.len() {
+                0 => String::new(),
+                files => format!(", {} written", count(files, "boot file")),
+            };
+            format!(
+                "{} set and read back{files}; `fullpipe undo {id}` puts back what was there",
+                count(changed, "setting")
+            )
         }
         // Values that are only shown until the next boot are neither set now nor set already.
         Some(id) => {

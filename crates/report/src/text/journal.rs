@@ -194,16 +194,13 @@ fn file(content: Option<&[u8]>) -> String {
 /// What became of each setting, and whether something is left; `is_all`: nobody else's is left out.
 pub fn undo(report: &UndoReport, is_all: bool, look: Look) -> String {
     let mut page = Page::new(look);
-    let restored = report.entries.iter().filter(|entry| entry.outcome.is_restored()).count();
-    let all = report.entries.len();
-    match all {
+    match report.entries.len() {
         0 if is_all => page.title("undo", GOOD, "nothing to put back"),
         0 => page.title("undo", PLAIN, NOTHING_BY_THIS_USER),
         _ => {
             let style = if report.is_complete() { GOOD } else { BAD };
             let would = if report.dry_run { "would be " } else { "" };
-            let of = if restored == all { String::new() } else { format!("{restored} of ") };
-            page.title("undo", style, &format!("{of}{} {would}put back", count(all, "setting")));
+            page.title("undo", style, &format!("{} {would}put back", restored(report)));
         }
     }
     for entry in &report.entries {
@@ -214,6 +211,20 @@ pub fn undo(report: &UndoReport, is_all: bool, look: Look) -> String {
         page.marked("warning", WARN, &format!("the journal could not be marked: {error}"));
     }
     page.finish()
+}
+
+/// What was put back, counted as what was set is: settings, and beside them the boot files.
+pub fn restored(report: &UndoReport) -> String {
+    let of = |is_file: bool| {
+        let these = || report.entries.iter().filter(move |entry| (entry.kind == EntryKind::File) == is_file);
+        (these().filter(|entry| entry.outcome.is_restored()).count(), these().count())
+    };
+    let counted = |(back, all): (usize, usize), noun: &str| {
+        let of = if back == all { String::new() } else { format!("{back} of ") };
+        (all > 0).then(|| format!("{of}{}", count(all, noun)))
+    };
+    let all = [counted(of(false), "setting"), counted(of(true), "boot file")];
+    all.into_iter().flatten().collect::<Vec<_>>().join(" and ")
 }
 
 fn put_undone(page: &mut Page, entry: &UndoneEntry, is_dry: bool) {
@@ -259,6 +270,19 @@ fn put_undone(page: &mut Page, entry: &UndoneEntry, is_dry: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_put_back_is_counted_as_what_was_set() {
+        let entry = |kind, outcome| UndoneEntry { run: None, kind, place: "a".to_owned(), outcome };
+        let back = || Outcome::Restored { was: None, now: None };
+        let set = |kind| entry(kind, back());
+        let mut report = UndoReport::default();
+        report.entries = vec![set(EntryKind::File), set(EntryKind::Setting), set(EntryKind::Setting)];
+        assert_eq!(restored(&report), "2 settings and 1 boot file");
+        report.entries.push(entry(EntryKind::Setting, Outcome::Failed { why: "x".to_owned() }));
+        assert_eq!(restored(&report), "2 of 3 settings and 1 boot file");
+        assert!(undo(&report, true, Look::default()).contains("2 of 3 settings and 1 boot file put back"));
+    }
 
     #[test]
     fn who_sees_a_part_alone_is_never_shown_that_nothing_was_changed() {

@@ -29,7 +29,7 @@ pub use changes::{applied, confirmed, dry_run, platform_plan};
 pub use direction::{arrow, direction};
 pub use draw::sparkline;
 pub use findings::findings;
-pub use journal::{history, show, status, undo};
+pub use journal::{history, restored, show, status, undo};
 pub use measured::{interval, measured};
 pub use mesh::{mesh, mesh_history};
 pub use outcome::outcome;
