@@ -129,9 +129,11 @@ fn a_pool_is_shared_within_its_bounds_and_a_wrong_word_is_named() {
 
 #[test]
 fn the_calls_that_share_prints_are_those_that_lint_accepts() {
-    for sockets in
-        ["4x bulk 25M 9.4ms", "2x bulk 1M 600ms loss 1% receives, 4x interactive message 512B", "bulk 25M 80ms, interactive"]
-    {
+    for sockets in [
+        "4x bulk 25M 9.4ms",
+        "2x bulk 1M 600ms loss 1% receives, 4x interactive message 512B",
+        "bulk 25M 80ms, interactive",
+    ] {
         let (code, found) = fullpipe(&["share", "--sockets", sockets], b"");
         assert_eq!(code, Some(0), "{sockets}: {found}");
         let rows = found["shares"].as_array().unwrap();

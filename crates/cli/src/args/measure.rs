@@ -89,7 +89,8 @@ pub(crate) struct MeasureArgs {
     /// Save the result of --sizes to this file, for a later --compare
     #[arg(long, value_name = "FILE", requires = "sizes", value_hint = ValueHint::FilePath, help_heading = "Sweeps and other tests")]
     pub(crate) save: Option<PathBuf>,
-    /// Show the result of --sizes beside one saved earlier: MB/s and latency before and after; as CSV with --csv
+    /// Show the result of --sizes beside one saved earlier: MB/s and latency before and after, with the spread of the rounds and a
+    /// mark (~) where a difference is within the noise; as CSV with --csv
     #[arg(long, value_name = "FILE", requires = "sizes", value_hint = ValueHint::FilePath, help_heading = "Sweeps and other tests")]
     pub(crate) compare: Option<PathBuf>,
     /// Sweep the number of connections: is one connection slow, or the path?
@@ -98,13 +99,13 @@ pub(crate) struct MeasureArgs {
     /// Request/response mode: latency and transactions per second
     #[arg(long, value_name = "WHICH", conflicts_with_all = SINGLE, help_heading = "Sweeps and other tests")]
     pub(crate) pattern: Option<PatternName>,
-    /// Sizes of request and response for --pattern; can be given several times [default: 1/1]
+    /// Sizes of request and response for --pattern; can be given several times [default: 1/1; 100/1 with --split]
     #[arg(long, value_name = "SIZE/SIZE", value_parser = pair, requires = "pattern", help_heading = "Sweeps and other tests")]
     pub(crate) pair: Vec<(Bytes, Bytes)>,
     /// Busy-poll instead of sleeping
     #[arg(long, requires = "pattern", help_heading = "Sweeps and other tests")]
     pub(crate) spin: bool,
-    /// Write each request in two halves, with Nagle's algorithm on
+    /// Write each request in two halves, with Nagle's algorithm on: shows what delayed ACKs cost
     #[arg(long, requires = "pattern", help_heading = "Sweeps and other tests")]
     pub(crate) split: bool,
     /// Measure round-trip time without load and under load in each direction, in ms and round trips per minute

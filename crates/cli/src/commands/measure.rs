@@ -30,6 +30,9 @@ use crate::{
 /// What fits into one packet of almost every path, with IPv6 and a tunnel around it.
 const DATAGRAM: u64 = 1_448;
 
+/// A request that has two halves, and is no whole segment.
+const HALVES: Bytes = Bytes::new(100);
+
 /// iperf3's own default for datagrams, which have nothing that slows them down.
 const DATAGRAM_RATE: u64 = 1_000_000;
 
@@ -194,7 +197,8 @@ fn survey(
             ));
         })?;
     } else if let Some(pattern) = args.pattern {
-        let pairs = if args.pair.is_empty() { &[(Bytes::new(1), Bytes::new(1))][..] } else { &args.pair };
+        let usual = [(if args.split { HALVES } else { Bytes::new(1) }, Bytes::new(1))];
+        let pairs = if args.pair.is_empty() { &usual[..] } else { &args.pair };
         for (index, &(request, response)) in pairs.iter().enumerate() {
             if cancel.load(Ordering::Relaxed) {
                 break;

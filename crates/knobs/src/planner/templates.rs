@@ -201,7 +201,7 @@ fn change(draft: &mut Draft<'_>, [template, parameter]: [&str; 2], to: String, r
     }
     let refused = draft.span(&knob).is_some_and(|span| span.honoured == crate::catalogue::Honoured::ReadOnly);
     if refused {
-        draft.note(format!("{knob}: {reason}; it should be {to}, but is read-only on this version: `netsh interface tcp reset` and a restart put it back to Windows' own value (save what is there first: `fullpipe plan --procedure reset`)"));
+        draft.note(format!("{knob}: {reason}; it should be {to}, but is read-only on this version: `netsh interface tcp reset` and a restart put it back to Windows' own value (save what is there first: `fullpipe plan --platform {} --procedure reset --write DIR` writes all of that)", draft.platform));
         return;
     }
     draft.ask(Ask { knob, to: Some(to), reason, arithmetic: String::new(), memory: None });
