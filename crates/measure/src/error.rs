@@ -323,7 +323,8 @@ impl Foreign {
     /// iperf 2.x opens with a 32-bit word of flags, then the number of threads and its port in 32 bits each, all big endian
     /// (`client_hdr_v1` of its include/payloads.h); a cookie is text.
     fn is_iperf2_header(first: &[u8]) -> bool {
-        matches!(first, [_, _, _, _, 0, 0, _, _, 0, 0, ..])
+        let is_some = |number: &[u8]| number.iter().any(|byte| *byte != 0);
+        matches!(first, [_, _, _, _, 0, 0, _, _, 0, 0, _, _, ..] if is_some(&first[6..8]) && is_some(&first[10..12]))
     }
 }
 

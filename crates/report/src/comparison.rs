@@ -191,7 +191,7 @@ mod tests {
         assert!(csv.lines().nth(1).unwrap().starts_with("4096,1000.00,57.5,400.00,125.0,-60.0,true,"), "{csv}");
         assert!(csv.lines().nth(2).unwrap().starts_with("8192,1000.00,10.0,3000.00,3.3,200.0,false,"), "{csv}");
         let text = crate::text::comparison(&comparison, crate::text::Look::default());
-        for words in ["-60 % ~", "+200 % ", "1000.00 +-58 %", "~: within noise"] {
+        for words in ["-60 % ~", "+200 % ", "1000.00 +-10 %", "~: within noise"] {
             assert!(text.contains(words), "{words}: {text}");
         }
         assert!(!text.contains("can't be told") && !text.contains("+200 % ~"), "{text}");

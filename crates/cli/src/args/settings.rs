@@ -215,7 +215,8 @@ Examples:
   fullpipe apply plan.json                   shows the changes and asks
   fullpipe apply plan.json --yes --persist   for scripts; writes a drop-in, too
   fullpipe apply plan.json --confirm-within 60s     over SSH: undone unless `fullpipe confirm` comes
-  fullpipe apply check.json --host vm1       the plan of a check names two hosts; this is vm1
+  fullpipe apply check.json --host vm1       the plan of a check may name two hosts; this is vm1
+  fullpipe apply check.json --host here      its only host is this one, under whatever name
   ssh root@far fullpipe plan --rate 1G --rtt 80ms --json | ssh root@far fullpipe apply - --yes
                                              a far machine, by a plan on standard input
   FULLPIPE_STATE_DIR=/tmp/state fullpipe apply plan.json     with a journal of its own, for a try")]
@@ -223,7 +224,7 @@ pub(crate) struct ApplyArgs {
     /// File with the plan; `-` is standard input
     #[arg(value_name = "PLAN", value_hint = ValueHint::FilePath)]
     pub(crate) plan: PathBuf,
-    /// Which host of the plan this is [default: this host's name, or its platform]
+    /// Which host of the plan this is; `here`: its only one, whatever its name [default: this host's name, or its platform]
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
     /// Change settings without asking
