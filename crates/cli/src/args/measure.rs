@@ -23,6 +23,7 @@ Examples:
   fullpipe measure far.example --sizes 4k..64k     rate, CPU and round trip of each message size
   fullpipe measure far.example --pattern request-response --pair 1/1 --pair 100/64k
   fullpipe measure far.example --latency-under-load
+  fullpipe measure far.example --iperf2 -w 1M      an iperf 2 server, as `iperf -c far.example -w 1M`
   fullpipe measure far.example --max -t 5          what the two hosts can push
   fullpipe measure far.example --capacity          available rate, with little load
   fullpipe measure far.example --iperf3-json       for dashboards that read iperf3's JSON
@@ -79,6 +80,10 @@ pub(crate) struct MeasureArgs {
     /// Target payload rate of each sender; with /N, in bursts of N writes or datagrams [default: unlimited; 1M with -u]
     #[arg(short = 'b', long, value_name = "RATE[/N]", value_parser = bitrate, help_heading = "Test")]
     pub(crate) bitrate: Option<Bitrate>,
+    /// HOST runs an iperf 2 server: an upload over TCP to its port, 5001 unless another is given. It tells nothing, so that
+    /// the figures are this end's
+    #[arg(long, conflicts_with_all = NOT_IPERF2, help_heading = "Test")]
+    pub(crate) iperf2: bool,
     /// UDP instead of TCP
     #[arg(short = 'u', long, help_heading = "Test")]
     pub(crate) udp: bool,
@@ -197,12 +202,15 @@ impl MeasureArgs {
     /// The server: `HOST`, or what `-c` says, with the port of `-p` where it has none of its own.
     pub(crate) fn server(&self) -> Result<Target, MeasureError> {
         let mut target: Target = self.host().parse()?;
-        if let Some(port) = self.port.filter(|_| target.port == DEFAULT_PORT) {
+        if let Some(port) = self.port.or(self.iperf2.then_some(IPERF2_PORT)).filter(|_| target.port == DEFAULT_PORT) {
             target.port = port;
         }
         Ok(target)
     }
 }
+
+/// Where an iperf 2 server listens unless it is told otherwise.
+const IPERF2_PORT: u16 = 5001;
 
 /// A rate, and how many writes go out without a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,6 +227,23 @@ const SIZES: [&str; 9] =
 /// What makes sense for one test only.
 const SINGLE: [&str; 10] =
     ["reverse", "bidir", "bytes", "blockcount", "udp", "series", "iperf3_json", "csv", "get_server_output", "title"];
+
+/// What an iperf 2 server doesn't do, or isn't asked.
+const NOT_IPERF2: [&str; 13] = [
+    "reverse",
+    "bidir",
+    "udp",
+    "sizes",
+    "streams",
+    "pattern",
+    "latency_under_load",
+    "mtu",
+    "capacity",
+    "max",
+    "get_server_output",
+    "username",
+    "extra_data",
+];
 
 /// What leaves nothing to try.
 const NOT_MAX: [&str; 11] = [

@@ -61,8 +61,12 @@ pub(super) fn run(args: &MeasureArgs, output: Output) -> Ended {
     let cancel = interrupt::cancel_flag()?;
     let options = ClientOptions { family, ..ClientOptions::default() };
     let first = Some(&spec).filter(|_| !asks_several(args));
-    let mut client = Client::connect_for(&target, options, (credentials, first), &cancel)
-        .map_err(|error| turned_away(args, error))?;
+    let mut client = if args.iperf2 {
+        Client::for_iperf2(&target, options, &cancel)?
+    } else {
+        Client::connect_for(&target, options, (credentials, first), &cancel)
+            .map_err(|error| turned_away(args, error))?
+    };
     if let Some(survey) = survey(args, &spec, &mut client, output, &cancel)? {
         client.bye();
         let cancelled = cancel.load(Ordering::Relaxed);

@@ -4,6 +4,7 @@
 //! runs tests on connections of their own. Against a foreign iperf3 server there is no conversation, only tests.
 
 mod exchange;
+mod iperf2;
 mod load;
 mod session;
 mod survey;

@@ -64,6 +64,7 @@ pub fn measured(measured: &Measured<'_>, look: Look) -> String {
     let peer = match measurement.peer_kind {
         PeerKind::Fullpipe => "fullpipe; both ends were seen",
         PeerKind::Iperf3 => "an iperf3 server; only this end was seen",
+        PeerKind::Iperf2 => "an iperf 2 server; only this end was seen",
     };
     page.field("far end", &format!("{} ({}), {peer}", measured.host, measurement.peer));
     if measurement.cancelled {
