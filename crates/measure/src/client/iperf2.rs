@@ -1,7 +1,13 @@
 //! A test with an iperf 2 server: payload over connections that open with its header, and no word in return. What is *not*
 //! here: datagrams, and tests in which the server sends.
 
-use std::{net::SocketAddr, sync::atomic::AtomicBool};
+use std::{
+    io::Read,
+    net::{Shutdown, SocketAddr, TcpStream},
+    sync::atomic::AtomicBool,
+};
+
+use fullpipe_probe::is_pause;
 
 use super::{Client, ClientOptions};
 use crate::{
@@ -46,6 +52,25 @@ pub(super) fn check(spec: &TestSpec) -> Result<(), MeasureError> {
         (None, TestDirection::Down) => refuse("the direction", "down"),
         (None, TestDirection::Both) => refuse("the direction", "both"),
         (None, TestDirection::Up) => Ok(()),
+    }
+}
+
+/// Says that there is no more, and waits until the server has read what is on its way: it counts all of it.
+pub(super) fn take_leave(streams: &[TcpStream], patience: Patience<'_>) {
+    for stream in streams {
+        // One that is gone needs no leave.
+        drop(stream.shutdown(Shutdown::Write));
+        drop(stream.set_read_timeout(Some(patience.slice())));
+    }
+    let mut said = [0; 1024];
+    for mut stream in streams {
+        while !patience.is_over() {
+            match stream.read(&mut said) {
+                Ok(0) => break,
+                Err(error) if !is_pause(&error) => break,
+                _ => {}
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket},
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant, SystemTime},
@@ -145,10 +145,12 @@ fn run_alone(
     let lanes = Lanes::open(client, spec, &cookie, cancel)?;
     let failed = |source| MeasureError::Io { peer: client.peer, operation: "starting the transfer", source };
     let local_ends = lanes.local_ends();
+    let streams = lanes.streams().map_err(failed)?;
     let mut moving = lanes.start(spec, effort).map_err(failed)?;
     let ending = watch(client, spec, cancel, None, moving.as_mut(), progress)?;
     progress(phase(Phase::Finishing, spec));
     let own = moving.stop();
+    iperf2::take_leave(&streams, Patience::new(client.options.answer));
     moving.release(false);
     let accounts =
         Accounts { own, far: None, results: None, peer_name: &client.peer_name(), idle_rtt: None, path_mtu: [None; 2] };
@@ -302,6 +304,11 @@ impl Lanes {
         let Self::Tcp(lanes) = self else { return Vec::new() };
         let of_role = |role| lanes.iter().filter(move |lane| lane.role == role);
         of_role(Role::Send).chain(of_role(Role::Receive)).filter_map(|lane| lane.stream.local_addr().ok()).collect()
+    }
+
+    fn streams(&self) -> io::Result<Vec<TcpStream>> {
+        let Self::Tcp(lanes) = self else { return Ok(Vec::new()) };
+        lanes.iter().map(|lane| lane.stream.try_clone()).collect()
     }
 
     fn start(self, spec: &TestSpec, effort: Effort) -> io::Result<Box<dyn Flow>> {
